@@ -41,7 +41,7 @@ fn cached<const N: usize>(group: &mut Group, cache: &mut PoolCache) {
     });
 }
 
-/// Straight from the depot, and back one by one, as dropped buffers go.
+/// Straight from the free list, and back one by one, as dropped buffers go.
 fn uncached<const N: usize>(group: &mut Group, pool: &Mempool) {
     let mut burst = Burst::<N>::new();
     group.throughput(Throughput::Elements(N as u64));

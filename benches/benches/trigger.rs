@@ -25,7 +25,7 @@ const EVENTS: u64 = 32 * BUNCH;
 /// The loop of a trigger, those of its workers, and the boards that it listens to.
 struct Trigger {
     chain: Chain,
-    crew: Vec<Lcore<()>>,
+    workers: Vec<Lcore<()>>,
     stop: StopFlag,
     boards: TxQueue,
     answers: RxQueue,
@@ -50,10 +50,10 @@ impl Trigger {
             <[_; 2]>::try_from(tx).map_err(|_| "two queues")?,
         );
         let (mut chain, stop) = (Chain::new(rx, tx, &pool, workers)?, StopFlag::new());
-        let mut crew = Vec::new();
-        for mut worker in chain.crew() {
+        let mut workers = Vec::new();
+        for mut worker in chain.take_workers() {
             let stop = stop.clone();
-            crew.push(lcore::launch("worker", None, move || {
+            workers.push(lcore::launch("worker", None, move || {
                 while !stop.is_set() {
                     if !worker.poll() {
                         std::hint::spin_loop();
@@ -63,7 +63,7 @@ impl Trigger {
         }
         Ok(Self {
             chain,
-            crew,
+            workers,
             stop,
             boards,
             answers,
@@ -94,7 +94,7 @@ impl Trigger {
     fn decide(&mut self) {
         let (now, sent) = (Moment(self.round * EVENTS * 1000), self.round * EVENTS);
         while self.chain.poll(now) > 0 {}
-        while self.chain.decided() < sent && !self.crew.is_empty() {
+        while self.chain.decided() < sent && !self.workers.is_empty() {
             self.chain.tick(now);
         }
         self.chain.flush();
@@ -112,7 +112,7 @@ impl Trigger {
 impl Drop for Trigger {
     fn drop(&mut self) {
         self.stop.stop();
-        for worker in self.crew.drain(..) {
+        for worker in self.workers.drain(..) {
             // Whatever it has to say, the round was decided.
             let _ = worker.join();
         }

@@ -9,7 +9,7 @@ use pollux_na62::l0::{Decision, Frame};
 use pollux_na62::stages::Answer;
 use pollux_na62::{EVENT_CACHE, L0Env, stage_env, stage_registry};
 use pollux_pipelines::spread::{Spreading, Worker};
-use pollux_pipelines::{Batch, Moment, Pipeline, Sink, StageEnv};
+use pollux_pipelines::{Batch, Moment, Output, Pipeline, StageEnv};
 use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UdpEndpoint, UdpTemplate, classify};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use pollux_pmd::{RxQueue, TxQueue};
@@ -24,7 +24,7 @@ pub const PORT: u16 = 58_913;
 pub const BURST: usize = 32;
 
 /// Where decisions go.
-struct Outlet {
+struct DecisionSink {
     answer: Answer,
     tx: TxQueue,
     cache: PoolCache,
@@ -33,7 +33,7 @@ struct Outlet {
     witness: Option<Witness>,
 }
 
-impl Outlet {
+impl DecisionSink {
     fn flush(&mut self) {
         self.answer.flush(Some(&mut self.tx), &mut self.cache);
         if let Some(witness) = &mut self.witness {
@@ -42,7 +42,7 @@ impl Outlet {
     }
 }
 
-impl Sink<Decision> for Outlet {
+impl Output<Decision> for DecisionSink {
     fn push(&mut self, decision: Decision) {
         if !self.answer.push(&decision) {
             self.flush();
@@ -62,7 +62,7 @@ pub struct Chain {
     rx: RxQueue,
     demux: Demux,
     pipeline: Pipeline<Frame, Decision>,
-    outlet: Outlet,
+    sink: DecisionSink,
     frames: Batch<Frame>,
     env: StageEnv,
 }
@@ -102,7 +102,7 @@ impl Chain {
             rx,
             demux: demux.build()?,
             pipeline,
-            outlet: Outlet {
+            sink: DecisionSink {
                 answer,
                 tx,
                 cache: pool.cache(512)?,
@@ -116,18 +116,18 @@ impl Chain {
     }
 
     /// The workers, to be run by their loops.
-    pub fn crew(&mut self) -> Vec<Worker> {
+    pub fn take_workers(&mut self) -> Vec<Worker> {
         std::mem::take(&mut self.env.crew)
     }
 
     /// Takes a burst through all stages; how many frames there were.
     pub fn poll(&mut self, now: Moment) -> usize {
         let mut burst = Burst::<BURST>::new();
-        let count = self.rx.rx(&mut self.outlet.cache, &mut burst);
+        let count = self.rx.rx(&mut self.sink.cache, &mut burst);
         if count == 0 {
             return 0;
         }
-        burst.iter().for_each(Mbuf::expect_read);
+        burst.iter().for_each(Mbuf::prefetch_read);
         burst.take_all(|mbuf| {
             let Ok(Parsed::Udp(udp)) = classify(&mbuf, &ParseOptions::default()) else {
                 return;
@@ -144,38 +144,38 @@ impl Chain {
                 at: now,
             });
         });
-        self.pipeline.process(&mut self.frames, &mut self.outlet);
+        self.pipeline.process(&mut self.frames, &mut self.sink);
         for frame in self.frames.drain() {
-            self.outlet.cache.free(frame.mbuf);
+            self.sink.cache.free(frame.mbuf);
         }
         count
     }
 
     /// Tells all stages the time.
     pub fn tick(&mut self, now: Moment) {
-        self.pipeline.tick(now, &mut self.outlet);
+        self.pipeline.tick(now, &mut self.sink);
     }
 
     /// Sends what has been decided.
     pub fn flush(&mut self) {
-        self.outlet.flush();
+        self.sink.flush();
     }
 
     /// Who watches the loop, if anybody does.
     pub fn witness(&mut self) -> &mut Option<Witness> {
-        &mut self.outlet.witness
+        &mut self.sink.witness
     }
 
     /// Events that were decided.
     #[must_use]
     pub fn decided(&self) -> u64 {
-        self.outlet.decided
+        self.sink.decided
     }
 
     /// Where decisions are sent.
     #[must_use]
     pub fn answer(&self) -> &Answer {
-        &self.outlet.answer
+        &self.sink.answer
     }
 }
 

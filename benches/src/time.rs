@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn a_rate_says_how_many_cycles_an_element_takes() {
-        let told = Time.format_throughput(&Throughput::Elements(1000), 1e5);
+        let text = Time.format_throughput(&Throughput::Elements(1000), 1e5);
         let cycles = TscClock::get().to_cycles(Ns(100_000)) as f64 / 1000.0;
-        assert_eq!(told, format!("10.000 Melem/s, {cycles:.1} cycles"));
+        assert_eq!(text, format!("10.000 Melem/s, {cycles:.1} cycles"));
         let bytes = Time.format_throughput(&Throughput::Bytes(1000), 1e5);
         assert!(!bytes.contains("cycles"), "{bytes}");
     }

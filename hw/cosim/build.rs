@@ -1,5 +1,5 @@
-//! Makes C++ of the card's RTL by Verilator, and a library of that and of the shim. Only with the
-//! feature `verilated`; where Verilator is missing the crate builds all the same, without the card.
+//! Translates the card's RTL to C++ by Verilator, and builds a library of it and of the shim. Only with
+//! the feature `verilated`; without Verilator the crate builds without the card.
 
 #[cfg_attr(
     not(feature = "verilated"),
@@ -24,7 +24,7 @@ mod verilate {
     const RTL: &str = "../rtl";
     const SHIM: &str = "shim";
     const TOP: &str = "pollux_card";
-    /// What it says it was built from: `GIT_HASH` of the card's model.
+    /// The commit of the build: `GIT_HASH` of the card's model.
     const GIT_HASH: &str = "-GGIT_HASH=160'h0123456789abcdeffedcba98765432100f1e2d3c";
     const TRACE: bool = cfg!(feature = "trace");
     const COVERAGE: bool = cfg!(feature = "coverage");
@@ -41,7 +41,7 @@ mod verilate {
             return Ok(());
         };
         let out = PathBuf::from(env::var("OUT_DIR")?).join("model");
-        // Files of the build before this one would be compiled too.
+        // Files of the previous build would be compiled too.
         if out.exists() {
             fs::remove_dir_all(&out)?;
         }
@@ -51,7 +51,7 @@ mod verilate {
         Ok(())
     }
 
-    /// Where Verilator's own files are, if there is one.
+    /// Verilator's own files, if it is installed.
     fn verilator_root() -> Option<PathBuf> {
         let told = Command::new("verilator")
             .args(["--getenv", "VERILATOR_ROOT"])
@@ -88,7 +88,7 @@ mod verilate {
                 "--Mdir",
             ])
             .arg(out);
-        // Where the RTL leaves a value open, and at the start, it is random by the seed.
+        // Values that the RTL leaves open, and initial values, are random by the seed.
         verilator.args(["--x-assign", "unique", "--x-initial", "unique"]);
         // Several files, so that several compilers work.
         verilator.args(["--output-split", "20000"]);
@@ -117,13 +117,13 @@ mod verilate {
         let made = files(out)?
             .into_iter()
             .filter(|path| path.extension().is_some_and(|it| it == "cpp"));
-        // What runs once, at the start, or makes the waveform.
+        // Code that runs once, at the start, or writes the waveform.
         let is_slow = |path: &PathBuf| {
             let name = path.to_string_lossy();
             name.ends_with("__Slow.cpp") || name.ends_with("__Syms.cpp")
         };
         let (slow, fast): (Vec<_>, Vec<_>) = made.partition(is_slow);
-        // What Verilator has for every model.
+        // Verilator's support code of every model.
         let mut runtime = vec![
             "verilated.cpp",
             "verilated_dpi.cpp",
@@ -138,7 +138,7 @@ mod verilate {
         }
         let runtime = runtime.into_iter().map(|file| include.join(file));
         let flag = |on| if on { "1" } else { "0" };
-        // Optimised as the profile says.
+        // Optimised by the profile.
         let build = || {
             let mut build = cc::Build::new();
             build.cpp(true).std("c++17").debug(false).warnings(false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// At most one grant, only to who asks, until its frame is done; who asks waits for at most N - 1
+// At most one grant, only to a requester, until its frame is done; a requester waits for at most N - 1
 // frames of others.
 // formal: induction 3
 // formal: cover 8

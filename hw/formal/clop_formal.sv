@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// What goes around the lists, whatever an operation makes of one (clop_step has a proof of its own):
-// one operation begins in a cycle, of one port at most; each select is answered once, to its port,
-// with what was asked; each commit is counted once, under its list; no state is read while it is
-// about to be written, and what is written back is the list's that was read; what a port has under
-// way is not announced. An announcement stands until it is taken, and is made where there was room.
-// Without a wait for an announcement nobody, port or software, waits for more than 5 cycles.
+// The control around the lists, for any result of an operation (clop_step has its own proof): at most
+// one operation begins in a cycle, of one port; each select has one response, to its port, for its
+// request; each commit is counted once, under its list; no state is read while it is about to be
+// written, and the state written back belongs to the list that was read; a list with an open payload
+// is not announced. An announcement is stable until accepted, and is made only with room.
+// Without a stalled announcement no port, nor software, waits for more than 5 cycles.
 // formal: aiger
 // formal: always 12
 // formal: cover 17
@@ -49,7 +49,7 @@ module clop_formal (
 
     clop #(.PORTS(2), .EVENT_QUEUES(2)) dut (.*);
 
-    // Yosys joins wires of these names to those inside.
+    // Yosys merges wires of these names with those inside.
     (* hierconn *) wire       \dut.hold , \dut.announce , \dut.operation.do_look , \dut.outcomes.count ;
     (* hierconn *) wire [6:0] \dut.list , \dut.outcomes.of_list ;
     (* hierconn *) wire [2:0] \dut.outcomes.outcome ;
@@ -62,7 +62,7 @@ module clop_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    // A port asks for a place, gets it, commits; both stand until they are taken.
+    // A port requests space, gets it, commits; both offers are stable until accepted.
     logic [1:0]  asking = 0, asked = 0, placed = 0, committing = 0, waits_0 = 0, waits_1 = 0;
     logic [13:0] list;
     logic [31:0] length;
@@ -92,7 +92,7 @@ module clop_formal (
         assume (s_commit_outcome[3:0] <= 8 && s_commit_outcome[7:4] <= 8);
     end
 
-    // Software's access stands.
+    // Software's access is stable.
     logic        accessing = 0, writing;
     logic [14:0] at;
     always_ff @(posedge clk) begin
@@ -116,7 +116,7 @@ module clop_formal (
         counts <= |s_commit_ready || (counts && hold);
     end
 
-    // Cycles without a hold for which somebody waits.
+    // Cycles of waiting without a stall.
     logic [2:0] port_waits = 0, software_waits = 0;
     (* anyconst *) logic who;
 
@@ -147,7 +147,7 @@ module clop_formal (
         assert (counted == (counts && !hold && !how[3]));
         if (counted) assert (\dut.outcomes.of_list == of_list);
         if (counted) assert (\dut.outcomes.outcome == how[2:0] || (\dut.outcomes.outcome == 5 && how <= 4));
-        // What a port has under way is left alone.
+        // A list with an open payload is not changed.
         if (looks && (asked[0] || placed[0])) assert (at_list != list[6:0]);
         if (looks && (asked[1] || placed[1])) assert (at_list != list[13:7]);
         assert (port_waits <= 5 && software_waits <= 5);
@@ -160,7 +160,7 @@ module clop_formal (
     end
 endmodule
 
-// Operations that do anything that they may; an answer has the bound that was asked for.
+// Operations with every permitted behaviour; a response has the requested bound.
 module clop_step #(
     parameter STATE_W = 491
 ) (
@@ -199,7 +199,7 @@ module clop_step #(
     assign {next_state, sts_serial, sts_used, sts_sequence, record, flushed} = '0;
 endmodule
 
-// Settings of which only the queue matters; the function is the list's number, as it was read.
+// Settings of which only the queue matters; the function is the number of the list that was read.
 module clop_settings (
     input  logic        clk, rst, read, write, flushed,
     input  logic [6:0]  read_list,
@@ -227,7 +227,7 @@ module clop_settings (
     assign enable   = 1'b1;
 endmodule
 
-// Counters that are clear.
+// Counters that are cleared.
 module clop_outcomes (
     input  logic        clk, rst, count, win_outcome_valid, win_write,
     input  logic [6:0]  of_list,

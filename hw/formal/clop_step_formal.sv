@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// One list of three buffers of any size, through any operations in the order that clop promises. A
-// payload's place lies in the buffer in turn, behind those that were committed, bare or behind
-// records; no buffer is written before its reader has returned it; an announcement is of a buffer
-// with payloads in it, with room for the event, and tells of those that were committed since the one
-// before, of them all; none that is due is kept back. Whatever a host returns that it does not have,
-// places stay in the buffers. Clocks have fewer bits here, and addresses 33.
+// One list of three buffers of any size, through any operations in the order that clop guarantees. A
+// payload's space is in the current buffer, after the committed payloads, bare or with records; no
+// buffer is written before its reader has returned it; an announcement is of a buffer with
+// payloads, with room for the event, and covers exactly the payloads committed since the one
+// before; none that is due is delayed. For any buffers that a host returns without owning them,
+// addresses stay in the buffers. Clocks have fewer bits here, and addresses 33.
 // formal: aiger
 // formal: induction 2
 // formal: cover 8
@@ -31,7 +31,7 @@ module clop_step_formal (
     localparam STATE_W = 491;
     localparam [31:0] COUNT = 3;
 
-    // Settings, which stay while the list is on; and whether the host returns only what it has.
+    // Settings, stable while the list is enabled; and whether the host returns only buffers it owns.
     (* anyconst *) logic [31:0] low_base;
     (* anyconst *) logic [30:0] size;
     (* anyconst *) logic        bare;
@@ -66,8 +66,8 @@ module clop_step_formal (
 
     clop_step #(.STATE_W(STATE_W)) dut (.*, .count(17'd3));
 
-    // What clop promises: a payload at a time is open, looked at is a list with none, and one that
-    // found no place is not committed as placed.
+    // Guarantees of clop: one payload at a time is open, a scan is of a list with none, and a payload
+    // without space is not committed as placed.
     always_comb begin
         assume (op <= BEGIN);
         if (!begun) assume (op == BEGIN || op == 0);
@@ -80,7 +80,7 @@ module clop_step_formal (
         assume ({30'd0, returned} <= sts_serial - honest_released);
     end
 
-    // The list as it has to be: the buffer in turn, and the payloads that were committed to it.
+    // The model of the list: the current buffer, and the payloads that were committed to it.
     logic [63:0] start;
     logic [1:0]  index;
     logic [31:0] serial, number, first, last;
@@ -136,7 +136,7 @@ module clop_step_formal (
         end
     end
 
-    // The state is the list's.
+    // The state equals the model.
     wire [63:0] is_start;
     wire [30:0] is_used;
     wire [15:0] is_index;
@@ -159,7 +159,7 @@ module clop_step_formal (
         end
     end
 
-    // What comes of a select.
+    // The result of a select.
     wire [31:0] serial_then = serial + {31'd0, wanted};
     wire [63:0] offset      = select_address - (wanted ? next_start : start);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Makes of what is to be reached what must never be, so that whoever refutes that has reached it.
+// Turns a cover into an assertion of its negation, so that a counterexample reaches it.
 
 (* techmap_celltype = "$cover" *)
 module covers (A, EN);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Makes of a clock what says that there is an edge: the registers of several clocks then step
+// Replaces a clock by a signal of its edges: the registers of several clocks then step
 // together, each in those steps of the solver in which its own clock is 1, and the solver may choose
 // any order of edges, and edges at once. A proof of two clocks takes half the steps of one in which
 // clocks rise and fall, and a third of the registers.

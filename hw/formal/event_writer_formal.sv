@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// One source at a time is taken. Record n of a queue goes to place n mod 2^k, with the phase of its
-// pass, and only while it is less than 2^k ahead of what the consumer has released: nothing unread
-// is overwritten. Where sources look at `room`, none is thrown away. What is offered to the host bus
-// stands until it is taken.
+// One source at a time is accepted. Record n of a queue goes to slot n mod 2^k, with the phase of its
+// pass, and only while it is less than 2^k ahead of the consumer's released number: no unread record
+// is overwritten. Where sources observe `room`, none is discarded. An offer to the host bus is
+// stable until accepted.
 // formal: aiger
 // formal: induction 3
 // formal: cover 14
@@ -38,7 +38,7 @@ module event_writer_formal (
 
     event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ROOM(2)) dut (.*);
 
-    // Yosys joins wires of these names to those inside.
+    // Yosys merges wires of these names with those inside.
     (* hierconn *) wire         \dut.busy , \dut.arbiter.locked ;
     (* hierconn *) wire [2:0]   \dut.to ;
     (* hierconn *) wire [63:0]  \dut.accepted ;
@@ -52,14 +52,14 @@ module event_writer_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    // Sources offer where there was room when they had nothing on the way; and stay.
+    // Sources offer where there was room while they had no event in flight; offers are stable.
     logic [1:0] offered = 0;
     assign s_event_valid = offered;
     always_ff @(posedge clk) if (running) begin
         offered <= (offered & ~s_event_ready) | (want & {2{room[0]}} & ~offered);
     end
 
-    // The host bus takes the descriptor, then two words, then says so.
+    // The host bus accepts the descriptor, then two words, then reports it.
     logic       under_way = 0, told = 0;
     assign m_taken = told;
     always_ff @(posedge clk) begin
@@ -70,7 +70,7 @@ module event_writer_formal (
     always_comb if (m_data_tready) assume (under_way);
     always_comb if (m_desc_ready) assume (!under_way && !told);
 
-    // Records taken in, and put out.
+    // Records accepted, and output.
     logic [31:0] taken = 0, written = 0;
     always_ff @(posedge clk) if (running) begin
         if (|s_event_ready) taken <= taken + 1'b1;
@@ -78,7 +78,7 @@ module event_writer_formal (
         if (release_one && released != sts_queue_produced[31:0]) released <= released + 1'b1;
     end
 
-    // What the state may be: a record is taken in, offered, on the bus, told as taken; then the next.
+    // The permitted states: a record is accepted, offered, on the bus, reported; then the next.
     wire [31:0] last    = taken - 1'b1;
     wire [31:0] waiting = taken - released + offered[0] + offered[1];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// As fifo_async, for a writer that looks at how many words are free, which are never more than there
-// are; what it was promised stays free until it writes.
+// As fifo_async, for a writer that observes the number of free words, which never exceeds the true
+// number; promised words stay free until it writes.
 // formal: edges
 // formal: induction 4
 // formal: cover 24
@@ -24,7 +24,7 @@ module fifo_async_deep_formal (
 
     (* gclk *) wire step;
 
-    // What was so before this step; and for the cover, words inside, the one that is shown among them.
+    // The previous step; and for the cover, words inside, including the one at the output.
     logic       stood = 0, promised = 0, was_full = 0;
     logic [1:0] data;
     logic [2:0] free, level = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Words leave in the order in which they came, none is lost, none overwritten, whatever the two
-// clocks are to each other; an offer stands until it is taken, and so does the promise of room. A
-// synchroniser's register holds what was there at an edge of its clock, of a bit that changes just
-// then the old value or, an edge later, the new one.
+// Words leave in order, none is lost, none overwritten, for any relation of the two clocks; an offer
+// is stable until accepted, and so is the promise of space. A synchroniser's register holds the value
+// at an edge of its clock; for a bit that changes at that edge, the old value or, an edge later,
+// the new one.
 // formal: edges
 // formal: induction 4
 // formal: cover 24
@@ -25,7 +25,7 @@ module fifo_async_formal (
 
     (* gclk *) wire step;
 
-    // What stood before this step; and for the cover, words inside.
+    // The previous step; and for the cover, words inside.
     logic       stood = 0, promised = 0, was_full = 0;
     logic [1:0] data;
     logic [2:0] level = 0;

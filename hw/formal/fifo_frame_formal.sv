@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Exactly the words of the good frames that found room leave, in order; an offer stands until it
-// is taken; every frame has left, or has been told as full or bad, or is held.
+// Exactly the words of the good frames that fit leave, in order; an offer is stable until
+// accepted; every frame has left, has been reported as full or bad, or is held.
 // formal: aiger
 // formal: always 12
 // formal: cover 12
@@ -20,7 +20,7 @@ module fifo_frame_formal (
 
     fifo_frame #(.WIDTH(1), .DEPTH(4)) dut (.*);
 
-    // Yosys joins wires of these names to those inside.
+    // Yosys merges wires of these names with those inside.
     (* hierconn *) wire       \dut.lost , \dut.fetched ;
     (* hierconn *) wire [2:0] \dut.head , \dut.tail , \dut.committed ;
     wire       lost = \dut.lost , fetched = \dut.fetched ;
@@ -30,22 +30,22 @@ module fifo_frame_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    // The words of good frames and of the one that comes in are counted, modulo 8: at most 6 are inside.
-    // Any one place is watched.
+    // Words of good frames and of the incoming one are counted, modulo 8: at most 6 are inside.
+    // Any one slot is observed.
     (* anyconst *) logic [2:0] place;
     logic [2:0] written = 0, committed = 0, read = 0;
     logic [1:0] word;
 
-    // What became of a frame is told the cycle after its last word.
+    // The outcome of a frame is reported in the cycle after its last word.
     logic       ended = 0, ended_bad = 0, crowded = 0, frame_crowded = 0;
     wire        kept   = ended && !event_full && !event_bad;
     wire  [2:0] base   = ended && !kept ? committed : written;
     wire  [2:0] whole  = kept ? written : committed;
-    // Words inside, before one that comes in now, are at most this. What is behind 7 words is lost.
+    // Words inside, before the incoming one, are at most this. Words beyond 7 are lost.
     wire  [2:0] inside = base - read;
     wire        counts = s_valid && inside < 7;
 
-    // The watched word has come, in a good frame, and has not left.
+    // The observed word has arrived, in a good frame, and has not left.
     wire  [2:0] held  = committed - read;
     wire  [2:0] ahead = place - read;
     wire        is_in = ahead < held;
@@ -59,7 +59,7 @@ module fifo_frame_formal (
         written   <= base + {2'b0, counts};
         if (counts && base == place) word <= {s_last, s_data};
         if (m_valid && m_ready) read <= read + 1'b1;
-        // A frame may be refused only if a word of it met four others.
+        // A frame may be refused only if one of its words met four others.
         if (s_valid) begin
             crowded       <= !s_last && (crowded || inside >= 4);
             frame_crowded <= crowded || inside >= 4;
@@ -71,13 +71,13 @@ module fifo_frame_formal (
         if (event_full) assert (ended && frame_crowded);
         if (event_bad) assert (ended && ended_bad);
         if (kept) assert (!ended_bad);
-        // How the pointers stand to what is counted: so the solver need not find that.
+        // Relation of pointers and counts: the solver need not find it.
         assert (head == 3'(read + fetched + m_valid) && whole_inside == whole && (lost || tail == base));
         assert (held <= 6);
         if (m_valid) assert (held != 0);
         if (m_valid && read == place) assert ({m_last, m_data} == word);
         if ($past(running && m_valid && !m_ready)) assert (m_valid && $stable(m_data) && $stable(m_last));
-        // A word that is known to be good for two cycles is offered as soon as it is the next.
+        // A word known to be good for two cycles is offered as soon as it is the next.
         if (known[1] && read == place) assert (m_valid);
         cover (event_full && committed >= 3);
         cover (read == 5 && held == 0);

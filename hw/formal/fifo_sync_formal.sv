@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Words leave in the order in which they came, none is lost, none overwritten; an offer stands
-// until it is taken.
+// Words leave in order, none is lost, none overwritten; an offer is stable until
+// accepted.
 // formal: induction 3
 // formal: cover 12
 // mutant: assign s_ready = !level[AW]; => assign s_ready = 1'b1;

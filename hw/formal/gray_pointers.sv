@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// What holds of the pointers of a queue between two clocks, for the proofs of fifo_async and
-// fifo_async_deep. From the oldest head that the writer knows of to the newest tail there is, each
-// is at most the next, and all of them lie within DEPTH words: so nothing is written over, and
-// nothing is read that was not written. A pointer that stays is known to the other side after two
+// Invariants of the pointers of a queue between two clocks, for the proofs of fifo_async and
+// fifo_async_deep. From the oldest head that the writer knows to the newest tail, each is at most
+// the next, and all of them lie within DEPTH words: so no word is overwritten, and no unwritten word
+// is read. A stable pointer is known to the other side after two
 // of its edges.
 
 module gray_pointers #(
@@ -14,7 +14,7 @@ module gray_pointers #(
     input logic            r_clk,
     input logic            r_rst,
 
-    // Pointers, in Gray code, and what the other side's synchroniser holds of them, the newer first.
+    // Pointers, in Gray code, and their copies in the other side's synchroniser, the newer first.
     input logic [AW:0]     tail,
     input logic [AW:0]     tail_gray,
     input logic [2*AW+1:0] tail_stages,
@@ -22,7 +22,7 @@ module gray_pointers #(
     input logic [AW:0]     head_gray,
     input logic [2*AW+1:0] head_stages,
 
-    // The reader's clock has seen its reset, and each has.
+    // The reader's clock has sampled its reset, and each has.
     output logic           r_seen,
     output logic           up
 );
@@ -41,7 +41,7 @@ module gray_pointers #(
         r_runs <= !r_rst;
     end
 
-    // Resets are held until each clock has seen its own, and do not come again.
+    // Resets are held until each clock has sampled its own, and do not recur.
     always_comb begin
         if (!up) assume (w_rst && r_rst);
         if (w_runs) assume (!w_rst);
@@ -70,7 +70,7 @@ module gray_pointers #(
         if (r_seen && !r_runs) assert (head == 0 && head_gray == 0 && tail_stages == 0);
     end
 
-    // Edges of the other side since a pointer stays.
+    // Edges of the other side since a pointer is stable.
     logic [AW:0] last_tail, last_head;
     logic [1:0]  r_before = 0, w_before = 0;
     logic        r_edge = 0, w_edge = 0;

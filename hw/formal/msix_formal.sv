@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// No interrupt is lost: what is asked for is pending until its write is offered, and while its vector
-// may, at most VECTORS - 1 others are offered before it. None is made up: a write is of a vector that
-// was pending and might, with what its entry says. An offer stands until it is taken.
+// No interrupt is lost: a request is pending until its write is offered, and while its vector is
+// allowed, at most VECTORS - 1 others are offered before it. None is spurious: a write belongs to a
+// vector that was pending and allowed, with the values of its entry. An offer is stable until accepted.
 // formal: aiger
 // formal: always 10
 // formal: cover 14
@@ -37,8 +37,8 @@ module msix_formal (
     always_comb assume (rst == !running);
     always_comb if (rst) assume (clear);
 
-    // Any one vector and what was written to it last. A write counts in the cycle behind the one in
-    // which it was taken.
+    // Any one vector and its last written values. A write counts in the cycle after its
+    // acceptance.
     (* anyconst *) logic [1:0] who;
     always_comb assume (who < 3);
     logic        writes = 0, masked = 1, known = 0;
@@ -55,10 +55,10 @@ module msix_formal (
         end
     end
 
-    // Where all others stay masked, writes are this one's: not more than were asked for, allowed, as its
-    // entry says.
+    // Where all others stay masked, writes belong to this vector: at most as many as requests, allowed,
+    // with its entry's values.
     logic        alone = 1, may = 0;
-    // Asked for and not written, up to 3 of them.
+    // Requests without a write yet, up to 3 of them.
     logic [1:0]  owed = 0;
     wire         wrote = running && m_desc_valid && m_desc_ready;
     logic [31:0] told;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Payloads of any length and end, arriving as they like (place_ring is a stand-in). A write
-// lies in the place that was translated for its payload, is of at most 256 B, and comes in as many
-// words as its length says; of a payload that was refused, or faulted, nothing is written. One that
-// is committed as placed has each 16 B of its place written once, its record among them, and no
-// more. Each payload is committed once, for what it was, when all of its writes were taken. No more
-// is taken from the ring than the payload has. Offers stand until they are taken.
+// Payloads of any length and end, at any times (an abstraction replaces place_ring). A write is
+// in the space that was translated for its payload, is of at most 256 B, and has as many words
+// as its length requires; nothing of a refused or faulted payload is written. A payload committed
+// as placed has each 16 B of its space written once, its record included, and no more.
+// Each payload is committed once, with its outcome, after all of its writes were accepted. No more is
+// taken from the ring than the payload has. Offers are stable until accepted.
 // formal: aiger
 // formal: bounded 13
 // formal: cover 20
@@ -66,7 +66,7 @@ module place_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    // Yosys joins wires of these names to those inside.
+    // Yosys merges wires of these names with those inside.
     (* hierconn *) wire        \dut.ring.over ;
     (* hierconn *) wire [10:0] \dut.ring.got ;
     (* hierconn *) wire [1:0]  \dut.ring.user ;
@@ -74,7 +74,7 @@ module place_formal (
     wire [10:0] got  = \dut.ring.got ;
     wire [1:0]  user = \dut.ring.user ;
 
-    // The payload in turn: what it was told, where its place is, in units of 16 B.
+    // The current payload: its metadata, its space, in units of 16 B.
     logic        selecting = 0, selected = 0, translating = 0, placed = 0, refused = 0, bare, is_known;
     logic [15:0] length;
     logic [1:0]  why;
@@ -84,7 +84,7 @@ module place_formal (
     wire  [6:0]  bound_units = (length[10:0] + 11'd15) >> 4;
     wire  [6:0]  end_units   = (got + 11'd15) >> 4;
 
-    // Metadata that are inside, of which the first are the payload's.
+    // Metadata inside, of which the first are the payload's.
     logic        known_0, known_1;
     logic [1:0]  metas = 0;
     wire         commits  = m_commit_valid && m_commit_ready;
@@ -133,11 +133,11 @@ module place_formal (
         if (s_select_valid) assume (selecting);
         if (s_select_valid && s_select_bare) assume ({1'b0, stride} >= bound_units && stride != 0);
         if (s_tlb_valid) assume (translating);
-        // A good payload of a length that was known has it.
+        // A good payload of known length has that length.
         if (over && user == 0 && known_0 && metas != 0 && placed) assume (got == length[10:0]);
     end
 
-    // The host bus takes a descriptor, and with it or later its words; then says so.
+    // The host bus accepts a descriptor, and with it or later its words; then reports it.
     logic       under_way = 0, ended;
     logic [2:0] untold = 0;
     logic [3:0] words;
@@ -153,7 +153,7 @@ module place_formal (
     wire  [3:0] of = m_desc_length[8:5] + {3'd0, m_desc_length[4]};
     wire  [3:0] left = under_way ? words : of;
 
-    // How often a unit of the place was written.
+    // Number of writes of a unit of the space.
     (* anyconst *) logic [6:0] one;
     logic [1:0] times = 0, chunks = 0;
     wire  [9:0] at   = m_desc_address[13:4] - place;
@@ -170,7 +170,7 @@ module place_formal (
         else if (takes && hits && times != 3) times <= times + 1'b1;
     end
 
-    // Offers as they were.
+    // Offers in the previous cycle.
     logic desc_stood = 0, data_stood = 0, commit_stood = 0, select_stood = 0, tlb_stood = 0, last_then;
     logic [9:0]  address_then;
     logic [12:0] length_then;
@@ -214,14 +214,14 @@ module place_formal (
         if (commit_stood) assert (m_commit_valid && m_commit_outcome == outcome_then);
         if (select_stood) assert (m_select_valid);
         if (tlb_stood) assert (m_tlb_valid);
-        // A record behind its payload; a payload in three chunks; one that was longer than it said.
+        // A record after its payload; a payload in three chunks; one that was longer than announced.
         cover (commits && m_commit_outcome == 0 && !known_0 && !bare && got > 240);
         cover (commits && m_commit_outcome == 0 && known_0 && !bare && chunks == 3);
         cover (commits && m_commit_outcome == 3 && untold == 0 && times == 1);
     end
 endmodule
 
-// What place_ring promises: units of the first payload, as they come, then its end.
+// Guarantees of place_ring: units of the first payload, in order, then its end.
 module place_ring #(
     parameter FRAMES = 8,
     parameter UNITS  = 64
@@ -237,7 +237,7 @@ module place_ring #(
     output logic [15:0]  gathered, end_bytes,
     output logic [1:0]   end_user
 );
-    // Of the first payload: bytes that came, units that were used; of what comes now and behind it.
+    // Of the first payload: bytes so far, units consumed; of the incoming payload, and after it.
     logic [10:0] got;
     logic [6:0]  used;
     logic        over;

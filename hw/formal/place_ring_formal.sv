@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Of payloads of up to 120 bytes, arriving and ending as they like: what came to any one place is
-// offered when it is in turn, with zeros behind its payload, and is not written over before; each
-// end is told in its turn, as it came. What is discarded is the first payload's, as far as it has
-// come, and nobody else's. The reader uses up no more than there is of the first payload, and is done
-// with it when nothing is left of it, as place_formal asserts.
+// Payloads of up to 120 bytes, with any times and ends: a unit written to any one slot is
+// offered in order, with zeros after its payload, and is not overwritten before; each end is
+// reported in order and unchanged. A discard affects only the first payload, as far as it has
+// arrived. The reader consumes no more than the first payload holds, and completes it
+// when nothing of it is left, as place_formal asserts.
 // formal: aiger
 // formal: induction 3
 // formal: cover 20
@@ -25,7 +25,7 @@ module place_ring_formal (
     input logic       discard,
     input logic       next
 );
-    // A byte is one bit: the others go the same way.
+    // A byte is one bit: the others behave the same.
     logic [63:0] s_axis_payload_tdata;
     logic [7:0]  s_axis_payload_tkeep;
     generate
@@ -47,10 +47,10 @@ module place_ring_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    // Payloads that have ended, the first of them, and the one that comes in: their bytes.
+    // Ended payloads, the first of them, and the incoming one: their bytes.
     logic [1:0] ends = 0, user_0, user_1;
     logic [6:0] bytes_0, bytes_1, coming = 0;
-    // Of the first payload: units that are used up.
+    // Of the first payload: consumed units.
     logic [3:0] used = 0;
 
     wire        take   = s_axis_payload_tvalid && s_axis_payload_tready;
@@ -63,7 +63,7 @@ module place_ring_formal (
     wire  [5:0] behind = (ends == 0 ? 6'd0 : {3'd0, coming[6:4]}) + (ends == 2 ? {2'd0, whole_1} : 6'd0);
 
     always_comb begin
-        // Whole words but for the last, which may be empty.
+        // Full words except the last, which may be empty.
         assume (bytes <= 8 && (s_axis_payload_tlast || bytes == 8));
         if (s_axis_payload_tvalid) assume (filled < 120 || s_axis_payload_tlast && filled == 120);
         assume (consumed <= 2 && consumed <= left && (consumed == 0 || !discard));
@@ -81,7 +81,7 @@ module place_ring_formal (
         end
     end
 
-    // Yosys joins wires of these names to those inside.
+    // Yosys merges wires of these names with those inside.
     (* hierconn *) wire [3:0]  \dut.head ;
     (* hierconn *) wire        \dut.half ;
     (* hierconn *) wire [1:0]  \dut.tails.level ;
@@ -98,11 +98,11 @@ module place_ring_formal (
         assert (gathered == {9'd0, coming} && more == (coming != 0));
         assert (ended == (ends != 0));
         if (ended) assert (end_bytes == {9'd0, bytes_0} && end_user == user_0);
-        // What the module keeps, as far as the books above say it.
+        // The module's state, as far as the model above determines it.
         assert (half == coming[3] && coming < 120 && coming[2:0] == 0 && used <= first && ends <= 2 && level == ends);
         if (ends != 0) assert (bytes_0 <= 120 && end_0 == {9'd0, bytes_0, user_0, place_0});
         if (ends == 2) assert (bytes_1 <= 120 && end_1 == {9'd0, bytes_1, user_1, place_0 + whole_1});
-        // Room for a payload: who has used up all that there is can go on.
+        // Space for a payload: a reader that has consumed all can continue.
         if (held == 0 && ends < 2) assert (s_axis_payload_tready);
         cover (held == 7 && !s_axis_payload_tready && ends == 1 && more);
         cover (ended && discard && behind != 0 && left > 1);
@@ -111,7 +111,7 @@ module place_ring_formal (
     end
 endmodule
 
-// What fifo_sync promises, which has a proof of its own: two words, in order.
+// Guarantees of fifo_sync, which has its own proof: two words, in order.
 module fifo_sync #(
     parameter WIDTH = 8,
     parameter DEPTH = 16

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Requests leave in the order in which they were taken, none is lost or doubled, each has the number
-// of its client; one is taken in a cycle, and an offer stands. Who waits is served after at most
-// CLIENTS - 1 others. An answer goes to the client of its tag, and to nobody else.
+// Requests leave in the order of acceptance, none is lost or doubled, each has the number of its
+// client; one is accepted in a cycle, and an offer is stable. A client waits for at most
+// CLIENTS - 1 others. Data go only to the client of their tag.
 // formal: aiger
 // formal: always 7
 // formal: cover 7
@@ -27,7 +27,7 @@ module rd_mux_formal (
     logic [31:0]  m_data_tkeep;
     logic [3:0]   m_data_tag;
 
-    // A bit of each request is anything, and follows it.
+    // One arbitrary bit of each request accompanies it.
     rd_mux #(.CLIENTS(3)) dut (
         .*,
         .s_desc_address(192'd0),
@@ -48,7 +48,7 @@ module rd_mux_formal (
     wire       left  = m_desc_valid && m_desc_ready;
     wire [7:0] tag   = {2'd0, taken[2], taken[1], 3'd0, |(taken & s_desc_mark)};
 
-    // What a queue of two would hold: tags of requests that were taken and have not left.
+    // The contents of a queue of two: tags of accepted requests that have not left.
     logic [7:0] first, second;
     logic [1:0] inside = 0;
     logic [2:0] waited = 0, mark;
@@ -67,7 +67,7 @@ module rd_mux_formal (
         stood_tag <= m_desc_tag;
     end
 
-    // Any one of them: requests of others since it waits.
+    // Any one client: requests of others since it waits.
     (* anyconst *) logic [1:0] who;
     logic [1:0] others = 0;
     always_comb assume (who < 3);
@@ -77,7 +77,7 @@ module rd_mux_formal (
     end
 
     always_comb if (running && !rst) begin
-        // A request stands until it is taken.
+        // A request is stable until accepted.
         assume ((waited & ~s_desc_valid) == 0 && (waited & (mark ^ s_desc_mark)) == 0);
         assert ((taken & (taken - 1'b1)) == 0);
         assert (inside <= 2);

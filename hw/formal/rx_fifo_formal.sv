@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Of any one payload: it leaves whole, in its turn and behind its metadata, as good as it came; or it
-// ends bad, or never was, and then it is told as lost, once, unless it came bad. Nobody else's word
-// is in it. Neither queue is written when it is full, and nothing is lost while less has come than
-// it holds. An offer stands until it is taken. The clocks are anything to each other.
+// Any one payload leaves whole, in order and after its metadata, with its status; or it ends bad, or
+// leaves no trace, and then it is reported as lost, once, unless it arrived bad. It contains no word
+// of another payload. Neither queue is written when it is full, and nothing is lost while less than
+// the fifo holds has arrived. An offer is stable until accepted. The clocks are unrelated.
 // formal: aiger
 // formal: edges
 // formal: bounded 12
@@ -30,7 +30,7 @@ module rx_fifo_formal (
     logic [7:0]   m_axis_payload_tkeep;
     logic [168:0] m_axis_meta_tdata;
 
-    // A word is its payload's number, and its place in it.
+    // A word is its payload's number, and its index in it.
     logic [3:0] coming = 0, word = 0;
 
     rx_fifo #(.WORDS(4), .METAS(4)) dut (
@@ -44,7 +44,7 @@ module rx_fifo_formal (
     (* gclk *) wire step;
     (* anyconst *) logic [3:0] who;
 
-    // Each clock sees its reset, and then no more of it.
+    // Each clock samples its reset, and then never again.
     logic net_seen = 0, core_seen = 0, net_runs = 0, core_runs = 0;
     always_ff @(posedge step) begin
         net_seen  <= net_seen || clk_net;
@@ -57,7 +57,7 @@ module rx_fifo_formal (
         if (rst_net) assume (!s_axis_payload_tvalid);
     end
 
-    // What came of it: how many words, and whether they were good; that it was told as lost.
+    // Outcome: number of words, and whether they were good; reported as lost.
     logic [3:0] came, all = 0;
     logic       ended = 0, was_bad, lost = 0, just_ended = 0, just_bad, just_any = 0;
     always_ff @(posedge clk_net) if (!rst_net) begin
@@ -78,7 +78,7 @@ module rx_fifo_formal (
     end
     wire is_lost = lost || (just_ended && inc_overflow);
 
-    // What leaves: the payload in turn, whether its metadata have been taken, words so far.
+    // Output: the current payload, whether its metadata have been accepted, words so far.
     logic [3:0] turn, left = 0, next = 0;
     logic       has_meta = 0, good = 0, bad = 0;
     wire  [3:0] meta   = m_axis_meta_tdata[3:0];
@@ -101,7 +101,7 @@ module rx_fifo_formal (
         end
     end
 
-    // Offers as they were.
+    // Offers in the previous cycle.
     logic       word_stood = 0, meta_stood = 0, last_then, bad_then;
     logic [7:0] word_then;
     logic [3:0] meta_then;
@@ -114,7 +114,7 @@ module rx_fifo_formal (
         meta_then  <= meta;
     end
 
-    // Metadata go with the last word at the latest.
+    // Metadata are accepted with the last word at the latest.
     always_comb begin
         if (m_axis_payload_tvalid && m_axis_payload_tlast && !has_meta && !m_axis_meta_tready)
             assume (!m_axis_payload_tready);
@@ -132,7 +132,7 @@ module rx_fifo_formal (
             if (m_axis_payload_tuser && ended) assert (was_bad || is_lost);
         end
         assert (!(good && is_lost) && !(bad && ended && !was_bad && !is_lost));
-        // It was never seen, and those behind it are.
+        // It left no trace, and a later payload is next.
         if (next > who && !good && !bad && !(has_meta && turn == who)) assert (ended && (was_bad || is_lost));
         if (word_stood)
             assert (m_axis_payload_tvalid && m_axis_payload_tdata[7:0] == word_then

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// No word is lost, doubled, changed or overtaken; an offer stands until it is taken.
+// No word is lost, doubled, changed or reordered; an offer is stable until accepted.
 // formal: induction 3
 // formal: cover 8
 // mutant: if (s_ready) kept <= s_data; => kept <= s_data;
@@ -23,7 +23,7 @@ module skid_formal (
 
     always_ff @(posedge clk) if (running && !rst && !$past(rst)) begin
         if ($past(m_valid && !m_ready)) assert (m_valid && $stable(m_data));
-        // Nothing waits for an empty stage, and a word moves in every cycle.
+        // An empty stage accepts at once, and a word moves in every cycle.
         if ($past(m_ready)) assert (s_ready);
         cover (m_valid && !s_ready && $past(m_valid && m_ready, 3));
     end

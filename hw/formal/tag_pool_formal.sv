@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// No tag is handed out twice; one that was given up not before a whole period has passed; each that
-// is free is handed out in its turn.
+// No tag is issued twice; an abandoned one not before a whole period has passed; each free tag is
+// issued in turn.
 // formal: induction 4
 // formal: cover 12
 // mutant: <= tick ? fresh : stale; => <= '0;
@@ -25,7 +25,7 @@ module tag_pool_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb if (!running) assume (rst);
 
-    // An offer stands, and comes back within two cycles of a tag's return in good time.
+    // An offer is stable, and recurs within two cycles of a tag's return in good time.
     logic stands = 0, strange = 0;
     logic [1:0] tag;
     logic [1:0] back = 0;

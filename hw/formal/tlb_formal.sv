@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// What goes around the table, with no page in it: one port is granted at a time; an access is
-// answered two cycles after it was granted, and only then; it is not allowed, and is counted; its
-// event is offered where there was room, and stands until it is taken. What pages allow is for the
-// bench: comparing addresses of 64 bits is too much for the solver.
+// The control around the table, with no page in it: one port is granted at a time; an access has its
+// response two cycles after its grant, and only then; it is not allowed, and is counted; its
+// event is offered where there was room, and is stable until accepted. The bench covers the pages:
+// comparing addresses of 64 bits is too much for the solver.
 // formal: aiger
 // formal: always 8
 // formal: cover 11

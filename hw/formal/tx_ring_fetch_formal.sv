@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Descriptors are asked for in order, once, inside of the ring, never before they were posted, and
-// never more than there are places for, whatever the producer says; what it may not say changes
-// nothing and stops the ring. A ring that has stopped or is off asks for nothing new, and begins anew
-// only when nothing is under way.
+// Descriptors are requested in order, once, inside the ring, never before they are posted, and
+// never more than there are slots for, for any producer index; an impossible index changes
+// nothing and stops the ring. A stopped or disabled ring makes no new request, and restarts
+// only when no request is pending.
 // formal: words
 // formal: bounded 10
 // formal: cover 13
@@ -22,7 +22,7 @@ module tx_ring_fetch_formal (
     input logic        s_done,
     input logic        quiet
 );
-    // Places for 8 descriptors, of a ring of 16.
+    // Slots for 8 descriptors, of a ring of 16.
     localparam [31:0] PLACES = 8;
 
     logic        m_fetch_valid, takes, begins, running, error, fetching, s_word_last, s_quiet;
@@ -36,12 +36,12 @@ module tx_ring_fetch_formal (
     always_ff @(posedge clk) started <= 1'b1;
     always_comb assume (rst == !started);
 
-    // The producer's register, which changes when the doorbell rings.
+    // The producer's register, which changes with the doorbell.
     logic [31:0] register = 0;
     assign cfg_producer = wr_producer ? {wild, 25'd0, producer} : register;
     always_ff @(posedge clk) if (wr_producer) register <= cfg_producer;
 
-    // Words of two requests at most, in order; descriptors that were taken, and are not done.
+    // Words of at most two requests, in order; accepted descriptors that are not done.
     wire         asks = m_fetch_valid && m_fetch_ready;
     logic [31:0] asked = 0, taken = 0, done = 0;
     logic [3:0]  first = 0, second = 0;

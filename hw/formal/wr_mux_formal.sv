@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Nobody's words or descriptors go between those of one write; each write is told of once, when it
-// was taken; who waits is served after at most INPUTS - 1 writes of others.
+// No other words or descriptors are between those of one write; each write is reported once, after its
+// acceptance; an input waits for at most INPUTS - 1 writes of others.
 // formal: aiger
 // formal: always 10
 // formal: cover 10
@@ -42,7 +42,7 @@ module wr_mux_formal (
     wire [2:0] word = s_data_tvalid & s_data_tready;
     wire [2:0] ends = word & s_data_tlast | desc & s_desc_immediate;
 
-    // Whose write is under way, its descriptor taken.
+    // The input whose write is in progress, its descriptor accepted.
     logic [2:0] under_way = 0, ended = 0, ended_before = 0, waited = 0, immediate;
     always_ff @(posedge clk) begin
         under_way    <= rst ? 3'd0 : (under_way | desc) & ~ends;
@@ -52,7 +52,7 @@ module wr_mux_formal (
         immediate    <= s_desc_immediate;
     end
 
-    // Any one of them: writes of others since it waits.
+    // Any one input: writes of others since it waits.
     (* anyconst *) logic [1:0] who;
     logic [1:0] others = 0;
     always_comb assume (who < 3);
@@ -62,7 +62,7 @@ module wr_mux_formal (
     end
 
     always_comb if (running && !rst) begin
-        // A descriptor stands until it is taken.
+        // A descriptor is stable until accepted.
         assume ((waited & ~s_desc_valid) == 0 && (waited & (immediate ^ s_desc_immediate)) == 0);
         assert ((desc & (desc - 1'b1)) == 0 && (word & (word - 1'b1)) == 0);
         if (under_way != 0) assert (desc == 0 && (word & ~under_way) == 0);

@@ -1,4 +1,4 @@
-"""The register map as people read it."""
+"""Writes the register map as Markdown."""
 
 HEADER = """\
 <!-- Made by scripts/regen from hw/rdl: do not edit. -->
@@ -6,13 +6,13 @@ HEADER = """\
 
 {text}
 
-All are 32 bits wide and little-endian. A register of 64 bits is two, the low half first: a read of the low half keeps the high half for the read that follows; a write takes effect with the high half, and writes of less than 32 bits do nothing. Of all others single bytes may be written. In tables, which modules keep for themselves, a write of either half takes effect at once where nothing else is said. Reading never changes anything. Where there is no register, reads give 0 and writes do nothing.
+Registers are 32 bits wide and little-endian. A register of 64 bits is two of them, the low half first: a read of the low half latches the high half for the read that follows; a write takes effect with the high half, and writes of less than 32 bits do nothing. All other registers accept writes of single bytes. In tables, which modules hold themselves, a write of either half takes effect at once unless the table states otherwise. Reads have no side effects. At addresses without a register, reads return 0 and writes do nothing.
 
 | access | |
 | --- | --- |
 | rw | the host's setting |
-| w | a write of 1 does something, once; reads 0 |
-| r | the card tells |
+| w | a write of 1 starts an action, once; reads 0 |
+| r | set by the card |
 | rc | the card sets it, the host clears it by writing 1 |
 
 """

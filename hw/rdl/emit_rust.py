@@ -1,4 +1,4 @@
-"""The register map as the tables that drivers are written with (pmd/src/bus/registers.rs)."""
+"""Writes the register map as the tables that drivers use (pmd/src/bus/registers.rs)."""
 
 HEADER = """\
 // Made by scripts/regen from hw/rdl: do not edit.
@@ -37,7 +37,7 @@ def module(block):
 
 
 def register(block, reg):
-    """64 bits are two registers."""
+    """A 64-bit register is two registers."""
     if reg.width == 32:
         return one(block, reg, reg.name, reg.at, reg.title, 0)
     return one(block, reg, reg.name, reg.at, reg.title, 0) + one(
@@ -56,7 +56,7 @@ def one(block, reg, name, at, title, base):
 
 
 def constant(name, field, base):
-    """A mask; none for a field that is the whole register."""
+    """The mask of a field; none for a field that is the whole register."""
     low, high = max(field.low - base, 0), min(field.high - base, 31)
     if low > high or (low, high) == (0, 31):
         return None
@@ -73,16 +73,16 @@ def escape(text):
 MODEL_HEADER = """\
 // Made by scripts/regen from hw/rdl: do not edit.
 
-//! The register map: for the card in software, and for tests of any card. `hw/docs/registers.md` has
-//! it with all its words.
-#![allow(missing_docs, reason = "its words are in hw/docs/registers.md")]
+//! The register map: for the software card, and for tests of any card. `hw/docs/registers.md` has
+//! the descriptions.
+#![allow(missing_docs, reason = "the descriptions are in hw/docs/registers.md")]
 
 use crate::map::registers;
 """
 
 
 def emit_model(blocks):
-    """The same map as plain data, with reset values and who may write what."""
+    """The same map as plain data, with reset values and write access."""
     lines = [MODEL_HEADER, "registers! {"]
     for block in blocks:
         lines.append(

@@ -1,4 +1,4 @@
-"""Register blocks as SystemVerilog, in the subset that Verilator, Icarus and Yosys accept."""
+"""Writes register blocks as SystemVerilog, in the subset that Verilator, Icarus and Yosys accept."""
 
 HEADER = """\
 // Made by scripts/regen from hw/rdl/{name}.rdl: do not edit.
@@ -6,9 +6,9 @@ HEADER = """\
 //
 // {title}: registers.
 //
-// cfg_* are settings, sts_* is what is read, set_* sets a flag, flag_* is a flag, pulse_* and wr_* are
-// one cycle when something was written; several of a kind lie side by side. Tables are somebody
-// else's: win_* asks until ready, in the same cycle or later.
+// cfg_* are settings, sts_* are read values, set_* sets a flag, flag_* is a flag, pulse_* and wr_* are
+// high for one cycle after a write; arrays of fields are concatenated. Other modules hold the tables:
+// win_* is a request until ready, in the same cycle or later.
 """
 
 
@@ -112,7 +112,7 @@ def window_ports(block):
 
 
 def access(block):
-    """One access at a time, by the word that it goes to."""
+    """One access at a time, by word address."""
     bits = block.address_bits
     lines = [
         "    logic acc_valid, acc_write, acc_ready, done;",
@@ -166,7 +166,7 @@ def access(block):
 
 
 def part(name, field, count, n, low=0, width=None):
-    """Bits `low` on of field number n of `count` side by side."""
+    """Bits from `low` on of field number n of `count` adjacent fields."""
     width = field.width - low if width is None else width
     if field.width * count == 1:
         return name
@@ -181,7 +181,7 @@ def literal(width, value):
 
 
 def storage(reg, bits):
-    """What the host writes."""
+    """The process that stores host writes."""
     kept = [f for f in reg.fields if f.kind in ("config", "store", "flag", "pulse")]
     lines = []
     for field in kept:
@@ -203,7 +203,7 @@ def storage(reg, bits):
 
 
 def held(field):
-    """Where a field is kept: a flag's port only sets it."""
+    """The name of a field's storage: a flag's port only sets it."""
     return "flag" if field.kind == "flag" else PREFIX[field.kind]
 
 
@@ -230,7 +230,7 @@ def written(reg, field, n, at, bits):
 
 
 def readback(block):
-    """A case for each word."""
+    """One case for each word."""
     bits = block.address_bits
     lines = [
         "    always_ff @(posedge clk) begin",

@@ -1,4 +1,4 @@
-"""The table of layouts, and what is made from it."""
+"""The table of layouts, and the files generated from it."""
 
 import dataclasses
 import pathlib
@@ -39,7 +39,7 @@ class Layout:
 
 
 def load(path=HERE / "layouts.toml"):
-    """Layouts in memory, and of signals. Ends the program with a message if they have holes."""
+    """Layouts in memory, and of signals. Ends the program with a message if they have gaps."""
     table = tomllib.loads(path.read_text())
     memory = [
         Layout(
@@ -113,7 +113,7 @@ def package(memory, signals):
 
 
 def checks(memory):
-    """A module that does not elaborate where fields overlap or leave a hole."""
+    """A module that does not elaborate where fields overlap or leave a gap."""
     lines = [
         f"// Made by scripts/regen from {SOURCE}: do not edit.",
         "// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1",
@@ -147,7 +147,7 @@ RUST_HEADER = f"// Made by scripts/regen from {SOURCE}: do not edit.\n"
 
 
 def event_rust(memory):
-    """Where the fields of types are that exist by hand, for the assertions beside them."""
+    """Field offsets of hand-written types, for the assertions beside them."""
     lines = [RUST_HEADER, "//! Offsets and sizes of what hardware fills in as well; types here are held to them.", ""]
     for layout in (layout for layout in memory if layout.rust == "event"):
         name = layout.constant
@@ -165,9 +165,9 @@ def event_rust(memory):
 
 
 def model_rust(memory):
-    """Where all fields are, for the card in software; in events from the record's first byte."""
+    """Offsets of all fields, for the software card; in events from the record's first byte."""
     lines = [RUST_HEADER, "//! Offsets in what the card reads and writes in memory. `hw/docs/layouts.md` has them as tables.", ""]
-    lines += ['#![allow(missing_docs, reason = "its words are in hw/docs/layouts.md")]', ""]
+    lines += ['#![allow(missing_docs, reason = "the descriptions are in hw/docs/layouts.md")]', ""]
     for layout in memory:
         name = layout.constant
         lines.append(f"pub const {name}_SIZE: usize = {layout.size};")
@@ -183,7 +183,7 @@ ENDIAN = {"u8": "u8", "u16": "U16", "u32": "U32", "u64": "U64"}
 
 
 def card_rust(memory):
-    """Types of what only the card has."""
+    """Types of records that only the card has."""
     lines = [
         RUST_HEADER,
         "//! Descriptors and events of the card. `hw/docs/layouts.md` has them as tables.",

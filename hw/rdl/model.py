@@ -12,15 +12,15 @@ HERE = pathlib.Path(__file__).parent
 
 @dataclasses.dataclass
 class Field:
-    """Bits of a register. `kind` says who writes it:
+    """Bits of a register. `kind` is its access:
 
-    const   nobody
-    config  the host; the card reads it
-    store   the host, for itself
-    pulse   the host; one cycle to the card
-    status  the card
+    const   constant
+    config  the host writes it, the card reads it
+    store   the host writes and reads it
+    pulse   the host writes it; one cycle to the card
+    status  the card writes it
     flag    the card sets it, the host clears it
-    row     it is in a table, which a module of the card keeps
+    row     in a table, which a module of the card holds
     """
 
     name: str
@@ -38,7 +38,7 @@ class Field:
 
 @dataclasses.dataclass
 class Reg:
-    """A register, or several of a kind; `at` and `step` are in bytes, from the start of its block."""
+    """A register, or an array of them; `at` and `step` are in bytes, from the start of its block."""
 
     name: str
     at: int
@@ -56,7 +56,7 @@ class Reg:
 
 @dataclasses.dataclass
 class Window:
-    """A table that a module of the card keeps."""
+    """A table that a module of the card holds."""
 
     name: str
     at: int
@@ -91,7 +91,7 @@ class Block:
 
 
 def load(path=HERE / "pollux_card.rdl"):
-    """Reads the map. Ends the program with a message if it is not one."""
+    """Reads the map. Ends the program with a message if it is invalid."""
     compiler = RDLCompiler()
     compiler.compile_file(str(path))
     top = compiler.elaborate().top
@@ -103,8 +103,8 @@ def load(path=HERE / "pollux_card.rdl"):
 
 
 def is_chain(blocks):
-    """Whether each block names the one that follows it. The last kind, of which there are several, is
-    told by the card."""
+    """Whether each block names its successor. The card reports the last kind, of which there are
+    several."""
     firsts = [block.regs[1].fields[0].reset for block in blocks[:-1]]
     return firsts == [block.at for block in blocks[1:]]
 

@@ -1,4 +1,4 @@
-"""All that is made from hw/rdl, as texts by file. Run by scripts/regen."""
+"""Generates all files from hw/rdl. Run by scripts/regen."""
 
 import pathlib
 import sys

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The card: ports, memory, host bus, time, wired. What goes where is in hw/docs/operations.md.
+// The card: ports, memory, host bus, time, wired. hw/docs/operations.md describes the data path.
 
 module pollux_card #(
     parameter PORTS          = 4,       // 1, 2 or 4
-    parameter STREAMS        = 16,      // of each port, besides the catch-all
+    parameter STREAMS        = 16,      // of each port, besides the default list
     parameter RX_FIFO_WORDS  = 2048,    // 64-bit words of a receive fifo
-    parameter RX_FIFO_FRAMES = 256,     // frames that have metadata in it
+    parameter RX_FIFO_FRAMES = 256,     // frames whose metadata it holds
     parameter TX_FIFO_WORDS  = 512,     // 256-bit words of a transmit fifo: at least a jumbo frame
     parameter TLB_ENTRIES    = 128,     // pages
-    parameter EVENT_QUEUES   = 8,       // each with an MSI-X vector of its own
+    parameter EVENT_QUEUES   = 8,       // each with its own MSI-X vector
     parameter RD_TAGS        = 32,      // open read requests
-    parameter ARP_ENTRIES    = 256,     // stations of each port
-    parameter GIT_HASH       = 160'h0   // commit that it is built from, as it is printed
+    parameter ARP_ENTRIES    = 256,     // neighbours of each port
+    parameter GIT_HASH       = 160'h0   // commit of the build, in printed order
 ) (
     // Clocks: of the ports, 156.25 MHz; of the core and the host bus, 250 MHz. Resets of everything.
     input  logic                clk_net,
@@ -26,7 +26,7 @@ module pollux_card #(
     output logic [PORTS*64-1:0] xgmii_txd,
     output logic [PORTS*8-1:0]  xgmii_txc,
 
-    // Timing input: external clock, start and end of burst, trigger. Of any clock; rising edges count.
+    // Timing input: external clock, start and end of burst, trigger. Any clock; rising edges count.
     input  logic                ttc_clock,
     input  logic                ttc_start,
     input  logic                ttc_end,
@@ -65,8 +65,8 @@ module pollux_card #(
     output logic [127:0]        hif_tx_cpl_header,
     output logic [255:0]        hif_tx_cpl_data,
 
-    // Function 0, as the host has configured it: 128 B << n (PCIe 4.0, 7.5.3.4); the card may master
-    // the bus; MSI-X is on, all of its vectors are masked.
+    // Function 0, as configured by the host: 128 B << n (PCIe 4.0, 7.5.3.4); bus mastering is on;
+    // MSI-X is on, all of its vectors are masked.
     input  logic [2:0]          cfg_max_payload,
     input  logic [2:0]          cfg_max_read,
     input  logic                cfg_bus_master,

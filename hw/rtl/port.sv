@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// What one port has, wired: MAC, protocols, fifos, its writer to memory, registers and counters.
+// The modules of one port, wired: MAC, protocols, fifos, its writer to memory, registers, counters.
 
 module port #(
-    parameter PORT           = 0,     // number of this one
-    parameter PORTS          = 4,     // of so many
-    parameter STREAMS        = 16,    // besides the catch-all
+    parameter PORT           = 0,     // number of this port
+    parameter PORTS          = 4,     // number of ports
+    parameter STREAMS        = 16,    // besides the default list
     parameter RX_FIFO_WORDS  = 2048,  // 64-bit words of the receive fifo
-    parameter RX_FIFO_FRAMES = 256,   // frames that have metadata in it
+    parameter RX_FIFO_FRAMES = 256,   // frames whose metadata it holds
     parameter TX_FIFO_WORDS  = 512,   // 256-bit words of the transmit fifo
-    parameter ARP_ENTRIES    = 256    // stations
+    parameter ARP_ENTRIES    = 256    // neighbours
 ) (
     input  logic         clk_net,
     input  logic         rst_net,
@@ -22,7 +22,7 @@ module port #(
     input  logic         now_wire_valid,
     input  logic [63:0]  core_stamp,
 
-    // XGMII, lane 0 in the lowest bits; whether that of another port is heard.
+    // XGMII, lane 0 in the lowest bits; whether the port is looped to another.
     input  logic [63:0]  xgmii_rxd,
     input  logic [7:0]   xgmii_rxc,
     output logic [63:0]  xgmii_txd,
@@ -45,7 +45,7 @@ module port #(
     output logic         s_axil_rvalid,
     input  logic         s_axil_rready,
 
-    // Lists: the place of a payload, and how it went.
+    // Lists: the space of a payload, and its outcome.
     output logic         m_select_valid,
     input  logic         m_select_ready,
     output logic [6:0]   m_select_list,
@@ -70,7 +70,7 @@ module port #(
     output logic [31:0]  m_commit_stamp_parsed,
     output logic [31:0]  m_commit_stamp_placed,
 
-    // Where that is on the bus.
+    // Translation to a bus address.
     output logic         m_tlb_valid,
     input  logic         m_tlb_ready,
     output logic [63:0]  m_tlb_address,
@@ -93,7 +93,7 @@ module port #(
     output logic         m_data_tlast,
     input  logic         m_taken,
 
-    // Descriptors to send, and what becomes of them; what is left of packets that were read.
+    // Descriptors to send, and their completion; state of the packets in flight.
     input  logic         s_piece_valid,
     output logic         s_piece_ready,
     input  logic [255:0] s_piece,
@@ -105,7 +105,7 @@ module port #(
     output logic         m_read_idle,
     output logic         m_fifo_idle,
 
-    // Reads of memory, and what they bring.
+    // Reads of memory, and their data.
     output logic         m_rd_desc_valid,
     input  logic         m_rd_desc_ready,
     output logic [63:0]  m_rd_desc_address,
@@ -231,7 +231,7 @@ module port #(
 
     link_fault link_fault (.clk(clk_net), .rst(rst_net), .xgmii_rxd, .xgmii_rxc, .local_fault, .remote_fault);
 
-    // Nothing that `net` has begun to send is taken back.
+    // A frame that `net` has begun is never withdrawn.
     mac_tx mac_tx (
         .clk(clk_net), .rst(rst_net),
         .s_axis_tx_tvalid(tx_valid), .s_axis_tx_tready(tx_ready), .s_axis_tx_tdata(tx_data), .s_axis_tx_tkeep(tx_keep),
@@ -336,8 +336,8 @@ module port #(
         .m_commit_wire_valid, .m_commit_stamp_mac, .m_commit_stamp_parsed, .m_commit_stamp_placed, .idle(placed_all)
     );
 
-    // A payload's metadata are in the fifo, in `decompress`, or in `place` until its commit. What is
-    // written to the fifo is seen there, and that is seen here, within the time that all must be idle.
+    // A payload's metadata are in the fifo, in `decompress`, or in `place` until its commit. A write
+    // to the fifo is visible there, and that is visible here, within the required idle time.
     logic       core_idle, core_idle_seen;
     logic [3:0] quiet;
 

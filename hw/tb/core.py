@@ -1,4 +1,4 @@
-"""What the benches of clk_core share: a cycle is set up at its falling edge and looked at just before its end."""
+"""Shared by the benches of clk_core: a cycle is set up at its falling edge and sampled just before its end."""
 
 import cocotb
 from cocotb.clock import Clock
@@ -46,7 +46,7 @@ class Cycles:
 
 
 class Window:
-    """Software's accesses to a table; other things of the bench go on meanwhile, by `step`."""
+    """Software's accesses to a table; `step` advances the rest of the bench meanwhile."""
 
     def __init__(self, dut, name, step):
         self.dut, self.name, self.step = dut, name, step

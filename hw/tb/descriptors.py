@@ -1,4 +1,4 @@
-"""Descriptors of packets to send, as the driver writes them, and what must become of any list of them."""
+"""Descriptors of packets to send, as the driver writes them, and the required result of any list of them."""
 
 import struct
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Descriptor:
 
 
 def packet(pieces, flags=0, total=None, **fields):
-    """Descriptors of a packet of these pieces: (address, length); `flags` and `fields` of the first one."""
+    """Descriptors of a packet of these segments: (address, length); `flags` and `fields` of the first one."""
     total = sum(length for _, length in pieces) if total is None else total
     made = [Descriptor(address, length, total=total, **fields) for address, length in pieces]
     made[0].flags = FIRST | flags & ~EVENT
@@ -39,7 +39,7 @@ def packet(pieces, flags=0, total=None, **fields):
 
 @dataclass
 class Done:
-    """What tx_read tells: `desc`: a descriptor is done; `end`: a packet has ended."""
+    """Reports of tx_read: `desc`: a descriptor is done; `end`: a packet has ended."""
     desc: bool
     end: bool
     status: int = 0

@@ -1,4 +1,4 @@
-"""Frames made by scapy, recorded ones, and what must become of a frame that a port receives."""
+"""Frames made by scapy, recorded frames, and the required result of a received frame."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 from scapy.utils import RawPcapReader
 
-# The port, and who talks to it.
+# The port, and its peer.
 MAC, IP_ADDRESS = "02:00:4c:4f:4c:01", "10.0.0.1"
 PEER, PEER_IP = "02:00:4c:4f:4c:99", "10.0.0.153"
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -26,7 +26,7 @@ def some(size):
 
 
 def kept(word, count):
-    """The first bytes of a stream's word; those behind may be anything, also undefined."""
+    """The first bytes of a stream's word; the others may be anything, also undefined."""
     return int(word.value.binstr[64 - 8 * count:] or "0", 2).to_bytes(count, "little")
 
 
@@ -42,7 +42,7 @@ def link(dst=MAC, vlan=None):
 
 
 def pad(frame):
-    """To the shortest frame (IEEE 802.3, 4.4.2), with what must not come out again."""
+    """Pads to the shortest frame (IEEE 802.3, 4.4.2), with bytes that must not be output."""
     return bytes(frame) + b"\xee" * max(0, 60 - len(frame))
 
 
@@ -103,7 +103,7 @@ class Settings:
 
 @dataclass
 class Payload:
-    """What comes out for the host: the bytes, and what goes beside them."""
+    """Output for the host: the bytes, and their metadata."""
     data: bytes
     stream: int
     form: int
@@ -111,7 +111,7 @@ class Payload:
 
 
 def ones_sum(data):
-    """RFC 1071, as it is written there."""
+    """The checksum of RFC 1071, straightforward."""
     data += b"\0" * (len(data) % 2)
     total = sum(int.from_bytes(data[i:i + 2], "big") for i in range(0, len(data), 2))
     while total >> 16:
@@ -120,7 +120,7 @@ def ones_sum(data):
 
 
 def fate(frame, port):
-    """What must become of a frame: a Payload, or a name: of a count, "arp", "echo"."""
+    """The required result of a frame: a Payload, or a name: of a count, "arp", "echo"."""
     number = lambda at, size=2: int.from_bytes(frame[at:at + size], "big")  # noqa: E731
     whole = lambda sport=0: Payload(frame, CATCH_ALL, WHOLE, sport)  # noqa: E731
     tagged = number(12) == 0x8100

@@ -48,7 +48,7 @@ def read_code(data, at):
 
 
 def expand(data):
-    """(outcome, expanded form), as a reader of the page does it."""
+    """(outcome, expanded form), by the rules of the page."""
     if len(data) < 24 or data[:4] != b"PXRH":
         return MALFORMED, None
     if data[4] != 1:

@@ -1,7 +1,7 @@
-"""The host's side of the hif streams: memory that is written and read, and a host that asks for registers.
+"""The host's side of the hif streams: memory that is written and read, and a host that accesses registers.
 
-What the card must keep to is asserted (hw/docs/interfaces.md, "Host bus: hif"); what the host may do
-to it is random: delay, split and reordered completions, errors, none at all.
+The rules of the card are asserted (hw/docs/interfaces.md, "Host bus: hif"); the permitted behaviour of
+the host is random: delay, split and reordered completions, errors, no completion.
 """
 
 import random
@@ -26,7 +26,7 @@ def field(word, name):
 
 
 def enabled(first_be, last_be, dws):
-    """Which bytes of a request's DWs it is about."""
+    """The enabled bytes of a request's DWs."""
     bits = [first_be] + [15] * max(dws - 2, 0) + [last_be] * (dws > 1)
     return [be >> byte & 1 == 1 for be in bits for byte in range(4)]
 
@@ -39,7 +39,7 @@ def beats(head, data=b""):
 
 
 class Sink:
-    """Takes TLPs of a stream with data; `take(header, data)` gets each."""
+    """Accepts TLPs of a stream with data, and passes each to `take(header, data)`."""
 
     def __init__(self, dut, name, take):
         self.signals = {part: getattr(dut, f"{name}_{part}")
@@ -125,10 +125,10 @@ class Reads:
     def __init__(self, dut, max_read):
         self.dut, self.max_read = dut, max_read
         self.source = Source(dut, "hif_rx_cpl")
-        # Completions that are still to come of each tag: (header, data).
+        # Outstanding completions of each tag: (header, data).
         self.coming, self.ready_at, self.cycle = {}, {}, 0
         self.asked, self.delay, self.fault, self.lost = 0, 10, lambda: None, []
-        # Where each request began, and what was wrong with its answer.
+        # Start of each request, and the error of its completion.
         self.faults = []
         dut.hif_rd_req_ready.value = 0
 

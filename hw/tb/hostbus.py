@@ -1,8 +1,8 @@
-"""What stands behind the writers of the card: takes descriptors and their words, writes them to a memory of bytes."""
+"""The host behind the card's writers: accepts descriptors and their words, and writes them to a memory of bytes."""
 
 
 class Memory:
-    """Bytes by address; every write is kept in its order, and must be inside of what was registered."""
+    """Bytes by address; every write is recorded in order, and must be inside a registered range."""
 
     def __init__(self):
         self.bytes, self.regions, self.writes = {}, [], []
@@ -22,7 +22,7 @@ class Memory:
 
 
 class Writes:
-    """One writer's descriptor and words, checked as the interfaces page has them."""
+    """One writer's descriptor and words, checked by the rules of interfaces.md."""
 
     def __init__(self, memory, source=None):
         self.memory, self.source, self.descriptor, self.data, self.tlast_due = memory, source, None, b"", 0

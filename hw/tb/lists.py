@@ -1,4 +1,4 @@
-"""A model of the lists of docs/formats/clop.md as the card fills them, fed with what the card is seen to do."""
+"""A model of the lists of docs/formats/clop.md as the card fills them, driven by the card's observed actions."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ class Payload:
 
 @dataclass
 class List:
-    """One list: settings, and what is committed and not yet announced."""
+    """One list: settings, and payloads that are committed and not yet announced."""
 
     base: int
     size: int
@@ -59,7 +59,7 @@ class List:
         return not near or self.used + self.space(length) > self.size
 
     def select(self, length, stamp, stamped):
-        """(outcome, address), after an announcement that the payload called for."""
+        """(outcome, address), after an announcement that the payload caused."""
         if self.oversize(length):
             return OVERSIZE, None
         if self.crowded(length, stamp, stamped):
@@ -79,7 +79,7 @@ class List:
         return self.used + (self.stride * 16 if self.bare else 16) > self.size
 
     def announce(self, record, number, now):
-        """Checks the record of this list's announcement, which is taken in now; returns its payloads."""
+        """Checks the record of this list's announcement; returns its payloads."""
         bits = lambda at, width: record >> at & ((1 << width) - 1)
         assert self.payloads, "an empty buffer is announced"
         stamps = [payload.stamp for payload in self.payloads if payload.stamped]

@@ -1,4 +1,4 @@
-"""Packets for udp_tx, frames that come out, and scapy's opinion of them."""
+"""Packets for udp_tx, the output frames, and their check by scapy."""
 
 import random
 
@@ -22,7 +22,7 @@ def meta(length, ip=PEER_IP, dport=5000, sport=4000, checksum=0, mode=NONE, raw=
 
 
 class Packets:
-    """Offers packets: words as fast as they are taken, and the metadata with the first, or before."""
+    """Offers packets: words as fast as they are accepted, and the metadata with the first, or before."""
 
     def __init__(self, dut):
         self.dut, self.taken, self.open = dut, [], 0
@@ -39,7 +39,7 @@ class Packets:
             dut.s_axis_meta_tvalid.value = 0
 
     async def words(self, packets, pause=0.0):
-        """`pause`: how often nothing follows at once behind a packet."""
+        """`pause`: how often a gap follows a packet."""
         dut = self.dut
         for data, _ in packets:
             for at in range(0, max(len(data), 1), 8):
@@ -58,7 +58,7 @@ class Packets:
 
 
 class Frames:
-    """Takes what is to be sent, and looks that nothing is missing in the middle and offers stand."""
+    """Accepts the frames, and checks that they have no gaps and offers are stable."""
 
     def __init__(self, dut, busy=0.0):
         self.dut, self.busy, self.frames, self.first, self.last = dut, busy, [], [], []
@@ -93,7 +93,7 @@ class Frames:
 
 
 def judge(frame, payload, ip=PEER_IP, dport=5000, sport=4000, station=PEER, ttl=64, checksum=None):
-    """What scapy reads is what was sent; sums are right. `checksum`: the field, where it is not the sum."""
+    """scapy reads the sent packet; checksums are correct. `checksum`: the field, where it is not the sum."""
     ether = Ether(frame)
     assert (ether.dst, ether.src, ether.type) == (station, MAC, 0x0800), ether.summary()
     ipv4, udp = ether[IP], ether[UDP]

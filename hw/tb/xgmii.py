@@ -1,4 +1,4 @@
-"""Words of XGMII made by hand: frames with any gap, in any lane, and everything that is wrong."""
+"""Hand-made words of XGMII: frames with any gap, in any lane, and all kinds of errors."""
 
 import random
 import zlib
@@ -16,7 +16,7 @@ def payload(size):
 
 
 class Wire:
-    """What goes over the wire: bytes with control flags. A frame starts in lane 0 or 4."""
+    """The words of a wire: bytes with control flags. A frame starts in lane 0 or 4."""
 
     def __init__(self):
         self.lanes = []
@@ -42,7 +42,7 @@ class Wire:
         self.data([0, 0, code])
 
     def frame(self, data, gap=12, lane=None, preamble=PREAMBLE, end=TERMINATE):
-        """A frame, FCS and all; `gap` bytes before it at the least, with the end of the last."""
+        """A frame with FCS; at least `gap` bytes before it, including the end of the last."""
         self.idle(max(gap - 1, 0))
         self.align(lane)
         self.control(START)
@@ -61,13 +61,13 @@ class Wire:
 
 
 class Received:
-    """A frame as it went over the wire: its bytes without preamble, and what is to be said of it."""
+    """A frame of the wire: its bytes without preamble, and its properties."""
 
     def __init__(self, start, data, spoilt, gap):
         self.start, self.data, self.spoilt, self.gap = start, data, spoilt, gap
 
     def payload(self):
-        """Without FCS, which must be right."""
+        """The frame without FCS, which must be correct."""
         assert not self.spoilt and self.data == with_fcs(self.data[:-4]), self.data.hex()
         return self.data[:-4]
 

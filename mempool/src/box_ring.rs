@@ -1,14 +1,14 @@
 //! A ring of boxes between two threads: work and its results, settings and those that they replace.
 //!
-//! A box changes its owner and stays where it is, so whatever its size, a few cycles move it, and
-//! neither side allocates or frees.
+//! A box changes its owner and stays where it is, so the cost of a
+//! move does not depend on its size, and neither side allocates or frees.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::ends::Ends;
 use crate::ring::{RingError, spsc};
+use crate::ring_state::RingState;
 
 /// A box that the ring carries.
 struct Raw<T>(NonNull<T>);
@@ -21,7 +21,7 @@ impl<T> Clone for Raw<T> {
 
 impl<T> Copy for Raw<T> {}
 
-// SAFETY: it stands for the box, which may be sent where `T` may be.
+// SAFETY: it represents the box, which may be sent where `T` may be.
 unsafe impl<T: Send> Send for Raw<T> {}
 
 impl<T> Raw<T> {
@@ -44,15 +44,15 @@ impl<T> Raw<T> {
 /// A capacity of zero or above the largest one.
 pub fn box_ring<T: Send>(capacity: usize) -> Result<(BoxProducer<T>, BoxConsumer<T>), RingError> {
     let (producer, consumer) = spsc::channel(capacity)?;
-    let ends = Arc::<Ends<Raw<T>>>::default();
+    let state = Arc::<RingState<Raw<T>>>::default();
     Ok((
         BoxProducer {
             ring: producer,
-            ends: Arc::clone(&ends),
+            state: Arc::clone(&state),
         },
         BoxConsumer {
             ring: Some(consumer),
-            ends,
+            state,
         },
     ))
 }
@@ -60,7 +60,7 @@ pub fn box_ring<T: Send>(capacity: usize) -> Result<(BoxProducer<T>, BoxConsumer
 /// The end that boxes are put in at.
 pub struct BoxProducer<T: Send> {
     ring: spsc::Producer<Raw<T>>,
-    ends: Arc<Ends<Raw<T>>>,
+    state: Arc<RingState<Raw<T>>>,
 }
 
 impl<T: Send> BoxProducer<T> {
@@ -89,7 +89,7 @@ impl<T: Send> BoxProducer<T> {
 pub struct BoxConsumer<T: Send> {
     /// Present until dropped.
     ring: Option<spsc::Consumer<Raw<T>>>,
-    ends: Arc<Ends<Raw<T>>>,
+    state: Arc<RingState<Raw<T>>>,
 }
 
 impl<T: Send> BoxConsumer<T> {
@@ -104,7 +104,7 @@ impl<T: Send> BoxConsumer<T> {
     /// Whether the producer is gone, so that what is in the ring now is the last of it.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        let gone = Arc::strong_count(&self.ends) < 2;
+        let gone = Arc::strong_count(&self.state) < 2;
         // Pairs with the Release of the producer's drop (of its `Arc`): an empty ring after this
         // stays empty.
         fence(Ordering::Acquire);
@@ -125,14 +125,14 @@ where
 
 impl<T: Send> Drop for BoxProducer<T> {
     fn drop(&mut self) {
-        self.ends.producer_leaves().into_iter().for_each(drain);
+        self.state.producer_leaves().into_iter().for_each(drain);
     }
 }
 
 impl<T: Send> Drop for BoxConsumer<T> {
     fn drop(&mut self) {
         let ring = self.ring.take();
-        let left = ring.and_then(|ring| self.ends.consumer_leaves(ring));
+        let left = ring.and_then(|ring| self.state.consumer_leaves(ring));
         left.into_iter().for_each(drain);
     }
 }

@@ -6,9 +6,9 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
-use crate::depot::Depot;
+use crate::free_list::FreeList;
 use crate::mbuf::ChecksumRequest;
-use crate::pool::Rooms;
+use crate::pool::BufferLayout;
 use crate::region::MemoryRegion;
 use crate::time::{Tsc, WireTime};
 
@@ -28,6 +28,8 @@ impl MbufFlags {
     /// The sender or the device vouches for the L4 checksum, or left it unfinished on a path that
     /// needs none (a local sender's frame over a virtual link): do not verify it.
     pub const CHECKSUM_TRUSTED: Self = Self(1 << 2);
+    /// The buffer's metadata line belongs to the frame.
+    pub(crate) const METADATA: Self = Self(1 << 3);
 
     /// Whether all bits of `other` are set.
     #[must_use]
@@ -99,7 +101,7 @@ impl Extent {
 pub(crate) struct Place(u32);
 
 impl Place {
-    /// Bytes that can be told apart so.
+    /// Size of the range that a place can address, in bytes.
     pub(crate) const LIMIT: usize = LINE << u32::BITS;
 
     /// The place `offset` bytes into the region: a multiple of a cache line, below the limit.
@@ -137,8 +139,8 @@ const _: () = assert!(offset_of!(Extent, segments) == 2 && offset_of!(Extent, le
 const _: () = assert!(offset_of!(Header, port) == 32 && offset_of!(Header, queue) == 34);
 const _: () = assert!(offset_of!(Header, ordinal) == 36 && offset_of!(Header, arrival) == 40);
 
-/// A buffer without an owner in the type system: what rings, caches and the depot hold. Whoever
-/// holds one is responsible for exactly one later [`Mbuf::from_raw`](crate::Mbuf::from_raw) or depot push.
+/// A buffer without an owner in the type system: what rings, caches and the free list hold. The
+/// holder is responsible for exactly one later [`Mbuf::from_raw`](crate::Mbuf::from_raw) or free list push.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub(crate) struct RawMbuf(pub(crate) NonNull<Header>);
@@ -165,7 +167,7 @@ impl RawMbuf {
     /// The caller owns the buffer.
     #[inline(always)]
     pub(crate) unsafe fn oddity(self, pool: NonNull<PoolInner>) -> usize {
-        // SAFETY: an owned buffer has a valid header that nobody else writes.
+        // SAFETY: an owned buffer has a valid header with no other writer.
         let header = unsafe { self.0.as_ref() };
         let next = header.next.map_or(0, |next| next.0.addr().get());
         (header.pool.addr().get() ^ pool.addr().get()) | next
@@ -185,14 +187,16 @@ impl PoolId {
 
 /// The pool itself: lives until all handles are dropped and all buffers are back.
 pub(crate) struct PoolInner {
-    pub(crate) depot: Depot<RawMbuf>,
+    pub(crate) free: FreeList<RawMbuf>,
     /// The first byte of `region`.
     pub(crate) start: NonNull<u8>,
-    pub(crate) rooms: Rooms,
+    pub(crate) layout: BufferLayout,
     pub(crate) region: Arc<MemoryRegion>,
-    /// One header for each buffer, in memory that nobody else is told of.
+    /// One header for each buffer, in memory that is never shared or mapped for a device.
     pub(crate) headers: MemoryRegion,
     pub(crate) data_room: u32,
+    /// Bytes from a header to the metadata line of its buffer; 0 if the pool has none.
+    pub(crate) metadata: usize,
     /// What the header of a free buffer holds.
     pub(crate) fresh: Extent,
 }
@@ -207,7 +211,7 @@ impl PoolInner {
     /// Bytes of a buffer's room.
     #[inline]
     pub(crate) fn stride(&self) -> usize {
-        self.rooms.stride()
+        self.layout.stride()
     }
 
     /// The byte at this offset of the region.
@@ -223,7 +227,7 @@ impl PoolInner {
         ((core::ptr::from_ref(header).addr() - first) / size_of::<Header>()) as u32
     }
 
-    /// Returns a buffer to the depot from any thread, and frees the pool if it was the last one of a
+    /// Returns a buffer to the free list from any thread, and frees the pool if it was the last one of a
     /// pool without handles. No other thread ever waits for the caller, wherever it is preempted.
     ///
     /// # Safety
@@ -233,28 +237,28 @@ impl PoolInner {
         // SAFETY: the pool and the buffer's header live at least until it is back.
         let number = unsafe { pool.as_ref().index(raw.0.as_ref()) } as usize;
         // SAFETY: as above.
-        let complete = unsafe { Depot::give_back(&raw const (*pool.as_ptr()).depot, number) };
+        let complete = unsafe { FreeList::give_back(&raw const (*pool.as_ptr()).free, number) };
         if complete {
-            // SAFETY: `give_back` says so to one thread only, and nobody else can reach the pool.
+            // SAFETY: `give_back` returns true on one thread only, and no other reference to the pool is left.
             drop(unsafe { Box::from_raw(pool.as_ptr()) });
         }
     }
 
-    /// Returns buffers to the depot by the way of poll loops, many at a time.
+    /// Returns many buffers to the free list at once, through the ring that poll loops use.
     ///
     /// # Safety
     /// `raws` are unreturned buffers of this pool, reset, whose ownership the caller gives up here.
     #[inline]
     pub(crate) unsafe fn put(&self, raws: &[RawMbuf]) {
-        self.depot.put(raws);
+        self.free.put(raws);
     }
 
-    /// Fills `out` from the depot as far as it goes.
+    /// Fills `out` from the free list as far as it goes.
     #[inline]
     pub(crate) fn take(&self, out: &mut [MaybeUninit<RawMbuf>]) -> usize {
         let first = self.headers.as_ptr().cast::<Header>();
         // SAFETY: the stack holds numbers of this pool's headers, which lie one behind the other.
         let of = |number: usize| RawMbuf(unsafe { first.add(number) });
-        self.depot.pop(out, of)
+        self.free.pop(out, of)
     }
 }

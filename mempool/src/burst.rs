@@ -115,13 +115,13 @@ impl<const N: usize> Burst<N> {
     /// Gives all buffers up without dropping them.
     ///
     /// # Safety
-    /// Somebody else has taken over the responsibility for them.
+    /// Another owner has taken them over.
     #[inline(always)]
     pub(crate) unsafe fn assume_empty(&mut self) {
         self.len = 0;
     }
 
-    /// Drops all buffers: each goes back to its pool's depot.
+    /// Drops all buffers: each goes back to its pool's free list.
     pub fn clear(&mut self) {
         self.take_all(drop);
     }
@@ -348,7 +348,7 @@ impl BurstMut<'_> {
     /// Gives up the first `n` buffers without dropping them, and closes the gap.
     ///
     /// # Safety
-    /// `n` is at most the length, and somebody else has taken over the responsibility for them.
+    /// `n` is at most the length, and another owner has taken them over.
     #[inline]
     pub(crate) unsafe fn forget_front(&mut self, n: usize) {
         let rest = *self.len - n;

@@ -1,21 +1,21 @@
-//! A poll loop's own stock of free buffers.
+//! A poll loop's own cache of free buffers.
 //!
-//! Allocation touches no buffer at all: it copies handles out of a [`Stock`]. Whoever frees a
-//! buffer has its header in the cache anyway and resets it there.
+//! Allocation touches no buffer at all: it copies handles out of a [`LocalCache`]. The thread that
+//! frees a buffer has its header in the CPU cache and resets it there.
 
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use crate::buffers::{Extent, PoolInner, RawMbuf};
 use crate::burst::{Burst, BurstMut};
+use crate::local_cache::{LocalCache, MAX_LOCAL_CACHE};
 use crate::mbuf::Mbuf;
 use crate::pool::{Mempool, PoolError};
-use crate::stock::{MAX_STOCK, Stock};
 
 /// Free buffers of one pool, for one poll loop. Flushes itself into the pool when dropped.
 pub struct PoolCache {
     /// Reset buffers that this cache is responsible for.
-    stock: Stock<RawMbuf>,
+    local: LocalCache<RawMbuf>,
     pool_ptr: NonNull<PoolInner>,
     /// What the header of a free buffer holds.
     fresh: Extent,
@@ -37,14 +37,14 @@ impl Mempool {
 
 impl PoolCache {
     pub(crate) fn new(pool: Mempool, size: usize) -> Result<Self, PoolError> {
-        if !(2..=MAX_STOCK).contains(&size) || size > pool.buffers() {
+        if !(2..=MAX_LOCAL_CACHE).contains(&size) || size > pool.buffers() {
             return Err(PoolError::Cache {
                 cache: size,
                 pool: pool.buffers(),
             });
         }
         Ok(Self {
-            stock: Stock::new(size),
+            local: LocalCache::new(size),
             pool_ptr: pool.inner_ptr(),
             fresh: *pool.inner().fresh(),
             pool,
@@ -62,14 +62,14 @@ impl PoolCache {
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.stock.len()
+        self.local.len()
     }
 
     /// Whether the cache holds no buffers.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.stock.len() == 0
+        self.local.len() == 0
     }
 
     /// Takes one buffer; `None` when the pool has none.
@@ -77,16 +77,16 @@ impl PoolCache {
     #[inline]
     pub fn alloc(&mut self) -> Option<Mbuf> {
         let mut raw = [MaybeUninit::uninit()];
-        // SAFETY: the stock filled the slot and gave the buffer up: one owner.
+        // SAFETY: the cache filled the slot and gave the buffer up: one owner.
         self.take(&mut raw)
             .then(|| unsafe { Mbuf::from_raw(raw[0].assume_init()) })
     }
 
-    /// Fills all of `out` from the stock, or nothing.
+    /// Fills all of `out` from the cache, or nothing.
     #[inline(always)]
     fn take(&mut self, out: &mut [MaybeUninit<RawMbuf>]) -> bool {
         let pool = self.pool.inner();
-        self.stock.take(out, |slots| pool.take(slots))
+        self.local.take(out, |slots| pool.take(slots))
     }
 
     /// Adds up to `n` buffers to the burst, as many as fit and as the pool has; returns how many.
@@ -97,7 +97,7 @@ impl PoolCache {
             && let Some(slots) = burst.all_vacant()
             && self.take(slots)
         {
-            // SAFETY: all slots were filled with buffers that the stock gave up.
+            // SAFETY: all slots were filled with buffers that the cache gave up.
             unsafe { burst.assume_full() };
             return N;
         }
@@ -112,7 +112,7 @@ impl PoolCache {
         if !self.take(&mut vacant[..n]) {
             return self.alloc_slowly(burst, n);
         }
-        // SAFETY: the first `n` vacant slots were filled with buffers that the stock gave up.
+        // SAFETY: the first `n` vacant slots were filled with buffers that the cache gave up.
         unsafe { burst.assume_pushed(n) };
         n
     }
@@ -122,15 +122,15 @@ impl PoolCache {
     fn alloc_slowly(&mut self, burst: &mut BurstMut<'_>, n: usize) -> usize {
         let mut got = 0;
         while got < n
-            && let Some(raw) = self.stock.pop()
+            && let Some(raw) = self.local.pop()
         {
             got += 1;
-            // It fits: n <= free. Were it refused, the drop would return it to the depot.
-            // SAFETY: the stock gave the buffer up: one owner.
+            // It fits: n <= free. Were it refused, the drop would return it to the free list.
+            // SAFETY: the cache gave the buffer up: one owner.
             drop(burst.push(unsafe { Mbuf::from_raw(raw) }));
         }
         let more = self.pool.inner().take(&mut burst.vacant()[..n - got]);
-        // SAFETY: the depot filled the first `more` vacant slots with buffers nobody else holds.
+        // SAFETY: the free list filled the first `more` vacant slots with buffers that have no other owner.
         unsafe { burst.assume_pushed(more) };
         got + more
     }
@@ -172,7 +172,7 @@ impl PoolCache {
         Some(head)
     }
 
-    /// Takes a buffer (or a whole chain) back. One of another pool goes to that pool's depot.
+    /// Takes a buffer (or a whole chain) back. One of another pool goes to that pool's free list.
     #[inline]
     pub fn free(&mut self, mbuf: Mbuf) {
         if mbuf.is_plain(self.pool_ptr) {
@@ -196,7 +196,7 @@ impl PoolCache {
         {
             // SAFETY: reset buffers of our pool that the burst owns, and gives up below.
             unsafe { self.put(raws) };
-            // SAFETY: all of them are in the stock now.
+            // SAFETY: all of them are in the cache now.
             unsafe { burst.assume_empty() };
             return;
         }
@@ -214,12 +214,12 @@ impl PoolCache {
         }
         // SAFETY: reset buffers of our pool that the burst owns, and gives up below.
         unsafe { self.put(raws) };
-        // SAFETY: n <= burst.len(), and those are in the stock now.
+        // SAFETY: n <= burst.len(), and those are in the cache now.
         unsafe { burst.forget_front(n) };
     }
 
     /// Resets buffers that are to be freed, and says whether all are single segments of this pool.
-    /// Those that are not are reset again by whoever takes them apart.
+    /// The slow path that dismantles the others resets them again.
     ///
     /// One pass, without a branch for each: 32 buffers that are looked at first and reset then
     /// are more pointers than there are registers.
@@ -244,8 +244,8 @@ impl PoolCache {
     #[inline(always)]
     unsafe fn put(&mut self, raws: &[RawMbuf]) {
         let pool = self.pool.inner();
-        // SAFETY: what the stock flushes are unreturned, reset buffers of this pool.
-        self.stock.put(raws, |cold| unsafe { flush(pool, cold) });
+        // SAFETY: what the cache flushes are unreturned, reset buffers of this pool.
+        self.local.put(raws, |cold| unsafe { flush(pool, cold) });
     }
 
     /// A chain, or a buffer of another pool.
@@ -255,7 +255,7 @@ impl PoolCache {
         mbuf.dismantle(|pool, raw| {
             if pool == own {
                 // SAFETY: `dismantle` yields each unreturned segment once, reset.
-                self.stock.put(&[raw], |cold| unsafe { flush(inner, cold) });
+                self.local.put(&[raw], |cold| unsafe { flush(inner, cold) });
             } else {
                 // SAFETY: as above, of `pool`.
                 unsafe { PoolInner::give_back(pool, raw) };
@@ -263,15 +263,15 @@ impl PoolCache {
         });
     }
 
-    /// Returns all buffers in the cache to the depot.
+    /// Returns all buffers in the cache to the free list.
     pub fn flush(&mut self) {
         let pool = self.pool.inner();
-        // SAFETY: what the stock holds are unreturned, reset buffers of this pool.
-        self.stock.flush(|cold| unsafe { flush(pool, cold) });
+        // SAFETY: what the cache holds are unreturned, reset buffers of this pool.
+        self.local.flush(|cold| unsafe { flush(pool, cold) });
     }
 }
 
-/// A depot has room for all its buffers, so it always takes them.
+/// A free list has room for all its buffers, so it always takes them.
 ///
 /// # Safety
 /// As for [`PoolInner::put`].

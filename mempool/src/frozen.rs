@@ -2,15 +2,17 @@
 
 use core::fmt;
 use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
 use crate::buffers::RawMbuf;
 use crate::mbuf::{Mbuf, Segments};
+use crate::metadata::Metadata;
 use crate::time::{Tsc, WireTime};
 
-/// A frame that nobody can change any more, and that can be cloned: a clone costs one atomic
+/// A frame that is read-only from now on and can be cloned: a clone costs one atomic
 /// increment, and the last owner returns the buffers to their pool.
 pub struct Frozen(RawMbuf);
 
@@ -57,6 +59,15 @@ impl Frozen {
     #[must_use]
     pub fn total_len(&self) -> usize {
         self.mbuf().total_len()
+    }
+
+    /// Metadata of the frame, as [`Mbuf::metadata`].
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        let mbuf = self.mbuf();
+        let line = mbuf.metadata().map(NonNull::from);
+        // SAFETY: the line stays valid and unchanged for as long as this owner exists.
+        line.map(|line| unsafe { line.as_ref() })
     }
 
     /// When the world outside stamped the frame, if it did.

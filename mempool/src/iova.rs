@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use crate::region::MemoryRegion;
 
@@ -94,18 +95,29 @@ pub enum IovaError {
 
 /// How a device sees a region: for each byte its address on the device's side.
 ///
-/// The map is plain numbers, found once. It does not keep the region alive.
+/// The map is plain numbers, found once. It does not keep the region alive. Clones share its tables.
 #[derive(Clone, Debug)]
 pub struct IovaMap {
     /// In the order of their offsets, without gaps or overlaps; never empty.
-    runs: Box<[Run]>,
+    runs: Arc<[Run]>,
+    /// The region in pieces of `1 << shift` bytes, none of which lies in two runs.
+    pieces: Arc<[Piece]>,
+    shift: u32,
     len: usize,
+}
+
+/// Start of a piece of a region, as the device sees it.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    iova: u64,
+    /// Bytes from here to the end of the run.
+    left: usize,
 }
 
 impl IovaMap {
     /// Device addresses equal the processor's, as VFIO maps them behind an IOMMU.
     #[must_use]
-    pub fn virtual_(region: &MemoryRegion) -> Self {
+    pub fn identity(region: &MemoryRegion) -> Self {
         Self::one_run(region.as_ptr().addr().get() as u64, region.len())
     }
 
@@ -141,7 +153,7 @@ impl IovaMap {
     }
 
     /// Device addresses of a simulated device: offsets from `base`, never equal to any address of
-    /// the region itself, so that a pointer which nobody translated faults at once.
+    /// the region itself, so that an untranslated pointer faults at once.
     ///
     /// # Errors
     /// [`IovaError::BaseIsPointer`] if the two ranges overlap; as for [`offset`](Self::offset).
@@ -152,6 +164,23 @@ impl IovaMap {
             return Err(IovaError::BaseIsPointer { base, va });
         }
         Ok(map)
+    }
+
+    /// Device addresses of the region's pages, in order, for a bus that translates by itself.
+    ///
+    /// # Errors
+    /// [`IovaError::NotPresent`] if there are fewer than the region has pages.
+    pub fn paged(
+        region: &MemoryRegion,
+        pages: impl IntoIterator<Item = Iova>,
+    ) -> Result<Self, IovaError> {
+        let page = region.page_size();
+        let mut pages = pages.into_iter();
+        let pages = (0..region.len()).step_by(page).map(|offset| {
+            let page = pages.next().ok_or(IovaError::NotPresent { offset })?;
+            Ok(page.0)
+        });
+        Self::from_pages(page, pages)
     }
 
     /// Where the device sees `len` bytes that begin `offset` bytes into the region.
@@ -167,18 +196,40 @@ impl IovaMap {
                 region: self.len,
             });
         }
-        // The last run that begins at or before `offset`; the first run begins at zero.
-        let after = self.runs.partition_point(|run| run.offset <= offset);
-        let run = &self.runs[after.saturating_sub(1)];
-        let into = offset - run.offset;
-        if len > run.len - into {
-            return Err(IovaError::NotContiguous {
+        match self.find(offset, len) {
+            Some(found) => Ok(found),
+            None if offset == self.len => Ok(self.end()),
+            None => Err(IovaError::NotContiguous {
                 offset,
                 len,
-                contiguous: run.len - into,
-            });
+                contiguous: self.piece(offset).map_or(0, |(_, left)| left),
+            }),
         }
-        Ok(Iova(run.iova.0 + into as u64))
+    }
+
+    /// As [`iova`](Self::iova), without a reason where there is no address, nor for no bytes behind
+    /// the last one: one look into a table, for poll loops.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, offset: usize, len: usize) -> Option<Iova> {
+        let (iova, left) = self.piece(offset)?;
+        (len <= left).then_some(iova)
+    }
+
+    /// The address behind the last byte.
+    fn end(&self) -> Iova {
+        let last = self.runs.last();
+        last.map_or(Iova(0), |run| Iova(run.iova.0 + run.len as u64))
+    }
+
+    /// The address of an offset, and the bytes from there to the end of its run.
+    #[inline]
+    fn piece(&self, offset: usize) -> Option<(Iova, usize)> {
+        let piece = self.pieces.get(offset >> self.shift)?;
+        let into = offset & ((1 << self.shift) - 1);
+        // The last piece may be shorter than the others.
+        let left = piece.left.checked_sub(into)?;
+        Some((Iova(piece.iova + into as u64), left))
     }
 
     /// Where in the region the `len` bytes lie that a device addresses with `iova`: the way back,
@@ -204,12 +255,29 @@ impl IovaMap {
     }
 
     fn one_run(base: u64, len: usize) -> Self {
+        let run = Run {
+            offset: 0,
+            iova: Iova(base),
+            len,
+        };
+        Self::from_runs(vec![run], len)
+    }
+
+    fn from_runs(runs: Vec<Run>, len: usize) -> Self {
+        // Each run but the first, at zero, begins with a piece of its own.
+        let zeros = runs.iter().map(|run| run.offset.trailing_zeros());
+        let shift = zeros.min().unwrap_or(0).min(usize::BITS - 1);
+        let pieces = runs.iter().flat_map(|run| {
+            let starts = (0..run.len).step_by(1 << shift);
+            starts.map(|into| Piece {
+                iova: run.iova.0 + into as u64,
+                left: run.len - into,
+            })
+        });
         Self {
-            runs: Box::new([Run {
-                offset: 0,
-                iova: Iova(base),
-                len,
-            }]),
+            pieces: pieces.collect(),
+            runs: runs.into(),
+            shift,
             len,
         }
     }
@@ -233,14 +301,11 @@ impl IovaMap {
             }
             len += page;
         }
-        Ok(Self {
-            runs: runs.into(),
-            len,
-        })
+        Ok(Self::from_runs(runs, len))
     }
 }
 
-/// Bytes of memory that one word of the page map stands for.
+/// Bytes of memory that one word of the page map describes.
 const BASE_PAGE: usize = 4096;
 
 /// The physical address in a word of the page map: bit 63 says that the page is there, bits 0 to
@@ -275,7 +340,7 @@ mod tests {
     fn a_linear_map_is_one_run() {
         let region = region();
         let va = region.as_ptr().addr().get() as u64;
-        let map = IovaMap::virtual_(&region);
+        let map = IovaMap::identity(&region);
         assert_eq!(
             map.contiguous_runs(),
             [Run {
@@ -363,6 +428,9 @@ mod tests {
             match map.iova(offset, len) {
                 Ok(iova) => {
                     prop_assert!(offset + len <= size);
+                    if offset < size {
+                        prop_assert_eq!(map.find(offset, len), Some(iova));
+                    }
                     for k in 0..len {
                         prop_assert_eq!(byte(offset + k), iova.0 + k as u64);
                     }
@@ -370,9 +438,13 @@ mod tests {
                         prop_assert_eq!(map.offset_of(iova, len).unwrap(), offset);
                     }
                 }
-                Err(IovaError::OutOfRange { .. }) => prop_assert!(offset + len > size),
+                Err(IovaError::OutOfRange { .. }) => {
+                    prop_assert!(offset + len > size);
+                    prop_assert_eq!(map.find(offset, len), None);
+                }
                 Err(IovaError::NotContiguous { contiguous, .. }) => {
                     prop_assert!(contiguous < len);
+                    prop_assert_eq!(map.find(offset, len), None);
                     let last = byte(offset + contiguous - 1);
                     prop_assert!(byte(offset + contiguous) != last + 1);
                     prop_assert!(map.offset_of(Iova(byte(offset)), len).is_err());

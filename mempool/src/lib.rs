@@ -3,18 +3,18 @@
 //! | what | type |
 //! | --- | --- |
 //! | locked, NUMA-bound memory that can be shared by file descriptor | [`MemoryRegion`] |
-//! | how a device addresses that memory | [`IovaMap`] |
+//! | I/O addresses of that memory, as a device sees it | [`IovaMap`] |
 //! | a packet buffer with exactly one owner | [`Mbuf`] |
 //! | a fixed array of owned buffers, the unit of receive and transmit | [`Burst`] |
 //! | a read-only, cloneable buffer, and `bytes::Bytes` without a copy | [`Frozen`] |
-//! | the shared depot of free buffers | [`Mempool`] |
-//! | a poll loop's own stock of free buffers | [`PoolCache`] |
+//! | the shared list of free buffers | [`Mempool`] |
+//! | a poll loop's own cache of free buffers | [`PoolCache`] |
 //! | lock-free queues of buffers or descriptors | [`ring`] |
-//! | a queue of boxes that change their owner in place | [`box_ring`](fn@box_ring) |
-//! | a thread's own stock of free descriptors | [`ObjectCache`] |
+//! | a queue of boxed values between two threads | [`box_ring`](fn@box_ring) |
+//! | a thread's own cache of free descriptors | [`ObjectCache`] |
 //!
-//! A buffer that is dropped goes back to its pool by itself, so losing one is not possible; a hot
-//! path frees whole bursts into its [`PoolCache`] instead, which costs a few cycles a buffer.
+//! A dropped buffer returns to its pool, so buffers cannot leak. A hot path frees whole bursts into its
+//! [`PoolCache`] instead, at a few cycles per buffer.
 //!
 //! ```
 //! use pollux_mempool::{Burst, Mempool, PoolConfig};
@@ -30,37 +30,44 @@
 //! # Ok::<(), pollux_mempool::PoolError>(())
 //! ```
 
-mod beside;
 mod box_ring;
 mod buffers;
 mod burst;
 mod cache;
-mod depot;
-mod ends;
-mod frozen;
-pub mod hint;
-pub mod iova;
-mod mbuf;
-mod mbuf_ring;
 #[cfg(doctest)]
-mod misuse;
+mod compile_fail;
+mod free_list;
+mod frozen;
+pub mod iova;
+mod local_cache;
+mod mbuf;
+mod mbuf_map;
+mod mbuf_ring;
+mod metadata;
 mod objects;
 mod pool;
+pub mod prefetch;
 pub mod region;
 mod returns;
 pub mod ring;
-mod stock;
+mod ring_state;
 mod sync;
 pub mod time;
 
-pub use beside::{Arrivals, Beside, Element, WINDOW};
 pub use box_ring::{BoxConsumer, BoxProducer, box_ring};
 pub use burst::{Burst, BurstMut};
 pub use cache::PoolCache;
 pub use frozen::Frozen;
 pub use iova::{Iova, IovaMap};
 pub use mbuf::{ChecksumRequest, Mbuf, MbufFlags, Segments};
+pub use mbuf_map::{Arrivals, MbufMap, MbufSlot, WINDOW};
 pub use mbuf_ring::{MbufConsumer, MbufProducer, mbuf_ring};
+pub use metadata::{Metadata, Network, Transport};
 pub use objects::ObjectCache;
-pub use pool::{MAX_BUFFERS, MAX_ROOM, Mempool, PoolConfig, PoolError, PoolId, Rooms};
+pub use pool::{BufferLayout, MAX_BUFFERS, MAX_DATA_ROOM, Mempool, PoolConfig, PoolError, PoolId};
 pub use region::{MemoryRegion, RegionError};
+
+/// The example of the page that the package shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,7 +12,7 @@
 //! frame, never an owner, a length or a link: those are in the header, out of its reach.
 //!
 //! A free buffer's header is always in its reset state, so allocation touches no buffer memory at
-//! all; whoever frees a buffer has its header in the cache anyway and resets it there.
+//! all; the thread that frees a buffer has its header in the CPU cache and resets it there.
 
 mod chain;
 mod handle;

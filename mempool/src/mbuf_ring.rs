@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::buffers::RawMbuf;
 use crate::burst::BurstMut;
-use crate::ends::Ends;
 use crate::mbuf::Mbuf;
 use crate::ring::{RingError, spsc};
+use crate::ring_state::RingState;
 
 /// Makes a ring that holds up to `capacity` buffers.
 ///
@@ -14,15 +14,15 @@ use crate::ring::{RingError, spsc};
 /// A capacity of zero or above the largest one.
 pub fn mbuf_ring(capacity: usize) -> Result<(MbufProducer, MbufConsumer), RingError> {
     let (producer, consumer) = spsc::channel(capacity)?;
-    let ends = Arc::<Ends<RawMbuf>>::default();
+    let state = Arc::<RingState<RawMbuf>>::default();
     Ok((
         MbufProducer {
             ring: producer,
-            ends: Arc::clone(&ends),
+            state: Arc::clone(&state),
         },
         MbufConsumer {
             ring: Some(consumer),
-            ends,
+            state,
         },
     ))
 }
@@ -30,7 +30,7 @@ pub fn mbuf_ring(capacity: usize) -> Result<(MbufProducer, MbufConsumer), RingEr
 /// The end that buffers are put in at.
 pub struct MbufProducer {
     ring: spsc::Producer<RawMbuf>,
-    ends: Arc<Ends<RawMbuf>>,
+    state: Arc<RingState<RawMbuf>>,
 }
 
 impl MbufProducer {
@@ -63,7 +63,7 @@ impl MbufProducer {
 pub struct MbufConsumer {
     /// Present until dropped.
     ring: Option<spsc::Consumer<RawMbuf>>,
-    ends: Arc<Ends<RawMbuf>>,
+    state: Arc<RingState<RawMbuf>>,
 }
 
 impl MbufConsumer {
@@ -101,14 +101,14 @@ fn drain(mut ring: spsc::Consumer<RawMbuf>) {
 
 impl Drop for MbufProducer {
     fn drop(&mut self) {
-        self.ends.producer_leaves().into_iter().for_each(drain);
+        self.state.producer_leaves().into_iter().for_each(drain);
     }
 }
 
 impl Drop for MbufConsumer {
     fn drop(&mut self) {
         let ring = self.ring.take();
-        let left = ring.and_then(|ring| self.ends.consumer_leaves(ring));
+        let left = ring.and_then(|ring| self.state.consumer_leaves(ring));
         left.into_iter().for_each(drain);
     }
 }

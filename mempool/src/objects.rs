@@ -1,17 +1,17 @@
 //! Pools of anything that a small `Copy` handle names: descriptors, request slots, indices.
 //!
 //! Such a pool is an [`Mpmc`] ring that was filled with the handles; an [`ObjectCache`] is one
-//! thread's stock in front of it. Packet buffers have a pool of their own, with owners:
+//! thread's cache in front of it. Packet buffers have a pool of their own, with owners:
 //! [`Mempool`](crate::Mempool).
 
 use core::mem::MaybeUninit;
 use std::sync::Arc;
 
+use crate::local_cache::{LocalCache, MAX_LOCAL_CACHE};
 use crate::pool::PoolError;
 use crate::ring::Mpmc;
-use crate::stock::{MAX_STOCK, Stock};
 
-/// One thread's stock of free handles. Flushes itself into the ring when dropped.
+/// One thread's cache of free handles. Flushes itself into the ring when dropped.
 ///
 /// ```
 /// use std::mem::MaybeUninit;
@@ -30,22 +30,22 @@ use crate::stock::{MAX_STOCK, Stock};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ObjectCache<T: Copy + Send> {
-    stock: Stock<T>,
+    local: LocalCache<T>,
     shared: Arc<Mpmc<T>>,
 }
 
 impl<T: Copy + Send> ObjectCache<T> {
-    /// A stock of up to `size` handles in front of `shared`.
+    /// A cache of up to `size` handles in front of `shared`.
     ///
     /// # Errors
     /// A size below 2, above 65 536, or above the ring's.
     pub fn new(shared: Arc<Mpmc<T>>, size: usize) -> Result<Self, PoolError> {
         let pool = shared.capacity();
-        if !(2..=MAX_STOCK).contains(&size) || size > pool {
+        if !(2..=MAX_LOCAL_CACHE).contains(&size) || size > pool {
             return Err(PoolError::Cache { cache: size, pool });
         }
         Ok(Self {
-            stock: Stock::new(size),
+            local: LocalCache::new(size),
             shared,
         })
     }
@@ -55,15 +55,15 @@ impl<T: Copy + Send> ObjectCache<T> {
     #[inline]
     pub fn get_bulk(&mut self, out: &mut [MaybeUninit<T>]) -> bool {
         let shared = &self.shared;
-        self.stock.take(out, |slots| shared.pop_burst(slots)) || self.get_past(out)
+        self.local.take(out, |slots| shared.pop_burst(slots)) || self.get_past(out)
     }
 
-    /// A request above half the stock, or above what there is.
+    /// A request above half the cache, or above what there is.
     #[cold]
     fn get_past(&mut self, out: &mut [MaybeUninit<T>]) -> bool {
         let shared = &self.shared;
         // What is kept here counts: without it, the ring might have too few.
-        self.stock.flush(|elements| shared.push_bulk(elements)) && shared.pop_bulk(out)
+        self.local.flush(|elements| shared.push_bulk(elements)) && shared.pop_bulk(out)
     }
 
     /// Puts handles back; `false`, and nothing put back, if the ring would hold more than its
@@ -72,20 +72,20 @@ impl<T: Copy + Send> ObjectCache<T> {
     #[inline]
     pub fn put_bulk(&mut self, handles: &[T]) -> bool {
         let shared = &self.shared;
-        self.stock
+        self.local
             .put(handles, |elements| shared.push_bulk(elements))
     }
 
-    /// Handles in the stock now.
+    /// Handles in the cache now.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.stock.len()
+        self.local.len()
     }
 
-    /// Whether the stock is empty.
+    /// Whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.stock.len() == 0
+        self.local.len() == 0
     }
 }
 
@@ -93,6 +93,6 @@ impl<T: Copy + Send> Drop for ObjectCache<T> {
     fn drop(&mut self) {
         let shared = &self.shared;
         // Refused only where handles were put back twice: then there is one for each anyway.
-        self.stock.flush(|elements| shared.push_bulk(elements));
+        self.local.flush(|elements| shared.push_bulk(elements));
     }
 }

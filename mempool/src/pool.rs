@@ -1,8 +1,8 @@
-//! A pool: equal buffers in one region of memory, their headers in another, and the depot that
+//! A pool: equal buffers in one region of memory, their headers in another, and the free list that
 //! holds the free ones.
 
 mod config;
-mod rooms;
+mod layout;
 
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
@@ -10,30 +10,31 @@ use std::sync::Arc;
 
 use crate::buffers::{Extent, Header, Place, PoolInner, RawMbuf};
 use crate::burst::Burst;
-use crate::depot::Depot;
+use crate::free_list::FreeList;
 use crate::mbuf::{MAX_SEGMENTS, Mbuf};
+use crate::metadata::Metadata;
 use crate::region::{HUGE_PAGE, MemoryRegion};
 use crate::time::{Tsc, WireTime};
 
 pub use crate::buffers::PoolId;
-pub use config::{MAX_BUFFERS, MAX_ROOM, PoolConfig, PoolError};
-pub use rooms::Rooms;
+pub use config::{MAX_BUFFERS, MAX_DATA_ROOM, PoolConfig, PoolError};
+pub use layout::BufferLayout;
 
 /// The last of these closes the pool.
 struct Handle(NonNull<PoolInner>);
 
 // SAFETY: everything in PoolInner can be used from any thread.
 unsafe impl Send for Handle {}
-// SAFETY: as above; the depot is for any number of threads.
+// SAFETY: as above; the free list is for any number of threads.
 unsafe impl Sync for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: the pool lives until its depot is closed and complete. All users of handles are
+        // SAFETY: the pool lives until its free list is closed and complete. All users of handles are
         // gone, and Arc's own release and acquire make what they did visible here.
-        let complete = unsafe { Depot::close(&raw const (*self.0.as_ptr()).depot) };
+        let complete = unsafe { FreeList::close(&raw const (*self.0.as_ptr()).free) };
         if complete {
-            // SAFETY: `close` says so to one thread only, and nobody else can reach the pool.
+            // SAFETY: `close` returns true on one thread only, and no other reference to the pool is left.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }
@@ -52,7 +53,7 @@ impl Mempool {
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
         // Enough whichever pages it gets: in none more is left over than in the smaller hugepages.
         let page_size = config.pages.bytes().unwrap_or(HUGE_PAGE);
-        let region = MemoryRegion::builder(config::rooms(&config, page_size)?.span())
+        let region = MemoryRegion::builder(config::layout(&config, page_size)?.span())
             .pages(config.pages)
             .numa_node(config.numa_node)
             .lock(config.lock)
@@ -68,25 +69,30 @@ impl Mempool {
     /// # Errors
     /// A size out of its limits, a region that is too small, or no memory for the headers.
     pub fn in_region(region: MemoryRegion, config: &PoolConfig) -> Result<Self, PoolError> {
-        let rooms = config::rooms(config, region.page_size())?;
+        let layout = config::layout(config, region.page_size())?;
         let buffers = config.buffers;
-        if rooms.span() > region.len() {
+        if layout.span() > region.len() {
             return Err(PoolError::RegionTooSmall {
                 buffers,
-                stride: rooms.stride(),
-                needed: rooms.span(),
+                stride: layout.stride(),
+                needed: layout.span(),
                 region: region.len(),
             });
         }
         let headers = config::headers(config, &region)?;
         let first = headers.as_ptr().cast::<Header>();
         let inner = PoolInner {
-            depot: Depot::new(buffers)?,
+            free: FreeList::new(buffers)?,
             start: region.as_ptr(),
-            rooms,
+            layout,
             region: Arc::new(region),
             headers,
             data_room: config.data_room as u32,
+            metadata: if config.metadata {
+                buffers * size_of::<Header>()
+            } else {
+                0
+            },
             fresh: Extent::fresh(config.headroom as u16),
         };
         let pool = NonNull::from(Box::leak(Box::new(inner)));
@@ -104,12 +110,16 @@ impl Mempool {
                 wire: WireTime(0),
                 arrival: Tsc(0),
                 owners: AtomicU32::new(1),
-                place: Place::of(rooms.offset(index)),
+                place: Place::of(layout.offset(index)),
             };
-            // SAFETY: inside the headers' memory, and nobody knows of it yet.
+            // SAFETY: inside the headers' memory, which is not shared yet.
             unsafe { raw.0.write(header) };
+            if config.metadata {
+                // SAFETY: as above: behind the headers there are as many lines of metadata.
+                unsafe { first.add(buffers + index).cast().write(Metadata::default()) };
+            }
             // Each buffer enters circulation here, once; there is room for all.
-            let _ = mempool.inner().depot.add(raw);
+            let _ = mempool.inner().free.add(raw);
         }
         Ok(mempool)
     }
@@ -125,7 +135,14 @@ impl Mempool {
         self.0.0
     }
 
-    /// Takes one buffer from the depot, without a cache: at the ring that the caches of poll loops
+    /// Whether its buffers have [metadata](Mbuf::metadata_mut).
+    #[must_use]
+    #[inline]
+    pub fn has_metadata(&self) -> bool {
+        self.inner().metadata != 0
+    }
+
+    /// Takes one buffer from the free list, without a cache: at the ring that the caches of poll loops
     /// refill from, which wait for a thread that is preempted inside.
     #[must_use]
     #[inline]
@@ -135,21 +152,21 @@ impl Mempool {
         burst.pop()
     }
 
-    /// Takes up to `n` buffers from the depot, without a cache, and returns how many were added.
+    /// Takes up to `n` buffers from the free list, without a cache, and returns how many were added.
     #[inline]
     pub fn alloc_burst<const N: usize>(&self, burst: &mut Burst<N>, n: usize) -> usize {
         let mut view = burst.as_mut();
         let vacant = view.vacant();
         let n = n.min(vacant.len());
         let got = self.inner().take(&mut vacant[..n]);
-        // SAFETY: the depot filled the first `got` slots with buffers that nobody else holds.
+        // SAFETY: the free list filled the first `got` slots with buffers that have no other owner.
         unsafe { view.assume_pushed(got) };
         got
     }
 
-    /// Returns all buffers of a burst to the depot, without a cache: those of this pool in one go,
+    /// Returns all buffers of a burst to the free list, without a cache: those of this pool in one go,
     /// chains and buffers of other pools one by one. For poll loops: a thread that may be preempted
-    /// drops its buffers instead, which holds up nobody.
+    /// drops its buffers instead, which never blocks others.
     #[inline]
     pub fn free_burst<const N: usize>(&self, burst: &mut Burst<N>) {
         if !burst.iter().all(|mbuf| mbuf.is_plain(self.inner_ptr())) {
@@ -168,24 +185,24 @@ impl Mempool {
         }
     }
 
-    /// Free buffers in the depot now; those in caches are not counted. Goes through those that were
+    /// Free buffers in the free list now; those in caches are not counted. Goes through those that were
     /// dropped one by one: for housekeeping.
     #[must_use]
     pub fn available(&self) -> usize {
-        self.inner().depot.len_up_to(self.buffers())
+        self.inner().free.len_up_to(self.buffers())
     }
 
-    /// Whether so many buffers are free in the depot now. Of those that were dropped it counts one by
+    /// Whether so many buffers are free in the free list now. Of those that were dropped it counts one by
     /// one as many as are missing otherwise, so a poll loop asks for few, or seldom.
     #[must_use]
     pub fn has(&self, buffers: usize) -> bool {
-        self.inner().depot.len_up_to(buffers) == buffers
+        self.inner().free.len_up_to(buffers) == buffers
     }
 
     /// Buffers that the pool has in all.
     #[must_use]
     pub fn buffers(&self) -> usize {
-        self.inner().rooms.buffers()
+        self.inner().layout.buffers()
     }
 
     /// Bytes of data that one buffer holds behind the headroom.
@@ -209,12 +226,12 @@ impl Mempool {
 
     /// Where the rooms of its buffers lie in its region.
     #[must_use]
-    pub fn rooms(&self) -> Rooms {
-        self.inner().rooms
+    pub fn layout(&self) -> BufferLayout {
+        self.inner().layout
     }
 
     /// The memory that the buffers' rooms lie in, to be made known to a device: bytes of frames
-    /// and nothing else, where the [rooms](Self::rooms) say.
+    /// and nothing else, where the [rooms](Self::layout) say.
     #[must_use]
     pub fn region(&self) -> &Arc<MemoryRegion> {
         &self.inner().region

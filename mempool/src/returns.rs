@@ -4,7 +4,7 @@
 //! thread holds a claim, and everyone behind it waits until it runs again. Here it holds nothing: a
 //! push or a pop is one compare-and-swap of the top, which either happens or does not (R. K. Treiber,
 //! Systems Programming: Coping with Parallelism, IBM RJ 5118, 1986). A thread that is stopped
-//! half-way delays nobody.
+//! half-way does not delay others.
 //!
 //! Elements are numbers, and their links are an array beside them: the memory of a buffer is not
 //! touched, and all accesses are atomic, so that a thread may follow a link that is changed under it.

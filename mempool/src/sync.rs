@@ -2,7 +2,7 @@
 //!
 //! Decisive orderings are written `ordering("spsc-tail-store", Release)`. In a real build that is the
 //! ordering itself, at compile time. Under loom a test can switch one site to a mutant and must
-//! then see its model fail: a model that passes whatever the ordering would prove nothing.
+//! then see its model fail: a model that passes with any ordering would prove nothing.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) fn mutated(site: &str) -> bool {
     mutant::active().is_some_and(|sites| sites.split('+').any(|active| active == site))
 }
 
-/// Busy polls before a waiter suspects that the core it waits for runs somebody else. A peer that
+/// Busy polls before a waiter suspects that the core it waits for runs another task. A peer that
 /// is running needs the time of one copy, far below this (some 5 us).
 #[cfg(not(loom))]
 const SPINS: u32 = 128;

@@ -1,5 +1,5 @@
 //! Every interleaving (with two or three preemptions) and every outcome of weak memory, for tiny
-//! rings and a tiny depot.
+//! rings and a tiny free list.
 //!
 //! Each model must hold, and must fail with a mutant at each of the sites on which it depends:
 //! an ordering that is relaxed, or two steps that are exchanged. Run it with
@@ -13,7 +13,7 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use loom::thread;
-use pollux_mempool::ring::model::{Depot, mutant, wait_until};
+use pollux_mempool::ring::model::{FreeList, mutant, wait_until};
 use pollux_mempool::ring::{Mpmc, spsc};
 
 fn explore(preemptions: usize, model: fn()) {
@@ -189,18 +189,18 @@ fn mpmc_room_is_never_negative() {
 }
 
 /// Two threads return the last buffers while a third drops the last handle: one of them ends the
-/// depot, and nobody touches it afterwards (loom watches the indices).
+/// free list, and no thread touches it afterwards (loom watches the indices).
 #[test]
-fn depot_ends_once() {
-    holds_but_for(&["depot-missing"], 3, || {
-        let depot = Depot::new(2).unwrap();
-        assert!(depot.add(0) && depot.add(1));
-        let buffers = depot.pop(2);
+fn free_list_ends_once() {
+    holds_but_for(&["free-list-missing"], 3, || {
+        let free_list = FreeList::new(2).unwrap();
+        assert!(free_list.add(0) && free_list.add(1));
+        let buffers = free_list.pop(2);
         let returning = [buffers[0], buffers[1]].map(|buffer| {
-            let depot = depot.clone();
-            thread::spawn(move || usize::from(depot.give_back(buffer)))
+            let free_list = free_list.clone();
+            thread::spawn(move || usize::from(free_list.give_back(buffer)))
         });
-        let mut ends = usize::from(depot.close());
+        let mut ends = usize::from(free_list.close());
         for thread in returning {
             ends += thread.join().unwrap();
         }
@@ -210,54 +210,59 @@ fn depot_ends_once() {
 
 /// As above, with a handle that still pops and puts while a buffer comes back.
 #[test]
-fn depot_ends_once_after_late_pops() {
+fn free_list_ends_once_after_late_pops() {
     holds_but_for(&["returns-close"], 3, || {
-        let depot = Depot::new(2).unwrap();
-        assert!(depot.add(0) && depot.add(1));
-        let first = depot.pop(1)[0];
+        let free_list = FreeList::new(2).unwrap();
+        assert!(free_list.add(0) && free_list.add(1));
+        let first = free_list.pop(1)[0];
         let returning = {
-            let depot = depot.clone();
-            thread::spawn(move || usize::from(depot.give_back(first)))
+            let free_list = free_list.clone();
+            thread::spawn(move || usize::from(free_list.give_back(first)))
         };
-        let mine = depot.pop(1)[0];
-        depot.put(&[mine]);
-        let mut ends = usize::from(depot.close());
+        let mine = free_list.pop(1)[0];
+        free_list.put(&[mine]);
+        let mut ends = usize::from(free_list.close());
         ends += returning.join().unwrap();
         assert_eq!(ends, 1);
     });
 }
 
-/// As above, with an element that nobody has ever taken when the last handle goes.
+/// As above, with an element that was never taken when the last handle goes.
 #[test]
-fn depot_ends_once_with_all_that_it_was_given() {
-    holds_but_for(&["depot-missing+returns-close"], 3, || {
-        let depot = Depot::new(2).unwrap();
-        assert!(depot.add(0) && depot.add(1));
-        let buffer = depot.pop(1)[0];
+fn free_list_ends_once_with_all_that_it_was_given() {
+    holds_but_for(&["free-list-missing+returns-close"], 3, || {
+        let free_list = FreeList::new(2).unwrap();
+        assert!(free_list.add(0) && free_list.add(1));
+        let buffer = free_list.pop(1)[0];
         let returning = {
-            let depot = depot.clone();
-            thread::spawn(move || usize::from(depot.give_back(buffer)))
+            let free_list = free_list.clone();
+            thread::spawn(move || usize::from(free_list.give_back(buffer)))
         };
-        let ends = usize::from(depot.close());
+        let ends = usize::from(free_list.close());
         assert_eq!(ends + returning.join().unwrap(), 1);
     });
 }
 
-/// While a handle lives nothing ends the depot, and all that came back can be taken again.
+/// While a handle lives nothing ends the free list, and all that came back can be taken again.
 #[test]
-fn depot_never_ends_before_its_handles() {
+fn free_list_never_ends_before_its_handles() {
     explore(3, || {
-        let depot = Depot::new(2).unwrap();
-        assert!(depot.add(0) && depot.add(1));
-        let mine = depot.pop(1)[0];
+        let free_list = FreeList::new(2).unwrap();
+        assert!(free_list.add(0) && free_list.add(1));
+        let mine = free_list.pop(1)[0];
         let cycling = {
-            let depot = depot.clone();
-            thread::spawn(move || depot.pop(1).iter().any(|&buffer| depot.give_back(buffer)))
+            let free_list = free_list.clone();
+            thread::spawn(move || {
+                free_list
+                    .pop(1)
+                    .iter()
+                    .any(|&buffer| free_list.give_back(buffer))
+            })
         };
-        let ended = depot.give_back(mine);
+        let ended = free_list.give_back(mine);
         assert!(!ended && !cycling.join().unwrap());
-        assert_eq!(depot.len(), 2);
-        let mut all = depot.pop(2);
+        assert_eq!(free_list.len(), 2);
+        let mut all = free_list.pop(2);
         all.sort_unstable();
         assert_eq!(all, [0, 1]);
     });
@@ -267,19 +272,19 @@ fn depot_never_ends_before_its_handles() {
 #[test]
 fn what_was_done_with_a_returned_buffer_comes_before_its_next_owner() {
     holds_but_for(&["returns-push", "returns-pop"], 3, || {
-        let depot = Depot::new(2).unwrap();
-        assert!(depot.add(0) && depot.add(1));
-        let buffers = depot.pop(2);
+        let free_list = FreeList::new(2).unwrap();
+        assert!(free_list.add(0) && free_list.add(1));
+        let buffers = free_list.pop(2);
         let bytes = Arc::new([0, 1].map(loom::cell::UnsafeCell::new));
         let returning = [buffers[0], buffers[1]].map(|buffer| {
-            let (depot, bytes) = (depot.clone(), Arc::clone(&bytes));
+            let (free_list, bytes) = (free_list.clone(), Arc::clone(&bytes));
             thread::spawn(move || {
                 // SAFETY: loom checks that no other access runs at the same time.
                 bytes[buffer as usize].with_mut(|byte| unsafe { *byte += 10 });
-                depot.give_back(buffer)
+                free_list.give_back(buffer)
             })
         });
-        for buffer in depot.pop(2) {
+        for buffer in free_list.pop(2) {
             // SAFETY: as above.
             bytes[buffer as usize].with_mut(|byte| unsafe { *byte += 100 });
         }
@@ -294,26 +299,26 @@ fn what_was_done_with_a_returned_buffer_comes_before_its_next_owner() {
 #[test]
 fn a_returned_buffer_is_taken_by_one_thread_alone() {
     holds_but_for(&["returns-tag"], 3, || {
-        let depot = Depot::new(3).unwrap();
-        assert!((0..3).all(|buffer| depot.add(buffer)));
-        depot.pop(3).into_iter().for_each(|buffer| {
-            assert!(!depot.give_back(buffer));
+        let free_list = FreeList::new(3).unwrap();
+        assert!((0..3).all(|buffer| free_list.add(buffer)));
+        free_list.pop(3).into_iter().for_each(|buffer| {
+            assert!(!free_list.give_back(buffer));
         });
         let other = {
-            let depot = depot.clone();
+            let free_list = free_list.clone();
             thread::spawn(move || {
-                let mut taken = depot.pop(2);
+                let mut taken = free_list.pop(2);
                 // The one that was on top is again, without the one below.
                 if taken.len() == 2 {
                     let top = taken.remove(0);
-                    assert!(!depot.give_back(top));
+                    assert!(!free_list.give_back(top));
                 }
                 taken
             })
         };
-        let mut taken = depot.pop(1);
+        let mut taken = free_list.pop(1);
         taken.extend(other.join().unwrap());
-        taken.extend(depot.pop(3));
+        taken.extend(free_list.pop(3));
         taken.sort_unstable();
         assert_eq!(taken, [0, 1, 2]);
     });

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use pollux_mempool::PoolConfig;
 use pollux_pmd::Ledger;
 
+use crate::metrics::Metrics;
 use crate::spread::{Spreading, Worker};
 
 /// What a stage may need when it is made, and what it leaves for the program or for later stages.
@@ -28,6 +29,8 @@ use crate::spread::{Spreading, Worker};
 pub struct StageEnv {
     /// Where a stage that delivers or drops frames adds its tally.
     pub ledger: Ledger,
+    /// Where a stage registers its metrics.
+    pub metrics: Metrics,
     /// Page size, NUMA node and lock of the memory that items lie in.
     pub memory: PoolConfig,
     /// Most items that the program holds behind the pipeline: in rings to other loops, in queues of

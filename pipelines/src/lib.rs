@@ -2,10 +2,15 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`stage`] | the [`Stage`] trait, batches and sinks; chains that are compiled as one |
+//! | [`stage`] | the [`Stage`] trait and batches; chains that are compiled as one |
+//! | [`sink`], [`chain`] | where results go, and what a full sink means for a chain |
 //! | [`pipeline`], [`registry`] | chains chosen at run time, by name, from a TOML file |
 //! | [`env`](mod@env) | what stages are given when they are made, with typed extensions |
+//! | [`metrics`] | what stages count, by name |
+//! | [`assemble`] | packets of large frames, placed by number |
+//! | [`build`](mod@build) | fragments of up to 1024 sources into events, by key |
 //! | [`spread`] | a stage over several loops, with the results in order |
+//! | [`in_flight`] | asynchronous stages: jobs of workers and GPUs, submitted and polled |
 //! | [`clocks`] | what time it is where sources of data disagree: what a majority says |
 //! | [`simd`] | sixteen numbers at once, with what the CPU offers |
 //!
@@ -13,7 +18,7 @@
 //! them. A stage takes batches of one type and puts items of another into a sink:
 //!
 //! ```
-//! use pollux_pipelines::{Batch, DynStage, Pipeline, Sink, Stage, StageExt};
+//! use pollux_pipelines::{Batch, DynStage, Pipeline, Output, Stage, StageExt};
 //!
 //! /// Adds up two numbers at a time.
 //! #[derive(Default)]
@@ -23,7 +28,7 @@
 //!     type In = u32;
 //!     type Out = u32;
 //!
-//!     fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<u32>) {
+//!     fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Output<u32>) {
 //!         for n in batch.drain() {
 //!             match self.0.take() {
 //!                 Some(first) => out.push(first + n),
@@ -32,7 +37,7 @@
 //!         }
 //!     }
 //!
-//!     fn finish(&mut self, out: &mut impl Sink<u32>) {
+//!     fn finish(&mut self, out: &mut impl Output<u32>) {
 //!         self.0.take().into_iter().for_each(|n| out.push(n));
 //!     }
 //! }
@@ -58,15 +63,37 @@
 //! # Ok::<(), pollux_pipelines::PipelineError>(())
 //! ```
 
+pub mod assemble;
+pub mod build;
+pub mod chain;
 pub mod clocks;
 pub mod env;
+pub mod in_flight;
+pub mod metrics;
+mod moment;
 pub mod pipeline;
 pub mod registry;
 pub mod simd;
+pub mod sink;
 pub mod spread;
 pub mod stage;
+mod wanted;
 
+pub use chain::Chain;
 pub use env::{MissingExtension, StageEnv};
+pub use in_flight::{AsyncStage, Busy, InFlight, InFlightCounts, InFlightOptions, Ticket};
+pub use metrics::{Metric, MetricError, MetricKind, Metrics};
 pub use pipeline::{DynStage, Kinds, Pipeline, PipelineError};
 pub use registry::{StageError, StageRegistry};
-pub use stage::{Batch, Discard, Each, Moment, Sink, Stage, StageExt};
+pub use sink::{BackPressure, Discard, Each, Output, Sink};
+pub use stage::{Batch, Moment, Stage, StageExt};
+
+/// The example of the page that the package shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+/// The programs of the page for those who write a stage. Packages come without it.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/stages.md")]
+struct Stages;

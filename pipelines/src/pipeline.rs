@@ -4,116 +4,28 @@
 //! batch costs one indirect call a stage, and the code of a stage is the same as in a compiled
 //! chain. Each stage is timed, batch by batch.
 
-use std::any::{Any, TypeId, type_name};
-use std::collections::HashMap;
+mod kind;
+
+use std::any::Any;
+use std::sync::Arc;
 
 use pollux_pmd::{Clock, LatencyHistogram, LatencyView, TscClock};
 
-use crate::env::without_path;
-use crate::stage::{Batch, Moment, Sink, Stage};
-
-/// Why stages do not make a pipeline.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PipelineError {
-    /// Two neighbours do not fit.
-    #[error("stage `{stage}` takes {takes}, but {} {makes}", giver(before.as_deref()))]
-    Mismatch {
-        /// The stage that does not fit.
-        stage: String,
-        /// Its place: the first is number 1.
-        number: usize,
-        /// The kind that it takes.
-        takes: &'static str,
-        /// The stage before it; `None` where it is the first.
-        before: Option<String>,
-        /// The kind that it would be given.
-        makes: &'static str,
-    },
-    /// The last stage makes something else than the pipeline must.
-    #[error("the pipeline must make {wanted}, but its last stage, `{stage}`, makes {makes}")]
-    End {
-        /// The last stage.
-        stage: String,
-        /// Its place: the first is number 1.
-        number: usize,
-        /// The kind that it makes.
-        makes: &'static str,
-        /// The kind that is wanted.
-        wanted: &'static str,
-    },
-    /// There is no stage.
-    #[error("a pipeline needs at least one stage")]
-    Empty,
-}
-
-impl PipelineError {
-    /// The place of the stage that is wrong, if it is one: the first is number 1.
-    #[must_use]
-    pub fn number(&self) -> Option<usize> {
-        match *self {
-            Self::Mismatch { number, .. } | Self::End { number, .. } => Some(number),
-            Self::Empty => None,
-        }
-    }
-}
-
-/// Who gives a stage what it does not take.
-fn giver(before: Option<&str>) -> String {
-    before.map_or_else(
-        || "the pipeline is given".into(),
-        |before| format!("stage `{before}` before it makes"),
-    )
-}
-
-/// A type, to be compared and named.
-#[derive(Clone, Copy)]
-struct Kind {
-    id: TypeId,
-    name: &'static str,
-}
-
-impl Kind {
-    fn of<T: 'static>() -> Self {
-        Self {
-            id: TypeId::of::<T>(),
-            name: without_path(type_name::<T>()),
-        }
-    }
-}
-
-/// What people call the items that flow between stages, by their types; the others have the names of
-/// their types.
-#[derive(Clone, Debug, Default)]
-pub struct Kinds {
-    names: HashMap<TypeId, &'static str>,
-}
-
-impl Kinds {
-    /// Names the items of a type.
-    pub fn name<T: 'static>(&mut self, name: &'static str) {
-        self.names.insert(TypeId::of::<T>(), name);
-    }
-
-    fn of(&self, kind: Kind) -> &'static str {
-        self.names.get(&kind.id).copied().unwrap_or(kind.name)
-    }
-}
+use self::kind::Kind;
+pub use self::kind::{Kinds, PipelineError};
+use crate::sink::{BackPressure, Held, Holding, Output, Sink};
+use crate::stage::{BATCH, Batch, Moment, Stage};
+use crate::wanted::Wanted;
 
 /// Takes what the last stage has made, a `Batch` of its `Out`.
 trait Exit {
     fn take(&mut self, batch: &mut dyn Any);
 }
 
-struct To<'a, T, S> {
-    sink: &'a mut S,
-    items: std::marker::PhantomData<fn(T)>,
-}
-
-impl<T: 'static, S: Sink<T>> Exit for To<'_, T, S> {
+impl<T: 'static, S: Sink<T>> Exit for Holding<'_, T, S> {
     fn take(&mut self, batch: &mut dyn Any) {
         if let Some(batch) = batch.downcast_mut::<Batch<T>>() {
-            batch.drain().for_each(|item| self.sink.push(item));
+            batch.drain().for_each(|item| self.push(item));
         }
     }
 }
@@ -126,6 +38,8 @@ enum Call<'a> {
         batch: &'a mut dyn Any,
         more: bool,
     },
+    /// Nothing more follows at once: what was kept back for it goes on.
+    Flush,
     Tick(Moment),
     Finish,
 }
@@ -134,10 +48,15 @@ enum Call<'a> {
 trait Node: Send {
     fn takes(&self) -> Kind;
     fn makes(&self) -> Kind;
+    /// What the stage wants at once.
+    fn wants(&self) -> Wanted;
+    /// What the stage behind it wants: results are gathered for it.
+    fn gather_for(&mut self, wanted: Wanted);
     /// Runs the stage, and `rest` on what it makes; returns the cycles that both took, but for what
     /// `rest` does besides when it is told the time or the end.
     fn run(&mut self, call: Call<'_>, rest: &mut [DynStage], exit: &mut dyn Exit) -> u64;
     fn times(&self) -> LatencyView;
+    fn is_full(&self) -> bool;
 }
 
 /// A stage of any types, with its name.
@@ -158,6 +77,7 @@ impl DynStage {
         let node = Typed {
             stage,
             made: Batch::with_capacity(S::GATHERED),
+            wanted: Wanted::default(),
             waits: false,
             clock: TscClock::get(),
             times: LatencyHistogram::new(),
@@ -179,6 +99,8 @@ struct Typed<S: Stage> {
     stage: S,
     /// What the stage has made and the next one has not taken yet.
     made: Batch<S::Out>,
+    /// What the next one wants.
+    wanted: Wanted,
     /// Stages behind may keep back what they have been told is not the last.
     waits: bool,
     clock: TscClock,
@@ -188,6 +110,7 @@ struct Typed<S: Stage> {
 /// The sink behind a stage: hands full batches on.
 struct Link<'a, T> {
     made: &'a mut Batch<T>,
+    wanted: &'a mut Wanted,
     waits: &'a mut bool,
     rest: &'a mut [DynStage],
     exit: &'a mut dyn Exit,
@@ -196,12 +119,27 @@ struct Link<'a, T> {
 }
 
 impl<T: 'static> Link<'_, T> {
+    /// At the end of a batch, or at a time: what is too little for the next stage stays, unless it
+    /// has waited long enough.
+    #[inline]
+    fn end_batch(&mut self, now: Option<Moment>) {
+        let kept = self.wanted.keeps_back(self.made.as_slice().len());
+        if !kept || now.is_some_and(|now| self.wanted.is_due(now)) {
+            self.flush(false);
+        } else if std::mem::take(self.waits)
+            && let Some((next, rest)) = self.rest.split_first_mut()
+        {
+            self.below += next.node.run(Call::Flush, rest, self.exit);
+        }
+    }
+
     /// Hands on what was made; the stages behind keep back none of it unless there is `more`.
     fn flush(&mut self, more: bool) {
         if self.made.is_empty() && !*self.waits {
             return;
         }
         *self.waits = more;
+        self.wanted.begin_anew();
         match self.rest.split_first_mut() {
             Some((next, rest)) => {
                 let batch = &mut *self.made;
@@ -215,7 +153,7 @@ impl<T: 'static> Link<'_, T> {
     }
 }
 
-impl<T: 'static> Sink<T> for Link<'_, T> {
+impl<T: 'static> Output<T> for Link<'_, T> {
     #[inline]
     fn push(&mut self, item: T) {
         if let Err(item) = self.made.push(item) {
@@ -240,17 +178,27 @@ where
         Kind::of::<S::Out>()
     }
 
+    fn wants(&self) -> Wanted {
+        Wanted::new(&self.stage.batch(), self.stage.batch_wait())
+    }
+
+    fn gather_for(&mut self, wanted: Wanted) {
+        self.made = Batch::with_capacity(wanted.room(S::GATHERED));
+        self.wanted = wanted;
+    }
+
     fn run(&mut self, call: Call<'_>, rest: &mut [DynStage], exit: &mut dyn Exit) -> u64 {
         let start = self.clock.now();
         let mut link = Link {
             made: &mut self.made,
+            wanted: &mut self.wanted,
             waits: &mut self.waits,
             rest,
             exit,
             below: 0,
         };
         let (mut processed, mut gather) = (false, false);
-        let mut onward = None;
+        let (mut onward, mut now) = (None, None);
         match call {
             Call::Process { batch, more } => {
                 // The types were compared when the pipeline was built.
@@ -261,17 +209,19 @@ where
                 }
                 gather = more;
             }
-            Call::Tick(now) => {
-                self.stage.tick(now, &mut link);
-                onward = Some(Call::Tick(now));
+            Call::Flush => {}
+            Call::Tick(at) => {
+                self.stage.tick(at, &mut link);
+                (onward, now) = (Some(Call::Tick(at)), Some(at));
             }
             Call::Finish => {
                 self.stage.finish(&mut link);
+                link.flush(false);
                 onward = Some(Call::Finish);
             }
         }
         if !gather {
-            link.flush(false);
+            link.end_batch(now);
         }
         let below = link.below;
         let spent = self.clock.now().since(start);
@@ -288,12 +238,28 @@ where
     fn times(&self) -> LatencyView {
         self.times.view()
     }
+
+    fn is_full(&self) -> bool {
+        self.stage.is_full()
+    }
 }
 
-/// A chain of stages from `In` to `Out`.
+/// A chain of stages from `In` to `Out`, and what its sink had no room for.
+///
+/// The sink may be full ([`Sink::try_push`]): the results that it hands back are held, in order. The
+/// poll loop asks whether there [is room](Self::has_room) before it receives, so that no more than the
+/// results of one batch are held.
 pub struct Pipeline<In, Out> {
     stages: Vec<DynStage>,
-    types: std::marker::PhantomData<fn(In) -> Out>,
+    /// Where the first stage wants batches of some size: what is gathered for it.
+    front: Option<Front<In>>,
+    held: Held<Out>,
+}
+
+/// The batch in front of the first stage.
+struct Front<In> {
+    items: Batch<In>,
+    wanted: Wanted,
 }
 
 impl<In: 'static, Out: 'static> Pipeline<In, Out> {
@@ -309,7 +275,7 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
     ///
     /// # Errors
     /// As of [`new`](Self::new).
-    pub fn with_kinds(stages: Vec<DynStage>, kinds: &Kinds) -> Result<Self, PipelineError> {
+    pub fn with_kinds(mut stages: Vec<DynStage>, kinds: &Kinds) -> Result<Self, PipelineError> {
         let mut made = Kind::of::<In>();
         for (place, stage) in stages.iter().enumerate() {
             let takes = stage.node.takes();
@@ -336,36 +302,129 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
                 wanted: kinds.of(wanted),
             });
         }
+        let wants: Vec<_> = stages.iter().map(|stage| stage.node.wants()).collect();
+        for (stage, wanted) in stages.iter_mut().zip(&wants[1..]) {
+            stage.node.gather_for(*wanted);
+        }
+        let front = (!wants[0].is_any()).then(|| Front {
+            items: Batch::with_capacity(wants[0].room(BATCH)),
+            wanted: wants[0],
+        });
         Ok(Self {
             stages,
-            types: std::marker::PhantomData,
+            front,
+            held: Held::default(),
         })
     }
 
+    /// Has memory for so many results that the sink has no room for: with as many as one batch and
+    /// one tick make, nothing is allocated where it is full.
+    #[must_use]
+    pub fn holding(mut self, results: usize) -> Self {
+        self.held = Held::with_capacity(results);
+        self
+    }
+
     fn run(&mut self, call: Call<'_>, out: &mut impl Sink<Out>) {
-        let mut exit = To {
-            sink: out,
-            items: std::marker::PhantomData,
-        };
+        let mut exit = self.held.output(out);
         if let Some((first, rest)) = self.stages.split_first_mut() {
             first.node.run(call, rest, &mut exit);
         }
     }
 
-    /// Takes a batch through all stages. What the first stage leaves in it stays.
+    /// Whether the pipeline takes more: hands on what it holds, and says whether all of it is gone and
+    /// no stage is full. The poll loop asks this before it receives; a `false` is counted
+    /// ([`BackPressure::stops`]).
+    #[inline]
+    pub fn has_room(&mut self, out: &mut impl Sink<Out>) -> bool {
+        let full = self.stages.iter().any(|stage| stage.node.is_full());
+        self.held.has_room(full, out)
+    }
+
+    /// Takes a batch through all stages. What the first stage leaves in it stays; where that stage
+    /// wants batches of [some size](Stage::batch), all items are taken.
     #[inline]
     pub fn process(&mut self, batch: &mut Batch<In>, out: &mut impl Sink<Out>) {
-        self.run(Call::Process { batch, more: false }, out);
+        self.held.flush(out);
+        if self.front.is_some() {
+            self.gather(batch, out);
+        } else {
+            self.run(Call::Process { batch, more: false }, out);
+        }
     }
 
-    /// Tells all stages the time.
+    /// Gathers items for the first stage.
+    #[cold]
+    fn gather(&mut self, batch: &mut Batch<In>, out: &mut impl Sink<Out>) {
+        let Some(mut front) = self.front.take() else {
+            return;
+        };
+        let mut more = false;
+        for item in batch.drain() {
+            if let Err(item) = front.items.push(item) {
+                more = true;
+                self.hand_on(&mut front, more, out);
+                // The batch is empty now and holds at least one.
+                let _ = front.items.push(item);
+            }
+        }
+        if !front.wanted.keeps_back(front.items.as_slice().len()) {
+            self.hand_on(&mut front, false, out);
+        } else if more {
+            self.run(Call::Flush, out);
+        }
+        self.front = Some(front);
+    }
+
+    /// Hands on what was gathered for the first stage.
+    fn hand_on(&mut self, front: &mut Front<In>, more: bool, out: &mut impl Sink<Out>) {
+        let batch = &mut front.items;
+        self.run(Call::Process { batch, more }, out);
+        front.items.clear();
+        front.wanted.begin_anew();
+    }
+
+    /// Hands on what was gathered for the first stage, at a time if it has waited long enough, or
+    /// at the end.
+    #[cold]
+    fn flush_front(&mut self, now: Option<Moment>, out: &mut impl Sink<Out>) {
+        if let Some(mut front) = self.front.take() {
+            let is_due = |now| front.wanted.is_due(now);
+            if !front.items.is_empty() && now.is_none_or(is_due) {
+                self.hand_on(&mut front, false, out);
+            }
+            self.front = Some(front);
+        }
+    }
+
+    /// Tells all stages the time, unless results are held: what is due then waits in its stage.
     pub fn tick(&mut self, now: Moment, out: &mut impl Sink<Out>) {
-        self.run(Call::Tick(now), out);
+        if self.held.flush(out) {
+            if self.front.is_some() {
+                self.flush_front(Some(now), out);
+            }
+            self.run(Call::Tick(now), out);
+        }
     }
 
-    /// Lets all stages release what they hold.
+    /// Lets all stages release what they hold. Results may be left where the sink is full: the caller
+    /// asks whether there [is room](Self::has_room) until they are gone, or [takes](Self::take_held)
+    /// them.
     pub fn finish(&mut self, out: &mut impl Sink<Out>) {
+        self.held.flush(out);
+        self.flush_front(None, out);
         self.run(Call::Finish, out);
+    }
+
+    /// How often the sink was full.
+    #[must_use]
+    pub fn back_pressure(&self) -> Arc<BackPressure> {
+        self.held.counts()
+    }
+
+    /// Takes out the results that the sink had no room for: the caller accounts for them.
+    pub fn take_held(&mut self) -> impl Iterator<Item = Out> + '_ {
+        self.held.take()
     }
 
     /// Each stage's name, and the time that it spent on each batch, in nanoseconds.
@@ -377,117 +436,4 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    struct Digits;
-
-    impl Stage for Digits {
-        type In = u32;
-        type Out = char;
-
-        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<char>) {
-            batch
-                .drain()
-                .for_each(|n| n.to_string().chars().for_each(|c| out.push(c)));
-        }
-
-        fn tick(&mut self, now: Moment, out: &mut impl Sink<char>) {
-            out.push(if now.0 == 0 { '.' } else { '!' });
-        }
-    }
-
-    #[derive(Default)]
-    struct Count(u32);
-
-    impl Stage for Count {
-        type In = char;
-        type Out = u32;
-
-        fn process(&mut self, batch: &mut Batch<char>, _out: &mut impl Sink<u32>) {
-            self.0 += batch.drain().count() as u32;
-        }
-
-        fn finish(&mut self, out: &mut impl Sink<u32>) {
-            out.push(self.0);
-        }
-    }
-
-    #[test]
-    fn stages_chosen_at_run_time_do_their_work() {
-        let stages = vec![
-            DynStage::new("digits", Digits),
-            DynStage::new("count", Count::default()),
-            DynStage::new("again", Digits),
-        ];
-        let mut pipeline = Pipeline::<u32, char>::new(stages).unwrap();
-        let (mut batch, mut out) = (Batch::with_capacity(100), Vec::new());
-        (0..100).for_each(|n| batch.push(n).unwrap());
-        pipeline.process(&mut batch, &mut out);
-        pipeline.tick(Moment(0), &mut out);
-        pipeline.finish(&mut out);
-        assert_eq!(out.iter().collect::<String>(), ".191");
-        let names: Vec<_> = pipeline
-            .times()
-            .map(|(n, t)| (n, t.percentiles().count))
-            .collect();
-        // The 190 digits, and one batch more for what the tick made.
-        let batches = 190_u64.div_ceil(crate::stage::BATCH as u64) + 1;
-        assert_eq!(names, [("digits", 1), ("count", batches), ("again", 1)]);
-    }
-
-    /// Hands on each number by itself.
-    struct Single;
-
-    impl Stage for Single {
-        type In = u32;
-        type Out = u32;
-
-        const GATHERED: usize = 1;
-
-        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<u32>) {
-            batch.drain().for_each(|n| out.push(n));
-        }
-    }
-
-    #[test]
-    fn what_follows_at_once_is_gathered_with_what_is_there() {
-        let stages = vec![
-            DynStage::new("single", Single),
-            DynStage::new("digits", Digits),
-            DynStage::new("count", Count::default()),
-        ];
-        let mut pipeline = Pipeline::<u32, u32>::new(stages).unwrap();
-        let (mut batch, mut out) = (Batch::with_capacity(100), Vec::new());
-        let mut batches = 0;
-        for _ in 0..2 {
-            (10..60).for_each(|n| batch.push(n).unwrap());
-            pipeline.process(&mut batch, &mut out);
-            // Nothing waits for the next call.
-            batches += 100_u64.div_ceil(crate::stage::BATCH as u64);
-            let counted = pipeline.times().last().map(|(_, t)| t.percentiles().count);
-            assert_eq!(counted, Some(batches));
-        }
-        pipeline.finish(&mut out);
-        assert_eq!(out, [200]);
-    }
-
-    #[test]
-    fn stages_that_do_not_fit_are_named() {
-        let error = Pipeline::<u32, u32>::new(vec![DynStage::new("digits", Digits)])
-            .err()
-            .unwrap();
-        assert_eq!(
-            error.to_string(),
-            "the pipeline must make u32, but its last stage, `digits`, makes char"
-        );
-        let stages = vec![DynStage::new("a", Digits), DynStage::new("b", Digits)];
-        let error = Pipeline::<u32, char>::new(stages).err().unwrap();
-        assert_eq!(
-            error.to_string(),
-            "stage `b` takes u32, but stage `a` before it makes char"
-        );
-        assert!(Pipeline::<u32, u32>::new(vec![]).is_err());
-    }
-}
+mod tests;

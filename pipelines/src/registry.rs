@@ -10,8 +10,9 @@
 //! ```
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 use crate::env::StageEnv;
 use crate::pipeline::{DynStage, Kinds, Pipeline, PipelineError};
@@ -57,6 +58,52 @@ impl StageError {
                 Some(number)
             }
             Self::Pipeline(ref error) => error.number(),
+        }
+    }
+}
+
+/// The line of each `[[stage]]` in a TOML text, the first line being 1; none in a text that is no
+/// TOML, or has no such tables.
+#[must_use]
+pub fn stage_lines(text: &str) -> Vec<usize> {
+    #[derive(Default, Deserialize)]
+    struct Stages {
+        #[serde(default)]
+        stage: Vec<Spanned<toml::Table>>,
+    }
+    let stages: Stages = toml::from_str(text).unwrap_or_default();
+    let line = |stage: &Spanned<_>| 1 + text[..stage.span().start].matches('\n').count();
+    stages.stage.iter().map(line).collect()
+}
+
+/// What is wrong with the stages of a TOML text, and where.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// The text is no TOML, or its `stage` is no array of tables.
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    /// A stage is wrong.
+    #[error("[[stage]] in line {line}: {error}")]
+    Stage {
+        /// The line of its table.
+        line: usize,
+        /// What is wrong with it.
+        error: StageError,
+    },
+    /// The stages are wrong, and no one of them.
+    #[error("[[stage]]: {0}")]
+    Stages(StageError),
+}
+
+impl TextError {
+    /// The error of a stage, with its line in the text.
+    #[must_use]
+    pub fn of(error: StageError, text: &str) -> Self {
+        let place = error.number().and_then(|number| number.checked_sub(1));
+        match place.and_then(|place| stage_lines(text).get(place).copied()) {
+            Some(line) => Self::Stage { line, error },
+            None => Self::Stages(error),
         }
     }
 }
@@ -218,6 +265,28 @@ impl StageRegistry {
     }
 }
 
+impl StageRegistry {
+    /// Makes a pipeline from the `[[stage]]` tables of a TOML text, in order.
+    ///
+    /// # Errors
+    /// As of [`pipeline`](Self::pipeline), with the line of the stage that is wrong; a text that is
+    /// no TOML.
+    pub fn pipeline_of_text<In: 'static, Out: 'static>(
+        &self,
+        text: &str,
+        env: &mut StageEnv,
+    ) -> Result<Pipeline<In, Out>, TextError> {
+        #[derive(Deserialize)]
+        struct Stages {
+            #[serde(default)]
+            stage: Vec<toml::Table>,
+        }
+        let Stages { stage } = toml::from_str(text)?;
+        let made = self.pipeline(&stage, env);
+        made.map_err(|error| TextError::of(error, text))
+    }
+}
+
 /// Reads the options of a stage.
 fn read<O: DeserializeOwned>(table: toml::Table) -> Result<O, String> {
     // The error's second line says which option it is about.
@@ -228,10 +297,9 @@ fn read<O: DeserializeOwned>(table: toml::Table) -> Result<O, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use serde::Deserialize;
-
     use super::*;
-    use crate::stage::{Batch, Sink, Stage};
+    use crate::sink::Output;
+    use crate::stage::{Batch, Stage};
 
     /// By how much numbers are multiplied beside the factor.
     struct Unit(u32);
@@ -254,7 +322,7 @@ mod tests {
         type In = u32;
         type Out = u32;
 
-        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<u32>) {
+        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Output<u32>) {
             batch.drain().for_each(|n| out.push(n * self.0));
         }
     }
@@ -303,6 +371,36 @@ mod tests {
             error.unwrap().to_string(),
             "the pipeline must make char, but its last stage, `scale`, makes numbers"
         );
+    }
+
+    #[test]
+    fn an_error_has_the_line_of_its_stage() {
+        let refusal = |text: &str| {
+            let mut env = StageEnv::new();
+            env.insert(Unit(1));
+            let made = registry().pipeline_of_text::<u32, u32>(text, &mut env);
+            made.err().unwrap().to_string()
+        };
+        let text = "# A comment.\n\n[[stage]]\nname = \"scale\"\n\n[[stage]]\nname = \"scael\"\n";
+        assert_eq!(
+            refusal(text),
+            "[[stage]] in line 6: no stage `scael`; there are: scale"
+        );
+        let wrong = text.replace("scael", "scale\"\nfactor = \"x");
+        assert_eq!(
+            refusal(&wrong),
+            "[[stage]] in line 6: stage `scale`: invalid type: string \"x\", expected u32 in `factor`"
+        );
+        assert_eq!(
+            refusal(""),
+            "[[stage]]: a pipeline needs at least one stage"
+        );
+        assert!(refusal("stage = 3").contains("line 1"));
+        let mut env = StageEnv::new();
+        env.insert(Unit(1));
+        let text = text.replace("scael", "scale");
+        let made = registry().pipeline_of_text::<u32, u32>(&text, &mut env);
+        assert_eq!(made.unwrap().times().count(), 2);
     }
 
     #[test]

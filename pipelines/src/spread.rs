@@ -32,7 +32,8 @@ use pollux_pmd::{Clock, LatencyHistogram, TscClock};
 use self::job::{JOB, Job, JobOf};
 use self::worker::Working;
 pub use self::worker::{Worker, WorkerCounts};
-use crate::stage::{Batch, Moment, Sink, Stage};
+use crate::sink::Output;
+use crate::stage::{Batch, Moment, Stage};
 
 /// Jobs that wait for a worker, beside the one that it is at: so many that it finds the next one
 /// when it is done, and so few that they are done before long.
@@ -225,7 +226,7 @@ where
     }
 
     /// Hands out what was gathered.
-    fn hand_out(&mut self, out: &mut impl Sink<S::Out>) {
+    fn hand_out(&mut self, out: &mut impl Output<S::Out>) {
         let fresh = loop {
             match self.spare.pop() {
                 Some(job) => break job,
@@ -256,7 +257,7 @@ where
 
     /// Hands on what is done, as far as nothing older is missing.
     #[inline]
-    fn collect(&mut self, out: &mut impl Sink<S::Out>) {
+    fn collect(&mut self, out: &mut impl Output<S::Out>) {
         loop {
             let done = match self.order.front_mut() {
                 None => break,
@@ -342,7 +343,7 @@ where
 
     /// Waits until the oldest job is done, or given up.
     #[cold]
-    fn wait(&mut self, out: &mut impl Sink<S::Out>) {
+    fn wait(&mut self, out: &mut impl Output<S::Out>) {
         let waiting = self.order.len();
         loop {
             self.collect(out);
@@ -367,7 +368,7 @@ where
     type In = S::In;
     type Out = S::Out;
 
-    fn process(&mut self, batch: &mut Batch<S::In>, out: &mut impl Sink<S::Out>) {
+    fn process(&mut self, batch: &mut Batch<S::In>, out: &mut impl Output<S::Out>) {
         for item in batch.drain() {
             // It fits: a full job is handed out at once.
             let _ = self.filling.items.push(item);
@@ -380,7 +381,7 @@ where
 
     /// What does not fill a job goes if a worker has room for it, or if there is no worker: else
     /// more may come meanwhile.
-    fn tick(&mut self, _now: Moment, out: &mut impl Sink<S::Out>) {
+    fn tick(&mut self, _now: Moment, out: &mut impl Output<S::Out>) {
         if !self.filling.items.is_empty() {
             let mut used = self.lanes.iter().filter(|lane| lane.is_used()).peekable();
             if used.peek().is_none() || used.any(|lane| lane.to.free() > 0) {
@@ -390,7 +391,7 @@ where
         self.collect(out);
     }
 
-    fn finish(&mut self, out: &mut impl Sink<S::Out>) {
+    fn finish(&mut self, out: &mut impl Output<S::Out>) {
         if !self.filling.items.is_empty() {
             self.hand_out(out);
         }

@@ -4,22 +4,13 @@
 //! matching types make a stage ([`StageExt::then`]); the whole chain is then one type, compiled
 //! as one piece. [`Pipeline`](crate::Pipeline) makes the same chains from a configuration.
 
+use std::ops::RangeInclusive;
+
 use pollux_mempool::time::Ns;
 
-/// A point on the time line by which deadlines run, in nanoseconds. Live, it is the clock of the
-/// poll loop; on recorded input it is capture time, so that a replay decides as the original run
-/// did, however fast it goes. The epoch is that of the source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(pub u64);
-
-impl Moment {
-    /// The time `ns` after this one; saturates.
-    #[must_use]
-    #[inline]
-    pub fn after(self, ns: Ns) -> Moment {
-        Moment(self.0.saturating_add(ns.0))
-    }
-}
+pub use crate::moment::Moment;
+use crate::sink::Output;
+use crate::wanted::Wanted;
 
 /// Up to a fixed number of items, in memory that is allocated once.
 #[derive(Debug)]
@@ -109,38 +100,6 @@ impl<T> Batch<T> {
     }
 }
 
-/// Where a stage puts what it makes.
-pub trait Sink<T> {
-    /// Takes one item.
-    fn push(&mut self, item: T);
-}
-
-/// For tests, and for collecting results where allocation does not matter.
-impl<T> Sink<T> for Vec<T> {
-    fn push(&mut self, item: T) {
-        Vec::push(self, item);
-    }
-}
-
-/// Drops every item.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Discard;
-
-impl<T> Sink<T> for Discard {
-    #[inline]
-    fn push(&mut self, _item: T) {}
-}
-
-/// Calls a function with every item.
-pub struct Each<F>(pub F);
-
-impl<T, F: FnMut(T)> Sink<T> for Each<F> {
-    #[inline]
-    fn push(&mut self, item: T) {
-        (self.0)(item);
-    }
-}
-
 /// One step of a pipeline. After the start it must not allocate, lock, log or enter the kernel.
 pub trait Stage {
     /// What it takes.
@@ -152,26 +111,47 @@ pub trait Stage {
     /// its own ends before.
     const GATHERED: usize = BATCH;
 
+    /// How many items it wants at once, from 1 up. The chain gathers as many as the least number,
+    /// but not for longer than [`batch_wait`](Self::batch_wait), and splits what is more than the
+    /// largest. Read once, when the chain is made.
+    fn batch(&self) -> RangeInclusive<usize> {
+        1..=usize::MAX
+    }
+
+    /// For how long the chain keeps items back that are fewer than the stage wants at once: from the
+    /// first tick behind the first of them.
+    fn batch_wait(&self) -> Ns {
+        Ns(20_000)
+    }
+
     /// Works on a batch. What it leaves in the batch goes back to the caller, who drops it (or,
     /// for frames, returns the buffers to the loop's cache).
-    fn process(&mut self, batch: &mut Batch<Self::In>, out: &mut impl Sink<Self::Out>);
+    fn process(&mut self, batch: &mut Batch<Self::In>, out: &mut impl Output<Self::Out>);
 
     /// Called now and then, in idle rounds too, with the present time: the stage releases what
     /// has waited long enough.
-    fn tick(&mut self, _now: Moment, _out: &mut impl Sink<Self::Out>) {}
+    fn tick(&mut self, _now: Moment, _out: &mut impl Output<Self::Out>) {}
 
     /// The input has ended: the stage releases all that it holds.
-    fn finish(&mut self, _out: &mut impl Sink<Self::Out>) {}
+    fn finish(&mut self, _out: &mut impl Output<Self::Out>) {}
+
+    /// Whether the stage has as much as it may hold: a loop that asks its chain then receives no
+    /// more. A batch that comes nevertheless must be taken.
+    fn is_full(&self) -> bool {
+        false
+    }
 }
 
 /// Combining stages.
 pub trait StageExt: Stage + Sized {
     /// This stage, then `next`, as one stage.
     fn then<B: Stage<In = Self::Out>>(self, next: B) -> Then<Self, B> {
+        let wanted = Wanted::new(&next.batch(), next.batch_wait());
         Then {
             first: self,
+            between: Batch::with_capacity(wanted.room(Self::GATHERED)),
+            wanted,
             next,
-            between: Batch::with_capacity(Self::GATHERED),
         }
     }
 }
@@ -183,25 +163,45 @@ pub struct Then<A: Stage, B> {
     first: A,
     next: B,
     between: Batch<A::Out>,
+    /// What `next` wants.
+    wanted: Wanted,
 }
 
 /// Feeds `next` whenever the batch in front of it is full.
 struct Link<'a, T, B, O> {
     between: &'a mut Batch<T>,
+    wanted: &'a mut Wanted,
     next: &'a mut B,
     out: &'a mut O,
 }
 
-impl<B: Stage, O: Sink<B::Out>> Link<'_, B::In, B, O> {
+impl<B: Stage, O: Output<B::Out>> Link<'_, B::In, B, O> {
     fn flush(&mut self) {
         if !self.between.is_empty() {
             self.next.process(self.between, self.out);
             self.between.clear();
+            self.wanted.begin_anew();
+        }
+    }
+
+    /// Hands on what was gathered, unless it is too little for `next`.
+    #[inline]
+    fn flush_enough(&mut self) {
+        if !self.wanted.keeps_back(self.between.as_slice().len()) {
+            self.flush();
+        }
+    }
+
+    /// The same at a time: what has waited long enough goes on.
+    fn flush_due(&mut self, now: Moment) {
+        let kept = self.wanted.keeps_back(self.between.as_slice().len());
+        if !kept || self.wanted.is_due(now) {
+            self.flush();
         }
     }
 }
 
-impl<B: Stage, O: Sink<B::Out>> Sink<B::In> for Link<'_, B::In, B, O> {
+impl<B: Stage, O: Output<B::Out>> Output<B::In> for Link<'_, B::In, B, O> {
     #[inline]
     fn push(&mut self, item: B::In) {
         if let Err(item) = self.between.push(item) {
@@ -216,37 +216,53 @@ impl<A: Stage, B: Stage<In = A::Out>> Stage for Then<A, B> {
     type In = A::In;
     type Out = B::Out;
 
+    fn batch(&self) -> RangeInclusive<usize> {
+        self.first.batch()
+    }
+
+    fn batch_wait(&self) -> Ns {
+        self.first.batch_wait()
+    }
+
     #[inline]
-    fn process(&mut self, batch: &mut Batch<A::In>, out: &mut impl Sink<B::Out>) {
+    fn process(&mut self, batch: &mut Batch<A::In>, out: &mut impl Output<B::Out>) {
         let mut link = Link {
             between: &mut self.between,
+            wanted: &mut self.wanted,
             next: &mut self.next,
             out,
         };
         self.first.process(batch, &mut link);
-        link.flush();
+        link.flush_enough();
     }
 
-    fn tick(&mut self, now: Moment, out: &mut impl Sink<B::Out>) {
+    fn tick(&mut self, now: Moment, out: &mut impl Output<B::Out>) {
         let mut link = Link {
             between: &mut self.between,
+            wanted: &mut self.wanted,
             next: &mut self.next,
             out,
         };
         self.first.tick(now, &mut link);
-        link.flush();
+        link.flush_due(now);
         self.next.tick(now, out);
     }
 
-    fn finish(&mut self, out: &mut impl Sink<B::Out>) {
+    fn finish(&mut self, out: &mut impl Output<B::Out>) {
         let mut link = Link {
             between: &mut self.between,
+            wanted: &mut self.wanted,
             next: &mut self.next,
             out,
         };
         self.first.finish(&mut link);
         link.flush();
         self.next.finish(out);
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.first.is_full() || self.next.is_full()
     }
 }
 
@@ -261,7 +277,7 @@ mod tests {
         type In = u32;
         type Out = u32;
 
-        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<u32>) {
+        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Output<u32>) {
             for n in batch.drain() {
                 if let Some(held) = self.1.replace(n) {
                     (0..self.0).for_each(|_| out.push(held));
@@ -269,7 +285,7 @@ mod tests {
             }
         }
 
-        fn finish(&mut self, out: &mut impl Sink<u32>) {
+        fn finish(&mut self, out: &mut impl Output<u32>) {
             if let Some(held) = self.1.take() {
                 (0..self.0).for_each(|_| out.push(held));
             }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pollux_mempool::time::Ns;
 use pollux_pipelines::spread::{Spread, Spreading, Worker, WorkerCounts};
-use pollux_pipelines::{Batch, Moment, Sink, Stage};
-use pollux_quiet::listen;
+use pollux_pipelines::{Batch, Moment, Output, Stage};
+use pollux_pmd_testkit::guard::listen;
 use proptest::prelude::*;
 
 /// Says of each number what it is, some of them slowly.
@@ -20,7 +20,7 @@ impl Stage for Slow {
     type In = u64;
     type Out = (u64, u64);
 
-    fn process(&mut self, batch: &mut Batch<u64>, out: &mut impl Sink<(u64, u64)>) {
+    fn process(&mut self, batch: &mut Batch<u64>, out: &mut impl Output<(u64, u64)>) {
         for n in batch.drain() {
             (self.0)(n);
             out.push((n, n * n));

@@ -1,4 +1,4 @@
-//! What the drivers can do, as a page: prints docs/ports.md from the drivers' descriptions, or
+//! Documentation generator for drivers: prints docs/ports.md from the drivers' descriptions, or
 //! writes it with `--write`.
 
 #![allow(clippy::unwrap_used)]
@@ -18,16 +18,20 @@ fn page(drivers: &[&Description]) -> String {
     let mut page = format!(
         "# Ports and their drivers\n\n\
          Generated from the drivers' descriptions: `{REGENERATE}`.\n\n\
-         A port is named by a spec: `driver` or `driver:target`, and options `key=value` behind \
-         it with commas between, as in `af_packet:eth0,promisc=on` and `null,size=0`; behind \
-         `driver` alone the first comma may be a colon, `null:size=0`; behind the first comma a `key` alone stands for `key=on`. A spec is \
-         checked before anything is opened. The options that several drivers have are spelled \
-         alike and mean the same. To name a port of `pci`, `dpdk` or, as the front end, \
-         `vhost-user` is to vouch for its device or peer, which writes into packet memory by \
-         itself (operations.md, Devices and peers); a program that embeds them makes a \
-         `MemoryGrant`. All drivers need Linux on x86_64. How to add one: \
-         [Write a driver](drivers.md).\n\n\
-         ## What they can do\n\n"
+         A port is named by a spec, `driver:target,key=value,...`, as in \
+         `af_packet:eth0,promisc=on`:\n\n\
+         - A driver without a target takes its options after a comma or a colon: `null,size=0`, \
+         `null:size=0`.\n\
+         - After the first comma a `key` alone stands for `key=on`.\n\
+         - Options of the same name have the same meaning in all drivers.\n\
+         - A spec is checked before anything is opened.\n\n\
+         A user who names a port of `pci`, `dpdk` or, as the front end, `vhost-user` vouches for its \
+         device or peer, which writes into packet memory by itself \
+         ([devices and peers](operations.md#10-devices-and-peers)); a program that embeds them makes \
+         a `MemoryGrant` ([embedding](embedding.md#granting-memory)). Such a program can also write a \
+         spec by types: `Port::pci(\"0000:03:00.0\").mtu(9000)` (`pollux_pmd::builders`). All drivers need Linux on \
+         x86-64. How to add one: [drivers](drivers.md).\n\n\
+         ## Features\n\n"
     );
     features(&mut page, drivers);
     for driver in drivers {
@@ -36,8 +40,8 @@ fn page(drivers: &[&Description]) -> String {
     page
 }
 
-/// The table of features: what is `partly`, or could be expected, is explained in the driver's
-/// section.
+/// The table of features: the driver's section explains `partly`, and features that users may
+/// expect.
 fn features(page: &mut String, drivers: &[&Description]) {
     let columns = |cell: &dyn Fn(&Description) -> String| {
         let cells: Vec<_> = drivers.iter().map(|driver| cell(driver)).collect();
@@ -106,7 +110,7 @@ fn main() -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A value of an option, from the forms in which the page tells of them.
+    /// A value of an option, from its documented forms.
     fn value(option: &SpecOption) -> &str {
         let first = option.values.split('|').next().unwrap();
         match first {
@@ -115,6 +119,10 @@ mod tests {
             "UUID" => "00000000-0000-0000-0000-000000000001",
             "LO-HI" => "5000-5099",
             "PORT:QUEUE+..." => "5000:0",
+            "HEX" => {
+                "6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa"
+            }
+            "QUEUE+QUEUE..." => "0+1",
             "ID+ID..." => "5",
             "IP+IP..." => "10.0.0.1",
             "0-7" => "2",
@@ -138,7 +146,7 @@ mod tests {
             for option in driver.options {
                 let option = format!("{}={}", option.key, value(option));
                 let more = match option.as_str() {
-                    // What goes with others alone.
+                    // Options that require others.
                     "pace=fast" | "loop=64" => ",rx=x.pcap",
                     "vf-macs=02:00:00:00:00:01" | "vf-vlans=5" => ",vfs=1",
                     _ => "",

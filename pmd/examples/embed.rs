@@ -1,8 +1,9 @@
-//! A program with poll loops of its own: one sends, one receives and accounts for every frame.
-//! `cargo run --release -p pollux-pmd --example embed -- --cores 0,1` keeps each on its core.
-use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
-use pollux_pmd::net::{self, MacAddr, Parsed, UDP_HEADERS, UdpEndpoint, UdpTemplate};
-use pollux_pmd::{Cause, Ledger, PortConfig, Registry, Tally, lcore, stream};
+//! A program with its own poll loops: one sends, one receives and accounts for every frame. `cargo
+//! run --release -p pollux-pmd --example embed -- --cores 0,1` pins each to its core.
+use pollux_pmd::endpoint::{Classifier, Receiver};
+use pollux_pmd::mempool::{Burst, Mempool, PoolConfig, time::Ns};
+use pollux_pmd::net::{MacAddr, ParseOptions, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_pmd::{Ledger, PortConfig, Registry, lcore, stream};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FRAMES: usize = 1 << 20;
@@ -11,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = Registry::builtin().open("loopback")?; // or a NIC: `af_packet:eth0`
     let mut port = port.configure(PortConfig::new(pool.clone()))?.start()?;
 
-    // A loop owns all that it touches: its queue, its buffers, its counters.
+    // A loop owns all that it uses: its queue, its buffers, its counters.
     let (mut cache, mut burst) = (pool.cache(256)?, Burst::<32>::new());
     let sender = lcore::launch("sender", cores.first().copied(), move || {
         let (mac, ip) = (MacAddr([2; 6]), [10, 0, 0, 1].into());
@@ -25,35 +26,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let _ = board.write(mbuf.append(UDP_HEADERS + 64).unwrap_or_default(), 64);
             }
             while !burst.is_empty() {
-                port.tx[0].tx(&mut cache, &mut burst); // what finds no room stays in the burst
+                port.tx[0].tx(&mut cache, &mut burst); // frames that do not fit remain in the burst
             }
         }
         port.tx
     })?;
 
     let streams = stream::DemuxBuilder::new().port(2000, stream::StreamId(0));
-    let mut demux = streams.port(2001, stream::StreamId(1)).build()?;
-    let (counts, mut tally, mut ledger) = (demux.view(), Tally::new(), Ledger::new());
+    let demux = streams.port(2001, stream::StreamId(1)).build()?;
+    let mut receiver = Receiver::new(Classifier::new(ParseOptions::default()), demux, None);
+    let (counts, mut ledger) = (receiver.streams(), Ledger::new());
     ledger.add("port", port.rx[0].tally());
-    ledger.add("receiver", tally.view());
+    ledger.add("receiver", receiver.view());
     let (mut cache, mut burst, mut received) = (pool.cache(256)?, Burst::<32>::new(), 0);
     let receiver = lcore::launch("receiver", cores.get(1).copied(), move || {
         while received < FRAMES {
             received += port.rx[0].rx(&mut cache, &mut burst);
-            for mbuf in burst.iter() {
-                match net::classify(mbuf, &net::ParseOptions::default()) {
-                    Ok(Parsed::Udp(udp)) if demux.route(&udp).is_some() => tally.count_delivered(1),
-                    Ok(Parsed::Udp(_)) => tally.count_dropped(Cause::DemuxMiss, 1),
-                    Ok(_) => tally.count_dropped(Cause::NotForUs, 1),
-                    Err(cause) => tally.count_dropped(cause, 1),
+            burst.take_all(|mbuf| {
+                // Frames of no stream are counted under their cause and freed.
+                let frame = receiver.receive(mbuf, Ns(0), 0, &mut [], &mut cache);
+                if let Some(frame) = frame {
+                    receiver.tally().count_delivered(1);
+                    cache.free(frame.mbuf);
                 }
-            }
-            cache.free_burst(&mut burst);
+            });
         }
         port.rx
     })?;
     port.port.stop(receiver.join()?, sender.join()?)?;
     println!("{:?}", counts.counts().collect::<Vec<_>>());
-    println!("{}", ledger.check()?); // an error, where a frame is unaccounted for
+    println!("{}", ledger.check()?); // an error if a frame is unaccounted for
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! How many frames ports receive or send in a second, one queue, one core: what
-//! `scripts/compare-pmds` measures with. `rate SPEC rx|tx SECONDS [CPU [SIZE]]`, for example
-//! `cargo run --release -p pollux-pmd --example rate -- af_xdp:eth0 rx 5 1`; prints one number. To
-//! receive it prints a second: cycles of the TSC for a frame, over the polls that had frames. That
-//! is what a frame costs, however fast or slow the sender is.
+//! Frame rate meter: frames that ports receive or send per second, with one queue on one core, for
+//! `scripts/compare-pmds`. `rate SPEC rx|tx SECONDS [CPU [SIZE]]`, for example `cargo run --release
+//! -p pollux-pmd --example rate -- af_xdp:eth0 rx 5 1`; prints one number. When it receives it
+//! prints a second one: TSC cycles per frame, over the polls that had frames, which is the cost of
+//! a frame, independent of the sender's rate.
 //!
-//! `rate SPEC loop SECONDS CPU SIZE SPEC` wants the two ends of one cable: what comes in at either
-//! goes out at the other.
+//! `rate SPEC loop SECONDS CPU SIZE SPEC` requires the two ends of one cable: frames received at
+//! either end are sent at the other.
 use std::time::{Duration, Instant};
 
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache, PoolConfig};
@@ -16,16 +16,16 @@ use pollux_pmd::{
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What comes first is not counted: caches, buffers and the other side settle.
+/// The first frames are not counted: caches, buffers and the other side settle.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// How long the other end may take to come.
+/// Time for the other end to appear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Rounds between two looks at the clock.
+/// Iterations between two clock readings.
 const ROUNDS: usize = 256;
 
-/// Frames that go round in a loop.
+/// Frames that circulate in a loop.
 const LOOP: usize = 512;
 
 fn main() -> Result<(), Failure> {
@@ -45,7 +45,8 @@ fn main() -> Result<(), Failure> {
             "tx" => config.rx_queues = 0,
             _ => {}
         }
-        // SAFETY: who names a port on the command line answers for its device or peer.
+        // SAFETY: the user who names a port on the command line is responsible for its device or
+        // peer.
         let registry = Registry::builtin().granting(unsafe { MemoryGrant::new() });
         let port = registry.open(spec)?;
         ports.push(port.configure(config)?.start()?);
@@ -101,14 +102,14 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The polls that had frames, all together.
+/// Totals of the polls that had frames.
 #[derive(Default)]
 struct Busy {
     frames: u64,
     cycles: u64,
 }
 
-/// Frames a second of `round`, which returns how many it had, from when it has some.
+/// Frames per second of `round`, which returns its number of frames, from the first frames on.
 fn measure(duration: Duration, mut round: impl FnMut() -> u64) -> f64 {
     let began = Instant::now();
     while round() == 0 && began.elapsed() < PATIENCE {}
@@ -130,7 +131,7 @@ fn receive(rx: &mut RxQueue, cache: &mut PoolCache) -> u64 {
     frames as u64
 }
 
-/// What finds no room is dropped, as a forwarder would.
+/// Frames that do not fit are dropped, as by a forwarder.
 fn forward(from: &mut StartedPort, to: &mut StartedPort, cache: &mut PoolCache) -> u64 {
     let mut burst = Burst::<32>::new();
     let frames = from.rx[0].rx(cache, &mut burst);
@@ -146,10 +147,10 @@ fn send(tx: &mut TxQueue, cache: &mut PoolCache, source: &mut Source) -> u64 {
     frames as u64
 }
 
-/// Makes datagrams, all alike.
+/// Generates identical datagrams.
 struct Source {
     frame: Vec<u8>,
-    /// What the port had no room for.
+    /// Frames that did not fit.
     rest: Burst<32>,
 }
 

@@ -1,10 +1,10 @@
-//! When frames arrived: what a device or the kernel says, or what a loop that stood still has to
-//! assume.
+//! Arrival times of frames: time stamps of the device or the kernel, or an estimate after a gap
+//! between polls.
 //!
-//! A driver stamps a frame when a poll takes it out of its queue. That is when it arrived as long as
-//! the loop polls all the time. After a standstill it is not: frames that waited in the queue look
-//! fresh. So where the device or the kernel stamps frames, `Line` takes their stamps to the line of
-//! the loop's clock; elsewhere `Waited` charges the time since the last poll
+//! A driver stamps a frame when a poll takes it out of its queue. That equals the arrival time as
+//! long as the loop polls all the time. After a gap it does not: frames that waited in the queue
+//! look fresh. Where the device or the kernel stamps frames, `Line` therefore converts their time
+//! stamps to the loop's clock. Elsewhere `Waited` charges the time since the last poll
 //! ([`RxQueue::rx_at`](crate::RxQueue::rx_at)), which is the longest that a frame can have waited.
 
 use std::fmt;
@@ -14,23 +14,24 @@ use pollux_mempool::time::{Ns, Tsc, WireTime};
 
 use crate::clock::{Clock, TscClock};
 
-/// Where the [arrival](Mbuf::arrival) of a queue's frames comes from.
+/// Source of the [arrival time](Mbuf::arrival) of a queue's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ArrivalTime {
-    /// From the device, which stamps each frame; or, on a wire inside the process, from the sender.
+    /// The device, which stamps each frame; on a link inside the process, the sender.
     Hardware,
-    /// From the kernel, which stamps each frame when it takes it from the device.
+    /// The kernel, which stamps each frame when it takes it from the device.
     Kernel,
-    /// From the poll that took the frame; after a gap between polls, from the last one before it.
+    /// The poll that took the frame; after a gap between polls, the last poll before the gap.
     #[default]
     Poll,
-    /// From the poll that read or made the frame, which was nowhere before: captures, and devices
+    /// The poll that read or generated the frame, which did not exist before: captures, and devices
     /// without a wire.
     Read,
 }
 
 impl ArrivalTime {
-    /// The word for reports.
+    /// Name for reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,29 +49,29 @@ impl fmt::Display for ArrivalTime {
     }
 }
 
-/// Longest age of a frame that a stamp is believed. A queue holds frames for as long as its loop
-/// stands still; a clock that is set may jump by any time.
+/// Maximum age of a frame at which its time stamp is accepted. A queue holds frames for as long as
+/// its loop stands still; a clock that is set may jump by any time.
 const OLDEST: Ns = Ns(10_000_000_000);
 
-/// How long the lowest reading of a device's clock is believed to be still true, so that the clock's
-/// drift (some 10 us in a second) stays small.
+/// Period for which the lowest reading of a device's clock stays valid, so that the clock's drift
+/// (some 10 us in a second) stays small.
 const PERIOD: Ns = Ns(1_000_000_000);
 
-/// After so long without frames the clock is compared anew.
+/// The clock is compared anew after this time without frames.
 const FORGET: Ns = Ns(60_000_000_000);
 
-/// Takes stamps of the outside world to the line of the loop's clock.
+/// Converts external time stamps to the loop's clock.
 ///
-/// Stamps of the kernel are of the clock that [`WireTime::now`] reads. A device has a clock of its
-/// own, which need not agree with it: there the frame whose stamp is the least behind that clock
-/// counts as fresh, and others are as old as they are further behind.
+/// Time stamps of the kernel belong to the clock that [`WireTime::now`] reads. A device has a clock
+/// of its own, which need not agree with it: the frame whose time stamp is the least behind that
+/// clock counts as fresh, and the age of the others is their distance from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Line<C = TscClock> {
     clock: C,
-    /// Cycles, and the time outside, of the present poll.
+    /// Cycles, and the external time, of the current poll.
     now: (Tsc, WireTime),
-    /// Of a device's clock: the least that stamps were behind in this period and in the last one,
-    /// in nanoseconds, and when this period began.
+    /// For a device's clock: the smallest distance of time stamps in this period and in the last
+    /// one, in nanoseconds, and the start of this period.
     own: Option<Lowest>,
 }
 
@@ -82,7 +83,7 @@ struct Lowest {
 }
 
 impl<C: Clock> Line<C> {
-    /// For stamps of the kernel.
+    /// A converter for time stamps of the kernel.
     pub(crate) fn of_kernel(clock: C) -> Self {
         Self {
             clock,
@@ -91,7 +92,7 @@ impl<C: Clock> Line<C> {
         }
     }
 
-    /// For stamps of a device's clock.
+    /// A converter for time stamps of a device's clock.
     pub(crate) fn of_device(clock: C) -> Self {
         Self {
             own: Some(Lowest {
@@ -103,13 +104,13 @@ impl<C: Clock> Line<C> {
         }
     }
 
-    /// A poll has found frames.
+    /// Call it when a poll has found frames.
     #[inline]
     pub(crate) fn begin_now(&mut self) {
         self.begin(self.clock.now(), WireTime::now());
     }
 
-    /// The same, with the time here and outside.
+    /// As [`begin_now`](Self::begin_now), with both times given.
     #[inline]
     pub(crate) fn begin(&mut self, now: Tsc, outside: WireTime) {
         self.now = (now, outside);
@@ -118,7 +119,7 @@ impl<C: Clock> Line<C> {
             match own.begun.map(age) {
                 Some(age) if age < PERIOD => {}
                 Some(age) if age < FORGET => {
-                    // What was read before a standstill is what tells how long it was.
+                    // Readings from before a gap tell how long the gap was.
                     own.last = own.present;
                     (own.present, own.begun) = (i64::MAX, Some(now));
                 }
@@ -127,7 +128,8 @@ impl<C: Clock> Line<C> {
         }
     }
 
-    /// When a frame with this stamp arrived: not later than now, and no longer ago than can be.
+    /// Arrival time of a frame with this time stamp: not later than now, and not older than the
+    /// maximum age.
     #[inline]
     pub(crate) fn arrival(&mut self, stamp: WireTime) -> Tsc {
         match u64::try_from(self.age(stamp)) {
@@ -136,8 +138,9 @@ impl<C: Clock> Line<C> {
         }
     }
 
-    /// The same, where it is known that it was not before `earliest`. `None` if the stamp says so:
-    /// then the device's clock has been set, and stamps are compared with this one from now on.
+    /// As above, where the frame is known not to have arrived before `earliest`. `None` if the time
+    /// stamp contradicts that: the device's clock has then been set, and later time stamps are
+    /// compared with this one.
     #[inline]
     pub(crate) fn arrival_since(&mut self, earliest: Tsc, stamp: WireTime) -> Option<Tsc> {
         let (now, outside) = self.now;
@@ -153,7 +156,7 @@ impl<C: Clock> Line<C> {
         None
     }
 
-    /// How old a frame with this stamp is, in nanoseconds.
+    /// Age of a frame with this time stamp, in nanoseconds.
     #[inline]
     fn age(&mut self, stamp: WireTime) -> i64 {
         let behind = behind(self.now.1, stamp);
@@ -172,32 +175,32 @@ impl<C: Clock> Line<C> {
     }
 }
 
-/// How far a stamp is behind the time outside.
+/// Distance of a time stamp from the external time.
 #[inline]
 fn behind(outside: WireTime, stamp: WireTime) -> i64 {
     outside.0.wrapping_sub(stamp.0) as i64
 }
 
-/// Gaps between polls from which on frames are charged: longer than a round of a loop that works,
-/// or rests for a moment, and short against a budget.
+/// Shortest gap between polls that is charged to frames: longer than an iteration of a loop that
+/// works or pauses, and short against a budget.
 const GAP: Ns = Ns(50_000);
 
-/// Charges frames for the time in which their queue was not polled. Time that they wait because
-/// more come than the loop takes, poll by poll, is not charged: nothing here tells it.
+/// Charges frames for the time in which their queue was not polled. It does not charge the wait of
+/// frames that arrive faster than the loop takes them, which cannot be observed here.
 #[derive(Clone, Debug)]
 pub(crate) struct Waited {
     gap: u64,
-    /// Frames that the queue holds at most.
+    /// Capacity of the queue in frames.
     ring: usize,
     polled: Tsc,
-    /// When the gap began that present frames may have come in.
+    /// Start of the gap in which the queued frames may have arrived.
     since: Tsc,
-    /// Frames that may have come in it and are still in the queue, at most.
+    /// Maximum number of frames from that gap that are still in the queue.
     left: usize,
 }
 
 impl Waited {
-    /// For a queue of so many frames, which gathers them from now on.
+    /// For a queue of so many frames, which receives from now on.
     pub(crate) fn new(clock: &impl Clock, ring: usize) -> Self {
         Self {
             gap: clock.to_cycles(GAP),
@@ -208,11 +211,11 @@ impl Waited {
         }
     }
 
-    /// Charges the frames that a poll has taken, where `asked` for so many; `now` is not later than
-    /// the poll.
+    /// Charges the frames that a poll has taken, where `asked` is the number that it requested;
+    /// `now` is not later than the poll.
     #[inline]
     pub(crate) fn charge(&mut self, now: Tsc, asked: usize, frames: &mut [Mbuf]) {
-        // The driver's stamp may tell better when the poll was.
+        // The driver's time stamp may be closer to the poll.
         let at = frames.last().map_or(now, |frame| frame.arrival().max(now));
         if at.since(self.polled) > self.gap {
             self.begin();
@@ -225,7 +228,7 @@ impl Waited {
 
     #[cold]
     fn begin(&mut self) {
-        // What is left of an earlier gap stands in front.
+        // The rest of an earlier gap is at the front of the queue.
         if self.left == 0 {
             self.since = self.polled;
         }
@@ -238,7 +241,7 @@ impl Waited {
             frame.set_arrival(frame.arrival().min(self.since));
         }
         self.left = if frames.len() < asked {
-            0 // The queue is empty: what comes now comes after this poll.
+            0 // The queue is empty: later frames arrive after this poll.
         } else {
             self.left.saturating_sub(frames.len())
         };

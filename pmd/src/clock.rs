@@ -1,4 +1,4 @@
-//! The one clock of the poll loops.
+//! The clock of the poll loops: calibrated TSC, kernel clock or a manual clock.
 
 mod interface;
 mod source;
@@ -13,11 +13,11 @@ use rustix::time::{ClockId, clock_gettime};
 pub use self::interface::{Clock, Timeout};
 pub use self::source::{BadClockChoice, ClockChoice, ClockSource, TscFacts};
 
-/// The time stamp counter of the CPU, calibrated once per process against the kernel's monotonic
-/// clock. Reading it costs some 8 to 20 ns and never enters the kernel.
+/// The time stamp counter (TSC) of the CPU, calibrated once per process against the kernel's
+/// monotonic clock. A reading costs some 8 to 20 ns and never enters the kernel.
 ///
-/// Where neither the CPU nor the kernel trusts the counter, the kernel's clock is read instead, with
-/// a warning: see [`TscFacts`]. [`select`](Self::select) decides otherwise.
+/// Where neither the CPU nor the kernel trusts the counter, the clock reads the kernel's clock
+/// instead, with a warning: see [`TscFacts`]. [`select`](Self::select) overrides the choice.
 #[derive(Clone, Copy, Debug)]
 pub struct TscClock {
     hz: u64,
@@ -28,10 +28,10 @@ pub struct TscClock {
     source: ClockSource,
 }
 
-/// The clock of this process, from its first use on.
+/// The clock of this process, set at its first use.
 static CLOCK: OnceLock<TscClock> = OnceLock::new();
 
-/// What it is to read.
+/// The selected source.
 static CHOICE: Mutex<Choice> = Mutex::new(Choice {
     choice: ClockChoice::Auto,
     is_taken: false,
@@ -39,23 +39,23 @@ static CHOICE: Mutex<Choice> = Mutex::new(Choice {
 
 struct Choice {
     choice: ClockChoice,
-    /// The clock is made by it.
+    /// The clock has been created from the choice.
     is_taken: bool,
 }
 
-/// A clock was selected after another was in use.
+/// Error: a clock was selected after another was in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the clock `{wanted}` was selected too late: `{used}` is in use")]
 pub struct ClockInUse {
-    /// What was asked for.
+    /// The requested clock.
     pub wanted: ClockChoice,
-    /// What the process reads.
+    /// The clock that the process reads.
     pub used: ClockSource,
 }
 
 impl TscClock {
-    /// The clock of this process. The first call decides what it reads, and takes some 20 ms to
-    /// calibrate it.
+    /// The clock of this process. The first call selects the source and calibrates it, which takes
+    /// some 20 ms.
     #[must_use]
     pub fn get() -> Self {
         *CLOCK.get_or_init(|| {
@@ -65,10 +65,10 @@ impl TscClock {
         })
     }
 
-    /// Decides what the clock of this process is to read, before anything asks for it.
+    /// Selects the source of this process's clock. Call it before the first use of the clock.
     ///
     /// # Errors
-    /// The process reads another clock already.
+    /// The process already reads another clock.
     pub fn select(wanted: ClockChoice) -> Result<(), ClockInUse> {
         let mut choice = CHOICE.lock().unwrap_or_else(PoisonError::into_inner);
         if !choice.is_taken {
@@ -107,7 +107,7 @@ impl TscClock {
         }
     }
 
-    /// The kernel's clock, of which a cycle is a nanosecond.
+    /// The kernel's clock, whose cycle is a nanosecond.
     fn raw() -> Self {
         Self {
             source: ClockSource::Raw,
@@ -115,13 +115,13 @@ impl TscClock {
         }
     }
 
-    /// Cycles a second.
+    /// Cycles per second.
     #[must_use]
     pub fn hz(&self) -> u64 {
         self.hz
     }
 
-    /// What it reads.
+    /// The source that the clock reads.
     #[must_use]
     pub fn source(&self) -> ClockSource {
         self.source
@@ -173,7 +173,7 @@ fn raw_now() -> Tsc {
 }
 
 /// Counts cycles over `span` of the monotonic clock. Each end is the tightest of several pairs of
-/// readings, so that a preemption between the two readings does not spoil the result.
+/// readings, so that a preemption between two readings does not corrupt the result.
 fn measure_hz(span: Duration) -> u64 {
     let reading = || {
         (0..16)
@@ -201,8 +201,7 @@ fn measure_hz(span: Duration) -> u64 {
         .unwrap_or(1_000_000_000)
 }
 
-/// A clock that stands still until it is told to move: for tests and simulations. One cycle is
-/// one nanosecond.
+/// A clock that advances only by calls, for tests and simulations. One cycle is one nanosecond.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock(Arc<AtomicU64>);
 
@@ -213,12 +212,12 @@ impl ManualClock {
         Self::default()
     }
 
-    /// Moves all clones to a time, which may be one before.
+    /// Sets all clones to a time, which may be earlier than now.
     pub fn set(&self, now: Tsc) {
         self.0.store(now.0, Ordering::Relaxed);
     }
 
-    /// Lets time pass for all clones.
+    /// Advances all clones.
     pub fn advance(&self, ns: Ns) {
         self.0.fetch_add(ns.0, Ordering::Relaxed);
     }
@@ -237,7 +236,7 @@ impl Clock for ManualClock {
         ns.0
     }
 
-    /// A round of a spin loop takes one nanosecond.
+    /// One iteration of a spin loop takes one nanosecond.
     fn relax(&self) {
         self.advance(Ns(1));
     }

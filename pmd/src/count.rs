@@ -1,10 +1,11 @@
-//! A counter that one thread writes, or several by locked instructions, and any thread reads.
+//! Counters with one plain writer, or several writers with locked instructions, and any number of
+//! readers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts without a locked instruction. Only one thread may write it at a time; a second writer
-/// would make it lose counts (and nothing worse), so the types around it give the right to write
-/// to one owner.
+/// A counter without locked instructions. Only one thread may write it at a time; a second writer
+/// would make it lose counts (and nothing worse), so the types that contain it give the right to
+/// write to one owner.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
@@ -15,7 +16,8 @@ impl Count {
         self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// Adds `n` where several threads do, and only so: a locked instruction, for what is rare.
+    /// Adds `n` with a locked instruction, for counters with several writers; all writers must use
+    /// it. For rare events.
     #[inline]
     pub fn add_shared(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
@@ -27,7 +29,7 @@ impl Count {
         self.0.store(n, Ordering::Relaxed);
     }
 
-    /// The value now.
+    /// The current value.
     #[must_use]
     #[inline]
     pub fn get(&self) -> u64 {

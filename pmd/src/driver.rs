@@ -1,9 +1,11 @@
-//! What a driver implements. One folder per driver under `drivers/`.
+//! The driver API: the traits and types that a driver implements. Each driver has one folder under
+//! `drivers/`.
 
 mod description;
 pub mod filter;
+pub mod flow;
 mod option;
-pub mod steer;
+pub mod rss;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,33 +17,36 @@ use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 use crate::arrival::ArrivalTime;
 use crate::ledger::{Sent, Tally};
 use crate::net::MacAddr;
-use crate::port::{PortConfig, PortError, RxState};
+use crate::port::{PortConfig, PortError, QueueSupport, RxState};
+
+use self::rss::RssSupport;
 
 pub use self::description::{Description, Feature, Support, Target};
 pub use self::option::SpecOption;
 
-/// What a device offers.
+/// Capabilities of a device.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools)] // independent properties, each with its name in reports
+#[allow(clippy::struct_excessive_bools)] // independent properties, each named in reports
 pub struct Capabilities {
-    /// Most receive queues; 0 if the port cannot receive.
+    /// Maximum number of receive queues; 0 if the port cannot receive.
     pub max_rx_queues: u16,
-    /// Most transmit queues; 0 if the port cannot send.
+    /// Maximum number of transmit queues; 0 if the port cannot send.
     pub max_tx_queues: u16,
-    /// Address of the port, if it has one.
+    /// MAC address of the port, if it has one.
     pub mac: Option<MacAddr>,
     /// Largest frame that the link carries, in bytes without the frame check sequence. A received
-    /// frame that is longer than a buffer is a chain of buffers, up to
+    /// frame longer than one buffer is a chain of buffers, up to
     /// [`Mempool::longest_frame`](pollux_mempool::Mempool::longest_frame), and
-    /// [`Cause::Oversize`](crate::Cause::Oversize) beyond; chains can be sent likewise.
+    /// [`Cause::Oversize`](crate::Cause::Oversize) beyond. Chains can be sent under the same limit.
     pub max_frame: usize,
-    /// A checksum of a frame can be left to the device that sends it
+    /// Transmit checksum offload: the device can compute the checksum of a frame that it sends
     /// ([`Mbuf::set_checksum_request`]), if the port is [configured](PortConfig::checksum_offload)
-    /// for it. Elsewhere [`finish_checksum`](crate::net::finish_checksum) has it done.
+    /// for it. On other ports, [`finish_checksum`](crate::net::finish_checksum) computes it in
+    /// software.
     pub checksum_offload: bool,
-    /// Frames carry a stamp of the world outside.
+    /// Frames carry a time stamp of an external clock.
     pub wire_time: bool,
-    /// The frames are a recording: they end, their stamps are the past, and they can wait.
+    /// The frames are a recording: they end, their time stamps are in the past, and they can wait.
     pub recorded: bool,
     /// The driver enters the kernel to receive or to send.
     pub kernel_backed: bool,
@@ -60,18 +65,18 @@ impl fmt::Display for Megabits {
     }
 }
 
-/// The link of a port, as its device sees it.
+/// Link state of a port, as its device reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Whether frames can pass.
+    /// Whether the link passes frames.
     pub up: bool,
-    /// The device is gone for good: it was unplugged or deleted, or its owner wants it back. Its
-    /// link is down; stop the port and drop it, which gives the device back.
+    /// The device is gone for good: it was unplugged or deleted, or its owner has requested it
+    /// back. Its link is down. Stop and drop the port to release the device.
     pub gone: bool,
-    /// How fast, where it is known.
+    /// Link speed, where it is known.
     pub speed: Option<Megabits>,
-    /// How often it has gone up or down, as far as the device counts: two looks at a link that
-    /// differ in this alone tell of a change that was over before the second.
+    /// Number of link state changes, as far as the device counts them. Two readings that differ in
+    /// this field alone show that the link changed and recovered between them.
     pub changes: u64,
 }
 
@@ -82,7 +87,7 @@ impl Link {
         ..Self::DOWN
     };
 
-    /// A link that has been down since the beginning.
+    /// A link that has been down since the start.
     pub const DOWN: Self = Self {
         up: false,
         gone: false,
@@ -91,7 +96,7 @@ impl Link {
     };
 }
 
-/// In a few words: `up, 25 Gb/s`.
+/// Short text: `up, 25 Gb/s`.
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -106,7 +111,7 @@ impl fmt::Display for Link {
 /// Counters by name, in the device's order.
 pub type Statistics = Vec<(Cow<'static, str>, u64)>;
 
-/// Numbers of queues in order, for people: `0-2, 5`.
+/// A sorted list of queue numbers, displayed as ranges: `0-2, 5`.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueList<'a>(pub &'a [u16]);
 
@@ -129,88 +134,103 @@ impl fmt::Display for QueueList<'_> {
 
 /// The queues of a started device, in order.
 pub struct Queues {
-    /// Receive side.
+    /// Receive queues.
     pub rx: Vec<Box<dyn RxDriver>>,
-    /// Transmit side.
+    /// Transmit queues.
     pub tx: Vec<Box<dyn TxDriver>>,
 }
 
-/// A device that was found.
+/// A device that a driver has found.
 pub trait Driver: Send {
-    /// What it offers.
+    /// Its capabilities.
     fn capabilities(&self) -> Capabilities;
 
-    /// Refuses a configuration that the generic checks cannot judge. Touches nothing.
+    /// Settings of single queues that the device supports; the generic checks refuse others.
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport::NONE
+    }
+
+    /// What it has for RSS; `None` if it shares flows out by itself, or not at all.
+    fn rss_support(&self) -> Option<RssSupport> {
+        None
+    }
+
+    /// Whether its device takes flow rules ([`FlowRule`](flow::FlowRule)).
+    fn takes_flow_rules(&self) -> bool {
+        false
+    }
+
+    /// Refuses a configuration that the generic checks cannot judge. Does not touch the device.
     ///
     /// # Errors
-    /// Says what the device offers instead.
+    /// Names what the device offers instead.
     fn validate(&self, _config: &PortConfig) -> Result<(), PortError> {
         Ok(())
     }
 
-    /// Receive queues over which the device shares frames out, whatever is configured: those of a
-    /// queue that the port does not have never come. 1 where it shares them out to the port's
-    /// queues alone.
+    /// Number of receive queues over which the device distributes frames, independent of the
+    /// configuration. Frames for queues that the port does not have are never received. 1 where the
+    /// device distributes frames to the port's queues alone.
     fn spread(&self) -> u16 {
         1
     }
 
-    /// Receive queues, by the device's numbers, that have frames of the port's kind and that no port
-    /// of this process takes them from. Of a started device; for housekeeping.
+    /// Receive queues, by the device's numbers, that hold frames of the port's kind and that no
+    /// port of this process polls. Valid for a started device; for housekeeping.
     fn unpolled(&self) -> Vec<u16> {
         Vec::new()
     }
 
-    /// Sets the device up as configured and starts it.
+    /// Configures the device and starts it.
     ///
     /// # Errors
-    /// What the system or the device refused; nothing stays open.
+    /// The refusal of the system or the device; nothing stays open.
     fn start(&mut self, config: &PortConfig, port: u16) -> Result<Queues, PortError>;
 
-    /// All queues have come back, and those that send are finished: has the device receive nothing
-    /// more, so that all that the receive queues find at their end is all that has come. Not called
-    /// where queues are dropped by themselves: the others go on.
+    /// Stops reception after all queues have been returned and the transmit queues are finished:
+    /// frames that the receive queues then still hold are all that arrived. Not called when queues
+    /// are dropped one by one, since the others continue.
     fn end_receiving(&mut self) {}
 
     /// Stops the device; its queues have been finished and dropped.
     ///
     /// # Errors
-    /// What went wrong at the end, so that it is not lost.
+    /// A failure of the stop, so that it is reported.
     fn stop(&mut self) -> Result<(), PortError> {
         Ok(())
     }
 
-    /// The link now. May enter the kernel: for housekeeping.
+    /// Current link state. May enter the kernel: for housekeeping.
     fn link(&self) -> Link {
         Link::UP
     }
 
-    /// What the device, or the kernel, counts by itself, since when it says; to be compared with
-    /// the ledger and with the counters of a peer. May enter the kernel: for housekeeping. Empty
-    /// where nobody counts, or nobody can be asked any more.
+    /// Counters of the device or the kernel, counted since an origin of their own; for comparison
+    /// with the ledger and with the counters of a peer. May enter the kernel: for housekeeping.
+    /// Empty where no counters exist or they can no longer be read.
     fn statistics(&self) -> Statistics {
         Statistics::new()
     }
 
-    /// What the device's registers hold, a line for each, for people. Empty without registers.
+    /// Contents of the device's registers, one line each, as text. Empty without registers.
     fn registers(&self) -> String {
         String::new()
     }
 }
 
-/// Where the frames of one receive queue come from, and how many there have been.
+/// Origin of the frames of one receive queue, and their count.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     /// Number of the port.
     pub port: u16,
     /// Number of the queue on its port.
     pub queue: u16,
-    /// Number of the next frame, for drivers whose queue sees all the port's frames.
+    /// Number of the next frame, for drivers whose queue receives all the port's frames.
     pub next: u32,
 }
 
 impl Origin {
-    /// The first frame of a queue is number 0.
+    /// An origin whose first frame has number 0.
     #[must_use]
     pub fn new(port: u16, queue: u16) -> Self {
         Self {
@@ -228,10 +248,11 @@ impl Origin {
     }
 }
 
-/// The receive side of one queue.
+/// The receive side of one queue. A loop of its own polls it: align the type to 128 bytes
+/// (`#[repr(align(128))]`), so that it shares no cache line with the state of another loop.
 pub trait RxDriver: Send {
-    /// Adds arrived frames to `out`, as many as fit; returns how many. Counts every frame that
-    /// reached the device in `tally`: as from the wire, and as dropped if it is not in `out`.
+    /// Adds arrived frames to `out`, as many as fit, and returns their number. Counts every frame
+    /// that reached the device in `tally`: as from the wire, and as dropped if it is not in `out`.
     fn rx(
         &mut self,
         cache: &mut PoolCache,
@@ -240,13 +261,14 @@ pub trait RxDriver: Send {
         tally: &mut Tally,
     ) -> usize;
 
-    /// Whether frames can still come.
+    /// Whether more frames can arrive. Called by poll loops: a driver whose device tells it by a
+    /// register reads that in [`Driver::link`], not here.
     fn state(&self) -> RxState {
         RxState::Live
     }
 
-    /// Where the arrival comes from that frames are [stamped](Origin::stamp) with. Frames of a driver
-    /// that has it from its polls are charged for gaps between these
+    /// Source of the arrival time that frames are [stamped](Origin::stamp) with. Where the driver
+    /// takes it from its polls, gaps between polls are charged to the frames
     /// ([`RxQueue::rx_at`](crate::RxQueue::rx_at)).
     fn arrival_time(&self) -> ArrivalTime {
         ArrivalTime::Poll
@@ -255,30 +277,30 @@ pub trait RxDriver: Send {
     /// Reads counters from outside the process.
     fn sync_counters(&mut self, _tally: &mut Tally) {}
 
-    /// What becomes readable when the queue is armed and frames come: an eventfd, or the socket that
-    /// they come by. `None` if the device cannot wake anybody.
+    /// File descriptor that becomes readable when the queue is armed and frames arrive: an eventfd,
+    /// or the socket that receives them. `None` if the device cannot signal.
     fn event(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Has the device signal the [`event`](Self::event), once, when it has frames, or if some came
-    /// since the last time. A loop that goes to sleep polls once more after this.
+    /// Makes the device signal the [`event`](Self::event) once: when it has frames, or if frames
+    /// arrived since the last signal. A loop must poll once more between arming and sleep.
     fn arm(&mut self) {}
 
-    /// Has the device leave the event alone.
+    /// Stops the device from signalling the event.
     fn disarm(&mut self) {}
 
-    /// The last call: counts what is still queued as from the wire and aborted.
+    /// The last call: counts frames that are still queued as from the wire and aborted.
     fn finish(&mut self, _tally: &mut Tally) {}
 }
 
-/// The transmit side of one queue.
+/// The transmit side of one queue; aligned as that of [`RxDriver`].
 pub trait TxDriver: Send {
-    /// Takes frames out of the front of `burst` and sends them, as many as there is room for;
-    /// returns how many it took, and counts them in `sent`.
+    /// Sends frames from the front of `burst`, as many as the queue has descriptors for. Returns
+    /// how many it took, and counts them in `sent`.
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize;
 
-    /// The last call: completes what is on its way.
+    /// The last call: completes the frames in flight.
     fn finish(&mut self, _sent: &mut Sent) {}
 }
 
@@ -288,13 +310,13 @@ mod tests {
 
     #[test]
     fn numbers_of_queues_that_follow_each_other_are_put_together() {
-        for (queues, told) in [
+        for (queues, text) in [
             (&[][..], ""),
             (&[3], "3"),
             (&[1, 2, 3], "1-3"),
             (&[0, 1, 5, 7, 8, u16::MAX], "0-1, 5, 7-8, 65535"),
         ] {
-            assert_eq!(QueueList(queues).to_string(), told);
+            assert_eq!(QueueList(queues).to_string(), text);
         }
     }
 }

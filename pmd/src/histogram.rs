@@ -1,22 +1,23 @@
-//! Latency histograms that a poll loop writes and anybody reads.
+//! Latency histograms with one writer (a poll loop) and concurrent readers.
 //!
 //! The layout is that of HDR histograms (<http://hdrhistogram.org>): 128 steps in each power of
-//! two, so that a value is known to better than one per cent, whatever its size. It is our own
-//! because a live view reads it while the loop writes, which the hdrhistogram crate (the oracle of
-//! the tests) allows only through a channel.
+//! two, so that every value has a resolution better than one per cent. The implementation is our
+//! own because a live view reads the histogram while the loop writes; the hdrhistogram crate (the
+//! oracle of the tests) supports that only through a channel.
 
 use std::sync::Arc;
 
 use crate::count::Count;
 
-/// Longest latency that is told apart, in nanoseconds: some 69 seconds. Longer ones count as this.
+/// Longest latency that is resolved, in nanoseconds: some 69 seconds. Longer ones count as this
+/// one.
 const LONGEST_NS: u64 = (1 << 36) - 1;
 
 /// Steps in each power of two, as a power of two.
 const STEP_BITS: u32 = 7;
 const STEPS: usize = 1 << STEP_BITS;
 
-/// Slots: the values up to twice the steps have one each.
+/// Number of slots. Values up to twice the number of steps have one slot each.
 const SLOTS: usize = slot(LONGEST_NS) + 1;
 
 /// The slot of a value up to the longest one.
@@ -39,14 +40,14 @@ struct Cells {
     max: Count,
 }
 
-/// A histogram of times in nanoseconds, exact to one per cent, with all its memory allocated when
-/// it is made; the only right to write it.
+/// A histogram of times in nanoseconds, exact to one per cent, and the exclusive right to write it.
+/// All memory is allocated at construction.
 pub struct LatencyHistogram(Arc<Cells>);
 
-/// What reports print of a histogram, in nanoseconds. All zero if nothing was recorded.
+/// Summary of a histogram for reports, in nanoseconds. All zero if nothing was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percentiles {
-    /// Values recorded.
+    /// Number of values.
     pub count: u64,
     /// Half of the values are at most this.
     pub p50: u64,
@@ -94,19 +95,19 @@ impl LatencyHistogram {
         }
     }
 
-    /// A reader for this histogram.
+    /// A reader of this histogram.
     #[must_use]
     pub fn view(&self) -> LatencyView {
         LatencyView(Arc::clone(&self.0))
     }
 }
 
-/// Reads a histogram. While the writer runs, what is read may be from slightly different moments.
+/// A reader of a histogram. While the writer runs, values may belong to slightly different moments.
 #[derive(Clone)]
 pub struct LatencyView(Arc<Cells>);
 
 impl LatencyView {
-    /// How many values are above `ns`, counted by steps: those in the step of `ns` are not.
+    /// Number of values above `ns`, resolved by steps: values in the step of `ns` are not included.
     #[must_use]
     pub fn count_above(&self, ns: u64) -> u64 {
         let above = self.0.slots.iter().skip(slot(ns.min(LONGEST_NS)) + 1);
@@ -119,8 +120,8 @@ impl LatencyView {
         self.0.sum.get()
     }
 
-    /// How many values there are up to each power of two of nanoseconds less one, from 2^7 on,
-    /// without those below the power before: what a coarser histogram is made of.
+    /// Number of values in each power of two of nanoseconds from 2^7 on, without the values of the
+    /// power below. Buckets of a coarser histogram.
     pub fn octaves(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.slots.chunks(STEPS).enumerate().map(|(k, slots)| {
             (
@@ -130,20 +131,20 @@ impl LatencyView {
         })
     }
 
-    /// What reports print.
+    /// The summary for reports.
     #[must_use]
     pub fn percentiles(&self) -> Percentiles {
         percentiles(&self.counts(), self.0.max.get())
     }
 
-    /// What was recorded up to now, for [`percentiles_since`](Self::percentiles_since). Allocates.
+    /// A snapshot for [`percentiles_since`](Self::percentiles_since). Allocates.
     #[must_use]
     pub fn mark(&self) -> LatencyMark {
         LatencyMark(Box::new(self.counts()))
     }
 
-    /// The same of the values that were recorded since `mark` was made of this histogram. Here the
-    /// largest value is as exact as the others: to one per cent.
+    /// The summary of the values recorded since `mark` was taken of this histogram. The largest
+    /// value is exact to one per cent, as the others are.
     #[must_use]
     pub fn percentiles_since(&self, mark: &LatencyMark) -> Percentiles {
         let mut counts = self.counts();
@@ -159,7 +160,7 @@ impl LatencyView {
     }
 }
 
-/// What a histogram held at a moment.
+/// A snapshot of a histogram.
 #[derive(Clone)]
 pub struct LatencyMark(Box<[u64; SLOTS]>);
 
@@ -172,7 +173,7 @@ impl std::fmt::Debug for LatencyMark {
 
 fn percentiles(counts: &[u64; SLOTS], max: u64) -> Percentiles {
     let count = counts.iter().sum();
-    // The value that this many per 10 000 of all do not exceed.
+    // The value that this many of 10 000 values do not exceed.
     let at = |per_10_000: u64| {
         let rank = (u128::from(count) * u128::from(per_10_000)).div_ceil(10_000) as u64;
         let mut seen = 0;

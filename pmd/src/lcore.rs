@@ -1,4 +1,4 @@
-//! Pinned poll loops: launch, check isolation, measure jitter, stop in order.
+//! Pinned poll loops: launch them, check isolation, measure jitter, stop them in order.
 
 pub mod idle;
 
@@ -11,8 +11,9 @@ use pollux_mempool::time::Tsc;
 
 use crate::clock::{Clock, TscClock};
 use crate::histogram::{LatencyHistogram, LatencyView};
+use crate::port::{RxQueue, TxQueue};
 
-/// Tells poll loops to come to their end. Clones share the flag.
+/// Stop flag of poll loops. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Arc<AtomicBool>);
 
@@ -23,40 +24,40 @@ impl StopFlag {
         Self::default()
     }
 
-    /// Asks all loops to stop.
+    /// Requests all loops to stop.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the loops should stop. One load: made for every round of a loop.
+    /// Whether the loops should stop. One load, cheap enough for every iteration of a loop.
     #[must_use]
     #[inline]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The flag itself, for a signal handler to set.
+    /// The flag itself, which a signal handler can set.
     #[must_use]
     pub fn shared(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 }
 
-/// Why a poll loop could not be launched.
+/// Error: a poll loop could not be launched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LcoreError {
-    /// The CPU is not one of those that this process may run on.
+    /// This process may not run on the CPU.
     #[error(
         "cpu {cpu} is not among the CPUs of this process ({allowed}); see taskset(1) and cpusets"
     )]
     NoSuchCpu {
-        /// The CPU asked for.
+        /// The requested CPU.
         cpu: usize,
-        /// Those that there are.
+        /// CPUs that the process may run on.
         allowed: String,
     },
-    /// The CPU could not be pinned to.
+    /// Pinning to the CPU failed.
     #[error("the loop `{name}` could not be pinned to cpu {cpu}")]
     Pin {
         /// The loop.
@@ -64,13 +65,21 @@ pub enum LcoreError {
         /// The CPU.
         cpu: usize,
     },
-    /// The thread could not be made.
+    /// The thread could not be created.
     #[error("the thread of loop `{name}` could not be made: {source}")]
     Spawn {
         /// The loop.
         name: String,
-        /// The system's word.
+        /// Error of the system.
         source: io::Error,
+    },
+    /// The queues of one loop are configured for several CPUs.
+    #[error("queues of one loop are configured for cpu {first} and for cpu {other}: give them one")]
+    SeveralCpus {
+        /// One of them.
+        first: usize,
+        /// Another.
+        other: usize,
     },
     /// The loop panicked.
     #[error("the loop `{name}` panicked")]
@@ -101,7 +110,7 @@ pub fn allowed_cpus() -> Vec<usize> {
 /// Refuses a CPU that this process may not run on.
 ///
 /// # Errors
-/// [`LcoreError::NoSuchCpu`], which names those that it may.
+/// [`LcoreError::NoSuchCpu`], which lists the permitted CPUs.
 pub fn expect_allowed(cpu: usize) -> Result<(), LcoreError> {
     let allowed = allowed_cpus();
     if allowed.contains(&cpu) {
@@ -114,10 +123,31 @@ pub fn expect_allowed(cpu: usize) -> Result<(), LcoreError> {
     })
 }
 
+/// CPU on which to [launch](launch()) the poll loop of these queues: the one that they are
+/// [configured](crate::QueueConfig::core) for, or `default` where none is configured.
+///
+/// # Errors
+/// [`LcoreError::SeveralCpus`] if they are configured for different ones.
+pub fn core_of<'a>(
+    rx: impl IntoIterator<Item = &'a RxQueue>,
+    tx: impl IntoIterator<Item = &'a TxQueue>,
+    default: Option<usize>,
+) -> Result<Option<usize>, LcoreError> {
+    let rx = rx.into_iter().filter_map(RxQueue::core);
+    let mut cores = rx.chain(tx.into_iter().filter_map(TxQueue::core));
+    let Some(first) = cores.next() else {
+        return Ok(default);
+    };
+    match cores.find(|&core| core != first) {
+        None => Ok(Some(first)),
+        Some(other) => Err(LcoreError::SeveralCpus { first, other }),
+    }
+}
+
 /// Pins the calling thread to a CPU.
 ///
 /// # Errors
-/// A CPU that this process may not run on, or a refusal of the system.
+/// The process may not run on the CPU, or the system refused.
 pub fn pin(name: &str, cpu: usize) -> Result<(), LcoreError> {
     expect_allowed(cpu)?;
     if core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
@@ -130,9 +160,9 @@ pub fn pin(name: &str, cpu: usize) -> Result<(), LcoreError> {
     }
 }
 
-/// Keeps the calling thread off the given CPUs, where poll loops run. If no other CPU is left, it
-/// goes where the last of them run, so the first are those that matter most; of a single one it
-/// stays. For the threads that keep house.
+/// Keeps the calling thread off the given CPUs, where poll loops run; for housekeeping threads. If
+/// no other CPU is left, the thread runs on the CPUs of the last loops, so list the most critical
+/// loops first. With a single CPU it stays there.
 pub fn keep_off(loops: &[usize]) {
     let allowed = allowed_cpus();
     let free = |n: usize| -> Vec<usize> {
@@ -158,15 +188,15 @@ pub fn keep_off(loops: &[usize]) {
 /// Starts a poll loop on a thread of its own, pinned to `cpu` if one is given.
 ///
 /// # Errors
-/// A CPU that this process may not run on, or a thread that cannot be made. That the pinning
-/// itself failed is what [`Lcore::join`] reports.
+/// The process may not run on the CPU, or the thread cannot be created. A failure of the pinning
+/// itself is reported by [`Lcore::join`].
 pub fn launch<T: Send + 'static>(
     name: &str,
     cpu: Option<usize>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Lcore<T>, LcoreError> {
     cpu.map_or(Ok(()), expect_allowed)?;
-    // A loop begins when its memory is there: what is lacking is known by now.
+    // A loop starts when its memory is allocated, so every shortage is known by now.
     pollux_mempool::region::tell_shortage();
     let thread_name = name.to_owned();
     let thread = std::thread::Builder::new()
@@ -188,16 +218,16 @@ pub fn launch<T: Send + 'static>(
 }
 
 impl<T> Lcore<T> {
-    /// Whether the loop has come to its end.
+    /// Whether the loop has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits for the loop's end and takes its result.
+    /// Waits for the end of the loop and returns its result.
     ///
     /// # Errors
-    /// A loop that could not be pinned, or that panicked.
+    /// The loop could not be pinned, or it panicked.
     pub fn join(self) -> Result<T, LcoreError> {
         self.thread
             .join()
@@ -205,15 +235,16 @@ impl<T> Lcore<T> {
     }
 }
 
-/// Whether the kernel keeps other work off a CPU: it is in `isolcpus=` or an isolated cpuset
-/// partition.
+/// Whether the kernel keeps other work off a CPU: the CPU is in `isolcpus=` or in an isolated
+/// cpuset partition.
 #[must_use]
 pub fn is_isolated(cpu: usize) -> bool {
     std::fs::read_to_string("/sys/devices/system/cpu/isolated")
         .is_ok_and(|list| parse_cpu_list(&list).contains(&cpu))
 }
 
-/// Logs what a CPU lacks for a poll loop, with the remedy, and says whether it is isolated.
+/// Logs each missing isolation property of a CPU, with the remedy; returns whether the CPU is
+/// isolated.
 pub fn check_isolation(role: &str, cpu: usize) -> bool {
     let isolated = is_isolated(cpu);
     if !isolated {
@@ -225,7 +256,8 @@ pub fn check_isolation(role: &str, cpu: usize) -> bool {
     isolated
 }
 
-/// CPU numbers in the kernel's list format: `0-3,8,10-11`. Parts that cannot be read are skipped.
+/// Parses CPU numbers in the kernel's list format: `0-3,8,10-11`. Skips parts that cannot be
+/// parsed.
 #[must_use]
 pub fn parse_cpu_list(list: &str) -> Vec<usize> {
     let mut cpus = Vec::new();
@@ -242,11 +274,11 @@ pub fn parse_cpu_list(list: &str) -> Vec<usize> {
     cpus
 }
 
-/// Measures for how long at a time a poll loop is kept from looking at the clock.
+/// Jitter meter: measures for how long a poll loop is kept from reading the clock.
 ///
-/// The loop calls [`tick`](Self::tick) in every round and between bounded pieces of work, so that
-/// a gap far longer than such a piece is time taken by the machine: interrupts, other tasks, the
-/// hypervisor. This is the baseline beside which a tail latency means something.
+/// The loop calls [`tick`](Self::tick) in every iteration and between bounded pieces of work. A gap
+/// far longer than such a piece is therefore stolen time: interrupts, other tasks, the hypervisor.
+/// Tail latencies are judged against this baseline.
 #[derive(Debug)]
 pub struct JitterMeter<C = TscClock> {
     clock: C,
@@ -274,7 +306,7 @@ impl<C: Clock> JitterMeter<C> {
         now
     }
 
-    /// The time since the last tick was no gap: the loop slept, as it had nothing to do.
+    /// Excludes the time since the last tick: the loop slept, as it was idle.
     pub fn skip(&mut self) {
         self.last = self.clock.now();
     }
@@ -361,7 +393,7 @@ mod tests {
         meter.tick();
         assert!(meter.gaps().percentiles().max >= 19_000_000);
         assert!(meter.gaps().count_above(10_000_000) >= 1);
-        // A sleep is none of them.
+        // A sleep is not counted as a gap.
         let ticks = meter.gaps().count_above(0);
         meter.skip();
         assert_eq!(meter.gaps().count_above(0), ticks);

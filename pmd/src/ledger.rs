@@ -1,9 +1,9 @@
-//! The loss ledger: every frame that came from the wire was delivered, or dropped for a cause.
+//! The loss ledger: every frame from the wire is delivered, or dropped for a named cause.
 //!
-//! Each place that takes frames from the wire, hands them over for good, or loses them owns one
-//! [`Tally`]; nobody else writes it. A [`Ledger`] is a list of views on the tallies of one run,
-//! and [`Ledger::check`] is the invariant `from wire = delivered + sum of drops by cause`, which
-//! holds whenever no frame is between two places, so at every stop.
+//! Each place that takes frames from the wire, delivers them, or loses them owns one [`Tally`] and
+//! is its only writer. A [`Ledger`] is a list of views on the tallies of one run. [`Ledger::check`]
+//! verifies the invariant `from wire = delivered + sum of drops by cause`, which holds whenever no
+//! frame is between two places, hence at every stop.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,76 +11,29 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+pub use crate::cause::{CAUSES, Cause, CauseError};
 use crate::count::Count;
 
-macro_rules! causes {
-    ($($variant:ident $name:literal $text:literal,)*) => {
-        /// Why a frame was lost. One list: the names are those of reports and metrics.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(usize)]
-        #[non_exhaustive]
-        pub enum Cause {
-            $(#[doc = $text] $variant,)*
-        }
-
-        impl Cause {
-            /// All causes, in the order of the list.
-            pub const ALL: &'static [Cause] = &[$(Cause::$variant,)*];
-
-            /// Name in reports and metrics.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Cause::$variant => $name,)* }
-            }
-
-            /// What happened, in a few words.
-            #[must_use]
-            pub const fn text(self) -> &'static str {
-                match self { $(Cause::$variant => $text,)* }
-            }
-        }
-    };
-}
-
-causes! {
-    NoMbuf "no-mbuf" "the pool had no free buffer",
-    RingFull "ring-full" "the receive ring was full",
-    KernelDrop "kernel-drop" "the kernel had no room in the socket's ring",
-    Oversize "oversize" "longer than a receive slot, the longest chain or the longest datagram",
-    Malformed "malformed" "headers or payload contradict their lengths",
-    IpFragment "ip-fragment" "a fragment of an IP datagram, which is not reassembled",
-    ReassemblyTimeout "reassembly-timeout" "a fragment of an IP datagram, the rest of which did not come in time",
-    ReassemblyOverlap "reassembly-overlap" "a fragment of an IP datagram whose fragments contradict each other",
-    ReassemblyFull "reassembly-full" "a fragment of an IP datagram for which there was no room to reassemble it",
-    BadChecksum "bad-checksum" "an IPv4, UDP or ICMP checksum is wrong",
-    NotForUs "not-for-us" "another protocol, or another host's address",
-    DemuxMiss "demux-miss" "UDP, but no stream is configured for the destination",
-    BadVersion "bad-version" "a payload of an unknown format or version",
-    Unsupported "unsupported" "well formed, but a kind that is not handled",
-    OutOfWindow "out-of-window" "its time stamp is too far ahead of the events being built",
-    ClockSkew "clock-skew" "its time stamps differ from those of most sources",
-    NoRoom "no-room" "its source had as many events waiting for the others as it may",
-    Misrouted "misrouted" "a configured board, on the port of another",
-    Late "late" "came when its events had been closed",
-    Duplicate "duplicate" "a sequence number or a fragment that had already come",
-    DeviceError "device-error" "the device reported or made an error",
-    TxFull "tx-full" "the transmit queue had no room, and was waited for long enough",
-    Impaired "impaired" "lost on purpose",
-    Aborted "aborted" "still queued when the run was stopped",
-}
-
-/// How many causes there are.
-pub const CAUSES: usize = Cause::ALL.len();
-
-#[derive(Default)]
 struct Cells {
     from_wire: Count,
     bytes: Count,
     delivered: Count,
+    /// Indexed by [`Cause::index`].
     dropped: [Count; CAUSES],
 }
 
-/// The counters of one place, and the only right to write them.
+impl Default for Cells {
+    fn default() -> Self {
+        Self {
+            from_wire: Count::default(),
+            bytes: Count::default(),
+            delivered: Count::default(),
+            dropped: std::array::from_fn(|_| Count::default()),
+        }
+    }
+}
+
+/// Counters of one place, and the exclusive right to write them.
 #[derive(Default)]
 pub struct Tally(Arc<CachePadded<Cells>>);
 
@@ -91,7 +44,7 @@ impl Tally {
         Self::default()
     }
 
-    /// Counts frames that reached the port, `bytes` long together.
+    /// Counts frames that reached the port; `bytes` is their total length.
     #[inline]
     pub fn count_from_wire(&mut self, frames: u64, bytes: u64) {
         self.0.from_wire.add(frames);
@@ -107,22 +60,23 @@ impl Tally {
     /// Counts lost frames.
     #[inline]
     pub fn count_dropped(&mut self, cause: Cause, frames: u64) {
-        self.0.dropped[cause as usize].add(frames);
+        self.0.dropped[cause.index()].add(frames);
     }
 
-    /// A reader for these counters.
+    /// A reader of these counters.
     #[must_use]
     pub fn view(&self) -> TallyView {
         TallyView(Arc::clone(&self.0))
     }
 }
 
-/// Reads the counters of one place.
+/// A reader of the counters of one place.
 #[derive(Clone)]
 pub struct TallyView(Arc<CachePadded<Cells>>);
 
 impl TallyView {
-    /// The counters now. While the writer runs, they may be from slightly different moments.
+    /// A snapshot of the counters. While the writer runs, values may belong to slightly different
+    /// moments.
     #[must_use]
     pub fn balance(&self) -> Balance {
         Balance {
@@ -135,7 +89,7 @@ impl TallyView {
 }
 
 /// A sum of counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
     /// Frames that reached the ports.
     pub from_wire: u64,
@@ -143,28 +97,38 @@ pub struct Balance {
     pub bytes: u64,
     /// Frames that reached their consumers.
     pub delivered: u64,
-    /// Lost frames, by `Cause as usize`.
+    /// Lost frames, indexed by [`Cause::index`].
     pub dropped: [u64; CAUSES],
 }
 
+impl Default for Balance {
+    fn default() -> Self {
+        Self {
+            from_wire: 0,
+            bytes: 0,
+            delivered: 0,
+            dropped: [0; CAUSES],
+        }
+    }
+}
+
 impl Balance {
-    /// Lost frames of one cause.
+    /// Frames lost for one cause.
     #[must_use]
     pub fn dropped_for(&self, cause: Cause) -> u64 {
-        self.dropped[cause as usize]
+        self.dropped[cause.index()]
     }
 
-    /// Lost frames of all causes.
+    /// Frames lost for all causes.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
     }
 
-    /// The causes that lost frames, with their counts.
+    /// Causes with a non-zero count.
     pub fn drops(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
-        Cause::ALL
-            .iter()
-            .map(|&cause| (cause, self.dropped_for(cause)))
+        Cause::all()
+            .map(|cause| (cause, self.dropped_for(cause)))
             .filter(|&(_, n)| n > 0)
     }
 
@@ -185,7 +149,7 @@ impl Balance {
     }
 }
 
-/// In one line: `10 frames from the wire = 8 delivered + 2 dropped (1 no-mbuf, 1 late)`.
+/// One line: `10 frames from the wire = 8 delivered + 2 dropped (1 no-mbuf, 1 late)`.
 impl fmt::Display for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.is_balanced() { "=" } else { "!=" };
@@ -214,8 +178,8 @@ impl Balance {
     }
 }
 
-/// What one place of a ledger has counted. Frames come from the wire at one place and are delivered
-/// at another, so that one alone need not balance.
+/// Counters of one place of a ledger. Frames arrive from the wire at one place and are delivered at
+/// another, so one share alone need not balance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share(pub Balance);
 
@@ -227,7 +191,7 @@ impl Deref for Share {
     }
 }
 
-/// In one line: `10 frames from the wire, 0 delivered, 1 dropped (1 no-mbuf)`.
+/// One line: `10 frames from the wire, 0 delivered, 1 dropped (1 no-mbuf)`.
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from_wire, delivered) = (self.from_wire, self.delivered);
@@ -261,19 +225,19 @@ impl Ledger {
         Self::default()
     }
 
-    /// Adds a place. Each tally belongs to one ledger, once.
+    /// Adds a place. Each tally belongs to exactly one ledger, once.
     pub fn add(&mut self, place: impl Into<String>, tally: TallyView) {
         self.places.push((place.into(), tally));
     }
 
-    /// The places and their counters now, of which only the sum balances.
+    /// The places with a snapshot of their counters; only the sum balances.
     pub fn places(&self) -> impl Iterator<Item = (&str, Share)> {
         self.places
             .iter()
             .map(|(name, view)| (name.as_str(), Share(view.balance())))
     }
 
-    /// The sum over all places now.
+    /// The sum over all places.
     #[must_use]
     pub fn balance(&self) -> Balance {
         let mut sum = Balance::default();
@@ -281,11 +245,11 @@ impl Ledger {
         sum
     }
 
-    /// The sum over all places, if it balances. Meaningful while no frame is between two places:
-    /// after the poll loops have stopped.
+    /// The sum over all places, if it balances. Meaningful only while no frame is between two
+    /// places: after the poll loops have stopped.
     ///
     /// # Errors
-    /// The sum, when frames are missing from it or counted twice.
+    /// The sum, if frames are missing from it or counted twice.
     pub fn check(&self) -> Result<Balance, Imbalance> {
         let sum = self.balance();
         if sum.is_balanced() {
@@ -303,8 +267,8 @@ struct SentCells {
     errors: Count,
 }
 
-/// What a transmit queue has sent; the only right to write it. Frames that a queue does not take
-/// stay with the caller, so they are no loss of the queue's.
+/// Counters of a transmit queue, and the exclusive right to write them. Frames that a queue does
+/// not accept stay with the caller and are not a loss of the queue.
 #[derive(Default)]
 pub struct Sent(Arc<CachePadded<SentCells>>);
 
@@ -315,32 +279,32 @@ impl Sent {
         Self::default()
     }
 
-    /// Counts frames that were put on the wire.
+    /// Counts frames that were sent on the wire.
     #[inline]
     pub fn count(&mut self, packets: u64, bytes: u64) {
         self.0.packets.add(packets);
         self.0.bytes.add(bytes);
     }
 
-    /// Counts frames that were taken from the caller but that the device refused.
+    /// Counts frames that the queue accepted and the device refused.
     #[inline]
     pub fn count_errors(&mut self, packets: u64) {
         self.0.errors.add(packets);
     }
 
-    /// A reader for these counters.
+    /// A reader of these counters.
     #[must_use]
     pub fn view(&self) -> SentView {
         SentView(Arc::clone(&self.0))
     }
 }
 
-/// Reads what a transmit queue has sent.
+/// A reader of the counters of a transmit queue.
 #[derive(Clone)]
 pub struct SentView(Arc<CachePadded<SentCells>>);
 
 impl SentView {
-    /// Frames put on the wire.
+    /// Frames sent on the wire.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.0.packets.get()
@@ -404,18 +368,5 @@ mod tests {
             sum.map(|s| s.drops().collect::<Vec<_>>()),
             Some(vec![(Cause::NoMbuf, 1), (Cause::Late, 1)])
         );
-    }
-
-    #[test]
-    fn names_are_unique_and_kebab_case() {
-        let mut names: Vec<_> = Cause::ALL.iter().map(|c| c.name()).collect();
-        assert!(
-            names
-                .iter()
-                .all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'))
-        );
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), CAUSES);
     }
 }

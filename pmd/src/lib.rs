@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// What drivers share is whole, whichever of them are built.
+// Items that drivers share are compiled in whole, whichever drivers are enabled.
 #![cfg_attr(
     not(all(
         feature = "af_packet",
@@ -47,28 +47,30 @@
 compile_error!("pollux-pmd needs Linux on x86_64: its clock is the CPU's time stamp counter");
 
 pub mod arrival;
+pub mod builders;
 pub mod bus;
+pub mod cause;
 pub mod clock;
+#[cfg(doctest)]
+mod compile_fail;
 pub mod count;
 pub mod driver;
 pub mod drivers;
+pub mod endpoint;
 pub mod event;
 pub mod grant;
 pub mod histogram;
 pub mod lcore;
 pub mod ledger;
-#[cfg(doctest)]
-mod misuse;
 pub mod net;
 pub mod port;
 pub mod quarantine;
 pub mod registry;
 pub mod spec;
 pub mod stream;
-#[cfg(test)]
-mod testing;
 
 pub use arrival::ArrivalTime;
+pub use cause::{Cause, CauseError};
 pub use clock::{
     BadClockChoice, Clock, ClockChoice, ClockInUse, ClockSource, ManualClock, Timeout, TscClock,
     TscFacts,
@@ -77,12 +79,22 @@ pub use count::Count;
 pub use driver::Capabilities;
 pub use grant::MemoryGrant;
 pub use histogram::{LatencyHistogram, LatencyMark, LatencyView, Percentiles};
-pub use ledger::{Balance, Cause, Ledger, Share, Tally, TallyView};
+pub use ledger::{Balance, Ledger, Share, Tally, TallyView};
 pub use port::{
-    Configured, Port, PortConfig, PortError, Probed, RxQueue, RxState, Started, StartedPort,
-    TxQueue,
+    Configured, Port, PortConfig, PortError, Probed, QueueConfig, RxQueue, RxState, Started,
+    StartedPort, TxQueue,
 };
 pub use registry::Registry;
 pub use spec::PortSpec;
 
 pub use pollux_mempool as mempool;
+
+/// The example in the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+/// The example programs of the page on embedding the crate; packages do not contain the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+struct Embedding;

@@ -1,27 +1,30 @@
 //! Ports and queues: `Port<Probed>` -> `configure` -> `Port<Configured>` -> `start` ->
 //! `Port<Started>` with its queues, and back.
 //!
-//! Queues are values: a poll loop owns the ones that it polls, nobody else can reach them, and
-//! [`Port::stop`] wants all of them back, so a port cannot be reconfigured under a loop.
+//! Queues are values. Each is owned by the poll loop that polls it, and [`Port::stop`] requires all
+//! of them back, so a port cannot be reconfigured while a loop runs.
 
 mod config;
 mod error;
 mod queue;
+mod queue_config;
 mod state;
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::arrival::{ArrivalTime, Waited};
 use crate::clock::TscClock;
+use crate::driver::flow::FlowRule;
 use crate::driver::{Capabilities, Driver, Link, Origin, Statistics};
 use crate::ledger::{Sent, Tally};
 
 pub use config::PortConfig;
 pub use error::PortError;
-pub(crate) use error::bus_error;
+pub use error::bus_error;
 use queue::Run;
 pub use queue::{RxQueue, TxQueue};
-pub use state::RxState;
+pub use queue_config::{QueueConfig, QueueSettings, QueueSupport};
+pub use state::{RxState, SharedRxState};
 
 /// State: opened; its capabilities are known, nothing is set up.
 #[derive(Debug)]
@@ -31,16 +34,16 @@ pub struct Probed(());
 #[derive(Debug)]
 pub struct Configured(PortConfig);
 
-/// State: running; its queues are with their poll loops.
+/// State: running; poll loops own its queues.
 #[derive(Debug)]
 pub struct Started {
     config: PortConfig,
     run: Run,
-    /// Queues that were given out.
+    /// Number of queues that the start returned.
     queues: usize,
 }
 
-/// A NIC port, a capture file, or whatever a driver makes look like one.
+/// A port: a NIC, a capture file, or any other device with a driver.
 pub struct Port<S> {
     driver: Box<dyn Driver>,
     id: u16,
@@ -50,16 +53,16 @@ pub struct Port<S> {
 
 /// A started port and its queues.
 pub struct StartedPort {
-    /// The port, for link state and [`Port::stop`].
+    /// The port: link state, and [`Port::stop`].
     pub port: Port<Started>,
-    /// Its receive queues, in order.
+    /// The receive queues, in order.
     pub rx: Vec<RxQueue>,
-    /// Its transmit queues, in order.
+    /// The transmit queues, in order.
     pub tx: Vec<TxQueue>,
 }
 
 impl<S> Port<S> {
-    /// Number of the port in this process, as in the metadata of the frames that it receives.
+    /// Number of the port in this process; received frames carry it in their metadata.
     #[must_use]
     pub fn id(&self) -> u16 {
         self.id
@@ -71,35 +74,35 @@ impl<S> Port<S> {
         &self.spec
     }
 
-    /// What the device offers.
+    /// Capabilities of the device.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.driver.capabilities()
     }
 
-    /// Receive queues that the port needs to get all frames: the device shares frames out over so
-    /// many, however many are configured. 1 where it shares them out to the configured ones alone.
+    /// Number of receive queues over which the device distributes frames, independent of the
+    /// configuration. A port with fewer does not receive all frames. 1 where the device distributes
+    /// frames to the configured queues alone.
     #[must_use]
     pub fn spread(&self) -> u16 {
         self.driver.spread().max(1)
     }
 
-    /// The link now, as far as the device can tell. May enter the kernel, as may
-    /// [`statistics`](Self::statistics): both are for a housekeeping thread, which sees a change
-    /// when it looks again.
+    /// Current link state, as far as the device reports it. This and
+    /// [`statistics`](Self::statistics) may enter the kernel: call them from a housekeeping thread,
+    /// periodically.
     #[must_use]
     pub fn link(&self) -> Link {
         self.driver.link()
     }
 
-    /// What the device, or the kernel, counts by itself, by name.
+    /// Counters of the device or the kernel, by name.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.driver.statistics()
     }
 
-    /// What the device's registers hold, a line for each, for people who look for a fault. Empty
-    /// without registers.
+    /// Contents of the device's registers, one line each, for diagnosis. Empty without registers.
     #[must_use]
     pub fn registers(&self) -> String {
         self.driver.registers()
@@ -116,8 +119,8 @@ impl<S> Port<S> {
 }
 
 impl Port<Probed> {
-    /// Wraps an opened driver. Programs open ports by spec, through the
-    /// [`Registry`](crate::Registry); this is for a device that was made by hand.
+    /// Creates a port from an opened driver. Programs usually open ports by spec, through the
+    /// [`Registry`](crate::Registry).
     #[must_use]
     pub fn new(spec: impl Into<String>, driver: Box<dyn Driver>) -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
@@ -129,10 +132,10 @@ impl Port<Probed> {
         }
     }
 
-    /// Checks the configuration against what the device offers. The device is not touched.
+    /// Checks the configuration against the device's capabilities. Does not touch the device.
     ///
     /// # Errors
-    /// [`PortError::Unsupported`] names what was asked and what there is.
+    /// [`PortError::Unsupported`] names what was requested and what the device offers.
     pub fn configure(self, config: PortConfig) -> Result<Port<Configured>, PortError> {
         let offered = self.driver.capabilities();
         let refuse = |asked: String, offered: String| {
@@ -160,16 +163,28 @@ impl Port<Probed> {
                 "queues in at least one direction".into(),
             );
         }
-        if !(2..=1 << 20).contains(&config.ring) {
-            return refuse(
-                format!("a ring of {}", config.ring),
-                "rings of 2 to 1048576".into(),
-            );
+        let rings = std::iter::once(config.ring).chain(config.rings());
+        if let Some(ring) = { rings }.find(|ring| !(2..=1 << 20).contains(ring)) {
+            return refuse(format!("a ring of {ring}"), "rings of 2 to 1048576".into());
+        }
+        let (rx, tx) = (config.rx_queues, config.tx_queues);
+        let support = self.driver.queue_support();
+        if let Some((asked, offered)) = config.queues.refusal(rx, tx, support) {
+            return refuse(asked, offered);
+        }
+        if let Some((asked, offered)) = config.rss.refusal(rx, self.driver.rss_support()) {
+            return refuse(asked, offered);
+        }
+        if !config.flow_rules.is_empty() && !self.driver.takes_flow_rules() {
+            return refuse("flow rules".into(), "none".into());
+        }
+        if let Some((asked, offered)) = FlowRule::refusal(&config.flow_rules, rx) {
+            return refuse(asked, offered);
         }
         if config.checksum_offload && !offered.checksum_offload {
             return refuse(
-                "that it finishes the checksums of frames".into(),
-                "to send them as they are: finish them before".into(),
+                "checksum offload".into(),
+                "none: complete the checksums before sending".into(),
             );
         }
         self.driver.validate(&config)?;
@@ -178,10 +193,10 @@ impl Port<Probed> {
 }
 
 impl Port<Configured> {
-    /// Starts the device and hands out its queues.
+    /// Starts the device and returns its queues.
     ///
     /// # Errors
-    /// What the device or the system refused; the port is gone then, and so is all it had opened.
+    /// The refusal of the device or the system. The port and all its resources are then released.
     pub fn start(mut self) -> Result<StartedPort, PortError> {
         let config = &self.state.0;
         let queues = self.driver.start(config, self.id)?;
@@ -189,13 +204,15 @@ impl Port<Configured> {
         debug_assert_eq!(queues.tx.len(), usize::from(config.tx_queues));
         let run = Run::next();
         let given = queues.rx.len() + queues.tx.len();
-        let (clock, ring) = (TscClock::get(), config.ring);
+        let clock = TscClock::get();
         let rx = (0..).zip(queues.rx).map(|(queue, driver)| RxQueue {
-            waited: (driver.arrival_time() == ArrivalTime::Poll).then(|| Waited::new(&clock, ring)),
+            waited: (driver.arrival_time() == ArrivalTime::Poll)
+                .then(|| Waited::new(&clock, config.rx_ring(queue))),
             driver,
             run,
             tally: Tally::new(),
             origin: Origin::new(self.id, queue),
+            core: config.queues.rx(queue).core,
         });
         let tx = (0..).zip(queues.tx).map(|(queue, driver)| TxQueue {
             driver,
@@ -203,6 +220,7 @@ impl Port<Configured> {
             sent: Sent::new(),
             port: self.id,
             queue,
+            core: config.queues.tx(queue).core,
         });
         let (rx, tx) = (rx.collect(), tx.collect());
         let Configured(config) = self.state;
@@ -219,7 +237,7 @@ impl Port<Configured> {
         Ok(StartedPort { port, rx, tx })
     }
 
-    /// Gives up the configuration, to make another.
+    /// Discards the configuration, so that another can be made.
     #[must_use]
     pub fn deconfigure(self) -> Port<Probed> {
         self.with_state(Probed(()))
@@ -227,18 +245,19 @@ impl Port<Configured> {
 }
 
 impl Port<Started> {
-    /// Receive queues of the device, by its own numbers, whose frames no port of this process gets.
+    /// Receive queues of the device, by the device's numbers, that receive frames of the port's
+    /// kind and that no port of this process polls.
     #[must_use]
     pub fn unpolled(&self) -> Vec<u16> {
         self.driver.unpolled()
     }
 
-    /// Stops the device. Takes all the port's queues back; frames that are still in a receive
-    /// queue are counted as [`Cause::Aborted`](crate::Cause::Aborted).
+    /// Stops the device. Takes back all queues of the port; frames that are still in a receive
+    /// queue count as [`Cause::Aborted`](crate::Cause::Aborted).
     ///
     /// # Errors
-    /// [`PortError::WrongQueues`] if queues are missing or of another port, or what the device
-    /// reported while it stopped (a file that could not be completed, say).
+    /// [`PortError::WrongQueues`] if queues are missing or belong to another port; else a failure
+    /// of the device while it stopped (a file that could not be completed, for example).
     pub fn stop(
         mut self,
         rx: Vec<RxQueue>,

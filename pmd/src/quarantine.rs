@@ -1,19 +1,20 @@
-//! Quarantine: memory that a device or a peer was told of, kept until it is proven to have let go.
+//! Quarantine: memory that was posted to a device or a peer, kept until it is proven to have been
+//! released.
 //!
-//! A buffer that was posted may be written by the device at any time. Stopping a queue is no proof
-//! that the writing has ended: a device can hang, a register that reads all ones can be a broken
-//! bus, and the kernel or a peer process can finish later than the call that told it to stop. A
-//! buffer that went back to its pool meanwhile would be written under its next owner.
+//! The device may write a posted buffer at any time. Stopping a queue does not prove that the
+//! writes have ended: a device can hang, a register that reads all ones can be a broken bus, and
+//! the kernel or a peer process can finish later than the call that stops it. If such a buffer
+//! returned to its pool, the device would write into it under its next owner.
 //!
-//! A port that stops therefore parks what it had posted here, and releases it
-//! once it has a proof: the device is reset and says so, its memory is unmapped behind an IOMMU,
-//! the kernel lets the queue be bound again, the peer has acknowledged. Without a proof the memory
-//! is leaked when the last clone of the quarantine is dropped: the pool keeps its region for the
-//! life of the process, and [`leaked_buffers`] counts what was lost.
+//! A port that stops therefore parks its posted buffers here, and releases them once it has a
+//! proof: the device reports that it is reset, its memory is unmapped behind an IOMMU, the kernel
+//! permits a new bind of the queue, or the peer has acknowledged. Without a proof the memory is
+//! leaked when the last clone of the quarantine is dropped: the pool keeps its region for the life
+//! of the process, and [`leaked_buffers`] counts the loss.
 //!
-//! The quarantine of a PCI device also keeps the mappings by which the device reaches our memory
-//! (`lend`), rings included: they end together (`settle`), and behind an IOMMU their end is a proof
-//! for a device that gives no other.
+//! The quarantine of a PCI device also keeps the DMA mappings of the device (`lend`), rings
+//! included. All end together (`settle`); behind an IOMMU their end is a proof for a device that
+//! gives no other.
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,43 +24,42 @@ use pollux_mempool::Mbuf;
 
 use crate::bus::DmaMapping;
 
-/// Buffers that are in quarantine in this process, and those that were leaked. Relaxed: counts, which
-/// order nothing.
+/// Buffers of this process in quarantine, and leaked buffers. Relaxed: the counts order nothing.
 static HELD: AtomicU64 = AtomicU64::new(0);
 static LEAKED: AtomicU64 = AtomicU64::new(0);
 
-/// Packet buffers of all ports of this process that are kept out of use, until the devices and peers
-/// that they were posted to are proven to have let go of them.
+/// Number of packet buffers of all ports of this process that are quarantined: the devices and
+/// peers that they were posted to are not yet proven to have released them.
 #[must_use]
 pub fn quarantined_buffers() -> u64 {
     HELD.load(Ordering::Relaxed)
 }
 
-/// Packet buffers that this process has given up for good, since no device or peer that they were
-/// posted to was proven to have let go of them.
+/// Number of packet buffers that this process has leaked, because the devices and peers that they
+/// were posted to were never proven to have released them.
 #[must_use]
 pub fn leaked_buffers() -> u64 {
     LEAKED.load(Ordering::Relaxed)
 }
 
-/// Memory of one port that may still be written from outside. Clones are the same quarantine; the
-/// port has one, and so has each of its queues.
+/// Memory of one port that a device or peer may still write. Clones share one quarantine; the port
+/// and each of its queues hold one.
 #[derive(Clone)]
-pub(crate) struct Quarantine(Arc<Mutex<Held>>);
+pub struct Quarantine(Arc<Mutex<Held>>);
 
 struct Held {
     port: String,
-    /// What the device reaches.
+    /// Mappings that the device can access.
     lent: Vec<DmaMapping>,
     kept: Vec<Box<dyn Send>>,
     buffers: usize,
-    /// Nothing is written from outside any more, for good.
+    /// Nothing outside the process writes the memory any more; final.
     settled: bool,
 }
 
 impl Quarantine {
     /// An empty quarantine; `port` names it in messages.
-    pub(crate) fn new(port: impl Into<String>) -> Self {
+    pub fn new(port: impl Into<String>) -> Self {
         Self(Arc::new(Mutex::new(Held {
             port: port.into(),
             lent: Vec::new(),
@@ -74,9 +74,10 @@ impl Quarantine {
         self.lock().lent.push(mapping);
     }
 
-    /// Keeps `memory`, which is or holds so many packet buffers, until it is released. Allocates:
-    /// for the end of a queue, not for its life. Drops it at once if all is [settled](Self::settle).
-    pub(crate) fn hold(&self, memory: impl Send + 'static, buffers: usize) {
+    /// Keeps `memory`, which is or contains `buffers` packet buffers, until it is released.
+    /// Allocates: for the end of a queue only. Drops the memory at once if all is
+    /// [settled](Self::settle).
+    pub fn hold(&self, memory: impl Send + 'static, buffers: usize) {
         let mut held = self.lock();
         if held.settled {
             drop(held);
@@ -89,7 +90,7 @@ impl Quarantine {
     }
 
     /// Keeps the frames that a queue had posted when it ended.
-    pub(crate) fn park(&self, posted: impl IntoIterator<Item = Mbuf>) {
+    pub fn park(&self, posted: impl IntoIterator<Item = Mbuf>) {
         let posted: Vec<_> = posted.into_iter().collect();
         let buffers = posted.iter().map(Mbuf::segment_count).sum();
         if buffers > 0 {
@@ -98,28 +99,30 @@ impl Quarantine {
     }
 
     /// Packet buffers in quarantine now.
-    pub(crate) fn buffers(&self) -> usize {
+    #[must_use]
+    pub fn buffers(&self) -> usize {
         self.lock().buffers
     }
 
-    /// Drops all that is kept, so that buffers go back to their pools. The caller has the proof
-    /// that nothing of it is written from outside any more.
+    /// Drops all memory, so that buffers return to their pools. The caller has the proof that no
+    /// device or peer writes it any more.
     pub(crate) fn release(&self) {
         let mut held = self.lock();
         let buffers = mem::take(&mut held.buffers);
         HELD.fetch_sub(buffers as u64, Ordering::Relaxed);
         let kept = mem::take(&mut held.kept);
-        // Outside the lock: what is dropped may own a clone of this.
+        // Dropped outside the lock: the memory may own a clone of this.
         drop(held);
         drop(kept);
     }
 
-    /// Ends what was lent, and then releases what is kept, if the device was proven to be `at_rest`
-    /// or all of the mappings to be gone. Returns whether it did: nothing is kept from then on.
-    /// Without a proof the regions that were lent are kept, too.
-    pub(crate) fn settle(&self, at_rest: bool) -> bool {
+    /// Ends the mappings, then releases the memory if the device was proven to be `at_rest` or all
+    /// mappings to be removed. Returns whether it did; from then on nothing is kept. Without a
+    /// proof the regions of the mappings are kept, too.
+    #[allow(clippy::must_use_candidate)] // a port that stops has nothing more to do
+    pub fn settle(&self, at_rest: bool) -> bool {
         let mut held = self.lock();
-        // In any case: a device at rest keeps no mapping either.
+        // Always: a device at rest keeps no mapping either.
         let revoked = held.revoke();
         held.settled |= at_rest || revoked;
         let settled = held.settled;
@@ -130,8 +133,9 @@ impl Quarantine {
         settled
     }
 
-    /// Whether nothing is lent or kept: there is nothing to be proven.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is lent or kept, so that no proof is needed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         let held = self.lock();
         held.lent.is_empty() && held.kept.is_empty()
     }
@@ -142,8 +146,8 @@ impl Quarantine {
 }
 
 impl Held {
-    /// Ends the mappings. Returns whether the device is proven to reach nothing of what is kept: it
-    /// had a mapping, and all have been removed. Keeps their regions if not.
+    /// Ends the mappings. Returns whether the device is proven to have no access to the memory: it
+    /// had a mapping, and all have been removed. Otherwise keeps their regions.
     fn revoke(&mut self) -> bool {
         let lent = mem::take(&mut self.lent);
         let mut revoked = !lent.is_empty();
@@ -171,15 +175,16 @@ impl Drop for Held {
         tracing::warn!(
             port = self.port,
             buffers = self.buffers,
-            "leaked: it was not proven that the device or peer has let go of this memory"
+            "leaked: the device or peer was not proven to have released this memory"
         );
         mem::take(&mut self.kept).into_iter().for_each(mem::forget);
     }
 }
 
-/// A line of the statistics of a port whose device writes into our memory: buffers of queues that
-/// have ended, kept until the device is proven to be at rest.
-pub(crate) fn quarantined(quarantine: &Quarantine) -> (std::borrow::Cow<'static, str>, u64) {
+/// Statistics line of a port whose device writes into our memory: buffers of ended queues that are
+/// kept until the device is proven to be at rest.
+#[must_use]
+pub fn quarantined(quarantine: &Quarantine) -> (std::borrow::Cow<'static, str>, u64) {
     ("quarantined_buffers".into(), quarantine.buffers() as u64)
 }
 
@@ -200,10 +205,10 @@ mod tests {
         Mempool::new(config).unwrap()
     }
 
-    /// A mapping of a pool, whose end proves something or not.
+    /// A mapping of a pool; `proven` is the result of ending it.
     fn mapping(pool: &Mempool, proven: bool) -> DmaMapping {
         let region = Arc::clone(pool.region());
-        let addresses = IovaMap::virtual_(&region);
+        let addresses = IovaMap::identity(&region);
         DmaMapping::new(region, addresses, move || proven)
     }
 
@@ -231,7 +236,7 @@ mod tests {
 
     #[test]
     fn one_proof_is_enough_and_none_is_not() {
-        // Whether the device is at rest, whether its mappings are gone, and buffers that come back.
+        // Device at rest, mappings removed, and the buffers that return.
         let cases = [
             (false, &[true, true][..], 8),
             (true, &[false, true], 8),
@@ -246,10 +251,11 @@ mod tests {
             quarantine.hold(pool.alloc().unwrap(), 1);
             assert_eq!(quarantine.settle(at_rest), expected == 8);
             assert_eq!(pool.available(), expected);
-            // A mapping that has ended without a proof is none later, and another look may be.
+            // A mapping that ended without a proof gives none later; a later check of the device
+            // may.
             assert_eq!(quarantine.settle(false), expected == 8);
             assert!(quarantine.settle(true) && quarantine.is_empty());
-            // Of a queue that outlives its port.
+            // Memory of a queue that outlives its port.
             quarantine.hold(pool.alloc().unwrap(), 1);
             assert_eq!((quarantine.buffers(), pool.available()), (0, 8));
         }

@@ -1,7 +1,9 @@
-//! Drivers by name.
+//! `Registry`: drivers by name.
 
 use crate::driver::filter::{self, MULTICAST};
 use crate::driver::{Description, Driver};
+#[cfg(feature = "pci")]
+use crate::drivers::pci::{self, PciDriver};
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::{Port, PortError, Probed};
@@ -16,39 +18,44 @@ struct Entry {
     open: Open,
 }
 
-/// The drivers that a program can open ports with. A program adds its own (a simulated card, say)
-/// beside the built-in ones.
+/// Drivers that a program can open ports with. A program can add its own (for a simulated card, for
+/// example) to the built-in ones.
 pub struct Registry {
     entries: Vec<Entry>,
-    /// Drivers that are not built in, and the feature that has each built.
+    /// Drivers that are not built in, with the feature that builds each.
     absent: Vec<(&'static str, &'static str)>,
     grant: Option<MemoryGrant>,
+    /// Drivers of PCI devices from outside this crate.
+    #[cfg(feature = "pci")]
+    pci: Vec<PciDriver>,
 }
 
 impl Registry {
-    /// No drivers.
+    /// A registry without drivers.
     pub(crate) fn empty() -> Self {
         Self {
             entries: Vec::new(),
             absent: Vec::new(),
             grant: None,
+            #[cfg(feature = "pci")]
+            pci: Vec::new(),
         }
     }
 
-    /// There is such a driver, but this build has it not.
-    pub(crate) fn lacks(&mut self, driver: &'static str, feature: &'static str) {
+    /// Records a driver that this build does not contain.
+    pub(crate) fn mark_absent(&mut self, driver: &'static str, feature: &'static str) {
         self.absent.push((driver, feature));
     }
 
-    /// Grants packet memory to the devices and peers of all ports that are opened by this registry.
+    /// Grants packet memory to the devices and peers of all ports that this registry opens.
     #[must_use]
     pub fn granting(mut self, grant: MemoryGrant) -> Self {
         self.grant = Some(grant);
         self
     }
 
-    /// Adds a driver, or replaces the one of that name. `open` gets specs that have passed
-    /// [`Description::check`].
+    /// Adds a driver, or replaces the one with that name. `open` receives only specs that have
+    /// passed [`Description::check`].
     pub fn register(
         &mut self,
         description: Description,
@@ -57,8 +64,8 @@ impl Registry {
         self.register_either(description, move |spec, _| open(spec));
     }
 
-    /// Adds a driver, or replaces the one of that name, whose device writes into packet memory by
-    /// itself. Its ports are refused ([`PortError::NoGrant`]) where the registry has no
+    /// Adds a driver whose device writes into packet memory, or replaces the one with that name.
+    /// Its ports are refused ([`PortError::NoGrant`]) if the registry has no
     /// [grant](Self::granting).
     pub fn register_granted(
         &mut self,
@@ -73,7 +80,7 @@ impl Registry {
         });
     }
 
-    /// The same for a driver that needs a grant for some of its ports.
+    /// As above, for a driver that needs a grant for some of its ports.
     pub(crate) fn register_either(
         &mut self,
         description: Description,
@@ -82,27 +89,50 @@ impl Registry {
         + Sync
         + 'static,
     ) {
-        self.entries
-            .retain(|entry| entry.description.name != description.name);
-        self.entries.push(Entry {
+        let name = description.name;
+        let entry = Entry {
             description,
             open: Box::new(open),
-        });
+        };
+        let mut entries = self.entries.iter_mut();
+        match entries.find(|known| known.description.name == name) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
     }
 
-    /// What the drivers are.
+    /// Adds a driver to the table of `pci:ADDRESS`, in front of those for the same device. Also
+    /// registers the driver `pci`, which replaces any other of that name.
+    #[cfg(feature = "pci")]
+    #[must_use]
+    pub fn pci_driver(mut self, driver: PciDriver) -> Self {
+        self.pci.insert(0, driver);
+        let drivers = self.pci.clone();
+        self.register_granted(pci::description(&drivers), move |spec, grant| {
+            pci::open(&drivers, spec, grant)
+        });
+        self
+    }
+
+    /// Descriptions of the drivers.
     pub fn descriptions(&self) -> impl Iterator<Item = &Description> {
         self.entries.iter().map(|entry| &entry.description)
     }
 
-    /// One line for each driver.
+    /// Usage texts, one line for each driver.
     pub fn usage(&self) -> impl Iterator<Item = String> {
         self.descriptions().map(Description::usage)
     }
 
-    /// Reads a spec, finds its driver and has it checked, without opening anything.
+    /// Parses a spec and checks it against its driver's description, without opening anything.
     fn find(&self, spec: &str) -> Result<(PortSpec, &Entry), PortError> {
         let parsed: PortSpec = spec.parse()?;
+        let entry = self.entry(&parsed)?;
+        Ok((parsed, entry))
+    }
+
+    /// Finds the driver of a spec and checks the spec against its description.
+    fn entry(&self, parsed: &PortSpec) -> Result<&Entry, PortError> {
         let Some(entry) = self
             .entries
             .iter()
@@ -118,24 +148,24 @@ impl Registry {
                 known: known.join(", "),
             });
         };
-        entry.description.check(&parsed)?;
-        Ok((parsed, entry))
+        entry.description.check(parsed)?;
+        Ok(entry)
     }
 
-    /// Checks that a spec can be read, that there is such a driver, and that it knows all the
+    /// Checks that a spec is well-formed, that its driver exists, and that the driver accepts all
     /// options and their values, without opening anything.
     ///
     /// # Errors
-    /// What is wrong with the spec.
+    /// The fault of the spec.
     pub fn check(&self, spec: &str) -> Result<(), PortError> {
         self.find(spec).map(drop)
     }
 
-    /// Looks at a port as far as that is possible without opening it: the port, of which nothing has
-    /// been touched, where its driver can [tell so much](Description::opening_only_looks), else `None`.
+    /// Probes a port as far as that has no side effect: opens it if its driver [opens ports without
+    /// side effects](Description::opening_only_looks), else returns `None`.
     ///
     /// # Errors
-    /// A spec that is wrong, or what is not there.
+    /// An invalid spec, or a missing device.
     pub fn look(&self, spec: &str) -> Result<Option<Port<Probed>>, PortError> {
         let (_, entry) = self.find(spec)?;
         let looks = entry.description.opening_only_looks;
@@ -145,16 +175,25 @@ impl Registry {
     /// Opens a port.
     ///
     /// # Errors
-    /// A spec that cannot be read, an unknown driver, or what the driver found wrong.
+    /// An invalid spec, an unknown driver, or a fault that the driver has found.
     pub fn open(&self, spec: &str) -> Result<Port<Probed>, PortError> {
         self.open_for_groups(spec, &[])
     }
 
-    /// Opens a port that receives the frames for groups of stations, too, as if they stood in the
-    /// spec's option `multicast`. A driver without that option filters nothing.
+    /// Opens a port by a spec that a [builder](crate::builders) has made or that was parsed.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and where the device cannot receive so many groups.
+    /// As [`open`](Self::open).
+    pub fn open_spec(&self, spec: &PortSpec) -> Result<Port<Probed>, PortError> {
+        let entry = self.entry(spec)?;
+        Ok(Port::new(spec.to_string(), (entry.open)(spec, self.grant)?))
+    }
+
+    /// Opens a port that also receives frames for multicast groups, as if the spec's option
+    /// `multicast` named them. A driver without that option has no address filter.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and more groups than the device can receive.
     pub fn open_for_groups(
         &self,
         spec: &str,
@@ -168,8 +207,8 @@ impl Registry {
         Ok(Port::new(spec, (entry.open)(&parsed, self.grant)?))
     }
 
-    /// Opens a port that receives frames for other stations too, where it is an interface of the
-    /// kernel whose spec does not say otherwise. Its name is the spec as it was given.
+    /// Opens a port in promiscuous mode if it is a kernel interface and its spec does not set the
+    /// mode. The port's name is the unchanged spec.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -181,8 +220,8 @@ impl Registry {
         Ok(Port::new(spec, (entry.open)(&parsed, self.grant)?))
     }
 
-    /// Whether a spec names an interface of the kernel that receives what is addressed to it alone,
-    /// where `promiscuous` is what holds without a word of it in the spec.
+    /// Whether a spec names a kernel interface that is not in promiscuous mode; `promiscuous` is
+    /// the mode of a spec that does not set it.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -193,10 +232,10 @@ impl Registry {
     }
 }
 
-/// The grant that a port cannot do without.
+/// Returns the grant that a port requires.
 ///
 /// # Errors
-/// There is none.
+/// The registry has no grant.
 pub(crate) fn required(
     spec: &PortSpec,
     grant: Option<MemoryGrant>,
@@ -211,9 +250,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_driver_that_is_not_built_in_is_told_from_none() {
+    fn a_driver_that_is_not_built_in_differs_from_an_unknown_one() {
         let mut registry = Registry::empty();
-        registry.lacks("tap", "tap");
+        registry.mark_absent("tap", "tap");
         let said = |registry: &Registry, spec| {
             let checked = registry.check(spec);
             checked.err().map(|error| error.to_string())
@@ -226,12 +265,12 @@ mod tests {
             said(&registry, "tab:pol0").as_deref(),
             Some("no driver `tab`; there are: ")
         );
-        // Whoever brings a driver of that name has it.
+        // A registered driver of that name is available.
         registry.register(
             crate::drivers::null::DESCRIPTION,
             crate::drivers::null::open,
         );
-        registry.lacks("null", "null");
+        registry.mark_absent("null", "null");
         assert_eq!(said(&registry, "null"), None);
     }
 }

@@ -1,8 +1,9 @@
-//! Port specs: how a port is named on a command line.
+//! Port specs: the text that names a port on a command line.
 //!
 //! `driver`, `driver:target`, `driver:key=value,key=value` or `driver:target,key=value`, as in
-//! `loopback`, `af_packet:eth0`, `pcap:rx=in.pcap,tx=out.pcapng`, `pci:0000:03:00.0`. Without a target
-//! the colon may be a comma: `null,size=0`. Behind the first comma a `key` alone stands for `key=on`.
+//! `loopback`, `af_packet:eth0`, `pcap:rx=in.pcap,tx=out.pcapng`, `pci:0000:03:00.0`. Without a
+//! target, a comma may replace the colon: `null,size=0`. After the first comma, a `key` alone means
+//! `key=on`.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -16,14 +17,14 @@ pub struct PortSpec {
     options: Vec<(String, String)>,
 }
 
-/// Why a port spec means nothing.
+/// Why a port spec is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// Nothing in front of the colon.
+    /// The part in front of the colon is empty.
     #[error("port spec `{0}` names no driver; examples: loopback, af_packet:eth0, pcap:rx=FILE")]
     NoDriver(String),
-    /// A key that stands twice.
+    /// A key occurs twice.
     #[error("port spec `{spec}`: option `{key}` is given twice")]
     Twice {
         /// The whole spec.
@@ -31,7 +32,7 @@ pub enum SpecError {
         /// The key.
         key: String,
     },
-    /// A key that the driver does not know.
+    /// The driver has no such option.
     #[error("port spec `{spec}`: {driver} has no option `{key}`; it has: {known}")]
     UnknownOption {
         /// The whole spec.
@@ -40,11 +41,11 @@ pub enum SpecError {
         driver: String,
         /// The key.
         key: String,
-        /// The keys that the driver knows.
+        /// The driver's keys.
         known: String,
     },
-    /// A value that the driver cannot use.
-    #[error("port spec `{spec}`: `{value}` is no valid {key}: {expected}")]
+    /// The driver does not accept the value.
+    #[error("port spec `{spec}`: `{value}` is not a valid {key}: {expected}")]
     BadValue {
         /// The whole spec.
         spec: String,
@@ -52,15 +53,15 @@ pub enum SpecError {
         key: String,
         /// The value.
         value: String,
-        /// What would be valid.
+        /// The accepted values.
         expected: String,
     },
-    /// The driver needs a target, or takes none.
+    /// A missing or superfluous target.
     #[error("port spec `{spec}`: {what}")]
     Target {
         /// The whole spec.
         spec: String,
-        /// What is wrong with the target.
+        /// The fault.
         what: String,
     },
 }
@@ -86,7 +87,7 @@ impl FromStr for PortSpec {
         for (i, part) in rest.split(',').filter(|part| !part.is_empty()).enumerate() {
             let may_be_target = may_be_target && i == 0;
             let (key, value) = match part.split_once('=') {
-                // A target with arguments of its own: `net_tap0;iface=x`.
+                // A target with arguments: `net_tap0;iface=x`.
                 Some((target, _)) if may_be_target && target.contains(';') => {
                     parsed.target = Some(part.into());
                     continue;
@@ -117,7 +118,7 @@ impl fmt::Display for PortSpec {
             .options
             .iter()
             .map(|(key, value)| format!("{key}={value}"));
-        // Behind a colon, a first key with a semicolon would be a target with arguments.
+        // After a colon, a first key with a semicolon would read as a target with arguments.
         let first = self.options.first().filter(|_| self.target.is_none());
         let colon = first.is_none_or(|(key, _)| !key.contains(';'));
         for (i, part) in self.target.iter().cloned().chain(options).enumerate() {
@@ -128,13 +129,22 @@ impl fmt::Display for PortSpec {
 }
 
 impl PortSpec {
+    /// A spec without options.
+    pub(crate) fn of(driver: &str, target: Option<String>) -> Self {
+        Self {
+            driver: driver.into(),
+            target,
+            options: Vec::new(),
+        }
+    }
+
     /// The driver's name.
     #[must_use]
     pub fn driver(&self) -> &str {
         &self.driver
     }
 
-    /// What stands behind the colon without a key: an interface, an address.
+    /// The part after the colon without a key: an interface, an address.
     #[must_use]
     pub fn target(&self) -> Option<&str> {
         self.target.as_deref()
@@ -149,7 +159,7 @@ impl PortSpec {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Gives an option another value, or adds it.
+    /// Sets an option, or adds it.
     pub(crate) fn set_option(&mut self, key: &str, value: String) {
         match self.options.iter_mut().find(|(known, _)| known == key) {
             Some((_, old)) => *old = value,
@@ -157,7 +167,7 @@ impl PortSpec {
         }
     }
 
-    /// The same spec with this value of an option that it leaves out.
+    /// Sets an option if the spec does not have it.
     #[must_use]
     pub fn with_default(mut self, key: &str, value: &str) -> Self {
         if self.option(key).is_none() {
@@ -166,7 +176,7 @@ impl PortSpec {
         self
     }
 
-    /// Refuses options that the driver does not know, so that a typo is not ignored.
+    /// Refuses options that the driver does not have, so that a typo is not ignored.
     ///
     /// # Errors
     /// Names the first unknown option and the known ones.
@@ -174,8 +184,8 @@ impl PortSpec {
         self.expect_options_of(&self.driver, known)
     }
 
-    /// As [`expect_options`](Self::expect_options), where one name stands for several drivers and
-    /// `driver` is the one that was found.
+    /// As [`expect_options`](Self::expect_options), for a name that stands for several drivers;
+    /// `driver` is the selected one.
     ///
     /// # Errors
     /// Names the first unknown option and the known ones.
@@ -199,10 +209,10 @@ impl PortSpec {
         }
     }
 
-    /// The value of an option as a number or another type, or `default`.
+    /// The parsed value of an option, or `default`.
     ///
     /// # Errors
-    /// Says what would be valid, when the value is not.
+    /// An invalid value; names the valid ones.
     pub fn parse_option<T: FromStr>(
         &self,
         key: &str,
@@ -217,10 +227,10 @@ impl PortSpec {
         }
     }
 
-    /// The value of an option that is `on` or `off`, or `default`.
+    /// The value of an `on`/`off` option, or `default`.
     ///
     /// # Errors
-    /// A value that is neither.
+    /// Any other value.
     pub fn switch(&self, key: &str, default: bool) -> Result<bool, SpecError> {
         match self.option(key) {
             None => Ok(default),
@@ -230,10 +240,10 @@ impl PortSpec {
         }
     }
 
-    /// The value of an option that is a number in a range, if it is there.
+    /// The value of a numeric option with a range, if the spec has it.
     ///
     /// # Errors
-    /// Says the range, when the value is not in it.
+    /// A value out of range; names the range.
     pub fn number(
         &self,
         key: &str,
@@ -251,11 +261,10 @@ impl PortSpec {
         }
     }
 
-    /// The value of an option that is one of several words, as what it stands for; the first
-    /// without the option.
+    /// The value of an option with named values; without the option, the first of them.
     ///
     /// # Errors
-    /// Names the words, when the value is none of them.
+    /// An unknown name; lists the known ones.
     pub fn choice<T: Copy, const N: usize>(
         &self,
         key: &str,
@@ -275,7 +284,7 @@ impl PortSpec {
         })
     }
 
-    /// The error for a value that cannot be used.
+    /// The error for an unacceptable value.
     #[must_use]
     pub fn bad_value(&self, key: &str, value: &str, expected: &str) -> SpecError {
         SpecError::BadValue {
@@ -314,7 +323,7 @@ mod tests {
         );
         let spec: PortSpec = "vhost-user:/path.sock,server".parse().unwrap();
         assert_eq!(spec.to_string(), "vhost-user:/path.sock,server=on");
-        // Without a target, a comma is as good as the colon; it has no target behind it.
+        // Without a target, a comma may replace the colon; no target can follow it.
         let spec: PortSpec = "null,size=0".parse().unwrap();
         assert_eq!(spec, "null:size=0".parse().unwrap());
         let spec: PortSpec = "af_packet,promisc,ring=a:b".parse().unwrap();

@@ -1,4 +1,4 @@
-"""Estimates of what the card takes of an FPGA: which modules, what Yosys says of one, hw/docs/area.md."""
+"""Estimates of the card's FPGA resources: modules, results of Yosys, hw/docs/area.md."""
 
 import re
 
@@ -30,17 +30,17 @@ TEXT = f"""\
 <!-- Made by scripts/gateware area: do not edit. -->
 # Area
 
-Estimates by Yosys {{version}}: each module alone, with the card's parameters, without what joins them, timing, place and
-route. They say what is large and what grows, not what a vendor's tool would report.
+Estimates by Yosys {{version}}: each module alone, with the card's parameters, without the logic between modules, timing,
+placement and routing. They show which modules are large and which grow, not the results of a vendor's tool.
 
-- Intel: `synth_intel_alm -family arriav`. Memories whose reads can be held, as those of fifos, are made of small blocks
-  here, with logic around them, where a vendor's tool would take M20K.
+- Intel: `synth_intel_alm -family arriav`. Memories whose reads can stall, such as those of fifos, are built from
+  small blocks with logic around them; a vendor's tool would use M20K.
 - AMD: `synth_xilinx -family xcup`.
-- Memory is that of the blocks taken. A module with {NONE} has not been synthesised in the half hour that it is given.
+- Memory is that of the used blocks. The synthesis of a module with {NONE} did not finish within its half hour.
 
 {{table}}
 
-NaNet-10, as its authors report it from the vendor's synthesis for a Stratix V:
+NaNet-10, as reported by its authors from the vendor's synthesis for a Stratix V:
 
 | block | ALUT | registers | MB |
 | --- | --- | --- | --- |
@@ -50,7 +50,7 @@ NaNet-10, as its authors report it from the vendor's synthesis for a Stratix V:
 | router | 7 954 | 7 957 | 0.338 |
 | PCIe | 3 902 | 4 449 | |
 
-It has the vendor's MACs and an interface to PCIe; here there are MACs, and neither PCS nor PCIe.
+It includes the vendor's MACs and an interface to PCIe; the card includes MACs, and neither PCS nor PCIe.
 """
 
 
@@ -64,7 +64,7 @@ def modules():
 
 
 def script(module, parameters, family, files, libraries, stat):
-    """What Yosys is to do."""
+    """The script for Yosys."""
     top = module.split("-")[0]
     settings = "".join(f" -chparam {name} {value}" for name, value in parameters.items())
     return (f"read_verilog -sv {files}; hierarchy -check -top {top}{settings} {libraries}; "
@@ -72,7 +72,7 @@ def script(module, parameters, family, files, libraries, stat):
 
 
 def measured(stat, family):
-    """Logic, registers and bits of memory, of what `stat` says."""
+    """Logic, registers and bits of memory, from the output of `stat`."""
     _, _, logic, registers, memories = FAMILIES[family]
     cells = {cell: int(count) for cell, count in re.findall(r"^ +([A-Z]\w+) +(\d+)$", stat, re.MULTILINE)}
     return [sum(count for cell, count in cells.items() if re.match(logic, cell)),

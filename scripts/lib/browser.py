@@ -16,7 +16,7 @@ from lib.needs import Skip, Wrong
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 # Seconds in which it answers: for a machine with other work.
 PATIENCE = 60
-# Where it listens and talks (`--remote-debugging-pipe`).
+# Its file descriptors for input and output (`--remote-debugging-pipe`).
 IN, OUT = 3, 4
 
 
@@ -28,8 +28,8 @@ def chromium():
 
 
 class Browser:
-    """Chromium with one page, while the block lasts. `console` is what the page complained of,
-    `asked` the addresses that it asked for."""
+    """Chromium with one page, while the block lasts. `console` has the page's messages,
+    `asked` the addresses that it requested."""
 
     def __init__(self):
         self._program = chromium()
@@ -37,7 +37,7 @@ class Browser:
         self.console, self.asked = [], []
 
     def __enter__(self):
-        # The name makes two runs at a time possible; what is in it goes with the browser.
+        # The name makes two runs at a time possible; the folder is removed with the browser.
         self._folder = tempfile.TemporaryDirectory(prefix="pollux-browser.", ignore_cleanup_errors=True)
         (here_in, there_out), (there_in, here_out) = os.pipe(), os.pipe()
         # Above the two that they become in the child.
@@ -115,7 +115,7 @@ class Browser:
             self.asked.append(told["request"]["url"])
 
     def see(self, expression):
-        """The value of an expression in the page; of a promise, what it comes to."""
+        """The value of an expression in the page; of a promise, its result."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise Wrong(f"`{expression}`: {result['exceptionDetails']}")

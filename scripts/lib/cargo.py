@@ -1,4 +1,4 @@
-"""What the scripts ask of cargo."""
+"""Cargo commands of the scripts."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def target_directory():
-    """CARGO_TARGET_DIR, what a configuration file says, or target/: cargo knows."""
+    """CARGO_TARGET_DIR, the setting of a configuration file, or target/, from cargo."""
     metadata = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"],
                               cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return Path(json.loads(metadata)["target_directory"])
@@ -21,17 +21,23 @@ def features():
 
 
 def release(*arguments):
-    """Builds optimised; the folder of what was built."""
+    """Builds optimised; returns the folder of the programs."""
     subprocess.run(["cargo", "build", "--locked", "--release", *arguments], cwd=ROOT, check=True)
     return target_directory() / "release"
 
 
 def debug(*arguments):
-    """Builds programs as `cargo test --workspace` does; their folder. With one test among what is
-    asked for, dependencies have the features that they have there, and are not compiled once more."""
-    subprocess.run(["cargo", "build", "--locked", "--workspace", *arguments, "--test", "controls"],
+    """Builds programs as `cargo test --workspace` does; their folder. With one test among the
+    targets, dependencies have the same features as there, and are not compiled again."""
+    subprocess.run(["cargo", "build", "--locked", "--workspace", *arguments, "--test", "guard"],
                    cwd=ROOT, check=True)
     return target_directory() / "debug"
+
+
+def out_of_tree(crate):
+    """Builds the programs of a crate of scripts/out-of-tree.d; their folder."""
+    subprocess.run([ROOT / "scripts/out-of-tree", "--build", crate], check=True)
+    return target_directory() / "out-of-tree/debug"
 
 
 def unit_tests(library, *arguments):

@@ -1,4 +1,4 @@
-"""What Verilator writes about which lines of the RTL were reached."""
+"""Reads Verilator's coverage of the lines of the RTL."""
 
 import re
 from collections import defaultdict

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whether docs/errors.md has every message that users meet, and no other.
+"""Checks that docs/errors.md has every message to users, and no other.
 
 usage: scripts/lib/errors.py [FILE]
 
-A message is what stands in `#[error("...")]`, `anyhow!`, `bail!` and `ensure!`, and in `tracing::warn!` and
+A message is the text of `#[error("...")]`, `anyhow!`, `bail!` and `ensure!`, and of `tracing::warn!` and
 `tracing::error!`. A row of the catalogue may also have any other text of the sources, or part of one, such as a hint.
 """
 
@@ -14,15 +14,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CATALOGUE = Path("docs/errors.md")
-SOURCES = ("mempool", "pmd", "pipelines", "pipelines/na62", "apps/impair", "apps/l0-trigger", "apps/pollux",
-           "apps/pollux-emulator", "apps/program", "apps/recording")
+SOURCES = ("mempool", "pmd", "pipelines", "pipelines/na62", "apps/common/faults", "apps/l0-trigger", "apps/pollux",
+           "apps/pollux-emulator", "apps/common/app", "apps/common/recording")
 
 # Messages that no user meets, and why.
 UNSEEN = {
     ("pmd/src/drivers/vhost_user/ended.rs", "the port is being stopped"): "ends a session without a word",
 }
 
-# Comments, strings, characters and lifetimes: what may hold quotes or brackets that are no syntax.
+# Comments, strings, characters and lifetimes, which may hold quotes or brackets that are not syntax.
 TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|\bb?r(?P<hashes>\#*)"(?P<raw>.*?)"(?P=hashes)
                      |b?"(?P<text>(?:\\.|[^"\\])*)"|'(?:\\.[^'\n]*|[^\\\n'])'|'\w+""", re.DOTALL | re.VERBOSE)
 TESTS = re.compile(r"#\[cfg\([^\n]*\btest\b[^\n]*\]\s*mod \w+ \{")
@@ -45,8 +45,8 @@ def plain(text):
 
 
 class Source:
-    """A file without its tests: `code` is as long, and has blanks for comments and what is inside of strings; `texts`
-    are the strings by where they begin."""
+    """A file without its tests: `code` has the same length, with blanks for comments and the contents of strings;
+    `texts` are the strings by their start."""
 
     def __init__(self, path):
         self.path, text = path, (ROOT / path).read_text(encoding="utf-8")
@@ -113,14 +113,14 @@ def listed(page, complain):
 
 def row(message):
     quote = "`" * (2 if "`" in message else 1)
-    # A backtick that begins or ends the message needs a blank beside those that quote it.
+    # A backtick that begins or ends the message needs a blank next to those that quote it.
     blank = " " if message[0] == "`" or message[-1] == "`" else ""
     text = message.replace("|", r"\|")
     return f"| {quote}{blank}{text}{blank}{quote} | CAUSE | REMEDY |"
 
 
 def check(page, sources):
-    """What is wrong with a catalogue, and how many messages it has."""
+    """The errors of a catalogue, and its number of messages."""
     wrong = []
     catalogue = listed(page, lambda what: wrong.append(f"{CATALOGUE}:{what}"))
     said, unseen = {}, set()

@@ -1,4 +1,4 @@
-"""Virtual machines: Debian's kernel, what files they have, and QEMU around them."""
+"""Virtual machines: Debian's kernel, their files, and QEMU."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from pathlib import Path
 from lib.cargo import ROOT
 from lib.needs import Skip, Wrong, need
 
-# Of the kernel, beside what is built in; with what they depend on.
+# Modules of the kernel, besides built-in ones; with their dependencies.
 MODULES = ["vfio-pci", "e1000e", "igb", "igbvf", "virtio_net", "virtio_pci", "af_packet"]
 
 
@@ -31,7 +31,7 @@ FAST = "tsc=reliable cryptomgr.notests init_on_alloc=0 mitigations=off"
 # Without the instructions that are fast at copying bytes: QEMU is not, and goes byte by byte.
 CPU = "max,-erms,-fsrm"
 
-# What a kernel is told that is to use its IOMMU, and a device that is behind it.
+# Kernel parameters for the IOMMU, and a device behind it.
 IOMMU = "intel_iommu=on iommu.passthrough=0"
 VIRTIO = "virtio-net-pci,disable-legacy=on,iommu_platform=on,ats=on,host_mtu=9000"
 
@@ -106,7 +106,7 @@ class Kernel:
         return self
 
     def modules(self):
-        """Files of the modules, each behind those that it needs."""
+        """Files of the modules, each after its dependencies."""
         files = []
         for module in MODULES:
             said = must(["modprobe", "-d", self.folder, "-S", self.version, "--show-depends",
@@ -124,7 +124,7 @@ UBUNTU = {
 }
 
 
-# What Debian's debootstrap knows of Ubuntu.
+# Ubuntu's script of Debian's debootstrap.
 DEBOOTSTRAP = Path("/usr/share/debootstrap/scripts/gutsy")
 
 
@@ -173,7 +173,7 @@ def payload(file):
 
 
 def libraries(programs):
-    """The shared libraries that programs need, and what loads them (ld.so)."""
+    """The shared libraries that programs need, and their loader (ld.so)."""
     said = must(["ldd", *programs])
     if "not found" in said:
         raise Wrong(f"a library is missing: {said}")
@@ -181,8 +181,8 @@ def libraries(programs):
 
 
 def install(file, root):
-    """Puts a file at its place below `root`. A link stays one: what is loaded by two names is to be
-    seen as one."""
+    """Puts a file at its place below `root`. A link stays a link: a file that is loaded by two
+    names must be one file."""
     real = file.resolve()
     for path in dict.fromkeys((real, file)):
         place = root / path.relative_to("/")
@@ -205,13 +205,13 @@ def add_module(file, folder):
 
 
 def initramfs(kernel, programs, temp, others=()):
-    """All that the machine has of files: our programs, by name, and those of others with what they
-    need, modules, and its first process."""
+    """All files of the machine: Pollux's programs, by name, other programs with their libraries,
+    modules, and its first process."""
     root = temp / "root"
     for name in ("bin", "dev", "proc", "sys", "tmp", "modules"):
         (root / name).mkdir(parents=True)
     shutil.copy(shutil.which("busybox"), root / "bin")
-    shutil.copy(ROOT / "apps/guest/init", root / "init")
+    shutil.copy(ROOT / "apps/rigs/guest/init", root / "init")
     shutil.copy(ROOT / "scripts/bind", root / "bin")
     for name, program in programs.items():
         must(["strip", "--strip-debug", "-o", root / "bin" / name, program])
@@ -242,7 +242,7 @@ class Lines:
         self.socket.sendall(text.encode() + b"\n")
 
     def receive(self):
-        """The lines that have come since the last time; none if the other end is gone."""
+        """The lines received since the last call; none if the other end is closed."""
         try:
             more = self.socket.recv(65536)
         except ConnectionResetError:
@@ -293,7 +293,7 @@ class Guest:
             "-smp", "2", "-m", memory,
             "-nodefaults", "-display", "none", "-no-reboot",
             "-kernel", kernel.image, "-initrd", image,
-            # On a host that is busy its timer's first ticks come late.
+            # On a busy host its timer's first ticks are late.
             "-append", f"console=ttyS0 quiet panic=-1 no_timer_check {FAST} {append}",
             # Nothing to boot from: the programs that NICs have for that need not run.
             "-global", "pci-device.romfile=",
@@ -301,7 +301,7 @@ class Guest:
             "-mon", "chardev=monitor,mode=control",
             "-device", "intel-iommu,intremap=on,caching-mode=on,device-iotlb=on", *arguments]
         self.stderr = tempfile.TemporaryFile()
-        # A session of its own: what a terminal sends to this script is not for it.
+        # A separate session: signals of the terminal are for this script only.
         self.child = subprocess.Popen(
             [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=self.stderr, stderr=self.stderr,
             pass_fds=[end.fileno() for end in sockets.values()], start_new_session=True)

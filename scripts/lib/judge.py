@@ -1,4 +1,4 @@
-"""tshark on what the card sends, and on what it should have received."""
+"""Checks by tshark of the frames that the card sends, and of those that it should receive."""
 
 import os
 import random
@@ -16,7 +16,7 @@ OPTIONS = ["ip.defragment:FALSE", "ip.check_checksum:TRUE", "udp.check_checksum:
 GOOD, ABSENT = "1", "3"
 # Where the card's datagrams go; its generator's go elsewhere.
 DATAGRAMS = "45001"
-# Longest frame that the card takes, without FCS.
+# Longest frame that the card accepts, without FCS.
 LONGEST = 9596
 # Streams of a port.
 STREAMS = 16
@@ -39,7 +39,7 @@ def fields(file, *names):
 
 
 def judge_sent(file, told):
-    """What is wrong with the frames that the card sent; empty if nothing is."""
+    """Errors of the frames that the card sent; empty if there are none."""
     names = ("frame.len", "eth.type", "ip.checksum.status", "icmp.type", "icmp.checksum.status", "arp.opcode",
              "udp.dstport", "udp.checksum.status", "udp.payload", "_ws.malformed")
     rows = fields(file, *names)
@@ -83,7 +83,7 @@ def wanted(file):
 
 
 def judge_received(file, receive):
-    """What is wrong with what the card made of a recording, and how many frames and payloads it had.
+    """Errors of the card's output for a recording, and its number of frames and payloads.
     `receive` runs it through the card."""
     payloads, others = wanted(file)
     ports = sorted(payloads, key=lambda udp: -len(payloads[udp]))[:STREAMS]

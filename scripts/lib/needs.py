@@ -1,4 +1,4 @@
-"""What a script needs of the machine, and how it says that something is missing or wrong."""
+"""Requirements of a script, and the reports of missing programs and errors."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ PACKAGES = {"apt-get": "apt", "busybox": "busybox-static", "depmod": "kmod", "dp
 
 
 class Skip(Exception):
-    """What is needed is not here."""
+    """A requirement is missing."""
 
 
 class Wrong(Exception):
@@ -37,9 +37,9 @@ def new_file(text):
 
 @contextmanager
 def report(file):
-    """What a comparison finds: {"rows": [...]}, to be filled while the block lasts and then written as
-    JSON, if there is a file for it. Where something is missing that is needed, the report has a reason
-    under "skipped", which is printed, and its rows are those that were found before."""
+    """The results of a comparison: {"rows": [...]}, filled while the block lasts and then written as
+    JSON, if there is a file for it. If a requirement is missing, the report has the reason under
+    "skipped", which is printed, and its rows are those measured before."""
     found = {"rows": []}
     try:
         yield found

@@ -5,14 +5,14 @@ from math import log2
 # The plane inside the axes.
 LEFT, RIGHT, TOP, BOTTOM = 70, 600, 30, 330
 MOST_NS = 9000
-# What is said of NaNet-10: below 1 us up to about 1 KB. A link carries 10 or 1 bit in a nanosecond.
+# Published for NaNet-10: below 1 us up to about 1 KB. A link carries 10 or 1 bit in a nanosecond.
 BAR = (1024, 1000)
 LINKS = {"10GbE": 0.8, "GbE": 8.0}
 HEADERS = 8 + 42 + 4
 
 
 def latency_plot(rows, pcie):
-    """Latency by size of the payload, logarithmic, beside what bounds it."""
+    """Latency by size of the payload, logarithmic, with its lower bounds."""
     sizes = [row["payload"] for row in rows]
     x = lambda size: LEFT + (RIGHT - LEFT) * log2(size / sizes[0]) / log2(sizes[-1] / sizes[0])  # noqa: E731
     y = lambda ns: BOTTOM - (BOTTOM - TOP) * min(ns, MOST_NS) / MOST_NS  # noqa: E731

@@ -1,4 +1,4 @@
-"""Proofs of hw/formal: what Yosys makes of one, and how z3 and ABC are asked about it."""
+"""Proofs of hw/formal: their translation by Yosys, and the queries to z3 and ABC."""
 
 import re
 
@@ -10,11 +10,11 @@ class Refuted(Wrong):
 
 
 def translation(settings, mode, folder, model):
-    """What Yosys is to do with a design that is read."""
-    # With several clocks, each of which says whether there is an edge.
+    """The Yosys script for a design that has been read."""
+    # With several clocks, each as a signal of its edges.
     edges = f"dffunmap; techmap -map {folder / 'edges.v'}; " if "edges" in settings else ""
     if "aiger" in settings:
-        # What is to be reached is asserted never to be.
+        # A cover becomes an assertion of its negation.
         kind = f"chformal -assert -remove; techmap -map {folder / 'covers.v'}; " if mode == "cover" else \
             "chformal -cover -remove; "
         return (f"prep -flatten; {kind}memory_map; {edges}async2sync; opt -full; dffunmap; setundef -undriven -anyseq; "

@@ -1,10 +1,10 @@
-"""Which tests of hw/cosim see what of the register map."""
+"""The parts of the register map that tests of hw/cosim observe."""
 
 import re
 from collections import defaultdict
 from pathlib import Path
 
-# What no test of the whole card can see, and why.
+# Values that no test of the whole card can observe, with the reason.
 UNSEEN = {"Port: `TX_ABORTED`": "packets are whole before they are sent; its bench sees it, `mac_tx/a_gap_in_the_input_spoils_the_frame`"}
 
 # Modules of the tests on the card from its RTL.

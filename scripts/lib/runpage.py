@@ -80,7 +80,7 @@ def names_the_run(run):
 
 
 def tile(name):
-    """The tile of a name: its value, what is below it, and its class."""
+    """The tile of a name: its value, the text below it, and its class."""
     return f"""(() => {{
         const tile = [...document.querySelectorAll('#now div')].find((tile) => tile.firstChild.textContent === '{name}');
         return [...[...tile.querySelectorAll('dd')].map((text) => text.textContent), tile.className];
@@ -103,7 +103,7 @@ def counters_move(run):
     bars = run.browser.see("document.querySelectorAll('#latency rect').length")
     kinds = sum(n > 0 for h in after["histograms"] for _, n in h["octaves"])
     check(f"{bars} bars of {kinds}", 0 < bars <= kinds)
-    # The budget, beside the latency and in its picture.
+    # The budget, next to the latency and in its plot.
     _, below, _ = run.browser.see(tile("Latency p99.99"))
     check(f"the latency: {below}", below.startswith("budget 200 ms; "))
     words = run.browser.see("[...document.querySelectorAll('#latency text')].map((text) => text.textContent)")

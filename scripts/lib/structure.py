@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether source files import in circles, and which are long.
+"""Finds circles of imports between source files, and long files.
 
 usage: scripts/lib/structure.py [--list] [FOLDER...]
 
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 LONGEST = 500
 
-# Comments, strings, characters and lifetimes: what may hold words or brackets that are no syntax.
+# Comments, strings, characters and lifetimes, which may hold words or brackets that are not syntax.
 TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|\bb?r(?P<hashes>\#*)".*?"(?P=hashes)
                      |b?"(?:\\.|[^"\\])*"|b?'(?:\\.[^'\n]*|[^\\\n'])'|'\w+""", re.DOTALL | re.VERBOSE)
 TEST = re.compile(r"#\[cfg\((?!not\b)[^\]]*\b(?:doc)?test\b[^\]]*\]\s*(?:#\[[^\]]*\]\s*)*")
@@ -32,7 +32,7 @@ PATH = re.compile(r"(?<![\w:$])(?:::)?\w+(?:\s*::\s*\w+)+")
 
 
 class Module:
-    """A module: its file, its parent, its children, and what it gets from elsewhere by which name."""
+    """A module: its file, its parent, its children, and its imports by name."""
 
     def __init__(self, path, parent, name):
         self.path, self.parent, self.name = path, parent, name
@@ -44,7 +44,7 @@ class Module:
 
 
 def without_comments(text):
-    """A text with blanks for comments and the inside of strings, so that all else stays where it is."""
+    """A text with blanks for comments and the contents of strings, so that offsets are unchanged."""
     return TOKEN.sub(lambda token: re.sub(r"[^\n]", " ", token[0]) if token[0][0] in "/'"
                      else '"' + re.sub(r"[^\n]", " ", token[0][1:-1]) + '"', text)
 
@@ -64,7 +64,7 @@ def without_tests(code):
     at = 0
     while found := TEST.search(code, at):
         end = found.end()
-        # An item ends with a semicolon or a block, whichever comes first outside of parentheses.
+        # An item ends with a semicolon or a block, whichever is first outside of parentheses.
         while end < len(code) and code[end] not in ";{":
             end = closing(code, end) + 1 if code[end] in "([" else end + 1
         if re.match(r"(?:pub(?:\([^)]*\))?\s+)?use\b", code[found.end():]):
@@ -103,7 +103,7 @@ class Package:
         self.read(Module(root_file, None, "crate"), root_file.parent)
 
     def read(self, module, folder):
-        """Reads the file of a module, whose children lie in the folder."""
+        """Reads the file of a module, whose children are in the folder."""
         self.files.add(module.path)
         text = module.path.read_text(encoding="utf-8")
         code = without_tests(without_comments(text))
@@ -141,7 +141,7 @@ class Package:
         module.paths += [re.sub(r"\s", "", path[0]).split("::") for path in PATH.finditer(own)]
 
     def file(self, module, path, seen=()):
-        """The file that defines what a path names, or `None` where it is of another package."""
+        """The file that defines the item of a path, or `None` for another package."""
         here, rest = module, list(path)
         if (id(module), tuple(rest)) in seen or not rest or not rest[0]:
             return None
@@ -170,7 +170,7 @@ class Package:
         return here.path
 
     def through_globs(self, module, rest, seen):
-        """The file that defines a name among those that a module takes with a star."""
+        """The file that defines a name among a module's glob imports."""
         for glob in module.globs:
             if self.defines(module, glob, rest[0], seen):
                 return self.file(module, glob + rest, seen)

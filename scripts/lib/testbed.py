@@ -1,5 +1,5 @@
-"""What the scripts that run our ports beside those of others have in common: programs that are
-ended, network namespaces that are removed, DPDK's testpmd, and rows that cannot run here."""
+"""Shared by the scripts that compare ports with other software: programs that are ended, network
+namespaces that are removed, DPDK's testpmd, and rows that cannot run on this machine."""
 
 import os
 import re
@@ -17,10 +17,10 @@ from lib.needs import Skip, Wrong, need
 CPUS = sorted(os.sched_getaffinity(0))
 MAC_A, MAC_B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 
-# Seconds in which a program has to get to where it is wanted: for a machine with other work.
+# Seconds in which a program has to become ready, on a machine with other load.
 PATIENCE = 60
 
-# Where DPDK keeps a folder for each of its processes, and leaves it behind (eal_filesystem.h).
+# DPDK's folder of each of its processes, which it does not remove (eal_filesystem.h).
 RUNTIME = Path("/var/run/dpdk") if os.geteuid() == 0 else Path(
     os.environ.get("XDG_RUNTIME_DIR", "/tmp"), "dpdk")
 
@@ -45,7 +45,7 @@ _serial = iter(range(1 << 32))
 
 
 def name():
-    """A name that nobody else uses, which tells the process that does."""
+    """A unique name, which contains the process id."""
     return f"plx{os.getpid()}-{next(_serial)}"
 
 
@@ -71,15 +71,15 @@ def shell(command):
 
 
 def must(command):
-    """Runs a command that must succeed; what it printed."""
+    """Runs a command that must succeed; returns its output."""
     done = shell(command)
     check(f"`{command}`: {done.stderr.strip()}", done.returncode == 0)
     return done.stdout
 
 
 class Process:
-    """A program at work while the block lasts: then it is ended, by SIGTERM and if need be SIGKILL.
-    What it says can be read until the end, and after it."""
+    """A program that runs while the block lasts: then it is ended, by SIGTERM and if necessary SIGKILL.
+    Its output can be read until the end, and after it."""
 
     def __init__(self, words):
         # Standard error apart: it would be in the way of a program's report.
@@ -107,7 +107,7 @@ class Process:
         return os.pread(self._errors.fileno(), size, 0).decode(errors="replace")
 
     def say(self, line):
-        # One that has ended is told to whoever waits for an answer.
+        # The end of the program is reported to a waiting reader.
         with suppress(BrokenPipeError):
             self._child.stdin.write(line + "\n")
             self._child.stdin.flush()
@@ -152,7 +152,7 @@ class Process:
 
 
 class Namespace:
-    """A network namespace, without IPv6: router solicitations would be frames that nobody here has
+    """A network namespace, without IPv6: router solicitations would be frames that no program here has
     sent."""
 
     def __init__(self):
@@ -236,14 +236,14 @@ class Testpmd(Process):
                 found = re.search(r"CPU cycles/packet=([\d.]+)", self.said())
                 self.cycles = float(found[1]) if found else None
             self.say("quit")
-            # Several drivers end in a crash behind their work: the status says nothing.
+            # Several drivers crash after their work: the status has no meaning.
             self.wait(PATIENCE if kind is None else 5)
         finally:
             super().__exit__()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def show(self):
-        """What it says of its ports now: pairs of a figure's name and its value."""
+        """The present counts of its ports: pairs of a name and a value."""
         before = len(self.said())
         self.say("show port stats all")
         # A line of such signs ends a port's part.
@@ -254,7 +254,7 @@ class Testpmd(Process):
 
 
 def remove_stale_folders():
-    """Removes what testpmds have left behind whose script was killed before it could."""
+    """Removes files of testpmds whose script was killed before it could."""
     for folder in RUNTIME.glob("plx*-*"):
         process = re.match(r"plx(\d+)-", folder.name)
         if process and not Path("/proc", process[1]).exists():
@@ -262,7 +262,7 @@ def remove_stale_folders():
 
 
 def run(main):
-    """Runs a script: whatever ends it, every block is left, and what was made is removed."""
+    """Runs a script: for any end, every block is left, and its files and namespaces are removed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())

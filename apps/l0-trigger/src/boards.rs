@@ -1,15 +1,17 @@
-//! Boards that are wrong: named while the run goes on.
+//! Warnings about faulty boards during the run.
 
 use pollux_na62::l0::L0Stats;
 
 use crate::config::TriggerConfig;
 
-/// Events after which the boards are judged again, by what has come of them since.
+/// Number of events after which the boards are judged again, by the counts since the last
+/// judgement.
 const STRETCH: u64 = 1000;
-/// Stretches without a fault after which it is over, and told anew when it comes back.
+/// Number of judgements without a fault after which the fault is over, and is reported again when
+/// it returns.
 const OVER: u32 = 10;
 
-/// What a board's faults are called, in a sentence.
+/// Text of a board's faults in a sentence.
 pub fn explain(fault: &str) -> &'static str {
     match fault {
         "clock" => "its time stamps differ from those of most other boards: check its clock",
@@ -32,13 +34,13 @@ pub fn explain(fault: &str) -> &'static str {
     }
 }
 
-/// What has been said of each board.
+/// Warnings given so far for each board.
 pub struct BoardWatch {
     /// UDP port and board number of each stream.
     names: Vec<(u16, u8)>,
-    /// The faults that each has had lately, and for how many stretches it has not had them.
+    /// Recent faults of each board, and the number of judgements since each was last found.
     told: Vec<Vec<(&'static str, u32)>>,
-    /// What was counted when the present stretch began.
+    /// Counters at the last judgement.
     before: L0Stats,
 }
 
@@ -54,7 +56,7 @@ impl BoardWatch {
         }
     }
 
-    /// Warns of what is new; for the rounds of housekeeping while the trigger's loop runs.
+    /// Warns of new faults; for the iterations of housekeeping while the trigger's loop runs.
     pub fn watch(&mut self, stats: &L0Stats) {
         for warning in self.news(stats) {
             tracing::warn!("{warning}");
@@ -96,7 +98,7 @@ impl BoardWatch {
 mod tests {
     use super::*;
 
-    /// So many events more, of which a board missed some.
+    /// Adds events, of which a board missed some.
     fn run(stats: &L0Stats, events: u64, missed: u64) {
         stats.events.built.add(events);
         stats.events.shared.add(events);
@@ -141,7 +143,7 @@ mod tests {
         assert!(news[0].starts_with("stream 3 (UDP port 58916, board 3): absent: "));
         assert_eq!(stats.faults(3), ["absent"]);
         assert!((0..3).all(|stream| stats.faults(stream).is_empty()));
-        // It is told again only when it was over.
+        // Reported again only after it was over.
         for (sound, told) in [(1, 0), (OVER, 1)] {
             for _ in 0..sound {
                 run(&stats, STRETCH, 0);
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(stats.faults(3), ["absent"]);
     }
 
-    /// One frame of a hundred is lost or late now and then on any network.
+    /// One lost or late frame in a hundred, now and then, is normal on a network.
     #[test]
     fn a_few_frames_in_a_stretch_name_nobody() {
         let stats = L0Stats::new(4);

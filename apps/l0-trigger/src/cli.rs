@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Parser;
-use pollux_pmd::lcore::idle::IdlePolicy;
-use pollux_program::{
-    ClockOption, Cpus, DurationOption, PortsOption, ReportOptions, address, metrics,
+use pollux_app::{
+    ClockOption, Cpus, DurationOption, PortsOption, ReportOptions, RotationOptions, address,
+    metrics,
 };
+use pollux_pmd::lcore::idle::IdlePolicy;
 
-use crate::outputs::RunOptions;
+use crate::config::Source;
 use crate::reference::Form;
 
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
@@ -29,8 +30,12 @@ pub struct Cli {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// CPUs of the loops: the trigger's, in the demonstration the emulator's, then the workers'
-    /// [default: the last ones, the trigger's the last of all]
+    /// Text of a configuration, instead of a file; not an option of the command line.
+    #[arg(skip)]
+    pub configuration: Option<String>,
+
+    /// CPUs of the loops: the trigger's, in the demonstration the emulator's, then the workers',
+    /// then those of --rx-loops [default: the last ones, the trigger's the last of all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cores: Vec<Cpus>,
 
@@ -38,8 +43,13 @@ pub struct Cli {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=64))]
     pub workers: u16,
 
-    /// What the loop does while nothing comes: busy (polls on), pause, or sleep[=ROUNDS]: after so
-    /// many rounds it sleeps until a device wakes it, where devices can
+    /// Loops that receive: 1 is the trigger's own; more are loops beside it, which share the receive
+    /// queues; decisions of a recording do not depend on their number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub rx_loops: u16,
+
+    /// Idle mode of the loop: busy (polls on), pause, or sleep[=ROUNDS]: after ROUNDS idle
+    /// iterations it sleeps until a device wakes it, where devices can
     #[arg(long, value_name = "HOW", default_value_t)]
     pub idle: IdlePolicy,
 
@@ -53,7 +63,8 @@ pub struct Cli {
     #[command(flatten)]
     pub duration: DurationOption,
 
-    /// Stop after so many events; in the demonstration, emulate so many [default there: 1000000, over card-sim 2000]
+    /// Stop after this number of events; in the demonstration, emulate this number [default there:
+    /// 1000000, over card-sim 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub events: Option<u64>,
 
@@ -67,7 +78,7 @@ pub struct Cli {
     #[command(flatten)]
     pub metrics: metrics::Options,
 
-    /// Serve a page that shows the run and its events at http://ADDRESS:PORT/ while it lasts
+    /// Serve a page that shows the run and its events at http://ADDRESS:PORT/ during the run
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub http: Option<SocketAddr>,
 
@@ -83,29 +94,59 @@ pub struct Cli {
     #[command(flatten)]
     pub runs: RunOptions,
 
-    /// What to compare the rings with (docs/formats/truth.md): a truth of events, one JSON object a
-    /// line, or a configuration of the emulator (its --truth-out), which is also what the
-    /// demonstration runs
+    /// Reference for the rings (docs/formats/truth.md): a truth of events, one JSON object a line,
+    /// or a configuration of the emulator (its --truth-out), which is also what the demonstration
+    /// runs
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
 
-    /// Check the configuration and what can be seen without opening a port, say what would be done,
-    /// and do nothing
+    /// Check the configuration, and ports and files without opening them, print the plan, and exit
     #[arg(long)]
     pub check: bool,
 
-    /// Print the configuration in force (TOML), with all that --config leaves out, and do nothing
+    /// Print the effective configuration (TOML), including defaults, and exit
     #[arg(long, conflicts_with = "check")]
     pub print_config: bool,
 
-    /// Print what a configuration may hold, as a JSON schema or as docs/configuration.md, and do
-    /// nothing
+    /// Print the reference of the configuration, as a JSON schema or as docs/configuration.md, and
+    /// exit
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "json", conflicts_with_all = ["check", "print_config"])]
     pub print_schema: Option<Form>,
 
-    /// Print nothing but errors, changes of the rules, and the report
+    /// Print only errors, changes of the rules, and the report
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl Cli {
+    /// Source of the configuration.
+    pub fn source(&self) -> Source {
+        match (&self.configuration, &self.config) {
+            (Some(text), _) => Source::Text(text.clone()),
+            (None, Some(path)) => Source::File(path.clone()),
+            (None, None) => Source::BuiltIn,
+        }
+    }
+}
+
+/// Options of runs and their files.
+#[derive(Debug, clap::Args)]
+pub struct RunOptions {
+    /// Number of the run: in the report, in the files of events, and for {run} in the names of files
+    ///
+    /// Events in files then include their burst, and {burst} in the name of --events-out or
+    /// --record gives one file for each burst: r{run}-{burst}.events is r0007-00001.events, then
+    /// r0007-00002.events.
+    #[arg(long, value_name = "NUMBER")]
+    pub run: Option<u32>,
+
+    /// Wait for runs, which are started and stopped through a Unix socket (docs/formats/control.md)
+    #[arg(long, value_name = "PATH", conflicts_with = "run")]
+    pub control: Option<PathBuf>,
+
+    /// Limits of a file of --record: FILE's name then includes a number, run_00001.h5
+    #[command(flatten)]
+    pub rotation: RotationOptions,
 }
 
 const AFTER_HELP: &str = "\

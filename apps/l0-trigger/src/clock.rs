@@ -1,9 +1,9 @@
-//! The clock of a run.
+//! The clock of a run: that of its ports.
 
 use pollux_mempool::time::{Ns, Tsc};
-use pollux_pmd::{Clock, TscClock};
+use pollux_pmd::{Clock, Registry, TscClock};
 
-/// The CPU's, or a simulated card's: the one that frames are stamped by when they arrive.
+/// The CPU's clock, or that of a simulated card: the clock that stamps arriving frames.
 #[derive(Clone)]
 pub enum RunClock {
     Tsc(TscClock),
@@ -54,5 +54,35 @@ impl Clock for RunClock {
             #[cfg(feature = "card-sim")]
             Self::Simulated(clock) => clock.relax(),
         }
+    }
+}
+
+/// The possible clocks of a run.
+pub struct Clocks {
+    #[cfg(feature = "card-sim")]
+    simulated: RunClock,
+}
+
+impl Clocks {
+    /// Adds the simulated card to the drivers, if it is built in.
+    #[cfg_attr(not(feature = "card-sim"), expect(unused_variables))]
+    pub fn new(ports: &mut Registry) -> Self {
+        Self {
+            #[cfg(feature = "card-sim")]
+            simulated: RunClock::Simulated(pollux_cosim::port::register(ports)),
+        }
+    }
+
+    /// The clock of the simulated card, or of the CPU.
+    #[cfg_attr(
+        not(feature = "card-sim"),
+        expect(unused_variables, clippy::unused_self)
+    )]
+    pub fn choose(self, is_simulated: bool) -> RunClock {
+        #[cfg(feature = "card-sim")]
+        if is_simulated {
+            return self.simulated;
+        }
+        RunClock::Tsc(TscClock::get())
     }
 }

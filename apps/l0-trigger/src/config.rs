@@ -1,8 +1,9 @@
-//! What the trigger is configured with.
+//! Configuration of the trigger.
 
 mod answer;
 mod memory;
 mod reassembly;
+mod source;
 mod stages;
 
 use std::collections::BTreeSet;
@@ -10,17 +11,18 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_mempool::PoolConfig;
 use pollux_mempool::region::PageSize;
 use pollux_mempool::time::Ns;
 use pollux_na62::formats::mtp::SOURCE_RICH;
 use pollux_na62::l0::{Decision, Frame, MAX_SOURCES};
+use pollux_na62::stage_env;
 use pollux_na62::stages::DecideOptions;
-use pollux_na62::{stage_env, stage_registry};
+use pollux_pipelines::registry::{StageRegistry, stage_lines};
 use pollux_pipelines::spread::Spreading;
-use pollux_pipelines::{Pipeline, StageEnv};
+use pollux_pipelines::{Pipeline, StageEnv, StageError};
 use pollux_pmd::net::ReassemblyConfig;
 use pollux_pmd::net::igmp::check_group;
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
@@ -30,55 +32,56 @@ use serde::{Deserialize, Serialize};
 pub use self::answer::AnswerTo;
 pub use self::memory::Memory;
 pub use self::reassembly::Reassembly;
+pub use self::source::Source;
+pub use self::stages::schemas;
 
-/// Configuration of `l0-trigger` (TOML). Each table, and each key in it, may be left out unless it is
-/// said to be required.
+/// Configuration of `l0-trigger` (TOML). Every table, and every key in it, is optional unless
+/// marked as required.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerConfig {
     /// The trigger as a host, and its budget.
     pub trigger: Trigger,
-    /// Bounds of `trigger.reassemble`, and only with it.
+    /// Limits of `trigger.reassemble`; allowed only with it.
     pub reassembly: Option<Reassembly>,
-    /// Where decisions are sent; left out: to the boards of `pollux-emulator` at their default
-    /// address.
+    /// Destination of decisions. Default: the boards of `pollux-emulator` at their default address.
     pub answer: AnswerTo,
     /// Packet memory.
     pub memory: Memory,
-    /// The sources, one table each, in order: the first is stream 0. Left out: the four of
+    /// The sources, one table each, in order: the first is stream 0. Default: the four of
     /// `pollux-emulator`.
     #[serde(rename = "stream")]
     #[schemars(length(min = 1, max = MAX_SOURCES))]
     pub streams: Vec<Stream>,
-    /// The stages of the pipeline, one table each, in order. Left out: `decompress`, `build`,
+    /// The stages of the pipeline, one table each, in order. Default: `decompress`, `build`,
     /// `rings`, `decide`, each with its defaults.
     #[serde(rename = "stage")]
     #[schemars(schema_with = "stages::schema")]
     pub stages: Vec<toml::Table>,
-    /// Where the stages stand in the text: the line of each.
+    /// Line of each stage in the text.
     #[serde(skip)]
     lines: Vec<usize>,
 }
 
-/// How long a decision may take: up to a minute.
+/// Maximum budget of a decision: a minute.
 const BUDGET_US: RangeInclusive<u64> = 1..=60_000_000;
 
 /// The trigger as a host, and its budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trigger {
-    /// Its IPv4 address: ARP and ping for it are answered on ports that have a MAC address, and
-    /// answers leave from it. The kernel must not have it on the same interface.
+    /// Its IPv4 address: ARP and ping for it are answered on ports that have a MAC address, and it
+    /// is the source address of answers. The kernel must not have it on the same interface.
     pub ip: Ipv4Addr,
     /// Source identifier in its answers (docs/formats/mtp.md).
     pub source_id: u8,
-    /// Longest time from the arrival of an event's first frame to its decision's departure; a
-    /// decision that takes longer says that it is late.
+    /// Maximum time from the arrival of an event's first frame to the transmission of its decision;
+    /// a decision that takes longer is marked as late.
     #[schemars(range(min = *BUDGET_US.start(), max = *BUDGET_US.end()), extend("x-unit" = "us"))]
     pub budget_us: u64,
-    /// Whether IPv4 and UDP checksums are verified: frames whose are wrong are dropped.
+    /// Whether IPv4 and UDP checksums are verified: frames with wrong ones are dropped.
     pub checksums: bool,
-    /// Put datagrams together that come in fragments of IPv4; else fragments are dropped.
+    /// Reassemble datagrams from IPv4 fragments; otherwise fragments are dropped.
     pub reassemble: bool,
 }
 
@@ -86,10 +89,10 @@ pub struct Trigger {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
-    /// UDP destination port of its frames, another for each source.
+    /// UDP destination port of its frames, a different one for each source.
     #[schemars(range(min = 1))]
     pub udp_port: u16,
-    /// The multicast group that they go to, which is joined; without it, any address.
+    /// Multicast group of its frames, which is joined; without it, any destination address.
     pub group: Option<Ipv4Addr>,
 }
 
@@ -128,27 +131,31 @@ impl Default for TriggerConfig {
 }
 
 impl TriggerConfig {
-    /// The configuration that `--config` names, or else the built-in one.
-    pub fn of(path: Option<&Path>) -> Result<Self> {
-        path.map_or_else(|| Ok(Self::default()), Self::read)
+    /// Parses a configuration whose stages are in `stages`.
+    pub fn of(source: &Source, stages: &StageRegistry) -> Result<Self> {
+        match source {
+            Source::BuiltIn => Ok(Self::default()),
+            Source::File(path) => Self::read(path, stages),
+            Source::Text(text) => Self::from_toml(text, stages).context("configuration"),
+        }
     }
 
     /// Reads the configuration that `--config` names.
-    pub fn read(path: &Path) -> Result<Self> {
-        let read = || Self::from_toml(&std::fs::read_to_string(path)?);
+    pub fn read(path: &Path, stages: &StageRegistry) -> Result<Self> {
+        let read = || Self::from_toml(&std::fs::read_to_string(path)?, stages);
         read().with_context(|| format!("--config {}", path.display()))
     }
 
-    /// Reads a configuration; tables that it does not have are as built in.
-    pub fn from_toml(text: &str) -> Result<Self> {
+    /// Parses a configuration; missing tables have their defaults.
+    pub fn from_toml(text: &str, stages: &StageRegistry) -> Result<Self> {
         let mut config: Self = toml::from_str(text)?;
-        config.lines = stages::lines(text);
-        config.validate()?;
+        config.lines = stage_lines(text);
+        config.validate(stages)?;
         Ok(config)
     }
 
-    /// Checks what the types cannot.
-    pub fn validate(&self) -> Result<()> {
+    /// Checks constraints beyond the types.
+    pub fn validate(&self, stages: &StageRegistry) -> Result<()> {
         ensure!(
             (1..=MAX_SOURCES).contains(&self.streams.len()),
             "{} [[stream]] tables: there must be 1 to {MAX_SOURCES}, one for each source",
@@ -167,12 +174,12 @@ impl TriggerConfig {
         self.reassembly(1)?;
         self.answer.validate()?;
         self.demux()?;
-        // Whether the memory for it can be had is not asked yet.
+        // The availability of the memory is not checked yet.
         let memory = PoolConfig {
             pages: PageSize::Kib4,
             ..PoolConfig::default()
         };
-        let (_, env) = self.pipeline_in(memory, 0, Spreading::default())?;
+        let (_, env) = self.pipeline_in(stages, memory, 0, Spreading::default())?;
         for warning in env.warnings {
             tracing::warn!("{warning}");
         }
@@ -184,7 +191,7 @@ impl TriggerConfig {
         Ns(self.trigger.budget_us * 1000)
     }
 
-    /// The bounds for each of so many ports, if fragments are to be reassembled.
+    /// The limits for each of `ports` ports, if fragments are reassembled.
     pub fn reassembly(&self, ports: usize) -> Result<Option<ReassemblyConfig>> {
         if !self.trigger.reassemble {
             return Ok(None);
@@ -218,8 +225,8 @@ impl TriggerConfig {
         builder.build().context("[[stream]]")
     }
 
-    /// The tables in which this differs from `other`, but for the rules, which can change while a run
-    /// goes on.
+    /// The tables in which this differs from `other`, except the rules, which can change during a
+    /// run.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let stages = |config: &Self| {
             let mut stages = config.stages.clone();
@@ -243,10 +250,9 @@ impl TriggerConfig {
         differ.map(|&(table, _)| table).collect()
     }
 
-    /// The board of each stream, as the stage that decompresses has them.
+    /// The board of each stream, as configured for the stage `decompress`.
     pub fn boards(&self) -> Vec<u8> {
-        let decompress = |stage: &&toml::Table| stage.get("name") == Some(&"decompress".into());
-        let listed = self.stages.iter().find(decompress);
+        let listed = self.stages.iter().find(|stage| has_boards(stage));
         let listed = listed.and_then(|stage| stage.get("boards")?.as_array());
         let number = |board: &toml::Value| u8::try_from(board.as_integer()?).ok();
         match listed.and_then(|boards| boards.iter().map(number).collect::<Option<Vec<_>>>()) {
@@ -255,7 +261,7 @@ impl TriggerConfig {
         }
     }
 
-    /// The rules by which events are accepted, if there is a stage that decides.
+    /// The rules that accept events, if there is a stage `decide`.
     pub fn rules(&self) -> Result<Option<DecideOptions>> {
         let Some(decide) = self.stages.iter().find(|stage| decides(stage)) else {
             return Ok(None);
@@ -265,18 +271,20 @@ impl TriggerConfig {
         Ok(Some(DecideOptions::deserialize(options)?))
     }
 
-    /// Makes the pipeline, with its counters; `kept` events at most are on their way to those who
-    /// look at them or record them.
+    /// Creates the pipeline, with its counters; at most `kept` events are in flight to displays and
+    /// recordings.
     pub fn pipeline(
         &self,
+        stages: &StageRegistry,
         kept: usize,
         spread: Spreading,
     ) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
-        self.pipeline_in(self.memory.pool(), kept, spread)
+        self.pipeline_in(stages, self.memory.pool(), kept, spread)
     }
 
     fn pipeline_in(
         &self,
+        stages: &StageRegistry,
         memory: PoolConfig,
         kept: usize,
         spread: Spreading,
@@ -285,9 +293,43 @@ impl TriggerConfig {
         env.memory = memory;
         env.under_way += kept;
         env.spread = spread;
-        let pipeline = stage_registry().pipeline(&self.stages, &mut env);
+        let pipeline = stages.pipeline(&self.stages, &mut env);
         Ok((pipeline.map_err(|error| self.at_stage(error))?, env))
     }
+}
+
+impl TriggerConfig {
+    /// The effective configuration, including defaults.
+    pub fn in_force(&self, stages: &StageRegistry) -> Result<Self> {
+        let mut whole = self.clone();
+        for (number, stage) in (1..).zip(&mut whole.stages) {
+            let completed = stages.complete(number, stage);
+            *stage = completed.map_err(|error| self.at_stage(error))?;
+            if has_boards(stage) && stage.get("detectors").is_none() {
+                let boards = self.boards().into_iter().map(i64::from);
+                stage.insert("boards".into(), boards.collect::<Vec<_>>().into());
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The error of the stages, with its line.
+    fn at_stage(&self, error: StageError) -> Error {
+        let line = error
+            .number()
+            .and_then(|number| self.lines.get(number.checked_sub(1)?));
+        let place = match line {
+            Some(line) => format!("[[stage]] in line {line}"),
+            None => "[[stage]]".into(),
+        };
+        Error::new(error).context(place)
+    }
+}
+
+/// Whether a stage reads the frames of boards, which it can list.
+fn has_boards(stage: &toml::Table) -> bool {
+    let name = stage.get("name").and_then(toml::Value::as_str);
+    name.is_some_and(|name| ["decompress", "read-mep", "read-mtp"].contains(&name))
 }
 
 fn decides(stage: &toml::Table) -> bool {

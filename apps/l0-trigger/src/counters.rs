@@ -1,34 +1,42 @@
-//! All that is counted in a run, readable at any time: for the report at its end, and for whoever
-//! watches it.
+//! All counters of a run, readable at any time: for the report, the page and the metrics.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use pollux_app::metrics::{Ledgers, Page, Source};
 use pollux_na62::l0::L0Stats;
 use pollux_na62::stages::{AnswerCounts, RuleBook};
-use pollux_pmd::LatencyView;
+use pollux_pipelines::{BackPressure, Metrics};
 use pollux_pmd::stream::StreamView;
-use pollux_program::metrics::{Books, Page, Source};
+use pollux_pmd::{Count, LatencyView};
 
-use crate::files;
+use crate::file_counts::FilesCounts;
 use crate::groups::{self, GroupView};
+use crate::receive_loop::ReceiveView;
+use crate::stage_metrics;
 use crate::worker::WorkerView;
 
-/// Views on what the loops count.
+/// Views of the loops' counters.
 pub struct Counters {
-    pub books: Books,
+    pub books: Ledgers,
     pub stats: Arc<L0Stats>,
     pub rules: RuleBook,
     pub streams: StreamView,
     pub answers: Arc<AnswerCounts>,
+    /// What stages have registered.
+    pub metrics: Metrics,
     /// The time that each stage spent on each batch, and `total`: from the arrival of an event's
-    /// first frame to its decision's departure.
+    /// first frame to the transmission of its decision.
     pub latency: Vec<(String, LatencyView)>,
-    /// For how long at a time the loop was kept from its work.
+    /// Time for which the loop was kept from its work, per interruption.
     pub gaps: LatencyView,
+    /// Rounds in which the loop took no frames because a stage was full, and because an output was.
+    pub stage_stops: Arc<BackPressure>,
+    pub output_stops: Arc<Count>,
     pub workers: Vec<WorkerView>,
-    pub files: files::Counts,
+    pub receivers: Vec<ReceiveView>,
+    pub files: FilesCounts,
     /// One for each port that has joined multicast groups.
     pub groups: Vec<GroupView>,
 }
@@ -112,7 +120,7 @@ impl Source for Counters {
         page.counter("l0_rings", "Rings found", [([], events.rings.get())])?;
         page.counter("l0_hits", "Hits in built events", [([], events.hits.get())])?;
 
-        // Over all sets of the run: a rule is known by its name.
+        // Over all rule sets of the run: a rule is identified by its name.
         let sets = self.rules.sets();
         let mut accepts = BTreeMap::<&str, u64>::new();
         for rule in sets.iter().flat_map(|set| &set.rules) {
@@ -161,7 +169,7 @@ impl Source for Counters {
             missed,
         )?;
 
-        let files::Counts { recording, record } = &self.files;
+        let FilesCounts { recording, record } = &self.files;
         let files = [("events-out", recording), ("record", record)];
         let files = files.into_iter().flat_map(|(file, counts)| {
             let so_far = counts.as_ref().map(|counts| counts.so_far());
@@ -174,14 +182,24 @@ impl Source for Counters {
         let help = "Events that are in each file, and those that should be";
         page.counter("l0_recorded_events", help, files)?;
 
+        let stops = [
+            ("stage", self.stage_stops.stops.get()),
+            ("output", self.output_stops.get()),
+        ];
+        let stops = stops.map(|(full, n)| ([("full", full.into())], n));
+        let help =
+            "Rounds of the trigger's loop without reception, as a stage or an output was full";
+        page.counter("l0_reception_stops", help, stops)?;
+
         groups::measure(&self.groups, page)?;
+        stage_metrics::measure(&self.metrics, page)?;
 
         self.measure_times(page)
     }
 }
 
 impl Counters {
-    /// Events that were built and never decided, because a worker did not bring them back.
+    /// Events that were built and not decided, because a worker did not return them.
     pub fn undecided(&self) -> u64 {
         let counts = self.workers.iter().map(|worker| &worker.counts);
         counts.map(|counts| counts.undecided.get()).sum()
@@ -198,8 +216,24 @@ impl Counters {
         page.counter("l0_worker_stalls", help, stalls)
     }
 
+    fn measure_receivers(&self, page: &mut Page<'_>) -> fmt::Result {
+        let core = |receiver: &ReceiveView| [("core", receiver.name.clone())];
+        let receivers = || self.receivers.iter();
+        let frames = receivers().map(|r| (core(r), r.counts.frames.get()));
+        let help = "Frames that each receive loop has passed on to the trigger's";
+        page.counter("l0_receiver_frames", help, frames)?;
+        let dropped = receivers().map(|r| (core(r), r.dropped()));
+        let help = "Frames that each receive loop has dropped";
+        page.counter("l0_receiver_drops", help, dropped)?;
+        let stops = receivers().map(|r| (core(r), r.counts.stops.get()));
+        let help =
+            "Polls of a queue that each receive loop left out, as the trigger's loop was behind";
+        page.counter("l0_receiver_stops", help, stops)
+    }
+
     fn measure_times(&self, page: &mut Page<'_>) -> fmt::Result {
         self.measure_workers(page)?;
+        self.measure_receivers(page)?;
         let latency = self.latency.iter();
         let latency = latency.map(|(name, view)| ([("stage", name.clone())], view.clone()));
         let help = "A batch in each stage; total: from an event's first frame to its decision";
@@ -211,7 +245,9 @@ impl Counters {
         let workers = self.workers.iter();
         let gaps = workers.map(|w| ([("core", w.name.clone())], w.gaps.clone()));
         let trigger = ([("core", "trigger".into())], self.gaps.clone());
-        let gaps = std::iter::once(trigger).chain(gaps);
+        let receivers = self.receivers.iter();
+        let receivers = receivers.map(|r| ([("core", r.name.clone())], r.gaps.clone()));
+        let gaps = std::iter::once(trigger).chain(gaps).chain(receivers);
         page.latency(
             "core_gap_seconds",
             "How long a loop was kept from its work",

@@ -1,45 +1,86 @@
-//! One run from its ports to its report.
+//! Execution of one run, from its ports to its report.
 
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use pollux_pmd::Registry;
-use pollux_program::Reports;
+use pollux_app::Reports;
+use pollux_pmd::lcore::StopFlag;
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
 use crate::counters::Counters;
-use crate::eyes::Eyes;
+use crate::decision_output::{DecisionHandler, DecisionOutput};
+use crate::monitoring::Monitoring;
 use crate::outputs::Outputs;
 use crate::plan::Plan;
-use crate::run::{self, Host};
+use crate::registries::Registries;
+use crate::report::Report;
+use crate::run;
 use crate::setup::Setup;
+use crate::supervisor::Host;
 
-/// Opens what the plan names, runs it to its end, and reports; why it ended. `begun` is told when
-/// everything is open.
-pub fn one(
-    cli: &Cli,
-    plan: &Plan,
+/// A run that was opened and has ended.
+pub struct Execution {
+    pub report: Report,
+    /// Decisions that the handler missed because it was too slow.
+    pub decisions_missed: u64,
+    /// The first failure at the end: of files, workers, ports, answers or the ledger.
+    pub result: Result<()>,
+}
+
+/// Stops the loops of a run if its supervisor panics; otherwise they would continue.
+struct StopOnPanic([StopFlag; 2]);
+
+impl Drop for StopOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.iter().for_each(StopFlag::stop);
+        }
+    }
+}
+
+/// Opens the resources of the plan, runs it to its end, and writes the report. Calls `decisions`
+/// with each decision, and `begun` when all resources are open.
+pub fn execute(
+    (cli, plan): (&Cli, &Plan),
     outputs: &Outputs,
-    registry: &Registry,
+    registries: &Registries,
     clock: RunClock,
     host: Host<'_>,
+    decisions: Option<DecisionHandler>,
     begun: &mut dyn FnMut(&Arc<Counters>),
-) -> Result<&'static str> {
-    let setup = Setup::new(cli, plan, outputs, registry, clock, &host.stop)?;
-    let eyes = Eyes::open(cli, plan, &setup, outputs.run)?;
-    // Only now: a run that never was leaves no report.
+) -> Result<Execution> {
+    let mut setup = Setup::new(cli, plan, outputs, registries, clock, &host.stop)?;
+    let monitoring = Monitoring::open(cli, plan, &setup, outputs.run)?;
+    // Only now: a run that could not begin leaves no report.
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
     let reports = Reports::new(outputs.prints_json, files)?;
+    let taps = &mut setup.trigger.sink.taps;
+    let decisions = decisions.map(|handler| DecisionOutput::new(handler, taps));
+    let (decisions, counts) = decisions.transpose()?.unzip();
     begun(&setup.counters);
-    let (report, end) = run::run(cli, plan, setup, eyes, host)?;
-    let printed = reports.print(&report, |out| out.write_all(report.to_text().as_bytes()));
-    reports.write(&report)?;
-    end?;
-    printed?;
+    let _guard = StopOnPanic([host.stop.clone(), setup.trigger.stop.clone()]);
+    let prints_report = host.prints_report;
+    let stages = &registries.stages;
+    let (report, end) = run::run(cli, plan, stages, setup, (monitoring, decisions), host)?;
+    let printed = if prints_report {
+        reports.print(&report, |out| out.write_all(report.to_text().as_bytes()))
+    } else {
+        Ok(())
+    };
+    let written = reports.write(&report);
+    let balanced = balanced(&report);
+    Ok(Execution {
+        decisions_missed: counts.map_or(0, |counts| counts.missed.get()),
+        result: written.and(end).and(printed).and(balanced),
+        report,
+    })
+}
+
+fn balanced(report: &Report) -> Result<()> {
     ensure!(
         report.counted.ledger.balanced,
         "the loss ledger does not balance: see the report"
     );
-    Ok(report.end)
+    Ok(())
 }

@@ -1,38 +1,28 @@
-//! The files that events go to, and their ways there.
+//! Event files of a run, and the queues to their writers.
 
-use std::fs;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use pollux_app::Output;
 use pollux_pmd::event::EventConsumer;
-use pollux_program::Output;
 
 use crate::cli::Cli;
 use crate::counters::Counters;
-use crate::h5::H5;
-use crate::keeper::{self, Keeper, Kept, Writer};
-use crate::outlet::Tap;
+use crate::event_file;
+use crate::file_counts::{FileCounts, FilesCounts};
+use crate::file_writer::{self, PATIENCE, Writing};
+use crate::hdf5_file::Hdf5File;
 use crate::outputs::Outputs;
 use crate::plan::Plan;
-use crate::recorder;
+use crate::record_queue::{self, QueuedRecords, RecordQueue, Writer};
 use crate::report::RecordingReport;
-use crate::scribe::{self, FileCounts, PATIENCE, Writing};
-use crate::setup;
+use crate::tap::{self, Tap};
 
-/// What becomes of the events that are to be in files.
-#[derive(Default)]
-pub struct Counts {
-    /// Of `--events-out`.
-    pub recording: Option<Arc<FileCounts>>,
-    /// Of `--record`.
-    pub record: Option<Arc<FileCounts>>,
-}
-
-/// Files to be written, before the counters are there that will be in them.
+/// Files before their writers start, which need the counters.
 pub struct Files<'a> {
     outputs: &'a Outputs,
     recording: Option<File<'a, EventConsumer>>,
-    record: Option<File<'a, Kept>>,
+    record: Option<File<'a, QueuedRecords>>,
 }
 
 struct File<'a, Queue> {
@@ -42,12 +32,12 @@ struct File<'a, Queue> {
 }
 
 impl<'a> Files<'a> {
-    /// The files of the run, and the ends in the trigger loop.
-    pub fn new(outputs: &'a Outputs, taps: &mut Vec<Tap>) -> Result<(Self, Option<Keeper>)> {
+    /// The files of the run, and the producers in the trigger loop.
+    pub fn new(outputs: &'a Outputs, taps: &mut Vec<Tap>) -> Result<(Self, Option<RecordQueue>)> {
         let recording = match &outputs.recording {
             None => None,
             Some(output) => {
-                let (queue, counts) = setup::tap(taps, outputs.run.is_some())?;
+                let (queue, counts) = tap::add(taps, outputs.run.is_some())?;
                 Some(File {
                     output,
                     queue,
@@ -64,39 +54,36 @@ impl<'a> Files<'a> {
             return Ok((files, None));
         };
         let counts = Arc::<FileCounts>::default();
-        let (keeper, queue) = keeper::queue(Arc::clone(&counts))?;
+        let (record_queue, queue) = record_queue::queue(Arc::clone(&counts))?;
         files.record = Some(File {
             output,
             queue,
             counts,
         });
-        Ok((files, Some(keeper)))
+        Ok((files, Some(record_queue)))
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> FilesCounts {
         let recording = self.recording.as_ref();
         let record = self.record.as_ref();
-        Counts {
+        FilesCounts {
             recording: recording.map(|file| Arc::clone(&file.counts)),
             record: record.map(|file| Arc::clone(&file.counts)),
         }
     }
 
-    /// Creates them, and starts to write.
+    /// Creates the files, and starts to write.
     pub fn start(self, cli: &Cli, plan: &Plan, counters: &Arc<Counters>) -> Result<Written> {
         let loops = plan.cpus();
         let run = self.outputs.run;
         let recording = self
             .recording
-            .map(|file| recorder::start(file.output, run, file.queue, file.counts, &loops));
+            .map(|file| event_file::start(file.output, run, file.queue, file.counts, &loops));
         let record = self.record.map(|file| {
-            // As it is written; nothing, where it is the built-in one.
-            let configuration = cli.config.as_ref().map(fs::read_to_string);
-            let configuration = configuration.transpose().context("--config")?;
-            let configuration = configuration.unwrap_or_default();
-            let store = H5::create(self.outputs, file.output, configuration, counters)?;
+            let configuration = cli.source().text()?;
+            let store = Hdf5File::create(self.outputs, file.output, configuration, counters)?;
             let writer = Writer::new(file.queue, Arc::clone(&file.counts), store);
-            scribe::start(writer, file.output.name(), file.counts, &loops)
+            file_writer::start(writer, file.output.name(), file.counts, &loops)
         });
         Ok(Written {
             recording: recording.transpose()?,
@@ -105,13 +92,13 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Files that are being written.
+/// Open files.
 pub struct Written {
     recording: Option<Writing>,
     record: Option<Writing>,
 }
 
-/// What there is at the end.
+/// The result at the end.
 #[derive(Default)]
 pub struct Reports {
     pub recording: RecordingReport,
@@ -119,7 +106,7 @@ pub struct Reports {
 }
 
 impl Written {
-    /// Completes them, once the loops have ended, as far as the disk lets.
+    /// Completes the files after the loops have ended, as far as the disk permits.
     pub fn finish(self) -> (Reports, Result<()>) {
         let finish = |writing: Writing| writing.finish(PATIENCE);
         let (recording, records) = self.recording.map(finish).unzip();

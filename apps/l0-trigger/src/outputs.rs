@@ -1,32 +1,13 @@
-//! The files of a run, by the names that they will have.
+//! Output files of a run, by their names.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use pollux_program::{Output, ReportOptions, Rotation, RotationOptions, name_outputs};
+use pollux_app::{Output, ReportOptions, Rotation, name_outputs};
 
 use crate::cli::Cli;
 
-/// The options of runs and their files.
-#[derive(Debug, clap::Args)]
-pub struct RunOptions {
-    /// Number of the run: in the report, in the files of events, and for {run} in the names of files
-    ///
-    /// Events in files say their burst then, and {burst} in the name of --events-out or --record has a
-    /// file for each burst: r{run}-{burst}.events is r0007-00001.events, then r0007-00002.events.
-    #[arg(long, value_name = "NUMBER")]
-    pub run: Option<u32>,
-
-    /// Wait for runs, which are started and stopped at a Unix socket (docs/formats/control.md)
-    #[arg(long, value_name = "PATH", conflicts_with = "run")]
-    pub control: Option<PathBuf>,
-
-    /// When a file of --record is full: FILE's name gets a number then, run_00001.h5
-    #[command(flatten)]
-    pub rotation: RotationOptions,
-}
-
-/// Where a run goes. A file that is there already is refused before anything is opened.
+/// Outputs of a run. An existing file is refused before anything is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     /// Number of the run.
@@ -44,7 +25,7 @@ pub struct Outputs {
     pub prints_json: bool,
 }
 
-/// What the command line says of the files of each run.
+/// Output options of the command line, for each run.
 #[derive(Clone, Debug)]
 pub struct Naming {
     events_out: Option<PathBuf>,
@@ -84,7 +65,7 @@ impl Naming {
                 !output.is_by_burst(),
                 "{}: a run has one report; {} is for the files of --events-out and --record",
                 output.name(),
-                pollux_program::BURST
+                pollux_app::BURST
             );
         }
         let rotation = self.rotation;

@@ -1,47 +1,49 @@
-//! What a command line means, checked before anything is opened.
+//! Plan of a run: the checked command line and configuration, before anything is opened.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
+use pollux_app::Cpus;
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign::ForeignTruth;
 use pollux_mempool::time::Ns;
 use pollux_na62::formats::hits::MAX_FRAME;
 use pollux_pipelines::spread::Spreading;
-use pollux_pmd::net::UDP_HEADERS;
-use pollux_pmd::{Registry, lcore};
-use pollux_program::Cpus;
+use pollux_pmd::endpoint::Classifier;
+use pollux_pmd::lcore;
+use pollux_pmd::net::{ParseOptions, UDP_HEADERS};
 
 use crate::cli::Cli;
 use crate::config::TriggerConfig;
+use crate::registries::Registries;
 
 /// The port of the demonstration.
 const LOOPBACK: &str = "loopback";
 
-/// The port of the same demonstration over the simulated card, where that is built in; how many
-/// events it has, and how many a second: 2 ms in all, as the card's time is slow.
+/// The port of the same demonstration over the simulated card, if it is built in; its number of
+/// events, and its rate: 2 ms in total, since the simulation is slow.
 const CARD: &str = "card-sim";
 const CARD_EVENTS: u64 = 2000;
 const CARD_RATE: u64 = 1_000_000;
 
-/// How long the trigger's loop waits for a worker on CPUs where other tasks run too: far longer than
-/// the kernel keeps a thread waiting.
+/// Maximum time that the trigger's loop waits for a worker on shared CPUs: far longer than the
+/// kernel keeps a thread waiting.
 const DISTURBED_PATIENCE: Ns = Ns(1_000_000_000);
 
 /// The same in a replay.
 const RECORDED_PATIENCE: Ns = Ns(10_000_000_000);
 
-/// What is said where a recording cannot be made.
+/// Error text in builds without recordings.
 pub const NO_HDF5: &str =
     "--record: recordings are not built in: cargo build --features hdf5 (it needs libhdf5-dev)";
 
-/// What `--truth` names.
+/// Kinds of `--truth`.
 pub enum GivenTruth {
-    /// Emulated boards, whose truth is made again from the seed.
+    /// Emulated boards, whose truth is regenerated from the seed.
     Boards(Box<EmulatorConfig>),
-    /// The truth of events that were made elsewhere.
+    /// The truth of events from another source.
     Events(Arc<ForeignTruth>),
 }
 
@@ -56,47 +58,50 @@ impl GivenTruth {
     }
 }
 
-/// A run that makes sense.
+/// A valid run.
 pub struct Plan {
     pub config: TriggerConfig,
     pub ports: Vec<String>,
-    /// The demonstration is over the simulated card, and time is the card's.
+    /// The demonstration runs over the simulated card, whose clock is the run's.
     pub is_simulated: bool,
     /// The boards to emulate: in the demonstration.
     pub emulator: Option<EmulatorConfig>,
-    /// What the events are compared with, but in the demonstration, which has its own.
+    /// Reference for the events, except in the demonstration, which has its own.
     pub truth: Option<GivenTruth>,
     pub trigger_cpu: Option<usize>,
     pub emulator_cpu: Option<usize>,
     /// One for each worker.
     pub worker_cpus: Vec<Option<usize>>,
+    /// One for each receive loop beside the trigger's.
+    pub receive_cpus: Vec<Option<usize>>,
 }
 
 impl Plan {
-    /// Reads and checks everything that the command line names.
-    pub fn new(cli: &Cli, registry: &Registry) -> Result<Self> {
+    /// Reads and checks all that the command line names.
+    pub fn new(cli: &Cli, registries: &Registries) -> Result<Self> {
         ensure!(cfg!(feature = "hdf5") || cli.record.is_none(), NO_HDF5);
-        let config = TriggerConfig::of(cli.config.as_deref())?;
+        let config = TriggerConfig::of(&cli.source(), &registries.stages)?;
         let given = cli.truth.as_deref().map(|path| {
             GivenTruth::read(path).with_context(|| format!("--truth {}", path.display()))
         });
         let given = given.transpose()?;
         let specs = cli.ports.specs();
         for spec in &specs {
-            registry
+            registries
+                .ports
                 .check(spec)
                 .with_context(|| format!("--port {spec}"))?;
         }
         let is_simulated = specs == [CARD];
         ensure!(
             !is_simulated || cli.runs.control.is_none(),
-            "--control is not for {CARD}: its time goes on with one run alone"
+            "--control is not for {CARD}: its clock serves a single run"
         );
         let demo = specs.is_empty() || specs == [LOOPBACK] || is_simulated;
         for own in [LOOPBACK, CARD] {
             ensure!(
                 demo || !specs.iter().any(|spec| spec == own),
-                "--port {own} is the demonstration's, and stands alone: nobody else sends there"
+                "--port {own} is the demonstration's, and cannot be combined with others"
             );
         }
         ensure!(
@@ -118,7 +123,15 @@ impl Plan {
             !is_simulated || workers == 0,
             "--workers is not for {CARD}: time there is the card's, and work takes none"
         );
-        let mut cpus = place(&Cpus::of(&cli.cores), demo, workers)?.into_iter();
+        let receivers = match usize::from(cli.rx_loops) {
+            0 | 1 => 0,
+            loops => loops,
+        };
+        ensure!(
+            !demo || receivers == 0,
+            "--rx-loops is for other ports than the demonstration's"
+        );
+        let mut cpus = place(&Cpus::of(&cli.cores), demo, workers, receivers)?.into_iter();
         let trigger_cpu = cpus.next().flatten();
         let emulator_cpu = if demo { cpus.next().flatten() } else { None };
         let mut plan = Self {
@@ -133,7 +146,8 @@ impl Plan {
             truth: None,
             trigger_cpu,
             emulator_cpu,
-            worker_cpus: cpus.collect(),
+            worker_cpus: cpus.by_ref().take(workers).collect(),
+            receive_cpus: cpus.collect(),
         };
         if demo {
             let mut emulator = match given {
@@ -159,8 +173,14 @@ impl Plan {
     }
 }
 
-/// Which CPU each loop runs on: the trigger's, the emulator's in the demonstration, the workers'.
-fn place(cores: &[usize], demo: bool, workers: usize) -> Result<Vec<Option<usize>>> {
+/// Which CPU each loop runs on: the trigger's, the emulator's in the demonstration, the workers', the
+/// receive loops'.
+fn place(
+    cores: &[usize],
+    demo: bool,
+    workers: usize,
+    receivers: usize,
+) -> Result<Vec<Option<usize>>> {
     let allowed = lcore::allowed_cpus();
     for (place, cpu) in cores.iter().enumerate() {
         ensure!(
@@ -172,30 +192,45 @@ fn place(cores: &[usize], demo: bool, workers: usize) -> Result<Vec<Option<usize
             "--cores: cpu {cpu} is there twice: each loop needs one of its own"
         );
     }
-    let loops = 1 + usize::from(demo) + workers;
+    let loops = 1 + usize::from(demo) + workers + receivers;
     if cores.is_empty() {
         if allowed.len() >= loops {
             return Ok(allowed.into_iter().rev().take(loops).map(Some).collect());
         }
         let cpus = allowed.len();
-        tracing::warn!("{loops} loops share {cpus} CPUs, and latencies show it");
+        tracing::warn!("{loops} loops share {cpus} CPUs, which increases latencies");
         return Ok(vec![None; loops]);
     }
     let emulator = if demo { ",emulator" } else { "" };
     ensure!(
         cores.len() == loops,
-        "--cores: {} CPUs for {loops} loops: trigger{emulator}{}",
+        "--cores: {} CPUs for {loops} loops: trigger{emulator}{}{}",
         cores.len(),
-        ",worker".repeat(workers)
+        ",worker".repeat(workers),
+        ",receiver".repeat(receivers)
     );
     Ok(cores.iter().copied().map(Some).collect())
 }
 
 impl Plan {
-    /// How many workers there are, whether loops share CPUs, and how long the trigger's loop waits
-    /// for a worker. Live, on CPUs that the kernel keeps for them: for the budget of a decision. On
-    /// other CPUs a worker may stand still for longer than that without any fault; and a recording
-    /// can wait, and is to give the same decisions each time.
+    /// A classifier with `tables` reassembly tables, each within the bounds of one among `all`.
+    pub fn classifier(&self, tables: usize, all: usize) -> Result<Classifier> {
+        let checksums = self.config.trigger.checksums;
+        let classifier = Classifier::new(ParseOptions {
+            ip_checksum: checksums,
+            udp_checksum: checksums,
+            local: None,
+        });
+        Ok(match self.config.reassembly(all)? {
+            Some(bounds) => classifier.with_reassembly(bounds, tables)?,
+            None => classifier,
+        })
+    }
+
+    /// Number of workers, whether loops share CPUs, and how long the trigger's loop waits for a
+    /// worker. In a live run on isolated CPUs it waits for the budget of a decision. On other CPUs
+    /// a healthy worker may be interrupted for longer than that. A recording can wait, and must
+    /// give the same decisions each time.
     pub fn spreading(&self, recorded: bool) -> Spreading {
         let isolated = |cpu: &Option<usize>| cpu.is_some_and(lcore::is_isolated);
         let patience = if recorded {
@@ -217,10 +252,10 @@ impl Plan {
         self.trigger_cpu.is_none()
     }
 
-    /// The CPUs of all loops that have one, those that matter most first.
+    /// The CPUs of all loops that have one, the most important first.
     pub fn cpus(&self) -> Vec<usize> {
         let trigger = std::iter::once(&self.trigger_cpu);
-        let all = trigger.chain(&self.worker_cpus);
+        let all = trigger.chain(&self.worker_cpus).chain(&self.receive_cpus);
         all.chain([&self.emulator_cpu]).flatten().copied().collect()
     }
 }
@@ -245,6 +280,10 @@ impl fmt::Display for Plan {
         if !self.worker_cpus.is_empty() {
             let cpus: Vec<_> = self.worker_cpus.iter().copied().map(cpu).collect();
             writeln!(f, "workers    {}: {}", cpus.len(), cpus.join(", "))?;
+        }
+        if !self.receive_cpus.is_empty() {
+            let cpus: Vec<_> = self.receive_cpus.iter().copied().map(cpu).collect();
+            writeln!(f, "receivers  {}: {}", cpus.len(), cpus.join(", "))?;
         }
         if self.is_simulated {
             writeln!(f, "time       the simulated card's")?;

@@ -1,15 +1,16 @@
-//! What a configuration may hold: as a JSON schema for editors and machines, and as a page for people
-//! that is made from it (docs/configuration.md).
+//! Reference of the configuration: a JSON schema for editors and machines, and a page for people
+//! that is generated from it (docs/configuration.md).
 
 use std::fmt::{self, Write as _};
 
 use clap::ValueEnum;
+use pollux_pipelines::registry::StageRegistry;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::config::TriggerConfig;
+use crate::config::{TriggerConfig, schemas};
 
-/// How the reference of the configuration is printed.
+/// Formats of the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// A JSON schema
@@ -18,30 +19,32 @@ pub enum Form {
     Markdown,
 }
 
-/// The reference, as it is printed.
-pub fn reference(form: Form) -> String {
-    let schema = schema();
+/// The printed reference.
+pub fn reference(form: Form, stages: &StageRegistry) -> String {
+    let schema = schema(stages);
     match form {
         Form::Json => format!("{schema:#}\n"),
         Form::Markdown => page(&schema),
     }
 }
 
-/// The JSON schema of a configuration, without references, so that each key has all that is known of
-/// it in one place.
-pub fn schema() -> Value {
+/// The JSON schema of a configuration, without references, so that each key has all its properties
+/// in one place.
+pub fn schema(stages: &StageRegistry) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
     });
-    let generator = settings.into_generator();
+    let mut generator = settings.into_generator();
+    let kinds = schemas(stages, &mut generator);
     let mut schema = generator.into_root_schema_for::<TriggerConfig>().to_value();
+    schema["properties"]["stage"]["items"] = kinds;
     tidy(&mut schema);
     schema["title"] = "Configuration of l0-trigger".into();
     schema
 }
 
-/// TOML has no null: what may be null may be left out. Nor has what is required a default. Texts are
-/// not broken where the source is.
+/// TOML has no null: a nullable key is optional. A required key has no default. Texts are not
+/// broken where the source is.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -86,7 +89,7 @@ fn page(schema: &Value) -> String {
     page
 }
 
-/// A chapter for each table, in the order in which `--print-config` has them.
+/// A section for each table, in the order of `--print-config`.
 fn tables(page: &mut String, schema: &Value) -> fmt::Result {
     let order = toml::Table::try_from(TriggerConfig::default()).unwrap_or_default();
     for name in order.keys() {
@@ -107,7 +110,7 @@ fn tables(page: &mut String, schema: &Value) -> fmt::Result {
     Ok(())
 }
 
-/// A chapter for a kind of stage, and for the tables in it.
+/// A section for a kind of stage, and for its tables.
 fn stage(page: &mut String, name: &str, kind: &Value) -> fmt::Result {
     let title = format!("`[[{name}]]` with `name = \"{}\"`", text(kind, "title"));
     chapter(page, &title, kind, kind)?;
@@ -119,7 +122,7 @@ fn stage(page: &mut String, name: &str, kind: &Value) -> fmt::Result {
     Ok(())
 }
 
-/// What is said of a table, and its keys.
+/// Description of a table, and its keys.
 fn chapter(page: &mut String, title: &str, about: &Value, table: &Value) -> fmt::Result {
     writeln!(page, "\n## {title}\n\n{}\n", text(about, "description"))?;
     writeln!(page, "| key | type | unit | default | range | meaning |")?;
@@ -167,7 +170,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The choices of a value that is one of a few, each with what it means.
+/// The choices of an enumeration, each with its description.
 fn choices(value: &Value) -> Vec<(&Value, &str)> {
     let plain = value
         .get("enum")

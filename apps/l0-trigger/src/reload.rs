@@ -1,25 +1,25 @@
-//! Other rules while the run goes on: SIGHUP has the configuration read again.
-
-use std::path::PathBuf;
+//! Reload of the rules during a run: SIGHUP reads the configuration again.
 
 use anyhow::{Context, Result};
+use pollux_app::Reload;
 use pollux_na62::stages::{DecideOptions, RuleExchange};
-use pollux_program::Reload;
+use pollux_pipelines::registry::StageRegistry;
 
-use crate::config::TriggerConfig;
+use crate::config::{Source, TriggerConfig};
 
-/// Keeps the rules of a run as its configuration has them.
-pub struct Rules {
+/// Applies the rules of the configuration to a run.
+pub struct Rules<'a> {
     pub asked: Reload,
-    /// What `--config` names.
-    pub file: Option<PathBuf>,
-    /// What the run was started with.
+    pub source: Source,
+    /// Registry of the stages in the configuration.
+    pub stages: &'a StageRegistry,
+    /// The configuration at the start of the run.
     pub started: TriggerConfig,
     pub exchange: Option<RuleExchange>,
 }
 
-impl Rules {
-    /// To be called now and then, outside of the poll loop.
+impl Rules<'_> {
+    /// Call it now and then, outside of the poll loop.
     pub fn keep(&mut self) {
         if let Some(exchange) = &mut self.exchange {
             exchange.reclaim();
@@ -28,18 +28,18 @@ impl Rules {
             return;
         }
         if let Err(error) = self.reload() {
-            tracing::error!("SIGHUP: {error:#}: the rules stay as they are");
+            tracing::error!("SIGHUP: {error:#}: the rules are unchanged");
         }
     }
 
     fn reload(&mut self) -> Result<()> {
-        let file = self.file.as_ref();
-        let file = file.context("there is no --config to be read again")?;
-        let config = TriggerConfig::read(file)?;
+        let file = self.source.file();
+        let file = file.context("there is no --config to reload")?;
+        let config = TriggerConfig::read(file, self.stages)?;
         let other = config.differences(&self.started);
         if !other.is_empty() {
             let tables = other.join(", ");
-            tracing::warn!("SIGHUP: {tables}: what changed there waits for the next start");
+            tracing::warn!("SIGHUP: {tables}: changes there take effect at the next start");
         }
         let (Some(exchange), Some(rules)) = (&mut self.exchange, config.rules()?) else {
             return Ok(());
@@ -57,7 +57,7 @@ impl Rules {
     }
 }
 
-/// What differs between two sets of rules, in a line.
+/// Summary of the differences between two sets of rules, in a line.
 fn changes(old: &DecideOptions, new: &DecideOptions) -> String {
     let find = |rules: &'_ DecideOptions, name: &str| {
         let found = rules.rules.iter().find(|rule| rule.name == name);
@@ -82,7 +82,7 @@ fn changes(old: &DecideOptions, new: &DecideOptions) -> String {
         changes.push(format!("downscale = {old} is now {new}"));
     }
     if changes.is_empty() {
-        // What is left to differ is the order, and bounds that say the same.
+        // The remaining differences are the order, and equivalent criteria.
         changes.push("the order, or how they are written".into());
     }
     changes.join(", ")

@@ -1,30 +1,30 @@
-//! The report of a run: as JSON for machines, as text for people.
+//! Report of a run: JSON (docs/formats/report.md), and text.
+
+mod text;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::net::Ipv4Addr;
 
+use pollux_app::LedgerReport;
 use pollux_emulator::rings::RingReport;
 use pollux_emulator::run::EmulatorReport;
 use pollux_pmd::{LatencyView, Percentiles};
-use pollux_program::LedgerReport;
 use serde::Serialize;
 
-use crate::boards;
 use crate::groups::GroupReport;
 
-/// Version of the report's layout; grows with every change that a reader could notice.
+/// Version of the report's layout; incremented with every change that readers can notice.
 pub const SCHEMA: u32 = 1;
 
-/// A run, as others read it: keep names and meanings.
+/// A run, as other programs read it: names and meanings must not change.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub schema: u32,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunReport>,
-    /// Why the run ended: `complete` (the demonstration's events are all decided), `exhausted`
-    /// (the recordings have ended), `enough` (as many events as asked for), `stopped`, or `gone` (the
-    /// device of a port).
+    /// Why the run ended: `complete` (all events of the demonstration are decided), `exhausted`
+    /// (the recordings have ended), `enough` (the requested number of events), `stopped`, or `gone`
+    /// (the device of a port).
     pub end: &'static str,
     pub duration_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,8 +39,8 @@ pub struct Report {
     pub record: Option<RecordingReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<RingReport>,
-    /// Why no answer has reached anybody, where somebody was to be told; the summary says it, and the
-    /// error at the end. Machines see it from `answers`: none is `sent`.
+    /// Why no answer was delivered, if there is a destination; the summary and the error at the end
+    /// include it. Programs see it from `answers`: none is `sent`.
     #[serde(skip)]
     pub unheard: Option<String>,
 }
@@ -50,11 +50,11 @@ pub struct Report {
 pub struct RunReport {
     /// Its number.
     pub run: u32,
-    /// Bursts that it saw: one, and one more each time that most boards began anew.
+    /// Number of bursts: one, and one more whenever the time stamps of most boards restarted.
     pub bursts: u64,
 }
 
-/// What the loops have counted so far.
+/// Counts of the loops so far.
 #[derive(Debug, Default, Serialize)]
 pub struct Counted {
     pub ports: Vec<PortReport>,
@@ -62,37 +62,41 @@ pub struct Counted {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupReport>,
     pub ledger: LedgerReport,
-    /// Frames that sequence numbers say never arrived.
+    /// Frames missing by sequence number.
     pub missing: u64,
     pub streams: Vec<StreamReport>,
     pub events: EventsReport,
-    /// One for each set of rules of the run, in order.
+    /// One for each rule set of the run, in order.
     pub rules: Vec<RuleSetReport>,
     pub answers: AnswersReport,
-    /// `total` is from the arrival of an event's first frame to its decision's departure; a
+    /// `total` is from the arrival of an event's first frame to the transmission of its decision; a
     /// stage's is the time that it spent on one batch.
     pub latency_ns: BTreeMap<String, Quantiles>,
     pub deadline: DeadlineReport,
-    /// The trigger core's gaps between two looks at the clock, with at most one event's work in
+    /// The trigger core's gaps between two readings of the clock, with at most one event's work in
     /// between: the machine's share in the latencies.
     pub jitter_ns: JitterReport,
-    /// Those that take work off the trigger core.
+    pub back_pressure: BackPressureReport,
+    /// The workers of the trigger core.
     pub workers: Vec<WorkerReport>,
+    /// Those that receive for the trigger core.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub receivers: Vec<ReceiverReport>,
 }
 
 #[derive(Debug, Serialize)]
 pub struct PortReport {
     pub spec: String,
-    /// Frames that reached the port, those that it dropped itself included.
+    /// Frames that reached the port, including those that it dropped itself.
     pub rx_packets: u64,
     /// Their bytes.
     pub rx_bytes: u64,
     /// Frames that the trigger sent.
     pub tx_packets: u64,
-    /// Where the arrival of its frames comes from, from which latencies count: `hardware`,
+    /// Source of the arrival times of its frames, from which latencies are measured: `hardware`,
     /// `kernel`, `poll` or `read`; null for a port that does not receive.
     pub arrival_time: Option<&'static str>,
-    /// Receive queues of its device whose frames nobody gets, by the device's numbers.
+    /// Receive queues of its device that no port polls, by the device's numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unpolled_queues: Vec<u16>,
 }
@@ -104,22 +108,44 @@ pub struct CoreReport {
     pub isolated: bool,
 }
 
-/// What a worker did.
+/// Rounds of the trigger's loop in which it took no frames, by what was full.
+#[derive(Debug, Default, Serialize)]
+pub struct BackPressureReport {
+    pub stages: u64,
+    /// Files and other consumers of events, for which a recording waits.
+    pub outputs: u64,
+}
+
+/// Counts of a worker.
 #[derive(Debug, Serialize)]
 pub struct WorkerReport {
     /// Its role among the cores.
     pub core: String,
-    /// The time that each of its jobs took: up to sixteen events.
+    /// Time of each of its jobs: up to sixteen events.
     pub job_ns: Quantiles,
-    /// Gaps between two looks for a job, its own work included.
+    /// Gaps between two polls for a job, including its own work.
     pub jitter_ns: JitterReport,
-    /// Events that it did not bring back in time, or ended with.
+    /// Events that it did not return in time, or ended with.
     pub undecided: u64,
     /// Times that the trigger's loop stopped waiting for it.
     pub stalls: u64,
-    /// `running` (or ended in order), `stalled` (the loop waits for it no longer, and has had
+    /// `running` (or ended in order), `stalled` (the loop no longer waits for it, and has received
     /// nothing from it since), or `gone` (its loop has ended before the trigger's).
     pub state: &'static str,
+}
+
+/// What a receive loop did.
+#[derive(Debug, Serialize)]
+pub struct ReceiverReport {
+    /// Its role among the cores.
+    pub core: String,
+    /// Frames that it passed on, and those that it dropped.
+    pub frames: u64,
+    pub dropped: u64,
+    /// Polls of a queue that it left out, as the trigger's loop was behind.
+    pub stops: u64,
+    /// Gaps between two rounds, its own work included.
+    pub jitter_ns: JitterReport,
 }
 
 #[derive(Debug, Serialize)]
@@ -140,22 +166,21 @@ pub struct StreamReport {
     pub absent_events: u64,
     /// Its number in the frames of this stream.
     pub board: u8,
-    /// Frames that were refused, for what their time stamps and their board numbers are.
+    /// Frames that were refused, for their time stamps and their board numbers.
     pub clock_skew: u64,
     pub out_of_window: u64,
     pub misrouted: u64,
     /// Frames on the ports of other boards that have its number.
     pub elsewhere: u64,
-    /// Times that its time stamps were found to be far from those of most others, or came back from
-    /// there.
+    /// Times that its time stamps moved far from those of most others, or back.
     pub strays: u64,
     /// Events of most other boards without this one.
     pub missed_events: u64,
-    /// Events in which it had more hits than rings explain, and was passed over.
+    /// Events in which it had more hits than rings explain, so that they were masked.
     pub hot_events: u64,
     /// Its time stamps differ from those of most others at this moment.
     pub clock_off: bool,
-    /// What is wrong with it, in words.
+    /// Names of its faults.
     pub faults: Vec<&'static str>,
 }
 
@@ -174,20 +199,20 @@ pub struct EventsReport {
     pub resyncs: u64,
     pub truncated: u64,
     pub disputed: u64,
-    /// Events with more rings on a disk than are looked for.
+    /// Events with more rings on a disk than the limit.
     pub rings_cut: u64,
-    /// Built events that no decision was made about, as a worker did not bring them back.
+    /// Built events without a decision, since a worker did not return them.
     pub undecided: u64,
 }
 
-/// What a set of rules did.
+/// Counts of a rule set.
 #[derive(Debug, Serialize)]
 pub struct RuleSetReport {
     pub set: u16,
     /// Events that it decided.
     pub events: u64,
     pub accepted: u64,
-    /// Rejected ones that are kept for monitoring.
+    /// Rejected events that are kept for monitoring.
     pub monitored: u64,
     pub rules: Vec<RuleReport>,
 }
@@ -195,19 +220,19 @@ pub struct RuleSetReport {
 #[derive(Debug, Serialize)]
 pub struct RuleReport {
     pub name: String,
-    /// What it asks for, in words.
+    /// Its criteria as text.
     pub asks: String,
     pub prescale: u32,
     /// Events that it holds for.
     pub held: u64,
-    /// Those that it accepted.
+    /// Events that it accepted.
     pub accepted: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
 pub struct AnswersReport {
     pub sent: u64,
-    /// Decisions that nobody was to be told: no address, or a port that cannot send.
+    /// Decisions without a destination: no address, or a port that cannot send.
     pub untold: u64,
     pub packets: u64,
     pub no_room: u64,
@@ -218,14 +243,14 @@ pub struct AnswersReport {
 pub struct RecordingReport {
     pub written: u64,
     pub lost: u64,
-    /// The files that are there at the end, in order.
+    /// The files that exist at the end, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
 
 impl RecordingReport {
-    /// Its files in words.
-    fn named(&self) -> String {
+    /// Its files as text.
+    fn file_names(&self) -> String {
         match self.files.as_slice() {
             [] => String::new(),
             [one] => format!(": {one}"),
@@ -268,11 +293,11 @@ impl From<Percentiles> for Quantiles {
 #[derive(Debug, Default, Serialize)]
 pub struct DeadlineReport {
     pub budget_ns: u64,
-    /// Times that the budget was missed: late decisions within one budget are one miss.
+    /// Budget misses: late decisions within one budget count as one miss.
     pub missed: u64,
-    /// Decisions that departed after their budget.
+    /// Decisions sent after their budget.
     pub late_decisions: u64,
-    /// Those of them that do not say so.
+    /// Those of them that are not marked as late.
     pub unmarked: u64,
 }
 
@@ -290,234 +315,5 @@ impl JitterReport {
             gaps: gaps.percentiles().into(),
             over_half_budget: gaps.count_above(budget_ns / 2),
         }
-    }
-}
-
-fn percent(ratio: Option<f64>) -> String {
-    ratio.map_or("-".into(), |ratio| format!("{:.2} %", ratio * 100.0))
-}
-
-fn micros(ns: u64) -> String {
-    format!("{:.1}", ns as f64 / 1000.0)
-}
-
-impl Report {
-    /// The report for people.
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = self
-            .write_frames(&mut text)
-            .and_then(|()| self.write_events(&mut text))
-            .and_then(|()| self.write_verdict(&mut text));
-        text
-    }
-
-    fn write_frames(&self, out: &mut String) -> std::fmt::Result {
-        write!(out, "run        ")?;
-        if let Some(RunReport { run, bursts }) = self.run {
-            write!(out, "{run}: {bursts} bursts, ")?;
-        }
-        writeln!(out, "{:.2} s, {}", self.duration_s, self.end)?;
-        for core in &self.cores {
-            let cpu = core
-                .cpu
-                .map_or("any cpu".into(), |cpu| format!("cpu {cpu}"));
-            let isolated = if core.isolated {
-                "isolated"
-            } else {
-                "not isolated"
-            };
-            writeln!(out, "core       {:<9} {cpu}, {isolated}", core.role)?;
-        }
-        for worker in &self.counted.workers {
-            let (jobs, gaps) = (&worker.job_ns, &worker.jitter_ns.gaps);
-            writeln!(
-                out,
-                "{:<10} {} jobs, p99 {} us, max {} us; longest gap {} us",
-                worker.core,
-                jobs.count,
-                micros(jobs.p99),
-                micros(jobs.max),
-                micros(gaps.max)
-            )?;
-            if worker.undecided > 0 || worker.state != "running" {
-                writeln!(
-                    out,
-                    "           {}: {} events undecided, {} stalls",
-                    worker.state, worker.undecided, worker.stalls
-                )?;
-            }
-        }
-        for port in &self.counted.ports {
-            write!(
-                out,
-                "port       {}: {} frames, {} bytes received, {} frames sent",
-                port.spec, port.rx_packets, port.rx_bytes, port.tx_packets
-            )?;
-            if let Some(arrival) = port.arrival_time {
-                write!(out, "; arrival by {arrival}")?;
-            }
-            writeln!(out)?;
-        }
-        for groups in &self.counted.groups {
-            writeln!(out, "{groups}")?;
-        }
-        writeln!(
-            out,
-            "stream     udp port     frames      bytes       gaps  missing  duplicate       late"
-        )?;
-        for s in &self.counted.streams {
-            writeln!(
-                out,
-                "{:>6} {:>12} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10}",
-                s.id, s.udp_port, s.packets, s.bytes, s.gaps, s.missing, s.duplicates, s.late
-            )?;
-        }
-        for s in &self.counted.streams {
-            for fault in &s.faults {
-                let (id, board, why) = (s.id, s.board, boards::explain(fault));
-                writeln!(
-                    out,
-                    "WRONG      stream {id} (board {board}): {fault}: {why}"
-                )?;
-            }
-        }
-        Ok(())
-    }
-
-    fn write_events(&self, out: &mut String) -> std::fmt::Result {
-        let seconds = self.duration_s.max(1e-9);
-        let e = &self.counted.events;
-        writeln!(
-            out,
-            "events     {} built ({:.0}/s): {} complete, {} incomplete",
-            e.built,
-            e.built as f64 / seconds,
-            e.complete,
-            e.incomplete
-        )?;
-        if e.undecided > 0 {
-            writeln!(
-                out,
-                "           {} undecided: workers did not bring them back",
-                e.undecided
-            )?;
-        }
-        if e.truncated + e.disputed > 0 {
-            let (truncated, disputed) = (e.truncated, e.disputed);
-            writeln!(
-                out,
-                "           {truncated} with hits left out, {disputed} while boards disagreed on the time"
-            )?;
-        }
-        writeln!(out, "rings      {} in {} hits", e.rings, e.hits)?;
-        let a = &self.counted.answers;
-        writeln!(
-            out,
-            "decisions  {} accepted, {} rejected; {} sent in {} packets",
-            e.accepted, e.rejected, a.sent, a.packets
-        )?;
-        for set in &self.counted.rules {
-            let RuleSetReport {
-                events, monitored, ..
-            } = set;
-            write!(out, "rules      set {}: {events} events", set.set)?;
-            for rule in &set.rules {
-                write!(out, ", {} {} of {}", rule.name, rule.accepted, rule.held)?;
-            }
-            if *monitored > 0 {
-                write!(out, "; {monitored} rejected ones kept")?;
-            }
-            writeln!(out)?;
-        }
-        let fates = [
-            (a.untold, "not to be sent"),
-            (a.no_room, "lost for want of room to send"),
-            (a.unresolved, "lost before the address was resolved"),
-        ];
-        for (n, fate) in fates.into_iter().filter(|&(n, _)| n > 0) {
-            writeln!(out, "           {n} {fate}")?;
-        }
-        if let Some(why) = &self.unheard {
-            writeln!(out, "WRONG      {why}")?;
-        }
-        let records = Some(&self.recording).filter(|r| r.written + r.lost > 0);
-        for (what, report) in [("recording", records), ("recorded", self.record.as_ref())] {
-            if let Some(report) = report {
-                let RecordingReport { written, lost, .. } = report;
-                let files = report.named();
-                writeln!(
-                    out,
-                    "{what:<10} {written} events written, {lost} lost{files}"
-                )?;
-            }
-        }
-        Ok(())
-    }
-
-    fn write_verdict(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(
-            out,
-            "latency us        p50      p99    p99.9   p99.99      max"
-        )?;
-        let jitter = ("(jitter)", &self.counted.jitter_ns.gaps);
-        let stages = self
-            .counted
-            .latency_ns
-            .iter()
-            .map(|(name, q)| (name.as_str(), q));
-        for (name, q) in stages.chain([jitter]) {
-            write!(out, "  {name:<12}")?;
-            for value in [q.p50, q.p99, q.p999, q.p9999, q.max] {
-                write!(out, " {:>8}", micros(value))?;
-            }
-            writeln!(out)?;
-        }
-        let d = &self.counted.deadline;
-        writeln!(
-            out,
-            "deadline   {} us missed {} times ({} of {} decisions); the core stood still for more than half of it {} times",
-            micros(d.budget_ns),
-            d.missed,
-            d.late_decisions,
-            self.counted.events.built,
-            self.counted.jitter_ns.over_half_budget
-        )?;
-        if d.unmarked > 0 {
-            writeln!(out, "           {} of them do not say so", d.unmarked)?;
-        }
-        let l = &self.counted.ledger;
-        write!(
-            out,
-            "ledger     {} from wire = {} delivered",
-            l.from_wire, l.delivered
-        )?;
-        for (cause, n) in &l.dropped {
-            write!(out, " + {n} {cause}")?;
-        }
-        writeln!(
-            out,
-            "{}",
-            if l.balanced { "" } else { "  DOES NOT BALANCE" }
-        )?;
-        writeln!(
-            out,
-            "missing    {} frames never arrived",
-            self.counted.missing
-        )?;
-        if let Some(t) = &self.truth {
-            writeln!(
-                out,
-                "truth      efficiency {} ({} of {} rings), fake rate {}; single rings: {}, {}",
-                percent(t.efficiency),
-                t.found,
-                t.findable,
-                percent(t.fake_rate),
-                percent(t.single_ring_efficiency),
-                percent(t.single_ring_fake_rate),
-            )?;
-        }
-        Ok(())
     }
 }

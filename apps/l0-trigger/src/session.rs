@@ -1,4 +1,4 @@
-//! Runs one after the other, as somebody outside starts and stops them (`--control`).
+//! Sessions of runs that clients of the control socket start and stop (`--control`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,21 +8,23 @@ use anyhow::{Result, anyhow};
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
-use crate::control::{Asked, Control, Server};
+use crate::control::{Control, RequestedRun, Server};
+use crate::decision_output::DecisionHandler;
 use crate::execution;
 use crate::outputs::Naming;
 use crate::plan::Plan;
-use crate::run::Host;
+use crate::registries::Registries;
+use crate::supervisor::Host;
 
-/// How often the program looks up while it waits for a run.
+/// Interval at which the program checks its signals while it waits for a run.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// Waits for runs at the socket `path`, until the program is to end. A run that fails is told to
-/// those who ask, and ends nothing but itself.
+/// Waits for runs at the socket `path`, until the program is to end. The failure of a run is
+/// reported to clients, and ends only the run.
 pub fn keep(
-    cli: &Cli,
-    plan: &Plan,
+    (cli, plan): (&Cli, &Plan),
     path: &Path,
+    runs: (&Registries, Option<&DecisionHandler>),
     naming: Naming,
     clock: &RunClock,
     host: Host<'_>,
@@ -40,44 +42,48 @@ pub fn keep(
     service.status("no run");
     while !quit.is_set() {
         service.waits();
-        let Some(asked) = control.next(ROUND) else {
+        let Some(requested) = control.next(ROUND) else {
             continue;
         };
-        tracing::info!("run {} begins", asked.run);
+        tracing::info!("run {} begins", requested.run);
         let host = Host {
-            run: Some(asked.run),
-            stop: asked.stop.clone(),
+            run: Some(requested.run),
+            stop: requested.stop.clone(),
             quit: quit.clone(),
             reload: reload.clone(),
             service: &mut *service,
             is_alone: false,
+            prints_report: true,
         };
-        let how = apart(cli, &asked, clock.clone(), host, &control);
+        let how = apart(cli, &requested, runs, clock.clone(), host, &control);
         match &how {
-            Ok(end) => tracing::info!("run {} has ended: {end}", asked.run),
-            Err(error) => tracing::error!("run {} has failed: {error:#}", asked.run),
+            Ok(end) => tracing::info!("run {} has ended: {end}", requested.run),
+            Err(error) => tracing::error!("run {} has failed: {error:#}", requested.run),
         }
-        control.ended(&asked, &how);
+        control.ended(&requested, &how);
         service.status("no run");
     }
     Ok(())
 }
 
-/// A run on a thread of its own: it stays off the loops' CPUs from then on, and the next run is to
-/// find all CPUs again.
+/// A run on a separate thread: it stays off the loops' CPUs from then on, and the next run needs
+/// all CPUs again.
 fn apart(
     cli: &Cli,
-    asked: &Asked,
+    requested: &RequestedRun,
+    (registries, decisions): (&Registries, Option<&DecisionHandler>),
     clock: RunClock,
     host: Host<'_>,
     control: &Control,
 ) -> Result<&'static str> {
     let body = move || {
-        let registry = pollux_program::ports::registry();
-        // Read again: it may have changed since the last run.
-        let plan = Plan::new(cli, &registry)?;
+        // Read again, since it may have changed after the last run.
+        let plan = Plan::new(cli, registries)?;
         let begun = &mut |counters: &Arc<_>| control.begun(counters);
-        execution::one(cli, &plan, &asked.outputs, &registry, clock, host, begun)
+        let (run, outputs) = ((cli, &plan), &requested.outputs);
+        let decisions = decisions.cloned();
+        let run = execution::execute(run, outputs, registries, clock, host, decisions, begun)?;
+        run.result.map(|()| run.report.end)
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("run".into());

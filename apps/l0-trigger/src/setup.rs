@@ -5,6 +5,8 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use pollux_app::metrics::Ledgers;
+use pollux_app::ports::{self, PortView};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::link::PortLink;
 use pollux_emulator::rings::RingCheck;
@@ -12,43 +14,35 @@ use pollux_emulator::run::EmulatorLoop;
 use pollux_emulator::truth::Truth;
 use pollux_mempool::Mempool;
 use pollux_na62::formats::mtp::MAX_PRIMITIVES;
-use pollux_na62::stages::{Answer, RuleBook, RuleExchange};
+use pollux_na62::l0::{Decision, Frame};
+use pollux_na62::stages::{Answer, RuleExchange};
 use pollux_na62::{EVENT_CACHE, L0Env};
-use pollux_pipelines::StageEnv;
+use pollux_pipelines::Pipeline;
 use pollux_pipelines::spread::Worker;
-use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
+use pollux_pmd::endpoint::{Neighbour, PortEndpoint, Receiver};
 use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::net::igmp::group_stations;
-use pollux_pmd::net::{MacAddr, ParseOptions, Reassembler, Responder};
 use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
-use pollux_pmd::{Capabilities, Ledger, Registry, RxQueue, Tally, TxQueue};
-use pollux_program::metrics::Books;
-use pollux_program::ports::{self, PortView};
+use pollux_pmd::{Capabilities, LatencyView, Ledger, Registry, RxQueue, TxQueue};
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
-use crate::display::{self, Collector};
+use crate::decision_sink::DecisionSink;
+use crate::event_display::{self, Collector};
 use crate::files::{Files, Written};
 use crate::groups;
-use crate::keeper;
-use crate::outlet::{Outlet, Tap};
+use crate::input::{Input, Pending, Source};
 use crate::outputs::Outputs;
 use crate::plan::{GivenTruth, Plan};
-use crate::receiver::{PeerFinder, Receiver};
-use crate::replay::Pending;
-use crate::scribe::FileCounts;
-use crate::side::PortSide;
-use crate::trigger::{Input, SLEEP, Trigger};
+use crate::poll_loop::{CACHE, PollLoop, SLEEP};
+use crate::receive_loop::{self, Runner};
+use crate::record_queue;
+use crate::registries::Registries;
+use crate::tap::{self, Tap};
 use crate::worker::WorkerLoop;
-
-/// Free buffers that a loop keeps for itself.
-const CACHE: usize = 512;
-
-/// Records between the trigger loop and whoever takes them: more than half a second's at 100 kHz.
-pub const TAP_RECORDS: usize = 1 << 16;
 
 /// Queues that belong to no loop, before or after the run.
 #[derive(Default)]
@@ -60,9 +54,11 @@ pub struct Queues {
 /// Started ports, and loops that are ready to poll them.
 pub struct Setup {
     pub ports: Vec<Port<Started>>,
-    pub trigger: Trigger,
+    pub trigger: PollLoop,
     /// The loops that take work off the trigger's.
     pub workers: Vec<WorkerLoop>,
+    /// The loops that receive for the trigger's.
+    pub receivers: Vec<Runner>,
     /// The emulated boards of the demonstration.
     pub boards: Option<EmulatorLoop<PortLink, RunClock>>,
     pub check: Option<RingCheck>,
@@ -89,58 +85,51 @@ impl Setup {
         cli: &Cli,
         plan: &Plan,
         outputs: &Outputs,
-        registry: &Registry,
+        registries: &Registries,
         clock: RunClock,
         stop: &StopFlag,
     ) -> Result<Self> {
         let pool = Mempool::new(plan.config.memory.pool()).context("[memory]")?;
-        let mut opened = open(cli, plan, registry, &pool)?;
+        let mut opened = open(cli, plan, &registries.ports, &pool)?;
         let mut taps = Vec::new();
         // First, so that what is left is the trigger's.
-        let boards = match (&plan.emulator, &mut opened[..]) {
-            (Some(config), [loopback]) => {
-                let boards = boards(config, loopback, &pool, clock.clone(), stop)?;
-                Some(boards.with_records(tap(&mut taps, false)?.0))
-            }
-            _ => None,
-        };
+        let boards = demonstration(plan, &mut opened, &pool, (&clock, stop), &mut taps)?;
         let view = |o: &Opened| PortView::of(&o.port, &o.queues.rx, &o.queues.tx);
         let views = opened.iter().map(view).collect();
 
         let recorded = opened.iter().all(|port| port.offered.recorded);
-        let (pipeline, mut env) = plan.config.pipeline(kept(cli), plan.spreading(recorded))?;
+        let (pipeline, mut env) =
+            plan.config
+                .pipeline(&registries.stages, kept(cli), plan.spreading(recorded))?;
         let L0Env { stats, events } = env.take()?;
         let rules = env.take::<RuleExchange>().ok();
-        let StageEnv {
-            mut ledger, crew, ..
-        } = env;
+        let (mut ledger, metrics, crew) = (env.ledger, env.metrics, env.crew);
         let events = events.context("[[stage]]: none of them builds events")?;
-        let (ports, inputs, sides) = hand_out(opened, &plan.config, &mut ledger)?;
-        let groups = groups::views(&ports, &sides);
-        let receiver = receiver(plan, &sides)?;
-        let streams = receiver.demux.view();
-        ledger.add("receive", receiver.tally.view());
+        let (ports, mut inputs, endpoints) = hand_out(opened, &plan.config, &mut ledger)?;
+        let groups = groups::views(&ports, &endpoints);
+        let receiver = receiver(plan, &endpoints)?;
+        let streams = receiver.streams();
+        ledger.add("receive", receiver.view());
 
         // The boards stop first, so that the trigger decides what they have sent; without boards,
         // the trigger stops when the run is to.
-        let halt = if boards.is_some() {
-            StopFlag::new()
-        } else {
-            stop.clone()
+        let halt = match boards {
+            Some(_) => StopFlag::new(),
+            None => stop.clone(),
         };
-        let display = cli.http.map(|_| display::display(&clock)).transpose()?;
-        let (sampler, collector) = display.unzip();
-        let (files, keeper) = Files::new(outputs, &mut taps)?;
+        let display = cli.http.map(|_| event_display::channel(&clock));
+        let (sampler, collector) = display.transpose()?.unzip();
+        let (files, record_queue) = Files::new(outputs, &mut taps)?;
         let check = ring_check(plan, &mut taps)?;
-        let outlet = Outlet {
-            answer: answer(plan, clock.clone(), receiver.peer.is_some(), recorded),
-            sides,
+        let sink = DecisionSink {
+            answer: answer(plan, clock.clone(), receiver.has_neighbour(), recorded),
+            endpoints,
             answer_by: 0,
             cache: pool.cache(CACHE)?,
             events: events.cache(EVENT_CACHE)?,
             taps,
             sampler,
-            keeper,
+            record_queue,
             waiting: Vec::with_capacity(MAX_PRIMITIVES),
             patient: recorded,
             stop: halt.clone(),
@@ -148,46 +137,56 @@ impl Setup {
             decisions: 0,
         };
         let workers = workers(cli, plan, crew, &clock)?;
-        let stages = pipeline.times().map(|(name, times)| (name.into(), times));
-        let latency = stages.chain([("total".into(), outlet.answer.total())]);
+        let run = (recorded, &clock);
+        let (receivers, receive_loops) =
+            receive_loop::of(cli, plan, &mut inputs, &pool, run, &mut ledger)?;
         let counters = Arc::new(Counters {
-            books: Books {
+            books: Ledgers {
                 ledger,
                 ports: views,
             },
             stats,
-            rules: rules
-                .as_ref()
-                .map_or_else(RuleBook::default, RuleExchange::book),
+            rules: rules.as_ref().map(RuleExchange::book).unwrap_or_default(),
+            metrics,
             streams,
-            answers: outlet.answer.counts(),
-            latency: latency.collect(),
-            gaps: outlet.jitter.gaps(),
+            answers: sink.answer.counts(),
+            latency: latency(&pipeline, &sink),
+            gaps: sink.jitter.gaps(),
+            stage_stops: pipeline.back_pressure(),
+            output_stops: Arc::default(),
             workers: workers.iter().enumerate().map(|(n, w)| w.view(n)).collect(),
+            receivers: receivers
+                .iter()
+                .enumerate()
+                .map(|(n, r)| r.view(n))
+                .collect(),
             files: files.counts(),
             groups,
         });
         let files = files.start(cli, plan, &counters)?;
-        let queues = inputs.iter().map(|input: &Input| &input.rx);
+        let queues = inputs.iter_mut().filter_map(Input::queue).map(|rx| &*rx);
         let idle = Idle::new(cli.idle, SLEEP, queues).context("--idle")?;
-        let trigger = Trigger {
+        let trigger = PollLoop {
             idle,
             inputs,
             receiver,
             pipeline,
             stats: Arc::clone(&counters.stats),
-            outlet,
+            sink,
+            output_stops: Arc::clone(&counters.output_stops),
             burst: usize::from(cli.burst),
             recorded,
             // In the demonstration the boards count: all their events are waited for.
             max_events: cli.events.filter(|_| boards.is_none()),
             stop: halt,
             clock,
+            receive_loops,
         };
         Ok(Self {
             ports,
             trigger,
             workers,
+            receivers,
             boards,
             check,
             counters,
@@ -198,10 +197,20 @@ impl Setup {
     }
 }
 
+/// The times of the stages, and the total.
+fn latency(
+    pipeline: &Pipeline<Frame, Decision>,
+    sink: &DecisionSink,
+) -> Vec<(String, LatencyView)> {
+    let stages = pipeline.times().map(|(name, times)| (name.into(), times));
+    let total = ("total".into(), sink.answer.total());
+    stages.chain([total]).collect()
+}
+
 /// Events that are on their way to those who look at them or record them, at most.
 fn kept(cli: &Cli) -> usize {
-    let shown = cli.http.map_or(0, |_| display::QUEUE);
-    let recorded = cli.record.as_ref().map_or(0, |_| keeper::KEPT);
+    let shown = cli.http.map_or(0, |_| event_display::QUEUE);
+    let recorded = cli.record.as_ref().map_or(0, |_| record_queue::CAPACITY);
     // Those whose decisions share a packet wait for it.
     MAX_PRIMITIVES + shown + recorded
 }
@@ -239,8 +248,7 @@ pub fn configure(
         rx_queues,
         tx_queues,
         ring: plan.config.memory.ring,
-        pool: pool.clone(),
-        checksum_offload: false,
+        ..PortConfig::new(pool.clone())
     })?)
 }
 
@@ -252,6 +260,21 @@ fn start(port: Port<Configured>) -> Result<Opened> {
         offered,
         queues: Queues { rx, tx },
     })
+}
+
+/// The boards of the demonstration, if that is planned, with a tap for their records.
+fn demonstration(
+    plan: &Plan,
+    opened: &mut [Opened],
+    pool: &Mempool,
+    (clock, stop): (&RunClock, &StopFlag),
+    taps: &mut Vec<Tap>,
+) -> Result<Option<EmulatorLoop<PortLink, RunClock>>> {
+    let (Some(config), [loopback]) = (&plan.emulator, opened) else {
+        return Ok(None);
+    };
+    let boards = boards(config, loopback, pool, clock.clone(), stop)?;
+    Ok(Some(boards.with_records(tap::add(taps, false)?.0)))
 }
 
 /// The boards of the demonstration. They take their queues; those of the trigger stay.
@@ -271,14 +294,13 @@ fn boards(
 }
 
 /// The ports, the inputs of the trigger, and what it sends by.
-type HandedOut = (Vec<Port<Started>>, Vec<Input>, Vec<PortSide>);
+type HandedOut = (Vec<Port<Started>>, Vec<Input>, Vec<PortEndpoint>);
 
 fn hand_out(opened: Vec<Opened>, config: &TriggerConfig, ledger: &mut Ledger) -> Result<HandedOut> {
     let (ip, groups) = (config.trigger.ip, config.groups());
-    let (mut ports, mut inputs, mut sides) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ports, mut inputs, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
     for (place, opened) in opened.into_iter().enumerate() {
         let Capabilities {
-            mac,
             kernel_backed,
             recorded,
             ..
@@ -288,72 +310,51 @@ fn hand_out(opened: Vec<Opened>, config: &TriggerConfig, ledger: &mut Ledger) ->
             let name = format!("{} queue {}", opened.port.spec(), rx.queue());
             ledger.add(name, rx.tally());
             inputs.push(Input {
-                rx,
+                source: Source::Queue(rx),
                 place,
                 kernel_backed,
                 pending: Pending::default(),
             });
         }
         // Each port was configured with one queue to send by, if it can send.
-        let tx = tx.pop();
-        let member = match mac {
-            _ if groups.is_empty() || recorded => None,
-            Some(mac) if tx.is_some() => Some(groups::host(mac, ip, &groups)?),
-            _ => {
+        let mut endpoint = PortEndpoint::new(&opened.offered, tx.pop(), ip);
+        if !groups.is_empty() && !recorded {
+            let joined = endpoint.join(&groups).context("[[stream]]: group")?;
+            if !joined {
                 let port = opened.port.spec();
                 tracing::warn!(
                     "port {port} cannot join multicast groups, as it does not send: what comes \
                      there is what its network sends it unasked"
                 );
-                None
             }
-        };
-        sides.push(PortSide {
-            tx,
-            responder: mac.map(|mac| Responder::new(mac, ip)),
-            groups: member,
-            mac: mac.unwrap_or(MacAddr::ZERO),
-            kernel_backed,
-        });
+        }
+        endpoints.push(endpoint);
         ports.push(opened.port);
     }
-    Ok((ports, inputs, sides))
+    Ok((ports, inputs, endpoints))
 }
 
-/// The receiver; answers leave by one of the sides.
-fn receiver(plan: &Plan, sides: &[PortSide]) -> Result<Receiver> {
+/// The receiver; answers leave by one of the endpoints.
+fn receiver(plan: &Plan, endpoints: &[PortEndpoint]) -> Result<Receiver> {
     let TriggerConfig {
         trigger, answer, ..
     } = &plan.config;
-    let sender = sides.iter().position(|side| side.tx.is_some());
-    let peer = match (answer.address(), sender) {
+    let sender = endpoints.iter().position(PortEndpoint::can_send);
+    let neighbour = match (answer.address(), sender) {
         (Some(to), Some(first)) => {
             let from = SocketAddrV4::new(trigger.ip, answer.from_port);
-            Some(PeerFinder::new(to, from, answer.station()?, first))
+            Some(Neighbour::new(to, from, answer.station()?, first))
         }
         _ => None,
     };
-    let checksums = trigger.checksums;
-    Ok(Receiver {
-        options: ParseOptions {
-            ip_checksum: checksums,
-            udp_checksum: checksums,
-            local: None,
-        },
-        demux: plan.config.demux()?,
-        reassemblers: reassemblers(&plan.config, sides.len())?,
-        tally: Tally::new(),
-        peer,
-    })
-}
-
-/// One for each port, if fragments are to be reassembled.
-fn reassemblers(config: &TriggerConfig, ports: usize) -> Result<Vec<Reassembler>> {
-    let Some(bounds) = config.reassembly(ports)? else {
-        return Ok(Vec::new());
+    // Receive loops reassemble in tables of their own.
+    let tables = if plan.receive_cpus.is_empty() {
+        endpoints.len()
+    } else {
+        0
     };
-    let reassemblers = (0..ports).map(|_| Reassembler::new(bounds));
-    Ok(reassemblers.collect::<Result<_, _>>()?)
+    let classifier = plan.classifier(tables, endpoints.len())?;
+    Ok(Receiver::new(classifier, plan.config.demux()?, neighbour))
 }
 
 /// The loops of those who take work off the trigger's.
@@ -387,24 +388,12 @@ fn answer(plan: &Plan, clock: RunClock, wants_peer: bool, recorded: bool) -> Ans
 fn ring_check(plan: &Plan, taps: &mut Vec<Tap>) -> Result<Option<RingCheck>> {
     Ok(match &plan.truth {
         Some(GivenTruth::Boards(boards)) => {
-            Some(RingCheck::new(tap(taps, false)?.0, Truth::of(boards)?))
+            Some(RingCheck::new(tap::add(taps, false)?.0, Truth::of(boards)?))
         }
-        Some(GivenTruth::Events(events)) => {
-            Some(RingCheck::foreign(tap(taps, false)?.0, Arc::clone(events)))
-        }
+        Some(GivenTruth::Events(events)) => Some(RingCheck::foreign(
+            tap::add(taps, false)?.0,
+            Arc::clone(events),
+        )),
         None => None,
     })
-}
-
-/// Taps off the event records: their queue, and what becomes of them.
-pub fn tap(taps: &mut Vec<Tap>, bursts: bool) -> Result<(EventConsumer, Arc<FileCounts>)> {
-    let queue = EventQueue::new(TAP_RECORDS, &RegionOptions::default())?;
-    let (producer, consumer) = queue.split();
-    let counts = Arc::<FileCounts>::default();
-    taps.push(Tap {
-        producer,
-        bursts,
-        counts: Arc::clone(&counts),
-    });
-    Ok((consumer, counts))
 }

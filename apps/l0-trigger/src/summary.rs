@@ -1,22 +1,57 @@
-//! From what the loops left to the report.
+//! Summary: makes the report from the counters of the loops.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use pollux_app::ports::{PortView, Traffic};
 use pollux_emulator::rings::RingCheck;
+use pollux_emulator::run::EmulatorReport;
 use pollux_na62::stages::RuleSetCounts;
 use pollux_pmd::ArrivalTime;
-use pollux_program::ports::{PortView, Traffic};
 
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
+use crate::files;
 use crate::groups::GroupReport;
 use crate::plan::Plan;
+use crate::poll_loop::{End, Finished};
 use crate::report::{
-    AnswersReport, Counted, DeadlineReport, EventsReport, JitterReport, PortReport, Report,
-    RuleReport, RuleSetReport, RunReport, SCHEMA, StreamReport, WorkerReport,
+    AnswersReport, BackPressureReport, CoreReport, Counted, DeadlineReport, EventsReport,
+    JitterReport, PortReport, ReceiverReport, Report, RuleReport, RuleSetReport, RunReport, SCHEMA,
+    StreamReport, WorkerReport,
 };
-use crate::run::{self, Ended};
+
+/// The data of a run for its report.
+pub struct Ended {
+    /// Number of the run.
+    pub run: Option<u32>,
+    pub finished: Finished,
+    /// The device of a port is gone.
+    pub gone: bool,
+    pub emulator: Option<EmulatorReport>,
+    pub counters: Arc<Counters>,
+    pub check: Option<RingCheck>,
+    pub files: files::Reports,
+    pub duration: Duration,
+    pub cores: Vec<CoreReport>,
+    /// Why no answer was delivered, if none was.
+    pub unheard: Option<String>,
+}
+
+impl Ended {
+    /// Why the run ended.
+    fn end(&self) -> &'static str {
+        let complete = || self.emulator.as_ref().is_some_and(|boards| boards.complete);
+        match self.finished.end {
+            _ if self.gone => "gone",
+            End::Stopped if complete() => "complete",
+            End::Stopped => "stopped",
+            End::Exhausted => "exhausted",
+            End::Enough => "enough",
+        }
+    }
+}
 
 fn port(view: &PortView) -> PortReport {
     let Traffic {
@@ -56,7 +91,7 @@ fn rule_set(set: &Arc<RuleSetCounts>) -> RuleSetReport {
 
 /// The report of an ended run.
 pub fn report(plan: &Plan, ended: Ended) -> Report {
-    let end = run::end(&ended);
+    let end = ended.end();
     let truth = match &ended.emulator {
         Some(emulator) => emulator.truth,
         None => ended.check.as_ref().map(RingCheck::report),
@@ -79,7 +114,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
     }
 }
 
-/// What has been counted up to now.
+/// The counts up to now.
 pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
     let Counters {
         books,
@@ -87,6 +122,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
         answers,
         gaps,
         workers,
+        receivers,
         ..
     } = counters;
     let budget_ns = config.budget().0;
@@ -134,6 +170,10 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             unmarked: answers.unmarked.get(),
         },
         jitter_ns: JitterReport::new(gaps, budget_ns),
+        back_pressure: BackPressureReport {
+            stages: counters.stage_stops.stops.get(),
+            outputs: counters.output_stops.get(),
+        },
         workers: workers
             .iter()
             .map(|worker| WorkerReport {
@@ -143,6 +183,16 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
                 undecided: worker.counts.undecided.get(),
                 stalls: worker.counts.stalls.get(),
                 state: worker.state(),
+            })
+            .collect(),
+        receivers: receivers
+            .iter()
+            .map(|receiver| ReceiverReport {
+                core: receiver.name.clone(),
+                frames: receiver.counts.frames.get(),
+                dropped: receiver.dropped(),
+                stops: receiver.counts.stops.get(),
+                jitter_ns: JitterReport::new(&receiver.gaps, budget_ns),
             })
             .collect(),
     }

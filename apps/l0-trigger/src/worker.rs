@@ -1,4 +1,4 @@
-//! The loop of a worker, which takes work off the trigger's.
+//! The loop of a worker, which takes work off the trigger's loop.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::clock::RunClock;
 /// All that the loop owns.
 pub struct WorkerLoop {
     pub worker: Worker,
-    /// What it does while there are no jobs.
+    /// Its idle mode while there are no jobs.
     pub idle: Idle,
     pub clock: RunClock,
     pub jitter: JitterMeter<RunClock>,
@@ -22,20 +22,20 @@ pub struct WorkerLoop {
     pub gives_way: bool,
 }
 
-/// What a worker's loop counts.
+/// Counters of a worker's loop.
 pub struct WorkerView {
     /// As in the list of cores.
     pub name: String,
-    /// The time that each job took.
+    /// Time of each job.
     pub jobs: LatencyView,
-    /// For how long at a time it was kept from looking for a job, its own work included.
+    /// Time between two polls for a job, including its own work.
     pub gaps: LatencyView,
-    /// What the trigger's loop has seen of it.
+    /// State of the worker as seen by the trigger's loop.
     pub counts: Arc<WorkerCounts>,
 }
 
 impl WorkerView {
-    /// How it is, in a word.
+    /// Name of its state.
     pub fn state(&self) -> &'static str {
         if self.counts.is_gone() {
             "gone"
@@ -48,7 +48,7 @@ impl WorkerView {
 }
 
 impl WorkerLoop {
-    /// Views on its counters.
+    /// Views of its counters.
     pub fn view(&self, n: usize) -> WorkerView {
         WorkerView {
             name: name(n),
@@ -58,7 +58,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Works until it is told to end. Nothing but work, unless it shares its CPU.
+    /// Works until the stop flag is set. Does nothing but work, unless it shares its CPU.
     pub fn run(&mut self) {
         let none = || std::iter::empty::<&mut RxQueue>();
         while !self.stop.is_set() {
@@ -77,7 +77,7 @@ impl WorkerLoop {
     }
 }
 
-/// What worker `n` is called.
+/// Name of worker `n`.
 pub fn name(n: usize) -> String {
     format!("worker {n}")
 }

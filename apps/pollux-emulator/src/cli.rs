@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
+use pollux_app::{
+    ClockOption, Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics, seconds,
+};
 use pollux_emulator::config::{Arrival, EmulatorConfig, SLOTS_PER_SECOND};
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
-use pollux_program::{
-    ClockOption, Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics, seconds,
-};
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
-/// at a given rate and with faults on demand, and checks the decisions that come back
+/// at a given rate and with optional faults, and checks the returned decisions
 ///
-/// Equal seeds make equal events, frames and faults. Flags come before the configuration file,
-/// and that before the defaults.
+/// Equal seeds give equal events, frames and faults. Command-line options override the
+/// configuration file, which overrides the defaults.
 #[derive(Debug, Parser)]
 #[command(version, allow_negative_numbers = true, after_help = AFTER_HELP)]
 #[command(mut_arg("place", |arg| arg
@@ -50,7 +50,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<u64>,
 
-    /// How events follow each other: poisson or regular [default: poisson]
+    /// Distribution of the events in time: poisson or regular [default: poisson]
     #[arg(long, value_name = "HOW")]
     arrival: Option<Arrival>,
 
@@ -95,7 +95,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "P", help_heading = "Faults")]
     duplicated: Option<f64>,
 
-    /// Probability that a frame is sent behind the next one of its board [default: 0]
+    /// Probability that a frame is sent after the next one of its board [default: 0]
     #[arg(long, value_name = "P", help_heading = "Faults")]
     reordered: Option<f64>,
 
@@ -103,11 +103,11 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "P", help_heading = "Faults")]
     corrupted: Option<f64>,
 
-    /// Address of the boards [default: 198.18.0.2; with --udp, as the kernel chooses]
+    /// IP address of the boards [default: 198.18.0.2; with --udp, the kernel's choice]
     #[arg(long, value_name = "IP", help_heading = "Addresses")]
     src_ip: Option<Ipv4Addr>,
 
-    /// Station of the boards [default: that of the interface]
+    /// MAC address of the boards [default: that of the interface]
     #[arg(long, value_name = "MAC", help_heading = "Addresses")]
     src_mac: Option<MacAddr>,
 
@@ -115,11 +115,11 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "PORT", help_heading = "Addresses")]
     src_port: Option<u16>,
 
-    /// Address of the trigger [default: 198.18.0.1]
+    /// IP address of the trigger [default: 198.18.0.1]
     #[arg(long, value_name = "IP", help_heading = "Addresses")]
     dst_ip: Option<Ipv4Addr>,
 
-    /// Station of the trigger [default: asked for by ARP]
+    /// MAC address of the trigger [default: resolved by ARP]
     #[arg(long, value_name = "MAC", help_heading = "Addresses")]
     dst_mac: Option<MacAddr>,
 
@@ -127,12 +127,12 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "PORT", help_heading = "Addresses")]
     dst_port: Option<u16>,
 
-    /// Port at which decisions are received [default: 30100]
+    /// UDP port at which decisions are received [default: 30100]
     #[arg(long, value_name = "PORT", help_heading = "Addresses")]
     listen: Option<u16>,
 
-    /// Receive queues of the port, by which decisions come [default: as many as its device shares
-    /// frames out over]
+    /// Receive queues of the port, for decisions [default: as many as its device distributes frames
+    /// over]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     #[arg(conflicts_with = "udp")]
     pub(crate) queues: Option<u16>,
@@ -161,16 +161,16 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) metrics: metrics::Options,
 
-    /// Check the configuration, say what would be done, and do nothing
+    /// Check the configuration, print the plan, and exit
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Print nothing but errors and the report
+    /// Print only errors and the report
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// Reads a number of events a second; 0 stands for as many as possible.
+/// Parses a number of events a second; 0 stands for as many as possible.
 fn rate(text: &str) -> Result<u64, String> {
     let rates = Rates {
         units: &["Hz"],
@@ -180,7 +180,7 @@ fn rate(text: &str) -> Result<u64, String> {
     let (rate, _) = rates.read(text)?.unwrap_or_default();
     let whole = Some(rate.round()).filter(|whole| (rate - whole).abs() <= 1e-9 * whole);
     let whole = whole.map(|whole| whole as u64);
-    whole.ok_or_else(|| format!("{}; whole events, no part of one", rates.wrong()))
+    whole.ok_or_else(|| format!("{}; whole events, no part of one", rates.error_text()))
 }
 
 const AFTER_HELP: &str = "\
@@ -196,7 +196,7 @@ Exit status: 0 if the run ended as asked and every received frame is accounted f
 failed; 2 if the command line or the configuration is wrong, in which case nothing was opened.";
 
 impl Cli {
-    /// The configuration of the run: the file's, with the flags laid over it.
+    /// The configuration of the run: the file's, overridden by the options.
     pub(crate) fn config(&self) -> anyhow::Result<EmulatorConfig> {
         let mut config = match &self.config {
             None => EmulatorConfig::default(),
@@ -217,7 +217,7 @@ impl Cli {
         set(&mut config.events_per_frame, self.events_per_frame);
         set(&mut faults.lost, self.lost);
         set(&mut faults.late, self.late);
-        // One that is too long is refused as such, with the range that there is.
+        // An oversized value is refused as such, with the valid range.
         let late_by = self.late_by.map(|by| by.as_micros().try_into());
         let late_by = late_by.map(|us| us.unwrap_or(u32::MAX));
         set(&mut faults.late_us, self.late_us.or(late_by));

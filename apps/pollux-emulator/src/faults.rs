@@ -1,6 +1,6 @@
 //! What goes wrong between the boards and the trigger, and in which order frames arrive.
 
-use pollux_impair::{Behind, Counts, Impairments, Injector};
+use pollux_faults::{Behind, Counts, FaultRates, Injector};
 use pollux_mempool::time::Ns;
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ impl From<Counts> for FaultCounts {
     }
 }
 
-impl pollux_impair::Frame for Frame {
+impl pollux_faults::Frame for Frame {
     fn due(&self) -> Ns {
         self.due
     }
@@ -64,7 +64,7 @@ pub fn injector(config: &EmulatorConfig) -> Injector<Frame> {
         corrupted,
     } = config.faults;
     let late_by = Ns(u64::from(late_us) * 1000);
-    let impairments = Impairments {
+    let impairments = FaultRates {
         loss: lost,
         delay: late,
         delay_by: (late_by, late_by),

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use pollux_app::metrics::{self, Ledgers, Watch};
+use pollux_app::ports::{self, PortView};
+use pollux_app::{Cpus, Failure, Output, Reports, name_outputs, print, user_message};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign;
 use pollux_emulator::link::{Link, PortLink, SocketLink};
@@ -14,9 +17,6 @@ use pollux_emulator::truth::Truth;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
-use pollux_program::metrics::{self, Books, Watch};
-use pollux_program::ports::{self, PortView};
-use pollux_program::{Cpus, Failure, Output, Reports, name_outputs, print, say};
 
 use crate::cli::Cli;
 use crate::page;
@@ -35,7 +35,7 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
         let why = "--truth-events: a run without an end has no whole truth: give --events";
         return Err(Failure::Usage(anyhow::anyhow!(why)));
     }
-    let registry = pollux_program::ports::registry();
+    let registry = pollux_app::ports::registry();
     if let Some(spec) = cli.port.get() {
         registry.check(spec)?;
     }
@@ -48,13 +48,13 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
         return Ok(print(crate::report::plan(&config, through))?);
     }
     let outputs = Outputs::new(cli).map_err(Failure::Usage)?;
-    let keeper = Keeper::new(cli, &config, &outputs)?;
+    let supervisor = Supervisor::new(cli, &config, &outputs)?;
     // Before the run: a path that cannot be written is told at once.
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
     let reports = Reports::new(cli.report.prints_json(), files)?;
     let run = match cli.port.get() {
-        Some(spec) => through_port(&registry, spec, config, &keeper)?,
-        None => through_sockets(&config, &keeper)?,
+        Some(spec) => through_port(&registry, spec, config, &supervisor)?,
+        None => through_sockets(&config, &supervisor)?,
     };
     let report = run.json();
     let printed = reports.print(&report, |out| write!(out, "{run}"));
@@ -67,7 +67,7 @@ fn through_port(
     registry: &Registry,
     spec: &str,
     mut config: EmulatorConfig,
-    keeper: &Keeper,
+    supervisor: &Supervisor,
 ) -> Result<Run, Failure> {
     let capture = spec
         .parse::<PortSpec>()
@@ -78,7 +78,7 @@ fn through_port(
     let rx_queues = if capture || offered.max_rx_queues == 0 {
         0
     } else {
-        ports::rx_queues(&port, keeper.queues)
+        ports::rx_queues(&port, supervisor.queues)
     };
     let pool = Mempool::new(PoolConfig {
         buffers: BUFFERS * usize::from(rx_queues.max(1)),
@@ -98,12 +98,12 @@ fn through_port(
     let cache = pool.cache(CACHE).context("memory for frames")?;
     let mut link = PortLink::new(&config, tx, rx, cache, capture).map_err(anyhow::Error::new)?;
     if config.addresses.trigger_mac.is_none() && offered.mac.is_some() && rx_queues > 0 {
-        link.resolve(&mut config, &TscClock::get(), &keeper.stop)
+        link.resolve(&mut config, &TscClock::get(), &supervisor.stop)
             .map_err(anyhow::Error::new)?;
     }
     let sent = link.sent_view();
     let port = [port];
-    let (mut emulator, link) = keeper.launch(&config, link, &port, &views)?;
+    let (mut emulator, link) = supervisor.launch(&config, link, &port, &views)?;
     let ledger = link.ledger();
     let (tx, rx) = link.into_queues();
     let stopped = ports::stop(port.into(), rx, vec![tx]);
@@ -116,22 +116,22 @@ fn through_port(
         tx_packets: sent.packets(),
     }];
     let failed = stopped.err().map(anyhow::Error::new);
-    Ok(keeper.finish(&config, emulator, ports, &ledger, failed))
+    Ok(supervisor.finish(&config, emulator, ports, &ledger, failed))
 }
 
-fn through_sockets(config: &EmulatorConfig, keeper: &Keeper) -> Result<Run, Failure> {
+fn through_sockets(config: &EmulatorConfig, supervisor: &Supervisor) -> Result<Run, Failure> {
     let link = SocketLink::open(config).map_err(anyhow::Error::new)?;
-    let (emulator, link) = keeper.launch(config, link, &[], &[])?;
+    let (emulator, link) = supervisor.launch(config, link, &[], &[])?;
     let spec = format!("udp:{}", config.addresses.trigger().socket);
     let ports = vec![PortUse {
         spec,
         tx_packets: emulator.frames_sent,
     }];
-    Ok(keeper.finish(config, emulator, ports, &link.ledger(), None))
+    Ok(supervisor.finish(config, emulator, ports, &link.ledger(), None))
 }
 
 /// The main thread's part: signals, time, progress.
-struct Keeper {
+struct Supervisor {
     stop: StopFlag,
     queues: Option<u16>,
     cpu: Option<usize>,
@@ -201,7 +201,7 @@ fn write_events(output: &Output, config: &EmulatorConfig) -> anyhow::Result<()> 
     Ok(file.flush()?)
 }
 
-impl Keeper {
+impl Supervisor {
     fn new(cli: &Cli, config: &EmulatorConfig, outputs: &Outputs) -> Result<Self, Failure> {
         let truth_out = match &outputs.truth_out {
             Some(output) => Some(TruthOut {
@@ -212,7 +212,7 @@ impl Keeper {
             }),
             None => None,
         };
-        let stop = pollux_program::stop_on_signals().context("signals cannot be handled")?;
+        let stop = pollux_app::stop_on_signals().context("signals cannot be handled")?;
         let cpu = Cpus::of(&cli.cores).first().copied();
         Ok(Self {
             stop,
@@ -236,7 +236,7 @@ impl Keeper {
         views: &[PortView],
     ) -> Result<(EmulatorReport, L), Failure> {
         let clock = TscClock::get();
-        let books = Books {
+        let ledgers = Ledgers {
             ledger: link.ledger(),
             ports: views.to_vec(),
         };
@@ -244,7 +244,7 @@ impl Keeper {
             .map_err(|error| Failure::Usage(error.into()))?;
         let progress = emulator.progress();
         let page = page::Source {
-            books,
+            ledgers,
             progress: Arc::clone(&progress),
         };
         let mut watch = Watch::start(self.metrics, page, views, self.cpu.as_slice())?;
@@ -285,7 +285,7 @@ impl Keeper {
                 let (sent, decided) = (progress.events.get(), progress.decided.get());
                 let rate = (sent - events) as f64 / (now - shown).as_secs_f64();
                 let frames = progress.frames.get();
-                say(format_args!(
+                user_message(format_args!(
                     "{:6.0} s  {sent} events ({rate:.0}/s), {frames} frames, {decided} decided",
                     (now - start).as_secs_f64()
                 ));

@@ -11,6 +11,6 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    pollux_program::log_to_stderr(if cli.quiet { "error" } else { "info" });
-    pollux_program::exit(job::run(&cli))
+    pollux_app::log_to_stderr(if cli.quiet { "error" } else { "info" });
+    pollux_app::exit(job::run(&cli))
 }

@@ -1,20 +1,20 @@
-//! The metrics of a run: its books, and how far it has come.
+//! The metrics of a run: its ledgers, and how far it has come.
 
 use std::fmt;
 use std::sync::Arc;
 
+use pollux_app::metrics::{self, Ledgers, Page};
 use pollux_emulator::run::Progress;
-use pollux_program::metrics::{self, Books, Page};
 
 /// What the page is made from.
 pub(crate) struct Source {
-    pub(crate) books: Books,
+    pub(crate) ledgers: Ledgers,
     pub(crate) progress: Arc<Progress>,
 }
 
 impl metrics::Source for Source {
     fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
-        self.books.measure(page)?;
+        self.ledgers.measure(page)?;
         let counters = [
             ("emulator_events", "Events sent", &self.progress.events),
             (

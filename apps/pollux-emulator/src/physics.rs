@@ -16,6 +16,7 @@
 
 mod cones;
 mod config;
+mod pm_set;
 
 use std::f32::consts::TAU;
 use std::ops::Range;
@@ -29,6 +30,7 @@ use rand_distr::{Distribution, Normal, Poisson};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use self::cones::Cones;
+use self::pm_set::{PmSet, insert};
 pub use config::{MASSES, ModelConfig, ModelError, Rings, SlotEdges};
 
 /// Units of the fine time in a slot.
@@ -167,17 +169,6 @@ struct Lit {
     time: i16,
     /// The rings whose light it saw: bit i for ring i.
     rings: u64,
-}
-
-/// A set of photomultipliers.
-type PmSet = [u64; PMS.div_ceil(64)];
-
-/// Puts `pm` into `set`; whether it was not there before.
-fn insert(set: &mut PmSet, pm: u16) -> bool {
-    let (word, bit) = (usize::from(pm) / 64, 1u64 << (pm % 64));
-    let new = set[word] & bit == 0;
-    set[word] |= bit;
-    new
 }
 
 /// What the particles of one source have in common.

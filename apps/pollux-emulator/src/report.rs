@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use pollux_app::LedgerReport;
 use pollux_emulator::config::{EmulatorConfig, SLOTS_PER_SECOND};
 use pollux_emulator::run::EmulatorReport;
 use pollux_pmd::Balance;
-use pollux_program::LedgerReport;
 use serde::Serialize;
 use serde_json::json;
 
@@ -184,7 +184,8 @@ impl Run {
             .map(|decisions| decisions.counts.packets);
         if came == Some(0) && e.frames_sent > 0 && self.is_live() {
             tracing::warn!(
-                "no decision came back to UDP port {}: is the trigger there, and do its answers go here?",
+                "no decision arrived at UDP port {}: check that the trigger runs and that its \
+                 answers are sent here",
                 self.config.addresses.decision_port
             );
         }

@@ -1,6 +1,6 @@
 //! The frames of a run in the order of sending.
 
-use pollux_impair::Injector;
+use pollux_faults::Injector;
 use pollux_mempool::time::Ns;
 
 use crate::config::{ConfigError, EmulatorConfig};

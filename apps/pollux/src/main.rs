@@ -1,4 +1,4 @@
-//! The toolbox: each sub-command is a file or folder of its own beside this one.
+//! Command-line toolbox of Pollux: each sub-command is a file or folder beside this one.
 
 mod bench;
 mod bind;
@@ -6,18 +6,18 @@ mod capture;
 mod doctor;
 mod events;
 mod forward;
+mod frame_budget;
 mod generate;
-mod held;
-mod house;
 mod live;
 mod payload;
 mod physics;
 mod ports;
 mod promisc;
-mod quota;
 mod replay;
 mod scale;
+mod stolen_time;
 mod streams;
+mod supervisor;
 mod sys;
 mod ticker;
 mod verify;
@@ -25,9 +25,9 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use pollux_program::ClockOption;
+use pollux_app::ClockOption;
 
-/// Tools for ports that are polled: NICs, capture files, wires inside the process
+/// Tools for poll-mode ports: NICs, capture files, links inside the process
 #[derive(Parser)]
 #[command(
     version,
@@ -61,26 +61,23 @@ enum Command {
     Verify(verify::Args),
 }
 
-/// How the help of a sub-command with ports ends.
+/// Last part of the help of a sub-command with ports.
 const EXIT_STATUS: &str = "\
 Exit status: 0 when the run ended as asked and its loss ledger balances, 1 when it failed, 2 on a
 wrong option or port spec.";
 
 fn main() -> ExitCode {
-    let registry = pollux_program::ports::registry();
-    // The drivers are known to the registry alone, so the help is completed at run time. A
-    // sub-command with an end of its own takes no ports.
-    let specs = format!(
-        "{}\n\n{EXIT_STATUS}",
-        pollux_program::ports::help(&registry)
-    );
+    let registry = pollux_app::ports::registry();
+    // Only the registry lists the drivers, so the help is completed at run time. A sub-command with
+    // an after-help of its own takes no ports.
+    let specs = format!("{}\n\n{EXIT_STATUS}", pollux_app::ports::help(&registry));
     let cli = Cli::command().mut_subcommands(|command| match command.get_after_help() {
         None => command.after_help(specs.clone()),
         Some(_) => command,
     });
     let cli = Cli::from_arg_matches(&cli.get_matches()).unwrap_or_else(|error| error.exit());
 
-    pollux_program::log_to_stderr("warn");
+    pollux_app::log_to_stderr("warn");
     let done = cli.clock.select().and_then(|()| match cli.command {
         Command::Bench(args) => bench::run(&args, &registry),
         Command::Bind(args) => bind::bind(&args),
@@ -97,5 +94,5 @@ fn main() -> ExitCode {
         Command::Unbind(args) => bind::unbind(&args),
         Command::Verify(args) => verify::run(&args, &registry),
     });
-    pollux_program::exit(done)
+    pollux_app::exit(done)
 }

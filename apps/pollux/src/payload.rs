@@ -1,20 +1,20 @@
-//! The payload of generated datagrams (docs/formats/generator.md): a header that says which flow,
-//! which frame and when, and bytes that follow from it and from a seed.
+//! Payload of generated datagrams (docs/formats/generator.md): a header with flow, sequence number
+//! and time, and bytes that are a function of the header and a seed.
 
 use pollux_pmd::mempool::time::Tsc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// `PG`, as the two first bytes of the payload.
+/// `PG`, the first two bytes of the payload.
 const MAGIC: u16 = u16::from_le_bytes(*b"PG");
 
 /// Bytes of the header: the shortest payload.
 pub(crate) const HEADER: usize = size_of::<Wire>();
 
-/// Places in the table where the bytes of a frame may begin.
+/// Positions in the table at which the bytes of a frame may begin.
 const STARTS: usize = 1 << 16;
 
-/// The header as it lies in the payload.
+/// The header as in the payload, byte by byte.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Wire {
@@ -26,17 +26,17 @@ struct Wire {
 
 const _: () = assert!(size_of::<Wire>() == 16);
 
-/// What the header says.
+/// Decoded header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) flow: u16,
     /// Number of the frame in its flow, from 0.
     pub(crate) sequence: u32,
-    /// When the frame was made, by the sender's counter: of use on the same machine alone.
+    /// Time when the frame was made, by the sender's counter: usable on the same machine only.
     pub(crate) sent: Tsc,
 }
 
-/// What lies behind the header.
+/// Pattern of the bytes behind the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Pattern {
     /// Zeros
@@ -58,9 +58,9 @@ impl Pattern {
     }
 }
 
-/// The bytes behind the headers. They are taken out of one table, so that a frame costs a copy
-/// and not a computation; where they begin follows from flow and sequence, so that no frame has
-/// the bytes of the next.
+/// The bytes behind the headers. They are copied from one table, which is cheaper than computing
+/// them for each frame. The start position follows from flow and sequence number, so that
+/// consecutive frames differ.
 pub(crate) struct Content {
     table: Box<[u8]>,
 }
@@ -94,7 +94,7 @@ impl Content {
         &rest[..len.min(rest.len())]
     }
 
-    /// Fills a payload; nothing where it is shorter than the header.
+    /// Fills a payload. A payload shorter than the header is left unchanged.
     #[inline]
     pub(crate) fn write(&self, header: Header, payload: &mut [u8]) {
         let Ok((wire, rest)) = Wire::mut_from_prefix(payload) else {
@@ -107,12 +107,12 @@ impl Content {
             sent: U64::new(header.sent.0),
         };
         let content = self.of(header, rest.len());
-        // Of one length: the table was made for the longest payload.
+        // Equal lengths: the table was made for the longest payload.
         rest[..content.len()].copy_from_slice(content);
     }
 
-    /// Whether a payload of `len` bytes, which begins `offset` bytes into `segments`, has behind
-    /// its header what it should.
+    /// Checks the pattern behind the header of a payload of `len` bytes that begins `offset` bytes
+    /// into `segments`.
     #[inline]
     pub(crate) fn is_right<'a>(
         &self,
@@ -138,7 +138,7 @@ impl Content {
 }
 
 impl Header {
-    /// The header of a payload; `None` where it is none of the generator's.
+    /// Decodes the header of a payload; `None` for a payload that is not the generator's.
     #[inline]
     pub(crate) fn read(payload: &[u8]) -> Option<Self> {
         let (wire, _) = Wire::ref_from_prefix(payload).ok()?;
@@ -150,7 +150,7 @@ impl Header {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): simple enough to be made again elsewhere.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): simple to reimplement elsewhere.
 struct SplitMix(u64);
 
 impl Iterator for SplitMix {

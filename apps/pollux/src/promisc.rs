@@ -1,21 +1,21 @@
-//! Frames for other stations: tools that measure take them, as they are sent to whom a tool at the
-//! other end makes up.
+//! Promiscuous mode of measuring tools. They receive frames to other stations, since the tool at
+//! the other end may send to arbitrary addresses.
 
+use pollux_app::user_message;
 use pollux_pmd::{Port, PortError, Registry, port::Probed};
-use pollux_program::say;
 
-/// The option of sub-commands that measure what comes.
+/// Option of sub-commands that measure received frames.
 #[derive(clap::Args)]
 pub(crate) struct Promisc {
-    /// Receive only what is addressed to an interface
+    /// Receive only frames addressed to the interface
     ///
-    /// Without it, interfaces of the kernel (af_packet, af_xdp) are promiscuous as long as they are
-    /// open, if their spec does not say promisc=off. Of other ports, the spec alone decides.
+    /// Without it, interfaces of the kernel (af_packet, af_xdp) are promiscuous while they are
+    /// open, unless their spec has promisc=off. The mode of other ports depends on the spec alone.
     #[arg(long)]
     no_promisc: bool,
 }
 
-/// Ports that receive what is addressed to them, and nothing else.
+/// Ports that receive only frames to their own address.
 pub(crate) struct Filtered(Vec<String>);
 
 impl Promisc {
@@ -25,7 +25,7 @@ impl Promisc {
         registry: &Registry,
         specs: &[S],
     ) -> Result<(Vec<Port<Probed>>, Filtered), PortError> {
-        // A spec that is wrong is reported before one that cannot be opened.
+        // A malformed spec is reported before a port that cannot be opened.
         for spec in specs {
             registry.check(spec.as_ref())?;
         }
@@ -50,10 +50,10 @@ impl Promisc {
 }
 
 impl Filtered {
-    /// Tells of each port why nothing may have come.
+    /// Prints for each filtered port why no frame may have arrived.
     pub(crate) fn tell(&self) {
         for port in &self.0 {
-            say(format_args!(
+            user_message(format_args!(
                 "hint: nothing came; {port}, and to groups that it has joined: send to that \
                  (--dst-mac), or leave out --no-promisc and promisc=off"
             ));

@@ -1,7 +1,7 @@
-//! Numbers with a prefix of their unit, as people read them: 250 k, 1.50 M, 10.0 G.
+//! Numbers with an SI prefix for output: 250 k, 1.50 M, 10.0 G.
 
-/// Three figures, a space, and the prefix, for the unit to follow. Whole numbers below a thousand
-/// have no decimals.
+/// Three digits, a space and the prefix; the unit follows. Whole numbers below a thousand have no
+/// decimals.
 pub(crate) fn scaled(n: f64) -> String {
     // Rounded first, so that 999.7 is 1.00 k and not 1000.
     let figure = 10_f64.powf(n.abs().log10().floor() - 2.0);

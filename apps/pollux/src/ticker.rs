@@ -1,9 +1,9 @@
-//! What a poll loop does now and then.
+//! Periodic timer of a poll loop.
 
 use pollux_pmd::mempool::time::{Ns, Tsc};
 use pollux_pmd::{Clock, TscClock};
 
-/// Comes up once in a while, by the clock.
+/// Timer that is due at regular intervals, by the clock.
 pub(crate) struct Ticker {
     clock: TscClock,
     every: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// For counters that live outside the process, which the kernel must be asked for.
+    /// Interval for counters that require a system call.
     pub(crate) fn for_counters(clock: TscClock) -> Self {
         Self {
             clock,
@@ -20,7 +20,7 @@ impl Ticker {
         }
     }
 
-    /// Whether it is time again.
+    /// Whether the timer is due.
     #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
         let now = self.clock.now();

@@ -295,12 +295,12 @@ mod with_dpdk {
                 let ours = parse(&frame, frame.len(), &ParseOptions::TRUSTED);
                 let extended =
                     packet_type & dpdk::RTE_PTYPE_L3_MASK == dpdk::RTE_PTYPE_L3_IPV6_EXT;
-                let told = match ours {
+                let agrees = match ours {
                     Ok(Parsed::Udp(_)) | Err(Reject::Malformed | Reject::IpFragment) => true,
                     Err(Reject::Unsupported) => extended,
                     _ => false,
                 };
-                prop_assert!(told, "{ours:?}, DPDK: {packet_type:#x} {lens:?}");
+                prop_assert!(agrees, "{ours:?}, DPDK: {packet_type:#x} {lens:?}");
             }
         }
 

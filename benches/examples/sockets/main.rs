@@ -22,17 +22,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pollux_mempool::time::Tsc;
-use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig, hint};
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig, prefetch};
 use pollux_na62::l0::{Event, Frame, L0Stats};
 use pollux_na62::stages::{Build, BuildOptions, Decompress, DecompressOptions};
 use pollux_na62::{EVENT_CACHE, L0Env, stage_env};
-use pollux_netns::Cable;
 use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv, StageExt};
 use pollux_pmd::net::{ParseOptions, Parsed, classify};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use pollux_pmd::{
     Clock, Port, PortConfig, RxQueue, Started, StartedPort, TscClock, TxQueue, lcore,
 };
+use pollux_pmd_testkit::netns::Cable;
 
 use traffic::{BOARDS, PORT, Traffic};
 
@@ -100,7 +100,11 @@ fn main() -> Result<(), Failure> {
         Some(cable) => {
             let (_, tx) = keep(cable.a.within(|| open("af_xdp:va", [0, 1]))?);
             let input = if side == "sockets" {
-                Input::sockets(cable.b.within(|| udp::receivers(pollux_netns::IP_B))?)
+                Input::sockets(
+                    cable
+                        .b
+                        .within(|| udp::receivers(pollux_pmd_testkit::netns::IP_B))?,
+                )
             } else {
                 let (rx, _) = keep(cable.b.within(|| open(&format!("{side}:vb"), [1, 0]))?);
                 Input::port(rx)?
@@ -110,10 +114,10 @@ fn main() -> Result<(), Failure> {
     };
 
     let shared = Arc::new(Shared::default());
-    let (to, from, told) = (pool.cache(512)?, pool.cache(512)?, Arc::clone(&shared));
+    let (to, from, counters) = (pool.cache(512)?, pool.cache(512)?, Arc::clone(&shared));
     let mut receiver = Receiver::new(input, from, WINDOW as usize * traffic.fragments())?;
     let sender = lcore::launch("send", Some(other.parse()?), move || {
-        output.send(traffic, to, &told)
+        output.send(traffic, to, &counters)
     })?;
     let receiver = lcore::launch("receive", Some(cpu.parse()?), move || {
         let result = receiver.run(duration, &shared);
@@ -154,8 +158,8 @@ impl Output {
                     cache.alloc_burst(&mut burst, more);
                     // The receiver's core has had them.
                     for mbuf in &burst[waiting..] {
-                        hint::expect_write(mbuf.data_ptr());
-                        hint::expect_write(mbuf.data_ptr().wrapping_add(64));
+                        prefetch::prefetch_write(mbuf.data_ptr());
+                        prefetch::prefetch_write(mbuf.data_ptr().wrapping_add(64));
                     }
                     for mbuf in &mut burst[waiting..] {
                         let frame = traffic.next_frame();
@@ -217,7 +221,7 @@ impl Input {
             Self::Port(rx, demux) => {
                 let mut burst = Burst::<BURST>::new();
                 rx.rx(cache, &mut burst);
-                burst.iter().for_each(Mbuf::expect_read);
+                burst.iter().for_each(Mbuf::prefetch_read);
                 burst.take_all(|mbuf| {
                     let parsed = classify(&mbuf, &ParseOptions::default());
                     if let Ok(Parsed::Udp(udp)) = parsed

@@ -5,6 +5,8 @@
 mod baseline;
 mod callgrind;
 mod loops;
+mod pipelines;
+mod pmd;
 mod trigger;
 
 use std::path::PathBuf;
@@ -18,7 +20,7 @@ use clap::{Parser, Subcommand};
 use pollux_pmd::{ClockChoice, TscClock};
 
 use crate::baseline::{Baseline, Platform};
-use crate::loops::{Loop, all};
+use crate::loops::Loop;
 
 /// Counts the instructions of the hot loops under valgrind and compares them with the baseline.
 #[derive(Parser)]
@@ -45,6 +47,14 @@ enum Inner {
     /// Names the extensions of the CPU that code is chosen by.
     #[command(hide = true)]
     Features,
+}
+
+/// All loops, in the order of the report.
+fn all() -> Vec<Loop> {
+    let mut loops = pmd::all();
+    loops.extend(pipelines::all());
+    loops.extend(trigger::all());
+    loops
 }
 
 fn main() -> Result<ExitCode> {
@@ -132,4 +142,17 @@ fn measure(loops: &[Loop]) -> Result<Vec<f64>> {
         count.with_context(|| case.name.to_owned())
     };
     counts.into_iter().zip(loops).map(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    #[test]
+    fn the_loops_do_their_work() {
+        for case in super::all() {
+            let mut round = (case.make)().unwrap();
+            assert!((0..100).all(|_| round()), "{}", case.name);
+        }
+    }
 }

@@ -360,17 +360,17 @@ fn l0_chain() -> Result<Round> {
             header[16..24].copy_from_slice(&start.to_le_bytes());
         }
         let tx = &mut port.tx[0];
-        let (mut decided, mut told) = (0, true);
+        let (mut decided, mut pushed) = (0, true);
         let mut out = Each(|decision: Decision| {
             decided += u64::from(decision.verdict().accepted());
             // A packet has room for the decisions of a round.
-            told &= answer.push(&decision);
+            pushed &= answer.push(&decision);
             decisions.free(decision.into());
         });
         pipeline.process(&mut frames, &mut out);
         pipeline.tick(Moment(start * 25), &mut out);
         answer.flush(Some(tx), &mut cache);
         round += 1;
-        told && decided == EVENTS
+        pushed && decided == EVENTS
     }))
 }

@@ -1,6 +1,6 @@
-/* The Verilated card as C sees it. What lies in these structures is what crosses the boundary; the
- * same structures are in src/verilated/model.rs. All of the host bus and of `clk_core` is in one
- * pair, all of the wires and of `clk_net` in the other, so that an edge of a clock moves one pair. */
+/* The C interface of the Verilated card. Only these structures cross the boundary; the same
+ * structures are in src/verilated/model.rs. One pair has all of the host bus and of `clk_core`, the
+ * other all of the wires and of `clk_net`, so that an edge of a clock transfers one pair. */
 
 #ifndef POLLUX_CARD_H
 #define POLLUX_CARD_H
@@ -48,8 +48,8 @@ struct pollux_net_out {
     uint8_t control[POLLUX_PORTS], unused[4];
 };
 
-/* What a port does in this cycle, by which latencies are measured (probes.vlt): of clk_net, then of
- * clk_core. A word that is taken has left its sender for good. */
+/* Events of a port in this cycle, by which latencies are measured (probes.vlt): of clk_net, then of
+ * clk_core. A word that is taken has been accepted by its receiver. */
 enum {
     POLLUX_PROBE_RX_START = 1 << 0, /* a start in lane 0 at XGMII, behind the loop */
     POLLUX_PROBE_RX_WORD = 1 << 1,  /* a word of mac_rx */
@@ -69,7 +69,7 @@ enum {
 
 struct pollux_card;
 
-/* A card in which everything that has no reset begins as the seed says. */
+/* A card in which everything without a reset has an initial value by the seed. */
 struct pollux_card *pollux_card_new(uint32_t seed);
 void pollux_card_free(struct pollux_card *card);
 

@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::memory::HostMemory;
 
-/// Where the card sees the first region; far from where Linux puts anything of a process.
+/// Bus address of the first region; far from any address that Linux gives a process.
 const BASE: u64 = 1 << 52;
 
 /// Bytes of BAR 0 (registers), and of BAR 2 (MSI-X).
@@ -22,10 +22,10 @@ const WINDOWS: [usize; 6] = [128 << 10, 0, 4 << 10, 0, 0, 0];
 /// Interrupt vectors: one for each event queue.
 const VECTORS: u16 = 8;
 
-/// The grant of the suites, which run cards of this crate alone.
+/// The grant of the suites, which only run cards of this crate.
 pub(crate) fn grant() -> MemoryGrant {
-    // SAFETY: a simulated card writes by `HostMemory`, into what was mapped for it, as its driver or
-    // a test has told it.
+    // SAFETY: a simulated card writes by `HostMemory`, into the memory mapped for it, as programmed by
+    // its driver or a test.
     unsafe { MemoryGrant::new() }
 }
 
@@ -33,11 +33,11 @@ pub(crate) fn grant() -> MemoryGrant {
 const COMMAND: u16 = 0x04;
 const BUS_MASTER: u32 = 1 << 2;
 
-/// How long a look at the clock takes, so that a loop that waits for nothing but a time, or for a
-/// bit in memory, sees the card go on.
+/// Duration of a clock reading, so that a loop that waits only for a time, or for a bit in
+/// memory, advances the card.
 const GLANCE: u64 = 20_000;
 
-/// How long a round of a spin loop takes, in picoseconds.
+/// Duration of a round of a spin loop, in picoseconds.
 const RELAX: u64 = 500_000;
 
 struct Inner<C> {
@@ -66,7 +66,7 @@ impl<C: SimulatedCard> CosimDevice<C> {
         })))
     }
 
-    /// Looks at the card and at what it reaches, or does something with them.
+    /// Accesses the card and its memory.
     pub fn with<T>(&self, look: impl FnOnce(&mut C, &mut HostMemory) -> T) -> T {
         let mut inner = self.lock();
         let Inner { card, memory, .. } = &mut *inner;
@@ -103,7 +103,7 @@ impl<C: SimulatedCard> DmaMemory for CosimDevice<C> {
         let addresses = addresses.map_err(|error| self.error(&error))?;
         self.with(|_, memory| memory.add(id, region.clone(), addresses.clone()));
         let device = self.clone();
-        // What is not mapped the card does not reach, as behind an IOMMU.
+        // The card cannot reach unmapped memory, as behind an IOMMU.
         let release = move || {
             device.with(|_, memory| memory.remove(id));
             true
@@ -301,7 +301,7 @@ impl<C: SimulatedCard> Bus for CosimBus<C> {
     }
 }
 
-/// A simulated card's time: a cycle is one nanosecond. To look at it takes some of it.
+/// A simulated card's time: a cycle is one nanosecond. Reading it takes time.
 pub struct CosimClock<C>(CosimDevice<C>);
 
 impl<C> Clone for CosimClock<C> {

@@ -5,9 +5,9 @@
 //! | --- | --- |
 //! | [`CosimDevice`] | a [`SimulatedCard`] behind the traits of [`pollux_pmd::bus`] | `device.rs`, `memory.rs` |
 //! | [`port`] | such a card as a port, with a peer at its wire | `port.rs` |
-//! | [`suite`] | what any of them has to do | `suite/` |
+//! | [`suite`] | required behaviour of every simulated card | `suite/` |
 //! | `VerilatedCard` | the card from its RTL, with the feature `verilated` | `verilated/` |
-//! | `pcie` | the host bus of that: what a host may do to a card, and what the card must keep to | `pcie/` |
+//! | `pcie` | its host bus: permitted behaviour of a host, and rules of the card | `pcie/` |
 
 mod device;
 mod memory;

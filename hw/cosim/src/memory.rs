@@ -1,4 +1,4 @@
-//! The host's memory as a card sees it: regions that were mapped for it, at addresses that are no
+//! The host's memory as a card sees it: regions mapped for the card, at addresses that are not
 //! pointers, checked as an IOMMU would.
 
 use std::collections::VecDeque;
@@ -9,15 +9,15 @@ use std::sync::Arc;
 use pollux_card_model::{Host, ReadError};
 use pollux_mempool::{Iova, IovaMap, MemoryRegion};
 
-/// What a simulated card reaches.
+/// The memory that a simulated card reaches.
 #[derive(Default)]
 pub struct HostMemory {
     /// Accesses that an IOMMU would have refused: outside all mappings, or without the right to
     /// master the bus.
     pub trespasses: u64,
-    /// How the next reads fail, one after the other; `None` is a read that does not.
+    /// How the next reads fail, one after the other; `None` is a successful read.
     pub read_errors: VecDeque<Option<ReadError>>,
-    /// Interrupts, by vector, whether somebody listens or not.
+    /// Interrupts, by vector, with or without a listener.
     pub interrupts: [u64; 8],
     pub(crate) is_master: bool,
     pub(crate) events: Vec<OwnedFd>,
@@ -32,7 +32,7 @@ struct Mapped {
 }
 
 impl HostMemory {
-    /// Regions that the card reaches now.
+    /// Regions that the card reaches at present.
     #[must_use]
     pub fn mapped(&self) -> usize {
         self.mapped.len()
@@ -98,7 +98,7 @@ impl Host for HostMemory {
             *count += 1;
         }
         if let Some(event) = self.events.get(vector) {
-            // A full counter is one that is readable already.
+            // A full counter is readable already.
             let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
         }
     }

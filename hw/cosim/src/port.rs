@@ -1,21 +1,21 @@
-//! A simulated card as a port with both ends of its first wire: for a program that plays the card's
+//! A simulated card as a port with both ends of its first wire: for a program that emulates the card's
 //! peers itself.
 //!
 //! | queue | receives | sends |
 //! | --- | --- | --- |
-//! | 0 | what came to the card | to the card |
-//! | 1 | what the card has sent | by the card |
+//! | 0 | frames received by the card | to the card |
+//! | 1 | frames sent by the card | by the card |
 //!
-//! So each queue gets what the transmit queue of its number sends, as in the driver `loopback`, and
-//! the card, with the driver that ships, is between them: on the way to queue 0 it receives, on the
+//! So each queue gets the frames of the transmit queue of its number, as in the driver `loopback`, and
+//! the card, with the released driver, is between them: on the way to queue 0 it receives, on the
 //! way to queue 1 it sends.
 //!
-//! Time passes when somebody polls the card, 20 ns in each round; the
-//! peers, which may be on another thread, do not drive it. What they send waits until the wire has
-//! room for it.
+//! Time advances when the program polls the card, 20 ns in each round; the
+//! peers, which may be on another thread, do not drive it. Their frames wait until the wire has
+//! space.
 //!
-//! Frames that came to the card have arrived when its MAC saw them begin, by the card's own stamp: what
-//! they waited for on their way to the driver is a part of every latency.
+//! Frames to the card have arrived at their start at its MAC, by the card's own stamp: the
+//! wait on the path to the driver is a part of every latency.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -46,14 +46,14 @@ pub const NAME: &str = "card-sim";
 /// The port of the card that has a peer.
 const WIRE: usize = 0;
 
-/// Frames that wait on the wire itself: so few that their peer is held back, and so many that the
-/// wire is never idle for want of one.
+/// Frames that wait on the wire itself: few enough that their peer is limited, and enough that the
+/// wire is never idle for lack of one.
 const AHEAD: usize = 16;
 
 /// Shortest frame without its FCS: a sender pads (IEEE 802.3 section 3.2.8).
 const SHORTEST: usize = 60;
 
-/// The driver, as it is told to people.
+/// The driver's description.
 const DESCRIPTION: Description = Description {
     features: &[
         (Feature::Receive, Support::Yes),
@@ -70,10 +70,10 @@ const DESCRIPTION: Description = Description {
     )
 };
 
-/// Adds the card from its RTL to a program's drivers. Its time is that of whichever port of it was
+/// Adds the card's RTL to a program's drivers. Its time is that of the port of it that was
 /// polled last.
 ///
-/// Where the crate was built without Verilator, to open such a port fails, and says so.
+/// Where the crate was built without Verilator, opening such a port fails with a message.
 pub fn register(registry: &mut Registry) -> SimulatedTime {
     let time = SimulatedTime::default();
     let theirs = time.clone();
@@ -109,17 +109,17 @@ fn from_rtl(
     })
 }
 
-/// Opens a card as such a port, and has it tell its time.
+/// Opens a card as such a port, and exposes its time.
 ///
 /// # Errors
-/// It does not answer as the card's driver expects.
+/// It does not respond as the card's driver expects.
 pub fn open<C: SimulatedCard>(
     device: &CosimDevice<C>,
     spec: &PortSpec,
     time: &SimulatedTime,
     grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
-    // The station of the driver `loopback`, so that peers need not know which of them it is.
+    // The address of the driver `loopback`, so that peers need not know which of the two it is.
     let card: PortSpec = format!("{NAME}:mac=02:00:00:00:00:01").parse()?;
     Ok(Box::new(Ends {
         spec: spec.to_string(),
@@ -129,13 +129,13 @@ pub fn open<C: SimulatedCard>(
     }))
 }
 
-/// The time of a simulated card, in nanoseconds, for loops that share it: to look at it takes none.
+/// The time of a simulated card, in nanoseconds, for loops that share it: reading it takes no time.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedTime(Arc<AtomicU64>);
 
 impl Clock for SimulatedTime {
     fn now(&self) -> Tsc {
-        // What has happened until then comes by the wire, not by this.
+        // Earlier events reach this by the wire.
         Tsc(self.0.load(Ordering::Relaxed))
     }
 
@@ -147,13 +147,13 @@ impl Clock for SimulatedTime {
         ns.0
     }
 
-    /// Without a bound: rounds take time of the machine, of which the simulation needs far more than
-    /// passes in it.
+    /// Without a bound: rounds take time of the machine, and the simulation needs far more of it than
+    /// of its own time.
     fn rounds(&self, _: Ns) -> u64 {
         u64::MAX
     }
 
-    /// Gives way to the thread that simulates.
+    /// Yields to the thread that simulates.
     fn relax(&self) {
         std::thread::yield_now();
     }
@@ -166,7 +166,7 @@ struct Ends<C: SimulatedCard> {
     time: SimulatedTime,
 }
 
-/// What the card's own driver is configured with.
+/// Configuration of the card's own driver.
 fn card_config(config: &PortConfig) -> PortConfig {
     PortConfig {
         rx_queues: 1,
@@ -240,8 +240,8 @@ impl<C: SimulatedCard> Driver for Ends<C> {
     }
 }
 
-/// Has a card stamp frames by the time of its simulation; returns how many nanoseconds its stamps are
-/// behind, as a register that is written takes its time to be there.
+/// Makes a card stamp frames by the time of its simulation; returns how many nanoseconds its stamps are
+/// behind, because a register write takes some time.
 fn set_time<C: SimulatedCard>(device: &CosimDevice<C>) -> Result<u64, BusError> {
     let bus = device.bar(0, timing::THIS.at + timing::THIS.size)?;
     let at = |register: Register| timing::THIS.at + register.at;
@@ -251,7 +251,7 @@ fn set_time<C: SimulatedCard>(device: &CosimDevice<C>) -> Result<u64, BusError> 
     bus.write32(at(timing::SET_HIGH), (set >> 32) as u32);
     let before = now();
     let low = bus.read32(at(timing::NOW));
-    // It was read in the middle of the way there and back.
+    // The clock was read in the middle of the round trip.
     let middle = before.midpoint(now());
     let stamp = u64::from(bus.read32(at(timing::NOW_HIGH))) << 32 | u64::from(low);
     Ok(middle.saturating_sub(stamp))
@@ -273,18 +273,18 @@ impl Wire {
     }
 }
 
-/// The card's receive queue; whoever polls it moves the frames of both ways.
+/// The card's receive queue; its poll moves the frames of both directions.
 struct CardRx<C: SimulatedCard> {
     card: Box<dyn RxDriver>,
     device: CosimDevice<C>,
     time: SimulatedTime,
     wire: Arc<Wire>,
-    /// How far the card's stamps are behind its time, in nanoseconds.
+    /// Delay of the card's stamps behind its time, in nanoseconds.
     behind: u64,
 }
 
 impl<C: SimulatedCard> RxDriver for CardRx<C> {
-    /// On the line of simulated time, in any case.
+    /// In simulated time, in any case.
     fn arrival_time(&self) -> ArrivalTime {
         ArrivalTime::Hardware
     }
@@ -297,7 +297,7 @@ impl<C: SimulatedCard> RxDriver for CardRx<C> {
         tally: &mut Tally,
     ) -> usize {
         let before = out.len();
-        // The driver looks at its clock, and so lets time pass.
+        // The driver reads its clock, and so advances time.
         let n = self.card.rx(cache, out, origin, tally);
         for mbuf in out.as_mut_slice().iter_mut().skip(before) {
             if let Some(wire) = mbuf.wire_time() {
@@ -329,7 +329,7 @@ impl<C: SimulatedCard> RxDriver for CardRx<C> {
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {
-        // Time would stand still while its reader sleeps.
+        // Time would stop while its reader sleeps.
         None
     }
 
@@ -338,7 +338,7 @@ impl<C: SimulatedCard> RxDriver for CardRx<C> {
     }
 }
 
-/// The peer's: what the card has sent.
+/// The peer's: frames that the card has sent.
 struct PeerRx {
     wire: Arc<Wire>,
     time: SimulatedTime,
@@ -381,7 +381,7 @@ impl RxDriver for PeerRx {
     }
 }
 
-/// The peer's: what goes to the card.
+/// The peer's: frames to the card.
 struct PeerTx {
     wire: Arc<Wire>,
     /// Frames that may wait.

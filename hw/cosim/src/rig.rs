@@ -1,4 +1,4 @@
-//! The least software that has a card receive: for measurements, which must not wait for more, and
+//! The minimum of software that makes a card receive: for measurements, which must not wait for it, and
 //! for tests of a card without its driver. All ports, some streams of each, one page, one event
 //! queue for each port.
 
@@ -16,7 +16,7 @@ use crate::device::grant;
 use crate::touched::Touched;
 use crate::{CosimBus, CosimDevice};
 
-/// Where lists see their memory; no address of this process.
+/// Virtual addresses of the lists; not addresses of this process.
 const VIRTUAL: u64 = 0x7f00_0000_0000;
 /// All of the memory, in one page.
 const LOG2_PAGE: u32 = 24;
@@ -29,32 +29,32 @@ const RING_BYTES: usize = 32 << LOG2_RING;
 const RING_AT: usize = 8 * QUEUE_BYTES;
 const DATA_AT: usize = RING_AT + 4 * RING_BYTES;
 const DATA_BYTES: usize = 16 << 10;
-/// Where lists begin, and bytes of each: those of all streams and catch-alls of four ports fit.
+/// Start of the lists, and bytes of each: those of all streams and default lists of four ports fit.
 const LISTS_AT: usize = 1 << 20;
 const LIST_BYTES: usize = 192 << 10;
 const _: () = assert!(LISTS_AT + 4 * 17 * LIST_BYTES <= 1 << LOG2_PAGE);
-/// The catch-all stream of a port.
+/// The default list of a port.
 pub const CATCH_ALL: u16 = 16;
 
-/// What streams do with a payload, as the register `STREAM` has it.
+/// Delivery mode of a stream, as in the register `STREAM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// It is placed.
+    /// The payload is placed.
     Payload = 0,
-    /// Its whole frame is.
+    /// The whole frame is placed.
     Frame = 1,
-    /// It is a container of hits, and is expanded.
+    /// The payload is a container of hits, and is expanded.
     Hits = 2,
 }
 
-/// A payload as it lay in a buffer.
+/// A payload from a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// Its list: 32 x port + stream.
     pub list: u16,
     /// Of its list, from 0.
     pub sequence: u32,
-    /// UDP port that it was sent from.
+    /// Its source UDP port.
     pub source_port: u16,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -68,7 +68,7 @@ struct List {
     size: usize,
     count: u32,
     announced: u32,
-    /// Bytes from one bare payload to the next; 0 where payloads lie behind records.
+    /// Bytes from one bare payload to the next; 0 for payloads with records.
     stride: usize,
 }
 
@@ -85,15 +85,15 @@ pub struct Rig<C: SimulatedCard> {
     /// Descriptors of each ring.
     posted: [u32; 4],
     touched: Touched,
-    /// Events that cannot be.
+    /// Impossible events.
     pub wrong: u64,
 }
 
 impl<C: SimulatedCard> Rig<C> {
-    /// Takes the card over, with its ports switched off.
+    /// Takes the card over, with its ports disabled.
     ///
     /// # Errors
-    /// It is no card, or memory cannot be had.
+    /// It is not a card, or memory cannot be allocated.
     pub fn new(device: CosimDevice<C>) -> Result<Self, BusError> {
         let refused = |what: String| BusError::Device {
             device: device.name().into(),
@@ -136,7 +136,7 @@ impl<C: SimulatedCard> Rig<C> {
         (has & 0xff) as usize
     }
 
-    /// Switches on an event queue, one of 8, which is off.
+    /// Enables an event queue, one of 8, which is disabled.
     pub fn begin_queue(&self, queue: usize) {
         let at = self.base + (queue * QUEUE_BYTES) as u64;
         self.write64(&event::THIS, 0, event::QUEUE_BASE, queue, at);
@@ -144,7 +144,7 @@ impl<C: SimulatedCard> Rig<C> {
         self.write(&event::THIS, 0, event::QUEUE_CTRL, queue, control);
     }
 
-    /// Zeroes the records of a queue that is off, and looks for its first one next.
+    /// Zeroes the records of a disabled queue, and expects its first record next.
     pub fn forget_events(&mut self, queue: usize) {
         let at = self.base + (queue * QUEUE_BYTES) as u64;
         self.device
@@ -183,14 +183,14 @@ impl<C: SimulatedCard> Rig<C> {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// Gives a list its buffers, and switches it on. `size` is a multiple of 64; `timeout` is in
+    /// Gives a list its buffers, and enables it. `size` is a multiple of 64; `timeout` is in
     /// cycles of 6.4 ns.
     pub fn add_list(&mut self, number: u16, size: usize, timeout: u32) {
         self.add_list_of(number, size, timeout, 0);
     }
 
     /// The same for bare payloads, `stride` bytes apart, a multiple of 16. They have neither source
-    /// port nor length, and are told with all of their stride.
+    /// port nor length, and are returned with their whole stride.
     pub fn add_bare_list(&mut self, number: u16, size: usize, timeout: u32, stride: usize) {
         self.add_list_of(number, size, timeout, stride);
     }
@@ -221,13 +221,13 @@ impl<C: SimulatedCard> Rig<C> {
         );
     }
 
-    /// Has a stream take what comes to a UDP port.
+    /// Assigns a UDP port to a stream.
     pub fn add_stream(&self, which: usize, stream: usize, udp: u16, form: Form) {
         let value = 1 << 31 | (form as u32) << 16 | u32::from(udp);
         self.write(&port::THIS, which, port::STREAM, stream, value);
     }
 
-    /// Switches a port on, with addresses of its own ([`station`]).
+    /// Enables a port, with its own addresses ([`station`]).
     pub fn enable(&self, which: usize) {
         let UdpEndpoint { mac, socket } = station(which, 0);
         let mac = mac
@@ -238,11 +238,11 @@ impl<C: SimulatedCard> Rig<C> {
         self.write(&port::THIS, which, port::IP, 0, u32::from(*socket.ip()));
         self.write(&port::THIS, which, port::MAX_FRAME, 0, 9600);
         self.write(&port::THIS, which, port::MAC_CTRL, 0, 0b11);
-        // The writes before it have been done.
+        // Earlier writes have taken effect.
         let _ = self.read(&port::THIS, which, port::MAC_STATUS, 0);
     }
 
-    /// Lets time pass, in picoseconds.
+    /// Advances time, in picoseconds.
     pub fn advance(&self, ps: u64) {
         self.device.with(|card, memory| card.advance(memory, ps));
     }
@@ -252,7 +252,7 @@ impl<C: SimulatedCard> Rig<C> {
         self.device.with(|card, _| card.put(which, frame));
     }
 
-    /// Sends a payload by a port's transmit ring, to where its registers say.
+    /// Sends a payload by a port's transmit ring, to the destination in its registers.
     pub fn send(&mut self, which: usize, payload: &[u8]) {
         let ring = (RING_AT + which * RING_BYTES) as u64;
         let Some(&posted) = self.posted.get(which) else {
@@ -285,7 +285,7 @@ impl<C: SimulatedCard> Rig<C> {
         self.write(&tx::THIS, 0, tx::RING_PRODUCER, which, self.posted[which]);
     }
 
-    /// What has been announced since: reads it, and returns buffers and records.
+    /// Reads what has been announced since, and returns buffers and records.
     pub fn receive(&mut self) -> Vec<Payload> {
         let mut found = Vec::new();
         for queue in 0..self.consumed.len().min(self.ports_known()) {
@@ -301,7 +301,7 @@ impl<C: SimulatedCard> Rig<C> {
         found
     }
 
-    /// Announces what is left, and waits until that is done.
+    /// Announces the rest, and waits until that is done.
     pub fn flush(&mut self) -> Vec<Payload> {
         let numbers: Vec<_> = self.lists.keys().copied().collect();
         for &number in &numbers {
@@ -321,7 +321,7 @@ impl<C: SimulatedCard> Rig<C> {
         found
     }
 
-    /// What became of a list's payloads: placed, no buffer, no event, oversize, fault, off,
+    /// Outcomes of a list's payloads: placed, no buffer, no event, oversize, fault, off,
     /// malformed, bad version.
     #[must_use]
     pub fn outcomes(&self, list: u16) -> [u64; 8] {
@@ -358,7 +358,7 @@ impl<C: SimulatedCard> Rig<C> {
         })
     }
 
-    /// A buffer was announced: reads what is in it.
+    /// A buffer was announced: reads its payloads.
     fn announced(&mut self, record: &[u8; 64], found: &mut Vec<Payload>) {
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
         let number = u16::from_le_bytes([record[60], record[61]]);
@@ -429,7 +429,7 @@ impl<C: SimulatedCard> Rig<C> {
     }
 }
 
-/// Where number `n` of a register is, in one of several blocks.
+/// Address of number `n` of a register, in one of several blocks.
 fn place(block: &Block, which: usize, register: Register, n: usize) -> usize {
     block.at + which * block.step + register.of(n)
 }
@@ -442,7 +442,7 @@ pub fn station(which: usize, udp: u16) -> UdpEndpoint {
     UdpEndpoint { mac, socket }
 }
 
-/// Who talks to a port of the card.
+/// The peer of a port of the card.
 #[must_use]
 pub fn peer(which: usize, udp: u16) -> UdpEndpoint {
     let mac = MacAddr([2, 0, 0x4c, 0x4f, 0x4c, 0x80 | which as u8]);

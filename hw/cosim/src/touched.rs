@@ -1,5 +1,5 @@
-//! Which registers tests look at, and what they have seen in them: `scripts/cosim` holds that against
-//! the register map.
+//! The registers that tests access, and the values that they observe: `scripts/cosim` compares them
+//! with the register map.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use pollux_card_model::{Block, Register};
 
-/// A folder where each test writes which registers of its [`Rig`](crate::rig::Rig)s it has touched, if
+/// A folder where each test writes the registers that its [`Rig`](crate::rig::Rig)s have accessed, if
 /// it is set: `POLLUX_REGISTERS=folder`. Of each register there is a line in the test's file: kind of
 /// the block, offset in it, all bits that were read as 1, and all that were written as 1.
 const REGISTERS: &str = "POLLUX_REGISTERS";

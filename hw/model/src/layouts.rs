@@ -2,7 +2,7 @@
 
 //! Offsets in what the card reads and writes in memory. `hw/docs/layouts.md` has them as tables.
 
-#![allow(missing_docs, reason = "its words are in hw/docs/layouts.md")]
+#![allow(missing_docs, reason = "the descriptions are in hw/docs/layouts.md")]
 
 pub const EVENT_RECORD_SIZE: usize = 64;
 pub const EVENT_RECORD_WIRE: usize = 0;

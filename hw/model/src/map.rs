@@ -1,19 +1,19 @@
-//! What a register map is made of.
+//! Types of a register map.
 
-/// A register of 32 bits, or several of a kind. Of one of 64 bits there are two.
+/// A register of 32 bits, or an array of them. A register of 64 bits is two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register {
     /// Its name.
     pub name: &'static str,
-    /// Where it is in its block, in bytes; the first, if there are several.
+    /// Its offset in its block, in bytes; of the first, if there are several.
     pub at: usize,
-    /// How many there are.
+    /// Their number.
     pub count: usize,
     /// Bytes from one to the next.
     pub step: usize,
-    /// What the known bits hold after a reset.
+    /// Values of the known bits after a reset.
     pub reset: u32,
-    /// Bits of which the map says what they hold after a reset.
+    /// Bits whose reset value the map defines.
     pub known: u32,
     /// Bits that keep what is written.
     pub writable: u32,
@@ -22,13 +22,13 @@ pub struct Register {
 }
 
 impl Register {
-    /// Where number `n` of several is in its block.
+    /// Offset of number `n` of an array in its block.
     #[must_use]
     pub const fn of(&self, n: usize) -> usize {
         self.at + n * self.step
     }
 
-    /// Which of them, if any, is at that place.
+    /// The index of the register at an offset, if any.
     #[must_use]
     pub fn find(&self, at: usize) -> Option<usize> {
         let from = at.checked_sub(self.at)?;
@@ -37,16 +37,16 @@ impl Register {
     }
 }
 
-/// A block of registers, or several of a kind.
+/// A block of registers, or an array of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     /// Its name.
     pub name: &'static str,
     /// Its kind.
     pub kind: u32,
-    /// Where it is in BAR 0; the first, if there are several.
+    /// Its address in BAR 0; of the first, if there are several.
     pub at: usize,
-    /// How many there are.
+    /// Their number.
     pub count: usize,
     /// Bytes from one to the next.
     pub step: usize,
@@ -65,7 +65,7 @@ impl Block {
     }
 
     /// Whether a register is a setting of 64 bits, or its high half: it takes effect as a whole. Rows
-    /// of tables, of which the map does not say what they hold after a reset, do so by words.
+    /// of tables, whose reset values the map does not define, take effect by words.
     #[must_use]
     pub fn takes_effect_as_one(&self, register: &Register) -> bool {
         let is_half = self.high_half(register).is_some() || register.name.ends_with("_HIGH");

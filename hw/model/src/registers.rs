@@ -1,8 +1,8 @@
 // Made by scripts/regen from hw/rdl: do not edit.
 
-//! The register map: for the card in software, and for tests of any card. `hw/docs/registers.md` has
-//! it with all its words.
-#![allow(missing_docs, reason = "its words are in hw/docs/registers.md")]
+//! The register map: for the software card, and for tests of any card. `hw/docs/registers.md` has
+//! the descriptions.
+#![allow(missing_docs, reason = "the descriptions are in hw/docs/registers.md")]
 
 use crate::map::registers;
 

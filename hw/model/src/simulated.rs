@@ -1,18 +1,22 @@
 //! A card without a machine around it.
 
-/// What a card reaches of its host, by addresses on the bus.
+/// The commit in the identity of simulated cards: none, so that a test recognises it.
+pub const GIT_HASH: [u8; 20] =
+    *b"\x01\x23\x45\x67\x89\xab\xcd\xef\xfe\xdc\xba\x98\x76\x54\x32\x10\x0f\x1e\x2d\x3c";
+
+/// The host memory that a card reaches, by bus address.
 pub trait Host {
-    /// Reads memory. Asked for once for each read request of the card, which crosses no page of
+    /// Reads memory. Called once for each read request of the card, which crosses no page of
     /// 4 KiB.
     ///
     /// # Errors
-    /// How the request is answered instead, or that it is not.
+    /// The completion status instead of data, or that there is none.
     fn read(&mut self, at: u64, out: &mut [u8]) -> Result<(), ReadError>;
 
-    /// Writes memory. Posted, so that a card does not learn what became of it.
+    /// Writes memory. Posted: the card does not learn the result.
     fn write(&mut self, at: u64, bytes: &[u8]);
 
-    /// Signals a vector (MSI-X), behind all writes before it.
+    /// Signals a vector (MSI-X), after all writes before it.
     fn interrupt(&mut self, vector: u16);
 }
 
@@ -39,7 +43,7 @@ pub struct WireFrame {
 }
 
 impl WireFrame {
-    /// A frame as it should be.
+    /// A good frame.
     #[must_use]
     pub fn good(bytes: impl Into<Vec<u8>>) -> Self {
         let (bytes, end) = (bytes.into(), FrameEnd::Good);
@@ -58,7 +62,7 @@ pub enum FrameEnd {
     Error,
 }
 
-/// What a port's wire carries between frames.
+/// State of a port's wire between frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkSignal {
     /// Idle: the link is up.
@@ -82,46 +86,46 @@ pub enum TimingInput {
     Trigger,
 }
 
-/// A card that is simulated: in software, or from its RTL. Deterministic: the same calls give the
-/// same answers.
+/// A simulated card: the software card, or the RTL. Deterministic: the same calls give the
+/// same results.
 pub trait SimulatedCard: Send + 'static {
     /// Reads a register of 1, 2 or 4 bytes, aligned and inside its window. All writes of the card
-    /// that come before the answer are done when this returns.
+    /// before the completion are done when this returns.
     fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32;
 
-    /// Writes a register. Posted: it takes effect in its time, and before any later access.
+    /// Writes a register. Posted: it takes effect later, and before any later access.
     fn write(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize, value: u32);
 
-    /// Lets time pass, in picoseconds.
+    /// Advances time, in picoseconds.
     fn advance(&mut self, host: &mut dyn Host, ps: u64);
 
     /// Time since it was made, in picoseconds.
     fn now(&self) -> u64;
 
-    /// Bus mastering is switched on or off (PCI 3.0 section 6.2.2).
+    /// Bus mastering is enabled or disabled (PCI 3.0 section 6.2.2).
     fn set_bus_master(&mut self, host: &mut dyn Host, on: bool);
 
-    /// MSI-X is switched on or off.
+    /// MSI-X is enabled or disabled.
     fn set_msix(&mut self, host: &mut dyn Host, on: bool);
 
-    /// A function level reset, or power: all is as at the beginning, but for time and wires.
+    /// A function level reset, or power-on: initial state, except for time and wires.
     fn reset(&mut self, host: &mut dyn Host);
 
-    /// A frame on its way to a port. Frames follow each other at line rate, from now on.
+    /// A frame to a port. Frames follow each other at line rate, from now on.
     fn put(&mut self, port: usize, frame: WireFrame);
 
-    /// Frames that have not come to a port yet.
+    /// Frames that have not arrived at a port yet.
     fn coming(&self, port: usize) -> usize;
 
-    /// The next frame that a port has sent, with padding; its end is what a receiver would find.
+    /// The next frame that a port has sent, with padding; its end is as a receiver finds it.
     fn take(&mut self, port: usize) -> Option<WireFrame>;
 
-    /// What the wire to a port carries from now on.
+    /// Sets the state of the wire to a port.
     fn set_signal(&mut self, port: usize, signal: LinkSignal);
 
     /// A pulse at the timing connector.
     fn pulse(&mut self, input: TimingInput);
 
-    /// The host completes a read that the card has not asked for, with a tag of no open one.
+    /// The host sends a completion of no read of the card, with a tag that is not open.
     fn send_stray_completion(&mut self, tag: u16);
 }

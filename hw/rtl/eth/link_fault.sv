@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Link fault signalling (IEEE 802.3, 46.3.4.3 and figure 46-11): a fault is on once four ordered sets
-// of one kind came with less than 128 columns between them, and off after 128 columns without any.
+// Link fault signalling (IEEE 802.3, 46.3.4.3 and figure 46-11): a fault is set by four ordered sets
+// of one kind with less than 128 columns between them, and cleared by 128 columns without any.
 
 module link_fault (
     input  logic        clk,
@@ -11,13 +11,13 @@ module link_fault (
     input  logic [63:0] xgmii_rxd,
     input  logic [7:0]  xgmii_rxc,
 
-    // Faults: seen by the PCS below; seen by the other side.
+    // Faults: detected by the PCS below; detected by the link partner.
     output logic        local_fault,
     output logic        remote_fault
 );
     localparam [31:0] LOCAL = 32'h0100009C, REMOTE = 32'h0200009C;  // table 46-5
 
-    // What each column is; registered, for there is no hurry.
+    // The kind of each column; registered, as the latency does not matter.
     logic local_a, local_b, remote_a, remote_b;
     wire  fault_a = local_a || remote_a;
     wire  fault_b = local_b || remote_b;
@@ -29,8 +29,8 @@ module link_fault (
         remote_b <= xgmii_rxc[7:4] == 4'h1 && xgmii_rxd[63:32] == REMOTE;
     end
 
-    // The kind that came last, how many of it in a row, up to 4, and words without any. Two columns
-    // are two steps.
+    // The last kind, its consecutive count, up to 4, and words without a fault. Two columns are two
+    // steps.
     logic       kind;  // 1: remote
     logic [2:0] seen;
     logic [6:0] quiet;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Receiving half of a 10 Gb/s MAC (IEEE 802.3, clauses 3, 4 and 46): from XGMII, 8 lanes at single
-// data rate, to a stream of frames without preamble and FCS. Cut-through, and cannot be held back.
+// data rate, to a stream of frames without preamble and FCS. Cut-through, without back-pressure.
 // Every start on the wire ends as exactly one of: good, or one of the causes below. Latency from
 // the XGMII word with the eighth byte of the frame to the first word out: 3 cycles.
 
@@ -13,25 +13,25 @@ module mac_rx (
     input  logic [63:0] xgmii_rxd,
     input  logic [7:0]  xgmii_rxc,
 
-    // Frames, from the destination address on. tuser, with tlast: bad, and counted here.
+    // Frames, from the destination address on. tuser, with tlast: bad, and counted in this module.
     output logic        m_axis_rx_tvalid,
     output logic [63:0] m_axis_rx_tdata,
     output logic [7:0]  m_axis_rx_tkeep,
     output logic        m_axis_rx_tlast,
     output logic        m_axis_rx_tuser,
 
-    // When the start of the frame was seen; from its first word to its last.
+    // Time of the frame's start; stable from its first word to its last.
     output logic [31:0] m_axis_rx_stamp,
     output logic [63:0] m_axis_rx_wire,
     output logic        m_axis_rx_wire_valid,
 
-    // The time now: cycles, and that of the experiment.
+    // The present time: cycles, and time stamp.
     input  logic [31:0] now_stamp,
     input  logic [63:0] now_wire,
     input  logic        now_wire_valid,
 
-    // Settings: whether frames are taken, from the next start on; the longest one, from destination
-    // address to FCS, tags included; the station's address, its first byte in the highest bits.
+    // Settings: whether frames are received, from the next start on; the maximum length, from
+    // destination address to FCS, tags included; the port's MAC address, first byte in the highest bits.
     input  logic        cfg_enable,
     input  logic [13:0] cfg_max_frame,
     input  logic [47:0] cfg_mac,
@@ -40,8 +40,8 @@ module mac_rx (
     output logic        pause_valid,
     output logic [15:0] pause_quanta,
 
-    // Counts: a frame, with its bytes from destination address on, without FCS; and why it is bad,
-    // or was taken here. Of a frame that is too long, the bytes that were put out.
+    // Counts: a frame, with its bytes from destination address on, without FCS; the cause of a bad
+    // frame, or its consumption here. For an oversize frame, the bytes that were output.
     output logic        inc_frames,
     output logic [13:0] inc_bytes,
     output logic        inc_symbol,
@@ -59,7 +59,7 @@ module mac_rx (
     // State of the CRC behind any frame with its own FCS, before complement.
     localparam [31:0] RESIDUE = 32'hDEBB20E3;
 
-    // The XGMII word: where a frame cannot go on, and why.
+    // The XGMII word: where a frame cannot continue, and why.
     logic [7:0] raw_end, raw_terminate, raw_error;
 
     generate
@@ -71,8 +71,8 @@ module mac_rx (
         end
     endgenerate
 
-    // A start is a column of its own, so in lane 0 or 4 (46.3.1.2), and the delimiter is the last
-    // byte of the 8 that begin with it. The preamble between them is not looked at.
+    // A start has its own column, so it is in lane 0 or 4 (46.3.1.2), and the delimiter is the last
+    // byte of the 8 that begin with it. The preamble between them is not checked.
     wire start_low  = xgmii_rxc[0] && xgmii_rxd[7:0] == START;
     wire start_high = xgmii_rxc[4] && xgmii_rxd[39:32] == START;
     wire sfd_low    = xgmii_rxc[3:0] == 4'd0 && xgmii_rxd[31:24] == SFD;
@@ -94,7 +94,7 @@ module mac_rx (
     wire [7:0]  ends      = shift ? {raw_end[3:0], high_end} : raw_end;
     wire [7:0]  terminate = shift ? {raw_terminate[3:0], high_terminate} : raw_terminate;
     wire [7:0]  error     = shift ? {raw_error[3:0], high_error} : raw_error;
-    // Lanes before the first control character that ends the frame, and that character's.
+    // Lanes before the first control character that ends the frame, and that character's lane.
     wire [7:0]  body      = ~ends & (ends - 8'd1);
     wire [7:0]  last_lane = ends & ~(ends - 8'd1);
     wire [63:0] mask;
@@ -105,7 +105,7 @@ module mac_rx (
         end
     endgenerate
 
-    // A start without delimiter becomes a frame of no bytes, in the next free slot of the pipeline.
+    // A start without delimiter becomes an empty frame, in the next free slot of the pipeline.
     logic spoilt;
     logic a_valid, a_first, a_end, a_symbol;
     wire  fake = spoilt && !in_frame && !a_valid;
@@ -149,7 +149,7 @@ module mac_rx (
             + {3'd0, body[4]} + {3'd0, body[5]} + {3'd0, body[6]} + {3'd0, body[7]};
     end
 
-    // Bytes that the frame may still have, words that it has had, and what is wrong so far.
+    // Bytes that the frame may still have, words so far, and errors so far.
     logic [13:0] left;
     logic [10:0] words;
     logic        symbol, cut;
@@ -159,9 +159,9 @@ module mac_rx (
     wire         live       = a_valid && (a_first || !cut);
     wire         over       = live && {10'd0, a_bytes} > left_now;
     wire         fin        = live && (a_end || over);
-    // The word before this is the frame's last: here are only bytes of the FCS, or too many.
+    // The previous word is the frame's last: this word has only bytes of the FCS, or surplus bytes.
     wire         short_tail = fin && (over || a_bytes <= 4'd4);
-    // A pause frame so far: addressed to all MACs or to this one, and of that type and opcode.
+    // A pause frame so far: addressed to all MACs or to this one, with its type and opcode.
     logic        pause_address, pause_opcode;
     logic [15:0] quanta;
     wire  [47:0] mac = {cfg_mac[7:0], cfg_mac[15:8], cfg_mac[23:16], cfg_mac[31:24], cfg_mac[39:32], cfg_mac[47:40]};
@@ -206,10 +206,10 @@ module mac_rx (
         b_total  <= {words_now, 3'd0} + {10'd0, a_bytes};
     end
 
-    // The verdict. What was added to the CRC of a whole frame is known: its own FCS, and then the
-    // zeros that filled the last word, so that one of 8 constants must be there. If the FCS ends in
-    // A, its part there (at most 4 bytes) is added here, and the constant is that without zeros
-    // behind it, seen from a word earlier: as many zeros before the residue as A has bytes.
+    // The verdict. The bytes added to the CRC of a whole frame are known: its own FCS, and then the
+    // zeros that pad the last word, so the CRC must be one of 8 constants. If the FCS ends in A, its
+    // part there (at most 4 bytes) is added here, and the constant is that without zeros after it,
+    // seen from a word earlier: as many zeros before the residue as A has bytes.
     wire [8*32-1:0] expected;
 
     generate
@@ -217,7 +217,7 @@ module mac_rx (
             crc32_back #(.BYTES(i)) back (.state(RESIDUE), .previous(expected[i*32+:32]));
         end
         for (genvar i = 5; i < 8; i = i + 1) begin : g_long
-            // 8 - i zeros forward are a whole word of them forward, and i back.
+            // 8 - i zeros forward are a whole word of zeros forward, and i back.
             wire [31:0] word;
             crc32 forward (.state(RESIDUE), .data(64'd0), .next(word));
             crc32_back #(.BYTES(i)) back (.state(word), .previous(expected[i*32+:32]));
@@ -265,8 +265,8 @@ module mac_rx (
         pause_quanta    <= quanta;
     end
 
-    // The time of the start goes along. A start that is seen before the first word of the frame
-    // before it is out would make that a runt, which is bad.
+    // The time of the start accompanies the frame. A start before the first word of the previous frame
+    // is out would make that frame a runt, which is bad.
     logic [96:0] start_time, out_time;
     logic        b_first;
 

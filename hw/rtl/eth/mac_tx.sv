@@ -10,7 +10,7 @@ module mac_tx (
     input  logic        rst,
 
     // Frames, from the destination address on, without FCS. Once one has begun it must have a word
-    // in every cycle. tuser, with tlast: the frame is to be spoilt.
+    // in every cycle. tuser, with tlast: the frame ends with an error.
     input  logic        s_axis_tx_tvalid,
     output logic        s_axis_tx_tready,
     input  logic [63:0] s_axis_tx_tdata,
@@ -22,18 +22,18 @@ module mac_tx (
     output logic [63:0] xgmii_txd,
     output logic [7:0]  xgmii_txc,
 
-    // Whether a frame may begin: by register, and by the other side's leave (annex 31B).
+    // Whether a frame may begin: by register, and by the link partner's pause state (annex 31B).
     input  logic        cfg_enable,
     input  logic        pause,
 
-    // What link_fault says. With either one frames are thrown away; a local fault is told to the
-    // other side (46.3.4.2).
+    // State of link_fault. With either fault frames are discarded; a local fault is signalled to the
+    // link partner (46.3.4.2).
     input  logic        local_fault,
     input  logic        remote_fault,
 
     // Counts: a frame sent, with its bytes from destination address on, with padding, without FCS;
-    // one spoilt by its owner, or for want of a word; one thrown away for a fault; a cycle in which
-    // a pause held a frame back.
+    // a frame aborted by its source, or for lack of a word; a frame discarded for a fault; a cycle in
+    // which a pause delayed a frame.
     output logic        inc_frames,
     output logic [13:0] inc_bytes,
     output logic        inc_aborted,
@@ -46,7 +46,7 @@ module mac_tx (
     // Control characters, table 46-3, and words of them.
     localparam [7:0] IDLE = 8'h07, START = 8'hFB, TERMINATE = 8'hFD, ERROR = 8'hFE;
     localparam [63:0] PREAMBLE = {8'hD5, {6{8'h55}}, START};
-    // Where a frame is spoilt: errors, and its end where a FCS after 3 bytes would end it.
+    // End of an aborted frame: errors, and the end where a FCS after 3 bytes would end it.
     localparam [63:0] SPOILT = {TERMINATE, {7{ERROR}}};
     localparam [3:0]  SPOILT_BYTES = 4'd3;
     // The remote fault ordered set, table 46-5, as a column.
@@ -55,7 +55,7 @@ module mac_tx (
     localparam [1:0] WAIT = 2'd0, DATA = 2'd1, PAD = 2'd2, DROP = 2'd3;
     logic [1:0] state;
 
-    // Words of this frame, and whether it has 7 or more: 60 bytes need half of an eighth.
+    // Words of this frame, and whether it has 7 or more: 60 bytes need half of the eighth.
     logic [10:0] words;
     wire         seven   = |words[10:3] || words[2:0] == 3'd7;
     wire         beyond  = |words[10:3];
@@ -71,7 +71,7 @@ module mac_tx (
 
     assign s_axis_tx_tready = ready || state == DATA || state == DROP;
 
-    // The word that goes on: from the stream, or padding, or one that spoils the frame.
+    // The next word: from the stream, or padding, or one that aborts the frame.
     wire [3:0] bytes = {3'd0, s_axis_tx_tkeep[0]} + {3'd0, s_axis_tx_tkeep[1]} + {3'd0, s_axis_tx_tkeep[2]}
         + {3'd0, s_axis_tx_tkeep[3]} + {3'd0, s_axis_tx_tkeep[4]} + {3'd0, s_axis_tx_tkeep[5]}
         + {3'd0, s_axis_tx_tkeep[6]} + {3'd0, s_axis_tx_tkeep[7]};
@@ -80,13 +80,13 @@ module mac_tx (
     wire       at7    = !start && seven;
     wire       spoil  = state == DATA && !s_axis_tx_tvalid || (start || state == DATA) && s_axis_tx_tlast && s_axis_tx_tuser;
     wire       ends   = step && (spoil || at7 && (state == PAD || s_axis_tx_tlast));
-    // Of the last word: 4 at the least in the eighth.
+    // Of the last word: at least 4 in the eighth.
     wire [3:0] given  = state == PAD ? 4'd0 : bytes;
     wire [3:0] count  = spoil ? SPOILT_BYTES : !beyond && given < 4'd4 ? 4'd4 : given;
 
-    // The gap behind this word, in columns of 4 bytes. The frame ends, with FCS, p = count mod 4
-    // bytes behind a column. A gap of 12 - p begins the next in a column; p idles are then owed. If
-    // more than 3 would be owed it is a column longer (46.3.1.4).
+    // The gap after this word, in columns of 4 bytes. The frame ends, with FCS, p = count mod 4
+    // bytes after a column. A gap of 12 - p begins the next frame in a column, with a deficit of p
+    // idles. If the deficit would exceed 3, the gap is a column longer (46.3.1.4).
     wire [2:0] owed    = {1'b0, deficit} + {1'b0, count[1:0]};
     // From the beginning of this word, in its lane: word, FCS and gap.
     wire [3:0] columns = 4'd4 + {2'd0, count[3:2]} + {3'd0, owed[2]} + {3'd0, lane4};
@@ -95,7 +95,7 @@ module mac_tx (
         if (gap != 0) begin
             gap <= gap - 3'd1;
         end else if (state == WAIT && !start) begin
-            // Behind a longer gap nothing is owed.
+            // A longer gap leaves no deficit.
             lane4   <= 1'b0;
             deficit <= 2'd0;
         end
@@ -134,8 +134,8 @@ module mac_tx (
         inc_bytes   <= {index, 3'd0} + {10'd0, count};
     end
 
-    // Stage 1: the word; bytes that are not there are zero, as padding is. The CRC is that behind
-    // it, zeros and all.
+    // Stage 1: the word; absent bytes are zero, as padding is. The CRC includes the word, with its
+    // zeros.
     wire [63:0] masked;
     wire [63:0] word_in = state == PAD ? 64'd0 : masked;
     logic        w_valid, w_last, w_spoilt;
@@ -165,8 +165,8 @@ module mac_tx (
         w_spoilt <= spoil;
     end
 
-    // Stage 2: the word and, with the last one, the FCS: the CRC without the zeros that filled the
-    // word. When a frame begins, its preamble is here first. `shift`: it began in lane 4.
+    // Stage 2: the word and, with the last one, the FCS: the CRC without the zeros that padded the
+    // word. The preamble of a frame is the first word here. `shift`: the frame began in lane 4.
     wire [8*32-1:0] without;
     wire  [2:0]     zeros = 3'd0 - w_count[2:0];
     logic           x_preamble, x_valid, x_last, x_spoilt, x_shift;
@@ -195,7 +195,7 @@ module mac_tx (
         x_fcs    <= ~without[zeros*32+:32];
     end
 
-    // The last word with FCS, end and idles behind its bytes; its second half is the next word.
+    // The last word with FCS, end and idles after its bytes; its second half is the next word.
     wire [127:0] end_data    = {64'd0, x_data} | ({{11{IDLE}}, TERMINATE, x_fcs} << {x_count, 3'd0});
     wire [15:0]  end_control = 16'hFFF0 << x_count;
     logic [63:0] rest_data;
@@ -239,8 +239,8 @@ module mac_tx (
         rest_control <= control_high;
     end
 
-    // Half a word later, if it begins in lane 4. What is held when the lane changes is idle, since
-    // a gap has at least 9 bytes, and has been sent or not without a difference.
+    // Half a word later, if the frame begins in lane 4. When the lane changes, the held half is idle,
+    // since a gap has at least 9 bytes, so it makes no difference whether it was sent.
     logic [31:0] held_data;
     logic [3:0]  held_control;
     wire  [31:0] y_data_low     = y_data[31:0];

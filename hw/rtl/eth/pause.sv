@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Received pause frames to "do not begin a frame" (IEEE 802.3, annex 31B): so many quanta of 512 bit
-// times, which are 8 cycles, from the last pause frame on; 0 quanta end a pause.
+// Received pause frames to "do not begin a frame" (IEEE 802.3, annex 31B): a number of quanta of
+// 512 bit times (8 cycles each) from the last pause frame on; 0 quanta end a pause.
 
 module pause (
     input  logic        clk,
     input  logic        rst,
 
-    // Pause frames, from mac_rx; whether they are honoured.
+    // Pause frames, from mac_rx; whether they take effect.
     input  logic        pause_valid,
     input  logic [15:0] pause_quanta,
     input  logic        cfg_pause,

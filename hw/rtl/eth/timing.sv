@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Time: the stamp counter, the time stamp of payloads in nanoseconds, and what sets and latches it:
-// external clock, start and end of burst, trigger. An edge is seen 2 to 3 cycles after it came, and
-// counts then; a level must last two cycles.
+// Time: the stamp counter, the time stamp of payloads in nanoseconds, and the inputs that set and
+// latch it: external clock, start and end of burst, trigger. An edge is detected 2 to 3 cycles after
+// its arrival, and counts then; a level must last two cycles.
 
 module timing (
     input  logic        clk,
@@ -14,12 +14,12 @@ module timing (
     input  logic        ttc_end,
     input  logic        ttc_trigger,
 
-    // The time now.
+    // The present time.
     output logic [63:0] now_stamp,
     output logic [63:0] now_wire,
     output logic        now_wire_valid,
 
-    // Settings; flags as they are now.
+    // Settings; present flags.
     input  logic        cfg_from_clock,
     input  logic        cfg_set_on_start,
     input  logic        cfg_event_burst,
@@ -33,19 +33,19 @@ module timing (
     input  logic [63:0] cfg_preset,
     input  logic [4:0]  flags,
 
-    // What went wrong, in the order of the flags: unexpected start, unexpected end, early, lost; an
-    // event that found no room.
+    // Errors, in the order of the flags: unexpected start, unexpected end, early, lost; an event that
+    // did not fit.
     output logic [4:0]  set_flags,
 
-    // Bursts so far, whether one goes on, the time stamp at the last of each edge.
+    // Bursts so far, whether a burst is in progress, the time stamp at the last of each edge.
     output logic [31:0] bursts,
     output logic        in_burst,
     output logic [63:0] at_start,
     output logic [63:0] at_end,
     output logic [63:0] at_trigger,
 
-    // Events of one cycle, to be taken at once or lost: which edges (as in TimingEdge), and what is
-    // told of them.
+    // Events of one cycle, to be accepted at once or lost: the edges (as in TimingEdge), and their
+    // fields.
     output logic        m_event_valid,
     input  logic        m_event_ready,
     output logic [3:0]  m_event_edges,
@@ -57,7 +57,7 @@ module timing (
     output logic [63:0] m_event_clocks,
     output logic [63:0] m_event_triggers,
 
-    // Counts; of lost events there may be several at once.
+    // Counts; several events may be lost at once.
     output logic        inc_clocks,
     output logic        inc_triggers,
     output logic        inc_early,
@@ -75,7 +75,7 @@ module timing (
 
     always_ff @(posedge clk) level_before <= rst ? 4'd0 : level;
 
-    // An end that comes with a start is that of the burst before.
+    // An end in the cycle of a start belongs to the previous burst.
     wire unexpected_start = start && in_burst && !stop;
     wire unexpected_end   = stop && !in_burst;
 
@@ -96,7 +96,7 @@ module timing (
 
     // ---- Time -----------------------------------------------------------------------------------
 
-    // Own time: 6.4 ns a cycle are 6 and 2 fifths. By the external clock: parts of 2^-16 ns.
+    // Own time: 6.4 ns a cycle are 6 and 2 fifths. External clock: units of 2^-16 ns.
     logic [2:0]  fifths;
     logic [15:0] fraction;
     wire         carry = fifths >= 3'd3;
@@ -125,8 +125,8 @@ module timing (
 
     // ---- Watch ----------------------------------------------------------------------------------
 
-    // Cycles since the last external clock; or since one was due that stayed away: then the next is
-    // not early.
+    // Cycles since the last external clock; or since a missing one was due: the next is then not
+    // early.
     logic [17:0] since;
     logic        unknown;
     wire         watched = cfg_watch_expect != 0;

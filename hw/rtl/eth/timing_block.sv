@@ -16,7 +16,7 @@ module timing_block #(
     input  logic                    ttc_end,
     input  logic                    ttc_trigger,
 
-    // The time now: stamps of both clocks, and the time stamp of frames in clk_net.
+    // The present time: stamps of both clocks, and the time stamp of frames in clk_net.
     output logic [63:0]             now_stamp,
     output logic [63:0]             now_wire,
     output logic                    now_wire_valid,
@@ -38,7 +38,7 @@ module timing_block #(
     output logic                    s_axil_rvalid,
     input  logic                    s_axil_rready,
 
-    // Event records, to queues that have room.
+    // Event records, to queues with room.
     input  logic [EVENT_QUEUES-1:0] room,
     output logic                    m_event_valid,
     input  logic                    m_event_ready,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Events of the timing input to records for event_writer: those of one cycle go through a short fifo
-// together, and leave one after the other, an end before the start that came with it.
+// Events of the timing input to records for event_writer: the events of one cycle enter a short fifo
+// together, and leave one after the other, an end before a start of the same cycle.
 
 module timing_event #(
     parameter EVENT_QUEUES = 8,  // event queues of the card
     parameter DEPTH        = 8   // cycles with events that may wait, a power of two
 ) (
-    // What `timing` tells; the queue that it is for.
+    // Output of `timing`; the event queue.
     input  logic                    clk_net,
     input  logic                    rst_net,
     input  logic [2:0]              cfg_queue,
@@ -22,7 +22,7 @@ module timing_event #(
     input  logic [63:0]             s_event_clocks,
     input  logic [63:0]             s_event_triggers,
 
-    // Records, to queues that have room.
+    // Records, to queues with room.
     input  logic                    clk_core,
     input  logic                    rst_core,
     input  logic [EVENT_QUEUES-1:0] room,
@@ -49,7 +49,7 @@ module timing_event #(
         .m_data({queue, edges, wire_time, wire_valid, stamp, burst, flags, clocks, triggers})
     );
 
-    // Which of them have left, and which is next: end, start, trigger, flag.
+    // Events that have left, and the next one: end, start, trigger, flag.
     logic [3:0]  gone;
     wire  [3:0]  left = edges & ~gone;
     wire  [1:0]  kind = left[1] ? 2'd1 : left[0] ? 2'd0 : left[2] ? 2'd2 : 2'd3;
@@ -73,7 +73,7 @@ module timing_event #(
         end
     end
 
-    // The burst that ended with the start of another is the one before that.
+    // A burst that ended with the start of another is the one before that.
     wire [31:0] index = kind == 2'd1 && edges[0] ? burst - 32'd1 : burst;
 
     always_ff @(posedge clk_core) if (send) begin

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Between the MACs and the wires: a port's receiver hears its wire or, looped, what the other port of
-// its pair sends (0 with 1, 2 with 3; a single port itself). A looped port's wire is idle, so that
-// nobody hears its frames twice. Latency 1 cycle both ways.
+// Between the MACs and the wires: a port's receiver is connected to its wire or, looped, to the
+// transmitter of the other port of its pair (0 with 1, 2 with 3; a single port to itself). The wire of
+// a looped port is idle, so that its frames have one receiver. Latency 1 cycle both ways.
 
 module xgmii_loop #(
     parameter PORTS = 4  // 1, 2 or 4; port p in [p*64 +: 64] and [p*8 +: 8]

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Packets without a host: of one size, so many of them, with a gap between them or none, and a word
-// for every cycle. A payload begins with its packet's number, u32 from 0; byte i from the fifth on is
-// number + i. Packets of the host pass while the generator does not run; it begins behind those that
+// Packets without a host: a number of packets of one size, with or without a gap between them, and a
+// word in every cycle. A payload begins with its packet's number, u32 from 0; byte i from the fifth on
+// is number + i. Packets of the host pass while the generator does not run; it begins after those that
 // have begun.
 
 module generator (
     input  logic        clk,
     input  logic        rst,
 
-    // Settings: payload, B, up to 9000; packets, 0: until it is stopped; idle cycles between them; where
-    // they go.
+    // Settings: payload, B, up to 9000; packets, 0: until stopped; idle cycles between them; their
+    // destination.
     input  logic [13:0] cfg_size,
     input  logic [31:0] cfg_count,
     input  logic [31:0] cfg_gap,
@@ -18,7 +18,7 @@ module generator (
     input  logic [15:0] cfg_destination_port,
     input  logic [15:0] cfg_source_port,
 
-    // Starts; stops behind the packet that is being sent; runs.
+    // Starts; stops after the current packet; runs.
     input  logic        start,
     input  logic        stop,
     output logic        running,
@@ -43,23 +43,23 @@ module generator (
     input  logic        m_axis_meta_tready,
     output logic [layouts_pkg::TX_META_W-1:0] m_axis_meta_tdata,
 
-    // One cycle for each packet that was generated.
+    // One cycle for each generated packet.
     output logic        inc_packets
 );
     localparam META_W = layouts_pkg::TX_META_W;
     localparam [13:0] LONGEST = 14'd9000;
 
-    // ---- Whose packets pass ---------------------------------------------------------------------
+    // ---- Source of the packets -----------------------------------------------------------------
 
-    // The host's: in_packet of one; its metadata that were taken, less packets that have begun; what was
-    // offered and not taken, which stays.
+    // The host's: in_packet of one; its accepted metadata, less packets that have begun; an offer that
+    // has not been accepted, which is stable.
     logic       chosen, in_packet, word_stood, meta_stood;
     logic [5:0] ahead;
     wire        asked       = running && !chosen;
     wire        begins      = s_axis_tx_tvalid && s_axis_tx_tready && !in_packet;
     wire        meta_taken  = s_axis_meta_tvalid && s_axis_meta_tready;
     wire        behind      = ahead[5];
-    // Asked to make way, the host ends what has begun.
+    // Before the generator begins, the host's open packet ends.
     wire        word_passes = !chosen && (!asked || in_packet || word_stood || !behind && ahead != 0);
     wire        meta_passes = !chosen && (!asked || meta_stood || behind);
 
@@ -139,7 +139,7 @@ module generator (
         end
     endgenerate
 
-    // Of the sum mode 0: no checksum.
+    // Checksum mode 0: no checksum.
     always_comb begin
         meta = '0;
         meta[layouts_pkg::TX_META_DESTINATION_IP_AT +: 32]   = cfg_destination_ip;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Register requests of the host to one AXI4-Lite access for each DW, one at a time and in order, and
-// its reads answered in order, with one completion each. Nothing stays unanswered: where there is no
-// register reads are 0; a BAR that the card has not is an unsupported request, more than 64 bytes a
-// completer abort (PCIe 4.0, 2.3.1). Such writes, and poisoned ones, are thrown away. From a request
-// to its access: 1 cycle. Blocks that are being reset are not there meanwhile.
+// its reads completed in order, with one completion each. Every request is completed: reads without a
+// register return 0; an absent BAR gives an unsupported request, more than 64 bytes a completer
+// abort (PCIe 4.0, 2.3.1). Such writes, and poisoned ones, are discarded. From a request to its
+// access: 1 cycle. Blocks in reset are absent meanwhile.
 
 module csr #(
     parameter PORTS  = 4,         // ports of the card
@@ -13,7 +13,7 @@ module csr #(
     input  logic                 clk,
     input  logic                 rst,
 
-    // Blocks that are not there now.
+    // Blocks that are absent at present.
     input  logic [BLOCKS-1:0]    away,
 
     // Requests.
@@ -32,7 +32,7 @@ module csr #(
     output logic [127:0]         hif_tx_cpl_header,
     output logic [255:0]         hif_tx_cpl_data,
 
-    // Blocks: address, data and strobes are common to all. Their answers are all "okay".
+    // Blocks: address, data and strobes are common to all. Their responses are all "okay".
     output logic [16:0]          m_axil_addr,
     output logic [BLOCKS-1:0]    m_axil_awvalid,
     input  logic [BLOCKS-1:0]    m_axil_awready,
@@ -62,7 +62,7 @@ module csr #(
     logic [3:0]   index;
     logic         second;
 
-    // The request, and what is wrong with it.
+    // The request, and its errors.
     wire [9:0] length   = head[73:64];
     wire [3:0] first_be = head[77:74];
     wire [3:0] last_be  = length == 10'd1 ? first_be : head[81:78];
@@ -71,7 +71,7 @@ module csr #(
     wire       long     = length == 0 || length > 10'd16;
     wire [2:0] status   = wrong ? UNSUPPORTED : long ? ABORT : 3'd0;
 
-    // The DW in turn, and whose it is: card, host, timing, event, tlb, tx, clop, ports, MSI-X.
+    // The current DW, and its block: card, host, timing, event, tlb, tx, clop, ports, MSI-X.
     wire [3:0]  last_index = length[3:0] - 4'd1;
     wire        last       = index == last_index;
     wire [3:0]  be         = index == 0 ? first_be : last ? last_be : 4'hF;
@@ -93,12 +93,12 @@ module csr #(
         end
     endgenerate
 
-    // BAR 2 has the vectors alone.
+    // BAR 2 holds only the vectors.
     localparam [BLOCKS-1:0] VECTORS = 1 << (BLOCKS - 1);
     wire [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS) & ~away;
     wire [BLOCKS-1:0] block    = state == ACCESS && status == 0 && be != 0 ? selected : '0;
 
-    // The access: which of its parts were taken.
+    // The access: which of its channels have been accepted.
     logic address_gone, data_gone;
     assign m_axil_addr    = offset[16:0];
     assign m_axil_wdata   = data[index*32 +: 32];
@@ -118,7 +118,7 @@ module csr #(
 
     wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
 
-    // Bytes from the first that is asked for to the last (PCIe 4.0, table 2-38).
+    // Bytes from the first requested one to the last (PCIe 4.0, table 2-38).
     wire [1:0] lowest  = first_be[0] ? 2'd0 : first_be[1] ? 2'd1 : first_be[2] ? 2'd2 : first_be[3] ? 2'd3 : 2'd0;
     wire [1:0] highest = last_be[3] ? 2'd3 : last_be[2] ? 2'd2 : last_be[1] ? 2'd1 : 2'd0;
     wire [9:0] others  = length - 10'd1;
@@ -137,7 +137,7 @@ module csr #(
             TAKE: if (hif_rx_req_valid) begin
                 second <= !hif_rx_req_eop;
                 if (hif_rx_req_sop) head <= hif_rx_req_header;
-                // Of more than two words nothing is used.
+                // Words after the second are not used.
                 if (hif_rx_req_sop) data <= {256'd0, hif_rx_req_header[85] ? hif_rx_req_data : 256'd0};
                 else data[511:256] <= hif_rx_req_data;
                 if (hif_rx_req_eop) state <= ACCESS;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Cuts the memory of a descriptor into pieces, each for one request: of at most the limit, and none
-// across 4 KiB (PCIe 4.0, 2.2.7). With ALIGN they end at multiples of the limit, so that a piece fits
-// a block of memory of that size; else only where they must. A piece a cycle; latency 1 cycle.
+// Splits the memory of a descriptor into segments of one request each: at most the limit, and none
+// across 4 KiB (PCIe 4.0, 2.2.7). With ALIGN they end at multiples of the limit, so that a segment
+// fits a block of memory of that size; else only at 4 KiB. One segment a cycle; latency 1 cycle.
 
 module dma_cut #(
     parameter LENGTH_W = 13,  // bits of a length
-    parameter ALIGN    = 0,   // 1: pieces end at multiples of the limit
+    parameter ALIGN    = 0,   // 1: segments end at multiples of the limit
     parameter MOST     = 5,   // limits are at most 128 B << MOST
-    parameter USER_W   = 8    // bits that go with a descriptor
+    parameter USER_W   = 8    // bits that accompany a descriptor
 ) (
     input  logic                clk,
     input  logic                rst,
 
-    // 128 B << n; 6 and 7 are reserved, and taken for 0 (PCIe 4.0, 7.5.3.4).
+    // 128 B << n; 6 and 7 are reserved, and treated as 0 (PCIe 4.0, 7.5.3.4).
     input  logic [2:0]          cfg_limit,
 
     // Descriptors: bytes, at least one.
@@ -23,7 +23,7 @@ module dma_cut #(
     input  logic [LENGTH_W-1:0] s_length,
     input  logic [USER_W-1:0]   s_user,
 
-    // Pieces; the last one of a descriptor.
+    // Segments; the last one of a descriptor.
     output logic                m_valid,
     input  logic                m_ready,
     output logic [63:0]         m_address,
@@ -41,7 +41,7 @@ module dma_cut #(
     logic [LENGTH_W-1:0] left;
     logic [12:0]         limit;
 
-    // What there is before the border.
+    // Bytes before the boundary.
     wire [11:0] page   = m_address[11:0];
     wire [12:0] offset = ALIGN != 0 ? {1'b0, page & (limit[11:0] - 12'd1)} : {1'b0, page};
     wire [12:0] border = (ALIGN != 0 ? limit : 13'd4096) - offset;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Descriptors to memory reads on the host bus, and their completions back to one stream in the order
-// of the descriptors. Each request has a tag and a slot of 512 bytes, in which its data lie as they
-// do on the bus; a slot is emptied in turn. Whatever the host does, each descriptor ends: with its
-// data, or with an error. A tag rests in quarantine when its read timed out, so that late answers are
-// nobody's. From a descriptor to its request: 2 cycles.
+// of the descriptors. Each request has a tag and a slot of 512 bytes, in which its data have the
+// alignment of the bus; slots are emptied in order. For any behaviour of the host each descriptor ends:
+// with its data, or with an error. The tag of a read that timed out is quarantined, so that late
+// completions match no open tag. From a descriptor to its request: 2 cycles.
 
 module dma_rd #(
     parameter TAGS = 32  // open requests, a power of two
@@ -12,9 +12,9 @@ module dma_rd #(
     input  logic         clk,
     input  logic         rst,
 
-    // Longest request, 128 B << n, of which up to 512 B are used; without mastery of the bus reads
-    // fail; `cfg_quiesce`: no new descriptor is taken. Cycles until a read has failed, and, at least,
-    // until its tag is used again. No read is open when it is idle.
+    // Longest request, 128 B << n, of which up to 512 B are used; without bus mastering reads fail;
+    // `cfg_quiesce`: no new descriptor is accepted. Cycles until a read has failed, and minimum cycles
+    // until its tag is reused. No read is open when idle.
     input  logic [2:0]   cfg_max_read,
     input  logic         cfg_bus_master,
     input  logic         cfg_quiesce,
@@ -22,7 +22,7 @@ module dma_rd #(
     input  logic [31:0]  cfg_quarantine_cycles,
     output logic         idle,
 
-    // Descriptors: at least a byte, from any address.
+    // Descriptors: at least one byte, at any address.
     input  logic         s_desc_valid,
     output logic         s_desc_ready,
     input  logic [63:0]  s_desc_address,
@@ -30,7 +30,7 @@ module dma_rd #(
     input  logic [7:0]   s_desc_tag,
     input  logic [7:0]   s_desc_func,
 
-    // Requests, and their completions, which never wait.
+    // Requests, and their completions, which never stall.
     output logic         hif_rd_req_valid,
     input  logic         hif_rd_req_ready,
     output logic [127:0] hif_rd_req_header,
@@ -41,7 +41,7 @@ module dma_rd #(
     input  logic [127:0] hif_rx_cpl_header,
     input  logic [255:0] hif_rx_cpl_data,
 
-    // What was read. After an error fewer words than were asked for, the last of them bad and void.
+    // Read data. After an error fewer words than requested, the last of them bad and void.
     output logic         m_data_tvalid,
     input  logic         m_data_tready,
     output logic [255:0] m_data_tdata,
@@ -62,7 +62,7 @@ module dma_rd #(
     localparam W = $clog2(TAGS);
     localparam [2:0] NONE = 0, UNSUPPORTED = 1, ABORT = 2, POISONED = 3, TIMEOUT = 4, OFF = 5;
 
-    // The piece in turn, its tag, and the way out for its request.
+    // The current segment, its tag, and the output register of its request.
     wire         piece_valid, piece_last, cut_ready, tag_valid;
     wire [63:0]  address;
     wire [12:0]  length;
@@ -138,8 +138,8 @@ module dma_rd #(
                                         single ? head_be & tail_be : head_be, dws[9:0], address[63:2], 2'b00};
     end
 
-    // Reads of each tag: waiting for data; how it ended; when it was sent; place in the slot of the
-    // byte that comes next, and bytes that are still to come.
+    // Reads of each tag: waiting for data; status; time of the request; offset in the slot of the
+    // next byte, and bytes outstanding.
     logic [TAGS-1:0]    waiting;
     logic [TAGS*3-1:0]  error;
     logic [TAGS*9-1:0]  at;
@@ -147,7 +147,7 @@ module dma_rd #(
     logic [31:0]        sent [0:TAGS-1];
     logic [31:0]        now;
 
-    // A completion, one cycle late: its first beat is checked against what its tag waits for.
+    // A completion, one cycle late: its first beat is checked against the state of its tag.
     logic         beat, beat_sop, beat_eop;
     logic [127:0] head;
     logic [255:0] data;
@@ -166,7 +166,7 @@ module dma_rd #(
     wire          begins     = beat && beat_sop && ours && success && fits;
     wire          all        = cpl_dws == dws_left;
 
-    // Where the beat goes, in DWs; what becomes of its read with the last one.
+    // Destination of the beat, in DWs; state of its read with the last one.
     logic         taking, completes;
     logic [W-1:0] taking_tag;
     logic [6:0]   taking_at;
@@ -235,7 +235,7 @@ module dma_rd #(
         end
     end
 
-    // The slots: a bank for each DW of a word, so that a beat that begins anywhere is written at once.
+    // The slots: a bank for each DW of a word, so that a beat at any offset is written in one cycle.
     wire          reads;
     wire [W+3:0]  read_at;
     wire [255:0]  word;
@@ -260,7 +260,7 @@ module dma_rd #(
         end
     endgenerate
 
-    // Pieces in the order of their requests: tag, bytes from where to where, and whose.
+    // Segments in the order of their requests: tag, range of bytes, and client.
     wire             head_valid, head_last, push_ready;
     wire [W-1:0]     head_tag;
     wire [8:0]       head_at, head_end;

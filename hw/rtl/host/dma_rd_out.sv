@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Empties the slots of dma_rd: words of the bus, which begin anywhere in a slot, to words of a
-// descriptor, which begin with its first byte. A word a cycle, and one more behind a descriptor whose
+// Empties the slots of dma_rd: realigns words of the bus, which begin anywhere in a slot, to words of
+// a descriptor, which begin with its first byte. A word a cycle, and one more after a descriptor whose
 // last word of the bus has bytes for two.
 
 module dma_rd_out #(
@@ -10,7 +10,7 @@ module dma_rd_out #(
     input  logic         clk,
     input  logic         rst,
 
-    // A piece whose read has ended: taken with its last word. `s_end` is its last byte in the slot.
+    // A segment whose read has ended: accepted with its last word. `s_end` is its last byte in the slot.
     input  logic         s_valid,
     output logic         s_ready,
     input  logic [W-1:0] s_tag,
@@ -20,12 +20,12 @@ module dma_rd_out #(
     input  logic [7:0]   s_desc,
     input  logic [2:0]   s_error,
 
-    // Memory of the slots; data come one cycle later, and stay.
+    // Memory of the slots; data are valid one cycle later, and stable.
     output logic         reads,
     output logic [W+3:0] read_at,
     input  logic [255:0] word,
 
-    // Words of descriptors, with the last one how it ended.
+    // Words of descriptors, with the status in the last one.
     output logic         m_data_tvalid,
     input  logic         m_data_tready,
     output logic [255:0] m_data_tdata,
@@ -36,7 +36,7 @@ module dma_rd_out #(
     output logic [2:0]   m_status_error,
     output logic         busy
 );
-    // The word that is read: whether it begins a piece, a descriptor; the first error of that.
+    // The word that is read: whether it begins a segment, a descriptor; the descriptor's first error.
     logic       inside_piece, inside_desc;
     logic [3:0] index;
     logic [2:0] failed;
@@ -44,7 +44,7 @@ module dma_rd_out #(
     wire  [2:0] wrong = inside_desc && failed != 0 ? failed : s_error;
     wire        ends  = wrong != 0 || row == s_end[8:5];
 
-    // Everything moves when the output does, but for the second word that comes of one.
+    // The pipeline moves with the output, except for the second word of a bus word.
     logic       got, got_first, got_last, rest;
     logic [4:0] got_end, got_at, skip, rest_end;
     logic [2:0] got_wrong;
@@ -57,7 +57,7 @@ module dma_rd_out #(
     assign s_ready = step && ends;
     assign busy    = got || rest || m_data_tvalid;
 
-    // Where the words of this descriptor begin in those of the bus; whether the last has one more.
+    // Offset of this descriptor's words in those of the bus; whether the last gives one more.
     logic [255:0] kept;
     wire  [4:0]   shift = got_first && !rest ? got_at : skip;
     wire          more  = !got_first && got_end >= skip;

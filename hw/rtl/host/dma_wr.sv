@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Descriptors and their data to posted writes on the host bus: cut at 4 KiB and at the maximum
+// Descriptors and their data to posted writes on the host bus: split at 4 KiB and at the maximum
 // payload, in order, without a gap within a write, and without one between writes. Data begin with
-// the first DW of each write in bits 31:0, so behind a cut they are shifted by DWs. From a
+// the first DW of each write in bits 31:0, so after a split they are shifted by DWs. From a
 // descriptor to its first beat: 2 cycles.
 
 module dma_wr (
     input  logic         clk,
     input  logic         rst,
 
-    // Longest payload, 128 B << n; writes are taken and thrown away unless the card may master the
-    // bus; `cfg_quiesce`: no new descriptor is taken. Nothing is on its way out when it is idle.
+    // Longest payload, 128 B << n; without bus mastering writes are accepted and discarded;
+    // `cfg_quiesce`: no new descriptor is accepted. No write is pending when idle.
     input  logic [2:0]   cfg_max_payload,
     input  logic         cfg_bus_master,
     input  logic         cfg_quiesce,
@@ -25,7 +25,7 @@ module dma_wr (
     input  logic         s_desc_immediate,
     input  logic [31:0]  s_desc_immediate_data,
 
-    // Their data, all there when the descriptor is; `tlast` is known from the length.
+    // Their data, all available with the descriptor; the length implies `tlast`.
     input  logic         s_data_tvalid,
     output logic         s_data_tready,
     input  logic [255:0] s_data_tdata,
@@ -38,11 +38,11 @@ module dma_wr (
     output logic [127:0] hif_wr_req_header,
     output logic [255:0] hif_wr_req_data,
 
-    // One cycle for each write that was sent, or thrown away.
+    // One cycle for each write sent, or discarded.
     output logic         inc_writes,
     output logic         inc_wr_discarded
 );
-    // The write in turn.
+    // The current write.
     wire        piece_valid, piece_last;
     wire [63:0] piece_address;
     wire [12:0] piece_length;
@@ -72,7 +72,7 @@ module dma_wr (
     assign s_desc_ready = cut_ready && !cfg_quiesce;
     assign idle         = !piece_valid && !hif_wr_req_valid;
 
-    // DWs of it that are still to go, and of those in this beat.
+    // DWs of it that remain, and those in this beat.
     logic        begun, thrown;
     logic [10:0] rest;
     wire  [10:0] dws      = piece_length[12:2];
@@ -81,7 +81,7 @@ module dma_wr (
     wire         throwing = begun ? thrown : !cfg_bus_master;
     assign       last     = left <= 11'd8;
 
-    // The first `skip` DWs of the word that is kept have gone; 0: none is kept.
+    // The first `skip` DWs of the kept word have been sent; 0: none is kept.
     logic [2:0]   skip;
     logic [255:0] kept;
     wire  [3:0]   reach = {1'b0, skip} + now;
@@ -122,8 +122,8 @@ module dma_wr (
         if (free) begin
             hif_wr_req_sop    <= !begun;
             hif_wr_req_eop    <= last;
-            // No traffic class, attributes, tag; bytes are enabled all, of a last DW that is not the
-            // first (PCIe 4.0, 2.2.5).
+            // No traffic class, attributes, tag; all bytes are enabled, of a last DW only if that is not
+            // the first (PCIe 4.0, 2.2.5).
             hif_wr_req_header <= {20'd0, func, 18'd0, dws == 11'd1 ? 4'h0 : 4'hF, 4'hF,
                                   dws[9:0], piece_address};
             hif_wr_req_data   <= immediate ? {224'd0, immediate_data} : aligned;

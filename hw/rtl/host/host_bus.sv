@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The card's side of the host bus, wired: registers of the card and of the bus, the way to all others,
-// writes, interrupts, reads, resets.
+// The card's side of the host bus, wired: registers of the card and of the bus, access to all other
+// registers, writes, interrupts, reads, resets.
 
 module host_bus #(
     parameter PORTS         = 4,           // ports of the card
-    parameter STREAMS       = 16,          // of each, as registers tell
-    parameter RX_FIFO_WORDS = 2048,        // of each, as registers tell
-    parameter TLB_ENTRIES   = 128,         // as registers tell
+    parameter STREAMS       = 16,          // of each, shown in registers
+    parameter RX_FIFO_WORDS = 2048,        // of each, shown in registers
+    parameter TLB_ENTRIES   = 128,         // shown in registers
     parameter EVENT_QUEUES  = 8,           // each with a vector
     parameter RD_TAGS       = 32,          // open read requests
-    parameter ARP_ENTRIES   = 256,         // of each port, as registers tell
-    parameter GIT_HASH      = 160'h0,      // as it is printed
-    parameter WRITERS       = PORTS + 1,   // who writes to memory, besides interrupts
-    parameter BLOCKS        = PORTS + 5    // register blocks that are elsewhere
+    parameter ARP_ENTRIES   = 256,         // of each port, shown in registers
+    parameter GIT_HASH      = 160'h0,      // in printed order
+    parameter WRITERS       = PORTS + 1,   // writers to memory, besides interrupts
+    parameter BLOCKS        = PORTS + 5    // register blocks outside this module
 ) (
-    // Clocks, resets from outside, and those of all that is not here.
+    // Clocks, resets from outside, and resets of all other modules.
     input  logic                   clk_net,
     input  logic                   rst_net,
     input  logic                   clk_core,
@@ -103,7 +103,7 @@ module host_bus #(
     output logic                   m_rd_data_tuser,
     output logic [7:0]             m_rd_status_tag,
 
-    // Interrupts that are asked for; an event record that was thrown away, which is counted here.
+    // Interrupt requests; a discarded event record, which is counted here.
     input  logic [EVENT_QUEUES-1:0] s_irq,
     input  logic                   inc_events_discarded
 );
@@ -118,7 +118,7 @@ module host_bus #(
 
     // ---- Registers ------------------------------------------------------------------------------
 
-    // Card, host, all others, vectors.
+    // Card, host, all other blocks, vectors.
     localparam ALL = BLOCKS + 3;
     logic [ALL-1:0]    awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
     logic [ALL*32-1:0] rdata;
@@ -228,7 +228,7 @@ module host_bus #(
 
     // ---- Writes ---------------------------------------------------------------------------------
 
-    // Interrupts are the last of them. Of a type, or Icarus 11 does not know the bound of a loop.
+    // Interrupts are the last of them. Typed, because Icarus 11 does not know the bound of the loop.
     localparam integer INPUTS = WRITERS + 1;
     logic         desc_valid, desc_ready, desc_immediate, data_valid, data_ready, irq_data_ready, irq_taken;
     logic [63:0]  desc_address;
@@ -262,7 +262,7 @@ module host_bus #(
 
     // ---- Reads ----------------------------------------------------------------------------------
 
-    // Why a read failed is counted; who asked only wants to know that it did.
+    // The cause of a failed read is counted here; the client gets only an error.
     logic [2:0] rd_error;
 
     dma_rd #(.TAGS(RD_TAGS)) dma_rd (

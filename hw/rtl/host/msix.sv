@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Vectors of MSI-X (PCIe 4.0, 6.1.4 and 7.7.2): the table, from 0 of BAR 2 on, and the pending bits,
-// from 0x800 on. An interrupt that is asked for is pending until its write is offered; a masked vector
-// keeps it, and one that is asked for again meanwhile is the same. The write goes into the order of all
-// writes behind those that were taken when it was asked for. Latency 2 cycles.
+// from 0x800 on. A requested interrupt is pending until its write is offered; a masked vector keeps
+// it, and further requests merge with it. The write enters the order of all writes after those that
+// were accepted before the request. Latency 2 cycles.
 
 module msix #(
     parameter VECTORS = 8  // 1 to 32
@@ -11,17 +11,17 @@ module msix #(
     input  logic               clk,
     input  logic               rst,
 
-    // All that asks for interrupts is being reset: none is pending, the table stays.
+    // All sources of interrupts are being reset: none is pending, the table is kept.
     input  logic               clear,
 
     // MSI-X is on; all vectors are masked.
     input  logic               cfg_msix_enable,
     input  logic               cfg_msix_mask,
 
-    // Interrupts are asked for, for one cycle.
+    // Interrupt requests, for one cycle.
     input  logic [VECTORS-1:0] s_irq,
 
-    // BAR 2, by whole words: others do nothing (7.7.2).
+    // BAR 2, by whole words: other accesses have no effect (7.7.2).
     input  logic [11:0]        s_axil_addr,
     input  logic               s_axil_awvalid,
     output logic               s_axil_awready,
@@ -100,7 +100,7 @@ module msix #(
 
     // ---- Interrupts -----------------------------------------------------------------------------
 
-    // The arbiter wants two.
+    // The arbiter needs two requesters.
     localparam ASKERS = VECTORS < 2 ? 2 : VECTORS;
     wire                free = !m_desc_valid || m_desc_ready;
     wire [VECTORS-1:0]  may  = pending & ~masked & {VECTORS{free && cfg_msix_enable && !cfg_msix_mask}};
@@ -140,7 +140,7 @@ module msix #(
     wire unused = &{1'b0, acc_addr[1:0], grant};
 
 `ifdef FORMAL
-    // Any one vector: whether it is owed a write, and the writes of others while it may have its own.
+    // Any one vector: whether a write is due, and the writes of others while its own is allowed.
     (* anyconst *) logic [W-1:0] f_who;
     logic         f_owed = 0;
     logic [W-1:0] f_others = 0;
@@ -156,9 +156,9 @@ module msix #(
     always_ff @(posedge clk) if (!rst) begin
         assume (f_who < VECTORS);
         assert (f_owed == pending[f_who]);
-        // A write is of a vector that is owed one and may have it.
+        // A write belongs to a vector whose write is due and allowed.
         if (f_mine) assert (f_owed && f_may && free);
-        // Where the host takes writes there is one in each cycle, and nobody is passed over.
+        // Where the host accepts writes there is one in each cycle, and no vector starves.
         if (f_owed && f_may && free) assert (turn != 0);
         if (f_owed && f_may && f_others == VECTORS - 1 && turn != 0) assert (f_mine);
         assert ((turn & (turn - 1'b1)) == 0);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Merges the read requests of several into those of one dma_rd, round robin, and hands the answers
-// back to whoever asked: by the tag, in whose upper half the client is. Answers come in the order of
-// the requests, so a client that does not take its own holds up all others: none asks for what it
-// has no room for. Requests wait 1 cycle, answers none.
+// Merges the read requests of several clients into those of one dma_rd, round robin, and returns the
+// data to the client that the upper half of the tag names. Data arrive in the order of the requests,
+// so a client that does not accept its own blocks all others: no client requests data that it has no
+// space for. Requests wait 1 cycle, data none.
 
 module rd_mux #(
-    parameter CLIENTS = 5  // who reads
+    parameter CLIENTS = 5  // clients
 ) (
     input  logic                  clk,
     input  logic                  rst,
 
-    // Requests of each, which stand until they are taken; with the client's own tag.
+    // Requests of each, stable until accepted; with the client's own tag.
     input  logic [CLIENTS-1:0]    s_desc_valid,
     output logic [CLIENTS-1:0]    s_desc_ready,
     input  logic [CLIENTS*64-1:0] s_desc_address,
@@ -19,7 +19,7 @@ module rd_mux #(
     input  logic [CLIENTS*4-1:0]  s_desc_tag,
     input  logic [CLIENTS*8-1:0]  s_desc_func,
 
-    // All of them, in order.
+    // All requests, in order.
     output logic                  m_desc_valid,
     input  logic                  m_desc_ready,
     output logic [63:0]           m_desc_address,
@@ -27,7 +27,7 @@ module rd_mux #(
     output logic [7:0]            m_desc_tag,
     output logic [7:0]            m_desc_func,
 
-    // Answers, with the tag of their request.
+    // Data, with the tag of their request.
     input  logic                  s_data_tvalid,
     output logic                  s_data_tready,
     input  logic [255:0]          s_data_tdata,
@@ -36,7 +36,7 @@ module rd_mux #(
     input  logic                  s_data_tuser,
     input  logic [7:0]            s_status_tag,
 
-    // To each its own; only `tvalid` says whose.
+    // Data to each client; only `tvalid` selects one.
     output logic [CLIENTS-1:0]    m_data_tvalid,
     input  logic [CLIENTS-1:0]    m_data_tready,
     output logic [255:0]          m_data_tdata,
@@ -56,7 +56,7 @@ module rd_mux #(
 
     assign s_desc_ready = grant & {CLIENTS{free}};
 
-    // The request of whose turn it is, with the number of the client.
+    // The request of the granted client, with the number of the client.
     wire  [CLIENTS*96-1:0] all;
     logic [95:0]           request;
 
@@ -96,7 +96,7 @@ module rd_mux #(
     assign m_data_tuser  = s_data_tuser;
     assign m_data_tag    = s_status_tag[3:0];
 
-    // The places of clients that are not there.
+    // Slots of absent clients.
     generate
         if (CLIENTS < 16) begin : g_few
             wire unused = &{1'b0, one[15:CLIENTS]};

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Resets of the card. A reset from outside is one of everything. One by register leaves the host bus
-// logic as it is: first no write is begun any more, and the one on its way out ends; then all others
-// are reset, while reads that are open come to their end, with data or by their timeout, and what
-// they bring is thrown away. So the host never sees half a TLP, and no answer finds another asker.
+// Resets of the card. A reset from outside resets everything. A reset by register excludes the host
+// bus logic: first no new write begins, and the current one ends; then all other modules are reset,
+// while open reads end, with data or by their timeout, and their data are discarded. So the host never
+// receives a partial TLP, and no completion reaches another client.
 
 module resets (
-    // Clocks, and resets from outside, of each or of both; they last a cycle of their clock or more.
+    // Clocks, and resets from outside, of each or of both; they last at least one cycle of their clock.
     input  logic clk_net,
     input  logic rst_net,
     input  logic clk_core,
     input  logic rst_core,
 
-    // A reset is asked for, for one cycle; it goes on.
+    // A reset request, for one cycle; a reset is in progress.
     input  logic request,
     output logic resetting,
 
-    // The host bus: nothing is to be begun; what is read is to be thrown away; nothing is on its way.
+    // The host bus: no request may begin; read data are to be discarded; no request is pending.
     output logic quiesce,
     output logic discard,
     input  logic wr_idle,
     input  logic rd_idle,
 
-    // Resets of the host bus logic, and of all others in both clocks.
+    // Resets of the host bus logic, and of all other modules in both clocks.
     output logic host_rst,
     output logic others_rst,
     output logic net_rst
 );
     localparam [1:0] RUN = 2'd0, QUIESCE = 2'd1, CLEAR = 2'd2, SETTLE = 2'd3;
-    // Long enough for each clock to see a reset, and for both to have left it.
+    // Long enough for each clock to detect a reset, and for both to have left it.
     localparam [4:0] LAST = 5'd31;
 
     logic [1:0] state;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Merges the writes of all into the one order in which they reach the host: whole descriptors with
-// their data, round robin. What was taken is written before all that is taken later, so `m_taken`
-// is "placed" and "event written". Latency 1 cycle; no cycle is lost between writes.
+// Merges all writes into the one order in which they reach the host: whole descriptors with their
+// data, round robin. An accepted write precedes all writes accepted later, so `m_taken` means
+// "placed" and "event written". Latency 1 cycle; no idle cycle between writes.
 
 module wr_mux #(
-    parameter INPUTS = 6  // who writes
+    parameter INPUTS = 6  // writers
 ) (
     input  logic                  clk,
     input  logic                  rst,
 
-    // Descriptors of each, which stand until they are taken.
+    // Descriptors of each, stable until accepted.
     input  logic [INPUTS-1:0]     s_desc_valid,
     output logic [INPUTS-1:0]     s_desc_ready,
     input  logic [INPUTS*64-1:0]  s_desc_address,
@@ -25,10 +25,10 @@ module wr_mux #(
     input  logic [INPUTS*256-1:0] s_data_tdata,
     input  logic [INPUTS-1:0]     s_data_tlast,
 
-    // One cycle, behind the cycle in which the last of a write was taken.
+    // One cycle, after the cycle in which the last word of a write was accepted.
     output logic [INPUTS-1:0]     m_taken,
 
-    // All of it, in order.
+    // All writes, in order.
     output logic                  m_desc_valid,
     input  logic                  m_desc_ready,
     output logic [63:0]           m_desc_address,
@@ -44,7 +44,7 @@ module wr_mux #(
         if (INPUTS < 2) INPUTS_must_be_at_least_2 parameter_error ();
     endgenerate
 
-    // Whose turn it is, until the last of its write is taken; its descriptor has gone.
+    // The granted writer, until the last word of its write is accepted; its descriptor has been sent.
     logic [INPUTS-1:0] grant;
     logic              gone;
     wire               done;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Round-robin arbiter that grants for a whole frame, in the cycle in which it is asked: no latency.
-// Who waits is granted after at most N - 1 frames of others.
+// Round-robin arbiter that grants for a whole frame, in the cycle of the request: no latency.
+// A requester waits for at most N - 1 frames of others.
 
 module arb_rr #(
     parameter N = 4  // requesters
@@ -9,10 +9,10 @@ module arb_rr #(
     input  logic         clk,
     input  logic         rst,
 
-    // Requests: of whoever has a frame to begin, until it is granted.
+    // Requests: of each requester with a frame to begin, until it is granted.
     input  logic [N-1:0] request,
 
-    // One bit at most; it stays until `done` says that the frame of the grant ends in this cycle.
+    // At most one bit; stable until `done`: the frame of the grant ends in this cycle.
     output logic [N-1:0] grant,
     input  logic         done
 );
@@ -20,7 +20,7 @@ module arb_rr #(
         if (N < 2) N_must_be_at_least_2 parameter_error ();
     endgenerate
 
-    // A frame goes on; whose it is; who comes before all others: all above the last one.
+    // A frame is in progress; its owner; requesters with priority: all above the last one.
     logic         locked;
     logic [N-1:0] owner, above;
 
@@ -42,14 +42,14 @@ module arb_rr #(
     end
 
 `ifdef FORMAL
-    // Any one of them asks until it is granted; frames of others that begin meanwhile are counted.
+    // Any one requester requests until it is granted; frames of others that begin meanwhile are counted.
     (* anyconst *) logic [$clog2(N)-1:0] f_who;
     logic                 f_waits = 0;
     logic [$clog2(N)-1:0] f_others = 0;
 
     wire         f_begins = !locked && grant != 0;
     wire [N-1:0] f_below  = ({{(N - 1) {1'b0}}, 1'b1} << f_who) - 1'b1;
-    // Who can still come before it.
+    // Requesters that can still precede it.
     wire [N-1:0] f_before = above[f_who] ? above & f_below : (above | f_below);
     logic [$clog2(N):0] f_count;
     integer f_i;
@@ -67,7 +67,7 @@ module arb_rr #(
 
     always_ff @(posedge clk) if (!rst) begin
         if (f_waits) assume (request[f_who]);
-        // The bits above one place.
+        // The bits above one bit.
         assert ((above & ~(above >> 1) & ~({{(N - 1) {1'b0}}, 1'b1} << (N - 1))) == 0);
         assert (!above[0]);
         if (locked) assert (owner != 0 && (owner & (owner - 1'b1)) == 0);

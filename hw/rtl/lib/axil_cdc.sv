@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Register accesses from one clock to another, one at a time. The access stands still while it is
-// asked for, and its answer while that is looked at, so that two levels are all that crosses (four
-// phases: ask, answer, no longer ask, no longer answer). A reset of the far side has the access made
-// again, one of the near side (of two cycles of the far clock at least) takes it back.
+// Register accesses from one clock to another, one at a time. The access is stable during its
+// request, and its response while it is read, so that only two levels cross (four phases: request,
+// acknowledge, request off, acknowledge off). A reset of the far side repeats the access, one of the
+// near side (of at least two cycles of the far clock) withdraws it.
 
 module axil_cdc #(
     parameter ADDR_W = 14  // address bits
 ) (
-    // Where accesses come from.
+    // Source of the accesses.
     input  logic              s_clk,
     input  logic              s_rst,
     input  logic [ADDR_W-1:0] s_axil_awaddr,
@@ -29,7 +29,7 @@ module axil_cdc #(
     output logic              s_axil_rvalid,
     input  logic              s_axil_rready,
 
-    // Where they go. Whether they succeed there is not asked.
+    // Destination of the accesses. Errors there are ignored.
     input  logic              m_clk,
     input  logic              m_rst,
     output logic [ADDR_W-1:0] m_axil_awaddr,
@@ -68,7 +68,7 @@ module axil_cdc #(
         .acc_wstrb(acc_wstrb), .acc_ready(acc_ready), .acc_rdata(rdata)
     );
 
-    // Near side: ask until the answer is seen, and again only when it is gone.
+    // Near side: request until acknowledged, and again only when the acknowledge is off.
     logic ask, answer, ask_seen, answer_seen;
 
     assign acc_ready = ask && answer_seen;
@@ -80,7 +80,7 @@ module axil_cdc #(
     sync_bit asking (.clk(m_clk), .rst(m_rst), .d(ask), .q(ask_seen));
     sync_bit answering (.clk(s_clk), .rst(s_rst), .d(answer), .q(answer_seen));
 
-    // Far side: one access for each time that it is asked; none is answered that was taken back.
+    // Far side: one access for each request; a withdrawn one is not acknowledged.
     logic busy, stale;
     wire  begin_access = ask_seen && !busy && !answer;
     wire  end_access = (m_axil_bvalid && m_axil_bready) || (m_axil_rvalid && m_axil_rready);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // AXI4-Lite to single accesses: one at a time, writes first. An access is offered until it is ready;
-// its answer is always "okay" (AXI4 specification, A3.4.4): where there is no register, reads are 0.
+// its response is always "okay" (AXI4 specification, A3.4.4): addresses without a register read 0.
 module axil_slave #(
     parameter ADDR_W = 12  // address bits of the block
 ) (
@@ -26,7 +26,7 @@ module axil_slave #(
     output logic [1:0]        s_axil_rresp,
     output logic              s_axil_rvalid,
     input  logic              s_axil_rready,
-    // The access: held until it is ready; data with that.
+    // The access: stable until it is ready; read data are valid with ready.
     output logic              acc_valid,
     output logic              acc_write,
     output logic [ADDR_W-1:0] acc_addr,
@@ -39,7 +39,7 @@ module axil_slave #(
         if (ADDR_W < 3 || ADDR_W > 32) ADDR_W_must_be_3_to_32 parameter_error ();
     endgenerate
 
-    // Address and data of a write are taken together.
+    // Address and data of a write are accepted together.
     wire idle = !acc_valid && !s_axil_bvalid && !s_axil_rvalid;
     wire take_write = idle && s_axil_awvalid && s_axil_wvalid;
     wire take_read = idle && s_axil_arvalid && !take_write;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// One step of the ones' complement sum of the Internet protocols (RFC 1071): adds the chosen bytes
-// of a word. The sum is kept with its last carry apart, so that a step folds only once. What
-// includes a right checksum adds up to 17'h0FFFF: ones' complement has two zeros, and the one of all
-// zeros is the sum of nothing else than zeros.
+// One step of the ones' complement sum of the Internet protocols (RFC 1071): adds the selected bytes
+// of a word. The last carry of the sum is separate, so that a step folds only once. Data with a
+// correct checksum sum to 17'h0FFFF: ones' complement has two zeros, and all zeros is the sum of
+// zeros only.
 
 module checksum #(
     parameter BYTES = 8  // of a word, an even number; byte 0, the first of its 16 bits, in bits 7:0
 ) (
-    // The sum so far, 0 to begin with.
+    // The sum so far, initially 0.
     input  logic [16:0]        state,
 
-    // What is added: bytes whose keep bit is set; the others are as zeros.
+    // The word to add: bytes whose keep bit is set; others count as zeros.
     input  logic [8*BYTES-1:0] data,
     input  logic [BYTES-1:0]   keep,
 
-    // The sum with it.
+    // The sum including the word.
     output logic [16:0]        next
 );
     localparam LANES = BYTES / 2;

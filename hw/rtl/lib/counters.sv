@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A bank of 64-bit counters behind a register window. They live in a RAM that is walked through, one
-// counter a cycle; what is counted meanwhile waits in a few bits beside it. So a value that is read
-// is at most 2 x COUNT cycles old, nothing is ever lost, and nothing saturates: 64 bits wrap after
+// A bank of 64-bit counters behind a register window. The counters are in a RAM that is scanned, one
+// counter a cycle; increments meanwhile wait in a few bits beside it. So a value that is read is at
+// most 2 x COUNT cycles old, no increment is lost, and no counter saturates: 64 bits wrap after
 // centuries. A reset clears them.
 
 module counters #(
     parameter COUNT    = 8,   // counters
     parameter AMOUNT_W = 14,  // bits of an amount
-    parameter SUMS     = 0    // bit i: counter i adds up its amounts; else it counts cycles with one
+    parameter SUMS     = 0    // bit i: counter i adds its amounts; else it counts cycles with one
 ) (
     input  logic                      clk,
     input  logic                      rst,
 
-    // What is to be counted now, for each; 0: nothing. Amounts of a counter that adds them up must
+    // Increments of this cycle, for each; 0: none. Amounts of a counter that adds them must
     // stay below 2^(AMOUNT_W + 1) in any 2 x COUNT cycles.
     input  logic [COUNT*AMOUNT_W-1:0] amount,
 
-    // Register window: an access is held until it is ready, data with that; the address is that of
-    // a 32-bit word. The low half of a counter keeps the high half for the read that follows.
-    // Writes change nothing, and behind the last counter is 0.
+    // Register window: an access is stable until it is ready, data are valid with ready; the address
+    // is that of a 32-bit word. A read of a low half latches the high half for the read that follows.
+    // Writes have no effect, and addresses beyond the last counter read 0.
     input  logic                      win_valid,
     input  logic                      win_write,
     input  logic [5:0]                win_addr,
@@ -33,7 +33,7 @@ module counters #(
         if (AMOUNT_W < 1) AMOUNT_W_must_be_at_least_1 parameter_error ();
     endgenerate
 
-    // An access: the low half of a counter takes the turn of the walk.
+    // An access: the low half of a counter takes the slot of the scan.
     logic        asked;
     logic [31:0] high;
     wire  [5:0]  last  = 6'd2 * COUNT[5:0] - 6'd1;
@@ -41,7 +41,7 @@ module counters #(
     wire         low   = win_valid && !win_write && !win_addr[0] && there;
     wire         ask   = low && !asked;
 
-    // The walk: a counter is read in one cycle, and written in the next. The first time it is 0.
+    // The scan: a counter is read in one cycle, and written in the next. In the first pass it is 0.
     logic [W-1:0] turn, writing;
     logic         walked, first, first_write;
     wire  [63:0]  value, sum;
@@ -74,7 +74,7 @@ module counters #(
         .r_data(value)
     );
 
-    // What waits for its turn.
+    // Increments that wait for their slot.
     localparam PENDING_W = AMOUNT_W + 1 > W + 2 ? AMOUNT_W + 1 : W + 2;
     wire [COUNT*PENDING_W-1:0] pending;
 

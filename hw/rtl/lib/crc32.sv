@@ -2,24 +2,24 @@
 //
 // The CRC-32 of IEEE 802.3, clause 3.2.9, over 8 bytes at once; no registers. State and data are
 // bit-reversed as on the wire: the first bit sent is bit 0. The state starts as all ones; the frame
-// check sequence is its complement. A last word of fewer bytes is filled up with zeros, and the
-// zeros are undone by crc32_back: so one matrix serves words of any length.
+// check sequence is its complement. A last word of fewer bytes is padded with zeros, and
+// crc32_back removes the zeros: so one matrix serves words of any length.
 
 module crc32 (
-    // State before the word, the word (byte 0 first), state behind it.
+    // State before the word, the word (byte 0 first), state after it.
     input  logic [31:0] state,
     input  logic [63:0] data,
     output logic [31:0] next
 );
     localparam [31:0] POLYNOMIAL = 32'hEDB88320;
 
-    // Row i says which bits of the word, with the state added to its first 32, make up bit i.
+    // Row i selects the bits of the word, with the state added to its first 32, that make up bit i.
     function automatic [32*64-1:0] matrix;
         input [31:0] polynomial;
         integer i, j;
         reg [31:0] column;
         begin
-            // The last bit goes through one step of the register, the one before it through two.
+            // The last bit passes through one step of the register, the one before it through two.
             column = polynomial;
             for (j = 63; j >= 0; j = j - 1) begin
                 for (i = 0; i < 32; i = i + 1) matrix[i*64+j] = column[i];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Takes the last BYTES bytes, all zero, out of a CRC-32 (see crc32); no registers.
+// Removes the last BYTES bytes, all zero, from a CRC-32 (see crc32); no registers.
 
 module crc32_back #(
     parameter BYTES = 1  // zero bytes to undo
 ) (
-    // State behind the zeros, and before them.
+    // State after the zeros, and before them.
     input  logic [31:0] state,
     output logic [31:0] previous
 );
@@ -15,7 +15,7 @@ module crc32_back #(
         if (BYTES < 0) BYTES_must_not_be_negative parameter_error ();
     endgenerate
 
-    // Row i says which bits of the state make up bit i.
+    // Row i selects the bits of the state that make up bit i.
     function automatic [32*32-1:0] matrix;
         input [31:0] polynomial;
         integer i, j, k;
@@ -23,8 +23,8 @@ module crc32_back #(
         begin
             for (j = 0; j < 32; j = j + 1) begin
                 column = 32'd1 << j;
-                // A step shifted right, and added the polynomial if a one fell out: then, and only
-                // then, its highest bit is set.
+                // A step shifted right, and added the polynomial if a one was shifted out: exactly then
+                // its highest bit is set.
                 for (k = 0; k < 8 * BYTES; k = k + 1) begin
                     column = column[31] ? ((column ^ polynomial) << 1) | 32'd1 : column << 1;
                 end

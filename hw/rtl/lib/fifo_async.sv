@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // A queue from one clock to another. Each side sees the other's pointer in Gray code, of which one
-// bit changes at a time, through two registers: late, never wrong. The oldest word is shown before
-// it is taken. Latency: 1 cycle of w_clk, then STAGES + 1 edges of r_clk. LUT RAM: for short queues.
+// bit changes at a time, through two registers: late, never wrong. The oldest word is valid at the
+// output. Latency: 1 cycle of w_clk, then STAGES + 1 edges of r_clk. LUT RAM: for short queues.
 
 module fifo_async #(
     parameter WIDTH  = 64,  // bits of a word
     parameter DEPTH  = 16,  // words, a power of two
     parameter STAGES = 2    // registers of a synchroniser
 ) (
-    // Words in. Both resets must be held until each clock has seen its own.
+    // Words in. Both resets must be held until each clock has sampled its own.
     input  logic             w_clk,
     input  logic             w_rst,
     input  logic             s_valid,
@@ -31,7 +31,7 @@ module fifo_async #(
     endgenerate
 
     logic [WIDTH-1:0] memory [0:DEPTH-1];
-    // One bit more than an address: full and empty differ.
+    // One bit more than an address: distinguishes full and empty.
     logic [AW:0] tail, tail_gray, tail_seen, head, head_gray, head_seen;
 
     wire          write     = s_valid && s_ready;
@@ -39,7 +39,7 @@ module fifo_async #(
     wire          take      = m_valid && m_ready;
     wire [AW:0]   head_next = head + {{AW{1'b0}}, take};
 
-    // Full: a whole turn ahead, which in Gray code is the two upper bits inverted.
+    // Full: one pass ahead, which in Gray code is the two upper bits inverted.
     assign s_ready = tail_gray != {~head_seen[AW:AW-1], head_seen[AW-2:0]};
     assign m_valid = head_gray != tail_seen;
     assign m_data  = memory[head[AW-1:0]];
@@ -66,7 +66,7 @@ module fifo_async #(
     );
 
 `ifdef FORMAL
-    // Yosys joins wires of these names to those inside.
+    // Yosys merges wires of these names with those inside.
     (* hierconn *) wire [2*AW+1:0] \to_read.stages , \to_write.stages ;
     (* gclk *) wire f_step;
     logic f_up, f_r_seen;
@@ -76,8 +76,8 @@ module fifo_async #(
         .head, .head_gray, .head_stages(\to_write.stages ), .r_seen(f_r_seen), .up(f_up)
     );
 
-    // A word that is written when the tail is at any one place is the one that is read when the
-    // head is there.
+    // A word written while the tail is at any one slot is the word that is read while the
+    // head is at that slot.
     (* anyconst *) logic [AW:0] f_place;
     logic [WIDTH-1:0] f_word;
     logic             f_held = 0;

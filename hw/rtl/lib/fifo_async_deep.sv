@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A deep queue from one clock to another, in block RAM; see fifo_async, which is for short ones. The
-// writer sees how many words are free, and writes only then. The oldest word is shown before it is
-// taken. Latency: 1 cycle of w_clk, then STAGES + 1 edges of r_clk.
+// A deep queue from one clock to another, in block RAM; see fifo_async for short queues. The writer
+// sees the number of free words, and writes only if there are any. The oldest word is valid at the
+// output. Latency: 1 cycle of w_clk, then STAGES + 1 edges of r_clk.
 
 module fifo_async_deep #(
     parameter WIDTH  = 72,    // bits of a word
     parameter DEPTH  = 2048,  // words, a power of two
     parameter STAGES = 2      // registers of a synchroniser
 ) (
-    // Words in, while some are free. Both resets must be held until each clock has seen its own.
+    // Words in, while words are free. Both resets must be held until each clock has sampled its own.
     input  logic                   w_clk,
     input  logic                   w_rst,
     input  logic                   s_valid,
@@ -31,7 +31,7 @@ module fifo_async_deep #(
     endgenerate
 
     logic [WIDTH-1:0] memory [0:DEPTH-1];
-    // One bit more than an address: full and empty differ.
+    // One bit more than an address: distinguishes full and empty.
     logic [AW:0] tail, tail_gray, tail_seen, head, head_gray, head_seen, head_bin;
 
     wire [AW:0] tail_next = tail + {{AW{1'b0}}, s_valid};
@@ -75,7 +75,7 @@ module fifo_async_deep #(
     );
 
 `ifdef FORMAL
-    // Yosys joins wires of these names to those inside.
+    // Yosys merges wires of these names with those inside.
     (* hierconn *) wire [2*AW+1:0] \to_read.stages , \to_write.stages ;
     (* gclk *) wire f_step;
     logic f_up, f_r_seen;
@@ -85,8 +85,8 @@ module fifo_async_deep #(
         .head, .head_gray, .head_stages(\to_write.stages ), .r_seen(f_r_seen), .up(f_up)
     );
 
-    // A word that is written when the tail is at any one place is the one that is fetched when the
-    // head is there, and then shown.
+    // A word written while the tail is at any one slot is the word that is fetched while the
+    // head is at that slot, and then valid at the output.
     (* anyconst *) logic [AW:0] f_place;
     logic [WIDTH-1:0] f_word;
     logic             f_held = 0, f_shown = 0;
@@ -104,7 +104,7 @@ module fifo_async_deep #(
     end
 
     always_comb begin
-        // Never more than there are.
+        // Never more than the queue holds.
         if (f_up) assert (s_free <= DEPTH[AW:0] - f_level);
         assert (f_held == (f_up && f_before < f_level));
         if (f_held) assert (memory[f_place[AW-1:0]] == f_word);

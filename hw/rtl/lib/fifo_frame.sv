@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // A queue of whole frames for a writer that cannot wait. A frame is offered once its last word is
-// in and is good; one that is bad at its end, or that found no room, is taken back as if it had
-// never come, and is told by a pulse for the owner's counter. A frame of more than DEPTH words
-// never finds room. Block RAM; latency 3 cycles from the last word in to the first word out.
+// in and is good; a frame that is bad at its end, or that did not fit, is withdrawn without a
+// trace, and reported by a pulse for the owner's counter. A frame of more than DEPTH words
+// never fits. Block RAM; latency 3 cycles from the last word in to the first word out.
 
 module fifo_frame #(
     parameter WIDTH = 72,   // bits of a word, without its last flag
@@ -12,19 +12,19 @@ module fifo_frame #(
     input  logic             clk,
     input  logic             rst,
 
-    // Words in, taken in every cycle that s_valid is high; s_bad is looked at with s_last.
+    // Words in, accepted in every cycle with s_valid; s_bad is sampled with s_last.
     input  logic             s_valid,
     input  logic             s_last,
     input  logic             s_bad,
     input  logic [WIDTH-1:0] s_data,
 
-    // Words out: only of whole, good frames, and without a gap within one.
+    // Words out: only of whole, good frames, and without a gap within a frame.
     output logic             m_valid,
     input  logic             m_ready,
     output logic             m_last,
     output logic [WIDTH-1:0] m_data,
 
-    // Pulses, after the last word of a frame that was taken back: for want of room, or as bad.
+    // Pulses, after the last word of a withdrawn frame: for lack of space, or as bad.
     output logic             event_full,
     output logic             event_bad
 );
@@ -35,9 +35,9 @@ module fifo_frame #(
         if (DEPTH < 2 || DEPTH != 1 << AW) DEPTH_must_be_a_power_of_two_at_least_2 parameter_error ();
     endgenerate
 
-    // Frames end before `committed`; the frame that is being written goes on at `tail`.
+    // Frames end before `committed`; the frame that is being written continues at `tail`.
     logic [AW:0] head, tail, committed;
-    // A word of this frame found no room: the rest of it is not written.
+    // A word of this frame did not fit: the rest of it is not written.
     logic        lost;
 
     wire [AW:0] held  = tail - head;
@@ -64,7 +64,7 @@ module fifo_frame #(
         end
     end
 
-    // The memory answers one cycle after it is asked; its answer waits in it until it is taken.
+    // The memory responds one cycle after the request; the data stay in it until accepted.
     wire  ahead = head != committed;
     logic fetched;
     logic [WIDTH:0] ram_data;

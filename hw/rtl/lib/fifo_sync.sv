@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A queue within one clock. The oldest word is shown before it is taken. A word that is accepted
-// in one cycle is offered in the next: latency 1. The memory is read without a register (LUT
-// RAM), so this is for short queues; fifo_frame is for deep ones.
+// A queue within one clock. The oldest word is valid at the output. A word that is accepted in one
+// cycle is offered in the next: latency 1. The memory is read without a register (LUT RAM), so
+// this is for short queues; fifo_frame is for deep ones.
 
 module fifo_sync #(
     parameter WIDTH = 64,  // bits of a word
@@ -32,7 +32,7 @@ module fifo_sync #(
     endgenerate
 
     logic [WIDTH-1:0] memory [0:DEPTH-1];
-    // One bit more than an address: full and empty differ.
+    // One bit more than an address: distinguishes full and empty.
     logic [AW:0] head, tail;
 
     assign level   = tail - head;
@@ -54,8 +54,8 @@ module fifo_sync #(
     end
 
 `ifdef FORMAL
-    // A word that is written when the tail is at any one place is the one that is read when the
-    // head is there.
+    // A word written while the tail is at any one slot is the word that is read while the
+    // head is at that slot.
     (* anyconst *) logic [AW:0] f_place;
     logic [WIDTH-1:0] f_word;
     logic             f_held = 0;

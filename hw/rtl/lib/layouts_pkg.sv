@@ -6,7 +6,7 @@
 package layouts_pkg;
     /* verilator lint_off UNUSEDPARAM */
 
-    // What the card tells, one cache line (docs/formats/event-record.md).
+    // An event of the card, one cache line (docs/formats/event-record.md).
     localparam EVENT_RECORD_W = 512;
     localparam EVENT_RECORD_WIRE_AT = 0, EVENT_RECORD_WIRE_W = 64;
     localparam EVENT_RECORD_INDEX_AT = 64, EVENT_RECORD_INDEX_W = 32;
@@ -27,7 +27,7 @@ package layouts_pkg;
     localparam CLOP_BUFFER_OLDEST_AT = 256, CLOP_BUFFER_OLDEST_W = 64;
     localparam CLOP_BUFFER_STAGES_AT = 320, CLOP_BUFFER_STAGES_W = 128;
 
-    // Packets of a ring were read: their memory is the host's again.
+    // Packets of a ring were read, and their memory returns to the host.
     localparam TX_SENT_W = 320;
     localparam TX_SENT_KIND = 2;
     localparam TX_SENT_PACKETS_AT = 128, TX_SENT_PACKETS_W = 32;
@@ -37,7 +37,7 @@ package layouts_pkg;
     localparam TX_SENT_BYTES_AT = 256, TX_SENT_BYTES_W = 64;
     localparam TX_SENT_STAGES_AT = 320, TX_SENT_STAGES_W = 128;
 
-    // A payload had no place that it may be written to, and was dropped.
+    // A payload had no writable address, and was dropped.
     localparam TLB_FAULT_W = 320;
     localparam TLB_FAULT_KIND = 3;
     localparam TLB_FAULT_ADDRESS_AT = 128, TLB_FAULT_ADDRESS_W = 64;
@@ -46,7 +46,7 @@ package layouts_pkg;
     localparam TLB_FAULT_RESERVED_AT = 256, TLB_FAULT_RESERVED_W = 64;
     localparam TLB_FAULT_STAGES_AT = 320, TLB_FAULT_STAGES_W = 128;
 
-    // Something came by the timing input.
+    // An edge of the timing input.
     localparam TIMING_EDGE_W = 320;
     localparam TIMING_EDGE_KIND = 4;
     localparam TIMING_EDGE_EDGE_AT = 128, TIMING_EDGE_EDGE_W = 32;
@@ -63,7 +63,7 @@ package layouts_pkg;
     localparam CLOP_RECORD_SEQUENCE_AT = 64, CLOP_RECORD_SEQUENCE_W = 32;
     localparam CLOP_RECORD_STAMP_AT = 96, CLOP_RECORD_STAMP_W = 32;
 
-    // A piece of a packet to send.
+    // A segment of a packet to send.
     localparam TX_DESCRIPTOR_W = 256;
     localparam TX_DESCRIPTOR_ADDRESS_AT = 0, TX_DESCRIPTOR_ADDRESS_W = 64;
     localparam TX_DESCRIPTOR_LENGTH_AT = 64, TX_DESCRIPTOR_LENGTH_W = 32;
@@ -78,11 +78,11 @@ package layouts_pkg;
     localparam TX_DESCRIPTOR_FIRST = 1;  // the packet begins
     localparam TX_DESCRIPTOR_LAST = 2;  // the packet ends
     localparam TX_DESCRIPTOR_EVENT = 4;  // an event when this descriptor is done; counts with `LAST` only
-    localparam TX_DESCRIPTOR_RAW = 8;  // a whole frame, without FCS: the card puts nothing in front of it
+    localparam TX_DESCRIPTOR_RAW = 8;  // a whole frame, without FCS: the card adds no headers
     localparam TX_DESCRIPTOR_CHECKSUM_GIVEN = 16;  // the UDP checksum is `checksum`
-    localparam TX_DESCRIPTOR_CHECKSUM_CARD = 32;  // the card computes the UDP checksum; with neither it is 0, which says that there is none
+    localparam TX_DESCRIPTOR_CHECKSUM_CARD = 32;  // the card computes the UDP checksum; with neither it is 0, which means no checksum
 
-    // What goes beside a received payload, from `udp_rx` to `place`.
+    // Metadata of a received payload, from `udp_rx` to `place`.
     localparam RX_META_W = 169;
     localparam RX_META_WIRE_AT = 0, RX_META_WIRE_W = 64;
     localparam RX_META_STAMP_MAC_AT = 64, RX_META_STAMP_MAC_W = 32;
@@ -94,7 +94,7 @@ package layouts_pkg;
     localparam RX_META_LENGTH_KNOWN_AT = 167, RX_META_LENGTH_KNOWN_W = 1;
     localparam RX_META_WIRE_VALID_AT = 168, RX_META_WIRE_VALID_W = 1;
 
-    // What goes beside a payload to be sent, to `udp_tx`.
+    // Metadata of a payload to be sent, to `udp_tx`.
     localparam TX_META_W = 99;
     localparam TX_META_DESTINATION_IP_AT = 0, TX_META_DESTINATION_IP_W = 32;
     localparam TX_META_DESTINATION_PORT_AT = 32, TX_META_DESTINATION_PORT_W = 16;
@@ -104,7 +104,7 @@ package layouts_pkg;
     localparam TX_META_CHECKSUM_MODE_AT = 96, TX_META_CHECKSUM_MODE_W = 2;
     localparam TX_META_RAW_AT = 98, TX_META_RAW_W = 1;
 
-    // The header of a TLP on the host bus; [interfaces](interfaces.md#host-bus-hif) has who fills in what.
+    // The header of a TLP on the host bus; [interfaces](interfaces.md#host-bus-hif) has which side sets which field.
     localparam HIF_W = 128;
     localparam HIF_ADDRESS_AT = 0, HIF_ADDRESS_W = 64;
     localparam HIF_OFFSET_AT = 0, HIF_OFFSET_W = 32;

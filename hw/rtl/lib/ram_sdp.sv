@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Simple dual-port block RAM of one clock: one port writes, one reads. Data comes one cycle after
-// it is asked for, and stays. A word that is written in the cycle that it is asked for is read as
-// it was before. The memory starts undefined.
+// Simple dual-port block RAM of one clock: one port writes, one reads. Data are valid one cycle
+// after the request, and stable. A read of a word in the cycle of its write returns the old
+// value. The memory starts undefined.
 
 module ram_sdp #(
     parameter WIDTH = 64,  // bits of a word

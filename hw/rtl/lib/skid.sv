@@ -4,7 +4,7 @@
 // without a register, and a word moves in every cycle. Latency 1 cycle.
 
 module skid #(
-    parameter WIDTH = 64  // bits of a word: data and all that goes with it
+    parameter WIDTH = 64  // bits of a word: data and sideband
 ) (
     input  logic             clk,
     input  logic             rst,
@@ -23,7 +23,7 @@ module skid #(
         if (WIDTH < 1) WIDTH_must_be_at_least_1 parameter_error ();
     endgenerate
 
-    // The word that was on its way when the reader stopped.
+    // The word in flight when the reader stalled.
     logic             kept_valid;
     logic [WIDTH-1:0] kept;
 
@@ -48,7 +48,7 @@ module skid #(
     end
 
 `ifdef FORMAL
-    // What a queue of two words would hold.
+    // The contents of a queue of two words.
     logic [WIDTH-1:0] f_first, f_second;
     logic [1:0]       f_count = 0;
 

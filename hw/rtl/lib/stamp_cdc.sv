@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A counter, seen from another clock. It changes by one or not at all in a cycle, so that of its Gray
-// code one bit does, and what is seen is a value that it had: one cycle of s_clk and 3 to 4 edges of
-// m_clk ago. The other clock must not be slower, or values are left out.
+// A counter, seen from another clock. It changes by at most one in a cycle, so that at most one bit
+// of its Gray code changes, and the output is a value that it had: one cycle of s_clk and 3 to 4
+// edges of m_clk ago. The other clock must not be slower, or values are skipped.
 
 module stamp_cdc #(
     parameter WIDTH = 64  // bits of the counter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Brings levels from another clock, each bit through registers of its own. Bits that must agree
-// come in Gray code, or change only while nobody looks. Latency: STAGES edges of clk.
+// Synchronises levels from another clock, each bit through its own registers. Bits that must agree
+// are Gray-coded, or change only while they are not sampled. Latency: STAGES edges of clk.
 
 module sync_bit #(
     parameter WIDTH  = 1,  // levels
@@ -10,7 +10,7 @@ module sync_bit #(
     input  logic             clk,
     input  logic             rst,
 
-    // Levels: of any clock, and of clk.
+    // Levels: in any clock, and in clk.
     input  logic [WIDTH-1:0] d,
     output logic [WIDTH-1:0] q
 );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Brings pulses of one cycle from one clock to another: each flips a level, and a change of the
-// level is a pulse again. Pulses must be STAGES + 1 cycles of the slower clock apart.
+// Synchronises pulses of one cycle from one clock to another: each toggles a level, and a change of
+// the level is a pulse again. Pulses must be STAGES + 1 cycles of the slower clock apart.
 // Latency: one cycle of s_clk, then STAGES edges of m_clk.
 
 module sync_pulse #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A reset of any clock, or of none, becomes one of clk: it begins at once, also while clk stands,
-// and ends STAGES edges of clk after its cause has.
+// A reset of any clock, or of none, becomes one of clk: it begins at once, also while clk is
+// stopped, and ends STAGES edges of clk after its cause.
 
 module sync_reset #(
     parameter STAGES = 4  // registers in a row

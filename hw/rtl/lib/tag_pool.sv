@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Tags of requests that are answered out of order, or never. A free tag is offered, the one that was
-// free for longest by turn; it is open until it is returned. One that is given up unanswered goes
-// into quarantine, for one to two periods of `tick`, so that a late answer meets a tag that is not
-// open. Latency from a return to the offer: 2 cycles.
+// Tags of requests that complete out of order, or never. A free tag is offered, in turn the one that
+// was free for longest; it is open until it is returned. An abandoned tag is quarantined for one to
+// two periods of `tick`, so that a late completion matches no open tag. Latency from a return to
+// the offer: 2 cycles.
 
 module tag_pool #(
     parameter N = 32  // tags, a power of two
@@ -16,7 +16,7 @@ module tag_pool #(
     input  logic                 m_tag_ready,
     output logic [$clog2(N)-1:0] m_tag,
 
-    // A tag comes back: answered, or given up. One that is not open is left as it is.
+    // A tag is returned: completed, or abandoned. A tag that is not open is ignored.
     input  logic                 s_return_valid,
     input  logic [$clog2(N)-1:0] s_return_tag,
     input  logic                 s_return_late,
@@ -34,7 +34,7 @@ module tag_pool #(
         if (N < 2 || N != 1 << W) N_must_be_a_power_of_two_at_least_2 parameter_error ();
     endgenerate
 
-    // In quarantine: before the first tick, and behind it.
+    // In quarantine: before the first tick, and after it.
     logic [N-1:0] fresh, stale;
 
     wire         take     = m_tag_valid && m_tag_ready;
@@ -42,14 +42,14 @@ module tag_pool #(
     wire         returns  = s_return_valid && open[s_return_tag];
     wire [N-1:0] returned = {{(N - 1) {1'b0}}, returns} << s_return_tag;
 
-    // The next free tag above the last one that was offered, or the lowest.
+    // The next free tag above the last offered one, or the lowest.
     logic [N-1:0] above, pick;
     wire  [N-1:0] offered = {{(N - 1) {1'b0}}, m_tag_valid} << m_tag;
     wire  [N-1:0] free    = ~(open | fresh | stale | offered);
     wire  [N-1:0] first   = |(free & above) ? free & above : free;
     assign pick = first & ~(first - 1'b1);
 
-    // Its number: bit i is set in those whose number has it.
+    // Its number: bit i is set for tags whose number has bit i.
     logic [W-1:0] number;
     generate
         for (genvar i = 0; i < W; i = i + 1) begin : g_number
@@ -85,7 +85,7 @@ module tag_pool #(
     end
 
 `ifdef FORMAL
-    // Any one tag: whether a user has it, and the periods that have ended since it was given up.
+    // Any one tag: whether a client holds it, and the periods that have ended since it was abandoned.
     (* anyconst *) logic [W-1:0] f_tag;
     logic       f_used = 0, f_shut = 0, f_period = 0;
 

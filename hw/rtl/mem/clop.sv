@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The lists of persistent buffers of all ports (docs/formats/clop.md): where a payload goes, what is
-// announced and when. One operation begins in each cycle:
+// The lists of persistent buffers of all ports (docs/formats/clop.md): placement of payloads, and
+// announcement of buffers. One operation begins in each cycle:
 //
-//   cycle 0  one is chosen, the list's state and settings are read
+//   cycle 0  an operation is selected, the list's state and settings are read
 //   cycle 1  clop_step; the state is written back; an announcement is offered
-//   cycle 2  the answer of a select
+//   cycle 2  the response of a select
 //
-// An operation waits in cycle 1, and all others before it, while its announcement finds another one
-// still on offer: of clop's events one at a time is on the way. In one of four cycles it is
-// software's turn or that of the scanner, which looks at one list after the other; so each list is
-// looked at every PORTS x 17 x 4 cycles, and ports have at least three of four cycles in which nothing
-// waits so.
+// An operation stalls in cycle 1, and all others before it, while its announcement finds another one
+// still on offer: clop has one event in flight. In one of four cycles software or the scanner, which
+// checks one list after the other, has its slot; so each list is checked every PORTS x 17 x 4 cycles,
+// and ports have at least three of four cycles in which no operation stalls for an
+// announcement.
 
 module clop #(
     parameter PORTS        = 4,  // 1, 2 or 4
@@ -33,7 +33,7 @@ module clop #(
     input  logic [31:0]             win_wdata,
     input  logic [3:0]              win_wstrb,
 
-    // A payload begins: of each port one, until its commit.
+    // A payload begins: one of each port, until its commit.
     input  logic [PORTS-1:0]        s_select_valid,
     output logic [PORTS-1:0]        s_select_ready,
     input  logic [PORTS*7-1:0]      s_select_list,
@@ -41,7 +41,7 @@ module clop #(
     input  logic [PORTS*64-1:0]     s_select_wire,
     input  logic [PORTS-1:0]        s_select_wire_valid,
 
-    // Its place.
+    // Its address.
     output logic [PORTS-1:0]        m_select_valid,
     output logic [2:0]              m_select_outcome,
     output logic [63:0]             m_select_address,
@@ -50,7 +50,7 @@ module clop #(
     output logic [15:0]             m_select_stride,
     output logic [7:0]              m_select_func,
 
-    // The payload was taken to the host bus, or not at all.
+    // The payload has been written to the host bus, or dropped.
     input  logic [PORTS-1:0]        s_commit_valid,
     output logic [PORTS-1:0]        s_commit_ready,
     input  logic [PORTS*7-1:0]      s_commit_list,
@@ -79,8 +79,8 @@ module clop #(
         if (EVENT_QUEUES < 1 || EVENT_QUEUES > 8) EVENT_QUEUES_must_be_1_to_8 parameter_error ();
     endgenerate
 
-    // Payloads of which only the place is known: a port's, of which list, and whether that list
-    // has not begun anew meanwhile.
+    // Payloads that are selected and not committed: a port's list, and whether that list
+    // has not restarted meanwhile.
     logic [PORTS-1:0]   open, live;
     logic [PORTS*7-1:0] open_list;
 
@@ -90,7 +90,7 @@ module clop #(
     logic [6:0]       list;
     logic             hold;
 
-    // Cycle 0: whose turn it is. A list whose state is being written cannot be read.
+    // Cycle 0: arbitration. A list whose state is being written cannot be read.
     logic             counters_ready;
     logic [1:0]       until_ours;
     logic [1:0]       scan_port;
@@ -127,7 +127,7 @@ module clop #(
         end
     endgenerate
 
-    // The arbiter wants two.
+    // The arbiter needs two requesters.
     localparam ASKERS = PORTS < 2 ? 2 : PORTS;
     logic [ASKERS-1:0] turn;
 
@@ -175,7 +175,7 @@ module clop #(
     wire [95:0] stages      = args[100:5];
     wire        is_live     = args[0];
     wire [3:0]  how         = args[4:1];
-    // Placed in a list that was switched off and on since.
+    // Placed in a list that has been disabled and enabled since.
     wire [3:0]  outcome     = !is_live && how <= 4'd4 ? 4'd5 : how;
 
     logic [63:0]        base;
@@ -190,7 +190,7 @@ module clop #(
     logic [511:0]       record;
     logic [STATE_W-1:0] state, next_state;
 
-    // A list with an open payload is left alone until its commit.
+    // A list with an open payload is not changed until its commit.
     logic list_open;
     integer j;
     always_comb begin
@@ -258,7 +258,7 @@ module clop #(
         end
     endgenerate
 
-    // Answers.
+    // Responses.
     always_ff @(posedge clk) begin
         m_select_valid <= op_port & {PORTS{done && op == SELECT && !rst}};
         if (done) begin
@@ -283,7 +283,7 @@ module clop #(
         m_event_record[layouts_pkg::EVENT_RECORD_STREAM_AT +: 7] <= list;
     end
 
-    // Software's accesses.
+    // Accesses of software.
     wire [11*32-1:0] words = {sts_sequence, {1'b0, sts_used}, sts_serial, released, {30'd0, flush, enable},
                               {1'b0, timeout}, {stride, func, 1'b0, queue, 3'd0, bare}, {15'd0, count},
                               {1'b0, size}, base};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// How payloads of each list ended: eight counters of 64 bits for each of 128 lists, in one memory,
-// which is cleared after a reset. A counter may be counted up in every second cycle.
+// Outcomes of the payloads of each list: eight counters of 64 bits for each of 128 lists, in one
+// memory, which is cleared after a reset. A counter can increment in every second cycle.
 
 module clop_outcomes (
     input  logic        clk,
@@ -13,7 +13,7 @@ module clop_outcomes (
     input  logic [6:0]  of_list,
     input  logic [2:0]  outcome,
 
-    // Software reads; the high half is that of the last low half. Writes change nothing.
+    // Reads of software; the high half is that of the last low half. Writes have no effect.
     input  logic        win_outcome_valid,
     output logic        win_outcome_ready,
     input  logic        win_write,

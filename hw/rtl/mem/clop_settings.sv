@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// What software sets for each of 128 lists: registers in memories that are read together, one cycle
-// after they are asked for; and which lists are switched on, or are to be flushed.
+// Settings of each of 128 lists: registers in memories that are read together, one cycle after the
+// request; and the lists that are enabled, or to be flushed.
 
 module clop_settings (
     input  logic        clk,
@@ -24,7 +24,7 @@ module clop_settings (
     output logic        enable,
     output logic        flush,
 
-    // Bytes of a word of that list are written; it is switched on by that. Or its flush is done.
+    // Bytes of a word of that list are written; the write enables the list. Or its flush is done.
     input  logic        write,
     input  logic [3:0]  write_word,
     input  logic [31:0] write_data,
@@ -54,7 +54,7 @@ module clop_settings (
         end
     end
 
-    // One memory for each word; a list that begins has released nothing.
+    // One memory for each word; a restarted list has released no buffers.
     localparam WORDS = 7;
     logic [WORDS*32-1:0] words;
 
@@ -64,7 +64,7 @@ module clop_settings (
             localparam NUMBER = w == WORDS - 1 ? RELEASED : w;
             wire clear = NUMBER == RELEASED && begins;
 
-            // Those that are not written stay as they were read.
+            // Bytes that are not written keep the value read.
             wire [31:0] written;
             for (genvar b = 0; b < 4; b = b + 1) begin : bytes
                 assign written[b*8 +: 8] = write_strobe[b] ? write_data[b*8 +: 8] : words[w*32 + b*8 +: 8];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// What one operation makes of one list of buffers (docs/formats/clop.md): no registers. `clop` reads
-// the list's state and settings, and writes back what comes out here.
+// The next state of one list of buffers after one operation (docs/formats/clop.md): no registers.
+// `clop` reads the list's state and settings, and writes the outputs back.
 //
-//   select  a place for a payload: where the last one ended, or the next buffer
-//   commit  a payload has been written, or not: only now the place advances
-//   look    has the oldest payload waited for too long, or software asked?
-//   begin   the list is switched on: buffer 0, number 0
+//   select  space for a payload: after the last one, or in the next buffer
+//   commit  a payload has been written, or dropped: only now the write pointer advances
+//   look    checks whether the oldest payload has timed out, or software requested a flush
+//   begin   the list is enabled: buffer 0, number 0
 
 module clop_step #(
     parameter STATE_W = 491  // bits of a state
@@ -17,7 +17,7 @@ module clop_step #(
     input  logic               do_look,
     input  logic               do_begin,
 
-    // The payload: bytes (of a select: at most), time stamp, stages; how it went.
+    // The payload: bytes (of a select: at most), time stamp, stages; its outcome.
     input  logic [15:0]        length,
     input  logic [63:0]        stamp,
     input  logic               stamp_valid,
@@ -37,23 +37,23 @@ module clop_step #(
     input  logic               room,
     input  logic [63:0]        now,
 
-    // State before and after; what registers show of it.
+    // State before and after; the fields that registers show.
     input  logic [STATE_W-1:0] state,
     output logic [STATE_W-1:0] next_state,
     output logic [31:0]        sts_serial,
     output logic [30:0]        sts_used,
     output logic [31:0]        sts_sequence,
 
-    // Answer of a select.
+    // Response of a select.
     output logic [2:0]         select_outcome,
     output logic [63:0]        select_address,
 
-    // The buffer is to be announced, and can be; its event, without list. The flush is done.
+    // The buffer is due, and can be announced; its event, without list. The flush is done.
     output logic               wanted,
     output logic [511:0]       record,
     output logic               flushed
 );
-    // The state: of the buffer in turn, and numbers.
+    // The state: of the current buffer, and numbers.
     logic [63:0] start, first_stamp, oldest;
     logic [30:0] used;
     logic [15:0] index;
@@ -73,20 +73,20 @@ module clop_step #(
     assign sts_used     = used;
     assign sts_sequence = number;
 
-    // What the payload takes: behind a record, to the next multiple of 16 B, or a stride.
+    // Space of the payload: after a record, to the next multiple of 16 B, or a stride.
     wire [16:0] padded   = ({1'b0, length} + 17'd31) & ~17'd15;
     wire [19:0] pitch    = {stride, 4'd0};
     wire [31:0] space    = bare ? {12'd0, pitch} : {15'd0, padded};
     wire        oversize = space > {1'b0, size} || (bare && (pitch == 0 || {4'd0, length} > pitch));
 
-    // Does it fit behind the others, and can its stamp be told by 32 bits (clop.md)?
+    // Whether it fits after the others, and 32 bits suffice for its stamp (clop.md).
     wire        fits     = {1'b0, used} + space <= {1'b0, size};
     wire [63:0] distance = stamp - first_stamp;
     wire [32:0] reach    = distance[63:31];
     wire        told     = !stamp_valid || !stamped || reach == 0 || &reach;
     wire        crowded  = payloads != 0 && !(fits && told);
 
-    // A payload that was written belongs to the buffer; every one that was offered has a number.
+    // A written payload belongs to the buffer; every offered payload has a number.
     wire [31:0] age   = now[31:0] - stages[31:0];
     wire        adds  = do_commit && outcome == 4'd0;
     wire        opens = adds && payloads == 0;
@@ -101,7 +101,7 @@ module clop_step #(
     wire [63:0] put_oldest   = opens ? now - {32'd0, age} : oldest;
     wire [95:0] put_stages   = adds ? stages : last_stages;
 
-    // Is the buffer to be announced? Full: nothing more fits.
+    // Whether the buffer is due. Full: no further payload fits.
     wire [31:0] least   = bare ? {12'd0, pitch} : 32'd16;
     wire        no_more = {1'b0, put_used} + least > {1'b0, size};
     wire [31:0] waited  = now[31:0] - put_oldest[31:0];
@@ -123,8 +123,8 @@ module clop_step #(
                       : {next_start, next_used, next_index, next_serial, put_number, next_payloads, put_first,
                          put_last, put_stamped && !wanted, put_stamp, put_oldest, put_stages};
 
-    // An empty buffer may still be the reader's. What was released and never announced releases
-    // nothing: it makes more than `count` to be with the reader.
+    // The reader may still own an empty buffer. A release beyond the announced buffers releases
+    // none: it gives more than `count` owned by the reader.
     wire [31:0] with_reader = next_serial - released;
     wire        not_mine    = next_payloads == 0 && with_reader >= {15'd0, count};
 

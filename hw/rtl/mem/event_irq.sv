@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// When the consumers of event queues are interrupted: a queue that was armed asks for its interrupt
-// once, after `count` records that its consumer has not seen, or `hold` cycles after the first of
-// them, whichever comes first; at once if the consumer arms it behind the times. Records count
-// from when they were taken to the host bus, so that an interrupt follows its record.
+// Interrupt moderation of the event queues: an armed queue requests its interrupt once, after `count`
+// records that its consumer has not seen, or `hold` cycles after the first of them, whichever is
+// first; at once if the consumer armed it with old records pending. Records count from their
+// acceptance by the host bus, so that an interrupt follows its record.
 
 module event_irq #(
     parameter EVENT_QUEUES = 8  // queues
@@ -19,7 +19,7 @@ module event_irq #(
     input  logic [EVENT_QUEUES-1:0]    wr_queue_arm,
     input  logic [EVENT_QUEUES*32-1:0] sts_queue_produced,
 
-    // An interrupt of each queue is asked for, for one cycle.
+    // An interrupt request of each queue, for one cycle.
     output logic [EVENT_QUEUES-1:0]    m_irq
 );
     genvar q;
@@ -33,7 +33,7 @@ module event_irq #(
             wire [31:0] unseen = sts_queue_produced[q*32 +: 32] - seen;
             wire        enough = unseen >= {16'd0, cfg_queue_count[q*16 +: 16]};
             wire        late   = waited >= cfg_queue_hold_cycles[q*32 +: 32];
-            // What was there when the queue was armed was overlooked: that waits for nothing.
+            // Records before the arming were missed by the consumer: they interrupt at once.
             logic       behind;
 
             assign m_irq[q] = armed && unseen != 0 && (behind || enough || late);

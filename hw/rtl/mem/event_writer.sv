@@ -2,17 +2,17 @@
 //
 // Writes event records of 64 bytes to the queues in host memory (docs/formats/event-record.md): in
 // the order in which sources are granted, round robin, each with its phase bit and the stamp of
-// its writing. A record is on its way to the host bus two cycles after it is offered.
+// its writing. A record is offered to the host bus two cycles after it is offered here.
 //
-// `room` of a queue says that ROOM records are free: a source has at most one on the way, and looks
-// at room when its last one was taken, so it finds room. Where a consumer takes it back
-// (RELEASED of what never was, or a queue switched off), the record is thrown away: nothing that the
-// consumer has not released is overwritten.
+// `room` of a queue means that ROOM records are free: a source has at most one in flight, and checks
+// `room` when its last one has been accepted, so it fits. Where a consumer withdraws space
+// (an impossible RELEASED, or a disabled queue), the record is discarded: a record that the
+// consumer has not released is never overwritten.
 
 module event_writer #(
-    parameter SOURCES      = 4,  // who has events
+    parameter SOURCES      = 4,  // sources of events
     parameter EVENT_QUEUES = 8,  // queues, 1 to 8
-    parameter ROOM         = 4   // records that are free where there is room
+    parameter ROOM         = 4   // records that are free while `room` is set
 ) (
     input  logic                       clk,
     input  logic                       rst,
@@ -25,7 +25,7 @@ module event_writer #(
     input  logic [EVENT_QUEUES*32-1:0] cfg_queue_released,
     output logic [EVENT_QUEUES*32-1:0] sts_queue_produced,
 
-    // Events, of each source; and which queues have room for them.
+    // Events, of each source; and the queues with room for them.
     input  logic [SOURCES-1:0]         s_event_valid,
     output logic [SOURCES-1:0]         s_event_ready,
     input  logic [SOURCES*3-1:0]       s_event_queue,
@@ -44,7 +44,7 @@ module event_writer #(
     output logic                       m_data_tlast,
     input  logic                       m_taken,
 
-    // One cycle for each record that was thrown away.
+    // One cycle for each discarded record.
     output logic                       inc_discarded
 );
     localparam QW = EVENT_QUEUES < 2 ? 1 : $clog2(EVENT_QUEUES);
@@ -55,7 +55,7 @@ module event_writer #(
         if (ROOM < SOURCES) ROOM_must_be_at_least_SOURCES parameter_error ();
     endgenerate
 
-    // One record at a time: free, offered, or waiting to be taken.
+    // One record at a time: free, offered, or waiting for acceptance.
     logic               busy;
     logic [SOURCES-1:0] grant;
 
@@ -75,7 +75,7 @@ module event_writer #(
         end
     end
 
-    // Each queue: records accepted, which room counts by, and written.
+    // Each queue: records accepted, the basis of `room`, and written.
     logic [EVENT_QUEUES*32-1:0] accepted;
     logic [EVENT_QUEUES-1:0]    free;
 
@@ -85,7 +85,7 @@ module event_writer #(
             wire [31:0] used = accepted[q*32 +: 32] - cfg_queue_released[q*32 +: 32];
             wire [31:0] size = 32'd1 << cfg_queue_ctrl_log2_size[q*5 +: 5];
 
-            // One released that never was makes more than `size` used.
+            // An impossible released number gives more than `size` used.
             assign free[q] = cfg_queue_ctrl_enable[q] && used < size;
             assign room[q] = cfg_queue_ctrl_enable[q] && {1'b0, used} + ROOM <= {1'b0, size};
 
@@ -100,7 +100,7 @@ module event_writer #(
         end
     endgenerate
 
-    // The queue of the record that is granted.
+    // The queue of the granted record.
     wire          known  = {1'b0, queue_wide} < EVENT_QUEUES;
     wire [QW-1:0] which  = queue_wide[QW-1:0];
     wire [31:0]   number = accepted[which*32 +: 32];
@@ -138,7 +138,7 @@ module event_writer #(
         end
     end
 
-    // The stamp is that of the cycle in which the first word is taken.
+    // The stamp is that of the cycle in which the first word is accepted.
     localparam STAMP = layouts_pkg::CLOP_BUFFER_STAGES_AT + 96 - 256;
     localparam PHASE = layouts_pkg::EVENT_RECORD_FLAGS_AT + 7 - 256;
 

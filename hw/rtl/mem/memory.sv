@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// What the card keeps in the host's memory, wired with its registers: lists of buffers, the pages
-// that they are in, event queues, transmit rings.
+// The card's structures in host memory, wired with their registers: lists of buffers, their pages,
+// event queues, transmit rings.
 
 module memory #(
     parameter PORTS        = 4,    // ports of the card
@@ -28,7 +28,7 @@ module memory #(
     output logic [3:0]              s_axil_rvalid,
     input  logic [3:0]              s_axil_rready,
 
-    // Payloads of the ports: their place, where that is on the bus, how it went.
+    // Payloads of the ports: their space, its bus address, their outcome.
     input  logic [PORTS-1:0]        s_select_valid,
     output logic [PORTS-1:0]        s_select_ready,
     input  logic [PORTS*7-1:0]      s_select_list,
@@ -62,14 +62,14 @@ module memory #(
     input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
     input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
 
-    // Events of the timing input; queues that have room.
+    // Events of the timing input; queues with room.
     input  logic                    s_event_valid,
     output logic                    s_event_ready,
     input  logic [2:0]              s_event_queue,
     input  logic [511:0]            s_event_record,
     output logic [EVENT_QUEUES-1:0] room,
 
-    // Event records to memory; one that was thrown away.
+    // Event records to memory; a discarded one.
     output logic                    m_desc_valid,
     input  logic                    m_desc_ready,
     output logic [63:0]             m_desc_address,
@@ -82,10 +82,10 @@ module memory #(
     input  logic                    m_taken,
     output logic                    inc_events_discarded,
 
-    // Interrupts that are asked for.
+    // Interrupt requests.
     output logic [EVENT_QUEUES-1:0] m_irq,
 
-    // Descriptors to each port, what becomes of them, what is left of packets that were read.
+    // Descriptors to each port, their completion, state of the packets in flight.
     output logic [PORTS-1:0]        m_piece_valid,
     input  logic [PORTS-1:0]        m_piece_ready,
     output logic [PORTS*256-1:0]    m_piece,
@@ -97,7 +97,7 @@ module memory #(
     input  logic [PORTS-1:0]        s_read_idle,
     input  logic [PORTS-1:0]        s_fifo_idle,
 
-    // Reads that ports ask for, and what they bring: to the one that is valid.
+    // Read requests of ports, and their data: to the port whose valid is set.
     input  logic [PORTS-1:0]        s_rd_desc_valid,
     output logic [PORTS-1:0]        s_rd_desc_ready,
     input  logic [PORTS*64-1:0]     s_rd_desc_address,
@@ -125,7 +125,7 @@ module memory #(
     input  logic [7:0]              s_rd_status_tag
 );
     localparam EVENT = 0, TLB = 1, TX = 2, CLOP = 3;
-    // Who has events: lists, pages, timing, rings.
+    // Sources of events: lists, pages, timing, rings.
     localparam SOURCES = 4;
     logic [SOURCES-1:0]     event_valid, event_ready;
     logic [SOURCES*3-1:0]   event_queue;
@@ -202,7 +202,7 @@ module memory #(
     assign tlb_amount[regs_pkg::TLB_FAULTS_ROW / 8]      = inc_faults;
     assign tlb_amount[regs_pkg::TLB_EVENTS_LOST_ROW / 8] = inc_events_lost;
 
-    // Three are the fewest; nobody can read the third.
+    // Three is the minimum; the third is unreadable.
     counters #(.COUNT(3), .AMOUNT_W(1)) tlb_counters (
         .clk, .rst, .amount({1'b0, tlb_amount}), .win_valid(tlb_counters_valid), .win_write(tlb_write),
         .win_addr({4'd0, tlb_addr[3:2]}), .win_ready(tlb_counters_ready), .win_rdata(tlb_counters_rdata)
@@ -237,7 +237,7 @@ module memory #(
     );
 
     // The rings' descriptors are one client of rd_mux, packets of each port another.
-    // Of a type, or Icarus 11 does not know the bound of a loop.
+    // Typed, because Icarus 11 does not know the bound of the loop.
     localparam integer CLIENTS = PORTS + 1;
     logic         fetch_valid, fetch_ready, fetch_tready;
     logic [63:0]  fetch_address;
@@ -278,7 +278,7 @@ module memory #(
 
     assign m_rd_data_tvalid = rd_tvalid[CLIENTS-1:1];
 
-    // Four counters of each ring, of which the second adds up bytes.
+    // Four counters of each ring, of which the second sums bytes.
     localparam TX_COUNTERS = PORTS * 4, TX_AMOUNT_W = 14;
     localparam TX_SUMS = {PORTS{4'd1 << regs_pkg::TX_BYTES_ROW / 8}};
     wire [TX_COUNTERS*TX_AMOUNT_W-1:0] tx_amount;

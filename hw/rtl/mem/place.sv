@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Writes the payloads of one port to their lists. Words are gathered in a ring while the place is
-// asked for; what has been gathered leaves in chunks, which end at multiples of 256 B of their
-// address, so that a payload is written while its tail is still on the wire. A payload's record goes
-// with its first chunk if its length is known by then, otherwise behind its last one. After the last
-// chunk was taken to the host bus the payload is committed; a bad one is committed as such, and
-// what was written of it lies behind the list's write pointer. One payload at a time has a place;
-// the next ones are gathered meanwhile.
+// Writes the payloads of one port to their lists. A ring gathers words while the address is
+// requested; gathered words leave in chunks, which end at multiples of 256 B of their address, so
+// that a payload is written while its tail is still on the wire. A payload's record is written with
+// its first chunk if its length is known by then, otherwise after its last one. After the host bus
+// has accepted the last chunk the payload is committed; a bad one is committed as bad, and its
+// bytes stay beyond the list's write pointer. One payload at a time has an address; the ring gathers
+// the next ones meanwhile.
 
 module place #(
     parameter PORT   = 0,  // 0 to 3
@@ -27,7 +27,7 @@ module place #(
     input  logic         s_axis_payload_tlast,
     input  logic [1:0]   s_axis_payload_tuser,
 
-    // Where to.
+    // Address request.
     output logic         m_select_valid,
     input  logic         m_select_ready,
     output logic [6:0]   m_select_list,
@@ -42,7 +42,7 @@ module place #(
     input  logic [15:0]  s_select_stride,
     input  logic [7:0]   s_select_func,
 
-    // Where that is on the bus.
+    // Translation to a bus address.
     output logic         m_tlb_valid,
     input  logic         m_tlb_ready,
     output logic [63:0]  m_tlb_address,
@@ -53,7 +53,7 @@ module place #(
     input  logic         s_tlb_hit,
     input  logic [63:0]  s_tlb_address,
 
-    // Writes to the host, up to 256 B each; `m_taken` says that the last word of one was taken.
+    // Writes to the host, up to 256 B each; `m_taken`: the last word of one was accepted.
     output logic         m_desc_valid,
     input  logic         m_desc_ready,
     output logic [63:0]  m_desc_address,
@@ -65,7 +65,7 @@ module place #(
     output logic         m_data_tlast,
     input  logic         m_taken,
 
-    // How it went.
+    // Outcome.
     output logic         m_commit_valid,
     input  logic         m_commit_ready,
     output logic [6:0]   m_commit_list,
@@ -77,7 +77,7 @@ module place #(
     output logic [31:0]  m_commit_stamp_parsed,
     output logic [31:0]  m_commit_stamp_placed,
 
-    // Nothing is left inside.
+    // No payload is in this module.
     output logic         idle
 );
     localparam META_W = layouts_pkg::RX_META_W;
@@ -87,10 +87,10 @@ module place #(
         if (PORT < 0 || PORT > 3) PORT_must_be_0_to_3 parameter_error ();
     endgenerate
 
-    // Metadata of payloads that have begun, the one that has a place first.
+    // Metadata of payloads that have begun, the current one first.
     logic              meta_valid;
     logic [META_W-1:0] meta;
-    // It is done with.
+    // It is complete.
     wire               next = m_commit_valid && m_commit_ready;
 
     /* verilator lint_off PINCONNECTEMPTY */
@@ -108,7 +108,7 @@ module place #(
     wire        stamp_valid = meta[layouts_pkg::RX_META_WIRE_VALID_AT];
     wire [15:0] source_port = meta[layouts_pkg::RX_META_SOURCE_PORT_AT +: 16];
 
-    // What has been gathered, in units of 16 B, and how payloads ended.
+    // Gathered words, in units of 16 B, and the ends of payloads.
     logic [6:0]   held, consumed;
     logic [127:0] unit_0, unit_1;
     logic         gathers_more, ended;
@@ -124,7 +124,7 @@ module place #(
         .ended, .end_bytes, .end_user, .next
     );
 
-    // The payload that has a place.
+    // The payload that has an address.
     logic [2:0]  state;
     logic [63:0] address;
     logic [31:0] sequence_number, placed;
@@ -147,7 +147,7 @@ module place #(
     assign m_tlb_func    = func;
     assign m_tlb_list    = list;
 
-    // How long it is, once that is sure: in units, with the record if that leads, or the stride.
+    // Its length, once known: in units, with the record if that leads, or the stride.
     logic        begun, trails;
     logic [59:0] at;
     logic [15:0] done, read;
@@ -169,7 +169,7 @@ module place #(
     wire         record   = leads && done == 0;
     wire [4:0]   need_all = want - {4'd0, record};
     wire [4:0]   need     = sure && unread < {11'd0, need_all} ? unread[4:0] : need_all;
-    // Not sure yet: never more than there may be.
+    // Length unknown: an upper bound.
     wire         allowed  = sure || {1'b0, done} + {12'd0, want} <= (bare ? {1'b0, stride} : bound_16);
     wire         there    = to_end ? ended : held >= {2'd0, need};
 
@@ -178,9 +178,9 @@ module place #(
     wire         can_cut  = state == WRITE && !lost && units_left == 0 && free && (!m_desc_valid || m_desc_ready);
     wire         finished = sure && ended && left == 0;
     wire         cut      = can_cut && !finished && there && allowed && (bare || trails || sure);
-    // The record comes last.
+    // The record is written last.
     wire         cut_last = can_cut && finished && trails && !begun;
-    // A chunk would be there, and the length is not: the record's place is left out.
+    // A chunk is complete before the length is known: the record's space is left out.
     wire         skip     = state == WRITE && !lost && !sure && !bare && !trails && held >= 7'd16;
 
     // The next 32 B of a chunk.
@@ -224,7 +224,7 @@ module place #(
         end
     end
 
-    // What has been written of it.
+    // Units of it that are written.
     always_ff @(posedge clk) begin
         if (s_tlb_valid && state == BUS) begin
             at     <= s_tlb_address[63:4];
@@ -283,7 +283,7 @@ module place #(
         if (m_taken) placed <= now_stamp[31:0];
     end
 
-    // What upstream found counts more than that there was no place.
+    // An upstream error has priority over a missing address.
     assign m_commit_valid        = state == COMMIT && on_the_way == 0;
     assign m_commit_list         = list;
     assign m_commit_outcome      = end_user == 2'd1 ? 4'd8 : end_user == 2'd2 ? 4'd6 : end_user == 2'd3 ? 4'd7

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Gathers the payloads of one port, one word in each cycle, in units of 16 B, two of which are read
-// together from wherever they begin. Each payload begins with a unit of its own, and what its last
-// unit is not filled with is zero. How payloads ended is kept in a queue.
+// together at any alignment. Each payload begins with a new unit, and its last unit is padded with
+// zeros. A queue holds the ends of payloads.
 
 module place_ring #(
     parameter FRAMES = 8,  // payloads whose end may wait, a power of two
@@ -19,20 +19,20 @@ module place_ring #(
     input  logic         s_axis_payload_tlast,
     input  logic [1:0]   s_axis_payload_tuser,
 
-    // Whole units held, the next two, and how many of them are used up now.
+    // Whole units held, the next two, and the number consumed now.
     output logic [$clog2(UNITS):0] held,
     output logic [127:0] unit_0,
     output logic [127:0] unit_1,
     input  logic [$clog2(UNITS):0] consumed,
 
-    // Nothing of the first payload is wanted any more.
+    // The rest of the first payload is discarded.
     input  logic         discard,
 
-    // Bytes so far of the payload that comes in; it is the first one if there is `more` and no end.
+    // Bytes so far of the incoming payload; it is the first one if there is `more` and no end.
     output logic [15:0]  gathered,
     output logic         more,
 
-    // End of the first payload: its bytes, what is wrong with it. It is done with.
+    // End of the first payload: its bytes, its error. It is complete.
     output logic         ended,
     output logic [15:0]  end_bytes,
     output logic [1:0]   end_user,
@@ -44,7 +44,7 @@ module place_ring #(
         if (UNITS < 8 || UNITS != 1 << AW) UNITS_must_be_a_power_of_two_from_8 parameter_error ();
     endgenerate
 
-    // Units, one bit more than an address; whether half of the next unit is there.
+    // Units, one bit more than an address; whether half of the next unit is held.
     logic [AW:0] head, tail, end_tail;
     logic        half, end_room;
     logic [15:0] bytes;
@@ -68,7 +68,7 @@ module place_ring #(
     wire         take     = s_axis_payload_tvalid && s_axis_payload_tready;
     wire         ends     = take && s_axis_payload_tlast;
     wire         store    = take && s_axis_payload_tkeep[0];
-    // A unit is whole with its second word, or with the end of its payload.
+    // A unit is complete with its second word, or with the end of its payload.
     wire         whole    = (store && (half || ends)) || (ends && half);
     wire [AW:0]  new_tail = tail + {{AW{1'b0}}, whole};
 
@@ -77,7 +77,7 @@ module place_ring #(
         if (store) half <= !half;
         if (take) gathered <= ends ? '0 : bytes;
         if (ends) half <= 1'b0;
-        // What is thrown away ends where the payload ends, if that is known.
+        // The discarded part ends where the payload ends, if that is known.
         head <= discard ? (ended ? end_tail : tail) : head + consumed;
         if (rst) begin
             tail     <= '0;
@@ -119,7 +119,7 @@ module place_ring #(
     assign unit_1 = head[0] ? even : odd;
 
 `ifdef FORMAL
-    // What is written when the tail is at any one place is what is there until the head is behind it.
+    // A unit written while the tail is at any one slot stays there until the head has passed it.
     (* anyconst *) logic [AW:0] f_place;
     logic [127:0] f_unit;
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Virtual to bus addresses. An access is allowed if one entry covers all of its bytes and belongs
-// to the function that asks; everything else is a fault: it is counted, and software is told by an
-// event. Of several entries that cover an access, the lowest counts.
+// to the requesting function; any other access is a fault: it is counted, and reported to software
+// by an event. Of several entries that cover an access, the lowest counts.
 //
-//   cycle 0  a request is taken: all entries compare
-//   cycle 1  the page of the one that hits is read
-//   cycle 2  the answer
+//   cycle 0  a request is accepted: all entries compare
+//   cycle 1  the page of the matching entry is read
+//   cycle 2  the response
 
 module tlb #(
-    parameter PORTS        = 4,    // who may ask
+    parameter PORTS        = 4,    // requesters
     parameter ENTRIES      = 128,  // pages, a power of two
     parameter EVENT_QUEUES = 8,    // event queues of the card
     parameter FAULTS       = 8     // faults that wait for their event, a power of two
@@ -17,7 +17,7 @@ module tlb #(
     input  logic                    clk,
     input  logic                    rst,
 
-    // Registers: an event for each fault, and to which queue.
+    // Registers: an event for each fault, and its queue.
     input  logic                    cfg_event_fault,
     input  logic [2:0]              cfg_queue,
 
@@ -30,7 +30,7 @@ module tlb #(
     input  logic [3:0]              win_wstrb,
     output logic [31:0]             win_entry_rdata,
 
-    // What is to be written: its first byte, its bytes (1 and more), whose it is.
+    // The write: its first byte, its bytes (1 and more), its list and function.
     input  logic [PORTS-1:0]        s_req_valid,
     output logic [PORTS-1:0]        s_req_ready,
     input  logic [PORTS*64-1:0]     s_req_address,
@@ -38,12 +38,12 @@ module tlb #(
     input  logic [PORTS*8-1:0]      s_req_func,
     input  logic [PORTS*7-1:0]      s_req_list,
 
-    // The answer, two cycles after the request was taken.
+    // The response, two cycles after the request was accepted.
     output logic [PORTS-1:0]        m_rsp_valid,
     output logic                    m_rsp_hit,
     output logic [63:0]             m_rsp_address,
 
-    // An event for a fault, to a queue that had room.
+    // An event for a fault, to a queue with room.
     input  logic [63:0]             now_stamp,
     input  logic [EVENT_QUEUES-1:0] room,
     output logic                    m_event_valid,
@@ -72,7 +72,7 @@ module tlb #(
     logic [7:0]       func;
     logic [6:0]       list;
 
-    // The arbiter wants two.
+    // The arbiter needs two requesters.
     localparam ASKERS = PORTS < 2 ? 2 : PORTS;
     logic [ASKERS-1:0] turn;
 
@@ -95,8 +95,8 @@ module tlb #(
         end
     end
 
-    // The entries. What of an address a page of 2^n bytes leaves open is a mask of bits 29 to 12.
-    // A write takes two cycles: bytes that it does not have stay.
+    // The entries. The offset bits of a page of 2^n bytes are a mask of bits 29 to 12.
+    // A write takes two cycles: bytes that it does not enable are kept.
     logic         read;
     logic [31:0]  entry_data;
     wire          entry_write = win_entry_valid && win_write && read;
@@ -148,7 +148,7 @@ module tlb #(
         if (entry_write && entry_known && word == 3'd4) masks[entry] <= page_mask;
     end
 
-    // Software reads what it wrote, but that an entry is valid only while it is.
+    // Software reads back its writes, but an entry reads as valid only while it is.
     logic        read_word4, read_valid;
     logic [31:0] read_data;
 
@@ -182,7 +182,7 @@ module tlb #(
         end
     end
 
-    // Cycle 1: the lowest that covers the address and is the function's.
+    // Cycle 1: the lowest entry that covers the address and belongs to the function.
     logic [PORTS-1:0] asked;
     logic [63:0]      asked_address;
     logic [20:0]      asked_length;

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Reads the pieces of a port's packets, which may lie anywhere and begin at any byte, and joins them
-// to one stream without gaps. Requests run ahead of the answers, over packets too, but no packet is
-// begun before tx_fifo has room for all of it, so answers are taken as they come. A packet whose
-// descriptors contradict themselves, or that cannot be read, is taken back in tx_fifo.
+// Reads the segments of a port's packets, at any address and alignment, and joins them to one stream
+// without gaps. Requests run ahead of the data, also across packets, but no packet begins before
+// tx_fifo has space for all of it, so data are accepted on arrival. A packet whose descriptors are
+// inconsistent, or that cannot be read, is withdrawn in tx_fifo.
 // From a descriptor to its request: 2 cycles.
 
 module tx_read #(
     parameter WORDS = 512,  // words of tx_fifo, at least a longest packet
-    parameter AHEAD = 32    // descriptors that wait for their answers, a power of two
+    parameter AHEAD = 32    // descriptors that wait for their data, a power of two
 ) (
     input  logic         clk,
     input  logic         rst,
 
-    // Descriptors, in order; nothing follows: a packet that is open ends.
+    // Descriptors, in order; flush: none follows, and an open packet ends.
     input  logic         s_piece_valid,
     output logic         s_piece_ready,
     input  logic [255:0] s_piece,
     input  logic         s_piece_flush,
 
-    // A descriptor is done, its memory the host's; its packet has ended, which it also does alone where
-    // the next one begins too early: 0 passed on, 1 it contradicts itself, 2 it could not be read.
+    // A descriptor is done, its memory the host's; its packet has ended, also without a descriptor where
+    // the next one begins too early: 0 passed on, 1 inconsistent, 2 read failed.
     output logic         m_done_valid,
     output logic         m_done_end,
     output logic [1:0]   m_done_status,
     output logic [15:0]  m_done_length,
 
-    // Requests, and their answers.
+    // Requests, and their data.
     output logic         m_desc_valid,
     input  logic         m_desc_ready,
     output logic [63:0]  m_desc_address,
@@ -38,7 +38,7 @@ module tx_read #(
     input  logic         s_data_tlast,
     input  logic         s_data_tuser,
 
-    // Packets, taken when they come; with the last word TX_META. Words that are free for them.
+    // Packets, accepted on arrival; with the last word TX_META. Free words for them.
     output logic         m_axis_tx_tvalid,
     output logic [255:0] m_axis_tx_tdata,
     output logic [31:0]  m_axis_tx_tkeep,
@@ -47,7 +47,7 @@ module tx_read #(
     output logic [layouts_pkg::TX_META_W-1:0] m_axis_meta_tdata,
     input  logic [$clog2(WORDS):0] s_free,
 
-    // Nothing is under way, and no packet is open.
+    // No request is pending, and no packet is open.
     output logic         idle
 );
     localparam FW = $clog2(WORDS) + 1;
@@ -61,7 +61,7 @@ module tx_read #(
         if (WORDS < 300) WORDS_must_hold_a_packet_of_9596_bytes parameter_error ();
     endgenerate
 
-    // ---- The descriptor in turn ---------------------------------------------------------------------
+    // ---- The current descriptor ---------------------------------------------------------------------
 
     wire         piece_valid, piece_taken;
     wire [255:0] piece;
@@ -88,13 +88,13 @@ module tx_read #(
     wire        given    = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_GIVEN);
     wire        card     = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_CARD);
 
-    // What the packet's first descriptor says of it; the checksum's first byte is the higher one.
+    // Fields of the packet's first descriptor; the checksum's first byte is the higher one.
     wire [META_W-1:0] says = {raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, checksum[7:0], checksum[15:8], total,
                               piece[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
                               piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
                               piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
 
-    // The packet that is open: it contradicts itself; its bytes so far; words promised to it.
+    // The open packet: inconsistent; its bytes so far; words reserved for it.
     logic              open, wrong;
     logic [15:0]       sum;
     logic [FW-1:0]     holds;
@@ -109,20 +109,20 @@ module tx_read #(
     wire              bad       = bad_piece || (last ? sum_next != {17'd0, whole} : sum_next > {17'd0, whole});
     wire              reads     = !bad && length != 0;
 
-    // A packet is begun when there is room for all of it: words that are free, and not promised.
+    // A packet begins when there is space for all of it: words that are free, and not reserved.
     logic [FW-1:0] promised;
     wire  [FW-1:0] needs  = {{(FW - 9) {1'b0}}, whole[13:5]} + {{(FW - 1) {1'b0}}, whole == 0 || whole[4:0] != 0};
     wire           begins = first && !bad;
     wire           room   = !begins || s_free >= promised + needs;
     wire  [FW-1:0] has    = !first ? holds : begins ? needs : '0;
 
-    // An open packet is ended by one that begins, or by the end of all.
+    // An open packet ends by one that begins, or by a flush.
     wire cuts   = open && (piece_valid ? first : s_piece_flush);
     wire queue_free, request_free;
     wire pushes = queue_free && (cuts || piece_valid && room && request_free);
     assign piece_taken = pushes && !cuts;
 
-    // What was promised to a packet is no more when its last word is in tx_fifo.
+    // The reservation of a packet ends when its last word is in tx_fifo.
     logic [FW-1:0] frees;
 
     always_ff @(posedge clk) begin
@@ -157,9 +157,9 @@ module tx_read #(
         .m_data({m_desc_address, m_desc_length})
     );
 
-    // ---- Descriptors that wait for their answers ----------------------------------------------------
+    // ---- Descriptors that wait for their data -------------------------------------------------------
 
-    // Whether there is an answer; one descriptor less; the packet ends, and contradicts itself.
+    // Whether it has data; one descriptor less; the packet ends, and is inconsistent.
     wire              e_valid, e_reads, e_desc, e_end, e_bad, e_done;
     wire [FW-1:0]     e_holds;
     wire [META_W-1:0] e_meta;
@@ -177,10 +177,10 @@ module tx_read #(
         .level
     );
 
-    // ---- Answers to packets -------------------------------------------------------------------------
+    // ---- Data to packets ----------------------------------------------------------------------------
 
-    // Bytes that wait for more: of a word, `have` of them. The packet in turn could not be read. Its
-    // last word did not hold all that was left: there is one more.
+    // Bytes that wait for more: `have` of a word. The current packet could not be read. Its last
+    // word did not hold all of the rest: there is one more.
     logic [255:0] rest;
     logic [4:0]   have;
     logic         failed, more;
@@ -204,7 +204,7 @@ module tx_read #(
     assign e_done        = e_valid && !more && (!e_reads || word && s_data_tlast);
     assign frees         = m_axis_tx_tvalid && m_axis_tx_tlast ? out_holds : '0;
 
-    // The word turned so that its first byte is behind those that wait; what goes over is in front.
+    // The word rotated so that its first byte follows the waiting ones; surplus bytes are in front.
     wire [511:0] twice  = {s_data_tdata, s_data_tdata} << {have, 3'd0};
     wire [255:0] turned = twice[511:256];
     wire [255:0] below  = ~({256{1'b1}} << {have, 3'd0});

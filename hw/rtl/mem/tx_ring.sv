@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The transmit rings of all ports, as APEnet has them: software posts descriptors and writes once how
-// many there are; the card reads them, several at once, and tells how many are done. Here their
-// requests become one client of rd_mux, and their events one source of event_writer, each round robin.
+// The transmit rings of all ports, as in APEnet: software posts descriptors and writes their number
+// once; the card reads them, several at once, and reports the number done. This module merges their
+// requests to one client of rd_mux, and their events to one source of event_writer, round robin.
 
 module tx_ring #(
     parameter PORTS        = 4,  // rings: one for each port
@@ -25,7 +25,7 @@ module tx_ring #(
     output logic [PORTS-1:0]        sts_ring_status_error,
     output logic [PORTS-1:0]        sts_ring_status_no_event,
 
-    // Reads of descriptors; the tag is the ring. A word of an answer is a descriptor.
+    // Reads of descriptors; the tag is the ring. A word of the data is a descriptor.
     output logic                    m_desc_valid,
     input  logic                    m_desc_ready,
     output logic [63:0]             m_desc_address,
@@ -38,7 +38,7 @@ module tx_ring #(
     input  logic                    s_data_tuser,
     input  logic [3:0]              s_data_tag,
 
-    // Descriptors to tx_read of each port, what becomes of them, and what is left of packets.
+    // Descriptors to tx_read of each port, their completion, and state of the packets in flight.
     output logic [PORTS-1:0]        m_piece_valid,
     input  logic [PORTS-1:0]        m_piece_ready,
     output logic [PORTS*256-1:0]    m_piece,
@@ -71,7 +71,7 @@ module tx_ring #(
     // Fields of an event: index, length, packets, status, cookie, bytes, stages, serial.
     localparam EVENT_W = 32 + 16 + 32 + 2 + 32 + 64 + 96 + 32;
 
-    // An arbiter has two requesters at the least.
+    // An arbiter needs at least two requesters.
     localparam ASKERS = PORTS < 2 ? 2 : PORTS;
 
     wire [PORTS-1:0]     fetch_valid, event_valid, idle;
@@ -81,11 +81,11 @@ module tx_ring #(
     wire [PORTS*4-1:0]   number;
     wire [PORTS-1:0]     allowed;
 
-    // ---- Whose turn it is -------------------------------------------------------------------------
+    // ---- Arbitration ------------------------------------------------------------------------------
 
     logic [ASKERS-1:0] fetch_turn, event_turn;
     wire               fetch_free = !m_desc_valid || m_desc_ready;
-    // Room is known again when the last event was taken.
+    // `room` is valid again when the last event has been accepted.
     wire  [PORTS-1:0]  tells      = event_valid & allowed & {PORTS{!m_event_valid}};
 
     arb_rr #(.N(ASKERS)) fetches (.clk, .rst, .request(ASKERS'(fetch_valid)), .grant(fetch_turn), .done(fetch_free));
@@ -120,7 +120,7 @@ module tx_ring #(
     wire [95:0] stages;
     assign {index, length, packets, status, cookie, bytes, stages, serial} = fields;
 
-    // Places for answers are there.
+    // Slots for the data are free.
     assign s_data_tready = 1'b1;
 
     always_ff @(posedge clk) begin
@@ -172,7 +172,7 @@ module tx_ring #(
             assign number[p*4 +: 4] = RING;
             assign allowed[p] = rooms[cfg_ring_ctrl_queue[p*3 +: 3]];
             assign sts_ring_status_no_event[p] = event_valid[p] && !allowed[p];
-            // Its last event is with event_writer.
+            // Its last event has been accepted by event_writer.
             assign sts_ring_status_idle[p] = idle[p] && !m_event_valid;
 
             tx_ring_one #(.DESCRIPTORS(DESCRIPTORS)) one (

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Pointers of a transmit ring: what was posted, asked for, and done, each counted since the ring was
-// enabled, wrapping. Descriptors are asked for as soon as they are posted, up to 8 at once, none
-// across a multiple of 8, and only as many as there are places for. A ring stops for good, until it
-// is enabled again, when descriptors cannot be read, or when the producer says what cannot be.
+// Pointers of a transmit ring: posted, requested and done descriptors, each counted since the ring was
+// enabled, wrapping. Descriptors are requested as soon as they are posted, up to 8 at once, none
+// across a multiple of 8, and only as many as there are slots for. A ring stops, until it is enabled
+// again, when descriptors cannot be read, or when the producer index is impossible.
 
 module tx_ring_fetch #(
-    parameter DESCRIPTORS = 32  // places for those that are asked for and not done, a power of two
+    parameter DESCRIPTORS = 32  // slots for descriptors that are requested and not done, a power of two
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -19,24 +19,24 @@ module tx_ring_fetch #(
     input  logic [31:0] cfg_producer,
     input  logic        wr_producer,
 
-    // Descriptors to ask for.
+    // Descriptor requests.
     output logic        m_fetch_valid,
     input  logic        m_fetch_ready,
     output logic [63:0] m_fetch_address,
     output logic [3:0]  m_fetch_count,
 
-    // What comes of them, a word each; `takes`: it is one, and when the doorbell rang for it.
+    // Their data, a word each; `takes`: a word is a descriptor, and the time of its doorbell.
     input  logic        s_word_valid,
     input  logic        s_word_last,
     input  logic        s_word_bad,
     output logic        takes,
     output logic [31:0] rang,
 
-    // One of them is done; all that were taken are.
+    // One of them is done; all accepted ones are.
     input  logic        s_done,
     input  logic        s_quiet,
 
-    // Done so far; the ring begins anew; goes on; has stopped; something asked for has not come.
+    // Done so far; the ring restarts; runs; has stopped; requested data are outstanding.
     output logic [31:0] consumer,
     output logic        begins,
     output logic        running,
@@ -55,13 +55,13 @@ module tx_ring_fetch #(
     wire         stamps_free, stamp_valid;
     wire  [DW:0] open;
 
-    // A producer index says at least what it said before, and no more than the ring holds.
+    // A producer index is at least the previous one, and at most what the ring holds.
     wire [31:0] size    = 32'd1 << cfg_log2_size;
     wire [31:0] ahead   = cfg_producer - consumer;
     wire [31:0] known   = posted - consumer;
     wire        refuses = ahead > size || ahead < known;
 
-    // As many as there are, and to the next multiple of 8.
+    // As many as are posted, and to the next multiple of 8.
     wire [31:0] left   = posted - asked;
     wire [3:0]  aligned = 4'd8 - {1'b0, asked[2:0]};
     wire [3:0]  count  = left < {28'd0, aligned} ? left[3:0] : aligned;
@@ -76,7 +76,7 @@ module tx_ring_fetch #(
     always_ff @(posedge clk) begin
         running <= cfg_enable && (running || begins);
         if (wr_producer) rang_last <= now_stamp;
-        // The doorbell waits until a ring that was enabled too early has begun anew.
+        // The doorbell waits until a ring that was enabled too early has restarted.
         rung <= cfg_enable && (wr_producer || rung && !running);
         if (running && rung && !error) begin
             if (refuses) error <= 1'b1;
@@ -111,7 +111,7 @@ module tx_ring_fetch #(
         end
     end
 
-    // When the doorbell had rung last before each request.
+    // Time of the last doorbell before each request.
     fifo_sync #(.WIDTH(32), .DEPTH(DESCRIPTORS)) stamps (
         .clk,
         .rst,
@@ -127,7 +127,7 @@ module tx_ring_fetch #(
     wire unused = &{1'b0, stamps_free, stamp_valid};
 
 `ifdef FORMAL
-    // Done, asked for, being asked for, posted, and what the ring holds, in this order.
+    // Done, requested, being requested, posted, and the ring's capacity, in this order.
     wire [31:0] f_asked  = asked - consumer;
     wire [31:0] f_posted = posted - consumer;
     always_ff @(posedge clk) if (!rst) begin

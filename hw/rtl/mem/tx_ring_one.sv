@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// One transmit ring: fetches its descriptors, hands them to tx_read, and tells by events what became
-// of them. A packet is begun only when there is a place for an event at its end: so those that
-// are asked for, and those of packets that were not passed on, are never lost, and a full event queue
-// stops the ring, and nobody else.
+// One transmit ring: fetches its descriptors, passes them to tx_read, and reports their outcome by
+// events. A packet begins only when there is a slot for an event at its end: so requested events,
+// and events of packets that were not passed on, are never lost, and a full event queue stops only
+// this ring.
 
 module tx_ring_one #(
-    parameter DESCRIPTORS = 32  // that are fetched and not done, a power of two
+    parameter DESCRIPTORS = 32  // descriptors that are fetched and not done, a power of two
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -22,7 +22,7 @@ module tx_ring_one #(
     output logic         sts_idle,
     output logic         sts_error,
 
-    // Descriptors to ask for, and what comes of them, a word each.
+    // Descriptor requests, and their data, a word each.
     output logic         m_fetch_valid,
     input  logic         m_fetch_ready,
     output logic [63:0]  m_fetch_address,
@@ -32,7 +32,7 @@ module tx_ring_one #(
     input  logic         s_word_last,
     input  logic         s_word_bad,
 
-    // To tx_read and back, and what is left of it there and in tx_fifo.
+    // To tx_read and back, and state of the packets in flight there and in tx_fifo.
     output logic         m_piece_valid,
     input  logic         m_piece_ready,
     output logic [255:0] m_piece,
@@ -92,7 +92,7 @@ module tx_ring_one #(
         .level(unhanded)
     );
 
-    // What is to be known of each when it is done.
+    // Fields that are kept of each until it is done.
     fifo_sync #(.WIDTH(97), .DEPTH(DESCRIPTORS)) notes (
         .clk,
         .rst,
@@ -105,9 +105,9 @@ module tx_ring_one #(
         .level(waiting)
     );
 
-    // ---- Handed out, while there is a place for the packet's event --------------------------------
+    // ---- Passed on, while there is a slot for the packet's event ----------------------------------
 
-    // Packets that have not ended, and events that have not gone; one is kept for the ring's end.
+    // Packets that have not ended, and events that have not left; one is reserved for the ring's end.
     logic [DW:0]  tickets;
     logic         open;
     wire  [15:0]  flags  = m_piece[FLAGS_AT +: 16];
@@ -117,12 +117,12 @@ module tx_ring_one #(
 
     assign m_piece_valid = piece_valid && (!starts || place);
     assign handed        = m_piece_valid && m_piece_ready;
-    // Those that the ring will not have ended end now.
+    // Packets that the ring will not complete end now.
     assign m_piece_flush = (!running || sts_error) && !fetching && !piece_valid;
 
     // ---- Done -------------------------------------------------------------------------------------
 
-    // Since the last event; of the last descriptor, 0 before there is one.
+    // Since the last event; of the last descriptor, 0 before the first one.
     logic [31:0] packets, last_cookie, last_rang, last_fetched;
     logic [63:0] bytes;
     logic        told, stop_due;
@@ -131,10 +131,10 @@ module tx_ring_one #(
     wire [31:0]  packets_next = packets + {31'd0, s_done_end};
     wire [63:0]  bytes_next   = bytes + (sent ? {48'd0, s_done_length} : 64'd0);
     wire [31:0]  cookie       = s_done_valid ? done_cookie : last_cookie;
-    // Nothing of what was fetched is on its way; nothing is to be told.
+    // No fetched descriptor is pending; no event is due.
     wire         quiet        = waiting == 0 && s_read_idle && !s_done_valid && !s_done_end;
     wire         settled      = tickets == 0 && !stop_due && sts_error == told;
-    // The ring's end is told behind all else.
+    // The ring's end is reported after all other events.
     wire         stops        = stop_due && quiet && !fetching;
     wire         tells        = s_done_end && (s_done_status != SENT || s_done_valid && done_tells);
     wire         event_taken  = m_event_valid && m_event_ready;

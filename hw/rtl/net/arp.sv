@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// ARP (RFC 826): answers requests for the port's address, tells the cache what stations say of
-// themselves, and asks for those that the cache wants to know. Answers keep the VLAN tag of the
-// request; requests have none. The MAC pads.
+// ARP (RFC 826): answers requests for the port's address, reports to the cache the addresses that
+// neighbours announce, and requests the addresses that the cache needs. Answers keep the VLAN tag of
+// the request; requests have none. The MAC pads.
 
 module arp (
     input  logic        clk,
     input  logic        rst,
 
-    // A frame without its tag, word by word; then, if that was sound ARP, a pulse and the tag.
+    // A frame without its tag, word by word; then, if that was valid ARP, a pulse and the tag.
     input  logic        s_view_valid,
     input  logic [2:0]  s_view_index,
     input  logic [63:0] s_view_data,
@@ -16,13 +16,13 @@ module arp (
     input  logic        s_arp_tagged,
     input  logic [15:0] s_arp_tag,
 
-    // A station and its address; new ones are of interest only if they talk to this port.
+    // A neighbour and its address; new ones are stored only if they send to this port.
     output logic        m_learn_valid,
     output logic        m_learn_new,
     output logic [31:0] m_learn_ip,
     output logic [47:0] m_learn_mac,
 
-    // An address whose station is to be asked for.
+    // An address to resolve.
     input  logic        s_request_valid,
     output logic        s_request_ready,
     input  logic [31:0] s_request_ip,
@@ -38,14 +38,14 @@ module arp (
     input  logic [47:0] cfg_mac,
     input  logic [31:0] cfg_ip,
 
-    // Counts: frames that were taken; that there was no room to answer.
+    // Counts: consumed frames; requests without space for the answer.
     output logic        inc_frames,
     output logic        inc_drop_answer
 );
     localparam [15:0] REQUEST = 16'd1, REPLY = 16'd2;
-    localparam        ANSWERS = 4;  // that may wait
+    localparam        ANSWERS = 4;  // answers that may wait
 
-    // What the frame says.
+    // Fields of the frame.
     wire  [15:0] lane0 = {s_view_data[7:0], s_view_data[15:8]};
     wire  [15:0] lane1 = {s_view_data[23:16], s_view_data[31:24]};
     wire  [15:0] lane2 = {s_view_data[39:32], s_view_data[47:40]};
@@ -61,7 +61,7 @@ module arp (
         if (s_view_valid && s_view_index == 5) target_ip[15:0] <= lane0;
     end
 
-    // A group of stations is no sender; nor is the port itself. A probe has no address yet, and is
+    // A group is no valid sender; nor is the port itself. A probe has no address yet, and is
     // answered all the same (RFC 5227, 2.1.1).
     wire station = s_arp_valid && !sender_mac[40] && sender_mac != cfg_mac;
     wire to_us   = target_ip == cfg_ip;
@@ -99,7 +99,7 @@ module arp (
         inc_drop_answer <= !rst && ask_us && !answer_ready;
     end
 
-    // The frame that is sent, first byte in the highest bits: 42 bytes, or 46 with a tag.
+    // The transmitted frame, first byte in the highest bits: 42 bytes, or 46 with a tag.
     localparam [2:0] WORDS = 3'd6;
     logic [64*WORDS-1:0] frame;
     logic [2:0]          left;

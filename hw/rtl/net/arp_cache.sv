@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Stations by address. A table with one place for each address: its two lowest bytes, XORed; a new
-// station takes the place of an older one, except of one that software has fixed. The answer to a
-// question comes in the next cycle but one if the station is known; else it is asked for by ARP until
-// it answers, or the tries are used up. Entries grow old and are forgotten.
+// Neighbours by address. The table has one entry for each address: its two lowest bytes, XORed; a new
+// neighbour replaces an older one, unless software has made that static. The response to a lookup
+// arrives after two cycles if the neighbour is known; else ARP requests its address until it answers,
+// or the tries are used up. Entries age and expire.
 
 module arp_cache #(
     parameter ENTRIES   = 256,  // a power of two
@@ -12,20 +12,20 @@ module arp_cache #(
     input  logic        clk,
     input  logic        rst,
 
-    // A question, held until it is answered by one cycle of done.
+    // A lookup, stable until the response, one cycle of done.
     input  logic        s_lookup_valid,
     input  logic [31:0] s_lookup_ip,
     output logic        m_lookup_done,
     output logic        m_lookup_hit,
     output logic [47:0] m_lookup_mac,
 
-    // What a station said of itself.
+    // An address that a neighbour announced.
     input  logic        s_learn_valid,
     input  logic        s_learn_new,
     input  logic [31:0] s_learn_ip,
     input  logic [47:0] s_learn_mac,
 
-    // Whom to ask for.
+    // An address to request.
     output logic        m_request_valid,
     input  logic        m_request_ready,
     output logic [31:0] m_request_ip,
@@ -39,8 +39,8 @@ module arp_cache #(
     input  logic [3:0]  win_wstrb,
     output logic [31:0] win_rdata,
 
-    // Settings: requests, cycles between them, age at which an entry is forgotten (0: never); a
-    // pulse that forgets all.
+    // Settings: requests, cycles between them, age at which an entry expires (0: never); a
+    // pulse that removes all.
     input  logic [3:0]  cfg_tries,
     input  logic [31:0] cfg_retry_cycles,
     input  logic [15:0] cfg_expiry,
@@ -56,7 +56,7 @@ module arp_cache #(
         if (TICK_BITS <= AW + 2) TICK_BITS_must_exceed_those_of_ENTRIES_by_3 parameter_error ();
     endgenerate
 
-    // All places are emptied after a reset and a flush. Then one operation at a time: its entry is
+    // All entries are cleared after a reset and a flush. Then one operation at a time: its entry is
     // read in one cycle, and used and written in the next.
     logic          clearing, running;
     logic [AW-1:0] clear_at;
@@ -87,17 +87,17 @@ module arp_cache #(
         .r_data(entry)
     );
 
-    // The question. Groups have no station to ask: all, and IPv4 multicast (RFC 1112, 6.4).
+    // The lookup. Groups need no neighbour: broadcast, and IPv4 multicast (RFC 1112, 6.4).
     wire         to_all   = s_lookup_ip == '1;
     wire         to_group = s_lookup_ip[31:28] == 4'hE;
-    logic        waiting;     // for an answer by ARP
+    logic        waiting;     // waiting for an answer by ARP
     logic [3:0]  tries;
     logic [31:0] timer;
     wire         due      = waiting && timer == 0;
     wire         give_up  = due && tries == 0;
     wire         ask      = due && tries != 0 && !m_request_valid;
 
-    // What a station has said, until it is written down.
+    // An announced address, until it is stored.
     logic        learn, learn_new;
     logic [31:0] learn_ip;
     logic [47:0] learn_mac;
@@ -106,7 +106,7 @@ module arp_cache #(
     logic [31:0] low_ip, low_mac, high_read;
     wire         full   = &win_wstrb;
 
-    // Age: an entry in turn.
+    // Ageing: one entry at a time.
     logic [TICK_BITS-AW-1:0] tick;
     logic                    aging;
     logic [AW-1:0]           age_at;
@@ -127,7 +127,7 @@ module arp_cache #(
         end
     end
 
-    // What becomes of the entry.
+    // The next state of the entry.
     wire         doing      = running && !clearing;
     wire         known      = state == KNOWN && ip == s_lookup_ip;
     wire         learnt     = doing && operation == LEARN && waiting && learn_ip == s_lookup_ip;
@@ -227,6 +227,6 @@ module arp_cache #(
         if (win_ready && !win_write && win_word == 2) high_read <= {13'd0, fixed, state, mac[47:32]};
     end
 
-    // Places within an entry are found by its words.
+    // The word address selects the field of an entry.
     wire unused = &{1'b0, win_addr[1:0]};
 endmodule

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Answers pings (RFC 792, echo): the request goes back to its sender, with its data, its VLAN tag and
-// its identification. What is changed is made good in the checksums without summing up anew (RFC 1624).
-// Requests come without IPv4 options, to this port, and have been checked but for their end.
+// Answers pings (RFC 792, echo): the request returns to its sender, with its data, its VLAN tag and
+// its identification. The checksums are updated for the changed fields without a new sum (RFC 1624).
+// Requests arrive without IPv4 options, to this port, and checked except for their end.
 
 module icmp_echo #(
-    parameter WORDS = 2048  // of 8 bytes, room for requests; a power of two
+    parameter WORDS = 2048  // words of 8 bytes, space for requests; a power of two
 ) (
     input  logic        clk,
     input  logic        rst,
 
-    // Requests, whole frames. tuser, with tlast: to be taken back, and counted.
+    // Requests, whole frames. tuser, with tlast: withdrawn, and counted.
     input  logic        s_axis_echo_tvalid,
     input  logic [63:0] s_axis_echo_tdata,
     input  logic [7:0]  s_axis_echo_tkeep,
@@ -29,11 +29,11 @@ module icmp_echo #(
     input  logic [31:0] cfg_ip,
     input  logic [7:0]  cfg_ttl,
 
-    // Counts: requests that will be answered; that there was no room to answer.
+    // Counts: requests that will be answered; requests without space for the answer.
     output logic        inc_frames,
     output logic        inc_drop_answer
 );
-    // A word, the higher half of the one before; the one behind comes in.
+    // A word, the higher half of the one before; the next one is the input.
     logic [63:0] word;
     logic [31:0] past;
     logic [7:0]  keep;
@@ -64,7 +64,7 @@ module icmp_echo #(
         end
     end
 
-    // The checksum, in the order of the network, after a field in its sum has changed: RFC 1624, 3.
+    // The checksum, in network order, after a field in its sum has changed: RFC 1624, 3.
     function [15:0] changed(input [15:0] checksum, input [15:0] from, input [15:0] to);
         logic [17:0] sum;
         logic [16:0] folded;
@@ -75,15 +75,15 @@ module icmp_echo #(
         end
     endfunction
 
-    // As an answer has them, first byte lowest.
+    // Fields of the answer, first byte lowest.
     wire [47:0] mac = {cfg_mac[7:0], cfg_mac[15:8], cfg_mac[23:16], cfg_mac[31:24], cfg_mac[39:32], cfg_mac[47:40]};
     wire [31:0] ip  = {cfg_ip[7:0], cfg_ip[15:8], cfg_ip[23:16], cfg_ip[31:24]};
 
-    // IPv4: the time to live changes, and both addresses change places, which no sum sees.
+    // IPv4: the time to live changes, and both addresses are swapped, which does not change sums.
     wire [15:0] life      = has_tag ? {word[23:16], word[31:24]} : {past[23:16], past[31:24]};
     wire [15:0] ip_field  = has_tag ? {word[39:32], word[47:40]} : {word[7:0], word[15:8]};
     wire [15:0] ip_sum    = changed(ip_field, life, {cfg_ttl, life[7:0]});
-    // ICMP: type 8 becomes 0, code 0 stays.
+    // ICMP: type 8 becomes 0, code 0 is unchanged.
     wire [15:0] icmp_field = has_tag ? {word[7:0], word[15:8]} : {word[39:32], word[47:40]};
     wire [15:0] icmp_sum  = changed(icmp_field, 16'h0800, 16'h0000);
 
@@ -121,7 +121,7 @@ module icmp_echo #(
 
     always_ff @(posedge clk) ended <= !rst && move && last && !bad;
 
-    // A bad one that found no room either has been counted.
+    // A bad request that did not fit either has been counted.
     assign inc_frames      = ended && !no_room && !was_bad;
     assign inc_drop_answer = ended && no_room;
 endmodule

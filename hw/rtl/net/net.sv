@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A port's UDP, IPv4, ARP and ICMP, wired: received frames to payloads, payloads to frames, and what
-// is answered without the host.
+// A port's UDP, IPv4, ARP and ICMP, wired: received frames to payloads, payloads to frames, and
+// answers without the host.
 
 module net #(
-    parameter STREAMS       = 16,    // besides the catch-all
-    parameter ARP_ENTRIES   = 256,   // stations that are known
+    parameter STREAMS       = 16,    // besides the default list
+    parameter ARP_ENTRIES   = 256,   // neighbours
     parameter ARP_TICK_BITS = 20,    // a unit of their age is 2 to the power of this cycles
-    parameter ECHO_WORDS    = 2048   // room for pings that are answered, 8 bytes each
+    parameter ECHO_WORDS    = 2048   // space for pings that are answered, 8 bytes each
 ) (
     input  logic         clk,
     input  logic         rst,
 
-    // From the MAC: frames, from the destination address on, without FCS, and when they began.
+    // From the MAC: frames, from the destination address on, without FCS, and the time of their start.
     input  logic         s_axis_rx_tvalid,
     input  logic [63:0]  s_axis_rx_tdata,
     input  logic [7:0]   s_axis_rx_tkeep,
@@ -48,7 +48,7 @@ module net #(
     output logic [7:0]   m_axis_tx_tkeep,
     output logic         m_axis_tx_tlast,
 
-    // The stamp now.
+    // The present stamp.
     input  logic [31:0]  now_stamp,
 
     // Settings of the port.
@@ -66,14 +66,14 @@ module net #(
     input  logic [7:0]   cfg_ttl,
     input  logic [7:0]   cfg_tos,
 
-    // Streams, and what the catch-all takes.
+    // Streams, and the kinds that the default list accepts.
     input  logic [16*STREAMS-1:0] cfg_stream_port,
     input  logic [2*STREAMS-1:0]  cfg_stream_form,
     input  logic [STREAMS-1:0]    cfg_stream_enable,
     input  logic         cfg_catch_udp,
     input  logic         cfg_catch_other,
 
-    // Stations: requests, cycles between them, age at which they are forgotten; forget all; the table.
+    // Neighbours: requests, cycles between them, age at which they expire; remove all; the table.
     input  logic [3:0]   cfg_arp_tries,
     input  logic [31:0]  cfg_arp_retry_cycles,
     input  logic [15:0]  cfg_arp_expiry,
@@ -98,7 +98,7 @@ module net #(
     output logic         inc_echo_frames,
     output logic         inc_tx_unresolved,
 
-    // Something received is here that has not been put out; something to be sent.
+    // A received frame has not been output yet; a frame to be sent is pending.
     output logic         rx_busy,
     output logic         tx_busy
 );
@@ -217,9 +217,9 @@ module net #(
 
     assign rx_busy = parse_busy || udp_rx_busy;
 
-    // ---- Answers and stations -------------------------------------------------------------------
+    // ---- Answers and neighbours -----------------------------------------------------------------
 
-    // Who sends, in this order: packets, ARP, pings.
+    // Transmit order: packets, ARP, pings.
     localparam SENDERS = 3;
     logic [SENDERS-1:0]    tx_valid, tx_ready, tx_last;
     logic [64*SENDERS-1:0] tx_data;
@@ -311,7 +311,7 @@ module net #(
         .inc_drop_answer(echo_drop)
     );
 
-    // Both in one cycle count in two.
+    // Two counts in one cycle are spread over two.
     logic drop_owed;
 
     assign inc_drop_answer = arp_drop || echo_drop || drop_owed;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Reads the headers of frames while they pass by, and says of each what becomes of it: Ethernet
+// Parses the headers of passing frames, and decides the destination of each: Ethernet
 // (IEEE 802.3, 3.2), one VLAN tag (IEEE 802.1Q, 9.6), IPv4 (RFC 791), UDP (RFC 768), ICMP (RFC 792),
 // ARP (RFC 826). A frame that is lost here is counted at its last word, once. The verdict on the
-// headers comes one cycle after the word with the UDP destination port, that on the whole frame one
-// cycle after its last word.
+// headers follows the word with the UDP destination port by one cycle, that on the whole frame
+// its last word.
 
 module parse (
     input  logic        clk,
@@ -17,7 +17,7 @@ module parse (
     input  logic        s_axis_rx_tlast,
     input  logic        s_axis_rx_tuser,
 
-    // Whose frame it is; the answer comes in the next cycle.
+    // Lookup of the stream; the response is valid in the next cycle.
     output logic        m_lookup_valid,
     output logic        m_lookup_udp,
     output logic [15:0] m_lookup_port,
@@ -25,8 +25,8 @@ module parse (
     input  logic [4:0]  s_lookup_stream,
     input  logic [1:0]  s_lookup_form,
 
-    // The frame has a place: for the answer to a ping, or the host's. Where its payload begins: in
-    // which word, there at byte 6 or byte 2. Whole frames: all words, at most `length` bytes.
+    // The frame has a destination: the ping responder, or the host. Start of its payload: the
+    // word, and in it byte 6 or byte 2. Whole frames: all words, at most `length` bytes.
     output logic        m_open_valid,
     output logic        m_open_echo,
     output logic        m_open_whole,
@@ -37,11 +37,11 @@ module parse (
     output logic [4:0]  m_open_skip,
     output logic        m_open_upper,
 
-    // The end of a frame that has a place, no sooner than its opening: whether it is to be taken back.
+    // The end of a frame with a destination, never before its opening: whether it is withdrawn.
     output logic        m_end_valid,
     output logic        m_end_bad,
 
-    // Words without the VLAN tag, and their number up to 7; then, if it was sound ARP, a pulse.
+    // Words without the VLAN tag, and their number up to 7; then, if it was valid ARP, a pulse.
     output logic        m_view_valid,
     output logic [2:0]  m_view_index,
     output logic [63:0] m_view_data,
@@ -49,7 +49,7 @@ module parse (
     output logic        m_arp_tagged,
     output logic [15:0] m_arp_tag,
 
-    // Settings: whose frames are taken, what is answered and checked; the length that no frame exceeds.
+    // Settings: accepted addresses, enabled answers and checks; the length that no frame exceeds.
     input  logic [47:0] cfg_mac,
     input  logic [31:0] cfg_ip,
     input  logic        cfg_promiscuous,
@@ -76,30 +76,30 @@ module parse (
     localparam [2:0] TAKEN = 3'd0, ADDRESS = 3'd1, MALFORMED = 3'd2, CHECKSUM = 3'd3, FRAGMENT = 3'd4,
         UNSUPPORTED = 3'd5, MISS = 3'd6;
 
-    // ---- The word that comes in -----------------------------------------------------------------
+    // ---- The incoming word ----------------------------------------------------------------------
 
-    // Its number in the frame; none that may be taken has more words than this counts.
+    // Its number in the frame; no acceptable frame has more words than this counts.
     logic [10:0] index;
     logic [31:0] above;
     logic        vlan;
 
-    // The frame as if it had no tag: behind one, words are taken half a word later.
+    // The frame as if it had no tag: after a tag, words are shifted by half a word.
     wire         behind_tag = vlan && index > 11'd1;
     wire  [63:0] view       = behind_tag ? {s_axis_rx_tdata[31:0], above} : s_axis_rx_tdata;
     wire  [10:0] view_index = index - {10'd0, behind_tag};
 
-    // 16-bit fields, in the order of the network.
+    // 16-bit fields, in network order.
     wire  [15:0] lane0 = {view[7:0], view[15:8]};
     wire  [15:0] lane1 = {view[23:16], view[31:24]};
     wire  [15:0] lane2 = {view[39:32], view[47:40]};
     wire  [15:0] lane3 = {view[55:48], view[63:56]};
 
-    // Ethernet: to all, to this port, to others; what is inside.
+    // Ethernet: to all, to this port, to others; EtherType.
     logic        addressed, own, from_group, ipv4, arp;
     logic [15:0] tag;
     wire  [47:0] destination = {lane0, lane1, lane2};
 
-    // IPv4. A header cannot be shorter than 5 words of 32 bits; its end is then looked for there.
+    // IPv4. A header has at least 5 words of 32 bits; the search for its end starts there.
     logic [7:0]  version_ihl, protocol;
     logic [15:0] total;
     logic [31:0] destination_ip;
@@ -108,7 +108,7 @@ module parse (
     wire         too_short = version_ihl[3:0] < 4'd5;
     wire  [3:0]  ihl  = too_short ? 4'd5 : version_ihl[3:0];
     wire         even = !ihl[0];
-    // The word of the view with bytes 2 and 3 of what follows the header: bytes 16 + 4 * ihl and on.
+    // The word of the view with bytes 2 and 3 after the header: bytes 16 + 4 * ihl and on.
     wire  [10:0] port_at = 11'd2 + {8'd0, ihl[3:1]};
 
     // UDP's source port, or ICMP's type and code; UDP's length.
@@ -117,7 +117,7 @@ module parse (
     // ARP.
     logic        arp_hardware, arp_sound;
 
-    // The same of the frame as it comes, tag and all; whether UDP's checksum, 4 bytes on, is zero.
+    // The same of the frame as received, with its tag; whether UDP's checksum, 4 bytes on, is zero.
     wire  [4:0]  quads = {1'b0, ihl} + {4'd0, vlan};
     wire         odd   = quads[0];
     wire  [10:0] l4_at = 11'd2 + {7'd0, quads[4:1]};
@@ -160,7 +160,7 @@ module parse (
                 // More fragments, or an offset.
                 fragment  <= lane2[13:0] != 0;
                 protocol  <= lane3[7:0];
-                // IPv4 addresses of 4 bytes, of stations with MAC addresses of 6.
+                // IPv4 addresses of 4 bytes, of neighbours with MAC addresses of 6.
                 arp_sound <= arp_hardware && lane0 == IPV4 && lane1 == 16'h0604;
             end
             if (view_index == 3) destination_ip[31:16] <= lane3;
@@ -197,7 +197,7 @@ module parse (
             + {3'd0, s_axis_rx_tkeep[5]} + {3'd0, s_axis_rx_tkeep[6]} + {3'd0, s_axis_rx_tkeep[7]}};
         m_view_data  <= view;
         m_view_index <= view_index > 11'd7 ? 3'd7 : view_index[2:0];
-        // The IPv4 header, in the view: from byte 14 to the one before what follows it.
+        // The IPv4 header, in the view: from byte 14 to the last one before its payload.
         header_keep  <= view_index == 1 ? 8'b11000000 : view_index == port_at ? {6'd0, {2{!even}}}
             : view_index + 11'd1 == port_at && even ? 8'b00111111 : 8'b11111111;
     end
@@ -218,7 +218,7 @@ module parse (
 
     // Verdict on the headers.
     wire        is_udp   = protocol == UDP;
-    // Nobody answers to a group (RFC 1122, 3.2.2.6).
+    // No answer to a group (RFC 1122, 3.2.2.6).
     wire        is_echo  = cfg_echo && protocol == ICMP && head == 16'h0800 && ihl == 4'd5 && own && !from_group
         && destination_ip == cfg_ip;
     wire        to_us    = destination_ip == cfg_ip || destination_ip == '1 || cfg_promiscuous
@@ -258,15 +258,15 @@ module parse (
     assign m_open_skip        = l4_at[4:0] + {4'd0, odd};
     assign m_open_upper       = !odd;
 
-    // RFC 768, RFC 792: the checksum behind the IPv4 header, UDP's with a header in front of it that
-    // is made of both addresses, the protocol, and the length once more. Of the frame as it came:
-    // what follows the IPv4 header begins in word l4_at at byte 2, or in the one before at byte 6.
+    // RFC 768, RFC 792: the checksum after the IPv4 header, UDP's with a pseudo-header
+    // of both addresses, the protocol, and the length once more. Over the frame as received:
+    // the data after the IPv4 header begin in word l4_at at byte 2, or in the one before at byte 6.
     logic [7:0]  l4_keep;
     logic [15:0] l4_left, l4_extra;
     wire  [15:0] l4_twice  = odd ? word[63:48] : word[31:16];
     logic [16:0] l4_sum, l4_sum_next;
     wire  [15:0] l4_length = is_udp ? udp_length : room;
-    // Bytes of it from the beginning of this word on.
+    // Bytes of it from the start of this word on.
     wire  [15:0] l4_now    = number == l4_at ? l4_length - 16'd2
         : number == l4_at + 11'd1 && odd ? l4_length - 16'd6 : l4_left;
     wire  [7:0]  l4_tail   = l4_now >= 16'd8 ? 8'hFF : ~(8'hFF << l4_now[2:0]);
@@ -303,16 +303,16 @@ module parse (
     wire         judged_now  = judging || judged;
     wire  [2:0]  verdict_now = judging ? verdict : kept_verdict;
     wire         check_now   = judging ? ipv4 && (is_udp ? cfg_checksum : is_echo) : kept_check;
-    // All of the datagram; all that the view shows of ARP, which the shortest frame has (4.4.2).
+    // All of the datagram; all of ARP in the view, which the shortest frame has (4.4.2).
     wire  [16:0] needed      = ipv4 ? 17'd14 + {14'd0, vlan, 2'd0} + {1'b0, total} : for_arp ? 17'd60 : 17'd0;
 
     always_comb begin
         if (!judged_now) outcome = MALFORMED;
         else if (verdict_now != TAKEN && verdict_now != MISS && verdict_now != UNSUPPORTED) outcome = verdict_now;
-        // Cut off, before anybody is asked whose it is.
+        // Truncated before the stream lookup.
         else if ({3'd0, bytes} < needed) outcome = MALFORMED;
         else if (verdict_now != TAKEN) outcome = verdict_now;
-        // RFC 768: zero says that the sender has computed none.
+        // RFC 768: zero means that the sender has computed none.
         else if (check_now && l4_sum_next != 17'h0FFFF && !(is_udp && unsummed)) outcome = CHECKSUM;
         else outcome = TAKEN;
     end

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Who sends next: whole frames of several, in turn. Nothing is kept here: no latency.
+// Transmit arbiter: whole frames of several sources, in turn. It has no registers: no latency.
 
 module tx_mux #(
-    parameter N = 3  // who sends
+    parameter N = 3  // sources
 ) (
     input  logic            clk,
     input  logic            rst,
 
-    // Frames to send, side by side.
+    // Frames to send, concatenated.
     input  logic [N-1:0]    s_axis_tx_tvalid,
     output logic [N-1:0]    s_axis_tx_tready,
     input  logic [64*N-1:0] s_axis_tx_tdata,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Puts out the payload of a UDP datagram, or a whole frame. All words of all frames go to a ring;
+// Outputs the payload of a UDP datagram, or a whole frame. All words of all frames enter a ring;
 // as soon as `parse` has opened a frame, its words are read from there: payloads from their first
-// word on, moved to byte 0 and cut at the length of the datagram, whole frames from the start. What
-// is never opened is overwritten. The last word waits for the verdict on the frame, so that padding
-// behind the payload, and the frame check behind that, count as well. Nobody waits for anybody else:
+// word on, shifted to byte 0 and cut at the length of the datagram, whole frames from the start.
+// Frames that are not opened are overwritten. The last word waits for the verdict, so that padding
+// after the payload, and the frame check after that, count as well. There is no back-pressure:
 // the ring is read as fast as it is written.
 
 module udp_rx (
     input  logic         clk,
     input  logic         rst,
 
-    // Frames, and when their start was seen, as mac_rx puts them out.
+    // Frames, and the time of their start, as output by mac_rx.
     input  logic         s_axis_rx_tvalid,
     input  logic [63:0]  s_axis_rx_tdata,
     input  logic [7:0]   s_axis_rx_tkeep,
@@ -20,7 +20,7 @@ module udp_rx (
     input  logic [63:0]  s_axis_rx_wire,
     input  logic         s_axis_rx_wire_valid,
 
-    // What parse says: a frame has a place; it has ended, and how.
+    // From parse: a frame has a destination; it has ended, and its verdict.
     input  logic         s_open_valid,
     input  logic         s_open_echo,
     input  logic         s_open_whole,
@@ -33,7 +33,7 @@ module udp_rx (
     input  logic         s_end_valid,
     input  logic         s_end_bad,
 
-    // Payloads. tuser, with tlast: to be taken back, and counted.
+    // Payloads. tuser, with tlast: withdrawn, and counted.
     output logic         m_axis_payload_tvalid,
     output logic [63:0]  m_axis_payload_tdata,
     output logic [7:0]   m_axis_payload_tkeep,
@@ -47,14 +47,14 @@ module udp_rx (
     // Pings to be answered: whole frames, with the same data.
     output logic         m_echo_valid,
 
-    // The stamp now.
+    // The present stamp.
     input  logic [31:0]  now_stamp,
 
-    // A frame that has a place is inside.
+    // A frame with a destination is in this module.
     output logic         busy
 );
-    // A frame is opened 2 cycles after word 10 at the latest (VLAN, 15 words of IPv4 header), so never
-    // more words than 14 wait. Of frames of two words, the shortest that are opened, 7 begin there.
+    // A frame is opened 2 cycles after word 10 at the latest (VLAN, 15 words of IPv4 header), so at
+    // most 14 words wait. Of frames of two words, the shortest that are opened, 7 begin there.
     localparam AW     = 5;
     localparam FRAMES = 8;
     localparam OPEN_W = 2 + 64 + 32 + 16 + 5 + 2 + 16 + 2 + AW;
@@ -75,7 +75,7 @@ module udp_rx (
         end
     end
 
-    // The time of the frame whose word was the last to come.
+    // The time of the frame of the latest word.
     logic [96:0] stamped;
 
     always_ff @(posedge clk) begin
@@ -86,7 +86,7 @@ module udp_rx (
         end
     end
 
-    // Frames that are open, in order; the one that is read stays until its end.
+    // Open frames, in order; the one that is read stays until its end.
     logic              open, final_word;
     logic [OPEN_W-1:0] open_data;
     logic              echo, whole, upper, wire_valid;
@@ -116,7 +116,7 @@ module udp_rx (
         .level()
     );
 
-    // How they ended, in the same order: the reader may want to know it in the cycle of s_end_valid.
+    // Their ends, in the same order: the reader may need one in the cycle of s_end_valid.
     logic end_waits, end_waits_bad;
     wire  known     = end_waits || s_end_valid;
     wire  known_bad = end_waits ? end_waits_bad : s_end_bad;

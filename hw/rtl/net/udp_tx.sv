@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Puts Ethernet, IPv4 (RFC 791) and UDP (RFC 768) headers in front of payloads, cut-through: lengths
-// and checksums come beside the payload. While one frame leaves, the station of the next is looked up.
+// Prepends Ethernet, IPv4 (RFC 791) and UDP (RFC 768) headers to payloads, cut-through: lengths and
+// checksums accompany the payload. The next frame's neighbour is looked up while one frame leaves.
 
 module udp_tx (
     input  logic        clk,
@@ -17,7 +17,7 @@ module udp_tx (
     output logic        s_axis_meta_tready,
     input  logic [layouts_pkg::TX_META_W-1:0] s_axis_meta_tdata,
 
-    // The station of an address: held until it is done.
+    // The neighbour of an address: stable until done.
     output logic        m_lookup_valid,
     output logic [31:0] m_lookup_ip,
     input  logic        s_lookup_done,
@@ -31,7 +31,7 @@ module udp_tx (
     output logic [7:0]  m_axis_tx_tkeep,
     output logic        m_axis_tx_tlast,
 
-    // Settings: own addresses; where packets go that do not say so; time to live, type of service.
+    // Settings: own addresses; default destination of packets; time to live, type of service.
     input  logic [47:0] cfg_mac,
     input  logic [31:0] cfg_ip,
     input  logic [31:0] cfg_destination_ip,
@@ -40,16 +40,16 @@ module udp_tx (
     input  logic [7:0]  cfg_ttl,
     input  logic [7:0]  cfg_tos,
 
-    // Count of packets lost because nobody answered to their address.
+    // Count of packets lost because their address had no neighbour.
     output logic        inc_unresolved,
 
-    // A packet is inside.
+    // A packet is in progress.
     output logic        busy
 );
     localparam [7:0] UDP = 8'd17;
     localparam [1:0] NONE = 2'd0, GIVEN = 2'd1;  // checksum modes; else the sum of the payload is given
 
-    // Words that wait for their headers: as many as come while a header leaves, and more.
+    // Words that wait for their headers: as many as arrive while a header leaves, and more.
     logic        word_valid, word_ready, word_last;
     logic [7:0]  word_keep;
     logic [63:0] word;
@@ -71,7 +71,7 @@ module udp_tx (
     );
     /* verilator lint_on PINCONNECTEMPTY */
 
-    // ---- The next packet: its station and its sums ----------------------------------------------
+    // ---- The next packet: its neighbour and its sums --------------------------------------------
 
     wire [31:0] meta_ip   = s_axis_meta_tdata[layouts_pkg::TX_META_DESTINATION_IP_AT+:32];
     wire [15:0] meta_to   = s_axis_meta_tdata[layouts_pkg::TX_META_DESTINATION_PORT_AT+:16];
@@ -115,13 +115,13 @@ module udp_tx (
 
     wire [15:0]  ip_length  = length + 16'd28;
     wire [15:0]  udp_length = length + 16'd8;
-    // Never in fragments, so that the identification means nothing (RFC 6864, 4.1).
+    // Never fragmented, so the identification has no meaning (RFC 6864, 4.1).
     wire [79:0]  ip_head    = {8'h45, cfg_tos, ip_length, 16'd0, 16'h4000, cfg_ttl, UDP};
     wire [63:0]  addresses  = {cfg_ip, destination_ip};
     wire [47:0]  udp_head   = {source_port, destination_port, udp_length};
     logic [16:0] ip_sum, ip_sum_next, udp_sum, udp_sum_next;
 
-    // Sums know bytes in the order of the stream; the halves of a sum may change places (RFC 1071, 2 B).
+    // Sums take bytes in stream order; the halves of a sum may be swapped (RFC 1071, 2 B).
     checksum #(.BYTES(18)) ip_step (
         .state(17'd0),
         .data({ip_head, addresses}),
@@ -145,11 +145,11 @@ module udp_tx (
     wire [15:0] udp_folded   = udp_sum[15:0] + {15'd0, udp_sum[16]};
     wire [15:0] ip_checksum  = ~{ip_folded[7:0], ip_folded[15:8]};
     wire [15:0] udp_computed = ~{udp_folded[7:0], udp_folded[15:8]};
-    // RFC 768: a computed zero is sent as ones, for zero means that there is none.
+    // RFC 768: a computed zero is sent as ones, because zero means no checksum.
     wire [15:0] udp_checksum = checksum_mode == NONE ? 16'd0 : checksum_mode == GIVEN ? checksum_given
         : udp_computed == 0 ? 16'hFFFF : udp_computed;
 
-    // ---- The packet that leaves -----------------------------------------------------------------
+    // ---- The leaving packet ---------------------------------------------------------------------
 
     // 42 bytes of headers: 5 words, and 2 bytes in front of the first 6 of the payload.
     localparam HEAD = 42;
@@ -163,13 +163,13 @@ module udp_tx (
     endgenerate
 
     logic       active, sends_raw, discards, tail;
-    logic [2:0] heads;   // words of headers that are left
+    logic [2:0] heads;   // remaining words of headers
     logic [7:0] tail_keep;
 
     wire        free     = m_axis_tx_tready || !m_axis_tx_tvalid;
     wire        heading  = active && heads != 0;
     wire        passing  = active && heads == 0 && !tail && word_valid;
-    // The payload's last word has bytes that find no room behind the two that are left of the one before.
+    // The payload's last word has bytes that do not fit after the two that remain of the previous word.
     wire        spills   = word_keep[6] && !sends_raw;
     wire        step     = free && (heading || passing || tail);
     wire        final_word = !discards && step && (tail || (passing && word_last && !spills));

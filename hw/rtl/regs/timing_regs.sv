@@ -3,9 +3,9 @@
 //
 // Timing: registers.
 //
-// cfg_* are settings, sts_* is what is read, set_* sets a flag, flag_* is a flag, pulse_* and wr_* are
-// one cycle when something was written; several of a kind lie side by side. Tables are somebody
-// else's: win_* asks until ready, in the same cycle or later.
+// cfg_* are settings, sts_* are read values, set_* sets a flag, flag_* is a flag, pulse_* and wr_* are
+// high for one cycle after a write; arrays of fields are concatenated. Other modules hold the tables:
+// win_* is a request until ready, in the same cycle or later.
 module timing_regs (
     // Clock and reset.
     input  logic clk,

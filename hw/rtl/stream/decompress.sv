@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Payloads of form 2 are containers of compressed hits, and leave as hits of one width
-// (docs/formats/rich-hits.md, "Expanded form"); others pass through in one cycle. What is wrong with
-// a container is told with its last word: tuser 1 bad before, 2 malformed, 3 of another version.
+// (docs/formats/rich-hits.md, "Expanded form"); others pass through in one cycle. The last word
+// reports errors of a container: tuser 1 bad before, 2 malformed, 3 of another version.
 //
-// A word of the expanded form is made in each cycle, so that containers of hits come at the rate of
-// the wire. Those that are mostly events without hits grow fourfold, and come at up to 4 Gb/s; when
-// they come faster for long, rx_fifo overflows.
+// Each cycle produces a word of the expanded form, so that containers with hits are accepted at the
+// rate of the wire. Events without hits grow fourfold, and are accepted at up to 4 Gb/s; if they
+// arrive faster for long, rx_fifo overflows.
 
 module decompress (
     input  logic         clk,
     input  logic         rst,
 
-    // Payloads and their metadata, which are there with the first word and are taken with it.
+    // Payloads and their metadata, which are valid with the first word and accepted with it.
     input  logic         s_axis_payload_tvalid,
     output logic         s_axis_payload_tready,
     input  logic [63:0]  s_axis_payload_tdata,
@@ -39,7 +39,7 @@ module decompress (
     localparam LENGTH = layouts_pkg::RX_META_LENGTH_AT;
     localparam KNOWN = layouts_pkg::RX_META_LENGTH_KNOWN_AT;
 
-    // What is being worked at. The metadata must be gone before the next payload begins.
+    // The current payload. Its metadata must leave before the next payload begins.
     logic       inside_one, expanding;
     wire        first     = !inside_one;
     wire        meta_free = !m_axis_meta_tvalid || m_axis_meta_tready;
@@ -58,7 +58,7 @@ module decompress (
     assign s_axis_payload_tready = take;
     assign s_axis_meta_tready    = take && first;
 
-    // Bounds: see rich-hits.md; a container that is too short has an end all the same.
+    // Bounds: see rich-hits.md; a container that is too short still has an end.
     wire [15:0] length  = s_axis_meta_tdata[LENGTH +: 16];
     wire [15:0] longest = length < 16'd24 ? 16'd24 : {length[13:0], 2'b00} - 16'd72;
 

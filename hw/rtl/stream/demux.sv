@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Which stream a frame belongs to: the lowest enabled one with its UDP destination port, else the
-// catch-all, if that takes its kind. The answer comes one cycle after the question.
+// The stream of a frame: the lowest enabled one with its UDP destination port, else the default
+// list, if that accepts its kind. The response follows the lookup by one cycle.
 
 module demux #(
-    parameter STREAMS = 16  // besides the catch-all, whose number this is
+    parameter STREAMS = 16  // besides the default list, whose number this is
 ) (
     input  logic                    clk,
 
-    // The question: UDP and its destination port, or any other frame.
+    // The lookup: UDP and its destination port, or any other frame.
     input  logic                    s_lookup_valid,
     input  logic                    s_lookup_udp,
     input  logic [15:0]             s_lookup_port,
 
-    // The answer, held until the next one: whether there is a place for it, and which.
+    // The response, stable until the next one: whether there is a destination, and which.
     output logic                    m_lookup_hit,
     output logic [4:0]              m_lookup_stream,
     output logic [1:0]              m_lookup_form,
 
-    // Settings: of each stream; what the catch-all takes.
+    // Settings: of each stream; the kinds that the default list accepts.
     input  logic [16*STREAMS-1:0]   cfg_stream_port,
     input  logic [2*STREAMS-1:0]    cfg_stream_form,
     input  logic [STREAMS-1:0]      cfg_stream_enable,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A container of compressed hits becomes its expanded form (docs/formats/rich-hits.md). Bytes come
-// into a window of 24, are read from its start, and go to another one, from which words leave. What
-// makes a word is read in each cycle: the head of an event, four indices, or eight fine times. The
-// last word leaves when all of the container has been read, and says whether it was right.
+// Expands a container of compressed hits (docs/formats/rich-hits.md). Bytes enter a window of 24,
+// are read from its start, and go to an output window, from which words leave. Each cycle reads the
+// input of one output word: the head of an event, four indices, or eight fine times. The last word
+// leaves when all of the container has been read, and reports its validity.
 
 module hits_expand (
     input  logic        clk,
     input  logic        rst,
 
-    // A container, from its first word taken to its last word put out.
+    // A container, from its first word in to its last word out.
     output logic        busy,
 
     // Words in.
@@ -32,7 +32,7 @@ module hits_expand (
     localparam [15:0] INDICES = 16'd1952;
     localparam HEAD = 3'd0, EVENT = 3'd1, INDEX = 3'd2, TIMES = 3'd3, FINISH = 3'd4;
 
-    // Bytes in: those of the window, all of the container; the last has come.
+    // Bytes in: those of the window, all of the container; the last has arrived.
     logic [191:0] window;
     logic [4:0]   held;
     logic [15:0]  total;
@@ -42,7 +42,7 @@ module hits_expand (
     logic [127:0] made;
     logic [4:0]   count;
 
-    // Where the reader is.
+    // State of the reader.
     logic [2:0]   state;
     logic [1:0]   head_word;
     logic [15:0]  events, payload_length, next_index;
@@ -51,7 +51,7 @@ module hits_expand (
     logic         first_event, no_magic, other_version, wrong;
     logic [7:0]   hits, left;
 
-    // The bytes that are next.
+    // The next bytes.
     wire [7:0]  byte_0  = window[7:0];
     wire [7:0]  byte_1  = window[15:8];
     wire [7:0]  byte_2  = window[23:16];
@@ -64,7 +64,7 @@ module hits_expand (
     wire [4:0]  some    = held < 5'd8 ? held : 5'd8;
     wire [4:0]  times   = {1'b0, left} < {4'd0, some} ? left[4:0] : some;
 
-    // Codes of indices: as many as have come and belong to the event, four at most.
+    // Codes of indices: as many as have arrived and belong to the event, at most four.
     wire  [63:0] codes = window[63:0];
     logic [63:0] code_rest, indices;
     logic [7:0]  code_0, code_1, code_left;
@@ -244,7 +244,7 @@ module hits_expand (
             // Bytes behind the last event.
             if (held != 0) wrong <= 1'b1;
         end else if (stuck) begin
-            // All is read, or there is no sense in it; what is left is thrown away.
+            // All is read, or the container is invalid; the rest is discarded.
             state <= FINISH;
             if (!none) wrong <= 1'b1;
         end
@@ -260,7 +260,7 @@ module hits_expand (
         if (rst) busy <= 1'b0;
     end
 
-    // In the order in which software looks.
+    // In the order of the software decoder's checks.
     wire [64:0] last_timestamp = {1'b0, first_timestamp} + {33'd0, slot};
     wire        short_of_head  = total < 16'd24;
     wire        contradicts    = wrong || total != payload_length + 16'd24 || last_timestamp[64];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The receive fifo of a port, where it crosses to clk_core, and the one place where the card can be
-// too slow for the wire. A payload that finds less than two free words, or no place for its
+// The receive fifo of a port, which crosses to clk_core, and the only place where the card can be
+// too slow for the wire. A payload that finds fewer than two free words, or no space for its
 // metadata, at its first word leaves nothing. One that finds the fifo full later ends there: the
-// last free word is an end with tuser = 1, and the rest is thrown away. Both are counted once, at
-// the payload's last word, unless it is bad itself: then it was counted before.
+// last free word is an end with tuser = 1, and the rest is discarded. Both are counted once, at the
+// payload's last word, unless the payload is bad itself: then it was counted before.
 
 module rx_fifo #(
     parameter WORDS = 2048,  // words of 64 bits, a power of two
-    parameter METAS = 256    // payloads that may be inside, a power of two
+    parameter METAS = 256    // payloads that it may hold, a power of two
 ) (
-    // Payloads and their metadata, with the first word; a word is taken in every cycle.
+    // Payloads and their metadata, with the first word; a word is accepted in every cycle.
     input  logic         clk_net,
     input  logic         rst_net,
     input  logic         s_axis_payload_tvalid,
@@ -24,7 +24,7 @@ module rx_fifo #(
     // A payload was lost here.
     output logic         inc_overflow,
 
-    // What was not lost. Metadata are taken before their payload's last word, or with it.
+    // Payloads that are not lost. Metadata are accepted before their payload's last word, or with it.
     input  logic         clk_core,
     input  logic         rst_core,
     output logic         m_axis_payload_tvalid,
@@ -38,12 +38,12 @@ module rx_fifo #(
     output logic [168:0] m_axis_meta_tdata
 );
     localparam META_W = layouts_pkg::RX_META_W;
-    // A word, how many bytes of it, last, bad.
+    // A word, its number of bytes, last, bad.
     localparam WORD_W = 64 + 4 + 1 + 1;
     localparam AW = $clog2(WORDS);
     localparam MW = $clog2(METAS);
 
-    // Inside a payload; and the rest of it is thrown away.
+    // In a payload; the rest of it is discarded.
     logic        inside_one, cut_off;
     logic [AW:0] free;
     logic [MW:0] free_metas;
@@ -96,8 +96,8 @@ module rx_fifo #(
         .m_valid(meta_valid), .m_ready(meta_ready), .m_data(m_axis_meta_tdata)
     );
 
-    // The metadata of the payload that comes out have been taken: no word is offered before its
-    // metadata, and no metadata before the last word of the payload before.
+    // The metadata of the leaving payload have been accepted: no word is offered before its metadata,
+    // and no metadata before the last word of the previous payload.
     logic meta_taken;
 
     assign m_axis_meta_tvalid    = meta_valid && !meta_taken;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The transmit fifo of a port, where packets cross from clk_core to clk_net: 256 bits in, 64 bits
-// out. A packet is kept until it is whole, so that it leaves without a gap, or is taken back; the
-// sum of its payload is known by then, for a UDP checksum that the card is to fill in.
+// out. A packet is kept until it is complete, so that it leaves without a gap, or is withdrawn; the
+// sum of its payload is known by then, for a UDP checksum that the card inserts.
 //
-// What crosses are the metadata, which follow the last word of a good packet: the words before it
-// are in the memory by then, and their number is in the metadata. So nobody else sees the pointer
-// that goes back with a packet.
+// Only the metadata cross, which follow the last word of a good packet: the words before it
+// are in the memory by then, and their number is in the metadata. So a withdrawn packet's pointer,
+// which is set back, is visible on one side only.
 
 module tx_fifo #(
-    parameter WORDS = 512  // words of 256 bits, a power of two; a packet has at most so many
+    parameter WORDS = 512  // words of 256 bits, a power of two; the maximum of a packet
 ) (
-    // Packets of at least one word, each taken when it comes, for the writer looks at `s_free` before
-    // it begins one. With the last word TX_META, and whether the packet is to be taken back: then
-    // that word is nothing. `idle`: all have left.
+    // Packets of at least one word, accepted on arrival, because the writer checks `s_free` before it
+    // begins one. With the last word TX_META, and whether the packet is withdrawn: then that word
+    // is ignored. `idle`: all have left.
     input  logic         clk_core,
     input  logic         rst_core,
     input  logic         s_axis_tx_tvalid,
@@ -25,7 +25,7 @@ module tx_fifo #(
     output logic [$clog2(WORDS):0] s_free,
     output logic         idle,
 
-    // Whole packets, without gaps, and TX_META no later than the first word.
+    // Complete packets, without gaps, and TX_META no later than the first word.
     input  logic         clk_net,
     input  logic         rst_net,
     output logic         m_axis_tx_tvalid,
@@ -43,7 +43,7 @@ module tx_fifo #(
     localparam SUM_AT = layouts_pkg::TX_META_CHECKSUM_AT;
     localparam MODE_AT = layouts_pkg::TX_META_CHECKSUM_MODE_AT;
     localparam LENGTH_AT = layouts_pkg::TX_META_LENGTH_AT;
-    localparam [1:0] OF_PAYLOAD = 2'd2;  // the mode in which the sum is asked for
+    localparam [1:0] OF_PAYLOAD = 2'd2;  // the mode that requests the sum
 
     generate
         if (WORDS < 4 || WORDS != 1 << AW) WORDS_must_be_a_power_of_two_at_least_4 parameter_error ();
@@ -52,7 +52,7 @@ module tx_fifo #(
     // ---- clk_core: words into the memory ----------------------------------------------------------
 
     logic [255:0] memory [0:WORDS-1];
-    // One bit more than an address: full and empty differ. Whole packets end before `committed`.
+    // One bit more than an address: distinguishes full and empty. Whole packets end before `committed`.
     logic [AW:0] tail, committed, head, head_gray, head_seen, head_bin;
 
     wire good  = s_axis_tx_tlast && !s_axis_tx_tuser;
@@ -83,14 +83,14 @@ module tx_fifo #(
 
     assign s_free = WORDS[AW:0] - (tail - head_bin);
 
-    // The sum of the payload, two steps behind: that of a word, then that of all so far.
+    // The sum of the payload, in two stages: that of a word, then that of all words so far.
     logic              word_valid, word_last, word_good, meta_valid;
     logic [16:0]       word_sum, word_next, sum, sum_next;
     logic [META_W-1:0] word_meta, meta;
 
     checksum #(.BYTES(32)) of_word (.state(17'd0), .data(s_axis_tx_tdata), .keep(s_axis_tx_tkeep), .next(word_next));
 
-    // `fresh`: `sum` is that of a packet that has ended. The carry of a word's sum is 1 more.
+    // `fresh`: `sum` is that of a packet that has ended. The carry of a word's sum adds 1.
     logic fresh;
 
     checksum #(.BYTES(4)) of_all (
@@ -135,7 +135,7 @@ module tx_fifo #(
         if (asked) filled[SUM_AT +: 16] = folded;
     end
 
-    // Each packet has a word at the least, so that there are never more metadata than words.
+    // Each packet has at least one word, so that there are never more metadata than words.
     /* verilator lint_off PINCONNECTEMPTY */
     fifo_async_deep #(.WIDTH(META_W), .DEPTH(WORDS)) metas (
         .w_clk(clk_core), .w_rst(rst_core), .s_valid(meta_valid), .s_data(filled), .s_free(),
@@ -145,8 +145,8 @@ module tx_fifo #(
 
     // ---- clk_net: words out of the memory ---------------------------------------------------------
 
-    // The packet whose words are read, and its bytes that have not been; the word that was read last;
-    // the one that leaves, 8 bytes at a time.
+    // The packet whose words are read, and its unread bytes; the word that was read last;
+    // the leaving packet, 8 bytes at a time.
     logic         reading, next_valid, next_last, line_valid, line_last;
     logic [15:0]  left;
     logic [255:0] next, line;
@@ -157,7 +157,7 @@ module tx_fifo #(
     wire moves = next_valid && (!line_valid || taken && ends);
     wire fetch = reading && (!next_valid || moves);
     wire final_one = left <= 16'd32;
-    // The metadata of the one before have been taken, so these are not behind their first word.
+    // The previous packet's metadata have been accepted, so these do not follow their first word.
     assign told_ready = !reading && (!m_axis_meta_tvalid || m_axis_meta_tready);
 
     wire [AW:0] head_next = head + {{AW{1'b0}}, fetch};

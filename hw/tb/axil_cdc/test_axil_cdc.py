@@ -1,4 +1,4 @@
-"""axil_cdc: accesses arrive once, in order, and each is answered, whatever the clocks and resets do."""
+"""axil_cdc: accesses arrive once, in order, and each completes, for any clocks and resets."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""clop: places, announcements and outcomes as the model of the format says; four ports at line rate."""
+"""clop: addresses, announcements and outcomes equal the model of the format; four ports at line rate."""
 
 import random
 
@@ -47,7 +47,7 @@ class TB:
         return self.cycles.number + self.skew
 
     async def enable(self, number, **settings):
-        """A list as the model has it."""
+        """A list of the model."""
         new, at = List(**settings), 0x2000 + number * 64
         await self.window.write64(at, new.base)
         await self.window.write(at + 8, new.size)
@@ -168,7 +168,7 @@ class TB:
         self.finished += 1
 
     async def run(self, limit=20000):
-        """Until all jobs are done; the reader returns what it was told, now and then."""
+        """Runs until all jobs are done; the reader returns announced buffers at random times."""
         for _ in range(limit):
             if not any(port.jobs or port.state != "idle" for port in self.port):
                 break
@@ -333,7 +333,7 @@ async def what_was_never_announced_cannot_be_returned(dut):
 
 @cocotb.test()
 async def bytes_that_are_not_enabled_stay(dut):
-    """A list is switched on and off by its own byte alone."""
+    """Only its own byte enables and disables a list."""
     tb = TB(dut)
     await tb.start()
     await tb.enable(2, base=0x1000, size=0x1240, count=4)

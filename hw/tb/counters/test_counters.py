@@ -1,4 +1,4 @@
-"""counters: nothing is lost and nothing is invented, whatever is read meanwhile."""
+"""counters: no increment is lost or added, for any reads meanwhile."""
 
 import random
 
@@ -87,10 +87,10 @@ async def the_longest_frames(dut):
 
 @cocotb.test()
 async def high_half_belongs_to_low_half(dut):
-    """A counter that carries between the two reads is read as it was."""
+    """A counter that carries between the two reads returns its old value."""
     tb = await TB(dut).start()
     await ClockCycles(dut.clk, 2 * tb.count)
-    # Nobody waits for 2^32 frames.
+    # 2^32 frames would take too long.
     dut.ram.memory[0].value = 0xFFFFFFFF
     low = await tb.access(0)
     assert low == 0xFFFFFFFF

@@ -22,7 +22,7 @@ async def start(dut, clocks):
 
 @cocotb.test()
 async def reset_begins_at_once_and_ends_with_the_clock(dut):
-    """Also while the clock stands; it ends four edges after its cause, and at an edge."""
+    """Also while the clock is stopped; it ends four edges after its cause, and at an edge."""
     running = await start(dut, CLOCKS[0])
     assert dut.s_rst.value == 0 and dut.m_rst.value == 0
     for clock in running:

@@ -1,4 +1,4 @@
-"""csr: each DW one access, in order; every read answered once, whatever is asked."""
+"""csr: each DW one access, in order; one completion for every read, of any kind."""
 
 import random
 
@@ -171,7 +171,7 @@ async def what_is_not_supported_is_refused_and_the_next_request_served(dut):
 @cocotb.test()
 async def a_block_that_goes_away_is_answered_with_zero(dut):
     tb = await started(dut)
-    # The block takes the access, and is reset before it answers.
+    # The block accepts the access, and is reset before it responds.
     tb.ask(0, 0, 0x6000, 1)
     tb.ask(0, 0, 0x1000, 1)
     while not tb.answer:

@@ -1,4 +1,4 @@
-"""decompress: containers as the format page has them, refusals of every kind, and what passes through untouched."""
+"""decompress: containers of the format page, refusals of every kind, and payloads that pass unchanged."""
 
 import random
 
@@ -100,7 +100,7 @@ def some_events(hits=None):
 
 
 def broken(data):
-    """A container with a random wound: bytes changed, cut off, or too many."""
+    """A container with random damage: bytes changed, cut off, or added."""
     data = bytearray(data)
     kind = random.randrange(4)
     if kind == 0:
@@ -155,7 +155,7 @@ async def containers_of_all_kinds(dut):
 
 @cocotb.test()
 async def what_a_reader_refuses_is_refused(dut):
-    """Each row of the page, and random wounds: never another answer than software's, never a container that hangs."""
+    """Each row of the page, and random damage: always the result of software, never a container that hangs."""
     good = container([(0, [(5, 1), (1951, 2)]), (9, [])])
     late = container([(0, []), (1, [])], first=(1 << 64) - 1)
     sent = [(data, 2, False) for data in (

@@ -1,4 +1,4 @@
-"""dma_rd: every descriptor ends, with its bytes or with an error, whatever the host does."""
+"""dma_rd: every descriptor ends, with its bytes or with an error, for any behaviour of the host."""
 
 import random
 
@@ -126,7 +126,7 @@ async def tags_do_not_leak_on_unsupported_request_abort_or_poison(dut):
 
 @cocotb.test()
 async def errors_among_good_reads_cost_only_their_own(dut):
-    """Of any kind, at any completion of any request; the others have their bytes, and none waits."""
+    """Errors of any kind, at any completion of any request; the others get their bytes, and none hangs."""
     tb = await started(dut, max_read=128, timeout=400, quarantine=100)
     codes = {UNSUPPORTED: 1, RETRY: 1, ABORT: 2, "poisoned": 3, "lost": 4}
     tb.host.fault = lambda: random.choice([None] * 12 + [UNSUPPORTED, RETRY, ABORT, "poisoned"] * 2 + ["lost"])
@@ -145,7 +145,7 @@ async def errors_among_good_reads_cost_only_their_own(dut):
 
 @cocotb.test()
 async def a_lost_completion_ends_with_a_timeout(dut):
-    """Its tag rests: the late answer is counted and thrown away, and later reads have their own bytes."""
+    """Its tag is quarantined: the late completion is counted and discarded, and later reads get their own bytes."""
     tb = await started(dut, timeout=300, quarantine=1000)
     tb.host.fault = lambda: "lost"
     tb.add(0x3000, 100)

@@ -10,7 +10,7 @@ from host_bus import Writes
 
 
 class TB:
-    """Who has descriptors, and the host."""
+    """The source of descriptors, and the host."""
 
     def __init__(self, dut, max_payload=256):
         self.dut, self.cycles = dut, Cycles(dut)
@@ -39,7 +39,7 @@ class TB:
         if self.descriptors:
             for name, value in zip(("address", "length", "func", "immediate", "immediate_data"), self.descriptors[0]):
                 getattr(dut, f"s_desc_{name}").value = value
-        # Data are there when their descriptor is; behind the last byte is rubbish.
+        # Data are valid with their descriptor; bytes after the last are undefined.
         dut.s_data_tvalid.value = bool(self.words)
         if self.words:
             dut.s_data_tdata.value = self.words[0][1]
@@ -68,7 +68,7 @@ class TB:
         assert not self.words and not self.descriptors and int(self.dut.idle.value)
 
     def check(self):
-        """What was written is what was asked for, joined, and no more."""
+        """The written bytes are exactly the requested ones."""
         log = list(self.host.log)
         assert self.written == len(log)
         for address, data, func in self.expected:
@@ -101,7 +101,7 @@ async def random_writes_arrive_at_every_payload_limit(dut):
 
 @cocotb.test()
 async def cut_at_4_kib_wherever_it_is(dut):
-    """A border behind each DW of a word, and the longest descriptor from an odd place."""
+    """A boundary after each DW of a word, and the longest descriptor from an odd address."""
     tb = await started(dut, 4096)
     for dws in range(1, 18):
         tb.add(0x1_0000_1000 - 4 * dws, 4 * 18)

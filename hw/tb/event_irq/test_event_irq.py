@@ -1,4 +1,4 @@
-"""event_irq: once for each arming; by count, by time, at once where something was overlooked."""
+"""event_irq: once for each arming; by count, by time, at once for events missed before the arming."""
 
 import cocotb
 

@@ -1,4 +1,4 @@
-"""event_writer: records arrive whole, once, in order, with the phase of their pass; nothing unread is overwritten."""
+"""event_writer: records arrive whole, once, in order, with the phase of their pass; no unread record is overwritten."""
 
 import random
 
@@ -13,7 +13,7 @@ STAMP, PHASE = 52 * 8, 511
 
 
 class TB:
-    """Sources that look at `room`, host memory, and consumers."""
+    """Sources that observe `room`, host memory, and consumers."""
 
     def __init__(self, dut):
         self.dut, self.cycles = dut, Cycles(dut)
@@ -21,7 +21,7 @@ class TB:
         self.cycles.watchers.append(self.look)
         self.waiting = [[] for _ in range(self.sources)]
         self.offered = [None] * self.sources
-        # Host memory by address; writes that are under way.
+        # Host memory by address; writes in flight.
         self.memory, self.descriptor, self.words, self.taken_at = {}, None, [], None
         self.base, self.log2 = {}, {}
         self.read, self.released = [0] * self.queues, [0] * self.queues
@@ -155,7 +155,7 @@ async def all_records_in_order_through_many_passes(dut):
 
 @cocotb.test()
 async def a_queue_that_nobody_reads_fills_up_and_no_further(dut):
-    """Room ends while ROOM records are free; who offers all the same loses what does not fit."""
+    """`room` ends while ROOM records are free; a source that ignores it loses records that do not fit."""
     tb = TB(dut)
     await tb.start(4)
     tb.waiting[0] = [event(0, number, 0) for number in range(40)]
@@ -165,7 +165,7 @@ async def a_queue_that_nobody_reads_fills_up_and_no_further(dut):
     for _ in range(300):
         await tb.step(patient=False)
     assert len(tb.unread(0)) == 16 and tb.discarded == 40 - 16
-    # A consumer that releases what never was gets nothing, until it says something possible.
+    # A consumer with an impossible released number gets no record, until it writes a possible one.
     tb.consume(0)
     tb.released[0] = 1000
     dut.cfg_queue_released.value = joined(tb.released, 32)

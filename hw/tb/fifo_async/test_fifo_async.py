@@ -28,7 +28,7 @@ async def write(dut, words, idle):
 
 
 async def read(dut, count, idle):
-    """Takes as many words, and looks that an offer stands until it is taken."""
+    """Accepts as many words, and checks that an offer is stable until accepted."""
     words, offered = [], None
     while len(words) < count:
         dut.m_ready.value = ready = random.random() >= idle
@@ -67,14 +67,14 @@ async def order(dut):
             writer = cocotb.start_soon(write(dut, words, write_idle))
             assert await with_timeout(read(dut, WORDS, read_idle), 50, "us") == words
             await writer
-            assert dut.m_valid.value == 0, "a word that nobody wrote"
+            assert dut.m_valid.value == 0, "a word that was not written"
             for clock in running:
                 clock.kill()
 
 
 @cocotb.test()
 async def holds_depth_words(dut):
-    """Full after DEPTH words that nobody reads; all of them come out."""
+    """Full after DEPTH unread words; all of them are output."""
     await start(dut, CLOCKS[0])
     depth = dut.DEPTH.value
     await write(dut, range(depth), 0)

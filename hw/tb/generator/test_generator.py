@@ -1,4 +1,4 @@
-"""generator: packets as the registers say, and the host's before and behind them, whole."""
+"""generator: packets by its registers, and complete packets of the host before and after them."""
 
 import random
 
@@ -12,12 +12,12 @@ GEN_PORTS = (7000, 7001)
 
 
 def generated(number, size):
-    """What operations.md says of a payload."""
+    """A payload, as operations.md defines it."""
     return (number.to_bytes(4, "little") + bytes((number + i) % 256 for i in range(4, size)))[:size]
 
 
 class TB:
-    """Takes packets as udp_tx: words as it likes, metadata one for each, early or late."""
+    """Accepts packets as udp_tx does: words at random times, metadata one for each, early or late."""
 
     def __init__(self, dut):
         self.dut, self.host, self.busy, self.meta_busy = dut, Packets(dut), 0.0, 0.0

@@ -23,7 +23,7 @@ def idle(columns):
 
 
 async def play(dut, wire):
-    """Plays a wire, and says which faults were on behind each of its words."""
+    """Plays a wire, and returns the faults after each of its words."""
     faults = []
     for data, control in wire.words():
         dut.xgmii_rxd.value, dut.xgmii_rxc.value = data, control
@@ -61,7 +61,7 @@ async def four_of_a_kind(dut):
 
 @cocotb.test()
 async def too_far_apart(dut):
-    """128 columns without one begin the count anew."""
+    """128 columns without one restart the count."""
     await start(dut)
     await play(dut, sequences(*[LOCAL] * 6, gap=132))
     assert await settled(dut) == 0

@@ -40,7 +40,7 @@ class TB:
                 self.counts[name] += getattr(self.dut, f"inc_{name}").value.integer
 
     async def send(self, frames):
-        """Frames, each with what its sender says of it: bad or not."""
+        """Frames, each marked by its sender: bad or not."""
         for data, bad in frames:
             await self.source.send(AxiStreamFrame(data, tuser=int(bad)))
         await self.source.wait()
@@ -67,7 +67,7 @@ async def what_is_sent_is_received(dut):
 
 @cocotb.test()
 async def what_is_spoilt_is_bad(dut):
-    """A frame that its sender gave up never passes for a good one."""
+    """A frame that its sender aborted never arrives as good."""
     tb = await TB(dut).start()
     frames = [(payload(random.choice((1, 8, 60, 64, 100, 255))), random.random() < 0.4) for _ in range(60)]
     await tb.send(frames)

@@ -1,4 +1,4 @@
-"""mac_rx: from XGMII to frames. What the wire may do, and what a MAC's users complained of."""
+"""mac_rx: from XGMII to frames. Any behaviour of the wire, and complaints of MAC users."""
 
 import logging
 import random
@@ -20,7 +20,7 @@ SIZES = [*range(60, 78), *range(1510, 1519), 9017, 9018]
 
 
 class TB:
-    """The bench: clock, reset, what comes out, and what was counted."""
+    """The bench: clock, reset, output, and counts."""
 
     def __init__(self, dut):
         self.dut = dut
@@ -54,7 +54,7 @@ class TB:
         self.dut.xgmii_rxd.value, self.dut.xgmii_rxc.value = data, control
 
     async def watch(self):
-        """Takes what is put out, and what is counted, in every cycle."""
+        """Samples output and counts in every cycle."""
         dut, data = self.dut, b""
         while True:
             await RisingEdge(dut.clk)
@@ -63,7 +63,7 @@ class TB:
                     self.starts.append(self.cycle)
                     self.stamps.append(dut.m_axis_rx_stamp.value.integer)
                 keep, last = dut.m_axis_rx_tkeep.value.integer, dut.m_axis_rx_tlast.value == 1
-                # Each frame is counted with its last word, and what has no cause is good.
+                # Each frame is counted with its last word, and a frame without a cause is good.
                 bad = any(getattr(dut, f"inc_{cause}").value == 1 for cause in CAUSES)
                 assert not last or dut.inc_frames.value == 1 and bad == (dut.m_axis_rx_tuser.value == 1)
                 count = keep.bit_length()
@@ -84,7 +84,7 @@ class TB:
                 assert dut.inc_pause.value == 0 and dut.pause_valid.value == 0
 
     async def send(self, wire, stamp=False):
-        """Plays a wire, and lets it come out; `stamp`: with the cycle as time."""
+        """Plays a wire, and waits for the output; `stamp`: with the cycle as time."""
         for data, control in [*wire.words(), *self.idle(8).words()]:
             self.put(data, control)
             if stamp:
@@ -93,7 +93,7 @@ class TB:
         assert self.dut.busy.value == 0
 
     def settle(self, frames, **causes):
-        """The books: so many starts, each of which is good or has one cause."""
+        """The balance: each start is good or has one cause."""
         counts = {cause: count for cause, count in self.counts.items() if cause not in ("frames", "good")}
         assert counts == {cause: count for cause, count in causes.items() if count}, (counts, causes)
         assert self.counts["frames"] == frames, self.counts
@@ -135,7 +135,7 @@ async def no_loss_on_back_to_back_frames(dut):
 
 @cocotb.test()
 async def no_ghost_packet_of_no_length(dut):
-    """Frames that end before their FCS are counted, and put nothing out; the next one is whole."""
+    """Frames that end before their FCS are counted, without output; the next one is whole."""
     tb = await TB(dut).start()
     wire, sent = Wire(), []
     for lane in (0, 4):
@@ -150,7 +150,7 @@ async def no_ghost_packet_of_no_length(dut):
 
 @cocotb.test()
 async def runts(dut):
-    """Below 64 bytes: put out, bad, and counted."""
+    """Below 64 bytes: output, bad, and counted."""
     tb = await TB(dut).start()
     wire, sent = Wire(), [payload(size) for size in range(1, 60)]
     for data in sent:
@@ -163,7 +163,7 @@ async def runts(dut):
 
 @cocotb.test()
 async def longer_than_allowed(dut):
-    """The longest is taken; one byte more ends early, bad; what follows is not touched."""
+    """The longest is accepted; one byte more ends early, bad; the next frame is unaffected."""
     for limit in (508, 509, 514, 519):
         tb = await TB(dut).start(limit)
         wire, sent = Wire(), []
@@ -229,7 +229,7 @@ async def frames_without_an_end(dut):
 
 @cocotb.test()
 async def starts_without_delimiter(dut):
-    """A spoilt preamble is a lost frame, and counted as one."""
+    """A damaged preamble is a lost frame, and counted as one."""
     tb = await TB(dut).start()
     wire, sent = Wire(), []
     for lane in (0, 4):
@@ -246,7 +246,7 @@ async def starts_without_delimiter(dut):
 
 @cocotb.test()
 async def pause_frames(dut):
-    """Taken here, whatever they are addressed to of the two (31B.1); others pass."""
+    """Consumed by the MAC, for either of the two addresses (31B.1); others pass."""
     tb = await TB(dut).start()
     group, other = bytes.fromhex("0180c2000001"), bytes.fromhex("02004c4f4c02")
 
@@ -271,7 +271,7 @@ async def pause_frames(dut):
 
 @cocotb.test()
 async def switched_off_and_on(dut):
-    """Takes effect between frames, and what is not taken is not counted."""
+    """Takes effect between frames; frames that are not received are not counted."""
     tb = await TB(dut).start()
     first, lost, last = payload(600), payload(60), payload(60)
     wires = [Wire(), Wire()]
@@ -297,14 +297,14 @@ async def latency(dut):
         tb.starts, tb.stamps = [], []
         now = tb.cycle
         await tb.send(wire, stamp=True)
-        # A word that is put out after edge n is taken at edge n + 1.
+        # A word that is output after edge n is accepted at edge n + 1.
         cycles.check(name, tb.starts[0] - (now + word + 1))
         assert tb.stamps == [now]
 
 
 @cocotb.test()
 async def soak(dut):
-    """Everything at once, at random; the books balance and no good frame is lost or changed."""
+    """Everything at once, at random; the counts balance and no good frame is lost or changed."""
     tb = await TB(dut).start(1522)
     wire, sent, counts = Wire(), [], Counter()
     for _ in range(150):

@@ -1,4 +1,4 @@
-"""mac_tx: from frames to XGMII, judged by cocotbext-eth and by the words themselves."""
+"""mac_tx: from frames to XGMII, checked by cocotbext-eth and by the words themselves."""
 
 import logging
 import random
@@ -23,7 +23,7 @@ class TB:
     def __init__(self, dut):
         self.dut = dut
         self.words, self.counts, self.bytes = [], Counter(), 0
-        # Cycles: of the first of the words out, and at which the first word of each frame was taken.
+        # Cycles: of the first output word, and of the acceptance of each frame's first word.
         self.origin, self.taken = None, []
         cocotb.start_soon(Clock(dut.clk, PERIOD, "ps").start())
 
@@ -84,7 +84,7 @@ class TB:
         return received(self.words)
 
     def settle(self, sent, aborted=0, fault=0):
-        """The books: frames and their bytes with padding; nothing else was counted."""
+        """The counts: frames and their bytes with padding, and no other."""
         counts = {"frames": len(sent), "aborted": aborted, "fault": fault}
         paused = self.counts.pop("paused", 0)
         assert +self.counts == +Counter(counts), (self.counts, counts)
@@ -134,7 +134,7 @@ async def minimum_frames_at_line_rate(dut):
 
 @cocotb.test()
 async def gaps_are_12_bytes_on_average(dut):
-    """Deficit idle count (46.3.1.4): never under 9, never more than 3 owed, whatever the lengths."""
+    """Deficit idle count (46.3.1.4): never under 9, a deficit of at most 3, for all lengths."""
     tb = await TB(dut).start()
     sent = [payload(60 + size) for size in (1, 2, 3, 5) for _ in range(8)]
     sent += [payload(random.randrange(1, 90)) for _ in range(60)]
@@ -152,7 +152,7 @@ async def gaps_are_12_bytes_on_average(dut):
 
 @cocotb.test()
 async def after_idles_a_frame_begins_in_lane_0(dut):
-    """Lane 4 is for frames that follow at once; behind a longer gap nothing is owed either."""
+    """Lane 4 is for frames that follow at once; a longer gap leaves no deficit."""
     tb = await TB(dut).start()
     for size in (60, 61, 62, 63, 64):
         await tb.send(payload(size))
@@ -195,7 +195,7 @@ async def a_frame_that_ends_bad_is_spoilt(dut):
 
 @cocotb.test()
 async def pause_between_frames(dut):
-    """A pause never cuts a frame, and holds the next one back; the cycles are counted."""
+    """A pause never cuts a frame, and delays the next one; the cycles are counted."""
     tb = await TB(dut).start()
     sent = [payload(200), payload(60)]
     sending = cocotb.start_soon(tb.send(sent[0]))
@@ -208,7 +208,7 @@ async def pause_between_frames(dut):
     dut.pause.value = 0
     await sending
     assert [frame.payload() for frame in await tb.end()] == sent
-    # The gap behind the first frame is not the pause's.
+    # The gap after the first frame does not belong to the pause.
     assert 34 <= tb.settle(sent) <= 38
 
 
@@ -229,7 +229,7 @@ async def switched_off(dut):
 
 @cocotb.test()
 async def link_faults(dut):
-    """Frames are thrown away and counted; a local fault is told, a remote one is answered by idles."""
+    """Frames are discarded and counted; a local fault is signalled, a remote one is answered by idles."""
     tb = await TB(dut).start()
     before, after = payload(60), payload(65)
     await tb.send(before)
@@ -250,7 +250,7 @@ async def link_faults(dut):
 
 @cocotb.test()
 async def latency(dut):
-    """From the edge that takes the first word to the one that could take the first byte off XGMII."""
+    """From the edge that accepts the first word to the one at which XGMII has the first byte."""
     tb = await TB(dut).start()
     for size in (60, 60):
         await tb.send(payload(size))
@@ -262,7 +262,7 @@ async def latency(dut):
 
 @cocotb.test()
 async def soak(dut):
-    """Everything at random: each frame is sent whole, or spoilt and counted."""
+    """Everything at random: each frame is sent whole, or aborted and counted."""
     tb = await TB(dut).start()
     sent, aborted = [], 0
     for _ in range(120):

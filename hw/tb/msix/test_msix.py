@@ -1,4 +1,4 @@
-"""msix: an interrupt that is asked for is written, once its vector may; none is lost, none is made up."""
+"""msix: a requested interrupt is written, once its vector is allowed; none is lost, none is spurious."""
 
 import random
 
@@ -149,7 +149,7 @@ async def none_is_lost_and_none_made_up_whatever_is_masked(dut):
         vectors = random.getrandbits(tb.vectors) & random.getrandbits(tb.vectors)
         seen = len(tb.written)
         await tb.irq(vectors)
-        # What was written in the cycle in which it was asked for may be for the time before.
+        # A write in the cycle of a request may belong to an earlier request.
         owed -= set(tb.written[:seen])
         tb.written = tb.written[seen:]
         asked += vectors.bit_count()

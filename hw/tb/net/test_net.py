@@ -1,4 +1,4 @@
-"""net: a port that answers ARP and pings, finds stations, and sends and receives at once."""
+"""net: a port that answers ARP and pings, resolves neighbours, and sends and receives at once."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ NOTHING, ASKED, KNOWN, FIXED = 0, 1, 2, 4
 
 
 def place(ip):
-    """Where the cache keeps a station."""
+    """The cache entry of a neighbour."""
     return (integer(ip) ^ integer(ip) // ENTRIES) % ENTRIES
 
 
@@ -53,7 +53,7 @@ class TB:
         dut.rst.value = 0
         cocotb.start_soon(self.sent.run())
         cocotb.start_soon(self.watch())
-        # The cache empties itself.
+        # The cache clears itself.
         await ClockCycles(dut.clk, ENTRIES + 4)
         return self
 
@@ -74,7 +74,7 @@ class TB:
                     data = b""
 
     async def receive(self, *frames, gap=2):
-        """Frames from the wire; a MAC leaves two words between them at the least."""
+        """Frames from the wire; a MAC leaves at least two words between them."""
         dut = self.dut
         for frame in frames:
             self.fates.append(fate(frame, self.settings))
@@ -94,7 +94,7 @@ class TB:
         await offering
 
     async def quiet(self):
-        """Waits until nothing moves, and gives the frames that were sent since."""
+        """Waits until the module is idle, and returns the frames sent since."""
         still = 0
         while still < 20:
             await RisingEdge(self.dut.clk)
@@ -103,7 +103,7 @@ class TB:
         return frames
 
     def balance(self):
-        """Every frame is a payload, an answer, taken, or lost for one cause."""
+        """Every frame is a payload, an answer, consumed, or lost for one cause."""
         expected = Counter(what for what in self.fates if isinstance(what, str))
         payloads = [what.data for what in self.fates if isinstance(what, Payload)]
         assert self.payloads == payloads
@@ -124,7 +124,7 @@ class TB:
         return dut.win_rdata.value.integer if value is None else None
 
     async def entry(self, ip):
-        """What the cache's place for an address holds: address, station, state."""
+        """The cache entry of an address: address, neighbour, state."""
         at = 16 * place(ip)
         address, low, high = [await self.register(at + word) for word in (0, 8, 12)]
         return address, low | (high & 0xFFFF) << 32, high >> 16
@@ -154,7 +154,7 @@ def is_reply(frame, mac=PEER, ip=PEER_IP, vlan=None):
 
 
 def is_answer(frame, request):
-    """scapy: the reply to that ping, all sums right, the same data."""
+    """scapy: the reply to that ping, all checksums correct, the same data."""
     reply, asked = Ether(frame), Ether(request)
     assert (reply.dst, reply.src) == (asked.src, MAC)
     assert (reply[IP].src, reply[IP].dst, reply[IP].ttl) == (IP_ADDRESS, asked[IP].src, 64)
@@ -210,7 +210,7 @@ async def pings_are_answered(dut):
 
 @cocotb.test()
 async def no_room_to_answer(dut):
-    """What cannot be answered in time is counted, and what is answered is whole."""
+    """Requests that cannot be answered in time are counted, and answers are complete."""
     tb = await TB(dut).start()
     tb.sent.busy = 1.0
     # Five requests find a place: one is being sent, four wait. Of 256 words one of the pings has 100.
@@ -228,7 +228,7 @@ async def no_room_to_answer(dut):
 
 @cocotb.test()
 async def latency(dut):
-    """From the first payload word taken to the first word of the frame, with the station known."""
+    """From the first payload word accepted to the first word of the frame, with the neighbour known."""
     tb = await TB(dut).start()
     await tb.receive(arp(op=2, dst=MAC))
     await tb.quiet()
@@ -275,7 +275,7 @@ async def a_station_is_asked_for_once(dut):
 
 @cocotb.test()
 async def tries_end(dut):
-    """Nobody answers: as many requests as are allowed, so far apart; the packet is lost, the next is not."""
+    """No answer: the allowed number of requests, at their distance; the packet is lost, the next is not."""
     tb = await TB(dut).start()
     await tb.receive(arp(op=2, dst=MAC))
     data = some(100)
@@ -305,7 +305,7 @@ async def tries_end(dut):
 
 @cocotb.test()
 async def a_request_waits_behind_answers(dut):
-    """And is not taken for one of them: the only one that is allowed leaves."""
+    """And does not count as one of them: the only allowed request leaves."""
     tb = await TB(dut).start()
     dut.cfg_arp_tries.value = 1
     tb.sent.busy = 1.0
@@ -332,7 +332,7 @@ async def groups_need_no_station(dut):
 
 @cocotb.test()
 async def entries_expire(dut):
-    """After the time that is set, if nothing was heard; fixed ones never."""
+    """After the set time without a frame; static ones never."""
     tb = await TB(dut).start()
     dut.cfg_arp_expiry.value = 3
     await tb.fix("10.0.0.50", "02:00:00:00:00:50")
@@ -349,7 +349,7 @@ async def entries_expire(dut):
 
 @cocotb.test()
 async def places_are_shared_and_fixed(dut):
-    """Two addresses of one place take turns; one that is fixed keeps it, and the other is found all the same."""
+    """Two addresses of one entry take turns; a static one keeps it, and the other is resolved each time."""
     tb = await TB(dut).start()
     stranger = "02:00:00:00:00:98"
     rival = next(ip for ip in (f"10.0.1.{last}" for last in range(256)) if place(ip) == place(PEER_IP))
@@ -377,7 +377,7 @@ async def places_are_shared_and_fixed(dut):
 
 @cocotb.test()
 async def everything_at_once(dut):
-    """fmad100_issues#1: random load in both directions; nobody is starved, nothing lost without a count."""
+    """fmad100_issues#1: random load in both directions; no starvation, nothing lost without a count."""
     tb = await TB(dut).start(catch_udp=1)
     await tb.fix(PEER_IP, PEER)
     tb.sent.busy = 0.3

@@ -1,4 +1,4 @@
-"""net_loop: from a payload that is sent to the payload that is received, through both MACs."""
+"""net_loop: from the sent payload to the received payload, through both MACs."""
 
 import random
 from collections import Counter
@@ -60,7 +60,7 @@ class TB:
 
 @cocotb.test()
 async def latency(dut):
-    """From the first word of 64 bytes taken by udp_tx to the first offered by udp_rx."""
+    """From the first word of 64 bytes accepted by udp_tx to the first offered by udp_rx."""
     tb = await TB(dut).start()
     for size in (64, 1024):
         tb.packets.taken, tb.first = [], []
@@ -70,7 +70,7 @@ async def latency(dut):
 
 @cocotb.test()
 async def line_rate(dut):
-    """The smallest frames without end, 10.5 cycles each (IEEE 802.3, 4.4.2): none is lost, none is late."""
+    """The smallest frames without pause, 10.5 cycles each (IEEE 802.3, 4.4.2): none is lost, none is late."""
     tb = await TB(dut).start()
     await tb.pass_on([(some(18), meta(18, ALL)) for _ in range(100)])
     apart = (tb.first[-1] - tb.first[9]) / 90

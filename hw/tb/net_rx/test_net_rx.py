@@ -1,4 +1,4 @@
-"""parse, demux, udp_rx: what becomes of frames, and what UDP cores' users complained of."""
+"""parse, demux, udp_rx: outcomes of frames, and complaints of users of UDP cores."""
 
 import random
 from collections import Counter
@@ -19,7 +19,7 @@ META = {"wire": (0, 64), "stamp_mac": (64, 32), "stamp_parsed": (96, 32), "lengt
 
 
 class TB:
-    """The bench: frames go in, with random idle; what comes out, and what is counted."""
+    """The bench: frames in, with random idle; output, and counts."""
 
     def __init__(self, dut):
         self.dut = dut
@@ -94,7 +94,7 @@ class TB:
             self.out.append(Payload(data, meta["stream"], meta["form"], meta["source_port"]))
 
     async def send(self, frames, idle=0.0, gap=0, broken=()):
-        """Frames, in which words are missing so often, and `gap` words between; `broken`: bad, says the MAC."""
+        """Frames with idle cycles at this rate, and `gap` words between; `broken`: marked bad by the MAC."""
         dut = self.dut
         for number, frame in enumerate(frames):
             dut.s_axis_rx_stamp.value = self.cycle
@@ -118,7 +118,7 @@ class TB:
                 await RisingEdge(dut.clk)
 
     async def settle(self, frames, broken=()):
-        """Each frame became what it should, in order, and is in the books once."""
+        """Each frame has its required result, in order, and is counted once."""
         await ClockCycles(self.dut.clk, 20)
         fates = [fate(frame, self.settings) for i, frame in enumerate(frames) if i not in broken]
         counts = Counter(what for what in fates if isinstance(what, str) and what != "echo")
@@ -151,7 +151,7 @@ def mixed(count, longest=200):
 
 @cocotb.test()
 async def empty_udp(dut):
-    """liteeth#128: a datagram of no bytes is a payload of no bytes, and what follows is not touched."""
+    """liteeth#128: an empty datagram is an empty payload, and the next frame is unaffected."""
     tb = await TB(dut).start(streams={0: (5000, PAYLOAD), 1: (5001, HITS), 3: (5003, WHOLE)})
     frames = [udp(b"", port, nops=nops, vlan=vlan) for port in (5000, 5001, 5003) for nops in (0, 1)
               for vlan in (None, 1)]
@@ -164,7 +164,7 @@ async def empty_udp(dut):
 
 @cocotb.test()
 async def no_ghost_packet_of_no_length(dut):
-    """mlib_devel#8: exactly one packet comes out for one datagram, whatever the length of its padding."""
+    """mlib_devel#8: exactly one packet is output for one datagram, for any length of its padding."""
     tb = await TB(dut).start()
     for size in range(0, 19):
         await tb.send([udp(some(size))], gap=12)
@@ -200,7 +200,7 @@ async def back_to_back_frames(dut):
 
 @cocotb.test()
 async def the_latest_verdicts(dut):
-    """Whole frames with the longest headers are read latest, and are not overrun by what follows."""
+    """Whole frames with the longest headers are read latest, and are not overrun by the next ones."""
     tb = await TB(dut).start(streams={0: (5000, PAYLOAD), 3: (5003, WHOLE)})
     longest = [udp(some(size), 5003, nops=10, vlan=1) for size in (0, 1, 200)]
     await tb.expect([frame for late in longest
@@ -209,7 +209,7 @@ async def the_latest_verdicts(dut):
 
 @cocotb.test()
 async def with_gaps(dut):
-    """As a MAC that is slower than its clock would put them out."""
+    """As output by a MAC that is slower than its clock."""
     tb = await TB(dut).start(catch_udp=1)
     for idle in (0.1, 0.5, 0.9):
         await tb.expect(mixed(40, 60), idle=idle)
@@ -217,7 +217,7 @@ async def with_gaps(dut):
 
 @cocotb.test()
 async def corrupted_headers(dut):
-    """Each field that may be wrong has its counter; the datagram in front and the one behind arrive."""
+    """Each field that may be wrong has its counter; the datagrams before and after it arrive."""
     tb = await TB(dut).start()
     good = udp(some(40))
     cases = {
@@ -251,7 +251,7 @@ async def corrupted_headers(dut):
 
 @cocotb.test()
 async def any_flipped_bit(dut):
-    """Of the headers and behind: as the model has it, and never a payload that was not sent."""
+    """Of the headers and after: as in the model, and never a payload that was not sent."""
     tb = await TB(dut).start(catch_udp=1, streams={0: (5000, PAYLOAD)})
     frames = []
     for frame, bits in ((udp(some(20)), 42 * 8), (udp(some(5), vlan=9, nops=1), 50 * 8), (ping(some(20)), 42 * 8),
@@ -265,7 +265,7 @@ async def any_flipped_bit(dut):
 
 @cocotb.test()
 async def checksum_over_the_stream(dut):
-    """All lengths and values; a wrong byte anywhere is found, if the sender made a checksum."""
+    """All lengths and values; a wrong byte anywhere is detected, if the sender made a checksum."""
     tb = TB(dut)
     await tb.start()
     frames = []
@@ -289,7 +289,7 @@ async def checksum_over_the_stream(dut):
 
 @cocotb.test()
 async def bad_frames_are_taken_back(dut):
-    """What the MAC found bad ends bad, whatever else is wrong with it, and is not counted again."""
+    """A frame that the MAC marks bad ends bad, with any other error, and is not counted again."""
     tb = await TB(dut).start(catch_other=1)
     frames = [udp(some(100)), udp(some(3)), udp(some(3), 5003), udp(b""), udp(some(30), chksum=1), udp(some(40))[:70],
               ping(some(30)), some(64), some(1), some(8), some(15), some(33), arp(), arp()[:20], udp(some(9), 6)]
@@ -305,14 +305,14 @@ async def bad_frames_are_taken_back(dut):
 
 @cocotb.test()
 async def frames_of_one_word(dut):
-    """Too short for anything: malformed, each of them, also in every cycle."""
+    """Too short for any protocol: malformed, each of them, also in every cycle."""
     tb = await TB(dut).start(catch_other=1, promiscuous=1)
     await tb.expect([some(size) for size in (*range(1, 9), *[3] * 20, *range(9, 32))])
 
 
 @cocotb.test()
 async def streams_and_catch_all(dut):
-    """The lowest enabled stream wins; the catch-all takes what it is told to."""
+    """The lowest enabled stream wins; the default list accepts the enabled kinds."""
     tb = TB(dut)
     streams = {2: (700, HITS), 5: (700, WHOLE), 0: (701, PAYLOAD), 15: (0, PAYLOAD)}
     others = [ping(type=13), some(60), udp(some(6), ip={"proto": 6}), arp()]
@@ -330,7 +330,7 @@ async def streams_and_catch_all(dut):
 
 @cocotb.test()
 async def addresses(dut):
-    """Broadcast; groups and other stations only where that is asked for."""
+    """Broadcast; groups and other stations only if enabled."""
     tb = TB(dut)
     frames = [udp(some(9), dst=dst, ip={"dst": ip}) for dst in ("02:00:4c:4f:4c:01", BROADCAST, "01:00:5e:01:02:03",
               "02:00:00:00:00:05") for ip in ("10.0.0.1", "255.255.255.255", "239.1.2.3", "10.0.0.9")]
@@ -382,7 +382,7 @@ async def latency(dut):
 
 @cocotb.test()
 async def recorded_traffic(dut):
-    """Frames of real detectors, to whatever address."""
+    """Frames of real detectors, to any address."""
     tb = TB(dut)
     frames = list(recorded(4, 3000))
     if not frames:
@@ -398,7 +398,7 @@ async def recorded_traffic(dut):
 
 @cocotb.test()
 async def soak(dut):
-    """All kinds, some of them found bad by the MAC, at random gaps."""
+    """All kinds, some of them marked bad by the MAC, with random gaps."""
     tb = await TB(dut).start(catch_udp=1, multicast=1)
     for idle in (0, 0, 0.2):
         frames = mixed(90)

@@ -52,7 +52,7 @@ async def the_last_one_counts(dut):
 
 @cocotb.test()
 async def not_honoured(dut):
-    """Nor one that has begun, once it is switched off."""
+    """Nor one that has begun, once pauses are disabled."""
     await start(dut)
     await pause(dut, 100)
     dut.cfg_pause.value = 0

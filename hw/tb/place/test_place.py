@@ -1,4 +1,4 @@
-"""place: payloads of all lengths and endings at their places in memory, cut-through; one commit for each."""
+"""place: payloads of all lengths and ends at their addresses in memory, cut-through; one commit for each."""
 
 import random
 import struct
@@ -12,14 +12,14 @@ from hostbus import Memory, Writes
 PARAMETERS = [{"PORT": 3}, {"PORT": 0, "FRAMES": 2}]
 
 GOOD, BAD, MALFORMED, VERSION = range(4)
-# What commit says of them.
+# Outcomes of the commit.
 OUTCOME = {GOOD: 0, BAD: 8, MALFORMED: 6, VERSION: 7}
 # Virtual and bus addresses differ by this.
 VIRTUAL = 1 << 60
 
 
 class Payload:
-    """What comes in, and what `clop` and `tlb` say to it."""
+    """The input, and the responses of `clop` and `tlb`."""
 
     def __init__(self, length, user=GOOD, known=True, bound=None, stride=0, select=0, hit=True, address=None):
         self.data, self.user, self.known = random.randbytes(length), user, known
@@ -184,7 +184,7 @@ def offer_anything(tb):
 
 @cocotb.test()
 async def payloads_of_all_kinds_lie_where_they_should(dut):
-    """Also longer than announced, refused, faulted, bad at the end; nothing is written outside of its place."""
+    """Also longer than announced, refused, faulted, bad at the end; no write is outside its space."""
     for idle, stall, slow in ((0, 0, 0), (0.3, 0.5, 0.3), (0.7, 0, 0), (0, 0.8, 0.2)):
         tb = TB(dut)
         tb.drive()
@@ -198,7 +198,7 @@ async def payloads_of_all_kinds_lie_where_they_should(dut):
 
 @cocotb.test()
 async def a_payload_is_written_while_its_tail_is_on_the_wire(dut):
-    """Cut-through: of 1024 B all but the last chunks have left when the last word comes, whether its length is known or not."""
+    """Cut-through: of 1024 B all but the last chunks have left when the last word arrives, whether its length is known or not."""
     for known in (True, False):
         tb = TB(dut)
         tb.drive()

@@ -1,4 +1,4 @@
-"""pollux_card: all of it is wired to each other. What it does, the benches of its parts and hw/cosim look at."""
+"""pollux_card: the modules are wired correctly. The benches of the modules and hw/cosim test its behaviour."""
 
 import random
 import struct
@@ -32,12 +32,12 @@ def port(number, register):
 
 RX_FRAMES, TX_FRAMES, TX_ABORTED, RX_FCS, RX_SYMBOL = 0x400, 0x488, 0x498, 0x410, 0x418
 
-# Where things are in the host's memory: of the lists on the bus, and as the lists know it.
+# Addresses in the host's memory: on the bus, and the lists' virtual ones.
 EVENTS, BUFFERS, VIRTUAL = 0x1_0000_0000, 0x2_0000_0000, 0x7F00_0000_0000
 
 
 class TB:
-    """A host that writes and reads registers and has memory, and what the ports hear."""
+    """A host that writes and reads registers and has memory, and the wires of the ports."""
 
     def __init__(self, dut):
         self.dut, self.cycles, self.answers, self.tag = dut, Cycles(dut, dut.clk_core), {}, 0
@@ -46,7 +46,7 @@ class TB:
         self.sides = (self.requests, self.completions, self.writes, self.reads)
         self.cycles.watchers += [side.look for side in self.sides]
         self.ports = int(dut.PORTS.value)
-        # What ports hear, and what they say, but for idle words before and behind.
+        # Input and output of the ports, without idle words before and after.
         self.heard, self.said = [[] for _ in range(self.ports)], [[] for _ in range(self.ports)]
         self.seen = 0
 
@@ -66,7 +66,7 @@ class TB:
         return self
 
     async def wires(self):
-        """A word of each port in each cycle; idle where there is nothing."""
+        """A word of each port in each cycle; idle without a frame."""
         dut = self.dut
         while True:
             for number, said in enumerate(self.said if dut.xgmii_txd.value.is_resolvable else ()):
@@ -116,7 +116,7 @@ class TB:
         return int.from_bytes(data, "little")
 
     async def settle(self):
-        """An access takes its time; a read comes back behind all writes."""
+        """An access takes some cycles; a read completes after all writes."""
         return await self.read(CARD + STATUS)
 
     async def set_up(self):
@@ -141,7 +141,7 @@ class TB:
         return bytes(self.writes.memory[address + place] for place in range(size))
 
     def event(self):
-        """The next record, once it is there."""
+        """The next record, once it is valid."""
         at = EVENTS + 64 * (self.seen % 64)
         if at not in self.writes.memory or self.writes.memory[at + 63] >> 7 == self.seen // 64 % 2:
             return None
@@ -212,7 +212,7 @@ async def payloads_are_in_memory_before_their_event_and_that_before_its_interrup
 async def a_generator_s_burst_goes_at_line_rate_and_comes_in_at_the_looped_port(dut):
     tb = await TB(dut).start()
     await tb.set_up()
-    # To all stations, so that nobody is asked for.
+    # Broadcast, which needs no ARP.
     for register, value in ((0x28, 0xFFFFFFFF), (0x48, 18), (0x4C, 8), (0x50, 0), (0x54, 5000 | 77 << 16)):
         await tb.write(port(0, register), value)
     await tb.write(port(0, 0x40), 1)
@@ -232,7 +232,7 @@ async def a_generator_s_burst_goes_at_line_rate_and_comes_in_at_the_looped_port(
                    for number in range(8)]
     assert await tb.read(port(0, 0x44)) == 0 and await tb.read(port(0, 0x4B0), size=8) == 16
     assert await tb.read(port(0, TX_FRAMES), size=8) == 16 and await tb.read(port(1, RX_FRAMES), size=8) == 8
-    # A gap in a frame, which nothing in the card makes: the MAC spoils it, and both ends count that.
+    # A gap in a frame, which no module of the card makes: the MAC aborts it, and both ends count that.
     await tb.write(port(0, 0x4C), 2)
     await tb.write(port(0, 0x40), 1)
     mac = dut.g_port[0].port.mac_tx
@@ -281,14 +281,14 @@ async def a_reset_by_register_forgets_all_but_the_host_bus(dut):
     tb = await TB(dut).start()
     await tb.set_up()
     await tb.write(CARD + 0x30, 0x1234)
-    # Payloads on their way, and a read that is answered when nobody waits for it any more.
+    # Payloads in flight, and a read whose completion is late.
     tb.frames(0, [udp(some(1400)) for _ in range(3)])
     tb.reads.fault = lambda: "lost"
     await tb.write(TX + 0x108, 1 | 3 << 8)
     await tb.write(TX + 0x10C, 8)
     await tb.until(lambda: tb.reads.lost)
     await tb.write(CARD + CTRL, 1)
-    assert await tb.read(CARD + STATUS) == 1 and await tb.read(port(0, 0x20)) == 0, "nobody there"
+    assert await tb.read(CARD + STATUS) == 1 and await tb.read(port(0, 0x20)) == 0, "a block in reset responds"
     tb.reads.fault = lambda: None
     for head in tb.reads.lost:
         tb.reads.answer(head)
@@ -326,7 +326,7 @@ async def quiesced_or_without_bus_mastering_it_leaves_memory_alone(dut):
     while len(got) < 3:
         got += [payload for _, _, payload in tb.payloads(await tb.next_event())]
     assert got == sent
-    # Nothing waits for ever: what is written is thrown away, and reads fail.
+    # Nothing blocks: writes are discarded, and reads fail.
     dut.cfg_bus_master.value, written = 0, len(tb.writes.log)
     tb.frames(1, [udp(some(600)) for _ in range(2)])
     await tb.write(TX + 0x108, 1 | 3 << 8)

@@ -1,4 +1,4 @@
-"""A register block as it is made from SystemRDL: settings, pulses, arrays, 64 bits, tables."""
+"""A register block generated from SystemRDL: settings, pulses, arrays, 64 bits, tables."""
 
 import random
 
@@ -12,7 +12,7 @@ MAC_CTRL, MAC_STATUS, MAX_FRAME, MAC, ARP_CTRL, STREAM, COUNTERS, ARP = (
 
 
 class TB:
-    """The block on an AXI4-Lite bus with idle cycles on all channels, and tables that answer late."""
+    """The block on an AXI4-Lite bus with idle cycles on all channels, and tables that respond late."""
 
     def __init__(self, dut):
         self.dut = dut

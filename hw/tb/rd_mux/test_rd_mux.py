@@ -1,4 +1,4 @@
-"""rd_mux: requests of all in one order, each answer to whoever asked; nobody waits for ever."""
+"""rd_mux: requests of all in one order, each response to its client; no client starves."""
 
 import random
 
@@ -12,13 +12,13 @@ WIDTHS = (("address", 64), ("length", 16), ("tag", 4), ("func", 8))
 
 
 class TB:
-    """Clients that ask and take, and a dma_rd that answers in order: a request of n bytes with n words."""
+    """Clients that request and accept, and a dma_rd that responds in order: n words to a request of n bytes."""
 
     def __init__(self, dut):
         self.dut, self.cycles, self.clients = dut, Cycles(dut), int(dut.CLIENTS.value)
         self.cycles.watchers.append(self.look)
         self.waiting = [[] for _ in range(self.clients)]
-        # Answers that are to come, of all and of each; words of an answer are (data, keep, last, bad).
+        # Outstanding responses, of all and of each; words of a response are (data, keep, last, bad).
         self.open, self.expected = [], [[] for _ in range(self.clients)]
         self.order, self.stall, self.idle, self.offered = [], 0.0, 0.0, False
         for name, _ in WIDTHS:
@@ -49,7 +49,7 @@ class TB:
 
     def look(self):
         dut = self.dut
-        # Answers first: a request is not answered before the next cycle.
+        # Responses first: a request has its response in the next cycle at the earliest.
         valid, ready = int(dut.m_data_tvalid.value), int(dut.m_data_tready.value)
         assert valid & (valid - 1) == 0 and (valid != 0) == self.offered
         if valid & ready:
@@ -57,14 +57,14 @@ class TB:
             client = (valid & ready).bit_length() - 1
             word = tuple(int(getattr(dut, f"m_data_{name}").value)
                          for name in ("tag", "tdata", "tkeep", "tlast", "tuser"))
-            assert self.expected[client].pop(0) == word, "somebody else's answer"
+            assert self.expected[client].pop(0) == word, "a response to another client"
             _, words = self.open[0]
             assert words.pop(0) == word[1:]
             self.offered = False
             if not words:
                 self.open.pop(0)
         elif self.offered:
-            assert not int(dut.s_data_tready.value), "taken by nobody"
+            assert not int(dut.s_data_tready.value), "accepted without a client"
         if int(dut.m_desc_valid.value) and int(dut.m_desc_ready.value):
             tag = int(dut.m_desc_tag.value)
             client, request = self.order.pop(0)

@@ -1,4 +1,4 @@
-"""resets: the write on its way out ends first, reads end meanwhile, and both clocks see what they must."""
+"""resets: the current write ends first, reads end meanwhile, and both clocks sample their resets."""
 
 import random
 
@@ -30,7 +30,7 @@ class TB:
             await FallingEdge(self.dut.clk_core)
 
     def state(self):
-        """What is held: R resetting, Q quiesce, D discard, O others, N net."""
+        """Active signals: R resetting, Q quiesce, D discard, O others, N net."""
         dut = self.dut
         held = (dut.resetting, dut.quiesce, dut.discard, dut.others_rst, dut.net_rst)
         return "".join(letter for letter, signal in zip("RQDON", held) if int(signal.value))
@@ -68,7 +68,7 @@ async def what_is_read_is_thrown_away_until_all_reads_have_ended(dut):
         await tb.core()
         if "D" not in tb.state():
             break
-    # Both clocks leave their resets, and only then the card says so.
+    # Both clocks leave their resets, and only then the card reports it.
     seen = set()
     for _ in range(100):
         await tb.core()

@@ -1,4 +1,4 @@
-"""rx_fifo: what comes out is whole payloads in order, and ends of those that it had to cut; every loss counted once."""
+"""rx_fifo: outputs whole payloads in order, and bad ends of payloads that it had to cut; every loss counted once."""
 
 import random
 
@@ -28,7 +28,7 @@ class TB:
             getattr(dut, name).value = 0
         dut.rst_net.value = dut.rst_core.value = 1
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
-        # So that edges never fall together.
+        # Edges never coincide.
         await Timer(700, "ps")
         cocotb.start_soon(Clock(dut.clk_core, CORE_PS, "ps").start())
         for _ in range(5):
@@ -44,7 +44,7 @@ class TB:
             self.overflow += int(self.dut.inc_overflow.value)
 
     async def send(self, words, keep=8, bad=False, idle=0.0):
-        """Offers a payload; nobody can say no."""
+        """Offers a payload, without back-pressure."""
         dut, number = self.dut, len(self.sent)
         data = [random.getrandbits(64) for _ in range(words)]
         self.sent.append((data, keep, bad))
@@ -60,7 +60,7 @@ class TB:
             dut.s_axis_payload_tvalid.value = dut.s_axis_meta_tvalid.value = 0
 
     async def reader(self):
-        """Takes words and, now or later, metadata; these are there with the first word."""
+        """Accepts words and, now or later, metadata, which are valid with the first word."""
         dut, offered = self.dut, None
         while True:
             ready = random.random() >= self.stall

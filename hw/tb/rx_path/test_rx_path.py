@@ -1,4 +1,4 @@
-"""The receive path: what came from the wire is in memory when its announcement is; every payload is accounted for."""
+"""The receive path: payloads are in memory before their announcement; every payload is accounted for."""
 
 import random
 import struct
@@ -18,7 +18,7 @@ EVENTS = (0x9_0000_0000, 0xA_0000_0000)
 
 
 class TB:
-    """The wire of each port, a host bus that takes 32 B in a cycle, software that reads and returns buffers."""
+    """The wire of each port, a host bus that accepts 32 B a cycle, software that reads and returns buffers."""
 
     def __init__(self, dut):
         self.dut, self.ports = dut, int(dut.PORTS.value)
@@ -63,7 +63,7 @@ class TB:
                 self.overflow[port] += int(self.dut.inc_overflow.value) >> port & 1
 
     async def page(self, entry, virtual, bus, log2):
-        """A page; None: taken away."""
+        """A page; None: removed."""
         await self.window["entry"].write64(entry * 32, virtual)
         await self.window["entry"].write64(entry * 32 + 8, bus)
         await self.window["entry"].write(entry * 32 + 16, 1 | log2 << 8)
@@ -105,7 +105,7 @@ class TB:
                         self.event()
 
     def event(self):
-        """An event is in memory: so must be all that it tells of."""
+        """An event is in memory: so must be the data that it announces."""
         _, address, data = self.memory.writes[-1]
         queue = next(queue for queue, base in enumerate(EVENTS) if base <= address < base + 64 * self.size)
         number = self.events[queue]
@@ -133,13 +133,13 @@ class TB:
             self.expect(stream, mine, payload, port, stamp if flags else None)
             at += (size + 31) // 16 * 16
         assert at == length
-        # Nothing of it may be taken for what comes later.
+        # Its bytes may not be taken for later ones.
         for place in range(base, base + length):
             del self.memory.bytes[place]
         self.tasks.append((stream, queue, mine["serial"]))
 
     def expect(self, stream, mine, payload, port, stamp):
-        """It is one of those sent, behind the last one that was delivered."""
+        """It is one of those sent, after the last delivered one."""
         sent = self.sent[stream]
         while mine["at"] < len(sent):
             wanted = sent[mine["at"]]
@@ -147,7 +147,7 @@ class TB:
             if wanted == (payload, port, stamp):
                 self.delivered += 1
                 return
-        raise AssertionError(f"list {stream}: a payload of {len(payload)} B that nobody sent, or out of order")
+        raise AssertionError(f"list {stream}: a payload of {len(payload)} B that was not sent, or out of order")
 
     async def software(self):
         """Returns buffers and records, each after some time."""
@@ -195,7 +195,7 @@ class TB:
             getattr(self.dut, f"s_{name}").value = joined([pins[index] for pins in self.pins], width)
 
     async def finish(self):
-        """All is written; what is left is announced; and all of it adds up."""
+        """All is written; the rest is announced; and the counts balance."""
         for _ in range(4000):
             await FallingEdge(self.dut.clk_core)
             if int(self.dut.idle.value) == (1 << self.ports) - 1:
@@ -254,7 +254,7 @@ async def minimum_frames_of_four_ports_at_line_rate(dut):
 
 @cocotb.test()
 async def everything_at_once(dut):
-    """All forms and lengths, bad frames, faults, lists that are off or full, a bus and a reader that are slow."""
+    """All forms and lengths, bad frames, faults, lists that are disabled or full, a slow bus and a slow reader."""
     tb = TB(dut)
     await tb.start(log2=3)
     await tb.page(0, 0x7F00_0000_0000, 0x1_0000_0000, 21)
@@ -288,7 +288,7 @@ async def everything_at_once(dut):
 
 @cocotb.test()
 async def a_slow_bus_overflows_in_the_fifo_and_nowhere_else(dut):
-    """At a sixth of what the wire brings: whole frames are dropped or ended bad, counted once, and the rest is right."""
+    """At a sixth of the wire's rate: whole frames are dropped or ended bad, counted once, and the rest is correct."""
     tb = TB(dut)
     await tb.start()
     await tb.page(0, 0x7F00_0000_0000, 0x1_0000_0000, 30)

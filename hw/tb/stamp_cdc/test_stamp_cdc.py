@@ -1,4 +1,4 @@
-"""stamp_cdc: what is seen was so shortly before, and never goes back."""
+"""stamp_cdc: the output is a recent value, and never decreases."""
 
 import cocotb
 from cocotb.clock import Clock

@@ -1,4 +1,4 @@
-"""timing: nanoseconds are exact for ever; what comes by the timing input is latched, counted, told, and judged."""
+"""timing: nanoseconds stay exact; edges of the timing input are latched, counted, reported, and checked."""
 
 import random
 from collections import Counter
@@ -15,7 +15,7 @@ DELAY = 2
 
 
 class TB:
-    """Looks at each cycle just before its end; what is set here counts from the next one on."""
+    """Samples each cycle just before its end; inputs set here count from the next one on."""
 
     def __init__(self, dut):
         self.dut, self.count, self.set, self.events, self.cycle = dut, Counter(), Counter(), [], 0
@@ -143,7 +143,7 @@ async def a_lost_or_an_extra_clock_is_flagged_and_counted(dut):
     assert tb.count["early"] == 1 and tb.count["clocks"] == 12
     dut.cfg_watch_expect.value = 0
     await tb.step(300)
-    assert tb.count["lost"] == 5, "nobody watches"
+    assert tb.count["lost"] == 5, "the check is disabled"
 
 
 @cocotb.test()
@@ -161,7 +161,7 @@ async def edges_of_one_cycle_are_one_event_and_a_flag_tells_once(dut):
     dut.flags.value = 0
     await tb.pulse(END)
     assert tb.events[1]["edges"] == 8 and tb.events[1]["stamp"] == int(dut.now_stamp.value) - 4
-    # Nobody takes them.
+    # They are not accepted.
     dut.cfg_event_burst.value, dut.m_event_ready.value = 1, 0
     await tb.pulse(START, TRIGGER)
     assert tb.count["events_lost"] == 2 and tb.set["event"] == 1 and len(tb.events) == 2

@@ -1,4 +1,4 @@
-"""timing_event: each edge is a record, in order, as layouts.toml has it, and none is lost that was taken."""
+"""timing_event: each edge is a record, in order, in the layout of layouts.toml, and no accepted edge is lost."""
 
 import random
 import struct
@@ -11,7 +11,7 @@ PARAMETERS = [{"EVENT_QUEUES": 2}]
 
 FIELDS = ("edges", "wire", "wire_valid", "stamp", "burst", "flags", "clocks", "triggers")
 WIDTHS = (4, 64, 1, 32, 32, 5, 64, 64)
-# An end is told before the start that came with it.
+# An end is reported before a start of the same cycle.
 ORDER = (1, 0, 2, 3)
 
 
@@ -46,7 +46,7 @@ class TB:
                 self.records.append(int(dut.m_event_record.value).to_bytes(64, "little"))
 
     async def tell(self, edges):
-        """Edges of one cycle; False if there was no place for them."""
+        """Edges of one cycle; False if they did not fit."""
         dut, told = self.dut, {name: random.getrandbits(width) for name, width in zip(FIELDS, WIDTHS)}
         told["edges"] = edges
         for name in FIELDS:

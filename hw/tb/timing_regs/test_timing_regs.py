@@ -1,4 +1,4 @@
-"""A register block as it is made from SystemRDL: flags, and what is read while it changes."""
+"""A register block generated from SystemRDL: flags, and reads of changing values."""
 
 import cocotb
 from cocotb.clock import Clock

@@ -1,4 +1,4 @@
-"""tlb: what is allowed and where it goes, against a model; two cycles, one request in each; faults."""
+"""tlb: permission and translation against a model; latency of two cycles, one request a cycle; faults."""
 
 import random
 
@@ -14,7 +14,7 @@ LATENCY = 2
 
 
 class TB:
-    """Requests of all ports, their answers by a model of the table, and the events of faults."""
+    """Requests of all ports, their responses by a model of the table, and the events of faults."""
 
     def __init__(self, dut):
         self.dut, self.ports, self.size = dut, int(dut.PORTS.value), int(dut.ENTRIES.value)
@@ -23,7 +23,7 @@ class TB:
         self.extra = None
         self.window = Window(dut, "entry", self.step)
         self.entries = {}
-        # Requests of each port that wait; those that were taken, with their cycle and expected answer.
+        # Waiting requests of each port; accepted requests, with their cycle and expected response.
         self.requests = [[] for _ in range(self.ports)]
         self.idle, self.taken, self.answers, self.faults, self.events = 0.0, [], 0, [], []
         self.lost = self.counted = 0
@@ -65,7 +65,7 @@ class TB:
             assert got == expected, f"{got} instead of {expected}"
             self.answers += 1
         else:
-            assert answer == 0, "an answer that nobody asked for"
+            assert answer == 0, "a response without a request"
         for port in range(self.ports):
             if self.offered[port] and ready >> port & 1:
                 address, length, func, number = self.requests[port].pop(0)
@@ -81,7 +81,7 @@ class TB:
             self.events.append(int(dut.m_event_record.value))
 
     def translate(self, address, length, func):
-        """(True, bus address), or (False, reason): what hw/rdl/tlb.rdl says, the lowest entry first."""
+        """(True, bus address), or (False, reason): by hw/rdl/tlb.rdl, the lowest entry first."""
         reason = NONE
         for number in sorted(self.entries):
             page, bus, log2, owner = self.entries[number]
@@ -126,7 +126,7 @@ class TB:
 
 
 async def filled(dut, count):
-    """Entries of random page sizes, virtual and bus addresses that have nothing in common."""
+    """Entries of random page sizes, unrelated virtual and bus addresses."""
     tb = TB(dut)
     await tb.start()
     for number in range(count):
@@ -178,7 +178,7 @@ async def a_request_in_every_cycle(dut):
 
 @cocotb.test()
 async def faults_are_told_in_order_and_lost_ones_counted(dut):
-    """Nobody takes events for a while: as many wait as there is room for, the others are counted."""
+    """Events are not accepted for a while: as many wait as fit, the others are counted."""
     tb = await filled(dut, 2)
     tb.room_bits = 0xFF & ~(1 << 5)
     tb.requests[0] += [(0x1000 * n, 64, 0, 1) for n in range(6)]
@@ -198,7 +198,7 @@ async def faults_are_told_in_order_and_lost_ones_counted(dut):
 
 @cocotb.test()
 async def an_entry_that_was_taken_away_allows_nothing(dut):
-    """Taken away while requests are on their way: those before are answered, those after fault."""
+    """Removed while requests are in flight: those before succeed, those after fault."""
     tb = await filled(dut, 2)
     page, _, _, owner = tb.entries[1]
     for _ in range(5):
@@ -224,7 +224,7 @@ async def software_reads_what_it_wrote(dut):
             low, high = await tb.window.read(number * 32 + offset), await tb.window.read(number * 32 + offset + 4)
             assert low | high << 32 == value
         assert await tb.window.read(number * 32 + 16) == 1 | log2 << 8 | owner << 16
-    # A page size that there is not makes no entry.
+    # An unsupported page size makes no entry.
     await tb.enter(0, 0x5000, 0x7000, 11, 0)
     assert await tb.window.read(16) & 1 == 0
     dut.rst.value = 1
@@ -235,7 +235,7 @@ async def software_reads_what_it_wrote(dut):
 
 @cocotb.test()
 async def bytes_that_are_not_enabled_stay(dut):
-    """Of the page, of what it belongs to; and an entry is switched on or off by its own byte alone."""
+    """Of the page, of what it belongs to; and only its own byte enables or disables an entry."""
     tb = TB(dut)
     await tb.start()
     await tb.enter(1, 0x1122_3344_5566_7000, 0x9000, 12, 3)

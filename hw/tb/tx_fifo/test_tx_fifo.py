@@ -1,4 +1,4 @@
-"""tx_fifo: good packets leave whole, in order and without a gap, with the sum of their payload; bad ones never were."""
+"""tx_fifo: good packets leave whole, in order and without a gap, with the sum of their payload; bad ones leave no trace."""
 
 import random
 
@@ -16,7 +16,7 @@ NET_PS, CORE_PS = 6400, 4000
 
 
 class TB:
-    """A writer that looks whether there is room for its packet, a reader that may be slow."""
+    """A writer that checks for space for its packet, a reader that may be slow."""
 
     def __init__(self, dut):
         self.dut, self.words = dut, int(dut.WORDS.value)
@@ -30,7 +30,7 @@ class TB:
             getattr(dut, name).value = 0
         dut.rst_net.value = dut.rst_core.value = 1
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
-        # So that edges never fall together.
+        # Edges never coincide.
         await Timer(700, "ps")
         cocotb.start_soon(Clock(dut.clk_core, CORE_PS, "ps").start())
         for _ in range(5):
@@ -40,7 +40,7 @@ class TB:
         cocotb.start_soon(self.reader())
 
     async def send(self, data, word, bad=False, idle=0.0):
-        """Offers a packet; what comes out for it is noted."""
+        """Offers a packet, and records the expected output."""
         dut = self.dut
         pieces = [data[at:at + 32] for at in range(0, len(data), 32)] or [b""]
         for _ in range(3000):
@@ -66,7 +66,7 @@ class TB:
             dut.s_axis_tx_tvalid.value = 0
 
     async def reader(self):
-        """As udp_tx: metadata and words are taken independently."""
+        """As udp_tx: metadata and words are accepted independently."""
         dut, data, metas, offered = self.dut, None, [], None
         while True:
             dut.m_axis_tx_tready.value = ready = random.random() >= self.stall
@@ -147,7 +147,7 @@ async def good_packets_leave_whole_and_bad_ones_never_were(dut):
 
 @cocotb.test()
 async def the_sum_is_that_of_the_payload_alone(dut):
-    """Of zeros, ones, odd lengths, words at once behind each other; of nothing that was taken back."""
+    """Of zeros, ones, odd lengths, words without gaps; without withdrawn packets."""
     tb = TB(dut)
     await tb.start()
     for size in (0, 1, 2, 31, 32, 33, 97, 300):

@@ -1,4 +1,4 @@
-"""The transmit path: descriptors and pieces in memory become frames on the wire, which scapy judges, at line rate."""
+"""The transmit path: descriptors and segments in memory become frames on the wire, checked by scapy, at line rate."""
 
 import random
 import struct
@@ -17,14 +17,14 @@ from xgmii import received
 
 NET_PS = 6400
 LOG2 = 6
-# What cannot be read.
+# An unreadable range.
 HOLE = 0x7_0000_0000
 # 1 us of 4 ns.
 ROUND_TRIP = 250
 
 
 class Memory(Reads):
-    """Of the host: what was put there, and nothing in the hole."""
+    """Host memory: the written data, and an unreadable hole."""
 
     def __init__(self, dut):
         super().__init__(dut, 512)
@@ -50,7 +50,7 @@ class Ring:
         self.expected, self.statuses, self.events, self.told = [], [], [], 0
 
     def place(self, data, pieces):
-        """Data in so many pieces anywhere in memory: their addresses and lengths."""
+        """Data in a number of segments anywhere in memory: their addresses and lengths."""
         cuts = sorted(random.sample(range(1, len(data)), pieces - 1)) if pieces > 1 else []
         made = []
         for begin, end in zip([0, *cuts], [*cuts, len(data)]):
@@ -105,7 +105,7 @@ class TB:
     async def start(self):
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
-        # So that edges never fall together.
+        # Edges never coincide.
         await Timer(700, "ps")
         await self.cycles.start([dut.rst_core, dut.rst_net])
         for _ in range(5):
@@ -198,7 +198,7 @@ async def doorbell_to_read_request(dut):
 
 @cocotb.test()
 async def line_rate_of_1_kb(dut):
-    """Both ports, in one piece and in three, checksums by the card, a round trip of 1 us: 136.25 cycles a frame."""
+    """Both ports, in one segment and in three, checksums by the card, a round trip of 1 us: 136.25 cycles a frame."""
     tb = await started(dut)
     tb.host.delay = ROUND_TRIP
     for ring in tb.rings:

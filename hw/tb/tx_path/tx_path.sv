@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The transmit path of the card from the doorbell of each ring to XGMII, wired as in pollux_card, for
-// its bench. Whoever a station is asked for, it is known.
+// its bench. The neighbour of every address is known.
 
 module tx_path #(
     parameter PORTS = 2,   // ports

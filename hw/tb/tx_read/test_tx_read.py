@@ -1,4 +1,4 @@
-"""tx_read: pieces of memory become packets without gaps; what contradicts itself or cannot be read does not."""
+"""tx_read: segments in memory become packets without gaps; inconsistent or unreadable ones do not."""
 
 import random
 
@@ -18,13 +18,13 @@ def memory(address, length):
 
 
 class TB:
-    """A ring that hands out descriptors, a dma_rd that answers in order, and a fifo of `capacity` words."""
+    """A ring that issues descriptors, a dma_rd that responds in order, and a fifo of `capacity` words."""
 
     def __init__(self, dut, capacity=300):
         self.dut, self.cycles, self.capacity = dut, Cycles(dut), capacity
         self.cycles.watchers.append(self.look)
         self.descriptors, self.waiting, self.piece, self.flush = [], [], False, False
-        # Answers that are to come: the cycle from which on, words.
+        # Outstanding responses: first cycle, words.
         self.answers, self.requests, self.offered, self.refused = [], [], False, 0
         self.stored, self.whole, self.data, self.packets, self.dones = 0, 0, b"", [], []
         self.words_at, self.taken_at, self.asked_at = [], None, None
@@ -40,7 +40,7 @@ class TB:
 
     async def step(self):
         dut = self.dut
-        # An offer stands.
+        # An offer is stable.
         self.piece = bool(self.waiting) and (self.piece or random.random() >= self.idle)
         dut.s_piece_valid.value = self.piece
         dut.s_piece.value = int.from_bytes(self.waiting[0].bytes(), "little") if self.piece else 0
@@ -140,7 +140,7 @@ async def started(dut, **settings):
 
 
 def scattered(total, most=400):
-    """Pieces of these bytes, each anywhere."""
+    """Segments of these bytes, at random addresses."""
     pieces = []
     while total:
         length = min(total, random.choice((1, 2, 31, 32, 33, random.randrange(1, most))))
@@ -192,7 +192,7 @@ async def the_longest_packets(dut):
 
 @cocotb.test()
 async def descriptors_that_contradict_themselves(dut):
-    """Each between good packets, which are sent; nothing of it is; no room is lost."""
+    """Each between good packets, which are sent; no part of it is; no space is lost."""
     for stall in (0.0, 0.4):
         tb = await started(dut, capacity=32)
         tb.stall = stall
@@ -265,7 +265,7 @@ async def a_packet_without_an_end_ends_when_nothing_follows(dut):
 
 @cocotb.test()
 async def nothing_is_asked_for_without_room(dut):
-    """A port that does not send: the others' answers are not held up by its own."""
+    """A port that does not send does not delay the others' data."""
     tb = await started(dut, capacity=100)
     tb.drain = 0.0
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""tx_ring: what was posted is handed out once and in order, what was done is told, an error stops one ring alone."""
+"""tx_ring: posted descriptors are issued once and in order, completion is reported, an error stops one ring only."""
 
 import random
 
@@ -13,7 +13,7 @@ M32 = (1 << 32) - 1
 
 
 class Ring:
-    """One ring: its memory, software that posts, a tx_read that says when it is done, and events as they must be."""
+    """One ring: its memory, software that posts, a tx_read that reports completion, and the required events."""
 
     def __init__(self, tb, number, log2):
         self.tb, self.number, self.size = tb, number, 1 << log2
@@ -22,10 +22,10 @@ class Ring:
         self.begin()
 
     def begin(self):
-        """As the ring is when it has been enabled."""
+        """State of the ring after it has been enabled."""
         self.memory, self.posted, self.asked, self.handed, self.done = {}, 0, 0, 0, 0
         self.packets, self.bytes, self.serial, self.cookie, self.open, self.ready = 0, 0, 0, 0, False, 0
-        # What tx_read has not done; what it says now; events that are to come.
+        # Open descriptors of tx_read; its present report; expected events.
         self.under_way, self.says, self.events, self.rings, self.ended = [], None, [], [], []
 
     def post(self, descriptors):
@@ -47,14 +47,14 @@ class Ring:
         return self.size - (self.posted - self.done)
 
     def says_next(self):
-        """What tx_read says in this cycle: (done, end, status, length)."""
+        """Report of tx_read in this cycle: (done, end, status, length)."""
         self.says = None
         if self.under_way and self.under_way[0][0] <= self.tb.cycles.number and random.random() >= self.lazy:
             self.says = self.under_way.pop(0)[1:]
         return self.says[1:] if self.says else (0, 0, 0, 0)
 
     def takes(self, word):
-        """A descriptor was handed out."""
+        """A descriptor was issued."""
         expected = self.memory[self.handed]
         assert word == int.from_bytes(expected.bytes(), "little"), "not what was posted"
         if expected.flags & FIRST and self.open:
@@ -65,12 +65,12 @@ class Ring:
         self.later(expected, 1, not self.open, status, expected.total)
 
     def later(self, *what):
-        """It ends in some cycles, behind those before."""
+        """It ends after some cycles, after the earlier ones."""
         due = max([self.tb.cycles.number + random.randrange(1, 12), *(entry[0] for entry in self.under_way[-1:])])
         self.under_way.append((due, *what))
 
     def account(self):
-        """What tx_read says is taken in."""
+        """Records the report of tx_read."""
         if self.says is None:
             return
         descriptor, done, end, status, length = self.says
@@ -91,7 +91,7 @@ class Ring:
     def check(self, record, queue):
         bits = lambda at, width=32: record >> at & ((1 << width) - 1)  # noqa: E731
         assert bits(480, 16) == self.number and bits(496, 8) == 2 and queue == self.queue
-        assert self.events, "an event that nobody expects"
+        assert self.events, "an unexpected event"
         expected = self.events.pop(0)
         assert (bits(64), bits(96), bits(128), bits(160), bits(192), bits(256, 64)) == expected, expected
         assert bits(448) == self.serial and bits(504, 8) == 0
@@ -109,7 +109,7 @@ class TB:
                                                 for name in ("PORTS", "DESCRIPTORS", "EVENT_QUEUES"))
         self.rings = [Ring(self, number, 5) for number in range(self.ports)]
         self.cycles.watchers.append(self.look)
-        # Words of answers, in order: (cycle, ring, word, last, bad).
+        # Words of responses, in order: (cycle, ring, word, last, bad).
         self.answers, self.requests, self.stall, self.delay, self.room = [], [], 0.2, 20, (1 << self.queues) - 1
         self.events, self.counts = 0, [[0] * 4 for _ in range(self.ports)]
         for name in ("now_stamp", "m_desc_ready", "s_data_tvalid", "s_data_tdata", "s_data_tlast", "s_data_tuser",
@@ -145,7 +145,7 @@ class TB:
             dut.s_data_tag.value, dut.s_data_tdata.value = ring, data
             dut.s_data_tlast.value, dut.s_data_tuser.value = last, bad
         for ring in self.rings:
-            # A packet that is open ends when nothing follows.
+            # An open packet ends with the flush.
             if ring.open and not ring.under_way and part(dut.m_piece_flush, ring.number, 1):
                 ring.open = False
                 ring.later(None, 0, 1, BAD, 77)
@@ -204,7 +204,7 @@ class TB:
         return part(getattr(self.dut, f"sts_ring_status_{name}"), ring.number, 1)
 
     async def finish(self, most=3000):
-        """All that was posted is done and told."""
+        """All posted descriptors are done and reported."""
         for _ in range(most):
             await self.step()
             if all(ring.done == ring.posted and not ring.events for ring in self.rings) and not self.answers:
@@ -224,7 +224,7 @@ async def started(dut):
 
 
 async def many(tb, packets):
-    """Packets of all rings, some of them at each doorbell, as there is room for."""
+    """Packets of all rings, some of them at each doorbell, as fit."""
     left = {ring: packets for ring in tb.rings}
     for _ in range(4000):
         for ring in tb.rings:
@@ -280,7 +280,7 @@ async def a_ring_that_waits_holds_up_nobody(dut):
 
 
 async def stopped(tb, ring):
-    """The ring has told that it stopped, behind all else; the others go on."""
+    """The ring has reported its stop, after all other events; the others continue."""
     for _ in range(250):
         await tb.step()
     assert tb.status("error", ring) and tb.status("idle", ring)

@@ -1,4 +1,4 @@
-"""udp_tx: headers in front of payloads of all lengths, and what users of UDP cores complained of."""
+"""udp_tx: headers in front of payloads of all lengths, and complaints of users of UDP cores."""
 
 import random
 
@@ -14,7 +14,7 @@ STRANGER = "10.0.0.200"
 
 
 class TB:
-    """The bench: packets in, frames out, and a directory that answers when it is told to."""
+    """The bench: packets in, frames out, and a neighbour table that responds on command."""
 
     def __init__(self, dut):
         self.dut, self.unresolved, self.delay, self.asked = dut, 0, 0, []
@@ -112,7 +112,7 @@ async def checksums_never_wait(dut):
 
 @cocotb.test()
 async def a_sum_of_zero_is_sent_as_ones(dut):
-    """RFC 768: zero would say that there is no checksum."""
+    """RFC 768: zero would mean no checksum."""
     tb = await TB(dut).start()
     # With the checksum that it would have had as payload, a datagram has the checksum zero.
     data = udp(bytes(2), ip={"src": IP_ADDRESS, "dst": PEER_IP})[40:42]
@@ -135,7 +135,7 @@ async def destinations(dut):
 
 @cocotb.test()
 async def packets_that_nobody_takes(dut):
-    """Without a station a packet is lost and counted; those around it are sent."""
+    """Without a neighbour a packet is lost and counted; those around it are sent."""
     tb = await TB(dut).start(0.2)
     ips = [random.choice((PEER_IP, STRANGER)) for _ in range(30)]
     payloads = [some(random.choice((0, 8, 30, 300))) for _ in ips]
@@ -149,7 +149,7 @@ async def packets_that_nobody_takes(dut):
 
 @cocotb.test()
 async def raw_frames(dut):
-    """Pass as they are, asking nobody, between others."""
+    """Raw frames pass unchanged, without a lookup, between others."""
     tb = await TB(dut).start(0.3)
     packets, expected = [], []
     for size in (14, 15, 16, 22, 60, 63, 64, 65, 1514):

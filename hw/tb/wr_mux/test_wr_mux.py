@@ -1,4 +1,4 @@
-"""wr_mux: whole writes in one order, each told of when it was taken; nobody waits for ever."""
+"""wr_mux: whole writes in one order, each reported when it is accepted; no writer starves."""
 
 import random
 
@@ -10,7 +10,7 @@ PARAMETERS = [{"INPUTS": 6}, {"INPUTS": 2}]
 
 
 class TB:
-    """Writers, and who takes what they write."""
+    """Writers, and the receiver of their writes."""
 
     def __init__(self, dut):
         self.dut, self.cycles, self.inputs = dut, Cycles(dut), int(dut.INPUTS.value)
@@ -27,7 +27,7 @@ class TB:
         dut.m_desc_ready.value = dut.m_data_tready.value = 0
 
     def add(self, source, words):
-        """A write of so many words; 0: an immediate."""
+        """A write of a number of words; 0: an immediate."""
         address = source << 32 | len(self.sent[source]) << 16
         data = [random.getrandbits(256) for _ in range(words)]
         descriptor = (address, 32 * words or 4, source, words == 0, 0 if words else random.getrandbits(32))
@@ -52,7 +52,7 @@ class TB:
 
     def look(self):
         dut = self.dut
-        assert int(dut.m_taken.value) == self.expected_taken, "taken is told one cycle after the last word"
+        assert int(dut.m_taken.value) == self.expected_taken, "m_taken follows the last word by one cycle"
         for source in range(self.inputs):
             self.taken[source] += self.expected_taken >> source & 1
         self.expected_taken = 0
@@ -78,7 +78,7 @@ class TB:
                 break
         for _ in range(20):
             await self.step()
-        # Whole writes in the order in which they were taken, and nothing else.
+        # Exactly the accepted writes, whole and in order.
         remaining = [list(sent) for sent in self.sent]
         for source, descriptor in zip(self.order, self.got, strict=True):
             expected, data = remaining[source].pop(0)

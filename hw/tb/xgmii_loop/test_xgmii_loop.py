@@ -1,4 +1,4 @@
-"""xgmii_loop: who hears whom."""
+"""xgmii_loop: connections of transmitters and receivers."""
 
 import random
 
@@ -16,7 +16,7 @@ def split(data, control, ports):
 
 @cocotb.test()
 async def who_hears_whom(dut):
-    """The wire, or the other of the pair; a looped port says nothing on its wire."""
+    """The wire, or the other port of the pair; a looped port's wire is idle."""
     ports = dut.PORTS.value
     cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
     pairs = [[0]] if ports == 1 else [[p, p + 1] for p in range(0, ports, 2)]

@@ -6,14 +6,15 @@ use core::ptr::NonNull;
 
 use super::ChecksumRequest;
 use crate::buffers::{Extent, Header, LINE, MbufFlags, PoolId, PoolInner, RawMbuf};
-use crate::hint;
+use crate::metadata::Metadata;
+use crate::prefetch;
 use crate::time::{Tsc, WireTime};
 
 const _: () = assert!(size_of::<Option<Mbuf>>() == 8);
 
 /// An owned packet buffer (a handle of 8 bytes), possibly the head of a chain of segments.
 ///
-/// Dropping it returns the whole chain to the depot of its pool: always correct, and slower than
+/// Dropping it returns the whole chain to the free list of its pool: always correct, and slower than
 /// [`PoolCache::free_burst`](crate::PoolCache::free_burst), which hot paths use. It cannot be
 /// cloned; to share its bytes, [`freeze`](Self::freeze) it.
 #[repr(transparent)]
@@ -21,7 +22,7 @@ pub struct Mbuf(pub(super) RawMbuf);
 
 // SAFETY: the handle is the only way to its buffer, so it can be used from any one thread.
 unsafe impl Send for Mbuf {}
-// SAFETY: `&Mbuf` only reads, and nobody writes while shared references exist.
+// SAFETY: `&Mbuf` only reads, and there is no writer while shared references exist.
 unsafe impl Sync for Mbuf {}
 
 impl Mbuf {
@@ -90,10 +91,10 @@ impl Mbuf {
     /// Asks for the lines with the headers of a frame that will be looked at soon: of one that has
     /// just been received, they are in another core's cache, or in none.
     #[inline]
-    pub fn expect_read(&self) {
+    pub fn prefetch_read(&self) {
         let start = self.data_ptr();
-        hint::expect_read(start);
-        hint::expect_read(start.wrapping_add(LINE));
+        prefetch::prefetch_read(start);
+        prefetch::prefetch_read(start.wrapping_add(LINE));
     }
 
     /// The bytes of this segment.
@@ -161,7 +162,7 @@ impl Mbuf {
         self.pool().stride() - usize::from(extent.offset) - extent.len as usize
     }
 
-    /// Grows the frame by `n` bytes in front and returns them (their content is whatever the
+    /// Grows the frame by `n` bytes in front and returns them (their content is undefined: what the
     /// buffer held); `None`, and no change, if the headroom is too small.
     #[must_use]
     #[inline]
@@ -177,7 +178,7 @@ impl Mbuf {
     }
 
     /// Grows the frame by `n` bytes behind the data of its last segment and returns them (their
-    /// content is whatever the buffer held); `None`, and no change, if the tailroom is too small.
+    /// content is what the buffer held before); `None`, and no change, if the tailroom is too small.
     #[must_use]
     #[inline]
     pub fn append(&mut self, n: usize) -> Option<&mut [u8]> {
@@ -316,14 +317,56 @@ impl Mbuf {
     #[inline]
     pub fn add_flags(&mut self, flags: MbufFlags) {
         let header = self.header_mut();
+        let flags = flags.without(MbufFlags::METADATA);
         header.extent.flags = header.extent.flags.union(flags);
     }
 
-    /// Takes back what is said to be known about the frame.
+    /// Clears what is known about the frame.
     #[inline]
     pub fn remove_flags(&mut self, flags: MbufFlags) {
         let header = self.header_mut();
+        let flags = flags.without(MbufFlags::METADATA);
         header.extent.flags = header.extent.flags.without(flags);
+    }
+
+    /// The metadata line of the buffer (of the frame's first segment), if its pool has them.
+    #[inline]
+    fn metadata_ptr(&self) -> Option<NonNull<Metadata>> {
+        let distance = self.pool().metadata;
+        // SAFETY: the line lies in the same memory as the header, so far behind it, and is aligned
+        // as the header is.
+        (distance != 0).then(|| unsafe { self.0.0.byte_add(distance).cast() })
+    }
+
+    /// Metadata of the frame, if its pool has [metadata](crate::PoolConfig::metadata) and
+    /// [`metadata_mut`](Self::metadata_mut) was called since the buffer was allocated. That of a
+    /// chain is its first segment's.
+    #[must_use]
+    #[inline]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        if !self.flags().contains(MbufFlags::METADATA) {
+            return None;
+        }
+        // SAFETY: initialised when the pool was made; the handle owns the buffer, and with it the
+        // line, which is only read meanwhile.
+        self.metadata_ptr().map(|line| unsafe { line.as_ref() })
+    }
+
+    /// Metadata of the frame, to be set: without values at the first call since the buffer was
+    /// allocated. `None` if its pool has none.
+    #[must_use]
+    #[inline]
+    pub fn metadata_mut(&mut self) -> Option<&mut Metadata> {
+        let mut line = self.metadata_ptr()?;
+        // SAFETY: initialised when the pool was made; the handle owns the buffer, and with it the
+        // line, and is borrowed exclusively.
+        let line = unsafe { line.as_mut() };
+        let flags = &mut self.header_mut().extent.flags;
+        if !flags.contains(MbufFlags::METADATA) {
+            *flags = flags.union(MbufFlags::METADATA);
+            *line = Metadata::default();
+        }
+        Some(line)
     }
 
     /// Whether this is a single segment of the pool at `pool`: what a cache takes back directly.

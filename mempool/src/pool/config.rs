@@ -1,6 +1,8 @@
 //! What a pool shall be, and why it cannot.
 
-use super::rooms::Rooms;
+use super::layout::BufferLayout;
+#[cfg(doc)]
+use crate::Metadata;
 use crate::buffers::{Header, LINE, Place};
 use crate::region::{BASE_PAGE, HUGE_PAGE, Lock, MemoryRegion, PageSize, RegionError};
 use crate::ring::RingError;
@@ -11,7 +13,7 @@ pub const MAX_BUFFERS: usize = 1 << 26;
 const _: () = assert!(MAX_BUFFERS <= crate::returns::MAX_ELEMENTS);
 
 /// Largest headroom and data room together, in bytes.
-pub const MAX_ROOM: usize = 1 << 20;
+pub const MAX_DATA_ROOM: usize = 1 << 20;
 
 /// What a pool is made of.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,8 @@ pub struct PoolConfig {
     pub numa_node: Option<u32>,
     /// Whether the memory must be locked.
     pub lock: Lock,
+    /// Whether each buffer has a line of [`Metadata`], another 64 B.
+    pub metadata: bool,
 }
 
 impl Default for PoolConfig {
@@ -41,6 +45,7 @@ impl Default for PoolConfig {
             pages: PageSize::Auto,
             numa_node: None,
             lock: Lock::Try,
+            metadata: false,
         }
     }
 }
@@ -55,7 +60,7 @@ pub enum PoolError {
     /// The room of a buffer is too small or too large.
     #[error(
         "buffers of {data_room} B data room and {headroom} B headroom: the data room must be at \
-         least 64 B, the headroom at most 4096 B, both together at most {MAX_ROOM} B"
+         least 64 B, the headroom at most 4096 B, both together at most {MAX_DATA_ROOM} B"
     )]
     Room {
         /// The data room asked for, in bytes.
@@ -91,7 +96,7 @@ pub enum PoolError {
     /// The cache is zero or larger than the pool.
     #[error(
         "a cache of {cache} buffers for a pool of {pool}: it must have 2 to {} and no more than the pool",
-        crate::stock::MAX_STOCK
+        crate::local_cache::MAX_LOCAL_CACHE
     )]
     Cache {
         /// Buffers that the cache should hold.
@@ -102,20 +107,20 @@ pub enum PoolError {
     /// The memory could not be had.
     #[error(transparent)]
     Region(#[from] RegionError),
-    /// The depot could not be made.
+    /// The free list could not be made.
     #[error(transparent)]
     Ring(#[from] RingError),
 }
 
-/// Rooms in pages of this size, of whole cache lines: no two buffers share one. Checks all sizes.
-pub(super) fn rooms(config: &PoolConfig, page_size: usize) -> Result<Rooms, PoolError> {
+/// BufferLayout in pages of this size, of whole cache lines: no two buffers share one. Checks all sizes.
+pub(super) fn layout(config: &PoolConfig, page_size: usize) -> Result<BufferLayout, PoolError> {
     let &PoolConfig {
         buffers,
         data_room,
         headroom,
         ..
     } = config;
-    if data_room < 64 || headroom > 4096 || data_room.saturating_add(headroom) > MAX_ROOM {
+    if data_room < 64 || headroom > 4096 || data_room.saturating_add(headroom) > MAX_DATA_ROOM {
         return Err(PoolError::Room {
             data_room,
             headroom,
@@ -125,26 +130,27 @@ pub(super) fn rooms(config: &PoolConfig, page_size: usize) -> Result<Rooms, Pool
         return Err(PoolError::Buffers(buffers));
     }
     let stride = (headroom + data_room).next_multiple_of(LINE);
-    let rooms = Rooms::new(buffers, stride, page_size);
-    if rooms.span() > Place::LIMIT {
+    let layout = BufferLayout::new(buffers, stride, page_size);
+    if layout.span() > Place::LIMIT {
         return Err(PoolError::TooLarge {
             buffers,
             stride,
-            needed: rooms.span(),
+            needed: layout.span(),
         });
     }
-    Ok(rooms)
+    Ok(layout)
 }
 
-/// Memory for the headers, placed as the region of the rooms is. Its descriptor is never given
-/// away, and no device is told of it.
+/// Memory for the headers, and for the metadata behind them, placed as the region of the rooms is. Its descriptor is never given
+/// away, and no device maps it.
 pub(super) fn headers(
     config: &PoolConfig,
-    rooms: &MemoryRegion,
+    layout: &MemoryRegion,
 ) -> Result<MemoryRegion, RegionError> {
-    let len = config.buffers * size_of::<Header>();
+    let lines = if config.metadata { 2 } else { 1 };
+    let len = lines * config.buffers * size_of::<Header>();
     let (pages, len) = match config.pages {
-        _ if rooms.page_size() == BASE_PAGE => (PageSize::Kib4, len),
+        _ if layout.page_size() == BASE_PAGE => (PageSize::Kib4, len),
         // Asked for less than a hugepage, it would take normal ones.
         PageSize::Auto => (PageSize::Auto, len.max(HUGE_PAGE)),
         _ => (PageSize::Mib2, len),

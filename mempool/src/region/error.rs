@@ -34,7 +34,7 @@ pub enum RegionError {
         page: usize,
         /// Pages that the region needs.
         needed: usize,
-        /// Pages that nobody uses and nobody has reserved.
+        /// Pages that are neither used nor reserved.
         free: usize,
         /// The command that makes enough pages (as root).
         remedy: String,

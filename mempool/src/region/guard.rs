@@ -13,7 +13,7 @@
 //! # What holds after a replacement
 //!
 //! - Every address of the range stays mapped, readable and writable. A reference to bytes in it,
-//!   whoever holds it, stays valid memory, in the replaced unit and in all others.
+//!   in any thread, stays valid memory, in the replaced unit and in all others.
 //! - The bytes of the replaced unit are zeros, as if the peer had written zeros there. It is the
 //!   only change: bytes of other units are those that they were, and are shared as before.
 //! - The replaced unit is private for the rest of the life of the mapping. What is written there

@@ -53,6 +53,7 @@ pub struct Builder {
     pages: PageSize,
     numa_node: Option<u32>,
     lock: Lock,
+    low: bool,
 }
 
 impl Builder {
@@ -71,6 +72,13 @@ impl Builder {
     /// Whether locking must succeed; [`Lock::Try`] unless said.
     pub fn lock(mut self, lock: Lock) -> Self {
         self.lock = lock;
+        self
+    }
+
+    /// Whether its addresses must have 32 bits: for devices that can put no more on the bus, where
+    /// an IOMMU has them use our addresses. The default is any.
+    pub fn low_addresses(mut self, low: bool) -> Self {
+        self.low = low;
         self
     }
 
@@ -143,7 +151,7 @@ impl Builder {
         rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(os("sealing the memory file"))?;
 
-        let span = Span::reserve(len, page).map_err(os("reserving addresses"))?;
+        let span = Span::reserve(len, page, self.low).map_err(os("reserving addresses"))?;
         // Hugepages are set aside for the mapping here, so that a shortage is known now.
         span.map(&fd).map_err(|e| match e {
             rustix::io::Errno::NOMEM if huge => no_pages(),
@@ -161,7 +169,7 @@ impl Builder {
         }
         // MAP_POPULATE would not report a shortage (on the bound node, or of a control group's
         // share), and the first access would be a bus error; this call reports it.
-        // SAFETY: the span is ours and nobody uses it yet.
+        // SAFETY: the span is ours and not in use yet.
         unsafe { rustix::mm::madvise(span.start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) }
             .map_err(|e| match e {
                 rustix::io::Errno::FAULT | rustix::io::Errno::NOMEM if huge => no_pages(),
@@ -247,7 +255,7 @@ impl Builder {
 /// page on either side.
 ///
 /// There is no access by slice: a device or another process may write at any time. Take pointers
-/// from [`ptr_at`](Self::ptr_at), and form references only to what nobody else touches then.
+/// from [`ptr_at`](Self::ptr_at), and form references only to memory that nothing else accesses then.
 pub struct MemoryRegion {
     /// Since the region was shared. In front of the span: it goes before the memory is unmapped.
     guard: Mutex<Option<BusErrorGuard>>,
@@ -268,6 +276,7 @@ impl MemoryRegion {
             pages: PageSize::Auto,
             numa_node: None,
             lock: Lock::Try,
+            low: false,
         }
     }
 

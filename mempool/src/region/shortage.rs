@@ -13,7 +13,7 @@ type Kind = (usize, Option<u32>);
 /// What is missing in this process.
 struct Missing {
     pages: BTreeMap<Kind, usize>,
-    /// How many there were when it was told last.
+    /// Their number at the last report.
     told: usize,
 }
 

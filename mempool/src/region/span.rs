@@ -25,8 +25,15 @@ unsafe impl Send for Span {}
 unsafe impl Sync for Span {}
 
 impl Span {
-    /// Reserves `len` bytes aligned to `page`, with at least one guard page on either side.
-    pub(super) fn reserve(len: usize, page: usize) -> rustix::io::Result<Self> {
+    /// Reserves `len` bytes aligned to `page`, with at least one guard page on either side; in the
+    /// first 2 GiB of the address space where it is to be `low`.
+    pub(super) fn reserve(len: usize, page: usize, low: bool) -> rustix::io::Result<Self> {
+        // rustix does not know the flag.
+        let place = if low {
+            MapFlags::from_bits_retain(libc::MAP_32BIT.cast_unsigned())
+        } else {
+            MapFlags::empty()
+        };
         let reserved_len = len
             .checked_add(page + 2 * BASE_PAGE)
             .ok_or(rustix::io::Errno::NOMEM)?;
@@ -36,7 +43,7 @@ impl Span {
                 core::ptr::null_mut(),
                 reserved_len,
                 ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE | place,
             )
         }?;
         let reserved = NonNull::new(reserved.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
@@ -60,7 +67,7 @@ impl Span {
         // shortage shows now. A mapping at a fixed place that fails for it would leave a hole in
         // our reservation (vms_abort_munmap_vmas in mm/vma.c), which another thread's mapping may
         // fill before `drop` unmaps it.
-        // SAFETY: a new mapping where the kernel likes touches nothing that exists; nobody learns
+        // SAFETY: a new mapping where the kernel likes touches nothing that exists; no one else learns
         // of it before it is unmapped.
         unsafe {
             let trial = rustix::mm::mmap(
@@ -73,7 +80,7 @@ impl Span {
             )?;
             rustix::mm::munmap(trial, self.len)?;
         }
-        // SAFETY: MAP_FIXED replaces a part of our own reservation, which nobody uses yet.
+        // SAFETY: MAP_FIXED replaces a part of our own reservation, which is not in use yet.
         unsafe {
             rustix::mm::mmap(
                 self.start.as_ptr().cast(),
@@ -131,6 +138,17 @@ mod tests {
     }
 
     #[test]
+    fn low_addresses_have_32_bits() {
+        let (low, any) = (true, false);
+        let end = |span: &Span| span.start.addr().get() + span.len;
+        let span = Span::reserve(1 << 20, BASE_PAGE, low).unwrap();
+        assert!(u32::try_from(end(&span)).is_ok(), "{:#x}", end(&span));
+        assert!(is_whole(&span));
+        let span = Span::reserve(1 << 20, BASE_PAGE, any).unwrap();
+        assert!(u32::try_from(end(&span)).is_err(), "{:#x}", end(&span));
+    }
+
+    #[test]
     fn a_shortage_of_hugepages_leaves_no_hole_in_the_reservation() {
         let page = HUGE_PAGE;
         let Ok(fd) = create(page) else {
@@ -139,7 +157,7 @@ mod tests {
         };
         let len = 1 << 40; // more than any machine's
         rustix::fs::ftruncate(&fd, len as u64).unwrap();
-        let span = Span::reserve(len, page).unwrap();
+        let span = Span::reserve(len, page, false).unwrap();
         assert!(is_whole(&span));
         assert_eq!(span.map(&fd), Err(rustix::io::Errno::NOMEM));
         // What is not ours any more could be another thread's, and `drop` would unmap it.

@@ -55,7 +55,7 @@ pub(super) unsafe fn bind(at: NonNull<u8>, len: usize, node: u32) -> io::Result<
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     };
     *word = 1 << (node as usize % WORD);
-    // The kernel reads one bit less than it is told (get_nodes in mm/mempolicy.c).
+    // The kernel reads one bit less than `maxnode` (get_nodes in mm/mempolicy.c).
     let bits = mask.len() * WORD + 1;
     // SAFETY: mbind changes where pages of the caller's mapping come from, not what they hold; the
     // mask is valid for `bits - 1` bits.

@@ -2,7 +2,7 @@
 //!
 //! Each side has a head and a tail. To move items, a thread claims slots by moving its side's head
 //! (compare-and-swap), copies, waits until every claim before its own has been published, and
-//! publishes by moving the tail. The head is who may copy, the tail is who has copied.
+//! publishes by moving the tail. The head orders the claims, the tail the completed copies.
 
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -31,7 +31,7 @@ pub struct Mpmc<T> {
 
 /// One side's free-running indices. Both only grow, `tail <= head`.
 struct Side {
-    /// The first slot that nobody on this side has claimed.
+    /// The first slot that is unclaimed on this side.
     head: AtomicUsize,
     /// The first slot whose copy is not known to be finished.
     tail: AtomicUsize,
@@ -62,7 +62,7 @@ impl Side {
     /// ahead of the other: the capacity for producers, zero for consumers.
     #[inline(always)]
     fn claim(&self, other: &Side, lead: usize, least: usize, most: usize) -> Option<Claim> {
-        // Acquire pairs with the Release of the exchange below: whoever moved the head up to here
+        // Acquire pairs with the Release of the exchange below: the thread that moved the head up to here
         // had seen the other tail far enough, so our look at that tail is at least as fresh, and
         // the difference below cannot be negative (it would pass for a huge count).
         let mut start = self.head.load(ordering("mpmc-head-load", Acquire));

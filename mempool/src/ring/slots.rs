@@ -25,7 +25,7 @@ mod real {
     use std::alloc::{alloc, dealloc};
 
     use super::{MaybeUninit, RingError, size_for};
-    use crate::hint;
+    use crate::prefetch;
 
     /// Bytes of a cache line: the first slot begins one, so that a burst touches as few as it can.
     const LINE: usize = 64;
@@ -112,14 +112,14 @@ mod real {
         /// Asks for the lines of `count` slots from index `at` on, to write them soon: while the
         /// other core has read them last, a store to each would wait for its line in turn.
         #[inline(always)]
-        pub(in super::super) fn expect_write(&self, at: usize, count: usize) {
+        pub(in super::super) fn prefetch_write(&self, at: usize, count: usize) {
             let at = at & self.mask;
             if at + count > self.mask + 1 {
                 // Once a round: not worth the instructions of the others.
                 return;
             }
             for k in (0..count).step_by((LINE / size_of::<T>()).max(1)) {
-                hint::expect_write(self.base.as_ptr().wrapping_add(at + k));
+                prefetch::prefetch_write(self.base.as_ptr().wrapping_add(at + k));
             }
         }
 
@@ -216,7 +216,7 @@ mod model {
             }
         }
 
-        pub(in super::super) fn expect_write(&self, _at: usize, _count: usize) {}
+        pub(in super::super) fn prefetch_write(&self, _at: usize, _count: usize) {}
 
         pub(in super::super) unsafe fn read(&self, at: usize, out: &mut [MaybeUninit<T>]) {
             for (k, item) in out.iter_mut().enumerate() {

@@ -167,7 +167,7 @@ impl<T: Copy + Send> Producer<T> {
         // The next burst is likely of the same length. What the consumer has yet to read is left
         // to it.
         if self.shared.capacity - end.wrapping_sub(self.head_seen) >= items.len() {
-            self.shared.slots.expect_write(end, items.len());
+            self.shared.slots.prefetch_write(end, items.len());
         }
         self.shared
             .tail

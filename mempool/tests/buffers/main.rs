@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod metadata;
 mod objects;
 mod ownership;
 mod placement;

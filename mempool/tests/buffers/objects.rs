@@ -1,4 +1,4 @@
-//! Pools of handles: none is lost, none comes twice, whatever the sizes.
+//! Pools of handles: none is lost, none comes twice, for all sizes.
 
 use std::collections::BTreeSet;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! No buffer is lost and none is freed twice, whatever is done with it.
+//! No buffer is lost and none is freed twice, by any sequence of operations.
 
 use std::collections::VecDeque;
 

@@ -25,13 +25,13 @@ fn each_buffer_has_a_number_and_a_room_of_its_own() {
         let mut burst = Burst::<128>::new();
         assert_eq!(pool.alloc_burst(&mut burst, 128), 77);
         for mbuf in burst.iter_mut() {
-            let start = pool.rooms().offset(mbuf.index() as usize);
+            let start = pool.layout().offset(mbuf.index() as usize);
             assert_eq!(mbuf.data_offset(), start + headroom);
             assert_eq!(mbuf.tailroom(), stride - headroom);
             let room = pool.region().ptr_at(mbuf.data_offset(), data_room).unwrap();
             assert_eq!(mbuf.data_ptr(), room.as_ptr().cast_const());
             for offset in [start, start + stride - 1] {
-                let found = pool.rooms().index_at(offset);
+                let found = pool.layout().index_at(offset);
                 assert_eq!(found, Some(mbuf.index() as usize));
             }
             let _ = mbuf.append(mbuf.tailroom()).unwrap();
@@ -40,8 +40,8 @@ fn each_buffer_has_a_number_and_a_room_of_its_own() {
         }
         let numbers: BTreeSet<u32> = burst.iter().map(Mbuf::index).collect();
         assert!(numbers.into_iter().eq(0..77));
-        for behind in [pool.rooms().span(), pool.region().len(), usize::MAX] {
-            assert_eq!(pool.rooms().index_at(behind), None);
+        for behind in [pool.layout().span(), pool.region().len(), usize::MAX] {
+            assert_eq!(pool.layout().index_at(behind), None);
         }
     }
 }
@@ -55,7 +55,7 @@ fn a_device_finds_the_data_where_the_map_says() {
     let iova = map.iova(mbuf.data_offset(), mbuf.len()).unwrap();
     let offset = map.offset_of(iova, mbuf.len()).unwrap();
     assert_eq!(offset, mbuf.data_offset());
-    let found = pool.rooms().index_at(offset);
+    let found = pool.layout().index_at(offset);
     assert_eq!(found, Some(mbuf.index() as usize));
 }
 

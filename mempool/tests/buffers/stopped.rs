@@ -1,6 +1,6 @@
-//! A thread that is stopped while it frees buffers delays nobody.
+//! A thread that is stopped while it frees buffers does not delay others.
 //!
-//! A signal stops the thread at whatever instruction it is, as preemption by a thread of higher
+//! A signal stops the thread at an arbitrary instruction, as preemption by a thread of higher
 //! priority would, for as long as the test wants.
 
 use std::os::unix::thread::JoinHandleExt;

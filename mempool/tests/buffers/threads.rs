@@ -97,9 +97,9 @@ fn a_ring_of_buffers_ends_on_either_side() {
     }
 }
 
-/// Caches of several threads refill from one depot and flush into it.
+/// Caches of several threads refill from one free list and flush into it.
 #[test]
-fn caches_share_a_depot() {
+fn caches_share_a_free_list() {
     let pool = pool(128, 64);
     thread::scope(|scope| {
         for id in 0..THREADS as u8 {

@@ -7,7 +7,7 @@ use std::fs;
 use pollux_mempool::region::{Lock, PageSize};
 use pollux_mempool::ring::RingError;
 use pollux_mempool::{
-    Burst, MAX_BUFFERS, MAX_ROOM, MemoryRegion, Mempool, PoolConfig, PoolError, RegionError,
+    Burst, MAX_BUFFERS, MAX_DATA_ROOM, MemoryRegion, Mempool, PoolConfig, PoolError, RegionError,
     mbuf_ring,
 };
 
@@ -50,7 +50,7 @@ fn rooms_have_limits() {
         (0, 128),
         (63, 128),
         (64, 4097),
-        (MAX_ROOM, 1),
+        (MAX_DATA_ROOM, 1),
         (usize::MAX, 128),
         (64, usize::MAX),
     ] {
@@ -106,7 +106,7 @@ fn a_pool_larger_than_memory_is_refused() {
     let _alone = alone();
     let config = PoolConfig {
         buffers: 1 << 18,
-        data_room: MAX_ROOM,
+        data_room: MAX_DATA_ROOM,
         headroom: 0,
         ..small()
     };
@@ -163,7 +163,7 @@ fn a_region_holds_only_so_many_buffers() {
     assert_eq!(
         held().0,
         before.0 + 2,
-        "one memory for rooms, one for headers"
+        "one memory for layout, one for headers"
     );
 }
 
@@ -280,7 +280,7 @@ fn hugepages_that_run_out_half_way_are_counted() {
     ));
     assert!(error.to_string().contains("nr_hugepages"), "{error}");
     for region in &some {
-        // SAFETY: inside the region, which nobody else touches.
+        // SAFETY: inside the region, which nothing else accesses.
         unsafe { region.ptr_at(0, 1).unwrap().write(7) };
         // SAFETY: as above.
         assert_eq!(unsafe { region.ptr_at(0, 1).unwrap().read() }, 7);
@@ -295,14 +295,14 @@ fn hugepages_that_run_out_half_way_are_counted() {
     assert_eq!(held(), before);
 }
 
-/// A pool takes pages for its rooms, then for its headers. Where these find none left, those of the
+/// A pool takes pages for its layout, then for its headers. Where these find none left, those of the
 /// rooms go back.
 #[test]
 fn hugepages_that_run_out_between_rooms_and_headers_go_back() {
     let _alone = alone();
     let _reserved = Reserved::some();
     let before = held();
-    // Rooms of 64 bytes need as many pages as their headers. Others may return pages meanwhile.
+    // BufferLayout of 64 bytes need as many pages as their headers. Others may return pages meanwhile.
     for _ in 0..10 {
         let free = hugepages("free_hugepages");
         let (pages, buffers) = (free / 2 + 1, ((free / 2 + 1) << 21) / 64);

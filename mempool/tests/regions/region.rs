@@ -55,7 +55,7 @@ fn a_region_is_zeroed_writable_aligned_and_gone_afterwards() {
     assert_eq!(held(), (before.0 + 1, before.1 + 1));
     let bytes = region.as_ptr().as_ptr();
     for offset in 0..region.len() {
-        // SAFETY: inside the region, which nobody else touches.
+        // SAFETY: inside the region, which nothing else accesses.
         unsafe {
             assert_eq!(bytes.add(offset).read(), 0);
             bytes.add(offset).write(offset as u8);
@@ -97,7 +97,7 @@ fn guards_are_inaccessible() {
 fn the_file_shows_the_same_bytes_and_keeps_its_size() {
     let _alone = alone();
     let region = MemoryRegion::builder(4096).build().unwrap();
-    // SAFETY: inside the region, which nobody else touches.
+    // SAFETY: inside the region, which nothing else accesses.
     unsafe { region.ptr_at(100, 1).unwrap().write(42) };
     // SAFETY: nothing is written through it.
     let fd = unsafe { region.fd() };
@@ -186,7 +186,7 @@ fn hugepages_are_used_where_there_are_some() {
     assert_eq!((region.page_size(), region.len()), (2 << 20, 2 << 20));
     assert_eq!(region.as_ptr().addr().get() % (2 << 20), 0);
     assert!(region.is_locked());
-    // SAFETY: inside the region, which nobody else touches.
+    // SAFETY: inside the region, which nothing else accesses.
     let last = unsafe { region.ptr_at((2 << 20) - 1, 1).unwrap().read() };
     assert_eq!(last, 0);
 }

@@ -1,7 +1,7 @@
-//! A stage of one's own between two of the trigger's: a veto on the time of a hit.
+//! A custom stage between two stages of the trigger: a veto on the time of a hit.
 //!
-//! It runs twice over the same frames from a loopback port, first in a chain that is compiled as
-//! one piece, then by its name in a pipeline that is made from TOML.
+//! The stage runs twice on the same frames from a loopback port: first in a chain with static
+//! types, then by its name in a pipeline that is built from TOML.
 
 use std::error::Error;
 use std::f32::consts::TAU;
@@ -18,7 +18,9 @@ use pollux_na62::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
 use pollux_na62::{L0Env, stage_env, stage_registry};
-use pollux_pipelines::{Batch, DynStage, Each, Moment, Pipeline, Sink, Stage, StageEnv, StageExt};
+use pollux_pipelines::{
+    Batch, DynStage, Each, Moment, Output, Pipeline, Stage, StageEnv, StageExt,
+};
 use pollux_pmd::net::{
     MacAddr, ParseOptions, Parsed, UDP_HEADERS, UdpEndpoint, UdpTemplate, parse,
 };
@@ -28,7 +30,7 @@ use serde::Deserialize;
 
 type AnyError = Box<dyn Error>;
 
-/// What the stage can be told in a configuration; a typo there is an error.
+/// Options of the stage; an unknown key in the configuration is an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VetoOptions {
@@ -36,7 +38,7 @@ struct VetoOptions {
     fine: [u16; 2],
 }
 
-/// Takes the hits out of all fragments that are not in time.
+/// Removes the hits outside the time range from all fragments.
 struct Veto {
     fine: [u16; 2],
     vetoed: Arc<Count>,
@@ -46,13 +48,14 @@ impl Stage for Veto {
     type In = Fragments;
     type Out = Fragments;
 
-    /// As of the stage before.
+    /// As of the previous stage.
     const GATHERED: usize = 1;
 
-    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Fragments>) {
+    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Output<Fragments>) {
         let [first, last] = self.fine;
         for mut fragments in batch.drain() {
-            // Every fragment goes on, an empty one too: the builder counts frames by them.
+            // Every fragment is passed on, even an empty one: the builder counts frames by their
+            // fragments.
             let vetoed = fragments.retain(|hit| (first..=last).contains(&hit.fine));
             self.vetoed.add(vetoed);
             out.push(fragments);
@@ -63,7 +66,7 @@ impl Stage for Veto {
 const BOARDS: u8 = 4;
 const UDP_PORT: u16 = 7500;
 const EVENTS: u64 = 4000;
-/// Events in a frame.
+/// Number of events in a frame.
 const BUNCH: u64 = 10;
 
 fn main() -> Result<(), AnyError> {
@@ -91,7 +94,7 @@ fn compiled() -> Result<(), AnyError> {
     )
 }
 
-/// The chain from a configuration, with the stage beside the built-in ones.
+/// The chain from a configuration, with the stage registered beside the built-in ones.
 fn configured() -> Result<(), AnyError> {
     let mut env = stage_env(BOARDS.into());
     let vetoed = Arc::new(Count::default());
@@ -124,7 +127,7 @@ fn configured() -> Result<(), AnyError> {
     run(registry.pipeline(&tables, &mut env)?, &env, &vetoed)
 }
 
-/// Sends frames over a wire, takes them through the pipeline, and says what became of them.
+/// Sends frames over a link, processes them with the pipeline, and prints the result.
 fn run(
     mut pipeline: Pipeline<Frame, Decision>,
     env: &StageEnv,
@@ -140,7 +143,7 @@ fn run(
         mut tx,
     } = port.start()?;
     let mut cache = pool.cache(256)?;
-    // Each board has a port of its own, which tells whose frames come there.
+    // Each board has a stream of its own, by its UDP port.
     let ports = (0..u16::from(BOARDS)).fold(DemuxBuilder::new(), |demux, board| {
         demux.port(UDP_PORT + board, StreamId(board))
     });
@@ -240,7 +243,8 @@ fn board_frame(board: u8, n: u64, cache: &mut PoolCache) -> Option<pollux_mempoo
     Some(mbuf)
 }
 
-/// The hits of an event: a ring at time 100, and as many hits at any time and place.
+/// The hits of an event: a ring at time 100, and the same number of hits at random times and
+/// places.
 fn ring(event: u64) -> Vec<Hit> {
     let mut hits: Vec<Hit> = (0..16u16)
         .filter_map(|i| {

@@ -7,7 +7,7 @@
 //! | [`rich`] | RICH geometry, ring fits and ring finding |
 //! | [`merge`] | single hits of all sources, merged into windows of time |
 //! | [`l0`] | what flows through the L0 trigger, its counters and pools |
-//! | [`stages`] | decompress, build, merge, rings, decide, answer |
+//! | [`stages`] | readers, decompress, build, merge, rings, decide, answer |
 //!
 //! The stages are chained with [`pollux_pipelines`], compiled as one or by name:
 //!
@@ -45,3 +45,8 @@ pub mod stages;
 
 pub use l0::{EVENT_CACHE, L0Env, stage_env};
 pub use stages::stage_registry;
+
+/// The example of the package's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

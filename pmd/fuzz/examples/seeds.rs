@@ -1,5 +1,6 @@
-//! Writes the first inputs of the parsers' targets into `corpus/`, with the project's own writers:
-//! `cargo run --example seeds` in this folder. What a fuzzer found since lies beside them.
+//! Seed generator: writes the first inputs of the parsers' targets into `corpus/`, with the
+//! project's own writers: `cargo run --example seeds` in this folder. Inputs that a fuzzer has
+//! found are stored with them.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -20,7 +21,7 @@ const fn end(last: u8) -> UdpEndpoint {
     }
 }
 
-/// Of each driver, a spec with its options, as far as they go together.
+/// A spec of each driver with its options, as far as they can be combined.
 const SPECS: [&str; 8] = [
     "loopback",
     "null:size=1500",
@@ -98,7 +99,7 @@ fn frames() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The frames as our own port writes them.
+/// The frames as this crate's writer stores them.
 fn pcapng() -> Vec<u8> {
     let path = std::env::temp_dir().join(format!("pollux-seeds-{}.pcapng", std::process::id()));
     let pool = pool(64, 512);

@@ -1,6 +1,6 @@
-//! A ring of AF_PACKET in which any header may stand.
+//! AF_PACKET receive ring with arbitrary headers.
 //!
-//! Nothing outside the slot is read, each slot goes back to the kernel, and each frame is counted.
+//! Nothing outside the slot is read, each slot returns to the kernel, and each frame is counted.
 #![no_main]
 
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
-//! A ring of AF_PACKET to send from, whose slots the kernel gives back as it likes.
+//! AF_PACKET transmit ring, whose slots the kernel returns in an arbitrary way.
 //!
-//! Each frame that was taken is sent, refused, or on its way, of which there are never more than
-//! slots; the buffers come back at once.
+//! Each accepted frame is sent, refused, or in flight, and never more frames are in flight than the
+//! ring has slots; the buffers are freed at once.
 #![no_main]
 
 use std::cell::RefCell;
@@ -22,7 +22,7 @@ thread_local! {
 fn send(input: &mut Input, ring: &mut HostileTxRing, pool: &Mempool) {
     let mut cache = pool.cache(16).expect("a cache");
     let mut burst = Burst::<8>::new();
-    // What the last input has left on its way.
+    // Frames that the last input has left in flight.
     for slot in 0..HostileTxRing::SLOTS {
         ring.set_status(slot, 0);
     }
@@ -32,10 +32,10 @@ fn send(input: &mut Input, ring: &mut HostileTxRing, pool: &Mempool) {
     while !input.is_empty() {
         match input.u8() % 4 {
             0 | 1 => {
-                // Longer ones than the link carries, and shorter ones than a header, too.
+                // Also longer than the link carries, and shorter than a header.
                 let frame = vec![0x81; usize::from(input.u16() % 2200)];
                 let mbuf = cache.alloc_from(&frame).expect("they come back at once");
-                // One that does not fit is dropped.
+                // A frame that does not fit is dropped.
                 drop(burst.push(mbuf));
             }
             2 => {

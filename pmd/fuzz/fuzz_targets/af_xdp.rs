@@ -1,6 +1,6 @@
-//! Receive rings of AF_XDP in which the kernel may say anything.
+//! AF_XDP receive rings with arbitrary values of the kernel.
 //!
-//! No buffer comes twice, each frame is counted, and all buffers are back at the end.
+//! No buffer is returned twice, each frame is counted, and all buffers are back at the end.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
         let (mut held, mut delivered) = (Burst::<24>::new(), 0);
         while !input.is_empty() {
             match input.u8() % 8 {
-                // An honest kernel, and one that is nearly honest.
+                // A correct kernel, and one that is nearly correct.
                 0..=2 => {
                     let (len, options) = (u32::from(input.u16()) % 2400, input.u8());
                     if let Some(address) = queue.take_posted() {

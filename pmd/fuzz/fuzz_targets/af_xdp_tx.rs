@@ -1,6 +1,6 @@
-//! Transmit rings of AF_XDP in which the kernel may say anything.
+//! AF_XDP transmit rings with arbitrary values of the kernel.
 //!
-//! No buffer is freed that the kernel has, none is freed twice, and all are back at the end.
+//! No buffer that the kernel owns is freed, none is freed twice, and all are back at the end.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,13 +1,13 @@
-//! The driver of the project's own card, on a card that writes its queues, lists, registers and
-//! frames as the input says, and is unplugged.
+//! The driver of the project's own card, on a device that writes its queues, lists, registers and
+//! frames as the input determines, and is unplugged.
 //!
-//! No wait without an end, no buffer is lost or given out twice, each frame counts once.
+//! Every wait ends, no buffer is lost or given out twice, each frame counts once.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pollux_mempool::Mempool;
-use pollux_pmd::bus::adversary::Choices;
-use pollux_pmd::drivers::hostile_card;
+use pollux_pmd_testkit::adversary::Choices;
+use pollux_pmd_testkit::models::card::trial;
 use pollux_pmd_fuzz::{Input, assert_full, pool};
 
 thread_local! {
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let choices = Choices::Bytes(input.0.to_vec().into_iter());
     POOL.with(|pool| {
-        let _ = hostile_card::run(pool, options, choices, 10_000);
+        let _ = trial::run(pool, options, choices, 10_000);
         assert_full(pool);
     });
 });

@@ -1,7 +1,7 @@
-//! A list of receive buffers, with events that are forged, repeated, or lost on the way.
+//! CLOP with forged, repeated and lost events.
 //!
-//! A buffer that the reader holds never changes; whatever was announced, a list whose buffers are
-//! all back takes payloads again.
+//! A buffer that the reader holds never changes; whatever was announced, a list whose buffers have
+//! all been returned accepts payloads again.
 #![no_main]
 
 use std::collections::VecDeque;
@@ -21,9 +21,10 @@ const MEMORY: RegionOptions = RegionOptions {
     pages: PageSize::Kib4,
     numa_node: None,
     lock: pollux_mempool::region::Lock::Try,
+    low_addresses: false,
 };
 
-/// Buffers with the reader, each with what was in it when it came.
+/// Buffers that the reader holds, each with its content at the announcement.
 #[derive(Default)]
 struct Held(VecDeque<(ClopBuffer, Vec<u8>)>);
 
@@ -33,7 +34,7 @@ impl Held {
             return;
         };
         let bytes = buffer.bytes().to_vec();
-        // However many bytes a forged event announces: the payloads lie in them.
+        // The payloads lie in the buffer, whatever number of bytes a forged event announces.
         let payloads = buffer.payloads().map_while(Result::ok);
         assert!(payloads.map(|payload| payload.data.len()).sum::<usize>() <= bytes.len());
         self.0.push_back((buffer, bytes));
@@ -109,7 +110,7 @@ fuzz_target!(|data: &[u8]| {
         }
         held.check();
     }
-    // All that was announced comes back.
+    // All announced buffers are returned.
     for _ in 0..=2 * config.buffers {
         let _ = writer.flush(&mut events);
         while let Some(event) = announced.poll() {

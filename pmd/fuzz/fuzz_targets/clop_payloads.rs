@@ -1,4 +1,4 @@
-//! Any bytes as a filled receive buffer: payloads lie in it, one behind the other, and end.
+//! Arbitrary bytes as a filled receive buffer: payloads lie in it, one behind the other, and end.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
 //! An event queue between two sides, either of which may be a faulty device.
 //!
-//! Until one of them lies, the queue is a bounded FIFO. A liar can make the other side see wrong
-//! events, or no room, or room that is not there; never without end.
+//! While both are correct, the queue is a bounded FIFO. A faulty side can make the other side see
+//! wrong events, no free records, or free records that do not exist; every loop still ends.
 #![no_main]
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let queue = EventQueue::new(RECORDS, &memory).expect("memory for a small queue");
     let (mut producer, mut consumer) = queue.split();
-    // What is in the queue, while nobody has lied.
+    // Content of the queue, while both sides are correct.
     let mut model = Some(VecDeque::new());
     while !input.is_empty() {
         match input.u8() % 6 {
@@ -58,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
             3 => {
                 let pushed = std::iter::from_fn(|| producer.push(&EventRecord::default()).ok());
                 let n = pushed.count();
-                // Twice: room that was claimed too early counts once the records are there.
+                // Twice: records that were released too early count once they are there.
                 assert!(n <= 2 * RECORDS);
                 if let Some(model) = &mut model {
                     model.extend(vec![EventRecord::default(); n]);

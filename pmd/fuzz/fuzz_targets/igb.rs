@@ -1,15 +1,15 @@
-//! The drivers of the 82576, of its physical function and of a virtual one, on a card that writes
-//! its rings, registers and frames as the input says; and the physical function's mailboxes, into
-//! which virtual ones write as it says.
+//! The drivers of the 82576, of its physical function and of a virtual one, on a device that writes
+//! its rings, registers and frames as the input determines; and the physical function's mailboxes,
+//! into which virtual functions write arbitrary messages.
 //!
-//! No wait without an end, no buffer is lost or given out twice, each frame counts once, and nobody
-//! comes to have the address of another.
+//! Every wait ends, no buffer is lost or given out twice, each frame counts once, and no function
+//! gets the address of another.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pollux_mempool::Mempool;
-use pollux_pmd::bus::adversary::Choices;
-use pollux_pmd::drivers::hostile_igb::{mailboxes, physical, virtual_};
+use pollux_pmd_testkit::adversary::Choices;
+use pollux_pmd_testkit::models::igb::trial::{mailboxes, physical, virtual_function};
 use pollux_pmd_fuzz::{Input, assert_full, pool};
 
 thread_local! {
@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
         match what {
             0 => drop(physical(pool, "", choices, 10_000)),
             1 => drop(physical(pool, ",mtu=9000,promisc", choices, 10_000)),
-            2 => drop(virtual_(pool, ",mtu=9000,vlans=6", answers, choices, 2000)),
+            2 => drop(virtual_function(pool, ",mtu=9000,vlans=6", answers, choices, 2000)),
             _ => mailboxes(choices, 2000),
         }
         assert_full(pool);

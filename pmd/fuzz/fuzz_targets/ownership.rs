@@ -1,4 +1,5 @@
-//! Any sequence of uses of buffers: no buffer is lost, none has two owners, none is freed twice.
+//! Arbitrary sequences of buffer operations: no buffer is lost, none has two owners, none is freed
+//! twice.
 //!
 //! Each frame is filled with one byte of its own; a second owner would overwrite it.
 #![no_main]
@@ -15,7 +16,7 @@ thread_local! {
     static POOLS: [Mempool; 2] = [pool(BUFFERS, 64), pool(16, 256)];
 }
 
-/// A frame and the byte that it is filled with.
+/// A frame and its fill byte.
 type Filled<T> = (T, u8);
 
 fn check<'a>(segments: impl Iterator<Item = &'a [u8]>, fill: u8) {
@@ -67,7 +68,7 @@ fn operate(input: &mut Input, pools: &[Mempool; 2]) {
                 .for_each(|(frame, _)| cache.free(frame)),
             6 => drop(frames.pop_back()),
             7 => {
-                // Into the burst, as received; what it was filled with is forgotten.
+                // Into the burst, as received; its fill byte is forgotten.
                 if let Some((frame, fill)) = frames.pop_front()
                     && let Err(frame) = burst.push(frame)
                 {
@@ -143,7 +144,7 @@ fn operate(input: &mut Input, pools: &[Mempool; 2]) {
             20 => drop(bytes.pop_front()),
             21 => {
                 if some % 4 == 0 {
-                    // One end goes before the other, with buffers in flight.
+                    // One end is dropped before the other, with buffers in flight.
                     ring.0 = None;
                     if some % 8 == 0 {
                         ring.1 = None;

@@ -1,8 +1,8 @@
-//! Any bytes as a received frame: parser, classifier, responder, ARP.
+//! Arbitrary bytes as a received frame: parser, classifier, responder, ARP.
 //!
-//! What a header says lies within the frame; a frame in segments is the same frame; a reply is no
-//! longer than its request, well formed, and not answered again; what our sender writes is read
-//! back.
+//! All parsed ranges lie within the frame; a frame in segments parses as the whole frame; a reply
+//! is no longer than its request, well formed, and not answered again; frames of the UDP template
+//! are parsed back.
 #![no_main]
 
 use std::net::{Ipv4Addr, SocketAddrV4};

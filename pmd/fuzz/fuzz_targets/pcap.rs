@@ -1,4 +1,4 @@
-//! Any bytes as a capture file, read through the pcap port.
+//! Arbitrary bytes as a capture file, read through the pcap port.
 //!
 //! Each frame of it is delivered or dropped for a cause, by one queue, however damaged the file is.
 #![no_main]

@@ -1,5 +1,5 @@
-//! Any text as a port spec: it is refused, by its driver's reading of the options too, or printed as
-//! a spec that means the same.
+//! Arbitrary text as a port spec: it is refused, by the parser or by its driver's check of the
+//! options, or printed as an equivalent spec.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
-//! Any fragments, in any order and at any time.
+//! Arbitrary fragments, in any order and at any time.
 //!
-//! A datagram has the bytes that its fragments had, each in its place; each frame is accounted for,
-//! no more buffers are held than may be, and all are back at the end.
+//! A datagram has the bytes of its fragments, each at its offset; each frame is accounted for, no
+//! more buffers are held than configured, and all are back at the end.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +25,7 @@ thread_local! {
     static POOL: Mempool = pool(256, 128);
 }
 
-/// A fragment whose bytes say where in the datagram they are.
+/// A fragment whose bytes encode their offset in the datagram.
 fn fragment(id: u8, place: u16, len: usize) -> Vec<u8> {
     let mut frame = [[2; 12].as_slice(), &[8, 0, 0x45, 0]].concat();
     frame.extend((20 + len as u16).to_be_bytes());

@@ -1,5 +1,5 @@
-//! A vhost-user socket from which any message may come, with any descriptors, and shared memory in
-//! which anything may stand, to either end.
+//! A vhost-user socket with arbitrary messages and descriptors, and arbitrary contents of the
+//! shared memory, for either end.
 //!
 //! Nothing outside the memory is read, each session ends, and each frame is counted.
 #![no_main]
@@ -27,7 +27,7 @@ thread_local! {
 const MEMORY: usize = 1 << 15;
 const AT: u64 = 1 << 40;
 
-/// Words that mean something, or any.
+/// Defined values, or any.
 fn word(input: &mut Input) -> u64 {
     match input.u8() % 8 {
         0 => 0,
@@ -50,7 +50,7 @@ fn halves<const N: usize>(halves: [u32; N]) -> Vec<u8> {
     halves.map(u32::to_ne_bytes).concat()
 }
 
-/// What a request of that number may bring: its payload, and how many memory files.
+/// Valid content of a request with that number: its payload, and the number of memory files.
 fn content(input: &mut Input, request: u32) -> (Vec<u8>, usize) {
     let index = u32::from(input.u8() % 3);
     match request {
@@ -77,7 +77,7 @@ fn content(input: &mut Input, request: u32) -> (Vec<u8>, usize) {
     }
 }
 
-/// The messages of a front end up to where its rings run, for inputs that are about what follows.
+/// The messages of a front end up to the start of its rings, for inputs that test the rings.
 fn all_is_well(peer: &UnixStream, memory: BorrowedFd, features: u64) {
     let one = |request: u32, payload: Vec<u8>, fds: &[BorrowedFd]| {
         let header = halves([request, 1, payload.len() as u32]);
@@ -102,7 +102,7 @@ fn all_is_well(peer: &UnixStream, memory: BorrowedFd, features: u64) {
     }
 }
 
-/// A message of either side, mostly one that could be.
+/// A message of either side, mostly a valid one.
 fn message(input: &mut Input, reply: bool) -> (Vec<u8>, usize) {
     let request = u32::from(input.u8() % 45);
     let flags = match input.u8() % 16 {
@@ -114,7 +114,7 @@ fn message(input: &mut Input, reply: bool) -> (Vec<u8>, usize) {
         false => content(input, request),
     };
     match input.u8() {
-        // Something in it is not as it should be.
+        // One part of it is corrupted.
         0..24 if !payload.is_empty() => {
             let at = usize::from(input.u8()) % payload.len();
             payload[at] = input.u8();
@@ -179,7 +179,7 @@ fuzz_target!(|data: &[u8]| {
                 while recv(&peer, &mut answers[..], RecvFlags::DONTWAIT).is_ok_and(|n| n.0 > 0) {}
             })
         } else {
-            // Frames on their way would be waited for, each time.
+            // Frames in flight would be waited for, each time.
             front_end(pool, socket, |queues| queues.poll(0))
         };
         assert!(ended.is_some());

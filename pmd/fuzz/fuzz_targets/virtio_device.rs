@@ -1,8 +1,8 @@
-//! A virtio device whose driver offers what it likes, and writes over all the memory that it
+//! A virtio device whose driver offers arbitrary descriptors, and overwrites all the memory that it
 //! shares.
 //!
-//! Nothing outside of that memory is read or written, each buffer that makes no sense counts once,
-//! and a queue that makes no sense any more stays quiet.
+//! Nothing outside that memory is read or written, each invalid buffer counts once, and a broken
+//! queue stays idle.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,13 +17,13 @@ thread_local! {
     static POOL: Mempool = pool(64, 512);
 }
 
-/// Near the ring's slots, and anything.
+/// A number near the ring's slots, or any.
 fn number(input: &mut Input) -> u16 {
     let (kind, number) = (input.u8(), input.u16());
     if kind & 1 == 0 { number % 72 } else { number }
 }
 
-/// Often a piece of the shared memory.
+/// Often a part of the shared memory.
 fn piece(input: &mut Input) -> (u64, u32) {
     match input.u8() % 4 {
         0 => (input.u64(), input.u32()),
@@ -69,7 +69,7 @@ fn play(input: &mut Input, pool: &Mempool) {
                 cache.free_burst(&mut burst);
             }
             2 | 3 => {
-                // The flags that mean something, and all others.
+                // The defined flags, and all others.
                 let flags = match input.u8() {
                     flags @ 0..0x80 => u16::from(flags) & 7,
                     _ => input.u16(),

@@ -1,7 +1,6 @@
-//! A virtio driver whose device says that buffers are used as it likes, and writes over the rings.
+//! A virtio driver whose device reports arbitrary buffers as used, and overwrites the rings.
 //!
-//! No buffer is lost or given out twice, each frame counts once, and a queue that makes no sense
-//! any more stays quiet.
+//! No buffer is lost or given out twice, each frame counts once, and a broken queue stays idle.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +15,7 @@ thread_local! {
     static POOL: Mempool = pool(128, 512);
 }
 
-/// Near what is posted, and anything.
+/// A number near the posted ones, or any.
 fn number(input: &mut Input) -> u16 {
     let (kind, number) = (input.u8(), input.u16());
     if kind & 1 == 0 { number % 72 } else { number }
@@ -73,7 +72,7 @@ fn play(input: &mut Input, pool: &Mempool) {
                 let (area, at, len) = (input.u8(), input.u16(), input.u8());
                 device.scribble(queue, area, at, input.bytes(usize::from(len % 32)));
             }
-            // What an honest one does next.
+            // The next step of a correct device.
             _ => {
                 let id = number(input);
                 device.write_header(id, 1);

@@ -1,14 +1,12 @@
-//! A virtio device on the PCI bus that does what it likes: its registers, its capabilities and the
-//! rings.
+//! A virtio PCI device with arbitrary behaviour: its registers, its capabilities and the rings.
 //!
-//! No buffer is lost or given out twice, each frame counts once, and the driver comes to an end
-//! with whatever it does.
+//! No buffer is lost or given out twice, each frame counts once, and every call of the driver ends.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pollux_mempool::Mempool;
-use pollux_pmd::bus::adversary::Choices;
-use pollux_pmd::drivers::hostile_virtio_pci::drive;
+use pollux_pmd_testkit::adversary::Choices;
+use pollux_pmd_testkit::models::virtio_net::trial::drive;
 use pollux_pmd_fuzz::{assert_full, pool};
 
 thread_local! {

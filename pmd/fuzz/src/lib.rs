@@ -1,4 +1,4 @@
-//! What the targets share.
+//! Support code of the fuzz targets.
 
 use pollux_mempool::region::PageSize;
 use pollux_mempool::{Mempool, PoolConfig};
@@ -7,12 +7,12 @@ use pollux_mempool::{Mempool, PoolConfig};
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
-    /// Whether there is anything left.
+    /// Whether any input is left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next `n` bytes, or what is left.
+    /// The next `n` bytes, or the rest.
     pub fn bytes(&mut self, n: usize) -> &'a [u8] {
         let (bytes, rest) = self.0.split_at(n.min(self.0.len()));
         self.0 = rest;
@@ -43,7 +43,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A pool in normal pages: a target makes its pools once, and each run must leave them full.
+/// A pool in normal pages: a target creates its pools once, and each run must leave them full.
 pub fn pool(buffers: usize, data_room: usize) -> Mempool {
     Mempool::new(PoolConfig {
         buffers,
@@ -54,7 +54,7 @@ pub fn pool(buffers: usize, data_room: usize) -> Mempool {
     .expect("memory for a small pool")
 }
 
-/// All buffers are back.
+/// Checks that all buffers have been returned.
 pub fn assert_full(pool: &Mempool) {
     assert_eq!(pool.available(), pool.buffers());
 }

@@ -3,7 +3,7 @@ use pollux_mempool::Burst;
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::pool;
+use pollux_pmd_testkit::ports::pool;
 
 const NOW: Tsc = Tsc(1 << 50);
 const OUTSIDE: WireTime = WireTime(1_800_000_000_000_000_000);
@@ -12,7 +12,7 @@ fn cycles(us: u64) -> u64 {
     TscClock::get().to_cycles(Ns(us * 1000))
 }
 
-/// How long before now, in microseconds, a frame arrived whose stamp is so far behind.
+/// Age, in microseconds, of a frame whose time stamp is so far behind.
 fn age(line: &mut Line, behind: i64) -> u64 {
     let (now, outside) = line.now;
     let stamp = WireTime(outside.0.wrapping_sub_signed(behind * 1000));
@@ -21,7 +21,7 @@ fn age(line: &mut Line, behind: i64) -> u64 {
     (TscClock::get().to_ns(now.since(arrival)).0 + 500) / 1000
 }
 
-/// The poll so many milliseconds after the first, as both clocks tell.
+/// A poll so many milliseconds after the first, by both clocks.
 fn poll(line: &mut Line, ms: u64) {
     let now = Tsc(NOW.0 + cycles(ms * 1000));
     line.begin(now, OUTSIDE + Ns(ms * 1_000_000));
@@ -42,7 +42,7 @@ fn the_kernel_s_stamps_are_taken_as_they_are() {
     assert_eq!(line.arrival(WireTime(u64::MAX)), NOW);
 }
 
-/// Wherever the device's clock stands, the frame that is the least behind it is fresh.
+/// The frame that is the least behind the device's clock is fresh, whatever the clock shows.
 #[test]
 fn a_device_s_clock_may_stand_anywhere() {
     for off in [0, 37_000_000, -37_000_000, 40, -40] {
@@ -51,13 +51,13 @@ fn a_device_s_clock_may_stand_anywhere() {
         assert_eq!(age(&mut line, off + 3), 0, "nothing is known yet");
         assert_eq!(age(&mut line, off), 0);
         assert_eq!(age(&mut line, off + 7), 7);
-        // A standstill: what was read before tells how old these are.
+        // A gap: earlier readings tell how old these frames are.
         for ms in [5000, 5001] {
             poll(&mut line, ms);
             assert_eq!(age(&mut line, off + 5000), 5000);
             assert_eq!(age(&mut line, off + 100), 100);
         }
-        // It drifts: an old reading is not believed for ever.
+        // The clock drifts: an old reading expires.
         poll(&mut line, 6100);
         assert_eq!(age(&mut line, off + 100), 0);
         poll(&mut line, 90_000);
@@ -65,7 +65,7 @@ fn a_device_s_clock_may_stand_anywhere() {
     }
 }
 
-/// A stamp says that a frame came before it can have come: the device's clock was set back.
+/// A time stamp before the earliest possible arrival: the device's clock was set back.
 #[test]
 fn a_device_s_clock_may_be_set() {
     let mut line = Line::of_device(TscClock::get());
@@ -77,7 +77,7 @@ fn a_device_s_clock_may_be_set() {
     };
     assert_eq!(since(&mut line, 0, 0, stamp(0, 0)), Some(0));
     assert_eq!(since(&mut line, 100, 50, stamp(98, 0)), Some(2000));
-    // It began again 30 ms ago, or 10 s; its frames are still behind by what they wait.
+    // The clock restarted 30 ms ago, or 10 s; frames are still behind by their wait.
     for set in [30, 10_000] {
         let now = 200 + set;
         assert_eq!(since(&mut line, now, now - 5, stamp(now, set)), None);
@@ -94,7 +94,7 @@ fn a_device_s_clock_may_be_set() {
     }
 }
 
-/// Frames that arrived so many cycles after zero, charged by a poll; when they count as arrived.
+/// Arrival times of frames that arrived so many cycles after zero, after a poll has charged them.
 fn charge(waited: &mut Waited, now: Tsc, asked: usize, arrivals: &[Tsc]) -> Vec<Tsc> {
     let pool = pool(64, 128);
     let (mut cache, mut burst) = (pool.cache(8).unwrap(), Burst::<32>::new());
@@ -132,11 +132,11 @@ fn what_was_in_the_ring_through_a_gap_is_charged_for_all_of_it() {
     let mut waited = queue();
     let fresh = [at(5000); 4];
     assert_eq!(charge(&mut waited, at(5000), 4, &fresh), [at(0); 4]);
-    // The rest of the ring, whatever its stamps; a driver may know better.
+    // The rest of the ring, whatever the time stamps; a driver may know better.
     let stamps = [at(5001), Tsc(5), at(5001), at(5001)];
     let charged = charge(&mut waited, at(5001), 4, &stamps);
     assert_eq!(charged, [at(0), Tsc(5), at(0), at(0)]);
-    // More than it holds came later.
+    // Frames beyond the capacity arrived later.
     assert_eq!(charge(&mut waited, at(5002), 4, &fresh), fresh);
 }
 
@@ -145,17 +145,17 @@ fn a_gap_is_over_when_the_queue_is_empty() {
     let mut waited = queue();
     assert_eq!(charge(&mut waited, at(5000), 4, &[at(5000)]), [at(0)]);
     assert_eq!(charge(&mut waited, at(5001), 4, &[at(5001)]), [at(5001)]);
-    // Without frames as well.
+    // Also without frames.
     assert_eq!(charge(&mut waited, at(9000), 4, &[]), []);
     assert_eq!(charge(&mut waited, at(9001), 4, &[at(9001)]), [at(9001)]);
 }
 
-/// The loop may stand still between its look at the clock and the poll: the driver's look tells.
+/// The loop may stand still between its clock reading and the poll: the driver's reading counts.
 #[test]
 fn a_gap_inside_a_round_is_seen() {
     let mut waited = queue();
     assert_eq!(charge(&mut waited, at(10), 4, &[at(5000)]), [at(0)]);
-    // It is no gap once more.
+    // The gap is not counted twice.
     assert_eq!(charge(&mut waited, at(5010), 4, &[at(5010)]), [at(5010)]);
 }
 
@@ -170,8 +170,8 @@ fn gaps_add_up_while_the_queue_is_never_empty() {
 }
 
 proptest! {
-    /// Frames come and wait in a ring, and the loop polls whenever it likes: what was there through a
-    /// gap arrived when it began, or before, and nothing arrives later than its poll.
+    /// Frames arrive and wait in a ring, and the loop polls at arbitrary times: frames that waited
+    /// through a gap arrived at its start or before, and no frame arrives later than its poll.
     #[test]
     fn no_frame_looks_younger_than_the_gap_that_it_waited_through(
         rounds in prop::collection::vec((0..200_u64, 0..9_usize, 1..9_usize), 1..60),
@@ -180,7 +180,7 @@ proptest! {
         let (mut ring, mut us) = (std::collections::VecDeque::new(), 0);
         for (gap, coming, asked) in rounds {
             us += gap;
-            // They came at once after the last poll.
+            // They arrived right after the last poll.
             ring.extend(vec![None; coming.min(8 - ring.len())]);
             if gap > 50 {
                 for began in &mut ring {

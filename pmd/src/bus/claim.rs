@@ -1,9 +1,9 @@
-//! Sole use of a device within this process.
+//! Exclusive use of a device within this process.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Devices that are in use, by whatever tells them apart. A static.
+/// Keys of the devices in use; a static.
 pub(crate) struct Claims<K>(Mutex<BTreeSet<K>>);
 
 impl<K: Copy + Ord> Claims<K> {
@@ -11,14 +11,14 @@ impl<K: Copy + Ord> Claims<K> {
         Self(Mutex::new(BTreeSet::new()))
     }
 
-    /// `None` if it is in use.
+    /// Claims a device; `None` if it is in use.
     pub(crate) fn take(&'static self, key: K) -> Option<Claim<K>> {
         let mut claimed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         claimed.insert(key).then(|| Claim { claims: self, key })
     }
 }
 
-/// A device is in use until this is dropped, which is to be before another can have the same key.
+/// Exclusive use of a device, until dropped. Drop it before another device can have the same key.
 pub(crate) struct Claim<K: Copy + Ord + 'static> {
     claims: &'static Claims<K>,
     key: K,
@@ -40,7 +40,7 @@ mod tests {
         static CLAIMS: Claims<u8> = Claims::new();
         let one = CLAIMS.take(1);
         assert!(one.is_some() && CLAIMS.take(1).is_none());
-        // The refusal has not let it go.
+        // The refused claim has not released it.
         assert!(CLAIMS.take(1).is_none() && CLAIMS.take(2).is_some());
         drop(one);
         assert!(CLAIMS.take(1).is_some());

@@ -1,12 +1,12 @@
-//! Why a device cannot be had, or does not do what was asked.
+//! Errors of devices.
 
 use std::io;
 
-/// Why a device cannot be had, or cannot do something.
+/// Error: a device is not available, or does not support an operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BusError {
-    /// There is no such window.
+    /// The window does not exist.
     #[error(
         "{device} has no memory BAR {index} that can be mapped: it is not the device that its \
          number says, or the kernel found no addresses for it; look for its BARs in `lspci -vv -s \
@@ -18,7 +18,7 @@ pub enum BusError {
         /// Number of the window.
         index: u8,
     },
-    /// The window ends too early for this driver.
+    /// The window is too short for this driver.
     #[error(
         "BAR {index} of {device} has {len} bytes, the driver needs {needed}: it is not the device \
          that its number says, or its bridge has no room for more; update the firmware, or have \
@@ -29,12 +29,12 @@ pub enum BusError {
         device: String,
         /// Number of the window.
         index: u8,
-        /// Bytes that there are.
+        /// Actual size in bytes.
         len: usize,
-        /// Bytes that there should be.
+        /// Required size in bytes.
         needed: usize,
     },
-    /// Configuration space has no such place.
+    /// Configuration space does not contain the register.
     #[error(
         "{device} has no configuration register {at:#x}: it is not the device that its number \
          says, or it is behind a bridge without extended configuration space; look at `lspci \
@@ -46,7 +46,7 @@ pub enum BusError {
         /// The register.
         at: u16,
     },
-    /// There are fewer interrupt vectors.
+    /// The device has fewer interrupt vectors.
     #[error(
         "{device} has {offered} MSI-X vectors, {asked} asked for: start the port with fewer queues, \
          or give it more vectors (a guest: vectors= of its NIC)"
@@ -54,17 +54,17 @@ pub enum BusError {
     Interrupts {
         /// The device.
         device: String,
-        /// Vectors asked for.
+        /// Requested vectors.
         asked: u16,
-        /// Vectors that there are.
+        /// Available vectors.
         offered: u16,
     },
-    /// The device does not answer as it should.
+    /// The device does not respond as specified.
     #[error("{device}: {what}")]
     Device {
         /// The device.
         device: String,
-        /// What is wrong, and what to do about it.
+        /// What is wrong, and the remedy.
         what: String,
     },
     /// The system refused.
@@ -72,16 +72,17 @@ pub enum BusError {
     System {
         /// The device.
         device: String,
-        /// What was tried.
+        /// The failed operation.
         what: String,
-        /// What to do about it; may be empty.
+        /// The remedy; may be empty.
         hint: String,
-        /// The system's word. It is in the message, so it is no `source` to be printed again.
+        /// Error of the system. The message contains it, so it is not a `source`, which would be
+        /// printed again.
         error: io::Error,
     },
 }
 
-/// A hint behind a message, if there is one.
+/// A hint behind a message, if present.
 pub(crate) fn in_brackets(hint: &str) -> String {
     if hint.is_empty() {
         String::new()

@@ -1,4 +1,4 @@
-//! A window of registers that is mapped into the process.
+//! A device's register window, mapped into the process.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,33 +17,34 @@ pub struct MappedBar(Arc<Window>);
 struct Window {
     start: NonNull<u8>,
     len: usize,
-    /// Kept until it is unmapped.
+    /// Kept until the unmapping.
     _owner: Box<dyn Send + Sync>,
 }
 
-// SAFETY: the mapping belongs to no thread, and stays where it is until it is dropped.
+// SAFETY: the mapping belongs to no thread, and does not move until it is dropped.
 unsafe impl Send for Window {}
-// SAFETY: all access is volatile and of one register; two threads at one register are two agents on
-// a bus, which is the device's business and not the memory model's: no Rust object lives there.
+// SAFETY: all accesses are volatile and of one register. Concurrent accesses of two threads to one
+// register are two bus agents: the device orders them, and the memory model is not concerned, since
+// no Rust object is there.
 unsafe impl Sync for Window {}
 
 impl MappedBar {
-    /// Maps `len` bytes at `offset` of a file that stands for a device's registers, and keeps
-    /// `owner` as long.
+    /// Maps `len` bytes at `offset` of a file that represents a device's registers; keeps `owner`
+    /// alive as long.
     ///
     /// # Errors
-    /// The kernel does not map it.
+    /// The kernel refuses the mapping.
     ///
     /// # Safety
-    /// The file shows a device's registers there and not memory that anything else of this process
-    /// relies on; it has `len` bytes from there.
+    /// At `offset` the file represents a device's registers, and not memory that other code of this
+    /// process relies on; it has `len` bytes from there.
     pub(super) unsafe fn map(
         file: impl AsFd,
         offset: u64,
         len: usize,
         owner: impl Send + Sync + 'static,
     ) -> io::Result<Self> {
-        // SAFETY: a new mapping where the kernel likes touches nothing that exists.
+        // SAFETY: a new mapping at an address of the kernel's choice affects no existing memory.
         let start = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -62,7 +63,7 @@ impl MappedBar {
         })))
     }
 
-    /// Where a register of `T` lies, if there is one.
+    /// Location of a register of type `T`, if it is in the window.
     #[inline]
     fn register<T>(&self, at: usize) -> Option<NonNull<T>> {
         let is_there = is_register(self.0.len, at, size_of::<T>());
@@ -75,11 +76,11 @@ impl MappedBar {
         let Some(register) = self.register(at) else {
             return absent;
         };
-        // Neither fence is an instruction on x86_64, where loads keep their order and those of
-        // uncached memory are not speculated; they hold the compiler back.
+        // Neither fence is an instruction on x86_64, where loads are ordered and loads of uncached
+        // memory are not speculated; they restrict the compiler.
         fence(Ordering::Acquire);
-        // SAFETY: inside the mapping, which lives as long as `self`, and aligned: the window
-        // begins at a page. `T` is an integer, which any bits are one of.
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned: the window begins
+        // at a page. `T` is an integer, for which any bits are valid.
         let value = unsafe { register.read_volatile() };
         fence(Ordering::Acquire);
         value
@@ -88,8 +89,8 @@ impl MappedBar {
     #[inline]
     fn write<T>(&self, at: usize, value: T) {
         if let Some(register) = self.register(at) {
-            // No instruction on x86_64: a store to uncached memory leaves after all earlier ones
-            // (Intel SDM volume 3, section 9.2.2); it holds the compiler back.
+            // No instruction on x86_64: a store to uncached memory is performed after all earlier
+            // ones (Intel SDM volume 3, section 9.2.2); the fence restricts the compiler.
             fence(Ordering::Release);
             // SAFETY: as for `read`.
             unsafe { register.write_volatile(value) };
@@ -135,7 +136,7 @@ impl Bus for MappedBar {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody else knows of it.
+        // SAFETY: this value owns the mapping, and no reference into it exists.
         if let Err(error) = unsafe { munmap(self.start.as_ptr().cast(), self.len) } {
             tracing::error!("unmapping {} bytes of registers: {error}", self.len);
         }
@@ -154,7 +155,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(8192).unwrap();
         file.write_all_at(&[1, 2, 3, 4, 5, 6, 7, 8], 4096).unwrap();
-        // SAFETY: the file is this test's, and has 100 bytes from there.
+        // SAFETY: the file belongs to this test, and has 100 bytes from there.
         let bar = unsafe { MappedBar::map(&file, 4096, 100, ()) }.unwrap();
         assert_eq!(bar.len(), 100);
         assert_eq!(
@@ -166,7 +167,7 @@ mod tests {
         same.write8(96, 0xa1);
         same.write16(98, 0xb3b2);
         same.write32(8, 0xd4d3_d2d1);
-        // Beyond the end, across it, and not aligned.
+        // Beyond the end, across it, and unaligned.
         for at in [100, 4096, usize::MAX - 3, 98, 6, 1] {
             assert_eq!(same.read32(at), u32::MAX, "{at}");
             same.write32(at, 0);

@@ -1,6 +1,6 @@
-//! What a driver sees of the world: a device with registers, memory that the device reaches,
-//! interrupts and time. Nothing of how these come about: VFIO, a simulated card and the fake
-//! device of the tests look alike, so that the driver which is tested is the driver that ships.
+//! The bus API of drivers: a device with registers, DMA memory, interrupts and a clock. VFIO, a
+//! simulated card and the fake device of the tests implement it alike, so that the driver that is
+//! tested is the driver that ships.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,14 +12,8 @@ use crate::clock::Clock;
 use crate::event::RegionOptions;
 use crate::grant::MemoryGrant;
 
-#[cfg(any(test, fuzzing))]
-#[doc(hidden)]
-pub mod adversary;
 mod claim;
 pub(crate) mod error;
-#[cfg(any(test, fuzzing))]
-#[doc(hidden)]
-pub mod fake;
 #[cfg(feature = "pci")]
 mod mapped;
 pub mod pci;
@@ -30,19 +24,19 @@ pub mod vfio;
 pub(crate) use claim::{Claim, Claims};
 pub use error::BusError;
 
-/// A window of a device's registers (a memory BAR). Clones are the same window.
+/// A register window of a device (a memory BAR). Clones refer to the same window.
 ///
-/// An access outside the window, or one that is not aligned to its width, reads all ones and
-/// writes nothing, as with a device that is gone: a driver asks for a window that is long enough,
-/// once, when it opens it ([`Device::bar`]).
+/// An access outside the window, or one that is not aligned to its width, reads all ones and writes
+/// nothing, as with an absent device. A driver therefore requires the window's length once, when it
+/// opens it ([`Device::bar`]).
 ///
-/// Order: a write is performed after all writes to memory and registers that stand before it in
-/// the program, so that a doorbell does not overtake the descriptors that it announces; a read is
-/// performed after the reads that stand before it, and before those that stand behind it.
+/// Order: a write is performed after all writes to memory and registers before it in the program,
+/// so that a doorbell does not overtake its descriptors. A read is performed after the reads before
+/// it in the program, and before the reads after it.
 ///
-/// Writes are safe: to have a device takes a [`MemoryGrant`]
-/// ([`VfioDevice::open`](vfio::VfioDevice::open)), and whoever made that has promised that nothing but
-/// the device's driver writes its registers.
+/// Writes are safe: to open a device takes a [`MemoryGrant`]
+/// ([`VfioDevice::open`](vfio::VfioDevice::open)), whose author has promised that only the device's
+/// driver writes its registers.
 #[expect(clippy::len_without_is_empty, reason = "a window is never empty")]
 pub trait Bus: Clone + Send + Sync + 'static {
     /// Bytes in the window.
@@ -62,50 +56,54 @@ pub trait Bus: Clone + Send + Sync + 'static {
     fn write32(&self, at: usize, value: u32);
 }
 
-/// Command register, and its bit that lets a device reach memory (PCI 3.0 section 6.2.2).
-const COMMAND: u16 = 0x04;
-const BUS_MASTER: u32 = 1 << 2;
+/// Offset of the command register in configuration space (PCI 3.0 section 6.2.2).
+pub const COMMAND: u16 = 0x04;
+/// Bit of the command register that enables a device to access memory (bus master).
+pub const BUS_MASTER: u32 = 1 << 2;
 
-/// Whether a window of `len` bytes has a register of `width` bytes at `at`.
+/// Whether a window of `len` bytes contains an aligned register of `width` bytes at `at`; for
+/// implementations of [`Bus`].
 #[inline]
-fn is_register(len: usize, at: usize, width: usize) -> bool {
+#[must_use]
+pub fn is_register(len: usize, at: usize, width: usize) -> bool {
     at.is_multiple_of(width) && at < len && width <= len - at
 }
 
-/// Something whose device reaches our memory, once it is told of it.
+/// Mapping of memory for a device (DMA).
 pub trait DmaMemory: Send + Sync {
-    /// Lets the device read and write a region until the mapping is ended or dropped: the grant
-    /// says that the device keeps to what it is told of. Quiesce the device before the end: behind
-    /// an IOMMU a later access faults, without one it hits the next owner of the memory.
+    /// Lets the device read and write a region until the mapping is ended or dropped. The grant
+    /// promises that the device accesses only the buffers that it is given. Quiesce the device
+    /// before the end: behind an IOMMU a later access faults, without one it hits the next owner of
+    /// the memory.
     ///
     /// # Errors
-    /// What the system refused, and what to do about it.
+    /// The refusal of the system, and the remedy.
     fn map(&self, region: &Arc<MemoryRegion>, grant: MemoryGrant) -> Result<DmaMapping, BusError>;
 }
 
-/// A PCI function that this process has taken over.
+/// A PCI function that this process has opened.
 pub trait Device: DmaMemory + 'static {
     /// Its registers.
     type Bus: Bus;
-    /// The time in its world.
+    /// The time of its environment.
     type Clock: Clock + Sync + 'static;
 
-    /// How it is called in messages: `0000:03:00.0`.
+    /// Its name in messages: `0000:03:00.0`.
     fn name(&self) -> &str;
 
-    /// What it is.
+    /// Its vendor and device IDs.
     fn ids(&self) -> Ids;
 
-    /// Its window of registers number `index` (0 to 5), which has at least `needed` bytes.
+    /// Its register window number `index` (0 to 5), which has at least `needed` bytes.
     ///
     /// # Errors
-    /// [`BusError::NoBar`], [`BusError::BarTooSmall`], or a mapping that cannot be had.
+    /// [`BusError::NoBar`], [`BusError::BarTooSmall`], or a refused mapping.
     fn bar(&self, index: u8, needed: usize) -> Result<Self::Bus, BusError>;
 
-    /// 32 bits of its configuration space at `at`, which is a multiple of four.
+    /// Reads 32 bits of its configuration space at `at`, which is a multiple of four.
     ///
     /// # Errors
-    /// Configuration space ends before that, or cannot be read.
+    /// The offset is beyond the end of configuration space, or the read fails.
     fn config(&self, at: u16) -> Result<u32, BusError>;
 
     /// Writes 32 bits of its configuration space.
@@ -114,92 +112,99 @@ pub trait Device: DmaMemory + 'static {
     /// As for [`config`](Self::config).
     fn set_config(&self, at: u16, value: u32) -> Result<(), BusError>;
 
-    /// Lets it reach memory, or no longer (bus master enable, PCI 3.0 section 6.2.2).
+    /// Enables or disables its access to memory (bus master enable, PCI 3.0 section 6.2.2).
     ///
     /// # Errors
     /// As for [`config`](Self::config).
     fn set_bus_master(&self, on: bool) -> Result<(), BusError> {
-        // The status register in the upper half is cleared where ones are written.
+        // Writing ones to the status register in the upper half clears its bits; zeros keep them.
         let command = self.config(COMMAND)? & 0xffff;
         let bit = if on { BUS_MASTER } else { 0 };
         self.set_config(COMMAND, command & !BUS_MASTER | bit)
     }
 
-    /// Takes its way to memory from it, and returns whether that is proven: its command register,
-    /// read back, says that it does not master the bus. A device that is gone, or behind a bus that
-    /// is broken, reads all ones, which proves nothing. The answer to the read comes behind the
-    /// writes that the device had begun (PCI 3.0 section 3.2.5).
+    /// Disables its access to memory, and returns whether that is proven: its command register,
+    /// read back, has bus mastering disabled. A device that is gone, or behind a broken bus, reads
+    /// all ones, which proves nothing. The completion of the read follows the writes that the
+    /// device had begun (PCI 3.0 section 3.2.5).
     fn cut_off(&self) -> bool {
-        // What could not be written is seen below.
+        // The read below detects a failed write.
         let _ = self.set_bus_master(false);
         let command = self.config(COMMAND);
         command.is_ok_and(|command| command & BUS_MASTER == 0)
     }
 
-    /// Switches MSI-X on with `vectors` vectors, each of which is an eventfd. Dropping the value
-    /// switches it off.
+    /// Enables MSI-X with `vectors` vectors, each of which is an eventfd. Dropping the value
+    /// disables it.
     ///
     /// # Errors
-    /// [`BusError::Interrupts`] where it has fewer.
+    /// [`BusError::Interrupts`] if it has fewer.
     fn interrupts(&self, vectors: u16) -> Result<Interrupts, BusError>;
 
-    /// Resets the function (function level reset, or what stands in for it). It cannot master the
-    /// bus then.
+    /// Resets the function (function level reset, or an equivalent). Bus mastering is then
+    /// disabled.
     ///
     /// # Errors
     /// It has no reset, or the system refused it.
     fn reset(&self) -> Result<(), BusError>;
 
-    /// Has it so many virtual functions (PCIe SR-IOV), each a device of its own; 0 removes them.
-    /// Programs that have some of those that are removed are waited for, some seconds at most, so
-    /// this is for the thread that opens and closes ports.
+    /// Sets its number of virtual functions (PCIe SR-IOV), each a device of its own; 0 removes
+    /// them. Waits some seconds at most for programs that use functions to be removed, so call it
+    /// from the thread that opens and closes ports.
     ///
     /// # Errors
-    /// It has none, or fewer, or somebody has one still, or the system refused; and what to do
-    /// about it.
+    /// It supports none, or fewer, or a program still uses one, or the system refused; with the
+    /// remedy.
     fn set_virtual_functions(&self, _count: u16) -> Result<(), BusError> {
         let device = self.name().into();
         let what = "has no virtual functions".into();
         Err(BusError::Device { device, what })
     }
 
-    /// Whether it has been unplugged, or its owner wants it back. May enter the kernel, and wait for
-    /// a device that does not answer: for housekeeping.
+    /// Whether it has been unplugged, or its owner has requested it back. May enter the kernel, and
+    /// wait for a device that does not answer: for housekeeping.
     fn is_gone(&self) -> bool;
 
-    /// What memory that is made for it is to be like: on its NUMA node, where that is known, and of
-    /// pages that it can be given.
+    /// Options for memory that the device will use: its NUMA node, where known, and a page size
+    /// that can be mapped for it.
     fn memory(&self) -> RegionOptions;
 
-    /// The clock that its driver waits by.
+    /// Whether the device runs in real time, so that counters of few bits overflow unless a thread of
+    /// the driver reads them. For a simulation, whose time advances with its polls,
+    /// [`Driver::link`](crate::driver::Driver::link) reads them.
+    fn counts_in_real_time(&self) -> bool {
+        false
+    }
+
+    /// The clock for its driver's waits.
     fn clock(&self) -> Self::Clock;
 }
 
-/// What a PCI function is.
+/// IDs of a PCI function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ids {
-    /// Who made it.
+    /// Vendor ID.
     pub vendor: u16,
-    /// Which of theirs.
+    /// Device ID.
     pub device: u16,
     /// Vendor of the board.
     pub subsystem_vendor: u16,
-    /// Which board.
+    /// Board ID.
     pub subsystem: u16,
     /// Revision of the device.
     pub revision: u8,
 }
 
-/// By its numbers: `8086:10d3`.
+/// Vendor and device ID: `8086:10d3`.
 impl fmt::Display for Ids {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04x}:{:04x}", self.vendor, self.device)
     }
 }
 
-/// Memory that a device reaches; dropping it takes the memory away from the device.
+/// Memory mapped for a device; dropping it removes the mapping.
 pub struct DmaMapping {
-    /// Ends it; `None` when it has ended.
+    /// Ends the mapping; `None` when it has ended.
     release: Option<Release>,
     region: Arc<MemoryRegion>,
     addresses: IovaMap,
@@ -210,7 +215,7 @@ type Release = Box<dyn FnOnce() -> bool + Send + Sync>;
 
 impl DmaMapping {
     /// A mapping of `region` that the device sees at `addresses`. `release` ends it, and returns
-    /// whether it is [proven](Self::end) that the device has lost its way to the region.
+    /// whether the device is [proven](Self::end) to have no access to the region any more.
     #[must_use]
     pub fn new(
         region: Arc<MemoryRegion>,
@@ -224,10 +229,10 @@ impl DmaMapping {
         }
     }
 
-    /// Takes the memory away from the device, and returns whether that is proven: an IOMMU has
-    /// removed the mapping, so that nothing the device does reaches the region any more. `false`
-    /// where there is no IOMMU, where it refused, and where another device of this process, which
-    /// is in the same address space, still has the region.
+    /// Ends the mapping, and returns whether the end is proven: an IOMMU has removed the mapping,
+    /// so that no access of the device reaches the region any more. `false` without an IOMMU, if it
+    /// refused, or if another device of this process, which shares the address space, still maps
+    /// the region.
     #[must_use]
     pub fn end(mut self) -> bool {
         self.release.take().is_some_and(|release| release())
@@ -239,7 +244,7 @@ impl DmaMapping {
         &self.region
     }
 
-    /// Where the device sees it.
+    /// Addresses at which the device sees it.
     #[must_use]
     pub fn addresses(&self) -> &IovaMap {
         &self.addresses
@@ -247,7 +252,7 @@ impl DmaMapping {
 }
 
 impl Drop for DmaMapping {
-    /// Before the region goes, which the device must not outlive.
+    /// Ends the mapping before the region is freed.
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
             release();
@@ -255,9 +260,9 @@ impl Drop for DmaMapping {
     }
 }
 
-/// Interrupt vectors that are switched on; dropping it switches them off.
+/// Enabled interrupt vectors; dropping it disables them.
 pub struct Interrupts {
-    // Dropped first: nobody signals a descriptor that is closed.
+    // Dropped first: no vector signals a closed descriptor.
     _release: Box<dyn Send + Sync>,
     events: Vec<OwnedFd>,
 }

@@ -1,10 +1,10 @@
-//! Registers as a table: one list makes the constants that a driver is written with, and what
-//! people are shown of a device.
+//! Register tables: one list generates the constants for a driver and the register dump for users.
 //!
-//! ```text
+//! ```
+//! # use pollux_pmd::bus::registers::registers;
 //! registers! {
 //!     /// Registers of the 82574L, by its datasheet.
-//!     pub(super) REGISTERS:
+//!     REGISTERS:
 //!     CTRL 0x0000 "10.2.2.1" "device control" {
 //!         CTRL_SLU = 1 << 6,
 //!         CTRL_SPEED = 3 << 8,
@@ -14,46 +14,46 @@
 //! }
 //! ```
 //!
-//! makes the [`Register`]s `CTRL`, `RDT` (of which there are two, 0x100 bytes apart) and `MPC`
-//! (which is set to zero when it is read), the masks `CTRL_SLU` and `CTRL_SPEED`, and a slice
-//! `REGISTERS` of all of them for a [`Dump`].
+//! generates the [`Register`]s `CTRL`, `RDT` (two instances, 0x100 bytes apart) and `MPC` (cleared
+//! by a read), the masks `CTRL_SLU` and `CTRL_SPEED`, and a slice `REGISTERS` of all registers for
+//! a [`Dump`].
 
 use std::fmt;
 
 use super::Bus;
 
-/// A register of 32 bits, or several of a kind.
+/// A register of 32 bits, or an array of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Register {
     /// Its name in the datasheet.
     pub name: &'static str,
-    /// Where it is in its window, in bytes; the first, if there are several.
+    /// Offset in its window in bytes; of the first instance, if there are several.
     pub at: usize,
-    /// How many there are.
+    /// Number of instances.
     pub count: usize,
-    /// Bytes from one to the next.
+    /// Bytes from one instance to the next.
     pub step: usize,
     /// The section of the datasheet.
     pub section: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub text: &'static str,
-    /// Reading it changes it, so that only its owner may.
+    /// A read changes it, so that only its owner may read it.
     pub clears: bool,
-    /// What is in it, as far as the driver knows.
+    /// Fields, as far as the driver knows them.
     pub fields: &'static [Field],
 }
 
-/// Bits of a register that belong together.
+/// A bit field of a register.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The name of its constant: the register's, and its own.
+    /// Name of its constant: the register's name and its own.
     pub name: &'static str,
-    /// Where it is; the bits follow each other.
+    /// Mask of contiguous bits.
     pub mask: u32,
 }
 
 impl Register {
-    /// Where number `n` of several is, in bytes.
+    /// Offset of instance `n` in bytes.
     #[must_use]
     #[inline]
     pub const fn of(&self, n: usize) -> usize {
@@ -62,12 +62,12 @@ impl Register {
     }
 }
 
-/// What the registers of a table hold now, a line for each, for people. Those that change when
-/// they are read are left out.
+/// Formats the current contents of the registers of a table, one line each. Omits registers that a
+/// read changes.
 pub struct Dump<'a, B> {
-    /// The window that they are in.
+    /// The window of the registers.
     pub bus: &'a B,
-    /// Where in the window the table begins, in bytes.
+    /// Offset of the table in the window, in bytes.
     pub base: usize,
     /// The registers.
     pub table: &'a [Register],
@@ -95,7 +95,7 @@ impl<B: Bus> fmt::Display for Dump<'_, B> {
     }
 }
 
-/// A bit that is set by its name, a number by its name and value. What is zero is not told.
+/// Prints a set bit by its name, a number by name and value. Omits zeros.
 fn write_field(
     f: &mut fmt::Formatter<'_>,
     register: &Register,
@@ -112,7 +112,9 @@ fn write_field(
     }
 }
 
-/// Makes the constants and the table: see [the module](self).
+/// Makes the constants and the table of a device's registers: see
+/// [`bus::registers`](crate::bus::registers).
+#[macro_export]
 macro_rules! registers {
     (
         $(#[$doc:meta])* $visible:vis $table:ident:
@@ -129,11 +131,11 @@ macro_rules! registers {
                 $crate::bus::registers::Register {
                     name: stringify!($name),
                     at: $at,
-                    count: $crate::bus::registers::registers!(@or 1 $($count)?),
-                    step: $crate::bus::registers::registers!(@or 4 $($step)?),
+                    count: $crate::registers!(@or 1 $($count)?),
+                    step: $crate::registers!(@or 4 $($step)?),
                     section: $section,
                     text: $text,
-                    clears: $crate::bus::registers::registers!(@is $($clears)?),
+                    clears: $crate::registers!(@is $($clears)?),
                     fields: &[$($crate::bus::registers::Field {
                         name: stringify!($field),
                         mask: $field,
@@ -152,14 +154,14 @@ macro_rules! registers {
     (@is) => { false };
     (@is clears) => { true };
 }
-pub(crate) use registers;
+pub use registers;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     registers! {
-        /// Some.
+        /// Several.
         SOME:
         CTRL 0x0 "1.1" "control" {
             CTRL_UP = 1 << 6,
@@ -170,7 +172,7 @@ mod tests {
         MISSED 0x1c "1.3" "missed frames", clears {}
     }
 
-    /// Registers that hold where they are.
+    /// Registers that contain their own offset.
     #[derive(Clone)]
     struct Places;
 

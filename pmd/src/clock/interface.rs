@@ -1,9 +1,9 @@
-//! What a clock is, and waits that end, whatever it does.
+//! The `Clock` trait, and waits that end even if the clock stands still.
 
 use pollux_mempool::time::{Ns, Tsc};
 
-/// Time as poll loops and drivers read it. The hardware's is [`TscClock`](super::TscClock); a simulation supplies
-/// its own, so that a driver which spins on a flag lets simulated time pass.
+/// Time source of poll loops and drivers. The hardware's is [`TscClock`](super::TscClock). A
+/// simulation supplies its own, so that a driver that spins on a flag advances simulated time.
 pub trait Clock: Clone + Send {
     /// Now, in cycles of this clock.
     fn now(&self) -> Tsc;
@@ -14,18 +14,18 @@ pub trait Clock: Clone + Send {
     /// Nanoseconds as cycles.
     fn to_cycles(&self, ns: Ns) -> u64;
 
-    /// What a spin loop calls in each round.
+    /// Called by a spin loop in each iteration.
     fn relax(&self);
 
-    /// Rounds after which a wait of this length ends in any case: the clock may stand still. Each
-    /// round takes a nanosecond at least, by this clock or on the machine (a look at the time stamp
-    /// counter takes some 8 ns, and `pause` 3 ns), so that no wait ends early by this.
+    /// Maximum number of iterations of a wait of this length, since the clock may stand still. Each
+    /// iteration takes a nanosecond at least, by this clock or on the machine (reading the time
+    /// stamp counter takes some 8 ns, and `pause` 3 ns), so that the limit ends no wait early.
     fn rounds(&self, patience: Ns) -> u64 {
         patience.0.saturating_add(1000)
     }
 
-    /// Waits until `done`, for `patience` at most; whether it is. Ends whatever the clock does: see
-    /// [`Timeout`].
+    /// Waits until `done` returns true, for `patience` at most; returns the last result. Ends even
+    /// if the clock stands still: see [`Timeout`].
     fn wait(&self, patience: Ns, mut done: impl FnMut() -> bool) -> bool {
         let mut timeout = Timeout::new(self, patience);
         while !done() {
@@ -37,18 +37,17 @@ pub trait Clock: Clone + Send {
         true
     }
 
-    /// Lets so much time pass.
+    /// Waits for a time.
     fn pause(&self, time: Ns) {
         self.wait(time, || false);
     }
 }
 
-/// The end of a wait that is made in rounds.
+/// Time-out of a wait loop.
 ///
-/// It comes when the clock has gone on for so long in all: a step backwards takes nothing away from
-/// the time that has passed. (What the clock goes on after one counts, also where it has been there
-/// before.) And it comes after [`Clock::rounds`] at the latest,
-/// for a clock that stands still.
+/// It expires when the clock has advanced by the given time in total. A step backwards does not
+/// reduce the elapsed time, and all advance after the step counts, also over times that the clock
+/// has shown before. For a clock that stands still, it expires after [`Clock::rounds`] iterations.
 ///
 /// ```
 /// use pollux_pmd::mempool::time::Ns;
@@ -62,16 +61,16 @@ pub trait Clock: Clone + Send {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Timeout {
-    /// The last look at the clock.
+    /// The last reading of the clock.
     last: Tsc,
-    /// Cycles that are left.
+    /// Remaining cycles.
     cycles: u64,
-    /// Rounds that are left.
+    /// Remaining iterations.
     rounds: u64,
 }
 
 impl Timeout {
-    /// A wait of this length, from now on.
+    /// A time-out that starts now.
     #[must_use]
     pub fn new(clock: &impl Clock, patience: Ns) -> Self {
         Self {
@@ -81,8 +80,8 @@ impl Timeout {
         }
     }
 
-    /// Whether more time than that has passed. For each round of the wait, which takes a nanosecond
-    /// at least.
+    /// Whether the time has elapsed. Call it once per iteration of the wait, which takes a
+    /// nanosecond at least.
     pub fn is_over(&mut self, clock: &impl Clock) -> bool {
         let now = clock.now();
         let passed = now.since(self.last);
@@ -105,7 +104,8 @@ mod tests {
     use super::*;
     use crate::ManualClock;
 
-    /// Each look takes so many nanoseconds. The look of that number finds the clock at zero again.
+    /// Each reading takes so many nanoseconds. The reading of that number finds the clock at zero
+    /// again.
     #[derive(Clone)]
     struct Faulty {
         now: ManualClock,
@@ -117,7 +117,7 @@ mod tests {
     impl Faulty {
         fn new(step: u64, back_at: u64) -> Self {
             let now = ManualClock::new();
-            // An hour after it has begun.
+            // An hour after the start.
             now.advance(Ns(3_600_000_000_000));
             Self {
                 now,
@@ -167,7 +167,7 @@ mod tests {
     fn a_clock_that_stands_still_does_not_make_a_wait_endless() {
         let clock = Faulty::new(0, u64::MAX);
         assert!(!clock.wait(Ns(100_000), || false));
-        // Not before so many rounds of a nanosecond have passed, all the same.
+        // Still not before so many iterations of a nanosecond have passed.
         assert!((100_000..110_000).contains(&clock.looks()));
         clock.pause(Ns(1000));
     }

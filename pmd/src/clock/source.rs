@@ -1,27 +1,29 @@
-//! Which clock poll loops read: the CPU's time stamp counter, where it can be trusted.
+//! Clock source of poll loops: the CPU's time stamp counter (TSC) where it is trustworthy, else the
+//! kernel.
 //!
-//! The counter can be trusted if it is invariant, by CPUID: it runs at one rate whatever the state
-//! of the core (Intel SDM vol. 3B, section 17.17.1; AMD APM vol. 3, Fn8000_0007_EDX, TscInvariant).
-//! It can be trusted too if the kernel does, which compares it with other clocks, and between CPUs
-//! (arch/x86/kernel/tsc.c): it has it among its clock sources as long as it has found no fault
-//! (kernel/time/clocksource.c: one that is marked unstable is not listed any more).
+//! The counter is trustworthy if CPUID reports it as invariant: it runs at one rate in every power
+//! state of the core (Intel SDM vol. 3B, section 17.17.1; AMD APM vol. 3, Fn8000_0007_EDX,
+//! TscInvariant). It is trustworthy too if the kernel trusts it. The kernel compares it with other
+//! clocks, and between CPUs (arch/x86/kernel/tsc.c), and lists it among its clock sources until it
+//! finds a fault (kernel/time/clocksource.c: a source that is marked unstable is no longer listed).
 //!
-//! A paravirtual clock is made of the counter as well, but says nothing for it: `kvm-clock` and
-//! `hyperv_clocksource_tsc_page` are chosen where the guest's counter is not invariant
-//! (arch/x86/kernel/kvmclock.c, kvmclock_init; arch/x86/kernel/cpu/mshyperv.c marks it unstable), and
-//! scale and shift it by what the hypervisor says for each CPU, and anew after a migration.
+//! A paravirtual clock is derived from the counter as well, but does not prove that the counter is
+//! trustworthy. The kernel selects `kvm-clock` and `hyperv_clocksource_tsc_page` where the guest's
+//! counter is not invariant (arch/x86/kernel/kvmclock.c, kvmclock_init;
+//! arch/x86/kernel/cpu/mshyperv.c marks it unstable). They scale and shift the counter by
+//! parameters that the hypervisor supplies for each CPU, and anew after a migration.
 
 use std::fmt;
 use std::fs;
 use std::str::FromStr;
 
-/// What a [`TscClock`](crate::TscClock) reads.
+/// Source that a [`TscClock`](crate::TscClock) reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClockSource {
     /// The time stamp counter of the CPU.
     Tsc,
-    /// `CLOCK_MONOTONIC_RAW` of the kernel: one cycle is one nanosecond. Some 20 to 50 ns without
-    /// a system call where the kernel's own source is one that user space can read, else a system
+    /// `CLOCK_MONOTONIC_RAW` of the kernel: one cycle is one nanosecond. A reading takes some 20 to
+    /// 50 ns without a system call where user space can read the kernel's own source, else a system
     /// call.
     Raw,
 }
@@ -35,21 +37,21 @@ impl fmt::Display for ClockSource {
     }
 }
 
-/// What is asked for of a [`TscClock`](crate::TscClock).
+/// Requested source of a [`TscClock`](crate::TscClock).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ClockChoice {
-    /// The counter where CPU or kernel trusts it, else the kernel's clock and a warning.
+    /// The counter where the CPU or the kernel trusts it, else the kernel's clock with a warning.
     #[default]
     Auto,
-    /// The counter in any case.
+    /// Always the counter.
     Tsc,
-    /// The kernel's clock in any case.
+    /// Always the kernel's clock.
     Raw,
 }
 
-/// A choice that is none.
+/// Error: an unknown choice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no clock: auto, tsc or raw")]
+#[error("`{0}` is not a clock source: auto, tsc or raw")]
 pub struct BadClockChoice(String);
 
 impl FromStr for ClockChoice {
@@ -75,10 +77,10 @@ impl fmt::Display for ClockChoice {
     }
 }
 
-/// What CPU and kernel say about the time stamp counter. Displays as that, for people.
+/// Properties of the time stamp counter by CPU and kernel. `Display` prints them as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TscFacts {
-    /// CPUID calls it invariant.
+    /// CPUID reports the counter as invariant.
     pub invariant: bool,
     /// The kernel's clock source.
     pub current: String,
@@ -90,7 +92,7 @@ impl TscFacts {
     /// Folder of the kernel's clock source.
     pub const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
 
-    /// Those of this machine. A file that cannot be read is empty.
+    /// The properties on this machine. A file that cannot be read counts as empty.
     #[must_use]
     pub fn read() -> Self {
         let text = |name| {
@@ -104,7 +106,7 @@ impl TscFacts {
         }
     }
 
-    /// What [`ClockChoice::Auto`] takes.
+    /// The source that [`ClockChoice::Auto`] selects.
     #[must_use]
     pub fn source(&self) -> ClockSource {
         if self.invariant || self.is_kernels() {
@@ -116,7 +118,7 @@ impl TscFacts {
 
     /// Whether the kernel has the counter among its clock sources.
     fn is_kernels(&self) -> bool {
-        // `tsc-early` is the same counter before the kernel has calibrated it to the end.
+        // `tsc-early` is the same counter before the kernel has finished its calibration.
         let mut kernels = self.available.split_whitespace().chain([&*self.current]);
         kernels.any(|name| matches!(name, "tsc" | "tsc-early"))
     }
@@ -225,7 +227,7 @@ mod tests {
             assert_eq!(choice.to_string().parse(), Ok(choice));
         }
         let error = "hpet".parse::<ClockChoice>().unwrap_err().to_string();
-        assert_eq!(error, "`hpet` is no clock: auto, tsc or raw");
+        assert_eq!(error, "`hpet` is not a clock source: auto, tsc or raw");
     }
 
     #[test]

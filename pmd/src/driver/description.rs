@@ -1,5 +1,5 @@
-//! What a driver is: its name, the options of its specs, what it can do. Help texts, the checks
-//! of specs and docs/ports.md all come from here.
+//! Driver descriptions: name, spec options and features of each driver. Help texts, the validation
+//! of specs and docs/ports.md are generated from them.
 
 use std::fmt;
 
@@ -7,48 +7,48 @@ use super::filter::PROMISC;
 use super::option::SpecOption;
 use crate::spec::{PortSpec, SpecError};
 
-/// A driver, as it is told to people. A constant of each driver.
+/// Description of a driver; each driver has one as a constant.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// What stands in front of the colon of a spec.
+    /// Name in front of the colon of a spec.
     pub name: &'static str,
-    /// What stands behind the colon without a key; `None` if nothing may.
+    /// Argument behind the colon that has no key; `None` if the driver takes none.
     pub target: Option<Target>,
-    /// The options that a spec may have.
+    /// Options that a spec accepts.
     pub options: &'static [SpecOption],
-    /// What the driver is, in a line.
+    /// One-line summary of the driver.
     pub summary: &'static str,
-    /// What it can do; what is not in the list it cannot.
+    /// Features that the driver has; a feature that is not listed is absent.
     pub features: &'static [(Feature, Support)],
-    /// Finds mistakes in the values of options, and in how they go together, without touching
-    /// anything. Target and keys have been checked before.
+    /// Validates the values of options and their combinations without side effects. Target and keys
+    /// have been checked before.
     pub check: fn(&PortSpec) -> Result<(), SpecError>,
-    /// Whether to open a port only looks: no device and no file is changed by it, up to its start, and
-    /// nobody else is kept from it.
+    /// Whether opening a port has no side effect: up to its start, no device and no file changes,
+    /// and no other program is kept from the device.
     pub opening_only_looks: bool,
 }
 
-/// What stands behind the colon of a spec without a key.
+/// Argument of a spec behind the colon, without a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its place in the spec's form: `IF`.
+    /// Its placeholder in the spec's syntax: `IF`.
     pub form: &'static str,
-    /// What it is: `an interface`.
+    /// Description: `an interface`.
     pub what: &'static str,
-    /// One that could be: `eth0`.
+    /// An example value: `eth0`.
     pub example: &'static str,
 }
 
-/// Whether a driver has a feature.
+/// Support of a feature by a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It has not.
+    /// Not supported.
     No,
-    /// It has not, though one might expect it; why, in a few words.
+    /// Not supported although users may expect it; the text says why.
     NotOffered(&'static str),
-    /// It has.
+    /// Supported.
     Yes,
-    /// It has, with a limit or a condition; a few words.
+    /// Supported with a limit or a condition; the text names it.
     Partly(&'static str),
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Support {
 
 macro_rules! features {
     ($($variant:ident $text:literal,)*) => {
-        /// What a driver can have.
+        /// Features of drivers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Feature {
@@ -76,7 +76,7 @@ macro_rules! features {
             /// All features, in the order of the table.
             pub const ALL: &'static [Feature] = &[$(Feature::$variant,)*];
 
-            /// What it is, in a few words.
+            /// Short description.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Feature::$variant => $text,)* }
@@ -107,7 +107,7 @@ features! {
 }
 
 impl Description {
-    /// A driver without target, options or features, to be completed by `..`.
+    /// A driver without target, options or features, for struct update syntax (`..`).
     #[must_use]
     pub const fn new(name: &'static str, summary: &'static str) -> Self {
         Self {
@@ -121,14 +121,14 @@ impl Description {
         }
     }
 
-    /// Whether its ports are interfaces of the kernel that can be opened promiscuous or not.
+    /// Whether its ports are kernel interfaces with selectable promiscuous mode.
     pub(crate) fn is_filtered_interface(&self) -> bool {
         let has_option = self.options.iter().any(|option| option.key == PROMISC.key);
         let kernel_backed = (Feature::KernelBacked, Support::Yes);
         has_option && self.features.contains(&kernel_backed)
     }
 
-    /// The form of its specs, without the options.
+    /// Syntax of its specs, without the options.
     #[must_use]
     pub fn form(&self) -> String {
         match self.target {
@@ -137,7 +137,7 @@ impl Description {
         }
     }
 
-    /// One line for `--help`: form, what it is, options.
+    /// One line for `--help`: syntax, summary, options.
     #[must_use]
     pub fn usage(&self) -> String {
         let option = |option: &SpecOption| format!("{}={}", option.key, option.values);
@@ -147,7 +147,7 @@ impl Description {
         format!("{form:<18} {summary}{between}{}", options.join(", "))
     }
 
-    /// Whether it has a feature.
+    /// Support of a feature.
     #[must_use]
     pub fn support(&self, feature: Feature) -> Support {
         self.features
@@ -156,11 +156,11 @@ impl Description {
             .map_or(Support::No, |&(_, support)| support)
     }
 
-    /// Refuses a spec with a target too many or too few, with options that the driver does not
-    /// have (so that a typo is not ignored), or with values that cannot be.
+    /// Refuses a spec with a missing or extra target, with options that the driver does not have
+    /// (so that a typo is not ignored), or with invalid values.
     ///
     /// # Errors
-    /// Says what the driver has.
+    /// Names what the driver accepts.
     pub fn check(&self, spec: &PortSpec) -> Result<(), SpecError> {
         let wrong_target = |what: String| SpecError::Target {
             spec: spec.to_string(),

@@ -1,5 +1,5 @@
-//! Which frames a port is to receive beside its own: the options that all drivers with an address
-//! filter spell alike.
+//! Receive address filter: the options `promisc`, `multicast` and `unicast`, spelled alike by all
+//! drivers with an address filter.
 
 use super::option::SpecOption;
 use crate::net::MacAddr;
@@ -10,7 +10,7 @@ pub const PROMISC: SpecOption = SpecOption {
     key: "promisc",
     values: "on|off",
     default: "off",
-    text: "receive frames for other stations too",
+    text: "also receive frames for other stations",
 };
 
 /// Option `multicast`.
@@ -18,7 +18,7 @@ pub const MULTICAST: SpecOption = SpecOption {
     key: "multicast",
     values: "MAC+MAC...|all",
     default: "none",
-    text: "multicast addresses to receive beside those that the kernel listens to",
+    text: "multicast addresses to receive in addition to those of the kernel",
 };
 
 /// Option `unicast`.
@@ -26,26 +26,26 @@ pub const UNICAST: SpecOption = SpecOption {
     key: "unicast",
     values: "MAC+MAC...",
     default: "none",
-    text: "addresses of stations to receive for, beside the port's own",
+    text: "further unicast addresses to receive",
 };
 
-/// Frames that a port receives beside those for its own address and for all.
+/// Frames that a port receives besides those for its own address and broadcast.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Those for other stations too.
+    /// Frames for other hosts too.
     pub promiscuous: bool,
-    /// Those for these stations.
+    /// Frames for these hosts.
     pub unicast: Vec<MacAddr>,
-    /// Those for groups of stations.
+    /// Frames for multicast groups.
     pub multicast: Multicast,
 }
 
-/// Groups of stations whose frames are received.
+/// Multicast groups whose frames a port receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Multicast {
-    /// These.
+    /// These groups.
     Listed(Vec<MacAddr>),
-    /// All.
+    /// All groups.
     All,
 }
 
@@ -59,7 +59,8 @@ impl Filter {
     /// Reads [`PROMISC`], [`UNICAST`] and [`MULTICAST`].
     ///
     /// # Errors
-    /// A value that is no list of addresses of the option's kind, nor `all` where that can be.
+    /// A value that is not a list of addresses of the option's kind, nor `all` where that is
+    /// allowed.
     pub fn from_spec(spec: &PortSpec) -> Result<Self, SpecError> {
         let expected = "addresses of stations with a + between, as in \
                         02:00:00:00:00:01+02:00:00:00:00:02";
@@ -71,7 +72,7 @@ impl Filter {
             None => Multicast::default(),
             Some("all") => Multicast::All,
             Some(list) => {
-                // The first bit on the wire tells a group (IEEE 802-2014 section 8.2.2).
+                // The first bit on the wire marks a group address (IEEE 802-2014 section 8.2.2).
                 let is_group = |mac: MacAddr| mac.0[0] & 1 == 1 && mac != MacAddr::BROADCAST;
                 let expected = "all, or group addresses with a + between, as in \
                                 01:00:5e:00:00:fb+33:33:00:00:00:fb";
@@ -87,7 +88,7 @@ impl Filter {
     }
 }
 
-/// Has a spec ask for groups of stations beside those that it names.
+/// Adds multicast groups to those that a spec names.
 pub(crate) fn add_groups(spec: &mut PortSpec, groups: &[MacAddr]) {
     let mut list = spec.option(MULTICAST.key).unwrap_or_default().to_owned();
     if list == "all" {
@@ -108,7 +109,7 @@ pub(crate) fn add_groups(spec: &mut PortSpec, groups: &[MacAddr]) {
     }
 }
 
-/// Addresses with a + between, each of which is such a one.
+/// Addresses separated by `+`, each of which satisfies the predicate.
 fn addresses(
     list: &str,
     is_such: impl Fn(MacAddr) -> bool,
@@ -176,7 +177,7 @@ mod tests {
         ] {
             let error = read(&format!("multicast={bad}")).unwrap_err();
             assert!(
-                error.contains("is no valid multicast: all, or group"),
+                error.contains("is not a valid multicast: all, or group"),
                 "{error}"
             );
         }

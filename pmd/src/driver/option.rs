@@ -1,14 +1,14 @@
-//! The options of specs.
+//! Options of port specs.
 
-/// An option `key=value` of a driver's specs. `key` alone stands for `key=on`.
+/// An option `key=value` of a driver's specs. `key` alone means `key=on`.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecOption {
     /// The key.
     pub key: &'static str,
-    /// The values that there are: `on|off`, `BYTES`.
+    /// Accepted values: `on|off`, `BYTES`.
     pub values: &'static str,
-    /// What holds without the option.
+    /// Value without the option.
     pub default: &'static str,
-    /// What it does.
+    /// Effect of the option.
     pub text: &'static str,
 }

@@ -1,4 +1,4 @@
-//! What the kernel knows of a network interface: netdevice(7). For all drivers that sit on one.
+//! Network interfaces of the kernel (netdevice(7)), for all drivers that use one.
 
 mod control;
 mod holder;

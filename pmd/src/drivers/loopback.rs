@@ -1,7 +1,7 @@
-//! A wire inside the process: what transmit queue `q` sends, receive queue `q` gets.
+//! Loopback port: receive queue `q` receives the frames of transmit queue `q`, inside the process.
 //!
-//! Buffers are moved, not copied. A frame's arrival is the moment when it was put on the wire, so
-//! that time spent in the ring counts as latency, as it does on a NIC.
+//! Buffers are moved, not copied. A frame's arrival time is the time of its transmission, so that
+//! its wait in the ring counts as latency, as it does on a NIC.
 
 use pollux_mempool::{BurstMut, MbufConsumer, MbufProducer, PoolCache, mbuf_ring};
 
@@ -12,7 +12,7 @@ use crate::driver::{
 };
 use crate::ledger::{Cause, Sent, Tally};
 use crate::net::MacAddr;
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, QueueSupport};
 use crate::spec::PortSpec;
 
 pub(crate) const DESCRIPTION: Description = Description {
@@ -38,7 +38,9 @@ struct Loopback {
     spec: String,
 }
 
-pub(crate) fn open(spec: &PortSpec) -> Box<dyn Driver> {
+/// Opens the port of a checked spec.
+#[must_use]
+pub fn open(spec: &PortSpec) -> Box<dyn Driver> {
     Box::new(Loopback {
         spec: spec.to_string(),
     })
@@ -59,17 +61,33 @@ impl Driver for Loopback {
     }
 
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
-        if config.rx_queues == config.tx_queues {
-            return Ok(());
+        let (rx, tx) = (config.rx_queues, config.tx_queues);
+        let refuse = |asked: String, offered: &str| {
+            Err(PortError::Unsupported {
+                port: self.spec.clone(),
+                asked,
+                offered: offered.into(),
+            })
+        };
+        if rx != tx {
+            let asked = format!("{rx} receive and {tx} transmit queues");
+            return refuse(
+                asked,
+                "the same number of each: every queue loops back to itself",
+            );
         }
-        Err(PortError::Unsupported {
-            port: self.spec.clone(),
-            asked: format!(
-                "{} receive and {} transmit queues",
-                config.rx_queues, config.tx_queues
-            ),
-            offered: "the same number of each: every queue loops back to itself".into(),
-        })
+        let rings = |&queue: &u16| config.rx_ring(queue) != config.tx_ring(queue);
+        if let Some(queue) = (0..rx).find(rings) {
+            let (rx, tx) = (config.rx_ring(queue), config.tx_ring(queue));
+            let asked =
+                format!("a ring of {rx} to receive and one of {tx} to send on queue {queue}");
+            return refuse(asked, "one size for both: every queue loops back to itself");
+        }
+        Ok(())
+    }
+
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport::RING
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
@@ -77,9 +95,9 @@ impl Driver for Loopback {
             rx: Vec::new(),
             tx: Vec::new(),
         };
-        for _ in 0..config.rx_queues {
+        for queue in 0..config.rx_queues {
             let (producer, consumer) =
-                mbuf_ring(config.ring).map_err(|error| PortError::Device {
+                mbuf_ring(config.rx_ring(queue)).map_err(|error| PortError::Device {
                     port: self.spec.clone(),
                     what: error.to_string(),
                 })?;
@@ -93,6 +111,7 @@ impl Driver for Loopback {
     }
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 struct Rx {
     wire: MbufConsumer,
 }
@@ -140,6 +159,7 @@ impl RxDriver for Rx {
     }
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 struct Tx {
     wire: MbufProducer,
     clock: TscClock,
@@ -158,60 +178,9 @@ impl TxDriver for Tx {
             bytes += mbuf.total_len() as u64;
             mbuf.set_arrival(now);
         }
-        // One producer: what was free stays free, so all that were counted go in.
+        // One producer: free slots stay free, so all counted frames fit.
         let n = self.wire.push_front(burst, fits);
         sent.count(n as u64, bytes);
         n
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::bus::Ids;
-    use crate::bus::adversary::{Choices, Trial, run};
-    use crate::bus::fake::{Model, World};
-    use crate::testing::pool;
-
-    /// There is no device.
-    struct Nothing;
-
-    impl Model for Nothing {
-        fn ids(&self) -> Ids {
-            Ids::default()
-        }
-
-        fn bars(&self) -> [usize; 6] {
-            [0; 6]
-        }
-
-        fn read(&mut self, _: &mut World, _: u8, _: usize, _: usize) -> u32 {
-            u32::MAX
-        }
-
-        fn write(&mut self, _: &mut World, _: u8, _: usize, _: usize, _: u32) {}
-
-        fn reset(&mut self, _: &mut World) {}
-    }
-
-    /// The other end is the port's own, of the same process and safe code: all that it can do is
-    /// send what it likes, when it likes.
-    #[test]
-    fn whatever_is_sent_comes_back_or_is_counted() {
-        let pool = pool(200, 1024);
-        let trial = Trial {
-            model: &|| Nothing,
-            open: &|_| Ok(open(&"loopback".parse().unwrap())),
-            arrive: &|_, _, _| {},
-            pool: &pool,
-            shortest: 0,
-        };
-        let outcome = run(&trial, Choices::Seeded(1), 1_000_000);
-        let lost = outcome.received.dropped_for(Cause::Aborted);
-        assert_eq!(outcome.received.delivered + lost, outcome.sent);
-        assert!(outcome.received.delivered > 10_000, "{outcome:?}");
-        assert!(outcome.starts > 100 && lost > 0, "{outcome:?}");
-        assert_eq!(outcome.violations(), 0, "{outcome:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! The drivers, one module each. The options of their specs and what they can do: docs/ports.md,
-//! which is made from their [descriptions](crate::driver::Description).
+//! Drivers, one module each. docs/ports.md lists the options and features of each; it is generated
+//! from the drivers' [descriptions](crate::driver::Description).
 
 #[cfg(feature = "af_packet")]
 pub mod af_packet;
@@ -9,21 +9,15 @@ pub mod af_xdp;
 pub mod card;
 #[cfg(any(feature = "af_packet", feature = "dpdk"))]
 mod chain;
-#[cfg(any(
-    feature = "card",
-    feature = "e1000e",
-    feature = "igb",
-    feature = "vhost-user",
-    feature = "virtio"
-))]
-mod dma;
+#[cfg(any(feature = "pci", feature = "vhost-user"))]
+pub mod dma;
 pub mod dpdk;
 #[cfg(feature = "e1000e")]
-mod e1000e;
+pub mod e1000e;
 #[cfg(feature = "igb")]
-mod igb;
+pub mod igb;
 #[cfg(feature = "igb")]
-mod igbvf;
+pub mod igbvf;
 #[cfg(any(feature = "e1000e", feature = "igb"))]
 mod intel;
 #[cfg(any(feature = "af_packet", feature = "af_xdp", feature = "tap"))]
@@ -34,8 +28,6 @@ pub mod null;
 pub mod pcap;
 #[cfg(feature = "pci")]
 pub mod pci;
-#[cfg(test)]
-mod quiet;
 #[cfg(any(feature = "af_packet", feature = "af_xdp", feature = "tap"))]
 mod step;
 #[cfg(feature = "tap")]
@@ -43,26 +35,14 @@ pub mod tap;
 #[cfg(feature = "vhost-user")]
 pub mod vhost_user;
 #[cfg(any(feature = "vhost-user", feature = "virtio"))]
-mod virtio;
-#[cfg(all(feature = "card", any(test, fuzzing)))]
-#[doc(hidden)]
-pub use card::hostile as hostile_card;
-#[cfg(all(feature = "e1000e", any(test, fuzzing)))]
-#[doc(hidden)]
-pub use e1000e::hostile as hostile_e1000e;
-#[cfg(all(feature = "igb", any(test, fuzzing)))]
-#[doc(hidden)]
-pub use igb::hostile as hostile_igb;
+pub mod virtio;
 #[cfg(all(any(feature = "vhost-user", feature = "virtio"), any(test, fuzzing)))]
 #[doc(hidden)]
 pub use virtio::hostile as hostile_virtio;
-#[cfg(all(feature = "virtio", any(test, fuzzing)))]
-#[doc(hidden)]
-pub use virtio::pci::hostile as hostile_virtio_pci;
 
 use crate::registry::Registry;
 
-/// Drivers that a build may lack: the name in a spec, the feature that has it built, and whether it is.
+/// Optional drivers: name in a spec, cargo feature, and whether it is enabled.
 const OPTIONAL: [(&str, &str, bool); 6] = [
     ("pcap", "pcap", cfg!(feature = "pcap")),
     ("af_packet", "af_packet", cfg!(feature = "af_packet")),
@@ -73,8 +53,8 @@ const OPTIONAL: [(&str, &str, bool); 6] = [
 ];
 
 impl Registry {
-    /// The drivers of this crate. Ports that have a device or another process write into packet
-    /// memory open with a [grant](Self::granting) alone.
+    /// The drivers of this crate. Ports whose device or peer process writes into packet memory open
+    /// only with a [grant](Self::granting).
     #[must_use]
     pub fn builtin() -> Self {
         let mut registry = Self::empty();
@@ -91,11 +71,11 @@ impl Registry {
         #[cfg(feature = "vhost-user")]
         registry.register_either(vhost_user::DESCRIPTION, vhost_user::open);
         #[cfg(feature = "pci")]
-        registry.register_granted(pci::DESCRIPTION, pci::open);
+        registry.register_granted(pci::DESCRIPTION, |spec, grant| pci::open(&[], spec, grant));
         registry.register_granted(dpdk::DESCRIPTION, dpdk::open);
         for (driver, feature, is_built) in OPTIONAL {
             if !is_built {
-                registry.lacks(driver, feature);
+                registry.mark_absent(driver, feature);
             }
         }
         registry

@@ -1,5 +1,5 @@
-//! A port without a wire: receives empty frames of a given length as fast as it is polled, and
-//! frees whatever is sent. For measuring everything but a device.
+//! Null port: receives empty frames of a given length as fast as it is polled, and frees the frames
+//! that are sent. It measures everything but a device.
 
 use pollux_mempool::{BurstMut, PoolCache};
 
@@ -33,7 +33,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     opening_only_looks: true,
     ..Description::new(
         "null",
-        "no wire: receives blank frames when polled, frees what is sent",
+        "no wire: receives blank frames when polled, frees sent frames",
     )
 };
 
@@ -101,6 +101,7 @@ impl Driver for Null {
     }
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 struct Rx {
     size: usize,
     clock: TscClock,
@@ -123,7 +124,7 @@ impl RxDriver for Rx {
         let n = cache.alloc_into(out, wanted);
         let now = self.clock.now();
         for mbuf in &mut out.as_mut_slice()[old..] {
-            // It fits: `validate` compared the size with the pool's.
+            // The frame fits: `validate` compared the size with the pool's.
             let _ = mbuf.append(self.size);
             origin.stamp(mbuf, now);
         }
@@ -139,6 +140,7 @@ impl RxDriver for Rx {
     }
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 struct Tx;
 
 impl TxDriver for Tx {

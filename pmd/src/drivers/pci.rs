@@ -1,4 +1,4 @@
-//! Ports on PCI devices: the driver is found by what the device says it is.
+//! PCI ports: selects the driver by the device's IDs.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use crate::bus::pci::{Address, Sysfs};
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{Device, Ids};
 use crate::driver::filter::{MULTICAST, PROMISC, UNICAST};
+use crate::driver::rss::{RSS_KEY, RSS_TABLE, Rss};
 use crate::driver::{Description, Driver, Feature, SpecOption, Support, Target};
 use crate::grant::MemoryGrant;
 use crate::port::{PortError, bus_error};
@@ -30,19 +31,18 @@ pub(crate) const DESCRIPTION: Description = Description {
             key: "noiommu",
             values: "on|off",
             default: "off",
-            text: "accept that no IOMMU holds the device back, which can then write anywhere in \
-                   memory",
+            text: "accept a device without an IOMMU, which can write anywhere in memory",
         },
         SpecOption {
             key: "vf_token",
             values: "UUID",
             default: "none",
-            text: "the token of a virtual function whose physical function a program has",
+            text: "the token of a virtual function whose physical function is in use by a program",
         },
         SpecOption {
             key: "mtu",
             values: "BYTES",
-            default: "1500; of virtio-net what the device says",
+            default: "1500; virtio-net: as the device says",
             text: "longest packet that a frame carries",
         },
         PROMISC,
@@ -57,6 +57,8 @@ pub(crate) const DESCRIPTION: Description = Description {
             default: "extended",
             text: "the format of receive descriptors",
         },
+        RSS_KEY,
+        RSS_TABLE,
         #[cfg(feature = "igb")]
         igb::options::VLANS,
         #[cfg(feature = "igb")]
@@ -96,12 +98,12 @@ pub(crate) const DESCRIPTION: Description = Description {
         ),
         (
             Feature::Steering,
-            Support::Partly("by the device: addresses, and ports where it looks at them"),
+            Support::Partly("by the device: addresses, and ports if it supports them"),
         ),
         (Feature::Link, Support::Yes),
         (
             Feature::Speed,
-            Support::Partly("Intel's, and Pollux's card"),
+            Support::Partly("Intel NICs and Pollux's card"),
         ),
         (Feature::Mtu, Support::Yes),
         (Feature::Jumbo, Support::Yes),
@@ -113,7 +115,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::Statistics, Support::Yes),
         (
             Feature::ChecksumOffload,
-            Support::Partly("Intel's; virtio-net, where it offers that"),
+            Support::Partly("Intel NICs; virtio-net if it offers it"),
         ),
         (
             Feature::ZeroCopyRx,
@@ -123,8 +125,8 @@ pub(crate) const DESCRIPTION: Description = Description {
         (
             Feature::Needs,
             Support::Partly(
-                "the device bound to vfio-pci (`scripts/bind`), its group's file, and memory that \
-                 may be locked",
+                "the device bound to vfio-pci (`scripts/bind`), access to its group's file, and \
+                 the right to lock memory",
             ),
         ),
     ],
@@ -132,78 +134,147 @@ pub(crate) const DESCRIPTION: Description = Description {
     ..Description::new("pci", "a NIC of this machine, by VFIO")
 };
 
-/// Options that are about the device's way to the process, whatever its driver.
+/// Options of the bus, which apply to every driver.
 const OF_THE_BUS: [&str; 2] = ["noiommu", "vf_token"];
 
-/// Looks at a device and takes it over. Waits for nothing but the device.
-type Open<D> = fn(Arc<D>, &PortSpec, MemoryGrant) -> Result<Box<dyn Driver>, PortError>;
+/// Probes a device and takes it over. Waits for nothing but the device.
+///
+/// # Errors
+/// An invalid option value, or a device that is not available or does not answer.
+pub type OpenDevice<D> = fn(Arc<D>, &PortSpec, MemoryGrant) -> Result<Box<dyn Driver>, PortError>;
 
-/// A driver for one kind of device. A driver's own module, which `drivers/mod.rs` names, has
-/// `pub(super) fn open<D: Device>(device: Arc<D>, spec: &PortSpec, grant: MemoryGrant)` and a line in
-/// [`Entry::ALL`]; its options are among those of [`DESCRIPTION`], whose features speak of it too:
-/// `Entry { vendor: 0x8086, device: 0x10d3, name: "82574L", options: &["mtu"], open: e1000e::open }`.
-pub(crate) struct Entry<D> {
+/// An entry of the table of PCI drivers: one kind of device, and its open function.
+///
+/// A program adds its own with [`Registry::pci_driver`](crate::Registry::pci_driver). The function
+/// is generic over [`Device`], so that the same driver runs on VFIO and, in its tests, on a model
+/// (`pollux-pmd-testkit`).
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use pollux_pmd::bus::Device;
+/// # use pollux_pmd::driver::Driver;
+/// # use pollux_pmd::{MemoryGrant, PortError, PortSpec};
+/// use pollux_pmd::drivers::pci::PciDriver;
+/// use pollux_pmd::Registry;
+///
+/// # fn open<D: Device>(_: Arc<D>, spec: &PortSpec, _: MemoryGrant)
+/// #     -> Result<Box<dyn Driver>, PortError> {
+/// #     Err(PortError::NoGrant { port: spec.to_string() })
+/// # }
+/// let driver = PciDriver::new(0x10ec, 0x8139, "RTL8139", open).with_options(&["promisc"]);
+/// let registry = Registry::builtin().pci_driver(driver);
+/// registry.check("pci:0000:03:00.0,promisc=on")?;
+/// # Ok::<(), PortError>(())
+/// ```
+pub struct PciDriver<D = VfioDevice> {
     vendor: u16,
     device: u16,
-    /// What the device is called.
     name: &'static str,
-    /// The options of [`DESCRIPTION`] that it has, beside those of the bus.
     options: &'static [&'static str],
-    open: Open<D>,
+    own_options: &'static [SpecOption],
+    open: OpenDevice<D>,
 }
 
-impl<D: Device> Entry<D> {
-    /// All drivers: a line for each device that one of them knows.
-    const ALL: &'static [Self] = &[
+impl<D> Clone for PciDriver<D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D> Copy for PciDriver<D> {}
+
+impl<D> PciDriver<D> {
+    /// The driver `open` for devices with this vendor and device ID; `name` is the device name in
+    /// messages. It has only the options of the bus (`noiommu`, `vf_token`).
+    #[must_use]
+    pub const fn new(vendor: u16, device: u16, name: &'static str, open: OpenDevice<D>) -> Self {
+        Self {
+            vendor,
+            device,
+            name,
+            options: &[],
+            own_options: &[],
+            open,
+        }
+    }
+
+    /// Sets the options of `pci:` specs (docs/ports.md) that it accepts, by key. An option of
+    /// another driver is refused before `open` is called.
+    #[must_use]
+    pub const fn with_options(self, options: &'static [&'static str]) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Adds options that no other driver has; help texts list them with the others. `open`
+    /// validates their values.
+    #[must_use]
+    pub const fn with_own_options(self, own_options: &'static [SpecOption]) -> Self {
+        Self {
+            own_options,
+            ..self
+        }
+    }
+
+    /// Label for messages: `8086:10d3 (82574L)`.
+    fn label(&self) -> String {
+        let Self {
+            vendor,
+            device,
+            name,
+            ..
+        } = self;
+        format!("{vendor:04x}:{device:04x} ({name})")
+    }
+}
+
+/// The description of `pci:` specs with the options of drivers from outside this crate.
+pub(crate) fn description(drivers: &[PciDriver]) -> Description {
+    let mut options = DESCRIPTION.options.to_vec();
+    for option in drivers.iter().flat_map(|driver| driver.own_options) {
+        if options.iter().all(|known| known.key != option.key) {
+            options.push(*option);
+        }
+    }
+    // Leaked, since descriptions are constants, as those of built-in drivers: a few hundred bytes
+    // for each driver that a program registers.
+    Description {
+        options: options.leak(),
+        ..DESCRIPTION
+    }
+}
+
+impl<D: Device> PciDriver<D> {
+    /// The drivers of this crate, with the devices that they support.
+    const BUILT_IN: &'static [Self] = &[
         #[cfg(feature = "e1000e")]
-        Entry {
-            vendor: 0x8086,
-            device: 0x10d3,
-            name: "82574L",
-            options: e1000e::OPTIONS,
-            open: e1000e::open,
-        },
+        PciDriver::new(0x8086, 0x10d3, "82574L", e1000e::open).with_options(e1000e::OPTIONS),
         #[cfg(feature = "igb")]
-        Entry {
-            vendor: 0x8086,
-            device: 0x10c9,
-            name: "82576",
-            options: igb::OPTIONS,
-            open: igb::open,
-        },
+        PciDriver::new(0x8086, 0x10c9, "82576", igb::open).with_options(igb::OPTIONS),
         #[cfg(feature = "igb")]
-        Entry {
-            vendor: 0x8086,
-            device: 0x10ca,
-            name: "virtual function of an 82576",
-            options: igbvf::OPTIONS,
-            open: igbvf::open,
-        },
+        PciDriver::new(0x8086, 0x10ca, "virtual function of an 82576", igbvf::open)
+            .with_options(igbvf::OPTIONS),
         #[cfg(feature = "card")]
-        Entry {
-            vendor: card::VENDOR,
-            device: card::DEVICE,
-            name: "Pollux's card",
-            options: card::options::OPTIONS,
-            open: card::open,
-        },
+        PciDriver::new(card::VENDOR, card::DEVICE, "Pollux's card", card::open)
+            .with_options(card::options::OPTIONS),
         #[cfg(feature = "virtio")]
         virtio_net(0x1041, "virtio-net"),
         #[cfg(feature = "virtio")]
         virtio_net(0x1000, "virtio-net, transitional"),
     ];
 
-    fn find(ids: Ids, spec: &PortSpec) -> Result<&'static Self, PortError> {
+    /// The driver of a device; entries in `more` take precedence over those of this crate.
+    fn find<'a>(more: &'a [Self], ids: Ids, spec: &PortSpec) -> Result<&'a Self, PortError> {
         let is_it = |entry: &&Self| (entry.vendor, entry.device) == (ids.vendor, ids.device);
-        let found = Self::ALL.iter().find(is_it);
-        found.ok_or_else(|| {
+        let mut all = more.iter().chain(Self::BUILT_IN);
+        all.find(is_it).ok_or_else(|| {
             let address = spec.target().unwrap_or_default();
             let dpdk = if cfg!(feature = "dpdk") {
                 format!("; where DPDK has a driver for it, it is the port dpdk:{address}")
             } else {
                 String::new()
             };
-            let known = Self::known();
+            let known = more.iter().chain(Self::BUILT_IN).map(Self::label);
+            let known = known.collect::<Vec<_>>().join(", ");
             PortError::Device {
                 port: spec.to_string(),
                 what: format!(
@@ -213,41 +284,20 @@ impl<D: Device> Entry<D> {
             }
         })
     }
-
-    /// For messages: `8086:10d3 (82574L)`.
-    fn known() -> String {
-        let one = |entry: &Self| {
-            let Self {
-                vendor,
-                device,
-                name,
-                ..
-            } = entry;
-            format!("{vendor:04x}:{device:04x} ({name})")
-        };
-        let all: Vec<_> = Self::ALL.iter().map(one).collect();
-        all.join(", ")
-    }
 }
 
 /// Virtio 1.2 sections 4.1.2 and 5.1.1.
 #[cfg(feature = "virtio")]
-const fn virtio_net<D: Device>(device: u16, name: &'static str) -> Entry<D> {
-    Entry {
-        vendor: 0x1af4,
-        device,
-        name,
-        options: virtio::OPTIONS,
-        open: virtio::open,
-    }
+const fn virtio_net<D: Device>(device: u16, name: &'static str) -> PciDriver<D> {
+    PciDriver::new(0x1af4, device, name, virtio::open).with_options(virtio::OPTIONS)
 }
 
-/// The address in a spec that has been checked.
+/// The address in a spec that has been validated.
 fn address(spec: &PortSpec) -> Result<Address, SpecError> {
     let target = spec.target().unwrap_or_default();
     target.parse().map_err(|_| {
         let expected = "DOMAIN:BUS:DEVICE.FUNCTION or BUS:DEVICE.FUNCTION, as in 0000:03:00.0 or \
-                        03:00.0 (`pollux ports` lists those that there are)";
+                        03:00.0 (`pollux ports` lists the available ones)";
         spec.bad_value("address", target, expected)
     })
 }
@@ -255,9 +305,10 @@ fn address(spec: &PortSpec) -> Result<Address, SpecError> {
 fn check(spec: &PortSpec) -> Result<(), SpecError> {
     address(spec)?;
     options(spec)?;
+    Rss::from_spec(spec)?;
     #[cfg(feature = "igb")]
     igb::options::Options::of_functions(spec)?;
-    // The longest packet that any of the drivers carries; each has a limit of its own.
+    // The longest packet of all drivers; each has a limit of its own.
     spec.number("mtu", 68..=65535).map(drop)
 }
 
@@ -274,25 +325,37 @@ fn options(spec: &PortSpec) -> Result<VfioOptions, SpecError> {
     })
 }
 
-pub(crate) fn open(spec: &PortSpec, grant: MemoryGrant) -> Result<Box<dyn Driver>, PortError> {
+pub(crate) fn open(
+    more: &[PciDriver],
+    spec: &PortSpec,
+    grant: MemoryGrant,
+) -> Result<Box<dyn Driver>, PortError> {
     let address = address(spec)?;
-    // Before anybody binds it in vain.
+    // Refused before the user binds it in vain.
     if let Some(function) = Sysfs::default().function(address) {
-        Entry::<VfioDevice>::find(function.ids, spec)?;
+        PciDriver::find(more, function.ids, spec)?;
     }
     let device = VfioDevice::open(address, &options(spec)?, grant);
     let device = device.map_err(bus_error(&spec.to_string()))?;
-    hand_over(Arc::new(device), spec, grant)
+    open_device(more, Arc::new(device), spec, grant)
 }
 
-/// Has the device's driver take it over.
-fn hand_over<D: Device>(
+/// Opens a device with its driver: the first of `more` that supports it, else one of this crate.
+/// Accepts any [`Device`], also a model or a simulation.
+///
+/// # Errors
+/// No driver supports the device, the driver does not have all options of the spec, or an error of
+/// the driver.
+pub fn open_device<D: Device>(
+    more: &[PciDriver<D>],
     device: Arc<D>,
     spec: &PortSpec,
     grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
-    let entry = Entry::<D>::find(device.ids(), spec)?;
-    let options = [&OF_THE_BUS, entry.options].concat();
+    let entry = PciDriver::find(more, device.ids(), spec)?;
+    let own = entry.own_options.iter().map(|option| option.key);
+    let options = OF_THE_BUS.into_iter().chain(entry.options.iter().copied());
+    let options: Vec<_> = options.chain(own).collect();
     spec.expect_options_of(entry.name, &options)?;
     (entry.open)(device, spec, grant)
 }
@@ -301,32 +364,6 @@ fn hand_over<D: Device>(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::bus::fake::{FakeDevice, Model, World, grant};
-
-    /// A device that nobody has a driver for.
-    struct Stranger;
-
-    impl Model for Stranger {
-        fn ids(&self) -> Ids {
-            Ids {
-                vendor: 0x1234,
-                device: 0x5678,
-                ..Ids::default()
-            }
-        }
-
-        fn bars(&self) -> [usize; 6] {
-            [0; 6]
-        }
-
-        fn read(&mut self, _: &mut World, _: u8, _: usize, _: usize) -> u32 {
-            0
-        }
-
-        fn write(&mut self, _: &mut World, _: u8, _: usize, _: usize, _: u32) {}
-
-        fn reset(&mut self, _: &mut World) {}
-    }
 
     fn checked(text: &str) -> Result<PortSpec, SpecError> {
         let spec: PortSpec = text.parse()?;
@@ -350,36 +387,17 @@ mod tests {
             ),
             (
                 "pci:eth0",
-                "`eth0` is no valid address: DOMAIN:BUS:DEVICE.FUNCTION",
+                "`eth0` is not a valid address: DOMAIN:BUS:DEVICE.FUNCTION",
             ),
-            ("pci:03:00.0,vf_token=7", "`7` is no valid vf_token: a UUID"),
+            (
+                "pci:03:00.0,vf_token=7",
+                "`7` is not a valid vf_token: a UUID",
+            ),
             ("pci:03:00.0,mtu=1", "a number of 68 to 65535"),
             ("pci:03:00.0,noiommu=yes", "on or off"),
         ] {
             let error = checked(text).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
         }
-    }
-
-    #[test]
-    fn a_stranger_is_told_who_is_known_and_what_to_do() {
-        let spec = checked("pci:03:00.0").unwrap();
-        let error = hand_over(Arc::new(FakeDevice::new(Stranger)), &spec, grant());
-        let error = error.err().unwrap().to_string();
-        let known = "no driver for 1234:5678; there are drivers for 8086:10d3 (82574L), ";
-        assert!(error.contains(known), "{error}");
-        assert!(error.contains("`pollux unbind 03:00.0`"), "{error}");
-        let names_dpdk = error.ends_with("it is the port dpdk:03:00.0");
-        assert_eq!(names_dpdk, cfg!(feature = "dpdk"), "{error}");
-    }
-
-    #[test]
-    fn what_is_not_there_is_no_port() {
-        let spec = checked("pci:ffff:ff:1f.7").unwrap();
-        let error = open(&spec, grant()).err().unwrap().to_string();
-        assert!(
-            error.starts_with("port pci:ffff:ff:1f.7: ffff:ff:1f.7: there is no such PCI device"),
-            "{error}"
-        );
     }
 }

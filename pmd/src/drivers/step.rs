@@ -1,6 +1,6 @@
-//! Steps that the system can refuse.
+//! Set-up steps that the system can refuse.
 
 use std::io;
 
-/// A step of setting a port up that the system refused, in words.
+/// Description of a refused set-up step of a port, with the error of the system.
 pub(super) type Step = (&'static str, io::Error);

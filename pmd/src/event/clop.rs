@@ -1,9 +1,10 @@
-//! Circular list of persistent receive buffers, after NaNet's CLOP.
+//! CLOP: circular list of persistent receive buffers, after NaNet's CLOP.
 //!
-//! Payloads of one stream are put into the buffers in turn. A buffer that is full, or whose oldest
-//! payload has waited for the timeout, is announced by an event and belongs to the reader from
-//! then until it is dropped, in any order; a stream that comes round to a buffer which is still
-//! with the reader refuses payloads until it is back. Nothing is allocated after the start.
+//! The payloads of one stream fill the buffers in turn. A buffer that is full, or whose oldest
+//! payload has reached the time-out, is announced by an event. From then on it belongs to the
+//! reader until it is dropped, in any order. If the next buffer in turn still belongs to the
+//! reader, the stream refuses payloads until the buffer is returned. Nothing is allocated after the
+//! start.
 
 mod config;
 mod device;
@@ -24,17 +25,17 @@ pub use reader::{BadEvent, ClopBuffer, ClopReader};
 use shared::Shared;
 pub use writer::{ClopWriter, PayloadInfo, Refused};
 
-/// A list of buffers, before its two sides part.
+/// A list of buffers, before it is split into writer and reader.
 pub struct Clop {
     shared: Arc<Shared>,
     timeout: u64,
 }
 
 impl Clop {
-    /// Makes the buffers. The timeout is counted on `clock`.
+    /// Allocates the buffers. The time-out is measured on `clock`.
     ///
     /// # Errors
-    /// A size out of its limits, or memory that cannot be had; the message names the limit.
+    /// A size out of its limits, or memory that is not available; the message names the limit.
     pub fn new(config: &ClopConfig, clock: &impl Clock) -> Result<Self, ClopError> {
         config.check()?;
         let region = Arc::new(config.memory.build(config.bytes())?);
@@ -44,7 +45,8 @@ impl Clop {
         })
     }
 
-    /// The side that fills the buffers, and the side that gets them.
+    /// Splits the list into the writer, which fills the buffers, and the reader, which receives
+    /// them.
     #[must_use]
     pub fn split(self) -> (ClopWriter, ClopReader) {
         let reader = ClopReader::new(Arc::clone(&self.shared));

@@ -1,14 +1,13 @@
-//! Events and the buffers that they announce, laid out alike whether hardware or software fills
-//! them.
+//! Event queues and receive buffers, in one layout for hardware and software.
 //!
 //! - [`EventQueue`]: a ring of 64-byte [`EventRecord`]s with a phase bit, from one producer to one
 //!   consumer.
 //! - [`Clop`]: a circular list of persistent receive buffers (the name is NaNet's). A stream's
-//!   payloads are gathered in the buffers in turn, and a buffer is announced by an event when it is
-//!   full or when its oldest payload has waited for long enough.
+//!   payloads fill the buffers in turn. An event announces a buffer when it is full or when its
+//!   oldest payload has reached the time-out.
 //!
-//! One queue carries the events of many streams. Byte by byte: `docs/formats/event-record.md` and
-//! `docs/formats/clop.md`.
+//! One queue carries the events of many streams. The layouts are defined in
+//! `docs/formats/event-record.md` and `docs/formats/clop.md`.
 //!
 //! ```
 //! use pollux_pmd::event::{Clop, ClopConfig, EventQueue, PayloadInfo, RegionOptions};

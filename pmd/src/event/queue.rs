@@ -1,9 +1,9 @@
-//! The event queue: a ring of records from one producer to one consumer.
+//! Event queue: a single-producer, single-consumer ring of records with a phase bit.
 //!
-//! The phase bit says which records are new: a producer writes 1 in its first pass over the ring,
-//! 0 in its second, and so on, so that the consumer needs no index of the producer's, and a record
-//! and its announcement are one write. In the other direction the consumer shares how many records
-//! it has released, and the producer never goes further than the ring's size beyond that.
+//! The phase bit marks new records: the producer writes 1 in its first pass over the ring, 0 in its
+//! second, and so on. The consumer therefore needs no producer index, and a record and its
+//! announcement are one write. In the other direction the consumer publishes the number of records
+//! that it has released, and the producer never advances more than the ring's size beyond it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use super::RegionOptions;
 use super::record::{EventRecord, PHASE, WORDS};
 use super::words::Words;
 
-/// Most records that a queue may have.
+/// Maximum number of records of a queue.
 const MAX_RECORDS: usize = 1 << 20;
 
-/// Why an event queue could not be made.
+/// Error: an event queue could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
-    /// The number of records is no power of two, or out of bounds.
+    /// The number of records is not a power of two, or out of bounds.
     #[error("an event queue of {0} records: it must be a power of two from 2 to {MAX_RECORDS}")]
     Records(usize),
-    /// The memory could not be had.
+    /// The memory is not available.
     #[error(transparent)]
     Region(#[from] RegionError),
 }
 
-/// The queue is full; the record was not taken, and whoever pushed it counts it.
+/// Error: the queue is full. The record was not taken; the caller counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the event queue is full: its consumer is too slow or gone")]
 pub struct Full;
 
-/// The memory of an event queue, before its two sides part.
+/// The memory of an event queue, before it is split into producer and consumer.
 pub struct EventQueue(Words);
 
 impl EventQueue {
     /// An empty queue of `records` records, a power of two from 2 to 1 048 576.
     ///
     /// # Errors
-    /// Another number, or memory that cannot be had.
+    /// Another number, or memory that is not available.
     pub fn new(records: usize, options: &RegionOptions) -> Result<Self, EventError> {
         if !records.is_power_of_two() || !(2..=MAX_RECORDS).contains(&records) {
             return Err(EventError::Records(records));
@@ -49,7 +49,7 @@ impl EventQueue {
         Ok(Self(Words::new(records, options)?))
     }
 
-    /// The two ends.
+    /// Splits the queue into producer and consumer.
     #[must_use]
     pub fn split(self) -> (EventProducer, EventConsumer) {
         let words = Arc::new(self.0);
@@ -64,24 +64,25 @@ impl EventQueue {
         )
     }
 
-    /// The memory, for a device that is the producer: it sees the records from the first byte on.
+    /// The memory, for a device as the producer: the records start at its first byte.
     pub(crate) fn region(&self) -> &Arc<MemoryRegion> {
         self.0.region()
     }
 
-    /// The consumer's end of a queue whose producer is a device, which is told by `told`.
-    pub(crate) fn into_consumer<R: Released>(self, told: R) -> EventConsumer<R> {
-        EventConsumer::new(Arc::new(self.0), told)
+    /// The consumer of a queue whose producer is a device; `reporter` reports released records to
+    /// it.
+    pub(crate) fn into_consumer<R: Released>(self, reporter: R) -> EventConsumer<R> {
+        EventConsumer::new(Arc::new(self.0), reporter)
     }
 }
 
-/// How a consumer tells its producer how far it is.
+/// Reports consumed records to the producer.
 pub trait Released {
-    /// All records before number `at` are the producer's again.
+    /// All records before number `at` belong to the producer again.
     fn released(&self, at: u64);
 }
 
-/// By the line behind the records.
+/// Reports through the cache line behind the records.
 pub struct Line(Arc<Words>);
 
 impl Released for Line {
@@ -97,21 +98,21 @@ fn phase(at: u64, records: usize) -> u64 {
     if at & records as u64 == 0 { PHASE } else { 0 }
 }
 
-/// The end that pushes events.
+/// The producer of an event queue.
 pub struct EventProducer {
     words: Arc<Words>,
     /// Records pushed.
     at: u64,
-    /// Records released, as last seen: read again (a line that the other core writes) only when
-    /// the queue looks full.
+    /// Records released, as last read. Read again (from a line that the other core writes) only
+    /// when the queue looks full.
     released_seen: u64,
 }
 
 impl EventProducer {
-    /// Adds an event.
+    /// Pushes an event.
     ///
     /// # Errors
-    /// [`Full`], and nothing changed, if the consumer has not released a record for it.
+    /// [`Full`], with nothing changed, if the consumer has not released a record for it.
     #[inline]
     pub fn push(&mut self, record: &EventRecord) -> Result<(), Full> {
         if !self.has_room() {
@@ -124,11 +125,11 @@ impl EventProducer {
         Ok(())
     }
 
-    /// Whether the next push will succeed: only pushing makes the room less.
+    /// Whether the next push will succeed; only pushes reduce the free space.
     #[must_use]
     #[inline]
     pub fn has_room(&mut self) -> bool {
-        // An index that the consumer cannot have (one beyond ours) makes a huge difference: full.
+        // An invalid consumer index (beyond ours) gives a huge difference: the queue looks full.
         let records = self.words.records() as u64;
         if self.at.wrapping_sub(self.released_seen) < records {
             return true;
@@ -138,28 +139,29 @@ impl EventProducer {
     }
 }
 
-/// The end that takes events. What it returns is copied, and is whatever the producer wrote: a
-/// device's word, to be checked.
+/// The consumer of an event queue. It returns copies of whatever the producer wrote; the records of
+/// a device must be validated.
 pub struct EventConsumer<R = Line> {
     words: Arc<Words>,
-    told: R,
+    reporter: R,
     /// Records taken.
     at: u64,
-    /// Records released, as last shared.
+    /// Records released, as last published.
     released: u64,
-    /// Records to take before they are released together.
+    /// Number of records that are released together.
     batch: u64,
 }
 
 impl<R: Released> EventConsumer<R> {
-    fn new(words: Arc<Words>, told: R) -> Self {
+    fn new(words: Arc<Words>, reporter: R) -> Self {
         Self {
             at: 0,
             released: 0,
-            // Rare enough that the shared line rests, often enough that the producer sees room.
+            // Rare enough to keep the shared line cached, frequent enough to leave the producer
+            // free records.
             batch: (words.records() / 4).min(32) as u64,
             words,
-            told,
+            reporter,
         }
     }
 
@@ -168,8 +170,8 @@ impl<R: Released> EventConsumer<R> {
         self.at
     }
 
-    /// Takes the next event, if there is one. Never waits. Records are released in batches, and
-    /// whenever there is no event.
+    /// Takes the next event, if any. Never waits. Records are released in batches, and whenever
+    /// there is no event.
     #[inline]
     pub fn poll(&mut self) -> Option<EventRecord> {
         let record = self.take();
@@ -179,8 +181,8 @@ impl<R: Released> EventConsumer<R> {
         record
     }
 
-    /// Takes events into the front of `out`, as many as there are and fit, and returns how many.
-    /// All of them are released.
+    /// Takes events into the front of `out`, as many as are available and fit, and returns their
+    /// number. Releases all of them.
     #[inline]
     pub fn poll_burst(&mut self, out: &mut [EventRecord]) -> usize {
         let mut n = 0;
@@ -205,26 +207,26 @@ impl<R: Released> EventConsumer<R> {
     #[inline(always)]
     fn release(&mut self) {
         if self.released != self.at {
-            self.told.released(self.at);
+            self.reporter.released(self.at);
             self.released = self.at;
         }
     }
 }
 
-/// What a faulty device on the other side can do.
+/// Faults that a device on the other side can cause.
 #[cfg(any(test, fuzzing))]
 impl EventProducer {
-    /// Writes any words as the record at any index.
+    /// Writes arbitrary words as the record at an arbitrary index.
     #[doc(hidden)]
     pub fn forge(&mut self, at: u64, words: [u64; WORDS]) {
         self.words.write(at, words);
     }
 }
 
-/// What a faulty device on the other side can do.
+/// Faults that a device on the other side can cause.
 #[cfg(any(test, fuzzing))]
 impl EventConsumer {
-    /// Claims to have released all records before `at`.
+    /// Pretends to have released all records before `at`.
     #[doc(hidden)]
     pub fn forge_release(&mut self, at: u64) {
         self.words.release(at);
@@ -258,8 +260,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A producer may write anything anywhere: the consumer takes what has its phase, which is
-        /// at most one ring at a time, and goes on.
+        /// A producer may write anything anywhere: the consumer takes records with its phase, at
+        /// most one ring at a time, and continues.
         #[test]
         fn a_hostile_producer_does_not_stop_the_consumer(
             writes in proptest::collection::vec((any::<u64>(), any::<[u64; WORDS]>()), 1..50),
@@ -277,7 +279,7 @@ mod tests {
             prop_assert_eq!(hostile.words.released(), consumer.at);
         }
 
-        /// A consumer may release anything: the producer sees a full queue or its true room.
+        /// A consumer may release anything: the producer sees a full queue or the true free space.
         #[test]
         fn a_hostile_consumer_does_not_stop_the_producer(
             releases in proptest::collection::vec((any::<u64>(), 0_u64..20), 1..50),

@@ -12,15 +12,15 @@ pub(super) const WORDS: usize = 8;
 /// The phase bit: the top bit of the last word.
 pub(super) const PHASE: u64 = 1 << 63;
 
-/// What an event tells. A number and not an enum: a device may write any.
+/// Kind of an event. A number and not an enum, because a device may write any value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct EventKind(pub u8);
 
 impl EventKind {
-    /// A buffer of a [`Clop`](super::Clop) is announced; see [`ClopEvent`](super::ClopEvent).
+    /// Announces a buffer of a [`Clop`](super::Clop); see [`ClopEvent`](super::ClopEvent).
     pub const CLOP_BUFFER: Self = Self(1);
-    /// The first of the kinds that are a program's own to define, up to 255.
+    /// The first of the application-defined kinds, up to 255.
     pub const APPLICATION: Self = Self(0x80);
 }
 
@@ -41,23 +41,23 @@ impl EventFlags {
     }
 }
 
-/// One event. The fields are in the order of the bytes; what they mean beyond this, the kind says.
+/// One event. The fields are in the order of the bytes; the kind defines their further meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct EventRecord {
-    /// Wire time of what the event tells of, if the flags say so.
+    /// Wire time of the event's cause, if the flags mark it as valid.
     pub wire: WireTime,
-    /// Number of the buffer that the event is about.
+    /// Number of the buffer that the event refers to.
     pub index: u32,
     /// Valid bytes in that buffer.
     pub length: u32,
-    /// What the kind defines: a software event, or hardware's stamps.
+    /// Defined by the kind: data of a software event, or hardware's time stamps.
     pub payload: [u8; EventRecord::PAYLOAD],
     /// Number of the event among those of its kind and stream, wrapping.
     pub sequence: u32,
     /// Stream or other source of the event.
     pub stream: u16,
-    /// What it tells.
+    /// Kind of the event.
     pub kind: EventKind,
     /// Its properties. The queue ignores bit 7 in a pushed record and clears it in a polled one.
     pub flags: EventFlags,
@@ -68,7 +68,7 @@ const _: () = {
         cfg!(target_endian = "little"),
         "the record is little-endian, and so must the CPU be"
     );
-    // The table that the card's gateware is made from has the same layout.
+    // The layout table of the card's gateware is the same.
     assert!(size_of::<EventRecord>() == layouts::EVENT_RECORD_SIZE);
     assert!(
         size_of::<EventRecord>() == WORDS * size_of::<u64>() && align_of::<EventRecord>() == 64
@@ -88,7 +88,7 @@ impl EventRecord {
     /// Bytes of [`payload`](Self::payload).
     pub const PAYLOAD: usize = 40;
 
-    /// The record as it lies in memory, little-endian, for files; its phase bit is as in `flags`.
+    /// The record in its memory layout, little-endian, for files; its phase bit is as in `flags`.
     #[must_use]
     pub fn to_bytes(self) -> [u8; size_of::<Self>()] {
         let mut bytes = [0; size_of::<Self>()];
@@ -101,7 +101,7 @@ impl EventRecord {
         bytes
     }
 
-    /// The record in bytes of a file; its phase bit is 0.
+    /// The record from the bytes of a file; its phase bit is 0.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; size_of::<Self>()]) -> Self {
         let (chunks, _) = bytes.as_chunks();
@@ -118,17 +118,17 @@ impl EventRecord {
         unsafe { core::mem::transmute(self) }
     }
 
-    /// A record from whatever a producer wrote.
+    /// A record from arbitrary words of a producer.
     #[inline]
     pub(super) fn from_words(mut words: [u64; WORDS]) -> Self {
         words[WORDS - 1] &= !PHASE;
-        // SAFETY: equal size, and all fields are integers, of which any bits are a value.
+        // SAFETY: equal size, and all fields are integers, for which any bits are valid.
         unsafe { core::mem::transmute(words) }
     }
 }
 
 impl Default for EventRecord {
-    /// All zero: no kind of event.
+    /// All zero: not a kind of event.
     fn default() -> Self {
         Self::from_words([0; WORDS])
     }

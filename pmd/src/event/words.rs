@@ -1,9 +1,9 @@
-//! Where the words of an event queue live, and in which order they are read and written.
+//! Memory words of an event queue, and the order of their accesses.
 //!
-//! A device may write the records at any time, so that they are only ever reached as atomic words.
-//! Records are relaxed words 0 to 6, published by word 7, which carries the phase bit; a device
-//! that writes a record in the order of its addresses does the same. Behind the records, in a cache
-//! line of its own, lies the one word that the consumer writes: how many records it has released.
+//! A device may write the records at any time, so all accesses are atomic. A record is the relaxed
+//! words 0 to 6, published by word 7, which carries the phase bit; a device that writes a record in
+//! address order does the same. The one word that the consumer writes, the number of records that
+//! it has released, is behind the records in a cache line of its own.
 
 #[cfg(not(loom))]
 pub(super) use real::Words;
@@ -32,7 +32,7 @@ mod real {
         region: Arc<MemoryRegion>,
     }
 
-    // SAFETY: the words belong to no thread, and are there as long as the region.
+    // SAFETY: the words belong to no thread, and exist as long as the region.
     unsafe impl Send for Words {}
     // SAFETY: the words are only accessed by atomics.
     unsafe impl Sync for Words {}
@@ -50,7 +50,7 @@ mod real {
             })
         }
 
-        /// The memory, for a device that is to write the records.
+        /// The memory, for a device that writes the records.
         pub(in super::super) fn region(&self) -> &Arc<MemoryRegion> {
             &self.region
         }
@@ -76,7 +76,7 @@ mod real {
             for (k, &word) in words[..WORDS - 1].iter().enumerate() {
                 self.word(line, k).store(word, Relaxed);
             }
-            // Release: pairs with the Acquire in `read`; the words above are there with it.
+            // Release: pairs with the Acquire in `read`; publishes the words above.
             self.word(line, WORDS - 1).store(words[WORDS - 1], Release);
         }
 
@@ -97,15 +97,15 @@ mod real {
             Some(words)
         }
 
-        /// How many records the consumer has released.
+        /// Number of records that the consumer has released.
         #[inline(always)]
         pub(in super::super) fn released(&self) -> u64 {
-            // Acquire: pairs with the Release in `release`; the consumer's copies out of the
-            // records are done before ours go in.
+            // Acquire: pairs with the Release in `release`; the consumer has copied the records
+            // before the producer overwrites them.
             self.word(self.records, 0).load(Acquire)
         }
 
-        /// Hands all records before `at` back to the producer.
+        /// Returns all records before `at` to the producer.
         #[inline(always)]
         pub(in super::super) fn release(&self, at: u64) {
             // Release: pairs with the Acquire in `released`.
@@ -115,7 +115,7 @@ mod real {
 }
 
 /// The same words for loom. Words 0 to 6 are one cell that loom watches: it reports two accesses
-/// that the words with an order do not keep apart.
+/// that the ordered words do not separate.
 #[cfg(loom)]
 mod model {
     use std::sync::Arc;
@@ -158,7 +158,7 @@ mod model {
             })
         }
 
-        /// The models have no device, which is what asks for it.
+        /// The models have no device, which is the only user of the region.
         pub(in super::super) fn region(&self) -> &Arc<MemoryRegion> {
             unreachable!("modelled words lie in no region")
         }
@@ -207,7 +207,8 @@ mod model {
     }
 }
 
-/// Which order is wrong on purpose: a model that passes whatever the orders would prove nothing.
+/// Selects an order that is wrong on purpose: a model that passes with any order would prove
+/// nothing.
 #[cfg(loom)]
 pub mod mutant {
     use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! What a poll loop does while nothing comes.
+//! Idle policies of a poll loop: busy poll, pause, or sleep until a device signals.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -10,29 +10,29 @@ use rustix::event::{Timespec, epoll};
 use crate::clock::Clock;
 use crate::port::RxQueue;
 
-/// What a loop does when a round over its queues has found nothing.
+/// Action of a loop after an iteration in which its queues had no frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdlePolicy {
-    /// It looks again at once: the shortest latency, and a core that is never at rest.
+    /// Poll again at once: the lowest latency, at full use of the core.
     #[default]
     Busy,
-    /// It rests for about a microsecond, so that a neighbour on the same core gets on and power is
-    /// saved.
+    /// Pause for about a microsecond: this frees resources for the sibling hyperthread and saves
+    /// power.
     Pause,
-    /// After so many rounds without a frame it sleeps until a device wakes it: tens of microseconds
-    /// of latency for the first frame, and a core that is free meanwhile.
+    /// Sleep after so many iterations without a frame, until a device wakes the loop: tens of
+    /// microseconds of latency for the first frame, and a core that is free meanwhile.
     Sleep {
-        /// Rounds without a frame.
+        /// Iterations without a frame.
         after: u32,
     },
 }
 
-/// Rounds that a loop polls on for when nothing else is said: some hundred microseconds.
+/// Default number of iterations before a sleep: some hundred microseconds.
 const ROUNDS: u32 = 10_000;
 
-/// A policy that is none.
+/// Error: an unknown policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no way to be idle: busy, pause, sleep, or sleep=ROUNDS (1 and more)")]
+#[error("`{0}` is not an idle mode: busy, pause, sleep, or sleep=ROUNDS (1 and more)")]
 pub struct BadIdlePolicy(String);
 
 impl FromStr for IdlePolicy {
@@ -64,17 +64,17 @@ impl fmt::Display for IdlePolicy {
     }
 }
 
-/// Why a loop cannot be idle in the way that was asked for.
+/// Error: a loop cannot use the requested policy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdleError {
-    /// A queue has nothing to wake the loop with.
+    /// A queue has no event that could wake the loop.
     #[error(
         "queue {queue} of the loop cannot wake it: its device has no interrupts for this; use busy \
          or pause"
     )]
     NoEvent {
-        /// Place of the queue among those of the loop.
+        /// Index of the queue among those of the loop.
         queue: usize,
     },
     /// The system refused.
@@ -82,18 +82,18 @@ pub enum IdleError {
         "a loop that sleeps cannot wait for its queues (epoll): {0}; raise the limit of open files \
          (`ulimit -n`), or use busy or pause"
     )]
-    System(#[from] rustix::io::Errno),
+    System(#[from] std::io::Error),
 }
 
-/// The idle rounds of one loop.
+/// Idle handling of one loop.
 ///
-/// To sleep it has each device signal its event, polls once more (a frame may have come before),
-/// and then waits for the events. So the loop calls [`rest`](Self::rest) after each round without
-/// a frame, and [`worked`](Self::worked) after each other.
+/// Before a sleep it arms the event of each device, polls once more (a frame may have arrived
+/// before the arming), and then waits for the events. The loop must call [`rest`](Self::rest) after
+/// each iteration without a frame, and [`worked`](Self::worked) after each other one.
 pub struct Idle {
     policy: IdlePolicy,
     longest: Timespec,
-    /// What the events are in, for a loop that sleeps.
+    /// The epoll instance of the events, for a loop that sleeps.
     events: Option<OwnedFd>,
     empty: u32,
     is_armed: bool,
@@ -102,11 +102,11 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// For a loop over `queues`. No sleep is longer than `longest`, so that the loop sees when it
-    /// is to stop, and what else it has to do.
+    /// Idle handling of a loop over `queues`. No sleep is longer than `longest`, so that the loop
+    /// reads its stop flag and does its other work in time.
     ///
     /// # Errors
-    /// A queue that cannot wake the loop that is to sleep.
+    /// The loop is to sleep, and a queue cannot wake it.
     pub fn new<'a>(
         policy: IdlePolicy,
         longest: Ns,
@@ -115,13 +115,14 @@ impl Idle {
         let events = match policy {
             IdlePolicy::Busy | IdlePolicy::Pause => None,
             IdlePolicy::Sleep { .. } => {
-                let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+                let events =
+                    epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from)?;
                 for (queue, rx) in queues.enumerate() {
                     let event = rx.event().ok_or(IdleError::NoEvent { queue })?;
                     let data = epoll::EventData::new_u64(queue as u64);
-                    // Edge: a signal wakes the loop once, and is never read.
+                    // Edge-triggered: a signal wakes the loop once, and the event is never read.
                     let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
-                    epoll::add(&events, event, data, edge)?;
+                    epoll::add(&events, event, data, edge).map_err(std::io::Error::from)?;
                 }
                 Some(events)
             }
@@ -140,13 +141,13 @@ impl Idle {
         })
     }
 
-    /// How often the loop has slept.
+    /// Number of sleeps.
     #[must_use]
     pub fn sleeps(&self) -> u64 {
         self.sleeps
     }
 
-    /// After a round that had frames.
+    /// Call it after an iteration that had frames.
     #[inline]
     pub fn worked<'a>(&mut self, queues: impl Iterator<Item = &'a mut RxQueue>) {
         self.empty = 0;
@@ -155,7 +156,7 @@ impl Idle {
         }
     }
 
-    /// After a round that had none; whether the loop has slept.
+    /// Call it after an iteration without frames; returns whether the loop has slept.
     #[inline]
     pub fn rest<'a>(
         &mut self,
@@ -177,7 +178,8 @@ impl Idle {
     #[cold]
     fn sleep<'a>(&mut self, queues: impl Iterator<Item = &'a mut RxQueue>) -> bool {
         if !self.is_armed {
-            // One more round before the sleep: what came before now does not signal everywhere.
+            // One more poll before the sleep: not every device signals frames that arrived before
+            // the arming.
             queues.for_each(RxQueue::arm);
             self.is_armed = true;
             return false;
@@ -192,7 +194,7 @@ impl Idle {
         true
     }
 
-    /// The next sleep comes when the loop has been idle for as long again.
+    /// Restarts the idle period; the next sleep follows after a full one.
     #[cold]
     fn disarm<'a>(&mut self, queues: impl Iterator<Item = &'a mut RxQueue>) {
         queues.for_each(RxQueue::disarm);
@@ -201,25 +203,25 @@ impl Idle {
     }
 }
 
-/// Whether the CPU can wait for a time (Intel SDM volume 2, TPAUSE: CPUID leaf 7, ECX bit 5).
+/// Whether the CPU supports a timed wait (Intel SDM volume 2, TPAUSE: CPUID leaf 7, ECX bit 5).
 fn has_tpause() -> bool {
     let waits = std::arch::x86_64::__cpuid_count(7, 0).ecx & (1 << 5) != 0;
     std::arch::x86_64::__cpuid(0).eax >= 7 && waits
 }
 
-/// Rests for about a microsecond.
+/// Pauses for about a microsecond.
 #[inline]
 fn pause(has_tpause: bool) {
-    /// Cycles of the time stamp counter, whatever the loop reads the time from. Should it step back,
-    /// the kernel's limit ends the rest (IA32_UMWAIT_CONTROL: 100000 cycles by default).
+    /// Cycles of the time stamp counter, whichever clock the loop reads. If the counter steps back,
+    /// the kernel's limit ends the pause (IA32_UMWAIT_CONTROL: 100000 cycles by default).
     const CYCLES: u64 = 2000;
-    /// `pause` takes 40 to 140 cycles, as the CPU has it.
+    /// `pause` takes 40 to 140 cycles, depending on the CPU.
     const PAUSES: u32 = 20;
     if has_tpause {
         // SAFETY: every x86_64 CPU has the instruction, and Linux lets user space execute it.
         let end = unsafe { std::arch::x86_64::_rdtsc() } + CYCLES;
-        // SAFETY: the CPU has the instruction. It touches no memory and no register but the flags;
-        // bit 0 of its operand asks for the state that is left sooner (C0.1).
+        // SAFETY: the CPU has the instruction. It accesses no memory and no register but the flags;
+        // bit 0 of its operand selects the state with the shorter wake-up time (C0.1).
         unsafe {
             std::arch::asm!(
                 "tpause {state:e}",
@@ -253,7 +255,7 @@ mod tests {
     use crate::port::{PortConfig, PortError, StartedPort};
     use crate::{Registry, TscClock};
 
-    /// Its queues have an event each, and count how often they are armed and disarmed.
+    /// A port whose queues have an event each and count calls to arm and disarm.
     #[derive(Clone, Default)]
     struct Bell(Arc<(AtomicU32, AtomicU32)>);
 
@@ -319,8 +321,7 @@ mod tests {
             rx_queues: 2,
             tx_queues: 0,
             ring: 64,
-            pool: Mempool::new(pool).unwrap(),
-            checksum_offload: false,
+            ..PortConfig::new(Mempool::new(pool).unwrap())
         };
         let port = registry.open(spec).unwrap();
         port.configure(config).unwrap().start().unwrap()
@@ -361,7 +362,7 @@ mod tests {
             idle.rest(&clock, port.rx.iter_mut());
         }
         assert_eq!((armed(&bells), idle.sleeps()), (vec![(1, 0); 2], 0));
-        // Had a frame come before that, the loop would not sleep.
+        // A frame before that would prevent the sleep.
         idle.worked(port.rx.iter_mut());
         assert_eq!(armed(&bells), [(1, 1); 2]);
         for _ in 0..4 {
@@ -421,7 +422,7 @@ mod tests {
         assert_eq!("sleep".parse(), Ok(IdlePolicy::Sleep { after: ROUNDS }));
         for text in ["", "sleep=0", "sleep=", "busy=1", "Busy"] {
             let error = text.parse::<IdlePolicy>().unwrap_err();
-            assert!(error.to_string().contains("is no way to be idle"));
+            assert!(error.to_string().contains("is not an idle mode"));
         }
     }
 }

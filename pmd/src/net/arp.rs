@@ -1,4 +1,4 @@
-//! The stations behind the addresses that a loop sends to.
+//! Neighbour table: MAC addresses of the peers that a loop sends to, learned by ARP.
 
 use std::net::Ipv4Addr;
 
@@ -8,15 +8,15 @@ use super::{MacAddr, Reject};
 
 /// MAC addresses of a fixed set of peers, learned from the ARP packets they send.
 ///
-/// Only the peers named at the start have a place, so that no flood of requests from others
-/// pushes one out. The set is small (answer destinations), and the search is linear.
+/// The table has entries for the peers named at the start only, so a flood of requests from other
+/// hosts cannot evict one. The set is small (destinations of answers), and the search is linear.
 #[derive(Debug, Clone)]
 pub struct ArpTable {
     peers: Box<[(Ipv4Addr, Option<MacAddr>)]>,
 }
 
 impl ArpTable {
-    /// A table for `peers`, none of them known yet.
+    /// A table for `peers`, all of them unresolved.
     #[must_use]
     pub fn new(peers: &[Ipv4Addr]) -> Self {
         Self {
@@ -24,13 +24,13 @@ impl ArpTable {
         }
     }
 
-    /// The station of a peer, where it is known.
+    /// The MAC address of a peer, if it is resolved.
     #[must_use]
     pub fn lookup(&self, ip: Ipv4Addr) -> Option<MacAddr> {
         self.peers.iter().find(|(peer, _)| *peer == ip)?.1
     }
 
-    /// Notes that `ip` is at `mac`. False where `ip` is not a peer, or `mac` not one station.
+    /// Stores the MAC address of `ip`. False if `ip` is not a peer, or `mac` not a unicast address.
     pub fn learn(&mut self, ip: Ipv4Addr, mac: MacAddr) -> bool {
         if !mac.is_unicast() {
             return false;
@@ -44,13 +44,13 @@ impl ArpTable {
         }
     }
 
-    /// Learns the sender of an ARP packet, request or reply (RFC 826, "merge"). Other frames,
-    /// malformed ones and probes teach nothing. True where a peer was learned.
+    /// Learns the sender of an ARP packet, request or reply (RFC 826, "merge"). Ignores other
+    /// frames, malformed ones and probes. True if a peer was learned.
     pub fn observe(&mut self, frame: &[u8]) -> bool {
         arp_packet(frame).is_ok_and(|(arp, _)| self.learn(arp.sender_ip.into(), arp.sender_mac))
     }
 
-    /// The peers whose station is not known yet: those to ask for.
+    /// Unresolved peers, for which an ARP request is due.
     pub fn unresolved(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.peers
             .iter()

@@ -8,12 +8,12 @@ use super::headers::Ipv4Header;
 
 /// A ones' complement sum in progress.
 ///
-/// Words are summed in little-endian order and swapped once at the end: the sum does not depend
-/// on byte order (RFC 1071 section 2, part B), and on the machines we run on the load is free.
+/// Words are summed in little-endian order and swapped once at the end: the sum does not depend on
+/// byte order (RFC 1071 section 2, part B), and on little-endian machines the load needs no swap.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Checksum {
     sum: u64,
-    /// An odd number of bytes was added so far: the next byte is the low half of its word.
+    /// An odd number of bytes has been added: the next byte is the low half of its word.
     odd: bool,
 }
 
@@ -24,7 +24,8 @@ impl Checksum {
         Self { sum: 0, odd: false }
     }
 
-    /// The sum of the IPv4 pseudo header (RFC 768); `len` is in bytes, of the UDP header and payload.
+    /// The sum of the IPv4 pseudo header (RFC 768); `len` is in bytes, of the UDP header and
+    /// payload.
     #[must_use]
     #[inline]
     pub fn pseudo_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: u16) -> Self {
@@ -35,7 +36,8 @@ impl Checksum {
         }
     }
 
-    /// The sum of the IPv6 pseudo header (RFC 8200 section 8.1); `len` is in bytes, of the UDP header and payload.
+    /// The sum of the IPv6 pseudo header (RFC 8200 section 8.1); `len` is in bytes, of the UDP
+    /// header and payload.
     #[must_use]
     #[inline]
     pub fn pseudo_v6(src: Ipv6Addr, dst: Ipv6Addr, protocol: u8, len: u16) -> Self {
@@ -51,8 +53,8 @@ impl Checksum {
     #[inline]
     pub fn add(&mut self, bytes: &[u8]) {
         let part = fold(sum_le(bytes));
-        // A slice that begins at an odd offset has its bytes in the other halves of the words:
-        // swapping its sum puts them right (RFC 1071 section 2, part B).
+        // A slice at an odd offset has its bytes in the other halves of the words. Swapping the
+        // bytes of its sum corrects that (RFC 1071 section 2, part B).
         self.sum += u64::from(if self.odd { part.swap_bytes() } else { part });
         self.odd ^= bytes.len() % 2 == 1;
     }
@@ -71,8 +73,8 @@ impl Checksum {
         !fold(self.sum).swap_bytes()
     }
 
-    /// The value for the UDP checksum field: a computed zero is sent as all ones, since zero
-    /// says that there is none (RFC 768).
+    /// The value for the UDP checksum field: a computed zero is sent as all ones, since zero means
+    /// no checksum (RFC 768).
     #[must_use]
     #[inline]
     pub fn finish_udp(self) -> u16 {
@@ -82,7 +84,7 @@ impl Checksum {
         }
     }
 
-    /// The sum itself, in host order: what the field holds while the rest is left to a device.
+    /// The partial checksum in host order: the field's content while a device computes the rest.
     #[must_use]
     #[inline]
     pub fn partial(self) -> u16 {
@@ -97,8 +99,8 @@ impl Checksum {
     }
 }
 
-/// True where the header's own checksum is right. `options` are the bytes between the fixed
-/// header and the payload, a multiple of four.
+/// True if the header's own checksum is correct. `options` are the bytes between the fixed header
+/// and the payload, a multiple of four.
 #[must_use]
 #[inline(always)]
 pub fn ipv4_header_is_valid(header: &Ipv4Header, options: &[u8]) -> bool {
@@ -110,13 +112,13 @@ pub fn ipv4_header_is_valid(header: &Ipv4Header, options: &[u8]) -> bool {
     fold(sum) == 0xffff
 }
 
-/// Out of line: nobody sends options.
+/// Out of line: options are rare.
 #[cold]
 fn sum_options(options: &[u8]) -> u64 {
     sum_le(options)
 }
 
-/// A 16-bit field as `sum_le` would have read it from the wire.
+/// A 16-bit field as `sum_le` would read it from the wire.
 #[inline]
 const fn word(value: u16) -> u64 {
     value.swap_bytes() as u64
@@ -125,8 +127,8 @@ const fn word(value: u16) -> u64 {
 /// The sum of the little-endian 32-bit words, the last one padded with zeros. It cannot
 /// overflow below 2^34 bytes.
 ///
-/// The halves of each 8 bytes go to sums of their own: there is no carry to pass on, so the
-/// compiler vectorises the loop.
+/// Each half of the 8 bytes has its own sum. No carry passes between them, so the compiler
+/// vectorises the loop.
 #[inline(always)]
 fn sum_le(bytes: &[u8]) -> u64 {
     let (chunks, rest) = bytes.as_chunks::<8>();
@@ -159,7 +161,7 @@ const fn fold(sum: u64) -> u16 {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
-    use crate::net::testing::naive_checksum;
+    use pollux_pmd_testkit::frames::naive_checksum;
     use proptest::prelude::*;
     use zerocopy::FromBytes;
 

@@ -1,17 +1,16 @@
-//! From a received buffer to what it is, or to the cause for which it is dropped.
+//! Classification of a received buffer: its protocol, or the cause for which it is dropped.
 
 use pollux_mempool::{Mbuf, MbufFlags};
 
 use super::{ParseOptions, Parsed, parse};
 use crate::ledger::Cause;
 
-/// Parses a received frame and verifies its checksums, over all its segments. Where the frame
-/// came with [`MbufFlags::CHECKSUM_TRUSTED`], the UDP checksum is left alone, whatever the
-/// options say.
+/// Parses a received frame and verifies its checksums, over all its segments. With
+/// [`MbufFlags::CHECKSUM_TRUSTED`], the UDP checksum is not verified, whatever the options are.
 ///
-/// What becomes of a frame that is no datagram is for the caller to say: a program that answers
-/// gives ARP and ICMP echo to the [`Responder`](super::Responder); one that only listens drops
-/// them as it does [`Parsed::Other`], for [`Cause::NotForUs`].
+/// The caller decides about frames that are not datagrams. A program that answers passes ARP and
+/// ICMP echo to the [`Responder`](super::Responder); a program that only listens drops them as
+/// [`Parsed::Other`], for [`Cause::NotForUs`].
 ///
 /// # Errors
 /// The cause to count when the frame is dropped.
@@ -25,7 +24,7 @@ pub fn classify(mbuf: &Mbuf, options: &ParseOptions) -> Result<Parsed, Cause> {
         && options.udp_checksum
         && usize::from(udp.payload_offset) + usize::from(udp.payload_len) > first.len()
     {
-        // `parse` sees one segment only, and leaves a datagram that goes on behind it.
+        // `parse` sees one segment only, and does not verify a datagram that continues behind it.
         udp.verify(mbuf.segments())?;
     }
     Ok(parsed)
@@ -35,8 +34,8 @@ pub fn classify(mbuf: &Mbuf, options: &ParseOptions) -> Result<Parsed, Cause> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::net::testing::Frame;
-    use crate::testing::pool;
+    use pollux_pmd_testkit::frames::Frame;
+    use pollux_pmd_testkit::ports::pool;
 
     fn classified(data_room: usize, frame: &[u8], flags: MbufFlags) -> Result<Parsed, Cause> {
         let pool = pool(64, data_room);

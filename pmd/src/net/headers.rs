@@ -43,7 +43,7 @@ pub struct EthernetHeader {
     pub dst: MacAddr,
     /// Source.
     pub src: MacAddr,
-    /// EtherType of what follows; below 1536 it is a length (IEEE 802.3).
+    /// EtherType of the payload; below 1536 it is a length (IEEE 802.3).
     pub ethertype: U16,
 }
 
@@ -53,7 +53,7 @@ pub struct EthernetHeader {
 pub struct VlanTag {
     /// Priority \[15:13\], drop eligible \[12\], VLAN identifier \[11:0\].
     pub control: U16,
-    /// EtherType of what follows.
+    /// EtherType of the payload.
     pub ethertype: U16,
 }
 
@@ -82,7 +82,7 @@ pub struct ArpPacket {
 }
 
 impl ArpPacket {
-    /// The packet speaks of IPv4 over Ethernet: other kinds have other lengths behind the
+    /// Whether the packet is for IPv4 over Ethernet: other kinds have other lengths behind the
     /// first eight bytes.
     #[must_use]
     pub fn is_ipv4_over_ethernet(&self) -> bool {
@@ -120,25 +120,25 @@ pub struct Ipv4Header {
 }
 
 impl Ipv4Header {
-    /// Header length in bytes as the field says it: 0 to 60, of which below 20 is malformed.
+    /// Header length in bytes as the field encodes it: 0 to 60, of which below 20 is malformed.
     #[must_use]
     pub fn header_len(&self) -> usize {
         usize::from(self.version_ihl & 0x0f) * 4
     }
 
-    /// More fragments of the datagram follow.
+    /// Whether more fragments of the datagram follow.
     #[must_use]
     pub fn more_fragments(&self) -> bool {
         self.flags_offset.get() & 0x2000 != 0
     }
 
-    /// Where in the datagram's payload this fragment's begins, in bytes.
+    /// Offset of this fragment in the datagram's payload, in bytes.
     #[must_use]
     pub fn fragment_offset(&self) -> usize {
         usize::from(self.flags_offset.get() & 0x1fff) * 8
     }
 
-    /// Part of a fragmented datagram: more fragments follow, or this is not the first.
+    /// Whether this is a fragment: more fragments follow, or this is not the first.
     #[must_use]
     pub fn is_fragment(&self) -> bool {
         self.flags_offset.get() & 0x3fff != 0
@@ -173,7 +173,7 @@ pub struct UdpHeader {
     pub dst_port: U16,
     /// Bytes of header and payload.
     pub len: U16,
-    /// Checksum over pseudo header, header and payload; zero: the sender made none.
+    /// Checksum over pseudo header, header and payload; zero: no checksum.
     pub checksum: U16,
 }
 
@@ -187,9 +187,9 @@ pub struct IcmpEchoHeader {
     pub code: u8,
     /// Checksum over header and payload.
     pub checksum: U16,
-    /// Chosen by the sender of the request.
+    /// Identifier, set by the sender of the request.
     pub id: U16,
-    /// Chosen by the sender of the request.
+    /// Sequence number, set by the sender of the request.
     pub sequence: U16,
 }
 

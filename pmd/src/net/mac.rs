@@ -14,13 +14,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub struct MacAddr(pub [u8; 6]);
 
 impl MacAddr {
-    /// All stations.
+    /// The broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
     /// The unknown target of an ARP request (RFC 826).
     pub const ZERO: Self = Self([0; 6]);
 
-    /// A locally administered address that is made of a name, so that it is the same at each start,
-    /// and of a number, which tells apart who share the name.
+    /// A locally administered address derived from a name and a number: the same at each start, and
+    /// distinct for users of one name with different numbers.
     #[must_use]
     pub fn made_of(name: &[u8], number: u64) -> Self {
         // FNV-1a
@@ -33,16 +33,15 @@ impl MacAddr {
         Self([0x02, a, b, c, d, e])
     }
 
-    /// The address that the frames of an IPv4 multicast group go to (RFC 1112 section 6.4): 32 groups
-    /// share one.
+    /// The Ethernet address of an IPv4 multicast group (RFC 1112 section 6.4); 32 groups share one.
     #[must_use]
     pub const fn of_group(group: Ipv4Addr) -> Self {
         let [_, b, c, d] = group.octets();
         Self([0x01, 0x00, 0x5e, b & 0x7f, c, d])
     }
 
-    /// One station: the group bit is clear and the address is not zero. Only such an address
-    /// can be the source of a frame, or be answered.
+    /// Whether this is the address of one host: the group bit is clear and the address is not zero.
+    /// Only such an address is a valid source of a frame, or can be answered.
     #[must_use]
     pub fn is_unicast(self) -> bool {
         self.0[0] & 1 == 0 && self != Self::ZERO
@@ -62,7 +61,7 @@ impl fmt::Debug for MacAddr {
     }
 }
 
-/// The text is not six pairs of hexadecimal digits with colons between.
+/// The text is not six pairs of hexadecimal digits separated by colons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a MAC address: write it as 02:00:00:00:00:01")]
 pub struct MacError;
@@ -75,7 +74,7 @@ impl FromStr for MacAddr {
         let mut pairs = text.split(':');
         for octet in &mut octets {
             let pair = pairs.next().ok_or(MacError)?;
-            // from_str_radix alone would take "+1"
+            // from_str_radix alone would accept "+1"
             if pair.len() != 2 || !pair.bytes().all(|c| c.is_ascii_hexdigit()) {
                 return Err(MacError);
             }

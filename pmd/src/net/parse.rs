@@ -1,4 +1,4 @@
-//! The parser of the hot path: from a frame to what the poll loop must know of it.
+//! The parser of the hot path: extracts the header fields of a frame that a poll loop needs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,24 +12,24 @@ use super::headers::{
     UdpHeader, VlanTag,
 };
 
-/// What [`parse`] verifies. The default verifies all and takes any address.
+/// Checks that [`parse`] performs. The default verifies all checksums and accepts any address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// Verify the IPv4 header checksum. Clear it where hardware did, or where frames never were
-    /// on a wire: the kernel leaves checksums unfinished for a NIC to fill in, and frames
-    /// captured on the sending host, or crossing a veth pair, are taken before that.
+    /// Verify the IPv4 header checksum. Clear it where hardware did, or where frames were never on
+    /// a wire: the kernel leaves partial checksums for a NIC to complete, and frames captured on
+    /// the sending host, or on a veth pair, are taken before that.
     pub ip_checksum: bool,
-    /// Verify the UDP checksum where the sender made one and the datagram lies in the first
-    /// segment; [`Udp::verify`] does so for chained segments. Clear it where hardware did, or
-    /// where frames never were on a wire.
+    /// Verify the UDP checksum where it is present and the datagram lies in the first segment;
+    /// [`Udp::verify`] does so for chained segments. Clear it where hardware did, or where frames
+    /// were never on a wire.
     pub udp_checksum: bool,
-    /// Take only IPv4 datagrams for this address, for multicast and for broadcast
+    /// Accept only IPv4 datagrams for this address, for multicast and for broadcast
     /// 255.255.255.255; without it, any.
     pub local: Option<Ipv4Addr>,
 }
 
 impl ParseOptions {
-    /// No checksum is verified; any address is taken.
+    /// Verifies no checksum and accepts any address.
     pub const TRUSTED: Self = Self {
         ip_checksum: false,
         udp_checksum: false,
@@ -47,20 +47,20 @@ impl Default for ParseOptions {
     }
 }
 
-/// What a frame is.
+/// The type of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parsed {
     /// A whole UDP datagram.
     Udp(Udp),
-    /// ARP, not looked into: for the [`Responder`](super::Responder).
+    /// ARP, not parsed further: for the [`Responder`](super::Responder).
     Arp,
-    /// An ICMP echo request over IPv4, not looked into: for the [`Responder`](super::Responder).
+    /// An ICMP echo request over IPv4, not parsed further: for the [`Responder`](super::Responder).
     IcmpEcho,
     /// Any other protocol.
     Other,
 }
 
-/// Source and destination of a datagram, which are of one family.
+/// Source and destination of a datagram, both of one family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addresses {
     /// IPv4.
@@ -99,7 +99,7 @@ impl Addresses {
     }
 }
 
-/// A UDP datagram, and where in the frame its payload lies.
+/// A UDP datagram and the location of its payload in the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Udp {
     /// Source and destination address.
@@ -110,15 +110,15 @@ pub struct Udp {
     pub dst_port: u16,
     /// Bytes from the start of the frame to the payload; always within the first segment.
     pub payload_offset: u16,
-    /// Bytes of payload; offset and length together lie within the frame.
+    /// Bytes of payload; offset plus length lies within the frame.
     pub payload_len: u16,
-    /// The checksum field; zero: the sender made none.
+    /// The checksum field; zero: no checksum.
     pub checksum: u16,
 }
 
 impl Udp {
-    /// The payload as far as it lies in `frame`, the first segment: all of it where the frame
-    /// has one segment.
+    /// The part of the payload in `frame`, the first segment: all of it if the frame has one
+    /// segment.
     #[must_use]
     #[inline]
     pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
@@ -128,8 +128,8 @@ impl Udp {
         rest.get(..usize::from(self.payload_len)).unwrap_or(rest)
     }
 
-    /// Verifies the checksum over all `segments` of the frame, the first one included. A
-    /// datagram over IPv4 without checksum is right (RFC 768).
+    /// Verifies the checksum over all `segments` of the frame, the first one included. A datagram
+    /// over IPv4 without a checksum is accepted (RFC 768).
     ///
     /// # Errors
     /// [`Reject::BadChecksum`], also where a datagram over IPv6 has none (RFC 8200 section 8.1).
@@ -159,15 +159,15 @@ impl Udp {
 
 /// Parses Ethernet, up to two VLAN tags, IPv4 or IPv6, and UDP.
 ///
-/// `frame` is the first segment and holds all the headers; `total_len` is the length of the
-/// whole frame over all its segments, in bytes. Each length is bounded by the one outside it:
-/// UDP by IP, IP by the frame; bytes behind the IP datagram are Ethernet padding. Nothing is
-/// read behind a length that was not checked.
+/// `frame` is the first segment and holds all the headers; `total_len` is the length of the whole
+/// frame over all its segments, in bytes. Each length is bounded by the enclosing one: UDP by IP,
+/// IP by the frame; bytes behind the IP datagram are Ethernet padding. No byte is read behind a
+/// length that was not checked.
 ///
 /// # Errors
-/// The cause for which the frame is to be counted and dropped.
+/// The cause for which the frame must be counted and dropped.
 // Inlined: a caller's options are mostly constants, and the result has 40 bytes, of which a caller
-// needs a few; handed over in memory, all are written. What is rare is out of line.
+// needs a few; returned in memory, all would be written. Rare paths are out of line.
 #[inline(always)]
 pub fn parse(frame: &[u8], total_len: usize, options: &ParseOptions) -> Result<Parsed, Reject> {
     let frame = frame.get(..total_len).unwrap_or(frame);
@@ -182,9 +182,9 @@ pub fn parse(frame: &[u8], total_len: usize, options: &ParseOptions) -> Result<P
     }
 }
 
-/// The IPv4 header of what nearly every frame is: Ethernet without a tag, IPv4 without options and
-/// whole, UDP; with a datagram that lies within `total_len`. All of that is two comparisons; what
-/// is otherwise, or wrong, goes the long way.
+/// The IPv4 header on the fast path, which nearly every frame takes: Ethernet without a tag, IPv4
+/// without options and unfragmented, UDP, and a datagram that lies within `total_len`. Two
+/// comparisons check all of that; other or malformed frames take the general path.
 #[inline(always)]
 fn plain_udp(frame: &[u8], total_len: usize) -> Option<&Ipv4Header> {
     const IP: usize = size_of::<EthernetHeader>();
@@ -203,12 +203,12 @@ fn plain_udp(frame: &[u8], total_len: usize) -> Option<&Ipv4Header> {
     let link = (word(IP - 2) ^ 0x0800_4500) & 0xffff_ff00;
     let whole = (word(IP + 6) ^ u32::from(PROTOCOL_UDP)) & 0x3fff_00ff;
     let (ip, _) = Ipv4Header::ref_from_prefix(&headers[IP..]).ok()?;
-    // A total length below its header's wraps around, and is too long as well.
+    // A total length below the header's wraps around and is then too long as well.
     let body = usize::from(ip.total_len.get()).wrapping_sub(size_of::<Ipv4Header>());
     (link | whole == 0 && body <= total_len - UDP).then_some(ip)
 }
 
-/// Any frame, header by header.
+/// The general path, header by header.
 #[inline(never)]
 fn by_headers(frame: &[u8], total_len: usize, opts: ParseOptions) -> Result<Parsed, Reject> {
     let (ethertype, at) = link_layer(frame)?;
@@ -223,7 +223,7 @@ fn by_headers(frame: &[u8], total_len: usize, opts: ParseOptions) -> Result<Pars
     }
 }
 
-/// A header at an offset, where all of it lies in the slice.
+/// A header at an offset, if all of it lies in the slice.
 #[inline(always)]
 pub(super) fn view<T>(frame: &[u8], at: usize) -> Result<&T, Reject>
 where
@@ -234,7 +234,7 @@ where
     Ok(header)
 }
 
-/// The EtherType behind at most two VLAN tags, and the offset of what follows it.
+/// The EtherType behind at most two VLAN tags, and the offset of its payload.
 #[inline(always)]
 pub(super) fn link_layer(frame: &[u8]) -> Result<(u16, usize), Reject> {
     let mut at = size_of::<EthernetHeader>();
@@ -267,7 +267,7 @@ pub(super) fn ipv4_header(
 }
 
 /// The IPv4 header at an offset, of a datagram or a fragment, and its length with options, after
-/// all checks of RFC 1122 section 3.2.1 that need no address; what it is the header of lies within
+/// all checks of RFC 1122 section 3.2.1 that need no address. The datagram or fragment lies within
 /// `total_len`.
 #[inline(always)]
 pub(super) fn any_ipv4_header(
@@ -294,7 +294,7 @@ pub(super) fn any_ipv4_header(
     Ok((ip, header_len))
 }
 
-/// What is behind a valid IPv4 header at an offset.
+/// Parses the payload of a valid IPv4 header at an offset.
 #[inline(always)]
 fn ipv4_body(
     frame: &[u8],
@@ -372,8 +372,8 @@ fn udp(
         checksum: header.checksum.get(),
     };
     if opts.udp_checksum && at + len <= frame.len() {
-        // Verified through a copy: with its address taken, `udp` would be built on the stack and
-        // moved from there, for frames that are not verified too.
+        // Verified through a copy: if its address were taken, `udp` would be built on the stack and
+        // moved from there, also for frames that are not verified.
         let copy = udp;
         copy.verify([frame])?;
     }

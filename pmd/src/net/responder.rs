@@ -1,4 +1,4 @@
-//! Answers ARP and ping, so that a port which the kernel no longer serves stays reachable.
+//! ARP and ping responder, which keeps a port reachable without the kernel's network stack.
 
 use std::net::Ipv4Addr;
 
@@ -13,13 +13,13 @@ use super::headers::{
 use super::parse::{ipv4_header, link_layer, view};
 use super::{Checksum, MacAddr};
 
-/// The shortest Ethernet frame, without its check sequence.
+/// The shortest Ethernet frame, without its frame check sequence.
 const MIN_FRAME: usize = 60;
 
 /// Answers for one MAC and one IPv4 address.
 ///
-/// A reply goes to one station, and is never longer than its request but for the padding of ARP
-/// to 60 bytes: it amplifies nothing.
+/// A reply goes to one host, and is never longer than its request but for the padding of ARP to 60
+/// bytes, so the responder amplifies nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Responder {
     mac: MacAddr,
@@ -35,8 +35,8 @@ impl Responder {
 
     /// Writes the reply to `frame` into `out` and returns its length. VLAN tags are kept.
     ///
-    /// `None` where there is nothing to answer: other protocols, other addresses, malformed
-    /// frames, an `out` that is too short.
+    /// `None` if no reply is due (other protocols, other addresses, malformed frames), or if `out`
+    /// is too short.
     pub fn reply(&self, frame: &[u8], out: &mut [u8]) -> Option<usize> {
         let (ethertype, at) = link_layer(frame).ok()?;
         let ethernet: &EthernetHeader = view(frame, 0).ok()?;
@@ -49,7 +49,7 @@ impl Responder {
             {
                 self.arp(frame, out)
             }
-            // A ping to all is not answered (RFC 1122 section 3.2.2.6 allows to be silent).
+            // A broadcast ping is not answered (RFC 1122 section 3.2.2.6 permits that).
             ETHERTYPE_IPV4 if ethernet.dst == self.mac => self.echo(frame, at, out),
             _ => None,
         }
@@ -72,8 +72,8 @@ impl Responder {
         )
     }
 
-    /// RFC 826, "packet reception". A probe (sender address zero) is answered too: the reply is
-    /// how its sender learns that the address is taken (RFC 5227 section 2.1.1).
+    /// RFC 826, "packet reception". A probe (sender address zero) is answered too: by the reply its
+    /// sender learns that the address is in use (RFC 5227 section 2.1.1).
     fn arp(&self, frame: &[u8], out: &mut [u8]) -> Option<usize> {
         let (arp, at) = arp_packet(frame).ok()?;
         if arp.operation.get() != ARP_REQUEST
@@ -116,9 +116,9 @@ impl Responder {
         Some(MIN_FRAME)
     }
 
-    /// RFC 1122 section 3.2.2.6: the payload comes back in full, from the address that was
-    /// asked. Requests with IP options are not answered: a source route would have to be
-    /// reversed, and nobody who pings a trigger sends one.
+    /// RFC 1122 section 3.2.2.6: the reply carries the full payload, and its source is the
+    /// requested address. Requests with IP options are not answered: a source route would have to
+    /// be reversed, and such pings do not occur in practice.
     fn echo(&self, frame: &[u8], at: usize, out: &mut [u8]) -> Option<usize> {
         let (ip, header_len) = ipv4_header(frame, at, frame.len(), true).ok()?;
         let src = Ipv4Addr::from(ip.src);
@@ -158,8 +158,9 @@ impl Responder {
         let message = datagram.get_mut(header_len..end - at)?;
         let (reply, _) = IcmpEchoHeader::mut_from_prefix(message).ok()?;
         reply.kind = ICMP_ECHO_REPLY;
-        // Nothing else has changed: the sum is that of the request, but for the kind (RFC 1624
-        // section 3). A kind of 0 is so much less, hence its complement so much more.
+        // Only the type changes, so the sum is that of the request corrected for it (RFC 1624
+        // section 3). A type of 0 lowers the sum by the request's type, and raises its complement
+        // as much.
         let (sum, carry) =
             (request.checksum.get()).overflowing_add(u16::from_be_bytes([ICMP_ECHO_REQUEST, 0]));
         reply.checksum = U16::new(sum + u16::from(carry));
@@ -179,10 +180,12 @@ fn turn_back(link: &mut [u8], dst: MacAddr, src: MacAddr) -> Option<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::net::testing::{DST_IP, DST_MAC, Frame, SRC_IP, SRC_MAC, ethernet, naive_checksum};
+    use pollux_pmd_testkit::frames::{
+        DST_IP, DST_MAC, Frame, SRC_IP, SRC_MAC, ethernet, naive_checksum,
+    };
     use proptest::prelude::*;
 
-    /// Replies for the destination of the test frames.
+    /// A responder for the destination of the test frames.
     const OWN: Responder = Responder::new(
         MacAddr(DST_MAC),
         Ipv4Addr::new(DST_IP[0], DST_IP[1], DST_IP[2], DST_IP[3]),

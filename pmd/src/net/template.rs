@@ -1,4 +1,4 @@
-//! Ethernet, IPv4 and UDP headers made once, completed for each payload.
+//! UDP header template: Ethernet, IPv4 and UDP headers made once, completed for each payload.
 
 use std::mem::offset_of;
 use std::net::SocketAddrV4;
@@ -24,17 +24,17 @@ struct Headers {
     udp: UdpHeader,
 }
 
-/// One end of a UDP conversation.
+/// One endpoint of a UDP flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpEndpoint {
-    /// Station.
+    /// MAC address.
     pub mac: MacAddr,
-    /// Address and port.
+    /// IP address and port.
     pub socket: SocketAddrV4,
 }
 
-/// The headers from one endpoint to another, with all that does not depend on the payload
-/// filled in and summed.
+/// The headers from one endpoint to another, with all fields and sums that do not depend on the
+/// payload.
 #[derive(Debug, Clone)]
 pub struct UdpTemplate {
     headers: Headers,
@@ -47,15 +47,15 @@ pub struct UdpTemplate {
     checksum: UdpChecksum,
 }
 
-/// What becomes of the UDP checksum.
+/// Mode of the UDP checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UdpChecksum {
-    /// It is computed over the payload.
+    /// Computed over the payload.
     Whole,
-    /// It is left to the device that sends the frame, which has to be asked for it
-    /// ([`UdpTemplate::checksum_request`]): the field holds the sum of the pseudo header. The payload is not read.
+    /// Left to the device that sends the frame, by a request ([`UdpTemplate::checksum_request`]):
+    /// the field holds the sum of the pseudo header. The payload is not read.
     Left,
-    /// There is none: the field is zero, as RFC 768 allows over IPv4. The payload is not read.
+    /// None: the field is zero, as RFC 768 allows over IPv4. The payload is not read.
     Absent,
 }
 
@@ -73,7 +73,7 @@ impl UdpTemplate {
                 version_ihl: 0x45,
                 service: 0,
                 total_len: U16::ZERO,
-                // Never fragmented, so the identification means nothing (RFC 6864 section 4.1).
+                // Never fragmented, so the identification has no meaning (RFC 6864 section 4.1).
                 id: U16::ZERO,
                 flags_offset: U16::new(0x4000),
                 ttl: 64,
@@ -104,16 +104,16 @@ impl UdpTemplate {
         }
     }
 
-    /// What the device is asked that is to finish the UDP checksum
+    /// The request for the device that completes the UDP checksum
     /// ([`Mbuf::set_checksum_request`](pollux_mempool::Mbuf::set_checksum_request)) of a frame with
-    /// `tags` bytes of VLAN tags; `None` for more than fit.
+    /// `tags` bytes of VLAN tags; `None` if that is too many.
     #[must_use]
     pub const fn checksum_request(tags: usize) -> Option<ChecksumRequest> {
         let udp = offset_of!(Headers, udp) + tags;
         ChecksumRequest::new(udp, udp + offset_of!(UdpHeader, checksum))
     }
 
-    /// With another UDP checksum than one over the payload.
+    /// Selects the mode of the UDP checksum.
     #[must_use]
     pub fn with_checksum(mut self, checksum: UdpChecksum) -> Self {
         self.checksum = checksum;
@@ -121,11 +121,11 @@ impl UdpTemplate {
     }
 
     /// Writes the headers to the first [`UDP_HEADERS`] bytes of `buf`, in front of the
-    /// `payload_len` bytes of payload that lie there already, and returns the length of the
-    /// frame. Padding short frames to the 60 bytes of Ethernet is the port's work.
+    /// `payload_len` bytes of payload that are already there, and returns the length of the frame.
+    /// The port pads short frames to the 60 bytes of Ethernet.
     ///
-    /// `None`, with nothing written, where `buf` ends before the payload does or the payload is
-    /// above [`MAX_PAYLOAD`].
+    /// `None`, with nothing written, if `buf` ends before the payload does or the payload is longer
+    /// than [`MAX_PAYLOAD`].
     #[must_use = "None means that there is no frame to send"]
     #[inline]
     pub fn write(&self, buf: &mut [u8], payload_len: usize) -> Option<usize> {
@@ -167,8 +167,8 @@ impl UdpTemplate {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::net::testing::{DST_IP, DST_MAC, Frame, SRC_IP, SRC_MAC, naive_checksum};
     use crate::net::{ParseOptions, Parsed, parse};
+    use pollux_pmd_testkit::frames::{DST_IP, DST_MAC, Frame, SRC_IP, SRC_MAC, naive_checksum};
     use proptest::prelude::*;
 
     fn template() -> UdpTemplate {

@@ -1,4 +1,4 @@
-//! Ethernet, IPv6 and UDP headers made once, completed for each payload.
+//! UDP header template: Ethernet, IPv6 and UDP headers made once, completed for each payload.
 
 use std::mem::offset_of;
 use std::net::SocketAddrV6;
@@ -24,17 +24,17 @@ struct Headers {
     udp: UdpHeader,
 }
 
-/// One end of a UDP conversation over IPv6.
+/// One endpoint of a UDP flow over IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpEndpointV6 {
-    /// Station.
+    /// MAC address.
     pub mac: MacAddr,
-    /// Address and port; flow label and scope are not sent.
+    /// IP address and port; flow label and scope are not sent.
     pub socket: SocketAddrV6,
 }
 
-/// The headers from one endpoint to another, with all that does not depend on the payload filled in
-/// and summed. There is always a checksum: over IPv6 a datagram without one is dropped (RFC 8200
+/// The headers from one endpoint to another, with all fields and sums that do not depend on the
+/// payload. The checksum is mandatory: over IPv6 a datagram without one is dropped (RFC 8200
 /// section 8.1).
 #[derive(Debug, Clone)]
 pub struct UdpTemplateV6 {
@@ -43,7 +43,7 @@ pub struct UdpTemplateV6 {
     pseudo_sum: Checksum,
     /// Sum of the pseudo header and both ports, all lengths zero.
     udp_sum: Checksum,
-    /// The checksum is left to the device.
+    /// The device computes the checksum.
     left: bool,
 }
 
@@ -91,7 +91,7 @@ impl UdpTemplateV6 {
         ChecksumRequest::new(udp, udp + offset_of!(UdpHeader, checksum))
     }
 
-    /// With a checksum that is left to the device that sends the frame, as
+    /// Leaves the checksum to the device that sends the frame, as
     /// [`UdpChecksum::Left`](super::UdpChecksum::Left).
     #[must_use]
     pub fn with_checksum_left(mut self) -> Self {
@@ -100,10 +100,10 @@ impl UdpTemplateV6 {
     }
 
     /// Writes the headers to the first [`UDP_HEADERS_V6`] bytes of `buf`, in front of the
-    /// `payload_len` bytes of payload that lie there already, and returns the length of the frame.
+    /// `payload_len` bytes of payload that are already there, and returns the length of the frame.
     ///
-    /// `None`, with nothing written, where `buf` ends before the payload does or the payload is
-    /// above [`MAX_PAYLOAD_V6`].
+    /// `None`, with nothing written, if `buf` ends before the payload does or the payload is longer
+    /// than [`MAX_PAYLOAD_V6`].
     #[must_use = "None means that there is no frame to send"]
     #[inline]
     pub fn write(&self, buf: &mut [u8], payload_len: usize) -> Option<usize> {
@@ -136,8 +136,8 @@ impl UdpTemplateV6 {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::net::testing::{DST_MAC, SRC_MAC, naive_checksum};
     use crate::net::{ParseOptions, Parsed, parse};
+    use pollux_pmd_testkit::frames::{DST_MAC, SRC_MAC, naive_checksum};
     use proptest::prelude::*;
 
     fn end(mac: [u8; 6], (ip, port): ([u8; 16], u16)) -> UdpEndpointV6 {

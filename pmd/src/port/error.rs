@@ -1,4 +1,4 @@
-//! Why a port cannot be opened, configured, started or stopped.
+//! `PortError`: why a port cannot be opened, configured, started or stopped.
 
 use crate::bus::BusError;
 use crate::bus::error::in_brackets;
@@ -8,85 +8,87 @@ use crate::spec::SpecError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortError {
-    /// The spec cannot be read.
+    /// The spec is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// No driver of that name.
+    /// No driver has that name.
     #[error("no driver `{driver}`; there are: {known}")]
     UnknownDriver {
-        /// The name asked for.
+        /// The requested name.
         driver: String,
         /// The names of all drivers.
         known: String,
     },
-    /// There is such a driver, but this build has it not.
+    /// The driver exists, but this build does not contain it.
     #[error("driver `{driver}` is not built in: build with the feature {feature}")]
     NotBuiltIn {
-        /// The name asked for.
+        /// The requested name.
         driver: &'static str,
-        /// The feature of `pollux-pmd` that has it built.
+        /// The feature of `pollux-pmd` that builds it.
         feature: &'static str,
     },
-    /// The port has a device or another process write into packet memory, and no grant was made
-    /// for that. Nothing was opened.
+    /// A device or another process would write into the port's packet memory, and no grant permits
+    /// that. Nothing was opened.
     #[error(
-        "port {port}: it has a device or another process write into packet memory, which takes a \
-         grant, and the program has made none: make one (`Registry::granting`, docs/soundness.md)"
+        "port {port}: its device or peer writes into packet memory, which requires a grant, and \
+         the program has made none: make one (`Registry::granting`, docs/soundness.md)"
     )]
     NoGrant {
         /// The port.
         port: String,
     },
-    /// Something was asked that the device does not offer.
-    #[error("port {port}: {asked} asked for, but the device offers {offered}")]
+    /// The device does not offer what was requested.
+    #[error("port {port}: {asked} requested, but the device offers {offered}")]
     Unsupported {
         /// The port.
         port: String,
-        /// What was asked.
+        /// The request.
         asked: String,
-        /// What there is.
+        /// What the device offers.
         offered: String,
     },
-    /// The system refused.
+    /// The system refused an operation.
     #[error("port {port}: {what}: {error}{}", in_brackets(.hint))]
     System {
         /// The port.
         port: String,
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What to do about it; may be empty.
+        /// The remedy; may be empty.
         hint: String,
-        /// The system's word. It is in the message, so it is no `source` to be printed again.
+        /// The system's error. It is part of the message, so it is not a `source`, which would be
+        /// printed again.
         error: std::io::Error,
     },
-    /// The file or device holds something that cannot be used.
+    /// The file or device has unusable contents.
     #[error("port {port}: {what}")]
     Device {
         /// The port.
         port: String,
-        /// What is wrong, and what to do about it.
+        /// The fault and its remedy.
         what: String,
     },
-    /// The device could not be reached, or cannot do something.
+    /// The device is not accessible, or lacks a capability.
     #[error("port {port}: {error}")]
     Bus {
         /// The port.
         port: String,
-        /// What went wrong. It is in the message, so it is no `source` to be printed again.
+        /// The bus's error. It is part of the message, so it is not a `source`, which would be
+        /// printed again.
         error: BusError,
     },
-    /// The device left while the port was running.
+    /// The device disappeared while the port was running.
     #[error(
-        "port {port}: its device is gone: it was unplugged or deleted, or its owner wants it back; \
-         start again when it is there"
+        "port {port}: its device is gone: it was unplugged or deleted, or its owner has requested \
+         it back; restart when it is available"
     )]
     Gone {
         /// The port.
         port: String,
     },
-    /// `stop` was not given all the port's queues, and only those.
+    /// The queues given to `stop` are not exactly the port's queues.
     #[error(
-        "port {port}: stop needs all {expected} queues that start gave out and no others, got \
+        "port {port}: stop needs all {expected} queues that start returned and no others, got \
          {got} of them among {given}"
     )]
     WrongQueues {
@@ -96,14 +98,14 @@ pub enum PortError {
         expected: usize,
         /// Queues of this port among those given.
         got: usize,
-        /// Queues given.
+        /// Number of queues given.
         given: usize,
     },
 }
 
 impl PortError {
-    /// Whether something was asked for that cannot be: a mistake of whoever asked, found before
-    /// anything was opened. (Anything else was tried, and failed.)
+    /// Whether the request is invalid in itself, found before anything was opened. All other errors
+    /// are failures of an attempt.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -117,8 +119,9 @@ impl PortError {
     }
 }
 
-/// The error of a port whose device could not be had, or failed.
-pub(crate) fn bus_error(port: &str) -> impl Fn(BusError) -> PortError {
+/// Converts an error of a device to an error of its port. For drivers: `device.bar(0,
+/// 256).map_err(bus_error(&port))`.
+pub fn bus_error(port: &str) -> impl Fn(BusError) -> PortError {
     move |error| PortError::Bus {
         port: port.into(),
         error,
@@ -131,9 +134,9 @@ mod tests {
 
     use super::*;
 
-    /// Programs print an error with all its sources behind it.
+    /// Programs print an error and then all its sources.
     #[test]
-    fn the_system_s_word_is_told_once() {
+    fn the_system_s_error_is_printed_once() {
         let error = PortError::System {
             port: "tap:x".into(),
             what: "cannot".into(),

@@ -1,4 +1,4 @@
-//! From a datagram's destination to its stream, in constant time.
+//! Demultiplexer: maps a datagram's destination to its stream, in constant time.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,21 +8,22 @@ use super::id::StreamId;
 use crate::count::Count;
 use crate::net::{Addresses, Udp};
 
-/// In the tables: no stream.
+/// Table value: no stream.
 const NONE: u16 = u16::MAX;
-/// In the table of addresses: no entry. It ends in [`NONE`], as no entry does.
+/// Empty slot of the address table. It ends in [`NONE`], which no entry does.
 const EMPTY: u64 = u64::MAX;
 
-/// Why a set of routes cannot be built.
+/// Error: a set of routes cannot be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DemuxError {
-    /// One destination leads to two streams.
+    /// One destination maps to two streams.
     #[error(
         "UDP port {port}{} leads to stream {} and to stream {}: give each destination one stream",
         .address.map(|ip| format!(" at {ip}")).unwrap_or_default(), .first.0, .second.0
     )]
     Conflict {
-        /// The address, where the route names one.
+        /// The address, if the route has one.
         address: Option<Ipv4Addr>,
         /// The UDP destination port.
         port: u16,
@@ -31,12 +32,12 @@ pub enum DemuxError {
         /// The stream of the later one.
         second: StreamId,
     },
-    /// The highest id is taken.
+    /// The highest id is reserved.
     #[error("stream 65535 is reserved: number the streams from 0")]
     ReservedId,
 }
 
-/// The routes of a [`Demux`] to be.
+/// Routes from which a [`Demux`] is built.
 #[derive(Debug, Clone, Default)]
 pub struct DemuxBuilder {
     routes: Vec<(Option<Ipv4Addr>, u16, StreamId)>,
@@ -50,31 +51,32 @@ impl DemuxBuilder {
         Self::default()
     }
 
-    /// Datagrams to a UDP port, at any address and of either IP version.
+    /// Adds a route of datagrams to a UDP port, at any address and of either IP version.
     #[must_use]
     pub fn port(mut self, port: u16, stream: StreamId) -> Self {
         self.routes.push((None, port, stream));
         self
     }
 
-    /// Datagrams to a UDP port at one IPv4 address; it goes before the route of the port alone.
+    /// Adds a route of datagrams to a UDP port at one IPv4 address; it takes precedence over the
+    /// route of the port alone.
     #[must_use]
     pub fn address(mut self, address: Ipv4Addr, port: u16, stream: StreamId) -> Self {
         self.routes.push((Some(address), port, stream));
         self
     }
 
-    /// The stream of all datagrams without a route.
+    /// Sets the stream of all datagrams without a route.
     #[must_use]
     pub fn catch_all(mut self, stream: StreamId) -> Self {
         self.catch_all = Some(stream);
         self
     }
 
-    /// Builds the tables, and counters at zero. Each poll loop has a demux of its own.
+    /// Builds the tables, with counters at zero. Each poll loop has a demux of its own.
     ///
     /// # Errors
-    /// [`DemuxError`] where a destination leads to two streams or an id is reserved.
+    /// [`DemuxError`] if a destination maps to two streams or an id is reserved.
     pub fn build(&self) -> Result<Demux, DemuxError> {
         let mut routes = BTreeMap::new();
         for &(address, port, second) in &self.routes {
@@ -111,15 +113,15 @@ impl DemuxBuilder {
     }
 }
 
-/// Open addressing with linear probing, at most a quarter full: seven of eight searches then end
-/// at the first slot, and the branch predictor knows it.
+/// Open addressing with linear probing, at most a quarter full: seven of eight searches then end at
+/// the first slot, which the branch predictor learns.
 #[derive(Debug)]
 struct AddressTable {
-    /// Key (address and port, 48 bits) and stream (16 bits) in one word each; a power of two of
-    /// them, or none where no route names an address.
+    /// Key (address and port, 48 bits) and stream (16 bits) in one word each. The number of words
+    /// is a power of two, or zero if no route names an address.
     slots: Box<[u64]>,
     shift: u32,
-    /// Probes that the worst route needs: the bound of every search.
+    /// Probes of the longest search among the routes: the bound of every search.
     probes: usize,
 }
 
@@ -149,7 +151,7 @@ impl AddressTable {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    /// The key is new, and three quarters of the slots are free.
+    /// Inserts a key that is new; three quarters of the slots are free.
     fn insert(&mut self, address: Ipv4Addr, port: u16, stream: StreamId) {
         let key = Self::key(address, port);
         let (home, mask) = (self.home(key), self.slots.len() - 1);
@@ -163,7 +165,7 @@ impl AddressTable {
         }
     }
 
-    /// The stream, or [`NONE`].
+    /// The stream of a key, or [`NONE`].
     #[inline]
     fn find(&self, address: Ipv4Addr, port: u16) -> u16 {
         let key = Self::key(address, port);
@@ -185,7 +187,7 @@ struct Cells {
     bytes: Count,
 }
 
-/// What one stream received through one demux.
+/// Counters of one stream in one demux.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamCounts {
     /// Datagrams.
@@ -194,7 +196,7 @@ pub struct StreamCounts {
     pub bytes: u64,
 }
 
-/// Sorts datagrams into streams and counts them: the counters are here and nowhere else.
+/// Assigns datagrams to streams and counts them; the counters exist here only.
 #[derive(Debug)]
 pub struct Demux {
     /// Stream by UDP port: 2^16 elements, [`NONE`] where there is no route.
@@ -205,8 +207,8 @@ pub struct Demux {
 }
 
 impl Demux {
-    /// The stream of a datagram, which is counted there. `None` is a miss: it is for the caller
-    /// to count (cause `demux-miss`).
+    /// The stream of a datagram, which is counted for it. `None` is a miss, which the caller counts
+    /// (cause `demux-miss`).
     #[inline]
     pub fn route(&mut self, udp: &Udp) -> Option<StreamId> {
         let mut id = NONE;
@@ -218,27 +220,27 @@ impl Demux {
         if id == NONE {
             id = *self.ports.get(usize::from(udp.dst_port))?;
         }
-        // NONE is above every index: one comparison finds the miss
+        // NONE is above every index: one comparison detects the miss
         let cells = self.cells.get(usize::from(id))?;
         cells.packets.add(1);
         cells.bytes.add(u64::from(udp.payload_len));
         Some(StreamId(id))
     }
 
-    /// A reader for the counters, for any thread.
+    /// A reader of the counters, for any thread.
     #[must_use]
     pub fn view(&self) -> StreamView {
         StreamView(Arc::clone(&self.cells))
     }
 }
 
-/// Reads the counters of a [`Demux`].
+/// A reader of the counters of a [`Demux`].
 #[derive(Debug, Clone)]
 pub struct StreamView(Arc<[Cells]>);
 
 impl StreamView {
-    /// The counts of every stream from 0 to the highest that has a route. While the loop runs,
-    /// they may be from slightly different moments.
+    /// The counters of every stream from 0 to the highest one with a route. While the loop runs,
+    /// values may belong to slightly different moments.
     pub fn counts(&self) -> impl Iterator<Item = (StreamId, StreamCounts)> {
         self.0.iter().enumerate().map(|(id, cells)| {
             let counts = StreamCounts {
@@ -336,8 +338,8 @@ mod tests {
             catch_all in proptest::option::of(0u16..20),
             traffic in proptest::collection::vec((0u32..14, 0u16..42, 0u16..1473), 0..200),
         ) {
-            // the first of two routes for one destination stands; addresses are spread as in a
-            // subnet (neighbours) and over the network
+            // the first of two routes for one destination wins; addresses are adjacent as in a
+            // subnet, and spread over the network
             let spread = |n: u32| if n < 6 { 0x0a00_0001 + n } else { n.wrapping_mul(0x1234_5677) };
             let mut by_port = HashMap::new();
             let mut by_address = HashMap::new();

@@ -1,4 +1,4 @@
-//! Numbers of streams.
+//! Stream identifiers.
 
 /// A configured stream: a small number that indexes per-stream state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

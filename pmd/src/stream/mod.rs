@@ -1,4 +1,4 @@
-//! Streams: which one a datagram belongs to, and what its sequence numbers say was lost.
+//! Streams: demultiplexing of datagrams, and loss accounting by sequence numbers.
 
 mod demux;
 mod id;

@@ -1,74 +1,74 @@
-//! What a stream's sequence numbers say: lost, twice, out of order, late, started anew.
+//! Sequence tracking of a stream: lost, duplicate, reordered and late frames, and restarts.
 
-/// How far back, in frames, a frame is still told apart as reordered or duplicate.
+/// Distance in frames up to which reordered frames are distinguished from duplicates.
 pub const WINDOW: u32 = 1024;
 
-/// From this many frames ahead a number is not a loss but one from behind: an outage of a second
-/// at a million frames a second is still counted, a restart from 0 is not four thousand million
-/// missing frames.
+/// A number that is at least this many frames ahead is not a gap but belongs to a restart: an
+/// outage of a second at a million frames a second still counts as a gap, and a restart from 0 does
+/// not count as four thousand million missing frames.
 pub const MAX_GAP: u32 = 1 << 20;
 
-/// Frames outside the window, numbered one by one and with no other between them, that prove a
-/// restart. RFC 3550 appendix A.1 takes two; but two late neighbours do occur, and then it would
-/// be the live stream that looks restarted.
+/// Length of a run of consecutive numbers outside the window, with no other between them, that
+/// proves a restart. RFC 3550 appendix A.1 takes two, but two consecutive late frames do occur, and
+/// would then make the live stream look restarted.
 const RESTART_RUN: u32 = 4;
 
-/// Frames that have come before, numbered one by one and with no other between them, that prove a
-/// restart within the window. No path repeats so many in a row and sends nothing new.
+/// Length of a run of consecutive duplicates, with no other frame between them, that proves a
+/// restart within the window. No path repeats so many in a row without a new frame.
 const ECHO_RUN: u32 = 32;
 
-/// What a frame is by its sequence number.
+/// Classification of a frame by its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The next one, or the very first.
+    /// The next number, or the first of the stream.
     InOrder,
-    /// So many before it have not come, up to now.
+    /// The given number of frames before it have not arrived so far.
     Gap(u32),
-    /// Older than the newest, and new: it fills a hole.
+    /// Older than the newest, and not a duplicate: it fills a hole.
     Reordered,
-    /// It has come before.
+    /// The number has arrived before.
     Duplicate,
     /// Older than the window.
     Late,
-    /// The last of a run that proves that the sender started anew; the others of the run were
-    /// [`Late`](Self::Late).
+    /// The last frame of a run that proves a restart of the sender; the other frames of the run
+    /// were [`Late`](Self::Late).
     Resync,
 }
 
-/// Where a number is, as seen from those that have come.
+/// Position of a number relative to the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
-    /// The next one, or the very first.
+    /// The next number, or the first of the stream.
     Next,
-    /// It has come, within the window.
+    /// In the window, and it has arrived.
     Seen,
-    /// A little ahead.
+    /// Ahead by less than [`MAX_GAP`].
     Ahead,
-    /// Behind the newest, within the window, and it has not come.
+    /// In the window, and it has not arrived.
     Hole,
     /// Behind the window, or too far ahead.
     Outside,
 }
 
-/// The counts of one stream.
+/// Counters of one stream.
 ///
 /// `unique + missing` is the number of frames that the sender numbered, from the lowest number
 /// seen to the highest, summed over its restarts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SequenceCounts {
-    /// Frames that came, each counted once.
+    /// Frames that arrived, without copies.
     pub unique: u64,
-    /// Frames that never came.
+    /// Frames that never arrived.
     pub missing: u64,
-    /// Times that the stream jumped ahead.
+    /// Jumps ahead.
     pub gaps: u64,
-    /// Frames that came after a later one, within the window.
+    /// Frames that arrived after a later one, within the window.
     pub reordered: u64,
-    /// Second copies, seen within the window.
+    /// Copies of frames within the window.
     pub duplicates: u64,
-    /// Frames older than the window. A late frame fills a hole behind the window, so it is no
-    /// longer missing, but unique. It may as well be a second copy: nobody remembers. Where
-    /// there is no such hole, it changes neither count.
+    /// Frames older than the window. A late frame counts as unique and no longer as missing if
+    /// there is a hole behind the window that it can fill; it may as well be a copy, which cannot
+    /// be known. Without such a hole, it changes neither count.
     pub late: u64,
     /// Restarts of the sender.
     pub resyncs: u64,
@@ -80,18 +80,18 @@ pub struct SequenceCounts {
 /// duplicates, for the first 31 frames.
 #[derive(Debug, Clone)]
 pub struct SequenceTracker {
-    /// Bit n % 1024: number n has come. Holds for the last [`WINDOW`] numbers before `next`.
+    /// Bit n % 1024: number n has arrived. Covers the last [`WINDOW`] numbers before `next`.
     seen: [u64; WINDOW as usize / 64],
     /// The number after the newest.
     next: u32,
-    /// How many numbers of the window are of this stream since it started: fewer than
-    /// [`WINDOW`] at first; zero before the first frame.
+    /// How many numbers of the window belong to this stream since it started: fewer than [`WINDOW`]
+    /// at first; zero before the first frame.
     span: u32,
-    /// The last run of numbers outside the window: how many, and what would continue it. It is
-    /// not counted until it ends, or proves a restart.
+    /// The current run of numbers outside the window: its length, and the number that would
+    /// continue it. It is not counted until it ends or proves a restart.
     run: u32,
     run_next: u32,
-    /// The run is of duplicates, which are counted as they come, and not of numbers outside.
+    /// The run consists of duplicates, which are counted immediately, instead of numbers outside.
     echoing: bool,
     counts: SequenceCounts,
 }
@@ -103,7 +103,7 @@ impl Default for SequenceTracker {
 }
 
 impl SequenceTracker {
-    /// A stream of which nothing has come; it may start at any number.
+    /// A stream without frames; it may start at any number.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -125,7 +125,7 @@ impl SequenceTracker {
         }
     }
 
-    /// Takes the number of the next frame.
+    /// Classifies and counts the next frame by its number.
     #[inline]
     pub fn observe(&mut self, sequence: u32) -> Verdict {
         let ahead = sequence.wrapping_sub(self.next);
@@ -136,7 +136,7 @@ impl SequenceTracker {
         self.out_of_order(sequence, ahead)
     }
 
-    /// The counts up to now.
+    /// The counters so far.
     #[must_use]
     pub fn counts(&self) -> SequenceCounts {
         let mut counts = self.counts;
@@ -151,7 +151,7 @@ impl SequenceTracker {
         counts
     }
 
-    /// Where a number is.
+    /// Position of a number.
     #[inline]
     pub(super) fn sight(&self, sequence: u32) -> Sight {
         let ahead = sequence.wrapping_sub(self.next);
@@ -173,12 +173,12 @@ impl SequenceTracker {
         self.next
     }
 
-    /// Whether a number is older than the first that came, since the stream started.
+    /// Whether a number is older than the first frame since the stream started.
     pub(super) fn is_before_all(&self, sequence: u32) -> bool {
         self.next.wrapping_sub(sequence) > self.span
     }
 
-    /// Adds frames that have been found to be copies, whatever their numbers.
+    /// Counts frames that other evidence identifies as copies, whatever their numbers.
     pub(super) fn count_duplicates(&mut self, frames: u32) {
         self.counts.duplicates += u64::from(frames);
     }
@@ -210,7 +210,7 @@ impl SequenceTracker {
         }
     }
 
-    /// `next` has come.
+    /// Records that `next` has arrived.
     #[inline]
     fn advance(&mut self) {
         self.set(self.next);
@@ -219,9 +219,9 @@ impl SequenceTracker {
         self.counts.unique += 1;
     }
 
-    /// `n` numbers from `next` on have not come.
+    /// Records that `n` numbers from `next` on have not arrived.
     fn skip(&mut self, n: u32) {
-        // what leaves the window unseen stays missing
+        // numbers that leave the window without arrival stay missing
         for i in 0..n.min(WINDOW) {
             let (word, bit) = place(self.next.wrapping_add(i));
             self.seen[word] &= !bit;
@@ -232,7 +232,7 @@ impl SequenceTracker {
         self.counts.gaps += 1;
     }
 
-    /// A number within the window that has come before.
+    /// A number within the window that has arrived before.
     fn echo(&mut self, sequence: u32) -> Verdict {
         if !self.echoing || sequence != self.run_next {
             self.end_run();
@@ -247,11 +247,11 @@ impl SequenceTracker {
         self.restart(sequence, 1)
     }
 
-    /// A number within the window, `behind` before `next`, that has not come before.
+    /// A number within the window, `behind` before `next`, that has not arrived before.
     fn inside(&mut self, sequence: u32, behind: u32) -> Verdict {
         if behind > self.span {
-            // older than the first that came: the stream began earlier, and what lies between
-            // was sent
+            // older than the first frame: the stream began earlier, and the numbers between were
+            // sent
             self.counts.missing += u64::from(behind - self.span);
             self.span = behind;
         }
@@ -262,7 +262,7 @@ impl SequenceTracker {
         Verdict::Reordered
     }
 
-    /// A number that is far behind, or too far ahead to be anything else.
+    /// A number far behind, or too far ahead for a gap.
     fn outside(&mut self, sequence: u32) -> Verdict {
         if self.echoing || sequence != self.run_next {
             self.end_run();
@@ -275,14 +275,14 @@ impl SequenceTracker {
         self.restart(self.run_next.wrapping_sub(self.run), self.run)
     }
 
-    /// As other facts prove, the sender began anew, and `n` of its frames from number `first` on have
-    /// come.
+    /// Restarts on other evidence: the sender has restarted, and `n` of its frames from number
+    /// `first` on have arrived.
     pub(super) fn begin_anew(&mut self, first: u32, n: u32) -> Verdict {
         self.end_run();
         self.restart(first, n)
     }
 
-    /// The sender began anew, and `n` of its frames from number `first` on have come.
+    /// The sender has restarted, and `n` of its frames from number `first` on have arrived.
     fn restart(&mut self, first: u32, n: u32) -> Verdict {
         self.seen = [0; WINDOW as usize / 64];
         self.span = 0;
@@ -296,14 +296,15 @@ impl SequenceTracker {
         Verdict::Resync
     }
 
-    /// The run was no restart: numbers outside the window were late, duplicates are counted.
+    /// Ends a run that was no restart: numbers outside the window were late; duplicates are already
+    /// counted.
     fn end_run(&mut self) {
         self.counts = self.counts();
         self.run = 0;
         self.echoing = false;
     }
 
-    /// Whether a number of the window has come.
+    /// Whether a number of the window has arrived.
     fn has(&self, sequence: u32) -> bool {
         let (word, bit) = place(sequence);
         self.seen[word] & bit != 0

@@ -1,31 +1,32 @@
-//! Sequence numbers of senders that begin new spills together.
+//! Sequence tracking of senders that start new spills together.
 
 use super::stamped::StampedTracker;
 use super::{Observation, SequenceCounts, Verdict};
 
-/// Follows the sequence numbers and time stamps of streams whose senders begin anew together, with
-/// each spill: the boards of a detector.
+/// Tracks the sequence numbers and time stamps of streams whose senders restart together at each
+/// spill, as the boards of a detector do.
 ///
-/// Where a spill is as the one before, numbers, time stamps and all, its frames look like copies.
-/// What most senders do is believed:
+/// If a spill repeats the one before, numbers and time stamps included, its frames look like
+/// copies. The majority of the senders decides:
 ///
-/// - Numbers that come again from near zero on, and nothing new between, are undecided, and
-///   [no copies](Observation::is_copy). Two of them say that a new spill has begun; so does a restart
-///   to near zero, or back in time.
-/// - As soon as more than half of the streams say so, those have restarted, and the next frame of
-///   each other that is behind in number and time stamp is one of the new spill, whatever its number.
-/// - One stream alone has restarted when so many have come that no path repeats them. Numbers that
-///   come again from elsewhere are copies. If there is only one stream, it is believed if what comes
-///   again is 64 frames ago.
+/// - Repeated numbers from near zero on, with nothing new between, are undecided, and [no
+///   copies](Observation::is_copy). Two of them claim a new spill; so does a restart to near zero,
+///   or back in time.
+/// - As soon as more than half of the streams claim one, those have restarted, and the next frame
+///   of each other stream that is behind in number and time stamp belongs to the new spill,
+///   whatever its number.
+/// - A single stream has restarted when more numbers have repeated than any path would repeat.
+///   Repeated numbers that do not start near zero are copies. With only one stream, a repetition
+///   counts as a restart if it starts at least 64 frames back.
 ///
-/// Memory is constant, and frames in order cost no more than in a stream by itself.
+/// Memory is constant, and frames in order cost no more than with one stream alone.
 #[derive(Debug, Clone)]
 pub struct SpillTracker {
     each: Box<[StampedTracker]>,
 }
 
 impl SpillTracker {
-    /// Of so many streams, of which nothing has come; each may start at any number.
+    /// A tracker of so many streams without frames; each may start at any number.
     #[must_use]
     pub fn new(streams: usize) -> Self {
         Self {
@@ -33,10 +34,10 @@ impl SpillTracker {
         }
     }
 
-    /// Takes number and time stamp of the next frame of a stream.
+    /// Classifies the next frame of a stream by its number and time stamp.
     ///
     /// # Panics
-    /// There is no such stream.
+    /// The stream does not exist.
     #[inline]
     pub fn observe(&mut self, stream: usize, sequence: u32, stamp: u64) -> Observation {
         let seen = self.each[stream].observe(sequence, stamp);
@@ -46,19 +47,19 @@ impl SpillTracker {
         seen
     }
 
-    /// The counts of a stream up to now. Undecided frames are in none until the stream goes on.
+    /// The counters of a stream so far. Undecided frames are in none until the stream continues.
     ///
     /// # Panics
-    /// There is no such stream.
+    /// The stream does not exist.
     #[must_use]
     pub fn counts(&self, stream: usize) -> SequenceCounts {
         self.each[stream].counts()
     }
 
-    /// Restarts of a stream that most streams made together with it; none if it is the only one.
+    /// Restarts of a stream that most streams made with it; zero if it is the only one.
     ///
     /// # Panics
-    /// There is no such stream.
+    /// The stream does not exist.
     #[must_use]
     pub fn spills(&self, stream: usize) -> u64 {
         if self.each.len() > 1 {
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     const BOARDS: usize = 4;
-    /// As the tracker has it.
+    /// As in the tracker.
     const NEAR: u32 = 8;
 
     type Numbered = (u32, u64);
@@ -101,7 +102,7 @@ mod tests {
         (0..100).map(move |n| (first + n, start + 10 * u64::from(n)))
     }
 
-    /// One stream alone.
+    /// A single stream.
     fn observe(frames: impl IntoIterator<Item = Numbered>) -> (SequenceCounts, Vec<Observation>) {
         let mut tracker = SpillTracker::new(1);
         let seen = frames
@@ -125,7 +126,7 @@ mod tests {
         }
     }
 
-    /// Each spill is as the one before, to the last bit.
+    /// Each spill is identical to the one before.
     #[test]
     fn spills_that_are_all_alike_cost_no_frame() {
         let (counts, seen) = observe(frames(0, 700).chain(frames(0, 700)).chain(frames(0, 700)));
@@ -153,7 +154,7 @@ mod tests {
         let (counts, seen) = observe(jumps);
         assert!(seen.iter().all(|seen| !seen.is_copy));
         assert_eq!(counts.resyncs, 99);
-        // A number that stands still.
+        // A constant number.
         let (counts, seen) = observe((0..100).map(|n| (5, 10 * n)));
         assert!(seen.iter().all(|seen| !seen.is_copy));
         assert_eq!(counts.resyncs, 99);
@@ -175,14 +176,14 @@ mod tests {
     /// A frame of a board.
     type Sent = (usize, Numbered);
 
-    /// Spills that are all alike, of so many frames of each board, which send by turns in this order.
+    /// Identical spills, of so many frames of each board; the boards send by turns in this order.
     fn spills(count: usize, length: u32, order: [usize; BOARDS]) -> Vec<Sent> {
         let turn = move |n| order.map(|board| (board, (n, 700 + 10 * u64::from(n))));
         let spill = (0..length).flat_map(turn);
         (0..count).flat_map(|_| spill.clone()).collect()
     }
 
-    /// Has frames come up to so many places later than they were sent, in the order of each board.
+    /// Delays frames by up to so many places, in the order of each board.
     fn interleave(sent: &mut Vec<Sent>, places: usize, seed: u64) {
         let mut random = seed;
         let mut lag = move || {
@@ -228,7 +229,7 @@ mod tests {
         Just([0, 1, 2, 3]).prop_shuffle()
     }
 
-    /// Frames of one board that are lost in each spill: at the beginning, and at the end.
+    /// Frames of one board that are lost in each spill: at the start, and at the end.
     fn losses() -> impl Strategy<Value = (u32, u32, u32)> {
         prop_oneof![
             (Just(5), 0..=1u32, Just(0)),
@@ -256,7 +257,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-        /// Whatever one board loses at the edges of spills.
+        /// Any loss of one board at the edges of spills.
         #[test]
         fn no_frame_of_a_new_spill_is_a_copy(
             order in order(),
@@ -294,7 +295,7 @@ mod tests {
             assert_no_copy(&sent, &what);
         }
 
-        /// Each frame comes twice, the second time so many of its board later.
+        /// Each frame arrives twice, the second time after so many other frames of its board.
         #[test]
         fn copies_are_found_on_all_boards(
             order in order(),
@@ -316,7 +317,7 @@ mod tests {
             }
             let (tracker, seen) = observe_all(&sent);
             let wrong = seen.iter().zip(&is_copy).filter(|&(seen, &is)| seen.is_copy != is);
-            // The first frame of each might have been of a new spill.
+            // The first frame of each board may belong to a new spill.
             let undecided = if near { BOARDS } else { 0 };
             prop_assert_eq!(wrong.count(), undecided);
             for board in 0..BOARDS {
@@ -326,7 +327,7 @@ mod tests {
         }
     }
 
-    /// A frame that comes twice within a spill is found in each.
+    /// A duplicate within a spill is detected in each spill.
     #[test]
     fn copies_in_spills_that_are_all_alike_are_found() {
         for length in [5, 40, 100, 1000] {
@@ -339,8 +340,8 @@ mod tests {
         }
     }
 
-    /// One board alone goes back to old numbers and old time stamps, after so many frames, by 50 at
-    /// most, and goes on.
+    /// One board alone returns to old numbers and old time stamps, by 50 frames at most, after so
+    /// many frames, and continues.
     fn one_board_repeats(length: u32) -> (SpillTracker, usize) {
         let mut sent = spills(1, length + 10, [0, 1, 2, 3]);
         let rest = sent.split_off(length as usize * BOARDS);
@@ -362,11 +363,11 @@ mod tests {
 
     #[test]
     fn one_board_alone_that_repeats_itself_sends_copies() {
-        // So many that no path repeats them.
+        // More than any path repeats.
         let (tracker, copies) = one_board_repeats(200);
         let counts = tracker.counts(1);
         assert_eq!((copies, counts.duplicates, counts.resyncs), (31, 31, 1));
-        // From zero on it might be the first in a new spill, until it goes on.
+        // From zero on it might be the first in a new spill, until the stream continues.
         let (tracker, copies) = one_board_repeats(30);
         let counts = tracker.counts(1);
         assert_eq!((copies, counts.duplicates, counts.resyncs), (0, 30, 0));
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!((copies, counts.duplicates, counts.resyncs), (0, 0, 1));
     }
 
-    /// A board whose numbers jump all the time does not make a majority of less than one.
+    /// A board whose numbers jump all the time does not make a majority out of half of the boards.
     #[test]
     fn restarts_of_one_board_are_no_spills() {
         let mut sent = spills(1, 500, [0, 1, 2, 3]);
@@ -397,18 +398,18 @@ mod tests {
         assert!(tracker.counts(2).resyncs > 100);
     }
 
-    /// Half of the boards are no majority; numbers that one has sent are copies then.
+    /// Half of the boards are no majority; repeated numbers of one board are then copies.
     #[test]
     fn half_of_the_boards_are_no_majority() {
         let mut sent = spills(1, 100, [0, 1, 2, 3]);
         let again = sent.clone().into_iter().filter(|&(board, _)| board < 2);
         sent.extend(again.take(60));
-        // What is no copy if there is a new spill.
+        // A frame that is not a copy if a new spill has started.
         sent.push((2, (50, 1200)));
         let (tracker, seen) = observe_all(&sent);
         assert!(seen.last().is_some_and(|seen| seen.is_copy));
         assert_eq!(tracker.counts(2).resyncs, 0);
-        // With a third one there is.
+        // With a third board there is a majority.
         sent.pop();
         sent.extend([(3, (0, 700)), (3, (1, 710)), (2, (50, 1200))]);
         let (tracker, seen) = observe_all(&sent);

@@ -1,96 +1,97 @@
-//! Sequence numbers of frames that also bear time stamps: a restart is told from copies at once.
+//! Sequence tracking with time stamps: distinguishes restarts from copies at once.
 
 use super::sequence::{Sight, WINDOW};
 use super::{SequenceCounts, SequenceTracker, Verdict};
 
-/// Numbers below this are near zero, where a spill begins of which frames have been lost; so many
-/// frames may be lost on end while it is not yet believed.
+/// Numbers below this are near zero: they may start a spill whose first frames were lost. As many
+/// consecutive frames may be lost before the new spill is accepted.
 const NEAR: u32 = 8;
 
-/// What comes again is no copy of a frame that is fewer than so many frames ago, but maybe the
-/// beginning of a spill. Few, as the last frames of a short spill may have been lost.
+/// A repeated frame fewer than this many frames back counts as a copy; from here on it may be the
+/// start of a spill. Small, since the last frames of a short spill may have been lost.
 const LEAST: u32 = 4;
 
-/// The same for a sender without others that could confirm it; and after so many frames it is asked
-/// once more whether what comes again is a new spill, if it was not.
+/// As [`LEAST`], for a single sender, which no other can confirm. After as many frames a repetition
+/// that was rejected as a new spill is examined once more.
 const LEAST_ALONE: u32 = 64;
 
-/// Frames that have come before, from near zero on and with nothing new between, that prove a restart
-/// without others. No path repeats so many and sends nothing new.
+/// Length of a run of repeated frames, from near zero on and with nothing new between, that proves
+/// a restart of a single sender. No path repeats so many without a new frame.
 const PROOF: u32 = 32;
 
-/// How many frames of before a sender may still send when others have begun anew.
+/// How many old frames a sender may still send after the others have restarted.
 const OVERHANG: u32 = 256;
 
-/// What a frame is by its sequence number and its time stamp.
+/// Classification of a frame by its sequence number and its time stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
     /// As for the numbers alone, but for restarts.
     pub verdict: Verdict,
-    /// It is a copy of a frame that has come: same number, same time stamp. A frame that may begin a
-    /// new spill, in which numbers and time stamps begin anew, is no copy: the event builder judges it
-    /// by the time of the other streams.
+    /// The frame is a copy of an earlier one: same number, same time stamp. A frame that may start
+    /// a new spill, in which numbers and time stamps restart, is not a copy; the event builder
+    /// judges it by the time of the other streams.
     pub is_copy: bool,
 }
 
 impl Observation {
-    /// By the numbers it is a copy, and by its place it may be of a new spill.
+    /// A copy by its number, but possibly of a new spill by its position.
     const UNDECIDED: Self = Self {
         verdict: Verdict::Duplicate,
         is_copy: false,
     };
 
-    /// Whether it says that its sender has begun anew, or may have.
+    /// Whether the frame proves or suggests a restart of its sender.
     #[inline]
     pub(super) fn may_begin(self) -> bool {
         self.verdict == Verdict::Resync || self == Self::UNDECIDED
     }
 }
 
-/// Follows the sequence numbers of one stream as [`SequenceTracker`] does, with the help of a time
+/// Tracks the sequence numbers of one stream as [`SequenceTracker`] does, with the help of a time
 /// stamp in each frame.
 ///
-/// - A number that has come before, with another time stamp, is no copy: the sender has restarted.
+/// - A repeated number with another time stamp is not a copy: the sender has restarted.
 /// - A number behind, or far away, with a time stamp newer than all before, is a restart, and not a
-///   frame that comes late. So a sender whose numbers jump in every frame is seen to do so.
-/// - Numbers from near zero on that have come before, time stamps and all, with nothing new between,
-///   are undecided: copies, or a new spill that is as the one before. They are no copies, and a
-///   restart once [`SpillTracker`](super::SpillTracker) believes it, or when there are many.
+///   late frame. A sender whose numbers jump in every frame is thereby detected.
+/// - Repeated numbers with repeated time stamps from near zero on, with nothing new between, are
+///   undecided: copies, or a new spill identical to the one before. They do not count as copies,
+///   and count as a restart once [`SpillTracker`](super::SpillTracker) confirms it, or when they
+///   are many.
 #[derive(Debug, Clone)]
 pub(super) struct StampedTracker {
     tracker: SequenceTracker,
     /// Time stamp of number n, at n % [`WINDOW`].
     stamps: Box<[u64; WINDOW as usize]>,
     newest: u64,
-    /// How old a frame is at least that comes again in a new spill, in frames.
+    /// Minimum age in frames of a repeated frame that may belong to a new spill.
     least: u32,
-    /// How many frames of a new spill may be lost on end while it is not yet believed, and one more.
+    /// How many consecutive frames of a new spill may be lost before it is accepted, plus one.
     near: u32,
     undecided: Undecided,
     /// The number that was next when frames were last undecided.
     tried: Option<u32>,
-    /// It has begun anew of its own accord: the number from which on.
+    /// The stream has restarted by itself: its first number.
     begun: Option<u32>,
-    /// Others have begun anew, and it has not: the number that was next.
+    /// Other streams have restarted and this one has not: the number that was next.
     expected: Option<u32>,
     spills: u64,
 }
 
-/// Frames from near zero on that have come before, and nothing since.
+/// Repeated frames from near zero on, with no other frame since.
 #[derive(Debug, Clone, Copy, Default)]
 struct Undecided {
     frames: u32,
     /// The number that was next in the stream.
     instead: u32,
-    /// The first of those without a gap up to the last one.
+    /// The first of the consecutive numbers up to the last one.
     first: u32,
     next: u32,
-    /// Bit n: number n is among them, and had not come before.
+    /// Bit n: number n is among them, and had not arrived before.
     new: u32,
 }
 
 impl Undecided {
-    /// The stream has gone on: they were copies, or the first frames of the stream, which came late.
+    /// The stream continues: the frames were copies, or late frames from its start.
     fn were_of_before(self, tracker: &mut SequenceTracker) {
         tracker.count_duplicates(self.frames - self.new.count_ones());
         for number in (0..u32::BITS).filter(|n| self.new >> n & 1 == 1) {
@@ -100,8 +101,8 @@ impl Undecided {
 }
 
 impl StampedTracker {
-    /// A stream of which nothing has come; it may start at any number. `alone`: it has no others
-    /// that begin anew with it.
+    /// A stream without frames; it may start at any number. `alone`: no other stream restarts with
+    /// it.
     pub(super) fn new(alone: bool) -> Self {
         Self {
             tracker: SequenceTracker::new(),
@@ -117,7 +118,7 @@ impl StampedTracker {
         }
     }
 
-    /// Takes number and time stamp of the next frame.
+    /// Classifies the next frame by its number and time stamp.
     #[inline]
     pub(super) fn observe(&mut self, sequence: u32, stamp: u64) -> Observation {
         let sight = self.tracker.sight(sequence);
@@ -132,7 +133,7 @@ impl StampedTracker {
         }
     }
 
-    /// The counts up to now. What came behind frames that were undecided tells what they were.
+    /// The counters so far. Undecided frames are resolved by the frames after them.
     pub(super) fn counts(&self) -> SequenceCounts {
         let mut tracker = self.tracker.clone();
         if !self.is_waiting() {
@@ -141,29 +142,29 @@ impl StampedTracker {
         tracker.counts()
     }
 
-    /// Restarts that most others have made as well.
+    /// Restarts that most other streams made as well.
     pub(super) fn spills(&self) -> u64 {
         self.spills
     }
 
-    /// Whether it says that a new spill has begun: one frame is not enough, as a copy of a late one
-    /// looks so.
+    /// Whether the stream claims a new spill. One frame is not enough, since a copy of a late frame
+    /// looks the same.
     pub(super) fn claims(&self) -> bool {
         self.undecided.frames > 1 && self.is_waiting() || self.has_begun()
     }
 
-    /// Whether frames are undecided: the stream has not gone on since.
+    /// Whether frames are undecided: the stream has not continued since.
     fn is_waiting(&self) -> bool {
         self.undecided.frames > 0 && self.undecided.instead == self.tracker.next_number()
     }
 
-    /// Whether it has begun anew of late, of its own accord.
+    /// Whether the stream has recently restarted by itself.
     fn has_begun(&self) -> bool {
         let since = |at| self.tracker.next_number().wrapping_sub(at);
         self.begun.is_some_and(|at| since(at) <= WINDOW)
     }
 
-    /// Most streams say that a new spill has begun.
+    /// Call it when most streams claim a new spill.
     pub(super) fn begin_with_others(&mut self) {
         if self.is_waiting() {
             self.confirm();
@@ -190,7 +191,7 @@ impl StampedTracker {
         let is_new =
             sight == Sight::Seen && !is_same || sight != Sight::Seen && stamp > self.newest;
         let was_expected = self.is_expected();
-        // A frame of before may still fill a hole near the end.
+        // An old frame may still fill a hole near the end.
         if is_new || was_expected && (is_same || self.is_in_first_half(sequence)) {
             return self.restart(sequence, stamp, was_expected);
         }
@@ -208,7 +209,7 @@ impl StampedTracker {
         Observation { verdict, is_copy }
     }
 
-    /// Whether others have begun anew just now.
+    /// Whether other streams have just restarted.
     fn is_expected(&self) -> bool {
         let since = |at| self.tracker.next_number().wrapping_sub(at);
         self.expected.is_some_and(|at| since(at) <= OVERHANG)
@@ -218,7 +219,7 @@ impl StampedTracker {
         sequence < self.tracker.next_number() / 2
     }
 
-    /// Whether a number that has come before may be of a new spill.
+    /// Whether a repeated number may belong to a new spill.
     fn is_undecided(&self, sequence: u32) -> bool {
         if self.is_waiting() {
             return sequence.wrapping_sub(self.undecided.next) < self.near;
@@ -228,7 +229,7 @@ impl StampedTracker {
         sequence < self.near && since(sequence) >= self.least && self.tried.is_none_or(again)
     }
 
-    /// A frame that may be of a new spill.
+    /// A frame that may belong to a new spill.
     fn wait(&mut self, sequence: u32, stamp: u64, has_come: bool) -> Observation {
         if !self.is_waiting() {
             self.end_waiting();
@@ -252,7 +253,7 @@ impl StampedTracker {
         RESTARTED
     }
 
-    /// If the stream has gone on behind frames that were undecided, they were of before.
+    /// If the stream has continued after undecided frames, these were old.
     fn end_waiting(&mut self) {
         if !self.is_waiting() {
             self.undecided.were_of_before(&mut self.tracker);
@@ -260,7 +261,7 @@ impl StampedTracker {
         (self.undecided.frames, self.undecided.new) = (0, 0);
     }
 
-    /// The frames that were undecided are of a new spill.
+    /// The undecided frames belong to a new spill.
     fn confirm(&mut self) {
         let Undecided { first, next, .. } = self.undecided;
         (self.undecided.frames, self.undecided.new) = (0, 0);
@@ -276,13 +277,13 @@ impl StampedTracker {
         self.tracker.begin_anew(sequence, 1);
         self.begun_anew(sequence, stamp, was_expected);
         if was_expected && !is_first {
-            // A copy from near the end looks so too: then the beginning is still to come.
+            // A copy from near the end looks the same: then the start is still to arrive.
             self.expected = Some(self.tracker.next_number());
         }
         RESTARTED
     }
 
-    /// The numbers have begun anew, and `sequence` is the last that has come.
+    /// The numbers have restarted, and `sequence` is the last that has arrived.
     fn begun_anew(&mut self, sequence: u32, stamp: u64, was_expected: bool) {
         let says_so = sequence < NEAR || stamp < self.newest;
         self.begun = (says_so && !was_expected).then_some(sequence);
@@ -299,7 +300,7 @@ const RESTARTED: Observation = Observation {
     is_copy: false,
 };
 
-/// Where the time stamp of a number is.
+/// Location of the time stamp of a number.
 #[inline]
 const fn place(sequence: u32) -> usize {
     (sequence % WINDOW) as usize

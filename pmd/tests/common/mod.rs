@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::{
-    Balance, Cause, Ledger, MemoryGrant, PortConfig, PortError, Registry, RxState, StartedPort,
-    Tally,
+    Balance, Cause, Ledger, MemoryGrant, PortConfig, PortError, Registry, RxQueue, RxState,
+    StartedPort, Tally, TxQueue,
 };
 
-use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
+use pollux_pmd_testkit::netns::{Cable, Namespace, assert_udp, payload, udp_frame};
 
-pub(crate) use pollux_netns::PATIENCE;
+pub(crate) use pollux_pmd_testkit::netns::PATIENCE;
 
 /// The drivers, with a grant for DPDK's devices.
 pub(crate) fn registry() -> Registry {
@@ -75,6 +75,8 @@ impl Port {
             ..PortConfig::new(pool.clone())
         };
         let started = namespace.within(|| registry().open(spec)?.configure(config)?.start())?;
+        assert!(started.rx.iter().all(RxQueue::is_padded));
+        assert!(started.tx.iter().all(TxQueue::is_padded));
         let cache = pool.cache(16).unwrap();
         let (mut ledger, sink) = (Ledger::new(), Tally::new());
         started

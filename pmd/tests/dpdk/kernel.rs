@@ -1,8 +1,8 @@
 //! DPDK's packet sockets on a veth pair, against sockets of the kernel.
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, Namespace, payload};
 use pollux_pmd::{Cause, RxState};
+use pollux_pmd_testkit::netns::{Cable, Namespace, payload};
 
 use crate::common::Port;
 use crate::start_eal;
@@ -44,7 +44,7 @@ fn jumbo_frames_cross_both_ways_in_large_buffers() {
     let pool = Mempool::new(pool).unwrap();
     let refused = Port::with_pool(&cable.a, &format!("{JUMBO},mtu=9000"), 1, pool.clone());
     let error = refused.err().unwrap().to_string();
-    assert!(error.contains("an MTU of 9000 asked for"), "{error}");
+    assert!(error.contains("an MTU of 9000 requested"), "{error}");
     let mut port = Port::with_pool(&cable.a, JUMBO, 1, pool).unwrap();
     let peer = cable.peer(7000);
     assert_eq!(port.exchange(&peer, &[60, 1514, 4097, 9013, 9014]), 5);

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, Namespace, payload};
 use pollux_pmd::Cause;
+use pollux_pmd_testkit::netns::{Cable, Namespace, payload};
 
 use crate::common::{PATIENCE, Port, config, pool};
 use crate::{registry, start_eal};

@@ -1,20 +1,20 @@
-//! Memberships on a switch that snoops: a Linux bridge that asks, and passes the frames of a group
-//! on to the members alone.
+//! Memberships on a snooping switch: a Linux bridge that sends queries, and forwards the frames of
+//! a group to its members alone.
 
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use pollux_mempool::time::Ns;
-use pollux_netns::{Namespace, Switch, payload, udp_frame_to};
 use pollux_pmd::net::MacAddr;
 use pollux_pmd::net::igmp::{IgmpHost, group_stations};
 use pollux_pmd::{Clock, TscClock};
+use pollux_pmd_testkit::netns::{Namespace, Switch, payload, udp_frame_to};
 
 use crate::common::{PATIENCE, Port};
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 
-/// A port, and its membership.
+/// A port with its membership.
 struct Member {
     port: Port,
     host: IgmpHost,
@@ -39,7 +39,7 @@ impl Member {
         Self { port, host }
     }
 
-    /// One round of a poll loop; the datagrams that came.
+    /// One iteration of a poll loop; returns the datagrams received.
     fn poll(&mut self) -> Vec<Vec<u8>> {
         let now = Self::now();
         let frames = self.port.poll();
@@ -83,7 +83,7 @@ fn a_member_is_known_hears_its_group_and_leaves(version: u8) {
     member.poll_until("known", |_| switch.members(GROUP) == ["p0"]);
     assert_eq!((counts.bad.get(), counts.unsent.get()), (0, 0));
 
-    // The bridge floods the frames of groups until it has heard nobody answer its first queries.
+    // The bridge floods the frames of groups until its first queries remain unanswered.
     let (frame, mut fence) = (to_group(&payload(100, 3)), to_group(&payload(50, 4)));
     fence[..6].fill(0xff);
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! What holds for every port on the near end of a cable, by its spec. The specs give a ring of four
-//! frames.
+//! Tests that hold for every port on the near end of a cable, by its spec. The specs configure a
+//! ring of four frames.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
 use pollux_pmd::lcore::idle::{Idle, IdlePolicy};
 use pollux_pmd::{PortConfig, PortError, Registry, RxState, TscClock};
+use pollux_pmd_testkit::netns::{Cable, Namespace, assert_udp, payload, udp_frame};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use crate::common::{PATIENCE, Port};
 
-/// Why a port does not open.
+/// The error of opening a port.
 pub(crate) fn open_error(net: &Cable, spec: &str) -> String {
     match Port::try_open(&net.a, spec, 1, 64) {
         Ok(_) => panic!("{spec} opened"),
@@ -23,13 +23,13 @@ pub(crate) fn open_error(net: &Cable, spec: &str) -> String {
     }
 }
 
-/// Whether an interface takes frames for all stations.
+/// Whether an interface is promiscuous.
 pub(crate) fn is_promiscuous(net: &Namespace) -> bool {
     net.ip("-d link show va").contains("promiscuity 1")
 }
 
-/// Waits until an interface does not, once the port is stopped that had asked for it. A program that
-/// another test is starting has a copy of the closed socket until it runs.
+/// Waits until an interface is no longer promiscuous, once the port that requested it is stopped. A
+/// program that another test is starting has a copy of the closed socket until it runs.
 pub(crate) fn promiscuity_ends(net: &Namespace) {
     let began = Instant::now();
     while is_promiscuous(net) {
@@ -37,7 +37,7 @@ pub(crate) fn promiscuity_ends(net: &Namespace) {
     }
 }
 
-/// Of datagrams that nobody waits for, what does not come is counted: by `lost`.
+/// Datagrams that are not polled in time are either received or counted by `lost`.
 pub(crate) fn a_flood_is_accounted_for(
     mut port: Port,
     peer: &UdpSocket,
@@ -70,7 +70,8 @@ pub(crate) fn a_flood_is_accounted_for(
     assert_eq!(port.stop().from_wire, u64::from(FRAMES));
 }
 
-/// The two queues of a port share flows out; `then` is for each flow, with its port and peer.
+/// The two queues of a port share the flows; `then` is called for each flow, with its port and
+/// peer.
 pub(crate) fn two_queues_share_flows_out(
     net: &Cable,
     mut port: Port,
@@ -135,7 +136,8 @@ pub(crate) fn traffic_resumes_when_the_link_is_back(spec: &str) {
     assert_eq!(port.stop().delivered, 2);
 }
 
-/// The frame comes when the loop is about to sleep, or asleep already: either has to end the sleep.
+/// The frame arrives when the loop is about to sleep, or is asleep already: both must end the
+/// sleep.
 pub(crate) fn a_loop_that_sleeps_is_woken_by_a_frame(mut port: Port, peer: &UdpSocket) {
     const ROUNDS: u64 = 20;
     const LONGEST: Duration = Duration::from_mins(2);
@@ -148,7 +150,8 @@ pub(crate) fn a_loop_that_sleeps_is_woken_by_a_frame(mut port: Port, peer: &UdpS
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for round in 1..=ROUNDS {
-                // Acquire pairs with the loop's release: it has the frame of the round before.
+                // Acquire pairs with the loop's release: it has received the frame of the previous
+                // round.
                 while asked.load(Ordering::Acquire) < round {
                     std::thread::yield_now();
                 }
@@ -178,7 +181,7 @@ pub(crate) fn an_interface_that_is_deleted_is_gone(spec: &str) {
     port.wait_for(RxState::Gone);
     let frames: Vec<_> = (0..6).map(|i| udp_frame(7000, &payload(20, i))).collect();
     assert_eq!(port.send(&frames), 4);
-    // another one of that name is not the same
+    // another interface of that name is not the same
     net.a.ip("link add va type veth peer name vc");
     net.a.ip("link set vc up");
     net.a.ip("link set va up");
@@ -193,7 +196,7 @@ pub(crate) fn an_interface_that_is_deleted_is_gone(spec: &str) {
     assert_eq!(
         (sent.packets(), sent.errors()),
         (0, 4),
-        "what was never sent is told"
+        "frames that were never sent are reported"
     );
 }
 
@@ -220,6 +223,6 @@ pub(crate) fn without_permission_the_message_names_the_capabilities(spec: &str, 
     });
     let error = refused.join().unwrap();
     assert!(matches!(error, PortError::System { .. }));
-    let told = error.to_string();
-    assert!(told.contains(named), "{told}");
+    let text = error.to_string();
+    assert!(text.contains(named), "{text}");
 }

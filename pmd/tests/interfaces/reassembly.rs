@@ -1,15 +1,15 @@
-//! Fragments, with the kernel at the other end: what it cuts is joined here, and what it joins is
-//! what is joined here.
+//! Reassembly against the kernel: the port reassembles the kernel's fragments, and both reassemble
+//! the same datagrams.
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Mempool, PoolCache};
-use pollux_netns::{Cable, fragments, payload, udp_frame};
 use pollux_pmd::net::{ParseOptions, Parsed, Reassembler, ReassemblyConfig, classify};
 use pollux_pmd::{Cause, Tally};
+use pollux_pmd_testkit::netns::{Cable, fragments, payload, udp_frame};
 
 use crate::common::{Port, pool};
 
-/// What our side makes of frames.
+/// The reassembler under test, with its loop.
 struct Ours {
     pool: Mempool,
     cache: PoolCache,
@@ -86,7 +86,7 @@ fn the_kernel_joins_the_same() {
     for (name, frames, datagrams) in [
         ("in order", long(1), 1),
         ("reversed", reversed, 1),
-        // The last one, once more, begins another datagram on both sides.
+        // The last fragment, repeated, starts another datagram on both sides.
         ("twice", twice.collect(), 1),
         ("one missing", missing, 0),
         ("two at a time", woven, 2),

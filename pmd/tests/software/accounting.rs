@@ -1,5 +1,5 @@
-//! Whatever is done with frames, and whatever is in them: no buffer is lost, none is freed twice,
-//! and the ledger balances.
+//! Accounting under random operations: no buffer is lost, none is freed twice, and the ledger
+//! balances.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -13,28 +13,28 @@ const BUFFERS: usize = 96;
 const QUEUES: u16 = 3;
 const RING: usize = 8;
 
-/// A frame is known by its number, which fills it: the tests need no other oracle.
+/// A frame is identified by its number, which fills it: the tests need no other oracle.
 fn pattern(number: u32, len: usize) -> impl Iterator<Item = u8> {
     number.to_le_bytes().into_iter().cycle().take(len)
 }
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Sends so many frames of such a length; what the ring does not take is dropped.
+    /// Sends a number of frames of one length; frames that do not fit the ring are dropped.
     Send {
         queue: usize,
         frames: usize,
         len: usize,
     },
-    /// Receives at most so many, and does one thing with each.
+    /// Receives at most a number of frames, and applies one action to each.
     Receive {
         queue: usize,
         most: usize,
         then: Then,
     },
-    /// Forgets what was kept longest.
+    /// Drops the oldest kept frame.
     Release(usize),
-    /// Sends what was kept longest once more.
+    /// Sends the oldest kept frame again.
     Resend(usize),
 }
 
@@ -50,7 +50,7 @@ enum Then {
     Truncate(usize),
     /// Chains the next frame behind this one.
     Chain,
-    /// Sends it on through the same queue.
+    /// Forwards it through the same queue.
     Forward,
     Thread,
 }
@@ -80,14 +80,14 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Where a frame went that its consumer did not give back at once.
+/// A frame that its consumer has kept.
 enum Kept {
     Mbuf(Mbuf),
-    /// Read-only, with other owners perhaps.
+    /// Read-only, possibly with other owners.
     Shared(#[expect(dead_code, reason = "held for its ownership alone")] Box<dyn Any>),
 }
 
-/// A loopback port, its one consumer, and what must come out of each queue.
+/// A loopback port, its one consumer, and the expected frames of each queue.
 struct Rig {
     rx: Vec<RxQueue>,
     tx: Vec<TxQueue>,
@@ -118,7 +118,7 @@ impl Rig {
         self.cache.free_burst(&mut burst);
     }
 
-    /// Sends a frame that the test gave another content.
+    /// Sends a frame whose content the test has changed.
     fn resend(&mut self, queue: usize, mut mbuf: Mbuf) {
         let number = self.next;
         self.next += 1;
@@ -140,7 +140,7 @@ impl Rig {
 
     fn receive(&mut self, queue: usize, most: usize, then: Then) {
         let mut burst = Burst::<16>::new();
-        // What is in a burst already leaves less room.
+        // Frames that are already in a burst leave less room.
         let fillers = self.cache.alloc_burst(&mut burst, 16 - most);
         let n = self.rx[queue].rx(&mut self.cache, &mut burst);
         assert_eq!(burst.len(), fillers + n);
@@ -213,8 +213,8 @@ proptest! {
             buffers: BUFFERS, data_room, ..PoolConfig::default()
         }).unwrap();
         let config = PortConfig {
-            rx_queues: QUEUES, tx_queues: QUEUES, ring: RING, pool: pool.clone(),
-            checksum_offload: false,
+            rx_queues: QUEUES, tx_queues: QUEUES, ring: RING,
+            ..PortConfig::new(pool.clone())
         };
         let port = Registry::builtin().open("loopback").unwrap();
         let StartedPort { port, rx, tx } = port.configure(config).unwrap().start().unwrap();
@@ -259,4 +259,45 @@ proptest! {
         drop((cache, kept));
         prop_assert_eq!(pool.available(), BUFFERS);
     }
+}
+
+/// The operations page lists all causes of this crate, with their texts, in their order.
+#[test]
+fn causes_are_documented() {
+    let page = include_str!("../../../docs/operations.md");
+    let (_, page) = page.split_once("### Causes of loss").unwrap();
+    let rows = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| ---"))
+        .skip(1);
+    let rows: Vec<_> = rows.take_while(|line| line.starts_with('|')).collect();
+    let last = Cause::all()
+        .position(|cause| cause == Cause::Aborted)
+        .unwrap();
+    let expected = Cause::all().take(last + 1);
+    let expected: Vec<_> = expected
+        .map(|cause| format!("| `{}` | {} |", cause.name(), cause.text()))
+        .collect();
+    assert_eq!(rows, expected);
+}
+
+/// A cause that is declared while tallies exist is counted, summed and shown by its name.
+#[test]
+fn a_declared_cause_is_one_of_all() {
+    let (mut tally, mut ledger) = (Tally::new(), Ledger::new());
+    ledger.add("stage", tally.view());
+    let own = Cause::declare("wrong-geometry", "of another geometry").unwrap();
+    tally.count_from_wire(3, 192);
+    tally.count_dropped(own, 1);
+    tally.count_dropped(Cause::Late, 2);
+    let sum = ledger.check().unwrap();
+    assert_eq!(
+        sum.drops().collect::<Vec<_>>(),
+        [(Cause::Late, 2), (own, 1)]
+    );
+    assert!(
+        sum.to_string()
+            .ends_with("3 dropped (2 late, 1 wrong-geometry)"),
+        "{sum}"
+    );
 }

@@ -1,4 +1,4 @@
-//! The parser on recorded traffic: every frame is a datagram or has a cause, and the counts are
+//! Parser on recorded traffic: every frame is a datagram or has a drop cause, and the counts equal
 //! those of an independent tool.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::process::Command;
 use pcap_file::pcap::PcapReader;
 use pollux_pmd::net::{ParseOptions, Parsed, Reject, parse};
 
-/// Datagrams of one capture by (source, destination port), and what was refused.
+/// Datagrams of one capture by (source, destination port), and refused frames.
 #[derive(Debug, Default, PartialEq)]
 struct Counts {
     frames: usize,
@@ -19,7 +19,7 @@ struct Counts {
     others: usize,
 }
 
-/// The recorded captures; none where the data is not there.
+/// The recorded captures; empty where the data is not available.
 fn captures() -> Vec<PathBuf> {
     let data = std::env::var_os("POLLUX_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"),
@@ -38,7 +38,7 @@ fn captures() -> Vec<PathBuf> {
     files
 }
 
-/// Parses a capture whose frames come in a first segment of `segment` bytes and a second one.
+/// Parses a capture whose frames have a first segment of `segment` bytes and a second one.
 fn count(path: &Path, segment: usize) -> Counts {
     let mut reader = PcapReader::new(File::open(path).unwrap()).unwrap();
     let mut counts = Counts::default();
@@ -63,7 +63,7 @@ fn count(path: &Path, segment: usize) -> Counts {
     counts
 }
 
-/// What tshark says of the same file, without reassembly. `None` where it is not installed.
+/// Counts of tshark for the same file, without reassembly. `None` where it is not installed.
 fn tshark(path: &Path) -> Option<Counts> {
     let mut command = Command::new("tshark");
     command

@@ -1,4 +1,4 @@
-//! The list of persistent buffers against a model, and between two threads.
+//! CLOP against a model, and between two threads.
 
 use std::collections::VecDeque;
 
@@ -232,14 +232,14 @@ fn stamps_come_back_whole_or_in_another_buffer() {
         bench.writer.append(&mut bench.events, &info, &[]).unwrap();
     }
     assert!(bench.writer.flush(&mut bench.events));
-    let told = |buffer: ClopBuffer| -> Vec<_> {
+    let wire_times = |buffer: ClopBuffer| -> Vec<_> {
         buffer
             .payloads()
             .map(|p| p.unwrap().record.unwrap().wire.map(|wire| wire.0))
             .collect()
     };
-    assert_eq!(told(bench.accept().unwrap()), stamps[..5]);
-    assert_eq!(told(bench.accept().unwrap()), stamps[5..]);
+    assert_eq!(wire_times(bench.accept().unwrap()), stamps[..5]);
+    assert_eq!(wire_times(bench.accept().unwrap()), stamps[5..]);
 }
 
 #[test]
@@ -391,10 +391,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What should be in the next buffers, and what is with the reader.
+/// Expected content of the next buffers, and buffers that the reader holds.
 #[derive(Default)]
 struct Model {
-    /// Taken and not yet accepted: sequence number, stamp, bytes.
+    /// Written and not yet accepted: sequence number, time stamp, bytes.
     waiting: VecDeque<(u32, Option<WireTime>, Vec<u8>)>,
     held: Vec<(ClopBuffer, Vec<u8>)>,
     offered: u32,
@@ -404,7 +404,7 @@ struct Model {
 }
 
 impl Model {
-    /// Accepts a buffer and compares its payloads with what should come next.
+    /// Accepts a buffer and compares its payloads with the expected ones.
     fn accept(&mut self, bench: &mut Bench, stride: Option<usize>) -> bool {
         let Some(buffer) = bench.accept() else {
             return false;
@@ -441,8 +441,8 @@ impl Model {
 }
 
 proptest! {
-    /// Every payload that was taken arrives once, in order and byte by byte; the others were
-    /// refused for a reason that holds; what the reader has does not change.
+    /// Every accepted payload arrives once, in order and byte for byte; the others were refused for
+    /// a valid reason; buffers of the reader do not change.
     #[test]
     fn behaves_like_a_fifo_of_payloads(
         buffers in 1_usize..5,
@@ -488,8 +488,8 @@ proptest! {
                 Step::Pass(ns) => {
                     bench.pass(ns);
                     if ns >= TIMEOUT.0 {
-                        // All that came before has waited long enough; a full event queue delays
-                        // it by one poll.
+                        // All earlier payloads have reached the time-out; a full event queue delays
+                        // the announcement by one poll.
                         while model.accept(&mut bench, stride) {}
                         bench.pass(0);
                         while model.accept(&mut bench, stride) {}
@@ -516,7 +516,7 @@ proptest! {
     }
 }
 
-/// Bytes of payload `n`: its number and what follows from it.
+/// Bytes of payload `n`: its number and bytes derived from it.
 fn payload(n: u32, out: &mut Vec<u8>) {
     let mix = n.wrapping_mul(0x9e37_79b9);
     out.clear();
@@ -566,7 +566,8 @@ fn two_threads_lose_and_tear_nothing() {
             continue;
         };
         held.push(reader.accept(&event).unwrap());
-        // Up to three are kept for a while, read only when they go, and go in another order.
+        // Up to three are held for a while, read only when they are dropped, and dropped in another
+        // order.
         if let Some(buffer) = held.last() {
             for found in buffer.payloads() {
                 let found = found.unwrap();

@@ -1,4 +1,4 @@
-//! The event queue against a model, and between two threads.
+//! Event queue against a model, and between two threads.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ fn queue(records: usize) -> (EventProducer, EventConsumer) {
         .split()
 }
 
-/// A record of which every bit follows from `n`.
+/// A record whose bits all derive from `n`.
 fn record(n: u64) -> EventRecord {
     let mix = |k: u64| {
         (n + 1)
@@ -134,8 +134,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Every event that was taken arrives once, in order and unchanged; one is refused only if the
-    /// queue is full but for what the consumer may hold back.
+    /// Every accepted event arrives once, in order and unchanged; an event is refused only if the
+    /// queue is full but for the records that the consumer may hold back.
     #[test]
     fn behaves_like_a_bounded_fifo(
         log2 in 1_u32..6,

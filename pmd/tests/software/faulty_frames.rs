@@ -28,7 +28,7 @@ fn datagram(dst_port: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What the sender, or the road, did to a frame.
+/// A fault applied to a frame, by the sender or on the path.
 #[derive(Clone, Debug)]
 enum Fault {
     None,
@@ -41,7 +41,7 @@ enum Fault {
     /// VLAN tags: more than two are not parsed.
     Tagged(usize),
     UnknownPort,
-    /// Nothing of it is left but its length.
+    /// Random bytes of the original length.
     Random(Vec<u8>),
 }
 
@@ -83,8 +83,8 @@ impl Fault {
         frame
     }
 
-    /// What must become of it; `None` where that depends on the bytes.
-    fn fate(&self, trusted: bool) -> Option<Result<(), Cause>> {
+    /// The required outcome; `None` where that depends on the bytes.
+    fn outcome(&self, trusted: bool) -> Option<Result<(), Cause>> {
         match self {
             Self::None | Self::Padded(_) | Self::Tagged(1 | 2) => Some(Ok(())),
             Self::Tagged(_) => Some(Err(Cause::Unsupported)),
@@ -134,8 +134,8 @@ proptest! {
             prop_assert_eq!(tx[0].tx(&mut cache, &mut burst), 1);
             prop_assert_eq!(rx[0].rx(&mut cache, &mut burst), 1);
             let found = receive(&burst[0], &mut demux);
-            if let Some(fate) = fault.fate(*trusted) {
-                prop_assert_eq!(found, fate, "{:?}", fault);
+            if let Some(outcome) = fault.outcome(*trusted) {
+                prop_assert_eq!(found, outcome, "{:?}", fault);
             }
             match found {
                 Ok(()) => tally.count_delivered(1),

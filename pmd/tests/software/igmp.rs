@@ -1,4 +1,4 @@
-//! What a member of multicast groups sends, as tshark reads it.
+//! Messages of a multicast group member, as decoded by tshark.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use pcap_file::pcap::{PcapPacket, PcapWriter};
 use pollux_mempool::time::Ns;
 use pollux_pmd::net::MacAddr;
 use pollux_pmd::net::igmp::{IgmpHost, MAX_GROUPS};
-use pollux_quiet::listen;
+use pollux_pmd_testkit::guard::listen;
 
 const GROUPS: [Ipv4Addr; 2] = [Ipv4Addr::new(239, 1, 2, 3), Ipv4Addr::new(239, 1, 2, 4)];
 
@@ -21,7 +21,7 @@ const V2_QUERY: [u8; 46] = [
     0x11, 100, 0xee, 0x9b, 0, 0, 0, 0,
 ];
 
-/// All that a host says from a time on.
+/// All messages of a host from a time on.
 fn said(host: &mut IgmpHost, frames: &mut Vec<Vec<u8>>) {
     while host.due() < Ns(u64::MAX) {
         host.poll(host.due(), |frame| {
@@ -31,7 +31,7 @@ fn said(host: &mut IgmpHost, frames: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Whatever is heard and said, nothing allocates, frees or enters the kernel.
+/// Receiving and sending never allocates, frees or enters the kernel.
 #[test]
 fn a_member_does_nothing_but_work() {
     let noise = listen(|ear| {
@@ -116,7 +116,7 @@ fn tshark_reads_what_a_member_says() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}");
     let mut lines: Vec<_> = text.lines().map(|line| line.replace('\t', " ")).collect();
-    // In version 2 each group is answered for at a time of its own.
+    // In version 2 each group is reported at a random time of its own.
     lines[2..4].sort();
     let to =
         |station: &str, ip: &str, rest: &str| format!("01:00:5e:{station} {ip} 1 0 1 1 {rest}");

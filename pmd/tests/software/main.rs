@@ -1,14 +1,15 @@
-//! What needs no device and no interface: ports of software, what frames are parsed into, event
-//! queues, buffers that are announced.
+//! Tests without devices and interfaces: software ports, parsing, event queues, CLOP.
 
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod accounting;
+mod builders;
 mod captures;
 mod clop;
 #[path = "../common/mod.rs"]
 mod common;
+mod endpoint;
 mod event_queue;
 mod faulty_frames;
 mod igmp;
@@ -16,4 +17,6 @@ mod nothing_but_work;
 mod pcap;
 mod pinning;
 mod ports;
+mod queue_config;
 mod reassembly;
+mod receive_loops;

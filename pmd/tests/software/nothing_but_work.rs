@@ -1,7 +1,7 @@
-//! After the start a poll loop neither allocates, nor frees, nor enters the kernel.
+//! Hot-path guard: after the start a poll loop neither allocates, nor frees, nor enters the kernel.
 //!
-//! There is no warm-up: the first frame is watched as the last one is. What a loop needs is made
-//! when the port is started and when its own parts are.
+//! There is no warm-up: the first frame is monitored as the last one is. All resources of a loop
+//! are allocated when the port is started and when the loop's own parts are created.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Instant;
@@ -22,7 +22,7 @@ use pollux_pmd::{
     Cause, Clock, ClockChoice, LatencyHistogram, Ledger, MemoryGrant, PortConfig, Registry,
     RxQueue, StartedPort, Tally, TscClock, TxQueue,
 };
-use pollux_quiet::listen;
+use pollux_pmd_testkit::guard::listen;
 
 use crate::common::pool;
 
@@ -40,7 +40,7 @@ fn own(last: u8, port: u16) -> UdpEndpoint {
     }
 }
 
-/// The sender: datagrams of all streams, and all that else comes by a wire.
+/// The sender: datagrams of all streams, and all other kinds of frames.
 struct Sender {
     tx: TxQueue,
     templates: [UdpTemplate; STREAMS as usize + 1],
@@ -64,11 +64,11 @@ impl Sender {
         self.n += 1;
         let room = mbuf.append(1000).unwrap();
         let len = match self.n % 101 {
-            // A question that is answered.
+            // A request that gets a reply.
             7 => self.stranger.request([10, 0, 0, 2].into(), room).unwrap(),
             kind => {
                 let payload = 4 + self.n as usize % 900;
-                // The last template is of no stream.
+                // The last template belongs to no stream.
                 let template = &self.templates[self.n as usize % 5];
                 let sequence = match kind {
                     11 => self.n / 5 + 3,
@@ -78,7 +78,7 @@ impl Sender {
                 };
                 room[UDP_HEADERS..UDP_HEADERS + 4].copy_from_slice(&sequence.to_be_bytes());
                 let len = template.write(room, payload).unwrap();
-                // Of the IP header, of the datagram, and of the type.
+                // Errors of the IP header, of the datagram, and of the type.
                 match kind {
                     23 => room[25] ^= 1,
                     29 => room[UDP_HEADERS] ^= 1,
@@ -91,7 +91,7 @@ impl Sender {
         mbuf.truncate(len);
     }
 
-    /// Sends up to `n` frames; those for which there is no room go back to the pool.
+    /// Sends up to `n` frames; those that do not fit return to the pool.
     fn send(&mut self, cache: &mut PoolCache, n: usize) {
         let mut burst = Burst::<32>::new();
         cache.alloc_burst(&mut burst, n);
@@ -103,7 +103,7 @@ impl Sender {
     }
 }
 
-/// The receiver: all that this crate has for it.
+/// The receiver: all receive components of this crate.
 struct Receiver {
     rx: RxQueue,
     tally: Tally,
@@ -119,7 +119,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// One round of the loop; whether a frame came.
+    /// One iteration of the loop; returns whether a frame arrived.
     fn poll(&mut self, tx: &mut TxQueue, cache: &mut PoolCache) -> bool {
         let now = self.jitter.tick();
         let mut burst = Burst::<32>::new();
@@ -134,7 +134,7 @@ impl Receiver {
                 .record(self.clock.to_ns(now.since(mbuf.arrival())).0);
         }
         if n % 7 == 6 {
-            // The slow way back to the pool.
+            // The slow path back to the pool.
             burst.clear();
         }
         cache.free_burst(&mut burst);
@@ -181,7 +181,7 @@ impl Receiver {
     }
 }
 
-/// Who takes the buffers that are announced.
+/// Consumer of the announced buffers.
 struct Consumer {
     events: EventConsumer,
     readers: Vec<ClopReader>,
@@ -269,7 +269,7 @@ fn a_loop_over_a_loopback_port() {
             mut rx,
             mut tx,
         } = port.configure(config).unwrap().start().unwrap();
-        // Replies go by the other queue, and come back by it.
+        // Replies are sent and received by the other queue.
         let (mut back, mut replies) = (rx.pop().unwrap(), tx.pop().unwrap());
         let mut sender = Sender::new(tx.pop().unwrap());
         let (mut receiver, mut consumer) = receiver(rx.pop().unwrap());
@@ -281,7 +281,7 @@ fn a_loop_over_a_loopback_port() {
         let mut taken = 0;
         ear.during(|| {
             for round in 0..20_000_u32 {
-                // Now and then the sender runs ahead until the ring is full, and the pool empty.
+                // At intervals the sender runs ahead until the ring is full, and the pool empty.
                 let bursts = if round % 50 == 49 { 10 } else { 1 };
                 for _ in 0..bursts {
                     sender.send(&mut cache, 1 + round as usize % 32);
@@ -293,7 +293,7 @@ fn a_loop_over_a_loopback_port() {
                     cache.free_burst(&mut all);
                 }
                 while receiver.poll(&mut replies, &mut cache) {}
-                // And the consumer falls behind until the buffers are all full.
+                // And the consumer falls behind until all buffers are full.
                 if round / 100 % 5 != 4 {
                     consumer.consume();
                 }
@@ -309,7 +309,7 @@ fn a_loop_over_a_loopback_port() {
             }
         });
 
-        // All that can happen did.
+        // Every case has occurred.
         let balance = ledger.check().unwrap();
         for cause in [
             Cause::Malformed,
@@ -372,8 +372,8 @@ fn a_loop_over_null_ports() {
     noise.assert_none();
 }
 
-/// Both ends of a vhost-user socket, each with a pool of its own. Their threads, which talk over
-/// the socket, are started where nobody listens.
+/// Both ends of a vhost-user socket, each with a pool of its own. Their threads, which use the
+/// socket, are started where the guard is inactive.
 #[test]
 fn a_loop_over_both_ends_of_a_vhost_user_socket() {
     if !reads_the_counter() {
@@ -459,7 +459,7 @@ fn an_event_queue_and_a_list_of_buffers() {
             };
             for round in 0..1000_usize {
                 writer.append(&mut events, &info, &[1; 600]).unwrap();
-                // Over three segments.
+                // Across three segments.
                 writer
                     .append_frame(&mut events, 1, &frame, 42..5000 - round)
                     .unwrap();
@@ -486,7 +486,7 @@ fn an_event_queue_and_a_list_of_buffers() {
     noise.assert_none();
 }
 
-/// A driver that is neither watched above nor exempt fails here: watch it, or say in its
+/// Fails for a driver that is neither monitored above nor exempt: monitor it, or declare in its
 /// description and its capabilities that it enters the kernel.
 #[test]
 fn every_other_driver_says_that_it_enters_the_kernel() {
@@ -496,9 +496,9 @@ fn every_other_driver_says_that_it_enters_the_kernel() {
     let directory = tempfile::tempdir().unwrap();
     let capture = directory.path().join("out.pcap");
     let registry = Registry::builtin();
-    // Drivers of PCI devices need a device, which is not to be had here: their own tests watch them,
-    // on devices made of software (`a_loop_does_nothing_but_work`). Whether a device of DPDK enters
-    // the kernel is said by the device.
+    // Drivers of PCI devices need a device, which is not available here: their own tests monitor
+    // them, on device models (`a_loop_does_nothing_but_work`). Whether a DPDK device enters the
+    // kernel is a property of the device.
     let watchable = |driver: &&Description| !matches!(driver.name, "pci" | "dpdk");
     for driver in registry.descriptions().filter(watchable) {
         let (name, enters) = (driver.name, driver.support(Feature::KernelBacked));

@@ -1,4 +1,4 @@
-//! The loops of the example `embed` stay on the cores that they were given, as the kernel sees it.
+//! The loops of the example `embed` stay on their configured cores, as the kernel reports it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use pollux_pmd::lcore::{allowed_cpus, parse_cpu_list};
 
-/// Cargo builds examples beside the tests, when it builds all targets.
+/// Cargo builds examples with the tests, when it builds all targets.
 fn embed() -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(2)?.join("examples/embed");
@@ -18,9 +18,9 @@ fn embed() -> Option<PathBuf> {
     Some(path)
 }
 
-/// Runs the example, and looks at its threads all the time. A thread counts from the moment at
-/// which it has been pinned; from then on it is never seen elsewhere. Returns how often each was
-/// seen on its core.
+/// Runs the example, and reads the state of its threads continuously. A thread counts from the
+/// moment at which it has been pinned; from then on it must never run elsewhere. Returns how often
+/// each was observed on its core.
 fn watch(embed: &Path, sender: usize, receiver: usize) -> (BTreeMap<String, usize>, Output) {
     let mut child = Command::new(embed)
         .args(["--cores", &format!("{sender},{receiver}")])
@@ -32,7 +32,7 @@ fn watch(embed: &Path, sender: usize, receiver: usize) -> (BTreeMap<String, usiz
     let mut seen = BTreeMap::new();
     while child.try_wait().unwrap().is_none() {
         for task in fs::read_dir(&tasks).into_iter().flatten().flatten() {
-            // A thread may end between two looks at it.
+            // A thread may end between two readings.
             let Some((name, allowed, cpu)) = look(&task.path()) else {
                 continue;
             };
@@ -73,8 +73,8 @@ fn every_loop_stays_on_its_core() {
     let Some(embed) = embed() else { return };
     let cpus = allowed_cpus();
     let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
-    // Both ways, so that it is no accident where a thread runs. A run is short, and this thread
-    // shares the cores with the loops: it looks until it has seen both.
+    // In both directions, so that the placement of a thread is no accident. A run is short, and
+    // this thread shares the cores with the loops: it repeats until it has observed both.
     for (sender, receiver) in [(first, last), (last, first)] {
         let mut seen = BTreeMap::new();
         for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! What ports and queues promise, on the two drivers that need no device.
+//! Contracts of ports and queues, on the two drivers that need no device.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn start(spec: &str, config: PortConfig) -> StartedPort {
     port.configure(config).unwrap().start().unwrap()
 }
 
-/// Frames of eight bytes that number them.
+/// Frames of eight bytes that contain their number.
 fn numbered<const N: usize>(cache: &mut PoolCache, numbers: std::ops::Range<u64>) -> Burst<N> {
     let mut burst = Burst::new();
     for n in numbers {
@@ -62,7 +62,7 @@ fn each_queue_loops_back_to_itself_in_order() {
             assert_eq!(found, (port.id(), q, ordinal as u32));
             assert_eq!(mbuf.wire_time(), None);
         }
-        // Time spent in the ring counts as latency: a frame arrives when it is sent.
+        // Time in the ring counts as latency: a frame's arrival time is that of its transmission.
         let sent = |mbuf: &Mbuf| (begin..=end).contains(&mbuf.arrival());
         assert!(burst.iter().all(sent));
         assert!(burst.windows(2).all(|w| w[0].arrival() <= w[1].arrival()));
@@ -177,7 +177,7 @@ fn stop_wants_the_ports_own_queues_and_all_of_them() {
         Err(error @ PortError::WrongQueues { expected, got, .. }) => {
             let text = error.to_string();
             assert!(
-                text.contains("stop needs all 4 queues that start gave out"),
+                text.contains("stop needs all 4 queues that start returned"),
                 "{text}"
             );
             (expected, got)
@@ -199,7 +199,7 @@ fn stop_wants_the_ports_own_queues_and_all_of_them() {
     assert_eq!(wrong(port.stop(rx, tx)), (4, 4), "strangers among them");
 }
 
-/// A driver whose queues say that they are another port's.
+/// A driver whose queues claim to belong to another port.
 struct Renaming(u16);
 
 impl Driver for Renaming {
@@ -230,8 +230,8 @@ impl RxDriver for Renamed {
     }
 }
 
-/// A number that a queue is called by opens nothing: a queue that outlived the stop of its port would
-/// tell a device of buffers that are others' by then.
+/// A queue whose driver claims the number of another port does not stop that port. Otherwise a
+/// queue could outlive the stop of its port, and post buffers that belong to others by then.
 #[test]
 fn a_queue_that_is_renamed_stops_no_port() {
     let pool = pool(64);
@@ -249,15 +249,15 @@ fn a_queue_that_is_renamed_stops_no_port() {
     ));
 }
 
-/// Nor does a number that another port had before.
+/// Queues of an earlier port with the same number do not stop a port either.
 #[test]
 fn queues_of_an_earlier_start_stop_no_port() {
     let pool = pool(64);
     let old = start("loopback", config(&pool, 1, 1));
     let id = old.port.id();
-    // The queues outlive their port; numbers begin again.
+    // The queues outlive their port; port numbers wrap around.
     let StartedPort { rx, tx, .. } = old;
-    // Other tests take some of them.
+    // Other tests use some of them.
     let again = (0..1 << 18).find_map(|_| {
         let port = Registry::builtin().open("loopback").unwrap();
         (port.id() == id).then_some(port)
@@ -367,20 +367,20 @@ fn a_refusal_names_what_there_is() {
     };
     assert_eq!(
         refused("loopback", config(&pool, 65, 65)),
-        "port loopback: 65 receive queues asked for, but the device offers at most 64"
+        "port loopback: 65 receive queues requested, but the device offers at most 64"
     );
     assert_eq!(
         refused("null", config(&pool, 1, 65)),
-        "port null: 65 transmit queues asked for, but the device offers at most 64"
+        "port null: 65 transmit queues requested, but the device offers at most 64"
     );
     assert_eq!(
         refused("loopback", config(&pool, 2, 1)),
-        "port loopback: 2 receive and 1 transmit queues asked for, but the device offers the same \
+        "port loopback: 2 receive and 1 transmit queues requested, but the device offers the same \
          number of each: every queue loops back to itself"
     );
     assert_eq!(
         refused("null", config(&pool, 0, 0)),
-        "port null: no queue at all asked for, but the device offers queues in at least one \
+        "port null: no queue at all requested, but the device offers queues in at least one \
          direction"
     );
     let ring = |ring| PortConfig {
@@ -392,7 +392,7 @@ fn a_refusal_names_what_there_is() {
     }
     assert_eq!(
         refused("null:size=2049", config(&pool, 1, 0)),
-        "port null:size=2049: frames of 2049 B asked for, but the device offers frames that fit \
+        "port null:size=2049: frames of 2049 B requested, but the device offers frames that fit \
          one buffer of 2048 B"
     );
 }
@@ -418,8 +418,8 @@ fn a_spec_that_means_nothing_is_explained() {
         );
     }
     assert!(error("loopback:eth0").contains("takes no `eth0`"));
-    assert!(error("null:size=big").contains("`big` is no valid size: a frame length of"));
-    assert!(error("null:size=65536").contains("`65536` is no valid size"));
+    assert!(error("null:size=big").contains("`big` is not a valid size: a frame length of"));
+    assert!(error("null:size=65536").contains("`65536` is not a valid size"));
 }
 
 #[test]
@@ -476,7 +476,7 @@ fn a_program_can_add_a_driver_and_replace_one() {
     assert_eq!(registry.usage().count(), before);
     assert!(registry.check("null:mine=1").is_ok() && registry.check("null:size=1").is_err());
     let error = registry.open("null").map(drop).unwrap_err().to_string();
-    assert!(error.contains("is no valid target"), "{error}");
+    assert!(error.contains("is not a valid target"), "{error}");
 }
 
 #[test]
@@ -511,7 +511,7 @@ fn ports_whose_device_or_peer_writes_into_memory_need_a_grant() {
     );
 }
 
-/// Options that mean the same in all drivers go with the feature that they are for.
+/// Options with one meaning in all drivers require the feature that they configure.
 #[test]
 fn descriptions_agree_with_themselves_and_with_the_drivers() {
     let registry = Registry::builtin();

@@ -1,16 +1,16 @@
-//! A loop that reassembles neither allocates, nor frees, nor enters the kernel.
+//! A loop with reassembly neither allocates, nor frees, nor enters the kernel.
 
 use pollux_mempool::time::Ns;
-use pollux_netns::{fragments, payload, udp_frame};
 use pollux_pmd::net::{Reassembler, ReassemblyConfig};
 use pollux_pmd::{Cause, Tally};
-use pollux_quiet::listen;
+use pollux_pmd_testkit::guard::listen;
+use pollux_pmd_testkit::netns::{fragments, payload, udp_frame};
 
 use crate::common::pool;
 
 const BUFFERS: usize = 256;
 
-/// Datagrams that are put together, that lack a fragment, and that contradict themselves.
+/// Datagrams that are complete, that lack a fragment, and that are inconsistent.
 #[test]
 fn reassembly_is_nothing_but_work() {
     let (balance, noise) = listen(|ear| {

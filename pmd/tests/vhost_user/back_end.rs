@@ -1,23 +1,23 @@
-//! Back ends that do not keep to the protocol, or to the rings.
+//! Back ends that violate the protocol, or corrupt the rings.
 
 use std::os::unix::net::UnixListener;
 
 use crate::raw::{GET_FEATURES, Raw, VERSION_1, violations, wait_for_violations};
 use crate::support::{Place, Port, pass, spec};
 
-/// The number, flags and payload of an answer.
+/// Number, flags and payload of a reply.
 type Answer<'a> = (u32, u32, &'a [u8]);
 
-/// A message for which no request is waited for, as none comes.
+/// A message that is sent without waiting for a request.
 const UNASKED: u32 = 51;
 
-/// A back end that answers the first request right and the second, or what then comes, in its own
-/// way.
+/// A back end that replies correctly to the first request, and with the given replies to the second
+/// and later ones.
 fn back_end(listener: &UnixListener, answers: &[Answer<'_>]) -> Raw {
     let (stream, _) = listener.accept().unwrap();
     let mut raw = Raw::new(stream);
     for &(number, flags, payload) in answers {
-        // Requests without an answer are read with the next that has one.
+        // Requests without a reply are read with the next one that has a reply.
         while number != UNASKED
             && raw
                 .receive()
@@ -61,10 +61,10 @@ fn a_back_end_that_talks_nonsense_is_left() {
         expected += 1;
         wait_for_violations(&mut port, expected);
     }
-    // A device from before the standard, and one that hangs up: no violations.
+    // A legacy device, and a back end that disconnects: no violations.
     back_end(&listener, &[(GET_FEATURES, 5, &[0; 8])]).until_closed();
     drop(back_end(&listener, &[(GET_FEATURES, 5, &features)]));
-    // One that keeps to the protocol.
+    // A correct back end.
     drop(listener);
     std::fs::remove_file(place.socket()).unwrap();
     let mut back = Port::open(&spec(&place.socket(), "role=device,server"), 1);
@@ -73,8 +73,8 @@ fn a_back_end_that_talks_nonsense_is_left() {
     pass(&mut port, &mut back, 0, &[64; 100]);
     pass(&mut back, &mut port, 0, &[64; 100]);
     assert_eq!(violations(&port), expected);
-    // The one with a message too many had been told of the receive buffers, and never took the
-    // memory out of its socket: it cannot be seen whether it has it.
+    // The one with a message too many knew the receive buffers, and never took the memory out of
+    // its socket: whether it has the memory cannot be observed.
     port.stop_with_leaks(128);
     place.leaks();
     back.stop();

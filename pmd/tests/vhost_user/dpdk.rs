@@ -1,5 +1,6 @@
-//! Against DPDK: its vhost as the back end of our front end, its virtio-user as the front end of
-//! our back end. testpmd sends back what it receives, and counts it.
+//! Interoperation with DPDK: its vhost as the back end of this crate's front end, its virtio-user
+//! as the front end of this crate's back end. testpmd returns the frames that it receives, and
+//! counts them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -16,12 +17,12 @@ pub(crate) struct Testpmd {
 }
 
 impl Testpmd {
-    /// Starts it with one port, which sends back what it receives.
+    /// Starts it with one port, which returns the frames that it receives.
     fn start(vdev: &str, queues: u16, arguments: &[&str]) -> Self {
-        // Line by line: into a pipe it would write nothing before it ends.
+        // Line-buffered: into a pipe it would otherwise write nothing before it ends.
         let mut child = Command::new("stdbuf")
             .args(["-oL", "dpdk-testpmd"])
-            // Two lcores, one of which only waits for a line; they float over all CPUs.
+            // Two lcores, one of which only waits for input; they may run on all CPUs.
             .args([
                 "--lcores",
                 "0,1@(0-1)",
@@ -78,7 +79,7 @@ impl Testpmd {
         Self::start(&vdev, queues, if longest > 1514 { &jumbo } else { &[] })
     }
 
-    /// Reads lines until one has `text` in it; returns that one.
+    /// Reads lines until one contains `text`; returns that one.
     fn until(&self, text: &str) -> String {
         let began = Instant::now();
         let mut all = Vec::new();
@@ -112,14 +113,14 @@ impl Drop for Testpmd {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // What it keeps of its state there, it leaves.
+        // testpmd does not remove its state files.
         let state = format!("/var/run/dpdk/plx{}", std::process::id());
         let _ = std::fs::remove_dir_all(state);
     }
 }
 
-/// Looked for and not started: a program that starts opens pipes for a moment, and another test may
-/// just then be counting what this process has open.
+/// Checked without starting it: a program that starts opens pipes for a moment, and another test
+/// may be counting the open files of this process at that time.
 pub(crate) fn there_is_dpdk() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|dir| dir.join("dpdk-testpmd").is_file());
@@ -129,7 +130,7 @@ pub(crate) fn there_is_dpdk() -> bool {
     found
 }
 
-/// Frames of all lengths go out by each queue and come back, byte by byte and in order.
+/// Frames of all lengths are sent by each queue and return, byte for byte and in order.
 fn there_and_back(port: &mut Port, queues: usize, longest: usize) -> u64 {
     let mut total = 0;
     for queue in 0..queues {
@@ -141,7 +142,7 @@ fn there_and_back(port: &mut Port, queues: usize, longest: usize) -> u64 {
         let began = Instant::now();
         while got < frames.len() {
             assert!(began.elapsed() < PATIENCE, "{sent} frames sent, {got} back");
-            // Few at a time: testpmd drops what our ring has no room for.
+            // Few at a time: testpmd drops frames for which the ring has no space.
             if sent - got <= 8 {
                 let more = (sent + 8).min(frames.len());
                 sent += port.send(queue, &frames[sent..more]);
@@ -159,8 +160,8 @@ fn there_and_back(port: &mut Port, queues: usize, longest: usize) -> u64 {
     total
 }
 
-/// What is sent at once when the back end has been told to start comes back: each time that the
-/// front end connects.
+/// Frames that are sent as soon as the back end has started come back, at each connection of the
+/// front end.
 #[test]
 fn nothing_is_lost_when_its_back_end_starts() {
     if !there_is_dpdk() {
@@ -195,8 +196,8 @@ fn stop_and_compare(port: Port, frames: u64) {
     assert_eq!(received.dropped_total(), 0);
 }
 
-/// Options of ours, the same of virtio-user, the queues, the longest frame.
-/// `scripts/interop` has all that there are.
+/// Options of this crate, the same of virtio-user, the queues, the longest frame. `scripts/interop`
+/// has all combinations.
 const VARIANTS: [(&str, &str, u16, usize); 4] = [
     (
         "packed=off,in-order=off,mergeable=off",

@@ -1,5 +1,5 @@
-//! What a front end has lent: it comes back when the back end is proven to have let go of it, and a
-//! back end that takes pages out of it kills nobody.
+//! Memory lent by a front end: it is returned when the back end is proven to have released it, and
+//! a back end that removes pages from it ends no process.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use crate::raw::{GET_FEATURES, GET_VRING_BASE, Raw, VERSION_1, violations, wait_
 use crate::scribbles::{Back, RX, SIZE};
 use crate::support::{PATIENCE, Place, Port, registry, spec};
 
-/// For the other processes: a path that says what they are to do.
+/// For the other processes: a path that selects their action.
 const SOCKET: &str = "POLLUX_TEST_LENT";
 
 fn pool(buffers: usize) -> PoolConfig {
@@ -31,7 +31,7 @@ fn pool(buffers: usize) -> PoolConfig {
     }
 }
 
-/// A back end that spoils a ring, so that the session ends without a word of its own.
+/// A back end that corrupts a ring, so that the session ends without a message.
 fn spoil(listener: &UnixListener, port: &mut Port, violations: u64) -> Back {
     let back = Back::accept(listener, 0);
     port.wait_up(true);
@@ -40,7 +40,7 @@ fn spoil(listener: &UnixListener, port: &mut Port, violations: u64) -> Back {
     back
 }
 
-/// Polls, and sends nothing, so that the receive buffers are all that is known.
+/// Polls, and sends nothing, so that only the receive buffers are known to the peer.
 fn poll_until_violated(port: &mut Port, n: u64) {
     let began = Instant::now();
     while violations(port) < n {
@@ -50,10 +50,10 @@ fn poll_until_violated(port: &mut Port, n: u64) {
     port.wait_up(false);
 }
 
-/// A session that the front end leaves before it has lent anything.
+/// A session that the front end leaves before it has lent any memory.
 fn is_lent_nothing(listener: &UnixListener) {
     let mut raw = Raw::new(listener.accept().unwrap().0);
-    // It is asked what it can do, and left before it is given anything.
+    // It gets the request for its features, and no memory.
     while let Some((number, _)) = raw.receive() {
         assert!(number <= 3, "message number {number}");
         if number == GET_FEATURES {
@@ -62,7 +62,7 @@ fn is_lent_nothing(listener: &UnixListener) {
     }
 }
 
-/// Where all free buffers of a port's pool are.
+/// Addresses of all free buffers of a port's pool.
 fn free_buffers(port: &mut Port) -> BTreeSet<u64> {
     let buffers: Vec<_> = std::iter::from_fn(|| port.pool.alloc()).collect();
     let place = |mbuf: &pollux_mempool::Mbuf| mbuf.data_ptr().addr() as u64 - 12;
@@ -80,7 +80,7 @@ fn buffers_known_to_a_living_peer_are_not_reused() {
     port.wait_quarantined(128);
     assert_eq!(port.pool.available() + 64, 1024 - 128 + 64);
     assert!(free_buffers(&mut port).is_disjoint(&known));
-    // Nor are they lent to another, nor does it help to hang up.
+    // They are not lent to another back end either, and a disconnect does not help.
     let next = Back::accept(&listener, 0);
     port.wait_up(true);
     assert_eq!(next.posted(RX).len(), 128);
@@ -89,7 +89,7 @@ fn buffers_known_to_a_living_peer_are_not_reused() {
     drop(raw);
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(port.statistic("quarantined_buffers"), 128);
-    // Without the descriptors it has nothing any more, once its other session has none either.
+    // Without the descriptors it has no memory any more, once its other session has none either.
     drop(regions);
     drop(next);
     port.wait_up(false);
@@ -117,7 +117,7 @@ fn buffers_come_back_when_the_peer_acknowledges() {
             while let Some(number) = back.answer(VERSION_1) {
                 stopped += u32::from(number == GET_VRING_BASE);
             }
-            // It has all descriptors still.
+            // It still has all descriptors.
             (back, stopped)
         });
         if wrong {
@@ -161,7 +161,7 @@ fn a_port_without_buffers_left_serves_nobody_until_they_are_back() {
     }
     drop(back);
     port.wait_quarantined(0);
-    // One may still be on its way that was refused; the one that is served is kept to the end.
+    // A refused connection may still be open; the one that is served stays to the end.
     let began = Instant::now();
     let back = loop {
         assert!(began.elapsed() < PATIENCE);
@@ -183,13 +183,13 @@ fn a_port_without_buffers_left_serves_nobody_until_they_are_back() {
     };
     drop(listener);
     std::fs::remove_file(place.socket()).unwrap();
-    // It never had the descriptors, so that nothing tells whether it has let go.
+    // It never had the descriptors, so nothing shows whether it has released the memory.
     port.stop_with_leaks(128);
     back.join().unwrap();
     place.leaks();
 }
 
-/// A port that only sends has nothing to post, and says all the same that it has nothing left.
+/// A port that only sends has no buffers to post, and still reports that it has none left.
 #[test]
 fn a_port_that_only_sends_serves_nobody_without_buffers() {
     let place = Place::new();
@@ -222,7 +222,7 @@ fn a_port_that_only_sends_serves_nobody_without_buffers() {
         mbuf.append(60).unwrap().fill(1);
     }
     assert_eq!(tx[0].tx(&mut cache, &mut burst), 64);
-    // It hangs up, and lives on with what it was given.
+    // It disconnects, and lives on with the memory.
     let Back { raw, regions, .. } = back;
     drop(raw);
     wait("a quarantine", &|| statistic("quarantined_buffers") == 64);
@@ -261,8 +261,8 @@ impl Drop for Other {
     }
 }
 
-/// Not a test: another process. A back end that spoils a ring and lives on, with all that it was
-/// given.
+/// Not a test: another process. A back end that corrupts a ring and lives on, with all the memory
+/// that it received.
 #[test]
 fn spoiler() {
     let Some(socket) = std::env::var_os(SOCKET) else {
@@ -290,10 +290,10 @@ fn buffers_come_back_when_the_peer_is_gone() {
     std::fs::remove_file(place.socket()).unwrap();
 }
 
-/// The number of hugepages of 2 MiB, put back when it is dropped.
+/// The number of hugepages of 2 MiB, restored when it is dropped.
 struct Hugepages(String);
 
-/// Between two looks at the other process.
+/// Interval between two checks of the other process.
 const MOMENT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
@@ -302,7 +302,7 @@ const MOMENT: Timespec = Timespec {
 const NUMBER: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 
 impl Hugepages {
-    /// So many more; why there are not, where they cannot be had.
+    /// Adds hugepages; an error explains why they are not available.
     fn more(more: usize) -> Result<Self, String> {
         let read = || std::fs::read_to_string(NUMBER).map_err(|error| error.to_string());
         let before = read()?;
@@ -326,7 +326,7 @@ impl Hugepages {
     }
 }
 
-/// Takes each hugepage that is free, or that another program gives back, until it is dropped.
+/// Takes each hugepage that is free, or that another program returns, until it is dropped.
 struct Hoard {
     end: Arc<AtomicBool>,
     taking: Option<JoinHandle<()>>,
@@ -375,7 +375,7 @@ impl Drop for Hugepages {
     }
 }
 
-/// Not a test: another process. A front end whose pool is of hugepages, which lose their memory
+/// Not a test: another process. A front end whose pool uses hugepages, which lose their memory
 /// while it runs.
 #[test]
 fn punched() {
@@ -393,11 +393,11 @@ fn punched() {
     while !socket.with_file_name("go").exists() {
         assert!(began.elapsed() < PATIENCE);
     }
-    // It sends, and finds pages gone.
+    // It sends, and detects missing pages.
     wait_for_violations(&mut port, 1);
     assert!(port.statistic("damaged_pages") > 0);
     port.wait_up(false);
-    // Each buffer that it has still can be used.
+    // Each remaining buffer is usable.
     let mut all: Vec<_> = std::iter::from_fn(|| port.pool.alloc()).collect();
     assert!(all.len() > 1000);
     for (mbuf, i) in all.iter_mut().zip(0_u64..) {
@@ -406,7 +406,7 @@ fn punched() {
     for (mbuf, i) in all.iter().zip(0_u64..) {
         assert_eq!(mbuf.data(), [i as u8; 1000]);
     }
-    // No other back end is lent what is not whole.
+    // Damaged memory is lent to no other back end.
     std::fs::write(socket.with_file_name("used"), "").unwrap();
     while !socket.with_file_name("done").exists() {
         assert!(began.elapsed() < 2 * PATIENCE);
@@ -445,7 +445,7 @@ fn a_back_end_that_punches_holes_does_not_kill_the_front_end() {
     let hoard = Hoard::new();
     std::fs::write(place.socket().with_file_name("go"), "").unwrap();
     back.raw.until_closed();
-    // It survives, and says no to whoever comes next.
+    // It survives, and refuses every later peer.
     let began = Instant::now();
     while !place.socket().with_file_name("used").exists() {
         let ended = other.0.try_wait().unwrap();

@@ -1,4 +1,4 @@
-//! vhost-user: our front end with our back end, over real sockets and shared memory.
+//! vhost-user tests: front end with back end, over real sockets and shared memory.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(target_os = "linux")]

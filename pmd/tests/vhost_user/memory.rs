@@ -1,4 +1,4 @@
-//! Front ends whose messages are right and whose rings or memory are not.
+//! Front ends with correct messages and corrupt rings or memory.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn set_up_both(raw: &Raw, memory: &OwnedFd, packed: u64) {
     }
 }
 
-/// Makes more available, in both split rings, than they have entries.
+/// Makes more buffers available, in both split rings, than they have entries.
 fn make_too_much_available(memory: &OwnedFd) {
     rustix::io::pwrite(memory, &[0, 0, 0xff, 0x7f], 0x2000).unwrap();
 }
@@ -47,7 +47,7 @@ fn rings_that_make_no_sense_end_the_session() {
         if packed == 0 {
             make_too_much_available(&memory);
         } else {
-            // A chain that goes on for ever: all descriptors available, each with a next one.
+            // An endless chain: all descriptors available, each with a next one.
             let descriptor = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0];
             for i in 0..128 {
                 let mut descriptor = descriptor;
@@ -61,9 +61,9 @@ fn rings_that_make_no_sense_end_the_session() {
     port.stop();
 }
 
-/// As of a virtual machine whose memory is a private mapping of the file (QEMU: share=off).
+/// As by a virtual machine whose memory is a private mapping of the file (QEMU: share=off).
 #[test]
-fn memory_that_the_front_end_does_not_use_is_told_of() {
+fn memory_that_the_front_end_does_not_use_is_reported() {
     let place = Place::new();
     let port = Port::open(&spec(&place.socket(), "role=device,server"), 1);
     for (used, expected) in [(true, 0), (false, 1), (true, 1)] {
@@ -95,9 +95,9 @@ fn fewer_queues_that_receive_than_that_send_are_refused() {
             };
             registry().open(&spec).unwrap().configure(config).map(drop)
         };
-        // The peer would send by two, of which one is not received.
-        let told = try_out(1, 2).unwrap_err().to_string();
-        assert!(told.contains("1 receive queues and 2 transmit"), "{told}");
+        // The peer would send by two queues, of which one is not received.
+        let error = try_out(1, 2).unwrap_err().to_string();
+        assert!(error.contains("1 receive queues and 2 transmit"), "{error}");
         for (rx, tx) in [(2, 1), (2, 2), (0, 2), (2, 0)] {
             try_out(rx, tx).unwrap();
         }
@@ -155,7 +155,7 @@ fn memory_cannot_be_cut_short_where_files_can_be_sealed() {
             .request(GET_FEATURES, &[]);
         assert_eq!(raw.receive().unwrap().0, GET_FEATURES);
         assert_eq!(ftruncate(&sealable, 0), Err(rustix::io::Errno::PERM));
-        // Another that cannot be sealed, as DPDK's.
+        // Another memory file that cannot be sealed, as DPDK's.
         raw.table(&[[AT, MEMORY, AT, 0]], &[memory().as_fd()])
             .request(GET_FEATURES, &[]);
         assert_eq!(raw.receive().is_none(), violated);
@@ -177,7 +177,7 @@ fn memory_that_is_cut_short_in_use_costs_the_session() {
         wait_for_violations(&mut port, expected);
         raw.until_closed();
     }
-    // The next one is served.
+    // The next peer is served.
     let mut front = Port::open(&spec(&place.socket(), ""), 1);
     front.wait_up(true);
     pass(&mut front, &mut port, 0, &[64; 100]);

@@ -1,5 +1,5 @@
-//! Front ends that do not keep to the protocol: the session ends, it is counted, and the next peer
-//! is served as if nothing had been.
+//! Front ends that violate the protocol: the session ends, the violation is counted, and the next
+//! peer is served normally.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -16,7 +16,7 @@ use crate::support::{Place, Port, pass, spec};
 
 type Attack = (&'static str, fn(&Raw));
 
-/// Everything up to where the rings would start, but for what `spoil` does in place of the last.
+/// The set-up up to the start of the rings, but with `spoil` instead of the last message.
 fn set_up(raw: &Raw, features: u64, size: u32, base: u32, rings: [u64; 3]) {
     let memory = memory();
     raw.number(SET_FEATURES, features | PROTOCOL)
@@ -176,7 +176,7 @@ const ATTACKS: &[Attack] = &[
     }),
 ];
 
-/// Attacks that are no violation of the protocol, but that the port cannot serve.
+/// Attacks that do not violate the protocol, but that the port cannot serve.
 const UNFIT: &str = "a driver from before the standard";
 
 #[test]
@@ -192,9 +192,9 @@ fn a_front_end_that_talks_nonsense_is_shown_the_door() {
         expected += u64::from(*name != UNFIT);
         wait_for_violations(&mut port, expected);
     }
-    // Half a message, and gone: no violation.
+    // Half a message, and a close: no violation.
     Raw::connect(&place.socket()).bytes(&[1, 0, 0, 0, 1], &[]);
-    // One that keeps to the protocol.
+    // A correct front end.
     let mut front = Port::open(&spec(&place.socket(), ""), 1);
     front.wait_up(true);
     pass(&mut front, &mut port, 0, &[64; 100]);

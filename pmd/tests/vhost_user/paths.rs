@@ -1,4 +1,4 @@
-//! Paths at which no socket can be.
+//! Paths that are invalid for a socket.
 
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::PortConfig;
@@ -6,7 +6,7 @@ use pollux_pmd::PortConfig;
 use crate::support::{Place, registry, spec};
 
 #[test]
-fn a_path_that_cannot_be_is_told() {
+fn an_invalid_path_is_reported() {
     let place = Place::new();
     let pool = Mempool::new(PoolConfig::default()).unwrap();
     let socket = place.socket();
@@ -35,8 +35,8 @@ fn a_path_that_cannot_be_is_told() {
         let port = registry().open(&spec).unwrap();
         let port = port.configure(PortConfig::new(pool.clone())).unwrap();
         let error = port.start().err().unwrap().to_string();
-        let told = format!("port {spec}: cannot use the path for a socket: {why}");
-        assert!(error.starts_with(&told), "{error}");
+        let expected = format!("port {spec}: cannot use the path for a socket: {why}");
+        assert!(error.starts_with(&expected), "{error}");
         assert!(error.contains("shorter than 108 bytes"), "{error}");
     }
     assert_eq!(std::fs::read(&file).unwrap(), b"not a socket");

@@ -1,4 +1,4 @@
-//! Peers in processes of their own, which are killed in the middle of traffic.
+//! Peers in processes of their own, which are killed during traffic.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -8,10 +8,10 @@ use pollux_mempool::Burst;
 use crate::dpdk::{Testpmd, there_is_dpdk};
 use crate::support::{PATIENCE, Place, Port, frame, number, spec};
 
-/// What [`echo`] is to open; without it, it does nothing.
+/// The spec that [`echo`] opens; without it, [`echo`] returns at once.
 const SPEC: &str = "POLLUX_TEST_ECHO";
 
-/// Not a test: the other process. Sends back what it receives, until it is killed.
+/// Not a test: the other process. Returns the frames that it receives, until it is killed.
 #[test]
 fn echo() {
     let Ok(spec) = std::env::var(SPEC) else {
@@ -46,7 +46,8 @@ impl Drop for Echo {
     }
 }
 
-/// Frames go out and come back until there are `enough`, and more are on their way at the end.
+/// Sends frames and receives them back until `enough` have returned, with more in flight at the
+/// end.
 fn talk(port: &mut Port, offered: &mut u32, enough: usize) {
     let (began, mut got) = (Instant::now(), 0);
     loop {
@@ -63,7 +64,7 @@ fn talk(port: &mut Port, offered: &mut u32, enough: usize) {
     }
 }
 
-/// Talks to one peer after the other; each is killed without a word.
+/// Exchanges frames with one peer after the other; each is killed without a close of the session.
 fn killed<P>(options: &str, start: impl Fn(&std::path::Path) -> P) {
     println!("{options}");
     let place = Place::new();
@@ -74,7 +75,7 @@ fn killed<P>(options: &str, start: impl Fn(&std::path::Path) -> P) {
         talk(&mut port, &mut offered, 1000);
         assert!(port.is_up());
         drop(peer);
-        // Poll on, and send on, as a loop does that knows nothing.
+        // Polls and sends on, as a loop without knowledge of the peer does.
         let began = Instant::now();
         while port.is_up() {
             assert!(began.elapsed() < PATIENCE);
@@ -88,7 +89,7 @@ fn killed<P>(options: &str, start: impl Fn(&std::path::Path) -> P) {
     assert_eq!(sent + errors, u64::from(offered), "{errors} lost");
     assert!(received.from_wire >= 2000 && received.from_wire <= sent);
     if !options.contains("server") {
-        // The one that was killed has left it.
+        // The process that was killed has left it.
         std::fs::remove_file(place.socket()).unwrap();
     }
 }
@@ -123,7 +124,7 @@ fn ends_of_dpdk_that_are_killed_are_replaced() {
         return;
     }
     killed("packed=on", |socket| {
-        // It does not take over a path itself.
+        // A server does not take over a path itself.
         let _ = std::fs::remove_file(socket);
         Testpmd::vhost(socket, 1)
     });

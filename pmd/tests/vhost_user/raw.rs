@@ -1,4 +1,4 @@
-//! Peers that are made up by hand: they say whatever a test wants.
+//! Peers whose messages a test writes by hand.
 
 use std::io::{IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -32,11 +32,11 @@ pub(crate) const PACKED: u64 = 1 << 34;
 pub(crate) const IN_ORDER: u64 = 1 << 35;
 pub(crate) const PROTOCOL: u64 = 1 << 30;
 
-/// Bytes of the shared memory of a made-up front end, at this address.
+/// Size of the shared memory of a hand-written front end, at this address.
 pub(crate) const MEMORY: u64 = 1 << 16;
 pub(crate) const AT: u64 = 0x7000_0000_0000;
 
-/// A made-up peer.
+/// A hand-written peer.
 pub(crate) struct Raw(UnixStream);
 
 impl Raw {
@@ -49,7 +49,7 @@ impl Raw {
         Self::new(UnixStream::connect(path).unwrap())
     }
 
-    /// Sends bytes, if the port is still there.
+    /// Sends bytes, if the port is still connected.
     pub(crate) fn bytes(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> &Self {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -110,7 +110,7 @@ impl Raw {
         self.receive_with(&mut Vec::new())
     }
 
-    /// The same, and the descriptors that came with it.
+    /// As `receive`, with the attached descriptors.
     pub(crate) fn receive_with(&mut self, fds: &mut Vec<OwnedFd>) -> Option<(u32, Vec<u8>)> {
         let mut header = [0; 12];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
@@ -144,7 +144,7 @@ impl Raw {
     }
 }
 
-/// Where the rings of a made-up front end are.
+/// Addresses of the rings of a hand-written front end.
 pub(crate) const RINGS: [u64; 3] = [AT, AT + 0x1000, AT + 0x2000];
 
 pub(crate) fn memory() -> OwnedFd {
@@ -157,7 +157,7 @@ pub(crate) fn violations(port: &Port) -> u64 {
     port.statistic("protocol-violations")
 }
 
-/// Polls and sends until something holds; how many frames came.
+/// Polls and sends until a condition holds; returns the number of frames received.
 pub(crate) fn poll_until(port: &mut Port, mut holds: impl FnMut(&Port) -> bool) -> u64 {
     let (began, mut frames) = (Instant::now(), 0);
     while !holds(port) {
@@ -168,7 +168,7 @@ pub(crate) fn poll_until(port: &mut Port, mut holds: impl FnMut(&Port) -> bool) 
     frames
 }
 
-/// Polls until so many violations are counted; how many frames came.
+/// Polls until this number of violations is counted; returns the number of frames received.
 pub(crate) fn wait_for_violations(port: &mut Port, n: u64) -> u64 {
     poll_until(port, |port| violations(port) >= n)
 }

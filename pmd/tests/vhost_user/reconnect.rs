@@ -1,4 +1,4 @@
-//! Peers that come late, go, and come back.
+//! Peers that connect late, disconnect, and return.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ fn either_end_may_start_first() {
         let place = Place::new();
         let mut first = Port::open(&spec(&place.socket(), first), 1);
         assert!(!first.is_up());
-        // Nothing comes, nothing goes, and the frame stays with the caller.
+        // Nothing is received or sent, and the frame stays with the caller.
         assert!(first.poll(0).is_empty());
         assert_eq!(first.send(0, &[frame(0, 60)]), 0);
         let mut second = Port::open(&spec(&place.socket(), second), 1);
@@ -37,7 +37,7 @@ fn what_is_sent_at_once_arrives() {
         let place = Place::new();
         let mut one = Port::open(&spec(&place.socket(), front), 1);
         let mut other = Port::open(&spec(&place.socket(), back), 1);
-        // Each sends from the start, and polls only when all has been taken.
+        // Each sends from the start, and polls only when all frames have been accepted.
         let frames: Vec<_> = (0..100).map(|i| frame(i, 100)).collect();
         let began = Instant::now();
         let mut sent = [0; 2];
@@ -61,7 +61,8 @@ fn what_is_sent_at_once_arrives() {
     }
 }
 
-/// One end is dropped in the middle of traffic, without a word, and another takes its place; twice.
+/// One end is dropped during traffic without a close of the session, and another replaces it;
+/// twice.
 #[test]
 fn a_peer_that_goes_and_comes_back_is_served_again() {
     for (stays, goes) in ENDS {
@@ -104,7 +105,7 @@ fn a_peer_that_goes_and_comes_back_is_served_again() {
         }
         assert_eq!(sent_by_peers, 3);
         let (received, sent, errors) = port.stop();
-        // A front end knows which of its frames were taken; a back end has put all into the ring.
+        // A front end knows which of its frames were used; a back end has put all into the ring.
         assert_eq!(sent + errors, u64::from(offered));
         assert!(
             sent >= taken_by_peers,

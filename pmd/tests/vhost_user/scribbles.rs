@@ -1,5 +1,5 @@
-//! Back ends whose messages are right and whose rings are not: what they write there is counted, and
-//! costs a frame or the session.
+//! Back ends with correct messages and corrupt rings: each violation is counted, and costs a frame
+//! or the session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -24,10 +24,10 @@ const FRAME: u32 = HEADER + 60;
 /// A used descriptor of a packed ring's first lap: AVAIL and USED (section 2.8.1).
 const USED: u16 = 1 << 7 | 1 << 15;
 
-/// A region of the front end's: its address, length, place in its file, and file.
+/// A region of the front end: its address, length, offset in its file, and file.
 pub(crate) struct Region(pub(crate) u64, pub(crate) u64, u64, pub(crate) OwnedFd);
 
-/// A back end that has come as far as the rings, by hand.
+/// A back end that is set up by hand, up to the rings.
 pub(crate) struct Back {
     pub(crate) raw: Raw,
     pub(crate) regions: Vec<Region>,
@@ -36,14 +36,14 @@ pub(crate) struct Back {
 }
 
 impl Back {
-    /// Serves the next connection until the front end has all that it asks for.
+    /// Serves the next connection until the front end has got all replies.
     pub(crate) fn accept(listener: &UnixListener, features: u64) -> Self {
         let mut back = Self {
             raw: Raw::new(listener.accept().unwrap().0),
             regions: Vec::new(),
             rings: BTreeMap::new(),
         };
-        // It asks for the features once more when it has said everything.
+        // The front end requests the features once more at the end of the set-up.
         let mut asked = 0;
         while asked < 2 {
             asked += u32::from(back.answer(VERSION_1 | features) == Some(GET_FEATURES));
@@ -51,7 +51,7 @@ impl Back {
         back
     }
 
-    /// Does what the next message says; its number.
+    /// Executes the next request; returns its number.
     pub(crate) fn answer(&mut self, features: u64) -> Option<u32> {
         let mut fds = Vec::new();
         let (number, payload) = self.raw.receive_with(&mut fds)?;
@@ -75,7 +75,7 @@ impl Back {
         Some(number)
     }
 
-    /// The file of an address of the front end's, and where in it that is.
+    /// The file of an address of the front end, and the offset in it.
     fn find(&self, address: u64) -> (&OwnedFd, u64) {
         let found = |region: &&Region| (region.0..region.0 + region.1).contains(&address);
         let Region(start, _, offset, file) = self.regions.iter().find(found).unwrap();
@@ -87,7 +87,7 @@ impl Back {
         assert_eq!(rustix::io::pwrite(file, bytes, offset), Ok(bytes.len()));
     }
 
-    /// Where the buffers are that lie in a split ring.
+    /// Addresses of the buffers posted in a split ring.
     pub(crate) fn posted(&self, ring: u32) -> BTreeSet<u64> {
         let [descriptors, _] = self.rings[&ring];
         let address = |slot| {
@@ -111,7 +111,7 @@ impl Back {
         );
     }
 
-    /// How many entries of a split ring there are.
+    /// Sets the used index of a split ring.
     pub(crate) fn index(&self, ring: u32, index: u16) {
         let [_, used] = self.rings[&ring];
         self.write(used + 2, &index.to_le_bytes());
@@ -125,17 +125,17 @@ impl Back {
             at + 8,
             &[&len.to_le_bytes()[..], &id.to_le_bytes()].concat(),
         );
-        // The flags last: they hand it over.
+        // The flags last: they publish the descriptor.
         self.write(at + 14, &USED.to_le_bytes());
     }
 
-    /// Writes any bytes over rings, from the descriptors' first to the used ring's last.
+    /// Writes random bytes over rings, from the first descriptor to the last used entry.
     fn scribble(&self, random: &mut impl FnMut() -> u64) {
         for [descriptors, used] in self.rings.values() {
             for _ in 0..16 {
                 let at = match random() % 3 {
                     0 => descriptors + random() % (16 * SIZE - 8),
-                    // Its index, which says that there is something.
+                    // Its index, which announces entries.
                     1 => used + 2,
                     _ => used + random() % (8 * SIZE - 8),
                 };
@@ -146,21 +146,21 @@ impl Back {
     }
 }
 
-/// What a back end does wrong.
-struct Wrong {
+/// A violation of a back end.
+struct Violation {
     name: &'static str,
     features: u64,
     act: fn(&Back),
-    /// Frames that come, and those that are lost and counted.
+    /// Frames received, and frames lost and counted.
     frames: u64,
     lost: u64,
-    /// The ring makes no sense any more: the session ends, and a violation is counted.
+    /// The ring is broken: the session ends, and a violation is counted.
     ends: bool,
 }
 
-const fn wrong(name: &'static str, features: u64, act: fn(&Back)) -> Wrong {
+const fn violation(name: &'static str, features: u64, act: fn(&Back)) -> Violation {
     let (frames, lost, ends) = (0, 1, true);
-    Wrong {
+    Violation {
         name,
         features,
         act,
@@ -170,50 +170,50 @@ const fn wrong(name: &'static str, features: u64, act: fn(&Back)) -> Wrong {
     }
 }
 
-const WRONGS: &[Wrong] = &[
-    wrong("an index that jumps ahead", 0, |back| {
+const VIOLATIONS: &[Violation] = &[
+    violation("an index that jumps ahead", 0, |back| {
         back.index(RX, SIZE as u16 + 1);
     }),
-    wrong("an index that jumps ahead, in order", IN_ORDER, |back| {
+    violation("an index that jumps ahead, in order", IN_ORDER, |back| {
         back.index(RX, u16::MAX);
     }),
-    wrong("an id that no ring has", 0, |back| {
+    violation("an id that no ring has", 0, |back| {
         back.used(RX, 0, 1 << 16, FRAME);
         back.index(RX, 1);
     }),
-    wrong("an id behind the ring's last", 0, |back| {
+    violation("an id behind the ring's last", 0, |back| {
         back.used(RX, 0, SIZE as u32, FRAME);
         back.index(RX, 1);
     }),
-    Wrong {
+    Violation {
         frames: 1,
-        ..wrong("a buffer that is used twice", 0, |back| {
+        ..violation("a buffer that is used twice", 0, |back| {
             back.used(RX, 0, 7, FRAME);
             back.used(RX, 1, 7, FRAME);
             back.index(RX, 2);
         })
     },
-    wrong("another buffer than the next, in order", IN_ORDER, |back| {
+    violation("another buffer than the next, in order", IN_ORDER, |back| {
         back.used(RX, 0, 1, FRAME);
         back.index(RX, 1);
     }),
-    Wrong {
+    Violation {
         frames: 1,
         lost: 3,
         ends: false,
-        ..wrong("lengths that were not posted", 0, |back| {
+        ..violation("lengths that were not posted", 0, |back| {
             for (entry, len) in (0..).zip([1 << 20, u32::MAX, HEADER - 1, FRAME]) {
                 back.used(RX, entry, entry as u32, len);
             }
             back.index(RX, 4);
         })
     },
-    wrong("an id that no packed ring has", PACKED, |back| {
+    violation("an id that no packed ring has", PACKED, |back| {
         back.packed(RX, 0, SIZE as u16, FRAME);
     }),
-    Wrong {
+    Violation {
         frames: 1,
-        ..wrong(
+        ..violation(
             "a buffer of a packed ring that is used twice",
             PACKED,
             |back| {
@@ -222,19 +222,19 @@ const WRONGS: &[Wrong] = &[
             },
         )
     },
-    Wrong {
+    Violation {
         frames: 1,
         lost: 2,
         ends: false,
-        ..wrong("lengths that were not posted, packed", PACKED, |back| {
+        ..violation("lengths that were not posted, packed", PACKED, |back| {
             for (slot, len) in (0..).zip([1 << 20, HEADER, FRAME]) {
                 back.packed(RX, slot, slot as u16, len);
             }
         })
     },
-    Wrong {
+    Violation {
         lost: 0,
-        ..wrong("sent frames that were not posted", 0, |back| {
+        ..violation("sent frames that were not posted", 0, |back| {
             back.index(TX, SIZE as u16 + 1);
         })
     },
@@ -245,7 +245,7 @@ fn lost(port: &Port) -> u64 {
     balance.dropped_for(Cause::DeviceError)
 }
 
-/// A back end that keeps to everything is served as if nothing had been.
+/// A correct back end is then served as if nothing had happened.
 fn goes_on(place: &Place, listener: UnixListener, port: &mut Port) {
     drop(listener);
     std::fs::remove_file(place.socket()).unwrap();
@@ -263,17 +263,17 @@ fn each_lie_of_a_ring_is_counted() {
     let listener = UnixListener::bind(place.socket()).unwrap();
     let mut port = Port::open(&spec(&place.socket(), ""), 1);
     let (mut sessions, mut frames, mut losses) = (0, 0, 0);
-    for wrong in WRONGS {
-        println!("{}", wrong.name);
-        let back = Back::accept(&listener, wrong.features);
+    for violation in VIOLATIONS {
+        println!("{}", violation.name);
+        let back = Back::accept(&listener, violation.features);
         port.wait_up(true);
-        (wrong.act)(&back);
-        sessions += u64::from(wrong.ends);
-        (frames, losses) = (frames + wrong.frames, losses + wrong.lost);
+        (violation.act)(&back);
+        sessions += u64::from(violation.ends);
+        (frames, losses) = (frames + violation.frames, losses + violation.lost);
         let came = wait_for_violations(&mut port, sessions)
             + poll_until(&mut port, |port| lost(port) == losses);
-        assert_eq!(came, wrong.frames);
-        if wrong.ends {
+        assert_eq!(came, violation.frames);
+        if violation.ends {
             back.raw.until_closed();
         }
     }

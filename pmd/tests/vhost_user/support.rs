@@ -11,17 +11,17 @@ use pollux_pmd::ledger::SentView;
 use pollux_pmd::quarantine::leaked_buffers;
 use pollux_pmd::{Balance, Ledger, MemoryGrant, PortConfig, Registry, StartedPort, Tally, TxQueue};
 
-pub(crate) use pollux_netns::PATIENCE;
+pub(crate) use pollux_pmd_testkit::netns::PATIENCE;
 
 /// The drivers of the tests.
 pub(crate) fn registry() -> Registry {
-    // SAFETY: the peers are run by the tests. One that breaks the protocol spoils frames that the test does
-    // not read.
+    // SAFETY: the peers are run by the tests. A peer that violates the protocol corrupts frames
+    // that the test does not read.
     Registry::builtin().granting(unsafe { MemoryGrant::new() })
 }
 
-/// A directory for sockets, and this process for one test alone: what it has open is counted, and
-/// there are few cores to poll on. In the end nothing is open that was not in the beginning.
+/// A directory for sockets, and this process for one test alone: its open files are counted, and
+/// few cores are available for polling. At the end no file is open that was not open at the start.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
     before: (usize, usize),
@@ -41,8 +41,8 @@ impl Place {
         }
     }
 
-    /// A pool (buffers and headers) and the rings of a session stay for good, each a region with its
-    /// descriptor: a back end has not let go of them.
+    /// The memory of a pool (buffers and headers) and the rings of a session are leaked, each a
+    /// region with its descriptor: a back end has not released them.
     pub(crate) fn leaks(&self) {
         self.leaks.set(self.leaks.get() + 3);
     }
@@ -63,8 +63,8 @@ impl Drop for Place {
     }
 }
 
-/// What this process has open: descriptors, and mappings of memory files. Pipes are those of a
-/// process that a test started: the thread that reads them closes them when it comes to it.
+/// Open files of this process: descriptors, and mappings of memory files. Pipes belong to a process
+/// that a test started: the thread that reads them closes them later.
 fn open_things() -> (usize, usize) {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let is_pipe = |entry: &std::io::Result<fs::DirEntry>| {
@@ -107,8 +107,7 @@ impl Port {
             rx_queues: queues,
             tx_queues: queues,
             ring: 128,
-            pool: pool.clone(),
-            checksum_offload: false,
+            ..PortConfig::new(pool.clone())
         };
         let port = registry().open(spec).unwrap();
         let started = port.configure(config).unwrap().start().unwrap();
@@ -139,14 +138,14 @@ impl Port {
         }
     }
 
-    /// A number of the driver's own.
+    /// A counter of the driver.
     pub(crate) fn statistic(&self, name: &str) -> u64 {
         let statistics = self.started.port.statistics();
         let found = statistics.iter().find(|(found, _)| found == name);
         found.unwrap().1
     }
 
-    /// Waits until so many buffers are in quarantine.
+    /// Waits until this number of buffers is in quarantine.
     pub(crate) fn wait_quarantined(&self, buffers: u64) {
         let began = Instant::now();
         while self.statistic("quarantined_buffers") != buffers {
@@ -172,7 +171,7 @@ impl Port {
         frames
     }
 
-    /// Sends the frames that the queue takes; returns how many.
+    /// Sends the frames that the queue accepts; returns their number.
     pub(crate) fn send(&mut self, queue: usize, frames: &[Vec<u8>]) -> usize {
         let mut burst = Burst::<32>::new();
         for frame in frames.iter().take(32) {
@@ -188,13 +187,14 @@ impl Port {
         taken
     }
 
-    /// Stops the port: the ledger balances and all buffers are back. Returns what was received,
-    /// what was sent, and what was lost on its way out.
+    /// Stops the port: the ledger balances and all buffers are back. Returns the received frames,
+    /// the sent frames, and the frames lost on transmission.
     pub(crate) fn stop(self) -> (Balance, u64, u64) {
         self.stop_with_leaks(0)
     }
 
-    /// The same, but for buffers that a back end has not let go of: they are lost, and counted.
+    /// As `stop`, except for buffers that a back end has not released: they are leaked, and
+    /// counted.
     pub(crate) fn stop_with_leaks(self, leaks: usize) -> (Balance, u64, u64) {
         let leaked = leaked_buffers();
         let views: Vec<_> = self.started.tx.iter().map(TxQueue::sent).collect();
@@ -209,7 +209,7 @@ impl Port {
     }
 }
 
-/// A frame of `len` bytes: its number, then bytes that follow from it.
+/// A frame of `len` bytes: its number, then bytes derived from it.
 pub(crate) fn frame(number: u32, len: usize) -> Vec<u8> {
     let mut state = u64::from(number) << 16 | len as u64 | 1 << 63;
     let mut bytes = number.to_be_bytes().to_vec();
@@ -223,7 +223,7 @@ pub(crate) fn frame(number: u32, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The number of a frame, all bytes of which are as they were sent.
+/// The number of a frame, whose bytes are all unchanged.
 pub(crate) fn number(bytes: &[u8]) -> u32 {
     let number = u32::from_be_bytes(bytes[..4].try_into().unwrap());
     assert!(
@@ -234,8 +234,8 @@ pub(crate) fn number(bytes: &[u8]) -> u32 {
     number
 }
 
-/// Sends frames of these lengths from one port to the other by one queue; each comes, in order and
-/// byte by byte.
+/// Sends frames of these lengths from one port to the other by one queue; each arrives, in order
+/// and byte for byte.
 pub(crate) fn pass(from: &mut Port, to: &mut Port, queue: usize, lens: &[usize]) {
     let frames: Vec<_> = (0..).zip(lens).map(|(i, &len)| frame(i, len)).collect();
     let (mut sent, mut got) = (0, 0);

@@ -1,4 +1,4 @@
-//! Our front end with our back end, in every variant.
+//! Traffic between this crate's front end and back end, in every variant.
 
 use crate::support::{Place, Port, pass, spec};
 
@@ -13,7 +13,7 @@ const VARIANTS: [&str; 8] = [
     "packed=on,in-order=on,mergeable=on",
 ];
 
-/// Lengths of 60 bytes to `longest`, in no order.
+/// Lengths of 60 bytes to `longest`, in random order.
 fn lens(longest: usize, count: usize) -> Vec<usize> {
     let spread = longest - 59;
     (0..count).map(|i| 60 + i * 7919 % spread).collect()
@@ -35,7 +35,7 @@ fn both_ways(front: &str, back: &str, queues: u16, longest: usize) {
     for queue in 0..usize::from(queues) {
         pass(&mut front, &mut back, queue, &lens);
         pass(&mut back, &mut front, queue, &lens);
-        // All lengths at which something changes.
+        // All lengths at which behaviour changes.
         let edges: Vec<_> = (60..=longest.min(300)).chain([longest]).collect();
         pass(&mut front, &mut back, queue, &edges);
         pass(&mut back, &mut front, queue, &edges);
@@ -58,7 +58,7 @@ fn both_ways(front: &str, back: &str, queues: u16, longest: usize) {
 fn each_variant_carries_frames_both_ways() {
     for variant in VARIANTS {
         println!("{variant}");
-        // A frame that is not merged has to fit one buffer of 2048 bytes.
+        // A frame that is not merged must fit one buffer of 2048 bytes.
         let longest = if variant.ends_with("=on") { 9000 } else { 1514 };
         let options = format!("mtu=9000,{variant}");
         both_ways(&options, &options, 1, longest);

@@ -12,7 +12,7 @@ from lib.testbed import MAC_A, MAC_B, Namespace, Process, check, must, need, vet
 PLAIN = ["", "jumbo", "2 queues"]
 XDP = ["native", "skb", "native, jumbo", "native, 2 queues"]
 IP_A, IP_B = "10.77.0.2", "10.77.0.1"
-# Another station than that of all other runs: what comes late from one before is not ours.
+# A MAC address that differs from all other runs': late frames of earlier runs are not counted.
 OTHER = ("--near", f"{MAC_A}/{IP_A}:50000")
 
 
@@ -44,11 +44,11 @@ VDEVS = {"net_af_packet": af_packet_vdev, "net_af_xdp": af_xdp_vdev}
 
 
 def as_kernel_end(space, device):
-    """Gives an interface an address, and the station of ours as its neighbour."""
+    """Gives an interface an address, and Pollux's MAC address as its neighbour."""
     space.ip(f"address add {IP_B}/24 dev {device}")
     space.ip(f"neighbour add {IP_A} lladdr {MAC_A} dev {device} nud permanent")
     if device == "vb":
-        # A virtual link needs no checksums, and XDP sees frames before anybody has made them.
+        # A virtual link needs no checksums, and XDP receives frames before they are computed.
         need("ethtool")
         must([*space.inside, *"ethtool -K vb tx off".split()])
 
@@ -71,8 +71,8 @@ def with_testpmd_on_veth(driver, vdev, mode="io", ours=()):
 
 
 def with_net_tap(driver):
-    """testpmd in csum mode at the other side of a tap interface: net_tap looks at checksums itself,
-    so that testpmd counts wrong ones, which net_af_packet leaves to whoever asks."""
+    """testpmd in csum mode at the other side of a tap interface: net_tap checks checksums itself,
+    so that testpmd counts wrong ones; net_af_packet does not."""
     def row(run, variant):
         with Namespace() as space:
             peer = testpmd(["net_tap0,iface=pol0"], variant, "csum", prefix=space.inside,
@@ -85,7 +85,7 @@ def with_net_tap(driver):
 def flowgen(run, _):
     """Frames that testpmd makes are right in our parser's eyes, and are as many as it counted."""
     with veth() as (here, there):
-        # First our side: what is sent before it listens would be missed.
+        # Pollux's side first: it would miss frames sent before it listens.
         with Process([*here.inside, run.binaries / "pollux", "streams", "--port", "af_packet:va",
                       "--json"]) as listener:
             listener.until("our side does not listen", lambda: "streams" in listener.threads())
@@ -96,7 +96,7 @@ def flowgen(run, _):
             check("our side did not end: " + listener.complained(), listener.wait() == 0)
         report = json.loads(listener.said())
     counted = sum(stream["packets"] for stream in report["streams"])
-    # What our side had no time for, and what it had not looked at when it was told to end.
+    # Frames that Pollux's side dropped, and frames that it had not polled at its end.
     passed_over = sum(report["dropped"].get(cause, 0) for cause in ("kernel-drop", "aborted"))
     check(f"testpmd sent {peer.counters['TX-packets']}, of which came {report['from_wire']} and "
           f"were right {counted}: {report['dropped']}",
@@ -165,7 +165,7 @@ def each_side_killed(run, variant, port, here, make_peer, returned):
                 second.kill()
             words = run.words(variant, "echo", "--port", port, *returned, *OTHER, "--hold")
             with ours(*words) as third:
-                # What was on its way when our side was killed.
+                # Frames in flight when Pollux's side was killed.
                 before = settled(peer)
                 third.say("")
                 report = run.report(third)

@@ -1,4 +1,4 @@
-"""Our side of a row, the peers that it talks to, and what both must have counted."""
+"""Pollux's side of a row, its peers, and the counts that both must have."""
 
 import json
 import sys
@@ -12,14 +12,14 @@ from lib.testbed import Process, Testpmd, check, need, need_cpus
 SMALL = "64,65,128,333,512,1024,1518"
 JUMBO = "64,128,1518,2048,4096,9018"
 
-# What the peer makes of a frame before it sends it back.
+# Changes that the peer makes to a frame before it returns it.
 FORWARDED, SWAPPED = ("--returned", "forwarded"), ("--returned", "swapped")
 REPLY = ("--returned", "reply")
 
 # For ever, as far as a row is concerned.
 ENDLESS = ("--tolerate-loss", "--seconds", 600)
 
-# A socket that sends back what it receives, and says how many there were for each line it is told. A
+# A socket that returns its datagrams, and prints their number for each line of input. A
 # line and its end are written at once: print() would let another line come between them.
 ECHO = """
 import socket, sys, threading
@@ -69,7 +69,7 @@ class Run:
         return [self.binaries / "pollux-interop", *more, "--count", count or self.count,
                 "--sizes", sizes(variant), "--queues", queues(variant),
                 "--patience", testbed.PATIENCE // 2,
-                # A port of DPDK may want frames in one piece.
+                # A port of DPDK may require frames in one segment.
                 *(["--data-room", 16384] if "jumbo" in variant and "dpdk:" in str(more) else [])]
 
     def endless(self, variant, *more):
@@ -82,7 +82,7 @@ class Run:
             return self.report(ours, may_fail)
 
     def report(self, ours, may_fail=False):
-        """What our side reports at its end, which must be good."""
+        """The report of Pollux's side at its end, which must be good."""
         status = ours.wait(2 * testbed.PATIENCE)
         said = (ours.complained().strip().splitlines() or [""])[-1]
         if "no driver `" in said or "built without DPDK" in said:
@@ -98,7 +98,7 @@ class Run:
 
 
 class Echo(Process):
-    """A socket of the kernel's that sends back what it receives."""
+    """A kernel socket that returns the datagrams that it receives."""
 
     def __init__(self, prefix):
         super().__init__([*prefix, sys.executable, "-u", "-c", ECHO])
@@ -116,12 +116,12 @@ class Echo(Process):
 
     def kill(self):
         super().kill()
-        # Away for longer than a busy machine keeps anybody silent. testpmd takes as long to start.
+        # Idle for longer than a busy machine delays a process. testpmd takes as long to start.
         time.sleep(1)
 
 
 class Forwarder(Testpmd):
-    """testpmd, which sends back what it receives."""
+    """testpmd, which returns the frames that it receives."""
 
     def returned(self):
         """How many frames it has sent back so far."""
@@ -129,7 +129,7 @@ class Forwarder(Testpmd):
 
 
 def testpmd(vdevs, variant, mode="io", **more):
-    """testpmd with as many queues, and buffers as large, as the variant says."""
+    """testpmd with the variant's number of queues and size of buffers."""
     need("dpdk-testpmd")
     need_cpus(2)
     options = [f"--rxq={queues(variant)}", f"--txq={queues(variant)}", "--rxd=512", "--txd=512",
@@ -154,16 +154,16 @@ def settled(peer):
     """How many frames a peer has sent back, once it has seen all that it was sent."""
     limit, seen = time.monotonic() + testbed.PATIENCE, []
     while len(set(seen[-5:])) != 1 or len(seen) < 5:
-        check("frames come from nobody", time.monotonic() < limit)
+        check("frames arrive without a sender", time.monotonic() < limit)
         time.sleep(0.02)
         seen.append(peer.returned())
     return seen[-1]
 
 
 def has_echoed(peer, count):
-    """testpmd has sent back what it was sent, by its own count."""
+    """testpmd has returned all frames, by its own count."""
     seen = peer.counters
-    # It counts what other stations' protocols send as well: none is there.
+    # It would also count frames of other stations' protocols; there are none.
     check(f"testpmd received {seen['RX-packets']} and sent {seen['TX-packets']} of {count}",
           seen["RX-packets"] == seen["TX-packets"] == count)
     if peer.mode == "csum":
@@ -172,7 +172,7 @@ def has_echoed(peer, count):
 
 
 def came_back(report, peer):
-    """All that a peer has sent back since it was started again has come."""
+    """All frames that a peer has returned since its restart have arrived."""
     after, returned = report["received_after_silence"], settled(peer)
     check(f"of {returned} frames that came back from the peer's second life, our side counts {after}, "
           f"after {report['longest_silence_ms']} ms of silence",

@@ -1,4 +1,4 @@
-//! Where decisions are sent, as the configuration has it.
+//! Configuration of the destination of decisions.
 
 use std::fmt;
 use std::net::SocketAddrV4;
@@ -9,23 +9,23 @@ use pollux_pmd::net::MacAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where decisions are sent. Left out: to the boards of `pollux-emulator` at their default address.
+/// Destination of decisions. Default: the boards of `pollux-emulator` at their default address.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerTo {
-    /// IPv4 address and UDP port, as in `10.0.0.2:30100`; or `nobody`: decisions are recorded and
-    /// counted, and that is all.
+    /// IPv4 address and UDP port, as in `10.0.0.2:30100`; or `nobody`: decisions are only recorded
+    /// and counted.
     #[schemars(with = "String")]
     pub to: Destination,
-    /// UDP port that they are sent from.
+    /// UDP source port.
     #[serde(default = "default_port")]
     pub from_port: u16,
-    /// MAC address of the station behind the address: the host itself, or the router to it; left
-    /// out: it is asked for by ARP, and learnt from the frames of that address.
+    /// MAC address of the neighbour for the address: the host itself, or the router to it. Default:
+    /// it is resolved by ARP, and learnt from frames of that address.
     pub mac: Option<String>,
 }
 
-/// Who is told.
+/// The destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Destination {
@@ -33,7 +33,7 @@ pub enum Destination {
     To(SocketAddrV4),
 }
 
-/// How it is written that nobody is told.
+/// The text for no destination.
 const NOBODY: &str = "nobody";
 
 impl TryFrom<String> for Destination {
@@ -67,7 +67,7 @@ const fn default_port() -> u16 {
     30_200
 }
 
-/// To the emulator's boards.
+/// The emulator's boards.
 impl Default for AnswerTo {
     fn default() -> Self {
         let peer = EmulatorConfig::default().addresses;
@@ -88,7 +88,7 @@ impl AnswerTo {
         self.station().map(drop)
     }
 
-    /// Where to, unless nobody is told.
+    /// The address, unless there is no destination.
     pub fn address(&self) -> Option<SocketAddrV4> {
         match self.to {
             Destination::Nobody => None,
@@ -96,7 +96,7 @@ impl AnswerTo {
         }
     }
 
-    /// The station behind the address, if it is configured.
+    /// The neighbour's MAC address, if it is configured.
     pub fn station(&self) -> Result<Option<MacAddr>> {
         let parse = |mac: &String| {
             mac.parse::<MacAddr>()

@@ -1,4 +1,4 @@
-//! Packet memory, as the configuration has it.
+//! Configuration of packet memory.
 
 use std::ops::RangeInclusive;
 
@@ -8,39 +8,39 @@ use pollux_mempool::{MemoryRegion, PoolConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many packet buffers there may be.
+/// Range of the number of packet buffers.
 const BUFFERS: RangeInclusive<usize> = 1024..=1 << 22;
 
-/// Bytes that each may have room for.
+/// Range of the data room of a buffer, in bytes.
 const DATA_ROOM: RangeInclusive<usize> = 256..=65_536;
 
-/// How long queues may be.
+/// Range of the length of queues.
 const RING: RangeInclusive<usize> = 64..=65_536;
 
 /// Packet memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Memory {
-    /// Packet buffers of the run, for all ports and all that is under way.
+    /// Packet buffers of the run, for all ports and all frames in flight.
     #[schemars(range(min = *BUFFERS.start(), max = *BUFFERS.end()), extend("x-unit" = "buffers"))]
     pub buffers: usize,
-    /// Room for data in each buffer: a frame that is longer takes several, where its port can do so.
+    /// Data room of each buffer: a longer frame takes several buffers, if its port supports that.
     #[schemars(range(min = *DATA_ROOM.start(), max = *DATA_ROOM.end()), extend("x-unit" = "bytes"))]
     pub data_room: usize,
-    /// Length of each queue of a port, to receive and to send.
+    /// Length of each queue of a port, in both directions.
     #[schemars(range(min = *RING.start(), max = *RING.end()), extend("x-unit" = "descriptors"))]
     pub ring: usize,
-    /// Size of its pages: `auto` takes the largest that there are (docs/tuning.md).
+    /// Size of its pages: `auto` takes the largest available ones (docs/tuning.md).
     #[serde(with = "Pages")]
     pub pages: PageSize,
-    /// The NUMA node that it is on; left out: where the kernel puts it.
+    /// NUMA node of the memory. Default: the kernel's choice.
     pub numa_node: Option<u32>,
-    /// Whether its pages must be locked: `try` goes on without, `require` refuses to run.
+    /// Whether its pages must be locked: `try` continues without, `require` refuses to run.
     #[serde(with = "Locking")]
     pub lock: Lock,
 }
 
-/// How page sizes are written.
+/// Names of page sizes.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "PageSize")]
 enum Pages {
@@ -54,7 +54,7 @@ enum Pages {
     Gib1,
 }
 
-/// How it is written whether memory must be locked.
+/// Names of lock modes.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Lock", rename_all = "lowercase")]
 enum Locking {
@@ -96,7 +96,7 @@ impl Memory {
             RING.contains(&ring),
             "memory.ring = {ring}: it must be 64 to 65536"
         );
-        // Whether a node has memory, a page on it tells.
+        // A page on the node shows whether it has memory.
         if let Some(node) = numa_node {
             MemoryRegion::builder(1)
                 .numa_node(node)
@@ -106,7 +106,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The pool that this asks for.
+    /// The configured pool.
     pub fn pool(&self) -> PoolConfig {
         PoolConfig {
             buffers: self.buffers,

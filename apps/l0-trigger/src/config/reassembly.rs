@@ -1,4 +1,4 @@
-//! The bounds of reassembly, as the configuration has them.
+//! Configuration of the limits of reassembly.
 
 use anyhow::{Result, ensure};
 use pollux_mempool::time::Ns;
@@ -6,21 +6,21 @@ use pollux_pmd::net::ReassemblyConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bounds of what is put together of the fragments that come by one port.
+/// Limits of reassembly from the fragments on one port.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reassembly {
-    /// How long a datagram may take from its first fragment on.
+    /// Maximum time of a datagram from its first fragment on.
     #[schemars(range(min = 1, max = 60_000), extend("x-unit" = "ms"))]
     pub timeout_ms: u64,
-    /// Datagrams that may be under way.
+    /// Maximum number of incomplete datagrams.
     #[schemars(range(min = 1, max = 1024))]
     pub datagrams: usize,
-    /// Buffers that the fragments of one datagram may have.
+    /// Maximum number of buffers for the fragments of one datagram.
     #[schemars(range(min = 2, max = 1024), extend("x-unit" = "buffers"))]
     pub fragments: usize,
-    /// Buffers that all fragments may have together, at most a quarter of `memory.buffers` for all
-    /// ports; left out: 1024, or that quarter if it is less.
+    /// Maximum number of buffers for all fragments, at most a quarter of `memory.buffers` over all
+    /// ports. Default: 1024, or that quarter if it is less.
     #[schemars(extend("x-unit" = "buffers"))]
     pub buffers: Option<usize>,
 }
@@ -38,8 +38,8 @@ impl Default for Reassembly {
 }
 
 impl Reassembly {
-    /// The bounds for each of so many ports. All ports together leave three quarters of the memory's
-    /// buffers to what else is under way.
+    /// The limits for each of `ports` ports. All ports together leave three quarters of the
+    /// memory's buffers to other uses.
     pub(super) fn bounds(&self, memory_buffers: usize, ports: usize) -> Result<ReassemblyConfig> {
         let most = memory_buffers / 4 / ports.max(1);
         let buffers = self

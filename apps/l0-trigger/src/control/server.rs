@@ -1,4 +1,4 @@
-//! The socket: clients, their lines, and bounds on both.
+//! Control socket server: clients, their lines, and limits on both.
 
 use std::fs;
 use std::io;
@@ -9,48 +9,48 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use pollux_program::Background;
+use pollux_app::Background;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::Control;
+use super::state::Control;
 
-/// Clients at a time; another is told so, and sent away.
+/// Maximum number of concurrent clients; further ones get an error and are disconnected.
 const CLIENTS: usize = 16;
 
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 const LINE: usize = 4096;
 
-/// How long a client may take to read an answer.
+/// Maximum time that a client may take to read an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long it waits when the system has no connection to give: no descriptors, say.
+/// Delay after the system could not provide a connection, for example without free descriptors.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Clients that wait in the kernel's queue.
+/// Number of clients in the kernel's backlog.
 const BACKLOG: i32 = 16;
 
-/// A thread that answers; dropping it ends it, and takes the socket away.
+/// The server thread; dropping this ends it, and removes the socket.
 pub struct Server {
     socket: SocketFile,
     thread: Option<Background>,
 }
 
-/// The socket's place among the files.
+/// Path of the socket.
 struct SocketFile {
     path: PathBuf,
-    /// Device and inode: what is there at the end may be another's.
+    /// Device and inode: the file at the path may be another program's at the end.
     identity: (u64, u64),
 }
 
 impl Server {
-    /// Listens at `path`, for its owner alone, on none of the CPUs in `loops`.
+    /// Listens at `path`, accessible to its owner alone, on none of the CPUs in `loops`.
     ///
     /// # Errors
-    /// A path where another program listens, or where something else than a socket is.
+    /// A path where another program listens, or that is not a socket.
     pub fn start(path: &Path, control: Arc<Control>, loops: &[usize]) -> Result<Self> {
         let name = || format!("--control {}", path.display());
         make_room(path).with_context(name)?;
@@ -84,14 +84,14 @@ impl Drop for Server {
     }
 }
 
-/// Takes away a socket that nobody listens at: a program that was killed has left it.
+/// Removes a stale socket, which a killed program has left.
 fn make_room(path: &Path) -> Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else {
         return Ok(());
     };
     ensure!(
         found.file_type().is_socket(),
-        "there is something else than a socket: give another path"
+        "the path exists and is not a socket: give another path"
     );
     match Stream::connect(path) {
         Ok(_) => bail!("another program listens there: stop it, or give another path"),
@@ -102,7 +102,7 @@ fn make_room(path: &Path) -> Result<()> {
     }
 }
 
-/// A socket that nobody but its owner can connect to, from its first moment on.
+/// Creates a socket that only its owner can connect to, from its first moment on.
 fn listen(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;
@@ -113,7 +113,7 @@ fn listen(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     Ok(socket.into())
 }
 
-/// Serves for ever, or until it cannot.
+/// Serves until an error.
 async fn serve(
     socket: std::os::unix::net::UnixListener,
     control: Arc<Control>,
@@ -126,7 +126,7 @@ async fn serve(
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            let full = control.told(Err(format!("{CLIENTS} clients are here already")));
+            let full = control.refused_or_done(Err(format!("{CLIENTS} clients are here already")));
             // It fits into the empty buffer of a new connection.
             let _ = stream.try_write(full.as_bytes());
             continue;
@@ -139,7 +139,7 @@ async fn serve(
     }
 }
 
-/// Answers line by line, until the client goes or is sent away.
+/// Answers line by line, until the client disconnects or is disconnected.
 async fn converse(stream: UnixStream, control: &Control) {
     let (lines, mut out) = stream.into_split();
     let mut lines = BufReader::new(lines);
@@ -153,12 +153,12 @@ async fn converse(stream: UnixStream, control: &Control) {
         }
         let is_long = line.len() > LINE;
         let answer = if is_long {
-            control.told(Err(format!("a line is longer than {LINE} bytes")))
+            control.refused_or_done(Err(format!("a line is longer than {LINE} bytes")))
         } else {
             control.answer(&line)
         };
         let written = timeout(PATIENCE, out.write_all(answer.as_bytes())).await;
-        // Where the next line begins is not known behind one that is too long.
+        // The beginning of the next line is unknown after one that is too long.
         if is_long || !matches!(written, Ok(Ok(()))) {
             return;
         }

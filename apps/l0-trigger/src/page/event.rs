@@ -1,4 +1,4 @@
-//! Sampled events as the page has them.
+//! Sampled events in the format of the page.
 
 use std::time::SystemTime;
 
@@ -8,13 +8,13 @@ use pollux_na62::rich::geometry::{PMS_PER_DISK, POSITIONS};
 use serde::{Deserialize as _, Serialize};
 
 use crate::config::TriggerConfig;
-use crate::display::Sample;
+use crate::event_display::SampledEvent;
 
 /// An item of `/events.json`.
 #[derive(Serialize)]
 pub struct Event {
     number: u64,
-    /// When it was decided, in seconds since 1970-01-01 UTC.
+    /// Time of the decision, in seconds since 1970-01-01 UTC.
     decided_unix_s: f64,
     timestamp: u64,
     sources: u16,
@@ -23,12 +23,12 @@ pub struct Event {
     /// Photomultiplier and time, in units of 25/256 ns.
     hits: Vec<(u16, u16)>,
     rings: Vec<Ring>,
-    /// The place among the rings of the one that each hit belongs to: the nearest, where rings cross.
+    /// For each hit the index of its ring: the nearest, where rings cross.
     ring_of_hit: Vec<Option<usize>>,
 }
 
 impl Event {
-    pub fn of(number: u64, sample: &Sample, roads: Roads) -> Self {
+    pub fn of(number: u64, sample: &SampledEvent, roads: Roads) -> Self {
         let (head, rings) = (sample.head, sample.rings.clone());
         let hits = sample.hits.iter();
         Self {
@@ -51,7 +51,7 @@ pub fn unix_s(at: SystemTime) -> f64 {
     since.unwrap_or_default().as_secs_f64()
 }
 
-/// How far from a ring a hit may be that belongs to it: what the finder was told.
+/// Maximum distance of a hit from its ring, as configured for the finder.
 #[derive(Clone, Copy, Debug)]
 pub struct Roads {
     mm: f32,
@@ -65,19 +65,19 @@ impl Roads {
         let stage = stages.find(|stage| stage.get("name") == Some(&"rings".into()));
         let mut options = stage.cloned().unwrap_or_default();
         options.remove("name");
-        // The pipeline has been made of the same words.
+        // The pipeline was created from the same configuration.
         let finder = FinderConfig::deserialize(options).unwrap_or_default();
         Self {
             mm: finder.road_mm,
             time: match finder.time_window {
                 0 => f32::INFINITY,
-                // It is around the time of one of the hits, which is near their mean.
+                // It is around the time of one of the hits, which is close to their mean.
                 window => f32::from(window),
             },
         }
     }
 
-    /// Of several rings that a hit is on, it is nearest to this one's circle.
+    /// Of several rings with the hit, its circle is the nearest.
     fn nearest(self, hit: Hit, rings: &[Ring]) -> Option<usize> {
         let pm = usize::from(hit.pm);
         let &[x, y] = POSITIONS.get(pm)?;
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// The photomultiplier of the first disk that is nearest to a place.
+    /// The photomultiplier of disk 0 nearest to a position.
     fn hit(x: f32, y: f32, fine: u16) -> Hit {
         let off = |pm: usize| f32::hypot(POSITIONS[pm][0] - x, POSITIONS[pm][1] - y);
         let pm = (0..PMS_PER_DISK).min_by(|&a, &b| off(a).total_cmp(&off(b)));
@@ -133,7 +133,7 @@ mod tests {
             ..other
         };
         assert_eq!(of(other), None, "on the other disk");
-        // Of two that are both near, the nearer one.
+        // Of two close ones, the nearer one.
         let hit = hit(-180.0, 0.0, 100);
         let at = POSITIONS[usize::from(hit.pm)];
         let through = f32::hypot(at[0] - 60.0, at[1]);

@@ -1,4 +1,5 @@
-//! What the counters were: each second of the last minute, and more coarsely since the start.
+//! History of the counters: each second of the last minute, and the whole run with a coarser
+//! resolution.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,20 +12,20 @@ use serde::Serialize;
 use crate::counters::Counters;
 use crate::report::Quantiles;
 
-/// How often the counters are noted.
+/// Interval at which the counters are sampled.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Notes that a minute is between.
+/// Number of samples in a minute.
 const MINUTE: usize = 61;
 
-/// Most notes of the whole run. When there are so many, every second one is left out.
+/// Maximum number of samples of the whole run. At that number, every second one is removed.
 const RUN: usize = 256;
 
-/// How many notes ago "now" began: state is told of what has been counted since.
+/// Number of samples in the window of the current state.
 const WINDOW: usize = 5;
 
-/// The counters at a moment, as they were since the start: what is between two of them happened in
-/// that time.
+/// The counters at a moment, counted since the start; the difference of two samples belongs to the
+/// time between them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Note {
     pub uptime_s: f64,
@@ -34,7 +35,7 @@ pub struct Note {
     /// Frames from the wire.
     pub frames: u64,
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Frames that sequence numbers say never arrived.
+    /// Frames missing by sequence number.
     pub missing: u64,
     pub late_decisions: u64,
     /// Datagrams of each stream.
@@ -61,21 +62,21 @@ impl Note {
     }
 }
 
-/// `/minute.json`, `/history.json`: notes, so many seconds apart.
+/// `/minute.json`, `/history.json`: samples at a constant interval in seconds.
 #[derive(Debug, Serialize)]
 pub struct Notes {
     every_s: u64,
     notes: Vec<Note>,
 }
 
-/// What is kept.
+/// The stored history.
 #[derive(Default)]
 struct Past {
     minute: VecDeque<Note>,
     run: Vec<Note>,
-    /// Every so many notes one is kept for the whole run.
+    /// One in so many samples is kept for the whole run.
     stride: u64,
-    /// Notes so far.
+    /// Number of samples so far.
     taken: u64,
 }
 
@@ -83,7 +84,7 @@ impl Past {
     fn add(&mut self, note: Note) {
         if self.taken.is_multiple_of(self.stride) {
             if self.run.len() == RUN {
-                // Those that are left are at multiples of the new stride.
+                // The remaining ones are at multiples of the new stride.
                 let mut keep = [true, false].into_iter().cycle();
                 self.run.retain(|_| keep.next().unwrap_or_default());
                 self.stride *= 2;
@@ -98,21 +99,22 @@ impl Past {
     }
 }
 
-/// What a window is told apart from what was before by.
+/// Counters at the beginning of a window.
 struct Mark {
     at: Instant,
     total: Option<LatencyMark>,
     stats: L0Stats,
 }
 
-/// What is so now.
+/// The current state.
 #[derive(Debug, Default, Serialize)]
 pub struct Now {
-    /// How long it has been looked at.
+    /// Length of the window.
     window_s: f64,
-    /// From an event's first frame to its decision's departure, of the decisions in that time.
+    /// Latency from an event's first frame to the transmission of its decision, of the decisions in
+    /// the window.
     latency_ns: Quantiles,
-    /// By stream: which of the faults that it has been found to have it had in that time.
+    /// By stream: those of its known faults that were found in the window.
     faults: Vec<Vec<&'static str>>,
 }
 
@@ -121,7 +123,7 @@ struct Kept {
     marks: VecDeque<Mark>,
 }
 
-/// What was noted, for whoever shows it.
+/// Read access to the history.
 #[derive(Clone)]
 pub struct History {
     kept: Arc<Mutex<Kept>>,
@@ -129,7 +131,7 @@ pub struct History {
 }
 
 impl History {
-    /// The last minute, a second each, the newest last.
+    /// The last minute, in steps of a second, the newest last.
     pub fn minute(&self) -> Notes {
         Notes {
             every_s: EVERY.as_secs(),
@@ -146,7 +148,7 @@ impl History {
         }
     }
 
-    /// What is so at this moment.
+    /// The current state.
     pub fn now(&self) -> Now {
         let kept = self.kept();
         let Some(mark) = kept.marks.front() else {
@@ -174,13 +176,13 @@ impl History {
     }
 }
 
-/// The time from events to decisions.
+/// Latencies of decisions.
 fn total(counters: &Counters) -> Option<&LatencyView> {
     let mut stages = counters.latency.iter();
     stages.find_map(|(stage, times)| (stage == "total").then_some(times))
 }
 
-/// The end in housekeeping.
+/// The writer in housekeeping.
 pub struct Recorder {
     history: History,
     started: Instant,
@@ -188,7 +190,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Notes what the counters are, if it is time.
+    /// Samples the counters, if it is time.
     pub fn keep(&mut self) {
         let now = Instant::now();
         if now < self.due {
@@ -196,7 +198,7 @@ impl Recorder {
         }
         self.due += EVERY;
         if self.due <= now {
-            // The machine stood still: what is missed is missed.
+            // After a standstill of the machine, missed samples are skipped.
             self.due = now + EVERY;
         }
         self.note(now);
@@ -220,7 +222,7 @@ impl Recorder {
     }
 }
 
-/// The history of a run that `started` just now.
+/// The history of a run that starts at `started`.
 pub fn history(counters: Arc<Counters>, started: Instant) -> (Recorder, History) {
     let past = Past {
         stride: 1,

@@ -1,4 +1,4 @@
-//! The run page: one page without assets from elsewhere, what it asks for as JSON, and `/metrics`.
+//! Run page: a single page without external assets, its data as JSON, and `/metrics`.
 //!
 //! | path | what |
 //! | --- | --- |
@@ -23,17 +23,17 @@ use axum::extract::RawQuery;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use pollux_app::http::Server;
+use pollux_app::metrics;
 use pollux_na62::rich::geometry::{PITCH_MM, PMS_PER_DISK, POSITIONS};
 use pollux_pmd::LatencyView;
-use pollux_program::http::Server;
-use pollux_program::metrics;
 use serde::Serialize;
 
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
-use crate::display::Gallery;
+use crate::event_display::EventDisplay;
+use crate::file_counts::FileCounts;
 use crate::report::{Counted, RecordingReport};
-use crate::scribe::FileCounts;
 use crate::summary;
 use event::{Event, Roads};
 use history::{History, Now};
@@ -43,31 +43,31 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// Nothing is loaded from anywhere else, whatever is in the page.
+/// Nothing is loaded from other sources, whatever the page contains.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Unit of a hit's time: 25/256 ns.
 const FINE_NS: f64 = 25.0 / 256.0;
 
-/// What the page shows.
-pub struct Shown {
+/// Data of the page.
+pub struct PageState {
     pub counters: Arc<Counters>,
     pub config: TriggerConfig,
     pub about: About,
-    pub gallery: Gallery,
+    pub display: EventDisplay,
     pub history: History,
     pub started: Instant,
 }
 
-/// Which run this is.
+/// Identification of the run.
 #[derive(Serialize)]
 pub struct About {
-    /// The name of the machine.
+    /// Name of the machine.
     host: String,
     /// In seconds since 1970-01-01 UTC.
     started_unix_s: f64,
-    /// The configuration, as it was named; null for the built-in one.
+    /// Name of the configuration; null for the built-in one.
     config: Option<String>,
     /// Its number, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,14 +86,14 @@ impl About {
     }
 }
 
-/// Serves the page on `address` while the server lives, on none of the CPUs in `loops`.
-pub fn serve(address: SocketAddr, shown: Shown, loops: &[usize]) -> Result<Server> {
+/// Serves the page on `address` while the server exists, on none of the CPUs in `loops`.
+pub fn serve(address: SocketAddr, shown: PageState, loops: &[usize]) -> Result<Server> {
     let server = Server::start(address, "the run page", routes(shown), loops)?;
     tracing::info!("the run page is at http://{}/", server.address());
     Ok(server)
 }
 
-fn routes(shown: Shown) -> Router {
+fn routes(shown: PageState) -> Router {
     let asset =
         |kind: &'static str, text: &'static str| get(move || async move { text_of(kind, text) });
     let shown = Arc::new(shown);
@@ -127,7 +127,7 @@ fn routes(shown: Shown) -> Router {
                 match after(query.as_deref()) {
                     Some(after) => {
                         let show = |number, sample: &_| Event::of(number, sample, roads);
-                        json(&of_events.gallery.after(after, show))
+                        json(&of_events.display.after(after, show))
                     }
                     None => StatusCode::BAD_REQUEST.into_response(),
                 }
@@ -196,8 +196,8 @@ struct Run<'a> {
     sampling: Sampling,
 }
 
-/// A stage's times: how many there are up to each power of two of nanoseconds less one, without
-/// those below the power before.
+/// Times of a stage: number of times below each power of two of nanoseconds, without those below
+/// the previous power.
 #[derive(Serialize)]
 struct Histogram {
     stage: String,
@@ -218,7 +218,7 @@ impl Histogram {
     }
 }
 
-impl Shown {
+impl PageState {
     fn run(&self) -> Run<'_> {
         let latency = self.counters.latency.iter();
         let histograms = latency.map(|(stage, times)| Histogram::of(stage, times));
@@ -235,7 +235,7 @@ impl Shown {
             recording: so_far(&files.recording),
             record: so_far(&files.record),
             sampling: Sampling {
-                missed: self.gallery.missed(),
+                missed: self.display.missed(),
             },
         }
     }

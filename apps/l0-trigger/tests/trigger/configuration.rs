@@ -87,8 +87,20 @@ fn what_is_printed_has_all_that_is_left_out() {
     let short = folder.write("short.toml", "[[stage]]\nname = \"decompress\"\n[[stage]]\nname = \"merge\"\n[[stage]]\nname = \"rings\"\nroad_mm = 10.3\n[[stage]]\nname = \"decide\"\n");
     let merged = printed(&short);
     assert!(merged.contains("road_mm = 10.3\n"), "{merged}");
+    let chain = |readers: &str| {
+        format!(
+            "stage = [{readers}, {{ name = 'build' }}, {{ name = 'rings' }}, {{ name = 'decide', \
+             rule = [{{ name = 'two', min_rings = 0, min_sources = 2 }}] }}]"
+        )
+    };
+    let mep = chain("{ name = 'read-mep' }, { name = 'read-tel62' }");
+    let mep = printed(&folder.write("mep.toml", mep));
+    let selected = "select = [{ source = 2, mask = 1, value = 1 }]";
+    let mtp = chain(&format!("{{ name = 'read-mtp', {selected} }}"));
+    let mtp = printed(&folder.write("mtp.toml", mtp));
     // Each key of the reference, unless leaving it out has a meaning of its own.
-    let (left_out, mut keys) = (["mac", "numa_node", "disk", "group"], BTreeSet::new());
+    let left_out = ["mac", "numa_node", "disk", "group", "first_pm", "detectors"];
+    let mut keys = BTreeSet::new();
     for table in tables(&schema()) {
         // Only there where fragments are put together.
         if table.name == "reassembly" {
@@ -106,9 +118,9 @@ fn what_is_printed_has_all_that_is_left_out() {
         let line = format!("\n{key} = ");
         let table = format!("\n[[stage.{key}]]");
         assert!(
-            [&line, &table]
+            [&built_in, &merged, &mep, &mtp]
                 .iter()
-                .any(|text| built_in.contains(*text) || merged.contains(*text)),
+                .any(|text| text.contains(&line) || text.contains(&table)),
             "{key}"
         );
     }
@@ -153,16 +165,28 @@ impl Table {
             "reassembly" => format!("[trigger]\nreassemble = true\n[reassembly]\n{line}"),
             name @ ("trigger" | "memory") => format!("[{name}]\n{line}"),
             stage => {
-                let second = if stage == "merge" { "merge" } else { "build" };
-                let stages = ["decompress", second, "rings", "decide"].map(|name| {
+                let before: &[&str] = match stage {
+                    "read-mep" | "read-tel62" => &["read-mep", "read-tel62", "build"],
+                    "read-mtp" | "select" => &["read-mtp", "build"],
+                    "merge" => &["decompress", "merge"],
+                    _ => &["decompress", "build"],
+                };
+                let stages = before.iter().chain(&["rings", "decide"]).map(|&name| {
                     let more = match stage {
                         "rule" if name == "decide" => format!("[[stage.rule]]\n{rule}{line}\n"),
+                        "select" if name == "read-mtp" => {
+                            let others = ["source", "mask", "value"].iter();
+                            let others = others.filter(|&&other| other != key);
+                            let others = others.map(|other| format!("{other} = 1\n"));
+                            let others: String = others.collect();
+                            format!("[[stage.select]]\n{others}{line}\n")
+                        }
                         _ if stage == name => format!("{line}\n"),
                         _ => String::new(),
                     };
                     format!("[[stage]]\nname = \"{name}\"\n{more}")
                 });
-                stages.concat()
+                stages.collect()
             }
         }
     }
@@ -180,9 +204,11 @@ fn tables(schema: &Value) -> Vec<Table> {
             Value::Array(stages) => {
                 for stage in stages {
                     tables.push(table(stage["title"].as_str().unwrap(), stage));
-                    let rule = &stage["properties"]["rule"]["items"];
-                    if rule.is_object() {
-                        tables.push(table("rule", rule));
+                    for name in ["rule", "select"] {
+                        let inner = &stage["properties"][name]["items"];
+                        if inner.is_object() {
+                            tables.push(table(name, inner));
+                        }
                     }
                 }
             }
@@ -190,7 +216,7 @@ fn tables(schema: &Value) -> Vec<Table> {
             _ => tables.push(table(name, value)),
         }
     }
-    assert_eq!(tables.len(), 11);
+    assert_eq!(tables.len(), 15);
     tables
 }
 
@@ -201,7 +227,16 @@ fn every_table_refuses_keys_that_it_does_not_have_and_names_those_that_it_has() 
         let config = folder.write("unknown.toml", table.with("unheard_of = 1"));
         let ended = run(&["--config", &config, "--check"]);
         let ended = ended.expect_usage(&["unknown field `unheard_of`"]);
-        let of_stages = ["decompress", "build", "merge", "rings", "decide"];
+        let of_stages = [
+            "decompress",
+            "read-mep",
+            "read-tel62",
+            "read-mtp",
+            "build",
+            "merge",
+            "rings",
+            "decide",
+        ];
         for key in table.keys() {
             // The name of a stage is what its keys go by.
             if key != "name" || !of_stages.contains(&table.name.as_str()) {

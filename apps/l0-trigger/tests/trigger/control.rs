@@ -279,6 +279,6 @@ fn a_socket_that_is_in_use_is_refused_and_a_stale_one_replaced() {
     assert!(path.exists());
     fs::remove_file(&path).unwrap();
     folder.write("control", "not a socket");
-    refused().expect_message(&["something else than a socket"]);
+    refused().expect_message(&["is not a socket"]);
     run(&["--control", &shown, "--run", "1"]).expect(2);
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Folder, start};
+use crate::common::capture::{boards, record};
+use crate::common::{Folder, pcap_port, start};
 use serde_json::Value;
 
 const DASHBOARD: &str = include_str!("../../../../docs/grafana/pollux.json");
@@ -41,6 +42,25 @@ fn metrics(query: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.starts_with("pollux_"))
 }
 
+/// What a run serves.
+fn served(arguments: &[&str]) -> BTreeSet<String> {
+    let metrics = ["--metrics", "127.0.0.1:0"];
+    let mut running = start(&[arguments, &metrics].concat());
+    let page = running.metrics().unwrap();
+    running.signal("INT");
+    running.wait().expect(0);
+    let samples = page.lines().filter(|line| line.starts_with("pollux_"));
+    let served: BTreeSet<_> = samples
+        .filter_map(|line| line.split(|c| !is_of_name(c)).next())
+        // Histograms are shown by their buckets alone.
+        .filter(|name| !name.ends_with("_sum") && !name.ends_with("_count"))
+        .filter(|name| *name != OF_FAULTS)
+        .map(Into::into)
+        .collect();
+    assert!(served.len() > 10, "{page}");
+    served
+}
+
 #[test]
 fn every_metric_of_the_dashboard_is_served_and_the_other_way_round() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
@@ -51,21 +71,24 @@ fn every_metric_of_the_dashboard_is_served_and_the_other_way_round() {
     // With all that there is something to count of.
     let folder = Folder::new();
     let file = folder.arg("run.events");
-    let arguments = ["--events", "50000000", "--metrics", "127.0.0.1:0"];
-    let others = ["--workers", "1", "--events-out", &file];
-    let mut running = start(&[arguments, others].concat());
-    let page = running.metrics().unwrap();
-    running.signal("INT");
-    running.wait().expect(0);
-    let samples = page.lines().filter(|line| line.starts_with("pollux_"));
-    let served: BTreeSet<_> = samples
-        .filter_map(|line| line.split(|c| !is_of_name(c)).next())
-        // Histograms are shown by their buckets alone.
-        .filter(|name| !name.ends_with("_sum") && !name.ends_with("_count"))
-        .filter(|name| *name != OF_FAULTS)
-        .chain([OF_THE_TOOLBOX])
-        .collect();
-    assert!(served.len() > 10, "{page}");
+    let demonstration = [
+        "--events",
+        "50000000",
+        "--workers",
+        "1",
+        "--events-out",
+        &file,
+    ];
+    let mut slow = boards(10_000);
+    slow.rate = 1000;
+    let capture = folder.path("boards.pcapng");
+    record(&slow, &capture);
+    let port = format!("{},pace=recorded", pcap_port(&capture));
+    let receive_loops = ["--port", &port, "--rx-loops", "2", "--queues", "2"];
+    let mut served = served(&demonstration);
+    served.extend(self::served(&receive_loops));
+    served.insert(OF_THE_TOOLBOX.into());
+    let served: BTreeSet<_> = served.iter().map(String::as_str).collect();
     assert_eq!(asked, served);
 }
 

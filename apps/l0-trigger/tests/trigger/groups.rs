@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, UdpSocket};
 
 use crate::common::{Folder, drops, number, run, start_by};
-use pollux_netns::Switch;
+use pollux_pmd_testkit::netns::Switch;
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 const TRIGGER: &str = "198.18.0.1";
@@ -80,7 +80,10 @@ fn a_run_is_a_member(version: u8) {
     // A switch asks once more, and forgets it.
     let began = std::time::Instant::now();
     while !switch.members(GROUP).is_empty() {
-        assert!(began.elapsed() < pollux_netns::PATIENCE, "never left");
+        assert!(
+            began.elapsed() < pollux_pmd_testkit::netns::PATIENCE,
+            "never left"
+        );
     }
 }
 

@@ -10,9 +10,9 @@ use crate::common::{Folder, Run, Running, drops, number, over_streams, start_by}
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::link::SocketLink;
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
-use pollux_netns::{Cable, Namespace};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Count, TscClock};
+use pollux_pmd_testkit::netns::{Cable, Namespace};
 use serde_json::Value;
 
 const TRIGGER_IP: &str = "198.18.0.1";

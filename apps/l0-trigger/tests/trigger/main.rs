@@ -3,16 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad_input;
+mod bad_sources;
 mod common;
 mod configuration;
 mod control;
 mod dashboard;
+mod demonstration;
 mod groups;
 mod interface;
 mod long_burst;
 mod outputs;
 mod page;
+mod readers;
 mod reassembly;
+mod receive_loops;
 mod record;
 mod replay;
 mod rules;

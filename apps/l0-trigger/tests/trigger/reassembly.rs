@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pollux_netns::fragments;
+use pollux_pmd_testkit::netns::fragments;
 use serde_json::Value;
 
 use crate::common::capture::{Packet, boards, packets, pcap};
@@ -48,7 +48,12 @@ fn events_are_those_of_whole_frames() {
     let (cut, _) = fragmented(&whole);
     assert!(cut.len() > 2 * whole.len());
     let (expected, _) = replay(&whole, "", &[]);
-    for options in [&[][..], &["--burst", "3"], &["--queues", "3"]] {
+    for options in [
+        &[][..],
+        &["--burst", "3"],
+        &["--queues", "3"],
+        &["--rx-loops", "2", "--queues", "3"],
+    ] {
         let (events, report) = replay(&cut, CONFIG, options);
         assert!(events == expected, "{options:?}");
         assert_eq!(drops(&report), []);

@@ -86,7 +86,7 @@ mod built_in {
         let name = folder.arg("w{burst}.h5");
         std::fs::create_dir(folder.path("w00002.h5")).unwrap();
         let ended = run(&["--port", &port, "--run", "5", "--record", &name]).expect(1);
-        let ended = ended.expect_message(&["w00002.h5", "the run goes on"]);
+        let ended = ended.expect_message(&["w00002.h5", "the run continues"]);
         let record = &ended.report()["record"];
         let first = events(&folder.path("w00001.h5")).len() as u64;
         assert_eq!(number(record, "written"), first);
@@ -261,7 +261,7 @@ mod built_in {
         assert!(read.ends_with(&left) && left.len() < read.len());
         std::fs::create_dir(folder.path("in-the-way_00003.h5")).unwrap();
         let ended = divided("in-the-way.h5", &[]).expect(1);
-        let ended = ended.expect_message(&["in-the-way_00003.h5", "the run goes on"]);
+        let ended = ended.expect_message(&["in-the-way_00003.h5", "the run continues"]);
         let report = &ended.report()["record"];
         let kept = events(&parts("in-the-way")[0]).len() + events(&parts("in-the-way")[1]).len();
         assert_eq!(number(report, "written"), kept as u64);
@@ -323,7 +323,7 @@ mod built_in {
         let arguments = ["--events", "50000", "--record", path.to_str().unwrap()];
         let ended = start_by(&alone, &arguments).wait().expect(1);
         let ended =
-            ended.expect_message(&["--record", "run.h5", "No space left", "the run goes on"]);
+            ended.expect_message(&["--record", "run.h5", "No space left", "the run continues"]);
         let report = ended.report();
         assert_eq!(report["end"], "complete");
         assert!(number(&report["record"], "lost") > 0);

@@ -201,11 +201,11 @@ fn rules_change_in_a_run_and_no_event_is_lost() {
         &mut running,
         "rule `it`: prescale = 0: it must be at least 1",
     );
-    assert!(running.stderr().contains("the rules stay as they are"));
+    assert!(running.stderr().contains("the rules are unchanged"));
     let other = config(ANY).replace("\"build\"", "\"build\"\ndeadline_us = 500");
     write("[trigger]\nbudget_us = 2000\n".to_owned() + &other);
     reload(&mut running, "rules of set 2 from now on: any");
-    let named = "[trigger], [[stage]] other than the rules: what changed there waits";
+    let named = "[trigger], [[stage]] other than the rules: changes there take effect";
     assert!(running.stderr().contains(named), "{}", running.stderr());
     running.signal("INT");
     let ended: Run = running.wait().expect(0);

@@ -53,6 +53,8 @@ fn wrong_arguments_are_named() {
         (&["--burst", "33"], &["--burst", "1..=32"]),
         (&["--queues", "0"], &["--queues"]),
         (&["--queues", "2"], &["--queues", "demonstration"]),
+        (&["--rx-loops", "0"], &["--rx-loops"]),
+        (&["--rx-loops", "2"], &["--rx-loops", "demonstration"]),
         (&["--port"], &["--port"]),
         (&["--report"], &["--report"]),
         (&["--cores", "x"], &["--cores", "x"]),
@@ -70,7 +72,7 @@ fn wrong_arguments_are_named() {
         ),
         (
             &["--port", "loopback", "--port", "null"],
-            &["--port loopback", "stands alone"],
+            &["--port loopback", "cannot be combined"],
         ),
     ] {
         if arguments.contains(&"--report") {
@@ -103,13 +105,13 @@ fn wrong_ports_are_named() {
         ("pcap:rx=a,rx=b", &["`rx` is given twice"]),
         (
             "pcap:rx=a,pace=slow",
-            &["`slow` is no valid pace", "fast or recorded"],
+            &["`slow` is not a valid pace", "fast or recorded"],
         ),
         ("af_packet", &["needs an interface"]),
         ("af_packet:lo,frames=1", &["no option `frames`"]),
-        ("af_packet:lo,ring=1", &["`1` is no valid ring"]),
+        ("af_packet:lo,ring=1", &["`1` is not a valid ring"]),
         ("af_packet:", &["needs an interface"]),
-        ("null:size=x", &["`x` is no valid size"]),
+        ("null:size=x", &["`x` is not a valid size"]),
     ] {
         refused(&["--port", spec]).expect_usage(named);
         refused(&["--port", spec, "--check"]).expect_usage(named);
@@ -149,9 +151,9 @@ fn ports_that_cannot_be_opened_say_why() {
             format!("pcap:rx={}", folder.arg("none.pcap")),
             &["cannot open", "none.pcap", "No such file"][..],
         ),
-        (format!("pcap:rx={directory}"), &["no regular file"]),
-        (format!("pcap:rx={text}"), &["notes.txt is no capture"]),
-        (format!("pcap:rx={empty}"), &["empty is no capture"]),
+        (format!("pcap:rx={directory}"), &["not a regular file"]),
+        (format!("pcap:rx={text}"), &["notes.txt is not a capture"]),
+        (format!("pcap:rx={empty}"), &["empty is not a capture"]),
         (
             "af_packet:nosuch0".into(),
             &["no network interface `nosuch0`", "lo"],
@@ -276,7 +278,7 @@ fn wrong_configurations_are_named() {
             "[[stage]]\nname = \"decompres\"",
             &[
                 "no stage `decompres`",
-                "decompress, build, merge, rings, decide",
+                "decompress, read-mep, read-tel62, read-mtp, build, merge, rings, decide",
             ],
         ),
         (

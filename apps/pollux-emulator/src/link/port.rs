@@ -13,7 +13,7 @@ use pollux_pmd::net::{
 };
 use pollux_pmd::{Cause, Clock, Ledger, RxQueue, Tally, Timeout, TxQueue};
 
-use super::{Link, SentCounts};
+use super::api::{Link, SentCounts};
 use crate::check::DecisionCheck;
 use crate::config::EmulatorConfig;
 use crate::frames::Frame;
@@ -48,8 +48,8 @@ pub enum LinkError {
     },
     /// The trigger's station is not known.
     #[error(
-        "nobody answers ARP for {0}: is the trigger running, and is the link up? \
-         Or give its station with --dst-mac"
+        "no answer to ARP for {0}: check that the trigger runs and that the link is up, or give \
+         its MAC address with --dst-mac"
     )]
     NoAnswer(Ipv4Addr),
 }

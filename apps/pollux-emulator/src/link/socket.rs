@@ -7,7 +7,7 @@ use pollux_na62::formats::hits::{MAGIC, MAX_FRAME};
 use pollux_pmd::{Cause, Ledger, Tally};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Link, SentCounts};
+use super::api::{Link, SentCounts};
 use crate::check::DecisionCheck;
 use crate::config::EmulatorConfig;
 use crate::frames::Frame;

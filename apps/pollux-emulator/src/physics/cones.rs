@@ -5,7 +5,8 @@ use rand::SeedableRng;
 use rand::seq::index;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{ModelConfig, PmSet, insert};
+use super::ModelConfig;
+use super::pm_set::{PmSet, insert};
 
 /// Where light is seen.
 #[derive(Clone, Debug)]

@@ -2,109 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use crate::wires::{End, FastClock, Wires, datagram, link, send};
 use pollux_emulator::config::{EmulatorConfig, Faults};
 use pollux_emulator::link::{Link, LinkError, PortLink};
 use pollux_emulator::physics::{TrueRing, TruthEvent};
 use pollux_emulator::run::{DecisionReport, EmulatorLoop, EmulatorReport};
 use pollux_emulator::truth::Truth;
-use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolConfig};
 use pollux_na62::formats::hits::{HitsFrame, MAX_HITS};
 use pollux_na62::formats::mtp::{MAX_PACKET, MtpWriter, Primitive, SOURCE_RICH};
 use pollux_na62::l0::PrimitiveId;
 use pollux_na62::rich::Hit;
 use pollux_pmd::lcore::{self, StopFlag};
-use pollux_pmd::net::{
-    MacAddr, ParseOptions, Parsed, Reject, Responder, UDP_HEADERS, UdpTemplate, parse,
-};
-use pollux_pmd::{
-    Balance, Cause, ManualClock, Port, PortConfig, Registry, RxQueue, Started, StartedPort,
-    TscClock, TxQueue,
-};
-
-/// One end of two wires.
-struct End {
-    tx: TxQueue,
-    rx: RxQueue,
-    cache: PoolCache,
-}
-
-/// Two wires of a loopback port, there and back.
-struct Wires {
-    port: Port<Started>,
-    pool: Mempool,
-}
-
-impl Wires {
-    fn new(ring: usize) -> (Self, End, End) {
-        let pool = Mempool::new(PoolConfig {
-            buffers: 2048,
-            ..PoolConfig::default()
-        })
-        .unwrap();
-        let config = PortConfig {
-            rx_queues: 2,
-            tx_queues: 2,
-            ring,
-            ..PortConfig::new(pool.clone())
-        };
-        let port = Registry::builtin()
-            .open("loopback")
-            .unwrap()
-            .configure(config)
-            .unwrap();
-        let StartedPort {
-            port,
-            mut rx,
-            mut tx,
-        } = port.start().unwrap();
-        let cache = || pool.cache(128).unwrap();
-        let (tx1, rx1) = (tx.pop().unwrap(), rx.pop().unwrap());
-        let (tx0, rx0) = (tx.pop().unwrap(), rx.pop().unwrap());
-        let ours = End {
-            tx: tx0,
-            rx: rx1,
-            cache: cache(),
-        };
-        let theirs = End {
-            tx: tx1,
-            rx: rx0,
-            cache: cache(),
-        };
-        (Self { port, pool }, ours, theirs)
-    }
-
-    /// Stops the port; no buffer may be missing then.
-    fn stop(self, ours: (TxQueue, Vec<RxQueue>), theirs: End) {
-        drop(theirs.cache);
-        let mut rx = ours.1;
-        rx.push(theirs.rx);
-        self.port.stop(rx, vec![ours.0, theirs.tx]).unwrap();
-        assert_eq!(self.pool.available(), self.pool.buffers());
-    }
-}
-
-fn link(config: &EmulatorConfig, end: End) -> PortLink {
-    PortLink::new(config, end.tx, Some(end.rx), end.cache, false).unwrap()
-}
-
-fn send(end: &mut End, frame: &[u8]) {
-    let mut burst = Burst::<1>::new();
-    burst.push(end.cache.alloc_from(frame).unwrap()).unwrap();
-    assert_eq!(end.tx.tx(&mut end.cache, &mut burst), 1);
-}
-
-fn datagram(config: &EmulatorConfig, to_port: u16, payload: &[u8]) -> Vec<u8> {
-    let mut to = config.addresses.boards();
-    to.socket.set_port(to_port);
-    let mut bytes = vec![0; UDP_HEADERS];
-    bytes.extend(payload);
-    assert!(
-        UdpTemplate::new(config.addresses.trigger(), to)
-            .write(&mut bytes, payload.len())
-            .is_some()
-    );
-    bytes
-}
+use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, Reject, Responder, UDP_HEADERS, parse};
+use pollux_pmd::{Balance, Cause, PortConfig, Registry, StartedPort, TscClock};
 
 /// Decides every event by the truth, once the frames of all boards are in.
 struct Trigger {
@@ -227,9 +138,9 @@ fn run(config: &EmulatorConfig, stop_after: Option<u64>) -> (EmulatorReport, Tri
     while trigger.poll(&mut theirs) > 0 {}
     let (report, link) = lcore.join().unwrap();
     assert_eq!(progress.frames.get(), report.frames_sent);
-    let books = link.ledger();
+    let balance = link.ledger();
     wires.stop(link.into_queues(), theirs);
-    (report, trigger, books.check().unwrap())
+    (report, trigger, balance.check().unwrap())
 }
 
 fn decisions(report: &EmulatorReport) -> DecisionReport {
@@ -244,7 +155,7 @@ fn every_event_is_sent_and_decided() {
             rate,
             ..EmulatorConfig::default()
         };
-        let (report, trigger, books) = run(&config, None);
+        let (report, trigger, balance) = run(&config, None);
         assert!(report.complete);
         assert_eq!((report.events_sent, report.frames_sent), (20_000, 2500));
         assert_eq!((trigger.frames, trigger.events), (2500, 20_000));
@@ -254,11 +165,11 @@ fn every_event_is_sent_and_decided() {
             (counts.decided, counts.missing, counts.repeated),
             (20_000, 0, 0)
         );
-        assert_eq!((counts.unknown, counts.packets), (0, books.delivered));
+        assert_eq!((counts.unknown, counts.packets), (0, balance.delivered));
         assert_eq!(decisions(&report).trigger_efficiency, Some(1.0));
         assert_eq!(decisions(&report).fake_accept_rate, Some(0.0));
         assert_eq!(counts.accepted, counts.with_ring);
-        assert_eq!(books.dropped_total(), 0);
+        assert_eq!(balance.dropped_total(), 0);
     }
 }
 
@@ -301,7 +212,7 @@ fn a_stop_leaves_no_frame_uncounted() {
         rate: 0,
         ..EmulatorConfig::default()
     };
-    let (report, trigger, books) = run(&config, Some(1000));
+    let (report, trigger, balance) = run(&config, Some(1000));
     assert!(!report.complete);
     assert!(report.frames_sent >= 1000);
     assert_eq!(trigger.frames, report.frames_sent);
@@ -311,7 +222,7 @@ fn a_stop_leaves_no_frame_uncounted() {
     );
     let counts = decisions(&report).counts;
     assert_eq!(counts.decided + counts.missing, report.events_sent);
-    assert!(books.is_balanced());
+    assert!(balance.is_balanced());
 }
 
 #[test]
@@ -401,15 +312,18 @@ fn strange_frames_are_counted_by_cause_and_arp_is_answered() {
     )
     .unwrap();
     let report = emulator.run();
-    let books = emulator.link().ledger().check().unwrap();
+    let balance = emulator.link().ledger().check().unwrap();
     let expected = [
         (Cause::Malformed, 2),
         (Cause::BadChecksum, 1),
         (Cause::NotForUs, 2),
         (Cause::DemuxMiss, 1),
     ];
-    assert_eq!(books.drops().collect::<Vec<_>>(), expected);
-    assert_eq!((books.delivered, decisions(&report).counts.packets), (1, 0));
+    assert_eq!(balance.drops().collect::<Vec<_>>(), expected);
+    assert_eq!(
+        (balance.delivered, decisions(&report).counts.packets),
+        (1, 0)
+    );
     assert_eq!(report.frames_sent, 4);
 
     let mut burst = Burst::<32>::new();
@@ -499,26 +413,4 @@ fn frames_come_by_any_queue() {
     tx.insert(0, ours);
     drop(cache);
     port.stop(theirs, tx).unwrap();
-}
-
-/// A clock of which each spin lasts a microsecond, so that no test waits for a grace to pass.
-#[derive(Clone, Debug, Default)]
-struct FastClock(ManualClock);
-
-impl pollux_pmd::Clock for FastClock {
-    fn now(&self) -> pollux_mempool::time::Tsc {
-        self.0.now()
-    }
-
-    fn to_ns(&self, cycles: u64) -> pollux_mempool::time::Ns {
-        self.0.to_ns(cycles)
-    }
-
-    fn to_cycles(&self, ns: pollux_mempool::time::Ns) -> u64 {
-        self.0.to_cycles(ns)
-    }
-
-    fn relax(&self) {
-        self.0.advance(pollux_mempool::time::Ns(1000));
-    }
 }

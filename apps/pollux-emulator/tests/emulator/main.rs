@@ -9,3 +9,4 @@ mod no_alloc;
 mod program;
 mod rings;
 mod veth;
+mod wires;

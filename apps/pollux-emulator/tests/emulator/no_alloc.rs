@@ -8,7 +8,7 @@ use pollux_emulator::run::EmulatorLoop;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort, TscClock};
-use pollux_quiet::allocator_calls;
+use pollux_pmd_testkit::guard::allocator_calls;
 
 /// Frames after which the buffers must be there.
 const WARM: u64 = 10_000;

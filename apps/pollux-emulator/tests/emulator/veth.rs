@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use pollux_netns::{Cable, run};
+use pollux_pmd_testkit::netns::{Cable, run};
 
 #[test]
 fn boards_on_an_interface_find_the_trigger_and_are_found() {

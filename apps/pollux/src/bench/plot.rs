@@ -1,33 +1,33 @@
-//! The curves as a picture: SVG 1.1, written by hand, since it is a handful of shapes.
+//! Plot of the loss curves as SVG 1.1. It consists of few shapes, so no library is used.
 
 use std::fmt::Write;
 
 use super::report::SizeReport;
 use crate::scale::scaled;
 
-/// The picture.
+/// Size of the picture.
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 480.0;
 
-/// Its part inside the axes.
+/// Plot area inside the axes.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 620.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 410.0;
 
-/// Told apart with any kind of sight (Okabe and Ito, 2008).
+/// Colours that are distinguishable with any colour vision (Okabe and Ito, 2008).
 const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
 
-/// The axis of rates: logarithmic, from one mark to another.
+/// Axis of rates: logarithmic, from one mark to another.
 struct Axis {
     min: f64,
     max: f64,
 }
 
 impl Axis {
-    /// Holds all these rates.
+    /// The axis that contains all these rates.
     fn around(rates: impl Iterator<Item = f64>) -> Self {
         let (min, max) = rates.fold((f64::MAX, 0.0_f64), |(min, max), rate| {
             (min.min(rate), max.max(rate))
@@ -47,7 +47,7 @@ impl Axis {
         (-1..12).flat_map(|exponent| [1.0, 2.0, 5.0].map(|n| n * 10_f64.powi(exponent)))
     }
 
-    /// The marks to be written: those at powers of ten alone, where there are many.
+    /// Labelled marks: those at powers of ten alone, if there are many.
     fn marks(&self) -> impl Iterator<Item = f64> {
         let decades = (self.max / self.min).log10();
         let step = if decades > 3.0 { 3 } else { 1 };
@@ -60,13 +60,13 @@ impl Axis {
     }
 }
 
-/// Where a share of trials is.
+/// Vertical position of a share of trials.
 fn y(share: f64) -> f64 {
     BOTTOM - (BOTTOM - TOP) * share
 }
 
-/// The picture: share of loss-free trials by rate, a curve for each size; the critical rate as an
-/// upright line, with its uncertainty as a band.
+/// Renders the plot: share of loss-free trials by rate, one curve for each size. A vertical line
+/// marks the critical rate, and a band its uncertainty.
 pub(super) fn svg(sizes: &[SizeReport]) -> String {
     let rates = sizes.iter().flat_map(|size| &size.rates);
     let axis = Axis::around(rates.map(|rate| rate.rate_pps));

@@ -1,16 +1,17 @@
-//! The report (docs/formats/bench.md).
+//! JSON and text report of `pollux bench` (docs/formats/bench.md).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
+use super::args::Args;
 use super::search::Critical;
-use super::{Args, Tried};
-use crate::house::{Base, Quantiles};
+use super::trial::Tried;
 use crate::scale::scaled;
+use crate::supervisor::{Base, Quantiles};
 
-/// What `--report` writes.
+/// Content of `--report`.
 #[derive(Serialize)]
 pub(super) struct Report {
     #[serde(flatten)]
@@ -25,7 +26,7 @@ pub(super) struct Report {
     rate_max_pps: f64,
     tolerance: f64,
     loss_tolerance: f64,
-    /// Whether all searches came to their ends.
+    /// Whether all searches were completed.
     complete: bool,
     pub(super) sizes: Vec<SizeReport>,
 }
@@ -52,7 +53,7 @@ impl Report {
     }
 }
 
-/// A rate and the bounds of what it is by 95 %.
+/// A rate and its 95 % interval.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Interval {
     pub(super) pps: f64,
@@ -60,7 +61,7 @@ pub(super) struct Interval {
     pub(super) high_pps: f64,
 }
 
-/// What was found for a size.
+/// Result for a frame size.
 #[derive(Serialize)]
 pub(super) struct SizeReport {
     pub(super) size: u16,
@@ -68,11 +69,11 @@ pub(super) struct SizeReport {
     pub(super) critical_is: &'static str,
     pub(super) critical: Option<Interval>,
     loss_free_pps: Option<f64>,
-    /// By rate.
+    /// Results by rate.
     pub(super) rates: Vec<RateReport>,
 }
 
-/// The trials at one rate.
+/// Trials at one rate.
 #[derive(Serialize)]
 pub(super) struct RateReport {
     pub(super) rate_pps: f64,
@@ -91,7 +92,7 @@ pub(super) struct RateReport {
 }
 
 impl RateReport {
-    /// Share of the trials that were loss-free, of those that say something.
+    /// Share of loss-free trials among the conclusive ones.
     pub(super) fn share(&self) -> f64 {
         let judged = self.trials - self.disturbed;
         f64::from(self.loss_free) / f64::from(judged.max(1))
@@ -115,7 +116,7 @@ impl SizeReport {
                 ("within", Some(interval))
             }
         };
-        // The throughput of RFC 2544, section 26.1.
+        // Throughput as in RFC 2544, section 26.1.
         let clean = tried
             .iter()
             .filter(|at| at.sum.loss_free > 0 && at.sum.loss_free == at.sum.judged());
@@ -154,7 +155,7 @@ impl From<Tried> for RateReport {
     }
 }
 
-/// For people.
+/// Text form.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.base)?;

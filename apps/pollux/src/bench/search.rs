@@ -1,37 +1,38 @@
-//! Which rate to try next, and what the trials say about the critical rate: a pure function of
-//! their outcomes.
+//! Search for the critical rate: selects the next rate and estimates the critical rate, as a pure
+//! function of the outcomes of trials.
 //!
-//! A trial at rate r is taken to be loss-free with probability 1 / (1 + (r / c)^(1 / w)): surely
-//! far below the critical rate c, by one half at c, hardly ever far above it; w says how wide the
-//! range between is. Both are unknown, so each pair of them is given the probability that follows
-//! from the trials so far (Bayes' rule), and the next rate is the median of c. Where nothing is
-//! left to chance this is bisection by ratio; where it is not, no single trial misleads it, and
-//! what it has found comes with its uncertainty.
+//! A trial at rate r is assumed to be loss-free with probability 1 / (1 + (r / c)^(1 / w)): close
+//! to 1 far below the critical rate c, one half at c, close to 0 far above it; w is the width of
+//! the range between. Both are unknown, so each pair of them is given the probability that follows
+//! from the trials so far (Bayes' rule), and the next rate is the median of c. For a port without
+//! random losses this is bisection by ratio. With random losses no single trial misleads it, and
+//! the result has an uncertainty.
 
-/// Widths that are told apart.
+/// Number of candidate widths.
 const WIDTHS: usize = 8;
 
-/// The widest range, as a logarithm: more than a factor from a quarter to three quarters.
+/// Greatest width, as a logarithm: more than a factor between the rates of a quarter and three
+/// quarters.
 const WIDEST: f64 = 0.5;
 
 /// Candidates for the critical rate in each tolerance.
 const FINENESS: f64 = 8.0;
 
-/// Share of trials that say nothing about their rate: somebody else was at work.
+/// Assumed share of trials that are independent of their rate, since the machine disturbed them.
 const ASTRAY: f64 = 0.02;
 
-/// Where the critical rate is.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Critical {
-    /// There was no trial.
+    /// No trial was made.
     Unknown,
-    /// The machine disturbed every trial at a rate: no more can be found out.
+    /// The machine disturbed every trial at a rate, so the search cannot go on.
     Disturbed,
     /// Not above the lowest rate.
     BelowMin,
     /// Not below the highest rate.
     AboveMax,
-    /// In the range: the median, and the bounds of what it is by 95 %.
+    /// In the range: the median and the bounds of the 95 % interval.
     Within { rate: f64, low: f64, high: f64 },
 }
 
@@ -42,21 +43,21 @@ pub(super) struct Search {
     tolerance: f64,
     /// Logarithms of the candidates' ratios to `min`, evenly spaced.
     step: f64,
-    /// Of each candidate and each width, the logarithm of its probability, but for a constant.
+    /// Logarithm of the probability of each candidate and width, up to a constant.
     beliefs: Vec<[f64; WIDTHS]>,
     widths: [f64; WIDTHS],
-    /// Whether half of the trials were loss-free at the highest and at the lowest rate.
+    /// Whether at least half of the trials were loss-free at the highest and at the lowest rate.
     top: Option<bool>,
     bottom: Option<bool>,
     rounds: usize,
 }
 
 impl Search {
-    /// Between two rates, to a relative tolerance.
+    /// A search between two rates, to a relative tolerance.
     pub(super) fn new(min: f64, max: f64, tolerance: f64) -> Self {
         let step = tolerance / FINENESS;
         let candidates = ((max / min).ln() / step).ceil() as usize + 1;
-        // From a range that the tolerance does not resolve up to the widest.
+        // From a width below the tolerance up to the greatest.
         let width = |i| step * (WIDEST / step).powf(i as f64 / (WIDTHS - 1) as f64);
         Self {
             min,
@@ -71,8 +72,8 @@ impl Search {
         }
     }
 
-    /// The rate to try next. `None`: the critical rate is known to the tolerance, or out of the
-    /// range, or will not become known with a reasonable number of trials.
+    /// The rate to try next. `None` if the critical rate is known to the tolerance, lies outside
+    /// the range, or cannot be found with a reasonable number of trials.
     pub(super) fn next(&self) -> Option<f64> {
         match (self.top, self.bottom) {
             (None, _) => return Some(self.max),
@@ -85,7 +86,7 @@ impl Search {
         (!known && self.rounds < self.most()).then_some(median)
     }
 
-    /// Takes in how many trials at a rate were loss-free.
+    /// Adds the outcomes of trials at a rate.
     pub(super) fn observe(&mut self, rate: f64, trials: u32, loss_free: u32) {
         let at = (rate / self.min).ln();
         for (i, beliefs) in self.beliefs.iter_mut().enumerate() {
@@ -105,7 +106,7 @@ impl Search {
         self.rounds += 1;
     }
 
-    /// What is known by now.
+    /// The current estimate.
     pub(super) fn critical(&self) -> Critical {
         if self.rounds == 0 {
             return Critical::Unknown;
@@ -120,13 +121,13 @@ impl Search {
         Critical::Within { rate, low, high }
     }
 
-    /// Most rounds: twice those of a bisection.
+    /// Limit on rounds: twice those of a bisection.
     fn most(&self) -> usize {
         let parts = (self.max / self.min).ln() / self.tolerance;
         2 + 2 * parts.log2().ceil().max(1.0) as usize
     }
 
-    /// Candidates below which the critical rate is with these probabilities, which ascend.
+    /// Candidates at these cumulative probabilities, which ascend.
     fn quantiles<const N: usize>(&self, probabilities: [f64; N]) -> [f64; N] {
         let all = self.beliefs.iter().flatten();
         let best = all.copied().fold(f64::NEG_INFINITY, f64::max);
@@ -155,7 +156,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
-    /// Searches on a port of which each trial at a rate says whether it was loss-free.
+    /// Runs a search on a simulated port; `is_free` decides whether a trial at a rate is loss-free.
     fn searched(
         (min, max): (f64, f64),
         tolerance: f64,
@@ -172,7 +173,7 @@ mod tests {
         search
     }
 
-    /// A port that is loss-free by chance, by one half at its critical rate.
+    /// A port with random losses: loss-free with probability one half at its critical rate.
     fn noisy(critical: f64, width: f64, seed: u64) -> impl FnMut(f64) -> bool {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         move |rate| rng.random_bool(1.0 / (1.0 + (rate / critical).powf(1.0 / width)))
@@ -194,7 +195,7 @@ mod tests {
             let Critical::Within { rate, low, high } = search.critical() else {
                 panic!("{:?}", search.critical());
             };
-            // One trial may always have gone astray, so with few it takes more rates.
+            // A single trial may be an outlier, so few trials for each rate need more rates.
             if trials >= 3 {
                 prop_assert!(high / low <= 1.0 + tolerance, "{low} {high} {true_rate}");
             }
@@ -220,7 +221,8 @@ mod tests {
                 runs += 1;
             }
         }
-        // 95 % intervals; trials that are few and chosen leave some less.
+        // 95 % intervals. Trials are few and not independent of each other, so the coverage is
+        // slightly lower.
         assert!(covered * 100 >= runs * 85, "{covered} of {runs}");
     }
 

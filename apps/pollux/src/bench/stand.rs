@@ -1,85 +1,85 @@
-//! The test stand: started ports, and one trial after the other on them.
+//! Test setup of `pollux bench`: started ports on which consecutive trials run.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use pollux_app::Failure;
+use pollux_app::metrics::Watch;
+use pollux_app::ports::{self, PortView};
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache};
 use pollux_pmd::net::ParseOptions;
 use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{LatencyHistogram, Ledger, RxQueue, Tally, TscClock, TxQueue};
-use pollux_program::Failure;
-use pollux_program::metrics::Watch;
-use pollux_program::ports::{self, PortView};
 
 use super::trial::{Losses, Trial};
 use crate::generate::{Flows, Outputs, Rate, Sender};
-use crate::house::{Begun, House, Rig};
 use crate::payload::Content;
+use crate::supervisor::{Begun, Rig, Supervisor};
 use crate::verify::{Checker, Until};
 
-/// Buffers in each loop's own cache.
+/// Buffers in the local cache of each loop.
 pub(super) const CACHE: usize = 512;
 
-/// How long the main thread sleeps between two looks at its loops.
+/// Polling interval of the main thread.
 const NAP: Duration = Duration::from_millis(2);
 
-/// How long a trial may take beyond twice its time, before its sender is given up.
+/// Time beyond twice its duration after which the sender of a trial is stopped.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a link may take to come up.
+/// Longest wait for a link.
 const LINK: Duration = Duration::from_secs(10);
 
-/// Numbers of flows that a header can hold. Each trial has its own: so that a frame which comes
-/// late is not taken for one of the next trial.
+/// Number of flows that a header can encode. Each trial uses flows of its own, so that a late frame
+/// is not counted in the next trial.
 const NUMBERS: u32 = 1 << u16::BITS;
 
-/// What a trial is to be.
+/// Parameters of a trial.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     /// Frames a second.
     pub(super) rate: f64,
-    /// Bytes of a frame, without check sequence.
+    /// Length of a frame, without check sequence.
     pub(super) bytes: u16,
     pub(super) duration: Duration,
-    /// How long frames are waited for after the last one that came.
+    /// Wait for further frames after the last received one.
     pub(super) settle: Duration,
 }
 
 impl Plan {
-    /// Frames to be sent: of each of the loops as many.
+    /// Frames to be sent: the same number by each loop.
     fn frames(&self, loops: usize) -> u64 {
         let frames = (self.rate * self.duration.as_secs_f64()).round().max(1.0) as u64;
         frames.next_multiple_of(loops as u64)
     }
 }
 
-/// Ports between which trials are made.
+/// Ports on which trials run.
 pub(super) struct Stand<'a> {
-    house: &'a House,
+    supervisor: &'a Supervisor,
     begun: &'a Begun,
     pool: Mempool,
-    /// For what the main thread does with the transmit queue between two trials.
+    /// Used by the main thread on the transmit queues between two trials.
     cache: PoolCache,
     content: Arc<Content>,
-    /// Of each sender, as they are at the beginning of the first trial.
+    /// Flows of each sender, as at the beginning of the first trial.
     flows: Vec<Flows>,
     ports: Vec<Port<Started>>,
     views: Vec<PortView>,
     tx: Vec<TxQueue>,
     rx: Vec<RxQueue>,
     ledger: Ledger,
-    /// Of the receiver, in all trials.
+    /// Tally of the receiver, over all trials.
     tally: Tally,
     trials: u32,
     watch: Watch,
 }
 
 impl<'a> Stand<'a> {
-    /// The first port of the rig sends, the last one receives.
+    /// Takes the ports of the rig: the first one sends, the last one receives.
     pub(super) fn new(
-        (house, begun): (&'a House, &'a Begun),
+        (supervisor, begun): (&'a Supervisor, &'a Begun),
         (rig, mut ledger): (Rig, Ledger),
         pool: Mempool,
         content: Content,
@@ -87,9 +87,9 @@ impl<'a> Stand<'a> {
     ) -> anyhow::Result<Self> {
         let tally = Tally::new();
         ledger.add("receiver", tally.view());
-        let watch = house.watch(&rig.views, &ledger)?;
+        let watch = supervisor.watch(&rig.views, &ledger)?;
         Ok(Self {
-            house,
+            supervisor,
             begun,
             cache: pool.cache(CACHE).context("no packet buffers")?,
             pool,
@@ -106,7 +106,7 @@ impl<'a> Stand<'a> {
         })
     }
 
-    /// Waits until all links are up; whether they are. Not so where the run is to end before.
+    /// Waits until all links are up. Returns false if the run ends before.
     pub(super) fn wait_for_links(&self) -> anyhow::Result<bool> {
         let since = Instant::now();
         while let Some(port) = self.ports.iter().find(|port| !port.link().up) {
@@ -124,13 +124,13 @@ impl<'a> Stand<'a> {
         Ok(true)
     }
 
-    /// Whether the run is to end.
+    /// Whether the run is over.
     pub(super) fn is_over(&self) -> bool {
-        self.house.is_over(self.begun)
+        self.supervisor.is_over(self.begun)
     }
 
-    /// Makes a trial, and adds the latencies of its frames to `latency`. No trial where the run is
-    /// to end before it is complete.
+    /// Runs a trial, and adds the latencies of its frames to `latency`. Returns no trial if the run
+    /// ends before the trial is complete.
     pub(super) fn trial(
         &mut self,
         plan: Plan,
@@ -161,16 +161,16 @@ impl<'a> Stand<'a> {
         let before = (self.ledger.balance(), self.sent());
         let senders = self.senders(plan, first, &sending)?;
 
-        let core = |i| self.house.cores().get(i).copied();
+        let core = |i| self.supervisor.cores().get(i).copied();
         let (polls, polling) = mpsc::channel();
         let receiver = lcore::launch("receiver", core(loops), move || {
-            // The other side waits, so it takes this; if it did not, there were nothing to do.
+            // The main thread waits for it. If it were gone, the message would not matter.
             let _ = polls.send(());
             checker.run()
         });
         let receiver = receiver.map_err(anyhow::Error::new)?;
-        // Frames are sent once somebody looks for them. A loop that could not be pinned never
-        // does; its end tells.
+        // The senders start when the receiver polls. A receiver that could not be pinned never
+        // sends the message, and `recv` fails when its thread ends.
         let _ = polling.recv();
         let stop = || {
             sending.stop();
@@ -181,10 +181,10 @@ impl<'a> Stand<'a> {
             .enumerate()
             .map(|(i, sender)| lcore::launch("sender", core(i), move || sender.run()));
         let launched: Result<Vec<_>, _> = launched.collect();
-        // Those that run are to end even if one cannot begin.
+        // A sender that cannot start must stop those that run.
         let senders = launched.inspect_err(|_| stop());
         let senders = senders.map_err(anyhow::Error::new)?;
-        lcore::keep_off(self.house.cores());
+        lcore::keep_off(self.supervisor.cores());
 
         let begin = Instant::now();
         while !senders.iter().all(Lcore::is_finished) {
@@ -192,7 +192,7 @@ impl<'a> Stand<'a> {
                 sending.stop();
             }
             if !self.watch.keep(&self.ports) {
-                self.house.stop.stop();
+                self.supervisor.stop.stop();
             }
             std::thread::sleep(NAP);
         }
@@ -202,7 +202,7 @@ impl<'a> Stand<'a> {
         for (i, sent) in sent.into_iter().enumerate() {
             self.tx.extend(sent.tx);
             unsent += sent.unsent;
-            // The turn of each loop begins after those before it.
+            // Each loop's schedule is offset behind those of the loops before it.
             span_s = span_s.max(sent.span_s - i as f64 / plan.rate);
             sender_taken_s = sender_taken_s.max(sent.taken_s);
         }
@@ -238,7 +238,7 @@ impl<'a> Stand<'a> {
         Ok((complete.then_some(trial), checked.counts.latency))
     }
 
-    /// The loops that send a trial's frames: one for each queue, which it takes along.
+    /// The loops that send a trial's frames: one for each queue, which it owns.
     fn senders(
         &mut self,
         plan: Plan,
@@ -266,14 +266,14 @@ impl<'a> Stand<'a> {
         Ok(senders)
     }
 
-    /// Has the driver go on with what it has taken but not sent.
+    /// Calls the drivers, so that they complete frames that they have accepted but not sent.
     fn kick(&mut self) {
         for tx in &mut self.tx {
             tx.tx(&mut self.cache, &mut Burst::<1>::new());
         }
     }
 
-    /// Frames that the ports have put on the wire.
+    /// Frames that the ports have transmitted.
     fn sent(&self) -> u64 {
         self.views
             .iter()

@@ -1,11 +1,11 @@
-//! What became of a trial, and of all trials at one rate.
+//! Outcome of a trial, and of all trials at one rate.
 
-use pollux_pmd::{Balance, Cause};
+use pollux_pmd::{Balance, Cause, LatencyHistogram};
 
 /// Share of its rate that a sender must have reached.
 const REACHED: f64 = 0.99;
 
-/// Causes that lose no frame of a trial: what they drop is somebody else's, or came twice, or late.
+/// Causes that lose no frame of a trial: they count foreign, duplicate or late frames.
 const OTHERS: [Cause; 4] = [
     Cause::NotForUs,
     Cause::DemuxMiss,
@@ -13,22 +13,22 @@ const OTHERS: [Cause; 4] = [
     Cause::Late,
 ];
 
-/// Lost frames by `Cause as usize`.
+/// Lost frames by [`Cause::index`].
 #[derive(Clone, Copy, Default)]
 pub(super) struct Losses(Balance);
 
 impl Losses {
-    /// What was lost between two moments.
+    /// The losses between two balances.
     pub(super) fn between(before: &Balance, after: &Balance) -> Self {
         let mut balance = Balance::default();
-        for cause in Cause::ALL.iter().filter(|cause| !OTHERS.contains(cause)) {
-            let i = *cause as usize;
+        for cause in Cause::all().filter(|cause| !OTHERS.contains(cause)) {
+            let i = cause.index();
             balance.dropped[i] = after.dropped[i] - before.dropped[i];
         }
         Self(balance)
     }
 
-    /// The causes that lost frames.
+    /// Causes with losses.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         self.0.drops()
     }
@@ -42,49 +42,48 @@ impl Losses {
     }
 }
 
-/// What came of one trial.
+/// Measurements of one trial.
 pub(super) struct Trial {
-    /// Frames a second that were asked for.
+    /// Requested rate, in frames a second.
     pub(super) rate: f64,
-    /// Frames that were to be sent, that were, and that came, each counted once.
+    /// Frames to be sent, frames sent, and frames received; duplicates count once.
     pub(super) frames: u64,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Seconds from the first frame to the end of the last one's slot.
+    /// Seconds from the first frame to the end of the last frame's slot.
     pub(super) span_s: f64,
-    /// Seconds that the machine took from the sender (from the one that lost most), and from the
-    /// receiver.
+    /// Stolen time in seconds: of the sender with the most of it, and of the receiver.
     pub(super) sender_taken_s: f64,
     pub(super) receiver_taken_s: f64,
-    /// Frames that came with a wrong checksum or wrong content.
+    /// Frames with a wrong checksum or wrong content.
     pub(super) corrupt: u64,
     pub(super) dropped: Losses,
 }
 
-/// What a trial was.
+/// Verdict on a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// No more was lost than is tolerated.
+    /// The losses were within the tolerance.
     LossFree,
-    /// More was.
+    /// The losses exceeded it.
     Lossy,
-    /// The sender did not reach the rate, so whatever came says nothing about it.
+    /// The sender did not reach the rate, so the trial is inconclusive about it.
     NotReached,
-    /// The machine took a loop's CPU away for so long that this may be why the sender did not reach
-    /// the rate, or why frames were lost: the trial says nothing.
+    /// The machine took a loop's CPU away for so long that this may explain the missing rate or the
+    /// losses: the trial is inconclusive.
     Disturbed,
 }
 
 impl Trial {
-    /// Judges the trial: frames may be lost up to this share.
+    /// Judges the trial, with this tolerated share of lost frames.
     pub(super) fn outcome(&self, tolerated: f64) -> Outcome {
-        // In so much time the rate would have been so many frames, less what is let pass.
+        // Frames that this time amounts to at the trial's rate, less the tolerated ones.
         let wanted = |span_s: f64| REACHED * self.rate * span_s;
         let sent = self.sent as f64;
         let tolerated = tolerated * sent;
         let lost = self.lost() as f64;
-        // While a receiver is held up, what comes may find no room; what a sender makes up for
-        // comes at once.
+        // Frames that arrive while a receiver is stalled may be dropped. A sender that makes up for
+        // a stall sends its frames at once.
         let explained = self.rate * (self.sender_taken_s + self.receiver_taken_s);
         if self.sent < self.frames || sent < wanted(self.span_s) {
             let taken_s = self.sender_taken_s;
@@ -107,7 +106,7 @@ impl Trial {
     }
 }
 
-/// The trials at one rate together.
+/// Totals of the trials at one rate.
 #[derive(Clone, Default)]
 pub(super) struct Sum {
     pub(super) loss_free: u32,
@@ -137,7 +136,7 @@ impl Sum {
         self.dropped.add(&trial.dropped);
     }
 
-    /// Trials that say something about the rate.
+    /// Number of conclusive trials.
     pub(super) fn judged(&self) -> u32 {
         self.loss_free + self.lossy + self.not_reached
     }
@@ -146,9 +145,26 @@ impl Sum {
         self.judged() + self.disturbed
     }
 
-    /// Lost frames that nobody here has seen.
+    /// Lost frames that no counter of this program has seen.
     pub(super) fn unseen(&self) -> u64 {
         self.lost.saturating_sub(self.dropped.total())
+    }
+}
+
+/// One rate, and the outcomes of its trials.
+pub(super) struct Tried {
+    pub(super) rate: f64,
+    pub(super) sum: Sum,
+    pub(super) latency: LatencyHistogram,
+}
+
+impl Tried {
+    pub(super) fn new(rate: f64) -> Self {
+        Self {
+            rate,
+            sum: Sum::default(),
+            latency: LatencyHistogram::new(),
+        }
     }
 }
 
@@ -182,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_trial_that_the_machine_has_disturbed_says_nothing() {
-        // 10 ms, of which the machine took so many seconds.
+        // 10 ms, of which this many seconds were stolen.
         let short = |received, span_s, sender_taken_s, receiver_taken_s| Trial {
             rate: 100_000.0,
             sender_taken_s,
@@ -193,9 +209,9 @@ mod tests {
         assert_eq!(outcome(short(1000, 0.013, 0.003, 0.0)), Outcome::Disturbed);
         assert_eq!(outcome(short(1000, 0.013, 0.002, 0.0)), Outcome::NotReached);
         assert_eq!(outcome(short(1000, 0.013, 0.0, 0.003)), Outcome::NotReached);
-        // What is made up for, or lost nothing, does not matter.
+        // Stolen time that was made up for, or that lost nothing, does not matter.
         assert_eq!(outcome(short(1000, 0.01, 0.003, 0.003)), Outcome::LossFree);
-        // In 2 ms come 200 frames.
+        // 200 frames arrive in 2 ms.
         assert_eq!(outcome(short(800, 0.01, 0.0, 0.002)), Outcome::Disturbed);
         assert_eq!(outcome(short(800, 0.01, 0.002, 0.0)), Outcome::Disturbed);
         assert_eq!(outcome(short(799, 0.01, 0.0, 0.002)), Outcome::Lossy);
@@ -205,10 +221,10 @@ mod tests {
     #[test]
     fn losses_are_those_of_the_trial_and_of_its_frames() {
         let mut before = Balance::default();
-        before.dropped[Cause::KernelDrop as usize] = 5;
+        before.dropped[Cause::KernelDrop.index()] = 5;
         let mut after = before;
-        after.dropped[Cause::KernelDrop as usize] = 7;
-        after.dropped[Cause::NotForUs as usize] = 100;
+        after.dropped[Cause::KernelDrop.index()] = 7;
+        after.dropped[Cause::NotForUs.index()] = 100;
         let mut lossy = trial(1000, 990, 1.0);
         lossy.dropped = Losses::between(&before, &after);
         let mut sum = Sum::default();

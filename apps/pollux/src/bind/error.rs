@@ -1,13 +1,13 @@
-//! Why a device is not bound, and what to do about it.
+//! Errors of `bind` and `unbind`, with remedies.
 
 use std::io;
 
+use pollux_app::Failure;
 use pollux_pmd::bus::pci::Address;
-use pollux_program::Failure;
 
 use crate::sys::pci::ALLOW_NO_IOMMU;
 
-/// Why a device cannot be given to another driver.
+/// Reason why a device cannot be given to another driver.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BindError {
     #[error(
@@ -15,9 +15,9 @@ pub(super) enum BindError {
          interface of one; there are: {known}"
     )]
     NoSuchName { name: String, known: String },
-    #[error("there is no PCI device {0}; `pollux ports` lists those that there are")]
+    #[error("there is no PCI device {0}; `pollux ports` lists the available ones")]
     NoSuchDevice(Address),
-    #[error("{address} {why}; --force binds it all the same")]
+    #[error("{address} {why}; --force binds it anyway")]
     Refused { address: Address, why: String },
     #[error("the kernel has no PCI driver `{0}` loaded: modprobe {0}")]
     NoSuchDriver(String),

@@ -1,4 +1,5 @@
-//! Whether a device carries the machine's network: whoever takes it away may never get in again.
+//! Check whether a device carries the machine's network. Unbinding such a device may cut off the
+//! remote access to the machine.
 
 use std::net::Ipv4Addr;
 
@@ -6,7 +7,7 @@ use crate::sys::ethtool::Ethtool;
 use crate::sys::pci::{self, Function};
 use crate::sys::{Sys, Unread};
 
-/// Why the kernel still needs a device; none if it does not.
+/// Use that the kernel makes of a device; `None` if there is none.
 pub(super) fn reason(sys: &Sys, device: &Function) -> Option<String> {
     let functions = format!("{}/sriov_numvfs", pci::folder(device.address));
     if let Ok(count @ 1..) = sys.parse::<u32>(&functions) {
@@ -19,16 +20,16 @@ pub(super) fn reason(sys: &Sys, device: &Function) -> Option<String> {
     }
     if !device.is_network() {
         return Some(format!(
-            "is no network controller (class {:06x}) and in use by a driver of the kernel",
+            "is not a network controller (class {:06x}) and in use by a driver of the kernel",
             device.class
         ));
     }
     if device.interfaces.is_empty() {
         return Some("has no interface here: it may be in use in another namespace".into());
     }
-    // Another root's interfaces are not those of this kernel.
+    // Interfaces below another root do not belong to this kernel.
     let ethtool = sys.is_live().then(Ethtool::new).and_then(Result::ok);
-    // Bridges, bonds and VLANs that stand on an interface count as itself.
+    // Bridges, bonds and VLANs on top of an interface count as the interface.
     let mut names = device.interfaces.clone();
     let mut i = 0;
     while let Some(name) = names.get(i).cloned() {
@@ -47,9 +48,9 @@ pub(super) fn reason(sys: &Sys, device: &Function) -> Option<String> {
     None
 }
 
-/// What goes through an interface: routes and addresses.
+/// Routes and addresses of an interface.
 fn carries(sys: &Sys, ethtool: Option<&Ethtool>, name: &str) -> Option<String> {
-    // No IPv6 is no reason; no word of IPv4 is.
+    // A missing IPv6 table is not an error; a missing IPv4 table is.
     let routes = match network(sys, "route") {
         Ok(text) => text,
         Err(unread) => return Some(format!("may have routes, but {unread}")),
@@ -67,7 +68,7 @@ fn carries(sys: &Sys, ethtool: Option<&Ethtool>, name: &str) -> Option<String> {
     if let Some((to, bits)) = first.take() {
         return Some(format!("has a route to {to}/{bits}"));
     }
-    // An address need not have a route.
+    // An address may exist without a route.
     if let Some(address) = ethtool.and_then(|ethtool| ethtool.ipv4_address(name)) {
         return Some(format!("has the address {address}"));
     }
@@ -81,8 +82,9 @@ fn carries(sys: &Sys, ethtool: Option<&Ethtool>, name: &str) -> Option<String> {
     }
 }
 
-/// A table of the network namespace that the devices are in. Below another root that is the one of
-/// its first process: /proc/net leads to that of whoever looks, so to the container's own.
+/// A table of the network namespace of the devices. Below another root this is the namespace of its
+/// first process: /proc/net resolves to the namespace of the reading process, thus to the
+/// container's own.
 fn network(sys: &Sys, table: &str) -> Result<String, Unread> {
     if !sys.is_live() {
         match sys.text(&format!("/proc/1/net/{table}")) {
@@ -94,7 +96,7 @@ fn network(sys: &Sys, table: &str) -> Result<String, Unread> {
 }
 
 /// Destination and prefix length of a route through an interface. Columns: interface, destination,
-/// gateway, flags, three numbers, mask; addresses in hexadecimal, as they lie in memory.
+/// gateway, flags, three numbers, mask; addresses are hexadecimal in memory order.
 fn ipv4_route(line: &str, name: &str) -> Option<(Ipv4Addr, u32)> {
     let columns: Vec<_> = line.split_whitespace().collect();
     let hex = |i: usize| u32::from_str_radix(columns.get(i)?, 16).ok();
@@ -113,7 +115,7 @@ fn is_ipv6_default(line: &str, name: &str) -> bool {
 }
 
 /// Columns: address, interface number, prefix length, scope, flags, interface. Every interface has
-/// an address of link scope (0x20), which says nothing.
+/// an address of link scope (0x20), so that one is ignored.
 fn is_global_ipv6(line: &str, name: &str) -> bool {
     let columns: Vec<_> = line.split_whitespace().collect();
     columns.last() == Some(&name) && columns.get(3).is_some_and(|&scope| scope != "20")
@@ -132,7 +134,7 @@ mod tests {
         format!("{DEVICES}/{A}/{attribute}")
     }
 
-    /// A network controller with an interface that nobody uses.
+    /// A network controller with an unused interface.
     fn idle() -> Tree {
         let tree = Tree::new();
         tree.file(&at("class"), "0x020000")
@@ -171,10 +173,13 @@ mod tests {
         };
         let route = "eth1 0000000A 00000000 0001 0 0 0 000000FF 0 0 0";
         let default = "eth1 00000000 0100000A 0003 0 0 0 00000000 0 0 0";
-        let told = with("/proc/net/route", route);
-        assert_eq!(told, "carries the network: eth1 has a route to 10.0.0.0/8");
-        let told = with("/proc/net/route", &format!("{route}\n{default}"));
-        assert_eq!(told, "carries the network: eth1 has a default route");
+        let reason = with("/proc/net/route", route);
+        assert_eq!(
+            reason,
+            "carries the network: eth1 has a route to 10.0.0.0/8"
+        );
+        let reason = with("/proc/net/route", &format!("{route}\n{default}"));
+        assert_eq!(reason, "carries the network: eth1 has a default route");
         let zeros = "0".repeat(32);
         let default6 = format!("{zeros} 00 {zeros} 00 {zeros} 400 1 0 3 eth1");
         assert!(with("/proc/net/ipv6_route", &default6).ends_with("a default route"));
@@ -230,7 +235,7 @@ mod tests {
         assert!(
             why(&disk)
                 .unwrap()
-                .contains("no network controller (class 010802)")
+                .contains("not a network controller (class 010802)")
         );
         let parent = idle();
         parent.file(&at("sriov_numvfs"), "4");

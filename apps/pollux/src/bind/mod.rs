@@ -1,8 +1,9 @@
-//! `pollux bind` and `pollux unbind`: gives PCI devices to a driver for programs, and back.
+//! `pollux bind` and `pollux unbind`: assign PCI devices to a user-space I/O driver, and return
+//! them to their kernel driver.
 //!
-//! The driver is chosen by the device's attribute driver_override (the kernel's
-//! Documentation/ABI/testing/sysfs-bus-pci). Nothing is remembered: without it, the kernel finds
-//! the device's own driver as it did at boot.
+//! The attribute driver_override of the device selects the driver (the kernel's
+//! Documentation/ABI/testing/sysfs-bus-pci). No state is stored: without the attribute, the kernel
+//! selects the driver of the device as at boot.
 
 mod error;
 mod in_use;
@@ -11,8 +12,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use pollux_app::{Failure, print, user_message};
 use pollux_pmd::bus::pci::Address;
-use pollux_program::{Failure, print, say};
 
 use self::error::BindError;
 use crate::sys::pci::{self, Function};
@@ -20,14 +21,14 @@ use crate::sys::{Sys, net};
 
 const PROBE: &str = "/sys/bus/pci/drivers_probe";
 
-/// Give PCI devices to a driver that hands them to a program
+/// Bind PCI devices to a driver for userspace programs
 ///
 /// DEVICE is an address (0000:03:00.0, or 03:00.0) or the name of a network interface. All devices
-/// are checked before the first is touched. One that carries the machine's network is refused: that
-/// has a route, or an address that is not of its link alone, by itself or under a bridge, a bond or
-/// a VLAN. So is one that the kernel uses for anything else.
+/// are checked before the first is touched. A device that carries the machine's network is refused:
+/// one with a route, or with an address that is not link-local, by itself or under a bridge, a bond
+/// or a VLAN. So is one that the kernel uses for anything else.
 ///
-/// Does not load modules: it says which one is missing.
+/// Modules are not loaded: a message names the missing one.
 ///
 /// Example: pollux bind 0000:03:00.0
 #[derive(clap::Args)]
@@ -38,16 +39,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
 
-    /// Driver to give them to
+    /// Driver to bind to
     #[arg(long, value_name = "NAME", default_value = "vfio-pci")]
     driver: String,
 
-    /// Bind also a device that carries the machine's network, or is in use otherwise
+    /// Also bind a device that carries the machine's network, or is otherwise in use
     #[arg(long)]
     force: bool,
 }
 
-/// Give PCI devices back to the kernel's own driver
+/// Return PCI devices to the kernel's driver
 ///
 /// Waits for a program that has the device open.
 ///
@@ -85,7 +86,7 @@ impl Target {
     }
 }
 
-/// `pollux bind`
+/// Runs `pollux bind`.
 pub(crate) fn bind(args: &Args) -> Result<(), Failure> {
     let (sys, devices) = args.target.find()?;
     let others: Vec<_> = devices
@@ -103,7 +104,7 @@ pub(crate) fn bind(args: &Args) -> Result<(), Failure> {
             .map(|other| other.address.to_string())
             .collect();
         if args.driver == "vfio-pci" && !list.is_empty() {
-            say(format_args!(
+            user_message(format_args!(
                 "warning: {} cannot be used until the rest of its IOMMU group is bound too: {}",
                 device.address,
                 list.join(" ")
@@ -113,7 +114,7 @@ pub(crate) fn bind(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `pollux unbind`
+/// Runs `pollux unbind`.
 pub(crate) fn unbind(args: &UnbindArgs) -> Result<(), Failure> {
     let (sys, devices) = args.target.find()?;
     for device in &devices {
@@ -122,7 +123,7 @@ pub(crate) fn unbind(args: &UnbindArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The device of that address, or with an interface of that name.
+/// The device with that address, or with an interface of that name.
 fn find(sys: &Sys, name: &str) -> Result<Function, BindError> {
     if let Ok(address) = name.parse() {
         let device = pci::bus(sys).function(address);
@@ -154,7 +155,7 @@ fn known(sys: &Sys, devices: &[Function]) -> String {
     list.join(", ")
 }
 
-/// Everything that can be known before the device is touched.
+/// Checks that need no access to the device.
 fn check(sys: &Sys, device: &Function, driver: &str, force: bool) -> Result<(), BindError> {
     let address = device.address;
     if !force && let Some(why) = in_use::reason(sys, device) {
@@ -170,14 +171,14 @@ fn check(sys: &Sys, device: &Function, driver: &str, force: bool) -> Result<(), 
     Ok(())
 }
 
-/// Tells what was done. That it cannot be told is no reason to leave the rest undone.
+/// Prints the result. An output error does not stop the remaining work.
 fn tell(done: fmt::Arguments<'_>) {
     if let Err(error) = print(format_args!("{done}\n")) {
-        say(format_args!("warning: {error:#}"));
+        user_message(format_args!("warning: {error:#}"));
     }
 }
 
-/// Gives a device to a driver; one that has it already is left alone.
+/// Binds a device to a driver; a device with that driver is left alone.
 fn give(sys: &Sys, device: &Function, driver: &str) -> Result<(), BindError> {
     let Function {
         address,
@@ -191,7 +192,7 @@ fn give(sys: &Sys, device: &Function, driver: &str) -> Result<(), BindError> {
     override_driver(sys, *address, driver)?;
     let taken = rebind(sys, device).map(|now| now.as_deref() == Some(driver));
     if !matches!(taken, Ok(true)) {
-        // It goes back to where it was; what went wrong first is what is told.
+        // The device is returned to its former driver; the first error is the one reported.
         let now = put_back(sys, *address);
         taken?;
         return Err(BindError::NotTaken {
@@ -210,7 +211,7 @@ fn give(sys: &Sys, device: &Function, driver: &str) -> Result<(), BindError> {
     Ok(())
 }
 
-/// After a driver that was asked for has not taken the device.
+/// The error after the requested driver has not taken the device.
 fn put_back(sys: &Sys, address: Address) -> Result<Option<String>, BindError> {
     override_driver(sys, address, "")?;
     match pci::bus(sys).function(address) {
@@ -219,7 +220,7 @@ fn put_back(sys: &Sys, address: Address) -> Result<Option<String>, BindError> {
     }
 }
 
-/// Lets the kernel choose the driver of a device anew.
+/// Lets the kernel select the driver of a device again.
 fn take_back(sys: &Sys, device: &Function) -> Result<(), BindError> {
     let Function {
         address,
@@ -255,7 +256,7 @@ fn is_for_programs(sys: &Sys, address: Address) -> bool {
     device.is_some_and(|device| device.is_for_programs())
 }
 
-/// Names the one driver that may take the device; none: any that knows it.
+/// Sets the only driver that may take the device; `None` allows every driver that supports it.
 fn override_driver(sys: &Sys, address: Address, driver: &str) -> Result<(), BindError> {
     let path = format!("{}/driver_override", pci::folder(address));
     write(
@@ -267,9 +268,9 @@ fn override_driver(sys: &Sys, address: Address, driver: &str) -> Result<(), Bind
     )
 }
 
-/// Takes the device from its driver, has the kernel look for another, and says which it found.
+/// Unbinds the device, makes the kernel probe drivers again, and returns the new driver.
 fn rebind(sys: &Sys, device: &Function) -> Result<Option<String>, BindError> {
-    /// A driver may take its time to set a device up, and may do it on a thread of its own.
+    /// A driver may set a device up slowly, on a thread of its own.
     const PATIENCE: Duration = Duration::from_secs(2);
     let Function { address, .. } = device;
     let link = format!("{}/driver", pci::folder(*address));

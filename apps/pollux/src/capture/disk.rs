@@ -1,4 +1,4 @@
-//! The thread that writes: what the disk makes it wait for, no poll loop waits for.
+//! Writer thread of a capture. Only this thread blocks on the disk; the poll loops never do.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,35 +16,35 @@ use super::receiver::Counts;
 
 const BURST: usize = 64;
 
-/// How long the thread sleeps when there is nothing to write.
+/// Sleep of the thread when the rings are empty.
 const NAP: Duration = Duration::from_micros(500);
 
-/// How long frames may stay out of the file when none follow.
+/// Longest delay until frames are written to the file when none follow.
 const STALE: Duration = Duration::from_millis(100);
 
-/// Where the counts of the statistics come from.
+/// Counters that the statistics block is made of.
 pub(super) struct Sources {
     pub(super) start: WireTime,
-    /// The queues of the port.
+    /// Tallies of the port's queues.
     pub(super) queues: Vec<TallyView>,
     pub(super) loops: Vec<Arc<Counts>>,
 }
 
-/// The thread and all that it owns.
+/// Writer thread, with the resources that it owns.
 pub(super) struct Disk {
     pub(super) rings: Vec<MbufConsumer>,
     pub(super) cache: PoolCache,
     pub(super) files: Files,
     pub(super) sources: Sources,
     pub(super) tally: Tally,
-    /// Set when nothing more will come.
+    /// Set when no further frames will arrive.
     pub(super) done: Arc<AtomicBool>,
     pub(super) stop: StopFlag,
     /// CPUs of poll loops.
     pub(super) keep_off: Vec<usize>,
 }
 
-/// What is on the disk in the end.
+/// Totals of the written files.
 pub(super) struct Written {
     pub(super) frames: u64,
     pub(super) bytes: u64,
@@ -54,16 +54,16 @@ pub(super) struct Written {
 }
 
 impl Disk {
-    /// Writes until nothing more will come. When the disk fails the run is ended; what is still on
-    /// its way is counted as lost.
+    /// Writes until no further frames will arrive. A disk error ends the run, and the frames still
+    /// in flight are counted as lost.
     pub(super) fn run(mut self) -> Written {
         lcore::keep_off(&self.keep_off);
         let mut burst = Burst::<BURST>::new();
         let mut wall = Wall::new(TscClock::get());
         let (mut idle_since, mut counted) = (Instant::now(), (0, 0));
         loop {
-            // Acquire pairs with the Release of `run`: all that the loops put into the rings before
-            // is seen after this.
+            // Acquire pairs with the Release of `run`: all frames that the loops put into the rings
+            // before it are visible afterwards.
             let done = self.done.load(Ordering::Acquire);
             let mut n = 0;
             for ring in &mut self.rings {
@@ -110,7 +110,7 @@ impl Disk {
     }
 }
 
-/// Frames are delivered when a file has taken them.
+/// Frames count as delivered when a file has accepted them.
 fn settle(files: &Files, tally: &mut Tally, counted: &mut (u64, u64)) {
     let now = (files.written(), files.lost());
     tally.count_delivered(now.0 - counted.0);
@@ -118,10 +118,10 @@ fn settle(files: &Files, tally: &mut Tally, counted: &mut (u64, u64)) {
     *counted = now;
 }
 
-/// Turns the time when a queue was polled into that of the world outside.
+/// Converts the time of a poll to wall-clock time.
 struct Wall {
     clock: TscClock,
-    /// The same moment on both clocks.
+    /// One moment on both clocks.
     polled: Tsc,
     outside: WireTime,
 }
@@ -135,13 +135,13 @@ impl Wall {
         }
     }
 
-    /// The stamp of a frame; for one that has none, the time when its queue was polled.
+    /// Time stamp of a frame; for a frame without one, the time when its queue was polled.
     fn time_of(&mut self, frame: &Mbuf) -> WireTime {
         if let Some(time) = frame.wire_time() {
             return time;
         }
         let arrival = frame.arrival();
-        // Looked at again every second, since the world's clock is corrected now and then.
+        // Read again every second, since the wall clock is adjusted now and then.
         if self.clock.to_ns(arrival.since(self.polled)) > Ns(1_000_000_000) {
             *self = Self::new(self.clock);
         }
@@ -152,7 +152,7 @@ impl Wall {
 }
 
 impl Sources {
-    /// What became of the frames so far, of which `written` are in files.
+    /// Statistics of the frames so far, of which `written` are in files.
     fn statistics(&self, written: u64) -> Statistics {
         let mut port = pollux_pmd::Balance::default();
         for queue in &self.queues {

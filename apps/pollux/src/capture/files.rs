@@ -1,4 +1,4 @@
-//! The files of a capture: one, or one after the other.
+//! Output files of a capture: one file, or a rotation of files.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
+use pollux_app::{Rotation, part};
 use pollux_pmd::drivers::pcap::{About, Statistics, Writer};
 use pollux_pmd::mempool::Mbuf;
 use pollux_pmd::mempool::time::WireTime;
-use pollux_program::{Rotation, part};
 
-/// The file that is being written, and those before it.
+/// The current file and the earlier ones.
 pub(super) struct Files {
     path: PathBuf,
     rotation: Rotation,
@@ -20,9 +20,9 @@ pub(super) struct Files {
     writer: Writer,
     begun: Instant,
     number: u32,
-    /// Files that are there, the present one last.
+    /// Existing files, the current one last.
     names: VecDeque<PathBuf>,
-    /// Frames, their bytes, and lost frames of the files before.
+    /// Frames, bytes and lost frames of the earlier files.
     before: (u64, u64, u64),
     error: Option<anyhow::Error>,
 }
@@ -48,7 +48,7 @@ impl Files {
         })
     }
 
-    /// Adds a frame, to a new file if it is time for one; `statistics` completes the one before.
+    /// Adds a frame, to a new file if a rotation is due; `statistics` completes the old file.
     pub(super) fn packet(
         &mut self,
         time: WireTime,
@@ -72,7 +72,7 @@ impl Files {
         let writer = match open(&name, &self.about) {
             Ok(writer) => writer,
             Err(error) => {
-                // The run ends now; what is still on its way fits into the present file.
+                // The run ends now; the frames in flight fit into the current file.
                 self.error = Some(error);
                 return;
             }
@@ -87,22 +87,22 @@ impl Files {
         self.rotation.trim(&mut self.names);
     }
 
-    /// Writes all there is, and what became of the frames.
+    /// Writes all buffered frames, and then the statistics.
     pub(super) fn complete(&mut self, statistics: impl FnOnce(u64) -> Statistics) {
-        // First the frames, so that those that the file did not take are not in its counts.
+        // Frames first, so that the counts exclude frames that the file did not accept.
         self.writer.flush();
         self.writer.statistics(&statistics(self.written()));
         self.writer.flush();
     }
 
-    /// Hands the file what it has not got yet.
+    /// Writes the pending frames to the file.
     pub(super) fn flush(&mut self) {
         if self.writer.is_pending() {
             self.writer.flush();
         }
     }
 
-    /// Frames that files have taken.
+    /// Frames that files have accepted.
     pub(super) fn written(&self) -> u64 {
         self.before.0 + self.writer.written()
     }
@@ -111,7 +111,7 @@ impl Files {
         self.before.1 + self.writer.written_bytes()
     }
 
-    /// Frames that a file has not taken.
+    /// Frames that files have not accepted.
     pub(super) fn lost(&self) -> u64 {
         self.before.2 + self.writer.lost()
     }
@@ -120,7 +120,7 @@ impl Files {
         self.error.is_some() || self.writer.has_failed()
     }
 
-    /// The names of the files, and what went wrong.
+    /// Names of the files, and the first error.
     pub(super) fn into_parts(mut self) -> (Vec<PathBuf>, Option<anyhow::Error>) {
         let failure = self.writer.take_error().map(|error| anyhow!(error));
         (self.names.into(), self.error.or(failure))

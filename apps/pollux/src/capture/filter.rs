@@ -1,4 +1,4 @@
-//! Which frames are captured.
+//! Capture filter on UDP destination ports.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use pollux_pmd::Cause;
 use pollux_pmd::mempool::Mbuf;
 use pollux_pmd::net::{ParseOptions, Parsed, classify};
 
-/// What is captured instead of everything: UDP datagrams to some ports.
+/// Filter: UDP datagrams to some ports.
 #[derive(Clone)]
 pub(super) struct Filter {
     text: String,
@@ -15,7 +15,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Reads `udp.dst=9000,9500-9510`.
+    /// Parses `udp.dst=9000,9500-9510`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let form = "udp.dst=PORTS, as in udp.dst=9000,9500-9510";
         let list = text.strip_prefix("udp.dst=").ok_or(form)?;
@@ -38,7 +38,7 @@ impl Filter {
         })
     }
 
-    /// What any of several filters accepts; none: everything.
+    /// Union of several filters; without filters, everything is accepted.
     pub(super) fn any(filters: &[Self]) -> Option<Self> {
         let mut filters = filters.iter().cloned();
         let first = filters.next()?;
@@ -51,8 +51,8 @@ impl Filter {
         }))
     }
 
-    /// Accepts a frame, or tells the cause for which it is left out. Checksums do not matter: who
-    /// captures wants to see those that are wrong.
+    /// Accepts a frame, or returns the drop cause. Checksums are not verified: a capture includes
+    /// frames with wrong ones.
     #[inline]
     pub(super) fn judge(&self, frame: &Mbuf) -> Result<(), Cause> {
         match classify(frame, &ParseOptions::TRUSTED)? {

@@ -1,4 +1,4 @@
-//! `pollux capture`: frames into pcapng files, and what was lost with them.
+//! `pollux capture`: writes received frames to pcapng files, with loss statistics.
 
 mod disk;
 mod files;
@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, anyhow};
+use pollux_app::ports::{self, PortView};
+use pollux_app::{Failure, PortOption, RotationOptions, bytes_within};
 use pollux_pmd::drivers::pcap::About;
 use pollux_pmd::lcore::launch;
 use pollux_pmd::mempool::time::WireTime;
@@ -19,34 +21,32 @@ use pollux_pmd::mempool::{MbufConsumer, Mempool, PoolConfig, mbuf_ring};
 use pollux_pmd::{
     Ledger, Port, PortConfig, PortSpec, Probed, Registry, RxQueue, StartedPort, Tally,
 };
-use pollux_program::ports::{self, PortView};
-use pollux_program::{Failure, PortOption, RotationOptions, bytes_within};
 use serde::Serialize;
 
 use self::disk::{Disk, Sources, Written};
 use self::files::Files;
 use self::filter::Filter;
 use self::receiver::{Counts, Receiver};
-use crate::house::{Base, House, Options};
+use crate::frame_budget::FrameBudget;
 use crate::promisc::Promisc;
-use crate::quota::Quota;
+use crate::supervisor::{Base, Options, Supervisor};
 
-/// Buffers in each loop's own cache.
+/// Buffers in the local cache of each loop.
 const CACHE: usize = 512;
 
 /// Descriptors in each queue's ring.
 const RING: usize = 1024;
 
-/// Frames into pcapng files, with stamps in nanoseconds, and what was lost with them
+/// Write frames to pcapng files, with time stamps in nanoseconds and loss statistics
 ///
-/// A loop receives, and a thread beside it writes: a disk that is slow never holds up the loop.
-/// Between them --buffer frames can wait; what finds no room there is lost and counted. Frames of a
+/// A loop receives, and a separate thread writes, so that a slow disk never holds up the loop. Up
+/// to --buffer frames wait between them; frames that do not fit are lost and counted. Frames of a
 /// recording wait instead. Each file ends with statistics (an interface statistics block): frames
 /// received, dropped by the port and by the kernel, accepted by the filter, and written, since the
-/// beginning of the capture; and in words, by cause. Tools like capinfos and Wireshark show them.
+/// beginning of the capture; and as text, by cause. Tools like capinfos and Wireshark show them.
 ///
-/// With --file-size or --file-seconds one file follows the other: FILE's name gets a number,
-/// run_00001.pcapng; with --ring only the last N stay. Files that are there are overwritten.
+/// With --file-size or --file-seconds the output is divided: FILE's name gets a number,
+/// run_00001.pcapng; with --ring only the last N files are kept. Existing files are overwritten.
 ///
 /// Examples:
 ///   pollux capture af_packet:eth1 -o run.pcapng --seconds 10
@@ -64,14 +64,14 @@ pub(crate) struct Args {
 
     /// Keep only frames with these UDP destination ports: udp.dst=9000,9500-9510
     ///
-    /// Of several, frames that any of them accepts. Fragments behind the first of a datagram have
-    /// no port, so no fragment is kept.
+    /// With several, frames that match any of them. Later fragments of a datagram have no port, so
+    /// no fragment is kept.
     #[arg(long, value_name = "FILTER", value_parser = Filter::parse)]
     filter: Vec<Filter>,
 
-    /// Receive queues [default: as many as the device shares frames out over; one for each loop]
+    /// Receive queues [default: as many as the device distributes frames over; one for each loop]
     ///
-    /// A loop takes turns at its queues where there are more queues than loops.
+    /// A loop polls its queues in turn if there are more queues than loops.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     queues: Option<u16>,
 
@@ -104,12 +104,12 @@ pub(crate) struct Args {
     run: Options,
 }
 
-/// Reads how much of a frame is kept.
+/// Parses the snap length.
 fn snap_len(text: &str) -> Result<u32, String> {
     bytes_within(text, 1..=262_144).map(|len| len as u32)
 }
 
-/// What `--report` writes.
+/// Content of `--report`.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -150,7 +150,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// The report, and what the disk said.
+    /// The report, and the error of the writer.
     fn new(base: Base, counts: &[Arc<Counts>], written: Written) -> (Self, Option<anyhow::Error>) {
         let sum = |count: fn(&Counts) -> u64| counts.iter().map(|counts| count(counts)).sum();
         let report = Self {
@@ -171,18 +171,19 @@ impl Report {
     }
 }
 
-/// Captures, and reports.
+/// Captures, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let rotation = args.rotation.rotation().map_err(Failure::Usage)?;
-    let house = House::new(&args.run)?;
-    let loops = house.loops();
+    let supervisor = Supervisor::new(&args.run)?;
+    let loops = supervisor.loops();
     let (mut opened, filtered) = args.promisc.open(registry, &[args.port.spec()])?;
     let port = opened.pop().context("no port was opened")?;
     args.keep_the_source().map_err(Failure::Usage)?;
     let patient = port.capabilities().recorded;
     let queues = args.queues(&port, loops).map_err(Failure::Usage)?;
     let pool = Mempool::new(PoolConfig {
-        // Each queue's ring and what is on the way from it; what waits for the disk; the writer's.
+        // Buffers for each queue's ring and its frames in flight, for the rings to the writer, and
+        // for the writer.
         buffers: queues * 2 * RING + loops * 2 * CACHE + args.buffer as usize + 2 * CACHE,
         ..PoolConfig::default()
     })
@@ -191,8 +192,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         rx_queues: queues as u16,
         tx_queues: 0,
         ring: RING,
-        pool: pool.clone(),
-        checksum_offload: false,
+        ..PortConfig::new(pool.clone())
     })?;
     let files = Files::create(&args.output, rotation, args.about())?;
     let started = port.start()?;
@@ -213,7 +213,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         queues: rx.iter().map(RxQueue::tally).collect(),
         loops: counts.clone(),
     };
-    let (receivers, rings) = args.receivers(rx, &counts, &house, &pool, patient)?;
+    let (receivers, rings) = args.receivers(rx, &counts, &supervisor, &pool, patient)?;
     for (i, receiver) in receivers.iter().enumerate() {
         ledger.add(format!("loop {i}"), receiver.tally());
     }
@@ -224,17 +224,17 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         sources,
         tally: Tally::new(),
         done: Arc::new(AtomicBool::new(false)),
-        stop: house.stop.clone(),
-        keep_off: house.cores().to_vec(),
+        stop: supervisor.stop.clone(),
+        keep_off: supervisor.cores().to_vec(),
     };
     ledger.add("disk", disk.tally.view());
     let done = Arc::clone(&disk.done);
     let disk = launch("disk", None, move || disk.run()).map_err(anyhow::Error::new)?;
 
     let bodies = receivers.into_iter().map(|receiver| move || receiver.run());
-    let ran = house.run("capture", bodies.collect(), &port, &views, &ledger);
+    let ran = supervisor.run("capture", bodies.collect(), &port, &views, &ledger);
     let ran = ran.map(|mut ended| {
-        // Stopped first: what the port lost to the very end is in the file's statistics.
+        // The port is stopped first, so that the file's statistics include its final drops.
         let queues = ended.loops.drain(..).flatten().collect();
         (ports::stop(port.into(), queues, Vec::new()), ended)
     });
@@ -252,7 +252,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// Refuses to write over the file that is read.
+    /// Refuses to overwrite the input file.
     fn keep_the_source(&self) -> anyhow::Result<()> {
         let canonical = |path: &Path| fs::canonicalize(path).ok();
         let spec: PortSpec = self.port.spec().parse()?;
@@ -268,7 +268,7 @@ impl Args {
         Ok(())
     }
 
-    /// How many receive queues there are to be for so many loops, each of which has one at least.
+    /// Number of receive queues for a number of loops; each loop has at least one.
     fn queues(&self, port: &Port<Probed>, loops: usize) -> anyhow::Result<usize> {
         match self.queues.map(usize::from) {
             Some(n) if n < loops => Err(anyhow!(
@@ -279,17 +279,17 @@ impl Args {
         }
     }
 
-    /// The loops, to each its queues in turn, and the rings that lead from them to the disk.
+    /// The loops with their queues, dealt in turn, and the rings from the loops to the writer.
     fn receivers(
         &self,
         queues: Vec<RxQueue>,
         counts: &[Arc<Counts>],
-        house: &House,
+        supervisor: &Supervisor,
         pool: &Mempool,
         patient: bool,
     ) -> anyhow::Result<(Vec<Receiver>, Vec<MbufConsumer>)> {
         let filter = Filter::any(&self.filter);
-        let quota = self.count.map(|count| Arc::new(Quota::new(count)));
+        let budget = self.count.map(|count| Arc::new(FrameBudget::new(count)));
         let share = (self.buffer as usize).div_ceil(counts.len().max(1));
         let mut shares: Vec<Vec<_>> = counts.iter().map(|_| Vec::new()).collect();
         for (i, queue) in queues.into_iter().enumerate() {
@@ -302,9 +302,9 @@ impl Args {
                 ring,
                 cache: pool.cache(CACHE).context("no packet buffers")?,
                 filter: filter.clone(),
-                quota: quota.clone(),
+                budget: budget.clone(),
                 patient,
-                stop: house.stop.clone(),
+                stop: supervisor.stop.clone(),
                 tally: Tally::new(),
                 counts: Arc::clone(counts),
             };
@@ -313,7 +313,7 @@ impl Args {
         both.collect()
     }
 
-    /// What the files say of themselves.
+    /// Description of the capture, for the headers of the files.
     fn about(&self) -> About {
         let filter = Filter::any(&self.filter);
         About {

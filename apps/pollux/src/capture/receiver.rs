@@ -1,4 +1,5 @@
-//! The poll loop: from a receive queue to the ring in front of the disk, which it never waits for.
+//! Poll loop of a capture: moves frames from a receive queue to the ring of the writer, without
+//! waiting for the writer.
 
 use std::sync::Arc;
 
@@ -7,31 +8,31 @@ use pollux_pmd::mempool::{Burst, MbufProducer, PoolCache};
 use pollux_pmd::{Cause, Clock, Count, RxQueue, Tally, TallyView, TscClock};
 
 use super::filter::Filter;
-use crate::quota::Quota;
+use crate::frame_budget::FrameBudget;
 use crate::ticker::Ticker;
 
-/// Frames moved at once.
+/// Burst size.
 const BURST: usize = 64;
 
-/// What is counted beside the ledger.
+/// Counters in addition to the ledger.
 #[derive(Default)]
 pub(super) struct Counts {
-    /// Frames that were to be captured.
+    /// Frames that the filter accepted.
     pub(super) accepted: Count,
-    /// Frames that the filter left out.
+    /// Frames that the filter rejected.
     pub(super) filtered: Count,
-    /// Frames that found no room in front of the disk.
+    /// Frames dropped because the ring to the writer was full.
     pub(super) lost: Count,
 }
 
-/// A poll loop and all that it owns.
+/// Poll loop, with the resources that it owns.
 pub(super) struct Receiver {
     pub(super) rx: Vec<RxQueue>,
     pub(super) ring: MbufProducer,
     pub(super) cache: PoolCache,
     pub(super) filter: Option<Filter>,
-    pub(super) quota: Option<Arc<Quota>>,
-    /// The frames can wait: they are of a recording.
+    pub(super) budget: Option<Arc<FrameBudget>>,
+    /// Frames can wait: the source is a recording.
     pub(super) patient: bool,
     pub(super) stop: StopFlag,
     pub(super) tally: Tally,
@@ -43,8 +44,8 @@ impl Receiver {
         self.tally.view()
     }
 
-    /// Polls until it is to stop, all queues have come to their end, or the quota is used up. Gives
-    /// the queues back.
+    /// Polls until the stop flag is set, all queues have ended, or the frame budget is used up.
+    /// Returns the queues.
     pub(super) fn run(mut self) -> Vec<RxQueue> {
         let clock = TscClock::get();
         let mut ticker = Ticker::for_counters(clock);
@@ -75,7 +76,9 @@ impl Receiver {
     }
 
     fn is_done(&self) -> bool {
-        self.quota.as_ref().is_some_and(|quota| quota.is_used_up())
+        self.budget
+            .as_ref()
+            .is_some_and(|budget| budget.is_used_up())
     }
 
     /// Moves the frames that the filter accepts, and drops the others.
@@ -85,7 +88,7 @@ impl Receiver {
         let (tally, cache) = (&mut self.tally, &mut self.cache);
         let mut left_out = 0;
         burst.take_all(|frame| match filter.judge(&frame) {
-            // It fits: both bursts have the same size.
+            // It fits: both bursts have the same capacity.
             Ok(()) => drop(wanted.push(frame)),
             Err(cause) => {
                 tally.count_dropped(cause, 1);
@@ -96,21 +99,21 @@ impl Receiver {
         self.counts.filtered.add(left_out);
     }
 
-    /// Puts frames into the ring. What finds no room is lost, unless it can wait.
+    /// Puts frames into the ring. Frames that do not fit are dropped, unless they can wait.
     #[inline]
     fn hand_over(&mut self, wanted: &mut Burst<BURST>, clock: TscClock) {
         let n = wanted.len();
         if n == 0 {
             return;
         }
-        let granted = self.quota.as_ref().map_or(n, |quota| quota.claim(n));
+        let granted = self.budget.as_ref().map_or(n, |budget| budget.claim(n));
         let mut moved = self.ring.push_front(&mut wanted.as_mut(), granted);
         while self.patient && moved < granted && !self.stop.is_set() {
             clock.relax();
             moved += self.ring.push_front(&mut wanted.as_mut(), granted - moved);
         }
-        if let Some(quota) = &self.quota {
-            quota.settle(granted, moved);
+        if let Some(budget) = &self.budget {
+            budget.settle(granted, moved);
         }
         self.counts.accepted.add(granted as u64);
         if wanted.is_empty() {
@@ -119,7 +122,7 @@ impl Receiver {
         let lost = (granted - moved) as u64;
         self.counts.lost.add(lost);
         self.tally.count_dropped(Cause::RingFull, lost);
-        // More than were asked for.
+        // More than the requested number.
         self.tally
             .count_dropped(Cause::Aborted, (n - granted) as u64);
         self.cache.free_burst(wanted);

@@ -1,4 +1,4 @@
-//! The time stamp counter, what reads it, and who else has a say over the processor.
+//! Checks of the time stamp counter, of the clocks that depend on it, and of hypervisor influence.
 
 use pollux_pmd::{ClockSource, TscFacts};
 
@@ -10,7 +10,7 @@ const TSC: Check = Check {
     why: "All stamps and deadlines are read from the time stamp counter, so it must tick evenly.",
 };
 
-/// Whether the counter is constant, by the processor's own word.
+/// Whether the CPU reports an invariant counter.
 pub(super) fn tsc(machine: &Machine) -> Vec<Finding> {
     let flags = match machine.cpu_flags() {
         Ok(flags) => flags,
@@ -34,7 +34,7 @@ pub(super) fn tsc(machine: &Machine) -> Vec<Finding> {
     }]
 }
 
-/// Of the kernel's clock source.
+/// Whether the kernel's clock source is the counter.
 const FOLDER: &str = TscFacts::FOLDER;
 
 const CLOCK_SOURCE: Check = Check {
@@ -42,7 +42,7 @@ const CLOCK_SOURCE: Check = Check {
     why: "The kernel tells by its choice whether it trusts the counter; other sources are slow to read.",
 };
 
-/// The kernel's clock.
+/// The kernel's clock source.
 pub(super) fn source(machine: &Machine) -> Vec<Finding> {
     let current = match machine.sys.text(&format!("{FOLDER}/current_clocksource")) {
         Ok(current) => current,
@@ -54,7 +54,7 @@ pub(super) fn source(machine: &Machine) -> Vec<Finding> {
         .unwrap_or_default();
     vec![match current.as_str() {
         "tsc" => CLOCK_SOURCE.ok("tsc"),
-        // Both are made of the counter, with the hypervisor's corrections.
+        // Both are derived from the counter, with the hypervisor's corrections.
         "kvm-clock" | "hyperv_clocksource_tsc_page" => CLOCK_SOURCE.ok(current),
         _ if others.split_whitespace().any(|name| name == "tsc") => CLOCK_SOURCE
             .warn(format!("{current:?}, although tsc is there"))
@@ -72,7 +72,7 @@ const LOOPS: Check = Check {
     why: "Loops read the time stamp counter only where the processor or the kernel trusts it.",
 };
 
-/// What the loops of programs read the time from, unless `--clock` says otherwise.
+/// Clock that the loops of programs read, unless `--clock` selects another.
 pub(super) fn of_loops(machine: &Machine) -> Vec<Finding> {
     let flags = match machine.cpu_flags() {
         Ok(flags) => flags,
@@ -84,7 +84,8 @@ pub(super) fn of_loops(machine: &Machine) -> Vec<Finding> {
         text.unwrap_or_default()
     };
     let facts = TscFacts {
-        // The kernel sets both by the bit of CPUID (arch/x86/kernel/cpu/intel.c and amd.c).
+        // The kernel derives both flags from one bit of CPUID (arch/x86/kernel/cpu/intel.c and
+        // amd.c).
         invariant: has("constant_tsc") && has("nonstop_tsc"),
         current: source("current_clocksource"),
         available: source("available_clocksource"),
@@ -115,7 +116,7 @@ pub(super) fn hypervisor(machine: &Machine) -> Vec<Finding> {
                 .note(format!(
                     "a virtual machine{product}: have its CPUs pinned to cores of their own"
                 ))
-                // Its column `st`: what the hypervisor took away.
+                // Its column `st`: steal time, taken by the hypervisor.
                 .look("vmstat 1 5")
         }
         Err(unread) => VIRTUAL.unread(&unread),

@@ -1,4 +1,4 @@
-//! The CPUs: who else runs on them, and how fast they are.
+//! Checks of the CPUs: isolation, frequency, idle states and SMT.
 
 use super::finding::{Check, Finding};
 use super::machine::{ISOLATED, Machine, cpus, named};
@@ -11,7 +11,7 @@ const ALLOWED: Check = Check {
     why: "A loop can only be pinned to a CPU that runs and that this process may use.",
 };
 
-/// CPUs that the process may use, and those that were asked for.
+/// CPUs that the process may use, and requested CPUs.
 pub(super) fn allowed(machine: &Machine) -> Vec<Finding> {
     let list = match process::status(&machine.sys, "Cpus_allowed_list") {
         Ok(list) => pollux_pmd::lcore::parse_cpu_list(&list),
@@ -64,7 +64,7 @@ const RCU: Check = Check {
     why: "Otherwise the kernel frees its own memory (RCU callbacks) in the loop's time.",
 };
 
-/// Whether the kernel keeps its own work, and that of others, off the CPUs of loops.
+/// Whether the kernel keeps its own work and other processes off the CPUs of loops.
 pub(super) fn isolation(machine: &Machine) -> Vec<Finding> {
     let spare = machine.spare();
     let wanted = cpu_list(&spare);
@@ -91,7 +91,7 @@ pub(super) fn isolation(machine: &Machine) -> Vec<Finding> {
         Err(Unread::Missing(_)) => machine.parameter_cpus("isolcpus"),
         Err(unread) => return vec![ISOLATION.unread(&unread)],
     };
-    // The list is empty, or `(null)`, where there are none.
+    // The list is empty, or `(null)`, without isolated CPUs.
     let tickless = cpus(&machine.sys, &format!("{CPUS}/nohz_full"));
     let tickless = tickless.unwrap_or_else(|_| machine.parameter_cpus("nohz_full"));
     // nohz_full= implies rcu_nocbs= (the kernel's kernel-parameters.txt).
@@ -116,7 +116,7 @@ const GOVERNOR: Check = Check {
     why: "Another governor lowers the frequency of a core, and takes milliseconds to raise it again.",
 };
 
-/// The frequency governor of the CPUs of loops.
+/// Frequency governor of the CPUs of loops.
 pub(super) fn governor(machine: &Machine) -> Vec<Finding> {
     let mut slow = Vec::new();
     let mut seen = Vec::new();
@@ -151,7 +151,7 @@ const IDLE: Check = Check {
     why: "From a deep idle state a core takes this long to wake up, when it waits instead of polling.",
 };
 
-/// Idle states that take long to leave.
+/// Idle states with a long exit latency.
 pub(super) fn idle_states(machine: &Machine) -> Vec<Finding> {
     /// Microseconds; the shallow states take one or two.
     const LONG: u64 = 10;
@@ -194,13 +194,13 @@ const SMT: Check = Check {
     why: "Two hardware threads share the units and the first caches of a core, so that each slows the other.",
 };
 
-/// Whether other work can run on the same cores.
+/// Whether other work can run on the sibling threads of the loops.
 pub(super) fn smt(machine: &Machine) -> Vec<Finding> {
     let active = machine.sys.text(&format!("{CPUS}/smt/active"));
     match active.as_deref() {
         Ok("0") => return vec![SMT.ok("off: each CPU is a core")],
         Ok("1") | Err(Unread::Missing(_)) => {}
-        Ok(other) => return vec![SMT.unread(&crate::sys::nonsense("smt/active", other))],
+        Ok(other) => return vec![SMT.unread(&crate::sys::malformed("smt/active", other))],
         Err(unread) => return vec![SMT.unread(unread)],
     }
     let mut shared = Vec::new();
@@ -228,7 +228,7 @@ pub(super) fn smt(machine: &Machine) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::{Level, Mend};
+    use super::super::finding::{Level, Remedy};
     use super::super::testing::{Case, findings, levels};
     use super::*;
     use crate::sys::Sys;
@@ -249,11 +249,11 @@ mod tests {
         tree
     }
 
-    /// The parameters to boot with, for each finding.
+    /// The boot parameters of the findings.
     fn boot(findings: &[Finding]) -> Vec<Option<&str>> {
         fn parameters(finding: &Finding) -> Option<&str> {
-            match &finding.mend {
-                Some(Mend::Boot(text)) => Some(text.as_str()),
+            match &finding.remedy {
+                Some(Remedy::Boot(text)) => Some(text.as_str()),
                 _ => None,
             }
         }

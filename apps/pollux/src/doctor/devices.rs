@@ -1,4 +1,4 @@
-//! Network controllers: who drives them, where they are, and what holds their memory accesses.
+//! Checks of network controllers: driver, NUMA node, slot, and IOMMU.
 
 use super::finding::{Check, Finding};
 use super::machine::{Machine, named};
@@ -9,7 +9,7 @@ const DRIVER: Check = Check {
     why: "A device that the kernel drives is used through its interface; one that a program is to drive has to be bound to vfio-pci.",
 };
 
-/// Which driver each network controller is bound to.
+/// Driver of each network controller.
 pub(super) fn drivers(machine: &Machine) -> Vec<Finding> {
     let devices = pci::network(&machine.sys);
     if devices.is_empty() {
@@ -55,10 +55,10 @@ const IOMMU: Check = Check {
 
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 
-/// Whether devices are held back by an IOMMU.
+/// Whether an IOMMU confines devices.
 pub(super) fn iommu(machine: &Machine) -> Vec<Finding> {
     let groups = machine.sys.names(GROUPS).len();
-    // Translation is switched on by default for AMD only.
+    // Translation is on by default for AMD only.
     let parameters = match machine.sys.text("/proc/cpuinfo") {
         Ok(text) if text.contains("AuthenticAMD") => "iommu=pt",
         _ => "intel_iommu=on iommu=pt",
@@ -97,7 +97,7 @@ const GROUP: Check = Check {
     why: "A group is given to a program as a whole: what cannot be told apart by the IOMMU must have one owner.",
 };
 
-/// Devices that share the group of a network controller.
+/// Devices in the IOMMU group of a network controller.
 pub(super) fn groups(machine: &Machine) -> Vec<Finding> {
     let judge = |device: Function| {
         let group = device.group?;
@@ -153,7 +153,7 @@ const NODE: Check = Check {
     why: "From another node each frame and each register access crosses the link between the sockets.",
 };
 
-/// Whether the CPUs of loops are on the node of each network controller.
+/// Whether the CPUs of loops are on the NUMA node of each network controller.
 pub(super) fn nodes(machine: &Machine) -> Vec<Finding> {
     let nodes = machine.nodes();
     if nodes.len() < 2 {
@@ -161,7 +161,7 @@ pub(super) fn nodes(machine: &Machine) -> Vec<Finding> {
     }
     let judge = |device: Function| {
         let Some(node) = device.numa_node else {
-            // Boards name the slot after the processor that it hangs on (SMBIOS type 9).
+            // Boards name the slot after the processor to which it is connected (SMBIOS type 9).
             return NODE
                 .note("the firmware does not tell the node")
                 .look("dmidecode -t slot")
@@ -199,7 +199,7 @@ const LINK: Check = Check {
     why: "A slot that is slower or narrower than the device limits its rate, whatever its ports can do.",
 };
 
-/// Whether the slot carries what the device could.
+/// Whether the slot has the speed and width of the device.
 pub(super) fn links(machine: &Machine) -> Vec<Finding> {
     let judge = |device: Function| {
         let link = device.link?;
@@ -223,7 +223,7 @@ pub(super) fn links(machine: &Machine) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::{Level, Mend};
+    use super::super::finding::{Level, Remedy};
     use super::super::testing::{findings, levels};
     use super::*;
     use crate::sys::testing::Tree;
@@ -236,7 +236,7 @@ mod tests {
         format!("{}/{address}/{attribute}", pci::DEVICES)
     }
 
-    /// Two network controllers: one with a driver of the kernel, one without.
+    /// Two network controllers: one bound to a kernel driver, one unbound.
     fn machine() -> Tree {
         let tree = Tree::new();
         tree.file(&at(A, "class"), "0x020000")
@@ -269,15 +269,15 @@ mod tests {
         let tree = machine();
         let found = findings(iommu, &tree);
         assert_eq!(
-            found[0].mend,
-            Some(Mend::Boot("intel_iommu=on iommu=pt".into()))
+            found[0].remedy,
+            Some(Remedy::Boot("intel_iommu=on iommu=pt".into()))
         );
         tree.file(
             "/proc/cpuinfo",
             "vendor_id : AuthenticAMD\nflags : hypervisor",
         );
         let found = findings(iommu, &tree);
-        assert_eq!(found[0].mend, Some(Mend::Boot("iommu=pt".into())));
+        assert_eq!(found[0].remedy, Some(Remedy::Boot("iommu=pt".into())));
         assert!(found[0].found.contains("hypervisor"));
 
         let group = "/sys/kernel/iommu_groups/7/devices";
@@ -288,12 +288,15 @@ mod tests {
         assert_eq!(levels(iommu, &tree), [Note]);
         tree.file("/proc/cmdline", "iommu=pt");
         assert_eq!(levels(iommu, &tree), [Ok]);
-        // B shares with A, which ixgbe holds; nothing holds B.
+        // B shares its group with A, which is bound to ixgbe; B is unbound.
         assert_eq!(levels(groups, &tree), [Ok, Note]);
         tree.link(&at(B, "driver"), "drivers/vfio-pci");
         let found = findings(groups, &tree);
         assert_eq!(found[1].level, Bad);
-        assert_eq!(found[1].mend, Some(Mend::Run(format!("pollux bind {A}"))));
+        assert_eq!(
+            found[1].remedy,
+            Some(Remedy::Run(format!("pollux bind {A}")))
+        );
         assert_eq!(levels(groups, &machine()), []);
     }
 
@@ -303,8 +306,8 @@ mod tests {
         assert_eq!(levels(vfio, &tree), [Note]);
         tree.folder("/sys/bus/pci/drivers/vfio-pci");
         assert_eq!(
-            findings(vfio, &tree)[0].mend,
-            Some(Mend::Run(format!("echo Y > {}", pci::ALLOW_NO_IOMMU)))
+            findings(vfio, &tree)[0].remedy,
+            Some(Remedy::Run(format!("echo Y > {}", pci::ALLOW_NO_IOMMU)))
         );
         tree.file(pci::ALLOW_NO_IOMMU, "Y");
         assert_eq!(levels(vfio, &tree), [Warn]);
@@ -323,8 +326,11 @@ mod tests {
             .file("/proc/self/status", "Cpus_allowed_list: 0-3");
         let found = findings(nodes, &tree);
         assert_eq!((found[0].level, found[1].level), (Note, Note));
-        assert_eq!(found[0].mend, Some(Mend::Option("--cores 2-3".into())));
-        assert_eq!(found[1].mend, Some(Mend::Look("dmidecode -t slot".into())));
+        assert_eq!(found[0].remedy, Some(Remedy::Option("--cores 2-3".into())));
+        assert_eq!(
+            found[1].remedy,
+            Some(Remedy::Look("dmidecode -t slot".into()))
+        );
         let with =
             |cores: &[usize]| nodes(&Machine::new(tree.sys(), Some(cores.to_vec())))[0].level;
         assert_eq!((with(&[0, 1]), with(&[1, 2]), with(&[2])), (Warn, Note, Ok));
@@ -347,8 +353,8 @@ mod tests {
             "8 GT/s x4, of 8 GT/s x8: try another slot"
         );
         assert_eq!(
-            findings(links, &tree)[0].mend,
-            Some(Mend::Look(format!("lspci -vv -s {A}")))
+            findings(links, &tree)[0].remedy,
+            Some(Remedy::Look(format!("lspci -vv -s {A}")))
         );
         set("current_link_speed", "Unknown");
         assert_eq!(levels(links, &tree), []);

@@ -1,16 +1,16 @@
-//! A finding: what was seen, what it means, and what mends it.
+//! A finding of `doctor`: observation, consequence and remedy.
 
 use serde::Serialize;
 
 use crate::sys::Unread;
 
-/// How much a finding matters, from nothing to most.
+/// Severity of a finding, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
     /// As it should be.
     Ok,
-    /// Worth knowing; or it could not be looked at.
+    /// Worth knowing, or the check was not possible.
     Note,
     /// Costs speed, or makes tail latencies longer.
     Warn,
@@ -31,41 +31,42 @@ impl Level {
     }
 }
 
-/// What mends a finding, or where nothing on this machine does, what shows more of it.
+/// Remedy of a finding or, where this machine has none, a command that shows details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Mend {
-    /// A command for a root shell; it lasts until the next boot, or as long as what it sets.
+pub(super) enum Remedy {
+    /// A command for a root shell. Its effect lasts until the next boot, or as long as the device
+    /// or interface exists.
     Run(String),
     /// Parameters to add to the kernel's command line, for the next boot.
     Boot(String),
-    /// An option to give to the program that polls.
+    /// An option for the program that polls.
     Option(String),
-    /// Mends nothing: a command for a root shell that shows where to look. A cable, a slot, a
-    /// firmware or a hypervisor is not within reach of a command.
+    /// No remedy: a command for a root shell that shows details. Cables, slots, firmware and
+    /// hypervisors are out of reach of a command.
     Look(String),
 }
 
-/// One thing that is looked at.
+/// A check.
 pub(super) struct Check {
     /// Stable name in reports.
     pub(super) name: &'static str,
-    /// Why it matters, in one sentence.
+    /// Reason for the check, in one sentence.
     pub(super) why: &'static str,
 }
 
-/// What was found in one place.
+/// Result of a check for one subject.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
-    /// Which one, where there are several: a CPU, an interface, a device.
+    /// Subject, where there are several: a CPU, an interface, a device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) subject: Option<String>,
     pub(super) level: Level,
     pub(super) found: String,
     pub(super) why: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) mend: Option<Mend>,
+    #[serde(rename = "mend", skip_serializing_if = "Option::is_none")]
+    pub(super) remedy: Option<Remedy>,
 }
 
 impl Check {
@@ -76,7 +77,7 @@ impl Check {
             level,
             found: found.into(),
             why: self.why,
-            mend: None,
+            remedy: None,
         }
     }
 
@@ -96,7 +97,7 @@ impl Check {
         self.finding(Level::Bad, found)
     }
 
-    /// It could not be looked at, so that nothing is known to be mended.
+    /// The check was not possible, so no remedy is known.
     pub(super) fn unread(&self, unread: &Unread) -> Finding {
         self.note(unread.to_string())
     }
@@ -109,22 +110,22 @@ impl Finding {
     }
 
     pub(super) fn run(mut self, command: impl Into<String>) -> Self {
-        self.mend = Some(Mend::Run(command.into()));
+        self.remedy = Some(Remedy::Run(command.into()));
         self
     }
 
     pub(super) fn boot(mut self, parameters: impl Into<String>) -> Self {
-        self.mend = Some(Mend::Boot(parameters.into()));
+        self.remedy = Some(Remedy::Boot(parameters.into()));
         self
     }
 
     pub(super) fn option(mut self, option: impl Into<String>) -> Self {
-        self.mend = Some(Mend::Option(option.into()));
+        self.remedy = Some(Remedy::Option(option.into()));
         self
     }
 
     pub(super) fn look(mut self, command: impl Into<String>) -> Self {
-        self.mend = Some(Mend::Look(command.into()));
+        self.remedy = Some(Remedy::Look(command.into()));
         self
     }
 }

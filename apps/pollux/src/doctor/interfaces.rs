@@ -1,4 +1,5 @@
-//! Network interfaces that the kernel drives: what it does to frames before a port sees them.
+//! Checks of kernel network interfaces: settings that change or delay frames before a port receives
+//! them.
 
 use super::finding::{Check, Finding};
 use super::machine::Machine;
@@ -39,7 +40,7 @@ pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
     let interfaces = net::interfaces(&machine.sys)
         .into_iter()
         .filter(|interface| interface.ethernet && interface.name != "lo");
-    // Another root's interfaces are not those of this kernel.
+    // Interfaces below another root do not belong to this kernel.
     let ethtool = machine
         .sys
         .is_live()
@@ -68,18 +69,16 @@ fn state(interface: &Interface) -> Finding {
         .map_or(String::new(), |speed| format!(", {speed} Mbit/s"));
     match (interface.up, interface.carrier) {
         (true, true) => STATE.ok(format!("up{speed}")),
-        // What the device says of its link: speeds of both ends, cable, module.
+        // Link state of the device: speeds of both ends, cable, module.
         (true, false) => STATE
             .note("no carrier: is the cable, or the other end, there?")
             .look(format!("ethtool {name}")),
-        (false, _) => STATE
-            .note("switched off")
-            .run(format!("ip link set {name} up")),
+        (false, _) => STATE.note("down").run(format!("ip link set {name} up")),
     }
     .of(name)
 }
 
-/// What the driver says. Nothing is said of what it does not tell.
+/// Settings of the driver. Settings that it does not report give no finding.
 fn settings(name: &str, nic: &Nic) -> Vec<Finding> {
     let rings = nic.rings.filter(|rings| rings.rx_max > 0).map(|rings| {
         let found = format!("{} of {} descriptors", rings.rx, rings.rx_max);
@@ -174,22 +173,22 @@ fn lost(machine: &Machine, name: &str) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::{Level, Mend};
+    use super::super::finding::{Level, Remedy};
     use super::super::testing::{findings, levels};
     use super::*;
     use crate::sys::ethtool::{Coalescing, Pause, Rings};
     use crate::sys::testing::Tree;
     use Level::{Note, Ok, Warn};
 
-    fn judged(nic: &Nic) -> Vec<(Level, Option<Mend>)> {
+    fn judged(nic: &Nic) -> Vec<(Level, Option<Remedy>)> {
         settings("eth0", nic)
             .into_iter()
-            .map(|finding| (finding.level, finding.mend))
+            .map(|finding| (finding.level, finding.remedy))
             .collect()
     }
 
-    fn run(command: &str) -> Mend {
-        Mend::Run(command.into())
+    fn run(command: &str) -> Remedy {
+        Remedy::Run(command.into())
     }
 
     #[test]
@@ -272,15 +271,15 @@ mod tests {
         assert_eq!(levels(examine, &tree), [Ok, Ok]);
         lost("7");
         assert_eq!(levels(examine, &tree), [Ok, Note]);
-        let look = |command: &str| Some(Mend::Look(command.into()));
-        assert_eq!(findings(examine, &tree)[1].mend, look("ethtool -S eth0"));
+        let look = |command: &str| Some(Remedy::Look(command.into()));
+        assert_eq!(findings(examine, &tree)[1].remedy, look("ethtool -S eth0"));
         lost("-7");
         tree.file(&of("carrier"), "0").file(&of("speed"), "-1");
         assert_eq!(levels(examine, &tree), [Note]);
-        assert_eq!(findings(examine, &tree)[0].mend, look("ethtool eth0"));
+        assert_eq!(findings(examine, &tree)[0].remedy, look("ethtool eth0"));
         tree.file(&of("flags"), "0x1002");
         assert_eq!(
-            findings(examine, &tree)[0].mend,
+            findings(examine, &tree)[0].remedy,
             Some(run("ip link set eth0 up"))
         );
         tree.file(&of("flags"), "many")

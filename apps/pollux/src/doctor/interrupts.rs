@@ -1,4 +1,4 @@
-//! Interrupts on the CPUs of loops.
+//! Checks of interrupts on the CPUs of loops.
 
 use pollux_pmd::lcore::parse_cpu_list;
 
@@ -6,7 +6,7 @@ use super::finding::{Check, Finding};
 use super::machine::{Machine, named};
 use crate::sys::cpu_list;
 
-/// How /proc is mounted: a container may be shown a part of it.
+/// Command that shows how /proc is mounted: a container may see a part of it only.
 const MOUNTED: &str = "findmnt /proc";
 
 const BALANCE: Check = Check {
@@ -14,7 +14,7 @@ const BALANCE: Check = Check {
     why: "It moves interrupts to other CPUs by itself, also to those that were kept free of them.",
 };
 
-/// Whether the daemon runs.
+/// Whether the irqbalance daemon runs.
 pub(super) fn balance(machine: &Machine) -> Vec<Finding> {
     let tasks: Vec<_> = machine
         .sys
@@ -44,8 +44,7 @@ const AFFINITY: Check = Check {
     why: "An interrupt takes the CPU from its loop for microseconds, and more with what it sets off.",
 };
 
-/// Interrupts that may come to the CPUs of loops. Without loops' CPUs there is nothing to keep
-/// free, so nothing is said.
+/// Interrupts that may be delivered to the CPUs of loops. Without such CPUs there is no finding.
 pub(super) fn affinity(machine: &Machine) -> Vec<Finding> {
     const FOLDER: &str = "/proc/irq";
     if !machine.cores_are_chosen {
@@ -62,7 +61,7 @@ pub(super) fn affinity(machine: &Machine) -> Vec<Finding> {
     let mut near = Vec::new();
     let mut unread = None;
     for number in numbers {
-        // Where the interrupt really goes; older kernels show only where it may go.
+        // The effective affinity; older kernels show only the permitted one.
         let read = |file: &str| machine.sys.text(&format!("{FOLDER}/{number}/{file}"));
         match read("effective_affinity_list").or_else(|_| read("smp_affinity_list")) {
             Ok(list) => {
@@ -103,7 +102,7 @@ pub(super) fn affinity(machine: &Machine) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::finding::{Level, Mend};
+    use super::super::finding::{Level, Remedy};
     use super::super::testing::{Case, findings, levels};
     use super::*;
     use crate::sys::testing::Tree;
@@ -135,7 +134,7 @@ mod tests {
         let found = findings(affinity, &tree);
         assert_eq!(found[0].found, "2 on cpus 2-3: 26-27");
         let command = "for irq in 26 27; do echo 0-1 > /proc/irq/$irq/smp_affinity_list; done";
-        assert_eq!(found[0].mend, Some(Mend::Run(command.into())));
+        assert_eq!(found[0].remedy, Some(Remedy::Run(command.into())));
         let unreadable = Tree::new();
         unreadable
             .file("/sys/devices/system/cpu/isolated", "2")

@@ -1,4 +1,4 @@
-//! For how long at a time a core is taken away: measured, not guessed from settings.
+//! Jitter measurement: the longest interruptions of each core.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ const JITTER: Check = Check {
     why: "While the machine has taken the core away, no loop on it sees a frame: a gap here is latency there.",
 };
 
-/// Gaps that cost nothing: an interrupt or two.
+/// Gaps that cost nothing: one or two interrupts.
 const SHORT: u64 = 20_000;
-/// Half of a deadline of 1 ms: a burst of events is at risk at once.
+/// Half of a deadline of 1 ms: a whole burst of events is at risk.
 const LONG: u64 = 500_000;
 
-/// Looks at the clock without pause on all the CPUs at once, as loops would do, for a time or until
-/// it is stopped.
+/// Reads the clock continuously on all the CPUs at once, as poll loops would, for the given time or
+/// until it is stopped.
 ///
 /// # Errors
 /// A CPU that may not be used.
@@ -77,7 +77,7 @@ fn judge(machine: &Machine, cpu: usize, gaps: &LatencyView) -> Finding {
     } else if spare.is_empty() {
         finding.look("cat /proc/interrupts")
     } else {
-        // The first core is the kernel's own: loops are better elsewhere.
+        // The first core runs the kernel's own work: loops belong on others.
         finding.option(format!("--cores {}", cpu_list(&spare)))
     };
     finding.of(format!("cpu {cpu}"))
@@ -90,7 +90,7 @@ fn us(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::finding::{Level, Mend};
+    use super::super::finding::{Level, Remedy};
     use super::*;
     use crate::sys::Sys;
 
@@ -114,13 +114,16 @@ mod tests {
             bad.found
         );
         assert_eq!(of(&[]).level, Level::Ok);
-        assert!(bad.mend.is_some());
+        assert!(bad.remedy.is_some());
         let first = judge(&Machine::new(Sys::new("/none"), None), 0, &{
             let mut gaps = pollux_pmd::LatencyHistogram::new();
             gaps.record(5_000_000);
             gaps.view()
         });
-        assert_eq!(first.mend, Some(Mend::Look("cat /proc/interrupts".into())));
+        assert_eq!(
+            first.remedy,
+            Some(Remedy::Look("cat /proc/interrupts".into()))
+        );
     }
 
     #[test]

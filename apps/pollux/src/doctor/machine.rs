@@ -1,16 +1,16 @@
-//! The machine that is examined, and its CPUs.
+//! The examined machine and its CPUs.
 
 use pollux_pmd::lcore::parse_cpu_list;
 
 use crate::sys::{Sys, Unread, cpu_list, process};
 
-/// What the checks look at.
+/// Input of the checks.
 pub(super) struct Machine {
     pub(super) sys: Sys,
-    /// CPUs that loops are to run on: those that were asked for, else the isolated ones, else all
-    /// that the process may use.
+    /// CPUs for loops: the requested ones, else the isolated ones, else all that the process may
+    /// use.
     pub(super) cores: Vec<usize>,
-    /// They were asked for, or are isolated: it is known that loops are meant for them.
+    /// Requested or isolated: these CPUs are certainly meant for loops.
     pub(super) cores_are_chosen: bool,
 }
 
@@ -25,8 +25,8 @@ impl Machine {
         }
     }
 
-    /// Refuses CPUs that were asked for and do not run here: nothing that is found out about them
-    /// would hold. Where it cannot be read which do, all pass.
+    /// Refuses requested CPUs that are not online here: findings about them would not hold. If the
+    /// list of online CPUs is unreadable, all are accepted.
     pub(super) fn expect_cores(&self) -> anyhow::Result<()> {
         let online = self.online();
         let absent = self.cores.iter().copied();
@@ -43,13 +43,13 @@ impl Machine {
         Ok(())
     }
 
-    /// All CPUs that run.
+    /// All online CPUs.
     pub(super) fn online(&self) -> Vec<usize> {
         cpus(&self.sys, "/sys/devices/system/cpu/online").unwrap_or_default()
     }
 
-    /// CPUs that could be isolated for loops: those that are chosen, else all but the first and
-    /// its siblings, which are left to the kernel and the house-keeping threads.
+    /// CPUs that could be isolated for loops: the chosen ones, else all but the first and its
+    /// siblings, which are left to the kernel and the housekeeping threads.
     pub(super) fn spare(&self) -> Vec<usize> {
         if self.cores_are_chosen {
             return self.cores.clone();
@@ -63,7 +63,7 @@ impl Machine {
         free.collect()
     }
 
-    /// CPUs on which the kernel's own work goes on: all but those for loops.
+    /// CPUs for the kernel's own work: all but those for loops.
     pub(super) fn housekeeping(&self) -> Vec<usize> {
         let spare = self.spare();
         self.online()
@@ -72,7 +72,7 @@ impl Machine {
             .collect()
     }
 
-    /// Hardware threads of the same core, the CPU itself included.
+    /// Hardware threads of the same core, including the CPU itself.
     pub(super) fn siblings(&self, cpu: usize) -> Vec<usize> {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         cpus(&self.sys, &path).unwrap_or_default()
@@ -107,7 +107,7 @@ impl Machine {
             .unwrap_or_default()
     }
 
-    /// The flags of the processor, as the first CPU has them.
+    /// Flags of the processor, as the first CPU reports them.
     pub(super) fn cpu_flags(&self) -> Result<Vec<String>, Unread> {
         let text = self.sys.text("/proc/cpuinfo")?;
         let flags = text.lines().find(|line| line.starts_with("flags"));
@@ -115,7 +115,7 @@ impl Machine {
         Ok(flags.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// Whether a hypervisor says that it is there.
+    /// Whether the CPU reports a hypervisor.
     pub(super) fn is_guest(&self) -> Result<bool, Unread> {
         Ok(self.cpu_flags()?.iter().any(|flag| flag == "hypervisor"))
     }
@@ -123,7 +123,7 @@ impl Machine {
 
 pub(super) const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 
-/// A file that holds a list of CPUs. No list of the kernel's is longer than a page.
+/// A file that holds a list of CPUs. No list of the kernel is longer than a page.
 pub(super) fn cpus(sys: &Sys, path: &str) -> Result<Vec<usize>, Unread> {
     let list: String = sys.text(path)?.chars().take(4096).collect();
     Ok(parse_cpu_list(&list))

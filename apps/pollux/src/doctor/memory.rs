@@ -1,4 +1,4 @@
-//! Hugepages, and the right to lock memory.
+//! Checks of hugepages, and of the limit on locked memory.
 
 use super::finding::{Check, Finding, Level};
 use super::machine::Machine;
@@ -10,7 +10,7 @@ const HUGEPAGES: Check = Check {
     why: "Packet buffers in normal pages cost the processor a translation for every few frames.",
 };
 
-/// What pools of the usual size take together with some to spare.
+/// Memory of pools of the usual size, with some reserve.
 const ENOUGH_2M: u64 = 256;
 
 /// Hugepages per NUMA node and size.
@@ -64,7 +64,7 @@ fn on_node(machine: &Machine, place: &str, folder: &str) -> Vec<Finding> {
         let subject = format!("{place}, {}", size(kib));
         found.push(
             match (count("nr"), count("free")) {
-                // One size is enough, so that nothing needs to be mended by this alone.
+                // One size is enough, so a lack of this size alone needs no remedy.
                 (Ok(0), _) => HUGEPAGES.note("none reserved"),
                 (Ok(total), Ok(0)) => {
                     HUGEPAGES
@@ -85,7 +85,7 @@ fn on_node(machine: &Machine, place: &str, folder: &str) -> Vec<Finding> {
     }
     let reserved_elsewhere = |finding: &Finding| finding.level == Level::Warn;
     if !any && !found.iter().any(reserved_elsewhere) {
-        // The smallest is the one that can be had at any time.
+        // The smallest size is the one that can be allocated at any time.
         if let Some(first) = found
             .iter_mut()
             .find(|finding| finding.found == "none reserved")
@@ -116,10 +116,10 @@ const MEMLOCK: Check = Check {
     why: "Memory that may not be locked can be swapped out or moved, and no device may write it.",
 };
 
-/// How much memory this process may lock (getrlimit(2): RLIMIT_MEMLOCK).
+/// Limit on the memory that this process may lock (getrlimit(2): RLIMIT_MEMLOCK).
 pub(super) fn memlock(machine: &Machine) -> Vec<Finding> {
     const PATH: &str = "/proc/self/limits";
-    /// One pool of the usual size, and little more.
+    /// One pool of the usual size, with little reserve.
     const LITTLE: u64 = 64 << 20;
     if process::capabilities(&machine.sys).is_ok_and(|set| process::has(set, CAP_IPC_LOCK)) {
         return vec![MEMLOCK.ok("no limit, by CAP_IPC_LOCK")];
@@ -147,7 +147,7 @@ pub(super) fn memlock(machine: &Machine) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Mend;
+    use super::super::finding::Remedy;
     use super::super::testing::{Case, findings, levels};
     use super::*;
     use crate::sys::testing::Tree;
@@ -180,15 +180,15 @@ mod tests {
         assert_eq!(of(2), ("node 1, 2 MiB", Level::Warn, "none reserved"));
         assert_eq!(of(3), ("node 1, 1 GiB", Level::Note, "none reserved"));
         assert_eq!(of(4), ("node 2, 2 MiB", Level::Warn, "all 8 are in use"));
-        let command = |i: usize| found[i].mend.clone();
+        let command = |i: usize| found[i].remedy.clone();
         let path = |n| format!("{}/hugepages-2048kB/nr_hugepages", node(n));
         assert_eq!(
             command(2),
-            Some(Mend::Run(format!("echo 256 > {}", path(1))))
+            Some(Remedy::Run(format!("echo 256 > {}", path(1))))
         );
         assert_eq!(
             command(4),
-            Some(Mend::Run(format!("echo 16 > {}", path(2))))
+            Some(Remedy::Run(format!("echo 16 > {}", path(2))))
         );
     }
 

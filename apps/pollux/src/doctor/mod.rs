@@ -1,4 +1,4 @@
-//! `pollux doctor`: what keeps this machine from polling well, and what mends it.
+//! `pollux doctor`: finds settings of the machine that disturb polling, with remedies.
 
 mod clock;
 mod cores;
@@ -19,28 +19,28 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use pollux_program::{Cpus, Failure, ReportOptions, seconds_up_to};
+use pollux_app::{Cpus, Failure, ReportOptions, seconds_up_to};
 
 use self::finding::Finding;
 use self::machine::Machine;
 use self::report::{Report, Topic};
 use crate::sys::Sys;
 
-/// What keeps this machine from polling well, and the command that mends it
+/// Find settings of the machine that disturb polling, with remedies
 ///
-/// Looks at memory, CPUs, interrupts, clocks, devices, interfaces and rights, and changes nothing.
-/// Each finding has a level:
+/// Checks memory, CPUs, interrupts, clocks, devices, interfaces and permissions, and changes
+/// nothing. Each finding has a level:
 ///
-/// ok: as it should be.
-/// note: worth knowing, or could not be looked at.
-/// warn: costs speed, or makes tail latencies longer.
+/// ok: no problem.
+/// note: worth knowing, or could not be checked.
+/// warn: costs speed, or increases tail latencies.
 /// bad: something does not work, or deadlines will be missed.
 ///
-/// What mends a finding is below it: a command to run, parameters to boot with, or an option to
-/// use. Where nothing on this machine mends it, a command to look with shows more.
+/// The remedy is below the finding: a command to run, parameters to boot with, or an option to use.
+/// If this machine has no remedy, a command shows more details.
 ///
-/// Needs no privilege; what only root may see is noted. In a container it sees what the container
-/// does. Commands are for a root shell.
+/// Needs no privilege; checks that only root can make are noted. In a container it sees the
+/// container's view. Commands are for a root shell.
 ///
 /// As JSON: {schema: 1, cores, levels: {level: count}, findings: [{topic, check, subject, level,
 /// found, why, mend: {run | boot | option | look: text}}]}; subject and mend only where there is one.
@@ -54,14 +54,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     report: ReportOptions,
 
-    /// CPUs that loops are to run on [default: the isolated ones, or all]
+    /// CPUs for the loops [default: the isolated ones, or all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cores: Vec<Cpus>,
 
-    /// Also measure for how long at a time each of these CPUs is taken away
+    /// Also measure the interruptions of each of these CPUs
     ///
-    /// Takes so long (a number of seconds, or a time like 250ms), or until a signal, in which all of them are busy: not beside a run that
-    /// matters.
+    /// Takes this time (a number of seconds, or a time like 250ms), or until a signal, and keeps
+    /// all of them busy: do not use it during a run that matters.
     #[arg(long, value_name = "TIME", value_parser = measuring_time, conflicts_with = "root")]
     jitter: Option<Duration>,
 
@@ -75,16 +75,16 @@ pub(crate) struct Args {
     root: PathBuf,
 }
 
-/// Reads for how long the CPUs may be taken.
+/// Parses the duration of the jitter measurement.
 fn measuring_time(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_mins(10);
     seconds_up_to(text, LONGEST)
 }
 
-/// Looks at one thing, and never fails: what cannot be looked at is a finding too.
+/// A group of checks. It never fails: an impossible check is a finding too.
 type Examine = fn(&Machine) -> Vec<Finding>;
 
-/// What is examined, in the order of the report.
+/// Groups of checks, in the order of the report.
 const TOPICS: &[(&str, &[Examine])] = &[
     (
         "memory",
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut topics: Vec<_> = TOPICS.iter().map(topic).collect();
     if let Some(span) = args.jitter {
-        let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
+        let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
         let findings = jitter::measure(&machine, span, &stop)?;
         topics.push(Topic {
             name: "jitter",

@@ -1,15 +1,15 @@
-//! The findings, for people and for programs.
+//! Text and JSON output of the findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use pollux_program::Reports;
+use pollux_app::Reports;
 use serde::Serialize;
 
-use super::finding::{Finding, Level, Mend};
+use super::finding::{Finding, Level, Remedy};
 use crate::sys::cpu_list;
 
-/// Findings that belong together.
+/// Findings of one topic.
 pub(super) struct Topic {
     pub(super) name: &'static str,
     pub(super) findings: Vec<Finding>,
@@ -37,7 +37,7 @@ struct Entry<'a> {
 }
 
 impl Report {
-    /// `cores`: the CPUs that were judged as those of loops.
+    /// `cores`: the CPUs that were checked as those of loops.
     pub(super) fn new(cores: &[usize], topics: Vec<Topic>) -> Self {
         Self {
             cores: cpu_list(cores),
@@ -74,8 +74,8 @@ impl Report {
         }
     }
 
-    /// What is fine takes one line; all else says why it matters and what mends it. A command that
-    /// mends several things is said once.
+    /// A finding of level ok takes one line; all others are printed with reason and remedy. A
+    /// command that is the remedy of several findings is printed once.
     fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut said = BTreeSet::new();
         for Topic { name, findings } in &self.topics {
@@ -99,16 +99,18 @@ impl Report {
                 if *level > Level::Ok {
                     writeln!(out, "        {why}")?;
                 }
-                match &finding.mend {
-                    Some(Mend::Run(command)) if said.insert(command) => {
+                match &finding.remedy {
+                    Some(Remedy::Run(command)) if said.insert(command) => {
                         writeln!(out, "        run: {command}")?;
                     }
-                    Some(Mend::Run(_)) => writeln!(out, "        the command above mends it too")?,
-                    Some(Mend::Boot(parameters)) => {
+                    Some(Remedy::Run(_)) => {
+                        writeln!(out, "        the command above mends it too")?;
+                    }
+                    Some(Remedy::Boot(parameters)) => {
                         writeln!(out, "        boot with: {parameters}")?;
                     }
-                    Some(Mend::Option(option)) => writeln!(out, "        use: {option}")?,
-                    Some(Mend::Look(command)) => writeln!(out, "        look: {command}")?,
+                    Some(Remedy::Option(option)) => writeln!(out, "        use: {option}")?,
+                    Some(Remedy::Look(command)) => writeln!(out, "        look: {command}")?,
                     None => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! What the process is allowed to do: capabilities(7).
+//! Checks of the privileges of the process: capabilities(7).
 
 use super::finding::{Check, Finding};
 use super::machine::Machine;
@@ -21,14 +21,15 @@ const SYS_ADMIN: Check = Check {
     why: "Without it physical addresses are not shown, which devices without an IOMMU need.",
 };
 
-/// What ports on interfaces need.
+/// Capabilities that ports on interfaces need.
 const NAMES: &str = "cap_net_raw,cap_net_admin,cap_bpf";
 
-/// The rights that kinds of ports need. What setcap gives replaces what a file had, so that one
-/// command is for all that the machine's ports may need.
+/// Capabilities that kinds of ports need. setcap replaces the capabilities of a file, so one
+/// command covers all ports of the machine.
 pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
     let set = process::capabilities(&machine.sys);
-    // A device behind an IOMMU needs no physical addresses, and this right is as good as root.
+    // A device behind an IOMMU needs no physical addresses, and this capability is almost that of
+    // root.
     let addresses = machine.sys.names("/sys/kernel/iommu_groups").is_empty();
     let names = [NAMES, if addresses { ",cap_sys_admin" } else { "" }].concat();
     let checks = [
@@ -57,7 +58,7 @@ pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::finding::Level::{Note, Ok, Warn};
-    use super::super::finding::Mend;
+    use super::super::finding::Remedy;
     use super::super::testing::{findings, levels};
     use super::*;
     use crate::sys::testing::Tree;
@@ -82,12 +83,12 @@ mod tests {
     fn one_command_gives_all_rights() {
         let commands = |tree: &Tree| {
             let found = findings(examine, tree);
-            let mends = found.into_iter().filter_map(|finding| finding.mend);
-            mends.collect::<Vec<_>>()
+            let remedies = found.into_iter().filter_map(|finding| finding.remedy);
+            remedies.collect::<Vec<_>>()
         };
         let one = |names: &str| {
             let command = format!("setcap {names}+ep $(command -v pollux)");
-            Mend::Run(command)
+            Remedy::Run(command)
         };
         let all = one("cap_net_raw,cap_net_admin,cap_bpf,cap_sys_admin");
         for (set, lacking) in [("0", 4), ("3000", 2), ("2000", 3), ("8000000000", 3)] {

@@ -1,16 +1,16 @@
-//! Settings of the kernel that are right or wrong by their value alone.
+//! Checks of kernel settings by their value alone.
 
 use super::finding::{Check, Finding, Level};
 use super::machine::Machine;
-use crate::sys::{Unread, nonsense};
+use crate::sys::{Unread, malformed};
 
 /// A file with one value.
 struct Setting {
     check: Check,
     path: &'static str,
-    /// Whether a value is good; none if the kernel has no such value.
+    /// Whether a value is good; `None` if the kernel has no such value.
     is_good: fn(&str) -> Option<bool>,
-    /// What another value is.
+    /// Severity of another value.
     otherwise: Level,
     command: &'static str,
 }
@@ -131,7 +131,7 @@ impl Setting {
         let check = &self.check;
         let text = match machine.sys.text(self.path) {
             Ok(text) => text,
-            // The kernel was built without it, or is in a namespace that does not have it.
+            // The kernel was built without it, or the namespace does not have it.
             Err(Unread::Missing(_)) => return None,
             Err(unread) => return Some(check.unread(&unread)),
         };
@@ -143,7 +143,7 @@ impl Setting {
                 finding.level = self.otherwise;
                 finding
             }
-            None => check.unread(&nonsense(self.path, &text)),
+            None => check.unread(&malformed(self.path, &text)),
         })
     }
 }
@@ -153,7 +153,7 @@ const SWAP: Check = Check {
     why: "A page that was swapped out is a gap of milliseconds for the loop that needs it.",
 };
 
-/// How willingly pages are swapped out, where there is swap space.
+/// Swappiness, if there is swap space.
 pub(super) fn swap(machine: &Machine) -> Vec<Finding> {
     const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
     let areas = match machine.sys.text("/proc/swaps") {

@@ -1,11 +1,11 @@
-//! Runs checks on made-up machines.
+//! Test support: runs checks on a synthetic machine.
 
 use super::Examine;
 use super::finding::{Finding, Level};
 use super::machine::Machine;
 use crate::sys::testing::Tree;
 
-/// A check, and the files that it is to find.
+/// A check, and the files that it reads.
 pub(super) struct Case {
     examine: Examine,
     tree: Tree,
@@ -24,16 +24,16 @@ impl Case {
         self
     }
 
-    /// One more file, after which there is one finding, of that level. One that is a warning or
-    /// worse says what mends it.
+    /// Adds a file, after which there is one finding, of that level. A warning or worse must have a
+    /// remedy.
     #[track_caller]
     pub(super) fn is(self, text: &str, path: &str, level: Level) {
         let finding = self.file(path, text).finding();
         assert_eq!(finding.level, level, "{finding:?}");
         match level {
-            Level::Ok => assert_eq!(finding.mend, None, "{finding:?}"),
+            Level::Ok => assert_eq!(finding.remedy, None, "{finding:?}"),
             Level::Note => {}
-            Level::Warn | Level::Bad => assert!(finding.mend.is_some(), "{finding:?}"),
+            Level::Warn | Level::Bad => assert!(finding.remedy.is_some(), "{finding:?}"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Events for machines.
+//! Events as JSON.
 
 use std::io::{self, Write};
 
@@ -6,9 +6,10 @@ use pollux_na62::rich::particle::Particle;
 use pollux_recording::{Event, Facts};
 use serde::Serialize;
 
-use super::{FINE_NS, Likely};
+use super::hypothesis::Likely;
+use super::units::FINE_NS;
 
-/// An event; what its kind of file does not have is left out.
+/// An event; fields that the file format lacks are left out.
 #[expect(clippy::struct_excessive_bools, reason = "the flags of an event")]
 #[derive(Serialize)]
 struct Object {
@@ -57,7 +58,7 @@ struct Quality {
 struct Hypothesis {
     #[serde(skip_serializing_if = "Option::is_none")]
     particle: Option<&'static str>,
-    /// Where none fits.
+    /// Set where no particle fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     nearest: Option<&'static str>,
     pull: f32,
@@ -77,7 +78,8 @@ impl From<Likely> for Hypothesis {
     }
 }
 
-/// The event as one line of JSON, with what makes its rings if the momentum (GeV/c) is known.
+/// The event as one line of JSON, with the hypotheses of its rings if the momentum (GeV/c) is
+/// known.
 pub(super) fn line(
     out: &mut dyn Write,
     run: Option<u32>,

@@ -1,8 +1,10 @@
-//! `pollux events`: what is in a file of L0 events.
+//! `pollux events`: lists, prints and draws the events of an L0 event file.
 
+mod hypothesis;
 mod json;
 mod picture;
 mod text;
+mod units;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,16 +13,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
-use pollux_na62::rich::find::Ring;
-use pollux_na62::rich::particle::Particle;
-use pollux_program::{Failure, Json, Output, Overwrite, name_outputs, print, print_with, say};
+use pollux_app::{Failure, Json, Output, Overwrite, name_outputs, print, print_with, user_message};
 use pollux_recording::{Event, Events};
 
-/// Events that are read at a time.
+/// Events read at a time.
 const CHUNK: usize = 4096;
-
-/// A unit of a time: 25/256 ns.
-const FINE_NS: f64 = 25.0 / 256.0;
 
 /// List, print and draw the events of a file
 ///
@@ -43,15 +40,15 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", required_unless_present = "json")]
     file: Option<PathBuf>,
 
-    /// The first event that is looked at
+    /// First event to process
     #[arg(long, value_name = "N", default_value_t = 0)]
     from: usize,
 
-    /// Most events that are listed [default: all]
+    /// Maximum number of listed events [default: all]
     #[arg(long, value_name = "N")]
     count: Option<usize>,
 
-    /// Which events are listed
+    /// Selection of events
     #[arg(long, value_enum, default_value_t = Only::All)]
     only: Only,
 
@@ -59,15 +56,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "count", "only"])]
     event: Option<usize>,
 
-    /// Say which particle of this momentum each ring of that event is likely of, in GeV/c
+    /// Print the most likely particle with this momentum for each ring of that event, in GeV/c
     ///
-    /// None fits whose radius is off by more than 5 standard deviations.
+    /// None if its radius is off by more than 5 standard deviations for all particles.
     #[arg(long, value_name = "P", requires = "event", value_parser = momentum)]
     momentum: Option<f64>,
 
-    /// Print JSON instead of text, an object a line; with FILE, write it there beside the text
+    /// Print JSON instead of text, an object a line; with FILE, write it there in addition to the
+    /// text
     ///
-    /// Give it behind the file that is read, or as --json=FILE: what follows is taken for the file,
+    /// Give it after the input file, or as --json=FILE: the next argument is taken as the file,
     /// unless there is no other.
     ///
     /// {run and burst (if the run has a number), event, timestamp (25 ns), sources, accepted, complete, late, monitored, truncated, disputed,
@@ -87,36 +85,13 @@ pub(crate) struct Args {
     overwrite: Overwrite,
 }
 
-/// What a ring is of, if its particle has a momentum.
-enum Likely {
-    /// Which, and by how many standard deviations the radius is off.
-    Particle(Particle, f32),
-    /// None; which is nearest, and how far off.
-    Nothing(Particle, f32),
-}
-
-/// Farther off, in standard deviations, no particle makes a ring: of a million, none by chance.
-const FARTHEST: f32 = 5.0;
-
-impl Likely {
-    /// `None` where no particle gives light at that momentum.
-    fn of(ring: &Ring, momentum: f64) -> Option<Self> {
-        let (particle, pull) = Particle::of_ring(ring, momentum)?;
-        Some(if pull.abs() <= FARTHEST {
-            Self::Particle(particle, pull)
-        } else {
-            Self::Nothing(particle, pull)
-        })
-    }
-}
-
 fn momentum(text: &str) -> Result<f64, String> {
     let momentum = text.parse().ok();
     let momentum = momentum.filter(|p: &f64| *p > 0.0 && p.is_finite());
     momentum.ok_or_else(|| "must be a number above 0".into())
 }
 
-/// Which events are listed.
+/// Selection of the listed events.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Only {
     All,
@@ -145,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let [json, svg] = name_outputs(&files, None, args.overwrite).map_err(Failure::Usage)?;
     let mut events = Events::open(&file).map_err(anyhow::Error::from)?;
     if let Some(warning) = events.warning() {
-        say(format_args!("warning: {warning}"));
+        user_message(format_args!("warning: {warning}"));
     }
     match args.event {
         Some(number) => one(&mut events, number, args, prints_json, (json, svg))?,
@@ -155,21 +130,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// The file that is read, and where JSON goes. What stands behind `--json` is the file that is
-    /// read where nothing else is.
+    /// The input file, and the destination of JSON. The value of `--json` is the input file if
+    /// there is no other.
     fn files(&self) -> Result<(PathBuf, Option<Json>), Failure> {
         let json = self.json.clone();
         if let Some(file) = &self.file {
             return Ok((file.clone(), json));
         }
         let file = Json::file_of(json.as_ref());
-        let file = file.context("no file is given: which one is to be read?");
+        let file = file.context("no file is given: name the one to read");
         let printed = Json::from(OsString::from(Json::STDOUT));
         Ok((file.map_err(Failure::Usage)?, Some(printed)))
     }
 }
 
-/// A file that lines of JSON go to.
+/// A file for lines of JSON.
 struct Lines(Option<(Output, BufWriter<File>)>);
 
 impl Lines {
@@ -188,7 +163,7 @@ impl Lines {
         }
     }
 
-    /// Whether there is no file.
+    /// Whether the file does not exist.
     fn is_none(&self) -> bool {
         self.0.is_none()
     }
@@ -257,7 +232,7 @@ fn list(
         for &(event, number) in &wanted {
             lines.write(|out| json::line(out, run, number, event, None))?;
         }
-        // A reader who has gone does not end what is written to a file.
+        // A closed standard output does not stop output to a file.
         heard = heard
             && print_with(|out| {
                 wanted.iter().try_for_each(|&(event, number)| {

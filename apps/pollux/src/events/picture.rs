@@ -1,15 +1,15 @@
-//! An event as a picture: the two disks of photomultipliers, its hits and its rings.
+//! Event display as SVG: the two disks of photomultipliers, hits and rings.
 
 use std::fmt::{self, Write};
 
 use pollux_na62::rich::geometry::{DISKS, PITCH_MM, PMS_PER_DISK, POSITIONS, disk_of};
 use pollux_recording::Event;
 
-/// Half the side of a disk's picture, in mm: its rim is at 295 mm.
+/// Half the side of a disk's picture, in mm: the rim of the disk is at 295 mm.
 const HALF: f32 = 310.0;
 const NAMES: [&str; DISKS] = ["Jura", "Saleve"];
 
-/// The picture, a unit of which is a millimetre.
+/// Size of the picture; a unit is a millimetre.
 pub(super) fn svg(number: usize, event: &Event) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -73,7 +73,7 @@ fn write(out: &mut String, number: usize, event: &Event) -> fmt::Result {
             .iter()
             .filter(|ring| usize::from(ring.disk) == disk)
         {
-            // What a damaged file may have is no number for a picture.
+            // A damaged file may contain numbers that SVG does not allow.
             if [ring.x, ring.y, ring.r].iter().all(|v| v.is_finite()) && ring.r >= 0.0 {
                 writeln!(
                     out,

@@ -1,11 +1,12 @@
-//! Events as text.
+//! Text output of events.
 
 use std::io::{self, Write};
 
 use pollux_na62::rich::geometry::{POSITIONS, disk_of};
 use pollux_recording::{Event, Facts};
 
-use super::{FINE_NS, Likely};
+use super::hypothesis::Likely;
+use super::units::FINE_NS;
 
 fn word(facts: &Facts) -> &'static str {
     match (facts.accepted, facts.monitored) {
@@ -15,7 +16,7 @@ fn word(facts: &Facts) -> &'static str {
     }
 }
 
-/// What is beside the ordinary.
+/// Properties that differ from the ordinary.
 fn remarks(facts: &Facts) -> String {
     let remarks = [
         (!facts.complete, " incomplete"),
@@ -55,7 +56,7 @@ pub(super) fn line(out: &mut dyn Write, number: usize, event: &Event) -> io::Res
     writeln!(out, "{}", remarks(facts))
 }
 
-/// The event in full, with what makes its rings if the momentum (GeV/c) is known.
+/// The event in full, with the hypotheses of its rings if the momentum (GeV/c) is known.
 pub(super) fn event(
     out: &mut dyn Write,
     number: usize,
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn an_event_is_told_in_a_line_and_in_full() {
-        let mut told = Event {
+        let mut sample = Event {
             facts: Facts {
                 timestamp: 4000,
                 sources: 0xb,
@@ -170,16 +171,16 @@ mod tests {
                 ..Ring::default()
             }],
         };
-        let text = |told: &Event, whole: bool| {
+        let text = |sample: &Event, whole: bool| {
             let mut out = Vec::new();
             if whole {
-                event(&mut out, 7, told, Some(28.0)).unwrap();
+                event(&mut out, 7, sample, Some(28.0)).unwrap();
             } else {
-                line(&mut out, 7, told).unwrap();
+                line(&mut out, 7, sample).unwrap();
             }
             String::from_utf8(out).unwrap()
         };
-        let listed = text(&told, false);
+        let listed = text(&sample, false);
         assert_eq!(
             listed.split_whitespace().collect::<Vec<_>>(),
             [
@@ -194,12 +195,14 @@ mod tests {
                 "late"
             ]
         );
-        assert!(text(&told, true).contains("hits       2, which this kind of file does not have"));
+        assert!(
+            text(&sample, true).contains("hits       2, which this kind of file does not have")
+        );
         // At 28 GeV/c tan^2 = n^2 beta^2 - 1 is that of 179.6 mm for a muon, known to 1.125 mm.
-        assert!(text(&told, true).contains("    16  muon (+0.6)\n"));
-        told.hits = Some([0, 1951].map(|pm| Hit { pm, fine: 256 }).into());
-        told.facts.monitored = true;
-        let whole = text(&told, true);
+        assert!(text(&sample, true).contains("    16  muon (+0.6)\n"));
+        sample.hits = Some([0, 1951].map(|pm| Hit { pm, fine: 256 }).into());
+        sample.facts.monitored = true;
+        let whole = text(&sample, true);
         for part in [
             "event      7, monitored incomplete late",
             "slot 4000, 100000 ns",

@@ -1,4 +1,4 @@
-//! The poll loop: from a receive queue to a transmit queue.
+//! Forwarding poll loop: from receive queues to transmit queues.
 
 use std::sync::Arc;
 
@@ -9,40 +9,40 @@ use pollux_pmd::mempool::{Burst, PoolCache};
 use pollux_pmd::{Cause, Clock, Count, RxQueue, Tally, TallyView, TscClock, TxQueue};
 
 use super::swap::Mode;
-use crate::quota::Quota;
+use crate::frame_budget::FrameBudget;
 use crate::ticker::Ticker;
 
-/// From one attempt to the next, where a transmit queue has no room.
+/// Pause between two attempts on a full transmit queue.
 const PAUSE: Ns = Ns(1000);
 
-/// Longest sleep of an idle loop, which looks then whether it is to end.
+/// Longest sleep of an idle loop; it then checks the stop flag.
 const SLEEP: Ns = Ns(1_000_000);
 
-/// Idle rounds from one look after frames that a driver still has to the next: so many that
-/// looking costs nothing.
+/// Idle rounds between two calls of a driver that may hold frames: many, so that the calls cost
+/// nothing.
 const KICK: u32 = 1024;
 
-/// One way through the loop.
+/// A receive queue and the transmit queue that it feeds.
 pub(super) struct Lane {
     pub(super) rx: RxQueue,
     pub(super) tx: TxQueue,
 }
 
-/// What is counted beside the ledger.
+/// Counters in addition to the ledger.
 #[derive(Default)]
 pub(super) struct Counts {
     /// Attempts to send the rest of a burst.
     pub(super) retries: Count,
 }
 
-/// A poll loop and all that it owns.
+/// Poll loop, with the resources that it owns.
 pub(super) struct Forwarder {
     pub(super) lanes: Vec<Lane>,
     pub(super) cache: PoolCache,
     pub(super) mode: Mode,
-    /// How often the rest of a burst is offered again.
+    /// Number of repeated attempts for the rest of a burst.
     pub(super) retries: u32,
-    pub(super) quota: Option<Arc<Quota>>,
+    pub(super) budget: Option<Arc<FrameBudget>>,
     pub(super) stop: StopFlag,
     tally: Tally,
     counts: Arc<Counts>,
@@ -56,7 +56,7 @@ impl Forwarder {
         cache: PoolCache,
         mode: Mode,
         retries: u32,
-        quota: Option<Arc<Quota>>,
+        budget: Option<Arc<FrameBudget>>,
         stop: StopFlag,
         idle: IdlePolicy,
     ) -> Result<Self, IdleError> {
@@ -67,7 +67,7 @@ impl Forwarder {
             cache,
             mode,
             retries,
-            quota,
+            budget,
             stop,
             tally: Tally::new(),
             counts: Arc::default(),
@@ -83,8 +83,8 @@ impl Forwarder {
         Arc::clone(&self.counts)
     }
 
-    /// Polls until it is to stop, all queues have come to their end, or the quota is used up.
-    /// Moves up to `N` frames at once. Gives the queues back.
+    /// Polls until the stop flag is set, all queues have ended, or the frame budget is used up.
+    /// Moves up to `N` frames at once. Returns the queues.
     pub(super) fn run<const N: usize>(mut self) -> Vec<Lane> {
         let mut lanes = std::mem::take(&mut self.lanes);
         self.work::<N>(&mut lanes);
@@ -106,7 +106,7 @@ impl Forwarder {
             if received == 0 {
                 idle += 1;
                 if idle.is_multiple_of(KICK) {
-                    // A burst of nothing: frames go out that the kernel had no room for.
+                    // An empty burst makes the driver send frames that the kernel refused before.
                     for lane in &mut *lanes {
                         lane.tx.tx(&mut self.cache, &mut burst);
                     }
@@ -128,18 +128,20 @@ impl Forwarder {
     }
 
     fn is_done(&self) -> bool {
-        self.quota.as_ref().is_some_and(|quota| quota.is_used_up())
+        self.budget
+            .as_ref()
+            .is_some_and(|budget| budget.is_used_up())
     }
 
-    /// Moves one burst; how many frames came.
+    /// Moves one burst; returns the number of received frames.
     #[inline]
     fn forward<const N: usize>(&mut self, lane: &mut Lane, burst: &mut Burst<N>) -> usize {
-        let n = match &self.quota {
+        let n = match &self.budget {
             None => lane.rx.rx(&mut self.cache, burst),
-            Some(quota) => {
-                let claimed = quota.claim(N);
+            Some(budget) => {
+                let claimed = budget.claim(N);
                 let n = lane.rx.rx_up_to(&mut self.cache, burst, claimed);
-                quota.settle(claimed, n);
+                budget.settle(claimed, n);
                 n
             }
         };
@@ -155,7 +157,7 @@ impl Forwarder {
         n
     }
 
-    /// Offers the rest of a burst again, and drops in the end what found no room.
+    /// Retries the rest of a burst, and finally drops the frames that do not fit.
     #[cold]
     fn insist<const N: usize>(&mut self, lane: &mut Lane, burst: &mut Burst<N>) {
         for _ in 0..self.retries {
@@ -172,7 +174,7 @@ impl Forwarder {
     }
 }
 
-/// Reads the counters that live outside the process.
+/// Reads counters outside the process.
 fn sync(lanes: &mut [Lane]) {
     for lane in lanes {
         lane.rx.sync_counters();
@@ -188,7 +190,7 @@ mod tests {
     use pollux_pmd::mempool::{BurstMut, Mempool, PoolConfig};
     use pollux_pmd::{Ledger, PortConfig, PortError, Registry};
 
-    /// Takes so many frames each time, in turn.
+    /// Accepts these numbers of frames, in turn.
     #[derive(Clone)]
     struct Slow(&'static [usize], usize);
 
@@ -212,7 +214,7 @@ mod tests {
         }
     }
 
-    /// From `null` to a port that is opened with `registry`, so many frames.
+    /// Forwards so many frames from `null` to a port that `registry` opens.
     fn forwarder(registry: &Registry, to: &str, count: u64, retries: u32) -> (Forwarder, Ledger) {
         let pool = Mempool::new(PoolConfig {
             buffers: 1024,
@@ -234,14 +236,17 @@ mod tests {
         };
         let mut ledger = Ledger::new();
         ledger.add("rx", lane.rx.tally());
-        let (cache, quota) = (pool.cache(64).unwrap(), Some(Arc::new(Quota::new(count))));
+        let (cache, budget) = (
+            pool.cache(64).unwrap(),
+            Some(Arc::new(FrameBudget::new(count))),
+        );
         let mode = Mode::FiveTuple;
         let forwarder = Forwarder::new(
             vec![lane],
             cache,
             mode,
             retries,
-            quota,
+            budget,
             StopFlag::new(),
             IdlePolicy::Busy,
         )
@@ -269,7 +274,7 @@ mod tests {
     #[test]
     fn the_loop_does_nothing_but_work() {
         let (mut forwarder, ledger) = forwarder(&Registry::builtin(), "null", 100_000, 1);
-        let ((), noise) = pollux_quiet::listen(|ear| {
+        let ((), noise) = pollux_pmd_testkit::guard::listen(|ear| {
             let mut lanes = std::mem::take(&mut forwarder.lanes);
             ear.during(|| forwarder.work::<64>(&mut lanes));
         });

@@ -1,4 +1,4 @@
-//! `pollux forward`: from port to port.
+//! `pollux forward`: forwards frames between ports.
 
 mod lane;
 mod swap;
@@ -7,30 +7,31 @@ use std::fmt;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use pollux_app::{Failure, PortsOption, ports};
 use pollux_pmd::lcore::idle::IdlePolicy;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::port::{Configured, Port};
 use pollux_pmd::{Ledger, PortConfig, PortError, Probed, Registry, RxQueue, TxQueue};
-use pollux_program::{Failure, PortsOption, ports};
 use serde::Serialize;
 
 use self::lane::{Counts, Forwarder, Lane};
 use self::swap::Mode;
-use crate::house::{Base, House, Options, Rig};
-use crate::quota::Quota;
+use crate::frame_budget::FrameBudget;
+use crate::supervisor::{Base, Options, Rig, Supervisor};
 
-/// Buffers in each loop's own cache.
+/// Buffers in the local cache of each loop.
 const CACHE: usize = 512;
 
-/// From port to port, as testpmd does
+/// Forward frames between ports, as testpmd does
 ///
-/// Between two ports, what one receives the other sends, both ways at once; on one port, frames go
-/// back out of it. Where a port cannot receive or cannot send, that way is left out. Queue n of
-/// one port goes to queue n of the other; queues are shared out to the loops in turn.
+/// With two ports, each sends what the other receives, in both directions at once; with one port,
+/// frames go back out of it. A direction is left out if a port cannot receive or the other cannot
+/// send. Queue n of one port is forwarded to queue n of the other; queues are distributed over the
+/// loops in turn.
 ///
-/// A burst that finds the transmit queue full is offered again, every microsecond; what has found
-/// no room after --retries attempts is dropped and counted as `tx-full`. Frames that a device
-/// refuses later are counted as tx_errors of their port.
+/// Frames that do not fit into the transmit queue are retried every microsecond; after --retries
+/// attempts they are dropped and counted as `tx-full`. Frames that a device refuses later are
+/// counted as tx_errors of their port.
 ///
 /// Examples:
 ///   pollux forward af_packet:eth1 af_packet:eth2 --cores 2
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     ports: PortsOption,
 
-    /// What is exchanged in each frame
+    /// Header fields that are exchanged in each frame
     #[arg(long, value_enum, default_value_t = Mode::Io)]
     mode: Mode,
 
@@ -65,12 +66,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "32", value_parser = ["32", "64"])]
     burst: String,
 
-    /// Attempts to send what found the transmit queue full
+    /// Attempts to send frames to a full transmit queue
     #[arg(long, value_name = "N", default_value_t = 64)]
     retries: u32,
 
-    /// What a loop does while nothing comes: busy (polls on), pause, or sleep[=ROUNDS]: after so
-    /// many rounds it sleeps until a device wakes it, where devices can
+    /// Idle mode of the loops: busy (polls on), pause, or sleep[=ROUNDS]: after ROUNDS idle
+    /// iterations a loop sleeps until a device wakes it, where devices can
     #[arg(long, value_name = "HOW", default_value_t)]
     idle: IdlePolicy,
 
@@ -82,7 +83,7 @@ pub(crate) struct Args {
     run: Options,
 }
 
-/// What `--report` writes.
+/// Content of `--report`.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -103,9 +104,9 @@ impl fmt::Display for Report {
     }
 }
 
-/// Forwards, and reports.
+/// Forwards, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let house = House::new(&args.run)?;
+    let supervisor = Supervisor::new(&args.run)?;
     let specs = args.ports.specs();
     if specs.len() > 2 {
         return Err(Failure::Usage(anyhow!(
@@ -114,47 +115,47 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         )));
     }
     let opened = ports::open(registry, &specs)?;
-    let ways = ways(&opened, args.one_way)?;
-    let queues = args.queues.unwrap_or(house.loops() as u16);
-    if house.loops() > usize::from(queues) {
+    let directions = directions(&opened, args.one_way)?;
+    let queues = args.queues.unwrap_or(supervisor.loops() as u16);
+    if supervisor.loops() > usize::from(queues) {
         return Err(Failure::Usage(anyhow!(
             "--cores names {} loops for {queues} queues: give no more cores than --queues",
-            house.loops()
+            supervisor.loops()
         )));
     }
     let longest = opened.len() * usize::from(queues);
     let pool = Mempool::new(PoolConfig {
-        // Both rings of each queue full, and as much on the way.
-        buffers: longest * (4 * args.ring.min(1 << 16) + CACHE) + house.loops() * CACHE,
+        // Both rings of each queue full, and as many frames in flight.
+        buffers: longest * (4 * args.ring.min(1 << 16) + CACHE) + supervisor.loops() * CACHE,
         ..PoolConfig::default()
     })
     .context("no memory for packet buffers")?;
-    let configured = configure(opened, &ways, queues, args.ring, &pool)?;
+    let configured = configure(opened, &directions, queues, args.ring, &pool)?;
     let mut ledger = Ledger::new();
     let rig = Rig::start(configured, &mut ledger)?;
-    let lanes = lanes(rig.rx, rig.tx, &ways, queues);
-    let quota = args.count.map(|count| Arc::new(Quota::new(count)));
-    let mut shares: Vec<Vec<Lane>> = (0..house.loops()).map(|_| Vec::new()).collect();
+    let lanes = lanes(rig.rx, rig.tx, &directions, queues);
+    let budget = args.count.map(|count| Arc::new(FrameBudget::new(count)));
+    let mut shares: Vec<Vec<Lane>> = (0..supervisor.loops()).map(|_| Vec::new()).collect();
     for lane in lanes {
-        shares[usize::from(lane.rx.queue()) % house.loops()].push(lane);
+        shares[usize::from(lane.rx.queue()) % supervisor.loops()].push(lane);
     }
     let (mut bodies, mut counts) = (Vec::new(), Vec::<Arc<Counts>>::new());
     for (i, lanes) in shares.into_iter().enumerate() {
         let cache = pool.cache(CACHE).context("no packet buffers")?;
-        let (quota, stop) = (quota.clone(), house.stop.clone());
+        let (budget, stop) = (budget.clone(), supervisor.stop.clone());
         let forwarder = Forwarder::new(
             lanes,
             cache,
             args.mode,
             args.retries,
-            quota,
+            budget,
             stop,
             args.idle,
         )
         .context("--idle")?;
         ledger.add(format!("loop {i}"), forwarder.tally());
         counts.push(forwarder.counts());
-        // The length of a burst is known to the compiler.
+        // The burst length is a compile-time constant.
         let long = args.burst == "64";
         bodies.push(move || {
             if long {
@@ -164,7 +165,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             }
         });
     }
-    let mut ended = house.run("forward", bodies, &rig.ports, &rig.views, &ledger)?;
+    let mut ended = supervisor.run("forward", bodies, &rig.ports, &rig.views, &ledger)?;
 
     let (mut rx, mut tx) = (Vec::new(), Vec::new());
     for lane in ended.loops.drain(..).flatten() {
@@ -182,56 +183,59 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     ended.finish(&report, &ledger, stopped)
 }
 
-/// From which port to which: places in the list.
-type Way = (usize, usize);
+/// Source and destination port, as indices.
+type Direction = (usize, usize);
 
-/// All ways that the ports can go.
-fn ways(ports: &[Port<Probed>], one_way: bool) -> Result<Vec<Way>, Failure> {
-    let mut ways = match ports.len() {
+/// All possible directions between the ports.
+fn directions(ports: &[Port<Probed>], one_way: bool) -> Result<Vec<Direction>, Failure> {
+    let mut directions = match ports.len() {
         1 => vec![(0, 0)],
         _ if one_way => vec![(0, 1)],
         _ => vec![(0, 1), (1, 0)],
     };
-    ways.retain(|&(from, to)| {
+    directions.retain(|&(from, to)| {
         ports[from].capabilities().max_rx_queues > 0 && ports[to].capabilities().max_tx_queues > 0
     });
-    if ways.is_empty() {
+    if directions.is_empty() {
         return Err(Failure::Usage(anyhow!(
-            "there is no way for a frame: one port has to receive, and the one that it goes to \
-             to send"
+            "no direction to forward in: one port must receive, and its destination must send"
         )));
     }
-    Ok(ways)
+    Ok(directions)
 }
 
-/// Configures each port, with the queues of its ways alone.
+/// Configures each port, with the queues of its directions alone.
 fn configure(
     opened: Vec<Port<Probed>>,
-    ways: &[Way],
+    directions: &[Direction],
     queues: u16,
     ring: usize,
     pool: &Mempool,
 ) -> Result<Vec<Port<Configured>>, PortError> {
     let configured = opened.into_iter().enumerate().map(|(place, port)| {
-        let receives = ways.iter().any(|way| way.0 == place);
-        let sends = ways.iter().any(|way| way.1 == place);
+        let receives = directions.iter().any(|direction| direction.0 == place);
+        let sends = directions.iter().any(|direction| direction.1 == place);
         port.configure(PortConfig {
             rx_queues: queues * u16::from(receives),
             tx_queues: queues * u16::from(sends),
             ring,
-            pool: pool.clone(),
-            checksum_offload: false,
+            ..PortConfig::new(pool.clone())
         })
     });
     configured.collect()
 }
 
-/// Puts together the queues of each way. `rx` and `tx` are those of each port.
-fn lanes(rx: Vec<Vec<RxQueue>>, tx: Vec<Vec<TxQueue>>, ways: &[Way], queues: u16) -> Vec<Lane> {
+/// Pairs the queues of each direction. `rx` and `tx` have an entry for each port.
+fn lanes(
+    rx: Vec<Vec<RxQueue>>,
+    tx: Vec<Vec<TxQueue>>,
+    directions: &[Direction],
+    queues: u16,
+) -> Vec<Lane> {
     let mut rx: Vec<_> = rx.into_iter().map(Vec::into_iter).collect();
     let mut tx: Vec<_> = tx.into_iter().map(Vec::into_iter).collect();
     let mut lanes = Vec::new();
-    for &(from, to) in ways {
+    for &(from, to) in directions {
         for _ in 0..queues {
             let lane = rx[from].next().zip(tx[to].next());
             lanes.extend(lane.map(|(rx, tx)| Lane { rx, tx }));

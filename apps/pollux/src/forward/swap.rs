@@ -1,7 +1,7 @@
-//! What is exchanged in a frame on its way back: the source and the destination of each layer.
+//! Exchange of source and destination in a forwarded frame, layer by layer.
 //!
 //! A ones' complement sum does not depend on the order of its words (RFC 1071 section 2), so
-//! exchanging two fields that one checksum covers leaves it right: none is computed anew.
+//! exchanging two fields under one checksum keeps it valid: none is recomputed.
 
 use pollux_pmd::mempool::Mbuf;
 use pollux_pmd::net::headers::{
@@ -13,7 +13,7 @@ use zerocopy::FromBytes;
 /// IP protocol number of TCP (RFC 9293). Its header begins with the ports, as UDP's does.
 const PROTOCOL_TCP: u8 = 6;
 
-/// What is exchanged, by the names of testpmd's forwarding engines.
+/// Exchanged fields, with the names of testpmd's forwarding engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Mode {
     /// Nothing
@@ -35,8 +35,8 @@ impl Mode {
         }
     }
 
-    /// Exchanges in all frames of a burst what there is to exchange. A frame that ends before a
-    /// header does keeps that header as it is.
+    /// Applies the exchange to all frames of a burst. A header that the frame cuts off is left
+    /// unchanged.
     #[inline]
     pub(super) fn apply(self, burst: &mut [Mbuf]) {
         match self {
@@ -51,7 +51,7 @@ impl Mode {
     }
 }
 
-/// Exchanges the addresses; what lies behind the header, and its EtherType.
+/// Exchanges the addresses. Returns the EtherType and the data behind the header.
 #[inline]
 fn swap_mac(frame: &mut [u8]) -> Option<(u16, &mut [u8])> {
     let (ethernet, rest) = EthernetHeader::mut_from_prefix(frame).ok()?;
@@ -62,7 +62,7 @@ fn swap_mac(frame: &mut [u8]) -> Option<(u16, &mut [u8])> {
 #[inline]
 fn swap_five_tuple(frame: &mut [u8]) -> Option<()> {
     let (mut ethertype, mut rest) = swap_mac(frame)?;
-    // As many tags as the parser takes: one, or two of QinQ.
+    // As many tags as the parser accepts: one, or two of QinQ.
     for _ in 0..2 {
         if matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
             let (tag, inner) = VlanTag::mut_from_prefix(rest).ok()?;
@@ -81,13 +81,13 @@ fn swap_five_tuple(frame: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Exchanges the addresses; the protocol and what lies behind the header, where that is the
+/// Exchanges the addresses. Returns the protocol and the data behind the header, if that is the
 /// beginning of the datagram and not a later fragment.
 #[inline]
 fn swap_ipv4(packet: &mut [u8]) -> Option<(u8, &mut [u8])> {
     let (ip, rest) = Ipv4Header::mut_from_prefix(packet).ok()?;
     let options = ip.header_len().checked_sub(size_of::<Ipv4Header>());
-    // Of another version, or shorter than itself: nobody knows what the fields are.
+    // Another version, or a header length below the minimum: the fields are undefined.
     let options = options.filter(|_| ip.version_ihl >> 4 == 4)?;
     std::mem::swap(&mut ip.src, &mut ip.dst);
     let offset = ip.flags_offset.get() & 0x1fff;
@@ -95,7 +95,7 @@ fn swap_ipv4(packet: &mut [u8]) -> Option<(u8, &mut [u8])> {
     Some((ip.protocol, transport))
 }
 
-/// Ports behind extension headers are not looked for.
+/// Ports behind extension headers are not searched for.
 #[inline]
 fn swap_ipv6(packet: &mut [u8]) -> Option<(u8, &mut [u8])> {
     let (ip, rest) = Ipv6Header::mut_from_prefix(packet).ok()?;

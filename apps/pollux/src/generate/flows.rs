@@ -1,4 +1,4 @@
-//! The flows: who sends to whom, and the headers that say so.
+//! Generated flows and their headers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,13 +7,13 @@ use pollux_pmd::mempool::{ChecksumRequest, Mbuf};
 use pollux_pmd::net::headers::{ETHERTYPE_VLAN, VlanTag};
 use pollux_pmd::net::{MacAddr, UdpChecksum};
 
-use super::ends::{End, Headers};
+use super::endpoints::{Endpoint, Headers};
 use crate::payload::{Content, Header};
 
 /// Bytes of an 802.1Q tag.
 pub(super) const TAG: usize = size_of::<VlanTag>();
 
-/// What differs from flow to flow.
+/// Field that varies between flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Vary {
     SrcPort,
@@ -22,10 +22,10 @@ pub(super) enum Vary {
     DstIp,
 }
 
-/// Where flow 0 comes from and goes to; flow n has n added to what varies.
+/// Endpoints of flow 0; flow n has n added to the varied field.
 pub(super) struct Addresses<'a> {
-    pub(super) src: End,
-    pub(super) dst: End,
+    pub(super) src: Endpoint,
+    pub(super) dst: Endpoint,
     pub(super) vary: &'a [Vary],
     pub(super) checksum: UdpChecksum,
 }
@@ -33,14 +33,14 @@ pub(super) struct Addresses<'a> {
 impl Addresses<'_> {
     /// The headers of a flow.
     fn headers(&self, flow: u16) -> anyhow::Result<Headers> {
-        let shift = |end: End, ip: Vary, port: Vary| {
+        let shift = |end: Endpoint, ip: Vary, port: Vary| {
             let by = |what| if self.vary.contains(&what) { flow } else { 0 };
             let ip = shifted(end.socket.ip(), by(ip));
-            let ip = ip.context("the last flow's address would be above the highest there is")?;
+            let ip = ip.context("the last flow's address would be above the highest one")?;
             let port = end.socket.port().checked_add(by(port));
             let port = port.context("the last flow's port would be above 65535")?;
             let socket = SocketAddr::new(ip, port);
-            Ok::<_, anyhow::Error>(End { socket, ..end })
+            Ok::<_, anyhow::Error>(Endpoint { socket, ..end })
         };
         let src = shift(self.src, Vary::SrcIp, Vary::SrcPort)?;
         let dst = shift(self.dst, Vary::DstIp, Vary::DstPort)?;
@@ -48,7 +48,7 @@ impl Addresses<'_> {
     }
 }
 
-/// The address that is greater by `n`.
+/// The address plus `n`.
 fn shifted(ip: IpAddr, n: u16) -> Option<IpAddr> {
     Some(match ip {
         IpAddr::V4(ip) => IpAddr::V4(ip.to_bits().checked_add(n.into())?.into()),
@@ -60,18 +60,18 @@ fn shifted(ip: IpAddr, n: u16) -> Option<IpAddr> {
 #[derive(Clone)]
 struct Flow {
     number: u16,
-    /// Of the next frame.
+    /// Sequence number of the next frame.
     sequence: u32,
     headers: Headers,
 }
 
-/// The flows of one loop, which come in turn.
+/// The flows of one loop, in round-robin order.
 #[derive(Clone)]
 pub(crate) struct Flows {
     mine: Box<[Flow]>,
     next: usize,
     tag: Option<[u8; TAG]>,
-    /// What is left to the device.
+    /// Offload request for the device.
     request: Option<ChecksumRequest>,
 }
 
@@ -79,7 +79,7 @@ impl Flows {
     /// Of `n` flows that differ in their source ports, those of loop `i` of `loops`, as in
     /// [`new`](Self::new).
     pub(crate) fn by_port(
-        (src, dst): (End, End),
+        (src, dst): (Endpoint, Endpoint),
         n: u16,
         place: (usize, usize),
     ) -> anyhow::Result<Self> {
@@ -92,12 +92,12 @@ impl Flows {
         Self::new(&addresses, n, place, None)
     }
 
-    /// How many there are.
+    /// Number of flows.
     pub(crate) fn len(&self) -> usize {
         self.mine.len()
     }
 
-    /// The same flows, with numbers that are greater by `first`.
+    /// The same flows, with `first` added to their numbers.
     pub(crate) fn numbered_from(mut self, first: u16) -> Self {
         for flow in &mut self.mine {
             flow.number = flow.number.wrapping_add(first);
@@ -105,8 +105,7 @@ impl Flows {
         self
     }
 
-    /// Of `n` flows, those whose turn it is when `loops` loops share them out and this is number
-    /// `i`.
+    /// Of `n` flows, those of loop `i` when `loops` loops share them in turn.
     pub(super) fn new(
         addresses: &Addresses<'_>,
         n: u16,
@@ -191,7 +190,7 @@ mod tests {
             ..PoolConfig::default()
         });
         let pool = pool.unwrap();
-        let end = |n: u16| End {
+        let end = |n: u16| Endpoint {
             mac: MacAddr([2, 0, 0, 0, 0, n as u8]),
             socket: if ipv6 {
                 ([0xfd00, 0, 0, 0, 0, 0, 0, n], 9000).into()

@@ -1,6 +1,6 @@
-//! `pollux generate`: UDP flows at a rate.
+//! `pollux generate`: sends UDP flows at a given rate.
 
-mod ends;
+mod endpoints;
 mod flows;
 mod rate;
 mod sender;
@@ -10,39 +10,39 @@ use std::fmt;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use pollux_app::{Failure, PortOption, ports};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::UdpChecksum;
 use pollux_pmd::{Capabilities, Ledger, PortConfig, Registry, TscClock};
-use pollux_program::{Failure, PortOption, ports};
 use serde::Serialize;
 
-pub(crate) use self::ends::Ends;
+pub(crate) use self::endpoints::EndpointOptions;
 pub(crate) use self::flows::Flows;
 use self::flows::{Addresses, TAG, Vary};
 pub(crate) use self::rate::Rate;
 use self::sender::BURST;
 pub(crate) use self::sender::{Outputs, Sender};
 use self::sizes::Sizes;
-use crate::house::{Base, House, Options, Rig};
 use crate::payload::{Content, HEADER, Pattern};
+use crate::supervisor::{Base, Options, Rig, Supervisor};
 
-/// Buffers in each loop's own cache.
+/// Buffers in the local cache of each loop.
 const CACHE: usize = 512;
 
-/// Bytes of a frame, where nobody says how many.
+/// Default frame length in bytes.
 const SIZE: u16 = 64;
 
-/// UDP flows at a rate, whose every byte can be checked at the other end
+/// Send UDP flows at a rate, with contents that the receiver can check byte by byte
 ///
-/// Each payload begins with the number of its flow, its number in the flow and the time when it
-/// was made, and goes on with bytes that follow from --pattern and --seed
-/// (docs/formats/generator.md). `pollux verify` checks all of it.
+/// Each payload begins with the number of its flow, its number in the flow and its time of
+/// creation, followed by bytes that depend on --pattern and --seed (docs/formats/generator.md).
+/// `pollux verify` checks all of it.
 ///
-/// Flows are of IPv4, or of IPv6 where --src or --dst is. They come in turn. Flow n has n added to
-/// the source port, or to what --vary names. Sizes are those of frames without their check sequence.
-/// A rate is held by the clock, whatever the port does: what could not be sent in time is sent at
-/// once afterwards, but a loop that was held up for more than 10 ms does not make up for the rest,
-/// and says so in its report (held_up_s).
+/// Flows use IPv4, or IPv6 where --src or --dst does. They are sent in turn. Flow n has n added to
+/// the source port, or to the field of --vary. Sizes are those of frames without their check
+/// sequence. The clock determines the rate: frames that could not be sent in time are sent at once
+/// afterwards, but a loop that was held up for more than 10 ms skips the rest, which its report
+/// shows (held_up_s).
 ///
 /// Examples:
 ///   pollux generate af_packet:eth1 --dst 10.0.0.1:9000 --dst-mac 02:00:00:00:00:01 --seconds 10
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     rate: Rate,
 
     /// Bytes of a frame: 64, or in turn 64,1500, or between 64-1500, or imix [default: 64, or the
-    /// least over IPv6]
+    /// minimum over IPv6]
     #[arg(long, value_name = "BYTES", value_parser = Sizes::parse)]
     size: Option<Sizes>,
 
@@ -77,7 +77,7 @@ pub(crate) struct Args {
 
     /// Transmit queues [default: one for each loop]
     ///
-    /// A loop that has several takes turns at them, burst by burst: frames of a flow may overtake
+    /// A loop with several queues uses them in turn, burst by burst: frames of a flow may overtake
     /// each other.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     queues: Option<u16>,
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1024)]
     ring: usize,
 
-    /// Bytes behind the header of the payload
+    /// Bytes after the header of the payload
     #[arg(long, value_enum, default_value_t = Pattern::Random, help_heading = "Payload")]
     pattern: Pattern,
 
@@ -99,24 +99,24 @@ pub(crate) struct Args {
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     flows: u16,
 
-    /// What differs from flow to flow
+    /// Field that differs between flows
     #[arg(long, value_enum, value_delimiter = ',', default_value = "src-port")]
     #[arg(help_heading = "Flows")]
     vary: Vec<Vary>,
 
     #[command(flatten)]
-    ends: Ends,
+    endpoints: EndpointOptions,
 
     /// Tag frames with this VLAN
     #[arg(long, value_name = "ID", help_heading = "Flows")]
     #[arg(value_parser = clap::value_parser!(u16).range(0..4095))]
     vlan: Option<u16>,
 
-    /// Send without UDP checksum, as IPv4 allows
+    /// Send without UDP checksum, as IPv4 permits
     #[arg(long, help_heading = "Flows")]
     no_checksum: bool,
 
-    /// Leave the UDP checksum to the device that sends
+    /// Leave the UDP checksum to the sending device
     #[arg(long, conflicts_with = "no_checksum", help_heading = "Flows")]
     offload_checksum: bool,
 
@@ -124,7 +124,7 @@ pub(crate) struct Args {
     run: Options,
 }
 
-/// What `--report` writes.
+/// Content of `--report`.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -133,7 +133,7 @@ struct Report {
     pattern: &'static str,
     seed: u64,
     rate_asked: String,
-    /// Frames and bits a second, from the first frame to the end of the last one's slot.
+    /// Frames and bits a second, from the first frame to the end of the last frame's slot.
     rate_pps: f64,
     rate_bps: f64,
     sent: u64,
@@ -160,10 +160,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// Generates, and reports.
+/// Generates, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let house = House::new(&args.run)?;
-    let loops = house.loops();
+    let supervisor = Supervisor::new(&args.run)?;
+    let loops = supervisor.loops();
     let queues = args.queues.map_or(loops, usize::from);
     if queues < loops {
         return Err(Failure::Usage(anyhow!(
@@ -187,10 +187,10 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         rx_queues: 0,
         tx_queues: queues as u16,
         ring: args.ring,
-        pool: pool.clone(),
         checksum_offload: args.offload_checksum,
+        ..PortConfig::new(pool.clone())
     })?;
-    // Nothing is received, so the books stay empty.
+    // No frame is received, so the ledger stays empty.
     let mut ledger = Ledger::new();
     let rig = Rig::start(vec![port], &mut ledger)?;
     let mut tx: Vec<Vec<_>> = (0..loops).map(|_| Vec::new()).collect();
@@ -211,12 +211,12 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             place: (i, loops),
             together: args.burst.map(usize::from),
             left: args.count.map_or(u64::MAX, |n| share(n, i, loops)),
-            stop: house.stop.clone(),
+            stop: supervisor.stop.clone(),
             clock: TscClock::get(),
         };
         bodies.push(move || sender.run());
     }
-    let mut ended = house.run("generate", bodies, &rig.ports, &rig.views, &ledger)?;
+    let mut ended = supervisor.run("generate", bodies, &rig.ports, &rig.views, &ledger)?;
 
     let (mut unsent, mut queue_full, mut span_s, mut held_up_s) = (0, 0, 0_f64, 0_f64);
     let mut queues = Vec::new();
@@ -247,17 +247,17 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     ended.finish(&report, &ledger, stopped)
 }
 
-/// Of `n` frames, those that number `i` of `loops` loops sends.
+/// Of `n` frames, the number that loop `i` of `loops` sends.
 fn share(n: u64, i: usize, loops: usize) -> u64 {
     n / loops as u64 + u64::from((i as u64) < n % loops as u64)
 }
 
 impl Args {
-    /// Bytes of the shortest frame that there can be.
+    /// Length of the shortest possible frame.
     fn least(&self) -> usize {
         let tag = if self.vlan.is_some() { TAG } else { 0 };
-        // Ethernet's least is 60 without check sequence (IEEE 802.3 section 4.2.3.3).
-        (self.ends.header_len() + HEADER + tag).max(60)
+        // Minimum of Ethernet: 60 bytes without check sequence (IEEE 802.3 section 4.2.3.3).
+        (self.endpoints.header_len() + HEADER + tag).max(60)
     }
 
     /// Lengths of frames.
@@ -266,7 +266,7 @@ impl Args {
         self.size.clone().unwrap_or_else(default)
     }
 
-    /// Refuses sizes that hold no header or that the port does not carry; the longest.
+    /// Refuses sizes that do not fit the headers or the port. Returns the longest.
     fn check_sizes(&self, offered: &Capabilities) -> Result<usize, Failure> {
         let (min, max) = self.sizes().bounds();
         let (min, max) = (usize::from(min), usize::from(max));
@@ -287,7 +287,7 @@ impl Args {
     }
 
     fn flows(&self, offered: &Capabilities, place: (usize, usize)) -> anyhow::Result<Flows> {
-        let (src, dst) = self.ends.endpoints(offered)?;
+        let (src, dst) = self.endpoints.endpoints(offered)?;
         let addresses = Addresses {
             src,
             dst,

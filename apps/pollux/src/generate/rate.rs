@@ -1,20 +1,20 @@
-//! How fast: a rate on the command line, and the clock that holds a loop to it.
+//! Sending rate: its command-line form, and the schedule of a loop.
 
 use std::fmt;
 
 use pollux_pmd::mempool::time::{Ns, Tsc};
 use pollux_pmd::{Clock, TscClock};
 
-use pollux_program::Rates;
+use pollux_app::Rates;
 
-/// How far a loop may be behind its schedule and still make up for it. Further on, what was held
-/// up stays behind: a burst of all that would be no longer the rate that was asked for.
+/// Longest delay that a schedule makes up for. A longer delay shifts the schedule: a burst of all
+/// missed frames would exceed the requested rate.
 const MAX_BEHIND: Ns = Ns(10_000_000);
 
-/// A rate, as it is asked for.
+/// A requested rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Rate {
-    /// As fast as the port takes frames.
+    /// As fast as the port accepts frames.
     Max,
     /// Frames a second.
     Frames(f64),
@@ -23,11 +23,11 @@ pub(crate) enum Rate {
 }
 
 impl Rate {
-    /// Reads `max`, `250k`, `1.5Mpps` or `10Gbit`, for clap's `value_parser`.
+    /// Parses `max`, `250k`, `1.5Mpps` or `10Gbit`, for clap's `value_parser`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let rates = Rates {
             units: &["pps", "bps", "bit", "bit/s"],
-            // From one frame in some minutes to what no wire carries.
+            // From one frame in some minutes to beyond any wire.
             range: 0.001..=1e15,
             max: true,
         };
@@ -58,9 +58,9 @@ impl fmt::Display for Rate {
     }
 }
 
-/// An open loop: when each frame is due follows from the frames before it and from nothing else.
+/// Open-loop schedule: the due time of a frame depends on the frames before it alone.
 pub(super) struct Pace {
-    /// In parts of 2^-32 of a cycle.
+    /// In units of 2^-32 of a cycle.
     per_frame: u128,
     per_byte: u128,
     due: u128,
@@ -70,7 +70,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A schedule that starts now. Of `n` loops with the same rate, number `i` is offset so that
+    /// A schedule that starts now. Loop `i` of `n` loops with the same rate is offset so that
     /// together they send evenly.
     pub(super) fn new(rate: Rate, clock: TscClock, (i, n): (usize, usize)) -> Self {
         let second = clock.hz() as f64 * 2_f64.powi(32);
@@ -96,13 +96,13 @@ impl Pace {
         u128::from(now.0) << 32 >= self.due
     }
 
-    /// Puts a frame into the schedule.
+    /// Adds a frame to the schedule.
     #[inline]
     pub(super) fn spend(&mut self, bytes: usize) {
         self.due += self.per_frame + self.per_byte * bytes as u128;
     }
 
-    /// Gives up what is too far behind.
+    /// Shifts the schedule if it is too far behind.
     #[inline]
     pub(super) fn catch_up(&mut self, now: Tsc) {
         let oldest = (u128::from(now.0) << 32).saturating_sub(self.max_behind);
@@ -112,13 +112,13 @@ impl Pace {
         }
     }
 
-    /// Cycles from the start to the end of the last frame's slot, or to when it was made, if that
-    /// is later.
+    /// Cycles from the start to the end of the last frame's slot or, if later, to the time when the
+    /// frame was made.
     pub(super) fn span(&self, made: Tsc) -> u64 {
         Tsc((self.due >> 32) as u64).max(made).since(self.start)
     }
 
-    /// Cycles by which the schedule was put off.
+    /// Cycles by which the schedule was shifted.
     pub(super) fn given_up(&self) -> u64 {
         if self.per_frame + self.per_byte == 0 {
             return 0; // no schedule
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Frames that are due at each of some moments, in cycles after the start.
+    /// Number of frames due at each of some times, in cycles after the start.
     fn due(pace: &mut Pace, bytes: usize, at: &[u64]) -> Vec<u64> {
         let start = pace.start;
         let until = |now: u64, pace: &mut Pace| {
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn frames_are_due_as_asked() {
         let clock = TscClock::get();
-        // Looked at in the middle of slots: their ends are rounded.
+        // Sampled in the middle of slots, since the ends of slots are rounded.
         let second = clock.hz();
         let half = second / 2_000_000;
         let mut pace = Pace::new(Rate::Frames(1e6), clock, (0, 1));

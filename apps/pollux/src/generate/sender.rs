@@ -1,4 +1,4 @@
-//! The poll loop: makes frames when they are due, and sends them.
+//! Sending poll loop: makes frames when they are due, and sends them.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use pollux_pmd::{Clock, TscClock, TxQueue};
 
 use super::flows::Flows;
 use super::rate::{Pace, Rate};
-use crate::held::Held;
 use crate::payload::{Content, Header};
+use crate::stolen_time::StolenTime;
 
-/// Most frames made at once.
+/// Burst size.
 pub(super) const BURST: usize = 64;
 
-/// Idle rounds from one look after frames that a driver still has to the next: so many that
-/// looking costs nothing.
+/// Idle rounds between two calls of a driver that may hold frames: many, so that the calls cost
+/// nothing.
 const KICK: u32 = 1024;
 
-/// The transmit queues of a loop, which it takes turns at, burst by burst.
+/// Transmit queues of a loop, used round-robin, burst by burst.
 pub(crate) struct Outputs {
     queues: Vec<TxQueue>,
     turn: usize,
@@ -31,7 +31,7 @@ impl Outputs {
         (!queues.is_empty()).then_some(Self { queues, turn: 0 })
     }
 
-    /// Sends as much of a burst as there is room for; the next one is another queue's.
+    /// Sends the frames of a burst that fit, and advances to the next queue.
     #[inline]
     fn send(&mut self, cache: &mut PoolCache, burst: &mut Burst<BURST>) {
         self.queues[self.turn].tx(cache, burst);
@@ -41,17 +41,17 @@ impl Outputs {
     }
 }
 
-/// A poll loop and all that it owns.
+/// Poll loop, with the resources that it owns.
 pub(crate) struct Sender {
     pub(crate) tx: Outputs,
     pub(crate) cache: PoolCache,
     pub(crate) flows: Flows,
-    /// Lengths of frames, to go round in, and where the next one's is.
+    /// Table of frame lengths, and the index of the next frame's length.
     pub(crate) sizes: Box<[u16]>,
     pub(crate) size: usize,
     pub(crate) content: Arc<Content>,
     pub(crate) rate: Rate,
-    /// Which of how many loops this is.
+    /// Number of this loop, and number of loops.
     pub(crate) place: (usize, usize),
     /// Frames that are made together; `None`: as many as are due.
     pub(crate) together: Option<usize>,
@@ -61,38 +61,38 @@ pub(crate) struct Sender {
     pub(crate) clock: TscClock,
 }
 
-/// What is left when the loop has ended.
+/// Result of an ended loop.
 pub(crate) struct Sent {
     pub(crate) tx: Vec<TxQueue>,
-    /// Frames that were made but found no room before the stop.
+    /// Frames that were made but did not fit into the queue before the stop.
     pub(crate) unsent: u64,
-    /// Rounds in which the transmit queue had no room for all.
+    /// Rounds in which the transmit queue did not accept all frames.
     pub(crate) full: u64,
-    /// Seconds from the first frame to the end of the last one's slot.
+    /// Seconds from the first frame to the end of the last frame's slot.
     pub(crate) span_s: f64,
-    /// Seconds by which the schedule was put off because the loop was held up.
+    /// Seconds by which the schedule was shifted because the loop was stalled.
     pub(crate) held_up_s: f64,
-    /// Seconds that the machine took from the loop, whether it made up for them or not.
+    /// Stolen time of the loop in seconds, made up for or not.
     pub(crate) taken_s: f64,
 }
 
-/// What the loop has done.
+/// Results of the loop.
 struct Work {
     unsent: u64,
     full: u64,
-    held: Held,
-    /// When the last frame was made; when it was taken, if all were.
+    stolen: StolenTime,
+    /// Time when the last frame was made; time when it was accepted, if all were.
     last: Tsc,
 }
 
 impl Sender {
-    /// Sends until it is to stop, or all frames are sent.
+    /// Sends until the stop flag is set, or all frames are sent.
     pub(crate) fn run(mut self) -> Sent {
         let mut pace = Pace::new(self.rate, self.clock, self.place);
         let Work {
             unsent,
             full,
-            held,
+            stolen,
             last,
         } = self.work(&mut pace);
         let seconds = |cycles| self.clock.to_ns(cycles).0 as f64 / 1e9;
@@ -102,7 +102,7 @@ impl Sender {
             full,
             span_s: seconds(pace.span(last)),
             held_up_s: seconds(pace.given_up()),
-            taken_s: held.seconds(),
+            taken_s: stolen.seconds(),
         }
     }
 
@@ -110,18 +110,18 @@ impl Sender {
         let clock = self.clock;
         let mut burst = Burst::<BURST>::new();
         let (mut idle, mut full) = (0_u32, 0);
-        let mut held = Held::new(clock);
+        let mut stolen = StolenTime::new(clock);
         let mut last = clock.now();
         while !self.stop.is_set() && (self.left > 0 || !burst.is_empty()) {
-            let now = held.round();
+            let now = stolen.round();
             if burst.is_empty() && self.fill(&mut burst, pace, now) {
                 last = now;
             }
             if burst.is_empty() {
                 idle += 1;
                 if idle.is_multiple_of(KICK) {
-                    // A burst of nothing: frames go out that the kernel had no room for, and
-                    // buffers come back that the device is done with.
+                    // An empty burst makes the driver send frames that the kernel refused before,
+                    // and free buffers that the device has completed.
                     self.tx.send(&mut self.cache, &mut burst);
                 }
                 clock.relax();
@@ -135,7 +135,7 @@ impl Sender {
             }
         }
         if self.left == 0 && burst.is_empty() {
-            // The last frames may have waited for room.
+            // The last frames may have waited for a free descriptor.
             last = clock.now();
         }
         let unsent = burst.len() as u64;
@@ -143,13 +143,13 @@ impl Sender {
         Work {
             unsent,
             full,
-            held,
+            stolen,
             last,
         }
     }
 
-    /// Makes the frames that are due now, as far as there are buffers for them; whether there were
-    /// any.
+    /// Makes the frames that are due now, as far as buffers are available. Returns whether there
+    /// were any.
     #[inline]
     fn fill(&mut self, burst: &mut Burst<BURST>, pace: &mut Pace, now: Tsc) -> bool {
         pace.catch_up(now);
@@ -159,7 +159,7 @@ impl Sender {
             sequence,
             sent: now,
         };
-        // The first of a group of fixed size brings the others with it.
+        // The first frame of a group of fixed size makes the others due.
         while burst.len() < most
             && (pace.is_due(now) || self.together.is_some() && !burst.is_empty())
             && let Some(mut mbuf) = self.cache.alloc()
@@ -168,7 +168,7 @@ impl Sender {
             let last = self.size + 1 == self.sizes.len();
             self.size = if last { 0 } else { self.size + 1 };
             let made = self.flows.make(&mut mbuf, size, &self.content, header);
-            // It fits: sizes were compared with the pool's room, and the burst is not full.
+            // It fits: sizes were checked against the pool's data room, and the burst is not full.
             debug_assert!(made.is_some());
             drop(burst.push(mbuf));
             pace.spend(size);
@@ -182,7 +182,7 @@ impl Sender {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::generate::ends::End;
+    use crate::generate::endpoints::Endpoint;
     use crate::generate::flows::{Addresses, Vary};
     use crate::payload::Pattern;
     use pollux_pmd::mempool::{Mempool, PoolConfig};
@@ -201,7 +201,7 @@ mod tests {
             rx_queues: 0,
             ..PortConfig::new(pool.clone())
         });
-        let end = |n| End {
+        let end = |n| Endpoint {
             mac: MacAddr([2, 0, 0, 0, 0, n]),
             socket: ([10, 0, 0, n], 9000).into(),
         };
@@ -226,7 +226,7 @@ mod tests {
             clock: TscClock::get(),
         };
         let sent = sender.tx.queues[0].sent();
-        let ((), noise) = pollux_quiet::listen(move |ear| {
+        let ((), noise) = pollux_pmd_testkit::guard::listen(move |ear| {
             let mut pace = Pace::new(sender.rate, sender.clock, sender.place);
             ear.during(|| sender.work(&mut pace));
         });

@@ -1,27 +1,27 @@
-//! How long frames are, one after the other.
+//! Sequence of frame lengths.
 
-use pollux_program::bytes_within;
+use pollux_app::bytes_within;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Entries of a table of random sizes: more would show no difference.
+/// Entries of a table of random sizes: more entries would make no measurable difference.
 const RANDOM: usize = 4096;
 
-/// Of twelve frames, how many have which length: the simple IMIX of 40, 576 and 1500 bytes of IP
+/// Number of frames of each length in twelve: the simple IMIX of 40, 576 and 1500 bytes of IP
 /// (7:4:1), with an Ethernet header and, for the shortest, padding.
 const IMIX: [u16; 12] = [60, 590, 60, 590, 60, 1514, 60, 590, 60, 590, 60, 60];
 
-/// What `--size` says.
+/// Value of `--size`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sizes {
     /// These, in turn.
     List(Vec<u16>),
-    /// Evenly distributed, both ends included.
+    /// Uniformly distributed, both ends included.
     Range(u16, u16),
 }
 
 impl Sizes {
-    /// Reads `64`, `64,1500`, `64-1500` or `imix`, for clap's `value_parser`.
+    /// Parses `64`, `64,1500`, `64-1500` or `imix`, for clap's `value_parser`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text == "imix" {
             return Ok(Self::List(IMIX.into()));
@@ -56,7 +56,7 @@ impl Sizes {
         }
     }
 
-    /// The lengths as a table to go round in.
+    /// The lengths as a table for cyclic use.
     pub(super) fn table(&self, seed: u64) -> Box<[u16]> {
         match self {
             Self::List(sizes) => sizes.as_slice().into(),

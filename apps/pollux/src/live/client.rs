@@ -1,4 +1,4 @@
-//! Asks a program for its page.
+//! HTTP client that reads a program's metrics page.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use ureq::http::Uri;
 
 use super::openmetrics::Page;
 
-/// Longest answer that is read: some thousand streams take half of it.
+/// Longest page that is read: some thousand streams take half of it.
 const LONGEST: u64 = 4 << 20;
 
-/// Longest time that an answer is waited for.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A program, by the address of its metrics.
+/// A program, identified by the address of its metrics.
 pub(super) struct Client {
     agent: ureq::Agent,
     url: String,
@@ -33,7 +33,7 @@ impl Client {
         };
         ensure!(
             is_url(&url),
-            "`{address}` is no address: write HOST:PORT, or a URL"
+            "`{address}` is not an address: write HOST:PORT, or a URL"
         );
         Ok(Self {
             agent: config.build().into(),
@@ -45,7 +45,7 @@ impl Client {
         &self.url
     }
 
-    /// The page as it is now.
+    /// Reads the current page.
     pub(super) fn page(&self) -> Result<Page> {
         let asking = || {
             let url = &self.url;
@@ -57,12 +57,12 @@ impl Client {
     }
 }
 
-/// Whether there may be a program at that URL: with a host, and a port that is one.
+/// Whether the URL is usable: it has a host, and a valid port.
 fn is_url(url: &str) -> bool {
     let Ok(url) = url.parse::<Uri>() else {
         return false;
     };
-    // A port that is out of range is not there.
+    // The parser drops a port that is out of range.
     let ends = |host: &str| {
         url.authority()
             .is_some_and(|all| all.as_str().ends_with(host))

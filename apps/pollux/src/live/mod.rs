@@ -1,4 +1,4 @@
-//! `pollux live`: a running program, watched.
+//! `pollux live`: shows the metrics of a running program as tables.
 
 mod client;
 mod openmetrics;
@@ -10,24 +10,24 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use pollux_app::{DurationOption, Failure, print_with, seconds, stop_on_signals, user_message};
 use pollux_pmd::lcore::StopFlag;
-use pollux_program::{DurationOption, Failure, print_with, say, seconds, stop_on_signals};
 
 use self::client::Client;
 use self::openmetrics::Page;
-use self::screen::{Screen, Wish};
+use self::screen::{Action, Screen};
 use self::text::Kind;
 use self::view::View;
 
-/// How soon a signal or a key is seen.
+/// Longest reaction time to a signal or a key.
 const ROUND: Duration = Duration::from_millis(100);
 
 /// Watch a running program: rates, drops by cause, streams, latencies
 ///
 /// Reads the metrics of any program that was started with --metrics ADDRESS:PORT, here or on
-/// another machine; the program's loops do not notice. On a terminal the tables are renewed in
-/// place: arrows scroll, q ends. Elsewhere they are printed one after the other. A program that
-/// ends is waited for: it may come back.
+/// another machine, without an effect on its loops. On a terminal the tables are updated in place:
+/// arrows scroll, q ends. Elsewhere they are printed one after the other. If the program ends,
+/// waits for its return.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     l0-trigger --metrics 127.0.0.1:9464 & pollux live 127.0.0.1:9464\n  \
@@ -35,15 +35,15 @@ const ROUND: Duration = Duration::from_millis(100);
     Exit status: 0 when it ended as asked, 1 when there is no such program or it has gone, 2 on a\n\
     wrong option or address.")]
 pub(crate) struct Args {
-    /// Where the program serves its metrics: HOST:PORT, or a URL
+    /// Address of the program's metrics: HOST:PORT, or a URL
     #[arg(value_name = "ADDRESS")]
     address: String,
 
-    /// Time between two looks: a number of seconds, or a time like 250ms
+    /// Interval: a number of seconds, or a time like 250ms
     #[arg(long, value_name = "TIME", default_value = "1", value_parser = seconds)]
     interval: Duration,
 
-    /// Look so many times, print each as text, and end
+    /// Read so many times, print each as text, and end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     duration: DurationOption,
 }
 
-/// When to end: by a signal, or because the time is over.
+/// End condition: a signal, or the end of the duration.
 struct End {
     stop: StopFlag,
     at: Option<Instant>,
@@ -63,7 +63,7 @@ impl End {
     }
 }
 
-/// The last two pages, and when they were read.
+/// The last two pages, and the times of their reading.
 #[derive(Default)]
 struct Watch {
     before: Page,
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let client = Client::new(&args.address).map_err(Failure::Usage)?;
     let mut watch = Watch::default();
-    // One that is not there at all is a mistake; one that goes later may come back.
+    // A program that is missing from the start is an error; one that disappears later may return.
     watch.look(&client)?;
     match args.count {
         None if std::io::stdout().is_terminal() => on_screen(args, &client, watch, &end)?,
@@ -149,7 +149,7 @@ fn as_text(
                 left -= 1;
             }
             Err(error) if count.is_some() => return Err(error),
-            Err(error) => say(format_args!("{error:#}")),
+            Err(error) => user_message(format_args!("{error:#}")),
         }
     }
     Ok(())
@@ -171,7 +171,7 @@ fn on_screen(args: &Args, client: &Client, mut watch: Watch, end: &End) -> Resul
             .draw(&title, &watch.view().tables())
             .context("terminal")?;
         let until = next.saturating_duration_since(Instant::now()).min(ROUND);
-        if screen.wish(until).context("terminal")? == Wish::End {
+        if screen.next_action(until).context("terminal")? == Action::End {
             break;
         }
     }

@@ -1,19 +1,19 @@
-//! Reads a page of metrics in the OpenMetrics text format (section "Text format" of its
-//! specification), as far as Pollux and Prometheus exporters write it: samples with labels;
-//! comments, stamps and exemplars are passed over.
+//! Parser for pages in the OpenMetrics text format (section "Text format" of its specification), as
+//! far as Pollux and Prometheus exporters use it: samples with labels. Comments, time stamps and
+//! exemplars are skipped.
 
 use std::collections::BTreeMap;
 
-/// Names and values of a sample's labels, in the order of the names.
+/// Names and values of a sample's labels, ordered by name.
 pub(super) type Labels = BTreeMap<String, String>;
 
-/// One page: each sample by its name and labels.
+/// A page: samples by name and labels.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Page(pub(super) BTreeMap<(String, Labels), f64>);
 
 impl Page {
-    /// Reads what can be read; a line that cannot is left out, as is all behind the last line
-    /// feed: the text may have been cut short.
+    /// Parses a page. Malformed lines are skipped, and so is the text behind the last line feed,
+    /// since the page may have been truncated.
     pub(super) fn parse(text: &str) -> Self {
         let lines = text
             .split_inclusive('\n')
@@ -21,7 +21,7 @@ impl Page {
         Self(lines.filter_map(sample).collect())
     }
 
-    /// The samples of a name, with their labels.
+    /// Samples of one name, with their labels.
     pub(super) fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a Labels, f64)> + 'a {
         let from = (name.to_owned(), Labels::new());
         self.0
@@ -36,7 +36,7 @@ impl Page {
     }
 }
 
-/// `name{label="value",...} value` and what may follow.
+/// Parses `name{label="value",...} value` and an optional rest.
 fn sample(line: &str) -> Option<((String, Labels), f64)> {
     if line.starts_with('#') {
         return None;
@@ -60,7 +60,7 @@ fn sample(line: &str) -> Option<((String, Labels), f64)> {
     Some(((name.into(), labels), value))
 }
 
-/// A value up to its closing quote, and what is behind.
+/// Parses a value up to its closing quote; returns it and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();

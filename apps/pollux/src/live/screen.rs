@@ -1,4 +1,4 @@
-//! Tables on a terminal.
+//! Interactive display of tables on a terminal.
 
 use std::io;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use ratatui::{DefaultTerminal, Terminal};
 use super::text::{self, Kind};
 use super::view::Table;
 
-/// A terminal that is given back as it was, whatever happens: `ratatui` sees to a panic.
+/// Terminal in raw mode. Dropping it restores the terminal; `ratatui` restores it after a panic.
 pub(super) struct Screen {
     terminal: DefaultTerminal,
     sheet: Sheet,
 }
 
-/// What somebody at the keyboard wants.
+/// Action requested by a key.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Wish {
+pub(super) enum Action {
     Nothing,
     Redraw,
     End,
@@ -40,14 +40,14 @@ impl Screen {
         self.sheet.draw(&mut self.terminal, title, tables)
     }
 
-    /// Waits for a key, no longer than `time`.
-    pub(super) fn wish(&mut self, time: Duration) -> io::Result<Wish> {
+    /// Waits for a key, at most for `time`.
+    pub(super) fn next_action(&mut self, time: Duration) -> io::Result<Action> {
         if !event::poll(time)? {
-            return Ok(Wish::Nothing);
+            return Ok(Action::Nothing);
         }
         Ok(match event::read()? {
             Event::Key(key) => self.sheet.pressed(key),
-            _ => Wish::Redraw,
+            _ => Action::Redraw,
         })
     }
 }
@@ -58,7 +58,7 @@ impl Drop for Screen {
     }
 }
 
-/// How far the tables are scrolled: what a terminal is too small for is a few keys away.
+/// Scroll position of the tables, for terminals that are too small for them.
 #[derive(Default)]
 struct Sheet {
     down: u16,
@@ -66,7 +66,7 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// Draws the title, which stays, and below it the tables.
+    /// Draws the fixed title, and the tables below it.
     fn draw<B: Backend>(
         &mut self,
         terminal: &mut Terminal<B>,
@@ -99,20 +99,20 @@ impl Sheet {
         Ok(())
     }
 
-    fn pressed(&mut self, key: KeyEvent) -> Wish {
+    fn pressed(&mut self, key: KeyEvent) -> Action {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('q') | KeyCode::Esc => return Wish::End,
-            KeyCode::Char('c') if control => return Wish::End,
+            KeyCode::Char('q') | KeyCode::Esc => return Action::End,
+            KeyCode::Char('c') if control => return Action::End,
             KeyCode::Down => self.down = self.down.saturating_add(1),
             KeyCode::Up => self.down = self.down.saturating_sub(1),
             KeyCode::PageDown => self.down = self.down.saturating_add(20),
             KeyCode::PageUp => self.down = self.down.saturating_sub(20),
             KeyCode::Right => self.right = self.right.saturating_add(8),
             KeyCode::Left => self.right = self.right.saturating_sub(8),
-            _ => return Wish::Nothing,
+            _ => return Action::Nothing,
         }
-        Wish::Redraw
+        Action::Redraw
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         .tables()
     }
 
-    /// The rows of a terminal of this size on which the tables are drawn.
+    /// Rows of a terminal of this size that show tables.
     fn drawn(sheet: &mut Sheet, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         sheet.draw(&mut terminal, " the title", &tables()).unwrap();
@@ -181,7 +181,7 @@ mod tests {
         let rows = drawn(&mut Sheet::default(), 100, 40);
         assert_eq!(rows[0], " the title");
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        // The first row of a table that begins so.
+        // First row of a table that begins so.
         let row = |title: &str, begin: &str| {
             let table = rows.iter().skip_while(|row| *row != title).skip(2);
             let rows = table.take_while(|row| row.starts_with(' '));
@@ -219,7 +219,7 @@ mod tests {
                 assert!(rows.get(1).is_none_or(|row| "Frames".starts_with(row)));
             }
         }
-        // None at all.
+        // No tables at all.
         drawn(&mut Sheet::default(), 0, 0);
     }
 
@@ -230,7 +230,7 @@ mod tests {
         let mut sheet = Sheet::default();
         let press = |sheet: &mut Sheet, code, times| {
             for _ in 0..times {
-                assert_eq!(sheet.pressed(KeyEvent::from(code)), Wish::Redraw);
+                assert_eq!(sheet.pressed(KeyEvent::from(code)), Action::Redraw);
             }
         };
         press(&mut sheet, KeyCode::PageDown, 100);
@@ -254,9 +254,9 @@ mod tests {
         let mut sheet = Sheet::default();
         let control = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
         for key in [KeyCode::Char('q').into(), KeyCode::Esc.into(), control('c')] {
-            assert_eq!(sheet.pressed(key), Wish::End);
+            assert_eq!(sheet.pressed(key), Action::End);
         }
-        assert_eq!(sheet.pressed(KeyCode::Char('c').into()), Wish::Nothing);
-        assert_eq!(sheet.pressed(KeyCode::F(1).into()), Wish::Nothing);
+        assert_eq!(sheet.pressed(KeyCode::Char('c').into()), Action::Nothing);
+        assert_eq!(sheet.pressed(KeyCode::F(1).into()), Action::Nothing);
     }
 }

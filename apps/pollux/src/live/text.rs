@@ -2,17 +2,17 @@
 
 use super::view::Table;
 
-/// What a line is.
+/// Kind of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Title,
     Header,
     Row,
-    /// A row that tells of a loss.
+    /// A row that shows a loss.
     Alarm,
 }
 
-/// The lines of all tables, columns aligned: the first to the left, all others to the right.
+/// Lines of all tables, with aligned columns: the first left-aligned, all others right-aligned.
 pub(super) fn lines(tables: &[Table]) -> impl Iterator<Item = (Kind, String)> {
     tables.iter().flat_map(table)
 }

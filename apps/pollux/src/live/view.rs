@@ -1,11 +1,11 @@
-//! From two pages and the time between them to tables.
+//! Tables of rates, made from two pages of metrics and the time between them.
 
 use std::collections::BTreeSet;
 
 use super::openmetrics::{Labels, Page};
 use crate::scale::scaled;
 
-/// What is shown, under a title.
+/// A table with its title.
 #[derive(Debug, PartialEq)]
 pub(super) struct Table {
     pub(super) title: &'static str,
@@ -17,11 +17,11 @@ pub(super) struct Table {
 #[derive(Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) cells: Vec<String>,
-    /// Something was lost or late since the last look.
+    /// Frames or events were lost or late since the last page.
     pub(super) alarm: bool,
 }
 
-/// Two looks at a program.
+/// Two consecutive pages of a program.
 pub(super) struct View<'a> {
     pub(super) before: &'a Page,
     pub(super) now: &'a Page,
@@ -30,7 +30,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// All tables that have something to show.
+    /// All tables that are not empty.
     pub(super) fn tables(&self) -> Vec<Table> {
         let tables = [
             self.places(),
@@ -51,14 +51,14 @@ impl View<'_> {
         self.now.get(name, labels).unwrap_or(0.0)
     }
 
-    /// By how much a counter has grown. One that is smaller than before began anew, so all that it
-    /// shows is new.
+    /// Increase of a counter. A counter below its earlier value was reset, so its whole value is
+    /// new.
     fn growth(&self, name: &str, labels: &Labels) -> f64 {
         let now = self.total(name, labels);
         match self.before.get(name, labels) {
             Some(before) if before <= now => now - before,
             Some(_) => now,
-            // It is seen for the first time: it may be old.
+            // The counter appears for the first time: its value may be old.
             None => 0.0,
         }
     }
@@ -219,7 +219,7 @@ impl View<'_> {
         }
     }
 
-    /// Every histogram, over the time between both looks, and over the whole run.
+    /// Every histogram, over the interval between both pages, and over the whole run.
     fn latencies(&self) -> Table {
         let names: BTreeSet<_> = self.now.0.keys().map(|(name, _)| &name[..]).collect();
         let mut rows = Vec::new();
@@ -252,7 +252,7 @@ impl View<'_> {
         }
     }
 
-    /// Upper bounds and how many values are up to each, in order.
+    /// Upper bounds and cumulative counts, in ascending order.
     fn buckets(
         &self,
         name: &str,
@@ -296,12 +296,12 @@ impl View<'_> {
 }
 
 fn label(labels: &Labels, name: &str) -> String {
-    // Nothing that moves the cursor: it comes from outside.
+    // Control characters are removed: the text is untrusted.
     let value = labels.get(name).map_or("", String::as_str);
     value.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// The bound that a share of all values does not exceed; `None` where there are none.
+/// The bound that a share of all values does not exceed; `None` without values.
 fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     let all = buckets.last().filter(|last| last.1 > 0.0)?.1;
     let found = buckets.iter().find(|(_, up_to)| *up_to >= share * all);
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(shown[0].rows[0].cells[1], "2.00 k/s");
         assert!(shown[0].rows[0].alarm && shown[1].rows[0].alarm);
         assert_eq!(shown[1].rows[0].cells, ["a", "late", "1 /s", "7"]);
-        // What was lost before alarms nobody.
+        // Earlier losses do not raise an alarm.
         let quiet = tables(&page(1000, 7), &page(5000, 7));
         assert!(!quiet[0].rows[0].alarm && !quiet[1].rows[0].alarm);
     }

@@ -1,12 +1,12 @@
-//! The least error that a radius can have.
+//! Lower bound on the error of a fitted radius.
 
 use pollux_emulator::physics::TruthEvent;
 use pollux_na62::rich::geometry::POSITIONS;
 
-/// The least variance of the radius of ring `i`, in mm^2, for a fit that is told which hits are the
-/// ring's (Cramer and Rao): element rr of the inverse of Fisher's information on centre and radius,
-/// which each hit at angle phi adds g g^T / sigma^2 to, with g = (cos phi, sin phi, 1) and `sigma`
-/// the Gaussian error of a hit in mm. `None` where the hits leave the radius open.
+/// Least variance of the radius of ring `i`, in mm^2, for a fit that knows the hits of the ring
+/// (Cramer and Rao): element rr of the inverse of Fisher's information on centre and radius, to
+/// which each hit at angle phi adds g g^T / sigma^2, with g = (cos phi, sin phi, 1) and `sigma` the
+/// Gaussian error of a hit in mm. `None` where the hits do not determine the radius.
 pub(super) fn bound(event: &TruthEvent, i: usize, sigma: f64) -> Option<f64> {
     let ring = event.rings.get(i)?;
     let link = 1_u64.checked_shl(u32::try_from(i).ok()?)?;
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_bound_of_hits_all_around_is_that_of_a_mean() {
-        // All photomultipliers of the disk on the ring: evenly spread.
+        // All photomultipliers of the disk on the ring: evenly distributed.
         let on_ring = |pm: &u16| {
             let [x, y] = POSITIONS[usize::from(*pm)];
             (x.hypot(y) - 180.0).abs() < 9.0

@@ -1,10 +1,11 @@
-//! `pollux physics`: how well rings are found, against the truth of emulated events.
+//! `pollux physics`: measures the ring finder against the truth of emulated events.
 
 mod bound;
 mod momentum;
 mod page;
 mod plot;
 mod rate;
+mod report;
 mod study;
 
 use std::fs;
@@ -12,24 +13,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
+use pollux_app::{Failure, ReportOptions};
 use pollux_emulator::physics::ModelConfig;
 use pollux_na62::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
-use pollux_program::{Failure, ReportOptions};
-use serde::Serialize;
 
 use self::momentum::{MomentumRow, SeparationRow};
+use self::report::{Inputs, Report};
 use self::study::{Row, Study};
 
-/// Measure how well rings are found, against the truth of emulated events
+/// Measure the efficiency and purity of ring finding against the truth of emulated events
 ///
 /// Events with one to four rings, with noise and with other events in their slot are made from the
-/// seed, and the rings that are found in their hits are held against those that were made. A ring is
-/// asked for if it has at least 5 hits, its centre is inside the acceptance, and no other centre on
-/// the disk is nearer than one pitch of the photomultipliers. It is found if a fitted ring has its
-/// centre within 20 mm and its radius within 10 mm; by purity, if at least 70 % of the hits of a
-/// fitted ring are of it. Then single rings of muons, pions and electrons against momentum, and how
-/// well pions are told from muons. A signal ends the study with the rows that it has by then.
+/// seed, and the rings found in their hits are compared with the true ones. A true ring is required
+/// to be found if it has at least 5 hits, its centre is inside the acceptance, and no other centre
+/// on the disk is nearer than one pitch of the photomultipliers. It is found if a fitted ring has
+/// its centre within 20 mm and its radius within 10 mm; by purity, if at least 70 % of the hits of
+/// a fitted ring are its own. Then follow single rings of muons, pions and electrons against
+/// momentum, and the separation of pions from muons. A signal ends the study with the rows so far.
 ///
 /// Example: pollux physics --seed 7 --json physics.json
 #[derive(clap::Args)]
@@ -45,23 +46,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     events: u64,
 
-    /// How several rings are looked for
+    /// Method of finding several rings
     #[arg(long, value_enum, default_value_t = Method::Triplets)]
     method: Method,
 
-    /// Searches of hits whose rings are in doubt
+    /// Number of searches of hits whose rings are in doubt
     #[arg(long, value_name = "N", default_value_t = FinderConfig::default().searches, value_parser = clap::value_parser!(u8).range(1..=8))]
     searches: u8,
 
     #[command(flatten)]
     report: ReportOptions,
 
-    /// Write physics.md and its plots, with both methods, into this folder, over those that are there
+    /// Write physics.md and its plots, with both methods, into this folder, over existing ones
     #[arg(long, value_name = "FOLDER")]
     docs: Option<PathBuf>,
 }
 
-/// How several rings are looked for.
+/// Ring finding method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Method {
     /// Circles through three hits.
@@ -77,27 +78,6 @@ impl From<Method> for find::Method {
             Method::CentreGrid => Self::CentreGrid,
         }
     }
-}
-
-/// The report for machines.
-#[derive(Serialize)]
-struct Report<'a> {
-    inputs: Inputs,
-    rows: &'a [Row],
-    /// Rows of events of which both disks share some rings.
-    shared: &'a [Row],
-    momentum: &'a [MomentumRow],
-    separation: &'a [SeparationRow],
-}
-
-/// What the study was made with.
-#[derive(Serialize)]
-struct Inputs {
-    seed: u64,
-    events: u64,
-    /// The model of the detector, but for what the rows say.
-    model: ModelConfig,
-    finder: FinderConfig,
 }
 
 /// All rows of one method.
@@ -151,8 +131,8 @@ impl Found {
 
 /// Runs the sub-command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
-    // Before the work: a path that cannot be written is told at once.
+    let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
+    // Before the work, so that an unwritable path is reported at once.
     let reports = args.report.outputs()?.ready()?;
     if let Some(folder) = &args.docs {
         fs::read_dir(folder).with_context(|| format!("--docs {}", folder.display()))?;
@@ -176,7 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         )
     })?;
     if let Some(folder) = &args.docs {
-        // The page is about triplets; of the other method it has the first rows.
+        // The page describes triplets; of the other method it shows the first rows only.
         let files = match args.method {
             Method::Triplets => page::files(&report, &study(Method::CentreGrid).rows(&stop)?),
             Method::CentreGrid => {

@@ -1,5 +1,5 @@
-//! Single rings against the momentum of their particle: how many are found, and how well pions are
-//! told from muons by the radius.
+//! Study of single rings against momentum: efficiency, and separation of pions and muons by the
+//! radius.
 
 use pollux_emulator::physics::{ModelConfig, Rings};
 use pollux_emulator::score::purity::owner_of;
@@ -12,12 +12,12 @@ use serde::Serialize;
 use super::rate::{Moments, Rate};
 use super::study::{STRONG, Study};
 
-/// Momenta in GeV/c: those of the RICH's own range.
+/// Momenta in GeV/c: the range of the RICH.
 pub(super) const MOMENTA: [f64; 9] = [15.0, 17.5, 20.0, 22.5, 25.0, 27.5, 30.0, 32.5, 35.0];
 /// The particles, in the order of the model's shares.
 pub(super) const PARTICLES: [Particle; 3] = [Particle::Muon, Particle::Pion, Particle::Electron];
 
-/// Single rings of a particle of one momentum.
+/// Single rings of one particle type at one momentum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct MomentumRow {
     /// muon, pion or electron.
@@ -50,7 +50,7 @@ pub(super) struct MomentumRow {
     pub(super) as_pion_error: Option<f64>,
 }
 
-/// Pions and muons of one momentum, told apart by the fitted radius.
+/// Separation of pions and muons of one momentum by the fitted radius.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct SeparationRow {
     /// Momentum in GeV/c.
@@ -68,7 +68,7 @@ pub(super) struct SeparationRow {
 }
 
 impl Study {
-    /// A row for each particle and momentum; those that are complete, if it is stopped.
+    /// One row for each particle and momentum; the completed ones, if it is stopped.
     pub(super) fn momenta(&self, stop: &StopFlag) -> anyhow::Result<Vec<MomentumRow>> {
         let mut rows = Vec::new();
         for (place, particle) in PARTICLES.into_iter().enumerate() {
@@ -144,7 +144,7 @@ impl Study {
                 .zip(fitted.rms())
                 .zip(fitted.deviation())
                 .map(
-                    // Of the standard deviation, not of the root mean square.
+                    // Error of the standard deviation, not of the root mean square.
                     |((error, rms), deviation)| error * deviation / rms,
                 ),
             as_pion,

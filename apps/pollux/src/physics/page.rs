@@ -1,4 +1,4 @@
-//! The study for people: tables, and docs/physics.md with its plots.
+//! Report of the study as Markdown tables, and docs/physics.md with its plots.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use pollux_emulator::physics::ModelConfig;
 use pollux_na62::rich::find::{FinderConfig, MAX_RINGS_PER_DISK};
 use pollux_na62::rich::geometry::{ACCEPTANCE_MM, FOCAL_LENGTH_MM, PITCH_MM, PMS, REFRACTIVITY};
 
-use super::Report;
 use super::momentum::{MomentumRow, SeparationRow};
 use super::plot::{Curve, Plot};
 use super::rate::Rate;
+use super::report::Report;
 use super::study::{NOISE, PILEUP, RINGS, Row, SHARED};
 
-/// Noise and pile-up of the plots over something else.
+/// Noise and pile-up in the plots over other variables.
 const PLOT_NOISE: f64 = 0.2;
 const PLOT_PILEUP: f64 = 0.0;
 
@@ -143,7 +143,7 @@ pub(super) fn files(report: &Report<'_>, grid: &[Row]) -> Vec<(&'static str, Str
     files
 }
 
-/// Everything that goes into the study.
+/// All inputs of the study.
 #[expect(clippy::too_many_lines, reason = "one row of a table for each input")]
 fn inputs(report: &Report<'_>) -> String {
     let model: &ModelConfig = &report.inputs.model;
@@ -164,7 +164,7 @@ fn inputs(report: &Report<'_>) -> String {
         (
             "photomultipliers",
             format!(
-                "{PMS} on two disks, on a hexagonal lattice of {PITCH_MM} mm ([where each is](formats/rich-hits.md#photomultipliers))"
+                "{PMS} on two disks, on a hexagonal lattice of {PITCH_MM} mm ([positions](formats/rich-hits.md#photomultipliers))"
             ),
         ),
         (
@@ -176,7 +176,7 @@ fn inputs(report: &Report<'_>) -> String {
         (
             "light",
             format!(
-                "Poisson of mean {} x {} x (sin(theta) / sin(theta of beta = 1))^2 photons, even in angle, of which those inside a cone are seen: {} hits on a ring at beta = 1, as positrons have in the NA62 RICH (JINST 13 (2018) P07012: some 14)",
+                "Poisson of mean {} x {} x (sin(theta) / sin(theta of beta = 1))^2 photons, uniform in angle, of which those inside a cone are detected: {} hits on a ring at beta = 1, as positrons have in the NA62 RICH (JINST 13 (2018) P07012: some 14)",
                 model.photons,
                 model.quantum_efficiency,
                 hits.map_or_else(|| "-".into(), |hits| format!("{hits:.1}")),
@@ -201,46 +201,43 @@ fn inputs(report: &Report<'_>) -> String {
         (
             "particles",
             format!(
-                "{muons} muons, {pions} pions, {electrons} electrons, but in the tables against momentum"
+                "{muons} muons, {pions} pions, {electrons} electrons, except in the tables against momentum"
             ),
         ),
         (
             "momentum",
-            format!("even from {low} to {high} GeV/c, but in the tables against momentum"),
+            format!("even from {low} to {high} GeV/c, except in the tables against momentum"),
         ),
         (
             "centres",
             format!(
-                "even over a circle of {ACCEPTANCE_MM} mm around the centre of a disk, which is either one by chance"
+                "even over a circle of {ACCEPTANCE_MM} mm around the centre of a disk, either one at random"
             ),
         ),
         (
             "time",
             format!(
-                "rings of one decay have one time, even over the slot of 25 ns; a hit's resolution is {} ns (Gaussian); what is beyond the slot is read at its edge",
+                "rings of one decay have one time, uniform over the slot of 25 ns; a hit's resolution is {} ns (Gaussian); a hit outside the slot is read at its edge",
                 model.jitter_ns
             ),
         ),
         (
             "noise",
             format!(
-                "Poisson; even over working photomultipliers and the slot; {} hits per hit of a ring but in the rows that say otherwise",
+                "Poisson; uniform over working photomultipliers and the slot; {} hits per hit of a ring, except in the rows that state another value",
                 model.noise
             ),
         ),
         (
             "pile-up",
             format!(
-                "Poisson number of other decays of the same kind, each at a time of its own; halo muons: {}",
+                "Poisson number of other decays of the same kind, each at an independent time; halo muons: {}",
                 model.halo
             ),
         ),
         (
             "rings shared by both disks",
-            format!(
-                "{} of the rings, but {SHARED} in the rows about those",
-                model.shared
-            ),
+            format!("{} of the rings, and {SHARED} in their rows", model.shared),
         ),
         (
             "two photons in one tube",
@@ -253,13 +250,13 @@ fn inputs(report: &Report<'_>) -> String {
     }
     let _ = writeln!(
         out,
-        "\nThe finder looks for {MAX_RINGS_PER_DISK} rings a disk at most, with {}.",
+        "\nThe finder searches for at most {MAX_RINGS_PER_DISK} rings a disk, with {}.",
         finder(&report.inputs.finder)
     );
     out
 }
 
-/// The values of the finder, by their names.
+/// Parameters of the finder, by name.
 fn finder(cfg: &FinderConfig) -> String {
     let value = serde_json::to_value(cfg).unwrap_or_default();
     let values = value.as_object().into_iter().flatten();
@@ -270,7 +267,7 @@ fn finder(cfg: &FinderConfig) -> String {
     values.join(", ")
 }
 
-/// A number as people write it: the configuration's are of single precision.
+/// A number in short form: the configuration's numbers have single precision.
 fn plain(value: &serde_json::Value) -> String {
     let float = value.as_f64().filter(|_| value.is_f64());
     float.map_or_else(|| value.to_string(), |value| (value as f32).to_string())
@@ -400,30 +397,30 @@ fn momentum_plots(report: &Report<'_>) -> Vec<(&'static str, String)> {
 }
 
 const HEAD: &str = "\
-# Physics: how well rings are found
+# Physics: efficiency and purity of the ring finder
 
-This page and its plots are written by `pollux physics --docs docs`, from events of the emulated detector whose truth is known. `pollux physics --json FILE` writes the rows for machines. The emulated detector is a model of the RICH, no simulation of it: what it does not have (scattered light, cross-talk, afterpulses, misaligned mirrors, inefficient tubes, tracks that the field bends) is not in these figures either.
+`pollux physics --docs docs` writes this page and its plots, from events of the emulated detector with known truth. `pollux physics --json FILE` writes the rows in machine-readable form. The emulated detector is a model of the RICH, not a simulation: its figures do not include scattered light, cross-talk, afterpulses, misaligned mirrors, inefficient tubes or tracks that the field bends.
 ";
 
-/// The columns. A test holds its figures against the code.
+/// Descriptions of the columns. A test compares their figures with the code.
 const MEANING: &str = "\
 ## Columns
 
-Errors are statistical, one standard deviation: half of Wilson's interval for a share, 1 / sqrt(2 n) for a spread.
+Errors are statistical, one standard deviation: half of Wilson's interval for a fraction, 1 / sqrt(2 n) for a spread.
 
 | column | what |
 | --- | --- |
-| pile-up | other events in the slot of an event, on average, each at a time of its own: 0.25 is 10 MHz, 1 is 40 MHz |
+| pile-up | other events in the slot of an event, on average, each at an independent time: 0.25 is 10 MHz, 1 is 40 MHz |
 | noise | noise hits for each hit of a ring, anywhere on the detector and at any time in the slot of 25 ns |
-| rings | rings of the event itself; each lies on one of the two disks by chance |
-| efficiency | found rings per ring that is asked for: at least 5 hits, centre inside the acceptance, no other centre on the disk nearer than one pitch (18 mm). Rings of other events in the slot are asked for as well |
+| rings | rings of the event itself; each lies on one of the two disks at random |
+| efficiency | found rings per reconstructible ring: at least 5 hits, centre inside the acceptance, no other centre on the disk nearer than one pitch (18 mm). Rings of other events in the slot count as well |
 | 7 hits, any hits | the same for rings of at least 7 hits, and whatever the number of hits, rings without light included |
 | fakes | fitted rings that belong to no true ring, per fitted ring; of those with at least 7 hits |
-| clones | fitted rings that belong to a true ring which another fit belongs to, per fitted ring |
-| over limit | rings that are asked for beyond four on their disk, per ring that is asked for: the finder looks for no more, and an event's record has room for eight. They count as not found |
-| radius | root mean square of the error of the radius, over the found rings that are asked for |
-| bound | Cramer-Rao bound of that error, root mean square over the same rings: the least that an unbiased fit could have which is told which hits are the ring's (by the truth), with a Gaussian error of a hit that is the root mean square of its cone (4.5 mm: a quarter of the diameter). A finder is not told the hits, so where rings cross the bound is out of reach |
-| ratio | radius over bound. It may be a little below 1: the true error of a hit ends at the rim of its cone and is not Gaussian, and rings of a few hits on an arc, whose bound is large, count only where the fit is within 10 mm |
+| clones | fitted rings that belong to the same true ring as another fit, per fitted ring |
+| over limit | reconstructible rings beyond four on their disk, per reconstructible ring: the finder searches for at most four, and an event's record holds eight. They count as not found |
+| radius | root mean square of the error of the radius, over the found reconstructible rings |
+| bound | Cramer-Rao bound of that error, root mean square over the same rings: the minimum of an unbiased fit to the true hits of the ring, with a Gaussian error of a hit that is the root mean square of its cone (4.5 mm: a quarter of the diameter). A finder does not know the true hits, so it cannot reach the bound where rings cross |
+| ratio | radius over bound. It may be a little below 1: the true error of a hit ends at the rim of its cone and is not Gaussian, and rings of a few hits on an arc, whose bound is large, count only if the fit is within 10 mm |
 
 By distance, a fit belongs to a ring if the centres are within 20 mm and the radii within 10 mm, and each ring has one fit. By purity, it belongs to the ring whose light is in at least 70 % of its hits, wherever its circle lies; its hits are those within the finder's road of the circle and its window of time.
 ";
@@ -443,13 +440,13 @@ const PLOTS: &str = "\
 const TRIPLETS: &str = "\
 ## Triplets
 
-Circles through three hits, sixteen at a time, held against all hits by Ptolemy's criterion; the best are refined by Taubin's fit, and the hits of the ring are taken out (`pipelines/na62/src/rich/find.rs`). This is what the trigger does.
+Circles through three hits, sixteen at a time, are compared with all hits by Ptolemy's criterion; Taubin's fit refines the best, and the hits of the ring are removed (`pipelines/na62/src/rich/find.rs`). The trigger uses this method.
 ";
 
 const SHARED_RINGS: &str = "\
 ### Rings shared by both disks
 
-Of the tracks, 0.15 pass so near to the border of the two halves of the mirrors that light reaches both disks, at distances spread evenly up to the radius of the ring: a sixth of the light of such a ring is on the other disk, on an arc, with the same centre and radius. An arc of 5 hits or more is asked for as a ring of its own. The part is an estimate: in a disk of light of 1.4 m radius, so many tracks are within 0.17 m of a straight border.
+Of the tracks, 0.15 pass so near to the border of the two halves of the mirrors that light reaches both disks, at distances spread evenly up to the radius of the ring: a sixth of the light of such a ring is on the other disk, on an arc, with the same centre and radius. An arc of 5 hits or more counts as a ring by itself. The fraction is an estimate: in a disk of light of 1.4 m radius, this fraction of tracks is within 0.17 m of a straight border.
 ";
 
 const MOMENTUM: &str = "\
@@ -461,13 +458,13 @@ One ring in an event, noise as in the inputs, no pile-up.
 const SEPARATION: &str = "\
 ## Pions and muons
 
-The fitted radius of the same rings, for a track whose momentum is known: rings below the middle of the radii of pion and muon are taken for pions. Fits are matched by purity, so that no tail of the radius is cut off. NA62 also cuts on the likelihood and on the mass, so these are figures of the finder's radius, not of the experiment.
+The fitted radius of the same rings, for a track whose momentum is known: rings below the middle of the radii of pion and muon are taken for pions. Fits are matched by purity, so that the tails of the radius are included. NA62 also cuts on the likelihood and on the mass, so these figures describe the finder's radius, not the experiment.
 ";
 
 const GRID: &str = "\
 ## Grid of centres
 
-For each centre on a grid the histogram of the distances of all hits; its fullest bins are the candidates, which are refined in the same way. It looks everywhere, and takes several times as long.
+For each centre on a grid, the method fills a histogram of the distances of all hits; its fullest bins are the candidates, which are refined in the same way. It searches everywhere, and takes several times as long.
 ";
 
 #[cfg(test)]

@@ -1,32 +1,32 @@
-//! Curves over a few points, as SVG.
+//! Line plots as SVG.
 
 use std::fmt::Write;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
-/// The part inside the axes.
+/// Plot area inside the axes.
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 500.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 300.0;
-/// Told apart with any kind of sight (Okabe and Ito, 2008).
+/// Colours that are distinguishable with any colour vision (Okabe and Ito, 2008).
 const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 
 /// A curve: its name, and points (x, y), with y in per cent.
 pub(super) type Curve = (String, Vec<(f64, f64)>);
 
-/// A picture of curves.
+/// A plot of curves.
 pub(super) struct Plot {
     pub(super) title: String,
     pub(super) x_axis: &'static str,
-    /// Ends of the axis of x; where none are given, 0 and the greatest x.
+    /// Range of the x axis; by default 0 and the greatest x.
     pub(super) x: Option<[f64; 2]>,
-    /// Ends of the axis of y in per cent.
+    /// Range of the y axis in per cent.
     pub(super) y: [f64; 2],
 }
 
 impl Plot {
-    /// The picture.
+    /// Renders the plot.
     pub(super) fn svg(&self, curves: &[Curve]) -> String {
         let mut out = String::new();
         let most = curves.iter().flat_map(|(_, points)| points);

@@ -1,8 +1,8 @@
-//! Shares, and how sure they are.
+//! Shares and means with their statistical errors.
 
 use serde::{Serialize, Serializer};
 
-/// A share of things that were counted.
+/// A share of counted objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rate {
     pub(super) part: u64,
@@ -14,26 +14,26 @@ impl Rate {
         Self { part, all }
     }
 
-    /// Counts one thing more.
+    /// Counts one more object.
     pub(super) fn count(&mut self, is_part: bool) {
         self.part += u64::from(is_part);
         self.all += 1;
     }
 
-    /// The share; none of nothing.
+    /// The share; `None` if no object was counted.
     pub(super) fn value(self) -> Option<f64> {
         (self.all > 0).then(|| self.part as f64 / self.all as f64)
     }
 
-    /// Its statistical error: half of the interval of Wilson (1927) at one standard deviation, which
-    /// is also right where nothing or everything was counted.
+    /// Its statistical error: half of the interval of Wilson (1927) at one standard deviation,
+    /// which also holds for shares of 0 and 1.
     pub(super) fn error(self) -> Option<f64> {
         let (p, n) = (self.value()?, self.all as f64);
         Some((p * (1.0 - p) / n + 0.25 / (n * n)).sqrt() / (1.0 + 1.0 / n))
     }
 }
 
-/// As the share alone.
+/// Serialises the share alone.
 impl Serialize for Rate {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.value().serialize(to)
@@ -88,7 +88,7 @@ mod tests {
             off(rate.value(), value) < 1e-9 && off(rate.error(), error) < 1e-6
         };
         assert!(near(Rate::new(50, 100), 0.5, 0.049_752));
-        // The binomial formula would say that nothing is known for sure.
+        // The binomial formula would give an error of 0.
         assert!(near(Rate::new(0, 100), 0.0, 0.004_950));
         assert!(near(Rate::new(100, 100), 1.0, 0.004_950));
         assert_eq!(

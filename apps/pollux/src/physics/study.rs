@@ -1,4 +1,4 @@
-//! The study: events of many kinds, and what is found in them.
+//! Study of the ring finder with events of many kinds.
 
 use anyhow::Context as _;
 use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
@@ -20,12 +20,12 @@ pub(super) const RINGS: [u32; 4] = [1, 2, 3, 4];
 pub(super) const NOISE: [f64; 4] = [0.0, 0.1, 0.2, 0.4];
 /// Other events in the slot, on average: none, 10 MHz, 40 MHz.
 pub(super) const PILEUP: [f64; 3] = [0.0, 0.25, 1.0];
-/// Part of the rings that both disks share, in the rows about those.
+/// Share of the rings that are seen by both disks, in the rows about those.
 pub(super) const SHARED: f64 = 0.15;
-/// Hits of a ring that is strong enough for a firm judgement.
+/// Minimum hits of a ring for a reliable fit.
 pub(super) const STRONG: u16 = 7;
 
-/// What is found in events of one kind. Each rate comes with its statistical error.
+/// Results for events of one kind. Each rate has a statistical error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Row {
     /// Rings of an event.
@@ -34,15 +34,15 @@ pub(super) struct Row {
     pub(super) noise: f64,
     /// Other events in the slot, on average.
     pub(super) pileup: f64,
-    /// Part of the rings that both disks share.
+    /// Share of the rings that are seen by both disks.
     pub(super) shared: f64,
     /// Events judged.
     pub(super) events: u64,
-    /// Rings that are asked for.
+    /// Reconstructible rings.
     pub(super) findable: u64,
     /// Fitted rings.
     pub(super) fitted: u64,
-    /// Found rings per ring that is asked for.
+    /// Found rings per reconstructible ring.
     pub(super) efficiency: Rate,
     pub(super) efficiency_error: Option<f64>,
     /// The same, whatever the number of hits.
@@ -67,17 +67,17 @@ pub(super) struct Row {
     pub(super) purity_fake_rate_error: Option<f64>,
     pub(super) purity_clone_rate: Rate,
     pub(super) purity_clone_rate_error: Option<f64>,
-    /// Rings asked for beyond the most that are looked for on a disk, per ring asked for.
+    /// Reconstructible rings beyond the finder's limit for a disk, per reconstructible ring.
     pub(super) over_limit: Rate,
     pub(super) over_limit_error: Option<f64>,
     /// Root mean square of the error of the radius, over the found rings.
     pub(super) radius_resolution_mm: Option<f64>,
     pub(super) radius_resolution_error_mm: Option<f64>,
-    /// Root mean square of the least error that a fit could have which is told the rings' hits.
+    /// Root mean square of the least error possible for a fit that knows the rings' hits.
     pub(super) radius_bound_mm: Option<f64>,
 }
 
-/// What is to be studied.
+/// Parameters of the study.
 #[derive(Clone, Copy)]
 pub(super) struct Study {
     pub(super) seed: u64,
@@ -87,7 +87,7 @@ pub(super) struct Study {
 }
 
 impl Study {
-    /// A row for each kind of events; those that are complete, if it is stopped.
+    /// One row for each kind of events; the completed ones, if it is stopped.
     pub(super) fn rows(&self, stop: &StopFlag) -> anyhow::Result<Vec<Row>> {
         let mut rows = Vec::new();
         for pileup in PILEUP {
@@ -106,7 +106,7 @@ impl Study {
         Ok(rows)
     }
 
-    /// The same for events of which both disks share some rings.
+    /// The same for events in which both disks share some rings.
     pub(super) fn shared(&self, stop: &StopFlag) -> anyhow::Result<Vec<Row>> {
         let mut rows = Vec::new();
         for rings in RINGS {
@@ -120,7 +120,7 @@ impl Study {
         Ok(rows)
     }
 
-    /// The finder that is studied.
+    /// The finder under study.
     pub(super) fn finder(&self) -> FinderConfig {
         FinderConfig {
             method: self.method,
@@ -129,7 +129,7 @@ impl Study {
         }
     }
 
-    /// Shows each event of a model, with what is found in it, to `see`; false if it was stopped.
+    /// Passes each event of a model and the found rings to `see`; false if it was stopped.
     pub(super) fn each(
         &self,
         model: &ModelConfig,
@@ -174,7 +174,7 @@ struct Sums {
     strong: Rate,
     strong_fakes: Rate,
     over_limit: Rate,
-    /// Of the found rings: the errors of the radius, and the roots of the least variances.
+    /// Errors of the radius of the found rings, and the roots of the least variances.
     errors: Moments,
     bounds: Moments,
 }
@@ -209,7 +209,7 @@ impl Sums {
             let Some((i, ring)) = found.and_then(|i| Some((i, event.rings.get(i)?))) else {
                 continue;
             };
-            // Without a bound there are hits enough for a ring, and yet none of it.
+            // Without a bound there are enough hits for a ring, and yet none of it.
             let bound = bound(event, i, sigma);
             if let (true, Some(bound)) = (is_asked_for(&event.rings, i), bound) {
                 self.errors.add(f64::from(fit.r - ring.r));

@@ -1,4 +1,4 @@
-//! What there is: drivers, interfaces, devices, and the specs that they make.
+//! Catalogue of drivers, interfaces and devices, and of the port specs that they allow.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +21,15 @@ pub(super) struct Catalogue {
     pub(super) pci: Vec<Device>,
 }
 
-/// Whether a spec names a port.
+/// Usability of a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// As it is.
+    /// Usable as it is.
     Usable,
-    /// Not now.
+    /// Unusable at present.
     Unusable,
-    /// The form of specs to which something must be added.
+    /// A form of specs, to be completed by the user.
     Form,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Entry {
     pub(super) spec: String,
     driver: &'static str,
     pub(super) state: State,
-    /// Why it cannot be used as it is; what it is, if it can.
+    /// Reason why it is unusable, or a description if it is usable.
     pub(super) why: String,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Entry {
 pub(super) struct Device {
     pub(super) address: String,
     pub(super) ids: String,
-    /// What it is called, where the machine has the list of names.
+    /// Name of the device, if the machine has the PCI ID list.
     pub(super) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) driver: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct Device {
     #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
     pub(super) interfaces: Vec<String>,
-    /// What has to be done, or not, for a program to drive it.
+    /// Steps required before a program can drive it.
     pub(super) why: String,
 }
 
@@ -80,7 +80,7 @@ impl Catalogue {
     }
 }
 
-/// The specs that a driver makes of what there is.
+/// Port specs that a driver allows on this machine.
 fn specs(
     driver: &Description,
     registry: &Registry,
@@ -93,19 +93,19 @@ fn specs(
         state,
         why,
     };
-    // Known in every build, there in some.
+    // Listed in every build, included in some.
     if driver.name == "dpdk" && cfg!(not(feature = "dpdk")) {
         let why = "built without libdpdk: cargo build -p pollux --features dpdk";
         return vec![entry(driver.form(), State::Unusable, why.into())];
     }
     match driver.target {
-        // Of an interface there can only be one, so all that there are can be listed.
+        // Only existing interfaces can be opened, so all of them are listed.
         Some(target) if target.form == "IF" => {
             let ethernet = interfaces.iter().filter(|interface| interface.ethernet);
             let of_interface = |interface: &Interface| {
                 let missing = missing_right(driver, capabilities).or_else(|| {
                     let name = &interface.name;
-                    (!interface.up).then(|| format!("switched off: ip link set {name} up"))
+                    (!interface.up).then(|| format!("down: ip link set {name} up"))
                 });
                 let (state, why) = match missing {
                     Some(missing) => (State::Unusable, missing),
@@ -135,8 +135,8 @@ fn specs(
     }
 }
 
-/// The capabilities that a driver needs in any case, if the process lacks one of them. What
-/// a driver needs only for one of its options stands behind a semicolon.
+/// The capabilities that a driver requires in any case, if the process lacks one of them. Those
+/// that only an option requires follow a semicolon.
 fn missing_right(driver: &Description, capabilities: &Result<u64, Unread>) -> Option<String> {
     let Support::Partly(needs) = driver.support(Feature::Needs) else {
         return None;
@@ -218,7 +218,7 @@ pub(super) struct Driver<'a> {
     pub(super) form: String,
     pub(super) summary: &'a str,
     pub(super) options: Vec<Choice<'a>>,
-    /// Those that it has, by their names.
+    /// Supported features, by name.
     pub(super) features: BTreeMap<&'a str, String>,
 }
 
@@ -270,7 +270,7 @@ mod tests {
         found.map(|port| (port.state, port.why.as_str()))
     }
 
-    /// An interface that is up, one that is not, and one that carries no Ethernet.
+    /// An interface that is up, one that is down, and one that is not Ethernet.
     fn machine(capabilities: &str) -> Tree {
         let tree = Tree::new();
         for (name, kind, flags) in [
@@ -293,7 +293,7 @@ mod tests {
         let list = |tree: &Tree| Catalogue::of(&tree.sys(), &registry);
         let root = list(&machine("ffffffffff"));
         assert_eq!(of(&root, "af_packet:eth0"), Some((State::Usable, "up")));
-        let off = "switched off: ip link set eth1 up";
+        let off = "down: ip link set eth1 up";
         assert_eq!(of(&root, "af_packet:eth1"), Some((State::Unusable, off)));
         assert_eq!(of(&root, "af_packet:ib0"), None);
         assert_eq!(

@@ -1,20 +1,20 @@
-//! `pollux ports`: every port that could be opened here, and how.
+//! `pollux ports`: lists the ports that can be opened on this machine.
 
 mod catalogue;
 mod text;
 
 use std::path::PathBuf;
 
+use pollux_app::{Failure, ReportOptions};
 use pollux_pmd::Registry;
-use pollux_program::{Failure, ReportOptions};
 
 use self::catalogue::{Catalogue, Drivers};
 use crate::sys::Sys;
 
-/// Every port that could be opened here, and how
+/// List the ports that can be opened on this machine
 ///
-/// Lists the specs of ports: those that can be used as they are, and those that cannot, with the
-/// reason. Then the network controllers on the PCI bus, with their drivers. Nothing is opened.
+/// Lists the specs of ports: usable ones, and unusable ones with the reason. Then the network
+/// controllers on the PCI bus, with their drivers. Nothing is opened.
 ///
 /// As JSON: {schema: 1, ports: [{spec, driver, state: usable | unusable | form, why}], interfaces:
 /// [{name, up, carrier, mac, mtu, speed_mbit, driver}], pci: [{address, ids, driver, node,
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     report: ReportOptions,
 
-    /// List the drivers instead: their options, and what they can do
+    /// List the drivers instead, with their options and features
     #[arg(long)]
     drivers: bool,
 

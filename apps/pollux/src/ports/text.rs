@@ -1,4 +1,4 @@
-//! The lists, for people.
+//! Text output of the lists.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `pollux replay`: a recording sent again, with whatever is to go wrong.
+//! `pollux replay`: sends a recording again, with optional fault injection.
 
 mod options;
 mod outgoing;
@@ -8,37 +8,36 @@ use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use pollux_impair::{Counts, Impairments, Injector};
+use pollux_app::{Failure, PortOption, ports};
+use pollux_faults::{Counts, FaultRates, Injector};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Ledger, PortConfig, PortSpec, Registry};
-use pollux_program::{Failure, PortOption, ports};
 use serde::Serialize;
 
 use self::options::{Delay, Reorder, Speed, probability};
 use self::player::{AHEAD, Player};
-use crate::house::{Base, House, Options, Quantiles, Rig};
+use crate::supervisor::{Base, Options, Quantiles, Rig, Supervisor};
 
-/// Buffers in the loop's own cache.
+/// Buffers in the local cache of the loop.
 const CACHE: usize = 512;
 
-/// A recording sent again, at its own pace or another, with faults on demand
+/// Send a recording, at its own pace or another, with optional faults
 ///
-/// Reads pcap and pcapng, plain or compressed by gzip or zstd. Frames are sent when they are due: at
-/// the recorded distances, divided by --speed. A port that is a file is written at once, and its
-/// stamps are the times at which frames were due. With --loop the rounds follow each other as one
-/// recording.
+/// Reads pcap and pcapng, plain or compressed by gzip or zstd. Frames are sent when they are due:
+/// at the recorded intervals, divided by --speed. A port that is a file is written at once, with
+/// the due times as time stamps. With --loop the repetitions form one continuous recording.
 ///
-/// At most one fault befalls a frame, and each is counted when it has happened, so that what a
-/// receiver finds can be held against this report, cause by cause; equal seeds make equal faults.
-/// A corrupted byte is one of a datagram's payload (of another frame, behind the Ethernet header),
-/// so that its checksum is wrong and nothing else. A reordered frame is sent behind the next
-/// DISTANCE frames of the recording; one at a time is held back for that. A delayed frame is
-/// overtaken by those that are sent meanwhile; --delay without probability delays every frame that
-/// nothing else befalls. What is lost on purpose is dropped as `impaired` in the ledger.
+/// A frame has at most one fault, and each is counted when it is applied, so that a receiver's
+/// counts can be compared with this report, cause by cause; equal seeds give equal faults. A
+/// corrupted byte is one of a datagram's payload (of another frame, after the Ethernet header), so
+/// that only its checksum is wrong. A reordered frame is sent after the next DISTANCE frames of the
+/// recording; one at a time is held back for that. A delayed frame is overtaken by those that are
+/// sent meanwhile; --delay without probability delays every frame that has no other fault. Frames
+/// lost by --loss are dropped as `impaired` in the ledger.
 ///
-/// A frame that is held back keeps its buffer. Where no other is left of --buffers, the rest of the
-/// recording waits for it, and is sent behind it; where frames do not wait until they are due (files,
-/// --speed max), that is an error.
+/// A frame that is held back keeps its buffer. If no other of --buffers is free, the rest of the
+/// recording waits for it, and is sent after it; where frames do not wait until they are due
+/// (files, --speed max), that is an error.
 ///
 /// Examples:
 ///   pollux replay run.pcapng af_packet:eth1
@@ -54,7 +53,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     port: PortOption,
 
-    /// Times as fast as recorded, or max
+    /// Speed as a multiple of the recorded one, or max
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = Speed::parse)]
     speed: Speed,
 
@@ -76,7 +75,7 @@ pub(crate) struct Args {
     #[arg(help_heading = "Faults")]
     loss: f64,
 
-    /// Probability that a frame is sent behind the next DISTANCE frames [DISTANCE: 1]
+    /// Probability that a frame is sent after the next DISTANCE frames [DISTANCE: 1]
     #[arg(long, value_name = "P[:DISTANCE]", default_value = "0", value_parser = Reorder::parse)]
     #[arg(help_heading = "Faults", hide_default_value = true)]
     reorder: Reorder,
@@ -86,7 +85,7 @@ pub(crate) struct Args {
     #[arg(help_heading = "Faults")]
     duplicate: f64,
 
-    /// Send frames later, by 300us, 0.5-2ms or 500us-2ms, with a probability
+    /// Delay frames by 300us, 0.5-2ms or 500us-2ms, with a probability
     #[arg(long, value_name = "[MIN-]MAX[:P]", value_parser = Delay::parse)]
     #[arg(help_heading = "Faults")]
     delay: Option<Delay>,
@@ -104,7 +103,7 @@ pub(crate) struct Args {
     run: Options,
 }
 
-/// What `--report` writes.
+/// Content of `--report`.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -143,13 +142,13 @@ impl fmt::Display for Report {
     }
 }
 
-/// Replays, and reports.
+/// Replays, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let house = House::new(&args.run)?;
-    house.expect_one_loop()?;
+    let supervisor = Supervisor::new(&args.run)?;
+    supervisor.expect_one_loop()?;
     let impairments = args.impairments().map_err(Failure::Usage)?;
     let opened = ports::open(registry, &[&args.source()?, args.port.spec()])?;
-    // A file takes what is due tomorrow today.
+    // A file accepts frames ahead of their time.
     let sink: PortSpec = args.port.spec().parse().map_err(Failure::usage)?;
     let paced = args.speed != Speed::Max && sink.driver() != "pcap";
 
@@ -165,8 +164,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             rx_queues,
             tx_queues,
             ring: args.ring,
-            pool: pool.clone(),
-            checksum_offload: false,
+            ..PortConfig::new(pool.clone())
         })
     });
     let configured: Vec<_> = configured.collect::<Result<_, _>>()?;
@@ -176,7 +174,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let mut tx = rig.tx.into_iter().flatten();
     let queues = rx.next().zip(tx.next()).context("a queue is missing")?;
     let Reorder { behind, .. } = args.reorder;
-    // As many as there are buffers can wait.
+    // At most all buffers can wait.
     let injector = Injector::new(impairments, behind, args.seed, buffers.max(AHEAD));
     let cache = pool.cache(CACHE).context("no packet buffers")?;
     let player = Player::new(
@@ -185,10 +183,10 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         injector,
         args.speed,
         paced,
-        house.stop.clone(),
+        supervisor.stop.clone(),
     );
     ledger.add("replay", player.tally());
-    let mut ended = house.run(
+    let mut ended = supervisor.run(
         "replay",
         vec![move || player.run()],
         &rig.ports,
@@ -213,15 +211,15 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     ended.finish(&report, &ledger, stopped)?;
     if played.stalled {
         return Err(Failure::Run(anyhow!(
-            "so many frames are held back that no buffer is left to read on: give more than \
-             --buffers {buffers}, or shorter delays"
+            "no buffer is left, since too many frames are held back: give more than --buffers \
+             {buffers}, or shorter delays"
         )));
     }
     Ok(())
 }
 
 impl Args {
-    /// The recording as a port.
+    /// Opens the recording as a port.
     fn source(&self) -> Result<String, Failure> {
         let path = self.file.to_str().filter(|path| !path.contains(','));
         let path = path.with_context(|| {
@@ -232,9 +230,9 @@ impl Args {
         Ok(format!("pcap:rx={path},loop={}", self.rounds))
     }
 
-    fn impairments(&self) -> anyhow::Result<Impairments> {
+    fn impairments(&self) -> anyhow::Result<FaultRates> {
         let others = self.loss + self.reorder.probability + self.duplicate + self.corrupt;
-        let impairments = Impairments {
+        let impairments = FaultRates {
             loss: self.loss,
             delay: self.delay.map_or(0.0, |delay| {
                 delay.probability.unwrap_or((1.0 - others).max(0.0))

@@ -1,18 +1,18 @@
-//! Values of the options.
+//! Values of the options of `pollux replay`.
 
 use std::fmt;
 use std::time::Duration;
 
-use pollux_impair::Behind;
+use pollux_app::time_up_to;
+use pollux_faults::Behind;
 use pollux_pmd::mempool::time::Ns;
-use pollux_program::time_up_to;
 
-/// How fast a recording is sent.
+/// Replay speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Speed {
-    /// As fast as the port takes frames.
+    /// As fast as the port accepts frames.
     Max,
-    /// So many times as fast as it was recorded.
+    /// Multiple of the recorded speed.
     Times(f64),
 }
 
@@ -27,10 +27,10 @@ impl Speed {
         }
     }
 
-    /// When a frame is sent that was recorded so long after the first.
+    /// Due time of a frame that was recorded this long after the first.
     pub(super) fn scale(self, recorded: Ns) -> Ns {
         match self {
-            // The stamps stay those of the recording.
+            // The time stamps stay those of the recording.
             Self::Max | Self::Times(1.0) => recorded,
             Self::Times(times) => Ns((recorded.0 as f64 / times) as u64),
         }
@@ -54,7 +54,7 @@ pub(super) fn probability(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How often frames are sent out of order, and behind how many.
+/// Probability of reordering, and its distance in frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reorder {
     pub(super) probability: f64,
@@ -62,7 +62,7 @@ pub(super) struct Reorder {
 }
 
 impl Reorder {
-    /// Reads `P` or `P:DISTANCE`.
+    /// Parses `P` or `P:DISTANCE`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (p, distance) = text.split_once(':').unwrap_or((text, "1"));
         let distance = distance.parse().ok().filter(|&n| n > 0);
@@ -73,16 +73,16 @@ impl Reorder {
     }
 }
 
-/// By how much frames are delayed, and how often.
+/// Delay range, and probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Delay {
     pub(super) by: (Ns, Ns),
-    /// `None`: all that nothing else befalls.
+    /// `None`: all frames without another fault.
     pub(super) probability: Option<f64>,
 }
 
 impl Delay {
-    /// Reads `TIME` or `MIN-MAX`, each followed by `:P` or not. A unit behind MAX alone is that of
+    /// Parses `TIME` or `MIN-MAX`, each with an optional `:P`. A unit behind MAX alone applies to
     /// both; without a unit, times are seconds.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (range, p) = match text.split_once(':') {

@@ -1,8 +1,8 @@
-//! A frame between the file and the port.
+//! A frame between the file and the port, as the fault injector sees it.
 
 use std::ops::Range;
 
-use pollux_impair::Frame;
+use pollux_faults::Frame;
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Mbuf, PoolCache};
 use pollux_pmd::net::headers::EthernetHeader;
@@ -10,15 +10,14 @@ use pollux_pmd::net::{ParseOptions, Parsed, parse};
 
 pub(super) struct Outgoing {
     pub(super) mbuf: Mbuf,
-    /// Counted from the first frame.
+    /// Time since the first frame.
     pub(super) due: Ns,
-    /// It did not come from the file.
+    /// It is a copy, and does not come from the file.
     pub(super) is_copy: bool,
 }
 
 impl Outgoing {
-    /// A second frame with the same bytes, if the pool has the buffers. `scratch` holds the
-    /// longest frame that there can be.
+    /// Copies the frame, if the pool has buffers. `scratch` holds the longest possible frame.
     pub(super) fn copy(&self, cache: &mut PoolCache, scratch: &mut [u8]) -> Option<Self> {
         let bytes = scratch.get_mut(..self.mbuf.total_len())?;
         self.mbuf.copy_to(0, bytes);
@@ -29,8 +28,8 @@ impl Outgoing {
         })
     }
 
-    /// Where a wrong byte is a wrong checksum and nothing else: in the payload of a datagram. In
-    /// other frames, behind the Ethernet header.
+    /// Offset from which a changed byte affects a checksum only: the payload of a datagram. In
+    /// other frames, the data behind the Ethernet header.
     fn payload(&self) -> Range<usize> {
         let first = self.mbuf.data();
         match parse(first, self.mbuf.total_len(), &ParseOptions::TRUSTED) {

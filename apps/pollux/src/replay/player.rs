@@ -1,7 +1,6 @@
-//! The poll loop: reads frames ahead, lets happen to them what is to happen, and sends each when
-//! it is due.
+//! Replay poll loop: reads frames ahead, applies faults, and sends each frame when it is due.
 
-use pollux_impair::Injector;
+use pollux_faults::Injector;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::{Ns, Tsc, WireTime};
 use pollux_pmd::mempool::{Burst, PoolCache};
@@ -10,19 +9,19 @@ use pollux_pmd::{Cause, Clock, LatencyHistogram, RxQueue, Tally, TallyView, TscC
 use super::options::Speed;
 use super::outgoing::Outgoing;
 
-/// Frames moved at once.
+/// Burst size.
 const BURST: usize = 32;
 
-/// Frames that are read before they are due.
+/// Limit on frames that are read ahead.
 pub(super) const AHEAD: usize = 512;
 
-/// Idle rounds from one look after frames that a driver still has to the next.
+/// Idle rounds between two calls of a driver that may hold frames.
 const KICK: u32 = 1024;
 
-/// For so long a loop that waits for nothing but a buffer waits.
+/// Longest wait of a loop that lacks nothing but a buffer.
 const PATIENCE: Ns = Ns(1_000_000_000);
 
-/// A poll loop and all that it owns.
+/// Poll loop, with the resources that it owns.
 pub(super) struct Player {
     pub(super) rx: RxQueue,
     pub(super) tx: TxQueue,
@@ -33,13 +32,13 @@ pub(super) struct Player {
     pub(super) paced: bool,
     pub(super) stop: StopFlag,
     burst: Burst<BURST>,
-    /// Bit n: frame n of the burst did not come from the file.
+    /// Bit n: frame n of the burst is a copy, and does not come from the file.
     copies: u32,
     /// Stamp of the first frame.
     first: Option<WireTime>,
-    /// No frame that is still to be read is due before this; `None`: all are read.
+    /// Least due time of the frames that are still to be read; `None`: all are read.
     horizon: Option<Ns>,
-    /// The last read brought nothing: no buffer is free.
+    /// The last read returned no frame: no buffer is free.
     starved: bool,
     scratch: Box<[u8]>,
     tally: Tally,
@@ -47,17 +46,17 @@ pub(super) struct Player {
     clock: TscClock,
 }
 
-/// What is left when the loop has ended.
+/// Result of an ended loop.
 pub(super) struct Played {
     pub(super) rx: RxQueue,
     pub(super) tx: TxQueue,
     pub(super) read: u64,
-    pub(super) impaired: pollux_impair::Counts,
+    pub(super) impaired: pollux_faults::Counts,
     /// Frames that waited when the loop was stopped, copies included.
     pub(super) unsent: u64,
-    /// How long after they were due frames departed, where they waited to be due.
+    /// Delay of departures after their due times, where frames wait until they are due.
     pub(super) behind: LatencyHistogram,
-    /// So many frames were held back that no buffer was left to read on.
+    /// Held-back frames took all buffers, so that reading could not go on.
     pub(super) stalled: bool,
 }
 
@@ -95,13 +94,13 @@ impl Player {
         self.tally.view()
     }
 
-    /// Sends until it is to stop, or all frames are sent.
+    /// Sends until the stop flag is set, or all frames are sent.
     pub(super) fn run(mut self) -> Played {
         let stalled = self.work();
         self.end(stalled)
     }
 
-    /// Whether it has ended for want of buffers.
+    /// Returns whether it has ended for lack of buffers.
     fn work(&mut self) -> bool {
         let mut start = None;
         let (mut moved_at, mut idle) = (self.clock.now(), 0_u32);
@@ -116,11 +115,11 @@ impl Player {
             }
             idle += 1;
             if idle.is_multiple_of(KICK) {
-                // A burst of nothing: frames go out that the kernel had no room for, and buffers
-                // come back that the device is done with.
+                // An empty burst makes the driver send frames that the kernel refused before, and
+                // free buffers that the device has completed.
                 self.tx.tx(&mut self.cache, &mut Burst::<1>::new());
             }
-            // Frames that are not yet certain wait for the file, and the file for buffers.
+            // Undecided frames wait for the file, and the file waits for buffers.
             let waits_for_buffers = !self.paced && self.burst.is_empty() && !self.is_done();
             let waited = self.clock.to_ns(now.since(moved_at));
             if waits_for_buffers && waited > PATIENCE {
@@ -131,7 +130,7 @@ impl Player {
         false
     }
 
-    /// Time of the run, which begins with the first frame. Where frames do not wait, all are due.
+    /// Time since the first frame. Where frames do not wait, all are due.
     fn elapsed(&self, start: &mut Option<Tsc>, now: Tsc) -> Ns {
         if !self.paced {
             return Ns(u64::MAX);
@@ -146,7 +145,7 @@ impl Player {
         self.horizon.is_none() && self.injector.is_empty() && self.burst.is_empty()
     }
 
-    /// Whether to read on: nothing is to be sent now, and not enough is known of what comes.
+    /// Whether to read on: no frame is due, and too few frames are known in advance.
     fn wants_more(&self, elapsed: Ns) -> bool {
         let Some(horizon) = self.horizon else {
             return false;
@@ -156,15 +155,15 @@ impl Player {
             && (horizon <= elapsed || self.injector.len() < AHEAD)
     }
 
-    /// The frame to be sent next. Where the file waits for buffers, time decides alone: frames
-    /// that are held back keep the buffers until they depart, and do so when they are due, though
-    /// the file may have others to go before them.
+    /// The frame to be sent next. When the file waits for buffers, only time decides: frames that
+    /// are held back occupy the buffers until they depart. They depart when they are due, although
+    /// the file may contain frames to be sent before them.
     fn next(&self) -> Option<&Outgoing> {
         let certain = self.horizon.filter(|_| !(self.starved && self.paced));
         self.injector.peek(certain)
     }
 
-    /// Reads a burst of the file; how many frames.
+    /// Reads a burst of the file; returns the number of frames.
     fn read(&mut self) -> usize {
         let mut burst = Burst::<BURST>::new();
         let n = self.rx.rx(&mut self.cache, &mut burst);
@@ -192,7 +191,7 @@ impl Player {
         n
     }
 
-    /// Sends what is due, as far as there is room; how many frames.
+    /// Sends due frames until the queue is full; returns their number.
     fn send(&mut self, elapsed: Ns) -> usize {
         while !self.burst.is_full()
             && let Some(frame) = self.next()
@@ -207,7 +206,7 @@ impl Player {
             if self.paced {
                 self.behind.record((elapsed - due).0);
             }
-            // For ports that keep it: a capture has the times at which frames were to be sent.
+            // For ports that store it: a capture then has the due times of the frames.
             mbuf.set_wire_time(self.first.unwrap_or_default() + due);
             self.copies |= u32::from(is_copy) << self.burst.len();
             drop(self.burst.push(mbuf));
@@ -223,7 +222,7 @@ impl Player {
         sent
     }
 
-    /// What waits is not sent any more.
+    /// Drops the waiting frames.
     fn end(mut self, stalled: bool) -> Played {
         let read = self.injector.made();
         let mut unsent = self.burst.len() as u64;
@@ -249,7 +248,7 @@ impl Player {
     }
 }
 
-/// The first `n` bits, and the others moved to the front.
+/// The first `n` bits, and the remaining ones shifted to the front.
 fn split(bits: u32, n: usize) -> (u32, u32) {
     let first = u64::from(bits) & ((1 << n) - 1);
     (first as u32, (u64::from(bits) >> n) as u32)
@@ -259,7 +258,7 @@ fn split(bits: u32, n: usize) -> (u32, u32) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use pollux_impair::{Behind, Impairments};
+    use pollux_faults::{Behind, FaultRates};
     use pollux_pmd::mempool::{Mempool, PoolConfig};
     use pollux_pmd::{PortConfig, Registry};
 
@@ -302,7 +301,7 @@ mod tests {
 
         let (mut from, mut to) = (start(&format!("pcap:{read}"), 1, 0), start("null", 0, 1));
         let fault = 0.1;
-        let impairments = Impairments {
+        let impairments = FaultRates {
             loss: fault,
             delay: fault,
             delay_by: (Ns(1), Ns(2000)),
@@ -313,8 +312,8 @@ mod tests {
         let injector = Injector::new(impairments, Behind::Frames(3), 1, 1024);
         let queues = (from.rx.remove(0), to.tx.remove(0));
         let mut player = Player::new(queues, cache, injector, Speed::Max, false, StopFlag::new());
-        let (player, noise) = pollux_quiet::listen(move |ear| {
-            // What describes the file comes with its first frames, and is kept.
+        let (player, noise) = pollux_pmd_testkit::guard::listen(move |ear| {
+            // Metadata of the file arrives with its first frames, and is kept.
             assert_eq!(player.read(), BURST);
             let stalled = ear.during(|| player.work());
             assert!(!stalled);

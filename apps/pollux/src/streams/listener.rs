@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use pollux_pmd::endpoint::Classifier;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::{Ns, WireTime};
 use pollux_pmd::mempool::{Burst, Mbuf, MbufFlags, PoolCache};
-use pollux_pmd::net::{ParseOptions, Parsed, Reassembler, classify};
-use pollux_pmd::{Cause, Clock, RxQueue, Tally, TallyView, TscClock};
+use pollux_pmd::net::Parsed;
+use pollux_pmd::{Cause, Clock, RxQueue, TallyView, TscClock};
 
 use super::senders::Senders;
 
@@ -31,19 +32,18 @@ pub(super) struct Heard {
 }
 
 impl Listener {
-    /// `reassemblers`: one for each port, or none where fragments are dropped.
+    /// `ports`: the numbers of the ports, in the order of `classifier`.
     pub(super) fn new(
         queues: Vec<RxQueue>,
         cache: PoolCache,
         senders: Senders,
-        options: ParseOptions,
-        reassemblers: Vec<(u16, Reassembler)>,
+        classifier: Classifier,
+        ports: Vec<u16>,
     ) -> Self {
         let counter = Counter {
             senders,
-            options,
-            reassemblers,
-            tally: Tally::new(),
+            classifier,
+            ports,
             stamps: None,
         };
         Self {
@@ -54,7 +54,7 @@ impl Listener {
     }
 
     pub(super) fn tally(&self) -> TallyView {
-        self.counter.tally.view()
+        self.counter.classifier.view()
     }
 
     /// Polls until `stop` is set or all queues have come to their end.
@@ -84,7 +84,7 @@ impl Listener {
                 self.queues.iter_mut().for_each(RxQueue::sync_counters);
             }
         }
-        self.counter.finish(&mut self.cache);
+        self.counter.classifier.finish(&mut self.cache);
         self.queues.iter_mut().for_each(RxQueue::sync_counters);
         let recorded = self
             .counter
@@ -100,10 +100,9 @@ impl Listener {
 /// Delivers datagrams to the table of senders, and drops the rest by cause.
 struct Counter {
     senders: Senders,
-    options: ParseOptions,
-    /// By number of the port.
-    reassemblers: Vec<(u16, Reassembler)>,
-    tally: Tally,
+    classifier: Classifier,
+    /// The numbers of the ports, in the order of the classifier's tables.
+    ports: Vec<u16>,
     /// First and last stamp of the frames, which may come from several files.
     stamps: Option<(WireTime, WireTime)>,
 }
@@ -117,35 +116,29 @@ impl Counter {
                 self.stamps = Some((first.min(time), last.max(time)));
             }
         }
-        if !self.reassemblers.is_empty() {
+        if self.classifier.reassembles() {
             return burst.take_all(|mbuf| self.take(mbuf, now, cache));
         }
         for mbuf in burst.iter() {
-            let parsed = classify(mbuf, &self.options);
+            let parsed = self.classifier.classify(mbuf);
             self.end(parsed, 1, mbuf.data());
         }
         cache.free_burst(burst);
     }
 
-    /// Counts a frame, or the datagram that it completes.
-    fn take(&mut self, mut mbuf: Mbuf, now: Ns, cache: &mut PoolCache) {
-        let (mut parsed, mut frames) = (classify(&mbuf, &self.options), 1);
+    /// Counts a frame, or the datagram that it completes. Fragments of a recording expire by its time.
+    fn take(&mut self, mbuf: Mbuf, now: Ns, cache: &mut PoolCache) {
         let port = mbuf.port();
-        let mut reassemblers = self.reassemblers.iter_mut();
-        if parsed == Err(Cause::IpFragment)
-            && let Some((_, reassembler)) = reassemblers.find(|(of, _)| *of == port)
-        {
-            let recorded = mbuf.flags().contains(MbufFlags::RECORDED);
-            let stamp = mbuf.wire_time().filter(|_| recorded);
-            let now = stamp.map_or(now, |stamp| Ns(stamp.0));
-            let Some(whole) = reassembler.take(mbuf, now, cache, &mut self.tally) else {
-                return;
-            };
-            (mbuf, frames) = (whole.mbuf, whole.frames);
-            parsed = classify(&mbuf, &self.options);
+        let recorded = mbuf.flags().contains(MbufFlags::RECORDED);
+        let stamp = mbuf.wire_time().filter(|_| recorded);
+        let now = stamp.map_or(now, |stamp| Ns(stamp.0));
+        let place = self.ports.iter().position(|&of| of == port);
+        // Frames without a table are not reassembled.
+        let table = place.unwrap_or(usize::MAX);
+        if let Some(taken) = self.classifier.take(mbuf, now, table, cache) {
+            self.end(taken.parsed, taken.frames, taken.mbuf.data());
+            cache.free(taken.mbuf);
         }
-        self.end(parsed, frames, mbuf.data());
-        cache.free(mbuf);
     }
 
     /// Counts what came in so many frames, and is `frame` now.
@@ -153,19 +146,14 @@ impl Counter {
         match parsed {
             Ok(Parsed::Udp(udp)) => {
                 self.senders.count(&udp, frame);
-                self.tally.count_delivered(frames);
+                self.classifier.tally().count_delivered(frames);
             }
             Ok(Parsed::Arp | Parsed::IcmpEcho | Parsed::Other) => {
-                self.tally.count_dropped(Cause::NotForUs, frames);
+                self.classifier
+                    .tally()
+                    .count_dropped(Cause::NotForUs, frames);
             }
-            Err(cause) => self.tally.count_dropped(cause, frames),
-        }
-    }
-
-    /// Drops what is not complete, as nothing comes any more.
-    fn finish(&mut self, cache: &mut PoolCache) {
-        for (_, reassembler) in &mut self.reassemblers {
-            reassembler.finish(cache, &mut self.tally);
+            Err(cause) => self.classifier.tally().count_dropped(cause, frames),
         }
     }
 }

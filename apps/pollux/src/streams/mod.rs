@@ -1,4 +1,4 @@
-//! `pollux streams`: who is sending what.
+//! `pollux streams`: lists the senders of UDP datagrams.
 
 mod destination;
 mod listener;
@@ -11,42 +11,43 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use pollux_app::metrics::{Ledgers, Watch};
+use pollux_app::ports::PortView;
+use pollux_app::{Failure, PortsOption, Reports, ports};
+use pollux_pmd::endpoint::Classifier;
 use pollux_pmd::lcore::{self, launch};
 use pollux_pmd::mempool::region::PageSize;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
-use pollux_pmd::net::{ParseOptions, Reassembler, ReassemblyConfig};
+use pollux_pmd::net::{ParseOptions, ReassemblyConfig};
 use pollux_pmd::{Ledger, Port, PortConfig, Probed, Registry, RxQueue, StartedPort};
-use pollux_program::metrics::{Books, Watch};
-use pollux_program::ports::PortView;
-use pollux_program::{Failure, PortsOption, Reports, ports};
 
 use self::listener::Listener;
 use self::report::Report;
 use self::senders::Senders;
 use self::view::View;
-use crate::house::{House, Options};
 use crate::promisc::Promisc;
+use crate::supervisor::{Options, Supervisor};
 
-/// Senders that are told apart. A flood of made-up addresses fills the table and goes on being
-/// counted, as `other`.
+/// Maximum number of distinct senders. Further ones, such as a flood of forged addresses, are
+/// counted together as `other`.
 const MAX_SENDERS: usize = 1 << 16;
 
-/// Rows of the table, unless asked for more.
+/// Default number of rows of the table.
 const ROWS: usize = 20;
 
 /// Buffers for each queue: what its ring and a few bursts hold, and the longest datagrams.
 const BUFFERS_PER_QUEUE: usize = 4096;
 
-/// Who is sending what, and what was dropped
+/// List the senders of UDP datagrams, and dropped frames by cause
 ///
-/// Packets, bytes and rate by source address and UDP destination port, where they go (address and
-/// VLANs, the outermost first; `+1` where there is one more destination), and every frame that is no
-/// such datagram, by cause. A capture file is read to its end; a live port is listened to until
-/// --duration is over or the program is interrupted, with a table that is renewed every second on
-/// a terminal. Nothing is sent: ARP and ping get no answer from here.
+/// Packets, bytes and rate by source address and UDP destination port, with the destinations
+/// (address and VLANs, the outermost first; `+1` for one more destination), and all other frames by
+/// drop cause. A capture file is read to its end; a live port is read until --duration is over or
+/// the program is interrupted, with a table that is updated every second on a terminal. Nothing is
+/// sent: ARP and ping get no answer.
 ///
-/// Bytes are those of UDP payloads. Datagrams that come in IP fragments are dropped, each fragment
-/// by itself, unless --reassemble puts them together. Rates are the mean over the run, or over the recorded time.
+/// Bytes are those of UDP payloads. IP fragments are dropped, each counted by itself, unless
+/// --reassemble reassembles them. Rates are means over the run, or over the recorded time.
 ///
 /// As JSON: {streams: [{src_ip, dst_port, packets, bytes, to: [{dst_ip, vlans}], rate_pps,
 /// rate_bps}], dropped: {cause: count}, from_wire, delivered, balanced}, and other: {packets, bytes}
@@ -63,29 +64,29 @@ pub(crate) struct Args {
     #[command(flatten)]
     ports: PortsOption,
 
-    /// Receive queues of each port [default: as many as its device shares frames out over]
+    /// Receive queues of each port [default: as many as its device distributes frames over]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     queues: Option<u16>,
 
     /// List only the N busiest senders [default: 20; with --json: all]
     ///
-    /// All others are summed up, so that nothing is missing from the list.
+    /// All others are summed up, so that the list is complete.
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
     /// Do not verify checksums
     ///
-    /// For frames that were captured on the host that sent them: its kernel leaves checksums to
-    /// the NIC, and captures frames before they get there.
+    /// For frames that were captured on the host that sent them: its kernel leaves checksums to the
+    /// NIC, and captures frames before they reach it.
     #[arg(long)]
     trust_checksums: bool,
 
-    /// Put datagrams together that come in fragments of IPv4
+    /// Reassemble datagrams from IPv4 fragments
     ///
-    /// Each counts as one packet, and all of its fragments as delivered. What is not complete within
-    /// 100 ms (of the recording's time, if it is one), contradicts itself, or finds 64 other
-    /// datagrams or 1024 buffers of the port under way is dropped, for a cause that begins with
-    /// `reassembly-`.
+    /// Each datagram counts as one packet, and all of its fragments as delivered. A datagram is
+    /// dropped, with a cause that begins with `reassembly-`, if it is not complete within 100 ms
+    /// (of the recording's time, for a recording), if its fragments are inconsistent, or if 64
+    /// other datagrams or 1024 buffers of the port are in use.
     #[arg(long)]
     reassemble: bool,
 
@@ -98,8 +99,8 @@ pub(crate) struct Args {
 
 /// Listens, and prints the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let house = House::new(&args.run)?;
-    house.expect_one_loop()?;
+    let supervisor = Supervisor::new(&args.run)?;
+    supervisor.expect_one_loop()?;
     let (opened, filtered) = args.promisc.open(registry, &args.ports.specs())?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
     let queues = |port: &Port<Probed>| ports::rx_queues(port, args.queues);
@@ -137,44 +138,47 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     } else {
         ParseOptions::default()
     };
-    let reassemblers = if args.reassemble {
-        reassemblers(&queues)?
-    } else {
-        Vec::new()
-    };
+    let mut polled: Vec<_> = queues.iter().map(RxQueue::port).collect();
+    polled.dedup();
+    let mut classifier = Classifier::new(options);
+    if args.reassemble {
+        let bounds = ReassemblyConfig::default();
+        let reassembling = classifier.with_reassembly(bounds, polled.len());
+        classifier = reassembling.map_err(anyhow::Error::from)?;
+    }
     let senders = Senders::new(MAX_SENDERS);
     let (reader, senders_seen) = (senders.reader(), senders.reader());
     let cache = pool.cache(512).context("no packet buffers")?;
-    let listener = Listener::new(queues, cache, senders, options, reassemblers);
+    let listener = Listener::new(queues, cache, senders, classifier, polled);
     ledger.add("listener", listener.tally());
 
-    let books = Books {
+    let ledgers = Ledgers {
         ledger: ledger.clone(),
         ports: views.clone(),
     };
     let page = page::Source {
-        books,
+        ledgers,
         senders: senders_seen,
     };
-    let mut watch = Watch::start(house.metrics(), page, &views, house.cores())?;
-    let begun = house.begin(&["streams"])?;
-    let lcore = launch("streams", house.cores().first().copied(), {
-        let stop = house.stop.clone();
+    let mut watch = Watch::start(supervisor.metrics(), page, &views, supervisor.cores())?;
+    let begun = supervisor.begin(&["streams"])?;
+    let lcore = launch("streams", supervisor.cores().first().copied(), {
+        let stop = supervisor.stop.clone();
         move || listener.run(&stop)
     })
     .context("cannot start the poll loop")?;
-    // After the launch: a new thread inherits where its parent may run.
-    lcore::keep_off(house.cores());
+    // After the launch: a new thread inherits the CPU affinity of its parent.
+    lcore::keep_off(supervisor.cores());
     let rows = args.top.unwrap_or(ROWS);
-    let shows = !house.is_quiet() && std::io::stderr().is_terminal();
+    let shows = !supervisor.is_quiet() && std::io::stderr().is_terminal();
     let mut view = shows.then(|| View::new(rows));
     while !lcore.is_finished() {
-        house.is_over(&begun);
+        supervisor.is_over(&begun);
         if let Some(view) = &mut view {
             view.refresh(&reader, &ledger);
         }
         if !watch.keep(&started) {
-            house.stop.stop();
+            supervisor.stop.stop();
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -216,12 +220,4 @@ fn tell(
 ) -> anyhow::Result<()> {
     let all = report(top.unwrap_or(usize::MAX));
     reports.tell(&all, |out| report(top.unwrap_or(ROWS)).write(out))
-}
-
-/// One for each port.
-fn reassemblers(queues: &[RxQueue]) -> anyhow::Result<Vec<(u16, Reassembler)>> {
-    let mut ports: Vec<_> = queues.iter().map(RxQueue::port).collect();
-    ports.dedup();
-    let reassembler = |port| Ok((port, Reassembler::new(ReassemblyConfig::default())?));
-    ports.into_iter().map(reassembler).collect()
 }

@@ -1,8 +1,8 @@
-//! The metrics of a run: its books, and its senders as streams.
+//! The metrics of a run: its ledgers, and its senders as streams.
 
 use std::fmt;
 
-use pollux_program::metrics::{self, Books, Page};
+use pollux_app::metrics::{self, Ledgers, Page};
 
 use super::senders::{Counts, Reader};
 
@@ -12,7 +12,7 @@ const LINES: usize = 1000;
 
 /// What the page is made from.
 pub(super) struct Source {
-    pub(super) books: Books,
+    pub(super) ledgers: Ledgers,
     pub(super) senders: Reader,
 }
 
@@ -36,7 +36,7 @@ impl Source {
 
 impl metrics::Source for Source {
     fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
-        self.books.measure(page)?;
+        self.ledgers.measure(page)?;
         let streams = self.streams();
         let label = |name: &String| [("stream", name.clone())];
         let frames = streams.iter().map(|(name, n)| (label(name), n.packets));

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use pollux_app::ports::{PortView, Traffic};
 use pollux_pmd::{Balance, Cause};
-use pollux_program::ports::{PortView, Traffic};
 use serde::Serialize;
 
 use super::destination::Destination;
@@ -190,10 +190,9 @@ impl Report {
             self.from_wire, self.delivered
         )?;
         for (name, n) in &self.dropped {
-            let text = Cause::ALL
-                .iter()
+            let text = Cause::all()
                 .find(|cause| cause.name() == *name)
-                .map(|c| c.text());
+                .map(Cause::text);
             writeln!(out, "{n:>12}  {name}: {}", text.unwrap_or_default())?;
         }
         for port in &self.unseen {

@@ -1,5 +1,5 @@
-//! What the driver of an interface says of it: the SIOCETHTOOL requests of linux/ethtool.h, and
-//! one of netdevice(7). They need no privilege, and change nothing.
+//! Driver settings of an interface: the SIOCETHTOOL requests of linux/ethtool.h, and one of
+//! netdevice(7). They need no privilege, and change nothing.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -21,15 +21,15 @@ const FLAG_LRO: u32 = 1 << 15;
 /// Words in `struct ethtool_coalesce`, the largest of the answers.
 const WORDS: usize = 23;
 
-/// What there is to know of an interface; none where its driver does not tell.
+/// Settings of an interface; `None` where its driver does not report them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nic {
     pub(crate) rings: Option<Rings>,
-    /// Frames of one flow are merged in software, by the kernel.
+    /// The kernel merges frames of one flow in software (GRO).
     pub(crate) gro: Option<bool>,
-    /// Frames of one flow are merged by the device.
+    /// The device merges frames of one flow (LRO).
     pub(crate) lro: Option<bool>,
-    /// VLAN tags are taken out of frames by the device, which tells of them beside the frame.
+    /// The device strips VLAN tags from frames and reports them in metadata.
     pub(crate) rx_vlan: Option<bool>,
     pub(crate) pause: Option<Pause>,
     pub(crate) coalescing: Option<Coalescing>,
@@ -49,14 +49,14 @@ pub(crate) struct Pause {
     pub(crate) tx: bool,
 }
 
-/// For how long the device waits with its interrupt.
+/// Interrupt coalescing time of the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coalescing {
     pub(crate) adaptive: bool,
     pub(crate) rx_us: u32,
 }
 
-/// A socket to ask through.
+/// A socket for the requests.
 pub(crate) struct Ethtool(OwnedFd);
 
 impl Ethtool {

@@ -1,6 +1,6 @@
-//! The machine as /proc and /sys show it, below a root that a test, or `--root`, replaces.
+//! Access to /proc and /sys below a root directory, which a test or `--root` replaces.
 //!
-//! Nothing here believes what it reads: a file may be missing, unreadable, or hold anything.
+//! All content is untrusted: a file may be missing, unreadable, or hold anything.
 
 pub(crate) mod ethtool;
 pub(crate) mod net;
@@ -15,15 +15,15 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Most bytes that are read of one file; what the kernel shows is far smaller.
+/// Limit on the bytes read of one file; files of the kernel are far smaller.
 const LONGEST: u64 = 1 << 20;
 
-/// Why something about the machine is not known.
+/// Reason why a property of the machine is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// The kernel does not show it, or has no such thing.
+    /// The kernel does not show it, or does not support it.
     Missing(String),
-    /// It is there, but cannot be read or makes no sense.
+    /// It exists, but is unreadable or malformed.
     Unreadable(String),
 }
 
@@ -46,18 +46,18 @@ impl Sys {
         Self { root: root.into() }
     }
 
-    /// Whether this is the machine that the program runs on, which can also be asked by system
-    /// calls.
+    /// Whether this is the machine that the program runs on, so that system calls apply to it as
+    /// well.
     pub(crate) fn is_live(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// Where a path, given as `/proc/...` or `/sys/...`, is found.
+    /// Path below the root of a `/proc/...` or `/sys/...` path.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The text of a file without white space around it.
+    /// The text of a file, trimmed.
     pub(crate) fn text(&self, path: &str) -> Result<String, Unread> {
         let mut bytes = Vec::new();
         File::open(self.path(path))
@@ -72,11 +72,11 @@ impl Sys {
     /// The text of a file as a number, or another type.
     pub(crate) fn parse<T: FromStr>(&self, path: &str) -> Result<T, Unread> {
         let text = self.text(path)?;
-        text.parse().map_err(|_| nonsense(path, &text))
+        text.parse().map_err(|_| malformed(path, &text))
     }
 
-    /// Names in a folder, shorter ones first, so that `cpu10` follows `cpu9`. None where there is
-    /// no such folder.
+    /// Names in a folder, shorter ones first, so that `cpu10` follows `cpu9`. Empty if the folder
+    /// does not exist.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten();
         let mut names: Vec<_> = entries
@@ -97,22 +97,22 @@ impl Sys {
         self.path(path).exists()
     }
 
-    /// The last part of what a symbolic link points to: the name of a driver, or of a group.
+    /// The last component of a symbolic link's target: the name of a driver, or of a group.
     pub(crate) fn link(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_str()?.to_owned())
     }
 
-    /// Writes to an attribute, in one piece as sysfs wants it.
+    /// Writes an attribute with one write, as sysfs requires.
     pub(crate) fn write(&self, path: &str, text: &str) -> io::Result<()> {
         let mut file = fs::OpenOptions::new().write(true).open(self.path(path))?;
         file.write_all(text.as_bytes())
     }
 }
 
-/// The error for text that is not what the kernel writes there. The text may be anything, and is
-/// shown without what a terminal would obey.
-pub(crate) fn nonsense(path: &str, text: &str) -> Unread {
+/// The error for malformed text. The text is untrusted, so it is printed without terminal control
+/// characters.
+pub(crate) fn malformed(path: &str, text: &str) -> Unread {
     let shown: String = text.chars().take(60).collect();
     Unread::Unreadable(format!("{path} holds {shown:?}"))
 }
@@ -153,8 +153,8 @@ mod tests {
             sys.parse::<u32>("/proc/a/below").unwrap_err(),
             Unread::Missing(_)
         ));
-        let nonsense = sys.parse::<u32>("/proc/b").unwrap_err().to_string();
-        assert_eq!(nonsense, r#"/proc/b holds "\u{1b}[2Jx""#);
+        let malformed = sys.parse::<u32>("/proc/b").unwrap_err().to_string();
+        assert_eq!(malformed, r#"/proc/b holds "\u{1b}[2Jx""#);
         let unreadable = sys.text("/proc/c").unwrap_err().to_string();
         assert!(unreadable.starts_with("/proc/c cannot be read: "));
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Sys;
 
-// linux/if_arp.h: Ethernet, and all that looks like it; the loopback, which carries such frames too.
+// linux/if_arp.h: Ethernet and compatible types; the loopback carries such frames too.
 const ARPHRD_ETHER: u32 = 1;
 const ARPHRD_LOOPBACK: u32 = 772;
 
@@ -15,7 +15,7 @@ pub(crate) struct Interface {
     /// Whether it carries Ethernet frames.
     #[serde(skip)]
     pub(crate) ethernet: bool,
-    /// Whether it is switched on (IFF_UP).
+    /// Whether it is up (IFF_UP).
     pub(crate) up: bool,
     /// Whether it has a carrier.
     pub(crate) carrier: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Interface {
     /// Mbit/s, where the link has a speed.
     #[serde(rename = "speed_mbit", skip_serializing_if = "Option::is_none")]
     pub(crate) speed: Option<u32>,
-    /// Driver of the device behind it; none for interfaces of software.
+    /// Driver of the underlying device; `None` for software interfaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) driver: Option<String>,
 }
@@ -47,7 +47,7 @@ fn interface(sys: &Sys, name: String) -> Interface {
         carrier: sys.parse(&of("carrier")) == Ok(1_u32),
         mac: sys.text(&of("address")).ok(),
         mtu: sys.parse(&of("mtu")).ok(),
-        // -1 where there is none.
+        // -1 without a speed.
         speed: sys.parse(&of("speed")).ok(),
         driver: sys.link(&of("device/driver")),
         name,

@@ -1,4 +1,4 @@
-//! Devices on the PCI bus, as the drivers' crate sees them, of the machine below this root.
+//! PCI devices of the machine below this root, as pollux-pmd lists them.
 
 use pollux_pmd::bus::pci::{Address, Sysfs};
 
@@ -20,7 +20,7 @@ pub(crate) fn network(sys: &Sys) -> Vec<Function> {
     all
 }
 
-/// Where a device is found in `sys`.
+/// Path of a device in `sys`.
 pub(crate) fn folder(address: Address) -> String {
     format!("{DEVICES}/{address}")
 }

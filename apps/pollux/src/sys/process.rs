@@ -1,6 +1,6 @@
-//! This process, as /proc/self shows it.
+//! Properties of this process, from /proc/self.
 
-use super::{Sys, Unread, nonsense};
+use super::{Sys, Unread, malformed};
 
 // linux/capability.h
 pub(crate) const CAP_NET_ADMIN: u32 = 12;
@@ -18,9 +18,9 @@ pub(crate) const CAPABILITIES: [(&str, u32); 5] = [
     ("CAP_BPF", CAP_BPF),
 ];
 
-/// Whether a set of capabilities has one of them.
+/// Whether a set contains a capability, or one that includes it.
 pub(crate) fn has(set: u64, capability: u32) -> bool {
-    // CAP_SYS_ADMIN stands for CAP_BPF, as it did before Linux 5.8.
+    // CAP_SYS_ADMIN includes CAP_BPF, as before Linux 5.8.
     let other = if capability == CAP_BPF {
         CAP_SYS_ADMIN
     } else {
@@ -43,5 +43,5 @@ pub(crate) fn status(sys: &Sys, name: &str) -> Result<String, Unread> {
 /// The set of effective capabilities, by bit.
 pub(crate) fn capabilities(sys: &Sys) -> Result<u64, Unread> {
     let text = status(sys, "CapEff")?;
-    u64::from_str_radix(&text, 16).map_err(|_| nonsense("CapEff in /proc/self/status", &text))
+    u64::from_str_radix(&text, 16).map_err(|_| malformed("CapEff in /proc/self/status", &text))
 }

@@ -1,4 +1,4 @@
-//! A made-up machine.
+//! Test support: a synthetic machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::Sys;
 
-/// A folder that stands for `/`.
+/// A folder that replaces `/`.
 pub(crate) struct Tree(TempDir);
 
 impl Tree {
@@ -21,7 +21,7 @@ impl Tree {
         Sys::new(self.0.path())
     }
 
-    /// A file, and the folders above it.
+    /// Adds a file, and the folders above it.
     pub(crate) fn file(&self, path: &str, text: impl AsRef<[u8]>) -> &Self {
         let path = self.sys().path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -34,12 +34,12 @@ impl Tree {
         self
     }
 
-    /// Something that is there but that nobody, root included, can read as a file.
+    /// Adds an entry that no process, not even root, can read as a file.
     pub(crate) fn unreadable(&self, path: &str) -> &Self {
         self.folder(path)
     }
 
-    /// A symbolic link; only the last part of its target matters.
+    /// Adds a symbolic link; only the last part of its target matters.
     pub(crate) fn link(&self, path: &str, target: &str) -> &Self {
         let path = self.sys().path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

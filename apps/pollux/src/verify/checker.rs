@@ -1,4 +1,4 @@
-//! The poll loop: receives frames, and holds them against what the generator says it sent.
+//! Receiving poll loop: compares frames with those that the generator sends.
 
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::{Ns, Tsc};
@@ -11,50 +11,50 @@ use pollux_pmd::{
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::held::Held;
 use crate::payload::{Content, HEADER, Header};
+use crate::stolen_time::StolenTime;
 use crate::ticker::Ticker;
 
 const BURST: usize = 32;
 
-/// Farther from the arrival of a frame no time at which it was made can be: it is none of this
-/// machine's clock, or that of a frame which was recorded. A frame may seem to come before it was
-/// made, as its arrival is the beginning of the poll that found it, and the loop may be held up in
-/// between.
+/// Longest plausible distance between the arrival of a frame and its time of making. Beyond it, the
+/// time is of another machine's clock, or the frame was recorded. The arrival may precede the time
+/// of making: it is the beginning of the poll that found the frame, and the loop may be interrupted
+/// in between.
 const FARTHEST: Ns = Ns(10_000_000_000);
 
-/// When the loop ends by itself.
+/// Conditions for the loop to end by itself.
 #[derive(Clone, Copy)]
 pub(crate) struct Until {
-    /// So many frames have come, each counted once.
+    /// This number of frames has arrived, without duplicates.
     pub(crate) count: Option<u64>,
-    /// For so long none of the generator's has come, from the start on.
+    /// No frame of the generator has arrived for this long, from the start on.
     pub(crate) wait: Option<Ns>,
-    /// For so long none has come, after the first.
+    /// No frame has arrived for this long, after the first.
     pub(crate) idle: Option<Ns>,
 }
 
-/// What the frames were.
+/// Classification of the received frames.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Frames of the generator that are as they were sent, and the bytes of all of each.
+    /// Frames of the generator that arrived unchanged, and their bytes.
     pub(crate) received: u64,
     pub(crate) bytes: u64,
     /// Frames with a wrong checksum or wrong content.
     pub(crate) corrupt: u64,
-    /// Frames that are none of the generator's.
+    /// Frames of other origin.
     pub(crate) foreign: u64,
-    /// Frames of [`received`](Self::received) that had come before.
+    /// Duplicates among [`received`](Self::received).
     duplicate: u64,
     /// From the making of a frame to its arrival.
     pub(crate) latency: LatencyHistogram,
-    /// Frames that have no such time: stamped by another clock.
+    /// Frames without a latency: stamped by another clock.
     pub(crate) not_comparable: u64,
-    /// When the first and the last frame came.
+    /// Arrival of the first and the last frame.
     pub(crate) span: Option<(Tsc, Tsc)>,
 }
 
-/// A poll loop and all that it owns.
+/// Poll loop, with the resources that it owns.
 pub(crate) struct Checker {
     queues: Vec<RxQueue>,
     cache: PoolCache,
@@ -62,7 +62,7 @@ pub(crate) struct Checker {
     options: ParseOptions,
     until: Until,
     stop: StopFlag,
-    /// Number of the first flow, and of each flow what came.
+    /// Number of the first flow, and the sequence tracker of each flow.
     first: u16,
     trackers: Box<[SequenceTracker]>,
     tally: Tally,
@@ -72,22 +72,22 @@ pub(crate) struct Checker {
     clock: TscClock,
 }
 
-/// What is left when the loop has ended.
+/// Result of an ended loop.
 pub(crate) struct Checked {
     pub(crate) queues: Vec<RxQueue>,
     pub(crate) tally: Tally,
     pub(crate) counts: Counts,
-    /// The loop has ended because nothing came for so long.
+    /// Set if the loop ended since no frame arrived for this long.
     pub(crate) waited: Option<Ns>,
-    /// Seconds that the machine took from the loop.
+    /// Stolen time of the loop in seconds.
     pub(crate) taken_s: f64,
-    /// The sum over all flows, and how many there were.
+    /// The sum over all flows, and the number of flows.
     pub(crate) sequence: SequenceCounts,
     pub(crate) flows: usize,
 }
 
 impl Checker {
-    /// For frames of these flows; those of others are of another run.
+    /// A checker for these flows. Frames of other flows belong to another run.
     pub(crate) fn new(
         queues: Vec<RxQueue>,
         cache: PoolCache,
@@ -114,7 +114,7 @@ impl Checker {
         }
     }
 
-    /// Goes on with the books of an earlier run.
+    /// Continues the counts of an earlier run.
     pub(crate) fn adding_to(mut self, tally: Tally, latency: LatencyHistogram) -> Self {
         self.tally = tally;
         self.counts.latency = latency;
@@ -129,33 +129,33 @@ impl Checker {
         self.counts.latency.view()
     }
 
-    /// Polls until it is to stop, the end has come, or all queues have come to theirs.
+    /// Polls until the stop flag is set, an end condition holds, or all queues have ended.
     pub(crate) fn run(mut self) -> Checked {
         let mut queues = std::mem::take(&mut self.queues);
-        let (held, waited) = self.work(&mut queues);
+        let (stolen, waited) = self.work(&mut queues);
         let (sequence, flows) = self.sequence();
         Checked {
             queues,
             tally: self.tally,
             counts: self.counts,
             waited: self.until.wait.filter(|_| waited),
-            taken_s: held.seconds(),
+            taken_s: stolen.seconds(),
             sequence,
             flows,
         }
     }
 
-    /// How long the loop was held up, and whether it ended because the first frame never came.
-    fn work(&mut self, queues: &mut [RxQueue]) -> (Held, bool) {
+    /// Returns the stolen time, and whether the loop ended because the first frame never arrived.
+    fn work(&mut self, queues: &mut [RxQueue]) -> (StolenTime, bool) {
         let mut burst = Burst::<BURST>::new();
         let mut ticker = Ticker::for_counters(self.clock);
         let cycles = |limit: Option<Ns>| limit.map(|limit| self.clock.to_cycles(limit));
         let (wait, idle) = (cycles(self.until.wait), cycles(self.until.idle));
-        let mut held = Held::new(self.clock);
+        let mut stolen = StolenTime::new(self.clock);
         let begin = self.clock.now();
         let (mut live, mut waited) = (true, false);
         while live && !waited && !self.stop.is_set() && !self.has_all() {
-            let now = held.round();
+            let now = stolen.round();
             live = false;
             let mut received = 0;
             for queue in &mut *queues {
@@ -170,7 +170,7 @@ impl Checker {
                 }
                 self.cache.free_burst(&mut burst);
             }
-            // Frames of others may come for ever.
+            // Foreign frames may arrive for ever.
             match self.counts.span {
                 None => waited = live && wait.is_some_and(|wait| now.since(begin) >= wait),
                 Some((_, last)) => live &= idle.is_none_or(|idle| now.since(last) < idle),
@@ -183,17 +183,17 @@ impl Checker {
             }
         }
         queues.iter_mut().for_each(RxQueue::sync_counters);
-        (held, waited)
+        (stolen, waited)
     }
 
-    /// Whether all frames have come that are waited for. A corrupt one will not come again.
+    /// Whether all expected frames have arrived. A corrupt one is not sent again.
     fn has_all(&self) -> bool {
         let counts = &self.counts;
         let came = counts.received - counts.duplicate + counts.corrupt;
         self.until.count.is_some_and(|count| came >= count)
     }
 
-    /// Judges a frame; the cause to drop it for, if it is not a new one of the generator's.
+    /// Checks a frame. Returns the drop cause, unless it is a new frame of the generator.
     #[inline]
     fn check(&mut self, mbuf: &Mbuf) -> Result<(), Cause> {
         let udp = match classify(mbuf, &self.options) {
@@ -210,7 +210,7 @@ impl Checker {
             }
         };
         let (offset, len) = (udp.payload_offset.into(), usize::from(udp.payload_len));
-        // A header may lie in two segments, where they are short.
+        // A header may span two segments, where they are short.
         let mut bytes = [0; HEADER];
         let header = (len >= HEADER && mbuf.copy_to(offset, &mut bytes) == HEADER)
             .then(|| Header::read(&bytes));
@@ -311,7 +311,7 @@ mod tests {
         let (options, stop) = (ParseOptions::default(), StopFlag::new());
         let content = Arc::new(content);
         let mut checker = Checker::new(rx, cache, content, options, 0..=7, until, stop);
-        let (checker, noise) = pollux_quiet::listen(move |ear| {
+        let (checker, noise) = pollux_pmd_testkit::guard::listen(move |ear| {
             let mut queues = std::mem::take(&mut checker.queues);
             ear.during(|| checker.work(&mut queues));
             checker

@@ -1,4 +1,4 @@
-//! `pollux verify`: whether what was generated came, all of it, unchanged, in order.
+//! `pollux verify`: checks that generated frames arrive completely, unchanged and in order.
 
 mod checker;
 
@@ -7,43 +7,45 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use pollux_app::{Failure, PortsOption, ports, seconds};
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::{MAX_PAYLOAD, ParseOptions};
 use pollux_pmd::{Clock, Ledger, PortConfig, Registry, TscClock};
-use pollux_program::{Failure, PortsOption, ports, seconds};
 use serde::Serialize;
 
 use self::checker::Checked;
 pub(crate) use self::checker::{Checker, Until};
-use crate::house::{Base, House, Options, Quantiles, Rig};
 use crate::payload::{Content, Pattern};
 use crate::promisc::Promisc;
+use crate::supervisor::{Base, Options, Quantiles, Rig, Supervisor};
 
-/// Buffers in the loop's own cache.
+/// Buffers in the local cache of the loop.
 const CACHE: usize = 512;
 
-/// How long frames are waited for with --count: the first, whose sender may have to be started on
-/// another machine, and each of the others.
+/// Timeout with --count for the first frame, whose sender may have to be started on another
+/// machine, and for each of the others.
 const WAIT: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Whether what `pollux generate` sent came: all of it, unchanged, once, in order
+/// Check that the frames of `pollux generate` arrive completely, unchanged, once and in order
 ///
-/// Every byte of each datagram is held against what its header, --pattern and --seed say
+/// Every byte of each datagram is compared with its header, --pattern and --seed
 /// (docs/formats/generator.md); they must be those of the generator. Other frames are counted as
-/// foreign. On the machine that sent them, latency is from the making of a frame to its arrival.
+/// foreign. On the machine that sent the frames, latency is measured from the creation of a frame
+/// to its arrival.
 ///
-/// What is missing shows in the numbers of the frames that come; --count also finds what is
-/// missing at the beginning and at the end. A corrupt frame is missing as well: its number cannot
-/// be believed.
+/// Missing frames are detected by the numbers of the received ones; --count also detects those
+/// missing at the beginning and at the end. A corrupt frame counts as missing as well, since its
+/// number is not reliable.
 ///
-/// The run ends when --count frames have come, or when none comes any more: --wait for the first,
-/// --idle after one. A stamp that is no time of the last ten seconds on this machine's clock, as one
-/// of another machine or of a recording, makes no latency: it is counted as not comparable.
+/// The run ends when --count frames have arrived, or when no more arrive: after --wait for the
+/// first, after --idle for the next. A time stamp outside the last ten seconds of this machine's
+/// clock, such as that of another machine or of a recording, gives no latency: it is counted as not
+/// comparable.
 ///
-/// The exit status is 1 where frames are missing, corrupt, or came twice, none came for --wait, or
-/// none of those that came is a generator's.
+/// The exit status is 1 if frames are missing, corrupt or duplicate, if none arrives within --wait,
+/// or if none of the received frames is a generator's.
 ///
 /// Examples:
 ///   pollux verify af_packet:eth2 --count 100000 --report run.json
@@ -57,15 +59,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     ports: PortsOption,
 
-    /// Frames that were sent: end when they have come
+    /// Number of sent frames: end when they have arrived
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// End when no frame has come for so long after the start [default: 30 with --count]
+    /// End when no frame has arrived for this time after the start [default: 30 with --count]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     wait: Option<Duration>,
 
-    /// End when nothing has come for so long after the first frame [default: 1 with --count]
+    /// End when no frame has arrived for this time after the first one [default: 1 with --count]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     idle: Option<Duration>,
 
@@ -78,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1024)]
     ring: usize,
 
-    /// Bytes behind the header of the payload
+    /// Bytes after the header of the payload
     #[arg(long, value_enum, default_value_t = Pattern::Random, help_heading = "Payload")]
     pattern: Pattern,
 
@@ -86,7 +88,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Payload")]
     seed: u64,
 
-    /// Do not verify checksums: for frames that a kernel left to a NIC to complete
+    /// Do not verify checksums, which a kernel may have left to a NIC
     #[arg(long, help_heading = "Payload")]
     trust_checksums: bool,
 
@@ -97,7 +99,7 @@ pub(crate) struct Args {
     run: Options,
 }
 
-/// What `--report` writes.
+/// Content of `--report`.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -115,9 +117,9 @@ struct Report {
     restarts: u64,
     rate_pps: f64,
     latency_ns: Option<Quantiles>,
-    /// Frames whose stamps are of another clock.
+    /// Frames with stamps of another clock.
     latency_not_comparable: u64,
-    /// For how long the first frame was waited for, in vain.
+    /// Time of waiting for the first frame, in vain.
     waited_s: Option<f64>,
 }
 
@@ -152,7 +154,7 @@ impl Report {
             restarts: sequence.resyncs,
             rate_pps: counts.received.saturating_sub(1) as f64 / span_s.max(1e-9),
             latency_ns: comparable.then(|| latency.into()),
-            // The frames of a recording came long ago.
+            // The frames of a recording arrived long ago.
             latency_not_comparable: if recorded { 0 } else { counts.not_comparable },
             waited_s: waited.map(|wait| wait.0 as f64 / 1e9),
         }
@@ -161,12 +163,12 @@ impl Report {
     fn verdict(&self) -> anyhow::Result<()> {
         if let Some(waited) = self.waited_s {
             return Err(anyhow!(
-                "no frame of the generator's came, as it was sent, within {waited} s (--wait)"
+                "no frame of the generator arrived unchanged within {waited} s (--wait)"
             ));
         }
         if self.received == 0 && self.foreign > 0 {
             return Err(anyhow!(
-                "none of the {} frames that came is a generator's",
+                "none of the {} received frames is a generator's",
                 self.foreign
             ));
         }
@@ -213,10 +215,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// Receives, checks, and reports.
+/// Receives and checks frames, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let house = House::new(&args.run)?;
-    house.expect_one_loop()?;
+    let supervisor = Supervisor::new(&args.run)?;
+    supervisor.expect_one_loop()?;
     let (opened, filtered) = args.promisc.open(registry, &args.ports.specs())?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
     let queues = opened.len() * usize::from(args.queues);
@@ -230,8 +232,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             rx_queues: args.queues,
             tx_queues: 0,
             ring: args.ring,
-            pool: pool.clone(),
-            checksum_offload: false,
+            ..PortConfig::new(pool.clone())
         })
     });
     let configured: Vec<_> = configured.collect::<Result<_, _>>()?;
@@ -255,13 +256,13 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let content = Arc::new(Content::new(args.pattern, args.seed, MAX_PAYLOAD));
     let cache = pool.cache(CACHE).context("no packet buffers")?;
     let all = 0..=u16::MAX;
-    let stop = house.stop.clone();
+    let stop = supervisor.stop.clone();
     let checker = Checker::new(queues, cache, content, options, all, until, stop);
     ledger.add("verify", checker.tally());
     if !recorded {
-        house.latencies.add("verify", checker.latency());
+        supervisor.latencies.add("verify", checker.latency());
     }
-    let mut ended = house.run(
+    let mut ended = supervisor.run(
         "verify",
         vec![move || checker.run()],
         &rig.ports,

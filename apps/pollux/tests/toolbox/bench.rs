@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use pollux_netns::Cable;
+use pollux_pmd_testkit::netns::Cable;
 use serde_json::Value;
 
 use crate::support::{Folder, Running, json_of, pollux, refused, reported, run, text};

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption as Option_;
 use pcap_file::pcapng::{Block, PcapNgReader};
-use pollux_netns::{Cable, Namespace};
+use pollux_pmd_testkit::netns::{Cable, Namespace};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -129,20 +129,21 @@ fn frames_and_stamps_are_those_of_the_wire() {
         println!("skipped: capinfos is not installed");
         return;
     };
-    let told = text(&capinfos.stdout);
+    let summary = text(&capinfos.stdout);
     let last = |name: &str| {
-        told.lines()
+        summary
+            .lines()
             .rev()
             .find(|line| line.trim_start().starts_with(name))
             .unwrap()
     };
     assert!(
-        last("Number of packets").ends_with("500") && told.contains("nanoseconds (9)"),
-        "{told}"
+        last("Number of packets").ends_with("500") && summary.contains("nanoseconds (9)"),
+        "{summary}"
     );
     assert!(
-        last("Number of stat entries").ends_with('1') && told.contains("pollux"),
-        "{told}"
+        last("Number of stat entries").ends_with('1') && summary.contains("pollux"),
+        "{summary}"
     );
 }
 

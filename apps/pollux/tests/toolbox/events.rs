@@ -188,7 +188,7 @@ fn what_is_no_file_of_events_is_named() {
         let file = write(&folder, name, bytes);
         let message = refused("events", &[&file], 1);
         assert!(
-            message.contains(&file) && message.contains("is no file of events"),
+            message.contains(&file) && message.contains("is not a file of events"),
             "{message}"
         );
     }
@@ -335,7 +335,7 @@ mod recordings {
             refused("events", &[&write(&folder, "other.h5", &bytes)], 1)
         };
         let message = without(b"pollux_version\0");
-        assert!(message.contains("is no file of events"), "{message}");
+        assert!(message.contains("is not a file of events"), "{message}");
         for group in [
             &b"entry\0"[..],
             b"events\0",
@@ -379,7 +379,7 @@ fn json_goes_to_a_file_as_to_the_terminal() {
     let none = refused("events", &["--json"], 2);
     assert!(none.contains("no file is given"), "{none}");
     let same = [&*events, "--event", "1", "--json", "x", "--svg", "x"];
-    assert!(refused("events", &same, 2).contains("name one file"));
+    assert!(refused("events", &same, 2).contains("name the same file"));
     let nowhere = [&*events, "--json", "/nowhere/x"];
     assert!(refused("events", &nowhere, 1).contains("--json /nowhere/x"));
 }

@@ -145,7 +145,7 @@ fn what_cannot_be_is_refused() {
     says(&["null", "--cores", "99999"], 2, "cpu 99999");
     says(&["null", "--ring", "1"], 2, "a ring of 1");
     says(&["pcap:rx=/nowhere", "null"], 1, "No such file");
-    says(&["pcap:rx=/nowhere", "null:size=x"], 2, "no valid size");
+    says(&["pcap:rx=/nowhere", "null:size=x"], 2, "not a valid size");
     says(
         &["null", "--count", "1", "--report", "/nowhere/r.json"],
         1,
@@ -153,7 +153,7 @@ fn what_cannot_be_is_refused() {
     );
     let folder = Folder::new();
     let (one, two) = (folder.sink("1"), folder.sink("2"));
-    says(&[&one, &two], 2, "no way");
+    says(&[&one, &two], 2, "no direction");
     assert!(!folder.path("1").exists());
     says(&["null", &one, "--queues", "2"], 2, "2 transmit queues");
     let help = text(&run("forward", &["--help"]).stdout);

@@ -294,7 +294,7 @@ fn a_datagram_without_checksum_says_so() {
 #[test]
 fn a_checksum_is_left_to_no_device_that_does_not_finish_it() {
     let error = refused("generate", &["null", "--offload-checksum"], 2);
-    assert!(error.contains("finish them before"), "{error}");
+    assert!(error.contains("complete the checksums"), "{error}");
 }
 
 #[test]
@@ -374,7 +374,10 @@ fn what_cannot_be_is_refused() {
     says(&["null", "--vlan", "4095"], "--vlan");
     says(&["null", "--dst-mac", "x"], "--dst-mac");
     says(&["null", "--pattern", "ones"], "increment");
-    says(&["pcap:rx=/nowhere,tx=/tmp/x,pace=slow"], "no valid pace");
+    says(
+        &["pcap:rx=/nowhere,tx=/tmp/x,pace=slow"],
+        "not a valid pace",
+    );
     let missing = refused("generate", &["pcap:tx=/nowhere/x.pcapng"], 1);
     assert!(missing.contains("No such file"), "{missing}");
     let help = text(&run("generate", &["--help"]).stdout);

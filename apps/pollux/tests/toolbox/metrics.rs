@@ -197,7 +197,7 @@ fn another_program_looks_at_a_run() {
     assert!(message.contains(&named), "{message}");
     for address in ["127.0.0.1:99999", "", ":9464", "a b:1", "http://"] {
         let message = refused("live", &[address, "--count", "1"], 2);
-        let named = format!("`{address}` is no address");
+        let named = format!("`{address}` is not an address");
         assert!(message.contains(&named), "{message}");
     }
     for address in ["127.0.0.1:1", "[::1]:1", "http://127.0.0.1:1/metrics"] {

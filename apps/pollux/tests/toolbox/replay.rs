@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use pollux_netns::Cable;
+use pollux_pmd_testkit::netns::Cable;
 use serde_json::Value;
 
 use crate::support::{

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pcap_file::pcapng::{Block, PcapNgReader};
 use pollux_na62::l0::L0Record;
-use pollux_netns::Namespace;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_pmd_testkit::netns::Namespace;
 use pollux_recording::record_header;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use pollux_netns::Cable;
 use pollux_pmd::net::{ParseOptions, Parsed, parse};
+use pollux_pmd_testkit::netns::Cable;
 use serde_json::Value;
 
 use crate::metrics::above;

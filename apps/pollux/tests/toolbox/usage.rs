@@ -124,7 +124,7 @@ fn streams_have_the_options_of_a_run() {
         &["null", "--cores", &format!("{first},{first}")],
         2,
     );
-    assert!(two.contains("one loop's work"), "{two}");
+    assert!(two.contains("a single loop"), "{two}");
 }
 
 /// What `--json` prints is what `--json FILE` writes, beside the text.
@@ -191,9 +191,9 @@ fn json_is_printed_or_written() {
 }
 
 /// The part of a message that says what an option takes.
-fn told(message: &str) -> &str {
-    let (_, told) = message.split_once("': ").unwrap_or_default();
-    told.lines().next().unwrap_or_default()
+fn reason(message: &str) -> &str {
+    let (_, reason) = message.split_once("': ").unwrap_or_default();
+    reason.lines().next().unwrap_or_default()
 }
 
 /// Sizes, rates and times have one syntax, and one text for what is none.
@@ -230,8 +230,8 @@ fn units_are_read_alike() {
         for wrong in ["5parsecs", "x", "-1"] {
             let option = format!("{option}={wrong}");
             let message = refused(command, &[of(command), &[&option]].concat(), 2);
-            let told = told(&message);
-            assert!(told.starts_with(form), "{command} {option}: {message}");
+            let reason = reason(&message);
+            assert!(reason.starts_with(form), "{command} {option}: {message}");
         }
     }
     // What is one is taken: the next mistake is told.

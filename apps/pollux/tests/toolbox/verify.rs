@@ -1,6 +1,6 @@
 //! `pollux verify`.
 
-use pollux_netns::Cable;
+use pollux_pmd_testkit::netns::Cable;
 use serde_json::Value;
 
 use crate::support::{Capture, Folder, Running, datagram, packets, refused, reported, run, text};

@@ -3,7 +3,7 @@
 
 use std::process::Output;
 
-use pollux_netns::{Cable, Namespace};
+use pollux_pmd_testkit::netns::{Cable, Namespace};
 use serde_json::json;
 
 use crate::support::{Folder, Running, json_of, text};
@@ -130,7 +130,7 @@ fn a_filter_that_lets_nothing_through_is_named() {
         "ip netns exec NAME POLLUX streams --port af_packet:bridge0 --no-promisc --duration 0.1";
     let streams = streams.replace("NAME", cable.a.name());
     let streams = streams.replace("POLLUX", env!("CARGO_BIN_EXE_pollux"));
-    let output = pollux_netns::run(&streams);
+    let output = pollux_pmd_testkit::netns::run(&streams);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("hint: nothing came; af_packet:bridge0"));
 }
@@ -178,10 +178,10 @@ fn all_queues_of_an_interface_are_captured() {
 
     // Half of them, and it says so while it runs, in its text and in its report.
     let half = capture("half.pcapng", "--filter udp.dst=9000 --queues 2");
-    let told = half.stderr();
+    let message = half.stderr();
     assert!(
-        told.contains("2 of the 4 queues of va are not received, 2-3"),
-        "{told}"
+        message.contains("2 of the 4 queues of va are not received, 2-3"),
+        "{message}"
     );
     half.interrupt();
     let (half, printed) = half.report_and_text(0);
@@ -212,16 +212,19 @@ fn a_program_that_has_the_interface_is_named() {
     ] {
         let streams = pollux_streams(&cable, port);
         assert_eq!(streams.status.code(), Some(1));
-        let told = text(&streams.stderr);
-        assert!(told.contains(&who) && told.contains(what), "{told}");
+        let message = text(&streams.stderr);
+        assert!(
+            message.contains(&who) && message.contains(what),
+            "{message}"
+        );
     }
     holder.interrupt();
     holder.report(0);
     let streams = pollux_streams(&cable, "af_xdp:va,queue=1");
     let report = json_of(&streams);
     assert_eq!(report["unseen"][0]["unpolled_queues"], json!([0, 2, 3]));
-    let told = text(&pollux_streams(&cable, "af_xdp:va --queues 3").stderr);
-    assert!(told.contains("1 of the 4 queues"), "{told}");
+    let message = text(&pollux_streams(&cable, "af_xdp:va --queues 3").stderr);
+    assert!(message.contains("1 of the 4 queues"), "{message}");
 }
 
 /// Listens for a moment.

@@ -13,7 +13,7 @@ use super::link::{Link, Tlp};
 use super::upstream::Done;
 use crate::pins::Beat;
 
-/// Completions are cut at multiples of this only (read completion boundary, PCIe 4.0, 2.3.1.1).
+/// Completions are split only at multiples of this (read completion boundary, PCIe 4.0, 2.3.1.1).
 const BOUNDARY: u64 = 64;
 
 /// What is at the card by then.
@@ -22,7 +22,7 @@ struct Coming {
     tlp: Tlp,
 }
 
-/// A stream into the card: what is offered stays until it is taken, and has no gaps.
+/// A stream into the card: an offer is stable until accepted, and a TLP has no gaps.
 #[derive(Default)]
 struct Offer {
     beats: VecDeque<Beat>,
@@ -47,24 +47,24 @@ pub(super) struct Downstream {
 }
 
 impl Downstream {
-    /// An access of a register is on its way.
+    /// A register access is in flight.
     pub(super) fn request(&mut self, now: u64, tlp: Tlp, draw: &mut Draw<'_>) {
         let last = self.requests.back().map_or(0, |last| last.arrives);
         let arrives = (self.link.send(now, tlp.data.len()) + draw.register()).max(last);
         self.requests.push_back(Coming { arrives, tlp });
     }
 
-    /// Register accesses that the card has not taken yet.
+    /// Register accesses that the card has not accepted yet.
     pub(super) fn requests(&self) -> usize {
         self.requests.len() + usize::from(!self.request.beats.is_empty())
     }
 
-    /// Whether nothing is on its way.
+    /// Whether nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.requests() == 0 && self.completions.is_empty() && self.completion.beats.is_empty()
     }
 
-    /// Memory has answered a read: cuts the answer to completions. False if there are none.
+    /// Memory has answered a read: splits the data into completions. False if there are none.
     pub(super) fn complete(&mut self, now: u64, done: &Done, draw: &mut Draw<'_>) -> bool {
         if done.result == Err(ReadError::Unanswered) {
             return false;
@@ -78,7 +78,7 @@ impl Downstream {
             pieces.push((at, left, len));
             (at, left) = (at + len, left - len);
         }
-        // One piece fails, and ends it; those before it are as they should be.
+        // One segment fails, and ends the read; those before it are correct.
         let failing = draw.failing(pieces.len());
         for (index, (at, left, len)) in pieces.into_iter().enumerate() {
             let from = done.bytes.len() - left as usize;
@@ -97,7 +97,7 @@ impl Downstream {
         true
     }
 
-    /// An edge: what the card has taken of what it was offered. The tag whose last completion that was.
+    /// An edge: the card's acceptance of the offers. Returns the tag whose last completion it accepted.
     pub(super) fn edge(&mut self, request: bool, completion: bool) -> Option<u64> {
         if request {
             self.request.beats.pop_front();
@@ -107,7 +107,7 @@ impl Downstream {
         over.then_some(self.tag)
     }
 
-    /// What the card sees next: a request, and a completion.
+    /// The card's next inputs: a request, and a completion.
     pub(super) fn offer(&mut self, now: u64, draw: &mut Draw<'_>) -> (Beat, Beat) {
         if self.request.beats.is_empty() && draw.takes() {
             let next = self.requests.pop_front_if(|next| next.arrives <= now);
@@ -139,7 +139,7 @@ impl Downstream {
         }
     }
 
-    /// A completion that answers no read of the card.
+    /// A completion of no read of the card.
     pub(super) fn stray(&mut self, now: u64, tag: u64) {
         let asked = Header::default().with(TAG, tag);
         let tlp = completion(&asked, 0, 64, &[0x5a; 64], None);
@@ -149,8 +149,8 @@ impl Downstream {
     }
 }
 
-/// A completion with some bytes from `at` on, of `left` that are still to come, or why there are
-/// none (PCIe 4.0, 2.2.9).
+/// A completion with some bytes from `at` on, of `left` outstanding bytes, or the reason of an
+/// empty one (PCIe 4.0, 2.2.9).
 fn completion(asked: &Header, at: u64, left: u64, bytes: &[u8], error: Option<ReadError>) -> Tlp {
     let into = at as usize % 4;
     let mut data = vec![0; into];

@@ -47,7 +47,7 @@ impl Header {
         (self.0 >> at & mask(width)) as u64
     }
 
-    /// With a field set, which was 0; of the value, what fits.
+    /// Sets a field, which was 0, to the bits of the value that fit.
     pub(crate) fn with(self, (at, width): Field, value: u64) -> Self {
         Self(self.0 | (u128::from(value) & mask(width)) << at)
     }
@@ -58,7 +58,7 @@ impl Header {
         fields.iter().fold(self.0, clear)
     }
 
-    /// DWs that come with it, or are asked for.
+    /// DWs of data, or requested DWs.
     pub(crate) fn dws(self) -> usize {
         match self.get(LENGTH) as usize {
             0 => 1024,
@@ -66,8 +66,8 @@ impl Header {
         }
     }
 
-    /// The bytes that a request is about, as where they begin behind its address and how many; `None`
-    /// if they are not in one piece, which the bus allows (PCIe 4.0, 2.2.5) and nobody here does.
+    /// The bytes of a request, as offset from its address and length; `None` if they are not
+    /// contiguous, which the bus permits (PCIe 4.0, 2.2.5) and no module here uses.
     pub(crate) fn enabled(self) -> Option<(usize, usize)> {
         let (first, last) = (self.get(FIRST_BE) as u8, self.get(LAST_BE) as u8);
         let begin = first.trailing_zeros() as usize;

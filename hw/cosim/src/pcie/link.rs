@@ -15,21 +15,21 @@ pub const TLP_OVERHEAD: u64 = 24;
 /// Bytes in a beat.
 const BEAT: usize = 32;
 
-/// When it is free.
+/// Time at which it is free.
 #[derive(Default)]
 pub(super) struct Link {
     free_at: u64,
 }
 
 impl Link {
-    /// Sends a TLP; when the last of it has gone.
+    /// Sends a TLP; returns the time of its last symbol.
     pub(super) fn send(&mut self, now: u64, payload: usize) -> u64 {
         let bytes = payload as u64 + TLP_OVERHEAD;
         self.free_at = self.free_at.max(now) + bytes * 1_000_000 / LINK_BYTES_PER_US;
         self.free_at
     }
 
-    /// How long it will be busy, in picoseconds.
+    /// Remaining busy time, in picoseconds.
     pub(super) fn backlog(&self, now: u64) -> u64 {
         self.free_at.saturating_sub(now)
     }
@@ -39,12 +39,12 @@ impl Link {
 #[derive(Clone, Debug)]
 pub(super) struct Tlp {
     pub(super) header: Header,
-    /// Whole beats: what is behind the last DW comes with it.
+    /// Whole beats, with padding after the last DW.
     pub(super) data: Vec<u8>,
 }
 
 impl Tlp {
-    /// Its beats. A header is there with the first one; with the others is what was left there.
+    /// Its beats. The first one carries the header; the others keep its old value.
     pub(super) fn beats(&self, rng: &mut impl Rng) -> VecDeque<Beat> {
         let count = self.data.len().div_ceil(BEAT).max(1);
         let beat = |index| {
@@ -68,7 +68,7 @@ impl Tlp {
     }
 }
 
-/// Puts beats together.
+/// Assembles beats.
 #[derive(Default)]
 pub(super) struct Assembly {
     header: Header,

@@ -1,14 +1,14 @@
-//! The other side of the card's host bus: what a root port, its link and its memory do to the card,
-//! within what PCIe allows, and a judge of what the card does to them (hw/docs/interfaces.md, "Host
+//! The other side of the card's host bus: the behaviour of a root port, its link and its memory within
+//! PCIe's rules, and checks of the card's behaviour (hw/docs/interfaces.md, "Host
 //! bus: hif").
 //!
-//! Time is in picoseconds. What is left open (delays, how completions are cut, whose comes first,
-//! when nothing is taken) is decided by the seed.
+//! Time is in picoseconds. The seed decides what PCIe leaves open (delays, splitting and order of
+//! completions, stalls).
 //!
-//! | to memory | posted writes, in order, each as late as the seed likes: the card's interrupts are among them |
+//! | to memory | posted writes, in order, with delays by the seed, including interrupts |
 //! | --- | --- |
-//! | reads | no sooner than the writes before them; completions cut at multiples of 64 B, in any order across tags |
-//! | register accesses | in order; the answer comes no sooner than the card's writes before it |
+//! | reads | after earlier writes; completions split at multiples of 64 B, in any order across tags |
+//! | register accesses | in order; the completion follows the card's earlier writes |
 
 mod downstream;
 mod header;
@@ -36,11 +36,11 @@ use upstream::Upstream;
 pub use link::{LINK_BYTES_PER_US, TLP_OVERHEAD};
 pub use upstream::{POSTED_BYTES, POSTED_HEADERS};
 
-/// Where the vectors of MSI-X are (PCI 3.0 section 6.8.2), and how many.
+/// Address of the MSI-X vectors (PCI 3.0 section 6.8.2), and their number.
 const MSIX_BAR: u8 = 2;
 const VECTORS: u16 = 8;
 
-/// What the host does within what PCIe allows. Times in picoseconds, drawn anew for each TLP.
+/// Behaviour of the host within PCIe's rules. Times in picoseconds, drawn for each TLP.
 #[derive(Clone, Debug)]
 pub struct Behaviour {
     /// From the last beat of a write until it is in memory, besides its time on the link.
@@ -49,10 +49,10 @@ pub struct Behaviour {
     pub read: RangeInclusive<u64>,
     /// From a register access until it is at the card, and the same back.
     pub register: RangeInclusive<u64>,
-    /// Of a hundred cycles, those in which nothing is taken from the card though there is room.
+    /// Of a hundred cycles, those in which nothing is accepted from the card despite free space.
     pub stall: u32,
-    /// Completions are cut wherever that is allowed, and come in any order across tags; else each
-    /// as long as can be, in order.
+    /// Completions are split wherever permitted, and arrive in any order across tags; else they have
+    /// maximum length, in order.
     pub scattered: bool,
     /// Longest payload of a write and longest read, 128 B << n (PCIe 4.0, 7.5.3.4).
     pub max_payload: u8,
@@ -61,12 +61,12 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// Way of a posted write from a device's hard block to memory, Gen3: the constant that stands
-    /// beside latencies. The half of a read's round trip of 0.6 us that is measured on servers
+    /// Latency of a posted write from a device's hard block to memory, Gen3: the constant stated
+    /// beside latencies. It is half of a read's round trip of 0.6 us, as measured on servers
     /// (Neugebauer et al., SIGCOMM 2018, figure 6).
     pub const WRITE_PS: u64 = 300_000;
 
-    /// Always the same, as fast as on a server.
+    /// Constant, as fast as a server.
     #[must_use]
     pub fn prompt() -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Behaviour {
         }
     }
 
-    /// All that is allowed, at its worst.
+    /// The worst permitted behaviour.
     #[must_use]
     pub fn adversarial() -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Behaviour {
     }
 }
 
-/// What went over the host bus.
+/// Traffic of the host bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Writes to memory.
@@ -103,17 +103,17 @@ pub struct Traffic {
     pub write_bytes: u64,
     /// Requests to read.
     pub reads: u64,
-    /// Bytes that they asked for.
+    /// Bytes that they requested.
     pub read_bytes: u64,
     /// Interrupts.
     pub interrupts: u64,
-    /// Cycles in which a write was offered and not taken.
+    /// Cycles in which a write was offered and not accepted.
     pub write_waits: u64,
-    /// When the last beat of the last write to memory was taken from the card, in picoseconds.
+    /// Time at which the card's last beat of the last write to memory was accepted, in picoseconds.
     pub last_write: u64,
 }
 
-/// What the seed decides of it.
+/// Decisions of the seed.
 struct Draw<'a> {
     rng: &'a mut Xoshiro256PlusPlus,
     behaviour: &'a Behaviour,
@@ -132,7 +132,7 @@ impl Draw<'_> {
         self.rng.random_range(self.behaviour.register.clone())
     }
 
-    /// Whether something goes on in this cycle.
+    /// Whether a transfer is possible in this cycle.
     fn takes(&mut self) -> bool {
         self.behaviour.stall == 0 || self.rng.random_range(0..100) >= self.behaviour.stall
     }
@@ -141,7 +141,7 @@ impl Draw<'_> {
     fn piece(&mut self, at: u64, left: u64, boundary: u64) -> u64 {
         let to_next = boundary - at % boundary;
         let longest = bytes(self.behaviour.max_payload) as u64;
-        // Pieces that end at a boundary and are not too long.
+        // Segments that end at a boundary and are not too long.
         let choices = 1 + (longest - to_next) / boundary;
         let chosen = if self.behaviour.scattered {
             self.rng.random_range(0..choices)
@@ -151,7 +151,7 @@ impl Draw<'_> {
         left.min(to_next + chosen * boundary)
     }
 
-    /// Which of so many completions has the error.
+    /// The completion, of a number of them, that has the error.
     fn failing(&mut self, pieces: usize) -> usize {
         if self.behaviour.scattered {
             self.rng.random_range(0..pieces.max(1))
@@ -160,7 +160,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Whose completion comes next, of tags by the time that they came.
+    /// The tag of the next completion, of tags in order of arrival.
     fn whose(&mut self, ripe: &[(u64, u64)]) -> Option<u64> {
         let chosen = if self.behaviour.scattered {
             ripe.get(self.rng.random_range(0..ripe.len().max(1)))
@@ -171,7 +171,7 @@ impl Draw<'_> {
     }
 }
 
-/// Bytes that a limit of the configuration space stands for.
+/// Bytes for a limit of the configuration space.
 fn bytes(limit: u8) -> usize {
     128 << limit
 }
@@ -184,7 +184,7 @@ pub(crate) struct RootPort {
     downstream: Downstream,
     rules: Rules,
     traffic: Traffic,
-    /// What the card sees in this cycle.
+    /// The card's inputs in this cycle.
     driven: CoreIn,
     registers: Registers,
     /// Register accesses so far.
@@ -215,12 +215,12 @@ impl RootPort {
         self.behaviour = behaviour;
     }
 
-    /// What the card is to see now.
+    /// The card's next inputs.
     pub(crate) fn pins(&self) -> &CoreIn {
         &self.driven
     }
 
-    /// What the card did that it must not.
+    /// Violations of the card.
     pub(crate) fn violations(&self) -> &[String] {
         self.rules.all()
     }
@@ -229,8 +229,8 @@ impl RootPort {
         self.traffic
     }
 
-    /// An edge of `clk_core`: takes what the card had offered before it, and decides what the card
-    /// sees behind it.
+    /// An edge of `clk_core`: accepts the card's offers before it, and sets the card's inputs
+    /// after it.
     pub(crate) fn edge(&mut self, now: u64, seen: &CoreOut, host: &mut dyn Host) {
         if self.driven.reset != 0 {
             return;
@@ -290,17 +290,17 @@ impl RootPort {
         (self.driven.rx_req, self.driven.rx_cpl) = self.downstream.offer(now, &mut draw);
     }
 
-    /// Register accesses that the card has not taken yet.
+    /// Register accesses that the card has not accepted yet.
     pub(crate) fn requests(&self) -> usize {
         self.downstream.requests()
     }
 
-    /// Register accesses that were made, and those of them that the card has taken.
+    /// Register accesses so far, and those that the card has accepted.
     pub(crate) fn accesses(&self) -> (u64, u64) {
         (self.asked, self.asked - self.requests() as u64)
     }
 
-    /// Whether nothing is on its way, either way.
+    /// Whether nothing is in flight, in either direction.
     pub(crate) fn is_idle(&self) -> bool {
         self.upstream.is_idle() && self.downstream.is_idle()
     }
@@ -316,7 +316,7 @@ impl RootPort {
         self.asked += 1;
     }
 
-    /// Asks for a register.
+    /// Requests a register.
     pub(crate) fn request_read(&mut self, now: u64, bar: u8, at: usize, len: usize) {
         let tlp = self.registers.read(bar, at, len);
         let mut draw = Draw {
@@ -327,17 +327,17 @@ impl RootPort {
         self.asked += 1;
     }
 
-    /// A completion that answers no read of the card.
+    /// A completion of no read of the card.
     pub(crate) fn stray(&mut self, now: u64, tag: u16) {
         self.downstream.stray(now, tag.into());
     }
 
-    /// The answer to the last read, once.
+    /// The completion of the last read, once.
     pub(crate) fn take_answer(&mut self) -> Option<Vec<u8>> {
         self.registers.answer.take()
     }
 
-    /// The last read was not answered in time.
+    /// The last read had no completion in time.
     pub(crate) fn give_up(&mut self, now: u64, at: usize) {
         self.rules.broken(
             now,
@@ -349,7 +349,7 @@ impl RootPort {
         self.driven.bus_master = on.into();
     }
 
-    /// Switches MSI-X on or off. Whoever does so has written the vectors before: here, interrupt n
+    /// Enables or disables MSI-X. The caller has written the vectors before: here, interrupt n
     /// writes n.
     pub(crate) fn set_msix(&mut self, now: u64, on: bool) {
         for vector in (0..u32::from(VECTORS)).filter(|_| on) {
@@ -360,7 +360,7 @@ impl RootPort {
         self.driven.msix_enable = on.into();
     }
 
-    /// Holds the card in reset, or no longer. What was on its way is lost.
+    /// Holds the card in reset, or releases it. Transfers in flight are lost.
     pub(crate) fn set_reset(&mut self, on: bool) {
         self.driven.reset = on.into();
         (

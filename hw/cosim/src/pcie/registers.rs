@@ -1,4 +1,4 @@
-//! Register accesses as the host makes them, and their answers.
+//! Register accesses of the host, and their completions.
 
 use super::header::{
     BAR, BYTE_COUNT, FIRST_BE, FUNC, Header, LAST_BE, LENGTH, LOWER_ADDRESS, OFFSET, POISONED,
@@ -6,18 +6,18 @@ use super::header::{
 };
 use super::link::Tlp;
 
-/// Who asks: a core behind the root complex.
+/// Requester: a core behind the root complex.
 const ROOT: u64 = 0x0008;
 /// Tags that the host uses, in turn.
 const TAGS: u64 = 32;
 
-/// A read that the card has to answer: its header, and the bytes that are asked for.
+/// A read that the card has to complete: its header, and the requested bytes.
 struct Asked {
     header: Header,
     len: usize,
 }
 
-/// What was asked for, and the answer.
+/// The request, and its completion.
 #[derive(Default)]
 pub(super) struct Registers {
     next: u64,
@@ -49,10 +49,10 @@ impl Registers {
         }
     }
 
-    /// The card has answered.
+    /// The card has completed a read.
     ///
     /// # Errors
-    /// What is wrong with the answer.
+    /// The error of the completion.
     pub(super) fn answered(&mut self, answer: &Tlp) -> Result<(), &'static str> {
         let asked = self
             .asked
@@ -61,7 +61,7 @@ impl Registers {
         let (of, is) = (asked.header, answer.header);
         let into = of.get(FIRST_BE).trailing_zeros() as usize;
         let bytes = answer.data.get(into..into + asked.len).unwrap_or_default();
-        // Like a root complex: what is not there reads as ones.
+        // Like a root complex: an unsupported request reads as ones.
         let failed = is.get(STATUS) != 0 || bytes.is_empty();
         self.answer = Some(if failed {
             vec![0xff; asked.len]

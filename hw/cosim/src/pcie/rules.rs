@@ -1,22 +1,22 @@
-//! What the card must keep to, whatever the host does (hw/docs/interfaces.md, "Host bus: hif").
+//! The rules of the card, for any behaviour of the host (hw/docs/interfaces.md, "Host bus: hif").
 
 use super::header::{ADDRESS, FIRST_BE, FUNC, Header, LAST_BE, LENGTH, TAG};
 use crate::pins::{Beat, CoreOut};
 
-/// Most that are kept; the others are like them.
+/// Maximum number of stored violations; further ones are similar.
 const KEPT: usize = 20;
 
-/// One stream of the card's: what it offers stands until it is taken, and a TLP has no gaps.
+/// One stream of the card's: its offers are stable until accepted, and a TLP has no gaps.
 #[derive(Default)]
 struct Stream {
     offered: Option<Beat>,
     inside: bool,
-    /// DWs of the TLP that are still to come.
+    /// Outstanding DWs of the TLP.
     left: usize,
 }
 
 impl Stream {
-    /// Looks at a cycle; what is wrong with it.
+    /// Checks a cycle; returns the violation.
     fn look(
         &mut self,
         beat: &Beat,
@@ -68,20 +68,20 @@ pub(super) struct Rules {
     writes: Stream,
     reads: Stream,
     answers: Stream,
-    /// Tags of reads that were asked for and not answered to the end.
+    /// Tags of reads without their last completion.
     open: Vec<u64>,
     broken: Vec<String>,
 }
 
 impl Rules {
-    /// Something that the card must not do.
+    /// A violation of the card.
     pub(super) fn broken(&mut self, now: u64, what: &str) {
         if self.broken.len() < KEPT {
             self.broken.push(format!("at {now} ps: {what}"));
         }
     }
 
-    /// All of it so far.
+    /// All violations so far.
     pub(super) fn all(&self) -> &[String] {
         &self.broken
     }
@@ -144,7 +144,7 @@ impl Rules {
         );
     }
 
-    /// The card is reset: what it was about to do is over.
+    /// The card is reset: its open transfers end.
     pub(super) fn reset(&mut self) {
         *self = Self {
             broken: std::mem::take(&mut self.broken),
@@ -152,13 +152,13 @@ impl Rules {
         };
     }
 
-    /// A read was answered to the end, or never will be.
+    /// A read is complete, or never will be.
     pub(super) fn closed(&mut self, tag: u64) {
         self.open.retain(|&open| open != tag);
     }
 }
 
-/// What both kinds of request to memory must not do.
+/// Rules of both kinds of request to memory.
 fn wrong_request(header: Header, longest: usize) -> Option<&'static str> {
     let (at, bytes) = (header.get(ADDRESS), 4 * header.dws());
     if at % 4 != 0 {

@@ -1,5 +1,5 @@
-//! The host bus without a card: what the root port does with requests, and what it says of those
-//! that no card may make.
+//! The host bus without a card: the root port's handling of requests, and its reports of
+//! violations.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::pins::{Beat, CoreOut};
 /// A cycle of `clk_core`, in picoseconds.
 const CYCLE: u64 = 4_000;
 
-/// Memory that remembers what happened to it: writes `('w', at)`, reads `('r', at)`, interrupts.
+/// Memory that records accesses: writes `('w', at)`, reads `('r', at)`, interrupts.
 #[derive(Default)]
 struct Memory {
     order: Vec<(char, u64)>,
@@ -40,15 +40,15 @@ impl Host for Memory {
     }
 }
 
-/// A root port, with a card that offers what it is told to and takes everything.
+/// A root port, with a card that makes the test's offers and accepts everything.
 struct Bench {
     port: RootPort,
     memory: Memory,
     now: u64,
-    /// Beats of completions and of register requests, as the card has seen them.
+    /// Beats of completions and of register requests, as received by the card.
     completions: Vec<Beat>,
     requests: Vec<Beat>,
-    /// The card takes no register requests.
+    /// The card accepts no register requests.
     deaf: bool,
 }
 
@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    /// A cycle; which of a write and a read that were offered was taken.
+    /// A cycle; returns which of an offered write and read was accepted.
     fn cycle(&mut self, mut seen: CoreOut) -> (bool, bool) {
         let pins = *self.port.pins();
         (seen.rx_cpl_ready, seen.rx_req_ready) = (1, (!self.deaf).into());
@@ -85,7 +85,7 @@ impl Bench {
         }
     }
 
-    /// Offers a write of 4 bytes until it is taken; whether that was within so many cycles.
+    /// Offers a write of 4 bytes until accepted; returns whether that was within so many cycles.
     fn write_within(&mut self, at: u64, cycles: usize) -> bool {
         let header = Header::default()
             .with(ADDRESS, at)
@@ -239,7 +239,7 @@ fn a_read_takes_as_long_as_the_behaviour_says() {
             bench.idle(1);
         }
         let took = bench.now - asked;
-        // Besides: two TLPs on the link, and cycles in which nothing is taken.
+        // In addition: two TLPs on the link, and cycles without acceptance.
         assert!((300_000..2_200_000).contains(&took), "{took} ps");
         bench.end();
     }
@@ -257,7 +257,7 @@ fn posted_credits_come_back_only_when_writes_are_in_memory() {
     let taken = (0..2 * POSTED_HEADERS as u64)
         .take_while(|n| bench.write_within(0x1000 + 4 * n, 50))
         .count();
-    // The beat that is offered in the cycle in which room is told of is taken as well.
+    // The beat that is offered in the cycle in which space is reported is accepted as well.
     assert!(
         (POSTED_HEADERS..=POSTED_HEADERS + 1).contains(&taken),
         "{taken}"
@@ -277,7 +277,7 @@ fn a_read_fails_as_memory_says_and_is_over() {
     let last = bench.completions.last().unwrap();
     let last = Header::from_words(last.header);
     assert_eq!((last.get(STATUS), last.get(LENGTH)), (ABORTED, 0));
-    // Its tag is free: nobody complains that it is another's.
+    // Its tag is free: no violation for a reused tag.
     bench.memory.error = None;
     bench.read(0x1000, 1, 3);
     bench.end();

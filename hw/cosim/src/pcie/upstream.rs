@@ -1,4 +1,4 @@
-//! From the card to the host: writes, reads, answers of registers.
+//! From the card to the host: writes, reads, completions of registers.
 
 use std::collections::VecDeque;
 
@@ -9,17 +9,17 @@ use super::link::{Assembly, Link, Tlp};
 use super::{Draw, Traffic};
 use crate::pins::Beat;
 
-/// Posted writes that can be on their way: credits for headers (PCIe 4.0, 2.6.1), which come back
+/// Posted writes in flight: credits for headers (PCIe 4.0, 2.6.1), which return
 /// when a write is in memory.
 pub const POSTED_HEADERS: usize = 64;
 /// Bytes of them, likewise.
 pub const POSTED_BYTES: usize = 16 << 10;
 
-/// How far the link may be behind before the hard block takes nothing more: four of the longest
+/// Backlog of the link at which the hard block accepts no more: four of the longest
 /// writes.
 const BUFFER_PS: u64 = 150_000;
 
-/// Where a write is an interrupt (MSI-X, PCI 3.0 section 6.8.2; the x86 window).
+/// Address of interrupt writes (MSI-X, PCI 3.0 section 6.8.2; the x86 window).
 pub(super) const INTERRUPTS: u64 = 0xfee0_0000;
 const INTERRUPTS_LEN: u64 = 0x10_0000;
 
@@ -29,7 +29,7 @@ struct Posted {
     bytes: Vec<u8>,
 }
 
-/// What has to wait for the writes before it.
+/// A request that waits for the writes before it.
 struct Behind<T> {
     arrives: u64,
     /// Writes that come before it.
@@ -40,7 +40,7 @@ struct Behind<T> {
 /// A read that memory has answered, or not.
 pub(super) struct Done {
     pub(super) header: Header,
-    /// What is asked for; the bytes of the request alone.
+    /// The request; its requested bytes.
     pub(super) bytes: Vec<u8>,
     pub(super) result: Result<(), ReadError>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Upstream {
     answer: Assembly,
     posted: VecDeque<Posted>,
     posted_bytes: usize,
-    /// Writes that were taken, and that are in memory.
+    /// Writes that were accepted, and that are in memory.
     sent: u64,
     landed: u64,
     reads: Vec<Behind<Header>>,
@@ -60,7 +60,7 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
-    /// Whether the hard block takes another beat of a write.
+    /// Whether the hard block accepts another beat of a write.
     pub(super) fn has_room(&self, now: u64) -> bool {
         self.link.backlog(now) <= BUFFER_PS
             && self.posted.len() < POSTED_HEADERS
@@ -97,7 +97,7 @@ impl Upstream {
         });
     }
 
-    /// A request to read.
+    /// A read request.
     pub(super) fn read(
         &mut self,
         now: u64,
@@ -116,7 +116,7 @@ impl Upstream {
         });
     }
 
-    /// A beat of a register's answer.
+    /// A beat of a register's completion.
     pub(super) fn answer(&mut self, now: u64, beat: &Beat, draw: &mut Draw<'_>) {
         if let Some(what) = self.answer.take(beat) {
             let arrives = self.link.send(now, what.data.len()) + draw.register();
@@ -129,7 +129,7 @@ impl Upstream {
         }
     }
 
-    /// Writes land, and are followed by the reads that waited for them.
+    /// Writes reach memory, followed by the reads that waited for them.
     pub(super) fn land(
         &mut self,
         now: u64,
@@ -163,14 +163,14 @@ impl Upstream {
         self.reads.extract_if(.., due).map(read).collect()
     }
 
-    /// The next answer of a register that has come, behind the writes before it.
+    /// The next register completion that has arrived, after the writes before it.
     pub(super) fn arrived(&mut self, now: u64) -> Option<Tlp> {
         let landed = self.landed;
         let due = |answer: &mut Behind<Tlp>| answer.arrives <= now && answer.writes <= landed;
         self.answers.pop_front_if(due).map(|answer| answer.what)
     }
 
-    /// Whether nothing is on its way.
+    /// Whether nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.posted.is_empty() && self.reads.is_empty() && self.answers.is_empty()
     }

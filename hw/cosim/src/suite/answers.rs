@@ -1,13 +1,13 @@
-//! What the card answers by itself, and whom it asks.
+//! The card's answers, and its ARP requests.
 
 use pollux_card_model::registers::port;
 use pollux_card_model::{FrameEnd, SimulatedCard, WireFrame};
 use pollux_pmd::net::Checksum;
 
-use super::{Make, count, end, rig, sent};
+use super::support::{Make, count, end, rig, sent};
 use crate::rig::{peer, station};
 
-/// Sums up what is there (RFC 1071).
+/// The checksum of the bytes (RFC 1071).
 pub(super) fn sum(pieces: &[&[u8]]) -> u16 {
     let mut sum = Checksum::new();
     for piece in pieces {
@@ -57,7 +57,7 @@ pub(super) fn ping(len: usize) -> Vec<u8> {
     frame
 }
 
-/// As the next to ask would have it: with its data, its addresses the other way round.
+/// The answer's required form: with its data, its addresses swapped.
 pub fn pings_and_arp_are_answered<C: SimulatedCard>(make: Make<'_, C>) {
     let rig = rig(make);
     rig.enable(0);

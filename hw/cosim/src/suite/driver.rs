@@ -1,4 +1,4 @@
-//! The driver that ships, on a simulated card.
+//! The released driver, on a simulated card.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use pollux_pmd::{Balance, Cause, Configured, Port, PortConfig, RxQueue, StartedP
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::Make;
+use super::support::Make;
 use crate::CosimDevice;
 use crate::device::grant;
 
@@ -96,7 +96,7 @@ impl<C: SimulatedCard> Bench<C> {
         all
     }
 
-    /// What a port has sent, once there is so much of it.
+    /// The frames that a port has sent, once there are so many.
     fn sent(&self, port: usize, wanted: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..500 {
@@ -112,7 +112,7 @@ impl<C: SimulatedCard> Bench<C> {
         all
     }
 
-    /// What a queue has received, once there is so much of it.
+    /// The frames that a queue has received, once there are so many.
     fn received(&mut self, queue: usize, wanted: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..500 {
@@ -125,7 +125,7 @@ impl<C: SimulatedCard> Bench<C> {
         all
     }
 
-    /// Stops: the ledger balances, the pool is full, the card reaches nothing any more.
+    /// Stops: the ledger balances, the pool is full, the card can reach no memory any more.
     fn stop(self) -> (Port<Configured>, Balance, u64) {
         let StartedPort { port, rx, tx } = self.started;
         let received: Vec<_> = rx.iter().map(RxQueue::tally).collect();
@@ -185,7 +185,7 @@ pub fn a_port_passes_frames_each_way<C: SimulatedCard>(make: Make<'_, C>) {
     assert_eq!((balance.dropped_total(), errors), (0, 0));
 }
 
-/// Each start finds a card that knows nothing of the one before.
+/// Each start finds a card without state of the previous one.
 pub fn a_port_starts_twenty_times<C: SimulatedCard>(make: Make<'_, C>) {
     let (device, pool) = (CosimDevice::new(make()), pool());
     let mut port = configured(&device, &pool, 1);
@@ -201,7 +201,7 @@ pub fn a_port_starts_twenty_times<C: SimulatedCard>(make: Make<'_, C>) {
     }
 }
 
-/// Whatever was on its way is counted.
+/// All frames in flight are counted.
 pub fn a_port_stops_under_traffic<C: SimulatedCard>(make: Make<'_, C>) {
     let (device, pool) = (CosimDevice::new(make()), pool());
     let mut port = configured(&device, &pool, 2);
@@ -217,18 +217,18 @@ pub fn a_port_stops_under_traffic<C: SimulatedCard>(make: Make<'_, C>) {
         let (stopped, balance, _) = bench.stop();
         assert!(balance.from_wire <= 40, "{balance}");
         port = stopped;
-        // What has not come yet finds nobody.
+        // Frames that have not arrived yet find no receiver.
         device.advance(Ns(50_000));
         while device.with(|card, _| card.take(1)).is_some() {}
     }
 }
 
-/// A host that answers a read with an error, or not at all: that frame is lost, and the port goes on.
+/// A host that completes a read with an error, or not at all: that frame is lost, the port continues.
 pub fn a_port_outlives_failed_reads<C: SimulatedCard>(make: Make<'_, C>) {
     let (device, pool) = (CosimDevice::new(make()), pool());
     let port = configured(&device, &pool, 1);
     let mut bench = Bench::start(&device, &pool, port);
-    // 8 us, so that nobody waits for it.
+    // 8 us, so that the test is short.
     let bus = device.bar(0, 128 << 10).unwrap();
     bus.write32(host::THIS.at + host::TIMEOUT.at, 2000);
     bus.write32(host::THIS.at + host::QUARANTINE.at, 4000);
@@ -245,7 +245,7 @@ pub fn a_port_outlives_failed_reads<C: SimulatedCard>(make: Make<'_, C>) {
             bench.send(0, &[frame(64)]);
             device.advance(Ns(20_000));
             device.with(|_, memory| memory.read_errors.clear());
-            // An empty burst has its use: what has been told is looked at.
+            // An empty burst has a use: reported completions are processed.
             assert_eq!(bench.send(0, &[]), 0);
             assert_eq!(bench.send(0, &[frame(70 + n)]), 1);
             assert_eq!(bench.sent(0, 1), [frame(70 + n)], "{error:?}");
@@ -255,8 +255,8 @@ pub fn a_port_outlives_failed_reads<C: SimulatedCard>(make: Make<'_, C>) {
     assert_eq!(errors, 8);
 }
 
-/// A host that takes nothing, so that the fifo of the port is full, and then a loop that is away, so that
-/// its list is: what found no room is counted as that, and the port goes on.
+/// A host that accepts nothing, so that the port's fifo is full, and then a loop that does not poll,
+/// so that its list is: frames that do not fit are counted as such, and the port continues.
 pub fn a_port_outlives_overflows<C: SimulatedCard>(make: Make<'_, C>) {
     let (device, pool) = (CosimDevice::new(make()), pool());
     let port = configured(&device, &pool, 1);
@@ -288,7 +288,7 @@ pub fn a_port_outlives_overflows<C: SimulatedCard>(make: Make<'_, C>) {
     );
 }
 
-/// Frames good and bad, bursts, pauses, pools that are empty: nothing is lost without a cause.
+/// Frames good and bad, bursts, pauses, empty pools: nothing is lost without a cause.
 pub fn a_soak_balances<C: SimulatedCard>(make: Make<'_, C>) {
     let (device, pool) = (CosimDevice::new(make()), pool());
     let port = configured(&device, &pool, 4);
@@ -307,7 +307,7 @@ pub fn a_soak_balances<C: SimulatedCard>(make: Make<'_, C>) {
                         _ => FrameEnd::Good,
                     };
                     let mut bytes = frame(len);
-                    // To another station, now and then.
+                    // To another station, at random.
                     bytes[5] = random.random_range(1..4);
                     bench.put(random.random_range(0..4), WireFrame { bytes, end });
                     put += 1;

@@ -1,13 +1,13 @@
-//! Packets without a host, and ports that hear each other.
+//! Packets without a host, and looped ports.
 
 use pollux_card_model::registers::port;
 use pollux_card_model::{FrameEnd, SimulatedCard, WireFrame};
 
 use super::answers::arp;
-use super::{Make, US, count, end, rig, sent, settle};
+use super::support::{Make, US, count, end, rig, sent, settle};
 use crate::rig::{Form, Rig, datagram, peer, station};
 
-/// What a port is to generate.
+/// Settings of a port's generator.
 struct Told {
     size: u32,
     count: u32,
@@ -48,7 +48,7 @@ fn payload(number: u32, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sizes, counts, a gap; until it is stopped.
+/// Sizes, counts, a gap; until stopped.
 pub fn the_generator_sends_what_it_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     let rig = rig(make);
     rig.enable(0);
@@ -100,7 +100,7 @@ pub fn the_generator_sends_what_it_is_told<C: SimulatedCard>(make: Make<'_, C>) 
     end(rig);
 }
 
-/// What one sends the other receives, ARP too; their wires are not heard, and hear nothing.
+/// One receives the other's frames, ARP too; their wires are neither received nor driven.
 pub fn ports_of_a_pair_hear_each_other<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     for (from, to) in [(0, 1), (3, 2)] {
@@ -128,7 +128,7 @@ pub fn ports_of_a_pair_hear_each_other<C: SimulatedCard>(make: Make<'_, C>) {
             assert_eq!(got.bytes, payload(number, 300));
         }
         assert!(sent(&rig, from).is_empty() && sent(&rig, to).is_empty());
-        // A question and its answer.
+        // An ARP request and its answer.
         assert_eq!(count(&rig, from, port::RX_FRAMES), 1);
         assert_eq!(count(&rig, to, port::RX_FRAMES), u64::from(packets) + 1);
         for which in [from, to] {

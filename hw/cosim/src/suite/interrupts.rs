@@ -1,13 +1,13 @@
-//! When event queues interrupt, and vectors that are masked.
+//! Interrupts of event queues, and masked vectors.
 
 use pollux_card_model::SimulatedCard;
 use pollux_card_model::registers::{card, event, host};
 use pollux_pmd::bus::{Bus, Device};
 
-use super::{Make, US, end, rig};
+use super::support::{Make, US, end, rig};
 use crate::rig::{Form, Rig, datagram};
 
-/// Interrupts that have come, of each vector.
+/// Interrupts received, of each vector.
 fn interrupts<C: SimulatedCard>(rig: &Rig<C>) -> [u64; 8] {
     rig.device.with(|_, memory| memory.interrupts)
 }
@@ -20,8 +20,8 @@ fn announce<C: SimulatedCard>(rig: &Rig<C>, buffers: usize) {
     rig.advance(10 * US);
 }
 
-/// After so many events, so long after the first one, at once if some were overlooked; once for each
-/// time that the queue is armed.
+/// After a number of events, a time after the first one, at once if some were missed; once for each
+/// arming of the queue.
 pub fn interrupts_come_by_count_or_by_time<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     let _vectors = rig.device.interrupts(8).unwrap();
@@ -31,10 +31,10 @@ pub fn interrupts_come_by_count_or_by_time<C: SimulatedCard>(make: Make<'_, C>) 
     rig.add_stream(0, 0, 5000, Form::Payload);
     rig.enable(0);
     let write = |rig: &Rig<C>, register, value| rig.write(&event::THIS, 0, register, 0, value);
-    // A queue that is not armed interrupts nobody.
+    // A queue that is not armed does not interrupt.
     announce(&rig, 2);
     assert_eq!(interrupts(&rig), [0; 8]);
-    // Two were overlooked.
+    // Two were missed.
     write(&rig, event::QUEUE_COUNT, 4);
     write(&rig, event::QUEUE_HOLD, 250_000);
     write(&rig, event::QUEUE_ARM, 0);
@@ -68,8 +68,8 @@ const WINDOW: (u8, usize) = (2, 4096);
 const CONTROL: usize = 12;
 const PENDING: usize = 0x800;
 
-/// A masked vector keeps one interrupt until it may come (PCIe 4.0 section 6.1.4); all are masked
-/// after power. A reset by register forgets what is pending, and no mask.
+/// A masked vector keeps one interrupt until it is unmasked (PCIe 4.0 section 6.1.4); all are masked
+/// after power-on. A reset by register clears pending interrupts, and no mask.
 pub fn a_masked_vector_keeps_its_interrupt<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     let table = rig.device.bar(WINDOW.0, WINDOW.1).unwrap();
@@ -89,7 +89,7 @@ pub fn a_masked_vector_keeps_its_interrupt<C: SimulatedCard>(make: Make<'_, C>) 
     table.write32(CONTROL, 1);
     arm_and_announce(&rig);
     arm_and_announce(&rig);
-    // Whole words alone are written.
+    // Only whole words are written.
     table.write8(CONTROL, 0);
     table.write16(CONTROL, 0);
     assert_eq!((table.read32(CONTROL), table.read32(PENDING)), (1, 1));

@@ -7,7 +7,7 @@ use pollux_card_model::layouts::{
 use pollux_card_model::registers::{clop, event, tlb};
 use pollux_card_model::{Register, SimulatedCard};
 
-use super::{Make, US, end, rig, settle};
+use super::support::{Make, US, end, rig, settle};
 use crate::rig::{Form, Rig, datagram};
 
 /// A rig with one stream of port 0, whose list has buffers of `size` bytes.
@@ -28,7 +28,7 @@ fn list<C: SimulatedCard>(rig: &Rig<C>, register: Register) -> u32 {
     rig.read(&clop::THIS, 0, register, 0)
 }
 
-/// Puts payloads of so many bytes on the wire, and lets them come.
+/// Puts payloads of so many bytes on the wire, and waits for them.
 fn put<C: SimulatedCard>(rig: &Rig<C>, payloads: usize, len: usize) {
     for _ in 0..payloads {
         rig.put(0, datagram(0, 7, 5000, &vec![0x3c; len]));
@@ -39,7 +39,7 @@ fn put<C: SimulatedCard>(rig: &Rig<C>, payloads: usize, len: usize) {
     rig.advance(5 * US);
 }
 
-/// Nothing but the next payload, or that there is no room for one, announces a buffer.
+/// Only a payload that does not fit announces a buffer, or a buffer without space for any.
 pub fn a_full_buffer_is_announced<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 256, NEVER);
     // A record and 44 bytes are 64 with padding: four fill a buffer to its end.
@@ -51,7 +51,7 @@ pub fn a_full_buffer_is_announced<C: SimulatedCard>(make: Make<'_, C>) {
     );
     put(&rig, 1, 44);
     assert_eq!(rig.receive().len(), 4);
-    // Two of 100 take 128 each; a third of 50 does not fit behind one of 100 and one of 60.
+    // Two of 100 take 128 each; a third of 50 does not fit after one of 100 and one of 60.
     put(&rig, 1, 100);
     put(&rig, 1, 60);
     assert!(rig.receive().is_empty());
@@ -62,7 +62,7 @@ pub fn a_full_buffer_is_announced<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
-/// Each at its multiple of the stride, filled up with zeros; the next buffer begins where no whole
+/// Each at its multiple of the stride, padded with zeros; the next buffer begins where no whole
 /// stride is left.
 pub fn bare_payloads_lie_at_a_fixed_stride<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
@@ -86,7 +86,7 @@ pub fn bare_payloads_lie_at_a_fixed_stride<C: SimulatedCard>(make: Make<'_, C>) 
     end(rig);
 }
 
-/// Software asks, or the oldest payload has waited for long enough.
+/// Software requests it, or the oldest payload has waited for long enough.
 pub fn a_timeout_and_a_flush_announce_what_is_there<C: SimulatedCard>(make: Make<'_, C>) {
     // 20 us.
     let mut rig = one_stream(make, 4096, 3125);
@@ -103,7 +103,7 @@ pub fn a_timeout_and_a_flush_announce_what_is_there<C: SimulatedCard>(make: Make
     end(rig);
 }
 
-/// All buffers are with the reader: payloads are refused, their numbers used up.
+/// The reader owns all buffers: payloads are refused, their numbers used up.
 pub fn a_list_without_a_buffer_refuses_and_goes_on<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 4096, 100);
     let buffers = list(&rig, clop::LIST_COUNT);
@@ -138,11 +138,11 @@ pub fn a_payload_that_no_buffer_holds_is_refused<C: SimulatedCard>(make: Make<'_
     end(rig);
 }
 
-/// No entry of the TLB covers a list: nothing is written, and who asks for it is told, sooner or
-/// later: faults wait for room in their queue, and those that find no room to wait are counted.
+/// No entry of the TLB covers a list: nothing is written, and a requested event is sent, sooner or
+/// later: faults wait for space in their queue, and those that do not fit are counted.
 pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 4096, 100);
-    // The list is behind the page.
+    // The list is beyond the page.
     rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
     let base = rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0) + (1 << 24);
     rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base);
@@ -153,7 +153,7 @@ pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     let counts = |rig: &Rig<C>| {
         [tlb::FAULTS, tlb::EVENTS_LOST].map(|counter| rig.read64(&tlb::THIS, 0, counter, 0))
     };
-    // The queue is off.
+    // The queue is disabled.
     assert_eq!(counts(&rig), [12, 4]);
     rig.begin_queue(FAULTS_QUEUE);
     rig.advance(20 * US);
@@ -172,7 +172,7 @@ pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
-/// A place that ends behind its page, and a page of another function.
+/// A payload that extends beyond its page, and a page of another function.
 pub fn a_page_is_for_whom_it_is_and_ends_where_it_ends<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 4096, 100);
     rig.write(&tlb::THIS, 0, tlb::CTRL, 0, (FAULTS_QUEUE as u32) << 8 | 1);
@@ -181,7 +181,7 @@ pub fn a_page_is_for_whom_it_is_and_ends_where_it_ends<C: SimulatedCard>(make: M
         rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0),
         list(&rig, clop::LIST_MODE),
     );
-    // The page ends 64 bytes behind the first buffer's start.
+    // The page ends 64 bytes after the first buffer's start.
     let last = (base | 0xff_ffff) + 1 - 64;
     for (base, mode, reason) in [(last, mode, 1), (base, mode | 5 << 8, 2)] {
         rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
@@ -198,7 +198,7 @@ pub fn a_page_is_for_whom_it_is_and_ends_where_it_ends<C: SimulatedCard>(make: M
     end(rig);
 }
 
-/// What was translated before finishes; what comes later faults; and the list goes on.
+/// Translations already made complete; later ones fault; and the list continues.
 pub fn an_entry_may_be_taken_away_at_any_time<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 4096, 100);
     let entry = rig.read(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0);
@@ -219,7 +219,7 @@ pub fn an_entry_may_be_taken_away_at_any_time<C: SimulatedCard>(make: Make<'_, C
     end(rig);
 }
 
-/// Nobody reads events: none is overwritten, payloads are refused, and all goes on afterwards.
+/// Events are not read: none is overwritten, payloads are refused, and all continues afterwards.
 pub fn a_full_event_queue_loses_no_event<C: SimulatedCard>(make: Make<'_, C>) {
     // A payload fills a buffer, so that each is announced: the rig's queue has 256 records.
     let mut rig = one_stream(make, 64, NEVER);

@@ -1,13 +1,13 @@
-//! Losses that no frame is to blame for: fifos that are full, a host that does not answer or does not
-//! let the card reach it, links with a fault, and pauses.
+//! Losses that no frame causes: full fifos, a host that does not complete reads or disables bus
+//! mastering, links with a fault, and pauses.
 
 use pollux_card_model::registers::{card, clop, host, port, tx};
 use pollux_card_model::{LinkSignal, ReadError, SimulatedCard, WireFrame};
 use pollux_pmd::bus::Device;
 
 use super::answers::ping;
+use super::support::{Make, US, count, end, rig, sent, settle};
 use super::transmit::Sending;
-use super::{Make, US, count, end, rig, sent, settle};
 use crate::rig::{Form, Rig, datagram};
 
 /// A rig that receives payloads on port 0.
@@ -23,7 +23,7 @@ fn host_count<C: SimulatedCard>(rig: &Rig<C>, register: pollux_card_model::Regis
     rig.read64(&host::THIS, 0, register, 0)
 }
 
-/// The host takes nothing: what fits the fifo waits, the rest is dropped whole and counted once.
+/// The host accepts nothing: frames that fit the fifo wait, the rest is dropped whole and counted once.
 pub fn a_full_receive_fifo_drops_whole_frames<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = receiving(make);
     rig.write(&host::THIS, 0, host::CTRL, 0, 1);
@@ -38,21 +38,21 @@ pub fn a_full_receive_fifo_drops_whole_frames<C: SimulatedCard>(make: Make<'_, C
     let dropped = count(&rig, 0, port::DROP_OVERFLOW);
     assert!((20..35).contains(&dropped), "{dropped} of 40");
     rig.write(&host::THIS, 0, host::CTRL, 0, 0);
-    // A place takes 8 bytes in each cycle.
+    // The writer accepts 8 bytes in each cycle.
     rig.advance(20 * US);
     let found = settle(&mut rig);
     assert_eq!(found.len() as u64 + dropped, 40);
     for payload in &found {
         assert_eq!(payload.bytes, [payload.source_port as u8; 1000]);
     }
-    // All is as it was.
+    // All is as before.
     rig.put(0, datagram(0, 7, 5000, b"behind"));
     assert_eq!(settle(&mut rig).len(), 1);
     assert_eq!(count(&rig, 0, port::DROP_OVERFLOW), dropped);
     end(rig);
 }
 
-/// Pings while nothing may be sent: those that find no room are counted, the others are answered.
+/// Pings while nothing may be sent: those that do not fit are counted, the others are answered.
 pub fn answers_without_room_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     let rig = receiving(make);
     rig.write(&port::THIS, 0, port::MAC_CTRL, 0, 1);
@@ -70,7 +70,7 @@ pub fn answers_without_room_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
-/// The other side does not hear us.
+/// The link partner does not receive.
 pub fn what_is_sent_into_a_fault_is_thrown_away<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     for signal in [LinkSignal::LocalFault, LinkSignal::RemoteFault] {
@@ -107,7 +107,7 @@ fn pause(quanta: u16) -> WireFrame {
     WireFrame::good(frame)
 }
 
-/// For as long as asked for, until it is taken back, or not at all; the card counts how long.
+/// For the requested time, until it is withdrawn, or not at all; the card counts how long.
 pub fn pause_frames_hold_frames_back<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     let status = |sending: &Sending<C>| {
@@ -133,7 +133,7 @@ pub fn pause_frames_hold_frames_back<C: SimulatedCard>(make: Make<'_, C>) {
     assert!(!status(&sending));
     let paused = count(&sending.rig, 0, port::TX_PAUSED);
     assert!((8_000..=16_000).contains(&paused), "{paused} cycles");
-    // As long as can be, and taken back.
+    // As long as possible, and withdrawn.
     sending.rig.put(0, pause(u16::MAX));
     sending.rig.advance(5 * US);
     sending.packet(b"waits", 0, 0);
@@ -141,7 +141,7 @@ pub fn pause_frames_hold_frames_back<C: SimulatedCard>(make: Make<'_, C>) {
     assert!(sending.payloads().is_empty());
     sending.rig.put(0, pause(0));
     assert_eq!(sending.payloads(), [b"waits"]);
-    // A MAC that is told not to honour it still takes the frame.
+    // A MAC that ignores it still consumes the frame.
     mac(&sending, 0);
     sending.rig.put(0, pause(u16::MAX));
     sending.rig.advance(5 * US);
@@ -153,7 +153,7 @@ pub fn pause_frames_hold_frames_back<C: SimulatedCard>(make: Make<'_, C>) {
     end(sending.rig);
 }
 
-/// PCI 3.0 section 6.2.2: the card takes what comes, and reaches nothing.
+/// PCI 3.0 section 6.2.2: the card accepts frames, and reaches no memory.
 pub fn writes_without_bus_mastering_are_thrown_away<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = receiving(make);
     rig.device.set_bus_master(false).unwrap();
@@ -167,7 +167,7 @@ pub fn writes_without_bus_mastering_are_thrown_away<C: SimulatedCard>(make: Make
     end(rig);
 }
 
-/// Nothing comes of them, and reads go on.
+/// They are ignored, and reads continue.
 pub fn completions_that_nobody_waits_for_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     let before = host_count(&sending.rig, host::RD_UNEXPECTED);
@@ -186,7 +186,7 @@ pub fn completions_that_nobody_waits_for_are_counted<C: SimulatedCard>(make: Mak
     end(sending.rig);
 }
 
-/// A read stays open for as long as its answer may take; a reset waits for it too.
+/// A read stays open until its timeout; a reset waits for it too.
 pub fn a_read_without_an_answer_ends_by_its_timeout<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     // 200 us.

@@ -1,8 +1,8 @@
-//! What any simulated card has to do: one suite for the card in software and for that from its RTL.
+//! Required behaviour of every simulated card: one suite for the software card and for the RTL.
 //!
 //! [`conformance!`](crate::conformance) makes a test of each function here, for the cards that an
-//! expression makes. A function gets a maker of cards, as after power; it panics where a card does
-//! something else. Nothing here depends on how long a card takes, but for patience.
+//! expression makes. A function gets a maker of cards, in power-on state; it panics where a card
+//! differs. Nothing here depends on how long a card takes, except for time-outs.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,12 +20,10 @@ mod offload;
 mod receive;
 mod registers;
 mod streams;
+mod support;
 mod tells;
 mod timing;
 mod transmit;
-
-use pollux_card_model::registers::port;
-use pollux_card_model::{Register, SimulatedCard, WireFrame};
 
 pub use answers::*;
 pub use driver::*;
@@ -37,61 +35,10 @@ pub use offload::*;
 pub use receive::*;
 pub use registers::*;
 pub use streams::*;
+pub use support::Make;
 pub use tells::*;
 pub use timing::*;
 pub use transmit::*;
-
-use crate::CosimDevice;
-use crate::rig::{Payload, Rig};
-
-/// Makes cards.
-pub type Make<'a, C> = &'a dyn Fn() -> C;
-
-/// A microsecond, in picoseconds.
-const US: u64 = 1_000_000;
-
-/// A card with the least software that it needs.
-fn rig<C: SimulatedCard>(make: Make<'_, C>) -> Rig<C> {
-    Rig::new(CosimDevice::new(make())).unwrap()
-}
-
-/// Lets time pass until all frames have come, and takes what is announced; then what is left.
-fn settle<C: SimulatedCard>(rig: &mut Rig<C>) -> Vec<Payload> {
-    let mut found = Vec::new();
-    for _ in 0..1000 {
-        rig.advance(2 * US);
-        found.append(&mut rig.receive());
-        let coming: usize = (0..4)
-            .map(|port| rig.device.with(|card, _| card.coming(port)))
-            .sum();
-        if coming == 0 {
-            break;
-        }
-    }
-    rig.advance(5 * US);
-    found.append(&mut rig.flush());
-    assert_eq!(rig.wrong, 0, "announcements that cannot be");
-    found
-}
-
-/// A counter of a port.
-fn count<C: SimulatedCard>(rig: &Rig<C>, which: usize, register: Register) -> u64 {
-    rig.read64(&port::THIS, which, register, 0)
-}
-
-/// All frames that a port has sent, once they have left.
-fn sent<C: SimulatedCard>(rig: &Rig<C>, which: usize) -> Vec<WireFrame> {
-    rig.advance(20 * US);
-    let take = || rig.device.with(|card, _| card.take(which));
-    std::iter::from_fn(take).collect()
-}
-
-/// Ends a test: the card has reached nothing that it may not.
-fn end<C: SimulatedCard>(rig: Rig<C>) {
-    let trespasses = rig.device.with(|_, memory| memory.trespasses);
-    assert_eq!(trespasses, 0, "accesses to memory that is not the card's");
-    drop(rig);
-}
 
 /// Makes a module of tests, one for each function of the suite, with the cards that `$make` makes.
 #[macro_export]

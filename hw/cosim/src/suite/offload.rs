@@ -1,5 +1,5 @@
-//! What the driver that ships has the card do beside receiving: datagrams, time, packets of its own,
-//! pages that come and go, interrupts.
+//! Functions of the card beside receiving, by the released driver: datagrams, time, generated packets,
+//! pages that are added and removed, interrupts.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use pollux_pmd::drivers::card::{
 use pollux_pmd::event::ClopConfig;
 use pollux_pmd::{Balance, Cause};
 
-use super::Make;
 use super::answers::{arp, sum};
+use super::support::Make;
 use crate::CosimDevice;
 use crate::device::grant;
 use crate::rig::{datagram, peer, station};
 
-/// Addresses as a rig has them.
+/// Addresses of a rig.
 const SPEC: &str = "card-sim:mac=02:00:4c:4f:4c:00,ip=10.0.0.1+10.0.1.1";
 
 const UDP: u16 = 5000;
@@ -38,7 +38,7 @@ fn pool(data_room: usize) -> Mempool {
     Mempool::new(config).unwrap()
 }
 
-/// Streams on a card, and what their consumer counts.
+/// Streams on a card, and their consumer's counts.
 struct Bench<C: SimulatedCard> {
     device: CosimDevice<C>,
     streams: Streams<CosimDevice<C>>,
@@ -83,7 +83,7 @@ impl<C: SimulatedCard> Bench<C> {
         self.put(datagram(0, 7, UDP, &[3; 48]));
     }
 
-    /// What has been announced: payloads, with their time stamps.
+    /// Announced payloads, with their time stamps.
     fn receive(&mut self) -> Vec<(Vec<u8>, Option<WireTime>)> {
         let mut all = Vec::new();
         for _ in 0..10 {
@@ -133,7 +133,7 @@ impl<C: SimulatedCard> Bench<C> {
     }
 }
 
-/// A bench that sends by port 0, whose peer the card has heard of.
+/// A bench that sends by port 0, whose peer is known to the card.
 fn sending<C: SimulatedCard>(make: Make<'_, C>, pool: &Mempool) -> Bench<C> {
     let send = SendConfig {
         ports: vec![0],
@@ -158,7 +158,7 @@ fn to_peer(checksum: DatagramChecksum) -> Datagram {
     }
 }
 
-/// Sends payloads, from buffers of the pool of `cache`, each in pieces of `piece` bytes at most.
+/// Sends payloads, from buffers of the pool of `cache`, each in segments of at most `piece` bytes.
 fn send<C: SimulatedCard>(
     bench: &mut Bench<C>,
     cache: &mut PoolCache,
@@ -180,7 +180,7 @@ fn send<C: SimulatedCard>(
     n
 }
 
-/// The payload of a frame that is as it should be, and the checksum in its UDP header.
+/// The payload of a correct frame, and the checksum in its UDP header.
 fn payload(frame: &[u8]) -> (Vec<u8>, u16) {
     assert_eq!(frame[..6], peer(0, 0).mac.0);
     assert_eq!(frame[6..12], station(0, 0).mac.0);
@@ -196,8 +196,8 @@ fn payload(frame: &[u8]) -> (Vec<u8>, u16) {
     (frame[42..34 + len].to_vec(), word(40))
 }
 
-/// Payloads of all lengths, whole and in pieces, from the card's pool and from another; each kind of
-/// checksum; what is too long. Receiving goes on meanwhile.
+/// Payloads of all lengths, whole and in segments, from the card's pool and from another; each kind of
+/// checksum; oversize ones. Receiving continues meanwhile.
 pub fn datagrams_get_their_headers_from_the_card<C: SimulatedCard>(make: Make<'_, C>) {
     let (ours, other) = (pool(2048), pool(1024));
     let mut bench = sending(make, &ours);
@@ -237,7 +237,7 @@ pub fn datagrams_get_their_headers_from_the_card<C: SimulatedCard>(make: Make<'_
         let long = [vec![0; 1473]];
         let none = to_peer(DatagramChecksum::None);
         taken += send(&mut bench, &mut cache, &long, piece, &none) as u64;
-        // Nothing is on its way: completions are counted with the next burst.
+        // Nothing is in flight: completions are counted with the next burst.
         assert_eq!(send(&mut bench, &mut cache, &[], piece, &none), 0);
     }
     let sent = bench.streams.sent(0).unwrap();
@@ -251,18 +251,18 @@ pub fn datagrams_get_their_headers_from_the_card<C: SimulatedCard>(make: Make<'_
     }
 }
 
-/// Read, and told as sent; then nobody answers for its address.
+/// Read, and reported as sent; then no neighbour answers for its address.
 pub fn datagrams_without_a_station_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     let pool = pool(2048);
     let mut bench = sending(make, &pool);
     let mut cache = pool.cache(64).unwrap();
-    // 20 us between questions.
+    // 20 us between requests.
     bench.write(port::THIS.at + port::ARP_RETRY.at, 3125);
-    let nobody = Datagram {
+    let silent = Datagram {
         to: SocketAddrV4::new([10, 0, 0, 77].into(), 4000),
         ..to_peer(DatagramChecksum::None)
     };
-    assert_eq!(send(&mut bench, &mut cache, &[vec![1; 20]], 64, &nobody), 1);
+    assert_eq!(send(&mut bench, &mut cache, &[vec![1; 20]], 64, &silent), 1);
     let known = to_peer(DatagramChecksum::None);
     assert_eq!(send(&mut bench, &mut cache, &[vec![2; 20]], 64, &known), 1);
     let mut frames = Vec::new();
@@ -281,7 +281,7 @@ pub fn datagrams_without_a_station_are_counted<C: SimulatedCard>(make: Make<'_, 
     assert_eq!(pool.available(), pool.buffers());
 }
 
-/// Somebody takes the page of a list away: what comes by then is lost, and told; the driver enters
+/// The page of a list is removed: payloads until then are lost, and reported; the driver enters
 /// it again.
 pub fn a_missing_page_is_entered_again<C: SimulatedCard>(make: Make<'_, C>) {
     let mut bench = Bench::start(make, "", 0, StreamsConfig::default());
@@ -306,7 +306,7 @@ fn is_signalled<C: SimulatedCard>(bench: &Bench<C>) -> bool {
     rustix::io::read(bench.streams.event().unwrap(), &mut count).is_ok()
 }
 
-/// The second buffer wakes it, or time.
+/// The second buffer wakes it, or the timeout.
 pub fn a_reader_sleeps_until_enough_has_come<C: SimulatedCard>(make: Make<'_, C>) {
     let wake = Wake {
         events: 2,
@@ -344,8 +344,8 @@ fn edges<C: SimulatedCard>(bench: &mut Bench<C>) -> Vec<Edge> {
     std::iter::from_fn(next).collect()
 }
 
-/// Payloads have stamps once the time has been set; edges are told; more than there is room for are
-/// counted, and disturb nobody.
+/// Payloads have stamps once the time has been set; edges are reported; those that do not fit are
+/// counted, without other effect.
 pub fn the_driver_tells_the_time<C: SimulatedCard>(make: Make<'_, C>) {
     let timing = TimingConfig {
         clock: Some(ExternalClock {

@@ -1,11 +1,11 @@
-//! From the wire to the lists: who gets a frame, and where it ends if nobody does.
+//! From the wire to the lists: destination of a frame, and its outcome without one.
 
 use std::collections::BTreeMap;
 
 use pollux_card_model::registers::port;
 use pollux_card_model::{FrameEnd, Register, SimulatedCard, WireFrame};
 
-use super::{Make, count, end, rig, settle};
+use super::support::{Make, count, end, rig, settle};
 use crate::rig::{CATCH_ALL, Form, datagram};
 
 /// Payloads of all lengths, to each stream of each port.
@@ -41,7 +41,7 @@ pub fn each_stream_has_its_own_list<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
-/// What is no stream's comes whole, if somebody wants it.
+/// Frames without a stream are placed whole, if enabled.
 pub fn whole_frames_go_to_the_catch_all<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     let mut other = vec![0xff; 6];
@@ -53,7 +53,7 @@ pub fn whole_frames_go_to_the_catch_all<C: SimulatedCard>(make: Make<'_, C>) {
         rig.add_list(stream, 16 << 10, 1000);
         rig.add_stream(port, 3, 5003, Form::Frame);
         rig.enable(port);
-        // The catch-all takes UDP and all others; the card answers nothing.
+        // The default list accepts UDP and all others; the card answers nothing.
         rig.write(&port::THIS, port, port::NET_CTRL, 0, 0b11_0100);
         let frames = [
             datagram(port, 7, 9999, b"nobody's"),
@@ -75,7 +75,7 @@ pub fn whole_frames_go_to_the_catch_all<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
-/// A frame for each cause, alone and then all of them: each is counted once, where it should be.
+/// A frame for each cause, alone and then all of them: each is counted once, under its cause.
 pub fn each_lost_frame_has_one_cause<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     rig.add_list(0, 4096, 1000);
@@ -92,8 +92,8 @@ pub fn each_lost_frame_has_one_cause<C: SimulatedCard>(make: Make<'_, C>) {
         end,
         ..good.clone()
     };
-    // A header whose sum is right although a field has changed: what is added there is taken from
-    // the identification, which means nothing.
+    // A header with a correct sum and a changed field: the difference is taken from
+    // the identification, which has no meaning.
     let header = |at: usize, value: u16| {
         let mut frame = good.clone();
         let before = u16::from_be_bytes([frame.bytes[at], frame.bytes[at + 1]]);
@@ -166,13 +166,13 @@ fn container(events: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Each way in which events are more, less or other than the header says; those between them are good.
+/// Each way in which events are more, fewer or other than the header states; others are good.
 pub fn containers_that_contradict_themselves_are_refused<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     rig.add_list(2, 4096, 1000);
     rig.add_stream(0, 2, 5002, Form::Hits);
     rig.enable(0);
-    // An event: how far its slot is from the one before, hits, the gap before each index, times.
+    // An event: slots since the previous one, hits, the gap before each index, times.
     let good = container(3, &[0, 0, 4, 2, 5, 0x85, 1, 7, 8, 0, 0]);
     let bad = [
         ("no first slot", container(1, &[1, 0])),
@@ -218,7 +218,7 @@ pub fn containers_that_contradict_themselves_are_refused<C: SimulatedCard>(make:
     end(rig);
 }
 
-/// The worked example of the container's page, and what a reader refuses.
+/// The worked example of the container's page, and the reader's refusals.
 pub fn containers_are_expanded<C: SimulatedCard>(make: Make<'_, C>) {
     let page = include_str!("../../../../docs/formats/rich-hits.md");
     let blocks: Vec<Vec<u8>> = page

@@ -4,12 +4,12 @@ use pollux_card_model::registers::{BLOCKS, card, clop, host, port, timing};
 use pollux_card_model::{Block, Register, SimulatedCard, TimingInput};
 use pollux_pmd::bus::{Bus, Device};
 
-use super::Make;
+use super::support::Make;
 use crate::{CosimBus, CosimDevice};
 
 const WINDOW: usize = 128 << 10;
 
-/// All registers of the map; of more than so many of a kind only the first and the last.
+/// All registers of the map; of larger arrays only the first and the last.
 fn all_up_to(several: usize) -> impl Iterator<Item = (&'static Block, &'static Register, usize)> {
     BLOCKS.iter().flat_map(move |block| {
         (0..block.count).flat_map(move |instance| {
@@ -25,12 +25,12 @@ fn all_up_to(several: usize) -> impl Iterator<Item = (&'static Block, &'static R
     })
 }
 
-/// All registers of the map, the first and the last of several.
+/// All registers of the map, the first and the last of arrays.
 fn all() -> impl Iterator<Item = (&'static Block, &'static Register, usize)> {
     all_up_to(1)
 }
 
-/// So many of a kind are registers of their own; more are rows of a table.
+/// Up to this number the elements are single registers; beyond, rows of a table.
 const SEVERAL: usize = 16;
 
 fn bus<C: SimulatedCard>(device: &CosimDevice<C>) -> CosimBus<C> {
@@ -46,7 +46,7 @@ fn is_high(block: &Block, register: &Register) -> bool {
     halves.any(|high| high == register)
 }
 
-/// Reads a register; the high half of one of 64 bits behind its low half, which keeps it.
+/// Reads a register; the high half of one of 64 bits after its low half, which latches it.
 fn read<C: SimulatedCard>(bus: &CosimBus<C>, block: &Block, register: &Register, at: usize) -> u32 {
     if is_high(block, register) {
         let _ = bus.read32(at - 4);
@@ -62,13 +62,13 @@ fn assert_reset<C: SimulatedCard>(bus: &CosimBus<C>, blocks: impl Fn(&Block) -> 
     }
 }
 
-/// What a test may write without having the card do something.
+/// Values that a test may write without an action of the card.
 fn harmless(block: &Block, register: &Register) -> u32 {
     let is = |of: &Block, what: Register| block.kind == of.kind && register.at == what.at;
     if is(&host::THIS, host::CTRL) || is(&clop::THIS, clop::LIST_CTRL) {
         0
     } else if register.name.ends_with("CTRL") {
-        // Without what enables it.
+        // Without the enable bit.
         register.writable & !3
     } else if block.kind == port::THIS.kind && register.at >= port::ARP_IP.at {
         // An entry is written as a whole.
@@ -78,7 +78,7 @@ fn harmless(block: &Block, register: &Register) -> u32 {
     }
 }
 
-/// Reset values, what the host may write, what it may not, and what is between the registers.
+/// Reset values, writable bits, read-only bits, and addresses between the registers.
 pub fn registers_hold_what_the_map_says<C: SimulatedCard>(make: Make<'_, C>) {
     let device = CosimDevice::new(make());
     let bus = bus(&device);
@@ -111,7 +111,7 @@ pub fn registers_hold_what_the_map_says<C: SimulatedCard>(make: Make<'_, C>) {
     }
 }
 
-/// A reset of the card: all but the blocks of the card and of the host bus is as in the beginning.
+/// A reset of the card: all but the blocks of the card and of the host bus has its initial state.
 pub fn a_reset_forgets_what_was_written<C: SimulatedCard>(make: Make<'_, C>) {
     let device = CosimDevice::new(make());
     let bus = bus(&device);
@@ -137,8 +137,8 @@ pub fn a_reset_forgets_what_was_written<C: SimulatedCard>(make: Make<'_, C>) {
     }
 }
 
-/// PCIe gives byte enables: a write of a byte changes that one. What takes effect as a whole is not
-/// changed by bytes.
+/// PCIe byte enables: a write of a byte changes only that byte. Registers that take effect as a whole
+/// are not changed by bytes.
 pub fn halves_and_bytes_of_registers_are_honoured<C: SimulatedCard>(make: Make<'_, C>) {
     let device = CosimDevice::new(make());
     let bus = bus(&device);
@@ -175,8 +175,8 @@ pub fn halves_and_bytes_of_registers_are_honoured<C: SimulatedCard>(make: Make<'
     }
 }
 
-/// A flag that the card sets is cleared by the byte that it is in, and a bit that does something
-/// does it by its byte alone.
+/// A flag that the card sets is cleared by its own byte, and a bit that starts an action does so
+/// only by its own byte.
 pub fn bytes_of_flags_and_commands_are_honoured<C: SimulatedCard>(make: Make<'_, C>) {
     let device = CosimDevice::new(make());
     let bus = bus(&device);
@@ -206,7 +206,7 @@ pub fn bytes_of_flags_and_commands_are_honoured<C: SimulatedCard>(make: Make<'_,
     assert_eq!(bus.read32(control), 5);
 }
 
-/// Words of a station of port 0's ARP cache: address, and both halves of what is known of it.
+/// Words of a neighbour of port 0's ARP cache: address, and both halves of its state.
 fn station_at(row: usize) -> [usize; 3] {
     let words = [port::ARP_IP, port::ARP_MAC, port::ARP_MAC_HIGH];
     words.map(|register| port::THIS.at + register.of(row))
@@ -222,9 +222,9 @@ fn station<C: SimulatedCard>(bus: &CosimBus<C>, row: usize) -> [u32; 3] {
     station_at(row).map(|at| bus.read32(at))
 }
 
-/// A station is written as a whole, with its last word; single bytes of it do nothing.
+/// A neighbour is written as a whole, with its last word; single bytes of it have no effect.
 pub fn a_station_is_written_as_a_whole<C: SimulatedCard>(make: Make<'_, C>) {
-    // Known, and fixed.
+    // Known, and static.
     const HELD: u32 = 0x6_0000;
     let device = CosimDevice::new(make());
     let bus = bus(&device);

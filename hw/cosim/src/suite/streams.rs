@@ -1,4 +1,4 @@
-//! Payloads that are read where the card has put them, by the driver that ships.
+//! Payloads that are read in place, by the released driver.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pollux_mempool::time::Ns;
 use pollux_pmd::drivers::card::{Announced, Form, StreamConfig, Streams, StreamsConfig};
 use pollux_pmd::event::{ClopConfig, Framing};
 
-use super::Make;
+use super::support::Make;
 use crate::CosimDevice;
 use crate::device::grant;
 use crate::rig::datagram;
@@ -27,11 +27,11 @@ fn stream(port: usize, udp: u16, framing: Framing) -> StreamConfig {
     }
 }
 
-/// Several streams of two ports, with records and bare; buffers that are kept, and come back in
-/// another order; what nobody takes; and what is no stream's.
+/// Several streams of two ports, with records and bare; buffers that are kept, and returned in
+/// another order; payloads that are not consumed; and frames without a stream.
 pub fn streams_come_without_a_copy<C: SimulatedCard>(make: Make<'_, C>) {
     let device = CosimDevice::new(make());
-    // Addresses do not matter here: what comes is for whoever the frames say.
+    // Addresses do not matter here: the frames are the given ones.
     let spec = "card-sim:promisc=on".parse().unwrap();
     let configs = [
         stream(0, 5000, Framing::Records),
@@ -64,7 +64,7 @@ pub fn streams_come_without_a_copy<C: SimulatedCard>(make: Make<'_, C>) {
                 kept.push(buffer);
             }
             if kept.len() > 2 {
-                // Not in the order in which they came.
+                // Not in their order.
                 kept.swap_remove(0);
             }
         }
@@ -78,7 +78,7 @@ pub fn streams_come_without_a_copy<C: SimulatedCard>(make: Make<'_, C>) {
         assert!(balance.from_wire <= put && delivered > 0, "{balance}");
         let left = device.with(|_, memory| (memory.trespasses, memory.mapped()));
         assert_eq!(left, (0, 0));
-        // What has not come yet finds nobody.
+        // Frames that have not arrived yet find no receiver.
         device.advance(Ns(100_000));
     }
 }

@@ -1,13 +1,13 @@
-//! What a card tells of itself, and of what it has done.
+//! The card's identity, and its counts.
 
 use pollux_card_model::registers::{BLOCKS, card, clop, host, port, tx};
 use pollux_card_model::{Block, GIT_HASH, SimulatedCard};
 
+use super::support::{Make, US, count, end, rig, sent, settle};
 use super::transmit::Sending;
-use super::{Make, US, count, end, rig, sent, settle};
 use crate::rig::{Form, datagram};
 
-/// Blocks that lead to each other, how much there is of everything, and the time.
+/// The chain of blocks, the number of all resources, and the time.
 pub fn a_card_tells_what_it_is<C: SimulatedCard>(make: Make<'_, C>) {
     let rig = rig(make);
     let about = |register, n| rig.read(&card::THIS, 0, register, n);
@@ -18,7 +18,7 @@ pub fn a_card_tells_what_it_is<C: SimulatedCard>(make: Make<'_, C>) {
     assert_eq!(about(card::HAS, 0).to_le_bytes(), [4, 16, 8, 4]);
     assert_eq!(about(card::ENTRIES, 0), 256 << 16 | 128);
     assert_eq!(about(card::SIZES, 0), 1 << 24 | 32 << 16 | 2048);
-    // Instances of a kind follow each other, and the last block leads nowhere.
+    // Instances of a kind are consecutive, and the last block has no successor.
     let instances = |block: &'static Block| (0..block.count).map(move |n| (block, n));
     let mut at = 0;
     for (block, n) in BLOCKS.iter().flat_map(instances) {

@@ -1,4 +1,4 @@
-//! The time stamp of payloads, and what comes by the timing input.
+//! The time stamp of payloads, and the timing input.
 
 use pollux_card_model::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE, EVENT_RECORD_WIRE,
@@ -7,7 +7,7 @@ use pollux_card_model::layouts::{
 use pollux_card_model::registers::{event, host, timing};
 use pollux_card_model::{Register, SimulatedCard, TimingInput};
 
-use super::{Make, US, end, rig};
+use super::support::{Make, US, end, rig};
 use crate::rig::Rig;
 
 /// The queue of events of the timing input.
@@ -25,12 +25,12 @@ const EARLY: u32 = 4;
 const LOST: u32 = 8;
 const NO_ROOM: u32 = 16;
 
-/// A card whose timing is on.
+/// A card with its timing enabled.
 fn on<C: SimulatedCard>(make: Make<'_, C>, control: u32) -> Rig<C> {
     let rig = rig(make);
     rig.begin_queue(QUEUE);
     write(&rig, timing::CTRL, (QUEUE as u32) << 8 | control);
-    // Done, when this is answered: pulses do not wait for registers.
+    // Done when this read completes: pulses do not wait for registers.
     let _ = read(&rig, timing::STATUS);
     rig
 }
@@ -52,7 +52,7 @@ fn pulse<C: SimulatedCard>(rig: &Rig<C>, input: TimingInput, then: u64) {
     rig.advance(then);
 }
 
-/// What an event tells.
+/// Fields of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Told {
     edge: u32,
@@ -80,7 +80,7 @@ fn told<C: SimulatedCard>(rig: &mut Rig<C>) -> Option<Told> {
     })
 }
 
-/// (edge, burst, flags) of all events that have come.
+/// (edge, burst, flags) of all events so far.
 fn edges<C: SimulatedCard>(rig: &mut Rig<C>) -> Vec<(u32, u32, u32)> {
     rig.advance(5 * US);
     let next = || told(rig);
@@ -90,7 +90,7 @@ fn edges<C: SimulatedCard>(rig: &mut Rig<C>) -> Vec<(u32, u32, u32)> {
 }
 
 /// Start, end and trigger: the counter is latched, and set by a start; one without the other is a
-/// flag, which is told once until it is cleared.
+/// flag, which is reported once until it is cleared.
 pub fn bursts_and_triggers_are_latched_and_told<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = on(make, SET_ON_START | EVENTS);
     assert_eq!(read(&rig, timing::STATUS), 0);
@@ -132,8 +132,8 @@ pub fn bursts_and_triggers_are_latched_and_told<C: SimulatedCard>(make: Make<'_,
     end(rig);
 }
 
-/// A clock each 10 us, give or take 3.2 us, by which the time goes; one pulse too many, and two that
-/// stay away.
+/// A clock each 10 us, give or take 3.2 us, that drives the time; one surplus pulse, and two
+/// missing ones.
 pub fn external_clocks_too_many_or_too_few_are_told<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = on(make, BY_CLOCK | EVENTS);
     write(&rig, timing::PERIOD, 10_000 << 16);
@@ -142,7 +142,7 @@ pub fn external_clocks_too_many_or_too_few_are_told<C: SimulatedCard>(make: Make
         // 1562 cycles, give or take 500.
         let expect = if on { 0x01f4_061a } else { 0 };
         write(rig, timing::WATCH, expect);
-        // Done, when this is answered.
+        // Done when this read completes.
         let _ = read(rig, timing::STATUS);
     };
     let clock = |rig: &Rig<C>, then| pulse(rig, TimingInput::Clock, then * US);
@@ -164,7 +164,7 @@ pub fn external_clocks_too_many_or_too_few_are_told<C: SimulatedCard>(make: Make
     assert_eq!(read(&rig, timing::FLAGS), EARLY | LOST);
     assert_eq!(edges(&mut rig), [(3, 0, EARLY), (3, 0, EARLY | LOST)]);
     assert_eq!(read64(&rig, timing::NOW), 150_500);
-    // Its own time goes on from there.
+    // Its own time continues from there.
     write(&rig, timing::CTRL, 0);
     rig.advance(20 * US);
     let now = read64(&rig, timing::NOW);
@@ -172,7 +172,7 @@ pub fn external_clocks_too_many_or_too_few_are_told<C: SimulatedCard>(make: Make
     end(rig);
 }
 
-/// Nobody takes the events: what their queue and the card have room for is told later, the others
+/// Events are not consumed: those that fit their queue and the card are reported later, the others
 /// are counted.
 pub fn edges_without_room_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = on(make, EVENTS);
@@ -199,8 +199,8 @@ pub fn edges_without_room_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
-/// The host bus takes nothing for a while, and meanwhile the consumer switches its queue off: the
-/// event that was on its way is thrown away and counted, those behind it wait.
+/// The host bus accepts nothing for a while, and meanwhile the consumer disables its queue: the
+/// event in flight is discarded and counted, those after it wait.
 pub fn an_event_whose_room_is_taken_back_is_counted<C: SimulatedCard>(make: Make<'_, C>) {
     const EDGES: u32 = 6;
     let mut rig = on(make, EVENTS);
@@ -214,7 +214,7 @@ pub fn an_event_whose_room_is_taken_back_is_counted<C: SimulatedCard>(make: Make
     rig.advance(10 * US);
     let discarded = rig.read64(&host::THIS, 0, host::EVENTS_DISCARDED, 0);
     assert_eq!(discarded, 1);
-    // Records that were taken before are still in the memory of the queue.
+    // Earlier records are still in the memory of the queue.
     rig.forget_events(QUEUE);
     rig.begin_queue(QUEUE);
     rig.advance(10 * US);

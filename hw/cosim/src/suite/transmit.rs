@@ -1,4 +1,4 @@
-//! Rings of descriptors, written by hand: what no driver would write is among it.
+//! Rings of descriptors, written by hand, including invalid ones.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use pollux_mempool::region::PageSize;
 use pollux_pmd::bus::{DmaMapping, DmaMemory};
 
 use super::answers::{arp, sum};
-use super::{Make, US, count, end, rig, sent};
+use super::support::{Make, US, count, end, rig, sent};
 use crate::device::grant;
 use crate::rig::{Form, Rig, datagram, peer, station};
 
@@ -24,12 +24,12 @@ const RECORDS: u32 = 64;
 const QUEUE_AT: u64 = 4096;
 const DATA_AT: u64 = 16384;
 
-/// The queue that the ring tells.
+/// The queue that the ring reports to.
 const QUEUE: usize = 6;
 
 const WHOLE: u16 = TX_DESCRIPTOR_FIRST | TX_DESCRIPTOR_LAST | TX_DESCRIPTOR_EVENT;
 
-/// A descriptor: what its packet has, and where this piece is.
+/// A descriptor: the fields of its packet, and the address of this segment.
 #[derive(Clone, Copy)]
 struct Piece {
     at: u64,
@@ -39,7 +39,7 @@ struct Piece {
     checksum: u16,
 }
 
-/// Ring 0, with memory of its own.
+/// Ring 0, with its own memory.
 pub(super) struct Sending<C: SimulatedCard> {
     pub(super) rig: Rig<C>,
     _mapping: DmaMapping,
@@ -70,14 +70,14 @@ impl<C: SimulatedCard> Sending<C> {
         rig.write(&event::THIS, 0, event::QUEUE_CTRL, QUEUE, control);
         rig.write64(&tx::THIS, 0, tx::RING_BASE, 0, base);
         sending.begin();
-        // Its peer has been heard of.
+        // Its peer is known.
         sending.rig.put(0, WireFrame::good(arp(1, true)));
         sending.rig.advance(5 * US);
         let _ = sent(&sending.rig, 0);
         sending
     }
 
-    /// Switches the ring on, or off and on.
+    /// Enables the ring, or disables and enables it.
     fn begin(&mut self) {
         let control = (QUEUE as u32) << 16 | RING.trailing_zeros() << 8;
         self.rig.write(&tx::THIS, 0, tx::RING_CTRL, 0, control);
@@ -88,7 +88,7 @@ impl<C: SimulatedCard> Sending<C> {
     /// Puts bytes where the card can read them.
     fn data(&mut self, bytes: &[u8]) -> u64 {
         let at = self.base + DATA_AT + self.filled;
-        // At any byte, and never where the last ones are.
+        // At any byte, and never at the previous place.
         self.filled = (self.filled + bytes.len() as u64 + 3) % 65536;
         self.rig.device.with(|_, memory| memory.write(at, bytes));
         at
@@ -129,7 +129,7 @@ impl<C: SimulatedCard> Sending<C> {
         self.rig.advance(20 * US);
     }
 
-    /// The next record of the queue that the ring tells.
+    /// The next record of the ring's queue.
     fn record(&mut self) -> Option<[u8; 64]> {
         let mut record = [0; 64];
         let at = QUEUE_AT + u64::from(self.taken % RECORDS) * 64;
@@ -167,7 +167,7 @@ impl<C: SimulatedCard> Sending<C> {
             .with(|_, memory| memory.read_errors.extend(plan));
     }
 
-    /// The payloads that have been sent; each frame is what it should be.
+    /// The payloads that have been sent; each frame is checked.
     pub(super) fn payloads(&self) -> Vec<Vec<u8>> {
         let frames = sent(&self.rig, 0).into_iter().map(|frame| frame.bytes);
         let udp = frames.filter(|frame| frame[12..14] == [8, 0]);
@@ -188,7 +188,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 11 + len) as u8).collect()
 }
 
-/// Whole packets, pieces at any byte, whole frames; a ring that wraps.
+/// Whole packets, segments at any byte, whole frames; a ring that wraps.
 pub fn several_descriptors_need_one_doorbell<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     for round in 0..10_usize {
@@ -196,7 +196,7 @@ pub fn several_descriptors_need_one_doorbell<C: SimulatedCard>(make: Make<'_, C>
         for len in lens {
             sending.packet(&bytes(len), 0, 0);
         }
-        // One of three pieces, of which only the last asks for an event.
+        // One of three segments, of which only the last requests an event.
         let whole = bytes(600);
         let pieces = [&whole[..1], &whole[1..300], &whole[300..]];
         for (n, piece) in pieces.into_iter().enumerate() {
@@ -238,8 +238,8 @@ pub fn several_descriptors_need_one_doorbell<C: SimulatedCard>(make: Make<'_, C>
     end(sending.rig);
 }
 
-/// Buffers and packets in one queue, in the order in which they were done; each kind has numbers of
-/// its own.
+/// Buffers and packets in one queue, in the order of their completion; each kind has its own
+/// numbers.
 pub fn one_queue_tells_of_lists_and_rings<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     // A payload of 48 bytes fills a buffer.
@@ -296,7 +296,7 @@ pub fn checksums_are_none_given_or_the_cards<C: SimulatedCard>(make: Make<'_, C>
     end(sending.rig);
 }
 
-/// Lengths that contradict each other: counted, told, and those around them are sent.
+/// Inconsistent lengths: counted, reported, and the packets around them are sent.
 pub fn bad_descriptors_cost_their_packet<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     let at = sending.data(&[1; 2000]);
@@ -323,7 +323,7 @@ pub fn bad_descriptors_cost_their_packet<C: SimulatedCard>(make: Make<'_, C>) {
     ];
     for (n, (name, descriptor)) in bad.into_iter().enumerate() {
         sending.packet(b"before", 0, 0);
-        // Told without being asked.
+        // Reported without a request.
         let flags = descriptor.flags & !TX_DESCRIPTOR_EVENT;
         sending.post(Piece {
             flags,
@@ -340,10 +340,10 @@ pub fn bad_descriptors_cost_their_packet<C: SimulatedCard>(make: Make<'_, C>) {
     end(sending.rig);
 }
 
-/// Whatever the host answers, or if it does not.
+/// For any completion of the host, or none.
 pub fn reads_that_fail_cost_their_packet<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
-    // Soon, so that nobody waits for it.
+    // Soon, so that the test is short.
     sending.rig.write(&host::THIS, 0, host::TIMEOUT, 0, 2000);
     sending.rig.write(&host::THIS, 0, host::QUARANTINE, 0, 4000);
     let errors = [
@@ -374,7 +374,7 @@ pub fn reads_that_fail_cost_their_packet<C: SimulatedCard>(make: Make<'_, C>) {
     end(sending.rig);
 }
 
-/// Told, and forgotten when the ring is switched on again; as is more than a ring has.
+/// Reported, and cleared when the ring is enabled again; as is an excess of descriptors.
 pub fn a_ring_whose_descriptors_cannot_be_read_stops<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     let status = |sending: &Sending<C>| sending.rig.read(&tx::THIS, 0, tx::RING_STATUS, 0);
@@ -402,7 +402,7 @@ pub fn a_ring_whose_descriptors_cannot_be_read_stops<C: SimulatedCard>(make: Mak
     end(sending.rig);
 }
 
-/// A queue that is off has no room: what a ring has to tell of waits, and nothing is lost.
+/// A disabled queue has no room: the ring's reports wait, and none is lost.
 pub fn a_ring_waits_for_room_in_its_queue<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     let control = event::QUEUE_CTRL;
@@ -433,7 +433,7 @@ pub fn a_ring_waits_for_room_in_its_queue<C: SimulatedCard>(make: Make<'_, C>) {
     end(sending.rig);
 }
 
-/// A packet waits until its station has answered, or has been asked for often enough.
+/// A packet waits until its neighbour has answered, or its tries are used up.
 pub fn a_station_is_asked_for<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     // 20 us apart, three times.
@@ -445,7 +445,7 @@ pub fn a_station_is_asked_for<C: SimulatedCard>(make: Make<'_, C>) {
     sending.packet(b"waits", 0, 0);
     sending.doorbell();
     let requests = sent(&sending.rig, 0);
-    assert!(!requests.is_empty(), "nobody was asked");
+    assert!(!requests.is_empty(), "no ARP request was sent");
     for request in &requests {
         assert_eq!(request.bytes[..6], [0xff; 6]);
         assert_eq!(request.bytes[12..14], [8, 6]);

@@ -5,7 +5,7 @@ const NET_HALF: u64 = 3_200;
 /// Half a cycle of the core's clock, 250 MHz.
 const CORE_HALF: u64 = 2_000;
 
-/// Whose edge.
+/// The clock of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edge {
     Core { rises: bool },
@@ -32,7 +32,7 @@ impl Clocks {
         }
     }
 
-    /// When the next edge is.
+    /// Time of the next edge.
     pub(super) fn at(&self) -> u64 {
         self.core_at.min(self.net_at)
     }

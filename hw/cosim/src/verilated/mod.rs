@@ -1,5 +1,5 @@
-//! The card from its RTL, by Verilator: in this process, in lock step with whoever drives it, and
-//! the same in every run with the same seed.
+//! The RTL of the card, by Verilator: in this process, in lock step with its caller, and the same in
+//! every run with the same seed.
 //!
 //! | | |
 //! | --- | --- |
@@ -10,6 +10,7 @@
 //! | [`pcie`](crate::pcie) | the host bus |
 
 mod clocks;
+mod error;
 pub(crate) mod model;
 mod watch;
 mod wire;
@@ -28,42 +29,29 @@ use clocks::{Clocks, Edge};
 use model::Model;
 use wire::{Receiver, Sender};
 
+pub use error::SimulatorError;
 pub use watch::{Probe, Watch};
 
-/// Where a waveform is written to, if it is set: `POLLUX_TRACE=card.fst`. The first card that is
-/// made takes it.
+/// The file of a waveform, if set: `POLLUX_TRACE=card.fst`. The first card that is
+/// made writes it.
 pub const TRACE: &str = "POLLUX_TRACE";
 
-/// A folder where each card that ends writes which lines of the RTL it has reached, if it is set:
-/// `POLLUX_COVERAGE=folder`.
+/// A folder where each card writes at its end the lines of the RTL that it has reached, if
+/// set: `POLLUX_COVERAGE=folder`.
 pub const COVERAGE: &str = "POLLUX_COVERAGE";
 
-/// Cycles of `clk_core` for which a reset lasts.
+/// Cycles of `clk_core` of a reset.
 const RESET_CYCLES: u64 = 16;
 /// Longest that a register read may take, in picoseconds.
 const ANSWER_PS: u64 = 200_000_000;
-/// Register writes that may be on their way to the card.
+/// Register writes that may be in flight to the card.
 const POSTED_REQUESTS: usize = 16;
-/// What an access takes at most from the host bus to its register, across clocks.
+/// Maximum time of an access from the host bus to its register, across clocks.
 const ACCESS_PS: u64 = 400_000;
 /// Cycles of `clk_net` that a pulse at the timing connector is high, and then low.
 const PULSE: u8 = 2;
 
-/// Why the simulation does not do something.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SimulatorError {
-    /// No waveform can be written.
-    #[error(
-        "no waveform can be written to {0:?}: is the crate built with its feature `trace`, and the folder there?"
-    )]
-    NoTrace(PathBuf),
-    /// Nothing is counted.
-    #[error("what was covered is not counted: build the crate with its feature `coverage`")]
-    NoCoverage,
-}
-
-/// A frame that was put on a wire behind register accesses: it comes when those have been done.
+/// A frame that was queued behind register accesses: it arrives when those have been done.
 struct Held {
     accesses: u64,
     port: usize,
@@ -87,8 +75,8 @@ pub struct VerilatedCard {
 }
 
 impl VerilatedCard {
-    /// A card that has just been reset. The seed decides what its memory holds, how its clocks
-    /// stand to each other, and what the host does within its behaviour.
+    /// A card that has just been reset. The seed decides the contents of its memory, the phase of its
+    /// clocks, and the host's decisions within its behaviour.
     #[must_use]
     pub fn new(seed: u64, behaviour: Behaviour) -> Self {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -122,8 +110,8 @@ impl VerilatedCard {
         self.model.trace(file)
     }
 
-    /// What the card did that it must not, by the rules of the host bus and of XGMII: the first of
-    /// it. Empty if all is well.
+    /// The card's first violation of the rules of the host bus and of XGMII. Empty if there is
+    /// none.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         let wrong: u64 = self.receivers.iter().map(|receiver| receiver.wrong).sum();
@@ -136,13 +124,13 @@ impl VerilatedCard {
             .collect()
     }
 
-    /// What went over the host bus.
+    /// Traffic of the host bus.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.port.traffic()
     }
 
-    /// What the host does from now on.
+    /// Sets the behaviour of the host.
     pub fn set_behaviour(&mut self, behaviour: Behaviour) {
         self.port.set_behaviour(behaviour);
     }
@@ -153,18 +141,18 @@ impl VerilatedCard {
         self.core_cycles
     }
 
-    /// Begins to watch what ports do, anew.
+    /// Starts a new observation of the ports.
     pub fn watch(&mut self) {
         self.watch = Some(Watch::default());
     }
 
-    /// What was seen since.
+    /// Observations since then.
     pub fn watched(&mut self) -> Watch {
         self.watch.take().unwrap_or_default()
     }
 
-    /// Reads some bytes of registers by one request, as a core does that loads as much at once: up to 64,
-    /// as they lie in memory. What is not there reads as ones.
+    /// Reads some bytes of registers by one request, as a wide load of a core does: up to 64,
+    /// in memory order. Bytes without a register read as ones.
     pub fn read_bytes(&mut self, host: &mut dyn Host, bar: u8, at: usize, len: usize) -> Vec<u8> {
         self.port.request_read(self.now, bar, at, len);
         let end = self.now + ANSWER_PS;
@@ -180,7 +168,7 @@ impl VerilatedCard {
 
     /// Writes some bytes of registers by one request, up to 64, as write combining does.
     pub fn write_bytes(&mut self, host: &mut dyn Host, bar: u8, at: usize, bytes: &[u8]) {
-        // Flow control: a write waits for room, as it does on a bus.
+        // Flow control: a write waits for space, as it does on a bus.
         self.until(host, |card| card.port.requests() < POSTED_REQUESTS);
         self.port.request_write(self.now, bar, at, bytes);
     }
@@ -225,7 +213,7 @@ impl VerilatedCard {
                 self.wires(now, &seen);
                 self.model.drive_net(&self.net);
             }
-            // What was driven behind the rising edge settles here.
+            // Inputs set after the rising edge settle here.
             Edge::Core { rises: false } => {
                 self.model.set_clk_core(false);
                 self.model.eval(now);
@@ -260,7 +248,7 @@ impl VerilatedCard {
         self.pulses.drive(&mut self.net);
     }
 
-    /// Lets time pass until something is so, or for as long as an answer may take.
+    /// Advances time until a condition holds, or until the timeout of a response.
     fn until(&mut self, host: &mut dyn Host, over: impl Fn(&Self) -> bool) {
         let end = self.now + ANSWER_PS;
         while !over(self) && self.now < end {
@@ -303,7 +291,7 @@ impl SimulatedCard for VerilatedCard {
 
     fn set_bus_master(&mut self, host: &mut dyn Host, on: bool) {
         self.port.set_bus_master(on);
-        // A configuration write has an answer, which comes behind what the card wrote before it.
+        // A configuration write has a completion, which follows the card's earlier writes.
         self.until(host, |card| on || card.port.is_idle());
     }
 
@@ -365,7 +353,7 @@ impl SimulatedCard for VerilatedCard {
 #[derive(Default)]
 struct Pulses {
     queue: VecDeque<TimingInput>,
-    /// Cycles that the pulse in turn still takes, high and low.
+    /// Remaining cycles of the current pulse, high and low.
     left: u8,
 }
 
@@ -405,7 +393,7 @@ impl Drop for VerilatedCard {
     }
 }
 
-/// A host that reaches nothing.
+/// A host without memory.
 struct Nowhere;
 
 impl Host for Nowhere {
@@ -418,7 +406,7 @@ impl Host for Nowhere {
     fn interrupt(&mut self, _: u16) {}
 }
 
-/// The file that [`TRACE`] names, for the first who asks.
+/// The file that [`TRACE`] names, for the first caller.
 fn trace_file() -> Option<PathBuf> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let file = std::env::var_os(TRACE)?;

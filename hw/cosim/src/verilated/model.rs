@@ -5,7 +5,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use super::SimulatorError;
+use super::error::SimulatorError;
 use crate::pins::{CoreIn, CoreOut, NetIn, NetOut, PORTS};
 
 mod sys {
@@ -34,7 +34,7 @@ mod sys {
     }
 }
 
-/// A Verilated card. Nothing happens in it but by [`eval`](Self::eval).
+/// A Verilated card. Its state changes only by [`eval`](Self::eval).
 pub(crate) struct Model(NonNull<sys::Card>);
 
 // SAFETY: a model shares nothing with another, and is of no thread: its context is its own, and the
@@ -42,13 +42,13 @@ pub(crate) struct Model(NonNull<sys::Card>);
 unsafe impl Send for Model {}
 
 impl Model {
-    /// A card in which everything that has no reset begins as the seed says.
+    /// A card in which everything without a reset has an initial value by the seed.
     pub(crate) fn new(seed: u64) -> Self {
         // One at a time: the simulator seeds the random numbers of a card that is being made by a
         // counter of the process.
         static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: takes any number; returns a new card, which nobody else has.
+        // SAFETY: takes any number; returns a new card with one owner.
         let made = unsafe { sys::pollux_card_new((seed ^ seed >> 32) as u32) };
         match NonNull::new(made) {
             Some(card) => Self(card),
@@ -77,7 +77,7 @@ impl Model {
         unsafe { sys::pollux_card_clk_net(self.0.as_ptr(), level.into()) }
     }
 
-    /// Settles the card, at a time in picoseconds.
+    /// Evaluates the card, at a time in picoseconds.
     pub(crate) fn eval(&mut self, ps: u64) {
         // SAFETY: the card is ours.
         unsafe { sys::pollux_card_eval(self.0.as_ptr(), ps) }
@@ -97,7 +97,7 @@ impl Model {
         pins
     }
 
-    /// What each port does in this cycle ([`Probe`](super::Probe)).
+    /// The observed signals of each port in this cycle ([`Probe`](super::Probe)).
     pub(crate) fn probe(&self) -> [u32; PORTS] {
         let mut probes = [0; PORTS];
         // SAFETY: the card is ours; the call sets as many numbers as there are.
@@ -115,7 +115,7 @@ impl Model {
         }
     }
 
-    /// Writes which lines were reached.
+    /// Writes the lines that were reached.
     pub(crate) fn write_coverage(&mut self, file: &Path) -> Result<(), SimulatorError> {
         let name = c_path(file)?;
         // SAFETY: as above.

@@ -1,10 +1,10 @@
-//! Latencies in cycles: when signals of a port were first seen.
+//! Latencies in cycles: first occurrence of signals of a port.
 
 use std::collections::BTreeMap;
 
 use crate::pins::PORTS;
 
-/// What a port does in a cycle, by which latencies are measured, as `shim/card.h` has it.
+/// Observed signals of a port, by which latencies are measured, as in `shim/card.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is said in shim/card.h")]
 #[repr(u32)]
@@ -28,7 +28,7 @@ pub enum Probe {
 /// Probes of `clk_net`; the others are of `clk_core`.
 const NET_PROBES: u32 = 0xff;
 
-/// When each probe of each port was first seen, as cycles of its clock.
+/// First cycle of each probe of each port, in cycles of its clock.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     net: u64,
@@ -39,7 +39,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Cycles from one to the other, of one clock; `None` if one of them was not seen.
+    /// Cycles from one to the other, of one clock; `None` if one of them did not occur.
     #[must_use]
     pub fn cycles(&self, from: (usize, Probe), to: (usize, Probe)) -> Option<u64> {
         let first = |(port, probe)| self.first.get(&(port, probe as u32)).copied();

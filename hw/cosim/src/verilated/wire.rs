@@ -10,17 +10,17 @@ const START: u8 = 0xfb;
 const TERMINATE: u8 = 0xfd;
 const ERROR: u8 = 0xfe;
 const SEQUENCE: u8 = 0x9c;
-/// Behind the start: preamble, and start of frame delimiter (3.2.1, 3.2.2).
+/// After the start: preamble, and start of frame delimiter (3.2.1, 3.2.2).
 const PREAMBLE: [u8; 7] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
 /// Bytes between frames, the terminate character among them (4.4.2).
 const GAP: u32 = 12;
-/// What a gap may be short of that, so that the mean is right (46.3.1.4).
+/// Deficit of a gap, so that the mean is right (46.3.1.4).
 const DEFICIT: u32 = 3;
 
-/// One cycle: 8 lanes, and which of them are control characters.
+/// One cycle: 8 lanes, and a bit for each control character.
 pub(super) type Word = (u64, u8);
 
-/// CRC-32 of IEEE 802.3 (3.2.9), as it stands behind the bytes.
+/// CRC-32 of IEEE 802.3 (3.2.9), as it follows the bytes.
 fn fcs(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {
@@ -29,13 +29,13 @@ fn fcs(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What comes to a port.
+/// Frames to a port.
 pub(super) struct Sender {
     queue: VecDeque<WireFrame>,
     signal: LinkSignal,
-    /// Lanes that are still to be sent of a frame, from its start to its end.
+    /// Remaining lanes of a frame, from its start to its end.
     lanes: VecDeque<(u8, bool)>,
-    /// Characters since the last frame, and what gaps before it were short of.
+    /// Characters since the last frame, and the deficit of earlier gaps.
     gap: u32,
     deficit: u32,
     /// When the last frame began: the word with its start character.
@@ -61,7 +61,7 @@ impl Sender {
         self.queue.push_back(frame);
     }
 
-    /// Frames that have not gone to their end.
+    /// Frames that have not been sent completely.
     pub(super) fn left(&self) -> usize {
         self.queue.len() + usize::from(!self.lanes.is_empty())
     }
@@ -131,13 +131,13 @@ impl Sender {
     }
 }
 
-/// What a port has sent.
+/// Frames that a port has sent.
 #[derive(Default)]
 pub(super) struct Receiver {
-    /// Of the frame that is being sent: characters behind its start, and whether all are data.
+    /// Of the current frame: characters after its start, and whether all are data.
     inside: Option<(Vec<u8>, bool)>,
     frames: VecDeque<WireFrame>,
-    /// Characters that have no business where they were.
+    /// Misplaced characters.
     pub(super) wrong: u64,
     /// When the last frame began.
     pub(super) began: u64,

@@ -1,4 +1,4 @@
-//! The card from its RTL, without a driver: registers, frames in, buffers and events out.
+//! The RTL of the card, without a driver: registers, frames in, buffers and events out.
 
 #[cfg(not(has_verilator))]
 #[test]
@@ -82,7 +82,7 @@ mod verilated {
         }
     }
 
-    /// Payloads of all lengths to two streams of each port, and whole frames to the catch-all.
+    /// Payloads of all lengths to two streams of each port, and whole frames to the default list.
     #[test]
     fn what_comes_by_the_wire_is_in_memory_when_it_is_announced() {
         for seed in 0..4 {

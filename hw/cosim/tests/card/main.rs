@@ -1,4 +1,4 @@
-//! Simulated cards: in software, and from their RTL.
+//! Simulated cards: the software card, and the RTL.
 
 mod bring_up;
 mod port;

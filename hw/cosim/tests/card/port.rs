@@ -1,4 +1,4 @@
-//! A simulated card as a port with a peer: what one sends the other receives, both ways.
+//! A simulated card as a port with a peer: each receives the other's frames, both ways.
 
 use pollux_card_model::SoftCard;
 use pollux_cosim::CosimDevice;
@@ -7,7 +7,7 @@ use pollux_mempool::region::PageSize;
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::{Balance, Clock, MemoryGrant, Port, PortConfig, RxQueue, StartedPort};
 
-/// Frames that are sent at a time, and of all lengths from a header on.
+/// Frames sent at a time, with all lengths from a header on.
 const BURST: usize = 32;
 const ROUNDS: usize = 20;
 
@@ -21,7 +21,7 @@ fn received(rx: &mut RxQueue, cache: &mut PoolCache, time: &SimulatedTime) -> Ve
     let (mut all, mut burst) = (Vec::new(), Burst::<BURST>::new());
     rx.rx(cache, &mut burst);
     for mbuf in burst.iter() {
-        // A frame comes by the wire before the card can tell of it.
+        // A frame arrives by the wire before the card can report it.
         let waited = time.now().0.checked_sub(mbuf.arrival().0);
         let least = if mbuf.queue() == 0 { 50 } else { 0 };
         assert!(waited.is_some_and(|ns| ns >= least && ns < 1_000_000));
@@ -43,7 +43,7 @@ fn card_and_peer_hear_each_other() {
     let pool = pool.expect("a pool");
     let (device, time) = (CosimDevice::new(SoftCard::new()), SimulatedTime::default());
     let spec = "card-sim".parse().expect("a spec");
-    // SAFETY: the card is simulated, and writes into what is mapped for it.
+    // SAFETY: the card is simulated, and writes into the memory mapped for it.
     let grant = unsafe { MemoryGrant::new() };
     let driver = port::open(&device, &spec, &time, grant).expect("a card");
     let config = PortConfig {
@@ -67,7 +67,7 @@ fn card_and_peer_hear_each_other() {
             assert_eq!(tx.tx(&mut cache, &mut burst), BURST);
         }
         sent.extend(frames);
-        // Queue 0 is the one that lets time pass.
+        // Queue 0 advances time.
         for _ in 0..1_000_000 {
             for (heard, rx) in heard.iter_mut().zip(&mut started.rx) {
                 heard.extend(received(rx, &mut cache, &time));

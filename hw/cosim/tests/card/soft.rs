@@ -1,3 +1,3 @@
-//! The card in software passes the suite.
+//! The software card passes the suite.
 
 pollux_cosim::conformance!(pollux_card_model::SoftCard::new());

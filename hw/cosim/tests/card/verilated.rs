@@ -1,5 +1,5 @@
-//! The card from its RTL passes the suite: with a host that is always the same, and with one that
-//! does its worst.
+//! The RTL of the card passes the suite: with a prompt host, and with an adversarial
+//! one.
 
 #[cfg(not(has_verilator))]
 #[test]
@@ -7,7 +7,7 @@ fn card_from_its_rtl() {
     println!("skipped: no simulated card: built without the feature `verilated`, or no Verilator");
 }
 
-/// The suite, with a host that behaves so.
+/// The suite, with a host of this behaviour.
 #[cfg(has_verilator)]
 macro_rules! suite {
     ($name:ident, $seed:literal) => {

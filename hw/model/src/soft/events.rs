@@ -1,32 +1,14 @@
 //! Event queues and interrupts (hw/docs/interfaces.md, Events).
 
-use super::SoftCard;
+use super::record::{Record, put};
+use super::soft_card::{CORE_PS, SoftCard};
+use super::state::Queue;
 use crate::layouts::{EVENT_RECORD_FLAGS, EVENT_RECORD_SIZE};
 use crate::registers::{event, host as host_block};
 use crate::simulated::Host;
 
-/// A record on its way to a queue.
-pub(super) type Record = [u8; EVENT_RECORD_SIZE];
-
-/// Records that stay free, so that each source finds room.
+/// Records that stay free, so that each source has space.
 const SPARE: u32 = 4;
-
-/// A queue, beside its registers.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Queue {
-    /// Events since the last interrupt, and when the first of them was written.
-    waiting: u32,
-    since: u64,
-    /// The interrupt is armed.
-    armed: bool,
-}
-
-/// Puts bytes into a record.
-pub(super) fn put(record: &mut Record, at: usize, bytes: &[u8]) {
-    for (place, &byte) in record.iter_mut().skip(at).zip(bytes) {
-        *place = byte;
-    }
-}
 
 impl SoftCard {
     fn queue_at(queue: usize) -> usize {
@@ -37,7 +19,7 @@ impl SoftCard {
         self.store.get(Self::queue_at(queue) + register.at)
     }
 
-    /// Records that are free; none of a queue that is off, or whose consumer says what cannot be.
+    /// Records that are free; none of a disabled queue, or with an impossible released number.
     fn free(&self, queue: usize) -> u32 {
         let control = self.queue_register(queue, event::QUEUE_CTRL);
         if control & 1 == 0 {
@@ -54,7 +36,7 @@ impl SoftCard {
         self.free(queue) >= SPARE && self.on_its_way.is_none()
     }
 
-    /// Sends an event. While the host bus takes nothing it is on its way.
+    /// Sends an event. While the host bus accepts nothing it is in flight.
     pub(super) fn tell(&mut self, host: &mut dyn Host, queue: usize, record: Record) {
         if self.is_quiet() {
             self.on_its_way = Some((queue, record));
@@ -63,7 +45,7 @@ impl SoftCard {
         }
     }
 
-    /// The event that was on its way when the host bus took nothing.
+    /// The event that was in flight when the host bus accepted nothing.
     pub(super) fn send_on(&mut self, host: &mut dyn Host) {
         if !self.is_quiet()
             && let Some((queue, record)) = self.on_its_way.take()
@@ -72,8 +54,8 @@ impl SoftCard {
         }
     }
 
-    /// Writes an event with its phase bit and its last stamp; one whose room its consumer has taken
-    /// back meanwhile is thrown away.
+    /// Writes an event with its phase bit and its last stamp; an event whose space the consumer has
+    /// withdrawn meanwhile is discarded.
     fn write_event(&mut self, host: &mut dyn Host, queue: usize, mut record: Record) {
         if self.free(queue) == 0 {
             return self.host_count(host_block::EVENTS_DISCARDED);
@@ -120,24 +102,24 @@ impl SoftCard {
                 queue.armed = true;
                 queue.waiting = queue.waiting.min(missed);
                 if missed > 0 {
-                    // What was not seen interrupts at once.
+                    // Missed events interrupt at once.
                     queue.waiting = u32::MAX;
                 }
             }
         }
     }
 
-    /// When an armed queue has held its interrupt back for long enough, in picoseconds.
+    /// When the interrupt delay of an armed queue ends, in picoseconds.
     pub(super) fn interrupt_due(&self, n: usize) -> Option<u64> {
         let queue = self
             .queues
             .get(n)
             .filter(|queue| queue.armed && queue.waiting > 0)?;
         let hold = u64::from(self.queue_register(n, event::QUEUE_HOLD));
-        Some(queue.since + hold * super::CORE_PS)
+        Some(queue.since + hold * CORE_PS)
     }
 
-    /// Interrupts whose consumers wait for them.
+    /// Interrupts that are due.
     pub(super) fn interrupt(&mut self, host: &mut dyn Host) {
         for n in 0..self.queues.len() {
             let count = self.queue_register(n, event::QUEUE_COUNT);
@@ -146,7 +128,7 @@ impl SoftCard {
             let Some(queue) = self.queues.get_mut(n) else {
                 continue;
             };
-            let held = now.saturating_sub(queue.since) / super::CORE_PS >= u64::from(hold);
+            let held = now.saturating_sub(queue.since) / CORE_PS >= u64::from(hold);
             let due = queue.waiting >= count.max(1) || queue.waiting > 0 && held;
             if queue.armed && due {
                 queue.armed = false;

@@ -9,25 +9,25 @@ const VLAN: u16 = 0x8100;
 pub(super) const ICMP: u8 = 1;
 pub(super) const UDP: u8 = 17;
 
-/// All stations.
+/// Broadcast.
 pub(super) const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// The 16 bits at a place, in the order of the network; 0 beyond the end.
+/// The 16 bits at an offset, in network order; 0 beyond the end.
 pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(chunk(bytes, at))
 }
 
-/// The 32 bits at a place.
+/// The 32 bits at an offset.
 pub(super) fn long(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(chunk(bytes, at))
 }
 
-/// So many bytes from a place on; zeros where there are none.
+/// So many bytes from an offset on; zeros beyond the end.
 pub(super) fn chunk<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     core::array::from_fn(|i| bytes.get(at + i).copied().unwrap_or(0))
 }
 
-/// The ones' complement sum of RFC 1071, over the pieces one after the other; all but the last have
+/// The ones' complement sum of RFC 1071, over the parts one after the other; all but the last have
 /// an even length.
 pub(super) fn sum(pieces: &[&[u8]]) -> u16 {
     let mut sum = 0_u64;
@@ -42,13 +42,13 @@ pub(super) fn sum(pieces: &[&[u8]]) -> u16 {
     sum as u16
 }
 
-/// Where a frame's headers are.
+/// Offsets of a frame's headers.
 pub(super) struct Headers {
-    /// The tag that it has.
+    /// Its VLAN tag.
     pub(super) tag: Option<u16>,
-    /// What is inside.
+    /// Its EtherType.
     pub(super) kind: u16,
-    /// Where that begins.
+    /// Start of its payload.
     pub(super) inside: usize,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Datagram<'a> {
     pub(super) destination_port: u16,
     pub(super) ttl: u8,
     pub(super) tos: u8,
-    /// As it stands in the header; none: it is computed.
+    /// As in the header; none: it is computed.
     pub(super) checksum: Option<u16>,
     pub(super) payload: &'a [u8],
 }
@@ -94,7 +94,7 @@ impl Datagram<'_> {
             self.destination_ip.to_be_bytes(),
         ];
         let addresses = addresses.as_flattened();
-        // Never in fragments, so that the identification means nothing (RFC 6864, 4.1).
+        // Never fragmented, so the identification has no meaning (RFC 6864, 4.1).
         let mut ip = vec![0x45, self.tos];
         ip.extend((udp_length + 20).to_be_bytes());
         ip.extend([0, 0, 0x40, 0, self.ttl, UDP, 0, 0]);
@@ -144,7 +144,7 @@ pub(super) fn arp(
     frame
 }
 
-/// The answer to a ping: the request, with both stations and addresses the other way round.
+/// The answer to a ping: the request, with MAC and IP addresses swapped.
 pub(super) fn echo(request: &[u8], mac: [u8; 6], ip: u32, ttl: u8) -> Vec<u8> {
     let at = Headers::of(request).inside;
     let mut frame = request.to_vec();
@@ -158,7 +158,7 @@ pub(super) fn echo(request: &[u8], mac: [u8; 6], ip: u32, ttl: u8) -> Vec<u8> {
     let header = !sum(&[&frame[at..at + 20]]);
     frame[at + 10..at + 12].copy_from_slice(&header.to_be_bytes());
     frame[at + 20] = 0;
-    // RFC 1624, 3: what changed is made good.
+    // RFC 1624, 3: update for the changed fields.
     let before = word(request, at + 22);
     let after = !sum(&[&(!before).to_be_bytes(), &(!0x0800_u16).to_be_bytes()]);
     frame[at + 22..at + 24].copy_from_slice(&after.to_be_bytes());

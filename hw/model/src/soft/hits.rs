@@ -9,7 +9,7 @@ const HEADER: usize = 24;
 /// Largest photomultiplier index.
 const MOST: u32 = 1951;
 
-/// The expanded form of a container; or the counter of what is wrong with it.
+/// The expanded form of a container; or the counter of its error.
 pub(super) fn expand(data: &[u8]) -> Result<Vec<u8>, Register> {
     if data.len() < HEADER || &data[..4] != b"PXRH" {
         return Err(OUTCOME_MALFORMED);

@@ -1,7 +1,8 @@
 //! Lists of buffers (docs/formats/clop.md).
 
-use super::SoftCard;
-use super::events::put;
+use super::record::put;
+use super::soft_card::{NET_PS, SoftCard};
+use super::state::{List, Payload};
 use crate::layouts::{
     CLOP_BUFFER_FIRST, CLOP_BUFFER_KIND, CLOP_BUFFER_LAST, CLOP_BUFFER_OLDEST,
     CLOP_BUFFER_PAYLOADS, CLOP_BUFFER_REASON, CLOP_BUFFER_STAGES, EVENT_RECORD_FLAGS,
@@ -16,35 +17,7 @@ const FULL: u32 = 0;
 const TIMEOUT: u32 = 1;
 const FLUSH: u32 = 2;
 
-/// A payload on its way to a list.
-#[derive(Clone, Debug)]
-pub(super) struct Payload {
-    pub(super) list: usize,
-    pub(super) bytes: Vec<u8>,
-    /// The length that its place is chosen for.
-    pub(super) bound: usize,
-    pub(super) source_port: u16,
-    pub(super) wire: Option<u64>,
-    /// When its start was seen, and its first word passed on, in stamps.
-    pub(super) stamps: [u64; 2],
-}
-
-/// A list, beside its registers: the buffer in turn, and numbers.
-#[derive(Clone, Copy, Default)]
-pub(super) struct List {
-    index: u32,
-    serial: u32,
-    number: u32,
-    used: u32,
-    payloads: u32,
-    first: u32,
-    last: u32,
-    wire: Option<u64>,
-    oldest: u64,
-    stages: [u32; 3],
-}
-
-/// What a list is told.
+/// Operations of a list.
 struct Settings {
     base: u64,
     size: u32,
@@ -97,7 +70,7 @@ impl SoftCard {
         self.show_list(list);
     }
 
-    /// What registers tell of a list.
+    /// Register values of a list.
     fn show_list(&mut self, list: usize) {
         let Some(state) = self.lists.get(list).copied() else {
             return;
@@ -110,7 +83,7 @@ impl SoftCard {
             .set(at + clop::LIST_SEQUENCE.of(list), state.number);
     }
 
-    /// Puts a payload into its list, or counts why not.
+    /// Puts a payload into its list, or counts the cause of its refusal.
     pub(super) fn place(&mut self, host: &mut dyn Host, payload: &Payload) {
         let list = payload.list;
         let settings = self.list_settings(list);
@@ -174,7 +147,7 @@ impl SoftCard {
         self.show_list(list);
     }
 
-    /// Why there is no place for a payload; buffers that are full are announced.
+    /// The cause why a payload has no space; full buffers are announced.
     fn refusal(
         &mut self,
         host: &mut dyn Host,
@@ -201,7 +174,7 @@ impl SoftCard {
         (state.payloads == 0 && with_reader >= settings.count).then_some(clop::OUTCOME_NO_BUFFER)
     }
 
-    /// Announces the buffer in turn, if there is a reason to.
+    /// Announces the current buffer, if there is a reason to.
     pub(super) fn look(&mut self, host: &mut dyn Host, list: usize) {
         let settings = self.list_settings(list);
         let at = clop::THIS.at + clop::LIST_CTRL.of(list);
@@ -230,16 +203,16 @@ impl SoftCard {
         self.show_list(list);
     }
 
-    /// When a list's oldest payload has waited for long enough, in picoseconds.
+    /// When the timeout of a list's oldest payload ends, in picoseconds.
     pub(super) fn list_due(&self, list: usize) -> Option<u64> {
         let state = self.lists.get(list).filter(|state| state.payloads > 0)?;
         let settings = self.list_settings(list);
         let room = settings.enable && self.has_room(settings.queue);
         let due = state.oldest + u64::from(settings.timeout);
-        room.then_some(due * super::NET_PS)
+        room.then_some(due * NET_PS)
     }
 
-    /// Gives the buffer in turn to the reader; false if there is no room for the event.
+    /// Gives the current buffer to the reader; false if there is no space for the event.
     fn announce(&mut self, host: &mut dyn Host, list: usize, reason: u32) -> bool {
         let settings = self.list_settings(list);
         let Some(state) = self.lists.get(list).copied() else {

@@ -1,6 +1,6 @@
-//! The card in software: the golden model that its gateware is held to, seen from registers, memory
-//! and wires. What takes the gateware cycles happens here at once, but for what the wire, a timeout
-//! or a timer makes wait; so nothing here says how fast the card is.
+//! The software card: the golden model of the gateware, as seen from registers, memory
+//! and wires. It does at once what takes the gateware cycles, except for waits of the wire, a timeout
+//! or a timer; so it does not model the card's speed.
 
 mod events;
 mod frame;
@@ -9,188 +9,25 @@ mod lists;
 mod msix;
 mod parse;
 mod ports;
+mod record;
 mod rings;
 mod send;
+mod soft_card;
+mod state;
 mod store;
 mod timing;
 mod tlb;
 
-use std::collections::HashMap;
-
-use self::events::{Queue, Record};
-use self::lists::List;
 use self::msix::Vectors;
-use self::ports::Port;
-use self::rings::Ring;
+pub use self::soft_card::SoftCard;
+use self::soft_card::{MAX_PAYLOAD, MAX_READ, PORTS};
+use self::state::Port;
 use self::store::{Place, Store, WINDOW};
-use self::timing::Timing;
-use self::tlb::Faults;
 use crate::registers::{card, clop, event, host, port, timing as timing_block, tx};
-use crate::simulated::{Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};
-
-/// A cycle of the core, and of the ports, in picoseconds.
-const CORE_PS: u64 = 4000;
-const NET_PS: u64 = 6400;
-
-/// Ports.
-const PORTS: usize = 4;
-
-/// Longest payload of a write, and longest read: what the host of PCIe Gen3 commonly sets.
-const MAX_PAYLOAD: usize = 256;
-const MAX_READ: usize = 512;
-
-/// No request crosses a page (PCIe 4.0 section 2.2.7).
-const PAGE: u64 = 4096;
-
-/// A card that is a program.
-pub struct SoftCard {
-    store: Store,
-    now: u64,
-    /// When it was reset last: stamps count from there.
-    epoch: u64,
-    bus_master: bool,
-    msix: bool,
-    ports: Vec<Port>,
-    queues: [Queue; 8],
-    vectors: Vectors,
-    /// An event, and its queue, that the host bus has not taken.
-    on_its_way: Option<(usize, Record)>,
-    lists: Vec<List>,
-    rings: Vec<Ring>,
-    arp_age: Vec<HashMap<usize, u64>>,
-    timing: Timing,
-    /// Pulses at the connector that have not been looked at.
-    pulses: Vec<TimingInput>,
-    faults: Faults,
-    /// Until when the host may still answer a read that it does not answer.
-    unanswered: Option<u64>,
-    /// A reset waits for that.
-    resetting: bool,
-}
-
-impl Default for SoftCard {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+use crate::simulated::{Host, LinkSignal, SimulatedCard, TimingInput, WireFrame};
 
 impl SoftCard {
-    /// A card, as after power.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            store: Store::new(),
-            now: 0,
-            epoch: 0,
-            bus_master: false,
-            msix: false,
-            ports: (0..PORTS).map(|_| Port::default()).collect(),
-            queues: [Queue::default(); 8],
-            vectors: Vectors::default(),
-            on_its_way: None,
-            lists: vec![List::default(); clop::LIST_BASE.count],
-            rings: (0..PORTS).map(|_| Ring::default()).collect(),
-            arp_age: vec![HashMap::new(); PORTS],
-            timing: Timing::default(),
-            pulses: Vec::new(),
-            faults: Faults::default(),
-            unanswered: None,
-            resetting: false,
-        }
-    }
-
-    /// The stamp counter.
-    fn stamp(&self) -> u64 {
-        self.stamp_at(self.now)
-    }
-
-    /// What it was at a moment, in picoseconds.
-    fn stamp_at(&self, moment: u64) -> u64 {
-        moment.saturating_sub(self.epoch) / NET_PS
-    }
-
-    /// Whether it has been told to begin no request.
-    fn is_quiet(&self) -> bool {
-        self.resetting || self.store.get(host::THIS.at + host::CTRL.at) & 1 == 1
-    }
-
-    fn host_count(&mut self, register: crate::Register) {
-        self.store.count(host::THIS.at + register.at, 1);
-    }
-
-    /// Writes memory, in requests of the host's limits.
-    fn dma_write(&mut self, host: &mut dyn Host, mut at: u64, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let page = (PAGE - at % PAGE) as usize;
-            let (piece, rest) = bytes.split_at(bytes.len().min(page).min(MAX_PAYLOAD));
-            if self.bus_master {
-                self.host_count(host::WRITES);
-                host.write(at, piece);
-            } else {
-                self.host_count(host::WR_DISCARDED);
-            }
-            at = at.wrapping_add(piece.len() as u64);
-            bytes = rest;
-        }
-    }
-
-    /// Reads memory. A read that is not answered is [open](Self::is_waiting) from then on.
-    fn dma_read(
-        &mut self,
-        host: &mut dyn Host,
-        mut at: u64,
-        len: usize,
-    ) -> Result<Vec<u8>, ReadError> {
-        let mut bytes = vec![0; len];
-        let mut left = &mut bytes[..];
-        if !self.bus_master {
-            return Err(ReadError::Unsupported);
-        }
-        while !left.is_empty() {
-            let page = (PAGE - at % PAGE) as usize;
-            let n = left.len().min(page).min(MAX_READ);
-            let (piece, rest) = left.split_at_mut(n);
-            self.host_count(host::READS);
-            if let Err(error) = host.read(at, piece) {
-                match error {
-                    ReadError::Unsupported => self.host_count(host::RD_UNSUPPORTED),
-                    ReadError::Abort => self.host_count(host::RD_ABORT),
-                    ReadError::Poisoned => self.host_count(host::RD_POISONED),
-                    ReadError::Unanswered => {
-                        let timeout = self.store.get(host::THIS.at + host::TIMEOUT.at);
-                        self.unanswered = Some(self.now + u64::from(timeout) * CORE_PS);
-                    }
-                }
-                return Err(error);
-            }
-            at = at.wrapping_add(n as u64);
-            left = rest;
-        }
-        Ok(bytes)
-    }
-
-    /// Whether a read waits for its timeout. As answers come in one order, all reads behind it wait
-    /// as well.
-    fn is_waiting(&self) -> bool {
-        self.unanswered.is_some()
-    }
-
-    /// Gives a read up that was not answered in time.
-    fn give_up(&mut self) {
-        if self
-            .unanswered
-            .take_if(|until| *until <= self.now)
-            .is_some()
-        {
-            self.host_count(host::RD_TIMEOUT);
-            if self.resetting {
-                self.store.reset();
-                self.clear();
-            }
-        }
-    }
-
-    /// Does all that can be done at this moment.
+    /// Does all that is possible at this moment.
     fn work(&mut self, host: &mut dyn Host) {
         self.send_on(host);
         for n in 0..PORTS {
@@ -204,7 +41,7 @@ impl SoftCard {
         self.interrupt(host);
     }
 
-    /// The lists that somebody uses.
+    /// The lists in use.
     fn lists_in_use(&self) -> impl Iterator<Item = usize> + use<'_> {
         (0..self.lists.len()).filter(|&list| {
             let control = self.store.get(clop::THIS.at + clop::LIST_CTRL.of(list));
@@ -212,7 +49,7 @@ impl SoftCard {
         })
     }
 
-    /// When something is due next.
+    /// Time of the next action.
     fn due(&self) -> Option<u64> {
         let lists = self.lists_in_use().filter_map(|list| self.list_due(list));
         let ports = (0..PORTS).flat_map(|n| {
@@ -230,7 +67,7 @@ impl SoftCard {
             .min()
     }
 
-    /// All that is due now.
+    /// All actions that are due.
     fn tick(&mut self, host: &mut dyn Host) {
         self.give_up();
         self.look_for_clock(host);
@@ -258,7 +95,7 @@ impl SoftCard {
         self.interrupt(host);
     }
 
-    /// Everything but registers, time and wires is as after power.
+    /// Everything except registers, time and wires has its power-on state.
     fn clear(&mut self) {
         let mut fresh = Self::new();
         std::mem::swap(&mut fresh.store, &mut self.store);
@@ -275,7 +112,7 @@ impl SoftCard {
         *self = fresh;
     }
 
-    /// What a register holds.
+    /// The value of a register.
     fn get(&self, at: usize) -> u32 {
         let Some(Place {
             kind,
@@ -299,7 +136,7 @@ impl SoftCard {
             return half(self.stamp(), card::STAMP.at);
         }
         if kind == host::THIS.kind && register.at == host::STATUS.at {
-            // All that it begins is done at once, but for that.
+            // Every other request completes at once.
             let bits = [!self.is_waiting(), self.bus_master, self.msix];
             let bits = bits.iter().enumerate();
             let bits = bits.fold(0, |word, (i, &bit)| word | u32::from(bit) << i);
@@ -363,7 +200,7 @@ impl SoftCard {
     }
 }
 
-/// The bits of a word that an access of so many bytes is to.
+/// The bits of a word that an access of so many bytes covers.
 fn enabled(at: usize, width: usize) -> u32 {
     u32::MAX >> (32 - 8 * width.clamp(1, 4)) << (8 * (at & 3))
 }
@@ -417,7 +254,7 @@ impl SimulatedCard for SoftCard {
     fn set_msix(&mut self, host: &mut dyn Host, on: bool) {
         self.msix = on;
         if on {
-            // Whoever switches it on has programmed the vectors before.
+            // The caller has programmed the vectors before.
             self.vectors.program();
         }
         self.interrupt(host);
@@ -432,7 +269,7 @@ impl SimulatedCard for SoftCard {
     }
 
     fn put(&mut self, which: usize, frame: WireFrame) {
-        // A port that hears the other of its pair does not hear its wire.
+        // A looped port does not receive from its wire.
         if which < PORTS && self.port_get(which, port::MAC_CTRL) & 4 == 0 {
             self.arrive(which, frame);
         }

@@ -1,6 +1,6 @@
-//! Vectors of MSI-X (PCIe 4.0 sections 6.1.4 and 7.7.2): table and pending bits in a window of their
-//! own. Whoever programs an entry says by its data which vector of the host it is; where the host
-//! takes interrupts is the host's, so that the address is kept and not looked at.
+//! Vectors of MSI-X (PCIe 4.0 sections 6.1.4 and 7.7.2): table and pending bits in their own
+//! window. The data of an entry select the vector of the host; the address of interrupts belongs to
+//! the host, so the entry's address is stored and not used.
 
 /// The window, and its pending bits.
 pub(super) const BAR: u8 = 2;
@@ -15,7 +15,7 @@ const DATA: usize = 2;
 const CONTROL: usize = 3;
 const MASKED: u32 = 1;
 
-/// Bits that an entry keeps: an address is one of a word.
+/// Bits that an entry stores: an address is aligned to a word.
 const KEPT: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
 
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub(super) struct Vectors {
 }
 
 impl Default for Vectors {
-    /// After power all are masked.
+    /// At power-on all are masked.
     fn default() -> Self {
         Self {
             table: [[0, 0, 0, MASKED]; VECTORS],
@@ -35,7 +35,7 @@ impl Default for Vectors {
 }
 
 impl Vectors {
-    /// What a word of the window holds.
+    /// The value of a word of the window.
     pub(super) fn get(&self, at: usize) -> u32 {
         match (at, self.table.get(at / ENTRY)) {
             (PENDING, _) => self.pending,
@@ -44,7 +44,7 @@ impl Vectors {
         }
     }
 
-    /// The host writes a word; bytes alone do nothing.
+    /// The host writes a word; single bytes have no effect.
     pub(super) fn set(&mut self, at: usize, value: u32, bytes: u32) {
         if let Some(entry) = self.table.get_mut(at / ENTRY)
             && bytes == u32::MAX
@@ -61,12 +61,12 @@ impl Vectors {
         }
     }
 
-    /// An interrupt is asked for: it is pending until it may be sent.
+    /// An interrupt request: it is pending until it may be sent.
     pub(super) fn ask(&mut self, vector: usize) {
         self.pending |= 1 << vector;
     }
 
-    /// Takes one that may be sent: what is to be told to the host.
+    /// Takes one that may be sent: the vector to signal to the host.
     pub(super) fn take(&mut self) -> Option<u16> {
         let may = |&(vector, entry): &(usize, &[u32; 4])| {
             self.pending >> vector & 1 == 1 && entry[CONTROL] & MASKED == 0
@@ -77,7 +77,7 @@ impl Vectors {
         Some(data)
     }
 
-    /// A reset by register forgets what is pending; the table stays.
+    /// A reset by register clears pending interrupts; the table is kept.
     pub(super) fn forget(&mut self) {
         self.pending = 0;
     }

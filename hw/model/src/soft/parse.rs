@@ -1,8 +1,8 @@
-//! What becomes of a received frame: the rules of hw/docs/interfaces.md, in their order.
+//! Destination of a received frame: the rules of hw/docs/interfaces.md, in their order.
 
 use super::frame::{ARP, BROADCAST, Headers, ICMP, IPV4, UDP, chunk, long, sum, word};
 
-/// What a port takes.
+/// Frames that a port accepts.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "bits of registers")]
 pub(super) struct Settings {
@@ -17,7 +17,7 @@ pub(super) struct Settings {
     pub(super) catch_other: bool,
 }
 
-/// Where a frame ends.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Drop {
     Address,
@@ -28,14 +28,14 @@ pub(super) enum Drop {
     Miss,
 }
 
-/// Who gets a frame.
+/// Destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// ARP, of the card's own.
+    /// ARP, consumed by the card.
     Arp,
     /// A ping, which the card answers.
     Echo,
-    /// The host, as a whole frame; the UDP port that it comes from, if it has one.
+    /// The host, as a whole frame; its source UDP port, if it has one.
     Whole { source_port: u16 },
     /// UDP to a port that may be a stream's: its payload.
     Udp {
@@ -46,7 +46,7 @@ pub(super) enum Taken {
     },
 }
 
-/// Streams know whether a UDP destination port is theirs.
+/// Whether a UDP destination port has a stream.
 pub(super) fn judge(
     frame: &[u8],
     settings: &Settings,
@@ -68,7 +68,7 @@ pub(super) fn judge(
     let header = usize::from(chunk::<1>(frame, ip)[0] & 15) * 4;
     let total = usize::from(word(frame, ip + 2));
     let is_v4 = chunk::<1>(frame, ip)[0] >> 4 == 4;
-    // Before the headers are there nobody is asked whose it is.
+    // No stream lookup before the headers are complete.
     let protocol = chunk::<1>(frame, ip + 9)[0];
     let transport = ip + header.max(20);
     if frame.len() < transport + 4 {
@@ -115,7 +115,7 @@ pub(super) fn judge(
         } else {
             return Err(Drop::Miss);
         };
-        // RFC 768: zero says that the sender has computed none.
+        // RFC 768: zero means that the sender has computed none.
         let summed = settings.checksum && word(datagram, 6) != 0;
         if summed && sum(&[addresses, &[0, UDP], &length, datagram]) != 0xffff {
             return Err(Drop::Checksum);
@@ -149,7 +149,7 @@ pub(super) fn judge(
 /// Frames that are not IPv4.
 fn other(frame: &[u8], kind: u16, inside: usize, settings: &Settings) -> Result<Taken, Drop> {
     if kind == ARP && settings.arp {
-        // IPv4 addresses of 4 bytes, of stations with MAC addresses of 6.
+        // IPv4 addresses of 4 bytes, of neighbours with MAC addresses of 6.
         let is_sound = frame.len() >= 60 && chunk(frame, inside) == [0, 1, 8, 0, 6, 4];
         return if is_sound {
             Ok(Taken::Arp)

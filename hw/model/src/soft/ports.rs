@@ -1,75 +1,19 @@
-//! What a port has: its MAC and wire, what it takes and answers, its ARP cache.
-
-use std::collections::VecDeque;
+//! A port: its MAC and wire, acceptance and answers, its ARP cache.
 
 use super::frame::{Headers, arp, chunk, echo, long, word};
-use super::lists::Payload;
+use super::hits;
 use super::parse::{Drop, Settings, Taken, judge};
-use super::{NET_PS, SoftCard, hits};
+use super::soft_card::{NET_PS, SoftCard};
+use super::state::{Payload, Port};
 use crate::registers::port;
 use crate::simulated::{FrameEnd, Host, LinkSignal, WireFrame};
 
-/// Bytes that a receive fifo holds, and its frames.
+/// Capacity of a receive fifo in bytes, and in frames.
 const FIFO: usize = 2048 * 8;
 const FIFO_FRAMES: usize = 256;
 
-/// Preamble, FCS and gap, in bytes beside those of a frame.
-const AROUND: u64 = 24;
-
-/// A byte at 10 Gb/s.
-const BYTE_PS: u64 = 800;
-
-/// Frames that wait for the MAC; more wait in their ring.
-const WAITING: usize = 8;
-
-/// Where pause frames go to (IEEE 802.3 annex 31B).
+/// Destination of pause frames (IEEE 802.3 annex 31B).
 const PAUSE: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 1];
-
-/// A port, beside its registers.
-pub(super) struct Port {
-    pub(super) coming: VecDeque<WireFrame>,
-    /// When the frame in front of those has come.
-    pub(super) arrives: Option<u64>,
-    pub(super) signal: LinkSignal,
-    pub(super) sent: VecDeque<WireFrame>,
-    /// Frames that the MAC is to send, and when it may begin the next one.
-    pub(super) out: VecDeque<Vec<u8>>,
-    pub(super) out_free: u64,
-    /// Until when the other side asked for a pause, and since when that holds a frame back.
-    pub(super) paused: u64,
-    held: Option<u64>,
-    pub(super) fifo: VecDeque<Payload>,
-    pub(super) sender: super::send::Sender,
-}
-
-impl Default for Port {
-    fn default() -> Self {
-        Self {
-            coming: VecDeque::new(),
-            arrives: None,
-            signal: LinkSignal::Idle,
-            sent: VecDeque::new(),
-            out: VecDeque::new(),
-            out_free: 0,
-            paused: 0,
-            held: None,
-            fifo: VecDeque::new(),
-            sender: super::send::Sender::default(),
-        }
-    }
-}
-
-impl Port {
-    /// How long a frame takes on the wire.
-    pub(super) fn duration(len: usize) -> u64 {
-        (len.max(60) as u64 + AROUND) * BYTE_PS
-    }
-
-    /// Frames are waiting for the MAC.
-    pub(super) fn is_full(&self) -> bool {
-        self.out.len() >= WAITING
-    }
-}
 
 impl SoftCard {
     /// A register of a port.
@@ -108,7 +52,7 @@ impl SoftCard {
         }
     }
 
-    /// The stream of a UDP destination port, and how its payloads are passed on.
+    /// The stream of a UDP destination port, and its delivery mode.
     fn stream(&self, n: usize, udp_port: u16) -> Option<(usize, u32)> {
         (0..port::STREAM.count).find_map(|stream| {
             let word = self.store.get(Self::port_at(n, port::STREAM) + 4 * stream);
@@ -117,7 +61,7 @@ impl SoftCard {
         })
     }
 
-    /// A frame has come to an end at the MAC.
+    /// A frame has ended at the MAC.
     pub(super) fn receive(&mut self, n: usize, frame: WireFrame) {
         let WireFrame { bytes, end } = frame;
         let Some(state) = self.ports.get(n) else {
@@ -160,7 +104,7 @@ impl SoftCard {
         self.take(n, bytes, max_frame);
     }
 
-    /// A good frame, from the MAC to whoever it is for.
+    /// A good frame, from the MAC to its destination.
     fn take(&mut self, n: usize, bytes: Vec<u8>, max_frame: usize) {
         let on_wire = bytes.len();
         let settings = self.settings(n);
@@ -220,7 +164,7 @@ impl SoftCard {
                 None => return,
             },
         };
-        // It began when its first bit came.
+        // It began with its first bit.
         let begun = self.now.saturating_sub(Port::duration(on_wire));
         let stamps = [self.stamp_at(begun), self.stamp()];
         let payload = Payload {
@@ -239,7 +183,7 @@ impl SoftCard {
         self.ports[n].fifo.push_back(payload);
     }
 
-    /// What is in a receive fifo goes to its lists, unless the card has been told to keep still.
+    /// The contents of a receive fifo go to their lists, unless the card is quiesced.
     pub(super) fn drain(&mut self, host: &mut dyn Host, n: usize) {
         while !self.is_quiet()
             && let Some(payload) = self.ports[n].fifo.pop_front()
@@ -270,7 +214,7 @@ impl SoftCard {
         }
     }
 
-    /// A register that tells how a port is.
+    /// A status register of a port.
     pub(super) fn mac_status(&self, n: usize) -> u32 {
         let Some(state) = self.ports.get(n) else {
             return 0;
@@ -286,7 +230,7 @@ impl SoftCard {
             .fold(0, |word, (i, &bit)| word | u32::from(bit) << i)
     }
 
-    /// Sends what the MAC may begin now.
+    /// Sends the frames that the MAC may begin now.
     pub(super) fn transmit(&mut self, n: usize) {
         loop {
             let control = self.port_get(n, port::MAC_CTRL);
@@ -318,7 +262,7 @@ impl SoftCard {
             self.port_count(n, port::TX_BYTES, frame.len() as u64);
             let frame = WireFrame::good(frame);
             if control & 4 != 0 {
-                // To the other of its pair, if that is connected so too.
+                // To the other port of its pair, if that is looped too.
                 let peer = n ^ 1;
                 if self.port_get(peer, port::MAC_CTRL) & 4 != 0 {
                     self.arrive(peer, frame);
@@ -329,7 +273,7 @@ impl SoftCard {
         }
     }
 
-    /// A frame begins on the wire to a port, behind those that are on their way.
+    /// A frame begins on the wire to a port, after those in flight.
     pub(super) fn arrive(&mut self, n: usize, frame: WireFrame) {
         let now = self.now;
         if let Some(state) = self.ports.get_mut(n) {
@@ -340,7 +284,7 @@ impl SoftCard {
     }
 }
 
-/// The length that a whole frame's place is chosen for: one that fits a chunk is known by then.
+/// The length by which a whole frame is placed: one that fits a chunk is known by then.
 fn whole_bound(len: usize, max_frame: usize) -> usize {
     if len <= 240 { len } else { max_frame.max(len) }
 }

@@ -1,15 +1,14 @@
-//! Rings of descriptors: packets are read, piece by piece, and told of.
+//! Rings of descriptors: packets are read, segment by segment, and reported.
 
-use super::SoftCard;
-use super::events::put;
-use super::send::Outgoing;
+use super::record::put;
+use super::soft_card::SoftCard;
+use super::state::{Descriptor, Outgoing, Packet, Ring, Unanswered};
 use crate::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
-    EVENT_RECORD_STREAM, TX_DESCRIPTOR_ADDRESS, TX_DESCRIPTOR_CHECKSUM_CARD,
-    TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_COOKIE, TX_DESCRIPTOR_EVENT, TX_DESCRIPTOR_FIRST,
-    TX_DESCRIPTOR_FLAGS, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH, TX_DESCRIPTOR_RAW,
-    TX_DESCRIPTOR_SIZE, TX_DESCRIPTOR_TOTAL, TX_SENT_BYTES, TX_SENT_COOKIE, TX_SENT_KIND,
-    TX_SENT_PACKETS, TX_SENT_STAGES, TX_SENT_STATUS,
+    EVENT_RECORD_STREAM, TX_DESCRIPTOR_ADDRESS, TX_DESCRIPTOR_COOKIE, TX_DESCRIPTOR_EVENT,
+    TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH, TX_DESCRIPTOR_SIZE,
+    TX_DESCRIPTOR_TOTAL, TX_SENT_BYTES, TX_SENT_COOKIE, TX_SENT_KIND, TX_SENT_PACKETS,
+    TX_SENT_STAGES, TX_SENT_STATUS,
 };
 use crate::registers::tx;
 use crate::simulated::{Host, ReadError};
@@ -19,95 +18,6 @@ const PASSED_ON: u32 = 0;
 const BAD: u32 = 1;
 const UNREADABLE: u32 = 2;
 const STOPPED: u32 = 3;
-
-/// Longest payload, and longest whole frame, without FCS.
-const MAX_PAYLOAD: usize = 9000;
-const MAX_RAW: usize = 9596;
-
-/// A descriptor, as it was read.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Descriptor(pub(super) [u8; TX_DESCRIPTOR_SIZE]);
-
-impl Descriptor {
-    pub(super) fn field<const N: usize>(&self, at: usize) -> [u8; N] {
-        super::frame::chunk(&self.0, at)
-    }
-
-    pub(super) fn u16(&self, at: usize) -> u16 {
-        u16::from_le_bytes(self.field(at))
-    }
-
-    pub(super) fn u32(&self, at: usize) -> u32 {
-        u32::from_le_bytes(self.field(at))
-    }
-
-    pub(super) fn has(&self, flag: u16) -> bool {
-        self.u16(TX_DESCRIPTOR_FLAGS) & flag != 0
-    }
-}
-
-/// A packet, of which pieces are being read.
-#[derive(Default)]
-struct Packet {
-    first: Descriptor,
-    bytes: Vec<u8>,
-    /// Bytes of its pieces, as its descriptors say.
-    len: usize,
-    is_bad: bool,
-    is_unreadable: bool,
-}
-
-impl Packet {
-    /// One whose first descriptor this is, or that begins without a first one.
-    fn begin(descriptor: Descriptor) -> Self {
-        if !descriptor.has(TX_DESCRIPTOR_FIRST) {
-            return Self {
-                is_bad: true,
-                ..Self::default()
-            };
-        }
-        let raw = descriptor.has(TX_DESCRIPTOR_RAW);
-        let given = descriptor.has(TX_DESCRIPTOR_CHECKSUM_GIVEN);
-        let card = descriptor.has(TX_DESCRIPTOR_CHECKSUM_CARD);
-        let limits = if raw { 14..=MAX_RAW } else { 0..=MAX_PAYLOAD };
-        let total = usize::from(descriptor.u16(TX_DESCRIPTOR_TOTAL));
-        Self {
-            first: descriptor,
-            is_bad: given && card || raw && (given || card) || !limits.contains(&total),
-            ..Self::default()
-        }
-    }
-}
-
-/// What a read that is not answered was for.
-enum Unanswered {
-    /// A descriptor.
-    Descriptor,
-    /// A piece of a packet: whether it is the last one, and an event is asked for.
-    Piece {
-        packet: Packet,
-        ends: bool,
-        asked: bool,
-    },
-}
-
-/// A ring, beside its registers.
-#[derive(Default)]
-pub(super) struct Ring {
-    consumer: u32,
-    error: bool,
-    packet: Option<Packet>,
-    unanswered: Option<Unanswered>,
-    /// Since the last event.
-    packets: u32,
-    bytes: u64,
-    events: u32,
-    doorbell: u64,
-    /// Of the last descriptor.
-    cookie: u32,
-    /// An event that found no room yet.
-    owed: Option<(u32, u32, u32)>,
-}
 
 impl SoftCard {
     fn ring_register(ring: usize, register: crate::Register) -> usize {
@@ -126,7 +36,7 @@ impl SoftCard {
         }
     }
 
-    /// What registers tell of a ring.
+    /// Status registers of a ring.
     pub(super) fn ring_status(&self, n: usize, register: usize) -> u32 {
         let Some(ring) = self.rings.get(n) else {
             return 0;
@@ -141,13 +51,13 @@ impl SoftCard {
         let all_done = !enabled || ring.error || posted == ring.consumer;
         let told = ring.owed.is_none() && ring.unanswered.is_none();
         let idle = all_done && port.sender.is_idle() && port.out.is_empty() && told;
-        // A packet is not begun before there is room for its event.
+        // A packet begins only with space for its event.
         let has_room = self.has_room((control >> 16 & 7) as usize);
         let no_event = ring.owed.is_some() || !all_done && !has_room;
         u32::from(idle) | u32::from(ring.error) << 1 | u32::from(no_event) << 2
     }
 
-    /// Goes on with a ring, as far as it can.
+    /// Continues a ring, as far as possible.
     pub(super) fn work_ring(&mut self, host: &mut dyn Host, n: usize) {
         if self.is_waiting() {
             return;
@@ -250,7 +160,7 @@ impl SoftCard {
         }
     }
 
-    /// A piece has been read, or has not.
+    /// A segment has been read, or the read failed.
     fn end_piece(
         &mut self,
         host: &mut dyn Host,
@@ -267,7 +177,7 @@ impl SoftCard {
         }
     }
 
-    /// Ends a packet that is open: another begins within it, or nothing comes any more.
+    /// Ends an open packet: another begins within it, or no descriptor follows.
     fn cut(&mut self, host: &mut dyn Host, n: usize, queue: usize) {
         if let Some(mut packet) = self.rings[n].packet.take() {
             packet.is_bad = true;
@@ -275,7 +185,7 @@ impl SoftCard {
         }
     }
 
-    /// Passes a packet on, or counts why not; and tells of it, where that is asked for or due.
+    /// Passes a packet on, or counts the cause; and reports it, if requested or due.
     fn end_packet(
         &mut self,
         host: &mut dyn Host,
@@ -309,7 +219,7 @@ impl SoftCard {
         }
     }
 
-    /// Tells of packets, or owes it.
+    /// Reports packets, or records that a report is due.
     fn report(
         &mut self,
         host: &mut dyn Host,

@@ -1,10 +1,8 @@
-//! From packets to frames: the station of a packet, the generator.
-
-use std::collections::VecDeque;
+//! From packets to frames: the neighbour of a packet, the generator.
 
 use super::frame::{BROADCAST, Datagram, arp};
-use super::rings::Descriptor;
-use super::{NET_PS, SoftCard};
+use super::soft_card::{NET_PS, SoftCard};
+use super::state::{Descriptor, Outgoing};
 use crate::layouts::{
     TX_DESCRIPTOR_CHECKSUM, TX_DESCRIPTOR_CHECKSUM_CARD, TX_DESCRIPTOR_CHECKSUM_GIVEN,
     TX_DESCRIPTOR_DESTINATION_IP, TX_DESCRIPTOR_DESTINATION_PORT, TX_DESCRIPTOR_RAW,
@@ -12,33 +10,9 @@ use crate::layouts::{
 };
 use crate::registers::port;
 
-/// A packet that is to be put into a frame.
-pub(super) struct Outgoing {
-    pub(super) first: Descriptor,
-    pub(super) bytes: Vec<u8>,
-}
-
-/// What a port is about to send.
-#[derive(Default)]
-pub(super) struct Sender {
-    pub(super) packets: VecDeque<Outgoing>,
-    /// Requests that are left for the station of the first packet, and when the next one is due.
-    asking: Option<(u32, u64)>,
-    /// The station that answered.
-    station: Option<[u8; 6]>,
-    generated: Option<(u32, u64)>,
-}
-
-impl Sender {
-    /// Nothing is left to send.
-    pub(super) fn is_idle(&self) -> bool {
-        self.packets.is_empty()
-    }
-}
-
 impl SoftCard {
-    /// Puts the packets of a port into frames, one after the other; one whose station is not known
-    /// holds up those behind it.
+    /// Puts the packets of a port into frames, one after the other; one whose neighbour is unknown
+    /// delays those behind it.
     pub(super) fn work_sender(&mut self, n: usize) {
         self.generate(n);
         while !self.ports[n].is_full()
@@ -81,7 +55,7 @@ impl SoftCard {
             let checksum = if first.has(TX_DESCRIPTOR_CHECKSUM_CARD) {
                 None
             } else if first.has(TX_DESCRIPTOR_CHECKSUM_GIVEN) {
-                // As it stands in the header.
+                // As in the header.
                 Some(u16::from_be_bytes(first.field(TX_DESCRIPTOR_CHECKSUM)))
             } else {
                 Some(0)
@@ -103,7 +77,7 @@ impl SoftCard {
         }
     }
 
-    /// The station of an address; none as long as it has not answered, an error when it will not.
+    /// The neighbour of an address; none until it has answered, an error when the tries are used up.
     fn station_of(&mut self, n: usize, ip: u32) -> Result<Option<[u8; 6]>, ()> {
         if ip == u32::MAX {
             return Ok(Some(BROADCAST));
@@ -150,13 +124,13 @@ impl SoftCard {
         Ok(None)
     }
 
-    /// Where an address has its place in the table.
+    /// Entry of an address in the table.
     fn arp_at(n: usize, ip: u32) -> usize {
         let row = (ip ^ ip >> 8) as usize & 255;
         Self::port_at(n, port::ARP_IP) + row * port::ARP_IP.step
     }
 
-    /// A station has said who it is.
+    /// A neighbour has announced its address.
     pub(super) fn learn(&mut self, n: usize, ip: u32, mac: [u8; 6], to_us: bool) {
         let at = Self::arp_at(n, ip);
         let entry = self.store.get64(at + 8);
@@ -173,7 +147,7 @@ impl SoftCard {
         }
     }
 
-    /// Stations grow old.
+    /// Neighbours age.
     pub(super) fn expire(&mut self, n: usize) {
         let life = u64::from(self.port_get(n, port::ARP_EXPIRY)) * (NET_PS << 20);
         if life == 0 {
@@ -192,7 +166,7 @@ impl SoftCard {
         });
     }
 
-    /// A register of a port was written, which does something.
+    /// A write to a register of a port that starts an action.
     pub(super) fn port_written(&mut self, n: usize, register: usize, value: u32) {
         if register == port::ARP_CTRL.at && value & 1 << 8 != 0 {
             for row in 0..port::ARP_IP.count {
@@ -230,7 +204,7 @@ impl SoftCard {
                 *byte = of;
             }
             let mut first = Descriptor::default();
-            // The default destination, with ports of its own.
+            // The default destination, with the generator's ports.
             let ports = self.port_get(n, port::GEN_PORTS);
             let ip = self.port_get(n, port::DESTINATION_IP);
             let fields = [
@@ -252,7 +226,7 @@ impl SoftCard {
         }
     }
 
-    /// When a port has something to do next, in picoseconds.
+    /// Time of a port's next action, in picoseconds.
     pub(super) fn sender_due(&self, n: usize) -> Option<u64> {
         let sender = &self.ports[n].sender;
         let asks = sender.asking.map(|(_, due)| due);

@@ -1,41 +1,42 @@
-//! The words behind the registers.
+//! The words of the registers.
 
 use std::sync::LazyLock;
 
 use crate::map::{Block, Register};
 use crate::registers::{BLOCKS, card, host, port};
+use crate::simulated::GIT_HASH;
 
 /// Bytes of BAR 0.
 pub(super) const WINDOW: usize = 128 << 10;
 
-/// Which register is at a place.
+/// The register at an address.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// Kind of its block.
     pub(super) kind: u32,
-    /// Which of several blocks of the kind.
+    /// Which block of the kind.
     pub(super) instance: usize,
     /// The register.
     pub(super) register: &'static Register,
-    /// Which of several registers.
+    /// Which element of the array.
     pub(super) n: usize,
     /// When it takes effect.
     effect: Effect,
 }
 
-/// When a word that is written takes effect.
+/// When a written word takes effect.
 #[derive(Clone, Copy)]
 enum Effect {
     /// At once, byte by byte.
     AtOnce,
-    /// With a word behind it. Bytes alone do nothing.
+    /// With a later word. Single bytes have no effect.
     Waits,
-    /// With so many words before it. Bytes alone do nothing.
+    /// With so many earlier words. Single bytes have no effect.
     With(usize),
 }
 
-/// Settings of 64 bits take effect with their high half, and a station of the ARP cache, which is an
-/// address and those, likewise.
+/// Settings of 64 bits take effect with their high half, and an entry of the ARP cache, which is an
+/// address and such a setting, likewise.
 fn effect(block: &Block, register: &Register) -> Effect {
     let is_high = register.name.ends_with("_HIGH");
     if block.kind == port::THIS.kind && register.at >= port::ARP_IP.at {
@@ -53,7 +54,7 @@ fn effect(block: &Block, register: &Register) -> Effect {
     }
 }
 
-/// What there is, by word of the window.
+/// All registers, by word of the window.
 static PLACES: LazyLock<Vec<Option<Place>>> = LazyLock::new(|| {
     let mut places = vec![None; WINDOW / 4];
     for block in BLOCKS {
@@ -77,7 +78,7 @@ static PLACES: LazyLock<Vec<Option<Place>>> = LazyLock::new(|| {
     places
 });
 
-/// What the words are after power: a card is made and reset often where it is not to be trusted.
+/// Power-on values: a card is made and reset often where it is not to be trusted.
 static POWERED: LazyLock<Vec<u32>> = LazyLock::new(|| {
     let reset = |place: &Option<Place>| place.map_or(0, |place| place.register.reset);
     let mut store = Store {
@@ -91,23 +92,23 @@ static POWERED: LazyLock<Vec<u32>> = LazyLock::new(|| {
 /// All words of the window.
 pub(super) struct Store {
     words: Vec<u32>,
-    /// What was written, and waits for another word.
+    /// Written words that wait for another word.
     waiting: Vec<u32>,
 }
 
 impl Store {
-    /// All registers as after power.
+    /// All registers in power-on state.
     pub(super) fn new() -> Self {
         let (words, waiting) = (POWERED.clone(), vec![0; WINDOW / 4]);
         Self { words, waiting }
     }
 
-    /// What is at a place of the window, in bytes.
+    /// The register at a byte address of the window.
     pub(super) fn place(at: usize) -> Option<Place> {
         PLACES.get(at / 4).copied().flatten()
     }
 
-    /// All as after a reset by register: blocks of the card and of the host bus keep their settings
+    /// State after a reset by register: blocks of the card and of the host bus keep their settings
     /// and counts (hw/docs/operations.md, Start, stop, reset).
     pub(super) fn reset(&mut self) {
         for (i, place) in PLACES.iter().enumerate() {
@@ -121,14 +122,14 @@ impl Store {
         self.identify();
     }
 
-    /// All as after power.
+    /// Power-on state.
     pub(super) fn power(&mut self) {
         self.words.copy_from_slice(&POWERED);
     }
 
-    /// How much of everything there is: hw/docs/interfaces.md, Top.
+    /// Numbers of all resources: hw/docs/interfaces.md, Top.
     fn identify(&mut self) {
-        for (n, word) in crate::GIT_HASH.as_chunks().0.iter().enumerate() {
+        for (n, word) in GIT_HASH.as_chunks().0.iter().enumerate() {
             self.set(card::GIT_HASH.of(n), u32::from_le_bytes(*word));
         }
         self.set(card::HAS.at, 4 | 16 << 8 | 8 << 16 | 4 << 24);
@@ -147,7 +148,7 @@ impl Store {
         }
     }
 
-    /// The word at a place.
+    /// The word at an address.
     pub(super) fn get(&self, at: usize) -> u32 {
         self.words.get(at / 4).copied().unwrap_or(0)
     }
@@ -175,7 +176,7 @@ impl Store {
         self.set64(at, self.get64(at).wrapping_add(n));
     }
 
-    /// What the host writes to some bytes of a word, as far as it may; whether that did something.
+    /// The host writes some bytes of a word, as far as permitted; returns whether that has an effect.
     pub(super) fn write(&mut self, at: usize, value: u32, bytes: u32) -> bool {
         let Some(Place { effect, .. }) = Self::place(at) else {
             return false;

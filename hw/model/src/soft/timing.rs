@@ -1,9 +1,7 @@
 //! The time stamp of payloads, and the timing input.
 
-use std::collections::VecDeque;
-
-use super::events::{Record, put};
-use super::{NET_PS, SoftCard};
+use super::record::{Record, put};
+use super::soft_card::{NET_PS, SoftCard};
 use crate::layouts::{
     EVENT_RECORD_FLAGS, EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE,
     EVENT_RECORD_WIRE, TIMING_EDGE_CLOCKS, TIMING_EDGE_EDGE, TIMING_EDGE_FLAGS, TIMING_EDGE_KIND,
@@ -22,24 +20,7 @@ const EARLY: u32 = 4;
 const LOST: u32 = 8;
 const NO_ROOM: u32 = 16;
 
-/// The time line of payloads.
-#[derive(Default)]
-pub(super) struct Timing {
-    /// Its time, in units of ns / 65536, at the moment `since`, and whether somebody has set it.
-    time: u128,
-    since: u64,
-    valid: bool,
-    in_burst: bool,
-    /// The last external clock, or when the last one was due that stayed away: then nobody knows
-    /// when the next one should come.
-    clock_at: u64,
-    is_known: bool,
-    /// Events of one moment that have not been told, and how many have been.
-    waiting: VecDeque<Vec<Record>>,
-    told: u32,
-}
-
-/// What events of one moment have in common.
+/// Common fields of the events of one moment.
 #[derive(Clone, Copy)]
 struct Moment {
     wire: u64,
@@ -52,7 +33,7 @@ fn at(register: crate::Register) -> usize {
 }
 
 impl SoftCard {
-    /// The time that has passed until a moment, in units of ns / 65536, where it is the card's own.
+    /// The time that has passed until a moment, in units of ns / 65536, by the card's own clock.
     fn own_time(&self, control: u32, moment: u64) -> u128 {
         let by_clock = control & 1 == 1;
         let passed = moment.saturating_sub(self.timing.since);
@@ -65,7 +46,7 @@ impl SoftCard {
         ((self.timing.time + passed) >> 16) as u64
     }
 
-    /// The time stamp now, in ns, as it counts whether somebody set it or not.
+    /// The present time stamp, in ns, whether it has been set or not.
     pub(super) fn timing_now(&self) -> u64 {
         self.timing_at(self.now)
     }
@@ -84,7 +65,7 @@ impl SoftCard {
     /// A register was written.
     pub(super) fn timing_written(&mut self, register: usize, before: u32) {
         if register == timing::CTRL.at {
-            // What has passed until now has passed by the clock that there was.
+            // The time until now has passed by the previous clock.
             self.timing.time += self.own_time(before, self.now);
             self.timing.since = self.now;
         }
@@ -97,25 +78,25 @@ impl SoftCard {
         }
     }
 
-    /// Whether it is set, and whether there is a burst.
+    /// Whether it has been set, and whether a burst is in progress.
     pub(super) fn timing_status(&self) -> u32 {
         u32::from(self.timing.valid) | u32::from(self.timing.in_burst) << 1
     }
 
-    /// When the external clock is expected, and how much it may be off, in picoseconds.
+    /// When the external clock is expected, and its tolerance, in picoseconds.
     fn watch(&self) -> Option<(u64, u64)> {
         let watch = u64::from(self.store.get(at(timing::WATCH)));
         let (expect, tolerance) = (watch & 0xffff, watch >> 16);
         (expect > 0).then_some((expect * NET_PS, tolerance * NET_PS))
     }
 
-    /// When an external clock has stayed away for too long, in picoseconds.
+    /// When an external clock counts as missing, in picoseconds.
     pub(super) fn timing_due(&self) -> Option<u64> {
         let (expect, tolerance) = self.watch()?;
         Some(self.timing.clock_at + expect + tolerance + NET_PS)
     }
 
-    /// Looks whether an external clock has stayed away.
+    /// Checks for a missing external clock.
     pub(super) fn look_for_clock(&mut self, host: &mut dyn Host) {
         while let Some(due) = self.timing_due().filter(|&due| due <= self.now)
             && let Some((expect, _)) = self.watch()
@@ -182,7 +163,7 @@ impl SoftCard {
         (self.timing.clock_at, self.timing.is_known) = (self.now, true);
     }
 
-    /// Sets flags, and tells of edges, each with the bit that asks for its event, and of flags that
+    /// Sets flags, and reports edges, each with the bit that enables its event, and flags that
     /// were not set before.
     fn tell_edges(&mut self, host: &mut dyn Host, edges: &[(u32, u32)], wrong: u32) {
         let control = self.store.get(at(timing::CTRL));
@@ -236,7 +217,7 @@ impl SoftCard {
         record
     }
 
-    /// Tells of edges, as far as there is room.
+    /// Reports edges, as far as they fit.
     pub(super) fn tell_timing(&mut self, host: &mut dyn Host) {
         let queue = (self.store.get(at(timing::CTRL)) >> 8 & 7) as usize;
         while self.has_room(queue)

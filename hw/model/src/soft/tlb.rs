@@ -1,9 +1,7 @@
 //! The TLB, and the events of its faults.
 
-use std::collections::VecDeque;
-
-use super::SoftCard;
-use super::events::{Record, put};
+use super::record::put;
+use super::soft_card::SoftCard;
 use crate::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
     TLB_FAULT_ADDRESS, TLB_FAULT_FUNCTION, TLB_FAULT_KIND, TLB_FAULT_REASON, TLB_FAULT_STAGES,
@@ -14,15 +12,8 @@ use crate::simulated::Host;
 /// Faults that wait until their queue has room (hw/docs/operations.md, A full queue).
 const WAITING: usize = 8;
 
-/// Faults that have not been told, and how many have been.
-#[derive(Default)]
-pub(super) struct Faults {
-    waiting: VecDeque<Record>,
-    told: u32,
-}
-
 impl SoftCard {
-    /// The bus address of a payload's place; a fault is counted, and told where that is asked for.
+    /// The bus address of a payload; a fault is counted, and reported if enabled.
     pub(super) fn translate(
         &mut self,
         host: &mut dyn Host,
@@ -54,7 +45,7 @@ impl SoftCard {
         None
     }
 
-    /// Counts a fault, and keeps what is to be told of it, if that is asked for.
+    /// Counts a fault, and stores its report, if enabled.
     fn fault(&mut self, at: u64, len: u32, func: u32, list: usize, reason: u32) {
         self.store.count(tlb::THIS.at + tlb::FAULTS.at, 1);
         if self.store.get(tlb::THIS.at + tlb::CTRL.at) & 1 == 0 {
@@ -83,7 +74,7 @@ impl SoftCard {
         self.faults.waiting.push_back(record);
     }
 
-    /// Tells of faults, as far as there is room.
+    /// Reports faults, as far as they fit.
     pub(super) fn tell_faults(&mut self, host: &mut dyn Host) {
         let queue = (self.store.get(tlb::THIS.at + tlb::CTRL.at) >> 8 & 7) as usize;
         while self.has_room(queue)

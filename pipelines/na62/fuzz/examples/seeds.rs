@@ -1,5 +1,5 @@
-//! Writes the first inputs of the targets into `corpus/`, with the project's own writers:
-//! `cargo run --example seeds` in this folder. What a fuzzer found since lies beside them.
+//! Writes the seed inputs of the targets into `corpus/`, with the project's own writers: `cargo run
+//! --example seeds` in this folder. Inputs found by a fuzzer lie beside them.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! Frames of readout boards, sound and damaged, early and late, through the whole chain of the
-//! trigger: each frame has one fate, each event one decision, and the pool ends full.
+//! Frames of readout boards, valid and corrupted, early and late, through the whole chain of the
+//! trigger. Each frame has one outcome, each event has one decision, and all buffers return to the
+//! pool.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,14 +15,14 @@ use pollux_na62::rich::find::FinderConfig;
 use pollux_na62::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
-use pollux_na62::{stage_env, L0Env};
+use pollux_na62::{L0Env, stage_env};
 use pollux_pipelines::{Batch, Each, Moment, Stage, StageExt};
 use pollux_pmd::stream::StreamId;
 
 const SOURCES: usize = 3;
 
 thread_local! {
-    // Buffers so short that containers are chains.
+    // Buffers so short that containers span several segments.
     static POOL: Mempool = Mempool::new(PoolConfig {
         buffers: 64,
         data_room: 64,
@@ -31,7 +32,7 @@ thread_local! {
     .expect("memory for a small pool");
 }
 
-/// A container of a few events that `data` tells of: time steps, numbers of hits.
+/// A container of a few events, determined by `data`: time steps, numbers of hits.
 fn container(board: u8, sequence: u32, start: u64, data: &[u8]) -> Vec<u8> {
     let mut writer = HitsWriter::new(vec![0; MAX_FRAME], SOURCE_RICH, board, sequence)
         .expect("room for a header");
@@ -43,7 +44,7 @@ fn container(board: u8, sequence: u32, start: u64, data: &[u8]) -> Vec<u8> {
         hits.sort_by_key(|hit| hit.pm);
         hits.dedup_by_key(|hit| hit.pm);
         timestamp += step;
-        // The first events that do not fit are the last that were wanted.
+        // The first event that does not fit ends the container.
         if writer.push(timestamp, &hits).is_err() {
             break;
         }
@@ -77,7 +78,7 @@ fn trigger(mut data: &[u8], pool: &Mempool) {
 
     let mut cache = pool.cache(8).expect("a cache");
     let (mut batch, mut decided) = (Batch::with_capacity(4), 0);
-    // Each goes back to the pool of events at once.
+    // Each returns to the event pool at once.
     let mut out = Each(|_: Decision| decided += 1);
     let (mut frames, mut now) = (0, 0);
     let mut sequences = [0; 256];
@@ -127,7 +128,11 @@ fn trigger(mut data: &[u8], pool: &Mempool) {
         frames,
         "{balance:?}"
     );
-    let events = &env.get::<L0Env>().expect("there from the start").stats.events;
+    let events = &env
+        .get::<L0Env>()
+        .expect("there from the start")
+        .stats
+        .events;
     assert_eq!(events.built.get(), decided);
     assert_eq!(
         events.built.get(),

@@ -1,5 +1,6 @@
-//! Any bytes as a hit container: what is accepted reads as the format promises, and is written
-//! back byte for byte unless it was written wastefully; every set of instructions decodes the same.
+//! Arbitrary bytes as a hit container. An accepted container satisfies the format's rules, and is
+//! written back byte for byte unless its encoding is not minimal; all instruction sets decode the
+//! same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +29,8 @@ fuzz_target!(|data: &[u8]| {
     for simd in Simd::all() {
         let mut decoded = Decoded::new();
         let event = |(timestamp, hits): (u64, &[Hit])| (timestamp, hits.to_vec());
-        let read = HitsFrame::decode(data, simd, &mut decoded).map(|_| decoded.events().map(event).collect());
+        let read = HitsFrame::decode(data, simd, &mut decoded)
+            .map(|_| decoded.events().map(event).collect());
         assert_eq!(read, parsed, "{simd:?}");
     }
     let Ok(frame) = HitsFrame::parse(data) else {
@@ -39,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(*first, frame.first_timestamp());
     }
     if data.len() > MAX_FRAME || read.last().is_some_and(|(last, _)| *last == u64::MAX) {
-        // Longer, or later, than what is ever written.
+        // Longer, or later, than any frame that is written.
         return;
     }
     let (source, board, sequence) = (frame.source_id(), frame.sub_id(), frame.sequence());

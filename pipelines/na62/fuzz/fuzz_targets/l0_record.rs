@@ -1,5 +1,5 @@
-//! Any 64 bytes as an event record, and that as an L0 event, with a primitive's identifier: what is
-//! read and written again reads the same.
+//! Arbitrary 64 bytes as an event record, then as an L0 event with a primitive's identifier. A
+//! value that is read and written again reads the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

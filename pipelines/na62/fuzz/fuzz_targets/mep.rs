@@ -1,6 +1,6 @@
-//! Any bytes as a multi-event packet, and each of its fragments as TDC data: fragments lie in the
-//! packet one behind the other, and both formats, written back, read the same; every set of
-//! instructions decodes the same edges.
+//! Arbitrary bytes as a multi-event packet, and each of its fragments as TDC data. Fragments lie in
+//! the packet one after another; both formats, written back, read the same; all instruction sets
+//! decode the same edges.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,7 @@ fn tdc_data(fragment: &Fragment) {
     }
     let mut bytes = vec![0; 8 * fragment.payload.len() + 64];
     let (board, kind) = (data.sub_id(), data.trigger_type());
-    // Edges out of order, far from their event, or of no FPGA are read but never written.
+    // Edges out of order, far from their event, or of an invalid FPGA are read but never written.
     if let Ok(len) = write_tel62(&mut bytes, board, kind, fragment.timestamp, &edges) {
         let again = Tel62::parse(&bytes[..len]).expect("our own data");
         assert!(again.is_special() || again.edges(fragment.timestamp).eq(edges));

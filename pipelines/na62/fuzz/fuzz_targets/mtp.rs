@@ -1,5 +1,5 @@
-//! Any bytes as a packet of primitives: as many as are announced, and written back they read the
-//! same; every set of instructions decodes the same.
+//! Arbitrary bytes as a packet of primitives: it has the announced number, and reads the same when
+//! written back; all instruction sets decode the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,9 +1,10 @@
-//! Any text as the table of a pipeline: refused with a reason, or a pipeline that starts and ends.
+//! Arbitrary text as the table of a pipeline: it is refused with a reason, or makes a pipeline that
+//! starts and ends.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pollux_na62::l0::{Decision, Frame};
-use pollux_na62::{stage_registry, stage_env};
+use pollux_na62::{stage_env, stage_registry};
 use pollux_pipelines::Moment;
 
 fuzz_target!(|text: &str| {

@@ -1,9 +1,9 @@
 //! NA62 multi-event packets, from the readout boards to the farm (docs/formats/mep.md).
 //!
-//! Layout after the farm's own receiver (NA62/na62-farm-lib, `l0/MEP.h`, `l0/MEPFragment.h`,
-//! which cite table 2 of the note NA62-11-02). One packet is one UDP payload, little-endian:
-//! a header, then the fragments of consecutive events. What a fragment holds is up to the
-//! detector; [`tel62`](super::tel62) reads that of the boards with TDCs.
+//! Layout after the farm's own receiver (NA62/na62-farm-lib, `l0/MEP.h`, `l0/MEPFragment.h`, which
+//! cite table 2 of the note NA62-11-02). One packet is one UDP payload, little-endian: a header,
+//! then the fragments of consecutive events. The contents of a fragment depend on the detector;
+//! [`tel62`](super::tel62) reads those of the boards with TDCs.
 
 use zerocopy::byteorder::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -14,11 +14,11 @@ use super::{FormatError, WriteError, exact_length};
 pub const UDP_PORT_L0: u16 = 58_913;
 /// UDP port of the farm for the calorimeter readout (CREAM).
 pub const UDP_PORT_CREAM: u16 = 58_915;
-/// Bytes of the packet header.
+/// Length of the packet header in bytes.
 pub const HEADER_LEN: usize = size_of::<PacketHeader>();
-/// Bytes of a fragment header.
+/// Length of a fragment header in bytes.
 pub const FRAGMENT_HEADER_LEN: usize = size_of::<FragmentHeader>();
-/// Event numbers are of 24 bits.
+/// Event numbers have 24 bits.
 const EVENT_MASK: u32 = 0x00FF_FFFF;
 /// Flag of a fragment: last event of the burst.
 const LAST_OF_BURST: u8 = 0x80;
@@ -36,7 +36,7 @@ struct PacketHeader {
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct FragmentHeader {
-    /// Of the fragment, this header included.
+    /// Length of the fragment, including this header.
     length: U16,
     event_number_low: u8,
     flags: u8,
@@ -56,12 +56,12 @@ pub struct MepPacket<'a> {
 }
 
 impl<'a> MepPacket<'a> {
-    /// Checks the packet in `bytes`, a whole UDP payload, down to its fragments' lengths and
-    /// event numbers; their payloads are not looked at.
+    /// Checks the packet in `bytes`, a whole UDP payload, including the lengths and event numbers
+    /// of its fragments, but not their payloads.
     ///
     /// # Errors
-    /// A length other than announced, fragments that do not fill the packet exactly, or an
-    /// event number out of sequence: a malformed packet, of which nothing can be read.
+    /// A length other than announced, fragments that do not fill the packet exactly, or an event
+    /// number out of sequence: a malformed packet, of which nothing can be read.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let (header, body) =
             PacketHeader::ref_from_prefix(bytes).map_err(|_| FormatError::Truncated {
@@ -97,7 +97,7 @@ impl<'a> MepPacket<'a> {
         self.sub_id
     }
 
-    /// Number of the first event in the burst, of 24 bits.
+    /// Number of the first event in the burst, 24 bits.
     #[must_use]
     pub fn first_event(&self) -> u32 {
         self.first_event
@@ -120,10 +120,10 @@ impl<'a> MepPacket<'a> {
     }
 }
 
-/// One board's share of one event.
+/// Data of one board for one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// Number of the event in the burst, of 24 bits.
+    /// Number of the event in the burst, 24 bits.
     pub event: u32,
     /// Slot of 25 ns since the start of the burst.
     pub timestamp: u32,
@@ -181,13 +181,13 @@ impl<'a> Iterator for Fragments<'a> {
     }
 }
 
-/// Writes one packet into a buffer of the caller's: `&mut [u8]`, an array, a packet.
+/// Writes one packet into a buffer of the caller: `&mut [u8]`, an array, a packet.
 #[derive(Debug)]
 pub struct MepWriter<B> {
     buf: B,
-    /// Bytes written, header included.
+    /// Bytes written, including the header.
     len: usize,
-    /// Bytes that may be written.
+    /// Limit on the bytes.
     limit: usize,
     source_id: u8,
     sub_id: u8,
@@ -196,12 +196,12 @@ pub struct MepWriter<B> {
 }
 
 impl<B: AsMut<[u8]>> MepWriter<B> {
-    /// Begins a packet of board `sub_id` of detector `source_id` in `buf`; its events are
-    /// numbered from `first_event` on.
+    /// Begins a packet of board `sub_id` of detector `source_id` in `buf`; its events are numbered
+    /// from `first_event` on.
     ///
     /// # Errors
-    /// [`WriteError::Buffer`] when the buffer cannot hold the header; [`WriteError::Invalid`]
-    /// for an event number of more than 24 bits.
+    /// [`WriteError::Buffer`] if the buffer cannot hold the header; [`WriteError::Invalid`] for an
+    /// event number of more than 24 bits.
     pub fn new(
         mut buf: B,
         source_id: u8,
@@ -232,7 +232,7 @@ impl<B: AsMut<[u8]>> MepWriter<B> {
     /// Appends the next event: `timestamp` in slots of 25 ns, and the detector's data.
     ///
     /// # Errors
-    /// [`WriteError::Full`] when the event needs the next packet, which is unchanged.
+    /// [`WriteError::Full`] if the event needs the next packet; this one is unchanged.
     pub fn push(
         &mut self,
         timestamp: u32,
@@ -258,7 +258,7 @@ impl<B: AsMut<[u8]>> MepWriter<B> {
         Ok(())
     }
 
-    /// Writes the header and returns the buffer with the length of the packet in it.
+    /// Writes the header; returns the buffer and the length of the packet in it.
     pub fn finish(mut self) -> (B, usize) {
         let [low, middle, high, _] = self.first_event.to_le_bytes();
         let header = PacketHeader {

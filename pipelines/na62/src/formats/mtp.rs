@@ -1,8 +1,8 @@
 //! NA62 L0 primitives: the Multi-Trigger Packet (docs/formats/mtp.md).
 //!
 //! Layout after the receive state machine of the L0 trigger processor's firmware
-//! (dariosol/na62l0tpfw, `ethlink.vhd`). One packet is one UDP payload of 32-bit
-//! little-endian words: two of header, then timestamp words and primitive words mixed.
+//! (dariosol/na62l0tpfw, `ethlink.vhd`). One packet is one UDP payload of 32-bit little-endian
+//! words: a header of two words, then a mixture of timestamp words and primitive words.
 
 mod decode;
 mod packet;

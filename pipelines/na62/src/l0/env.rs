@@ -1,4 +1,4 @@
-//! What the stages of the trigger share beside what all stages do.
+//! `L0Env`: what the stages of the trigger share, besides the general stage environment.
 
 use std::sync::Arc;
 
@@ -10,27 +10,26 @@ use super::event::draft::event_pool;
 use super::fragments::fragment_pool;
 use super::stats::L0Stats;
 
-/// Free buffers that the stage which builds events keeps for itself, and that a program may keep in
-/// the cache into which it frees them, unless it says otherwise.
+/// Default number of free buffers in the cache of the stage that builds events, and in the cache
+/// into which a program frees them.
 pub const EVENT_CACHE: usize = 256;
 
-/// Buffers of fragments: those that fill two batches between stages which gather them, and those
-/// that are being filled and emptied.
+/// Number of fragment buffers: two full batches between stages, and those being filled and emptied.
 const FRAGMENTS: usize = 2 * BATCH + 4;
 
-/// Batches between the stages of a pipeline that may be full of events at once.
+/// Number of batches between the stages of a pipeline that may be full of events at the same time.
 const BATCHES: usize = 16;
 
 /// The trigger's extension of a [`StageEnv`].
 pub struct L0Env {
-    /// Counters of the stages; their length is the number of sources.
+    /// Counters of the stages, with the number of sources.
     pub stats: Arc<L0Stats>,
-    /// The pool of all events, once the stage is made that builds them.
+    /// The pool of all events, once the stage that builds them exists.
     pub events: Option<Mempool>,
 }
 
 impl L0Env {
-    /// For so many sources.
+    /// An extension for so many sources.
     #[must_use]
     pub fn new(sources: usize) -> Self {
         Self {
@@ -40,8 +39,8 @@ impl L0Env {
     }
 }
 
-/// The environment of a pipeline of the trigger for so many sources, whose events are freed as they
-/// come out, into one cache.
+/// The environment of a trigger pipeline for so many sources, whose sink frees the events into one
+/// cache.
 #[must_use]
 pub fn stage_env(sources: usize) -> StageEnv {
     let mut env = StageEnv::new();
@@ -53,15 +52,15 @@ pub fn stage_env(sources: usize) -> StageEnv {
 /// The counters of the trigger.
 ///
 /// # Errors
-/// The environment is not one of the trigger's.
+/// The environment lacks the trigger's extension.
 pub(crate) fn stats(env: &StageEnv) -> Result<Arc<L0Stats>, String> {
     Ok(Arc::clone(&env.get::<L0Env>()?.stats))
 }
 
-/// Makes the pool of events; for the stage that builds them, and that may hold so many itself.
+/// Creates the event pool, for the stage that builds events and holds up to this number of them.
 ///
 /// # Errors
-/// Memory that cannot be had, or an environment that is not one of the trigger's.
+/// Memory that is not available, or an environment without the trigger's extension.
 pub(crate) fn make_events(env: &mut StageEnv, held: usize) -> Result<PoolCache, String> {
     let events = held
         .saturating_add(env.under_way)
@@ -77,10 +76,10 @@ pub(crate) fn make_events(env: &mut StageEnv, held: usize) -> Result<PoolCache, 
     made.map_err(|error: PoolError| error.to_string())
 }
 
-/// Makes a pool for fragments of events; for the stage that takes frames apart.
+/// Creates a pool of fragment buffers, for the stage that unpacks frames.
 ///
 /// # Errors
-/// Memory that cannot be had.
+/// Memory that is not available.
 pub(crate) fn make_fragments(env: &StageEnv) -> Result<PoolCache, PoolError> {
     fragment_pool(FRAGMENTS, env.memory)?.cache(2)
 }

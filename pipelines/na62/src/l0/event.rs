@@ -1,10 +1,10 @@
 //! An event in a packet buffer.
 //!
 //! ```text
-//!   +------+---------------------------+------------------------+----------+
-//!   | head | rings: room for MAX_RINGS | hits, as many as came  | tailroom |
-//!   +------+---------------------------+------------------------+----------+
-//!   |<------------ 256 B ------------->|<-- 4 B each, at most MAX_EVENT_HITS -->|
+//!   +------+------------------------+------------------------+----------+
+//!   | head | MAX_RINGS places       | hits of the event      | tailroom |
+//!   +------+------------------------+------------------------+----------+
+//!   |<----------- 256 B ----------->|<-- 4 B each, at most MAX_EVENT_HITS -->|
 //! ```
 
 pub(super) mod draft;
@@ -21,10 +21,10 @@ use super::verdict::Verdict;
 use crate::rich::Hit;
 use crate::rich::find::{MAX_RINGS, Ring};
 
-/// Most hits of one event, over all sources.
+/// Maximum number of hits of one event, over all sources.
 pub const MAX_EVENT_HITS: usize = 512;
 
-/// What is known of an event besides its hits and rings.
+/// Properties of an event besides its hits and rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventHead {
     /// Time of the event, in slots of 25 ns.
@@ -33,30 +33,31 @@ pub struct EventHead {
     pub sources: u16,
     /// All sources contributed, with all of their hits.
     pub complete: bool,
-    /// Hits were left out, as the event has no room for more.
+    /// Hits were left out, since the event buffer is full.
     pub truncated: bool,
-    /// Sources disagreed on the time, and none had a majority: this is the event of some of them.
+    /// Sources disagreed on the time, without a majority: this is the event of some of them.
     pub disputed: bool,
-    /// Number of the burst that it is of, from 1 on; the time stamp counts from its start.
+    /// Number of its burst, from 1 on; the time stamp counts from the burst's start.
     pub burst: u16,
     /// Number of hits.
     pub hits: u16,
-    /// How many of them, the last ones, are of sources with more than rings explain, and masked.
+    /// Number of masked hits, which are the last ones: hits of sources with more hits than rings
+    /// explain.
     pub masked: u16,
-    /// When its first fragment came, on the clock.
+    /// Arrival time of its first fragment, on the clock.
     pub arrival: Tsc,
 }
 
-/// When an event happened, as well as its rings say.
+/// Time of an event, as determined by its rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventTime {
-    /// In slots of 25 ns.
+    /// Slot of 25 ns.
     pub slot: u64,
-    /// Within the slot, in units of 25/256 ns.
+    /// Time within the slot, in units of 25/256 ns.
     pub fine: u8,
 }
 
-/// What stands in front of the hits. The first ring shares the head's cache line.
+/// Layout of the data in front of the hits. The first ring shares the head's cache line.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Front {
@@ -64,7 +65,7 @@ struct Front {
     rings: [Ring; MAX_RINGS],
 }
 
-/// The head as it is stored.
+/// The stored head.
 #[derive(Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Head {
@@ -79,7 +80,7 @@ struct Head {
     masked: u16,
     flags: u8,
     rules: u8,
-    /// How far the event has come.
+    /// Progress of the event.
     step: u8,
     ring_count: u8,
     burst: u16,
@@ -110,11 +111,11 @@ const BUILT: u8 = 1;
 const RECONSTRUCTED: u8 = 2;
 const DECIDED: u8 = 3;
 
-/// What would be seen of bytes that are no event.
+/// Fallbacks for bytes that are not an event.
 static NOTHING: Front = zerocopy::transmute!([0_u8; FRONT]);
 
-/// The bytes of an event, to be read: of an owned one, or of a [`Frozen`](pollux_mempool::Frozen)
-/// that several have.
+/// Read access to the bytes of an event: of an owned one, or of a shared one
+/// ([`Frozen`](pollux_mempool::Frozen)).
 #[derive(Clone, Copy)]
 pub struct EventView<'a> {
     front: &'a Front,
@@ -122,8 +123,8 @@ pub struct EventView<'a> {
 }
 
 impl<'a> EventView<'a> {
-    /// Looks at bytes as an event; `None` if they are too few, or begin or end elsewhere than an
-    /// event in a buffer does.
+    /// Interprets bytes as an event; `None` if the length or the head is not that of an event in a
+    /// buffer.
     #[must_use]
     #[inline]
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
@@ -132,7 +133,7 @@ impl<'a> EventView<'a> {
         Some(Self { front, hits })
     }
 
-    /// What is known of the event.
+    /// Properties of the event.
     #[must_use]
     #[inline]
     pub fn head(self) -> EventHead {
@@ -150,14 +151,14 @@ impl<'a> EventView<'a> {
     }
 
     /// Hits of all sources: in the order of the sources, each sorted by photomultiplier, or by time
-    /// where hits are merged. Those of masked sources are behind the others.
+    /// where hits are merged. Hits of masked sources come last.
     #[must_use]
     #[inline]
     pub fn hits(self) -> &'a [Hit] {
         self.hits
     }
 
-    /// Those in which rings are looked for.
+    /// The hits that are searched for rings.
     #[must_use]
     #[inline]
     pub fn unmasked_hits(self) -> &'a [Hit] {
@@ -165,7 +166,7 @@ impl<'a> EventView<'a> {
         &self.hits[..self.hits.len().saturating_sub(masked)]
     }
 
-    /// Of which time they are.
+    /// Time range of the hits.
     #[must_use]
     #[inline]
     pub fn span(self) -> Span {
@@ -175,7 +176,7 @@ impl<'a> EventView<'a> {
         }
     }
 
-    /// Its rings; none before they have been looked for.
+    /// Its rings; empty before the ring search.
     #[must_use]
     #[inline]
     pub fn rings(self) -> &'a [Ring] {
@@ -183,9 +184,9 @@ impl<'a> EventView<'a> {
     }
 
     /// The time of the ring with the most hits (of equals, the first). It lies in the event's slot;
-    /// where windows are wider than a slot, in the slot of the window that the ring is in. Without
-    /// a ring, the beginning of the slot or window. A time outside, which no finder gives, is taken
-    /// to the nearest edge.
+    /// where windows are wider than a slot, it lies in the slot of the window that the ring is in.
+    /// Without a ring, it is the beginning of the slot or window. A time out of range, which no
+    /// finder returns, is clamped.
     #[must_use]
     #[inline]
     pub fn time(self) -> EventTime {
@@ -207,7 +208,7 @@ impl<'a> EventView<'a> {
             return begin;
         };
         let units = if width == 0 { SLOT } else { u32::from(width) };
-        // Saturates, and takes what is no number as 0. Rounding must not lead out of the window.
+        // Saturates, and converts NaN to 0. Rounding must not lead out of the window.
         let time = (ring.time - f32::from(guard)).round() as u32;
         let time = time.min(units - 1);
         EventTime {
@@ -216,7 +217,7 @@ impl<'a> EventView<'a> {
         }
     }
 
-    /// The trigger's word; no before it has been said.
+    /// The trigger decision; false before the decision.
     #[must_use]
     #[inline]
     pub fn verdict(self) -> Verdict {
@@ -228,7 +229,7 @@ impl<'a> EventView<'a> {
         }
     }
 
-    /// The budget had passed when its decision was sent; no before it has been.
+    /// The budget had passed when its decision was sent; false before that.
     #[must_use]
     #[inline]
     pub fn is_late(self) -> bool {
@@ -236,15 +237,15 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// All fragments of one event that came in time; made from a [`Draft`](super::Draft).
+/// All fragments of one event that arrived in time; made from a [`Draft`](super::Draft).
 pub struct Event(Mbuf);
 
 impl Event {
-    /// The event as it lies in its buffer.
+    /// The event in its buffer.
     #[must_use]
     #[inline]
     pub fn view(&self) -> EventView<'_> {
-        // Always an event: its buffer was checked when it was made, and grows by whole hits.
+        // Always an event: its buffer was checked at construction, and grows by whole hits.
         EventView::of(self.0.data()).unwrap_or(EventView {
             front: &NOTHING,
             hits: &[],
@@ -264,7 +265,7 @@ impl Event {
         Some(front)
     }
 
-    /// What is known of the event.
+    /// Properties of the event.
     #[must_use]
     #[inline]
     pub fn head(&self) -> EventHead {
@@ -278,8 +279,8 @@ impl Event {
         self.view().hits()
     }
 
-    /// The event with its rings; those beyond [`MAX_RINGS`] are passed over, and those of its
-    /// neighbours in time.
+    /// Adds the rings; ignores those beyond [`MAX_RINGS`], and those of neighbouring events in
+    /// time.
     #[must_use]
     #[inline]
     pub fn reconstructed(mut self, rings: &[Ring]) -> Reconstructed {
@@ -293,7 +294,7 @@ impl Event {
         Reconstructed(self)
     }
 
-    /// The event in a buffer that has come this far.
+    /// The event in a buffer that has reached this step.
     fn at_step(mbuf: Mbuf, step: u8) -> Result<Self, Mbuf> {
         match EventView::of(mbuf.data()) {
             Some(view) if view.front.head.step == step => Ok(Self(mbuf)),
@@ -314,7 +315,7 @@ impl Reconstructed {
         self.view().rings()
     }
 
-    /// The event with the trigger's word.
+    /// Adds the trigger decision.
     #[must_use]
     #[inline]
     pub fn decided(mut self, verdict: Verdict) -> Decision {
@@ -337,19 +338,19 @@ impl Deref for Reconstructed {
     }
 }
 
-/// An event, its rings, and what was decided about it.
+/// An event, its rings, and the decision.
 #[derive(Debug)]
 pub struct Decision(Reconstructed);
 
 impl Decision {
-    /// The trigger's word.
+    /// The trigger decision.
     #[must_use]
     #[inline]
     pub fn verdict(&self) -> Verdict {
         self.view().verdict()
     }
 
-    /// Notes that the budget had passed when the decision was sent.
+    /// Records that the budget had passed when the decision was sent.
     #[inline]
     pub fn mark_late(&mut self) {
         if let Some(front) = self.0.0.front_mut() {
@@ -381,7 +382,7 @@ impl From<Decision> for Mbuf {
     }
 }
 
-/// As it came through a ring of buffers. A buffer that is not a built event comes back.
+/// From a buffer that was passed through a ring. Returns a buffer that is not a built event.
 impl TryFrom<Mbuf> for Event {
     type Error = Mbuf;
 
@@ -391,7 +392,7 @@ impl TryFrom<Mbuf> for Event {
     }
 }
 
-/// As it came through a ring of buffers. A buffer that is not a decision comes back.
+/// From a buffer that was passed through a ring. Returns a buffer that is not a decision.
 impl TryFrom<Mbuf> for Decision {
     type Error = Mbuf;
 

@@ -1,27 +1,27 @@
-//! What is wrong with a source, by what was counted of it and of the others.
+//! Diagnosis of sources: names the fault of a source from its counters and those of the others.
 
 use pollux_pmd::Count;
 
 use super::stats::{L0Stats, SourceCounts};
 
-/// Fewest cases of what happens now and then, in a stretch of a run, that name a source.
+/// Minimum number of cases of an occasional event, in a part of a run, that identify a faulty
+/// source.
 const LEAST: u64 = 20;
-/// A source that sends so many times the events of others is wrong.
+/// A source is faulty if it sends this many times the events of others.
 const TOO_MANY: u64 = 4;
 
-/// A fault: its word, and whether a source has it. `least` cases are needed of what happens now and
-/// then.
+/// A fault: its name, and its test for a source. An occasional event needs `least` cases.
 struct Fault {
     name: &'static str,
     has: fn(&L0Stats, usize, &SourceCounts, least: u64) -> bool,
 }
 
-/// More than one in `share`, and `least` at least.
+/// More than one in `share`, and at least `least`.
 fn often(cases: u64, share: u64, of: u64, least: u64) -> bool {
     cases >= least && share * cases > of
 }
 
-/// All of them, as [`L0Stats::faults`] has them.
+/// All faults, as documented at [`L0Stats::faults`].
 const FAULTS: [Fault; 9] = [
     Fault {
         name: "clock",
@@ -56,7 +56,7 @@ const FAULTS: [Fault; 9] = [
     Fault {
         name: "sequence",
         has: |_, _, counts, least| {
-            // A new spill is no fault.
+            // A new spill is not a fault.
             let alone = counts.resyncs.get().saturating_sub(counts.spills.get());
             often(alone, 100, counts.frames.get(), least.max(2))
         },
@@ -81,8 +81,8 @@ const FAULTS: [Fault; 9] = [
     Fault {
         name: "identity",
         has: |stats, _, counts, _| {
-            // Either it claims to be another: its port has frames of that one, and lacks its own. Or
-            // its frames come on the ports of others, which have theirs as well.
+            // Either it claims to be another board: its port receives frames of that board, and its
+            // own are missing. Or its frames arrive on the ports of others, together with theirs.
             let claims = |counts: &SourceCounts| {
                 let (others, own) = (counts.misrouted.get(), counts.frames.get());
                 others > 0 && (2 * counts.missing.get() >= others || others > 2 * own)
@@ -93,9 +93,9 @@ const FAULTS: [Fault; 9] = [
 ];
 
 impl L0Stats {
-    /// What is wrong with a source, in words of reports and warnings; nothing for one that there is
-    /// not. It is named for what was counted since the start of the run, and for what
-    /// [`name_faults`](Self::name_faults) has found in any stretch of it:
+    /// Names of the faults of a source, for reports and warnings; empty for an unknown source. They
+    /// result from the counts since the start of the run, and from the findings of
+    /// [`name_faults`](Self::name_faults) in any part of it:
     ///
     /// | word | when |
     /// | --- | --- |
@@ -114,9 +114,9 @@ impl L0Stats {
         words(self.judge(source, 1) | named)
     }
 
-    /// Judges the sources by a stretch of the run ([`since`](Self::since)), in which shares of what
-    /// happens now and then say less: at least twenty cases are needed. What is found is named from
-    /// now on, until the end of the run. The words of each source.
+    /// Diagnoses the sources from a part of the run ([`since`](Self::since)). Shares of occasional
+    /// events are less significant there, so at least twenty cases are required. A finding remains
+    /// until the end of the run. Returns the names for each source.
     pub fn name_faults(&self, stretch: &Self) -> Vec<Vec<&'static str>> {
         let judged = self.named.iter().enumerate().map(|(source, named)| {
             let found = stretch.judge(source, LEAST);
@@ -126,7 +126,7 @@ impl L0Stats {
         judged.collect()
     }
 
-    /// Bit f: a source has fault f.
+    /// Bit f: the source has fault f.
     fn judge(&self, source: usize, least: u64) -> u64 {
         let Some(counts) = self.sources.get(source) else {
             return 0;
@@ -137,7 +137,7 @@ impl L0Stats {
         faults.map(bit).sum()
     }
 
-    /// How many events most others sent; `None` where fewer than two others are there to tell.
+    /// Number of events that most others sent; `None` with fewer than two others.
     fn usual_events(&self, source: usize) -> Option<u64> {
         let others = self
             .sources

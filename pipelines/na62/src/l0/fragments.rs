@@ -1,8 +1,8 @@
-//! Fragments of events in a packet buffer, one behind another.
+//! Fragments of events in a packet buffer, stored one after another.
 //!
 //! ```text
 //!   +------+----------------+------+--------+------+-- ... --+----------------------+
-//!   | head | hits, 4 B each | head | hits   | head |         | room for one more    |
+//!   | head | hits, 4 B each | head | hits   | head |         | free: one fragment   |
 //!   +------+----------------+------+--------+------+-- ... --+----------------------+
 //!   | 32 B | an even number |
 //! ```
@@ -16,29 +16,29 @@ use super::pool::own_pool;
 use crate::formats::hits::{EventSink, MAX_HITS};
 use crate::rich::Hit;
 
-/// What one source has to say about one event.
+/// The data of one source for one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Fragment<'a> {
     /// Time of the event, in slots of 25 ns since the start of the burst.
     pub timestamp: u64,
     /// Index of the source in the configured list.
     pub source: u16,
-    /// The last fragment of its frame: with it, the frame is delivered or lost as a whole.
+    /// This is the last fragment of its frame; the frame is counted as delivered or lost with it.
     pub ends_frame: bool,
-    /// In the first fragment of a frame: frames of its source that sequence numbers say are missing
-    /// before this one; saturates.
+    /// In the first fragment of a frame: number of frames of its source that are missing before
+    /// this one by sequence number; saturates.
     pub lost: u16,
-    /// In the first fragment of a frame: the frame was counted as missing before it came.
+    /// In the first fragment of a frame: the frame was counted as missing before it arrived.
     pub reordered: bool,
-    /// When its frame came, on the time line of the deadlines.
+    /// Arrival time of its frame, on the time scale of the deadlines.
     pub at: Moment,
-    /// When its frame came, on the clock.
+    /// Arrival time of its frame, on the clock.
     pub arrival: Tsc,
     /// Its hits, sorted by photomultiplier; at most [`MAX_HITS`].
     pub hits: &'a [Hit],
 }
 
-/// A fragment as it is stored, without its hits.
+/// A stored fragment, without its hits.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Head {
@@ -58,21 +58,21 @@ const REORDERED: u16 = 2;
 const HEAD: usize = size_of::<Head>();
 const _: () = assert!(HEAD == 32);
 
-/// Bytes of the fragment with most hits, which is the least that is free behind the last one: so
-/// hits can be written, and read, in pieces of constant length.
+/// Length of the largest fragment in bytes. At least this is free after the last fragment, so that
+/// hits can be written and read in blocks of constant length.
 const MOST: usize = stored(MAX_HITS);
 
-/// Bytes of a buffer: a frame of 9000 bytes fits with all its fragments, unless nearly all of them
-/// are empty.
+/// Length of a buffer in bytes: a frame of 9000 bytes fits with all its fragments, unless nearly
+/// all of them are empty.
 const ROOM: usize = 1 << 16;
 
-/// Bytes of a fragment with so many hits.
+/// Length of a fragment with so many hits, in bytes.
 const fn stored(hits: usize) -> usize {
     HEAD + size_of::<Hit>() * hits.next_multiple_of(2)
 }
 
-/// A pool of so many buffers for fragments; NUMA node and lock are those of `memory`, and so is the
-/// page size, but that no page of 1 GiB is taken for it.
+/// A pool of so many fragment buffers. NUMA node, lock and page size are those of `memory`, but
+/// pages of 1 GiB are not used for it.
 ///
 /// # Errors
 /// As [`Mempool::new`].
@@ -80,20 +80,20 @@ pub fn fragment_pool(buffers: usize, memory: PoolConfig) -> Result<Mempool, Pool
     own_pool(buffers, ROOM, memory)
 }
 
-/// Fragments of one frame or of several, in their order. A frame may go on in the next buffer.
+/// Fragments of one or several frames, in order. A frame may continue in the next buffer.
 #[derive(Debug)]
 pub struct Fragments {
-    /// All of its room is data.
+    /// All of its data room is data.
     mbuf: Mbuf,
-    /// Bytes with fragments, from the first on.
+    /// Used bytes, from the start.
     used: usize,
-    /// Where the last fragment begins.
+    /// Offset of the last fragment.
     last: usize,
 }
 
 impl Fragments {
-    /// No fragments, in a buffer of a [`fragment_pool`]; `None` if there is none left, or if the
-    /// pool's buffers are not made for it.
+    /// An empty buffer of a [`fragment_pool`]; `None` if none is left, or if the pool's buffers are
+    /// not made for fragments.
     #[must_use]
     pub fn new(cache: &mut PoolCache) -> Option<Self> {
         let mut mbuf = cache.alloc()?;
@@ -105,47 +105,62 @@ impl Fragments {
         })
     }
 
-    /// Whether there are none.
+    /// Whether there are no fragments.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Bytes that the fragments take.
+    /// Used bytes.
     #[inline]
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// Whether there is room for so many fragments that have so many hits in all.
+    /// Whether so many fragments with so many hits in total fit.
     #[inline]
     pub(crate) fn has_room(&self, fragments: usize, hits: usize) -> bool {
-        // Each may end with a place that is left free.
+        // Each may end with padding.
         let most = (HEAD + size_of::<Hit>()) * fragments + size_of::<Hit>() * hits;
         self.used + most + MOST <= ROOM
     }
 
-    /// Adds a fragment; `false`, and no change, if there is no room for it.
+    /// Adds a fragment; returns `false`, without a change, if it does not fit.
     #[must_use]
     pub fn push(&mut self, fragment: &Fragment) -> bool {
         let hits = fragment.hits;
-        let free = hits.len() <= MAX_HITS && self.has_room(1, hits.len());
-        if free {
-            let mut filler = self.filler(fragment);
-            if let Some(places) = filler.place() {
-                places[..hits.len()].copy_from_slice(hits);
-                filler.event(fragment.timestamp, hits.len());
-            }
-            self.mark(self.last, fragment.lost, fragment.reordered);
-            if fragment.ends_frame {
-                self.end_frame(0);
-            }
+        if hits.len() > MAX_HITS || !self.has_room(1, hits.len()) {
+            return false;
         }
-        free
+        let ends_frame = if fragment.ends_frame { ENDS_FRAME } else { 0 };
+        let reordered = if fragment.reordered { REORDERED } else { 0 };
+        let head = Head {
+            timestamp: fragment.timestamp,
+            at: fragment.at.0,
+            arrival: fragment.arrival.0,
+            source: fragment.source,
+            hits: hits.len() as u16,
+            lost: fragment.lost,
+            flags: ends_frame | reordered,
+        };
+        let place = self.mbuf.data_mut().get_mut(self.used..);
+        let place = place.and_then(<[u8]>::split_first_chunk_mut::<HEAD>);
+        let bytes = hits.as_bytes();
+        let Some((front, rest)) = place else {
+            return false;
+        };
+        let Some(places) = rest.get_mut(..bytes.len()) else {
+            return false;
+        };
+        *front = zerocopy::transmute!(head);
+        places.copy_from_slice(bytes);
+        self.last = self.used;
+        self.used += stored(hits.len());
+        true
     }
 
-    /// For adding fragments with the source, and of the arrival, of this one.
+    /// A writer for fragments with the source and the arrival of this one.
     #[inline]
     pub(crate) fn filler(&mut self, like: &Fragment) -> Filler<'_> {
         Filler {
@@ -165,7 +180,8 @@ impl Fragments {
         }
     }
 
-    /// Makes the last fragment that of its frame, if there is one behind the first `before` bytes.
+    /// Marks the last fragment as the end of its frame, if there is one after the first `before`
+    /// bytes.
     #[inline]
     pub(crate) fn end_frame(&mut self, before: usize) {
         let last = self.last..self.used.max(self.last);
@@ -176,7 +192,8 @@ impl Fragments {
         }
     }
 
-    /// Notes in the fragment at a place, the first of its frame, what its sequence number says.
+    /// Records the result of the sequence check in the fragment at an offset, which is the first of
+    /// its frame.
     #[inline]
     pub(crate) fn mark(&mut self, at: usize, lost: u16, reordered: bool) {
         if lost == 0 && !reordered {
@@ -189,13 +206,13 @@ impl Fragments {
         }
     }
 
-    /// Forgets the fragments behind the first `used` bytes.
+    /// Removes the fragments after the first `used` bytes.
     #[inline]
     pub(crate) fn cut(&mut self, used: usize) {
         self.used = self.used.min(used);
     }
 
-    /// Takes hits out of all fragments; how many.
+    /// Removes hits from all fragments; returns the number of removed hits.
     pub fn retain(&mut self, mut keep: impl FnMut(&Hit) -> bool) -> u64 {
         let (mut at, mut to, mut gone) = (0, 0, 0);
         let bytes = self.mbuf.data_mut();
@@ -207,7 +224,7 @@ impl Fragments {
             let (start, count) = (at + HEAD, head.hits);
             at += stored(count.into());
             head.hits = 0;
-            // What is kept moves to the front: never over what has not been looked at.
+            // Kept hits move to the front, never over hits that are not yet tested.
             for n in 0..usize::from(count) {
                 let place = start + n * size_of::<Hit>();
                 let Ok((hit, _)) = Hit::read_from_prefix(&bytes[place..]) else {
@@ -228,14 +245,14 @@ impl Fragments {
         gone
     }
 
-    /// The fragments.
+    /// Iterator over the fragments.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Fragment<'_>> {
         self.padded().map(|(fragment, _)| fragment)
     }
 
-    /// The fragments, each with places that its hits are the first of, to be copied in pieces of
-    /// constant length; what is in the others has no meaning.
+    /// Iterator over the fragments, each with a slice that begins with its hits and has a length
+    /// suitable for block copies; the other elements are undefined.
     #[inline(always)]
     pub(crate) fn padded(&self) -> impl Iterator<Item = (Fragment<'_>, &[Hit; MAX_HITS])> {
         let mut bytes = self.mbuf.data();
@@ -274,11 +291,11 @@ impl From<Fragments> for Mbuf {
 /// Adds fragments of one frame.
 pub(crate) struct Filler<'a> {
     bytes: &'a mut [u8],
-    /// What was used before.
+    /// Used bytes before the frame.
     begin: usize,
     used: &'a mut usize,
     last: &'a mut usize,
-    /// As that of all of them.
+    /// As for all of them.
     head: Head,
 }
 
@@ -340,7 +357,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// What was pushed is there, and of what is taken out only that is gone.
+        /// Pushed fragments are present, and only the removed hits are missing.
         #[test]
         fn fragments_stay_as_they_are(
             pushed in prop::collection::vec(
@@ -367,7 +384,7 @@ mod tests {
             }
             prop_assert_eq!(fragments.retain(|hit| (hit.pm % 2 == 1) == odd), gone);
             prop_assert_eq!(parts(&fragments), expected);
-            // The last one is known behind that too.
+            // The last fragment is still known afterwards.
             fragments.end_frame(0);
             prop_assert!(fragments.iter().last().is_none_or(|last| last.ends_frame));
         }

@@ -1,4 +1,4 @@
-//! What comes to the trigger.
+//! Input of the trigger's pipeline.
 
 use pollux_mempool::Mbuf;
 use pollux_pipelines::stage::Moment;
@@ -9,18 +9,18 @@ use pollux_pmd::stream::StreamId;
 pub struct Frame {
     /// The whole frame.
     pub mbuf: Mbuf,
-    /// Stream that it belongs to.
+    /// Stream of the frame.
     pub stream: StreamId,
-    /// Bytes from the start of the frame to the UDP payload.
+    /// Offset of the UDP payload in the frame, in bytes.
     pub offset: u16,
-    /// Bytes of UDP payload.
+    /// Length of the UDP payload in bytes.
     pub len: u16,
-    /// When it came, on the time line of the deadlines.
+    /// Arrival time, on the time scale of the deadlines.
     pub at: Moment,
 }
 
 impl Frame {
-    /// The payload; copied into `scratch` first if it spans segments.
+    /// The payload; it is first copied into `scratch` if it spans segments.
     #[must_use]
     #[inline]
     pub fn payload<'a>(&'a self, scratch: &'a mut [u8]) -> &'a [u8] {

@@ -1,27 +1,26 @@
-//! What flows through the L0 trigger.
+//! Data types of the L0 trigger's pipeline: frames, fragments, events, decisions.
 //!
 //! ```text
 //!  Frame --decompress--> Fragments --build--> Event --rings--> Reconstructed --decide--> Decision
 //! ```
 //!
-//! Fragments go to the builder in packet buffers of a pool of their own, those of several frames in
-//! one ([`Fragments`] has the picture), and their hits are copied once, into their events.
+//! Fragments go to the builder in packet buffers of a separate pool, those of several frames in one
+//! buffer ([`Fragments`] documents the layout). Their hits are copied once, into their events.
 //!
-//! From the builder on an event is one packet buffer of the trigger's own pool of events: head,
-//! rings and hits ([`Event`] has the picture). What goes through batches, and through rings to
-//! other loops, is an owned handle of 8 bytes, and nothing of an event is copied up to the sink
-//! behind the pipeline. There
+//! From the builder on, an event is one packet buffer of the trigger's event pool: head, rings and
+//! hits ([`Event`] documents the layout). Batches, and rings to other loops, carry an owned handle
+//! of 8 bytes, so nothing of an event is copied up to the sink of the pipeline. There
 //!
-//! - dropping it is right, and slow; a loop frees it into a cache of its own of the same pool
-//!   ([`L0Env::events`]): `cache.free(decision.into())`;
-//! - to be handed on it becomes an `Mbuf`, which goes through an
-//!   [`mbuf_ring`](pollux_mempool::mbuf_ring) and is an [`Event`] or a [`Decision`] again by
+//! - it can be dropped, which is correct but slow; a loop frees it into its own cache of the same
+//!   pool ([`L0Env::events`]): `cache.free(decision.into())`;
+//! - to pass it on, it is converted to an `Mbuf`, which goes through an
+//!   [`mbuf_ring`](pollux_mempool::mbuf_ring) and becomes an [`Event`] or a [`Decision`] again by
 //!   `try_from`;
 //! - for several owners it is frozen: `Mbuf::from(decision).freeze()` can be cloned, and
 //!   [`EventView::of`] reads its bytes.
 //!
-//! The pool has a buffer for each event that can be under way, so it is never empty, unless
-//! somebody holds more events than [`StageEnv::under_way`](pollux_pipelines::StageEnv::under_way) says.
+//! The pool has a buffer for each event in flight, so it is never empty unless the consumer exceeds
+//! the in-flight limit [`StageEnv::under_way`](pollux_pipelines::StageEnv::under_way).
 
 mod env;
 mod event;

@@ -1,9 +1,9 @@
-//! Pools of the trigger's own.
+//! Pools of the trigger.
 
 use pollux_mempool::region::PageSize;
 use pollux_mempool::{Mempool, PoolConfig, PoolError};
 
-/// A pool of the trigger's own, for what no port sees: no headroom, and no page of 1 GiB for it.
+/// A pool for the trigger's own buffers, which no port uses: no headroom, and no page of 1 GiB.
 pub(super) fn own_pool(
     buffers: usize,
     data_room: usize,

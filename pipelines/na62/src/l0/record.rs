@@ -13,7 +13,7 @@ pub const L0_EVENT: EventKind = EventKind(EventKind::APPLICATION.0);
 /// Unit of lengths in a record, in mm.
 const LENGTH_MM: f32 = 0.25;
 
-/// Bytes of a ring.
+/// Length of a ring in bytes.
 const RING: usize = 5;
 
 const ACCEPTED: u8 = 1;
@@ -23,22 +23,22 @@ const MONITORED: u8 = 1 << 3;
 const TRUNCATED: u8 = 1 << 4;
 const DISPUTED: u8 = 1 << 5;
 
-/// An L0 event as it is recorded. Holds nothing that differs between two runs over one recording.
+/// A recorded L0 event. Contains nothing that differs between two runs over one recording.
 ///
-/// In the fields of the event record: the time stamp in index (low) and length (high), the sources
-/// in stream, and where other kinds have their wire time: u16 hits, u8 rings, u8 flags (bit 0
-/// accepted, 1 complete, 2 late, 3 kept for monitoring, 4 truncated, 5 disputed), u8 rules, the low
-/// 8 bits of the burst, u16 rule set. The high 6 bits of the burst are the record's flags 6 to 1. The
-/// payload is eight rings of five bytes: a 40-bit number of x (11 bits, signed), y (11 bits, signed),
-/// radius (10 bits), disk (1 bit) and hits (7 bits, 127 for more), lowest bits first, lengths in units
-/// of 0.25 mm.
+/// In the fields of the event record: the time stamp is in index (low) and length (high), the
+/// sources are in stream. The place of the wire time of other kinds holds: u16 hits, u8 rings, u8
+/// flags (bit 0 accepted, 1 complete, 2 late, 3 kept for monitoring, 4 truncated, 5 disputed), u8
+/// rules, the low 8 bits of the burst, u16 rule set. The high 6 bits of the burst are the record's
+/// flags 6 to 1. The payload is eight rings of five bytes: a 40-bit number of x (11 bits, signed),
+/// y (11 bits, signed), radius (10 bits), disk (1 bit) and hits (7 bits, 127 for more), lowest bits
+/// first, lengths in units of 0.25 mm.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of the record")]
 pub struct L0Record {
     /// Time of the event, in slots of 25 ns.
     pub timestamp: u64,
-    /// Number of the burst that it is of, 1 to [`LAST_BURST`](Self::LAST_BURST); 0 where that is not
-    /// said, which is the case of runs without a number.
+    /// Number of its burst, 1 to [`LAST_BURST`](Self::LAST_BURST); 0 if it is unknown, in runs
+    /// without burst numbers.
     pub burst: u16,
     /// Number of hits.
     pub hits: u16,
@@ -46,21 +46,21 @@ pub struct L0Record {
     pub sources: u16,
     /// Number of rings.
     pub ring_count: u8,
-    /// The trigger's word.
+    /// The trigger decision.
     pub accepted: bool,
     /// All sources contributed, with all of their hits.
     pub complete: bool,
-    /// Hits were left out, as the event had no room for more.
+    /// Hits were left out, since the event buffer was full.
     pub truncated: bool,
-    /// Sources disagreed on the time, and none had a majority: this is the event of some of them.
+    /// Sources disagreed on the time, without a majority: this is the event of some of them.
     pub disputed: bool,
     /// The budget had passed when the decision was sent. Never set on a recording.
     pub late: bool,
-    /// It was rejected, and is kept for monitoring.
+    /// The event was rejected, and is kept for monitoring.
     pub monitored: bool,
     /// Bit r: rule r of the set accepted it.
     pub rules: u8,
-    /// Which set of rules decided.
+    /// Number of the rule set that decided.
     pub rule_set: u16,
     /// The rings, rounded to 0.25 mm; chi2 and time are not recorded.
     pub rings: [Ring; MAX_RINGS],
@@ -99,10 +99,10 @@ fn unpack(bits: u64) -> Ring {
 }
 
 impl L0Record {
-    /// The highest number of a burst: they have 14 bits.
+    /// The highest burst number: 14 bits.
     pub const LAST_BURST: u16 = (1 << 14) - 1;
 
-    /// The record of a decision, which does not say its burst.
+    /// The record of a decision, without its burst.
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
         let (head, found) = (decision.head(), decision.rings());
@@ -129,7 +129,7 @@ impl L0Record {
         }
     }
 
-    /// The rings that there are.
+    /// The recorded rings.
     #[must_use]
     pub fn rings(&self) -> &[Ring] {
         &self.rings[..usize::from(self.ring_count).min(MAX_RINGS)]
@@ -177,14 +177,14 @@ impl L0Record {
         }
     }
 
-    /// The burst that the record of an event says; 0 where it says none.
+    /// The burst number in the record of an event; 0 if it has none.
     #[must_use]
     pub fn burst_of(event: &EventRecord) -> u16 {
         let [.., burst, _, _] = event.wire.0.to_le_bytes();
         u16::from_le_bytes([burst, event.flags.0 >> 1 & 0x3f])
     }
 
-    /// Whether the number of a burst is that of a later one: numbers begin anew behind the last.
+    /// Whether burst number `burst` is later than `than`; numbers restart after the highest.
     #[must_use]
     pub fn is_later_burst(burst: u16, than: u16) -> bool {
         let behind = |n: u16| (n + Self::LAST_BURST - 1) % Self::LAST_BURST;
@@ -192,7 +192,7 @@ impl L0Record {
         (1..=Self::LAST_BURST / 2).contains(&ahead)
     }
 
-    /// Reads a record; `None` if it is of another kind.
+    /// Parses a record; `None` for a record of another kind.
     #[must_use]
     pub fn from_event(event: &EventRecord) -> Option<Self> {
         if event.kind != L0_EVENT {
@@ -234,7 +234,7 @@ impl L0Record {
 /// accepted, bits 3 to 0 the number of rings (docs/formats/mtp.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrimitiveId {
-    /// The trigger's word.
+    /// The trigger decision.
     pub accepted: bool,
     /// All sources contributed.
     pub complete: bool,
@@ -242,7 +242,7 @@ pub struct PrimitiveId {
     pub late: bool,
     /// Bit r: rule r of the set accepted it.
     pub rules: u8,
-    /// Rings that were found; 15 for more.
+    /// Number of rings; 15 for more.
     pub rings: u8,
 }
 
@@ -250,7 +250,7 @@ impl PrimitiveId {
     /// The bit of an identifier that marks it as late.
     pub const LATE: u16 = 1 << 12;
 
-    /// That of a decision, in time.
+    /// The identifier of a decision that is in time.
     #[must_use]
     #[inline]
     pub fn of(decision: &Decision) -> Self {
@@ -264,7 +264,7 @@ impl PrimitiveId {
         }
     }
 
-    /// Its bits.
+    /// The identifier's bits.
     #[must_use]
     #[inline]
     pub fn to_bits(self) -> u16 {
@@ -276,7 +276,7 @@ impl PrimitiveId {
             | u16::from(self.rings.min(15))
     }
 
-    /// What the bits say; `None` if this is no identifier of ours.
+    /// Parses an identifier; `None` if it is not one of this trigger.
     #[must_use]
     pub fn from_bits(id: u16) -> Option<Self> {
         (id >> 15 == 1).then_some(Self {

@@ -1,18 +1,18 @@
-//! The time that an event is of.
+//! `Span`: the time range of an event.
 
-/// Of which time the hits of an event are: that of its window, and a guard on either side of it.
+/// Time range of the hits of an event: its window, and a guard interval on either side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Units of 25/256 ns before and behind the window whose hits are there too. Hits count their
-    /// times from the beginning of the first guard.
+    /// Guard interval before and after the window, in units of 25/256 ns; hits in it are included.
+    /// Times of hits count from the beginning of the first guard interval.
     pub guard: u16,
-    /// Width of the window, in units of 25/256 ns; 0 where all hits are the event's own.
+    /// Width of the window, in units of 25/256 ns; 0 if all hits belong to the event.
     pub width: u16,
 }
 
 impl Span {
-    /// Whether what happened at `time`, counted as that of the hits, is this window's. What is not
-    /// is a neighbour's, which has seen it as well.
+    /// Whether `time`, counted like the times of hits, is in this window. A time outside belongs to
+    /// a neighbouring event, which contains it as well.
     #[must_use]
     #[inline]
     pub fn holds(self, time: f32) -> bool {

@@ -1,14 +1,14 @@
-//! Counters of the L0 stages. Each is written by one stage and read by whoever reports.
+//! Counters of the L0 stages. Each is written by one stage; reports and metrics read them.
 
 use std::sync::Arc;
 
 use pollux_pipelines::clocks::{Clocks, News};
 use pollux_pmd::Count;
 
-/// Most sources of one event.
+/// Maximum number of sources of one event.
 pub const MAX_SOURCES: usize = 16;
 
-/// Defines counters, and what they were of a stretch of a run.
+/// Defines counters, and their difference over a part of a run.
 macro_rules! counters {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: Count,)* }) => {
         $(#[$about])*
@@ -16,7 +16,7 @@ macro_rules! counters {
         pub struct $name { $($(#[$doc])* pub $field: Count,)* }
 
         impl $name {
-            /// What has been counted since these were as before.
+            /// Counts since the state `before`.
             fn since(&self, before: &Self) -> Self {
                 let stretch = Self::default();
                 $(stretch.$field.set(self.$field.get().saturating_sub(before.$field.get()));)*
@@ -27,43 +27,44 @@ macro_rules! counters {
 }
 
 counters! {
-/// What is counted for one source.
+/// Counters of one source.
 pub struct SourceCounts {
     /// Frames with a readable payload.
     pub frames: Count,
-    /// Frames that sequence numbers say never arrived, or arrived unreadable: a number in a frame
-    /// that was dropped as corrupt is not believed, so such a frame is counted there as well.
+    /// Frames missing by sequence number: they never arrived, or arrived unreadable. The sequence
+    /// number of a frame that was dropped as corrupt is not trusted, so such a frame counts here as
+    /// well.
     pub missing: Count,
-    /// Times that the sequence jumped ahead.
+    /// Forward jumps of the sequence number.
     pub gaps: Count,
-    /// Frames that came twice.
+    /// Frames that arrived twice.
     pub duplicates: Count,
-    /// Frames that came out of order.
+    /// Frames out of order.
     pub reordered: Count,
-    /// Times that the sequence began anew.
+    /// Restarts of the sequence number.
     pub resyncs: Count,
-    /// Those of them that most sources made together: new spills.
+    /// Those of them that most sources had together: new spills.
     pub spills: Count,
-    /// Frames of which nothing was of use, the first event having been closed already.
+    /// Frames without any usable fragment, whose first event was already closed.
     pub late: Count,
-    /// Fragments whose event had been closed.
+    /// Fragments whose event was already closed.
     pub late_fragments: Count,
-    /// Fragments of which the event had one from this source.
+    /// Fragments of an event that had one from this source.
     pub duplicate_fragments: Count,
     /// Events that were closed without this source.
     pub absent: Count,
-    /// Events that most sources contributed to, and this one did not.
+    /// Events with contributions of most sources but not of this one.
     pub missed: Count,
-    /// Events that this source contributed to and most others did not, while most others had events
-    /// of their own.
+    /// Events with a contribution of this source but not of most others, while most others had
+    /// events of their own.
     pub apart: Count,
     /// Frames that were refused because the source's time stamps differ from those of most others.
     pub skewed: Count,
-    /// Frames with a time stamp too far ahead, of a source that came back.
+    /// Frames with a time stamp too far ahead, of a source that returned later.
     pub out_of_window: Count,
     /// 1 while the source differs from the majority, else 0.
     pub off: Count,
-    /// Events in which this source had more hits than rings explain, so that they were masked.
+    /// Events in which this source had more hits than rings explain, so that its hits were masked.
     pub hot: Count,
     /// Frames on this source's port that claim to be of another configured board.
     pub misrouted: Count,
@@ -71,53 +72,53 @@ pub struct SourceCounts {
     pub elsewhere: Count,
     /// Events in its frames.
     pub events: Count,
-    /// Times that its time stamps were found to be far from those of most others, or came back from
-    /// there.
+    /// Times that its time stamps moved far from those of most others, or back.
     pub strays: Count,
 }
 }
 
 counters! {
-/// What is counted for events.
+/// Counters of events.
 pub struct EventCounts {
-    /// Events that were closed.
+    /// Closed events.
     pub built: Count,
-    /// Those to which all sources contributed.
+    /// Events with contributions of all sources.
     pub complete: Count,
     /// Events closed with sources missing: by their deadline, by the end of the input, or by force.
     pub incomplete: Count,
-    /// Those of them that were closed early, because too many were open, or too many hits waited.
+    /// Those of them that were closed early, because too many events were open, or too many hits
+    /// waited.
     pub forced: Count,
-    /// Fragments, or merged hits, that did not fit their event.
+    /// Fragments, or merged hits, that did not fit into their event.
     pub overfull: Count,
-    /// Events of which hits were left out for want of room.
+    /// Events that lost hits because the event buffer was full.
     pub truncated: Count,
-    /// Events that most sources contributed to.
+    /// Events with contributions of most sources.
     pub shared: Count,
-    /// Events that were closed while sources disagreed on the time, and none had a majority.
+    /// Events that were closed while sources disagreed on the time, without a majority.
     pub disputed: Count,
-    /// Fragments of events, or merged events, for which there was no buffer: somebody behind the pipeline holds more
-    /// events than was said.
+    /// Fragments of events, or merged events, without a free buffer: the consumer exceeds the
+    /// configured in-flight limit.
     pub no_buffer: Count,
-    /// Times that the time of a majority jumped, and building began anew.
+    /// Times that the time of a majority jumped, and the builder was restarted.
     pub resyncs: Count,
-    /// The burst that a majority of the sources is in: 1, and one more whenever its time has begun anew.
-    /// 0 before anything was built.
+    /// Number of the burst that a majority of the sources is in, from 1; it is incremented whenever
+    /// their time restarts. 0 before the first event.
     pub burst: Count,
     /// Hits in built events.
     pub hits: Count,
-    /// Rings of the events that were decided.
+    /// Rings of decided events.
     pub rings: Count,
-    /// Events with more rings on a disk than are looked for.
+    /// Events with more rings on a disk than the limit.
     pub rings_cut: Count,
     /// Events that the trigger accepted.
     pub accepted: Count,
-    /// Events that it rejected.
+    /// Events that the trigger rejected.
     pub rejected: Count,
 }
 }
 
-/// An event that is closed, as far as it is counted.
+/// A closed event, as counted.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "they are independent of each other"
@@ -133,15 +134,15 @@ pub(crate) struct Closed {
     pub(crate) hits: u64,
 }
 
-/// Tells events of a few sources while most others have their own from events of a few sources
-/// because the others are silent.
+/// Separates events that a few sources have on their own from events in which the other sources are
+/// silent.
 #[derive(Debug)]
 pub(crate) struct Apart {
-    /// Events since the last one that most sources contributed to.
+    /// Number of events since the last one with contributions of most sources.
     since_shared: u32,
 }
 
-/// Most others are taken to have events of their own for so many events without them.
+/// Number of events for which most others are still assumed to have events of their own.
 const APART: u32 = 64;
 
 impl Default for Apart {
@@ -153,7 +154,7 @@ impl Default for Apart {
 }
 
 impl Apart {
-    /// Whether an event is one apart.
+    /// Whether an event is one that a few sources have on their own.
     #[inline]
     fn note(&mut self, shared: bool) -> bool {
         let apart = !shared && self.since_shared < APART;
@@ -169,11 +170,11 @@ impl Apart {
 /// All counters of one L0 pipeline.
 #[derive(Debug)]
 pub struct L0Stats {
-    /// One for each configured source.
+    /// Counters of each configured source.
     pub sources: Vec<SourceCounts>,
-    /// Of all sources together.
+    /// Counters over all sources.
     pub events: EventCounts,
-    /// Of each source, bit f: fault f was found in a stretch of the run.
+    /// For each source, bit f: fault f was found in a part of the run.
     pub(super) named: Vec<Count>,
 }
 
@@ -189,7 +190,7 @@ impl L0Stats {
         })
     }
 
-    /// Counts an event that is closed. What is apart is told by fragments, where there are some.
+    /// Counts a closed event. `apart` is given where the event is built from fragments.
     #[inline]
     pub(crate) fn count_event(&self, event: &Closed, apart: Option<&mut Apart>) {
         let &Closed {
@@ -220,7 +221,7 @@ impl L0Stats {
         }
     }
 
-    /// Counts an event in which sources (bit s: source s) are hot.
+    /// Counts an event in which the given sources (bit s: source s) are hot.
     #[cold]
     pub(crate) fn count_hot(&self, hot: u64) {
         for (source, counts) in self.sources.iter().enumerate() {
@@ -228,7 +229,7 @@ impl L0Stats {
         }
     }
 
-    /// Shows what the clocks say of the sources, if that has changed.
+    /// Copies the state of the sources' clocks to the counters, if it has changed.
     #[inline]
     pub(crate) fn show_clocks(&self, clocks: &mut Clocks) {
         if let Some(news) = clocks.take_news() {
@@ -245,8 +246,8 @@ impl L0Stats {
         self.events.burst.set(news.burst.into());
     }
 
-    /// What has been counted since the counters were as before: of a stretch of the run. Of what is
-    /// no count, as it is now.
+    /// Counts since `before`: of a part of the run. Fields that are not counts keep their current
+    /// values.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let each = self.sources.iter().zip(&before.sources);

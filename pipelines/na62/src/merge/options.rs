@@ -45,6 +45,7 @@ impl Default for MergeOptions {
 
 /// Why [`MergeOptions`] are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MergeError {
     /// No source, or too many.
     #[error("there must be 1 to 64 sources")]

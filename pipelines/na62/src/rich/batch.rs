@@ -1,13 +1,13 @@
-//! Fits of one circle to the hits of each of sixteen events at once.
+//! Circle fits for up to sixteen events at once, one circle per event.
 
 use pollux_pipelines::simd::{Kernel, LANES, Lanes, Simd, TABLE};
 
 use super::fit::{Circle, Fit};
 use super::lanes::{Lane, PerLane, Quality, fit_all};
 
-/// Most events of a batch.
+/// Maximum number of events in a batch.
 pub const EVENTS: usize = LANES;
-/// Most points of an event; what is beyond is passed over.
+/// Maximum number of points of an event; further points are ignored.
 pub const POINTS: usize = TABLE;
 
 /// The points of up to [`EVENTS`] events.
@@ -24,7 +24,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// A batch without points, with memory for all that it may have.
+    /// An empty batch, with all memory allocated.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Batch {
         }
     }
 
-    /// Takes the points (x, y) of some events, in mm; events beyond [`EVENTS`] are passed over.
+    /// Sets the points (x, y) of the events, in mm; events beyond [`EVENTS`] are ignored.
     #[inline]
     pub fn fill<'a>(&mut self, events: &[(&'a [f32], &'a [f32])]) {
         let mut lanes = [Lane::default(); EVENTS];
@@ -49,8 +49,8 @@ impl Batch {
         }
     }
 
-    /// Fits a circle to the points of each event by Taubin's method; `None` for fewer than three
-    /// points, and for points in one place or on a line.
+    /// Fits a circle to the points of each event by Taubin's method. `None` for fewer than three
+    /// points, and for points that coincide or lie on a line.
     #[inline]
     #[must_use]
     pub fn fit(&self, simd: Simd) -> [Option<Fit>; EVENTS] {
@@ -81,7 +81,7 @@ impl Kernel for FitAll<'_> {
     }
 }
 
-/// A road that all points are in, and no place without one.
+/// A road that contains all points, and no empty place.
 const EVERYWHERE_MM: f32 = 1e4;
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
     use crate::rich::fit::fit;
     use crate::rich::geometry::POSITIONS;
 
-    /// Hits of a ring: angles as often as asked for, each with an error of a few mm.
+    /// Hits of a ring: one per angle, each with an error of a few mm.
     fn ring(circle: Circle, angles: &[(f32, f32)]) -> (Vec<f32>, Vec<f32>) {
         let point = |&(angle, error): &(f32, f32)| {
             let (sin, cos) = angle.sin_cos();
@@ -128,7 +128,7 @@ mod tests {
             (flat(64, 250.0), line(64)),
             (line(30), line(30).iter().map(|v| 3.0 - 2.0 * v).collect()),
             (flat(2000, 200.0), flat(2000, -180.0)),
-            // Two places, however many points.
+            // Two positions, whatever the number of points.
             ([10.0, 70.0].repeat(9), [20.0, -90.0].repeat(9)),
         ];
         for simd in Simd::all() {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the fit in double precision, which looks at one event at a time.
+        /// Compared with the fit in double precision, which handles one event at a time.
         #[test]
         fn fits_are_those_of_double_precision(
             rings in prop::collection::vec(
@@ -156,14 +156,15 @@ mod tests {
                 let (Some(theirs), Some(ours)) = (fit(x, y), ours) else {
                     continue;
                 };
-                // Where the points say little about the circle, neither does the last digit.
+                // Where the points determine the circle badly, single precision loses its last
+                // digits too.
                 if theirs.chi2 < 40.0 && theirs.circle.r < 400.0 {
                     let distance = |a: f32, b: f32| (a - b).abs();
                     prop_assert!(distance(theirs.circle.r, ours.circle.r) < 0.1, "{:?} {:?}", theirs, ours);
                     prop_assert!(distance(theirs.circle.x, ours.circle.x) < 0.1);
                     prop_assert!(distance(theirs.circle.y, ours.circle.y) < 0.1);
-                    // Ours takes (d^2 - r^2) / 2r for the distance d - r of a point ([`scores`]), which
-                    // is longer or shorter by (d - r) / 2r of it.
+                    // This fit takes (d^2 - r^2) / 2r for the distance d - r of a point
+                    // ([`scores`]); the relative difference is (d - r) / 2r.
                     let Circle { x: cx, y: cy, r } = theirs.circle;
                     let off = |(&x, &y): (&f32, &f32)| ((x - cx).hypot(y - cy) - r).abs() / (2.0 * r);
                     let most = x.iter().zip(y).map(off).fold(0.0, f32::max);

@@ -1,39 +1,40 @@
-//! Finds the rings in the hits of events, up to sixteen events at once.
+//! Ring finder: finds the rings in the hits of up to sixteen events at once.
 //!
-//! 1. In the slot of an event the hits of one time on one disk are taken together: those within a
-//!    window around the time that most of them share, then around that of most of the rest. What is
-//!    looked at from here on is a *view*: the hits of one time on one disk.
-//! 2. One circle is fitted to all hits of a view and narrowed down to those near it, sixteen
-//!    views at once. Where nearly all hits agree, that is the ring: the common case of one
-//!    particle costs a few fits.
-//! 3. Else each view is looked at by itself. Circles are proposed ([`Method`]) and held against all
-//!    hits that no ring has, sixteen circles at once. The best of each lane are narrowed down
-//!    together, the best of these is a ring, and so are others that stay sure without its hits.
-//!    Then circles are proposed by the hits that are left.
-//! 4. The rings of a view are judged together, and those in doubt are looked for again.
+//! 1. Hits of an event are grouped by disk and time: the hits within a window around the time that
+//!    most of them share, then around the time that most of the rest share. The further steps work
+//!    on *views*: the hits of one time on one disk.
+//! 2. One circle is fitted to all hits of a view and narrowed down to those near it, sixteen views
+//!    at once. If nearly all hits agree, that circle is the ring: the common case of one particle
+//!    costs a few fits.
+//! 3. Otherwise each view is searched by itself. Circles are proposed ([`Method`]) and scored with
+//!    all hits that belong to no ring, sixteen circles at once. The best circle of each lane is
+//!    narrowed down, and the best result is a ring. Other results that remain significant without
+//!    its hits are rings as well. Then the remaining hits propose further circles.
+//! 4. The rings of a view are judged jointly, and doubtful ones are searched for again.
 //!
-//! Narrowing down fits a circle (Taubin) to the hits in a road around the last one, which gets
-//! narrower to a final width that covers a photomultiplier's cell. Where rings cross, a hit
-//! belongs to both: the fit also takes hits that an earlier ring claimed, but they are no
-//! evidence that the ring exists.
+//! Narrowing down fits a circle (Taubin) to the hits in a road around the previous one. The road
+//! shrinks to a final width that covers a photomultiplier's cell. Where rings cross, a hit belongs
+//! to both: the fit also uses hits that an earlier ring claimed, but they are no evidence that the
+//! ring exists.
 //!
-//! Triplets, Ptolemy's criterion, a fit by Taubin and the removal of the hits are how NA62 finds
-//! several rings on GPUs (G. Lamanna, "Almagest, a new trackless ring finding algorithm", NIM A
-//! 766 (2014) 241).
+//! Triplets, Ptolemy's criterion, a fit by Taubin and the removal of the hits are NA62's method of
+//! finding several rings on GPUs (G. Lamanna, "Almagest, a new trackless ring finding algorithm",
+//! NIM A 766 (2014) 241).
 
+mod config;
+mod joint_fit;
+mod ring;
 mod search;
 mod seeds;
-mod settle;
 mod significance;
 mod split;
 mod view;
 mod word;
 
-use pollux_pipelines::simd::{LANES, Simd};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use pollux_pipelines::simd::Simd;
 
+pub use self::config::{FinderConfig, FinderError, Method};
+pub use self::ring::{MAX_BATCH, MAX_RINGS, MAX_RINGS_PER_DISK, Ring};
 use self::search::Search;
 use self::seeds::Seeds;
 use self::split::{Loader, Split};
@@ -42,218 +43,7 @@ use super::Hit;
 use super::geometry::{DISKS, PMS_PER_DISK};
 use super::lanes::{Claimed, PerLane};
 
-/// Most rings that are looked for on one disk.
-pub const MAX_RINGS_PER_DISK: usize = 4;
-/// Most rings of one event.
-pub const MAX_RINGS: usize = DISKS * MAX_RINGS_PER_DISK;
-/// Most events of one batch: one for each lane.
-pub const MAX_BATCH: usize = LANES;
-
-/// A ring that was found.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Serialize, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
-#[repr(C)]
-pub struct Ring {
-    /// Disk: 0 Jura, 1 Saleve.
-    pub disk: u8,
-    /// How far from chance it is: minus the decimal logarithm of the number of rings that are
-    /// expected by chance among the hits which no other ring explains, in tenths; 0 for less, 255 for
-    /// more.
-    pub significance: u8,
-    /// Number of hits on the ring, those that it shares with rings that were found before included.
-    pub hits: u16,
-    /// Centre, in mm from the disk's centre.
-    pub x: f32,
-    /// Centre, in mm from the disk's centre.
-    pub y: f32,
-    /// Radius in mm.
-    pub r: f32,
-    /// Mean squared distance of those hits from the ring, in mm^2.
-    pub chi2: f32,
-    /// Mean time of those hits within the slot, in units of 25/256 ns.
-    pub time: f32,
-    /// Standard deviation of their times, in units of 25/256 ns.
-    pub time_spread: f32,
-}
-
-impl Ring {
-    /// Its [significance](Self::significance) as a number, at least 0.
-    #[must_use]
-    #[inline]
-    pub fn significance(&self) -> f32 {
-        f32::from(self.significance) * SIGNIFICANCE
-    }
-
-    /// Rounds down, so that no ring seems more than it is.
-    #[inline]
-    fn set_significance(&mut self, value: f32) {
-        // The cast saturates.
-        self.significance = (value * (1.0 / SIGNIFICANCE)) as u8;
-    }
-}
-
-/// Unit of [`Ring::significance`].
-const SIGNIFICANCE: f32 = 0.1;
-
-/// Where circles come from, if one does not explain all hits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// Circles through three hits.
-    #[default]
-    Triplets,
-    /// For each centre on a grid, the radius at which most hits are, from a histogram of their
-    /// distances. Looks everywhere, which takes longer.
-    CentreGrid,
-}
-
-/// What counts as a ring: options of the stage `rings`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct FinderConfig {
-    /// Fewest hits of a ring, at least 4: three lie on a circle always. One of them may be
-    /// shared with a ring that was found before.
-    #[schemars(range(min = 4), extend("x-unit" = "hits"))]
-    pub min_hits: u16,
-    /// Fewest hits of a ring of the largest radius. The light that a particle emits grows with
-    /// the square of its ring's radius, so a large ring of few hits is a chance alignment. A ring of
-    /// radius r has at least max(`min_hits`, `min_hits_largest` (r / `max_radius_mm`)^2) hits.
-    #[schemars(range(min = 4), extend("x-unit" = "hits"))]
-    pub min_hits_largest: u16,
-    /// Most rings on each disk of an event, of all times together, 1 to 4. Of more the ones with
-    /// most hits are kept.
-    #[schemars(range(min = 1, max = MAX_RINGS_PER_DISK), extend("x-unit" = "rings"))]
-    pub max_rings: u8,
-    /// Smallest radius, in mm.
-    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "mm"))]
-    pub min_radius_mm: f32,
-    /// Largest radius, in mm, above the smallest.
-    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = MAX_RADIUS_MM, "x-unit" = "mm"))]
-    pub max_radius_mm: f32,
-    /// Largest distance of a ring's centre from the disk's centre, in mm.
-    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "mm"))]
-    pub max_centre_mm: f32,
-    /// Half the width of the road around a ring in which a hit belongs to it, in mm. A cell's
-    /// corner is 10.4 mm from its middle; a wider road mixes hits of neighbouring rings.
-    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "mm"))]
-    pub road_mm: f32,
-    /// Largest mean squared distance of a ring's hits from it, in mm^2. Uniform light on a round
-    /// opening of 18 mm gives 18^2 / 16 = 20.25 mm^2.
-    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "mm^2"))]
-    pub max_chi2_mm2: f32,
-    /// Least significance of a ring: 0 is that of rings of which one is expected
-    /// by chance. Below 0 more chance alignments are kept; -100 keeps all.
-    pub min_significance: f32,
-    /// Searches of hits whose rings are in doubt, 1 to 8: each begins with other circles, and the
-    /// rings that explain the hits best are taken. With one, events of several rings are found in
-    /// less time, and more of their rings are false (docs/physics.md).
-    #[schemars(range(min = 1, max = MAX_SEARCHES))]
-    pub searches: u8,
-    /// Hits whose times are within this of that of most others are looked at together, in units
-    /// of 25/256 ns; 0 looks at all hits together.
-    #[schemars(extend("x-unit" = "25/256 ns"))]
-    pub time_window: u8,
-    /// Circles through three hits that are tried for one ring.
-    #[schemars(extend("x-unit" = "circles"))]
-    pub seeds: u16,
-    /// Where circles come from.
-    pub method: Method,
-}
-
-impl Default for FinderConfig {
-    fn default() -> Self {
-        Self {
-            min_hits: 5,
-            min_hits_largest: 7,
-            max_rings: MAX_RINGS_PER_DISK as u8,
-            min_radius_mm: 80.0,
-            max_radius_mm: 200.0,
-            max_centre_mm: 125.0,
-            road_mm: 10.5,
-            max_chi2_mm2: 50.0,
-            min_significance: 0.0,
-            searches: 3,
-            time_window: 20,
-            seeds: 64,
-            method: Method::Triplets,
-        }
-    }
-}
-
-/// Why a [`FinderConfig`] is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FinderError {
-    /// A ring of so few hits is no evidence.
-    #[error("min_hits and min_hits_largest must be at least 4: any three hits lie on a circle")]
-    MinHits,
-    /// The number of rings is out of range.
-    #[error("max_rings must be 1 to {MAX_RINGS_PER_DISK}")]
-    MaxRings,
-    /// A length is not a positive number, or the radii are in the wrong order.
-    #[error("lengths must be positive, and min_radius_mm below max_radius_mm")]
-    Lengths,
-    /// The significance is not a number.
-    #[error("min_significance must be a number")]
-    Significance,
-    /// The number of searches is out of range.
-    #[error("searches must be 1 to {MAX_SEARCHES}")]
-    Searches,
-}
-
-/// More than any radius that is looked for, in mm.
-const MAX_RADIUS_MM: f32 = 1e4;
-
-/// Most searches of the same hits: more have not found anything.
-const MAX_SEARCHES: u8 = 8;
-
-impl FinderConfig {
-    /// Checks that the values make sense together.
-    ///
-    /// # Errors
-    /// The first [`FinderError`] that applies.
-    pub fn check(&self) -> Result<(), FinderError> {
-        if self.min_hits < 4 || self.min_hits_largest < 4 {
-            return Err(FinderError::MinHits);
-        }
-        if !(1..=MAX_RINGS_PER_DISK).contains(&usize::from(self.max_rings)) {
-            return Err(FinderError::MaxRings);
-        }
-        let lengths = [
-            self.min_radius_mm,
-            self.max_centre_mm,
-            self.road_mm,
-            self.max_chi2_mm2,
-        ];
-        let positive = lengths.iter().all(|&v| v > 0.0 && v.is_finite());
-        let ordered = self.max_radius_mm > self.min_radius_mm && self.max_radius_mm < MAX_RADIUS_MM;
-        if !(positive && ordered) {
-            return Err(FinderError::Lengths);
-        }
-        if !self.min_significance.is_finite() {
-            return Err(FinderError::Significance);
-        }
-        if !(1..=MAX_SEARCHES).contains(&self.searches) {
-            return Err(FinderError::Searches);
-        }
-        Ok(())
-    }
-}
-
-impl FinderConfig {
-    /// Whether a ring is within all bounds but that of its significance.
-    fn allows(&self, ring: &Ring) -> bool {
-        let share = ring.r * (1.0 / self.max_radius_mm);
-        let expected = f32::from(self.min_hits_largest) * share * share;
-        let centre = ring.x * ring.x + ring.y * ring.y;
-        expected.max(f32::from(self.min_hits)) <= f32::from(ring.hits)
-            && ring.chi2 <= self.max_chi2_mm2
-            && (self.min_radius_mm..=self.max_radius_mm).contains(&ring.r)
-            && centre <= self.max_centre_mm * self.max_centre_mm
-    }
-}
-
-/// A ring finder with all the memory that it needs; one for each poll loop.
+/// A ring finder with all its memory; one for each poll loop.
 #[derive(Debug)]
 pub struct RingFinder {
     cfg: FinderConfig,
@@ -262,7 +52,7 @@ pub struct RingFinder {
     loader: Loader,
     views: Vec<View>,
     hits: Hits,
-    /// Hits of sixteen views, and which hits circles have claimed.
+    /// Hits of sixteen views, and the hits that circles have claimed.
     lanes: PerLane,
     claimed: Claimed,
     found: [Found; MAX_BATCH],
@@ -273,9 +63,9 @@ pub struct RingFinder {
 struct Found {
     rings: [Ring; MAX_RINGS],
     n: usize,
-    /// Rings on each disk.
+    /// Number of rings on each disk.
     on: [u8; DISKS],
-    /// There were more than there may be.
+    /// More rings were found than the limit permits.
     cut: bool,
 }
 
@@ -297,8 +87,8 @@ impl Found {
         cut: false,
     };
 
-    /// Adds a ring; where its disk has `most` already, the one of all of them with the fewest hits
-    /// has to go, of several the last.
+    /// Adds a ring. If its disk already has `most` rings, removes the ring with the fewest hits; of
+    /// several, the last.
     #[inline]
     fn add(&mut self, ring: Ring, most: u8) {
         let on = &mut self.on[usize::from(ring.disk) % DISKS];
@@ -323,7 +113,7 @@ impl Found {
 }
 
 impl RingFinder {
-    /// Makes a finder that uses the best instructions of this CPU.
+    /// Creates a finder that uses the best instruction set of this CPU.
     ///
     /// # Errors
     /// A configuration that [`FinderConfig::check`] refuses.
@@ -331,7 +121,7 @@ impl RingFinder {
         Self::with_simd(cfg, Simd::best())
     }
 
-    /// Makes a finder that uses the given instructions; what it finds does not depend on them.
+    /// Creates a finder that uses the given instruction set; the results do not depend on it.
     ///
     /// # Errors
     /// A configuration that [`FinderConfig::check`] refuses.
@@ -350,16 +140,17 @@ impl RingFinder {
         })
     }
 
-    /// Finds the rings in the hits of one event. First come, of disk 0 and then of disk 1, those of
-    /// the time that most of its hits share, in the order of their discovery; then those of the next
-    /// time of each disk. The same hits in the same order give the same rings. Hits of photomultipliers that do not exist are passed over.
+    /// Finds the rings in the hits of one event. The rings of the time that most hits share come
+    /// first (disk 0, then disk 1), in the order of their discovery, then those of the next time of
+    /// each disk. The same hits in the same order give the same rings. Hits with invalid
+    /// photomultiplier indices are ignored.
     pub fn find(&mut self, hits: &[Hit]) -> &[Ring] {
         self.find_batch([hits]);
         self.rings(0)
     }
 
-    /// Finds the rings of up to [`MAX_BATCH`] events, those beyond are passed over; returns how
-    /// many there were. What is found in an event does not depend on the others.
+    /// Finds the rings of up to [`MAX_BATCH`] events, ignores further ones, and returns the number
+    /// of events. The result of an event does not depend on the others.
     pub fn find_batch<'a>(&mut self, events: impl IntoIterator<Item = &'a [Hit]>) -> usize {
         self.hits.clear();
         let (count, views) = self.simd.decode(Split {
@@ -391,7 +182,7 @@ impl RingFinder {
         count
     }
 
-    /// The rings of event `n` of the last batch; none beyond its last event.
+    /// The rings of event `n` of the last batch; empty beyond its last event.
     #[must_use]
     pub fn rings(&self, n: usize) -> &[Ring] {
         self.found
@@ -401,7 +192,7 @@ impl RingFinder {
 }
 
 impl RingFinder {
-    /// Whether event `n` of the last batch had more rings on a disk than `max_rings`.
+    /// Whether a disk of event `n` of the last batch had more than `max_rings` rings.
     #[must_use]
     #[inline]
     pub fn was_cut(&self, n: usize) -> bool {

@@ -1,8 +1,8 @@
 //! Fit of one circle to points, without a start value and without iteration over the points.
 //!
 //! With z = x^2 + y^2 and all coordinates relative to the centroid, every quantity below is a
-//! function of six second moments, so the points are read once. Source of both fits: N. Chernov,
-//! "Circular and Linear Regression" (2010), sections 5.1 (Kasa) and 5.9 (Taubin's fit by
+//! function of six second moments, so one pass over the points suffices. Source of both fits: N.
+//! Chernov, "Circular and Linear Regression" (2010), sections 5.1 (Kasa) and 5.9 (Taubin's fit by
 //! Newton's method); the latter after G. Taubin, IEEE Trans. PAMI 13 (1991) 1115.
 
 /// A circle; lengths in mm.
@@ -46,8 +46,8 @@ pub struct Fit {
 
 /// Fits a circle to the points (`xs[i]`, `ys[i]`), in mm, by Taubin's method.
 ///
-/// `None` when the points do not define a circle: fewer than three, all in one place, on a
-/// line, or not finite.
+/// `None` if the points do not define a circle: fewer than three, all in one position, on a line,
+/// or not finite.
 #[must_use]
 pub fn fit(xs: &[f32], ys: &[f32]) -> Option<Fit> {
     let circle = Moments::of(xs, ys)?.taubin()?;
@@ -60,8 +60,8 @@ pub fn fit(xs: &[f32], ys: &[f32]) -> Option<Fit> {
 
 /// Second moments of points about their centroid, each divided by the number of points.
 ///
-/// Double precision: the fits subtract products of fourth order in the radius, of which single
-/// precision would keep no digit.
+/// Double precision: the fits subtract products of fourth order in the radius, for which single
+/// precision has too few digits.
 #[derive(Clone, Copy, Debug)]
 pub struct Moments {
     mean_x: f64,
@@ -122,9 +122,9 @@ impl Moments {
         self.circle(0.0)
     }
 
-    /// Taubin's fit: Kasa's function over the mean square of its gradient, which takes most of
-    /// the bias away. Its minimum is the smallest root of a cubic polynomial that falls
-    /// monotonically from 0 to that root, so Newton's method from 0 converges.
+    /// Taubin's fit: Kasa's function over the mean square of its gradient, which removes most of
+    /// the bias. Its minimum is the smallest root of a cubic polynomial that falls monotonically
+    /// from 0 to that root, so Newton's method from 0 converges.
     #[must_use]
     #[inline]
     pub fn taubin(&self) -> Option<Circle> {
@@ -146,7 +146,7 @@ impl Moments {
         let a0 = xz * (xz * yy - yz * xy) + yz * (yz * xx - xz * xy) - var_z * cov;
         let mut root = 0.0f64;
         let mut last = f64::INFINITY;
-        // Quadratic convergence: four steps or five where the points lie near a circle.
+        // Quadratic convergence: four or five steps if the points lie near a circle.
         for _ in 0..20 {
             let value = a0 + root * (a1 + root * (a2 + root * a3));
             if value.abs() >= last {
@@ -155,7 +155,7 @@ impl Moments {
             last = value.abs();
             let slope = a1 + root * (2.0 * a2 + 3.0 * root * a3);
             let next = root - value / slope;
-            // Also false for NaN: a flat polynomial leaves the root where it is.
+            // Also false for NaN: a flat polynomial leaves the root unchanged.
             if !(next >= 0.0 && next < z) {
                 break;
             }
@@ -168,7 +168,7 @@ impl Moments {
         self.circle(root)
     }
 
-    /// The circle that belongs to `root`; 0 gives Kasa's.
+    /// The circle for `root`; 0 gives Kasa's.
     #[inline]
     fn circle(&self, root: f64) -> Option<Circle> {
         let &Self {
@@ -182,8 +182,8 @@ impl Moments {
             ..
         } = self;
         let z = xx + yy;
-        // The product of the squared half axes of the points' ellipse: relative to z^2 it is
-        // 1/4 on a whole circle, and 0 on a line or in a point.
+        // The product of the squared half axes of the points' ellipse, relative to z^2: 1/4 on a
+        // complete circle, 0 on a line or in a point.
         let det = root * root - root * z + (xx * yy - xy * xy);
         let on_a_circle = det.abs() > 1e-9 * z * z;
         if !on_a_circle {
@@ -263,7 +263,7 @@ mod tests {
             (&zero, &zero),
             (&[f32::NAN, 1.0, 2.0], &line[..3]),
             (&[f32::INFINITY, 1.0, 2.0], &line[..3]),
-            // Two places, however many points.
+            // Two positions, whatever the number of points.
             (&[1.0, 1.0, 4.0, 4.0], &[2.0, 2.0, 9.0, 9.0]),
         ] {
             assert_eq!(fit(xs, ys), None, "{xs:?} {ys:?}");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     proptest! {
-        /// Few places, so that points fall together and on lines, near zero and far from it.
+        /// Few positions, so that points coincide and lie on lines, near zero and far from it.
         #[test]
         fn any_points_have_a_finite_circle_or_none(
             points in prop::collection::vec((0..5_i8, 0..5_i8), 0..40),
@@ -316,11 +316,11 @@ mod tests {
         }
         let trials = f64::from(trials);
         let (mean, spread) = (sum / trials, (square / trials).sqrt());
-        // sigma / sqrt(n) = 1.14 mm, a little more for angles that are not evenly spread; the
-        // radius of any least-squares circle is biased by some sigma^2 / (2 r) = 0.06 mm.
+        // sigma / sqrt(n) = 1.14 mm, and slightly more for unevenly distributed angles; the radius
+        // of any least-squares circle is biased by some sigma^2 / (2 r) = 0.06 mm.
         assert!(mean.abs() < 0.2, "{mean}");
         assert!((1.0..1.5).contains(&spread), "{spread}");
-        // Three parameters are fitted: (n - 3) / n of the variance is left.
+        // Three parameters are fitted: (n - 3) / n of the variance remains.
         let expected = 4.7 * 4.7 * (n as f64 - 3.0) / n as f64;
         assert!(
             (chi2 / trials / expected - 1.0).abs() < 0.05,

@@ -7,37 +7,38 @@
 //!
 //! - a disk is the 976 lattice sites nearest to its centre, a site lying on the centre itself;
 //!   of the outermost, incomplete shell the first sites in row order are taken;
-//! - within a disk the sites are numbered by row, y then x ascending, so that neighbours in a
-//!   row have consecutive indices: hits of one ring stay close in index;
+//! - within a disk the sites are numbered by row, y then x ascending. Neighbours in a row have
+//!   consecutive indices, so the hits of one ring have similar indices;
 //! - disk 0 (Jura) has the indices 0..976, disk 1 (Saleve) 976..1952.
 //!
-//! The mirrors of one side send all their light to one disk, so a ring lies on one disk and
-//! each disk has a focal plane of its own: coordinates are in mm from the disk's own centre,
-//! and rings are looked for in each disk separately.
+//! The mirrors of one side send all their light to one disk, so a ring lies on one disk and each
+//! disk has a focal plane of its own. Coordinates are in mm from the disk's own centre, and the
+//! finder treats the disks separately.
 
 /// Photomultipliers on one disk.
 pub const PMS_PER_DISK: usize = 976;
-/// Disks: 0 is Jura, 1 is Saleve.
+/// Number of disks: 0 is Jura, 1 is Saleve.
 pub const DISKS: usize = 2;
-/// Photomultipliers in all; their indices are 0..PMS.
+/// Total number of photomultipliers; their indices are 0..PMS.
 pub const PMS: usize = DISKS * PMS_PER_DISK;
 /// Distance of neighbouring photomultipliers, in mm, and diameter of the round opening of their
-/// light cones: a hit says only that a photon fell into one.
+/// light cones. A hit means that a photon entered one, anywhere in its opening.
 pub const PITCH_MM: f32 = 18.0;
 /// Standard deviation of a hit in any direction, in mm: uniform light on a round opening has a
 /// variance of 1/16 of the square of its diameter.
 pub const HIT_ERROR_MM: f64 = PITCH_MM as f64 / 4.0;
 /// Focal length of the mirrors, in mm.
 pub const FOCAL_LENGTH_MM: f64 = 17_020.0;
-/// Refractive index of neon at 300 nm, less one.
+/// Refractive index of neon at 300 nm, minus one.
 pub const REFRACTIVITY: f64 = 62.8e-6;
-/// Ring centres within this distance of the disk's centre, in mm, are inside the acceptance:
-/// a ring of the largest radius (190 mm) around them is still on the disk (radius 295 mm).
+/// Ring centres within this distance of the disk's centre, in mm, are inside the acceptance: a ring
+/// of the largest radius (190 mm) around such a centre lies on the disk (radius 295 mm).
 pub const ACCEPTANCE_MM: f32 = 100.0;
 
-/// Largest lattice coordinate that the table looks at; the disk's rim is at 17.
+/// Largest lattice coordinate in the table; the disk's rim is at 17.
 const REACH: i32 = 20;
-/// Bins for the squared distance of a site, in units of the pitch squared: 3 * REACH^2 + 1.
+/// Number of bins for the squared distance of a site, in units of the pitch squared: 3 * REACH^2 +
+/// 1.
 const SHELLS: usize = 1201;
 
 /// Squared distance from the origin of lattice site (q, r), in units of the pitch squared:
@@ -46,7 +47,7 @@ const fn shell(q: i32, r: i32) -> usize {
     (q * q + q * r + r * r) as usize
 }
 
-/// Distance of two rows, in units of the pitch: sqrt(3) / 2.
+/// Distance between rows, in units of the pitch: sqrt(3) / 2.
 pub(super) const ROW: f32 = 0.866_025_4;
 
 const fn layout() -> [[f32; 2]; PMS] {
@@ -60,7 +61,7 @@ const fn layout() -> [[f32; 2]; PMS] {
         }
         r += 1;
     }
-    // Shells below `rim` are whole; `spare` sites of the rim fill the disk up.
+    // Shells below `rim` are complete; `spare` sites of the rim complete the disk.
     let mut rim = 0;
     let mut spare = PMS_PER_DISK;
     while sites[rim] <= spare {
@@ -79,7 +80,7 @@ const fn layout() -> [[f32; 2]; PMS] {
                 if s == rim {
                     spare -= 1;
                 }
-                // Each row is shifted by half a pitch against the one before.
+                // Each row is shifted by half a pitch relative to the previous one.
                 let x = PITCH_MM * (q as f32 + 0.5 * r as f32);
                 let y = PITCH_MM * ROW * r as f32;
                 table[at] = [x, y];
@@ -96,7 +97,7 @@ const fn layout() -> [[f32; 2]; PMS] {
 
 /// Value of [`SITES`] where a lattice site has no photomultiplier.
 const NO_SITE: u16 = u16::MAX;
-/// Sites in a row or column of [`SITES`].
+/// Number of sites in a row or column of [`SITES`].
 const SIDE: usize = 2 * REACH as usize + 1;
 
 /// Photomultiplier of disk 0 on lattice site (q, r), at [r + REACH][q + REACH].
@@ -116,10 +117,11 @@ const fn round(v: f32) -> i32 {
     (if v < 0.0 { v - 0.5 } else { v + 0.5 }) as i32
 }
 
-/// Lattice site (q, r) whose hexagonal cell holds the point (x, y), in mm.
+/// Lattice site (q, r) whose hexagonal cell contains the point (x, y), in mm.
 ///
-/// Of the three hexagonal coordinates q + r + s = 0 each is rounded, and the one that moved
-/// furthest is recomputed from the other two: the cell is the one of the nearest centre.
+/// Each of the three hexagonal coordinates, whose sum q + r + s is 0, is rounded. The one with the
+/// largest rounding error is recomputed from the other two, which gives the cell of the nearest
+/// centre.
 const fn site_near(x: f32, y: f32) -> (i32, i32) {
     let r = y / (PITCH_MM * ROW);
     let q = x / PITCH_MM - 0.5 * r;
@@ -139,12 +141,12 @@ const fn site_near(x: f32, y: f32) -> (i32, i32) {
     }
 }
 
-/// Photomultiplier of `disk` whose light cone holds the point (x, y), in mm from the disk's
-/// centre; `None` outside the disk or for a third disk.
+/// Photomultiplier of `disk` whose light cone contains the point (x, y), in mm from the disk's
+/// centre; `None` outside the disk or for an invalid disk.
 #[must_use]
 #[inline]
 pub fn pm_at(disk: u8, x: f32, y: f32) -> Option<u16> {
-    // Far outside, and not a number: the lattice coordinates below are small.
+    // Excludes far points and NaN, so that the lattice coordinates below are small.
     if !(x.abs() < 1e3 && y.abs() < 1e3) {
         return None;
     }
@@ -164,8 +166,8 @@ pub fn disk_of(pm: u16) -> u8 {
     u8::from(usize::from(pm) >= PMS_PER_DISK)
 }
 
-/// Readout board of photomultiplier `pm` where `boards` (1..=16) boards share the detector in
-/// equal, contiguous ranges of indices: of four boards, each reads half a disk.
+/// Readout board of photomultiplier `pm`, where `boards` (1..=16) boards share the detector in
+/// equal, contiguous ranges of indices. With four boards, each reads out half a disk.
 #[must_use]
 #[inline]
 pub fn board_of(pm: u16, boards: u8) -> u8 {
@@ -208,7 +210,7 @@ mod tests {
     fn a_point_belongs_to_the_nearest_photomultiplier() {
         for (pm, &[x, y]) in POSITIONS.iter().enumerate() {
             for step in 0..6 {
-                // Towards the middle of each side, and short of it.
+                // Close to the middle of each side, just inside.
                 let (sin, cos) = (step as f32 * std::f32::consts::FRAC_PI_3).sin_cos();
                 let found = pm_at(disk_of(pm as u16), x + 8.9 * cos, y + 8.9 * sin);
                 assert_eq!(found, Some(pm as u16));
@@ -220,7 +222,8 @@ mod tests {
         assert_eq!(pm_at(2, 0.0, 0.0), None);
     }
 
-    /// The published pitch, and the variance of light on an opening of that diameter, summed up.
+    /// The published pitch, and the variance of uniform light on an opening of that diameter, by
+    /// summation.
     #[test]
     fn cells_are_hexagons_of_18_mm_around_round_openings() {
         let pm = PMS_PER_DISK / 2;
@@ -241,7 +244,7 @@ mod tests {
             let error = variance.sqrt();
             assert!((error / HIT_ERROR_MM - 1.0).abs() < 0.01, "{error}");
         }
-        // sqrt(3) / 2 of the square of the pitch, and a circle of that diameter.
+        // sqrt(3) / 2 times the square of the pitch, and a circle of that diameter.
         assert!(
             (cell * 0.07 * 0.07 / 280.592 - 1.0_f64).abs() < 0.01,
             "{cell}"

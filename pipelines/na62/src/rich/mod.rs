@@ -1,4 +1,4 @@
-//! The RICH detector: where its photomultipliers are, and the rings in their hits.
+//! The RICH detector: geometry of its photomultipliers, and ring finding in their hits.
 
 pub mod batch;
 pub mod find;
@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Hit {
     /// Photomultiplier index, 0 to [`geometry::PMS`] - 1.
     pub pm: u16,
-    /// Time within the event's 25 ns slot, in units of 25/256 ns: below 256, unless the hits of an
-    /// event are of more than its slot.
+    /// Time within the event's 25 ns slot, in units of 25/256 ns: below 256, unless an event has
+    /// hits of more than its own slot.
     pub fine: u16,
 }

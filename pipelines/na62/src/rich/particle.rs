@@ -1,4 +1,4 @@
-//! Which particle makes a ring.
+//! Particle identification: the particle that emitted the light of a ring.
 
 use super::find::Ring;
 use super::geometry::{HIT_ERROR_MM, ring_radius_mm};
@@ -15,7 +15,7 @@ pub enum Particle {
 }
 
 impl Particle {
-    /// All of them, the lightest first.
+    /// All particles, by ascending mass.
     pub const ALL: [Self; 3] = [Self::Electron, Self::Muon, Self::Pion];
 
     /// Mass in GeV/c2 (Particle Data Group).
@@ -28,7 +28,7 @@ impl Particle {
         }
     }
 
-    /// What it is called.
+    /// Name of the particle.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,9 +38,10 @@ impl Particle {
         }
     }
 
-    /// The particle of momentum `momentum` (GeV/c) that a ring is most likely of, and by how many
-    /// standard deviations its radius is off: that of a hit, over the root of their number, as of a
-    /// mean. `None` if none gives light at that momentum, or the ring has no hits.
+    /// The most likely particle for a ring at momentum `momentum` (GeV/c), and the deviation of the
+    /// ring's radius in standard deviations: the resolution of a hit over the square root of the
+    /// number of hits, as for a mean. `None` if no particle emits light at that momentum, or if the
+    /// ring has no hits.
     #[must_use]
     pub fn of_ring(ring: &Ring, momentum: f64) -> Option<(Self, f32)> {
         let sigma = HIT_ERROR_MM as f32 / f32::from(ring.hits).sqrt();
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_ring_is_that_of_the_nearest_radius() {
-        // Masses of the Particle Data Group.
+        // Masses by the Particle Data Group.
         let masses = [0.000_511, 0.105_658, 0.139_570];
         for momentum in [15.0_f64, 20.0, 30.0] {
             for (particle, mass) in Particle::ALL.into_iter().zip(masses) {
@@ -85,7 +86,7 @@ mod tests {
                 assert!((pull - 0.5).abs() < 0.01, "{pull}");
             }
         }
-        // Below the threshold of muons and pions there are electrons alone.
+        // Below the threshold of muons and pions only electrons emit light.
         let (found, pull) = Particle::of_ring(&ring(100.0, 9), 5.0).unwrap();
         assert!(found == Particle::Electron && pull < -40.0);
         assert_eq!(Particle::of_ring(&ring(100.0, 9), 0.001), None);

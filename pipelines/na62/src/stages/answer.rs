@@ -1,7 +1,7 @@
-//! Answer: decisions to the experiment, as MTP primitives by UDP.
+//! Answers: sends decisions to the experiment, as MTP primitives over UDP.
 //!
-//! The end of the chain, so not a [`Stage`](pollux_pipelines::Stage): it owns the latency budget, and sends
-//! with the queue and the cache of the poll loop.
+//! The end of the chain, so not a [`Stage`](pollux_pipelines::Stage): it owns the latency budget,
+//! and sends with the queue and the cache of the poll loop.
 
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, PoolCache};
@@ -13,43 +13,43 @@ use std::sync::Arc;
 use crate::formats::mtp::{MAX_PACKET, MAX_PRIMITIVES, MtpWriter, Primitive};
 use crate::l0::{Decision, PrimitiveId};
 
-/// What became of the decisions.
+/// Counters of decisions.
 #[derive(Debug, Default)]
 pub struct AnswerCounts {
-    /// Decisions that were sent.
+    /// Sent decisions.
     pub sent: Count,
     /// Packets that carried them.
     pub packets: Count,
-    /// Decisions that nobody is to be told: they were made, and that is all.
+    /// Decisions without a destination: they are made but not sent.
     pub untold: Count,
-    /// Decisions lost because the transmit queue, the pool or its buffers had no room: an answer
-    /// that has to wait would come too late, and make the next ones late too.
+    /// Decisions lost because the transmit queue, the pool or its buffers were full: an answer that
+    /// has to wait would be late, and would delay the next ones.
     pub no_room: Count,
-    /// Decisions lost because the address has not been resolved yet.
+    /// Decisions lost because the address is not resolved yet.
     pub unresolved: Count,
-    /// Decisions that departed (or were made, if nobody is to be told) after their budget.
+    /// Decisions sent (or made, without a destination) after their budget had passed.
     pub late: Count,
-    /// Those of them that bear no mark: the core stood still between the last look at the clock and
-    /// the departure.
+    /// Those of them that are not marked as late: the core was interrupted between the last reading
+    /// of the clock and the transmission.
     pub unmarked: Count,
-    /// Times that the budget was missed: late decisions within one budget of each other are one
-    /// miss, as a core that is held up once makes many of them.
+    /// Budget misses: late decisions within one budget of each other count as one miss, since a
+    /// single interruption of a core makes many decisions late.
     pub missed: Count,
 }
 
-/// How long decisions wait for others to share their packet. A few events' work: a packet of one
-/// decision would cost as much again as the decision.
+/// Time for which decisions wait for others to share their packet: the processing time of a few
+/// events. A packet with a single decision would double the cost of the decision.
 const PATIENCE: Ns = Ns(20_000);
 
-/// A packet still has to be written and sent when its decisions are marked, so a decision is late
-/// when so small a part of its budget is left: 10 us of a millisecond.
+/// After its decisions are marked, a packet must still be written and sent. So a decision counts as
+/// late if no more than this fraction of its budget is left: 10 us of a millisecond.
 const LAST_PART: u64 = 100;
 
-/// Where answers go.
+/// Destination of answers.
 enum Peer {
-    /// Nowhere: decisions are only recorded.
+    /// None: decisions are only recorded.
     None,
-    /// To an address whose station is not known yet.
+    /// An address whose neighbour is not resolved yet.
     Unresolved,
     Known(UdpTemplate),
 }
@@ -59,9 +59,9 @@ pub struct Answer<C = TscClock> {
     peer: Peer,
     source_id: u8,
     writer: Option<MtpWriter<[u8; MAX_PACKET]>>,
-    /// Arrivals of the events whose decisions are in the packet.
+    /// Arrival times of the events whose decisions are in the packet.
     arrivals: Batch<Tsc>,
-    /// When the packet was begun.
+    /// Time at which the packet was begun.
     begun: Tsc,
     /// For each decision of the last packet, whether it was late.
     marks: Batch<bool>,
@@ -70,15 +70,15 @@ pub struct Answer<C = TscClock> {
     budget_cycles: u64,
     patience_cycles: u64,
     total: LatencyHistogram,
-    /// When the last late decision departed.
+    /// Transmission time of the last late decision.
     last_late: Option<Tsc>,
     counts: Arc<AnswerCounts>,
     outbox: Burst<1>,
 }
 
 impl Answer {
-    /// An answer stage with a budget from the arrival of an event's first frame to its decision's
-    /// departure. It sends nothing until it is given a [peer](Self::set_peer).
+    /// An answer stage with a budget from the arrival of an event's first frame to the transmission
+    /// of its decision. It sends nothing until it has a [peer](Self::set_peer).
     #[must_use]
     pub fn new(source_id: u8, budget: Ns, wants_peer: bool) -> Self {
         Self::by(TscClock::get(), source_id, budget, wants_peer)
@@ -86,7 +86,7 @@ impl Answer {
 }
 
 impl<C: Clock> Answer<C> {
-    /// The same by another clock: the one that arrivals are stamped by.
+    /// As above, with another clock: the one that stamps arrivals.
     #[must_use]
     pub fn by(clock: C, source_id: u8, budget: Ns, wants_peer: bool) -> Self {
         Self {
@@ -111,9 +111,9 @@ impl<C: Clock> Answer<C> {
         }
     }
 
-    /// The same for a recording, over which two runs are to say the same: no decision is marked as
-    /// late, and none is [due](Self::is_due) before its packet is full, as both would tell how fast
-    /// the recording is read.
+    /// As above, for a recording, where two runs must have the same output: no decision is marked
+    /// as late, and none is [due](Self::is_due) before its packet is full, since both depend on the
+    /// speed of reading.
     #[must_use]
     pub fn of_recording(self) -> Self {
         Self {
@@ -128,26 +128,27 @@ impl<C: Clock> Answer<C> {
         self.peer = Peer::Known(template);
     }
 
-    /// Whether answers wait for their address to be resolved.
+    /// Whether answers wait for address resolution.
     #[must_use]
     pub fn is_unresolved(&self) -> bool {
         matches!(self.peer, Peer::Unresolved)
     }
 
-    /// What became of the decisions.
+    /// Counters of decisions.
     #[must_use]
     pub fn counts(&self) -> Arc<AnswerCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// From the arrival of an event's first frame to its decision's departure, in nanoseconds.
+    /// Time from the arrival of an event's first frame to the transmission of its decision, in
+    /// nanoseconds.
     #[must_use]
     pub fn total(&self) -> LatencyView {
         self.total.view()
     }
 
-    /// Adds a decision to the packet; whether there was room for it. If not, the packet has to be
-    /// [flushed](Self::flush) first.
+    /// Adds a decision to the packet; returns whether it fits. If not, [flush](Self::flush) the
+    /// packet first.
     #[must_use = "a decision that found no room is lost"]
     #[inline]
     pub fn push(&mut self, decision: &Decision) -> bool {
@@ -155,8 +156,8 @@ impl<C: Clock> Answer<C> {
         let time = decision.view().time();
         let primitive = Primitive {
             id: PrimitiveId::of(decision).to_bits(),
-            // The format has 32 bits of the time: 107 s. The run goes on beyond; who reads them
-            // takes the nearest slot that they may mean.
+            // The format has 32 bits for the time: 107 s. A longer run continues; receivers use the
+            // nearest slot with these bits.
             timestamp: time.slot as u32,
             fine: time.fine,
         };
@@ -176,7 +177,8 @@ impl<C: Clock> Answer<C> {
         !self.arrivals.is_empty() && now.since(self.begun) > self.patience_cycles
     }
 
-    /// Marks what is late, and sends the packet; for each decision in it, whether it was marked.
+    /// Marks late decisions and sends the packet; returns for each of its decisions whether it was
+    /// marked.
     #[inline]
     pub fn flush(&mut self, tx: Option<&mut TxQueue>, cache: &mut PoolCache) -> &[bool] {
         self.marks.clear();
@@ -208,7 +210,8 @@ impl<C: Clock> Answer<C> {
         }
     }
 
-    /// Sends the packet; whether its decisions departed, which they have if nobody is to be told.
+    /// Sends the packet; returns whether its decisions are sent, which they also are without a
+    /// destination.
     fn send(
         &mut self,
         writer: MtpWriter<[u8; MAX_PACKET]>,
@@ -225,7 +228,7 @@ impl<C: Clock> Answer<C> {
                         frame[UDP_HEADERS..].copy_from_slice(&payload[..len]);
                         template.write(frame, len)
                     });
-                    // There is room for one: it is emptied below.
+                    // It fits: the burst is emptied below.
                     drop(self.outbox.push(mbuf));
                     written.is_some() && tx.is_some_and(|tx| tx.tx(cache, &mut self.outbox) == 1)
                 });
@@ -245,7 +248,7 @@ impl<C: Clock> Answer<C> {
         departed
     }
 
-    /// Counts the latencies of the decisions that departed now.
+    /// Records the latencies of the decisions that were sent now.
     fn depart(&mut self) {
         let now = self.clock.now();
         for (&arrival, &marked) in self.arrivals.as_slice().iter().zip(self.marks.as_slice()) {

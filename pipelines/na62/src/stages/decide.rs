@@ -1,4 +1,4 @@
-//! Decide: which events the experiment keeps.
+//! Stage `decide`: selects the events that the experiment keeps.
 
 mod rules;
 mod set;
@@ -6,16 +6,18 @@ mod set;
 use std::sync::Arc;
 
 use pollux_pipelines::StageEnv;
-use pollux_pipelines::stage::{Batch, Sink, Stage};
+use pollux_pipelines::sink::Output;
+use pollux_pipelines::stage::{Batch, Stage};
 
 pub use rules::{DecideOptions, MAX_RULES, RuleError, RuleOptions};
 pub use set::{RuleBook, RuleCounts, RuleExchange, RuleSetCounts};
 
 use self::set::{Inbox, RuleSet};
+use super::read_mtp::WithoutHits;
 use crate::l0::{Decision, L0Stats, Reconstructed, stats};
 use crate::rich::find::FinderConfig;
 
-/// Decides about each event.
+/// Makes the decision on each event.
 pub struct Decide {
     rules: Box<RuleSet>,
     inbox: Inbox,
@@ -23,14 +25,17 @@ pub struct Decide {
 }
 
 impl Decide {
-    /// Makes the stage; `env` has the other end of the exchange of its rules then, a
-    /// [`RuleExchange`], and what is doubtful about them.
+    /// Creates the stage. `env` then holds the other end of its rule exchange, a [`RuleExchange`],
+    /// and warnings about the rules.
     ///
     /// # Errors
-    /// The first rule that is wrong.
+    /// The first invalid rule.
     pub fn new(options: &DecideOptions, env: &mut StageEnv) -> Result<Self, String> {
         let (rules, inbox, exchange) = RuleExchange::new(options)?;
-        let doubts = options.doubts(env.get::<FinderConfig>().ok());
+        let doubts = match env.get::<WithoutHits>() {
+            Ok(WithoutHits) => options.need_hits(),
+            Err(_) => options.doubts(env.get::<FinderConfig>().ok()),
+        };
         env.warnings.extend(doubts);
         env.insert(exchange);
         Ok(Self {
@@ -45,12 +50,12 @@ impl Stage for Decide {
     type In = Reconstructed;
     type Out = Decision;
 
-    fn process(&mut self, batch: &mut Batch<Reconstructed>, out: &mut impl Sink<Decision>) {
+    fn process(&mut self, batch: &mut Batch<Reconstructed>, out: &mut impl Output<Decision>) {
         self.inbox.take_over(&mut self.rules);
         for event in batch.drain() {
             let verdict = self.rules.judge(&event);
             let counts = &self.stats.events;
-            // Here, and not where they are found: that may be in several loops.
+            // Counted here and not in the ring finder, which may run in several loops.
             counts.rings.add(event.rings().len() as u64);
             if verdict.accepted() {
                 counts.accepted.add(1);

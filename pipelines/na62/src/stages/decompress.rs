@@ -1,31 +1,28 @@
-//! Decompress: hit containers into fragments.
-
-use std::sync::Arc;
+//! Stage `decompress`: unpacks hit containers into fragments.
 
 use pollux_mempool::PoolCache;
 use pollux_pipelines::StageEnv;
 use pollux_pipelines::simd::Simd;
-use pollux_pipelines::stage::{Batch, Sink, Stage};
-use pollux_pmd::stream::{SpillTracker, Verdict};
+use pollux_pipelines::sink::Output;
+use pollux_pipelines::stage::{Batch, Stage};
 use pollux_pmd::{Cause, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::filling::ENOUGH;
+use super::sources::{Order, Sources};
 use crate::formats::hits::{HitsFrame, HitsHeader, MAX_HITS};
 use crate::formats::{FormatError, mtp::SOURCE_RICH};
-use crate::l0::{Fragment, Fragments, Frame, L0Stats, make_fragments, stats};
+use crate::l0::{Fragment, Fragments, Frame, make_fragments};
 use crate::rich::Hit;
-
-/// No source has this index.
-const NONE: u8 = u8::MAX;
 
 /// Options of `decompress`: hit containers into fragments of events.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecompressOptions {
-    /// Detector whose containers are taken.
+    /// Source ID of the detector whose containers are accepted.
     pub source_id: u8,
-    /// Boards of that detector, in the order of the sources; one for each. Left out: 0, 1, 2, ...
+    /// Boards of that detector, in the order of the sources; one for each. Default: 0, 1, 2, ...
     pub boards: Option<Vec<u8>>,
 }
 
@@ -38,71 +35,42 @@ impl Default for DecompressOptions {
     }
 }
 
-/// Bytes of fragments that are handed on without waiting for more: so few that they are still in
-/// the first cache when events are built of them.
-const ENOUGH: usize = 12 << 10;
-
 /// Checks each frame's container as a whole, follows the sequence numbers of its source, and makes
 /// a fragment of each event in it. Source s has stream s: a frame of a board on the port of another
 /// is dropped.
 ///
-/// A frame that is refused here is dropped with its cause. One that passes is counted by the stage
-/// that takes the last of its fragments, so stages in between must hand on every fragment, emptied
-/// if need be; a container without events is delivered here.
+/// A frame that is refused here is dropped with its cause. Other frames are counted by the stage
+/// that takes their last fragment, so stages in between must pass on every fragment, emptied if
+/// need be. A container without events is counted as delivered here.
 pub struct Decompress {
     boards: Boards,
     tally: Tally,
     scratch: Box<[u8]>,
 }
 
-/// What is known of the boards, and what they have said.
+/// Configuration and sequence state of the boards.
 struct Boards {
-    detector: u8,
-    /// Source by board number.
-    sources: [u8; 256],
-    spills: SpillTracker,
-    stats: Arc<L0Stats>,
+    sources: Sources,
     simd: Simd,
     /// Buffers for fragments.
     buffers: PoolCache,
-    /// The one that is being filled.
+    /// The buffer that is being filled.
     filling: Option<Fragments>,
 }
 
 impl Decompress {
-    /// Makes the stage.
+    /// Creates the stage.
     ///
     /// # Errors
-    /// A list of boards that is not as long as the list of sources, or names one twice; memory that
-    /// cannot be had.
+    /// A list of boards with another length than the list of sources, or with duplicates; memory
+    /// that is not available.
     pub fn new(options: &DecompressOptions, env: &mut StageEnv) -> Result<Self, String> {
-        let stats = stats(env)?;
-        let count = stats.sources.len();
-        let boards = options
-            .boards
-            .clone()
-            .unwrap_or_else(|| (0..count).map(|b| b as u8).collect());
-        if boards.len() != count {
-            return Err(format!(
-                "{} boards for {count} sources: one each",
-                boards.len()
-            ));
-        }
-        let mut sources = [NONE; 256];
-        for (source, &board) in (0..).zip(&boards) {
-            if sources[usize::from(board)] != NONE {
-                return Err(format!("board {board} is listed twice"));
-            }
-            sources[usize::from(board)] = source;
-        }
+        let sources = Sources::boards(options.source_id, options.boards.as_deref(), env)?;
         let tally = Tally::new();
         env.ledger.add("decompress", tally.view());
         Ok(Self {
             boards: Boards {
-                detector: options.source_id,
                 sources,
-                spills: SpillTracker::new(count),
-                stats,
                 simd: Simd::best(),
                 buffers: make_fragments(env).map_err(|e| e.to_string())?,
                 filling: None,
@@ -114,17 +82,17 @@ impl Decompress {
 }
 
 impl Boards {
-    /// The payload of a frame; its fragments go to `out`, sooner or later. Whether there are any,
-    /// or the cause for which it is dropped.
+    /// Unpacks the payload of a frame; its fragments go to `out`, sooner or later. Returns whether
+    /// there are any, or the cause for which the frame is dropped.
     #[inline]
     fn expand(
         &mut self,
         payload: &[u8],
         frame: &Frame,
-        out: &mut impl Sink<Fragments>,
+        out: &mut impl Output<Fragments>,
     ) -> Result<bool, Cause> {
         let header = HitsHeader::parse(payload).map_err(cause)?;
-        let source = self.sources[usize::from(header.sub_id())];
+        let source = self.sources.of_board(header.sub_id());
         let like = Fragment {
             timestamp: 0,
             source: source.into(),
@@ -168,7 +136,7 @@ impl Boards {
         admitted.map(|_| events > 0)
     }
 
-    /// The same for a frame whose fragments may need several buffers, of which `filling` is the
+    /// As above, for a frame whose fragments may need several buffers, of which `filling` is the
     /// first.
     #[cold]
     fn expand_long(
@@ -177,7 +145,7 @@ impl Boards {
         frame: &Frame,
         like: Fragment,
         mut filling: Fragments,
-        out: &mut impl Sink<Fragments>,
+        out: &mut impl Output<Fragments>,
     ) -> Result<bool, Cause> {
         let container = header.check().map_err(cause)?;
         let mut order = self.admit(&container, frame)?;
@@ -199,7 +167,7 @@ impl Boards {
                 // The frame ends here.
                 filling.end_frame(0);
                 let lost = 1 + u64::from(events.remaining());
-                self.stats.events.no_buffer.add(lost);
+                self.sources.stats().events.no_buffer.add(lost);
                 break;
             };
             // It fits: the buffer is empty.
@@ -210,83 +178,20 @@ impl Boards {
         Ok(true)
     }
 
-    /// Takes a sound container, if it is of a board of ours, on the port of that board, and not there
-    /// twice.
+    /// Unpacks a valid container if it is of a configured board, on the port of that board, and not
+    /// a duplicate.
     #[inline]
     fn admit(&mut self, container: &HitsFrame, frame: &Frame) -> Result<Order, Cause> {
-        let source = self.sources[usize::from(container.sub_id())];
-        if container.source_id() != self.detector || source == NONE {
-            return Err(Cause::Unsupported);
-        }
-        if u16::from(source) != frame.stream.0 {
-            self.misroute(source.into(), frame.stream.0.into());
-            return Err(Cause::Misrouted);
-        }
-        let index = usize::from(source);
+        let (detector, board) = (container.source_id(), container.sub_id());
+        let source = self.sources.find(detector, board, frame.stream)?;
         // Without events there is no time stamp.
         let stamp = match container.event_count() {
             0 => 0,
             _ => container.first_timestamp(),
         };
-        let seen = self.spills.observe(index, container.sequence(), stamp);
-        let counts = &self.stats.sources[index];
-        counts.frames.add(1);
-        counts.events.add(container.event_count().into());
-        let mut order = Order::default();
-        if seen.verdict != Verdict::InOrder {
-            self.tell(index, seen.verdict);
-            match seen.verdict {
-                _ if seen.is_copy => return Err(Cause::Duplicate),
-                Verdict::Gap(lost) => order.lost = u16::try_from(lost).unwrap_or(u16::MAX),
-                Verdict::Reordered => order.reordered = true,
-                _ => {}
-            }
-        }
-        Ok(order)
+        self.sources.count(source, container.event_count().into());
+        self.sources.follow(source, container.sequence(), stamp)
     }
-
-    /// Brings what a source's sequence numbers say to its counters; of all when they begin a spill.
-    fn tell(&self, source: usize, verdict: Verdict) {
-        let told = self.stats.sources[source].spills.get();
-        if verdict == Verdict::Resync && self.spills.spills(source) > told {
-            self.tell_all();
-        } else {
-            self.tell_one(source);
-        }
-    }
-
-    fn tell_all(&self) {
-        (0..self.stats.sources.len()).for_each(|source| self.tell_one(source));
-    }
-
-    fn tell_one(&self, source: usize) {
-        let (counts, now) = (&self.stats.sources[source], self.spills.counts(source));
-        counts.missing.set(now.missing);
-        counts.gaps.set(now.gaps);
-        counts.duplicates.set(now.duplicates);
-        counts.reordered.set(now.reordered);
-        counts.resyncs.set(now.resyncs);
-        counts.spills.set(self.spills.spills(source));
-    }
-
-    /// Counts a frame that claims to be of a source, on the port of another one.
-    #[cold]
-    fn misroute(&self, claimed: usize, port: usize) {
-        let sources = &self.stats.sources;
-        if let Some(counts) = sources.get(port) {
-            counts.misrouted.add(1);
-        }
-        if let Some(counts) = sources.get(claimed) {
-            counts.elsewhere.add(1);
-        }
-    }
-}
-
-/// What the sequence number of a frame says of those before it, as in [`Fragment`].
-#[derive(Clone, Copy, Default)]
-struct Order {
-    lost: u16,
-    reordered: bool,
 }
 
 fn cause(error: FormatError) -> Cause {
@@ -300,11 +205,11 @@ impl Stage for Decompress {
     type In = Frame;
     type Out = Fragments;
 
-    /// What is gathered in one buffer need not be gathered once more.
+    /// Fragments in a single buffer need not be copied again.
     const GATHERED: usize = 1;
 
     /// Leaves the frames in the batch: their buffers go back to the loop's cache.
-    fn process(&mut self, batch: &mut Batch<Frame>, out: &mut impl Sink<Fragments>) {
+    fn process(&mut self, batch: &mut Batch<Frame>, out: &mut impl Output<Fragments>) {
         for frame in batch.as_slice() {
             let payload = frame.payload(&mut self.scratch);
             match self.boards.expand(payload, frame, out) {
@@ -313,13 +218,14 @@ impl Stage for Decompress {
                 Err(cause) => self.tally.count_dropped(cause, 1),
             }
         }
-        // Nothing waits for the next batch. What is empty has held frames that were refused.
+        // Nothing waits for the next batch. An empty buffer had fragments of frames that were
+        // refused.
         if let Some(filled) = self.boards.filling.take_if(|filling| !filling.is_empty()) {
             out.push(filled);
         }
     }
 
-    fn finish(&mut self, _out: &mut impl Sink<Fragments>) {
-        self.boards.tell_all();
+    fn finish(&mut self, _out: &mut impl Output<Fragments>) {
+        self.boards.sources.show_all();
     }
 }

@@ -13,8 +13,9 @@ pub(super) type Fate = Result<(), Cause>;
 /// Counts fragments, and each frame with the last of its own: it was delivered if one of them was
 /// of use, else it is lost for the cause of the first.
 pub(super) struct Fates {
-    /// What will be counted for the present frame.
-    frame: Option<Fate>,
+    /// What will be counted for the present frame, and whether more of its fragments are to come.
+    frame: Fate,
+    in_frame: bool,
     /// Frames whose fragments are in a timeline on trial, by their sources.
     on_trial: [u64; MAX_SOURCES],
     stats: Arc<L0Stats>,
@@ -31,7 +32,8 @@ impl Fates {
         let tally = Tally::new();
         env.ledger.add(stage, tally.view());
         Ok(Self {
-            frame: None,
+            frame: Ok(()),
+            in_frame: false,
             on_trial: [0; MAX_SOURCES],
             stats,
             tally,
@@ -41,11 +43,12 @@ impl Fates {
     /// Counts a fragment; `on_trial` says that what became of it is not known yet.
     #[inline]
     pub(super) fn count(&mut self, fragment: &Fragment, fate: Fate, on_trial: bool) {
-        let frame = match self.frame {
-            Some(first) if fate.is_err() => first,
-            _ => fate,
+        let frame = if self.in_frame && fate.is_err() {
+            self.frame
+        } else {
+            fate
         };
-        self.frame = (!fragment.ends_frame).then_some(frame);
+        (self.frame, self.in_frame) = (frame, !fragment.ends_frame);
         let ended = fragment.ends_frame.then_some(frame);
         let source = usize::from(fragment.source);
         match ended {

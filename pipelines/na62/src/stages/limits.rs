@@ -1,24 +1,24 @@
-//! Checks of the options that all event builders have.
+//! Checks of the options that all event builders share.
 
 use pollux_mempool::time::Ns;
 use pollux_pipelines::StageEnv;
 
 use crate::l0::{MAX_SOURCES, stats};
 
-/// Most hits that rings explain of one source in an event, by default: a quarter of the
-/// photomultipliers of one of four boards. Four rings on such a board are some 60 hits.
+/// Default of the maximum number of hits of one source in an event that rings explain: a quarter of
+/// the photomultipliers of one of four boards. Four rings on such a board have some 60 hits.
 pub(super) const HOT_HITS: u16 = 122;
 
-/// Longest deadline: a minute.
+/// Maximum deadline: a minute.
 pub(super) const MAX_DEADLINE_US: u64 = 60_000_000;
 
-/// Widest window in slots of 25 ns: a hit's time within it fits 16 bits.
+/// Maximum window in slots of 25 ns: a hit's time within it fits 16 bits.
 pub(super) const MAX_WINDOW: u16 = 128;
 
-/// The number of sources.
+/// Checks the number of sources.
 ///
 /// # Errors
-/// There are none, or more than an event has places for.
+/// Zero, or more than an event can have.
 pub(super) fn check_sources(env: &StageEnv) -> Result<usize, String> {
     match stats(env)?.sources.len() {
         sources @ 1..=MAX_SOURCES => Ok(sources),
@@ -28,7 +28,7 @@ pub(super) fn check_sources(env: &StageEnv) -> Result<usize, String> {
     }
 }
 
-/// The deadline: how long an event waits for its sources.
+/// Checks the deadline: how long an event waits for its sources.
 ///
 /// # Errors
 /// It is zero or above a minute, or the horizon is not above it.
@@ -47,10 +47,10 @@ pub(super) fn check_times(deadline_us: u64, horizon_us: u64) -> Result<Ns, Strin
     Ok(Ns(deadline_us * 1000))
 }
 
-/// Most hits of one source in an event that are not masked.
+/// Checks the maximum number of hits of one source in an event that are not masked.
 ///
 /// # Errors
-/// It is zero, so that no hit would be left.
+/// It is zero, so that every hit would be masked.
 pub(super) fn check_hot(hot_hits: u16) -> Result<u16, String> {
     if hot_hits == 0 {
         return Err("hot_hits = 0: it must be 1 or more, or all hits would be masked".into());

@@ -13,13 +13,15 @@ use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
 use pollux_pipelines::StageEnv;
-use pollux_pipelines::stage::{Batch, Moment, Sink, Stage};
+use pollux_pipelines::sink::Output;
+use pollux_pipelines::stage::{Batch, Moment, Stage};
 use pollux_pmd::Cause;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fate::{Fate, Fates};
 use super::limits::{HOT_HITS, MAX_DEADLINE_US, MAX_WINDOW, check_hot, check_sources, check_times};
+use super::read_mtp::WithoutHits;
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{
     Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES, make_events, stats,
@@ -106,6 +108,9 @@ impl MergeHits {
             hot_hits,
         } = options;
         let sources = check_sources(env)?;
+        if env.get::<WithoutHits>().is_ok() {
+            return Err("primitives have no hits to merge: take `build`".into());
+        }
         if !(1..=MAX_WINDOW).contains(&window_slots) {
             return Err(format!(
                 "window_slots = {window_slots}: it must be 1 to {MAX_WINDOW}"
@@ -144,7 +149,7 @@ impl MergeHits {
         })
     }
 
-    fn add(&mut self, fragment: &Fragment, out: &mut impl Sink<Event>) -> Fate {
+    fn add(&mut self, fragment: &Fragment, out: &mut impl Output<Event>) -> Fate {
         let source = usize::from(fragment.source);
         // Beyond all times, it is too far ahead.
         let start = fragment.timestamp.saturating_mul(SLOT);
@@ -221,7 +226,7 @@ fn settle(merge: &mut Merge, fates: &mut Fates, refused: &mut [u16; MAX_SOURCES]
 
 impl Windows {
     /// Makes an event of a window.
-    fn close(&mut self, window: &Window, out: &mut impl Sink<Event>) {
+    fn close(&mut self, window: &Window, out: &mut impl Output<Event>) {
         let Some(mut draft) = Draft::new(&mut self.events) else {
             self.stats.events.no_buffer.add(1);
             return;
@@ -261,7 +266,7 @@ impl Stage for MergeHits {
     type In = Fragments;
     type Out = Event;
 
-    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Event>) {
+    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Output<Event>) {
         for fragment in batch.as_slice().iter().flat_map(Fragments::iter) {
             let fate = self.add(&fragment, out);
             let source = usize::from(fragment.source);
@@ -271,14 +276,14 @@ impl Stage for MergeHits {
         self.tell();
     }
 
-    fn tick(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+    fn tick(&mut self, now: Moment, out: &mut impl Output<Event>) {
         self.merge
             .tick(now, &mut |window| self.windows.close(&window, out));
         settle(&mut self.merge, &mut self.fates, &mut self.refused);
         self.tell();
     }
 
-    fn finish(&mut self, out: &mut impl Sink<Event>) {
+    fn finish(&mut self, out: &mut impl Output<Event>) {
         self.merge
             .finish(&mut |window| self.windows.close(&window, out));
         settle(&mut self.merge, &mut self.fates, &mut self.refused);

@@ -5,9 +5,14 @@ pub mod build;
 pub mod decide;
 pub mod decompress;
 mod fate;
+mod filling;
 mod limits;
 pub mod merge;
+pub mod read_mep;
+pub mod read_mtp;
+pub mod read_tel62;
 pub mod rings;
+mod sources;
 
 pub use answer::{Answer, AnswerCounts};
 pub use build::{Build, BuildOptions};
@@ -17,6 +22,9 @@ pub use decide::{
 };
 pub use decompress::{Decompress, DecompressOptions};
 pub use merge::{MergeHits, MergeHitsOptions};
+pub use read_mep::{MepFrame, ReadMep, ReadMepOptions};
+pub use read_mtp::{ReadMtp, ReadMtpOptions, Selection};
+pub use read_tel62::{ReadTel62, ReadTel62Options};
 pub use rings::FindRings;
 
 use std::sync::Arc;
@@ -28,17 +36,28 @@ use pollux_pipelines::spread::{Spread, Spreading};
 use crate::l0::{Decision, Event, Fragments, Frame, Reconstructed, stats};
 use crate::rich::find::FinderConfig;
 
-/// The stages of the trigger by name, and the names of what flows between them. A program adds its own.
+/// Registers the stages of the trigger by name, and the names of the item types between them. A
+/// program adds its own stages.
 #[must_use]
 pub fn stage_registry() -> StageRegistry {
     let mut registry = StageRegistry::new();
     registry.name_kind::<Frame>("frames");
+    registry.name_kind::<MepFrame>("multi-event packets");
     registry.name_kind::<Fragments>("fragments");
     registry.name_kind::<Event>("events");
     registry.name_kind::<Reconstructed>("events with rings");
     registry.name_kind::<Decision>("decisions");
     registry.register("decompress", |options: DecompressOptions, env| {
         Ok(DynStage::new("decompress", Decompress::new(&options, env)?))
+    });
+    registry.register("read-mep", |options: ReadMepOptions, env| {
+        Ok(DynStage::new("read-mep", ReadMep::new(&options, env)?))
+    });
+    registry.register("read-tel62", |options: ReadTel62Options, env| {
+        Ok(DynStage::new("read-tel62", ReadTel62::new(&options, env)?))
+    });
+    registry.register("read-mtp", |options: ReadMtpOptions, env| {
+        Ok(DynStage::new("read-mtp", ReadMtp::new(&options, env)?))
     });
     registry.register("build", |options: BuildOptions, env| {
         Ok(DynStage::new("build", Build::new(&options, env)?))
@@ -67,6 +86,9 @@ pub fn stage_registry() -> StageRegistry {
         Ok(DynStage::new("decide", Decide::new(&options, env)?))
     });
     registry.describe::<DecompressOptions>("decompress");
+    registry.describe::<ReadMepOptions>("read-mep");
+    registry.describe::<ReadTel62Options>("read-tel62");
+    registry.describe::<ReadMtpOptions>("read-mtp");
     registry.describe::<BuildOptions>("build");
     registry.describe::<MergeHitsOptions>("merge");
     registry.describe::<FinderConfig>("rings");

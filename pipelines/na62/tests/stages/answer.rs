@@ -15,10 +15,10 @@ use proptest::prelude::*;
 
 const PORT: u16 = 58_913;
 
-/// The rules that accept what is accepted.
+/// The rules that accept the event, if it is accepted.
 const RULES: u8 = 0x85;
 
-/// An answer stage at one end of a wire.
+/// An answer stage at one end of a link.
 struct Rig {
     answer: Answer,
     tx: TxQueue,
@@ -27,7 +27,7 @@ struct Rig {
     cache: PoolCache,
 }
 
-/// What arrived in one packet.
+/// The contents of one received packet.
 type Packet = Vec<Primitive>;
 
 impl Rig {
@@ -65,7 +65,7 @@ impl Rig {
         marks.to_vec()
     }
 
-    /// The packets on the wire, parsed from the Ethernet header on.
+    /// The packets on the link, parsed from the Ethernet header on.
     fn receive(&mut self) -> Vec<Packet> {
         let (mut burst, mut packets) = (Burst::<32>::new(), Vec::new());
         while self.rx.rx(&mut self.cache, &mut burst) > 0 {
@@ -84,7 +84,7 @@ impl Rig {
         packets
     }
 
-    /// Sent, packets, no room, unresolved, untold, missed.
+    /// Sent, packets, no room, unresolved, no destination, missed.
     fn counts(&self) -> [u64; 6] {
         let counts = self.answer.counts();
         [
@@ -113,7 +113,7 @@ fn decision(timestamp: u64, rings: usize, accepted: bool, arrival: Tsc) -> Decis
     reconstructed(&head, &[], &vec![Ring::default(); rings]).decided(verdict)
 }
 
-/// What the primitive of that decision says.
+/// The id of that decision's primitive.
 fn identifier(timestamp: u64, rings: usize, accepted: bool) -> PrimitiveId {
     PrimitiveId {
         accepted,
@@ -128,7 +128,7 @@ fn now() -> Tsc {
     TscClock::get().now()
 }
 
-/// A stage with a budget of a minute that knows where to send to.
+/// A stage with a budget of a minute and a known destination.
 fn answer() -> Answer {
     let mut answer = Answer::new(SOURCE_L0TP, Ns(60_000_000_000), true);
     answer.set_peer(template(PORT));
@@ -164,8 +164,8 @@ fn decisions_arrive_as_primitives() {
     assert_eq!(rig.answer.total().percentiles().count, 3);
 }
 
-/// The other side reads when it was: the slot and the time in it of the ring with the most hits,
-/// whatever the slots of its neighbours in the packet; nothing where there is no ring.
+/// The primitive carries the time of the event: slot, and time in the slot, of the ring with the
+/// most hits, whatever the slots of its neighbours in the packet; zero where there is no ring.
 #[test]
 fn answers_carry_the_time_of_the_strongest_ring() {
     let mut rig = Rig::new(answer(), 64);
@@ -266,7 +266,7 @@ fn what_departs_after_its_budget_is_counted() {
     for (n, arrival) in (0..).zip([start, start, ahead, start, now()]) {
         calm.push(&decision(n, 0, true, arrival));
     }
-    // Each says of itself whether it is late, and nothing else changes.
+    // Each is marked for itself, and nothing else changes.
     let late = [true, true, false, true, false];
     assert_eq!(calm.flush(), late);
     assert_eq!(calm.flush(), [] as [bool; 0]);
@@ -286,7 +286,7 @@ fn what_departs_after_its_budget_is_counted() {
     let total = calm.answer.total().percentiles();
     assert!(total.max > 10_000_000_000, "{total:?}");
 
-    // No packet departs within a nanosecond of another.
+    // No packet is sent within a nanosecond of another.
     let mut strict = rig(Ns(1));
     for n in 0..2 {
         strict.push(&decision(n, 0, true, start));
@@ -309,7 +309,7 @@ fn nothing_is_marked_on_a_recording() {
     assert_eq!((counts.late.get(), counts.unmarked.get()), (1, 0));
 }
 
-/// A clock that goes on by so much whenever it is looked at, in cycles of a nanosecond.
+/// A clock that advances by this at each reading, with cycles of a nanosecond.
 #[derive(Clone)]
 struct Steps(Cell<u64>, u64);
 
@@ -333,11 +333,11 @@ impl Clock for Steps {
 #[test]
 fn what_becomes_late_after_the_last_look_at_the_clock_is_counted_as_unmarked() {
     let mut cache = pool(16, 2048).cache(8).unwrap();
-    // Looked at when a packet is begun, when it is marked, and when it has departed.
+    // Read when a packet is begun, when it is marked, and when it has been sent.
     for (step, marked, late, unmarked) in [
-        (3333, false, 0, 0), // marked at 6666, departed at 9999
+        (3333, false, 0, 0), // marked at 6666, sent at 9999
         (3334, false, 1, 1), // at 10002
-        (4950, false, 1, 1), // marked at 9900: in time, were it to depart at once
+        (4950, false, 1, 1), // marked at 9900: in time, were it sent at once
         (4951, true, 1, 0),  // at 9902: too little is left to write and send it
     ] {
         let clock = Steps(Cell::new(0), step);
@@ -362,7 +362,7 @@ fn what_finds_no_room_is_lost_and_counted_and_its_buffer_returned() {
     assert_eq!(rig.answer.total().percentiles().count, 4);
     assert_eq!(rig.receive().len(), 2);
 
-    // No queue to send by.
+    // No transmit queue.
     rig.push(&decision(5, 0, true, now()));
     rig.answer.flush(None, &mut rig.cache);
     assert_eq!(rig.counts(), [4, 2, 7, 0, 0, 0]);

@@ -1,5 +1,6 @@
-//! Boards that send nonsense: the others do not suffer from it, each frame is counted once, and when
-//! the nonsense ends, events are whole again. Fragments are built and hits are merged alike.
+//! Boards that send invalid data. The others are not affected, each frame is counted once, and
+//! events are complete again when the invalid data ends. Both the builder of fragments and the
+//! merger of hits are tested.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,31 +12,31 @@ use pollux_na62::stage_registry;
 use pollux_pipelines::{Batch, Moment, Pipeline};
 use pollux_pmd::{Balance, Cause, Count};
 
-/// Frames of each board; one board sends nonsense from `FROM` to `UNTIL`, and what it says counts
-/// again from `AGAIN`.
+/// Number of frames of each board. One board sends invalid data from `FROM` to `UNTIL`, and its
+/// data is checked again from `AGAIN`.
 const ROUNDS: u64 = 500;
 const FROM: u64 = 100;
 const UNTIL: u64 = 300;
 /// Some deadlines later.
 const AGAIN: u64 = 420;
-/// Time from frame to frame, in us: that of five events, 40 slots apart.
+/// Time between frames in us: that of five events, 40 slots apart.
 const ROUND_US: u64 = 5;
 const ROUND_SLOTS: u64 = 200;
 
-/// The board that does it.
+/// The board with the invalid data.
 const BAD: u8 = 3;
 
 const BUILDERS: [&str; 2] = ["build", "merge"];
 
-/// What a run came to.
+/// Result of a run.
 struct Outcome {
-    /// By time stamp: who contributed, and hits of each board.
+    /// By time stamp: the sources that contributed, and the hits of each board.
     events: BTreeMap<u64, (u16, [usize; BOARDS as usize])>,
     balance: Balance,
     stats: Arc<L0Stats>,
 }
 
-/// Sends what `feed` says of each round, and of each board, through a chain with this builder.
+/// Sends what `feed` returns for each round and board through a chain with this builder.
 fn run(builder: &str, feed: impl Fn(u64, u8) -> Vec<Vec<u8>>) -> Outcome {
     let table = format!(r#"stage = [{{ name = "decompress" }}, {{ name = "{builder}" }}]"#);
     let mut table: toml::Table = table.parse().unwrap();
@@ -91,7 +92,7 @@ fn run(builder: &str, feed: impl Fn(u64, u8) -> Vec<Vec<u8>>) -> Outcome {
     }
 }
 
-/// What a board has to say in round `n`, its time stamps through `time`.
+/// The data of a board in round `n`, with its time stamps mapped by `time`.
 fn say(board: u8, n: u64, time: impl Fn(u64) -> u64) -> Vec<Shot> {
     let shots = shots(board, n).into_iter();
     shots
@@ -107,8 +108,8 @@ fn is_bad(board: u8, n: u64) -> bool {
     board == BAD && (FROM..UNTIL).contains(&n)
 }
 
-/// Checks that all events of these boards are there in these rounds, with their hits, which came
-/// at `time`.
+/// Checks that all events of these boards are present in these rounds, with their hits, which have
+/// the time `came`.
 fn check(
     outcome: &Outcome,
     rounds: std::ops::Range<u64>,
@@ -120,7 +121,7 @@ fn check(
             for (timestamp, hits) in shots(board, n) {
                 let event = outcome.events.get(&time(timestamp));
                 let (sources, counts) = event.copied().unwrap_or_default();
-                // A window without any hit is no event.
+                // A window without any hit is not an event.
                 assert!(
                     sources >> board & 1 == 1 || event.is_none() && hits.is_empty(),
                     "{n}"
@@ -134,12 +135,12 @@ fn check(
 const OTHERS: [u8; 3] = [0, 1, 2];
 const ALL: [u8; 4] = [0, 1, 2, 3];
 
-/// A board whose time stamps go through `time` while it is bad.
+/// A board whose time stamps are mapped by `time` in the bad period.
 fn bad_times(time: impl Fn(u64) -> u64) {
     for builder in BUILDERS {
         let outcome = run(builder, |n, board| {
             if is_bad(board, n) {
-                // A container ascends, and holds no gap of more than 0.41 ms.
+                // Time stamps in a container ascend, without a gap of more than 0.41 ms.
                 let shots = say(board, n, &time);
                 let sequence = n as u32;
                 let ascend = shots.is_sorted_by(|a, b| a.0 < b.0);
@@ -183,7 +184,7 @@ fn time_stamps_that_jump_by_hours() {
 #[test]
 fn all_boards_begin_anew() {
     for builder in BUILDERS {
-        // Back to the beginning, and from there hours ahead.
+        // Back to the beginning, and hours ahead from there.
         let time = |time: u64| match time / ROUND_SLOTS {
             0..FROM => time + (1 << 30),
             FROM..UNTIL => time,
@@ -243,7 +244,7 @@ fn two_boards_with_one_id() {
                 counts[usize::from(BAD)].absent.get() > 0,
                 "{builder}, {ahead}"
             );
-            // It is seen in the numbers of the frames.
+            // The sequence numbers of the frames show it.
             let seen = &counts[2];
             let seen =
                 [&seen.duplicates, &seen.reordered, &seen.resyncs, &seen.gaps].map(Count::get);

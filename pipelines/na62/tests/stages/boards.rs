@@ -1,7 +1,7 @@
-//! Boards whose clocks, numbers, rates or contents are wrong, before both builders of events.
+//! Boards with wrong clocks, numbers, rates or contents, in front of both event builders.
 //!
-//! Four boards see events at random times; what each makes of them is a scenario. Whatever one of
-//! them does, the others must lose next to nothing, and the report must name it.
+//! Four boards see events at random times, and a scenario maps them to the data of each. Whatever
+//! one board does, the others must lose next to nothing, and the report must name it.
 
 use std::collections::BTreeMap;
 
@@ -21,30 +21,30 @@ const US: i64 = 40;
 /// Time of the first event: two minutes into the burst.
 const START: i64 = 5_000_000_000;
 
-/// What a board's clock says instead of the time, in slots; `now` counts from the first event.
+/// A board's time instead of the true time, in slots; `now` counts from the first event.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     None,
-    /// Always so much ahead.
+    /// A constant offset.
     Offset(i64),
-    /// So much more for each million slots.
+    /// A drift, per million slots.
     Drift(i64),
-    /// Anywhere up to so far ahead, or behind if negative; another one for each frame.
+    /// A random offset up to this, or down to it if negative, for each frame.
     Random(i64),
-    /// From a time on, so much ahead; back after a while.
+    /// An offset from a time on, for a while.
     Jump {
         from: i64,
         by: i64,
         back: i64,
     },
-    /// One frame of so many is so far ahead.
+    /// An offset in one of so many frames.
     Stray {
         one_in: u64,
         by: i64,
     },
-    /// The time stamps do not go on.
+    /// The time stamps stand still.
     Stuck,
-    /// So many events for each that there was, in between.
+    /// So many events for each true one, in between.
     Flood(u64),
 }
 
@@ -63,7 +63,7 @@ impl Fault {
     }
 }
 
-/// What a run looks like.
+/// Parameters of a run.
 #[derive(Clone, Debug)]
 struct Scenario {
     faults: [Fault; BOARDS as usize],
@@ -71,13 +71,14 @@ struct Scenario {
     rate: u64,
     events: u64,
     events_per_frame: u64,
-    /// In which order the boards send.
+    /// Order in which the boards send.
     order: [u16; BOARDS as usize],
-    /// How long after its last event a frame comes, at most, in microseconds.
+    /// Maximum delay of a frame after its last event, in microseconds.
     jitter_us: u64,
-    /// A board has a hit in every second event, by chance.
+    /// A board has a hit in every second event, at random.
     empty: bool,
-    /// After so many events time stamps begin again, and all are silent for so many milliseconds.
+    /// After so many events the time stamps restart, and all boards are silent for so many
+    /// milliseconds.
     spills: Option<(u64, u64)>,
     seed: u64,
 }
@@ -98,33 +99,33 @@ impl Default for Scenario {
     }
 }
 
-/// What came of it.
+/// Result of a run.
 struct Outcome {
     env: StageEnv,
     /// Frames that each board sent.
     sent: u64,
-    /// Events in which all honest boards are together, of those that there were.
+    /// Number of events with all honest boards, and number of true events.
     whole: u64,
     events: u64,
     /// Hits that were sent.
     hits: u64,
-    /// Of each board the frames that were wrong, and the events in its frames.
+    /// For each board, the number of wrong frames, and of events in its frames.
     wrong: [u64; BOARDS as usize],
     sent_events: [u64; BOARDS as usize],
-    /// By burst: its events.
+    /// The events of each burst.
     bursts: Vec<u64>,
 }
 
-/// Frames in the order of their arrival: when each comes, and its fragments.
+/// Frames in the order of their arrival: arrival time, and fragments.
 type Frames = Vec<(u64, Vec<Part>)>;
 
 trait Builder: Stage<In = Fragments, Out = Event> {}
 impl<S: Stage<In = Fragments, Out = Event>> Builder for S {}
 
 impl Scenario {
-    /// All frames, and of each board how many of them are wrong.
+    /// All frames, and for each board the number of wrong ones.
     fn frames(&self) -> (Frames, [u64; BOARDS as usize]) {
-        // From two deadlines on a clock is wrong, whatever the way of its frames.
+        // From two deadlines on a clock is wrong, whatever the delay of its frames.
         let span = self.events_per_frame as i64 * 40_000_000 / self.rate as i64;
         let limit = (600 + self.jitter_us as i64) * US + span;
         let mut wrong = [0; BOARDS as usize];
@@ -150,7 +151,7 @@ impl Scenario {
                     None => (0, 0),
                 };
                 let at = last as u64 * 25 + jitter + place as u64 * 200 + pause * 1_000_000;
-                // A board's frames come in their order.
+                // A board's frames arrive in order.
                 let at = at.max(before[place]);
                 before[place] = at;
                 let mut part = |n: u64| {
@@ -202,7 +203,7 @@ impl Scenario {
         let honest = |board: u16| matches!(self.faults[usize::from(board)], Fault::None);
         let wanted: u16 = (0..BOARDS).filter(|&b| honest(b)).map(|b| 1 << b).sum();
         let spacing = (40_000_000 / self.rate).max(1) as i64;
-        // Most boards that are together in an event of a time.
+        // Maximum number of boards that share an event of a time.
         let mut seen = BTreeMap::<u64, u16>::new();
         let mut bursts = Vec::new();
         let mut out = Vec::<Event>::new();
@@ -280,7 +281,8 @@ impl Scenario {
         self.run(merge, env)
     }
 
-    /// The honest boards lose at most 1 %, and four frames until it is known who is right, and the others are named.
+    /// The honest boards lose at most 1 %, and four frames until the majority is known, and the
+    /// others are named.
     fn check(&self, outcome: &Outcome) {
         let sources = &l0(&outcome.env).stats.sources;
         let built = l0(&outcome.env).stats.events.built.get();
@@ -290,7 +292,8 @@ impl Scenario {
             counts.events.set(events);
         }
         for (board, (counts, wrong)) in sources.iter().zip(&outcome.wrong).enumerate() {
-            // A stray frame now and then has to be met by a look at its source, one in a deadline.
+            // A check of the source, one per deadline, must coincide with an occasional stray
+            // frame.
             let long = 1000 * self.events >= 20 * self.rate;
             let wrong = *wrong > 20 && 16 * *wrong > outcome.sent && long;
             let faults = l0(&outcome.env).stats.faults(board);
@@ -317,7 +320,7 @@ impl Scenario {
     }
 }
 
-/// Which boards have hits in an event.
+/// The boards that have hits in an event.
 fn contributed(event: &Event) -> u16 {
     event
         .hits()
@@ -325,7 +328,7 @@ fn contributed(event: &Event) -> u16 {
         .fold(0, |all, hit| all | 1 << (hit.pm / 100))
 }
 
-/// One fault, at each place in the order of speaking.
+/// One fault, at each position in the order of the boards.
 fn one_of_four(fault: Fault, rate: u64) -> impl Iterator<Item = Scenario> {
     (0..4).map(move |place| {
         let mut order = [0, 1, 2, 3];
@@ -413,7 +416,7 @@ fn boards_without_faults_lose_nothing() {
     }
 }
 
-/// As where boards report no more than they have seen, and at rates that are low for a deadline.
+/// As where boards report only what they have seen, and at rates that are low for a deadline.
 #[test]
 fn boards_with_nothing_in_an_event_are_not_behind_the_others() {
     for rate in [20, 100, 1000, 3000, 10_000, 100_000] {
@@ -438,7 +441,7 @@ fn boards_with_nothing_in_an_event_are_not_behind_the_others() {
     }
 }
 
-/// Spills that are alike, with pauses in which all are silent.
+/// Identical spills, with pauses in which all are silent.
 #[test]
 fn spills_of_the_same_times_lose_nothing() {
     for pause_ms in [900, 1100, 12_000] {
@@ -463,7 +466,7 @@ fn spills_of_the_same_times_lose_nothing() {
                 // Every event has the number of its burst.
                 let mut expected = [0; 5];
                 for n in 0..1200 {
-                    // No frame is of two.
+                    // No frame belongs to two.
                     let first = n - n % scenario.events_per_frame;
                     expected[first as usize / 300 + 1] += 1;
                 }
@@ -474,7 +477,7 @@ fn spills_of_the_same_times_lose_nothing() {
     }
 }
 
-/// Where its frames would have been, `merge` knows that they are missing.
+/// `merge` knows that frames are missing between the neighbours.
 #[test]
 fn events_of_which_a_frame_was_refused_are_not_complete() {
     let by = -50_000 * US;

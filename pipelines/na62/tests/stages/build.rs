@@ -61,7 +61,7 @@ fn the_time_of_a_fragment_closes_what_is_due_without_a_tick() {
     rig.check();
 }
 
-/// Where events are rare, everything comes after a pause; a late fragment is late all the same.
+/// Where events are rare, every event follows a pause; a late fragment is late all the same.
 #[test]
 fn late_fragments_of_rare_events_open_no_event_again() {
     let mut rig = Rig::new(3, &options());
@@ -77,7 +77,7 @@ fn late_fragments_of_rare_events_open_no_event_again() {
     rig.check();
 }
 
-/// Of two sources neither is right: both are kept.
+/// With two sources neither is right: both are kept.
 #[test]
 fn the_events_of_two_sources_that_disagree_are_kept_and_say_so() {
     for apart in [40_000, 8_000_000] {
@@ -114,7 +114,7 @@ fn a_complete_event_waits_for_the_older_ones_and_no_longer_than_its_own_deadline
     rig.check();
 }
 
-/// Each older event that turned up would otherwise hold up all the younger ones once more.
+/// Otherwise each older event would hold up all the younger ones once more.
 #[test]
 fn older_events_that_turn_up_late_do_not_prolong_the_wait() {
     let mut rig = Rig::new(4, &options());
@@ -202,7 +202,7 @@ fn a_frame_is_delivered_if_one_of_its_events_was_of_use() {
     rig.put(part(13, true));
     assert_eq!(rig.env.ledger.balance().delivered, 5);
     rig.check();
-    // duplicate, before the frame's beginning: what became of the first counts
+    // duplicate, before the frame's beginning: the outcome of the first counts
     rig.frame(0, 14, 301);
     rig.put(part(14, false));
     rig.put(part(13, true));
@@ -211,7 +211,7 @@ fn a_frame_is_delivered_if_one_of_its_events_was_of_use() {
         (1, 0)
     );
     rig.check();
-    // late, and far ahead of where the frame begins; the next frame starts afresh
+    // late, and far ahead of the frame's beginning; the next frame is unaffected
     let mut rig = started();
     rig.put(part(11, false));
     rig.put(part(1 << 40, true));
@@ -237,7 +237,8 @@ fn windows_gather_time_stamps() {
     rig.frame(1, 100, 0);
     rig.frame(0, 104, 0);
     rig.frame(1, 107, 0);
-    // In the order of the sources, whichever comes first; times count from the window's beginning.
+    // In the order of the sources, whatever the order of arrival; times count from the window's
+    // beginning.
     let later = |pm, slots: u16| Hit {
         fine: hit(pm).fine + 256 * slots,
         ..hit(pm)
@@ -290,12 +291,12 @@ fn hits_beyond_the_room_of_an_event_are_counted() {
     }
     let event = &rig.out[0];
     let head = event.head();
-    // All sources were heard, and not all that they said is there.
+    // All sources have contributed, but some of their hits are missing.
     assert_eq!((head.sources, head.complete), (0b111, false));
     assert!(head.truncated);
     assert_eq!((event.hits().len(), event.head().hits), (510, 510));
     assert_eq!((event.hits()[0], event.hits()[509]), (hit(0), hit(554)));
-    // All of it is of sources with more hits than rings explain.
+    // All hits are of sources with more hits than rings explain.
     assert_eq!((head.masked, event.view().unmasked_hits().len()), (510, 0));
     let counts = &l0(&rig.env).stats.events;
     assert_eq!((counts.overfull.get(), counts.truncated.get()), (1, 1));
@@ -330,7 +331,7 @@ fn events_that_nobody_gives_back_cost_fragments_that_are_counted() {
 /// 100 ms of detector time are 4 million slots.
 const HORIZON: u64 = 4_000_000;
 
-/// A source that comes back has told of no jump; the frame that did is lost.
+/// The return of a source is no jump; the frame that showed it is lost.
 #[test]
 fn a_stray_time_stamp_costs_its_own_frame() {
     let mut rig = Rig::new(2, &options());
@@ -344,12 +345,12 @@ fn a_stray_time_stamp_costs_its_own_frame() {
         assert_eq!(rig.take(), [(1000 + n, 0b11)]);
         assert_eq!(rig.dropped(Cause::OutOfWindow), n);
     }
-    // Behind what is closed, it is late.
+    // Before what is closed, it is late.
     rig.frame(1, 5, 4);
     rig.frame(0, 1004, 4);
     rig.frame(1, 1004, 4);
     assert_eq!((rig.take(), rig.dropped(Cause::Late)), (vec![(1004, 3)], 1));
-    // Within the horizon it waits for the others, who are not kept waiting.
+    // Within the horizon it waits for the others, which are not delayed.
     rig.frame(1, 1004 + HORIZON, 5);
     for n in 5..500 {
         rig.frame(0, 1000 + n, n);
@@ -362,7 +363,7 @@ fn a_stray_time_stamp_costs_its_own_frame() {
     rig.check();
 }
 
-/// As far as the time that has passed.
+/// By the time that has passed.
 #[test]
 fn idle_time_is_no_jump() {
     let mut rig = Rig::new(2, &options());
@@ -390,14 +391,14 @@ fn a_jump_of_all_sources_costs_nothing() {
         assert_eq!(rig.take(), [(t, 0b11)]);
     }
     assert_eq!(l0(&rig.env).stats.events.resyncs.get(), 3);
-    // Only once did they go back.
+    // The time stamps went back only once.
     assert_eq!(l0(&rig.env).stats.events.burst.get(), 2);
     rig.frame(0, u64::MAX, 500_000); // the last time stamp of all has none after it
     assert_eq!(rig.dropped(Cause::OutOfWindow), 1);
     rig.check();
 }
 
-/// A new spill: the first frames of the sources that speak first are kept, too.
+/// A new spill: the first frames of the first sources are kept, too.
 #[test]
 fn time_begins_anew_without_a_loss() {
     for (sources, all) in [(1, 0b1), (2, 0b11), (3, 0b111), (4, 0b1111)] {
@@ -424,12 +425,12 @@ fn time_begins_anew_without_a_loss() {
     }
 }
 
-/// Boards that agree in pairs, and a majority that is wrong and comes back.
+/// Boards that agree in pairs, and a wrong majority that recovers.
 #[test]
 fn a_majority_is_followed_and_pairs_are_both_kept() {
     let mut rig = Rig::new(4, &options());
     let mut sent = 0;
-    // By how much each source is off, in slots, for how many events at 100 kHz.
+    // Offset of each source in slots, and number of events at 100 kHz.
     let far = 40_000_000;
     let phases = [
         ([0, 0, 0, 0], 300),
@@ -454,7 +455,7 @@ fn a_majority_is_followed_and_pairs_are_both_kept() {
             *frames += u64::from(sources >> source & 1);
         }
     }
-    // The pairs lose nothing; who is alone against three is refused.
+    // The pairs lose nothing; a single source against three is refused.
     assert!(frames[1..].iter().all(|&n| n + 40 > sent), "{frames:?}");
     assert!((sent - 320..sent - 250).contains(&frames[0]), "{frames:?}");
     assert!(disputed > 400, "{disputed}");
@@ -505,7 +506,8 @@ fn a_few_late_frames_reopen_nothing() {
     for source in 0..3 {
         rig.frame(source, 100, 0);
     }
-    // The fourth is late by far more than a deadline, as are its next ones, and nobody else sends.
+    // The fourth is late by far more than a deadline, as are its next frames, and no other source
+    // sends.
     for (t, at) in [(100, 5_000), (99, 10_000), (98, 15_000)] {
         rig.frame(3, t, at);
     }

@@ -1,4 +1,4 @@
-//! The event builder against a model of it: plain maps, no bounds, no cursors.
+//! The event builder compared with a model of it: plain maps, no bounds, no cursors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use pollux_pipelines::{Moment, Stage};
 use pollux_pmd::Cause;
 use proptest::prelude::*;
 
-/// An event as the tests look at it: time stamp, sources, hits.
+/// An event as the tests compare it: time stamp, sources, hits.
 type Built = (u64, u16, Vec<Hit>);
 
 fn built(rig: &mut Rig) -> Vec<Built> {
@@ -100,7 +100,7 @@ impl Model {
     }
 }
 
-/// What happens to a fragment on its way.
+/// Disturbance of a fragment on its way.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Sent,
@@ -121,8 +121,8 @@ fn way() -> impl Strategy<Value = Way> {
     ]
 }
 
-/// Fragments of `sources`, in the order of their arrival. Event n happens at `start + step * n`,
-/// and its fragments are sent `spacing` us after those of the event before.
+/// Fragments of `sources`, in the order of their arrival. Event n has the time `start + step * n`,
+/// and its fragments are sent `spacing` us after those of the previous event.
 fn arrivals(sources: u16, start: u64, step: u64, spacing: u64, ways: &[Way]) -> Vec<Part> {
     let mut arrivals = Vec::new();
     for (i, way) in ways.iter().enumerate() {
@@ -147,7 +147,7 @@ fn arrivals(sources: u16, start: u64, step: u64, spacing: u64, ways: &[Way]) -> 
     arrivals
 }
 
-/// Runs fragments through the builder in batches of the sizes given, over and over.
+/// Passes fragments to the builder in batches of the given sizes, repeated.
 fn run(rig: &mut Rig, fragments: &[Part], batches: &[usize]) {
     let mut rest = fragments;
     for &n in batches.iter().cycle() {
@@ -167,7 +167,7 @@ const NO_LIMIT: usize = 1024;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Fragments may be lost, and wait on their way for less than a deadline.
+    /// Fragments may be lost, and delayed by less than a deadline.
     #[test]
     fn equals_the_model(
         sources in 1u16..=5,
@@ -192,7 +192,7 @@ proptest! {
         };
         let ways: Vec<_> = ways.iter().map(short).collect();
         let mut fragments = arrivals(sources, start, step, spacing, &ways);
-        // A source's fragments stay in their order.
+        // A source's fragments stay in order.
         fragments.sort_by_key(|fragment| fragment.timestamp);
         let mut before = [Moment(0); 5];
         for fragment in &mut fragments {
@@ -249,7 +249,7 @@ proptest! {
         };
         let kept = |way: &Way| if let Way::Corrupt(_) = way { Way::Lost } else { *way };
         let ways: Vec<_> = ways.iter().map(kept).collect();
-        // An event that stays incomplete keeps all younger ones waiting.
+        // An incomplete event delays all younger ones.
         let mut fragments = vec![fragment(0, start, 0)];
         fragments.extend(arrivals(sources, start + 3, 3, 1, &ways));
         let mut groups = BTreeMap::<u64, BTreeMap<u16, Vec<Hit>>>::new();
@@ -271,8 +271,8 @@ proptest! {
         rig.check();
     }
 
-    /// The output is sorted and has each event once, for as long as time stamps are not believed
-    /// to have jumped back.
+    /// The output is sorted and has each event once, until a jump back of the time stamps is
+    /// accepted.
     #[test]
     fn the_output_is_sorted(
         sources in 1u16..=4,

@@ -1,5 +1,5 @@
-//! The whole chain, from frames to decisions: nothing is lost, and nothing depends on how the
-//! input is cut into bursts.
+//! The whole chain, from frames to decisions: nothing is lost, and the output does not depend on
+//! how the input is divided into bursts.
 
 use crate::common::{BOARDS, container, env, event, frame, l0, pool, shots};
 use pollux_na62::formats::hits::{HitsWriter, MAX_FRAME};
@@ -15,7 +15,7 @@ use pollux_pipelines::{Batch, Moment, Stage, StageEnv, StageExt};
 use pollux_pmd::{Balance, Cause, Ledger, Tally};
 use proptest::prelude::*;
 
-/// What is done to a frame.
+/// Disturbance of a frame.
 #[derive(Clone, Debug)]
 enum Fault {
     None,
@@ -53,7 +53,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// The payloads that arrive, and when, in us; all boards send frame `n` at 20 n.
+/// The payloads that arrive, with their times in us; all boards send frame `n` at 20 n.
 fn arrivals(faults: &[Fault]) -> Vec<(u64, Vec<u8>)> {
     let mut arrivals = Vec::new();
     for (i, fault) in faults.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Chain for pollux_pipelines::Pipeline<Frame, Decision> {
     }
 }
 
-/// A chain whose types the compiler knows.
+/// A chain with static types.
 struct Compiled<S>(S);
 
 impl<S: Stage<In = Frame, Out = Decision>> Chain for Compiled<S> {
@@ -153,7 +153,7 @@ fn compiled(env: &mut StageEnv) -> Box<dyn Chain> {
     ))
 }
 
-/// Events of no hit, of one, of two, and of 2000 by eight boards, of which 500 have room, with whole
+/// Events of no hit, of one, of two, and of 2000 by eight boards, of which 500 fit, with normal
 /// ones in between.
 #[test]
 fn events_of_few_hits_and_of_far_too_many_pass() {
@@ -161,7 +161,7 @@ fn events_of_few_hits_and_of_far_too_many_pass() {
     let time = |n: u64| 1000 + 40 * n;
     let hits = |board: u8, n: u64| -> Vec<Hit> {
         let all = |count: u16| {
-            // Each once, as a container has them.
+            // Each hit once, as in a container.
             let mut pms: Vec<_> = (0..count)
                 .map(|i| (7 * i + u16::from(board)) % 1952)
                 .collect();
@@ -194,7 +194,7 @@ fn events_of_few_hits_and_of_far_too_many_pass() {
         outcome.ledger.check().unwrap();
         assert_eq!(outcome.decisions.len(), 400);
         for (n, decision) in outcome.decisions.iter().enumerate() {
-            // Of the events with too many hits some are left out.
+            // Of the events with too many hits some hits are left out.
             let head = decision.head();
             assert_eq!((head.complete, head.truncated), (n % 8 != 7, n % 8 == 7));
             let (hits, rings) = (decision.hits().len(), decision.rings().len());
@@ -211,18 +211,19 @@ fn events_of_few_hits_and_of_far_too_many_pass() {
     }
 }
 
-/// What a run leaves behind.
+/// Result of a run.
 struct Outcome {
     decisions: Vec<Decision>,
     /// The bytes of the decisions' records.
     records: Vec<u8>,
-    /// The ledger, the receiving side included.
+    /// The ledger, including the receiving side.
     ledger: Ledger,
     balance: Balance,
     env: StageEnv,
 }
 
-/// Runs payloads through a chain, `burst` frames at a time, in buffers of `room` bytes.
+/// Processes payloads with a chain, `burst` frames at a time, in buffers with a data room of `room`
+/// bytes.
 fn run(
     make: fn(&mut StageEnv) -> Box<dyn Chain>,
     boards: usize,

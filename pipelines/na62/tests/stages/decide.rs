@@ -1,4 +1,4 @@
-//! Which events are accepted, by which rules.
+//! Rules, and the events that they accept.
 
 use std::cell::RefCell;
 
@@ -51,7 +51,7 @@ fn decide(stage: &mut Decide, events: impl IntoIterator<Item = Reconstructed>) -
     out.iter().map(Decision::verdict).collect()
 }
 
-/// Whether the one rule accepts an event with so many hits and these rings.
+/// Whether the single rule accepts an event with so many hits and these rings.
 fn accepts(rule: &RuleOptions, hits: u16, rings: &[Ring]) -> bool {
     let rules = DecideOptions {
         rules: vec![RuleOptions {
@@ -236,7 +236,7 @@ fn rules_change_between_two_batches_and_each_event_is_decided_by_one_set() {
     assert_eq!(exchange.offer(&second), Ok(1));
     assert_eq!(exchange.options(), &second);
     assert_eq!((one(100.0), one(180.0)), (set(1, 1), set(1, 0)));
-    // Wrong rules leave the last ones.
+    // Invalid rules leave the previous ones active.
     let wrong = DecideOptions {
         rules: vec![],
         downscale: 0,
@@ -244,7 +244,7 @@ fn rules_change_between_two_batches_and_each_event_is_decided_by_one_set() {
     assert_eq!(exchange.offer(&wrong), Err(RuleError::Number(0)));
     assert_eq!(exchange.options(), &second);
     assert_eq!(one(100.0), set(1, 1));
-    // Sets that come faster than batches are taken over one by one, up to a bound.
+    // Sets that arrive faster than batches are activated one by one, up to a limit.
     let waiting: Vec<_> = (0..9).map_while(|_| exchange.offer(&first).ok()).collect();
     assert_eq!(waiting, [2, 3, 4, 5]);
     assert_eq!(exchange.offer(&first), Err(RuleError::Busy));
@@ -332,7 +332,7 @@ fn wrong_rules_are_refused_with_what_is_wrong() {
     );
 }
 
-/// What is doubted about one rule, where rings are looked for as usual.
+/// The warnings about one rule, with the default ring finder.
 fn doubts(rule: &str) -> Vec<String> {
     let mut env = env(1);
     env.insert(FinderConfig::default());
@@ -379,7 +379,7 @@ fn a_rule_that_can_never_accept_is_warned_of() {
 
 #[test]
 fn a_rule_that_must_always_accept_is_warned_of() {
-    let said = ["rule `it` accepts every event: no bound of it excludes one"];
+    let said = ["rule `it` accepts every event: none of its criteria excludes one"];
     for rule in [
         "min_rings = 0",
         "min_rings = 0\nradius_mm = [10, 20]\nmax_rings = 1",

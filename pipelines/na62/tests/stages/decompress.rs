@@ -1,4 +1,4 @@
-//! Containers into fragments: what is refused and why, and what is counted of each source.
+//! Containers into fragments: refusals with their causes, and the counters of each source.
 
 use crate::common::{Part, Shot, container, env, frame, hit, l0, pool};
 use pollux_mempool::PoolCache;
@@ -96,7 +96,7 @@ fn an_event_of_255_hits_fits() {
     assert_eq!(rig.out[0].hits[..], hits);
 }
 
-/// The fragments of the longest datagram need many buffers, and are one frame all the same.
+/// The fragments of the longest datagram need several buffers, and are still one frame.
 #[test]
 fn a_frame_may_be_as_long_as_can_be() {
     let (hit, none) = ([0x00, 0x01, 0x00, 0x07], [0x00, 0x00]);
@@ -110,7 +110,7 @@ fn a_frame_may_be_as_long_as_can_be() {
         bytes.extend(payload);
         rig.put(&bytes);
         rig.put(&container(0, 1, &shots(0..3)));
-        // With one byte too few, nothing of it is seen.
+        // With one byte too few, no fragment is visible.
         bytes[14..16].copy_from_slice(&(event.len() as u16 * count as u16 - 1).to_le_bytes());
         bytes.pop();
         rig.put(&bytes);
@@ -142,7 +142,7 @@ fn a_payload_may_span_segments_and_begin_anywhere() {
     }
 }
 
-/// No parser makes such a frame; if one did, nothing behind its bytes would be read.
+/// No parser makes such a frame; if one did, nothing beyond its bytes would be read.
 #[test]
 fn a_frame_that_ends_before_its_payload_is_read_to_its_end() {
     let mut rig = Rig::new(2048);
@@ -243,7 +243,7 @@ fn boards_are_those_of_the_configuration() {
     let mut stage = Decompress::new(&options, &mut env).unwrap();
     let mut cache = pool(8, 2048).cache(8).unwrap();
     let (mut batch, mut out) = (Batch::default(), Vec::<Fragments>::new());
-    // Source 0 is board 200, source 1 board 3. A board on the port of another is not heard.
+    // Source 0 is board 200, source 1 board 3. A board on the port of another is ignored.
     for (board, stream, sequence) in [(3, 1, 0), (200, 0, 0), (0, 0, 0), (3, 0, 1), (200, 1, 1)] {
         let mut writer = HitsWriter::new(vec![0; MAX_FRAME], 9, board, sequence).unwrap();
         writer.push(1, &[]).unwrap();
@@ -259,7 +259,7 @@ fn boards_are_those_of_the_configuration() {
     let dropped = [Cause::Unsupported, Cause::Misrouted].map(|cause| balance.dropped_for(cause));
     assert_eq!(dropped, [1, 2]);
     for source in 0..2 {
-        // It is told of the port on which it came.
+        // It is counted for the port on which it arrived.
         assert_eq!(l0(&env).stats.sources[source].misrouted.get(), 1);
         assert_eq!(l0(&env).stats.sources[source].frames.get(), 1);
         assert_eq!(l0(&env).stats.faults(source), ["identity"]);
@@ -279,8 +279,8 @@ fn boards_are_those_of_the_configuration() {
 }
 
 proptest! {
-    /// No payload is a panic, and each has one fate: its fragments go on, it is delivered empty,
-    /// or it is dropped.
+    /// No payload causes a panic, and each has one outcome: its fragments are passed on, it is
+    /// delivered empty, or it is dropped.
     #[test]
     fn any_payload_has_one_fate(
         random in proptest::collection::vec(any::<u8>(), 0..200),

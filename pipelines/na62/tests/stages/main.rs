@@ -1,4 +1,4 @@
-//! Stages, alone and in chains.
+//! Tests of the stages, alone and in chains.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,6 +13,7 @@ mod decide;
 mod decompress;
 mod merge;
 mod nothing_but_work;
+mod readers;
 mod registry;
 mod rings;
 mod spills;

@@ -1,4 +1,4 @@
-//! The stage that merges hits, as the trigger has it: what becomes of frames and of rings.
+//! The stage that merges hits, in the trigger: outcomes of frames, and rings.
 
 use std::f32::consts::TAU;
 
@@ -61,7 +61,7 @@ fn ring(time: u64, x: f32, y: f32) -> Vec<(u64, u16)> {
     (0..16).map(hit).collect()
 }
 
-/// What a chain of merger and ring finder makes of fragments.
+/// The output of a chain of merger and ring finder for fragments.
 fn chain(options: &MergeHitsOptions, fragments: &[Part]) -> (Vec<Reconstructed>, StageEnv) {
     let mut env = env(SOURCES.into());
     let merge = MergeHits::new(options, &mut env).unwrap();
@@ -93,7 +93,7 @@ fn chain(options: &MergeHitsOptions, fragments: &[Part]) -> (Vec<Reconstructed>,
     (out, env)
 }
 
-/// Wherever an event lies, on an edge of two windows too, its ring is found once.
+/// Wherever an event lies, also on the boundary of two windows, its ring is found once.
 #[test]
 fn a_ring_on_an_edge_is_found_once() {
     for window_slots in [1, 3] {
@@ -101,7 +101,7 @@ fn a_ring_on_an_edge_is_found_once() {
             window_slots,
             ..options()
         };
-        // All places in a window, far enough apart that none is in the guard of another.
+        // All positions in a window, far enough apart that none is in the guard of another.
         let times: Vec<u64> = (0..800).map(|n| 100_000 + n * (256 * 12 + 1)).collect();
         let hits = times
             .iter()
@@ -123,7 +123,7 @@ fn a_ring_on_an_edge_is_found_once() {
         assert_eq!(found.len(), times.len());
         assert!(found.iter().zip(&times).all(|(a, b)| a.abs_diff(*b) <= 8));
         assert_eq!(env.ledger.balance().dropped_total(), 0);
-        // Those on an edge were seen by two windows.
+        // Those on a boundary were in two windows.
         assert!(events.len() > times.len());
     }
 }
@@ -162,7 +162,7 @@ fn what_is_refused_is_counted_as_what_it_is() {
     ];
     let causes = refused.each_ref().map(|refused| refused.1);
     all.extend(refused.map(|(fragment, _)| fragment));
-    // One of several of its frame is of use, and one is empty.
+    // One of several of its frame is usable, and one is empty.
     let with = |timestamp, ends_frame| Part {
         timestamp,
         ends_frame,
@@ -204,7 +204,7 @@ fn options_out_of_range_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// After whatever has come, building goes on where the boards go on.
+    /// After any input, building continues when the boards continue.
     #[test]
     fn a_burst_of_nonsense_passes(
         nonsense in prop::collection::vec((any::<u64>(), 0..64u32, 0..6u16, 0..3u64), 0..300),
@@ -233,7 +233,7 @@ proptest! {
                 sent += 1;
             }
             if n == 400 {
-                // 2 ms of sound data: more than a few deadlines.
+                // 2 ms of valid data: more than a few deadlines.
                 out.clear();
             }
         }

@@ -1,8 +1,8 @@
-//! The loop of a trigger, from frames on a port to answers on a port, neither allocates, nor frees,
-//! nor enters the kernel after its start.
+//! The loop of a trigger, from frames on a port to answers on a port, does not allocate, free or
+//! enter the kernel after its start.
 //!
-//! There is no warm-up: the first frame is watched as the last one is. What a stage needs is made
-//! when the pipeline is.
+//! There is no warm-up: the check covers the first frame as well as the last. Stages allocate when
+//! the pipeline is created.
 
 use crate::common::{BOARDS, container, env, l0, pool, shots, template};
 use pollux_mempool::time::Ns;
@@ -11,14 +11,14 @@ use pollux_na62::formats::mtp::{MtpPacket, SOURCE_L0TP};
 use pollux_na62::l0::{Decision, Frame, L0Record};
 use pollux_na62::stage_registry;
 use pollux_na62::stages::Answer;
-use pollux_pipelines::{Batch, DynStage, Moment, Pipeline, Sink, Stage, StageRegistry};
+use pollux_pipelines::{Batch, DynStage, Moment, Output, Pipeline, Stage, StageRegistry};
 use pollux_pmd::event::{EventProducer, EventQueue, RegionOptions};
 use pollux_pmd::net::{ParseOptions, Parsed, UDP_HEADERS, UdpTemplate, classify};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use pollux_pmd::{
     Cause, ClockChoice, PortConfig, Registry, RxQueue, StartedPort, Tally, TscClock, TxQueue,
 };
-use pollux_quiet::{Noise, listen};
+use pollux_pmd_testkit::guard::{Noise, listen};
 
 /// UDP port that the boards send to.
 const PORT: u16 = 58_913;
@@ -30,7 +30,7 @@ const RING: usize = 256;
 /// Frames that each board sends.
 const FRAMES: u64 = 4000;
 
-/// The boards: what they send is made before the start.
+/// The boards: their frames are made before the start.
 struct Boards {
     payloads: Vec<Vec<u8>>,
     to: [UdpTemplate; BOARDS as usize + 1],
@@ -45,7 +45,7 @@ impl Boards {
             for board in 0..BOARDS {
                 let mut payload = container(board, n as u32, &shots(board, n));
                 match (n * u64::from(BOARDS) + u64::from(board)) % 97 {
-                    // Lost, and again, and too late.
+                    // Lost, duplicate, and late.
                     5 => continue,
                     11 => payloads.push(payload.clone()),
                     17 if n > 100 => {
@@ -80,7 +80,7 @@ impl Boards {
         {
             let frame = mbuf.append(UDP_HEADERS + payload.len()).unwrap();
             frame[UDP_HEADERS..].copy_from_slice(payload);
-            // Some go to a port where nobody is, and of some it cannot be told whose they are.
+            // Some go to a port without a stream, and some cannot be classified.
             let board = payload.get(6).copied().filter(|&board| board < BOARDS);
             let to = match self.next % 61 {
                 60 => &self.to[usize::from(BOARDS)],
@@ -96,7 +96,7 @@ impl Boards {
     }
 }
 
-/// Where decisions go: to the wire, and to whoever taps the loop.
+/// Destinations of decisions: the link, and a tap of the loop.
 struct Outlet {
     answer: Answer,
     tx: TxQueue,
@@ -107,7 +107,7 @@ struct Outlet {
     decisions: u32,
 }
 
-impl Sink<Decision> for Outlet {
+impl Output<Decision> for Outlet {
     fn push(&mut self, decision: Decision) {
         let record = L0Record::of(&decision).to_event(self.decisions);
         self.untapped += u64::from(self.tap.push(&record).is_err());
@@ -120,7 +120,7 @@ impl Sink<Decision> for Outlet {
     }
 }
 
-/// What the trigger's loop is made of.
+/// The parts of the trigger's loop.
 struct Trigger {
     rx: RxQueue,
     demux: Demux,
@@ -131,7 +131,7 @@ struct Trigger {
 }
 
 impl Trigger {
-    /// One round of the loop.
+    /// One iteration of the loop.
     fn poll(&mut self, now: Moment) -> bool {
         let mut burst = Burst::<32>::new();
         let n = self.rx.rx(&mut self.outlet.cache, &mut burst);
@@ -199,7 +199,7 @@ fn reads_the_counter() -> bool {
     selected
 }
 
-/// Runs a chain of stages on a wire, and watches the loop.
+/// Runs a chain of stages on a link, under observation.
 fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
     let stages = tables(builder, extra);
     listen(|ear| {
@@ -258,7 +258,7 @@ fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
                 round += 1;
                 // A round sends 24 frames, six of each board, that are 20 us apart.
                 while trigger.poll(Moment(round * 120_000)) {}
-                // For a while nobody takes answers and records: both queues are full then.
+                // For a while answers and records are not taken, so that both queues become full.
                 if round % 512 < 300 {
                     continue;
                 }
@@ -277,7 +277,7 @@ fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
             trigger.pipeline.finish(&mut trigger.outlet);
         });
 
-        // All that can happen did.
+        // Every case has occurred.
         let balance = env.ledger.check().unwrap();
         for cause in [
             Cause::DemuxMiss,
@@ -322,7 +322,7 @@ fn the_loop_of_a_trigger_that_merges_hits() {
     run(&stage_registry(), MERGE, "").assert_none();
 }
 
-/// A stage that does something besides work, once in a while.
+/// A stage that allocates or enters the kernel once in a while.
 struct Noisy {
     noise: fn(),
     n: u32,
@@ -332,7 +332,7 @@ impl Stage for Noisy {
     type In = Decision;
     type Out = Decision;
 
-    fn process(&mut self, batch: &mut Batch<Decision>, out: &mut impl Sink<Decision>) {
+    fn process(&mut self, batch: &mut Batch<Decision>, out: &mut impl Output<Decision>) {
         for decision in batch.drain() {
             self.n += 1;
             if self.n == 5000 {
@@ -343,7 +343,7 @@ impl Stage for Noisy {
     }
 }
 
-/// What is heard of a chain with a noisy stage at its end.
+/// The observation of a chain with a noisy stage at its end.
 fn with(noise: fn()) -> Noise {
     let mut registry = stage_registry();
     registry.register("noisy", move |_: toml::Table, _| {

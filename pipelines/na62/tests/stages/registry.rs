@@ -1,4 +1,4 @@
-//! Pipelines from TOML: what is wrong with one is said in full.
+//! Pipelines from TOML: error messages are complete.
 
 use crate::common::env;
 use pollux_na62::l0::{Decision, Event, Frame};
@@ -12,7 +12,7 @@ fn pipeline<In: 'static, Out: 'static>(toml: &str) -> Result<Pipeline<In, Out>, 
     made.map_err(|error| error.to_string())
 }
 
-/// What is said of a chain from frames to decisions.
+/// The error message for a chain from frames to decisions.
 fn refusal(toml: &str) -> String {
     pipeline::<Frame, Decision>(toml).err().unwrap()
 }
@@ -49,7 +49,7 @@ fn the_chain_of_the_trigger_is_made_from_its_tables() {
 fn an_unknown_stage_is_named_beside_those_that_there_are() {
     assert_eq!(
         refusal(&CHAIN.replace("\"build\"", "\"biuld\"")),
-        "no stage `biuld`; there are: decompress, build, merge, rings, decide"
+        "no stage `biuld`; there are: decompress, read-mep, read-tel62, read-mtp, build, merge, rings, decide"
     );
 }
 
@@ -63,7 +63,7 @@ fn a_typo_in_an_option_is_named_beside_those_that_there_are() {
     assert_eq!(
         refusal(&CHAIN.replace("radius_mm", "radius")),
         "stage `decide`: unknown field `radius`, expected one of `name`, `min_rings`, \
-         `max_rings`, `radius_mm`, `max_chi2_mm2`, `min_significance`, `disk`, `min_hits`, `max_hits`, `prescale` \
+         `max_rings`, `radius_mm`, `max_chi2_mm2`, `min_significance`, `disk`, `min_hits`, `max_hits`, `min_sources`, `sources`, `prescale` \
          in `rule`"
     );
     assert_eq!(

@@ -12,7 +12,7 @@ use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
 const BOARDS: u8 = 4;
 const EVENTS: u64 = 40;
 
-/// What the boards send of an event: its hits, and those of noise for a board.
+/// The fragments of the boards for an event: its hits, and noise hits of one board.
 fn parts(timestamp: u64, noise: Option<&(u16, Vec<Hit>)>) -> Vec<Part> {
     let hits = event(timestamp);
     let part = |source: u16| {
@@ -43,7 +43,7 @@ where
     let mut builder = make(&mut env);
     let (mut batch, mut events) = (Batch::with_capacity(1), Vec::new());
     for n in 0..EVENTS {
-        // Odd time stamps have their ring on disk 1, which boards 2 and 3 read.
+        // Odd time stamps have their ring on disk 1, which boards 2 and 3 read out.
         for part in parts(2 * n + 1, noise) {
             batch.push(stored(&[part])).unwrap();
             builder.process(&mut batch, &mut events);
@@ -79,7 +79,7 @@ fn merge(env: &mut StageEnv) -> MergeHits {
     MergeHits::new(&MergeHitsOptions::default(), env).unwrap()
 }
 
-/// Whose channels its hits claim to be of does not matter: the board that sends them is hot.
+/// The channels of the hits do not matter: the board that sends them is hot.
 fn a_hot_board_is_masked_and_named<B>(make: fn(&mut StageEnv) -> B)
 where
     B: Stage<In = Fragments, Out = Event>,
@@ -95,7 +95,7 @@ where
         assert_eq!(hot, [0, EVENTS, 0, 0], "{first}");
         for ((before, rings), (hits, found)) in clean.iter().zip(&noisy) {
             assert_eq!(found, rings, "{first}");
-            // The event keeps what it has, what is masked behind the rest.
+            // The event keeps its hits; masked ones come last.
             let others = before.iter().filter(|hit| board_of(hit.pm, BOARDS) != 1);
             let expected = others.chain(&noise).map(|hit| hit.pm);
             assert!(hits.iter().map(|hit| hit.pm).eq(expected), "{first}");

@@ -1,4 +1,4 @@
-//! Spills that are all alike: sequence numbers and time stamps begin anew, and look like copies.
+//! Identical spills: sequence numbers and time stamps restart, so that frames look like duplicates.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 const BOARDS: u8 = 4;
-/// Slots from a frame of a board to the next: 100 us.
+/// Slots between frames of a board: 100 us.
 const STEP: u64 = 4000;
-/// A frame of a board: its number, and when it is sent.
+/// A frame of a board: its number, and its time of sending.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     board: u8,
@@ -81,13 +81,13 @@ impl<S: Stage<In = Frame, Out = Event>> Rig<S> {
     }
 }
 
-/// What comes of frames: how many of the events have all boards.
+/// The number of events with all boards.
 fn run(sent: &[Sent]) -> (StageEnv, u64) {
     let (env, bursts) = run_bursts(sent);
     (env, bursts.values().sum())
 }
 
-/// What comes of frames: how many of the events of each burst have all boards.
+/// The number of events with all boards in each burst.
 fn run_bursts(sent: &[Sent]) -> (StageEnv, BTreeMap<u16, u64>) {
     let mut rig = rig();
     let mut out = Vec::new();
@@ -135,7 +135,8 @@ fn nothing_is_lost_of_spills_that_are_all_alike() {
     }
 }
 
-/// One board loses the first or the last frames of spills, and frames come late by a few places.
+/// One board loses the first or the last frames of spills, and frames are delayed by a few
+/// positions.
 #[test]
 fn a_board_that_loses_frames_at_the_edge_of_a_spill_sends_no_copies() {
     for seed in 0..400 {
@@ -151,7 +152,7 @@ fn a_board_that_loses_frames_at_the_edge_of_a_spill_sends_no_copies() {
         }
         let mut sent = spills(4, length, &order, rng.random_range(0..20_000));
         sent.retain(|one| one.board != board || (first..last).contains(&one.number));
-        // No frame overtakes one of its board.
+        // No frame overtakes another of its board.
         let lag = rng.random_range(0..50) * 1000;
         let mut before = [0; BOARDS as usize];
         for one in &mut sent {
@@ -181,7 +182,7 @@ fn a_board_that_loses_frames_at_the_edge_of_a_spill_sends_no_copies() {
     }
 }
 
-/// Copies are found as before, in each spill.
+/// Duplicates are detected as before, in each spill.
 #[test]
 fn copies_are_found_in_spills_that_are_all_alike() {
     for length in [5, 40, 100, 1000] {
@@ -195,7 +196,7 @@ fn copies_are_found_in_spills_that_are_all_alike() {
     }
 }
 
-/// A board that alone sends its last 50 frames once more is named, and the others lose nothing.
+/// A board that alone repeats its last 50 frames is named, and the others lose nothing.
 #[test]
 fn a_board_that_repeats_itself_is_named() {
     for length in [50, 60, 200, 1000] {

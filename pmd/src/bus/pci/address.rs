@@ -1,4 +1,4 @@
-//! Where a function sits on the PCI bus.
+//! PCI addresses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ pub struct Address {
     function: u8,
 }
 
-/// Text that is no PCI address.
+/// Error: text that is not a PCI address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is no PCI address: DOMAIN:BUS:DEVICE.FUNCTION or BUS:DEVICE.FUNCTION, as in \
-         0000:03:00.0 or 03:00.0 (`pollux ports` lists those that there are)", .0.escape_debug())]
+#[error("`{}` is not a PCI address: DOMAIN:BUS:DEVICE.FUNCTION or BUS:DEVICE.FUNCTION, as in \
+         0000:03:00.0 or 03:00.0 (`pollux ports` lists the available ones)", .0.escape_debug())]
 pub struct BadAddress(String);
 
-/// `domain:bus:device.function` in hexadecimal, with the domain 0000 where it is left out.
+/// Parses `domain:bus:device.function` in hexadecimal; the domain defaults to 0000.
 impl FromStr for Address {
     type Err = BadAddress;
 

@@ -1,47 +1,47 @@
-//! The windows of a function, as sysfs shows them.
+//! Base address registers (BARs) of a function, as sysfs shows them.
 
 use super::Function;
 use super::sysfs::text;
 
-/// A window of a function.
+/// A BAR of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
-    /// Its number; a window of 64-bit addresses takes the next number too.
+    /// Its number; a 64-bit BAR takes the next number too.
     pub index: u8,
-    /// Where it lies on the bus.
+    /// Start address on the bus.
     pub start: u64,
-    /// Bytes in it.
+    /// Size in bytes.
     pub len: u64,
-    /// What kind of window it is.
+    /// Its kind.
     pub kind: BarKind,
 }
 
-/// Kinds of windows (PCI 3.0 section 6.2.5.1).
+/// Kinds of BARs (PCI 3.0 section 6.2.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarKind {
-    /// Ports, which are reached by instructions of their own: not for a program.
+    /// I/O ports, which special instructions access: not usable by a program.
     Ports,
     /// Memory.
     Memory {
-        /// Its address has 64 bits.
+        /// The address has 64 bits.
         wide: bool,
-        /// Reading changes nothing, and writes may be merged.
+        /// Reads have no side effect, and writes may be merged.
         prefetchable: bool,
     },
 }
 
-/// The kernel's words for windows (linux/ioport.h).
+/// The kernel's flags of BARs (linux/ioport.h).
 const PORTS: u64 = 0x100;
 const MEMORY: u64 = 0x200;
 const PREFETCHABLE: u64 = 0x2000;
 const WIDE: u64 = 0x0010_0000;
 
 impl Function {
-    /// The windows that it has.
+    /// The BARs of the function.
     #[must_use]
     pub fn bars(&self) -> Vec<Bar> {
         let table = text(&self.folder().join("resource")).unwrap_or_default();
-        // The ROM and the windows of a bridge come behind these.
+        // The ROM and the windows of a bridge follow these.
         let lines = table.lines().take(6);
         (0..)
             .zip(lines)
@@ -50,7 +50,7 @@ impl Function {
     }
 }
 
-/// A line of the table: first and last address, and kind.
+/// Parses a line of the table: first and last address, and flags.
 fn bar(index: u8, line: &str) -> Option<Bar> {
     let mut numbers = line.split_whitespace().map(|word| {
         let digits = word.strip_prefix("0x")?;

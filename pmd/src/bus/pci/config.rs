@@ -1,66 +1,66 @@
-//! Configuration space, and the capabilities in it.
+//! PCI configuration space and its capabilities.
 
 use std::fs;
 
 use super::Function;
 use crate::bus::{BusError, Device};
 
-/// What configuration space held when it was read: 64 bytes (all that sysfs shows to those who are
-/// not root), 256, or 4096 (PCI Express).
+/// A copy of configuration space: 64 bytes (all that sysfs shows to users other than root), 256, or
+/// 4096 (PCI Express).
 ///
-/// All that is asked of it is answered from that copy, so that a device which changes its mind, or
-/// whose lists lead round in circles, can do no harm.
+/// All queries are answered from the copy, so that a device that changes its answers, or whose
+/// lists are circular, cannot do harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigSpace(Vec<u32>);
 
-/// Where a capability begins.
+/// Location of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// What it is (PCI Code and ID Assignment, sections 2 and 3).
+    /// Capability ID (PCI Code and ID Assignment, sections 2 and 3).
     pub id: u16,
-    /// Its place in configuration space, in bytes.
+    /// Offset in configuration space, in bytes.
     pub at: u16,
 }
 
-/// Interrupts by messages (PCI 3.0 section 6.8.2).
+/// MSI-X: message-signalled interrupts (PCI 3.0 section 6.8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsiX {
     /// Entries of its table.
     pub vectors: u16,
-    /// BAR that the table is in, and where in it.
+    /// BAR of the table, and the offset in it.
     pub table: (u8, u32),
-    /// BAR that the pending bits are in, and where in it.
+    /// BAR of the pending bits, and the offset in it.
     pub pending: (u8, u32),
 }
 
-/// What a PCI Express function can (PCI Express 5.0 section 7.5.3).
+/// Properties of a PCI Express function (PCI Express 5.0 section 7.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Express {
-    /// Longest payload of a packet that it can take, in bytes.
+    /// Maximum payload size of a packet that it supports, in bytes.
     pub max_payload: u16,
-    /// Whether it can be reset by itself (function level reset).
+    /// Whether it supports function level reset.
     pub function_reset: bool,
 }
 
 /// Virtual functions (PCI Express 5.0 section 9.3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SrIov {
-    /// The most that there can be.
+    /// Maximum number.
     pub total: u16,
-    /// Those that there are.
+    /// Current number.
     pub enabled: u16,
-    /// Number of the first one's address behind the physical function's.
+    /// Distance of the first one's address from the physical function's.
     pub offset: u16,
-    /// From each to the next.
+    /// Distance between two.
     pub stride: u16,
-    /// Which device each of them is.
+    /// Device ID of each.
     pub device: u16,
 }
 
-/// Length of configuration space, without and with the extension of PCI Express.
+/// Length of configuration space, without and with the PCI Express extension.
 const CONVENTIONAL: u16 = 256;
 const EXTENDED: u16 = 4096;
-/// Capabilities lie behind the header (PCI 3.0 section 6.7).
+/// Capabilities are located behind the header (PCI 3.0 section 6.7).
 const HEADER: u16 = 0x40;
 
 const MSI_X: u16 = 0x11;
@@ -69,10 +69,10 @@ const VENDOR: u16 = 0x09;
 const SR_IOV: u16 = 0x10;
 
 impl ConfigSpace {
-    /// Reads a device's.
+    /// Reads the configuration space of a device.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The read fails.
     pub fn of<D: Device>(device: &D) -> Result<Self, BusError> {
         let mut words = Vec::new();
         for at in (0..EXTENDED).step_by(4) {
@@ -85,7 +85,7 @@ impl ConfigSpace {
         Ok(Self(words))
     }
 
-    /// What sysfs shows of a function's; nothing where it cannot be read.
+    /// What sysfs shows of a function's configuration space; empty if it cannot be read.
     #[must_use]
     pub fn look(function: &Function) -> Self {
         let bytes = fs::read(function.folder().join("config")).unwrap_or_default();
@@ -105,7 +105,7 @@ impl ConfigSpace {
     /// The capabilities, in the order of the device's list.
     #[must_use]
     pub fn capabilities(&self) -> Vec<Capability> {
-        /// Of the word of command and status: there is a list (section 6.2.3).
+        /// In the command and status word: the list exists (section 6.2.3).
         const HAS_LIST: u32 = 1 << 20;
         if self.word(0x04).is_none_or(|word| word & HAS_LIST == 0) {
             return Vec::new();
@@ -116,21 +116,22 @@ impl ConfigSpace {
         })
     }
 
-    /// The capabilities of PCI Express, which are a list of their own (section 7.6).
+    /// The extended capabilities of PCI Express, a list of their own (section 7.6).
     #[must_use]
     pub fn extended_capabilities(&self) -> Vec<Capability> {
         let found = self.list(CONVENTIONAL, CONVENTIONAL, EXTENDED, |word| {
             (word as u16, (word >> 20) as u16)
         });
-        // One that is all zeros, or all ones, says that there are none.
+        // A header of all zeros or all ones means that the list is empty.
         found
             .into_iter()
             .filter(|capability| !matches!(capability.id, 0 | 0xffff))
             .collect()
     }
 
-    /// Walks a list: `read` tells of a capability's first word what it is, and where the next one
-    /// lies. Ends at a place outside the list's room, and after as many as there is room for.
+    /// Walks a list: `read` decodes the ID of a capability and the offset of the next one from its
+    /// first word. Ends at an offset outside the list's area, and after as many entries as fit into
+    /// it.
     fn list(
         &self,
         first: u16,
@@ -141,7 +142,7 @@ impl ConfigSpace {
         let mut found = Vec::new();
         let mut next = first;
         for _ in 0..(high - low) / 4 {
-            // The two lowest bits mean nothing.
+            // The two lowest bits are reserved.
             let at = next & !3;
             if !(low..high).contains(&at) {
                 break;
@@ -164,14 +165,14 @@ impl ConfigSpace {
             .map(|found| found.at)
     }
 
-    /// Where the capabilities are whose meaning is the vendor's.
+    /// Offsets of the vendor-specific capabilities.
     #[must_use]
     pub fn vendor_capabilities(&self) -> Vec<u16> {
         let vendor = |found: &Capability| (found.id == VENDOR).then_some(found.at);
         self.capabilities().iter().filter_map(vendor).collect()
     }
 
-    /// Its interrupts by messages.
+    /// Its MSI-X capability.
     #[must_use]
     pub fn msi_x(&self) -> Option<MsiX> {
         let at = self.find(MSI_X)?;
@@ -183,7 +184,7 @@ impl ConfigSpace {
         })
     }
 
-    /// What it can as a function of PCI Express, if it is one.
+    /// Its PCI Express properties, if it is a PCI Express function.
     #[must_use]
     pub fn express(&self) -> Option<Express> {
         let capabilities = self.word(self.find(EXPRESS)? + 4)?;
@@ -193,7 +194,7 @@ impl ConfigSpace {
         })
     }
 
-    /// Its virtual functions, if it can have any.
+    /// Its virtual functions, if it supports any.
     #[must_use]
     pub fn sr_iov(&self) -> Option<SrIov> {
         let found = self.extended_capabilities();
@@ -216,7 +217,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// An igb's: power management, MSI-X, PCI Express, SR-IOV, as its words are.
+    /// Configuration space of an igb: power management, MSI-X, PCI Express, SR-IOV.
     fn igb() -> ConfigSpace {
         let mut words = vec![0; 1024];
         for (at, word) in [
@@ -282,9 +283,9 @@ mod tests {
     #[test]
     fn no_list_is_endless() {
         for (at, word) in [
-            (0x70, 0x8009_7011), // itself
-            (0x70, 0x8009_4011), // the first
-            (0x70, 0x8009_3411), // the header
+            (0x70, 0x8009_7011), // a loop of one entry
+            (0x70, 0x8009_4011), // back to the first
+            (0x70, 0x8009_3411), // into the header
             (0x34, 0xff),
             (0x34, 0),
             (0x140, 0x1401_0003),

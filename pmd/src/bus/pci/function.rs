@@ -1,4 +1,4 @@
-//! What sysfs tells of one function.
+//! PCI functions, as sysfs describes them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,41 +10,40 @@ use crate::bus::Ids;
 const NETWORK: u32 = 0x02;
 const BRIDGE: u32 = 0x06;
 
-/// A function of a PCI device, as it was when it was looked at; zeros where the kernel does not
-/// tell.
+/// A snapshot of a PCI function; zeros where the kernel supplies no value.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Where it sits.
+    /// PCI address.
     pub address: Address,
     /// Base class, sub-class and interface.
     pub class: u32,
-    /// What it is.
+    /// Vendor and device IDs.
     pub ids: Ids,
-    /// The driver that it is bound to.
+    /// The driver bound to it.
     pub driver: Option<String>,
-    /// The one driver that may take it, where somebody has chosen.
+    /// The only driver that may bind to it, if one was configured.
     pub driver_override: Option<String>,
-    /// NUMA node; none where the firmware does not tell.
+    /// NUMA node; `None` where the firmware does not report it.
     pub numa_node: Option<u32>,
-    /// Its IOMMU group; none where no IOMMU translates its addresses.
+    /// Its IOMMU group; `None` where no IOMMU translates its addresses.
     pub group: Option<u32>,
-    /// Network interfaces that it has in this network namespace.
+    /// Its network interfaces in this network namespace.
     pub interfaces: Vec<String>,
-    /// Its link, if it is a PCI Express device that has one.
+    /// Its link, for PCI Express devices with a link.
     pub link: Option<LinkStatus>,
     folder: PathBuf,
 }
 
-/// Speed and width of a PCI Express link: now, and at most.
+/// Current and maximum speed and width of a PCI Express link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkStatus {
-    /// GT/s of one lane.
+    /// Speed of one lane in GT/s.
     pub speed: f64,
-    /// The most that the device can.
+    /// Maximum speed of the device.
     pub max_speed: f64,
     /// Lanes.
     pub width: u32,
-    /// The most that the device has.
+    /// Maximum of the device.
     pub max_width: u32,
 }
 
@@ -60,7 +59,7 @@ impl Sysfs {
         found.into_iter().filter_map(look).collect()
     }
 
-    /// The function of that address, if there is one.
+    /// The function with that address, if it exists.
     #[must_use]
     pub fn function(&self, address: Address) -> Option<Function> {
         Function::look(self, address)
@@ -88,7 +87,7 @@ impl Function {
             ids,
             driver: link(&of("driver")),
             driver_override: text(&of("driver_override")).filter(|name| name != "(null)"),
-            // -1 where the firmware does not tell.
+            // -1 where the firmware does not report it.
             numa_node: number(&of("numa_node")),
             group: link(&of("iommu_group")).and_then(|group| group.parse().ok()),
             interfaces: interfaces(&folder),
@@ -97,7 +96,7 @@ impl Function {
         })
     }
 
-    /// Where sysfs has it.
+    /// Its folder in sysfs.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -109,7 +108,8 @@ impl Function {
         self.class >> 16 == NETWORK
     }
 
-    /// Whether it is a bridge, which need not be given away with the devices of its group.
+    /// Whether it is a bridge, which may stay with the kernel when the devices of its group are
+    /// handed to a program.
     #[must_use]
     pub fn is_bridge(&self) -> bool {
         self.class >> 16 == BRIDGE
@@ -129,13 +129,13 @@ impl Function {
         driver.is_some_and(|driver| driver.ends_with("vfio-pci"))
     }
 
-    /// The name of its own file in /dev/vfio/devices: `vfio0`, where the kernel has such files.
+    /// The name of its device file in /dev/vfio/devices: `vfio0`, where the kernel has such files.
     #[must_use]
     pub fn vfio_device(&self) -> Option<String> {
         names(&self.folder.join("vfio-dev")).next()
     }
 
-    /// Its virtual functions, in order, as many as there are now.
+    /// Its current virtual functions, in order.
     #[must_use]
     pub fn virtual_functions(&self) -> Vec<Address> {
         let address = |i: u32| link(&self.folder.join(format!("virtfn{i}")))?.parse().ok();
@@ -147,15 +147,15 @@ impl Function {
         found.into_iter().map(|(_, address)| address).collect()
     }
 
-    /// Whether its group is one that VFIO has made up, because no IOMMU holds the device back.
+    /// Whether VFIO created its group without an IOMMU (no-IOMMU mode).
     #[must_use]
     pub fn has_no_iommu(&self) -> bool {
         let name = text(&self.folder.join("iommu_group/name"));
         self.group.is_none() || name.is_some_and(|name| name == "vfio-noiommu")
     }
 
-    /// The other functions of its IOMMU group that are held by a driver of the kernel: a group is
-    /// handed to a program as a whole (the kernel's Documentation/driver-api/vfio.rst).
+    /// The other functions of its IOMMU group that a kernel driver holds: a group is handed to a
+    /// program as a whole (the kernel's Documentation/driver-api/vfio.rst).
     #[must_use]
     pub fn kept_back(&self, sysfs: &Sysfs) -> Vec<Self> {
         let Some(group) = self.group else {
@@ -174,11 +174,11 @@ impl Function {
     }
 }
 
-/// Interfaces lie in the device's own folder, or in that of a device on a bus inside it (virtio).
+/// Interfaces are in the device's own folder, or in that of a device on a bus inside it (virtio).
 fn interfaces(device: &Path) -> Vec<String> {
     let mut found: Vec<_> = names(&device.join("net")).collect();
     for inner in names(device).map(|name| device.join(name)) {
-        // The links in a device's folder (subsystem, driver, iommu_group) lead away from it.
+        // The links in a device's folder (subsystem, driver, iommu_group) point outside it.
         if !inner.is_symlink() {
             found.extend(names(&inner.join("net")));
         }
@@ -212,7 +212,7 @@ mod tests {
 
     const A: &str = "bus/pci/devices/0000:03:00.0";
 
-    /// A network controller of an Intel, a virtio one, and what is none.
+    /// An Intel network controller, a virtio one, and a function that is neither.
     fn tree() -> (tempfile::TempDir, Sysfs) {
         let tree = tempfile::tempdir().unwrap();
         let root = tree.path().to_owned();

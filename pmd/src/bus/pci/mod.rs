@@ -1,6 +1,5 @@
-//! Functions on the PCI bus, as the kernel shows them to everybody (its
-//! Documentation/ABI/testing/sysfs-bus-pci). Nothing here needs rights, and nothing is believed: an
-//! attribute may be missing, unreadable, or hold anything.
+//! PCI bus scan through sysfs (the kernel's Documentation/ABI/testing/sysfs-bus-pci). It needs no
+//! privileges, and trusts nothing: an attribute may be missing, unreadable, or hold any text.
 
 mod address;
 mod bar;

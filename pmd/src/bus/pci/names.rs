@@ -1,16 +1,16 @@
-//! What vendors and devices are called: the list of <https://pci-ids.ucw.cz>, as Debian's packages
-//! pci.ids and hwdata have it.
+//! Names of PCI vendors and devices: the list of <https://pci-ids.ucw.cz>, as Debian's packages
+//! pci.ids and hwdata install it.
 
 use std::fs;
 
 use crate::bus::Ids;
 
-/// The list; empty where the machine has none.
+/// The list; empty if none is installed.
 #[derive(Clone, Debug, Default)]
 pub struct Names(String);
 
 impl Names {
-    /// Reads the machine's list.
+    /// Reads the installed list.
     #[must_use]
     pub fn load() -> Self {
         let places = ["/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"];
@@ -18,8 +18,8 @@ impl Names {
         Self(String::from_utf8_lossy(&text.unwrap_or_default()).into_owned())
     }
 
-    /// What a device is called, with its vendor: `Intel Corporation 82574L Gigabit Network
-    /// Connection`. Its numbers stand for what has no name: `8086:10d3`.
+    /// Name of a device with its vendor: `Intel Corporation 82574L Gigabit Network Connection`. An
+    /// unknown name is replaced by the number: `8086:10d3`.
     #[must_use]
     pub fn device(&self, ids: Ids) -> String {
         let Ids { vendor, device, .. } = ids;
@@ -30,8 +30,7 @@ impl Names {
         }
     }
 
-    /// What a class of devices is called: `Ethernet controller`. Its number stands for one without
-    /// a name.
+    /// Name of a device class: `Ethernet controller`. An unknown name is replaced by the number.
     #[must_use]
     pub fn class(&self, class: u32) -> String {
         let (base, sub) = (class >> 16 & 0xff, class >> 8 & 0xff);
@@ -46,7 +45,7 @@ impl Names {
     /// ```text
     /// 8086  Intel Corporation
     ///     10d3  82574L Gigabit Network Connection
-    ///         103c 1717  a board of somebody
+    ///         103c 1717  a board of another vendor
     /// ```
     fn entry(&self, first: &str, second: &str) -> (Option<&str>, Option<&str>) {
         let mut lines = self.0.lines().filter(|line| !line.starts_with('#'));

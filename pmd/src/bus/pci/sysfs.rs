@@ -1,24 +1,24 @@
-//! The kernel's view of the machine, below a root that a test replaces.
+//! Access to sysfs below a root that tests can replace.
 
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Most bytes that are read of an attribute: one page is all that the kernel shows.
+/// Maximum size of an attribute: the kernel shows one page at most.
 const LONGEST: u64 = 4096;
 
-/// Set to Y by whoever accepts that VFIO hands out devices that no IOMMU holds back, which can then
-/// write anywhere in memory.
+/// Set to Y to accept that VFIO hands out devices without an IOMMU, which can then write anywhere
+/// in memory.
 pub const ALLOW_NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 
-/// A folder that is laid out as /sys is.
+/// A folder with the layout of /sys.
 #[derive(Clone, Debug)]
 pub struct Sysfs {
     root: PathBuf,
 }
 
-/// This machine's.
+/// The machine's own /sys.
 impl Default for Sysfs {
     fn default() -> Self {
         Self::at("/sys")
@@ -26,13 +26,13 @@ impl Default for Sysfs {
 }
 
 impl Sysfs {
-    /// The one below `root`.
+    /// A tree below `root`.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where it has something.
+    /// A path in the tree.
     #[must_use]
     pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
         self.root.join(below)
@@ -44,14 +44,14 @@ impl Sysfs {
         !name.contains('/') && self.path("bus/pci/drivers").join(name).exists()
     }
 
-    /// Whether there is a unit that translates the addresses of devices.
+    /// Whether the machine has an active IOMMU.
     #[must_use]
     pub fn has_iommu(&self) -> bool {
         let any = |folder| names(&self.path(folder)).next().is_some();
         any("kernel/iommu_groups") || any("class/iommu")
     }
 
-    /// Whether VFIO may hand out devices that no IOMMU holds back.
+    /// Whether VFIO may hand out devices without an IOMMU.
     #[must_use]
     pub fn allows_no_iommu(&self) -> bool {
         let path = self.path("module/vfio/parameters/enable_unsafe_noiommu_mode");
@@ -59,7 +59,7 @@ impl Sysfs {
     }
 }
 
-/// The text of an attribute, without white space around it.
+/// The text of an attribute, trimmed.
 pub(super) fn text(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let file = File::open(path).ok()?;
@@ -77,13 +77,13 @@ pub(super) fn hex(path: &Path) -> Option<u32> {
     u32::from_str_radix(text(path)?.trim_start_matches("0x"), 16).ok()
 }
 
-/// The last part of what a symbolic link points to: the name of a driver, or of a group.
+/// The last part of a symbolic link's target: the name of a driver, or of a group.
 pub(super) fn link(path: &Path) -> Option<String> {
     let target = fs::read_link(path).ok()?;
     Some(target.file_name()?.to_str()?.to_owned())
 }
 
-/// The names in a folder; none where there is no such folder.
+/// The names in a folder; empty if the folder does not exist.
 pub(super) fn names(path: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())

@@ -1,6 +1,6 @@
-//! The requests of linux/vfio.h and linux/iommufd.h, each with the argument that it takes.
+//! VFIO and iommufd requests: those of linux/vfio.h and linux/iommufd.h with their argument types.
 //!
-//! What is mapped for a device by them is [`Space`](super::space::Space)'s business alone.
+//! Requests that map memory for a device belong to [`Space`](super::space::Space) alone.
 
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -26,15 +26,15 @@ pub(super) struct Request<T: ?Sized> {
 
 impl<T: ?Sized> Request<T> {
     /// # Safety
-    /// The kernel takes the request's argument for a struct that begins with its own size, as a
-    /// `u32`; it writes nothing outside that size, and leaves only integers there. `T` is such a
-    /// struct, or a slice of words.
+    /// The request's argument is a struct that begins with its own size, as a `u32`. The kernel
+    /// writes nothing outside that size, and leaves only integers there. `T` is such a struct, or a
+    /// slice of words.
     const unsafe fn new(number: u32) -> Self {
         let argument = PhantomData;
         Self { number, argument }
     }
 
-    /// Enters the kernel with `argument`, whose size is filled in here.
+    /// Calls the kernel with `argument`, whose size is filled in here.
     pub(super) fn call(&self, file: impl AsFd, argument: &mut T) -> io::Result<()> {
         let size = size_of_val(argument);
         if size < size_of::<u32>() {
@@ -42,9 +42,10 @@ impl<T: ?Sized> Request<T> {
         }
         let size = u32::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
         let argument = (&raw mut *argument).cast::<u32>();
-        // SAFETY: `new` was told that the argument begins with a `u32`, and it has room for one.
+        // SAFETY: by the contract of `new` the argument begins with a `u32`, so it has room for
+        // one.
         unsafe { argument.write(size) };
-        // SAFETY: `new` was told that the kernel keeps to the size that the argument begins with.
+        // SAFETY: by the contract of `new` the kernel respects the size at the argument's start.
         unsafe { ioctl(file.as_fd(), self.number, argument as libc::c_ulong) }.map(drop)
     }
 }
@@ -59,8 +60,8 @@ const fn iommufd(n: u32) -> u32 {
 
 macro_rules! requests {
     ($($name:ident: $argument:ty = $number:expr;)*) => {$(
-        // SAFETY: so linux/vfio.h and linux/iommufd.h define it: the struct begins with `argsz` or
-        // `size`, which the kernel checks before it touches anything behind it.
+        // SAFETY: linux/vfio.h and linux/iommufd.h define it so: the struct begins with `argsz` or
+        // `size`, which the kernel checks before it accesses anything behind it.
         pub(super) const $name: Request<$argument> = unsafe { Request::new($number) };
     )*};
 }
@@ -80,7 +81,7 @@ requests! {
     IOAS_UNMAP: iommu_ioas_unmap = iommufd(IOMMUFD_CMD_IOAS_UNMAP);
 }
 
-/// Gives the device of a file of its own to an iommufd; `token` is that of virtual functions.
+/// Binds a device with its own device file to an iommufd; `token` is that of virtual functions.
 pub(super) fn bind_iommufd(
     device: BorrowedFd<'_>,
     iommufd: BorrowedFd<'_>,
@@ -100,8 +101,8 @@ pub(super) fn bind_iommufd(
     unsafe { ioctl(device, vfio(18), &raw mut argument as libc::c_ulong) }.map(drop)
 }
 
-/// The addresses that all devices of an address space can use, as many as fit `ranges`; returns how
-/// many there are, and to what they must be aligned.
+/// The address ranges that all devices of an address space can use, as many as fit `ranges`;
+/// returns the number of ranges, and their alignment.
 pub(super) fn iova_ranges(
     file: BorrowedFd<'_>,
     space: u32,
@@ -115,29 +116,29 @@ pub(super) fn iova_ranges(
         ..Default::default()
     };
     let number = iommufd(IOMMUFD_CMD_IOAS_IOVA_RANGES);
-    // SAFETY: the kernel writes the struct, which lives across the call, and no more ranges than
-    // `num_iovas` says at first, which is no more than there are.
+    // SAFETY: the kernel writes the struct, which lives across the call, and at most as many ranges
+    // as the initial `num_iovas`, which is their number.
     let result = unsafe { ioctl(file, number, &raw mut argument as libc::c_ulong) };
     match result {
-        // There are more than fit: it has said how many.
+        // More ranges exist than fit: the kernel has reported the number.
         Err(error) if error.raw_os_error() != Some(libc::EMSGSIZE) => Err(error),
         _ => Ok((argument.num_iovas as usize, argument.out_iova_alignment)),
     }
 }
 
-/// Version of the interface that a container speaks.
+/// Version of a container's interface.
 pub(super) fn api_version(container: BorrowedFd<'_>) -> io::Result<c_int> {
     // SAFETY: VFIO_GET_API_VERSION takes no argument.
     unsafe { ioctl(container, vfio(0), 0) }
 }
 
-/// Gives a container that has a group the IOMMU interface of this number.
+/// Selects the IOMMU interface of this number for a container that has a group.
 pub(super) fn set_iommu(container: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     // SAFETY: VFIO_SET_IOMMU takes a number.
     unsafe { ioctl(container, vfio(2), interface.into()) }.map(drop)
 }
 
-/// Puts a group into a container.
+/// Adds a group to a container.
 pub(super) fn set_container(group: BorrowedFd<'_>, container: BorrowedFd<'_>) -> io::Result<()> {
     let container = container.as_raw_fd();
     // SAFETY: VFIO_GROUP_SET_CONTAINER reads one `int`, which lives across the call.
@@ -148,7 +149,7 @@ pub(super) fn set_container(group: BorrowedFd<'_>, container: BorrowedFd<'_>) ->
 pub(super) fn device_of(group: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: VFIO_GROUP_GET_DEVICE_FD reads a string up to its terminating zero.
     let file = unsafe { ioctl(group, vfio(6), name.as_ptr() as libc::c_ulong) }?;
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(file) })
 }
 
@@ -159,10 +160,10 @@ pub(super) fn reset(device: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// # Safety
-/// `argument` is what the request of this number takes; what it points to lives across the call,
-/// and the kernel leaves only values there that its type may have.
+/// `argument` has the type that the request of this number takes; what it points to lives across
+/// the call, and the kernel leaves only values there that are valid for its type.
 unsafe fn ioctl(file: BorrowedFd<'_>, number: u32, argument: libc::c_ulong) -> io::Result<c_int> {
-    // SAFETY: as the caller promises.
+    // SAFETY: by the caller's promise.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), number.into(), argument) };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -1,4 +1,4 @@
-//! Why a device cannot be had, in words that say what to do.
+//! VFIO errors: why a device is not available, with the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::options::VfioOptions;
 use crate::bus::BusError;
 use crate::bus::pci::{ALLOW_NO_IOMMU, Address, Function, Sysfs};
 
-/// The system refused a step.
+/// A step that the system refused.
 pub(super) fn system(
     device: &str,
     what: impl Into<String>,
@@ -22,19 +22,19 @@ pub(super) fn system(
     }
 }
 
-/// What to do about a device that the kernel has, but that does not work.
+/// Remedy for a device that the kernel has, but that does not work.
 pub(super) const GIVE_BACK: &str =
     "give it back and take it again: pollux unbind, pollux bind; `dmesg` may say more";
 
-/// What to do about a kernel whose VFIO is not as it should be.
+/// Remedy for a kernel without a working VFIO.
 pub(super) const OTHER_KERNEL: &str =
     "it takes a kernel with VFIO for PCI; a container needs the files of /dev/vfio of its host";
 
-/// What to do about a device that cannot be where the others of the process are.
-pub(super) const SHARED_SPACE: &str = "all devices of a process share an address space: have this one, and those behind the same \
-     IOMMU, in a process of their own";
+/// Remedy for a device that cannot join the address space of the process.
+pub(super) const SHARED_SPACE: &str = "all devices of a process share an address space: use this \
+                                       one, and those behind the same IOMMU, in a separate process";
 
-/// Something is not as it must be.
+/// A violated precondition.
 pub(super) fn wrong(device: &str, what: impl Into<String>) -> BusError {
     BusError::Device {
         device: device.into(),
@@ -45,7 +45,7 @@ pub(super) fn wrong(device: &str, what: impl Into<String>) -> BusError {
 pub(super) fn no_such_device(device: &str) -> BusError {
     wrong(
         device,
-        "there is no such PCI device; `pollux ports` lists those that there are",
+        "there is no such PCI device; `pollux ports` lists the available ones",
     )
 }
 
@@ -61,8 +61,7 @@ pub(super) fn no_iommu(device: &str) -> BusError {
 pub(super) fn no_iommu_not_asked(device: &str) -> BusError {
     wrong(
         device,
-        "no IOMMU holds it back, so that it could write anywhere in memory; noiommu=on accepts \
-         that",
+        "it has no IOMMU, so it could write anywhere in memory; noiommu=on accepts that",
     )
 }
 
@@ -70,8 +69,8 @@ pub(super) fn no_iommu_not_allowed(device: &str) -> BusError {
     wrong(
         device,
         format!(
-            "the kernel hands out no device that no IOMMU holds back, unless it is told to: \
-             modprobe vfio; echo Y > {ALLOW_NO_IOMMU}; pollux bind {device}"
+            "the kernel refuses devices without an IOMMU, unless that is enabled: modprobe vfio; \
+             echo Y > {ALLOW_NO_IOMMU}; pollux bind {device}"
         ),
     )
 }
@@ -105,7 +104,7 @@ pub(super) fn not_viable(sysfs: &Sysfs, function: &Function) -> BusError {
     wrong(
         &function.address.to_string(),
         format!(
-            "its IOMMU group is handed to programs as a whole, and the kernel has others of it: \
+            "its IOMMU group can only be used as a whole, and the kernel has other devices of it: \
              {}; bind these too: pollux bind {}",
             names.join(", "),
             addresses.join(" ")
@@ -120,9 +119,9 @@ pub(super) fn open(device: &str, path: &str, error: io::Error) -> BusError {
             "modprobe vfio-pci and vfio_iommu_type1; a container needs the files of /dev/vfio too"
                 .to_owned()
         }
-        // For those who have CAP_SYS_RAWIO.
+        // Only processes with CAP_SYS_RAWIO may open it.
         io::ErrorKind::PermissionDenied if path.contains("noiommu-") => {
-            "run it as root: no IOMMU holds the device back".to_owned()
+            "run it as root: the device has no IOMMU".to_owned()
         }
         io::ErrorKind::PermissionDenied => {
             format!("run it as root, or give the file to the user: chown USER {path}")
@@ -135,7 +134,7 @@ pub(super) fn open(device: &str, path: &str, error: io::Error) -> BusError {
     system(device, format!("cannot open {path}"), &hint, error)
 }
 
-/// The group is there, but its device is not handed out.
+/// The group exists, but its device is refused.
 pub(super) fn device_of_group(device: &str, error: io::Error) -> BusError {
     let hint = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
@@ -149,7 +148,7 @@ pub(super) fn device_of_group(device: &str, error: io::Error) -> BusError {
     system(device, "the kernel does not hand it out", hint, error)
 }
 
-/// The device has a file of its own, but is not handed out (the kernel's drivers/vfio).
+/// The device has its own device file, but is refused (the kernel's drivers/vfio).
 pub(super) fn own_device(
     sysfs: &Sysfs,
     function: &Function,
@@ -158,11 +157,12 @@ pub(super) fn own_device(
 ) -> BusError {
     let device = function.address.to_string();
     let or_else = match error.raw_os_error() {
-        // Its group has another owner: the kernel, or another process (iommu_device_claim_dma_owner).
+        // Another owner has its group: the kernel, or another process
+        // (iommu_device_claim_dma_owner).
         Some(libc::EPERM) if !function.kept_back(sysfs).is_empty() => {
             return not_viable(sysfs, function);
         }
-        // The same number says that interrupts are not isolated (iommufd_device_bind).
+        // The same code reports that interrupts are not isolated (iommufd_device_bind).
         Some(libc::EPERM) => {
             ". If none has, the IOMMU does not remap interrupts: switch that on in the firmware, or \
              accept forged interrupts: echo Y > \
@@ -171,7 +171,7 @@ pub(super) fn own_device(
         // Its group is open (vfio_device_block_group).
         Some(libc::EBUSY) => "",
         // It is open itself (vfio_df_open), or takes no token, or iommufd_device_bind has found no
-        // coherency.
+        // cache coherency.
         Some(libc::EINVAL) if options.vf_token.is_none() => {
             ". If none has, the IOMMU does not keep its accesses coherent with the caches, which \
              /dev/iommu insists on: have the files of the groups instead (CONFIG_VFIO_GROUP)"
@@ -185,7 +185,7 @@ pub(super) fn own_device(
     system(&device, "the kernel does not hand it out", &hint, error)
 }
 
-/// A container does not take the IOMMU.
+/// A container refuses the IOMMU.
 pub(super) fn set_iommu(device: &str, error: io::Error) -> BusError {
     let hint = match error.raw_os_error() {
         Some(libc::EPERM) => {
@@ -199,8 +199,8 @@ pub(super) fn set_iommu(device: &str, error: io::Error) -> BusError {
     system(device, "VFIO does not get at the IOMMU", hint, error)
 }
 
-/// Memory is not mapped for the device. `locked` are the bytes that the process has locked
-/// already, as far as they are its own, `limit` those that it may.
+/// Memory cannot be mapped for the device. `locked` is the number of bytes that the process has
+/// locked, as far as they are its own; `limit` is its limit.
 pub(super) fn map(
     device: &str,
     len: usize,
@@ -240,7 +240,7 @@ pub(super) fn map(
     }
 }
 
-/// Programs have virtual functions of it, and the kernel would wait for them without an end.
+/// Programs use its virtual functions, and the kernel would wait for them without an end.
 pub(super) fn functions_in_use(device: &str, used: &[(Address, PathBuf)]) -> BusError {
     let names: Vec<_> = used.iter().map(|(vf, _)| vf.to_string()).collect();
     let files: Vec<_> = used
@@ -258,7 +258,7 @@ pub(super) fn functions_in_use(device: &str, used: &[(Address, PathBuf)]) -> Bus
     )
 }
 
-/// Whether a program has a virtual function of it cannot be found out.
+/// Whether a program uses a virtual function cannot be determined.
 pub(super) fn functions_unknown(
     device: &str,
     vf: Address,
@@ -280,7 +280,7 @@ pub(super) fn functions_unknown(
     system(device, what, &hint, error)
 }
 
-/// Its virtual functions are not made.
+/// Its virtual functions cannot be created.
 pub(super) fn virtual_functions(device: &str, count: u16, error: io::Error) -> BusError {
     let hint = match error.raw_os_error() {
         Some(libc::ENOENT) => {

@@ -1,4 +1,4 @@
-//! Which file of /dev hands out a device, and what is in the way, as far as sysfs tells.
+//! Finds the device file of a device, and obstacles, as far as sysfs shows them.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use super::options::VfioOptions;
 use crate::bus::BusError;
 use crate::bus::pci::{Address, Function, Sysfs};
 
-/// How the kernel hands out a device.
+/// Interface by which the kernel hands out a device.
 #[derive(Debug, PartialEq)]
-pub(super) enum Way {
-    /// By a file of its own, and the IOMMU by /dev/iommu (Linux 6.6 and later).
+pub(super) enum DeviceFile {
+    /// Its own device file, with /dev/iommu as the IOMMU interface (Linux 6.6 and later).
     Own(PathBuf),
-    /// With its group, and the IOMMU by a container.
+    /// Its group, with a container as the IOMMU interface.
     Group {
         /// The group's file.
         path: PathBuf,
-        /// Whether nothing holds the device back.
+        /// Whether it is without an IOMMU.
         no_iommu: bool,
     },
 }
@@ -28,7 +28,7 @@ pub(super) fn find(
     dev: &Path,
     address: Address,
     options: &VfioOptions,
-) -> Result<(Function, Way), BusError> {
+) -> Result<(Function, DeviceFile), BusError> {
     let name = address.to_string();
     let function = sysfs
         .function(address)
@@ -59,20 +59,22 @@ pub(super) fn find(
     let prefix = if unprotected { "noiommu-" } else { "" };
     let group = function.group.unwrap_or_default();
     let group = dev.join(format!("vfio/{prefix}{group}"));
-    // Older kernels take a token with a group alone: vfio_df_ioctl_bind_iommufd knew no flags.
+    // Older kernels accept a token with a group only: vfio_df_ioctl_bind_iommufd had no flags.
     let takes_group = options.vf_token.is_some() && group.exists();
-    let way = match own {
-        // The files of groups may be there for others than these are, in a container above all.
-        Some(own) if !takes_group && opens(&own) && opens(&dev.join("iommu")) => Way::Own(own),
-        _ => Way::Group {
+    let device_file = match own {
+        // Group files and device files may have different permissions, above all in a container.
+        Some(own) if !takes_group && opens(&own) && opens(&dev.join("iommu")) => {
+            DeviceFile::Own(own)
+        }
+        _ => DeviceFile::Group {
             path: group,
             no_iommu: unprotected,
         },
     };
-    Ok((function, way))
+    Ok((function, device_file))
 }
 
-/// Whether a file is there, and may be opened.
+/// Whether a file exists and may be opened.
 fn opens(path: &Path) -> bool {
     OpenOptions::new().read(true).write(true).open(path).is_ok()
 }

@@ -1,8 +1,8 @@
-//! How many virtual functions (VFs) a device has.
+//! Number of virtual functions (VFs) of a device.
 //!
-//! The kernel makes and removes them (its Documentation/PCI/pci-iov-howto.rst), and who removes one
-//! that a program has by VFIO waits in the kernel until the program lets go of it, beyond the reach
-//! of any signal. So a VF is removed when nobody has it.
+//! The kernel creates and removes them (its Documentation/PCI/pci-iov-howto.rst). Removing a VF
+//! that a program uses by VFIO blocks in the kernel until the program releases it, and no signal
+//! interrupts that. A VF is therefore removed only when no program uses it.
 
 use std::fs;
 use std::io;
@@ -16,8 +16,8 @@ use super::{abi, error};
 use crate::bus::BusError;
 use crate::bus::pci::{Address, Function, Sysfs};
 
-/// How long programs have to let go of their VFs, once the physical function is at rest: a driver
-/// of ours sees its link go down at its next look.
+/// Time for programs to release their VFs, once the physical function is at rest: a driver of this
+/// crate detects the lost link at its next check.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The VFs of a device.
@@ -25,11 +25,11 @@ pub(super) struct Functions {
     device: Function,
     sysfs: Sysfs,
     dev: PathBuf,
-    /// What VFs are opened with, where their device is.
+    /// Token with which the VFs are opened, if their device was opened with one.
     token: Option<VfToken>,
 }
 
-/// A VF that a program may have, and the file by which it would.
+/// A VF that a program may use, and the file by which it would.
 struct Held {
     vf: Address,
     path: PathBuf,
@@ -52,10 +52,11 @@ impl Functions {
         }
     }
 
-    /// Has so many of them made, or those that there are removed.
+    /// Creates so many VFs, or removes the existing ones.
     ///
     /// # Errors
-    /// A program has one that is to be removed, or that cannot be found out, or the system refused.
+    /// A program uses a VF that would be removed, or that cannot be determined, or the system
+    /// refused.
     pub(super) fn set(&self, count: u16) -> Result<(), BusError> {
         let name = self.device.address.to_string();
         let path = self.device.folder().join("sriov_numvfs");
@@ -67,14 +68,14 @@ impl Functions {
             Ok(0) | Err(_) => {}
             Ok(_) => {
                 let _kept = self.keep(PATIENCE, |held| self.take(held))?;
-                // Their number is changed by way of none.
+                // The number can only be changed from zero.
                 write(0)?;
             }
         }
         if count > 0 { write(count) } else { Ok(()) }
     }
 
-    /// Keeps the VFs from programs, as far as `take` can. Waits for those who have one.
+    /// Keeps programs from opening the VFs, as far as `take` can. Waits for programs that use one.
     fn keep<T>(
         &self,
         patience: Duration,
@@ -89,7 +90,7 @@ impl Functions {
                 match take(&held) {
                     Ok(file) => kept.push(file),
                     Err(error) if error.kind() == io::ErrorKind::ResourceBusy => still.push(held),
-                    // It is no longer there.
+                    // It no longer exists.
                     Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                     Err(error) => {
                         return Err(error::functions_unknown(&name, held.vf, &held.path, error));
@@ -108,8 +109,8 @@ impl Functions {
         }
     }
 
-    /// The VFs that programs may have. Those in the device's own group are this process's, as that
-    /// is.
+    /// The VFs that programs may use. Those in the device's own group belong to this process, as
+    /// the group does.
     fn held(&self) -> Vec<Held> {
         let mut groups = vec![self.device.group];
         let mut all = Vec::new();
@@ -131,7 +132,7 @@ impl Functions {
             let path = self.dev.join(format!("vfio/{prefix}{group}"));
             let own = function.vfio_device().filter(|_| !path.exists());
             let of_group = own.is_none();
-            // A kernel without the files of groups has each VF by itself.
+            // A kernel without group files hands out each VF by itself.
             let path = own.map_or(path, |own| self.dev.join("vfio/devices").join(own));
             if of_group {
                 groups.push(function.group);
@@ -141,11 +142,11 @@ impl Functions {
         all
     }
 
-    /// Finds out that no program has a VF: by its group's file, which one has at a time, also while
-    /// its members are had by files of their own (the kernel's drivers/vfio/group.c), and which is
-    /// kept. The VF's own file any number may open, and one of them bind. It is let go of at once:
-    /// the kernel removes no VF whose own file is open, by whomever. So between this and that a
-    /// program may still take it.
+    /// Verifies that no program uses a VF. The group's file has one user at a time, also while its
+    /// members are used by their own device files (the kernel's drivers/vfio/group.c), and is kept
+    /// open. The VF's own file can be opened by any number of programs, of which one can bind it.
+    /// It is closed at once, since the kernel removes no VF whose own file is open in any process.
+    /// Until the removal a program may therefore still open it.
     fn take(&self, held: &Held) -> io::Result<Option<OwnedFd>> {
         let open = |path: &Path| fs::File::options().read(true).write(true).open(path);
         let file = OwnedFd::from(open(&held.path)?);
@@ -180,8 +181,8 @@ mod tests {
         ("0000:01:10.4", "igbvf", 9),
     ];
 
-    /// A device with three functions, one of which the kernel has; with the files of their groups,
-    /// or with those of their own.
+    /// A device with three functions, one of which the kernel holds; with the files of their
+    /// groups, or with their own.
     fn machine(groups: bool) -> (tempfile::TempDir, Functions) {
         let machine = tempfile::tempdir().unwrap();
         let devices = machine.path().join("sys/bus/pci/devices");
@@ -234,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_nobody_can_ask_for_are_not_removed() {
-        // No file of /dev, no right to open it, and a file that is not VFIO's.
+    fn functions_that_cannot_be_queried_are_not_removed() {
+        // No file of /dev, no permission to open it, and a file that is not VFIO's.
         let (machine, functions) = machine(true);
         fs::remove_file(machine.path().join("dev/vfio/7")).unwrap();
         fs::remove_dir_all(

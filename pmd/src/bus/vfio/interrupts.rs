@@ -15,7 +15,7 @@ use super::opened::Inner;
 use super::{abi, error};
 use crate::bus::{BusError, Interrupts};
 
-/// Switches MSI-X on with `vectors` vectors.
+/// Enables MSI-X with `vectors` vectors.
 pub(super) fn on(device: &Arc<Inner>, vectors: u16) -> Result<Interrupts, BusError> {
     let refused = |error: io::Error| device.refused("MSI-X", error);
     let file = device.file.as_fd();
@@ -31,7 +31,7 @@ pub(super) fn on(device: &Arc<Inner>, vectors: u16) -> Result<Interrupts, BusErr
         let what = "its interrupts are switched on already: a device is one port";
         return Err(error::wrong(&device.name, what));
     }
-    // From here on they are switched off, whatever fails.
+    // From here on every error disables them.
     let off = Off(device.clone());
     let events: Result<Vec<_>, _> = (0..vectors).map(|_| event()).collect();
     let events = events.map_err(refused)?;
@@ -44,13 +44,13 @@ struct Off(Arc<Inner>);
 impl Drop for Off {
     fn drop(&mut self) {
         let file = self.0.file.as_fd();
-        // Fails where they have not been switched on, or the device is gone.
+        // Fails if they are not enabled, or the device is gone.
         let _ = signal(file, VFIO_PCI_MSIX_IRQ_INDEX, &[]);
         self.0.has_interrupts.store(false, Ordering::Relaxed);
     }
 }
 
-/// An eventfd that is signalled when the kernel wants the device back; none where it does not tell.
+/// An eventfd that is signalled when the kernel requests the device back; `None` without support.
 pub(super) fn on_request(device: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     if count(device, VFIO_PCI_REQ_IRQ_INDEX).unwrap_or(0) == 0 {
         return Ok(None);
@@ -64,7 +64,7 @@ fn event() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
-/// How many interrupts of a kind there are.
+/// Number of interrupts of a kind.
 fn count(device: BorrowedFd<'_>, kind: u32) -> io::Result<u32> {
     let mut info = vfio_irq_info {
         index: kind,
@@ -74,7 +74,8 @@ fn count(device: BorrowedFd<'_>, kind: u32) -> io::Result<u32> {
     Ok(info.count)
 }
 
-/// Has the interrupts of a kind signal these events, from the first on; none: switches them off.
+/// Makes the interrupts of a kind signal these events, from the first on; without events: disables
+/// them.
 fn signal(device: BorrowedFd<'_>, kind: u32, events: &[OwnedFd]) -> io::Result<()> {
     let data = if events.is_empty() {
         VFIO_IRQ_SET_DATA_NONE
@@ -82,7 +83,7 @@ fn signal(device: BorrowedFd<'_>, kind: u32, events: &[OwnedFd]) -> io::Result<(
         VFIO_IRQ_SET_DATA_EVENTFD
     };
     let count = u32::try_from(events.len()).unwrap_or(u32::MAX);
-    // struct vfio_irq_set: size, flags, index, start, count, and descriptors behind it.
+    // struct vfio_irq_set: size, flags, index, start, count, followed by the descriptors.
     let mut words = vec![0, data | VFIO_IRQ_SET_ACTION_TRIGGER, kind, 0, count];
     words.extend(events.iter().map(|event| event.as_raw_fd().cast_unsigned()));
     abi::DEVICE_SET_IRQS.call(device, &mut words[..])

@@ -1,4 +1,4 @@
-//! What the IOMMU can map, and where.
+//! Limits of the IOMMU: alignment and usable address ranges.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -14,19 +14,19 @@ use crate::bus::BusError;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Limits {
-    /// Bytes that addresses and lengths are a multiple of.
+    /// Alignment of addresses and lengths in bytes.
     page: u64,
-    /// Addresses that devices can use; any where the kernel does not tell.
+    /// Addresses that devices can use; all where the kernel reports none.
     ranges: Vec<RangeInclusive<u64>>,
 }
 
 impl Limits {
-    /// Of the IOMMU behind a container (VFIO_IOMMU_GET_INFO).
+    /// Limits of the IOMMU behind a container (VFIO_IOMMU_GET_INFO).
     pub(super) fn of_container(file: BorrowedFd<'_>) -> io::Result<Self> {
         let mut words = vec![0; 64];
         loop {
             abi::IOMMU_GET_INFO.call(file, &mut words[..])?;
-            // It has said how many bytes there are to be told.
+            // The kernel has reported the required number of bytes.
             let needed = words.first().map_or(0, |&size| size as usize).div_ceil(4);
             if needed <= words.len() {
                 return Ok(Self::from_words(&words));
@@ -35,7 +35,7 @@ impl Limits {
         }
     }
 
-    /// Of an address space of /dev/iommu (IOMMU_IOAS_IOVA_RANGES).
+    /// Limits of an address space of /dev/iommu (IOMMU_IOAS_IOVA_RANGES).
     pub(super) fn of_iommufd(file: BorrowedFd<'_>, space: u32) -> io::Result<Self> {
         let mut ranges = vec![iommu_iova_range::default(); 16];
         loop {
@@ -49,8 +49,8 @@ impl Limits {
         }
     }
 
-    /// `struct vfio_iommu_type1_info` and the capabilities behind it, which are a list by offsets
-    /// in bytes.
+    /// Parses `struct vfio_iommu_type1_info` and the capabilities behind it, which are a list by
+    /// offsets in bytes.
     fn from_words(words: &[u32]) -> Self {
         /// Words of a capability in front of its ranges: header, count and padding.
         const HEAD: usize = 4;
@@ -75,7 +75,7 @@ impl Limits {
                     .map(|i| long(range(i))..=long(range(i) + 2))
                     .collect();
             }
-            // Onwards only: a list that leads back would have no end.
+            // Forwards only: a circular list would have no end.
             next = (word(at + 1) as usize / 4).max(at);
             if next == at {
                 break;
@@ -84,7 +84,7 @@ impl Limits {
         Self { page, ranges }
     }
 
-    /// Refuses what cannot be mapped at its own address.
+    /// Refuses a range that cannot be mapped at its own address.
     pub(super) fn check(&self, device: &str, start: u64, len: u64) -> Result<(), BusError> {
         let Self { page, ranges } = self;
         if !start.is_multiple_of(*page) || !len.is_multiple_of(*page) {
@@ -115,7 +115,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// As an 82574L's IOMMU in a guest says it, with a capability of another kind in front.
+    /// As an 82574L's IOMMU in a guest reports it, with a capability of another kind in front.
     fn words() -> Vec<u32> {
         let mut words = vec![96, 3, 0x4020_1000, 0, 24, 0];
         words.extend([3 | 1 << 16, 40, 65535, 0]);
@@ -155,7 +155,7 @@ mod tests {
             words[at] = value;
             let _ = Limits::from_words(&words);
         }
-        // No word of pages or ranges.
+        // Neither pages nor ranges reported.
         let limits = Limits::from_words(&[24, 0, 0, 0, 0, 0]);
         limits.check("d", 4096, 4096).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Devices that the kernel hands to this process by VFIO (its Documentation/driver-api/vfio.rst):
-//! registers are mapped, memory is mapped for the device by the IOMMU, interrupts are eventfds.
+//! VFIO devices (the kernel's Documentation/driver-api/vfio.rst): registers are mapped into the
+//! process, the IOMMU maps memory for the device, interrupts are eventfds.
 
 mod abi;
 mod error;
@@ -35,20 +35,20 @@ use crate::clock::TscClock;
 use crate::event::RegionOptions;
 use crate::grant::MemoryGrant;
 
-/// The devices that this process has: one that is opened twice would have two drivers.
+/// Devices that this process has open: a device that is opened twice would have two drivers.
 static OPENED: Claims<Address> = Claims::new();
 
-/// A PCI function that VFIO has handed to this process. It goes back, without the right to master
-/// the bus and reset, when the device and all that it gave out are dropped.
+/// A PCI function that VFIO has handed to this process. It is returned, reset and with bus
+/// mastering disabled, when the device and all values obtained from it are dropped.
 pub struct VfioDevice(Arc<Inner>);
 
 impl VfioDevice {
-    /// Takes a device that is bound to vfio-pci. To have it takes a grant, although nothing is mapped
-    /// for it yet: all devices of a process share one address space, in which it reaches what is
-    /// mapped for the others, and without an IOMMU it reaches everything.
+    /// Opens a device that is bound to vfio-pci. It takes a grant although nothing is mapped for it
+    /// yet: all devices of a process share one address space, in which it can access what is mapped
+    /// for the others, and without an IOMMU it can access everything.
     ///
     /// # Errors
-    /// What is in the way, and what to do about it.
+    /// The obstacle, and the remedy.
     pub fn open(
         address: Address,
         options: &VfioOptions,
@@ -64,7 +64,7 @@ impl VfioDevice {
         options: &VfioOptions,
     ) -> Result<Self, BusError> {
         let name = address.to_string();
-        let (function, way) = find::find(sysfs, dev, address, options)?;
+        let (function, device_file) = find::find(sysfs, dev, address, options)?;
         let claim = OPENED.take(address).ok_or_else(|| {
             error::wrong(&name, "this process has it already: a device is one port")
         })?;
@@ -72,7 +72,7 @@ impl VfioDevice {
             file,
             member,
             space,
-        } = Handle::open(sysfs, dev, &function, way, options)?;
+        } = Handle::open(sysfs, dev, &function, device_file, options)?;
         let refused = |error| {
             error::system(
                 &name,
@@ -106,7 +106,7 @@ impl VfioDevice {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// What sysfs told of it when it was opened.
+    /// Its description in sysfs when it was opened.
     #[must_use]
     pub fn function(&self) -> &Function {
         &self.0.function
@@ -150,7 +150,7 @@ impl Device for VfioDevice {
         let refused = |error| self.0.refused(&what, error);
         let region = region(&self.0.file, index.into()).map_err(refused)?;
         let len = usize::try_from(region.len).unwrap_or(usize::MAX);
-        // A window of ports is read and written by system calls alone.
+        // An I/O port window is accessible by system calls only.
         if len == 0 || !region.is_mappable {
             return Err(no_bar);
         }
@@ -162,8 +162,8 @@ impl Device for VfioDevice {
                 needed,
             });
         }
-        // SAFETY: the kernel has said that the device's file shows `len` bytes of a BAR there, which
-        // is nobody's memory.
+        // SAFETY: the kernel has reported that the device's file has `len` bytes of a BAR there,
+        // which no other code uses as memory.
         unsafe { MappedBar::map(&self.0.file, region.offset, len, self.0.clone()) }.map_err(refused)
     }
 
@@ -171,7 +171,7 @@ impl Device for VfioDevice {
         self.0.config(at)
     }
 
-    /// The device goes on decoding its windows, whatever is written to the command register.
+    /// The device continues to decode its windows, whatever is written to the command register.
     fn set_config(&self, at: u16, value: u32) -> Result<(), BusError> {
         self.0.set_config(at, value)
     }
@@ -207,6 +207,10 @@ impl Device for VfioDevice {
             self.0.is_gone.store(true, Ordering::Relaxed);
         }
         gone
+    }
+
+    fn counts_in_real_time(&self) -> bool {
+        true
     }
 
     fn memory(&self) -> RegionOptions {

@@ -1,5 +1,5 @@
-//! A device that VFIO has handed out: its file, its place in an address space, its configuration
-//! registers. It can master the bus no longer when this is dropped.
+//! An open VFIO device: its file, its address space, its configuration registers. Bus mastering is
+//! disabled when this is dropped.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use vfio_bindings::bindings::vfio::{VFIO_REGION_INFO_FLAG_MMAP, vfio_region_info};
 
-use super::find::Way;
+use super::find::DeviceFile;
 use super::functions::Functions;
 use super::options::VfioOptions;
 use super::space::{self, Member, Space, Translation};
@@ -19,7 +19,7 @@ use super::{abi, error};
 use crate::bus::pci::{Address, Function, Sysfs};
 use crate::bus::{BUS_MASTER, BusError, COMMAND, Claim, Ids};
 
-/// A device that is open, with what it takes to go on having it.
+/// An open device with all that keeps it open.
 pub(super) struct Inner {
     pub(super) name: String,
     pub(super) function: Function,
@@ -27,18 +27,18 @@ pub(super) struct Inner {
     pub(super) ids: Ids,
     pub(super) can_reset: bool,
     pub(super) config: Region,
-    /// Signalled when the owner of the machine wants the device back, or has pulled it out.
+    /// Signalled when the owner of the machine requests the device back, or has unplugged it.
     pub(super) request: Option<OwnedFd>,
     pub(super) is_gone: AtomicBool,
     pub(super) has_interrupts: AtomicBool,
-    // In the order in which they are closed: the device before its group.
+    // Closed in this order: the device before its group.
     pub(super) file: OwnedFd,
     pub(super) _member: Option<Member>,
     pub(super) space: Arc<Space>,
     pub(super) _claim: Claim<Address>,
 }
 
-/// A part of the device's file.
+/// A region of the device's file.
 #[derive(Clone, Copy)]
 pub(super) struct Region {
     pub(super) offset: u64,
@@ -46,7 +46,7 @@ pub(super) struct Region {
     pub(super) is_mappable: bool,
 }
 
-/// What it takes to have a device: its file, and its place in an address space.
+/// A device's file, and its membership in an address space.
 pub(super) struct Handle {
     pub(super) file: OwnedFd,
     pub(super) member: Option<Member>,
@@ -58,12 +58,12 @@ impl Handle {
         sysfs: &Sysfs,
         dev: &Path,
         function: &Function,
-        way: Way,
+        device_file: DeviceFile,
         options: &VfioOptions,
     ) -> Result<Self, BusError> {
         let name = function.address.to_string();
-        match way {
-            Way::Own(path) => {
+        match device_file {
+            DeviceFile::Own(path) => {
                 let space = Space::shared(Translation::Iommufd, dev, &name)?;
                 let file = space::open(&path, &name)?;
                 space
@@ -79,10 +79,10 @@ impl Handle {
                     space,
                 })
             }
-            Way::Group { path, no_iommu } => {
+            DeviceFile::Group { path, no_iommu } => {
                 let translation = if no_iommu {
                     tracing::warn!("{name}: no IOMMU: it can write anywhere in memory");
-                    Translation::Nobody
+                    Translation::Physical
                 } else {
                     Translation::Container
                 };
@@ -94,7 +94,7 @@ impl Handle {
                     None => name.clone(),
                     Some(token) => format!("{name} vf_token={token}"),
                 };
-                // There is no zero byte in what these two print.
+                // These two print no zero byte.
                 let with_token = CString::new(with_token).unwrap_or_default();
                 let file = member
                     .device(&with_token)
@@ -122,14 +122,14 @@ pub(super) fn region(file: &OwnedFd, index: u32) -> std::io::Result<Region> {
     })
 }
 
-/// Of the command register: it decodes its windows. Without that, an access to a mapped register
+/// Command register bit: the device decodes its windows. Without it, an access to a mapped register
 /// would end the process.
 const MEMORY: u32 = 1 << 1;
 
-/// A function that was reset answers again within so long (PCIe 4.0 section 6.6.2).
+/// Time in which a function answers after a reset (PCIe 4.0 section 6.6.2).
 pub(super) const TO_COME_BACK: Duration = Duration::from_millis(100);
 
-/// Whether something is so each time that it is asked for so long.
+/// Whether a condition holds at every check for a time.
 pub(super) fn is_so_for(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while is_so() {
@@ -166,7 +166,7 @@ impl Inner {
         }
     }
 
-    /// Where a configuration register lies in the device's file.
+    /// Offset of a configuration register in the device's file.
     fn place(&self, at: u16) -> Result<u64, BusError> {
         if at.is_multiple_of(4) && u64::from(at) + 4 <= self.config.len {
             Ok(self.config.offset + u64::from(at))
@@ -199,17 +199,18 @@ impl Inner {
         })
     }
 
-    /// Whether it answers nothing, or all ones, as one that was pulled out: not once in so long, as
-    /// one that somebody resets is silent for a while, and comes back.
+    /// Whether it does not answer, or reads all ones, as an unplugged device does; for the whole
+    /// time, since a device that another process resets is silent for a while and then answers
+    /// again.
     pub(super) fn stays_silent(&self, patience: Duration) -> bool {
         is_so_for(patience, || {
             self.config(0).map_or(true, |ids| ids == u32::MAX)
         })
     }
 
-    /// From now on it reaches no memory, whatever its driver has left behind.
+    /// Disables bus mastering: it then accesses no memory, whatever state its driver has left.
     pub(super) fn quiesce(&self) -> Result<(), BusError> {
-        // The status register in the upper half is cleared where ones are written.
+        // Writing ones to the status register in the upper half clears its bits; zeros keep them.
         let command = self.config(COMMAND)? & 0xffff;
         self.set_config(COMMAND, command & !BUS_MASTER)
     }
@@ -217,7 +218,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // A device that is gone does not answer, and reaches nothing.
+        // A device that is gone does not answer, and accesses nothing.
         let _ = self.quiesce();
     }
 }

@@ -1,13 +1,13 @@
-//! How a device is to be opened.
+//! Options for opening a VFIO device.
 
 use super::token::VfToken;
 
-/// How a device is to be opened.
+/// Options for opening a VFIO device.
 #[derive(Clone, Debug, Default)]
 pub struct VfioOptions {
-    /// Accept that no IOMMU holds the device back: it can then write anywhere in memory.
+    /// Accept a device without an IOMMU: it can then write anywhere in memory.
     pub no_iommu: bool,
-    /// The token that a virtual function and its physical function are both opened with, where
-    /// programs have both.
+    /// The token with which a virtual function and its physical function are opened, where programs
+    /// use both.
     pub vf_token: Option<VfToken>,
 }

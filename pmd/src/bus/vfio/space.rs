@@ -1,5 +1,5 @@
-//! What the devices of this process reach: one address space for all of them, in which each region
-//! lies at its own address.
+//! DMA address space: one for all VFIO devices of this process, in which each region has its own
+//! virtual address (identity mapping).
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -25,14 +25,14 @@ use super::limits::Limits;
 use super::{abi, error};
 use crate::bus::BusError;
 
-/// Who translates the devices' addresses.
+/// Translation of the devices' addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Translation {
-    /// An IOMMU, for the groups of a container.
+    /// By an IOMMU, for the groups of a container.
     Container,
-    /// Nobody: addresses are physical.
-    Nobody,
-    /// An IOMMU, for devices that are bound to an address space of /dev/iommu.
+    /// None: addresses are physical.
+    Physical,
+    /// By an IOMMU, for devices that are bound to an address space of /dev/iommu.
     Iommufd,
 }
 
@@ -63,8 +63,8 @@ struct Mapped {
 }
 
 impl Space {
-    /// The address space of this process, which all its devices share. `dev` is /dev, and `device`
-    /// is who wants it.
+    /// The address space of this process, shared by all its devices. `dev` is /dev, and `device` is
+    /// the name of the requesting device.
     pub(super) fn shared(
         translation: Translation,
         dev: &Path,
@@ -72,10 +72,10 @@ impl Space {
     ) -> Result<Arc<Self>, BusError> {
         static SHARED: Mutex<[Weak<Space>; 3]> = Mutex::new([const { Weak::new() }; 3]);
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        let [container, nobody, iommufd] = &mut *shared;
+        let [container, physical, iommufd] = &mut *shared;
         let slot = match translation {
             Translation::Container => container,
-            Translation::Nobody => nobody,
+            Translation::Physical => physical,
             Translation::Iommufd => iommufd,
         };
         if let Some(space) = slot.upgrade() {
@@ -123,8 +123,8 @@ impl Space {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a group into the address space, once for all its devices. `not_viable` says why a group
-    /// cannot be had as a whole.
+    /// Adds a group to the address space, once for all its devices. `not_viable` explains why a
+    /// group is not available as a whole.
     pub(super) fn join(
         self: &Arc<Self>,
         path: &Path,
@@ -152,10 +152,10 @@ impl Space {
             }
             abi::set_container(file.as_fd(), self.file.as_fd())
                 .map_err(|error| error::set_iommu(device, error))?;
-            // With its first group a container gets its IOMMU, and with the last one it loses it.
+            // A container gets its IOMMU with its first group, and loses it with the last one.
             if state.groups.is_empty() {
                 let interface = match self.translation {
-                    Translation::Nobody => VFIO_NOIOMMU_IOMMU,
+                    Translation::Physical => VFIO_NOIOMMU_IOMMU,
                     _ => VFIO_TYPE1v2_IOMMU,
                 };
                 abi::set_iommu(self.file.as_fd(), interface)
@@ -173,12 +173,12 @@ impl Space {
         })
     }
 
-    /// Takes a device that has a file of its own.
+    /// Binds a device with its own device file.
     pub(super) fn bind(&self, device: BorrowedFd<'_>, token: Option<[u8; 16]>) -> io::Result<()> {
         abi::bind_iommufd(device, self.file.as_fd(), token)
     }
 
-    /// Lets a device that was bound use the address space.
+    /// Attaches a bound device to the address space.
     pub(super) fn attach(&self, device: BorrowedFd<'_>) -> io::Result<()> {
         let mut argument = vfio_device_attach_iommufd_pt {
             pt_id: self.number,
@@ -187,17 +187,17 @@ impl Space {
         abi::DEVICE_ATTACH_IOMMUFD_PT.call(device, &mut argument)
     }
 
-    /// Maps a region at its own address, unless another device has had it mapped already; without
-    /// an IOMMU, says where it is.
+    /// Maps a region at its own address, unless it is already mapped for another device. Without an
+    /// IOMMU, returns its physical addresses.
     pub(super) fn map(&self, device: &str, region: &MemoryRegion) -> Result<IovaMap, BusError> {
-        if self.translation == Translation::Nobody {
+        if self.translation == Translation::Physical {
             return physical(device, region);
         }
         let (start, len) = place(region);
         let mut state = self.lock();
         if let Some(mapped) = state.mapped.iter_mut().find(|m| m.start == start) {
             mapped.users += 1;
-            return Ok(IovaMap::virtual_(region));
+            return Ok(IovaMap::identity(region));
         }
         let limits = match self.translation {
             Translation::Iommufd => Limits::of_iommufd(self.file.as_fd(), self.number),
@@ -214,14 +214,14 @@ impl Space {
         })?;
         let users = 1;
         state.mapped.push(Mapped { start, users });
-        Ok(IovaMap::virtual_(region))
+        Ok(IovaMap::identity(region))
     }
 
-    /// Pages that a region can be mapped with.
+    /// Page size with which a region can be mapped.
     pub(super) fn pages(&self) -> PageSize {
         match self.translation {
-            // Rings too: the kernel moves normal pages.
-            Translation::Nobody => PageSize::Mib2,
+            // Also for rings: the kernel moves normal pages.
+            Translation::Physical => PageSize::Mib2,
             Translation::Container | Translation::Iommufd => PageSize::Auto,
         }
     }
@@ -249,24 +249,24 @@ impl Space {
                 };
                 abi::IOMMU_MAP_DMA.call(&self.file, &mut argument)
             }
-            Translation::Nobody => Ok(()),
+            Translation::Physical => Ok(()),
         }
     }
 
-    /// Takes back what [`map`](Self::map) gave to one device. Returns whether the IOMMU has removed
-    /// the mapping, so that no device of the space reaches the region any more.
+    /// Ends the mapping of one device by [`map`](Self::map). Returns whether the IOMMU has removed
+    /// the mapping, so that no device of the space can access the region any more.
     pub(super) fn unmap(&self, region: &MemoryRegion) -> bool {
         let (start, len) = place(region);
         let mut state = self.lock();
         let Some(mapped) = state.mapped.iter_mut().find(|m| m.start == start) else {
-            return false; // No IOMMU: there was nothing to map.
+            return false; // No IOMMU: no mapping exists.
         };
         mapped.users -= 1;
         if mapped.users > 0 {
             return false;
         }
         state.mapped.retain(|m| m.start != start);
-        // The kernel says how many bytes it has unmapped.
+        // The kernel reports the number of unmapped bytes.
         let result = match self.translation {
             Translation::Iommufd => {
                 let mut argument = iommu_ioas_unmap {
@@ -287,7 +287,7 @@ impl Space {
                 let result = abi::IOMMU_UNMAP_DMA.call(&self.file, &mut argument);
                 result.map(|()| argument.size)
             }
-            Translation::Nobody => return false,
+            Translation::Physical => return false,
         };
         match result {
             Ok(unmapped) => unmapped >= len,
@@ -299,7 +299,7 @@ impl Space {
     }
 }
 
-/// A device's share of its group; the group is given back with the last one.
+/// A device's share of its group; the last one to be dropped returns the group.
 pub(super) struct Member {
     space: Arc<Space>,
     path: PathBuf,
@@ -310,7 +310,7 @@ impl Member {
     pub(super) fn device(&self, name: &CStr) -> io::Result<OwnedFd> {
         let state = self.space.lock();
         let group = state.groups.iter().find(|group| group.path == self.path);
-        // It is there as long as `self` is.
+        // It exists as long as `self`.
         let group = group.ok_or(io::ErrorKind::NotFound)?;
         abi::device_of(group.file.as_fd(), name)
     }
@@ -329,12 +329,12 @@ impl Drop for Member {
     }
 }
 
-/// Where a region lies, for the processor and for devices.
+/// Address (for the CPU and for devices) and length of a region.
 fn place(region: &MemoryRegion) -> (u64, u64) {
     (region.as_ptr().addr().get() as u64, region.len() as u64)
 }
 
-/// Where a region lies in the machine's memory.
+/// Physical addresses of a region.
 fn physical(device: &str, region: &MemoryRegion) -> Result<IovaMap, BusError> {
     const NORMAL: usize = 4096;
     if region.page_size() == NORMAL {
@@ -347,7 +347,7 @@ fn physical(device: &str, region: &MemoryRegion) -> Result<IovaMap, BusError> {
     IovaMap::physical(region).map_err(|error| error::wrong(device, error.to_string()))
 }
 
-/// Bytes that this process has locked.
+/// Number of bytes that this process has locked.
 fn locked() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));

@@ -1,4 +1,4 @@
-//! Refusals, on made-up machines.
+//! Refusals, on simulated machines.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::find::Way;
+use super::find::DeviceFile;
 use super::opened::is_so_for;
 use super::*;
 
 mod devices;
 
-/// A made-up /sys and /dev.
+/// A simulated /sys and /dev.
 struct Machine(TempDir);
 
 const A: &str = "0000:03:00.0";
@@ -61,14 +61,14 @@ impl Machine {
         device.map_err(|error| error.to_string())
     }
 
-    fn way(&self, no_iommu: bool) -> Way {
-        self.way_with(&VfioOptions {
+    fn device_file(&self, no_iommu: bool) -> DeviceFile {
+        self.device_file_with(&VfioOptions {
             no_iommu,
             vf_token: None,
         })
     }
 
-    fn way_with(&self, options: &VfioOptions) -> Way {
+    fn device_file_with(&self, options: &VfioOptions) -> DeviceFile {
         let sysfs = Sysfs::at(self.0.path().join("sys"));
         let dev = self.0.path().join("dev");
         find::find(&sysfs, &dev, A.parse().unwrap(), options)
@@ -86,7 +86,7 @@ fn what_is_in_the_way_is_told_with_what_to_do() {
     let machine = Machine::new();
     assert_eq!(
         refusal(&machine, false),
-        "0000:03:00.0: there is no such PCI device; `pollux ports` lists those that there are"
+        "0000:03:00.0: there is no such PCI device; `pollux ports` lists the available ones"
     );
     machine.function(A, Some("e1000e"), None);
     let error = refusal(&machine, false);
@@ -132,13 +132,13 @@ fn what_is_in_the_way_is_told_with_what_to_do() {
 fn a_device_is_handed_out_by_its_own_file_or_by_its_group() {
     let machine = Machine::new();
     machine.function(A, Some("mlx5-vfio-pci"), Some(7));
-    let group = |name: &str, no_iommu| Way::Group {
+    let group = |name: &str, no_iommu| DeviceFile::Group {
         path: machine.0.path().join("dev/vfio").join(name),
         no_iommu,
     };
-    assert_eq!(machine.way(false), group("7", false));
+    assert_eq!(machine.device_file(false), group("7", false));
     assert_eq!(
-        machine.way(true),
+        machine.device_file(true),
         group("7", false),
         "there is an IOMMU after all"
     );
@@ -149,24 +149,35 @@ fn a_device_is_handed_out_by_its_own_file_or_by_its_group() {
             "511:2",
         )
         .file(own, "");
-    assert_eq!(machine.way(false), group("7", false), "no /dev/iommu");
+    assert_eq!(
+        machine.device_file(false),
+        group("7", false),
+        "no /dev/iommu"
+    );
     machine.file("dev/iommu", "");
-    assert_eq!(machine.way(false), Way::Own(machine.0.path().join(own)));
+    assert_eq!(
+        machine.device_file(false),
+        DeviceFile::Own(machine.0.path().join(own))
+    );
     let token = VfioOptions {
         no_iommu: false,
         vf_token: Some(TOKEN.parse().unwrap()),
     };
     assert_eq!(
-        machine.way_with(&token),
-        Way::Own(machine.0.path().join(own)),
+        machine.device_file_with(&token),
+        DeviceFile::Own(machine.0.path().join(own)),
         "no file of the group"
     );
     machine.file("dev/vfio/7", "");
-    assert_eq!(machine.way_with(&token), group("7", false));
-    // What may not be opened, root may: but nobody opens a folder for writing.
+    assert_eq!(machine.device_file_with(&token), group("7", false));
+    // Root may open any file, but no user may open a folder for writing.
     fs::remove_file(machine.0.path().join(own)).unwrap();
     fs::create_dir(machine.0.path().join(own)).unwrap();
-    assert_eq!(machine.way(false), group("7", false), "not to be opened");
+    assert_eq!(
+        machine.device_file(false),
+        group("7", false),
+        "not to be opened"
+    );
 
     let machine = Machine::new();
     machine
@@ -174,7 +185,10 @@ fn a_device_is_handed_out_by_its_own_file_or_by_its_group() {
         .file("sys/kernel/iommu_groups/0/name", "vfio-noiommu\n");
     let path = machine.0.path().join("dev/vfio/noiommu-0");
     let no_iommu = true;
-    assert_eq!(machine.way(true), Way::Group { path, no_iommu });
+    assert_eq!(
+        machine.device_file(true),
+        DeviceFile::Group { path, no_iommu }
+    );
 }
 
 #[test]
@@ -255,7 +269,7 @@ fn refusals_of_the_kernel_say_what_to_do() {
         ),
         (
             error::open("d", "/dev/vfio/noiommu-0", os(libc::EPERM)),
-            "run it as root: no IOMMU",
+            "run it as root: the device has no IOMMU",
         ),
         (
             error::map("d", 1 << 20, 0, None, os(libc::ENOSPC)),

@@ -1,16 +1,17 @@
-//! What a virtual function and its physical function have in common, when programs have both.
+//! VF token: the shared secret of a virtual function and its physical function, when programs use
+//! both.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A UUID that is kept between the program that has a physical function and those that have its
-/// virtual functions: without it, VFIO does not hand out the one while somebody has the other.
+/// A UUID that is shared by the program of a physical function and those of its virtual functions:
+/// without it, VFIO does not hand out the one while a program uses the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VfToken(pub(super) [u8; 16]);
 
-/// Text that is no UUID.
+/// Error: text that is not a UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, as uuidgen makes it")]
+#[error("not a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, as uuidgen makes it")]
 pub struct BadToken;
 
 impl FromStr for VfToken {

@@ -1,19 +1,20 @@
-//! A Linux network interface by way of AF_PACKET: no special NIC, no special set-up, and the
-//! kernel goes on using the interface itself.
+//! AF_PACKET driver: a Linux network interface through packet sockets. It needs no special NIC and
+//! no set-up, and the kernel continues to use the interface.
 //!
 //! Each queue has a packet socket and a ring of slots shared with the kernel (TPACKET_V2, which
-//! hands over frame by frame, so that none waits for a block to fill). Received frames are copied
-//! into buffers and the slot is given back at once; sent ones are copied into slots and one system
-//! call has the kernel send a whole burst. Several receive queues share the frames out by the
-//! kernel's fan-out. A frame is what was on the wire: a VLAN tag that the kernel had taken out is
-//! put back. What the kernel drops because a ring is full is
+//! passes single frames, so that none waits for a block to fill). Received frames are copied into
+//! buffers and the slot is returned at once. Sent frames are copied into slots, and one system call
+//! makes the kernel send a whole burst. The kernel's fan-out distributes frames over several
+//! receive queues. Frames are received as they were on the wire: a VLAN tag that the kernel has
+//! removed is reinserted. Frames that the kernel drops because a ring is full are
 //! [`Cause::KernelDrop`](crate::Cause::KernelDrop).
 //!
 //! Where the NIC merges TCP segments (GRO), merged frames are longer than the MTU: receive them
-//! with `frame=65550`, or switch it off with `ethtool -K IF gro off`.
+//! with `frame=65550`, or disable merging with `ethtool -K IF gro off`.
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
+#[path = "../../../tests/hostile/af_packet.rs"]
 pub mod hostile;
 mod ring;
 mod rx;
@@ -36,7 +37,7 @@ use crate::driver::{
 };
 use crate::drivers::interface::{Control, Interface, View, Watch, packet};
 use crate::drivers::step::Step;
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, QueueSupport};
 use crate::spec::{PortSpec, SpecError};
 
 pub(crate) const DESCRIPTION: Description = Description {
@@ -50,7 +51,7 @@ pub(crate) const DESCRIPTION: Description = Description {
             key: "frame",
             values: "BYTES",
             default: "MTU and headers",
-            text: "length that a slot must hold; what a slot cannot hold is dropped as oversize",
+            text: "longest frame that a slot holds; longer frames are dropped as oversize",
         },
         SpecOption {
             key: "ring",
@@ -62,14 +63,15 @@ pub(crate) const DESCRIPTION: Description = Description {
             key: "fanout",
             values: "hash|cpu|queue",
             default: "hash",
-            text: "frames to receive queues: by flow, by the core that got the interrupt, or by \
-                   the NIC's queue",
+            text: "distribution of frames to receive queues: by flow, by the core of the \
+                   interrupt, or by the NIC's queue",
         },
         SpecOption {
             key: "timestamps",
             values: "kernel|hardware",
             default: "kernel",
-            text: "who stamps frames; `hardware` is the clock of the NIC, as its driver runs it",
+            text: "source of time stamps; `hardware` is the clock of the NIC, as its driver \
+                   maintains it",
         },
         filter::PROMISC,
         filter::MULTICAST,
@@ -77,7 +79,7 @@ pub(crate) const DESCRIPTION: Description = Description {
             key: "qdisc",
             values: "on|off",
             default: "on",
-            text: "`off` sends past the traffic control of the interface",
+            text: "`off` bypasses the traffic control of the interface",
         },
     ],
     features: &[
@@ -89,7 +91,7 @@ pub(crate) const DESCRIPTION: Description = Description {
             Support::Partly("by flow, core or the NIC's queue"),
         ),
         (Feature::Link, Support::Yes),
-        (Feature::Speed, Support::Partly("where the NIC knows it")),
+        (Feature::Speed, Support::Partly("if the NIC reports it")),
         (Feature::Jumbo, Support::Yes),
         (Feature::Promiscuous, Support::Yes),
         (Feature::Multicast, Support::Yes),
@@ -100,7 +102,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::KernelStamps, Support::Yes),
         (
             Feature::HardwareStamps,
-            Support::Partly("where the NIC has them"),
+            Support::Partly("if the NIC has them"),
         ),
         (Feature::KernelBacked, Support::Yes),
         (
@@ -115,10 +117,10 @@ pub(crate) const DESCRIPTION: Description = Description {
 
 const MAX_QUEUES: u16 = 64;
 
-/// Ethernet header and two VLAN tags, one of which the kernel takes out.
+/// Ethernet header and two VLAN tags, one of which the kernel removes.
 const HEADERS: usize = 22;
 
-/// Longest frame that can be asked for: the kernel's largest merged frame (GSO_MAX_SIZE) fits.
+/// Maximum of the option `frame`: the kernel's largest merged frame (GSO_MAX_SIZE) fits.
 const MAX_FRAME: usize = 1 << 19;
 
 struct Options {
@@ -158,7 +160,7 @@ struct AfPacket {
     interface: Interface,
     link: Arc<Watch>,
     view: View,
-    /// Of the receive queues, while the port runs.
+    /// Sources of the receive queues, while the port runs.
     sources: Vec<Arc<Source>>,
 }
 
@@ -191,12 +193,15 @@ impl AfPacket {
                  cap_net_raw+ep PROGRAM`"
             }
             Some(libc::ENOMEM | libc::EINVAL) if what.contains("ring") => {
-                "ask for less with ring= or frame="
+                "request less with ring= or frame="
             }
             Some(libc::EINVAL) if what.contains("share") => {
                 "before Linux 6.13 the interface must be up when the port starts"
             }
-            Some(libc::ENODEV | libc::ENXIO) => "the interface has gone since the port was opened",
+            Some(libc::ENODEV | libc::ENXIO) => {
+                "the interface has disappeared since the port was \
+                                                 opened"
+            }
             _ => "",
         };
         PortError::System {
@@ -207,7 +212,7 @@ impl AfPacket {
         }
     }
 
-    /// Asks the NIC for stamps of its own; refused where it has none.
+    /// Requests hardware time stamps from the NIC; fails if it has none.
     fn enable_hardware_stamps(&self) -> Result<(), PortError> {
         self.link
             .enable_hardware_stamps()
@@ -225,11 +230,11 @@ impl AfPacket {
             })
     }
 
-    fn rx_queue(&self, config: &PortConfig) -> Result<Rx, Step> {
+    fn rx_queue(&self, ring: usize) -> Result<Rx, Step> {
         let frame = self.options.frame.unwrap_or(self.interface.mtu + HEADERS);
-        let geometry = Geometry::new(self.options.ring.unwrap_or(config.ring), frame);
+        let geometry = Geometry::new(self.options.ring.unwrap_or(ring), frame);
         let socket = Socket::new()?;
-        // On `lo` each frame passes twice: when it is sent and when it is received.
+        // On `lo` each frame passes twice: on transmission and on reception.
         socket.set(
             "cannot ignore frames that are sent",
             libc::PACKET_IGNORE_OUTGOING,
@@ -238,14 +243,14 @@ impl AfPacket {
         if self.options.hardware_stamps {
             let source = libc::SOF_TIMESTAMPING_RAW_HARDWARE;
             socket.set(
-                "cannot have hardware timestamps",
+                "cannot enable hardware timestamps",
                 libc::PACKET_TIMESTAMP,
                 &source,
             )?;
         }
         let ring = socket.ring(libc::PACKET_RX_RING, geometry)?;
         packet::join(socket.as_fd(), self.interface.index, &self.options.filter)?;
-        // Until all queues have joined, one would get the frames of others.
+        // Until all queues have joined, one would receive the frames of others.
         socket.shut()?;
         socket.bind(self.interface.index, libc::ETH_P_ALL)?;
         let state = self.link.look();
@@ -254,7 +259,7 @@ impl AfPacket {
             scratch: vec![0; geometry.bytes() / ring.slots()].into(),
             ring,
             source: Source::new(socket),
-            told: 0,
+            counted: 0,
             next: 0,
             hardware_stamps: self.options.hardware_stamps,
             line: if self.options.hardware_stamps {
@@ -269,8 +274,8 @@ impl AfPacket {
         })
     }
 
-    fn tx_queue(&self, config: &PortConfig) -> Result<Tx, Step> {
-        let slots = self.options.ring.unwrap_or(config.ring);
+    fn tx_queue(&self, ring: usize) -> Result<Tx, Step> {
+        let slots = self.options.ring.unwrap_or(ring);
         let geometry = Geometry::new(slots, self.interface.mtu + HEADERS);
         let socket = Socket::new()?;
         if self.options.bypass_qdisc {
@@ -283,7 +288,7 @@ impl AfPacket {
 
     fn queues(&self, config: &PortConfig) -> Result<(Vec<Rx>, Vec<Tx>), Step> {
         let rx: Vec<_> = (0..config.rx_queues)
-            .map(|_| self.rx_queue(config))
+            .map(|queue| self.rx_queue(config.rx_ring(queue)))
             .collect::<Result<_, _>>()?;
         if let [first, others @ ..] = &rx[..]
             && !others.is_empty()
@@ -298,7 +303,7 @@ impl AfPacket {
             queue.source.socket.open_up()?;
         }
         let tx = (0..config.tx_queues)
-            .map(|_| self.tx_queue(config))
+            .map(|queue| self.tx_queue(config.tx_ring(queue)))
             .collect::<Result<_, _>>()?;
         Ok((rx, tx))
     }
@@ -316,6 +321,10 @@ impl Driver for AfPacket {
             recorded: false,
             kernel_backed: true,
         }
+    }
+
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport::RING
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
@@ -345,7 +354,8 @@ impl Driver for AfPacket {
         self.view.link()
     }
 
-    /// Those of the interface, which others may be using too, then those of each queue's socket.
+    /// Counters of the interface, which other programs may use too, then those of each queue's
+    /// socket.
     fn statistics(&self) -> Statistics {
         let mut statistics = self.view.statistics();
         for (i, source) in self.sources.iter().enumerate() {

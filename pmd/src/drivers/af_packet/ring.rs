@@ -1,9 +1,9 @@
-//! A ring of frame slots that is shared with the kernel: the kernel's
-//! Documentation/networking/packet_mmap.rst, TPACKET_V2.
+//! Frame ring shared with the kernel: the kernel's Documentation/networking/packet_mmap.rst,
+//! TPACKET_V2.
 //!
-//! A slot starts with a `tpacket2_hdr`, whose first word is the status that passes the slot from
-//! one side to the other. The other side may be writing a slot that is not ours, so there are no
-//! references to slot memory but for the atomic status: data is copied in and out.
+//! A slot starts with a `tpacket2_hdr`, whose first word is the status that passes ownership of the
+//! slot. The kernel may be writing a slot that it owns, so the only references into slot memory are
+//! to the atomic status; data is copied in and out.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,8 +16,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 /// Bytes in front of a sent frame: TPACKET2_HDRLEN without its `sockaddr_ll` (tpacket_snd).
 pub(super) const TX_DATA: usize = size_of::<tpacket2_hdr>();
 
-/// Most bytes in front of a received frame: TPACKET2_HDRLEN and a link header of 16 bytes,
-/// rounded up to 16 (tpacket_rcv).
+/// Maximum number of bytes in front of a received frame: TPACKET2_HDRLEN and a link header of 16
+/// bytes, rounded up to 16 (tpacket_rcv).
 const RX_DATA: usize = 80;
 
 const _: () = assert!(size_of::<tpacket2_hdr>() == 32 && libc::TPACKET2_HDRLEN == 52);
@@ -30,8 +30,8 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// At least `slots` slots for frames of up to `frame` bytes. Slots must fill blocks of whole
-    /// pages: either several to a page, or each in pages of its own.
+    /// A ring of at least `slots` slots for frames of up to `frame` bytes. Slots must fill blocks
+    /// of whole pages: either several slots per page, or whole pages per slot.
     pub(super) fn new(slots: usize, frame: usize) -> Self {
         let page = rustix::param::page_size();
         let needed = RX_DATA + frame;
@@ -48,7 +48,7 @@ impl Geometry {
         self.slot.max(rustix::param::page_size())
     }
 
-    /// What the kernel is asked for; `None` if the numbers are beyond its 32 bits.
+    /// The request to the kernel; `None` if the numbers exceed 32 bits.
     pub(super) fn request(self) -> Option<tpacket_req> {
         let blocks = self.slots * self.slot / self.block();
         Some(tpacket_req {
@@ -70,15 +70,15 @@ pub(super) struct Ring {
     geometry: Geometry,
 }
 
-// SAFETY: the mapping belongs to this value alone and is reached through it from any one thread;
-// what the kernel does to it does not depend on the thread.
+// SAFETY: this value alone owns the mapping, and one thread at a time accesses it through the
+// value; the kernel's accesses do not depend on the thread.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps the ring that the socket was given by `Geometry::request`.
+    /// Maps the ring that the socket got by `Geometry::request`.
     pub(super) fn map(socket: impl AsFd, geometry: Geometry) -> io::Result<Self> {
         let (read_write, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        // SAFETY: a new mapping at an address of the kernel's choice affects no existing memory.
         let base = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -107,7 +107,7 @@ impl Ring {
         }
     }
 
-    /// Start of a slot, whatever number is asked for.
+    /// Start of a slot, for any slot number.
     #[inline]
     fn at(&self, slot: usize) -> NonNull<u8> {
         let slot = slot.min(self.geometry.slots - 1);
@@ -115,7 +115,7 @@ impl Ring {
         unsafe { self.base.add(slot * self.geometry.slot) }
     }
 
-    /// Who has the slot.
+    /// The status of a slot, which determines its owner.
     #[inline]
     pub(super) fn status(&self, slot: usize) -> &AtomicU32 {
         // SAFETY: slots are at least 16-byte aligned and start with the status word, which both
@@ -123,15 +123,15 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.at(slot).cast().as_ptr()) }
     }
 
-    /// The header of a slot that is ours.
+    /// The header of a slot that this side owns.
     #[inline]
     pub(super) fn header(&self, slot: usize) -> tpacket2_hdr {
         // SAFETY: a slot holds more than a header, is aligned for it, and any bytes are a valid
-        // one. Volatile, so that each field is read once whatever the kernel does.
+        // header. Volatile, so that each field is read once whatever the kernel writes.
         unsafe { self.at(slot).cast::<tpacket2_hdr>().read_volatile() }
     }
 
-    /// Writes the length of a frame into the header of a slot that is ours.
+    /// Writes the length of a frame into the header of a slot that this side owns.
     #[inline]
     pub(super) fn set_len(&self, slot: usize, len: u32) {
         let header = self.at(slot).cast::<tpacket2_hdr>().as_ptr();
@@ -139,14 +139,14 @@ impl Ring {
         unsafe { (&raw mut (*header).tp_len).write_volatile(len) };
     }
 
-    /// Copies bytes out of a slot that is ours; `false`, and nothing done, if they are not all
+    /// Copies bytes out of a slot that this side owns; `false`, with no effect, if they are not all
     /// inside it.
     #[inline]
     #[must_use]
     pub(super) fn copy_out(&self, slot: usize, offset: usize, to: &mut [u8]) -> bool {
         let inside = self.is_inside(offset, to.len());
         if inside {
-            // SAFETY: the source lies in the slot; the destination is memory of our own.
+            // SAFETY: the source lies in the slot; the destination is memory of this process alone.
             unsafe {
                 ptr::copy_nonoverlapping(
                     self.at(slot).add(offset).as_ptr(),
@@ -158,13 +158,13 @@ impl Ring {
         inside
     }
 
-    /// Copies bytes into a slot that is ours; `false`, and nothing done, if they do not fit.
+    /// Copies bytes into a slot that this side owns; `false`, with no effect, if they do not fit.
     #[inline]
     #[must_use]
     pub(super) fn copy_in(&self, slot: usize, offset: usize, from: &[u8]) -> bool {
         let inside = self.is_inside(offset, from.len());
         if inside {
-            // SAFETY: the destination lies in the slot; the source is memory of our own.
+            // SAFETY: the destination lies in the slot; the source is memory of this process alone.
             unsafe {
                 ptr::copy_nonoverlapping(
                     from.as_ptr(),
@@ -176,7 +176,7 @@ impl Ring {
         inside
     }
 
-    /// Copies everything behind the status word from one slot to another; both are ours.
+    /// Copies everything behind the status word from one slot to another; this side owns both.
     pub(super) fn copy_slot(&self, from: usize, to: usize) {
         let skip = size_of::<u32>();
         let (from, to) = (self.at(from), self.at(to));
@@ -207,7 +207,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length and nothing refers to it any more.
+        // SAFETY: the mapping was made with this length, and no reference into it exists.
         let result = unsafe { munmap(self.base.as_ptr().cast(), self.geometry.bytes()) };
         debug_assert!(result.is_ok());
     }

@@ -1,4 +1,4 @@
-//! The receive side: frames are copied out of the kernel's ring into buffers.
+//! Receive side: copies frames from the kernel's ring into buffers.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::drivers::interface::Watch;
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
 
-/// How often an idle queue looks after its link.
+/// Interval at which an idle queue checks its link.
 const WATCH: Ns = Ns(10_000_000);
 
-/// Destination and source address: a VLAN tag goes behind them (IEEE 802.1Q section 9.3).
+/// Destination and source address: a VLAN tag follows them (IEEE 802.1Q section 9.3).
 const ADDRESSES: usize = 12;
 const TAG: usize = 4;
 
-/// The socket of a receive queue and what the kernel counts for it. Shared with the port: the
-/// kernel's counters start anew when they are read, so whoever reads them adds them up here.
+/// The socket of a receive queue and the kernel's counters of it. Shared with the port: reading the
+/// kernel's counters resets them, so every reader adds them to the sums here.
 pub(super) struct Source {
     pub(super) socket: Socket,
     frames: AtomicU64,
@@ -43,7 +43,7 @@ impl Source {
         })
     }
 
-    /// All frames that the kernel had for the socket, and those of them that it has dropped.
+    /// All frames that the kernel had for the socket, and how many of them it has dropped.
     pub(super) fn counts(&self) -> (u64, u64) {
         let (frames, drops) = self.socket.take_counts();
         // Relaxed: sums that order nothing.
@@ -54,18 +54,19 @@ impl Source {
     }
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx {
     pub(super) ring: Ring,
     pub(super) source: Arc<Source>,
-    /// Drops that the ledger knows of.
-    pub(super) told: u64,
+    /// Drops that have been counted in the ledger.
+    pub(super) counted: u64,
     /// The slot that the kernel fills next.
     pub(super) next: usize,
-    /// Frames that do not fit one buffer are put together here.
+    /// Buffer in which frames that need several buffers are assembled.
     pub(super) scratch: Box<[u8]>,
-    /// Only stamps of the NIC are passed on; else those of the kernel.
+    /// Use only time stamps of the NIC; else those of the kernel.
     pub(super) hardware_stamps: bool,
-    /// To the line of the clock.
+    /// Converts time stamps to the loop's clock.
     pub(super) line: Line,
     pub(super) link: Arc<Watch>,
     pub(super) state: RxState,
@@ -84,14 +85,14 @@ impl RxDriver for Rx {
         let before = out.len();
         let now = self.clock.now();
         let (mut frames, mut bytes) = (0, 0);
-        // One round of the ring at most: a flood of frames that are dropped ends as well.
+        // One pass over the ring at most, so that a flood of dropped frames also ends.
         for _ in 0..self.ring.slots() {
             if out.free() == 0 {
                 break;
             }
             let slot = self.next;
             // Acquire pairs with the kernel's write barrier and status store (tpacket_rcv,
-            // __packet_set_status): the frame was written before.
+            // __packet_set_status): the frame is written before.
             let status = self.ring.status(slot).load(Ordering::Acquire);
             if status & libc::TP_STATUS_USER == 0 {
                 break;
@@ -101,8 +102,8 @@ impl RxDriver for Rx {
                 self.line.begin_now();
             }
             let received = self.take(cache, slot, status, &header);
-            // Release: the copy is done before the kernel, which reads the status and then writes
-            // the slot (packet_current_rx_frame), has it back.
+            // Release: the copy is complete before the slot returns to the kernel, which reads the
+            // status and then writes the slot (packet_current_rx_frame).
             self.ring
                 .status(slot)
                 .store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -114,7 +115,7 @@ impl RxDriver for Rx {
                     let stamp = mbuf.wire_time();
                     let arrival = stamp.map_or(now, |stamp| self.line.arrival(stamp));
                     origin.stamp(&mut mbuf, arrival);
-                    // It fits: there was room when the round began.
+                    // The frame fits: the capacity was checked at the start of the loop.
                     drop(out.push(mbuf));
                 }
                 Err(cause) => tally.count_dropped(cause, 1),
@@ -146,14 +147,14 @@ impl RxDriver for Rx {
 
     fn sync_counters(&mut self, tally: &mut Tally) {
         let (_, all) = self.source.counts();
-        let drops = all - self.told;
-        self.told = all;
+        let drops = all - self.counted;
+        self.counted = all;
         tally.count_from_wire(drops, 0);
         tally.count_dropped(Cause::KernelDrop, drops);
     }
 
     fn finish(&mut self, tally: &mut Tally) {
-        // Another core may be copying a frame into the ring at this moment.
+        // Another core may be copying a frame into the ring concurrently.
         if self.source.socket.shut().is_ok() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -186,11 +187,11 @@ impl Rx {
     ) -> Result<Mbuf, Cause> {
         let start = usize::from(header.tp_mac);
         let len = header.tp_len as usize;
-        // The slot was too short and the kernel cut the frame off.
+        // The slot was too short and the kernel truncated the frame.
         if header.tp_snaplen < header.tp_len {
             return Err(Cause::Oversize);
         }
-        // The kernel, or the NIC, takes the outer tag out; it goes back to where it was.
+        // The kernel, or the NIC, removes the outer tag; it is reinserted at its place.
         let mut mbuf = if status & libc::TP_STATUS_VLAN_VALID != 0 {
             let tpid = match status & libc::TP_STATUS_VLAN_TPID_VALID {
                 0 => libc::ETH_P_8021Q as u16,
@@ -200,7 +201,7 @@ impl Rx {
             self.take_tagged(cache, slot, start, len, tag.to_be_bytes())?
         } else if len <= cache.pool().data_room() {
             let mut mbuf = cache.alloc().ok_or(Cause::NoMbuf)?;
-            // A fresh buffer has its data room, and the frame is no longer.
+            // A fresh buffer has its whole data room, and the frame is no longer than that.
             let to = mbuf.append(len).ok_or(Cause::Oversize)?;
             if !self.ring.copy_out(slot, start, to) {
                 cache.free(mbuf);
@@ -218,14 +219,14 @@ impl Rx {
             let ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
             mbuf.set_wire_time(WireTime(ns));
         }
-        // Not filled in yet by a local sender, or verified already.
+        // A partial checksum of a local sender, or a verified one.
         if status & (libc::TP_STATUS_CSUMNOTREADY | libc::TP_STATUS_CSUM_VALID) != 0 {
             mbuf.add_flags(MbufFlags::CHECKSUM_TRUSTED);
         }
         Ok(mbuf)
     }
 
-    /// As `take`, with a VLAN tag put in.
+    /// As `take`, with a VLAN tag inserted.
     fn take_tagged(
         &mut self,
         cache: &mut PoolCache,
@@ -274,7 +275,7 @@ mod tests {
     use super::super::hostile::HostileRing;
     use super::*;
 
-    /// A length or an offset: anything, often near the size of a header, a buffer or a slot.
+    /// A length or an offset: any value, often near the size of a header, a buffer or a slot.
     fn number() -> impl Strategy<Value = u32> {
         prop_oneof![
             0..100_u32,
@@ -287,7 +288,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-        /// Whatever the headers say, nothing outside the slot is read and every slot is counted.
+        /// Whatever the headers contain, nothing outside the slot is read and every slot is
+        /// counted.
         #[test]
         fn lying_headers_are_survived(
             headers in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! The system calls of a packet socket: packet(7).
+//! System calls of a packet socket: packet(7).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,8 +7,8 @@ use super::ring::{Geometry, Ring};
 use crate::drivers::interface::packet;
 use crate::drivers::step::Step;
 
-/// A raw packet socket, closed on drop; its memberships and its place in a fan-out group go with
-/// it.
+/// A raw packet socket, closed on drop, which also ends its memberships and leaves its fan-out
+/// group.
 pub(super) struct Socket(OwnedFd);
 
 impl AsFd for Socket {
@@ -57,7 +57,7 @@ impl Socket {
         }
     }
 
-    /// Makes the socket's ring and maps it.
+    /// Creates the socket's ring and maps it.
     pub(super) fn ring(&self, name: libc::c_int, geometry: Geometry) -> Result<Ring, Step> {
         let what = "cannot get memory for a packet ring";
         let request = geometry
@@ -67,7 +67,7 @@ impl Socket {
         Ring::map(self, geometry).map_err(|error| ("cannot map a packet ring", error))
     }
 
-    /// Binds to an interface; `protocol` 0 only sends, ETH_P_ALL receives all.
+    /// Binds to an interface; `protocol` 0 sends only, ETH_P_ALL receives all frames.
     pub(super) fn bind(&self, index: i32, protocol: libc::c_int) -> Result<(), Step> {
         // SAFETY: an address of zeros is valid.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -89,10 +89,10 @@ impl Socket {
         }
     }
 
-    /// Joins the fan-out group that `first` is in, or founds one.
+    /// Joins the fan-out group of `first`, or creates a group.
     pub(super) fn fan_out(&self, mode: u32, first: Option<&Socket>) -> Result<(), Step> {
-        let what = "cannot share the frames out to several queues";
-        // A group has its own flag for this; that of the sockets does not count in it.
+        let what = "cannot distribute the frames over several queues";
+        // A group has a flag of its own for this; the flag of the sockets has no effect in it.
         let mode = mode | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
         let group = match first {
             None => (mode | libc::PACKET_FANOUT_FLAG_UNIQUEID) << 16,
@@ -107,7 +107,7 @@ impl Socket {
         self.set(what, libc::PACKET_FANOUT, &group)
     }
 
-    /// Takes no more frames: a filter that accepts nothing.
+    /// Stops reception: attaches a filter that accepts nothing.
     pub(super) fn shut(&self) -> Result<(), Step> {
         // BPF_RET | BPF_K with zero bytes to keep.
         let mut nothing = libc::sock_filter {
@@ -125,23 +125,23 @@ impl Socket {
             .map_err(|error| ("cannot filter frames", error))
     }
 
-    /// Takes frames again.
+    /// Resumes reception.
     pub(super) fn open_up(&self) -> Result<(), Step> {
         self.set_at(libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
             .map_err(|error| ("cannot receive frames", error))
     }
 
-    /// Frames that the kernel had for this socket since the last call, and those of them that it
-    /// has dropped.
+    /// Number of frames that the kernel had for this socket since the last call, and how many of
+    /// them it has dropped.
     pub(super) fn take_counts(&self) -> (u64, u64) {
         // `tpacket_stats`: all frames, those dropped included, then the dropped ones.
         let mut stats = [0; 2];
-        // It fails for a closed socket only.
+        // Fails for a closed socket only.
         let _ = self.get(libc::PACKET_STATISTICS, &mut stats);
         (stats[0].into(), stats[1].into())
     }
 
-    /// Asks the kernel to send what is in the ring; does not wait.
+    /// Makes the kernel send the frames in the ring; does not wait.
     pub(super) fn kick(&self) -> io::Result<()> {
         let fd = self.0.as_raw_fd();
         // SAFETY: no data and no address are passed.

@@ -1,4 +1,4 @@
-//! The transmit side: frames are copied into a ring that the kernel sends from.
+//! Transmit side: copies frames into a ring from which the kernel sends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,19 +14,20 @@ use crate::driver::TxDriver;
 use crate::drivers::interface::Watch;
 use crate::ledger::Sent;
 
-/// How long sending is not tried again after the interface has refused it.
+/// Delay before transmission is retried after the interface has refused it.
 const PAUSE: Ns = Ns(10_000_000);
 
-/// How long the end waits for frames that are on their way.
+/// Time for frames in flight to be sent at the end.
 const LINGER: Ns = Ns(100_000_000);
 
-/// The states of a slot; the other bits of its status are about stamps.
+/// The state bits of a slot's status; the other bits are about time stamps.
 const STATUS: u32 =
     libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_SENDING | libc::TP_STATUS_WRONG_FORMAT;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Tx {
     pub(super) ring: Ring,
     socket: Socket,
@@ -35,12 +36,12 @@ pub(super) struct Tx {
     lens: Box<[u32]>,
     /// The slot to fill next.
     head: usize,
-    /// The oldest slot that the kernel has not given back.
+    /// The oldest slot that the kernel still owns.
     tail: usize,
     in_flight: usize,
     link: Arc<Watch>,
     clock: TscClock,
-    /// After which the kernel may be asked again; none: at once.
+    /// Time before the next request to the kernel; `None`: no delay.
     paused: Option<Timeout>,
 }
 
@@ -62,12 +63,13 @@ impl Tx {
         }
     }
 
-    /// Takes back the slots whose frames the kernel is done with; tells whether one was refused.
+    /// Reclaims the slots whose frames the kernel has completed; returns whether a frame was
+    /// refused.
     fn reap(&mut self, sent: &mut Sent) -> bool {
         let (mut frames, mut bytes, mut refused) = (0, 0, 0);
         while self.in_flight > 0 {
-            // Acquire pairs with the kernel's status store when it gives the slot back
-            // (tpacket_destruct_skb): it does not read the slot any more.
+            // Acquire pairs with the kernel's status store when it returns the slot
+            // (tpacket_destruct_skb): it no longer reads the slot.
             match self.ring.status(self.tail).load(Ordering::Acquire) & STATUS {
                 libc::TP_STATUS_AVAILABLE => {
                     frames += 1;
@@ -87,9 +89,9 @@ impl Tx {
         refused > 0
     }
 
-    /// Takes the oldest frame out again, which the kernel has refused (the MTU was lowered). The
-    /// kernel stays at that slot until it holds a frame to be sent (tpacket_snd), so the frames
-    /// behind it, none of which it has looked at, move up.
+    /// Removes the oldest frame, which the kernel has refused (the MTU was lowered). The kernel
+    /// stays at that slot until it holds a frame to be sent (tpacket_snd), so the frames behind it,
+    /// none of which it has read, move up.
     #[cold]
     fn withdraw(&mut self) {
         let mut slot = self.tail;
@@ -97,7 +99,7 @@ impl Tx {
             let next = self.ring.after(slot);
             self.ring.copy_slot(next, slot);
             self.lens[slot] = self.lens[next];
-            // Release: the frame is there before the kernel may send it.
+            // Release: the frame is written before the kernel may send it.
             self.ring
                 .status(slot)
                 .store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
@@ -110,8 +112,8 @@ impl Tx {
         self.in_flight -= 1;
     }
 
-    /// Whether the link carries a frame of that length. The kernel allows for one tag of IEEE
-    /// 802.1Q, and for that kind only (packet_extra_vlan_len_allowed).
+    /// Whether the link carries a frame of that length. The kernel allows one additional tag, of
+    /// IEEE 802.1Q only (packet_extra_vlan_len_allowed).
     fn is_sendable(&self, mbuf: &Mbuf) -> bool {
         let mut ethertype = [0; 2];
         mbuf.copy_to(ETHERNET - 2, &mut ethertype);
@@ -119,7 +121,7 @@ impl Tx {
         (ETHERNET..=ETHERNET + tag + self.mtu).contains(&mbuf.total_len())
     }
 
-    /// Puts a frame into a slot that is free; `false` if it does not fit.
+    /// Copies a frame into a free slot; `false` if it does not fit.
     fn fill(&mut self, mbuf: &Mbuf) -> bool {
         let mut at = TX_DATA;
         for segment in mbuf.segments() {
@@ -131,7 +133,7 @@ impl Tx {
         let len = mbuf.total_len() as u32;
         self.ring.set_len(self.head, len);
         self.lens[self.head] = len;
-        // Release: the frame is there before the kernel may send it.
+        // Release: the frame is written before the kernel may send it.
         self.ring
             .status(self.head)
             .store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
@@ -140,7 +142,8 @@ impl Tx {
         true
     }
 
-    /// Has the kernel send what is in the ring; a refused frame stops it, so it is told again.
+    /// Makes the kernel send the frames in the ring, again after each refused frame, which stops
+    /// it.
     fn send(&mut self, sent: &mut Sent) {
         self.kick();
         while self.reap(sent) {
@@ -148,8 +151,8 @@ impl Tx {
         }
     }
 
-    /// Has the kernel send what it has not looked at yet: it works in order, so the newest frame
-    /// tells.
+    /// Makes the kernel send the frames that it has not read yet. It works in order, so the newest
+    /// frame shows whether any are left.
     fn kick(&mut self) {
         let newest = self.head.checked_sub(1).unwrap_or(self.ring.slots() - 1);
         // Relaxed: only a hint; `reap` synchronises.
@@ -165,8 +168,8 @@ impl Tx {
         }
         if let Err(error) = self.socket.kick() {
             match error.raw_os_error() {
-                // The queue of the interface or of the socket is full, and the rest goes with the
-                // next call; or the kernel has refused a frame, which `reap` finds.
+                // The queue of the interface or of the socket is full, and the next call sends the
+                // rest; or the kernel has refused a frame, which `reap` detects.
                 Some(
                     libc::ENOBUFS
                     | libc::EAGAIN
@@ -189,7 +192,7 @@ impl Tx {
 }
 
 impl TxDriver for Tx {
-    /// Also an empty burst has its use: frames that the kernel had no room for go out.
+    /// An empty burst is useful too: it sends frames for which the kernel had no space.
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
         self.reap(sent);
         let (mut taken, mut refused) = (0, 0);
@@ -219,7 +222,7 @@ impl TxDriver for Tx {
             }
             std::thread::sleep(Duration::from_micros(100));
         }
-        // Nobody will say what became of them.
+        // Their outcome will not be known.
         sent.count_errors(self.in_flight as u64);
     }
 }

@@ -1,5 +1,4 @@
-//! What of the kernel's interfaces libc does not have: linux/bpf.h, linux/if_link.h,
-//! linux/if_xdp.h, linux/ethtool.h.
+//! Kernel ABI that libc lacks: linux/bpf.h, linux/if_link.h, linux/if_xdp.h, linux/ethtool.h.
 
 /// bpf(2) commands.
 pub(super) const BPF_MAP_CREATE: libc::c_int = 0;
@@ -17,19 +16,19 @@ pub(super) const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 pub(super) const BPF_PROG_TYPE_XDP: u32 = 6;
 /// Attach type of a link.
 pub(super) const BPF_XDP: u32 = 37;
-/// The program takes frames in several pieces (Linux 5.18).
+/// The program accepts frames in several fragments (Linux 5.18).
 pub(super) const BPF_F_XDP_HAS_FRAGS: u32 = 1 << 5;
 
 pub(super) const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 pub(super) const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 
-/// What an XDP program can say of a frame.
+/// Verdicts of an XDP program.
 pub(super) const XDP_DROP: i32 = 1;
 pub(super) const XDP_PASS: i32 = 2;
 
 /// Headroom that the kernel keeps in each chunk in front of a received frame.
 pub(super) const XDP_PACKET_HEADROOM: usize = 256;
-/// Frames that one system call sends in copy mode (Linux 6.17).
+/// Maximum number of frames that one system call sends in copy mode (Linux 6.17).
 pub(super) const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
 pub(super) const SO_PREFER_BUSY_POLL: libc::c_int = 69;

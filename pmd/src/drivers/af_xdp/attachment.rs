@@ -1,4 +1,4 @@
-//! What the queues of a started port share: the attached program, the sockets, the maps.
+//! State shared by the queues of a started port: the attached program, the sockets, the maps.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use super::steer::Rules;
 use super::umem::Posted;
 use crate::drivers::interface::packet::Membership;
 
-/// Goes with the last queue: the program has no socket of the port's any more, and is detached if no
-/// other port has it, so that no frame comes; the sockets are closed, and when the kernel has let go
-/// of the buffers, these go to the pool.
+/// Dropped with the last queue. Then the program has none of the port's sockets, and is detached if
+/// no other port uses it, so that no frame arrives; the sockets are closed; and when the kernel has
+/// released the buffers, they return to the pool.
 pub(super) struct Attachment {
     redirect: Mutex<Option<Arc<Redirect>>>,
-    /// Of the program, if it drops frames. Readable to the end.
+    /// Drop counter of the program, if it drops frames. Readable until the end.
     drops: OnceLock<Arc<Drops>>,
     rules: Option<Rules>,
-    /// Has the interface receive what it would not by itself.
+    /// Makes the interface receive frames that it would otherwise filter.
     membership: Option<Membership>,
     sockets: Vec<Socket>,
-    /// For the first sockets, as many as are bound.
+    /// Probes of the first sockets, as many as are bound.
     bound: Mutex<Vec<Probe>>,
     quarantine: Arc<UmemQuarantine>,
 }
@@ -51,27 +51,27 @@ impl Attachment {
         &self.sockets[queue]
     }
 
-    /// The next of the sockets is bound to the queue of a probe.
+    /// Records that the next socket is bound to the queue of a probe.
     pub(super) fn bound(&self, probe: Probe) {
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         self.quarantine.bound(probe.queue());
         bound.push(probe);
     }
 
-    /// Has the program give the first sockets, which are bound, the frames of their queues, as many
-    /// as are to receive.
+    /// Makes the program pass the frames of the receive queues to the first sockets, which are
+    /// bound.
     pub(super) fn attach(&self, redirect: &Arc<Redirect>, receivers: usize) -> io::Result<()> {
         if let Some(drops) = redirect.drops() {
             let _ = self.drops.set(drops);
         }
-        // Kept before: what has been given is taken back at the end.
+        // Stored first, so that what has been attached is detached at the end.
         *self.redirect() = Some(Arc::clone(redirect));
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         let mut receivers = bound.iter().zip(&self.sockets).take(receivers);
         receivers.try_for_each(|(probe, socket)| redirect.give(probe.queue(), socket))
     }
 
-    /// No more frames for the port's queues.
+    /// Stops the frames for the port's queues.
     pub(super) fn detach(&self) {
         let Some(redirect) = self.redirect().take() else {
             return;
@@ -79,7 +79,7 @@ impl Attachment {
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         redirect.take_back(bound.iter().map(Probe::queue));
         drop((redirect, bound));
-        // Another core may be putting a frame into a ring at this moment.
+        // Another core may be putting a frame into a ring concurrently.
         std::thread::sleep(Duration::from_millis(1));
     }
 
@@ -87,8 +87,8 @@ impl Attachment {
         self.redirect.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of this many queues of the NIC, those whose frames no port of this process has; none where
-    /// the port is not to receive.
+    /// Of this many queues of the NIC, those whose frames no port of this process receives; empty
+    /// if the port does not receive.
     pub(super) fn unpolled(&self, all: u16) -> Vec<u16> {
         let redirect = self.redirect();
         let program = redirect.iter();
@@ -102,13 +102,13 @@ impl Attachment {
         self.drops.get().map_or(0, |drops| drops.take())
     }
 
-    /// What the kernel counts for each queue's socket.
+    /// The kernel's counters of each queue's socket.
     pub(super) fn statistics(&self) -> impl Iterator<Item = (usize, Statistics)> {
         let sockets = self.sockets.iter().enumerate();
         sockets.filter_map(|(queue, socket)| Some((queue, socket.statistics()?)))
     }
 
-    /// Keeps the buffers of a queue that ends: the kernel has them.
+    /// Quarantines the buffers of a queue that ends, which the kernel may still use.
     pub(super) fn retire(&self, posted: &mut Posted) {
         self.quarantine.hold(posted);
     }

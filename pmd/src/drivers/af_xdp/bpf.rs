@@ -1,4 +1,4 @@
-//! Maps, programs and links of the kernel's BPF machine: bpf(2), linux/bpf.h.
+//! BPF maps, programs and links of the kernel: bpf(2), linux/bpf.h.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -9,11 +9,11 @@ use super::program::Instruction;
 /// Calls bpf(2) with the first bytes of its `union bpf_attr`; the kernel takes the rest as zeros.
 ///
 /// # Safety
-/// `T` is the part of `union bpf_attr` that `command` uses, without padding, and what it points to
-/// lives and has the length that the command expects.
+/// `T` is the part of `union bpf_attr` that `command` uses, without padding; what it points to is
+/// alive and has the length that the command expects.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: the kernel reads and writes `size_of::<T>()` bytes of a `T` that is borrowed
-    // exclusively; for what it points to the caller stands.
+    // exclusively; by the caller's promise, what it points to is valid.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -29,12 +29,12 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c
     }
 }
 
-/// As `bpf`, for a command that makes a file descriptor (with close-on-exec, all of them).
+/// As `bpf`, for a command that creates a file descriptor (always with close-on-exec).
 ///
 /// # Safety
 /// As for `bpf`.
 unsafe fn bpf_fd<T>(command: libc::c_int, attributes: &mut T) -> io::Result<OwnedFd> {
-    // SAFETY: as the caller promises; the descriptor is new, so nobody else owns it.
+    // SAFETY: by the caller's promise; the descriptor is new, so it has no other owner.
     unsafe {
         let fd = bpf(command, attributes)?;
         Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
@@ -62,7 +62,7 @@ struct MapElement {
     flags: u64,
 }
 
-/// A map from `u32` to `V`, freed when the last program and descriptor are gone.
+/// A map from `u32` to `V`, freed when the last program and descriptor are closed.
 pub(super) struct Map<V> {
     fd: OwnedFd,
     of: std::marker::PhantomData<V>,
@@ -90,7 +90,7 @@ impl<V> Map<V> {
         })
     }
 
-    #[allow(clippy::trivially_copy_pass_by_ref)] // its address is what the kernel is told
+    #[allow(clippy::trivially_copy_pass_by_ref)] // the kernel gets its address
     fn element(&self, key: &u32, value: u64) -> MapElement {
         MapElement {
             map_fd: self.fd.as_raw_fd() as u32,
@@ -103,18 +103,18 @@ impl<V> Map<V> {
 }
 
 impl Map<u32> {
-    /// A map from a NIC's queue to the XDP socket that has its frames.
+    /// A map from a NIC's queue to the XDP socket that receives its frames.
     pub(super) fn of_sockets(queues: u32) -> io::Result<Self> {
         Self::new(abi::BPF_MAP_TYPE_XSKMAP, queues)
     }
 
-    /// Gives a queue's frames to a socket.
+    /// Directs a queue's frames to a socket.
     pub(super) fn insert(&self, queue: u32, socket: impl AsFd) -> io::Result<()> {
         let fd = socket.as_fd().as_raw_fd() as u32;
         self.change(abi::BPF_MAP_UPDATE_ELEM, queue, Some(fd))
     }
 
-    /// Gives a queue's frames to no socket.
+    /// Directs a queue's frames to no socket.
     pub(super) fn remove(&self, queue: u32) -> io::Result<()> {
         self.change(abi::BPF_MAP_DELETE_ELEM, queue, None)
     }
@@ -122,19 +122,18 @@ impl Map<u32> {
     fn change(&self, command: libc::c_int, queue: u32, fd: Option<u32>) -> io::Result<()> {
         let mut attributes = self.element(&queue, fd.as_ref().map_or(0, address));
         // SAFETY: the attributes of BPF_MAP_UPDATE_ELEM and BPF_MAP_DELETE_ELEM; key and value, of
-        // which the second command has none, live for the call and have the sizes that the map was
-        // made with.
+        // which the second command has none, live for the call and have the sizes of the map.
         unsafe { bpf(command, &mut attributes) }.map(drop)
     }
 }
 
 impl Map<u64> {
-    /// One counter.
+    /// A map with one counter.
     pub(super) fn of_counter() -> io::Result<Self> {
         Self::new(abi::BPF_MAP_TYPE_ARRAY, 1)
     }
 
-    /// The counter now.
+    /// Current value of the counter.
     pub(super) fn count(&self) -> io::Result<u64> {
         let mut count = 0_u64;
         let value = std::ptr::from_mut(&mut count).expose_provenance() as u64;
@@ -165,7 +164,7 @@ struct ProgramLoad {
 pub(super) struct Program(OwnedFd);
 
 impl Program {
-    /// Has the kernel verify and take a program.
+    /// Loads a program, which the kernel verifies.
     pub(super) fn load(code: &[Instruction]) -> io::Result<Self> {
         let load = |flags| {
             let mut attributes = ProgramLoad {
@@ -183,7 +182,7 @@ impl Program {
             // bytes of code and a terminated string, both of which live for the call.
             unsafe { bpf_fd(abi::BPF_PROG_LOAD, &mut attributes) }
         };
-        // A kernel before 5.18 does not know frames in pieces.
+        // A kernel before 5.18 does not support frames in fragments.
         match load(abi::BPF_F_XDP_HAS_FRAGS) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => load(0),
             loaded => loaded,
@@ -191,7 +190,7 @@ impl Program {
         .map(Self)
     }
 
-    /// Runs the program on a frame; returns what it says of it.
+    /// Runs the program on a frame; returns its verdict.
     #[cfg(test)]
     pub(super) fn run(&self, frame: &[u8]) -> io::Result<u32> {
         let mut out = vec![0_u8; frame.len() + 256];
@@ -234,7 +233,7 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// A program that is attached to an interface, until this is dropped or the process ends.
+/// An attached program; detached when this is dropped or the process ends.
 pub(super) struct Link(OwnedFd);
 
 impl Link {
@@ -253,11 +252,11 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Closing would detach as well, but not while a child process that is just being started
-        // holds a copy of the descriptor.
+        // Closing would detach as well, but not while a child process that is being started holds a
+        // copy of the descriptor.
         let mut link = self.0.as_raw_fd() as u32;
-        // SAFETY: the attributes of BPF_LINK_DETACH: the descriptor alone. It fails where the
-        // interface has gone, and then there is nothing to detach from.
+        // SAFETY: the attributes of BPF_LINK_DETACH: the descriptor alone. It fails if the
+        // interface has gone, and then nothing is attached.
         let _ = unsafe { bpf(abi::BPF_LINK_DETACH, &mut link) };
     }
 }

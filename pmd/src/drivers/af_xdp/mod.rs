@@ -1,29 +1,29 @@
-//! A Linux network interface by way of AF_XDP: past most of the kernel, without taking the NIC away
-//! from it.
+//! AF_XDP driver: a Linux network interface that bypasses most of the kernel, which keeps the NIC.
 //!
-//! An XDP program on the interface gives frames to an XDP socket on each of the NIC's queues, and
-//! the kernel writes them into buffers of the port's own pool: the pool's memory is the sockets'
-//! UMEM, which all queues share, since a buffer that one has received may be sent by another. Where
-//! the NIC can reach that memory nothing is copied at all (`zerocopy`); else the kernel copies once
-//! each way. Frames that are sent go from where they lie.
+//! An XDP program on the interface passes frames to an XDP socket on each of the NIC's queues, and
+//! the kernel writes them into buffers of the port's own pool. The pool's memory is the UMEM of the
+//! sockets. All queues share it, since a buffer that one queue has received may be sent by another.
+//! Where the NIC can access that memory, nothing is copied (`zerocopy`); else the kernel copies
+//! once in each direction. Frames are sent from their buffers.
 //!
-//! Program, sockets and maps are made through bpf(2) and setsockopt(2) alone; they go with the last
-//! queue, in that order, or with the process. Ports of one process on one interface, each with its
-//! own queues, share the program (`redirect.rs`). The buffers that the kernel had then are kept in
-//! quarantine until it has let go of them (`quarantine.rs`).
+//! Program, sockets and maps are created through bpf(2) and setsockopt(2) alone; they end with the
+//! last queue, in that order, or with the process. Ports of one process on one interface, each with
+//! its own queues, share the program (`redirect.rs`). Buffers that the kernel still holds at the
+//! end are quarantined until it has released them (`quarantine.rs`).
 //!
-//! Frames of NIC queues that are not the port's go on to the kernel. What the kernel has no buffer
-//! for is [`Cause::NoMbuf`](crate::Cause::NoMbuf), what comes faster than it is polled
-//! [`Cause::RingFull`](crate::Cause::RingFull), what the program drops (`other=drop`)
-//! [`Cause::NotForUs`](crate::Cause::NotForUs). There are no stamps: XDP has them only by programs
-//! that are written for one NIC. A VLAN tag that the NIC takes out of frames is lost, since XDP does
-//! not tell of it: `ethtool -K IF rxvlan off`.
+//! Frames of NIC queues that the port does not use pass to the kernel. Frames for which the kernel
+//! has no buffer are [`Cause::NoMbuf`](crate::Cause::NoMbuf), frames that arrive faster than they
+//! are polled [`Cause::RingFull`](crate::Cause::RingFull), and frames that the program drops
+//! (`other=drop`) [`Cause::NotForUs`](crate::Cause::NotForUs). There are no time stamps: XDP
+//! supports them only by programs written for one NIC. A VLAN tag that the NIC removes from frames
+//! is lost, since XDP does not report it: `ethtool -K IF rxvlan off`.
 
 mod abi;
 mod attachment;
 mod bpf;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
+#[path = "../../../tests/hostile/af_xdp.rs"]
 pub mod hostile;
 mod options;
 mod patience;
@@ -46,13 +46,14 @@ use self::options::{OPTIONS, Options};
 use self::quarantine::UmemQuarantine;
 use self::start::Setup;
 use self::umem::Umem;
+use crate::driver::flow::FlowRule;
 use crate::driver::{
     Capabilities, Description, Driver, Feature, Link, QueueList, Queues, RxDriver, Statistics,
     Support, Target, TxDriver,
 };
 use crate::drivers::interface::{Control, Interface, View, Watch, holder};
 use crate::drivers::step::Step;
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, QueueSupport};
 use crate::spec::PortSpec;
 
 pub(crate) const DESCRIPTION: Description = Description {
@@ -71,36 +72,37 @@ pub(crate) const DESCRIPTION: Description = Description {
         ),
         (
             Feature::Steering,
-            Support::Partly("by the NIC: its own hash, and UDP ports over IPv4 by option"),
+            Support::Partly("by the NIC: by its hash, and by UDP port over IPv4 (option)"),
         ),
         (Feature::Link, Support::Yes),
-        (Feature::Speed, Support::Partly("where the NIC knows it")),
+        (Feature::Speed, Support::Partly("if the NIC reports it")),
         (Feature::Jumbo, Support::Partly("since Linux 6.6")),
         (Feature::Promiscuous, Support::Yes),
         (Feature::Multicast, Support::Yes),
         (
             Feature::Statistics,
             Support::Partly(
-                "of the interface and of each socket; `quarantined_buffers` are those of queues \
-                 that have ended, which the kernel has not let go of: a child process has a copy of \
-                 a socket, or another program has bound the queue. They are back in their pool when \
-                 a later start of the port has the queue again, and else lost when the port is closed",
+                "of the interface and of each socket; `quarantined_buffers` counts buffers of \
+                 ended queues that the kernel has not released: a child process has a copy of a \
+                 socket, or another program has bound the queue. They return to their pool when a \
+                 later start of the port binds the queue again, and are lost when the port is \
+                 closed before",
             ),
         ),
         (
             Feature::HardwareStamps,
             Support::NotOffered(
-                "the kernel has them for programs that call a NIC's driver (Linux 6.3, few \
-                 drivers), and ours only redirects; `af_packet` has stamps",
+                "the kernel offers them to XDP programs that call the NIC's driver (Linux 6.3, few \
+                 drivers), and this one only redirects; use `af_packet`",
             ),
         ),
         (
             Feature::ZeroCopyRx,
-            Support::Partly("where the NIC's driver can, with buffers of 2048 or 4096 B"),
+            Support::Partly("if the NIC's driver supports it, with buffers of 2048 or 4096 B"),
         ),
         (
             Feature::ZeroCopyTx,
-            Support::Partly("where the NIC's driver can, with buffers of 2048 or 4096 B"),
+            Support::Partly("if the NIC's driver supports it, with buffers of 2048 or 4096 B"),
         ),
         (Feature::KernelBacked, Support::Yes),
         (
@@ -113,20 +115,21 @@ pub(crate) const DESCRIPTION: Description = Description {
     ..Description::new("af_xdp", "a network interface past most of the kernel")
 };
 
-/// Queues of a NIC whose driver does not say how many it has: the kernel will.
+/// Maximum number of queues for a NIC whose driver does not report it: the kernel will refuse
+/// others.
 const MAX_QUEUES: u16 = 64;
 
 struct AfXdp {
     spec: String,
     options: Options,
     interface: Interface,
-    /// Each way, from the first that is the port's.
+    /// Receive and transmit queues, from the port's first one on.
     queues: (u16, u16),
-    /// Receive queues of the NIC, if its driver says how many it has.
+    /// Number of receive queues of the NIC, if its driver reports it.
     receiving: Option<u16>,
     link: Arc<Watch>,
     view: View,
-    /// Of the queues, while they are there.
+    /// State of the queues, while they exist.
     shared: Weak<Attachment>,
     quarantine: Arc<UmemQuarantine>,
 }
@@ -140,8 +143,8 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
     let control = Control::new().map_err(|error| device(error.to_string()))?;
     let interface =
         Interface::find(&control, &options.interface).map_err(|error| device(error.to_string()))?;
-    let told = steer::queues(&control, &interface);
-    let all = told.unwrap_or((MAX_QUEUES, MAX_QUEUES));
+    let reported = steer::queues(&control, &interface);
+    let all = reported.unwrap_or((MAX_QUEUES, MAX_QUEUES));
     let queues = (
         all.0.saturating_sub(options.first_queue()),
         all.1.saturating_sub(options.first_queue()),
@@ -163,7 +166,7 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
         options,
         interface,
         queues,
-        receiving: told.map(|(receiving, _)| receiving),
+        receiving: reported.map(|(receiving, _)| receiving),
         link,
         view,
         shared: Weak::new(),
@@ -188,13 +191,13 @@ impl AfXdp {
         Ok(umem)
     }
 
-    /// Who has an XDP program on the interface, as far as it can be told.
+    /// The program that has an XDP program on the interface, as far as it can be determined.
     fn holder(&self) -> Option<String> {
         let interface = format!("ifindex:\t{}", self.interface.index);
         holder(&["link_type:\txdp", &interface], 0)
     }
 
-    /// What to do where another has the interface, or a queue of it.
+    /// The remedy if another program has the interface, or a queue of it.
     fn taken(&self, queue: bool) -> String {
         match (queue, self.holder()) {
             (true, Some(who)) => format!("{who} has it: stop that, or take another queue="),
@@ -214,15 +217,15 @@ impl AfXdp {
         }
     }
 
-    /// Tells of queues whose frames do not come. Where `queue=` says which are wanted, the others
-    /// may be another port's.
+    /// Reports queues whose frames are not received. If `queue=` selects queues, the others may
+    /// belong to another port.
     fn tell_unpolled(&self, rx_queues: u16) {
         let unpolled = Driver::unpolled(self);
         if unpolled.is_empty() || rx_queues == 0 {
             return;
         }
         let (name, all) = (&self.interface.name, self.receiving.unwrap_or_default());
-        let told = format!(
+        let text = format!(
             "{}: {} of the {all} queues of {name} are not received, {}: their frames go to the \
              kernel",
             self.spec,
@@ -231,11 +234,11 @@ impl AfXdp {
         );
         if self.options.queue.is_none() {
             tracing::warn!(
-                "{told}; ask for {all} queues, or have the NIC use {rx_queues} (`ethtool -L {name} \
+                "{text}; ask for {all} queues, or have the NIC use {rx_queues} (`ethtool -L {name} \
                  combined {rx_queues}`)"
             );
         } else {
-            tracing::info!("{told}");
+            tracing::info!("{text}");
         }
     }
 
@@ -251,7 +254,7 @@ impl AfXdp {
                  setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM`"
             }
             Some(libc::ENOBUFS | libc::ENOMEM) => {
-                "locked memory is limited: raise it with `ulimit -l unlimited`, or ask for a \
+                "locked memory is limited: raise it with `ulimit -l unlimited`, or request a \
                  smaller pool or ring="
             }
             Some(libc::ERANGE) => {
@@ -266,14 +269,17 @@ impl AfXdp {
                 "the NIC's driver has no zero copy; use mode=copy"
             }
             Some(libc::EOPNOTSUPP) if what.contains("steer") => {
-                "the NIC has no classifier for UDP ports; leave steer= out, and the program that \
-                 receives sorts"
+                "the NIC has no classifier for UDP ports; leave steer= out, and let the receiving \
+                 program sort"
             }
             Some(libc::EOPNOTSUPP) => "the NIC's driver has no place for it; use attach=skb",
             Some(libc::EINVAL) if what.contains("bind") => {
                 "there is no such queue, or, with an MTU longer than a buffer, a kernel before 6.6"
             }
-            Some(libc::ENODEV | libc::ENXIO) => "the interface has gone since the port was opened",
+            Some(libc::ENODEV | libc::ENXIO) => {
+                "the interface has disappeared since the port was \
+                                                 opened"
+            }
             _ => "",
         };
         PortError::System {
@@ -299,20 +305,27 @@ impl Driver for AfXdp {
         }
     }
 
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport::RING
+    }
+
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
         self.umem(config)?;
-        let steered = self.options.steer.iter().map(|rule| rule.queue);
-        match steered.max() {
-            Some(queue) if queue >= config.rx_queues => Err(PortError::Unsupported {
+        match FlowRule::refusal(&self.options.steer, config.rx_queues) {
+            Some((asked, offered)) => Err(PortError::Unsupported {
                 port: self.spec.clone(),
-                asked: format!("steering to queue {queue}"),
-                offered: format!("queues 0 to {}", config.rx_queues.saturating_sub(1)),
+                asked,
+                offered,
             }),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
-    /// All queues of the NIC, unless `queue=` says which are wanted.
+    fn takes_flow_rules(&self) -> bool {
+        true
+    }
+
+    /// All queues of the NIC, unless `queue=` selects some.
     fn spread(&self) -> u16 {
         match self.options.queue {
             None => self.receiving.unwrap_or(1),
@@ -327,7 +340,7 @@ impl Driver for AfXdp {
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         let umem = self.umem(config)?;
-        // Of queues that are not among those of this start, nothing else would ask.
+        // Queues of earlier starts would not be probed otherwise.
         self.quarantine.settle(Duration::ZERO);
         let setup = Setup {
             options: &self.options,
@@ -370,8 +383,8 @@ impl Driver for AfXdp {
         self.view.link()
     }
 
-    /// Those of the interface, which others may be using too, then those of each queue's socket, and
-    /// how many buffers the kernel may still have of queues that have ended.
+    /// Counters of the interface, which other programs may use too, then those of each queue's
+    /// socket, and the number of buffers of ended queues that the kernel may still hold.
     fn statistics(&self) -> Statistics {
         let mut statistics = self.view.statistics();
         if let Some(shared) = self.shared.upgrade() {

@@ -1,11 +1,11 @@
-//! The options of a port spec.
+//! Options of a port spec.
 
 use std::ops::RangeInclusive;
 
 use super::abi;
 use crate::driver::SpecOption;
 use crate::driver::filter::{self, Filter};
-use crate::driver::steer::{STEER, Steer};
+use crate::driver::flow::{FlowRule, STEER};
 use crate::spec::{PortSpec, SpecError};
 
 pub(super) const OPTIONS: &[SpecOption] = &[
@@ -13,7 +13,7 @@ pub(super) const OPTIONS: &[SpecOption] = &[
         key: "queue",
         values: "N",
         default: "0",
-        text: "first of the NIC's queues; the port's own follow it. Ports of one program can have \
+        text: "first of the NIC's queues that the port uses. Ports of one program can use \
                different queues of one interface: they share the XDP program",
     },
     SpecOption {
@@ -26,54 +26,54 @@ pub(super) const OPTIONS: &[SpecOption] = &[
         key: "mode",
         values: "auto|copy|zerocopy",
         default: "auto",
-        text: "whether the NIC reaches the pool's memory by itself; `auto` where it can",
+        text: "whether the NIC accesses the pool's memory directly; `auto` if it can",
     },
     SpecOption {
         key: "attach",
         values: "auto|native|skb",
         default: "auto",
-        text: "where the XDP program runs: in the NIC's driver, or behind it, as any NIC can; \
-               `auto` in the driver where that has a place for it",
+        text: "where the XDP program runs: in the NIC's driver, or behind it, which any NIC \
+               supports; `auto`: in the driver if that supports it",
     },
     SpecOption {
         key: "other",
         values: "port|kernel|drop",
         default: "port",
-        text: "where frames of other protocols than UDP over IPv4 and IPv6 go: to the port too, \
-               on to the kernel, or nowhere (counted)",
+        text: "destination of frames of other protocols than UDP over IPv4 and IPv6: the port, the \
+               kernel, or dropped (counted)",
     },
     SpecOption {
         key: "ports",
         values: "LO-HI",
         default: "all",
-        text: "UDP destination ports that are not `other`; with it, `other` is `kernel` unless \
-               said",
+        text: "UDP destination ports of the port; all others are `other`, which is then `kernel` \
+               by default",
     },
     STEER,
     SpecOption {
         key: "wakeup",
         values: "on|off",
         default: "on",
-        text: "call the kernel only when it asks to be called",
+        text: "enter the kernel only when it requests a wakeup",
     },
     SpecOption {
         key: "busy-poll",
         values: "USEC",
         default: "off",
-        text: "have the kernel poll the NIC in this program's calls, for so long each",
+        text: "the kernel polls the NIC in this program's calls, for this time each",
     },
     SpecOption {
         key: "checksums",
         values: "verify|trust",
         default: "verify",
-        text: "`trust` marks all frames as verified: on a virtual link the sender leaves \
-               checksums unfinished, and AF_XDP does not tell",
+        text: "`trust` marks all frames as verified: on a virtual link the sender leaves partial \
+               checksums, and AF_XDP does not report it",
     },
     filter::PROMISC,
     filter::MULTICAST,
 ];
 
-/// What becomes of frames that are not the port's.
+/// Handling of frames that are not the port's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Other {
     Port,
@@ -83,7 +83,7 @@ pub(super) enum Other {
 
 pub(super) struct Options {
     pub(super) interface: String,
-    /// The first of the port's queues, if it is named.
+    /// The first of the port's queues, if it is specified.
     pub(super) queue: Option<u16>,
     pub(super) ring: Option<usize>,
     /// XDP_COPY, XDP_ZEROCOPY or neither.
@@ -92,7 +92,7 @@ pub(super) struct Options {
     pub(super) attach: u32,
     pub(super) other: Other,
     pub(super) ports: Option<RangeInclusive<u16>>,
-    pub(super) steer: Vec<Steer>,
+    pub(super) steer: Vec<FlowRule>,
     pub(super) need_wakeup: bool,
     pub(super) busy_poll: Option<u32>,
     pub(super) trust_checksums: bool,
@@ -146,7 +146,7 @@ impl Options {
             attach,
             other,
             ports,
-            steer: Steer::from_spec(spec)?,
+            steer: FlowRule::from_spec(spec)?,
             need_wakeup: spec.switch("wakeup", true)?,
             busy_poll: spec.number("busy-poll", 1..=1_000_000)?.map(|n| n as u32),
             trust_checksums: spec.choice("checksums", [("verify", false), ("trust", true)])?,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_named() {
-        for (option, told) in [
+        for (option, text) in [
             ("ports=9-8", "LO-HI"),
             ("ports=70000", "LO-HI"),
             ("ports=1,other=port", "kernel or drop"),
@@ -198,7 +198,7 @@ mod tests {
             ("checksums=no", "verify or trust"),
         ] {
             let error = parse(&format!("af_xdp:eth0,{option}")).err().unwrap();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(text), "{error}");
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long a NIC's queue that was in use is tried again. The kernel frees a queue when the last
-/// socket on it is closed, but does so in the background (xp_release_deferred), and after the last
-/// frame that was sent from there is gone.
+/// Time for which a busy queue of the NIC is retried. The kernel frees a queue when the last socket
+/// on it is closed, but does so in the background (xp_release_deferred), and after the last frame
+/// sent from there has completed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Tries again while the kernel says that something is in use, for as long as one who has just
-/// stopped may need to be gone.
+/// Retries while the kernel reports a resource as busy, for as long as a program that has just
+/// stopped may need to release it.
 pub(super) fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let began = Instant::now();
     loop {

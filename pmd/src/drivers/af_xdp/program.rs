@@ -1,10 +1,10 @@
-//! The XDP programs, assembled by hand: the kernel's Documentation/bpf/standardization, "BPF
+//! XDP programs, assembled by hand: the kernel's Documentation/bpf/standardization, "BPF
 //! Instruction Set Architecture".
 //!
-//! Where all frames are the port's, six instructions hand each to the socket of its queue. With a
-//! filter, a parser stands in front of them. It follows up to two VLAN tags and reads the same
-//! fields as `net::parse`; it judges nothing but the protocol and the port, so that what is wrong
-//! with a frame of ours is found, and counted, behind it.
+//! If all frames belong to the port, six instructions pass each to the socket of its queue. With a
+//! filter, a parser precedes them. It accepts up to two VLAN tags and reads the same fields as
+//! `net::parse`. It checks the protocol and the port only, so that errors in the port's frames are
+//! detected, and counted, behind it.
 
 use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -24,22 +24,22 @@ pub(super) struct Instruction {
 
 const _: () = assert!(size_of::<Instruction>() == 8);
 
-/// What becomes of frames that are not the port's.
+/// Handling of frames that are not the port's.
 #[derive(Clone, Copy)]
 pub(super) enum Rest<'a> {
-    /// They go on to the kernel.
+    /// Pass them to the kernel.
     Kernel,
-    /// They are dropped, and counted in the one element of this map.
+    /// Drop them, and count them in the one element of this map.
     Drop(BorrowedFd<'a>),
 }
 
-/// Which frames are the port's.
+/// Filter of the port's frames.
 #[derive(Clone)]
 pub(super) enum Filter<'a> {
-    /// All.
+    /// All frames.
     All,
-    /// UDP over IPv4 or IPv6, to these destination ports if any are given. Fragments show no port,
-    /// or not on each piece: with ports, they are not ours.
+    /// UDP over IPv4 or IPv6, to these destination ports if any are given. Fragments carry no port,
+    /// or not in each fragment: with ports, they do not match.
     Udp {
         ports: Option<RangeInclusive<u16>>,
         rest: Rest<'a>,
@@ -92,7 +92,7 @@ const RX_QUEUE_INDEX: i16 = 16;
 
 const UDP: i32 = 17;
 
-/// Where a jump goes.
+/// Target of a jump.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Label {
     Tag(u8),
@@ -121,7 +121,7 @@ impl Assembler {
         });
     }
 
-    /// An operation on a register and a number.
+    /// An operation on a register and an immediate.
     fn number(&mut self, code: u8, dst: u8, immediate: i32) {
         self.put(code, dst, 0, 0, immediate);
     }
@@ -149,7 +149,7 @@ impl Assembler {
         self.put(code, register, 0, 0, immediate);
     }
 
-    /// Jumps to `Rest` unless the frame goes on for `bytes` behind the cursor.
+    /// Jumps to `Rest` unless the frame has `bytes` more behind the cursor.
     fn need(&mut self, bytes: i32) {
         self.copy(PROBE, CURSOR);
         self.number(ADD, PROBE, bytes);
@@ -170,13 +170,13 @@ impl Assembler {
     }
 }
 
-/// A number as a little-endian machine loads it from the wire.
+/// A 16-bit number as a little-endian machine loads it from the wire.
 const fn wire(half: u16) -> i32 {
     half.to_be() as i32
 }
 
-/// A program that gives the frames of `filter` to the socket that `sockets` has for their queue.
-/// Frames of a queue without one are passed on: they are not the port's.
+/// A program that passes the frames of `filter` to the socket that `sockets` has for their queue.
+/// Frames of a queue without a socket are not the port's.
 pub(super) fn assemble(sockets: BorrowedFd<'_>, filter: &Filter<'_>) -> Vec<Instruction> {
     assemble_with(sockets, filter, abi::XDP_PASS)
 }
@@ -245,7 +245,7 @@ fn parse(asm: &mut Assembler, ports: Option<&RangeInclusive<u16>>) {
     asm.load(LOAD_BYTE, R3, CURSOR, 9);
     asm.jump(IF_NOT_EQUAL, R3, UDP, Label::Rest);
     if ports.is_some() {
-        // More fragments, or not the first.
+        // A fragment: more fragments follow, or not the first.
         asm.load(LOAD_HALF, R3, CURSOR, 6);
         asm.number(AND, R3, wire(0x3fff));
         asm.jump(IF_NOT_EQUAL, R3, 0, Label::Rest);
@@ -282,8 +282,8 @@ mod tests {
     use super::super::bpf::{Map, Program};
     use super::*;
 
-    /// What the tests' programs say of frames that would go to a socket: XDP_TX, which nothing
-    /// else says.
+    /// Verdict of the tests' programs for frames that would go to a socket: XDP_TX, which no other
+    /// path returns.
     const OURS: i32 = 3;
 
     struct Judge {
@@ -379,7 +379,7 @@ mod tests {
                 ethernet(&[], 0x0806, &[0; 28]),
                 ethernet(&[0x88a8, 0x8100, 0x8100], 0x0800, &ipv4(17, 0, 0, 1)),
                 ethernet(&[0x8100], 0x0806, &[0; 28]),
-                // Cut off, in each layer.
+                // Truncated, in each layer.
                 ethernet(&[], 0x0800, &[]),
                 ethernet(&[], 0x8100, &[0, 5, 8]),
                 ethernet(&[], 0x0800, &ipv4(17, 0, 0, 1)[..19]),
@@ -417,7 +417,7 @@ mod tests {
             let frame = ethernet(&[], 0x0800, &ipv4(17, 0, fragment, 5000));
             assert_eq!(judge.says(&frame), abi::XDP_PASS, "{fragment:x}");
         }
-        // The header says that it is longer than the frame; cut off between the ports.
+        // The header's length exceeds the frame; truncated between the ports.
         let long = ethernet(&[], 0x0800, &ipv4(17, 10, 0, 5000)[..40]);
         assert_eq!(judge.says(&long), abi::XDP_PASS);
         let cut = ethernet(&[], 0x0800, &ipv4(17, 0, 0, 5000)[..23]);

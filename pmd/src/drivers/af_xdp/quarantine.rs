@@ -1,24 +1,25 @@
-//! Quarantine of the buffers of queues that have ended, until the kernel has let go of the UMEM.
+//! Quarantine of the buffers of ended queues, until the kernel has released the UMEM.
 //!
-//! To close an XDP socket is not to end what the kernel does with its buffers. The socket lives on
-//! as long as a copy of it (in a forked child, say), a mapping of its rings, or a frame that is on
-//! its way; and the pool behind it is given up later still, by a work queue (net/xdp/xsk_buff_pool.c,
-//! xp_put_pool and xp_release_deferred). Until then a NIC in zero-copy mode goes on writing into
-//! buffers of FILL that it has taken, and into those that it takes from there.
+//! Closing an XDP socket does not end the kernel's use of its buffers. The socket lives on as long
+//! as a copy of it (in a forked child, say), a mapping of its rings, or a frame in flight; and a
+//! work queue releases its buffer pool later still (net/xdp/xsk_buff_pool.c, xp_put_pool and
+//! xp_release_deferred). Until then a NIC in zero-copy mode continues to write into buffers that it
+//! has taken from FILL, and into those that it still takes from there.
 //!
-//! Two things prove that the kernel has let go of a queue:
+//! Two facts prove that the kernel has released a queue:
 //!
 //! - Another socket, with memory of its own, can be bound to the queue. A queue has one pool at a
-//!   time (xp_assign_dev: EBUSY), and loses it in xp_clear_dev, after the NIC's driver has been told
-//!   to stop using it, both under the RTNL lock that bind(2) takes. So there is a [`Probe`] for each
-//!   queue. It asks for copy mode, of which a NIC's driver hears nothing.
-//! - The interface left while the socket was open: xsk_notifier unbinds the socket and clears the
-//!   pool, and sets the socket's error before, all under the socket's mutex.
+//!   time (xp_assign_dev: EBUSY), and loses it in xp_clear_dev, after the NIC's driver has been
+//!   made to stop using it, both under the RTNL lock that bind(2) takes. Each queue therefore has a
+//!   [`Probe`]. It requests copy mode, which does not involve the NIC's driver.
+//! - The interface was removed while the socket was open: xsk_notifier unbinds the socket and
+//!   clears the pool, and sets the socket's error before, all under the socket's mutex.
 //!
-//! That the interface is not found any more proves nothing by itself: it can have moved to another
-//! network namespace between the close and the work queue, and have been started there. And EBUSY
-//! can mean that another program was quicker to bind the queue; XDP_DIAG could tell, on kernels that
-//! are built with it. In both cases the buffers stay, and are leaked when the port is closed.
+//! The absence of the interface by itself proves nothing: it can have moved to another network
+//! namespace between the close and the work queue, and have been started there. And EBUSY can mean
+//! that another program was faster to bind the queue; XDP_DIAG could tell, on kernels that are
+//! built with it. In both cases the buffers stay quarantined, and are leaked when the port is
+//! closed.
 //!
 //! A child process that is forked between the two has a copy of the probes as well, and keeps the
 //! queue from its next user for as long as it lives, as it does with copies of the sockets.
@@ -32,7 +33,7 @@ use super::umem::Posted;
 use crate::drivers::step::Step;
 use crate::quarantine::Quarantine;
 
-/// How long the end of a port waits for the kernel. It takes some milliseconds.
+/// Time for which the end of a port waits for the kernel, which takes some milliseconds.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Pauses between two attempts, from the first to the longest.
@@ -41,32 +42,32 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 /// Entries of a probe's rings, which stay empty.
 const ENTRIES: u32 = 2;
 
-/// The UMEM of probes: one page, of which the kernel is given no buffer.
+/// The UMEM of probes: one page, of which no buffer is posted.
 #[repr(C, align(4096))]
 struct Page([u8; 4096]);
 
-/// A socket that can be bound to a queue when the kernel has let go of that. Made when the port
-/// starts: it belongs to the network namespace of then, and needs no capability later.
+/// A socket that can be bound to a queue once the kernel has released the queue. Created when the
+/// port starts: it belongs to the network namespace of that moment, and needs no capability later.
 pub(super) struct Probe {
     socket: Socket,
     queue: u32,
 }
 
-/// What the kernel says to a [`Probe`].
+/// Result of a [`Probe`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     /// The queue has no pool.
     LetGo,
     /// It has.
     InUse,
-    /// The interface is not there.
+    /// The interface does not exist.
     Gone,
-    /// The queue cannot be asked for.
+    /// The state of the queue cannot be determined.
     Unknown,
 }
 
 impl Probe {
-    /// The queue that it is for.
+    /// The probed queue.
     pub(super) fn queue(&self) -> u32 {
         self.queue
     }
@@ -84,19 +85,19 @@ impl Probe {
     }
 }
 
-/// What a port and its queues share: the buffers that the kernel may still have, and the queues that
-/// it is not proven to have let go of.
+/// State shared by a port and its queues: the buffers that the kernel may still use, and the queues
+/// that it is not proven to have released.
 pub(super) struct UmemQuarantine {
     name: String,
     interface: i32,
     quarantine: Quarantine,
-    /// Of these queues.
+    /// Probes of these queues.
     claims: Mutex<Vec<Probe>>,
     page: Box<Page>,
 }
 
 impl UmemQuarantine {
-    /// For the interface of that name and number.
+    /// A quarantine for the interface of that name and number.
     pub(super) fn new(port: &str, name: &str, interface: i32) -> Self {
         Self {
             name: name.into(),
@@ -107,7 +108,7 @@ impl UmemQuarantine {
         }
     }
 
-    /// A probe for a queue that is to be bound.
+    /// A probe for a queue that is about to be bound.
     pub(super) fn probe(&self, queue: u32) -> Result<Probe, Step> {
         let socket = Socket::new()?;
         socket.register(&libc::xdp_umem_reg {
@@ -124,12 +125,12 @@ impl UmemQuarantine {
         Ok(Probe { socket, queue })
     }
 
-    /// Buffers that the kernel may still have, of queues that have ended.
+    /// Number of buffers of ended queues that the kernel may still use.
     pub(super) fn buffers(&self) -> usize {
         self.quarantine.buffers()
     }
 
-    /// Keeps what was posted to a queue that ends.
+    /// Keeps the buffers posted to a queue that ends.
     pub(super) fn hold(&self, posted: &mut Posted) {
         let count = posted.count();
         let buffers = posted.surrender();
@@ -138,18 +139,18 @@ impl UmemQuarantine {
         }
     }
 
-    /// A socket has been bound to a queue: whatever had it before has let go.
+    /// Records that a socket has been bound to a queue: its previous user has released it.
     pub(super) fn bound(&self, queue: u32) {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         claims.retain(|claim| claim.queue != queue);
-        // No queue of this start has ended yet, so that all that is kept is of those before.
+        // No queue of this start has ended yet, so all that is kept belongs to earlier ones.
         if claims.is_empty() {
             self.quarantine.release();
         }
     }
 
     /// Closes the sockets of a port, of which the first are bound to the queues of `probes`, and
-    /// waits until the kernel has let go of them, but not for long.
+    /// waits for a bounded time until the kernel has released them.
     pub(super) fn close(&self, sockets: Vec<Socket>, mut probes: Vec<Probe>) {
         let (began, mut of_probes) = (Instant::now(), sockets.iter());
         probes.retain(|probe| {
@@ -163,16 +164,16 @@ impl UmemQuarantine {
         if !self.settle(PATIENCE) {
             tracing::warn!(
                 buffers = self.buffers(),
-                "{}: the kernel has not let go of these packet buffers, and they stay out of their \
+                "{}: the kernel has not released these packet buffers, so they stay out of their \
                  pool: a child process may have a copy of the port's sockets, or another program \
-                 may have bound the queue; a later start of this port asks again",
+                 may have bound the queue; a later start of this port checks again",
                 self.name
             );
         }
     }
 
-    /// Whether the interface has left while the socket was open. If it is leaving now, the kernel
-    /// is given time to tell the socket, counted from when the end began.
+    /// Whether the interface was removed while the socket was open. If it is being removed now,
+    /// waits for the kernel to notify the socket, measured from the start of the end.
     fn was_unbound(&self, socket: &Socket, probe: &Probe, began: Instant) -> bool {
         loop {
             if socket.was_unbound() {
@@ -185,8 +186,8 @@ impl UmemQuarantine {
         }
     }
 
-    /// Asks for all queues that have ended, again and again for so long, and lets the buffers go
-    /// when none is left; whether that is so.
+    /// Probes all ended queues, repeatedly for the given time, and releases the buffers when none
+    /// is left; returns whether it did.
     pub(super) fn settle(&self, patience: Duration) -> bool {
         let (began, mut pause) = (Instant::now(), PAUSE.0);
         loop {
@@ -212,7 +213,7 @@ impl UmemQuarantine {
 }
 
 impl Drop for UmemQuarantine {
-    /// The last chance: what is kept is leaked after this.
+    /// The last chance: memory that is kept after this is leaked.
     fn drop(&mut self) {
         self.settle(Duration::ZERO);
     }

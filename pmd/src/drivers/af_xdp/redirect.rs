@@ -1,5 +1,5 @@
-//! The XDP program of an interface, which gives each queue's frames to the socket that has it. An
-//! interface has one program at a time, so all ports of this process on it share theirs.
+//! XDP program of an interface, which passes each queue's frames to its socket. An interface has
+//! one program at a time, so all ports of this process on it share theirs.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,10 +17,10 @@ use super::socket::Socket;
 use crate::drivers::interface::Interface;
 use crate::drivers::step::Step;
 
-/// Queues that the program can have sockets for: more than any that `queue=` can name.
+/// Maximum number of queues with sockets: more than any that `queue=` can name.
 const QUEUES: u32 = 4096 + 64;
 
-/// An interface: the network namespace, by device and inode, and the number in it.
+/// Identifies an interface: the network namespace, by device and inode, and the number in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Place {
     namespace: (u64, u64),
@@ -28,7 +28,7 @@ struct Place {
 }
 
 impl Place {
-    /// In the namespace of this thread, which is where its ports attach programs.
+    /// In the namespace of this thread, in which its ports attach programs.
     fn of(interface: &Interface) -> io::Result<Self> {
         let namespace = std::fs::metadata("/proc/thread-self/ns/net")?;
         Ok(Self {
@@ -38,17 +38,17 @@ impl Place {
     }
 }
 
-/// The programs that are attached.
+/// The attached programs.
 static ATTACHED: Mutex<Vec<(Place, Weak<Redirect>)>> = Mutex::new(Vec::new());
 
-/// What the options of a port say of the program.
+/// The options of a port that determine the program.
 #[derive(Clone, PartialEq, Eq)]
 struct Kind {
     other: Other,
     ports: Option<RangeInclusive<u16>>,
 }
 
-/// An attached program, until the last port lets go of it.
+/// An attached program, until the last port releases it.
 pub(super) struct Redirect {
     kind: Kind,
     attach: u32,
@@ -59,18 +59,18 @@ pub(super) struct Redirect {
     _link: Link,
 }
 
-/// Counts what the program drops, which is no queue's.
+/// Counter of the frames that the program drops, which belong to no queue.
 pub(super) struct Drops {
     map: Map<u64>,
-    /// What ports have counted of it.
+    /// Drops that ports have counted.
     counted: AtomicU64,
 }
 
 impl Drops {
-    /// Frames dropped that no port has counted before.
+    /// Dropped frames that no port has counted before.
     pub(super) fn take(&self) -> u64 {
         let now = self.map.count().unwrap_or(0);
-        // Relaxed: nothing but the number is shared.
+        // Relaxed: only the number is shared.
         now.saturating_sub(self.counted.fetch_max(now, Ordering::Relaxed))
     }
 }
@@ -142,23 +142,24 @@ impl Redirect {
         })
     }
 
-    /// The counter of what the program drops, if it does.
+    /// The counter of the program's drops, if it drops frames.
     pub(super) fn drops(&self) -> Option<Arc<Drops>> {
         self.drops.clone()
     }
 
-    /// Gives the frames of a queue of the NIC to a socket from now on.
+    /// Directs the frames of a queue of the NIC to a socket from now on.
     pub(super) fn give(&self, queue: u32, socket: &Socket) -> io::Result<()> {
         self.map.insert(queue, socket)?;
         self.queues().insert(queue);
         Ok(())
     }
 
-    /// Lets the frames of these queues go on to the kernel from now on.
+    /// Directs the frames of these queues to the kernel from now on.
     pub(super) fn take_back(&self, queues: impl Iterator<Item = u32>) {
         for queue in queues {
             if self.queues().remove(&queue) {
-                // A socket that was unbound, as its interface has left, is in no map any more.
+                // A socket that was unbound, since its interface was removed, is in no map any
+                // more.
                 let _ = self.map.remove(queue);
             }
         }

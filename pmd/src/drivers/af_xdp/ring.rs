@@ -1,10 +1,11 @@
-//! The rings that an XDP socket shares with the kernel (the kernel's
+//! Rings that an XDP socket shares with the kernel (the kernel's
 //! Documentation/networking/af_xdp.rst, "Rings").
 //!
-//! Each has one side that writes entries and moves the producer's index, and one that reads them
-//! and moves the consumer's. Both indices count without end and wrap at 2^32; the entry's place is
-//! the index modulo the size, a power of two. We keep our own index in memory of our own and only
-//! ever write it out; of the other side's index we take what can be, and count the rest.
+//! One side of each ring writes entries and moves the producer index; the other reads them and
+//! moves the consumer index. Both indices are free-running and wrap at 2^32; an entry's position is
+//! the index modulo the size, a power of two. This side keeps its own index in private memory and
+//! only writes it to the ring. It accepts plausible values of the other side's index, and counts
+//! the rest as violations.
 
 use std::io;
 use std::marker::PhantomData;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Where the parts of a ring lie in its mapping, in bytes.
+/// Location of the parts of a ring in its mapping, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) producer: usize,
@@ -24,7 +25,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// As the kernel tells it; `None` for numbers that no address has.
+    /// Converts the kernel's offsets; `None` for numbers that no address has.
     pub(super) fn of(offsets: libc::xdp_ring_offset) -> Option<Self> {
         Some(Self {
             producer: offsets.producer.try_into().ok()?,
@@ -35,7 +36,7 @@ impl Layout {
     }
 }
 
-/// What the entries of a ring can be: integers and structures of them, whatever their bits.
+/// Types of ring entries: integers and structures of them, for which any bits are valid.
 pub(super) trait Entry: Copy {}
 impl Entry for u64 {}
 impl Entry for libc::xdp_desc {}
@@ -54,8 +55,8 @@ struct Ring<T> {
     of: PhantomData<T>,
 }
 
-// SAFETY: the mapping belongs to this value alone and is reached through it from any one thread;
-// what the kernel does to it does not depend on the thread.
+// SAFETY: this value alone owns the mapping, and one thread at a time accesses it through the
+// value; the kernel's accesses do not depend on the thread.
 unsafe impl<T: Entry> Send for Ring<T> {}
 
 impl<T: Entry> Ring<T> {
@@ -75,7 +76,7 @@ impl<T: Entry> Ring<T> {
         }
         let (read_write, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         let flags = shared | MapFlags::POPULATE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        // SAFETY: a new mapping at an address of the kernel's choice affects no existing memory.
         let base = unsafe { mmap(ptr::null_mut(), len, read_write, flags, fd, offset) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: all of it lies in the mapping: `len` is at least the end of each part.
@@ -120,14 +121,14 @@ impl<T: Entry> Ring<T> {
 
     #[inline]
     fn entry(&self, index: u32) -> NonNull<T> {
-        // SAFETY: the index is cut to the size, and that many entries lie in the mapping.
+        // SAFETY: the index is reduced modulo the size, and that many entries lie in the mapping.
         unsafe { self.entries.add((index & (self.size - 1)) as usize) }
     }
 
     #[inline]
     fn read(&self, index: u32) -> T {
-        // SAFETY: an aligned entry of the mapping, for which any bytes are valid. Volatile, so
-        // that it is read once whatever the kernel does.
+        // SAFETY: an aligned entry of the mapping, for which any bytes are valid. Volatile, so that
+        // it is read once whatever the kernel writes.
         unsafe { self.entry(index).read_volatile() }
     }
 
@@ -140,16 +141,16 @@ impl<T: Entry> Ring<T> {
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length and nothing refers to it any more.
+        // SAFETY: the mapping was made with this length, and no reference into it exists.
         let result = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         debug_assert!(result.is_ok());
     }
 }
 
-/// The other side's index, as far as it has been believed.
+/// The other side's index, as last accepted.
 struct Peer {
     seen: u32,
-    /// The last value that could not be: told once, however often it is looked at.
+    /// The last implausible value, which is counted once however often it is read.
     lie: Option<u32>,
     lies: u64,
 }
@@ -163,7 +164,7 @@ impl Peer {
         }
     }
 
-    /// Takes a new value, if it is at most `most` ahead of the last one.
+    /// Accepts a new value, if it is at most `most` ahead of the last one.
     #[inline]
     fn follow(&mut self, value: u32, most: u32) {
         if value.wrapping_sub(self.seen) <= most {
@@ -181,12 +182,12 @@ impl Peer {
     }
 }
 
-/// Our side of a ring that the kernel reads: FILL and TX.
+/// This side of a ring that the kernel reads: FILL and TX.
 pub(super) struct Producer<T> {
     ring: Ring<T>,
-    /// Where the next entry goes.
+    /// Index of the next entry.
     next: u32,
-    /// What the kernel may read up to.
+    /// Index up to which the kernel may read.
     published: u32,
     /// The kernel's index.
     peer: Peer,
@@ -208,7 +209,7 @@ impl<T: Entry> Producer<T> {
         })
     }
 
-    /// Entries that the ring has.
+    /// Number of entries of the ring.
     pub(super) fn size(&self) -> u32 {
         self.ring.size
     }
@@ -224,7 +225,7 @@ impl<T: Entry> Producer<T> {
         self.published.wrapping_sub(self.peer.seen)
     }
 
-    /// Entries that fit, looked up only if fewer than `wanted` are known to.
+    /// Free entries, read from the ring only if fewer than `wanted` are known.
     #[inline]
     pub(super) fn free(&mut self, wanted: u32) -> u32 {
         let size = self.ring.size;
@@ -236,8 +237,8 @@ impl<T: Entry> Producer<T> {
         size - self.next.wrapping_sub(self.peer.seen)
     }
 
-    /// Writes an entry, which the kernel sees after [`submit`](Self::submit); `false`, and nothing
-    /// done, if the ring is full.
+    /// Writes an entry, which the kernel sees after [`submit`](Self::submit); `false`, with no
+    /// effect, if the ring is full.
     #[inline]
     #[must_use]
     pub(super) fn push(&mut self, entry: T) -> bool {
@@ -249,36 +250,36 @@ impl<T: Entry> Producer<T> {
         fits
     }
 
-    /// Hands what was pushed to the kernel.
+    /// Publishes the pushed entries to the kernel.
     #[inline]
     pub(super) fn submit(&mut self) {
         if self.published != self.next {
             self.published = self.next;
-            // Release: the entries are there before the kernel, whose load of this index is an
+            // Release: the entries are written before the kernel, whose load of this index is an
             // acquire (__xskq_cons_peek), reads them.
             self.ring.producer().store(self.next, Ordering::Release);
         }
     }
 
-    /// Whether the kernel looks at the ring only when it is told to.
+    /// Whether the kernel polls the ring only after a wake-up call.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
-        // Relaxed: only a hint; a flag that is missed is seen at the next call.
+        // Relaxed: only a hint; the next call sees a missed flag.
         self.ring.flags().load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// Impossible indices that the kernel has shown since the last call.
+    /// Number of impossible indices that the kernel has written since the last call.
     pub(super) fn take_lies(&mut self) -> u64 {
         std::mem::take(&mut self.peer.lies)
     }
 }
 
-/// Our side of a ring that the kernel writes: RX and COMPLETION.
+/// This side of a ring that the kernel writes: RX and COMPLETION.
 pub(super) struct Consumer<T> {
     ring: Ring<T>,
     /// The entry to read next.
     next: u32,
-    /// What the kernel may overwrite up to.
+    /// Index up to which the kernel may overwrite.
     released: u32,
     /// The kernel's index.
     peer: Peer,
@@ -300,17 +301,18 @@ impl<T: Entry> Consumer<T> {
         })
     }
 
-    /// Entries that the ring has.
+    /// Number of entries of the ring.
     pub(super) fn size(&self) -> u32 {
         self.ring.size
     }
 
-    /// Reads an entry, if there is one; its place stays ours until [`release`](Self::release).
+    /// Reads an entry, if there is one; its slot stays reserved until [`release`](Self::release).
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         if self.next == self.peer.seen {
             // Acquire pairs with the kernel's release store of the producer's index
-            // (__xskq_prod_submit): the entries were written before, and the frames they tell of.
+            // (__xskq_prod_submit): the entries were written before, and the frames that they
+            // describe.
             let produced = self.ring.producer().load(Ordering::Acquire);
             let most = self.ring.size - self.next.wrapping_sub(self.released);
             self.peer.follow(produced, most);
@@ -323,18 +325,18 @@ impl<T: Entry> Consumer<T> {
         Some(entry)
     }
 
-    /// Gives the places of what was read back to the kernel.
+    /// Returns the slots of the entries that were read to the kernel.
     #[inline]
     pub(super) fn release(&mut self) {
         if self.released != self.next {
             self.released = self.next;
             // Release: the entries were read before the kernel, whose load of this index is an
-            // acquire (xskq_prod_nb_free), writes there again.
+            // acquire (xskq_prod_nb_free), overwrites them.
             self.ring.consumer().store(self.next, Ordering::Release);
         }
     }
 
-    /// Impossible indices that the kernel has shown since the last call.
+    /// Number of impossible indices that the kernel has written since the last call.
     #[inline]
     pub(super) fn take_lies(&mut self) -> u64 {
         std::mem::take(&mut self.peer.lies)

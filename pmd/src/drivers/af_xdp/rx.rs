@@ -1,4 +1,4 @@
-//! The receive side: the kernel puts frames into buffers that were posted to it.
+//! Receive side: the kernel writes frames into posted buffers.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -16,33 +16,35 @@ use crate::drivers::interface::Watch;
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
 
-/// How often an idle queue looks after its link.
+/// Interval at which an idle queue checks its link.
 const WATCH: Ns = Ns(10_000_000);
 
-/// Most buffers that are posted at once.
+/// Maximum number of buffers that are posted at once.
 const BATCH: usize = 32;
 
-/// Pieces that a frame may have: no kernel makes more than MAX_SKB_FRAGS, at most 45, and one.
+/// Maximum number of fragments of a frame: no kernel makes more than MAX_SKB_FRAGS, at most 45,
+/// plus one.
 const MAX_PIECES: u32 = 64;
 
-/// How a receive queue is.
+/// Mode of a receive queue.
 #[derive(Clone, Copy)]
 pub(super) struct Mode {
-    /// Enter the kernel on each poll that finds nothing: it polls the NIC then.
+    /// Enter the kernel on each poll that finds no frame; it then polls the NIC.
     pub(super) busy_poll: bool,
-    /// Mark all frames: their checksums are not to be verified.
+    /// Mark all frames as trusted: their checksums are not verified.
     pub(super) trust_checksums: bool,
-    /// Frames may come in pieces.
+    /// Frames may arrive in fragments.
     pub(super) pieces: bool,
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx {
     ring: Consumer<libc::xdp_desc>,
     fill: Producer<u64>,
     posted: Posted,
-    /// Buffers that the kernel shall have.
+    /// Number of buffers that the kernel should have.
     target: usize,
-    /// The beginning of a frame whose end has not come yet.
+    /// The start of a frame whose end has not arrived yet.
     partial: Option<Partial>,
     mode: Mode,
     shared: Arc<Attachment>,
@@ -54,7 +56,7 @@ pub(super) struct Rx {
     watch_at: Tsc,
 }
 
-/// A frame in pieces.
+/// A frame in fragments.
 struct Partial {
     frame: Result<Mbuf, Cause>,
     pieces: u32,
@@ -62,7 +64,7 @@ struct Partial {
 }
 
 impl Rx {
-    /// A queue whose kernel side has its buffers already.
+    /// A queue whose buffers are already posted.
     pub(super) fn new(
         (ring, fill): (Consumer<libc::xdp_desc>, Producer<u64>),
         (posted, target): (Posted, usize),
@@ -91,10 +93,10 @@ impl Rx {
         rx
     }
 
-    /// Posts buffers until the kernel has its number, a batch at a time.
+    /// Posts buffers until the kernel has the target number, a batch at a time.
     #[inline]
     fn refill(&mut self, mut cache: Option<&mut PoolCache>) {
-        // Of few buffers the kernel must not run out before the next batch.
+        // If it has few buffers, the kernel must not run out before the next batch.
         let batch = (self.target / 4).clamp(1, BATCH);
         let mut burst = Burst::<BATCH>::new();
         let mut short = self.target.saturating_sub(self.posted.count());
@@ -103,7 +105,8 @@ impl Rx {
             umem.alloc(cache.as_deref_mut(), &mut burst, batch);
             let got = burst.len();
             burst.take_all(|mbuf| {
-                // All have room: their buffers are the UMEM's, and the ring was asked.
+                // All have room: their buffers belong to the UMEM, and the free space of the ring
+                // was checked.
                 if let Some(address) = self.posted.post(mbuf) {
                     let _ = self.fill.push(address);
                 }
@@ -116,7 +119,7 @@ impl Rx {
         self.fill.submit();
     }
 
-    /// Puts a piece to what has come of its frame; the frame, if that was the last.
+    /// Appends a fragment to its frame; returns the frame if that was the last.
     #[cold]
     fn join(
         &mut self,
@@ -149,7 +152,7 @@ impl Rx {
         None
     }
 
-    /// The next frame in the ring that is whole.
+    /// The next complete frame in the ring.
     #[inline]
     fn next(&mut self) -> Option<(Result<Mbuf, Cause>, u64)> {
         loop {
@@ -164,7 +167,7 @@ impl Rx {
         }
     }
 
-    /// Impossible indices: each stands for a frame that the kernel says it has and cannot have.
+    /// Counts impossible indices: each represents a frame that the kernel reports and cannot have.
     fn count_lies(&mut self, tally: &mut Tally) {
         let lies = self.ring.take_lies() + self.fill.take_lies();
         if lies > 0 {
@@ -203,7 +206,7 @@ impl RxDriver for Rx {
         let now = self.clock.now();
         self.refill(Some(cache));
         let (mut frames, mut bytes) = (0, 0);
-        // One round of the ring at most: a flood of frames that are dropped ends as well.
+        // One pass over the ring at most, so that a flood of dropped frames also ends.
         for _ in 0..self.ring.size() {
             if out.free() == 0 {
                 break;
@@ -219,7 +222,7 @@ impl RxDriver for Rx {
                     if self.mode.trust_checksums {
                         mbuf.add_flags(MbufFlags::CHECKSUM_TRUSTED);
                     }
-                    // It fits: there was room when the round began.
+                    // The frame fits: the capacity was checked at the start of the loop.
                     drop(out.push(mbuf));
                 }
                 Err(cause) => tally.count_dropped(cause, 1),
@@ -243,7 +246,7 @@ impl RxDriver for Rx {
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {
-        // What the program drops is no queue's: the first one counts it.
+        // The program's drops belong to no queue: the first one counts them.
         let filtered = if self.queue == 0 {
             self.shared.take_dropped_by_program()
         } else {
@@ -256,8 +259,8 @@ impl RxDriver for Rx {
         let now = &self.counted;
         let dropped = now.dropped.saturating_sub(before.dropped);
         let ring_full = now.ring_full.saturating_sub(before.ring_full);
-        // The kernel counts a frame as dropped when FILL is empty, which it counts as well, or
-        // when the frame is longer than a buffer and may not come in pieces.
+        // The kernel counts a frame as dropped if FILL is empty, which it counts as well, or if the
+        // frame is longer than a buffer and fragments are disabled.
         let no_mbuf = if self.mode.pieces {
             dropped
         } else {

@@ -1,4 +1,4 @@
-//! The system calls of an XDP socket: the kernel's Documentation/networking/af_xdp.rst.
+//! System calls of an XDP socket: the kernel's Documentation/networking/af_xdp.rst.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -16,23 +16,23 @@ impl AsFd for Socket {
     }
 }
 
-/// What the kernel has dropped, and rings that it found empty.
+/// Counters of dropped frames and of empty rings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Statistics {
     /// Frames without a buffer, or longer than one.
     pub(super) dropped: u64,
-    /// Frames for which the RX ring had no place.
+    /// Frames for which the RX ring was full.
     pub(super) ring_full: u64,
     /// Times that FILL was empty when a buffer was needed.
     pub(super) fill_empty: u64,
-    /// Addresses in FILL and TX that the kernel could not use.
+    /// Invalid addresses in FILL and TX.
     pub(super) invalid: u64,
 }
 
 impl Socket {
-    /// A socket that belongs to no queue yet.
+    /// An unbound socket.
     pub(super) fn new() -> Result<Self, Step> {
-        // SAFETY: no pointers; the descriptor is new, so nobody else owns it.
+        // SAFETY: no pointers; the descriptor is new, so it has no other owner.
         let fd = unsafe {
             let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
             let fd = libc::socket(libc::AF_XDP, flags, 0);
@@ -45,7 +45,7 @@ impl Socket {
         Ok(Self(fd))
     }
 
-    /// A socket that is none, for tests: every call on it fails.
+    /// An invalid socket, for tests: every call on it fails.
     #[cfg(any(test, fuzzing))]
     pub(super) fn dummy(fd: OwnedFd) -> Self {
         Self(fd)
@@ -69,7 +69,7 @@ impl Socket {
         }
     }
 
-    /// Reads an XDP option made of integers; returns how many bytes the kernel wrote.
+    /// Reads an XDP option made of integers; returns the number of bytes that the kernel wrote.
     fn get<const N: usize>(&self, name: libc::c_int, out: &mut [u64; N]) -> io::Result<usize> {
         let mut len = size_of_val(out) as libc::socklen_t;
         // SAFETY: the kernel writes at most `len` bytes to the integers, which are borrowed
@@ -85,19 +85,19 @@ impl Socket {
         }
     }
 
-    /// Makes memory known to the kernel, which pins it, and writes into what is posted of it.
+    /// Registers memory as the UMEM. The kernel pins it, and writes into posted buffers.
     pub(super) fn register(&self, umem: &libc::xdp_umem_reg) -> Result<(), Step> {
         self.set(libc::SOL_XDP, libc::XDP_UMEM_REG, umem)
             .map_err(|error| ("cannot register the pool's memory", error))
     }
 
-    /// Makes a ring, and does not map it.
+    /// Creates a ring without mapping it.
     pub(super) fn reserve(&self, kind: &Kind, size: u32) -> Result<(), Step> {
         self.set(libc::SOL_XDP, kind.option, &size)
             .map_err(|error| ("cannot get memory for a ring", error))
     }
 
-    /// Where the parts of the four rings lie: RX, TX, FILL, COMPLETION.
+    /// Location of the parts of the four rings: RX, TX, FILL, COMPLETION.
     fn layouts(&self) -> io::Result<[Layout; 4]> {
         let mut words = [0_u64; 16];
         let written = self.get(libc::XDP_MMAP_OFFSETS, &mut words)?;
@@ -130,17 +130,17 @@ impl Socket {
             .map_err(|error| ("cannot map a ring", error))
     }
 
-    /// Makes and maps a ring that the kernel reads.
+    /// Creates and maps a ring that the kernel reads.
     pub(super) fn producer<T: Entry>(&self, kind: &Kind, size: u32) -> Result<Producer<T>, Step> {
         self.ring(kind, size, Producer::map)
     }
 
-    /// Makes and maps a ring that the kernel writes.
+    /// Creates and maps a ring that the kernel writes.
     pub(super) fn consumer<T: Entry>(&self, kind: &Kind, size: u32) -> Result<Consumer<T>, Step> {
         self.ring(kind, size, Consumer::map)
     }
 
-    /// Has the kernel poll the NIC's queue in this process's own calls, for at most `usec` each.
+    /// Makes the kernel poll the NIC's queue in this process's own calls, for at most `usec` each.
     pub(super) fn busy_poll(&self, usec: u32) -> Result<(), Step> {
         let set = |name, value: u32| self.set(libc::SOL_SOCKET, name, &value);
         set(abi::SO_PREFER_BUSY_POLL, 1)
@@ -149,13 +149,13 @@ impl Socket {
             .map_err(|error| ("cannot switch to busy polling", error))
     }
 
-    /// Lets one call send as many frames as the TX ring has, where the kernel can (6.17); it is 32
-    /// otherwise.
+    /// Lets one call send as many frames as the TX ring has, where the kernel supports it (6.17);
+    /// the limit is 32 otherwise.
     pub(super) fn widen_tx(&self, frames: u32) {
         let _ = self.set(libc::SOL_XDP, abi::XDP_MAX_TX_SKB_BUDGET, &frames);
     }
 
-    /// Binds to a queue of an interface. With `first`, the UMEM of that socket is used, and its
+    /// Binds to a queue of an interface. With `first`, shares the UMEM of that socket, and its
     /// `flags`.
     pub(super) fn bind(
         &self,
@@ -186,25 +186,25 @@ impl Socket {
         }
     }
 
-    /// Whether the NIC reaches the UMEM by itself.
+    /// Whether the NIC accesses the UMEM directly.
     pub(super) fn is_zero_copy(&self) -> bool {
         let mut flags = [0];
         let read = self.get(libc::XDP_OPTIONS, &mut flags);
         read.is_ok() && flags[0] as u32 & libc::XDP_OPTIONS_ZEROCOPY != 0
     }
 
-    /// Whether the kernel has unbound the socket, as its interface was removed, and has given up
-    /// the pool of its queue. Tells it once.
+    /// Whether the kernel has unbound the socket, because its interface was removed, and has
+    /// released the pool of its queue. True once.
     pub(super) fn was_unbound(&self) -> bool {
-        // Nothing but xsk_notifier (net/xdp/xsk.c) sets an error on such a socket. It holds the
-        // socket's mutex from before that until the pool is cleared, and XDP_STATISTICS takes it.
+        // Only xsk_notifier (net/xdp/xsk.c) sets an error on such a socket. It holds the socket's
+        // mutex from before that until the pool is cleared, and XDP_STATISTICS takes it.
         let error = rustix::net::sockopt::socket_error(&self.0);
         error == Ok(Err(rustix::io::Errno::NETDOWN)) && self.statistics().is_some()
     }
 
-    /// The counters since the socket was made.
+    /// The counters since the creation of the socket.
     pub(super) fn statistics(&self) -> Option<Statistics> {
-        // `struct xdp_statistics`; a kernel before 5.9 knows the first three.
+        // `struct xdp_statistics`; a kernel before 5.9 has the first three fields.
         let mut words = [0; 6];
         self.get(libc::XDP_STATISTICS, &mut words).ok()?;
         let [dropped, rx_invalid, tx_invalid, ring_full, fill_empty, _] = words;
@@ -216,7 +216,7 @@ impl Socket {
         })
     }
 
-    /// Asks the kernel to send what is in TX.
+    /// Makes the kernel send the frames in TX.
     pub(super) fn kick_tx(&self) -> io::Result<()> {
         let (fd, flags) = (self.0.as_raw_fd(), libc::MSG_DONTWAIT);
         // SAFETY: no data and no address are passed.
@@ -228,18 +228,18 @@ impl Socket {
         }
     }
 
-    /// Asks the kernel to receive: to look at FILL, or to poll the NIC's queue.
+    /// Makes the kernel receive: read FILL, or poll the NIC's queue.
     pub(super) fn kick_rx(&self) {
         let (fd, flags) = (self.0.as_raw_fd(), libc::MSG_DONTWAIT);
         let none = std::ptr::null_mut();
-        // What it says, the rings and the link say better.
+        // The result is ignored: the rings and the link carry the information.
         // SAFETY: no data and no address are passed.
         let _ = unsafe { libc::recvfrom(fd, none, 0, flags, none.cast(), none.cast()) };
     }
 }
 
-/// One of a socket's four rings: the option that makes it, where it is mapped from, and its place
-/// among the layouts.
+/// One of a socket's four rings: the option that creates it, the offset of its mapping, and its
+/// index among the layouts.
 pub(super) struct Kind {
     option: libc::c_int,
     offset: u64,

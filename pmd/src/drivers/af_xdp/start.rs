@@ -1,4 +1,4 @@
-//! Sets a port up: sockets and rings, then the buffers, then the program.
+//! Port start: sockets and rings, then the buffers, then the program.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use crate::port::PortConfig;
 /// Ethernet header and one VLAN tag.
 const HEADERS: usize = 18;
 
-/// Buffers that the kernel has beyond those that fill the RX ring, so that a program that is too
-/// slow shows as a full ring, and not as a lack of buffers.
+/// Buffers that the kernel has beyond those that fill the RX ring, so that a slow program shows as
+/// a full ring, and not as a lack of buffers.
 const SPARE: usize = 64;
 
-/// A ring that must be there and is not used.
+/// Size of a ring that must exist and is not used.
 const UNUSED: u32 = 2;
 
 type Received = (Consumer<libc::xdp_desc>, Producer<u64>);
 type Sending = (Producer<libc::xdp_desc>, Consumer<u64>);
 
-/// What a port is started with.
+/// Inputs of a port start.
 pub(super) struct Setup<'a> {
     pub(super) options: &'a Options,
     pub(super) interface: &'a Interface,
@@ -49,20 +49,20 @@ pub(super) struct Started {
 }
 
 impl Setup<'_> {
-    /// Whether frames are longer than a buffer: they come and go in pieces then.
+    /// Whether frames are longer than a buffer and therefore in fragments.
     fn in_pieces(&self) -> bool {
         let umem = self.umem;
         self.interface.mtu + HEADERS > umem.frame_room().min(umem.longest_piece())
     }
 
-    fn ring_size(&self) -> u32 {
-        let frames = self.options.ring.unwrap_or(self.config.ring);
+    fn ring_size(&self, configured: usize) -> u32 {
+        let frames = self.options.ring.unwrap_or(configured);
         frames.next_power_of_two() as u32
     }
 
     fn bind_flags(&self) -> u16 {
         let mut flags = match self.options.mode {
-            // Zero copy needs aligned chunks, or long pages: the pool decides.
+            // Zero copy needs aligned chunks, or large pages: the pool decides.
             0 if !self.umem.is_aligned() => libc::XDP_COPY,
             mode => mode,
         };
@@ -75,21 +75,20 @@ impl Setup<'_> {
         flags
     }
 
-    /// A socket with the rings that its directions need; those of FILL and COMPLETION must be
-    /// there in any case.
+    /// A socket with the rings for its directions; FILL and COMPLETION are always required.
     fn socket(
         &self,
-        first: bool,
+        queue: u16,
         receive: bool,
         send: bool,
     ) -> Result<(Socket, Option<Received>, Option<Sending>), Step> {
         let socket = Socket::new()?;
-        let size = self.ring_size();
-        if first {
+        if queue == 0 {
             socket.register(&self.umem.registration())?;
         }
         let received = if receive {
-            // Room for the spare buffers as well.
+            let size = self.ring_size(self.config.rx_ring(queue));
+            // Space for the spare buffers as well.
             let fill = socket.producer(&FILL, 2 * size.max(SPARE as u32))?;
             Some((socket.consumer(&RX, size)?, fill))
         } else {
@@ -97,6 +96,7 @@ impl Setup<'_> {
             None
         };
         let sending = if send {
+            let size = self.ring_size(self.config.tx_ring(queue));
             let completion = socket.consumer(&COMPLETION, size)?;
             let ring = socket.producer(&TX, size)?;
             socket.widen_tx(size);
@@ -111,7 +111,7 @@ impl Setup<'_> {
         Ok((socket, received, sending))
     }
 
-    /// Opens everything; the frames come when this returns.
+    /// Opens everything; frames are received from its return on.
     pub(super) fn start(&self) -> Result<Started, Step> {
         let (config, options) = (self.config, self.options);
         let (rx_queues, tx_queues) = (config.rx_queues, config.tx_queues);
@@ -119,7 +119,7 @@ impl Setup<'_> {
         let mut probes = Vec::new();
         for queue in 0..rx_queues.max(tx_queues) {
             let (receive, send) = (queue < rx_queues, queue < tx_queues);
-            let (socket, rx, tx) = self.socket(queue == 0, receive, send)?;
+            let (socket, rx, tx) = self.socket(queue, receive, send)?;
             sockets.push(socket);
             let number = u32::from(options.first_queue() + queue);
             probes.push(self.quarantine.probe(number)?);
@@ -127,7 +127,8 @@ impl Setup<'_> {
             sending.extend(tx);
         }
         let membership = Membership::new(self.interface.index, &options.filter)?;
-        let rules = Rules::insert(self.interface, options.first_queue(), &options.steer)
+        let rules = [&options.steer[..], &config.flow_rules].concat();
+        let rules = Rules::insert(self.interface, options.first_queue(), &rules)
             .map_err(|error| ("cannot steer UDP ports to queues", error))?;
         let shared = Arc::new(Attachment::new(
             sockets,
@@ -136,7 +137,7 @@ impl Setup<'_> {
             self.quarantine.clone(),
         ));
 
-        // From here on the queues see to it that the kernel lets go of the buffers first.
+        // From here on the queues ensure that the kernel releases the buffers first.
         let rx = received.into_iter().enumerate();
         let rx = rx
             .map(|(queue, rings)| self.rx(rings, &shared, queue))
@@ -154,9 +155,10 @@ impl Setup<'_> {
     }
 
     fn rx(&self, rings: Received, shared: &Arc<Attachment>, queue: usize) -> Rx {
-        // Half of the pool at most: there must be buffers to send from and to work on.
+        // Half of the pool at most: buffers must remain for transmission and for processing.
         let share = self.config.pool.buffers() / 2 / usize::from(self.config.rx_queues);
-        let target = (self.ring_size() as usize + SPARE).min(share).max(1);
+        let size = self.ring_size(self.config.rx_ring(queue as u16));
+        let target = (size as usize + SPARE).min(share).max(1);
         let mode = rx::Mode {
             busy_poll: self.options.busy_poll.is_some(),
             trust_checksums: self.options.trust_checksums,

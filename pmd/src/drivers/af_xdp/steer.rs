@@ -1,9 +1,9 @@
-//! The NIC's own classifier and channels: linux/ethtool.h.
+//! The NIC's flow classifier and channels: linux/ethtool.h.
 
 use std::io;
 
 use super::abi;
-use crate::driver::steer::Steer;
+use crate::driver::flow::{FlowMatch, FlowRule};
 use crate::drivers::interface::{Control, Interface};
 
 /// `struct ethtool_channels`.
@@ -18,7 +18,7 @@ struct Channels {
     combined: u32,
 }
 
-/// Queues that the interface has each way, as far as its driver says.
+/// Receive and transmit queues of the interface, if its driver reports them.
 pub(super) fn queues(control: &Control, interface: &Interface) -> Option<(u16, u16)> {
     let mut channels = Channels {
         command: abi::ETHTOOL_GCHANNELS,
@@ -40,7 +40,7 @@ struct Flow {
     extension: [u8; 20],
 }
 
-/// `struct ethtool_rxnfc`, with room for the places of as many rules.
+/// `struct ethtool_rxnfc`, with space for the locations of as many rules.
 #[repr(C)]
 struct Classifier<const RULES: usize> {
     command: u32,
@@ -68,7 +68,7 @@ const _: () = assert!(
         && size_of::<Classifier<1>>() == 200
 );
 
-/// Most rules of others that are looked at to find a free place.
+/// Maximum number of existing rules that are examined to find a free location.
 const MOST: usize = 8191;
 
 impl<const RULES: usize> Classifier<RULES> {
@@ -97,13 +97,13 @@ impl<const RULES: usize> Classifier<RULES> {
     }
 
     fn ask(&mut self, control: &Control, interface: i32) -> io::Result<()> {
-        // SAFETY: the structure of the classifier's commands; `rules` says how many places there
-        // are behind it, and no command is given more than RULES.
+        // SAFETY: the structure of the classifier's commands; `rules` is the number of locations
+        // behind it, and no command gets more than RULES.
         unsafe { control.ethtool(interface, self) }
     }
 }
 
-/// Rules in the NIC's classifier, which are taken out again on drop.
+/// Rules in the NIC's classifier, which are removed on drop.
 pub(super) struct Rules {
     control: Control,
     interface: i32,
@@ -111,11 +111,11 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Has the NIC give the datagrams to each port to its queue.
+    /// Inserts rules that direct the datagrams to each port to its queue.
     pub(super) fn insert(
         interface: &Interface,
         first_queue: u16,
-        steer: &[Steer],
+        steer: &[FlowRule],
     ) -> io::Result<Self> {
         let mut rules = Self {
             control: Control::new()?,
@@ -125,7 +125,8 @@ impl Rules {
         for rule in steer {
             let mut request = Classifier::<1>::new(abi::ETHTOOL_SRXCLSRLINS);
             request.rule_flow_type = abi::UDP_V4_FLOW;
-            request.value.ports[1] = rule.port.to_be_bytes();
+            let FlowMatch::UdpPort(port) = rule.matches;
+            request.value.ports[1] = port.to_be_bytes();
             request.mask.ports[1] = [0xff; 2];
             request.queue = u64::from(first_queue + rule.queue);
             request.location = rules.free_place()?;
@@ -135,7 +136,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Where a rule can be put: where the driver likes, or the first free place of its table.
+    /// Location of a new rule: the driver's choice, or the first free location of its table.
     fn free_place(&self) -> io::Result<u32> {
         let mut request = Classifier::<0>::new(abi::ETHTOOL_GRXCLSRLCNT);
         request.ask(&self.control, self.interface)?;

@@ -1,4 +1,4 @@
-//! The transmit side: the kernel sends frames from where they lie in the pool.
+//! Transmit side: the kernel sends frames from their buffers in the pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,47 +14,48 @@ use crate::driver::TxDriver;
 use crate::drivers::interface::Watch;
 use crate::ledger::Sent;
 
-/// How long sending is not tried again after the interface has refused it.
+/// Delay before transmission is retried after the interface has refused it.
 const PAUSE: Ns = Ns(10_000_000);
 
-/// How long the end waits for frames that are on their way.
+/// Time for frames in flight to be sent at the end.
 const LINGER: Ns = Ns(100_000_000);
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// Pieces of a frame that every kernel takes: MAX_SKB_FRAGS, at least 17.
+/// Number of fragments of a frame that every kernel accepts: MAX_SKB_FRAGS, at least 17.
 const MAX_PIECES: usize = 17;
 
-/// How a transmit queue is.
+/// Mode of a transmit queue.
 #[derive(Clone, Copy)]
 pub(super) struct Mode {
-    /// The kernel says when it must be called.
+    /// The kernel signals when it must be woken.
     pub(super) need_wakeup: bool,
-    /// Frames may go in pieces.
+    /// Frames may be sent in fragments.
     pub(super) pieces: bool,
     pub(super) mtu: usize,
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Tx {
     ring: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
     posted: Posted,
-    /// For each buffer, whether another piece of its frame follows; looked at only while frames in
-    /// pieces are on their way.
+    /// For each buffer, whether another fragment of its frame follows; used only while frames in
+    /// fragments are in flight.
     continued: Box<[bool]>,
-    /// How many there are.
+    /// Number of such buffers.
     continuing: usize,
-    /// Frames that the interface has dropped, and whose buffers have not come back yet.
+    /// Frames that the interface has dropped, and whose buffers have not been completed yet.
     refused: u64,
-    /// Addresses that nothing was sent from, as the kernel says it was.
+    /// Completed addresses from which nothing was sent.
     violations: u64,
     mode: Mode,
     shared: Arc<Attachment>,
     queue: usize,
     link: Arc<Watch>,
     clock: TscClock,
-    /// After which the kernel may be asked again; none: at once.
+    /// Time before the next request to the kernel; `None`: no delay.
     paused: Option<Timeout>,
 }
 
@@ -83,12 +84,12 @@ impl Tx {
         }
     }
 
-    /// Takes back the buffers that the kernel is done with.
+    /// Reclaims the buffers that the kernel has completed.
     #[inline]
     fn reap(&mut self, sent: &mut Sent, mut free: impl FnMut(&mut Burst<32>)) {
         let mut done = Burst::<32>::new();
         let (mut frames, mut bytes) = (0, 0);
-        // One round of the ring at most.
+        // One pass over the ring at most.
         for _ in 0..self.completion.size() {
             let Some(address) = self.completion.pop() else {
                 break;
@@ -103,7 +104,7 @@ impl Tx {
             } else {
                 frames += 1;
             }
-            // There is room: a full burst is emptied at once.
+            // There is room: a full burst is freed at once.
             drop(done.push(mbuf));
             if done.is_full() {
                 free(&mut done);
@@ -119,7 +120,7 @@ impl Tx {
         sent.count_errors(refused);
     }
 
-    /// Whether the link carries a frame of that length, and the kernel can be given it.
+    /// Whether the link carries a frame of that length, and the kernel can send it.
     #[inline]
     fn is_sendable(&self, mbuf: &Mbuf) -> bool {
         let (len, longest) = (mbuf.total_len(), ETHERNET + self.mode.mtu);
@@ -128,7 +129,7 @@ impl Tx {
         len >= ETHERNET && fits && len <= pieces * self.posted.umem().longest_piece()
     }
 
-    /// Places in the ring that a frame needs, as it lies; none if it has to be copied first.
+    /// Ring entries that a frame needs in its present buffers; `None` if it must be copied first.
     #[inline]
     fn places(&self, mbuf: &Mbuf) -> Option<usize> {
         let umem = self.posted.umem();
@@ -141,7 +142,7 @@ impl Tx {
         can_go.then_some(mbuf.segment_count())
     }
 
-    /// Puts a frame for which there are places into the ring.
+    /// Writes a frame into the ring, which has free entries for it.
     #[inline]
     fn put(&mut self, mut mbuf: Mbuf) {
         loop {
@@ -150,7 +151,7 @@ impl Tx {
                 _ => mbuf.split_off(),
             };
             let len = mbuf.len() as u32;
-            // It is one of the pool's: `places` said so.
+            // The frame belongs to the pool: `places` has checked it.
             let Ok((addr, index)) = self.posted.send(mbuf) else {
                 return;
             };
@@ -168,7 +169,7 @@ impl Tx {
         }
     }
 
-    /// Has the kernel send what it has not looked at yet.
+    /// Makes the kernel send the frames that it has not read yet.
     fn kick(&mut self) {
         if self.ring.unread() == 0 || (self.mode.need_wakeup && !self.ring.needs_wakeup()) {
             return;
@@ -186,10 +187,10 @@ impl Tx {
             };
             let went_on = self.ring.unread() != before;
             match error.raw_os_error() {
-                // The interface has dropped a frame, which counts as done (xsk_generic_xmit).
+                // The interface has dropped a frame, which counts as completed (xsk_generic_xmit).
                 Some(libc::EBUSY) => self.refused += u64::from(went_on),
-                // As many as go in one call have gone, or the socket's buffer is full; the rest
-                // goes with the next call.
+                // The kernel has sent as many as one call allows, or the socket's buffer is full;
+                // the next call sends the rest.
                 Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ENOMEM) => {}
                 // The interface is down or gone. The frames stay in the ring until it is back.
                 _ => return self.pause(),
@@ -207,7 +208,7 @@ impl Tx {
     }
 }
 
-/// The kernel allows for one tag of IEEE 802.1Q above the MTU, and for that kind only.
+/// The kernel allows one tag above the MTU, of IEEE 802.1Q only.
 #[cold]
 fn has_tag(mbuf: &Mbuf) -> bool {
     let mut ethertype = [0; 2];
@@ -216,11 +217,11 @@ fn has_tag(mbuf: &Mbuf) -> bool {
 }
 
 impl TxDriver for Tx {
-    /// Also an empty burst has its use: frames that the kernel had no room for go out, and buffers
-    /// come back.
+    /// An empty burst is useful too: it sends frames for which the kernel had no space, and
+    /// reclaims buffers.
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
         self.reap(sent, |done| cache.free_burst(done));
-        // What is on its way has a place in COMPLETION, which is as long.
+        // Every frame in flight has an entry in COMPLETION, which is as long.
         let size = self.ring.size() as usize;
         let mut room = (self.ring.free(size as u32) as usize).min(size - self.posted.count());
         let (mut ready, mut refused) = (0, 0);
@@ -242,7 +243,7 @@ impl TxDriver for Tx {
             ready += 1;
         }
         burst.take_front(ready, |mbuf| {
-            // Looked at again only if there is one to be found.
+            // Checked again only if a refused frame is in the burst.
             if refused == 0 || self.is_sendable(&mbuf) {
                 self.put(mbuf);
             } else {
@@ -271,10 +272,10 @@ impl TxDriver for Tx {
         if violations > 0 {
             tracing::warn!(
                 violations,
-                "the kernel spoke of frames that it was not given"
+                "the kernel reported frames that it was not given"
             );
         }
-        // Nobody will say what became of them.
+        // Their outcome will not be known.
         sent.count_errors((self.posted.count() - self.continuing) as u64);
     }
 }

@@ -1,37 +1,37 @@
-//! Which address of the UMEM is which buffer of the pool.
+//! UMEM: maps addresses of the kernel to buffers of the pool.
 //!
-//! The pool's region is the UMEM, and the room of each buffer is a chunk of it (the kernel's
-//! Documentation/networking/af_xdp.rst, "UMEM"). The kernel puts a frame 256 bytes into its chunk.
-//! Rooms of 2048 or 4096 bytes are aligned chunks; others are declared unaligned, which the kernel
-//! takes in copy mode wherever they lie.
+//! The pool's region is the UMEM, and the data room of each buffer is a chunk of it (the kernel's
+//! Documentation/networking/af_xdp.rst, "UMEM"). The kernel writes a frame 256 bytes into its
+//! chunk. Data rooms of 2048 or 4096 bytes are aligned chunks; others are declared unaligned, which
+//! the kernel accepts in copy mode at any position.
 
-use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, Rooms};
+use pollux_mempool::{BufferLayout, Burst, Mbuf, Mempool, PoolCache};
 
 use super::abi::XDP_PACKET_HEADROOM;
 use crate::ledger::Cause;
 
-/// Sizes of chunks that the kernel takes: XDP_UMEM_MIN_CHUNK_SIZE to a page.
+/// Chunk sizes that the kernel accepts: XDP_UMEM_MIN_CHUNK_SIZE to a page.
 const SMALLEST: usize = 2048;
 const LARGEST: usize = 4096;
 
-/// Bits of an address behind which an unaligned chunk has the offset of the frame.
+/// Bit position of the frame's offset in the address of an unaligned chunk.
 const OFFSET_SHIFT: u32 = libc::XSK_UNALIGNED_BUF_OFFSET_SHIFT as u32;
 const ADDRESS: u64 = (1 << OFFSET_SHIFT) - 1;
 
-/// The pool's memory as the kernel is told of it.
+/// The pool's memory as registered with the kernel.
 #[derive(Clone)]
 pub(super) struct Umem {
     pool: Mempool,
     base: usize,
-    rooms: Rooms,
+    layout: BufferLayout,
     chunk: usize,
-    /// What the pool promises to have in front of a frame beyond the kernel's own headroom.
+    /// Headroom that the pool guarantees in front of a frame beyond the kernel's own headroom.
     headroom: usize,
 }
 
 impl Umem {
     /// # Errors
-    /// Why the pool cannot be a UMEM, and what to set.
+    /// Why the pool cannot be a UMEM, and the required setting.
     pub(super) fn new(pool: &Mempool) -> Result<Self, String> {
         let stride = pool.stride();
         if stride < SMALLEST {
@@ -50,7 +50,7 @@ impl Umem {
         }
         Ok(Self {
             base: pool.region().as_ptr().addr().get(),
-            rooms: pool.rooms(),
+            layout: pool.layout(),
             chunk,
             headroom,
             pool: pool.clone(),
@@ -61,26 +61,26 @@ impl Umem {
         &self.pool
     }
 
-    /// Whether chunks are powers of two that lie at multiples of themselves.
+    /// Whether chunks are powers of two and aligned to their size.
     pub(super) fn is_aligned(&self) -> bool {
         self.pool.stride() == self.chunk && self.chunk.is_power_of_two()
     }
 
-    /// Longest piece of a frame that a chunk can hold.
+    /// Longest fragment of a frame that a chunk can hold.
     pub(super) fn frame_room(&self) -> usize {
         self.chunk - XDP_PACKET_HEADROOM - self.headroom
     }
 
-    /// Longest piece of a frame that any buffer can hold for sending.
+    /// Longest fragment of a frame that any buffer can hold for sending.
     pub(super) fn longest_piece(&self) -> usize {
         self.pool.data_room().min(self.chunk)
     }
 
-    /// What the kernel is told.
+    /// The registration request for the kernel.
     pub(super) fn registration(&self) -> libc::xdp_umem_reg {
         libc::xdp_umem_reg {
             addr: self.base as u64,
-            len: self.rooms.span() as u64,
+            len: self.layout.span() as u64,
             chunk_size: self.chunk as u32,
             headroom: self.headroom as u32,
             flags: if self.is_aligned() {
@@ -92,20 +92,20 @@ impl Umem {
         }
     }
 
-    /// Whether the kernel can send a frame, which has one segment, from where it lies.
+    /// Whether the kernel can send a frame, which has one segment, from its buffer.
     #[inline]
     pub(super) fn can_send(&self, mbuf: &Mbuf) -> bool {
         mbuf.pool_id() == self.pool.id() && (1..=self.chunk).contains(&mbuf.len())
     }
 
-    /// Whether the kernel can send a piece of a frame from where it lies.
+    /// Whether the kernel can send a fragment of a frame from its buffer.
     pub(super) fn can_send_piece(&self, bytes: &[u8]) -> bool {
         let offset = bytes.as_ptr().addr().wrapping_sub(self.base);
-        offset < self.rooms.span() && (1..=self.chunk).contains(&bytes.len())
+        offset < self.layout.span() && (1..=self.chunk).contains(&bytes.len())
     }
 
-    /// A copy of a frame in as few buffers of the pool as it needs; `None` if there are not so many
-    /// now.
+    /// A copy of a frame in the minimum number of buffers of the pool; `None` if these are not
+    /// available.
     #[cold]
     pub(super) fn copy(&self, cache: &mut PoolCache, frame: &Mbuf) -> Option<Mbuf> {
         let (mut copy, mut at) = (None, 0);
@@ -125,7 +125,7 @@ impl Umem {
         copy
     }
 
-    /// Up to `n` free buffers: from the loop's cache if that is one of our pool.
+    /// Up to `n` free buffers: from the loop's cache if it belongs to the pool.
     #[inline]
     pub(super) fn alloc<const N: usize>(
         &self,
@@ -140,7 +140,7 @@ impl Umem {
     }
 }
 
-/// The buffers that a ring's other side has, each at its number in the pool.
+/// The posted buffers of a ring, indexed by their number in the pool.
 pub(super) struct Posted {
     umem: Umem,
     buffers: Box<[Option<Mbuf>]>,
@@ -161,19 +161,19 @@ impl Posted {
         &self.umem
     }
 
-    /// How many there are.
+    /// Number of posted buffers.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// Gives up all the buffers, to be kept until the kernel has let go of them.
+    /// Returns all the buffers, to be quarantined until the kernel has released them.
     pub(super) fn surrender(&mut self) -> Box<[Option<Mbuf>]> {
         self.count = 0;
         std::mem::take(&mut self.buffers)
     }
 
-    /// Keeps a segment; gives back one of another pool.
+    /// Stores a segment; returns one of another pool.
     #[inline]
     fn keep(&mut self, mbuf: Mbuf) -> Result<(), Mbuf> {
         let slot = self.buffers.get_mut(mbuf.index() as usize);
@@ -186,13 +186,13 @@ impl Posted {
         Ok(())
     }
 
-    /// The place in the UMEM that an address of the kernel's means, and the number of the room
-    /// there, if there is one.
+    /// The UMEM address that a kernel address denotes, and the number of the data room there, if
+    /// there is one.
     #[inline]
     fn find(&self, address: u64) -> Option<(usize, usize)> {
         let place = (address & ADDRESS).saturating_add(address >> OFFSET_SHIFT) & ADDRESS;
         let place = place as usize;
-        Some((place, self.umem.rooms.index_at(place)?))
+        Some((place, self.umem.layout.index_at(place)?))
     }
 
     /// Takes a buffer back, if it is posted and passes the test.
@@ -203,7 +203,7 @@ impl Posted {
         Some(mbuf)
     }
 
-    /// Keeps a free buffer for the kernel to receive into; returns its address for FILL.
+    /// Stores a free buffer for the kernel to receive into; returns its address for FILL.
     #[inline]
     pub(super) fn post(&mut self, mbuf: Mbuf) -> Option<u64> {
         let room = mbuf.data_offset() - mbuf.headroom();
@@ -211,17 +211,17 @@ impl Posted {
         Some(room as u64)
     }
 
-    /// The piece of a frame that the kernel says is at `address`, `len` bytes long.
+    /// The fragment of a frame that the kernel reports at `address`, `len` bytes long.
     ///
     /// # Errors
-    /// [`Cause::DeviceError`] where no posted buffer is, or what is there cannot be of that length.
-    /// The buffer, if it is a posted one, goes to the pool.
+    /// [`Cause::DeviceError`] if no buffer is posted there, or the length is impossible. A posted
+    /// buffer returns to the pool.
     #[inline]
     pub(super) fn received(&mut self, address: u64, len: u32) -> Result<Mbuf, Cause> {
         let (offset, index) = self.find(address).ok_or(Cause::DeviceError)?;
         let taken = self.take_if(index, |_| true);
         let mut mbuf = taken.ok_or(Cause::DeviceError)?;
-        // The buffer is fresh: its data begins, empty, behind its headroom. The kernel keeps at
+        // The buffer is fresh: its data starts, empty, behind its headroom. The kernel keeps at
         // least as much (see `headroom`).
         let skip = offset.checked_sub(mbuf.data_offset());
         let skip = skip.filter(|_| len > 0).ok_or(Cause::DeviceError)?;
@@ -233,11 +233,11 @@ impl Posted {
         }
     }
 
-    /// Keeps a segment for the kernel to send; returns its address for TX and the number of its
+    /// Stores a segment for the kernel to send; returns its address for TX and the number of its
     /// buffer.
     ///
     /// # Errors
-    /// Gives back a segment of another pool.
+    /// Returns a segment of another pool.
     #[inline]
     pub(super) fn send(&mut self, mbuf: Mbuf) -> Result<(u64, usize), Mbuf> {
         let (offset, index) = (mbuf.data_offset(), mbuf.index() as usize);
@@ -246,11 +246,11 @@ impl Posted {
     }
 
     /// The segment at the address that it was sent from, and the number of its buffer; `None` if
-    /// none is on its way there.
+    /// none is in flight there.
     #[inline]
     pub(super) fn sent(&mut self, address: u64) -> Option<(Mbuf, usize)> {
         let (offset, index) = self.find(address)?;
-        // Sent from there, and not from elsewhere in the same room.
+        // Sent from exactly this address, not from elsewhere in the same data room.
         let mbuf = self.take_if(index, |mbuf| mbuf.data_offset() == offset)?;
         Some((mbuf, index))
     }

@@ -1,4 +1,4 @@
-//! When frames came, by the card's time.
+//! Arrival times of frames, from the card's time stamps.
 
 use pollux_mempool::Mbuf;
 use pollux_mempool::time::{Ns, Tsc, WireTime};
@@ -6,31 +6,32 @@ use pollux_mempool::time::{Ns, Tsc, WireTime};
 use crate::arrival::{Line, Waited};
 use crate::clock::Clock;
 
-/// How long a frame may be under way from the wire to the announcement of its buffer, besides the
-/// time for which the card holds it back, and how far the clocks may drift apart meanwhile.
+/// Maximum time from the wire to the announcement of a frame's buffer, besides the time for which
+/// the card holds the frame back, including the drift of the clocks meanwhile.
 const UNDER_WAY: Ns = Ns(100_000);
 
-/// Takes the stamps of a queue's frames to the line of the loop's clock.
+/// Converts the time stamps of a queue's frames to the loop's clock.
 ///
-/// The card's time goes from the first start of burst on, and each further one sets it back; an
-/// external clock may stay away. So stamps are believed as far as polls bear them out: no frame came
-/// before its queue was last found empty, but for those that the card was holding back. If one says
-/// so, the card's time was set, and the frames that are waiting cannot tell how it stands now. They,
-/// and frames without a stamp, came when the poll says, as if the card had no time.
+/// The card's time runs from the first start of burst on; each further one sets it back, and an
+/// external clock may fail. Time stamps are therefore accepted only as far as polls confirm them:
+/// no frame arrived before its queue was last found empty, except those that the card was holding
+/// back. A time stamp that contradicts that shows that the card's time was set, and the waiting
+/// frames cannot show its new value. They, and frames without a time stamp, get the arrival time of
+/// the poll, as if the card had no clock.
 pub(super) struct Arrivals<C> {
     clock: C,
     line: Line<C>,
     waited: Waited,
-    /// Cycles for which a frame may have been on the card without being announced.
+    /// Cycles for which a frame may be on the card before it is announced.
     held: u64,
-    /// When the queue was last found empty.
+    /// Time at which the queue was last found empty.
     empty: Tsc,
-    /// It has been empty since the card's time was set, so that fresh frames tell how it stands.
+    /// The queue has been empty since the card's time was set, so that fresh frames show its value.
     is_measured: bool,
 }
 
 impl<C: Clock> Arrivals<C> {
-    /// For a queue of so many frames, from a card that holds each back for so long.
+    /// For a queue of so many frames, and a card that holds each back for `hold`.
     pub(super) fn new(clock: C, frames: usize, hold: Ns) -> Self {
         Self {
             line: Line::of_device(clock.clone()),
@@ -42,13 +43,13 @@ impl<C: Clock> Arrivals<C> {
         }
     }
 
-    /// Says of the frames that a poll has taken, where `asked` for so many, when they came. The poll
-    /// was from `begun` to `now`, and they bear the latter.
+    /// Sets the arrival time of the frames that a poll has taken, where `asked` is the number that
+    /// it requested. The poll lasted from `begun` to `now`; the frames carry `now`.
     #[inline]
     pub(super) fn stamp(&mut self, begun: Tsc, now: Tsc, asked: usize, frames: &mut [Mbuf]) {
         self.waited.charge(now, asked, frames);
         if !frames.is_empty() {
-            // Stamps are compared with each other: any time that goes on will do.
+            // Time stamps are only compared with each other: any clock that advances will do.
             self.line.begin(now, WireTime(self.clock.to_ns(now.0).0));
             for frame in &mut *frames {
                 self.stamp_one(frame);

@@ -1,4 +1,4 @@
-//! What the two directions of a port share: its switches, and its link.
+//! Port control shared by both directions: MAC switches, and link state.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +11,11 @@ use super::registers::{card, port};
 use crate::bus::{Bus, Device};
 use crate::driver::{Link, Megabits};
 use crate::net::MacAddr;
-use crate::port::RxState;
+use crate::port::{RxState, SharedRxState};
 
-/// How often the station of a datagram is asked for, and how long after each other. The datagram
-/// waits, and those behind it: no longer altogether than [`PATIENCE`](super::nic::PATIENCE), so that
-/// a ring that is stopped comes to rest.
+/// Number of ARP requests for the neighbour of a datagram, and their interval. The datagram waits,
+/// with those behind it, but no longer in total than [`PATIENCE`](super::nic::PATIENCE), so that a
+/// stopped ring comes to rest.
 const ARP_TRIES: u32 = 4;
 const ARP_RETRY: Ns = Ns(20_000_000);
 
@@ -23,8 +23,9 @@ const ARP_RETRY: Ns = Ns(20_000_000);
 pub(super) struct Control<D: Device> {
     pub(super) nic: Nic<D>,
     pub(super) port: usize,
-    /// The MAC's control register, which both directions write.
+    /// Value of the MAC's control register, which both directions write.
     mac: Arc<Mutex<u32>>,
+    state: SharedRxState,
 }
 
 impl<D: Device> Clone for Control<D> {
@@ -33,22 +34,24 @@ impl<D: Device> Clone for Control<D> {
             nic: self.nic.clone(),
             port: self.port,
             mac: self.mac.clone(),
+            state: self.state.clone(),
         }
     }
 }
 
 impl<D: Device> Control<D> {
-    /// A port whose MAC is off, and which has these settings when it is on.
+    /// A port whose MAC is off, with the settings that apply when it is on.
     pub(super) fn new(nic: &Nic<D>, port: usize, settings: u32) -> Self {
         Self {
             nic: nic.clone(),
             port,
             mac: Arc::new(Mutex::new(settings)),
+            state: SharedRxState::default(),
         }
     }
 
-    /// Tells a port what it is before frames can pass: the address of its station, and `net`, what
-    /// else it passes on. Its MAC stays off.
+    /// Configures a port before frames can pass: its station address, and `net`, what else it
+    /// passes on. Its MAC stays off.
     pub(super) fn set_up(
         nic: &Nic<D>,
         n: usize,
@@ -89,8 +92,8 @@ impl<D: Device> Control<D> {
         Self::new(nic, n, mac)
     }
 
-    /// Has nothing more received on this port, and waits until what the card had is in memory, as
-    /// long as is reasonable. The other ports go on.
+    /// Stops reception on this port, and waits for a limited time until all received data is in
+    /// memory. The other ports continue.
     pub(super) fn end_receiving(&self) {
         self.receive(false);
         self.nic.wait(|| {
@@ -107,12 +110,12 @@ impl<D: Device> Control<D> {
         self.nic.bus.write32(at, *mac);
     }
 
-    /// Has frames received, or no longer.
+    /// Enables or disables reception.
     pub(super) fn receive(&self, on: bool) {
         self.switch(port::MAC_CTRL_RX_ENABLE, on);
     }
 
-    /// Has frames sent, or no longer.
+    /// Enables or disables transmission.
     pub(super) fn send(&self, on: bool) {
         self.switch(port::MAC_CTRL_TX_ENABLE, on);
     }
@@ -124,22 +127,27 @@ impl<D: Device> Control<D> {
             .read32(self.nic.port(self.port, port::MAC_STATUS))
     }
 
-    /// Whether frames can come.
+    /// Whether frames can arrive.
     pub(super) fn state(&self) -> RxState {
-        match self.status() {
+        self.state.get()
+    }
+
+    /// Reads from the MAC whether frames can arrive. For housekeeping.
+    pub(super) fn look(&self) {
+        self.state.set(match self.status() {
             GONE => RxState::Gone,
             status if status & port::MAC_STATUS_LINK == 0 => RxState::Down,
             _ => RxState::Live,
-        }
+        });
     }
 }
 
-/// Counts the changes of a link from look to look.
+/// Counts link changes between queries.
 #[derive(Default)]
 pub(super) struct Watch(AtomicU64);
 
 impl Watch {
-    /// The link of a port. Bit 0 of what is kept says whether it was up at the last look.
+    /// The link state of a port. Bit 0 of the stored value is the state at the last query.
     pub(super) fn look<D: Device>(&self, control: &Control<D>) -> Link {
         let status = control.status();
         let gone = status == GONE || control.nic.device.is_gone();

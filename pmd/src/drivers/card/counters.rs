@@ -1,4 +1,4 @@
-//! What the card counts, and what of that goes into the ledger.
+//! The card's counters, and those that go into the ledger.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use crate::bus::{Bus, Device};
 use crate::driver::Statistics;
 use crate::ledger::{Cause, Tally};
 
-/// Where a port's frames end before any list (hw/docs/operations.md). Without a cause: taken by the
-/// card itself, which is as good as delivered.
+/// Counters of frames that end in a port before any list (hw/docs/operations.md). Without a cause:
+/// consumed by the card itself, which counts as delivered.
 const ENDS: [(Register, Option<Cause>); 15] = [
     (port::RX_FCS, Some(Cause::DeviceError)),
     (port::RX_SYMBOL, Some(Cause::DeviceError)),
@@ -29,7 +29,7 @@ const ENDS: [(Register, Option<Cause>); 15] = [
     (port::ECHO_FRAMES, None),
 ];
 
-/// Where payloads end that a list refuses. Those that it placed are counted where they are read.
+/// Counters of payloads that a list refuses. Placed payloads are counted where they are read.
 const OUTCOMES: [(Register, Cause); 7] = [
     (clop::OUTCOME_NO_BUFFER, Cause::RingFull),
     (clop::OUTCOME_NO_EVENT, Cause::RingFull),
@@ -40,27 +40,27 @@ const OUTCOMES: [(Register, Cause); 7] = [
     (clop::OUTCOME_BAD_VERSION, Cause::BadVersion),
 ];
 
-/// A counter of the card, and where a frame that it counts has ended.
+/// A counter of the card, and the cause of its frames.
 struct Watched {
     at: usize,
     cause: Option<Cause>,
     last: u64,
 }
 
-/// More frames than this do not come between two looks: whoever says so is not believed, and is
-/// believed again when the number is one that can be. (A day and more of the shortest frames.)
+/// Maximum number of frames between two readings. A larger difference is ignored until the value is
+/// plausible again. (More than a day of the shortest frames.)
 const MOST: u64 = 1 << 40;
 
-/// The counters of losses of some ports.
+/// Loss counters of some ports.
 pub(super) struct Losses<D: Device> {
     nic: Nic<D>,
-    /// Where each port counts its frames.
+    /// Counter of received frames of each port.
     frames: Vec<usize>,
     watched: Vec<Watched>,
 }
 
 impl<D: Device> Losses<D> {
-    /// The losses of ports, and of the lists that are in use there, since now.
+    /// Loss counters of ports, and of the lists that are in use, from now on.
     pub(super) fn new(nic: &Nic<D>, ports: &[usize], lists: &[usize]) -> Self {
         let ends = ports
             .iter()
@@ -83,7 +83,7 @@ impl<D: Device> Losses<D> {
         }
     }
 
-    /// Counts what has been lost, or taken, since the last time.
+    /// Counts the losses, and the frames consumed by the card, since the last call.
     pub(super) fn count(&mut self, tally: &mut Tally) {
         for watched in &mut self.watched {
             let more = self.nic.read64(watched.at).wrapping_sub(watched.last);
@@ -98,9 +98,9 @@ impl<D: Device> Losses<D> {
         }
     }
 
-    /// Counts, when the ports are at rest, the frames that the card had and nobody has seen: they
-    /// were in its fifos, or in a buffer that was not announced. The card forgets its counters with
-    /// a reset, so that all frames since then are in the tally.
+    /// Counts, when the ports are at rest, the frames that the card had received and that were not
+    /// read: in its FIFOs, or in a buffer that was not announced. A reset clears the card's
+    /// counters, so the tally has all frames since then.
     pub(super) fn count_left(&self, tally: &mut Tally) {
         let seen = tally.view().balance().from_wire;
         let came = self.frames.iter().map(|&at| self.nic.read64(at));
@@ -112,8 +112,8 @@ impl<D: Device> Losses<D> {
     }
 }
 
-/// All counters of a card, by name: those of its ports, of their catch-all lists, of its rings and
-/// of what all of them share.
+/// All counters of a card, by name: those of its ports, of their default lists, of its rings, and
+/// the shared ones.
 pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics {
     let mut all = Statistics::new();
     let mut add = |prefix: String, at: usize, register: &Register, n| {
@@ -153,7 +153,7 @@ pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics
     all
 }
 
-/// The lower halves of counters from one to another.
+/// Counter registers from one to another, lower halves only.
 fn counters(
     table: &'static [Register],
     first: Register,

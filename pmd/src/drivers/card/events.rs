@@ -7,22 +7,24 @@ use pollux_mempool::time::Ns;
 
 use super::nic::Nic;
 use super::registers::{card, event};
-use crate::bus::{Bus, BusError, Device, DmaMapping, Interrupts};
+use crate::bus::{Bus, BusError, Device, Interrupts};
+use crate::drivers::dma::DmaBuffer;
 use crate::event::{EventConsumer, EventQueue, Released};
+use crate::quarantine::Quarantine;
 
-/// Records that the card keeps free, so that each of its sources finds room
+/// Records that the card keeps free, so that each of its sources can always write one
 /// (hw/docs/interfaces.md, Events).
 const SPARE: usize = 4;
 
-/// Fewest records of a queue.
+/// Minimum number of records of a queue.
 const LEAST: usize = 8;
 
-/// When a queue that was armed interrupts.
+/// Interrupt moderation of an armed queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
-    /// After so many events that were not seen ...
+    /// After so many unread events ...
     pub events: u16,
-    /// ... or so long after the first of them, whichever comes first.
+    /// ... or this time after the first of them, whichever is earlier.
     pub hold: Ns,
 }
 
@@ -36,7 +38,7 @@ impl Default for Wake {
     }
 }
 
-/// Tells the card how far its consumer is.
+/// Writes the consumer index to the card.
 pub(super) struct Register<B> {
     bus: B,
     at: usize,
@@ -55,35 +57,35 @@ pub(super) struct Events<D: Device> {
     queue: usize,
     interrupts: Option<Arc<Interrupts>>,
     consumer: EventConsumer<Register<D::Bus>>,
+    _memory: DmaBuffer,
 }
 
 impl<D: Device> Events<D> {
-    /// Sets queue number `queue` up, for so many events that nobody has looked at, which interrupts
-    /// for the first of them. The mapping is to be kept as long as the card runs.
+    /// Sets up queue number `queue` for so many unread events; it interrupts for the first of them.
     ///
     /// # Errors
-    /// Memory that cannot be had, or that the card cannot be given.
+    /// Memory that is not available, or that the card cannot access.
     pub(super) fn new(
         nic: &Nic<D>,
         queue: usize,
         waiting: usize,
         interrupts: Option<Arc<Interrupts>>,
-    ) -> Result<(Self, DmaMapping), BusError> {
+        quarantine: &Quarantine,
+    ) -> Result<Self, BusError> {
         let records = (waiting + SPARE).next_power_of_two().max(LEAST);
         let memory = EventQueue::new(records, &nic.device.memory());
         let memory = memory.map_err(|error| nic.error(error.to_string()))?;
-        let mapping = nic.device.map(memory.region(), nic.grant)?;
-        let base = mapping
-            .addresses()
-            .iova(0, records * 64)
-            .map_err(|error| nic.error(error.to_string()))?;
+        let lent = (nic.grant, quarantine);
+        let shared = DmaBuffer::share(&*nic.device, memory.region(), lent)?;
+        let base = shared.addresses().iova(0, records * 64);
+        let base = base.map_err(|error| nic.error(error.to_string()))?;
         let at = nic.at.event;
         nic.write64(at + event::QUEUE_BASE.of(queue), base.0);
         nic.bus.write32(
             at + event::QUEUE_CTRL.of(queue),
             event::QUEUE_CTRL_ENABLE | records.trailing_zeros() << 8,
         );
-        let told = Register {
+        let register = Register {
             bus: nic.bus.clone(),
             at: at + event::QUEUE_RELEASED.of(queue),
         };
@@ -91,13 +93,14 @@ impl<D: Device> Events<D> {
             nic: nic.clone(),
             queue,
             interrupts,
-            consumer: memory.into_consumer(told),
+            consumer: memory.into_consumer(register),
+            _memory: shared,
         };
         events.set_wake(Wake::default());
-        Ok((events, mapping))
+        Ok(events)
     }
 
-    /// Says when it interrupts.
+    /// Sets the interrupt moderation.
     pub(super) fn set_wake(&self, wake: Wake) {
         let (nic, at) = (&self.nic, self.nic.at.event);
         let hold = nic.cycles(card::CORE_KHZ, wake.hold);
@@ -112,12 +115,13 @@ impl<D: Device> Events<D> {
         self.consumer.poll()
     }
 
-    /// What becomes readable when there is an event, if the queue is [armed](Self::arm).
+    /// File descriptor that becomes readable when there is an event, if the queue is
+    /// [armed](Self::arm).
     pub(super) fn event(&self) -> Option<BorrowedFd<'_>> {
         self.interrupts.as_ref()?.event(self.queue as u16)
     }
 
-    /// Has the card interrupt once there is an event that was not taken.
+    /// Makes the card interrupt when there is an unread event.
     pub(super) fn arm(&self) {
         let at = self.nic.at.event + event::QUEUE_ARM.of(self.queue);
         self.nic.bus.write32(at, self.consumer.taken() as u32);

@@ -1,4 +1,4 @@
-//! The card's generator: packets of one size, without a host.
+//! The card's packet generator: packets of one size, without a host.
 
 use std::net::SocketAddrV4;
 
@@ -8,24 +8,26 @@ use super::control::Control;
 use super::registers::{card, port};
 use crate::bus::{Bus, Device};
 
-/// What a port is to generate: UDP datagrams without a checksum. A payload begins with the number of
-/// its packet, a little-endian u32 from 0; byte i from the fifth on is that number + i, modulo 256.
+/// Packets that a port generates: UDP datagrams without a checksum. A payload begins with the
+/// number of its packet, a little-endian u32 from 0; byte i from the fifth on is that number + i,
+/// modulo 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
-    /// Bytes of a payload, up to 9000.
+    /// Length of a payload in bytes, up to 9000.
     pub size: u16,
-    /// Packets; 0: until it is stopped.
+    /// Number of packets; 0: until stopped.
     pub count: u32,
-    /// From the end of one to the beginning of the next, besides what the wire needs.
+    /// Gap from the end of a packet to the beginning of the next, in addition to what the link
+    /// requires.
     pub gap: Ns,
-    /// Where they go.
+    /// Destination.
     pub to: SocketAddrV4,
-    /// UDP port that they come from.
+    /// UDP source port.
     pub from: u16,
 }
 
 impl Generator {
-    /// Has a port begin.
+    /// Starts the generator of a port.
     pub(super) fn start<D: Device>(&self, control: &Control<D>) {
         let nic = &control.nic;
         let write = |register, value| nic.bus.write32(nic.port(control.port, register), value);
@@ -38,13 +40,13 @@ impl Generator {
         write(port::GEN_CTRL, port::GEN_CTRL_START);
     }
 
-    /// Has it stop, behind the packet that it is sending.
+    /// Stops it after the current packet.
     pub(super) fn stop<D: Device>(control: &Control<D>) {
         let at = control.nic.port(control.port, port::GEN_CTRL);
         control.nic.bus.write32(at, port::GEN_CTRL_STOP);
     }
 
-    /// Whether a port generates.
+    /// Whether a port generates packets.
     pub(super) fn is_running<D: Device>(control: &Control<D>) -> bool {
         let at = control.nic.port(control.port, port::GEN_STATUS);
         control.nic.bus.read32(at) == port::GEN_STATUS_RUNNING

@@ -7,27 +7,27 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::event::EventKind;
 
-/// Packets of a ring were read: their memory is the host's again. One that was not passed on
-/// has an event of its own, asked for or not: all others since the last event were. Index:
-/// descriptors done since the ring was enabled, wrapping; length: payload of the last packet;
-/// stream: the ring.
+/// Packets of a ring were read, and their memory returns to the host. A packet that was not
+/// passed on has a separate event, requested or not; all other packets since the last event
+/// were passed on. Index: descriptors done since the ring was enabled, wrapping; length:
+/// payload of the last packet; stream: the ring.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TxSent {
     /// Since the last event of the ring.
     pub packets: U32,
-    /// Of the last: 0 passed on; 1 its descriptors contradict themselves; 2 it could not be read; 3
-    /// the ring has stopped: descriptors could not be read, or more were posted than it has; the
-    /// last of its events, and of no packet.
+    /// Of the last: 0 passed on; 1 inconsistent descriptors; 2 read failed; 3 the ring has stopped:
+    /// descriptors could not be read, or more were posted than it has; this is its last event, and
+    /// belongs to no packet.
     pub status: U32,
-    /// Of the last descriptor; 0 before there was one.
+    /// Of the last descriptor; 0 before the first one.
     pub cookie: U32,
     /// 0.
     pub reserved: U32,
-    /// Payload of those of them that were passed on.
+    /// Payload of the packets that were passed on.
     pub bytes: U64,
-    /// Stamps of the last descriptor: doorbell before it was asked for, fetched, last byte read;
-    /// then: event written.
+    /// Stamps of the last descriptor: doorbell before its request, fetched, last byte read; then:
+    /// event written.
     pub stages: [U32; 4],
 }
 
@@ -46,16 +46,16 @@ const _: () = {
     assert!(core::mem::offset_of!(TxSent, stages) == 24);
 };
 
-/// A payload had no place that it may be written to, and was dropped. Index: the list; length:
-/// bytes that were to be written; stream: 0.
+/// A payload had no writable address, and was dropped. Index: the list; length: bytes to be
+/// written; stream: 0.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TlbFault {
     /// Virtual.
     pub address: U64,
-    /// Who wanted to write.
+    /// Function of the write.
     pub function: U32,
-    /// 0 no entry, 1 goes on behind the end of the page, 2 the page is another function's.
+    /// 0 no entry, 1 extends beyond the end of the page, 2 the page is another function's.
     pub reason: U32,
     /// 0.
     pub reserved: U64,
@@ -77,14 +77,14 @@ const _: () = {
     assert!(core::mem::offset_of!(TlbFault, stages) == 24);
 };
 
-/// Something came by the timing input. Index: the burst; length: 0; stream: 0; wire: the time
-/// stamp that was latched.
+/// An edge of the timing input. Index: the burst; length: 0; stream: 0; wire: the latched time
+/// stamp.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TimingEdge {
     /// 0 start of burst, 1 end, 2 trigger, 3 a flag.
     pub edge: U32,
-    /// As the register `FLAGS` is now.
+    /// Present value of the register `FLAGS`.
     pub flags: U32,
     /// External clocks so far.
     pub clocks: U64,
@@ -108,33 +108,33 @@ const _: () = {
     assert!(core::mem::offset_of!(TimingEdge, stages) == 24);
 };
 
-/// A piece of a packet to send. Of a packet's descriptors the first says all but address,
-/// length, `LAST` and `EVENT`. They contradict each other where one does not begin a packet and
-/// none is open, or begins one within another; where the lengths do not add up to `total`, one
-/// of them is 0, or `total` is out of bounds; with both checksum flags, or one of them beside
-/// `RAW`.
+/// A segment of a packet to send. The first descriptor of a packet has all fields; the others
+/// count only by address, length, `LAST` and `EVENT`. Descriptors are inconsistent where one
+/// does not begin a packet and none is open, or begins one within another; where the lengths do
+/// not add up to `total`, one of them is 0, or `total` is out of bounds; with both checksum
+/// flags, or one of them together with `RAW`.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TxDescriptor {
-    /// Of the piece, on the bus; any byte.
+    /// Of the segment, on the bus; any byte.
     pub address: U64,
-    /// Bytes of the piece, 1 to 65535; 0 only in a packet without payload.
+    /// Bytes of the segment, 1 to 65535; 0 only in a packet without payload.
     pub length: U32,
     /// The constants below.
     pub flags: U16,
-    /// Bytes of all pieces: payload, up to 9000; raw, 14 to 9596.
+    /// Bytes of all segments: payload, up to 9000; raw, 14 to 9596.
     pub total: U16,
-    /// 0: as the port's registers say, ports too; its first byte is the highest.
+    /// 0: from the port's registers, ports too; its first byte is the highest.
     pub destination_ip: U32,
     /// Destination port.
     pub destination_port: U16,
     /// Source port.
     pub source_port: U16,
-    /// As it would stand in the header, most significant byte first.
+    /// As in the header, most significant byte first.
     pub checksum: U16,
     /// 0.
     pub reserved: U16,
-    /// Comes back in the event.
+    /// Returned in the event.
     pub cookie: U32,
 }
 
@@ -145,11 +145,11 @@ impl TxDescriptor {
     pub(super) const LAST: u16 = 0x2;
     /// An event when this descriptor is done; counts with `LAST` only.
     pub(super) const EVENT: u16 = 0x4;
-    /// A whole frame, without FCS: the card puts nothing in front of it.
+    /// A whole frame, without FCS: the card adds no headers.
     pub(super) const RAW: u16 = 0x8;
     /// The UDP checksum is `checksum`.
     pub(super) const CHECKSUM_GIVEN: u16 = 0x10;
-    /// The card computes the UDP checksum; with neither it is 0, which says that there is none.
+    /// The card computes the UDP checksum; with neither it is 0, which means no checksum.
     pub(super) const CHECKSUM_CARD: u16 = 0x20;
 }
 

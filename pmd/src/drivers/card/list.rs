@@ -1,22 +1,25 @@
-//! A list of buffers that the card fills.
+//! Buffer lists that the card fills.
 
-use super::memory::{Page, Tlb, page};
 use super::nic::{LISTS, Nic};
 use super::registers::{card, clop};
-use crate::bus::{Bus, BusError, Device, DmaMapping};
+use super::tlb::Tlb;
+use crate::bus::{Bus, BusError, Device};
+use crate::drivers::dma::DmaBuffer;
 use crate::event::{BadEvent, ClopBuffer, ClopConfig, DeviceClop, EventRecord, Framing};
+use crate::quarantine::Quarantine;
 
-/// Smallest page of the card's TLB, and its largest.
+/// Minimum and maximum page size of the card's TLB.
 const LEAST: usize = 4 << 10;
 const MOST: usize = 1 << 30;
 
-/// A list, as the loop that reads it has it.
+/// A list, as its reader has it.
 pub(super) struct List<D: Device> {
     nic: Nic<D>,
     number: usize,
     clop: DeviceClop,
-    /// Buffers returned, as the card was told last.
-    told: u32,
+    /// Number of returned buffers last written to the card.
+    released: u32,
+    _memory: DmaBuffer,
 }
 
 /// Number of the list of a port's stream.
@@ -25,17 +28,18 @@ pub(super) fn number(port: usize, stream: usize) -> usize {
 }
 
 impl<D: Device> List<D> {
-    /// Sets a list up, which announces to an event queue. The stream of `config` is the number of
-    /// the list. The mapping is to be kept as long as the card runs.
+    /// Sets up a list that announces its buffers to an event queue. The stream of `config` is the
+    /// number of the list.
     ///
     /// # Errors
-    /// What the list cannot be, memory that cannot be had, or that the card cannot be given.
+    /// An invalid configuration, memory that is not available, or that the card cannot access.
     pub(super) fn new(
         nic: &Nic<D>,
         tlb: &mut Tlb<D>,
         queue: usize,
         config: &ClopConfig,
-    ) -> Result<(Self, DmaMapping), BusError> {
+        quarantine: &Quarantine,
+    ) -> Result<Self, BusError> {
         let refused = |error: &dyn ToString| nic.error(error.to_string());
         config.check().map_err(|error| refused(&error))?;
         let len = config.bytes().max(LEAST).next_power_of_two();
@@ -56,14 +60,14 @@ impl<D: Device> List<D> {
                 )));
             }
         };
-        let Page {
-            region,
-            mapping,
-            offset,
-            bus,
-        } = page(nic, len, &config.memory)?;
-        let list = DeviceClop::new(config, region, offset).map_err(|error| refused(&error))?;
-        let address = tlb.add(len, bus);
+        // One page of the TLB covers it, and nothing else is in that page.
+        let lent = (nic.grant, quarantine);
+        let (memory, offset) = DmaBuffer::alloc_aligned(&*nic.device, &config.memory, len, lent)?;
+        let bus = memory.addresses().iova(offset, len);
+        let bus = bus.map_err(|error| refused(&error))?;
+        let list = DeviceClop::new(config, memory.region().clone(), offset);
+        let list = list.map_err(|error| refused(&error))?;
+        let address = tlb.add(len, bus.0);
         let (at, number) = (nic.at.clop, usize::from(config.stream));
         let stamps = nic.cycles(card::NET_KHZ, config.timeout);
         let stamps = stamps.min(clop::LIST_TIMEOUT_VALUE);
@@ -80,30 +84,30 @@ impl<D: Device> List<D> {
         for (register, value) in settings {
             nic.bus.write32(at + register.of(number), value);
         }
-        let list = Self {
+        Ok(Self {
             nic: nic.clone(),
             number,
             clop: list,
-            told: 0,
-        };
-        Ok((list, mapping))
+            released: 0,
+            _memory: memory,
+        })
     }
 
-    /// Takes the buffer that an event announces.
+    /// Accepts the buffer that an event announces.
     ///
     /// # Errors
-    /// It announces none that can be.
+    /// The announcement is impossible.
     #[inline]
     pub(super) fn accept(&mut self, event: &EventRecord) -> Result<ClopBuffer, BadEvent> {
         self.clop.accept(event)
     }
 
-    /// Tells the card which buffers have come back.
+    /// Reports returned buffers to the card.
     #[inline]
     pub(super) fn release(&mut self) {
         let returned = self.clop.returned();
-        if returned != self.told {
-            self.told = returned;
+        if returned != self.released {
+            self.released = returned;
             let at = self.nic.at.clop + clop::LIST_RELEASED.of(self.number);
             self.nic.bus.write32(at, returned);
         }
@@ -113,18 +117,18 @@ impl<D: Device> List<D> {
         self.nic.at.clop + clop::LIST_CTRL.of(self.number)
     }
 
-    /// Has the card announce what is there.
+    /// Makes the card announce its current buffer.
     pub(super) fn flush(&self) {
         let both = clop::LIST_CTRL_ENABLE | clop::LIST_CTRL_FLUSH;
         self.nic.bus.write32(self.control(), both);
     }
 
-    /// Whether a flush is still going on.
+    /// Whether a flush is in progress.
     pub(super) fn is_flushing(&self) -> bool {
         self.nic.bus.read32(self.control()) & clop::LIST_CTRL_FLUSH != 0
     }
 
-    /// Has the card put nothing into it any more.
+    /// Disables the list.
     pub(super) fn disable(&self) {
         self.nic.bus.write32(self.control(), 0);
     }

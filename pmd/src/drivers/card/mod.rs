@@ -1,13 +1,13 @@
-//! The card whose gateware is in `hw/`: four ports of 10 Gb/s. How a frame goes through it, hop by
-//! hop, is in `hw/docs/operations.md`; registers, and what it reads and writes in memory, come from
-//! the sources that its gateware comes from too (`scripts/regen`).
+//! Driver of the card whose gateware is in `hw/`: four ports of 10 Gb/s. `hw/docs/operations.md`
+//! describes the way of a frame through it, hop by hop. Registers and memory layouts are generated
+//! from the same sources as in the gateware (`scripts/regen`).
 //!
 //! | | | module |
 //! | --- | --- | --- |
 //! | registers, layouts | as tables | `registers.rs`, `layouts.rs` |
 //! | `Nic` | the card as a whole: what it is, its blocks, reset, rest | `nic.rs` |
 //! | `Control` | a port: its switches, and its link | `control.rs` |
-//! | `Tlb` | what the card reaches, and misses | `memory.rs` |
+//! | `Tlb` | pages of the card's TLB, and misses | `tlb.rs` |
 //! | `List`, `Events` | buffers that it fills, and how it announces them | `list.rs`, `events.rs` |
 //! | `Arrivals` | when frames came | `arrivals.rs` |
 //! | `Rx`, `Tx` | whole frames | `rx.rs`, `tx.rs`, `ring.rs` |
@@ -16,42 +16,36 @@
 //! | `Generator` | packets without a host | `generator.rs` |
 //! | `Losses` | statistics | `counters.rs` |
 //! | `Options` | what a spec says | `options.rs` |
-//! | `Model` | the card in software (`hw/model`), for the tests | `model.rs` |
 //!
 //! # As a port
 //!
-//! All of the card is one port here: receive queue and transmit queue number n are those of its
-//! wire n. Frames that are received come by the catch-all list of their wire and are copied once,
-//! into buffers of the pool; those that are sent are read by the card from where they are.
+//! The whole card is one port: receive queue and transmit queue number n belong to its link n.
+//! Received frames arrive in the default list of their link and are copied once, into buffers of
+//! the pool; the card reads sent frames in place.
 //!
-//! The spec says how long frames and loops are held back, and what the timing input means. Bursts,
-//! triggers, clocks and what is wrong with them are counted ([`Driver::statistics`]); events of them
-//! are for who has streams.
+//! The spec sets how long frames and interrupts are held back, and the meaning of the timing input.
+//! Bursts, triggers, clocks and their errors are counted ([`Driver::statistics`]); their events are
+//! for users of streams.
 //!
-//! Payloads of chosen UDP ports come without a copy as [`Streams`], in buffers that the card fills;
-//! payloads that are sent so get their headers from the card.
+//! Payloads of selected UDP ports are received without a copy as [`Streams`], in buffers that the
+//! card fills; payloads sent in this way get their headers from the card.
 //!
 //! # The device is not trusted
 //!
-//! It may write its event queues, its lists and the pool's region at any time, and its registers
-//! may say anything. A buffer is taken when it is the next one and the card's to give
-//! ([`DeviceClop`](crate::event)); records in it are read once and held against its end. Frames
-//! that are on their way are known from a shadow; an event that says more than that is refused and
-//! counted. Each wait for a register ends.
+//! The device may write its event queues, its lists and the pool's region at any time, and its
+//! registers may have any value. A buffer is accepted if it is the next one and is owned by the
+//! card ([`DeviceClop`](crate::event)); each record in it is read once and checked against its end.
+//! A shadow array knows the frames in flight; an event that claims more is refused and counted.
+//! Every wait for a register ends.
 
 mod arrivals;
 mod control;
 mod counters;
 mod events;
 mod generator;
-#[cfg(any(test, fuzzing))]
-pub mod hostile;
 #[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
 mod layouts;
 mod list;
-mod memory;
-#[cfg(any(test, fuzzing))]
-mod model;
 mod nic;
 pub(super) mod options;
 #[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
@@ -60,9 +54,8 @@ mod ring;
 mod rx;
 mod send;
 mod stream;
-#[cfg(test)]
-mod tests;
 mod timing;
+mod tlb;
 mod tx;
 
 use std::sync::Arc;
@@ -79,14 +72,14 @@ use self::control::{Control, Watch};
 use self::counters::{Losses, statistics};
 use self::events::Events;
 use self::list::List;
-use self::memory::Tlb;
-use self::nic::{CATCH_ALL, Nic};
+use self::nic::{DEFAULT_LIST, Nic};
 use self::options::{ETHERNET, Options};
 use self::registers::{card, host, port};
 use self::ring::Ring;
 use self::rx::{Rx, RxParts};
+use self::tlb::Tlb;
 use self::tx::{Tx, TxParts};
-use super::dma::DeviceAddresses;
+use super::dma::{DeviceAddresses, DmaBuffer};
 use crate::bus::registers::{Dump, Register};
 use crate::bus::{BusError, Device};
 use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
@@ -94,35 +87,38 @@ use crate::event::{ClopConfig, Framing};
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::bus_error;
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, QueueSupport};
 use crate::quarantine::Quarantine;
 use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
-/// What the card says that it is on the bus. No vendor has given it numbers: these are among those
-/// that simulated devices use, and a board has its maker's.
-pub(super) const VENDOR: u16 = 0x1234;
-pub(super) const DEVICE: u16 = 0x504c;
+/// Vendor ID on the bus. No vendor has assigned IDs: these are among those for simulated devices,
+/// and a board has its maker's.
+pub const VENDOR: u16 = 0x1234;
+/// Device ID for [`VENDOR`].
+pub const DEVICE: u16 = 0x504c;
 
-/// Least bytes of a buffer of a catch-all list; it holds two of the longest frames at least.
+/// Minimum length of a buffer of a default list in bytes; a buffer holds at least two of the
+/// longest frames.
 const BUFFER: usize = 16 << 10;
 
-/// Bytes of a list for each frame of the ring that was asked for.
+/// Bytes of a list for each frame of the requested ring.
 const PER_FRAME: usize = 2048;
 
 /// Bytes of a list that the shortest frame takes, with its record.
 const LEAST_SPACE: usize = 80;
 
-/// Least buffers of a list.
+/// Minimum number of buffers of a list.
 const BUFFERS: usize = 8;
 
-/// The receive queue that is told of faults of the TLB.
+/// The receive queue that receives TLB faults.
 const FAULTS_TO: usize = 0;
 
-/// Looks at a device and takes it over.
+/// Identifies a device and takes it over.
 ///
 /// # Errors
-/// An option's value, or a device that cannot be had, is no such card, or does not answer.
+/// An invalid option value, or a device that is not available, is not a card of this kind, or does
+/// not answer.
 pub fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
@@ -131,7 +127,7 @@ pub fn open<D: Device>(
     let options = Options::read(spec, device.name())?;
     let port = spec.to_string();
     let nic = Nic::new(device, grant).map_err(bus_error(&port))?;
-    // Whoever had it before may have been killed while it was receiving.
+    // A previous owner may have been killed during reception.
     let quarantine = Quarantine::new(port.clone());
     nic.rest(&quarantine).map_err(bus_error(&port))?;
     Ok(Box::new(Card {
@@ -141,6 +137,7 @@ pub fn open<D: Device>(
         watch: Watch::default(),
         refused: Arc::default(),
         lists: Vec::new(),
+        controls: Vec::new(),
         quarantine,
     }))
 }
@@ -150,11 +147,13 @@ struct Card<D: Device> {
     port: String,
     options: Options,
     watch: Watch,
-    /// Events that told nothing that can be, since it was opened.
+    /// Number of invalid events since the port was opened.
     refused: Arc<AtomicU64>,
-    /// The lists of a card that runs.
+    /// The lists of a running card.
     lists: Vec<usize>,
-    /// What it was lent, and what it may still write: of the run that began last.
+    /// Its started ports, whose state [`Driver::link`] reads.
+    controls: Vec<Control<D>>,
+    /// Memory that the card may still write: of the run that began last.
     quarantine: Quarantine,
 }
 
@@ -164,16 +163,21 @@ impl<D: Device> Card<D> {
         has.tx_rings.min(has.event_queues.saturating_sub(has.ports))
     }
 
-    /// Has the card run. Event queue n is that of receive queue n; behind those of all ports come
-    /// those of the transmit queues.
-    fn run(&self, config: &PortConfig, lists: &mut Vec<usize>) -> Result<Queues, BusError> {
+    /// Starts the card. Event queue n belongs to receive queue n; the queues of transmit queues
+    /// follow those of all ports.
+    fn run(
+        &self,
+        config: &PortConfig,
+        lists: &mut Vec<usize>,
+    ) -> Result<(Queues, Vec<Control<D>>), BusError> {
         let (nic, quarantine) = (&self.nic, &self.quarantine);
         let interrupts = nic.device.interrupts(nic.has.event_queues as u16);
         let interrupts = interrupts.ok().map(Arc::new);
-        let frames = nic.device.map(config.pool.region(), nic.grant)?;
         let mut addresses = DeviceAddresses::new();
-        addresses.add(config.pool.region(), frames.addresses());
-        quarantine.lend(frames);
+        for pool in config.pools() {
+            let frames = DmaBuffer::share(&*nic.device, pool.region(), (nic.grant, quarantine))?;
+            addresses.add(frames.region(), frames.addresses());
+        }
         let (rx_queues, tx_queues) = (config.rx_queues.into(), config.tx_queues.into());
         let catch = port::NET_CTRL_CATCH_UDP | port::NET_CTRL_CATCH_OTHER;
         let mut ports = usize::max(rx_queues, tx_queues);
@@ -184,20 +188,18 @@ impl<D: Device> Card<D> {
         let controls: Vec<_> = (0..ports)
             .map(|n| Control::set_up(nic, n, self.options.mac, &self.options, catch))
             .collect();
-        // Its edges are counted; events of them are for who has streams.
-        Timing::new(nic, 0, &self.options.timing)?;
+        // Edges are counted; their events are for users of streams.
+        Timing::new(nic, 0, &self.options.timing, quarantine)?;
         let mut tlb = Tlb::new(nic, FAULTS_TO);
         let mut rx = Vec::new();
         let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
         for (n, control) in controls.iter().enumerate().take(rx_queues) {
-            let number = list::number(n, CATCH_ALL);
-            let memory = self.memory(number, config.ring);
-            let waiting = memory.buffers + memory::FAULTS;
-            let (events, mapping) = Events::new(nic, n, waiting, interrupts.clone())?;
+            let number = list::number(n, DEFAULT_LIST);
+            let memory = self.memory(number, config.rx_ring(n as u16));
+            let waiting = memory.buffers + tlb::FAULTS;
+            let events = Events::new(nic, n, waiting, interrupts.clone(), quarantine)?;
             events.set_wake(self.options.wake);
-            quarantine.lend(mapping);
-            let (list, mapping) = List::new(nic, &mut tlb, n, &memory)?;
-            quarantine.lend(mapping);
+            let list = List::new(nic, &mut tlb, n, &memory, quarantine)?;
             lists.push(number);
             rx.push(RxParts {
                 control: control.clone(),
@@ -206,35 +208,33 @@ impl<D: Device> Card<D> {
                 list,
                 tlb: None,
                 losses: Losses::new(nic, &[n], &[number]),
-                pool: config.pool.clone(),
+                pool: config.rx_pool(n as u16).clone(),
                 longest: self.options.longest(),
-                station: self.station(n),
+                filter_address: self.filter_address(n),
                 refused: self.refused.clone(),
             });
         }
-        if let Some(told) = rx.get_mut(FAULTS_TO) {
-            told.tlb = Some(tlb);
+        if let Some(queue) = rx.get_mut(FAULTS_TO) {
+            queue.tlb = Some(tlb);
         }
         for (n, control) in controls.iter().enumerate().take(tx_queues) {
-            let (size, queue) = (ring::size_for(config.ring), nic.has.ports + n);
-            let (events, mapping) = Events::new(nic, queue, size, None)?;
-            quarantine.lend(mapping);
-            let (ring, mapping) = Ring::new(nic, n, size, queue)?;
-            quarantine.lend(mapping);
+            let (size, queue) = (ring::size_for(config.tx_ring(n as u16)), nic.has.ports + n);
+            let events = Events::new(nic, queue, size, None, quarantine)?;
+            let ring = Ring::new(nic, n, size, queue, quarantine)?;
             tx.push(Box::new(Tx::new(TxParts {
                 control: control.clone(),
                 ring,
                 events,
                 queue,
                 addresses: addresses.clone(),
-                pool: config.pool.clone(),
+                pool: config.tx_pool(n as u16).clone(),
                 longest: self.options.longest(),
                 refused: self.refused.clone(),
                 quarantine: quarantine.clone(),
             })));
         }
         nic.connect()?;
-        // Nothing behind this can fail, so a failed start has nothing running.
+        // Nothing after this can fail, so a failed start leaves nothing running.
         for control in controls.iter().take(tx_queues) {
             control.send(true);
         }
@@ -243,17 +243,18 @@ impl<D: Device> Card<D> {
         }
         let boxed = |parts| Box::new(Rx::new(parts)) as Box<dyn RxDriver>;
         let rx = rx.into_iter().map(boxed).collect();
-        Ok(Queues { rx, tx })
+        Ok((Queues { rx, tx }, controls))
     }
 
-    /// Whose frames are received on a port whose card takes those of all: packets to any address
-    /// are passed on only together with frames to any station.
-    fn station(&self, port: usize) -> Option<MacAddr> {
+    /// Address to filter by in software; `None` where the card filters. A port without an IPv4
+    /// address is promiscuous in the card: only then does the card pass on packets to any IPv4
+    /// address.
+    fn filter_address(&self, port: usize) -> Option<MacAddr> {
         let all = self.options.promiscuous || self.options.ips.get(port).is_some();
         (!all).then_some(self.options.mac)
     }
 
-    /// The list of a receive queue.
+    /// Memory of the list of a receive queue.
     fn memory(&self, number: usize, ring: usize) -> ClopConfig {
         let record = 16;
         let two = 2 * (self.options.longest() + record);
@@ -268,7 +269,7 @@ impl<D: Device> Card<D> {
         }
     }
 
-    /// What tells when the frames of a list came, if the card stamps them.
+    /// Converter for the arrival times of a list's frames, if the card stamps them.
     fn arrivals(&self, memory: &ClopConfig) -> Option<Arrivals<D::Clock>> {
         let frames = memory.buffers * memory.size / LEAST_SPACE;
         let clock = self.nic.clock.clone();
@@ -276,9 +277,10 @@ impl<D: Device> Card<D> {
         is_stamped.then(|| Arrivals::new(clock, frames, memory.timeout))
     }
 
-    /// Brings the card to rest, and takes its memory away from it.
+    /// Stops the card and revokes its access to memory.
     fn rest(&mut self) -> Result<(), PortError> {
         self.lists.clear();
+        self.controls.clear();
         let result = self.nic.rest(&self.quarantine);
         result.map_err(bus_error(&self.port))
     }
@@ -299,29 +301,42 @@ impl<D: Device> Driver for Card<D> {
     }
 
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
-        if config.ring > ring::MOST {
+        if let Some(ring) = config.rings().find(|&ring| ring > ring::MOST) {
             return Err(PortError::Unsupported {
                 port: self.port.clone(),
-                asked: format!("a ring of {}", config.ring),
+                asked: format!("a ring of {ring}"),
                 offered: format!("rings of at most {}", ring::MOST),
             });
         }
         Ok(())
     }
 
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport {
+            numa_node: false,
+            ..QueueSupport::ALL
+        }
+    }
+
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         self.nic.reset().map_err(bus_error(&self.port))?;
-        // What an earlier run has left behind.
+        // The rest of an earlier run.
         self.quarantine.settle(self.nic.cut_off());
         self.quarantine = Quarantine::new(self.port.clone());
         let mut lists = Vec::new();
         let started = self.run(config, &mut lists);
         self.lists = lists;
-        started.map_err(|error| {
-            // That it could not be started is what there is to tell.
-            let _ = self.rest();
-            bus_error(&self.port)(error)
-        })
+        match started {
+            Ok((queues, controls)) => {
+                self.controls = controls;
+                Ok(queues)
+            }
+            Err(error) => {
+                // The start's error is the one to report.
+                let _ = self.rest();
+                Err(bus_error(&self.port)(error))
+            }
+        }
     }
 
     fn stop(&mut self) -> Result<(), PortError> {
@@ -329,6 +344,7 @@ impl<D: Device> Driver for Card<D> {
     }
 
     fn link(&self) -> Link {
+        self.controls.iter().for_each(Control::look);
         self.watch.look(&Control::new(&self.nic, 0, 0))
     }
 
@@ -351,7 +367,7 @@ impl<D: Device> Driver for Card<D> {
         let ports = self.nic.at.ports.iter().take(self.nic.has.ports);
         let ports = ports.map(|&at| (at, port::REGISTERS));
         let dump = |(base, table): (usize, &[Register])| {
-            // But for tables of many rows.
+            // All except tables of many rows.
             let table: Vec<_> = table
                 .iter()
                 .filter(|one| one.count <= 16)

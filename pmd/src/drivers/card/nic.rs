@@ -1,4 +1,4 @@
-//! The card as a whole: what it is, where its blocks of registers are, and how it comes to rest.
+//! Access to the card: identification, register blocks, reset and stop.
 
 use std::sync::Arc;
 
@@ -11,43 +11,43 @@ use crate::clock::Clock;
 use crate::grant::MemoryGrant;
 use crate::quarantine::Quarantine;
 
-/// The cards that have a driver, by the addresses of their [`Device`]s: two that program one device
-/// would each have it write to memory that is the other's to give.
+/// Cards that have a driver, by the addresses of their [`Device`]s. Two drivers of one device would
+/// each make it write into memory that the other manages.
 static DRIVEN: Claims<usize> = Claims::new();
 
-/// Bytes of BAR 0.
+/// Length of BAR 0 in bytes.
 const WINDOW: usize = 128 << 10;
 
 /// "PLUX".
 const MAGIC: u32 = 0x5855_4c50;
 
-/// The version of the register map that this driver knows; minor versions only add.
+/// The version of the register map that this driver supports; minor versions only add registers.
 const MAJOR: u32 = 1;
 
-/// Most blocks in a list of them: the window has no room for more.
+/// Maximum number of entries in the list of blocks: the window cannot hold more.
 const MAX_BLOCKS: usize = WINDOW / card::SIZE;
 
-/// Most ports of a card, and so of its numbers of lists.
+/// Maximum number of ports of a card, which limits the list numbers.
 pub(super) const MAX_PORTS: usize = 4;
 
-/// Lists of a port: its streams, the catch-all, and numbers that nothing has.
+/// Number of lists of a port: its streams, the default list, and unused numbers.
 pub(super) const LISTS: usize = 32;
 
-/// The list of a port that takes what is no stream's.
-pub(super) const CATCH_ALL: usize = 16;
+/// The default list of a port, for frames of no stream.
+pub(super) const DEFAULT_LIST: usize = 16;
 
-/// Longest wait for the card to do what it was told; a read that is not answered fails after
+/// Maximum time that the card may take to execute a command; a read without an answer fails after
 /// [`READ_TIMEOUT`].
 pub(super) const PATIENCE: Ns = Ns(100_000_000);
 
-/// Completion timeout: within what PCIe recommends (10 ms is the least of the range B, PCIe 4.0
+/// Completion timeout: within PCIe's recommendation (the minimum of range B is 10 ms, PCIe 4.0
 /// section 7.5.3.16), and below [`PATIENCE`].
 const READ_TIMEOUT: Ns = Ns(20_000_000);
 
-/// What all registers read where there is no device any more.
+/// Value of all registers if the device is gone.
 pub(super) const GONE: u32 = u32::MAX;
 
-/// Where the blocks are, in bytes from the start of the window.
+/// Offsets of the register blocks in the window, in bytes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Blocks {
     pub(super) card: usize,
@@ -60,7 +60,7 @@ pub(super) struct Blocks {
     pub(super) ports: [usize; MAX_PORTS],
 }
 
-/// How much of everything there is.
+/// Numbers of resources.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) ports: usize,
@@ -69,12 +69,12 @@ pub(super) struct Counts {
     pub(super) tlb_entries: usize,
 }
 
-/// The card, its registers, and the time in its world. Clones are the same card.
+/// The card: registers, and clock. Clones are the same card.
 pub(super) struct Nic<D: Device> {
-    /// No other driver has the card. Dropped before the device.
+    /// The exclusive claim on the card. Dropped before the device.
     claim: Arc<Claim<usize>>,
     pub(super) device: Arc<D>,
-    /// For what is mapped for the card.
+    /// For mappings.
     pub(super) grant: MemoryGrant,
     pub(super) bus: D::Bus,
     pub(super) clock: D::Clock,
@@ -95,11 +95,11 @@ impl<D: Device> Clone for Nic<D> {
 }
 
 impl<D: Device> Nic<D> {
-    /// Finds out what the device is.
+    /// Identifies the device.
     ///
     /// # Errors
-    /// It is no such card, or one of another version, or it lacks what this driver needs, or another
-    /// driver has it.
+    /// The device is not a card of this kind, has another version, lacks a required resource, or is
+    /// claimed by another driver.
     pub(super) fn new(device: Arc<D>, grant: MemoryGrant) -> Result<Self, BusError> {
         let claim = DRIVEN
             .take(Arc::as_ptr(&device).addr())
@@ -135,7 +135,7 @@ impl<D: Device> Nic<D> {
         let magic = self.bus.read32(card::MAGIC.at);
         if magic != MAGIC {
             return Err(self.error(format!(
-                "its magic number is {magic:#x} and not {MAGIC:#x}: it is no such card, or its \
+                "its magic number is {magic:#x} and not {MAGIC:#x}: it is another device, or its \
                  gateware is not loaded"
             )));
         }
@@ -150,8 +150,8 @@ impl<D: Device> Nic<D> {
         Ok(())
     }
 
-    /// Goes through the list of blocks. Each says where the next one is; they come in order, so
-    /// that the list ends whatever the device says.
+    /// Walks the list of blocks. Each block has the offset of the next one. Offsets ascend, so that
+    /// the walk ends whatever the device reports.
     fn walk(&mut self) -> Result<(), BusError> {
         let mut found = 0_u32;
         let mut at = 0;
@@ -229,48 +229,48 @@ impl<D: Device> Nic<D> {
         Ok(())
     }
 
-    /// Whether the device has left its slot.
+    /// Whether the device has been removed.
     pub(super) fn is_gone(&self) -> bool {
         self.bus.read32(self.at.card + card::MAGIC.at) == GONE
     }
 
-    /// Waits until `done`; `false` if it takes longer than it can.
+    /// Waits until `done`; `false` after the maximum time.
     pub(super) fn wait(&self, done: impl FnMut() -> bool) -> bool {
         self.clock.wait(PATIENCE, done)
     }
 
-    /// Reads a counter of 64 bits: a read of the lower half keeps the upper one.
+    /// Reads a 64-bit counter: a read of the lower half latches the upper one.
     pub(super) fn read64(&self, at: usize) -> u64 {
         let low = self.bus.read32(at);
         u64::from(self.bus.read32(at + 4)) << 32 | u64::from(low)
     }
 
-    /// Writes a register of 64 bits: it takes effect with its upper half.
+    /// Writes a 64-bit register: the write of the upper half makes it effective.
     pub(super) fn write64(&self, at: usize, value: u64) {
         self.bus.write32(at, value as u32);
         self.bus.write32(at + 4, (value >> 32) as u32);
     }
 
-    /// A time in cycles of a clock of the card's, whose frequency a register has in kHz.
+    /// A time in cycles of a clock of the card, whose frequency a register has in kHz.
     pub(super) fn cycles(&self, khz: Register, time: Ns) -> u32 {
         let khz = self.bus.read32(self.at.card + khz.at);
         let cycles = u128::from(time.0) * u128::from(khz) / 1_000_000;
         u32::try_from(cycles).unwrap_or(u32::MAX)
     }
 
-    /// Where a register of a port is.
+    /// Address of a register of a port.
     pub(super) fn port(&self, port: usize, register: Register) -> usize {
         self.at.ports.get(port).map_or(0, |at| at + register.at)
     }
 
-    /// Has the card forget all that it was told, and leaves it at rest. Whoever had it before may
-    /// have been killed while it was receiving.
+    /// Resets the card and leaves it at rest. A previous owner may have been killed during
+    /// reception.
     ///
     /// # Errors
-    /// It does not come back from its reset.
+    /// The card does not complete its reset.
     pub(super) fn reset(&self) -> Result<(), BusError> {
         self.quiesce();
-        // It quiesces once more by itself, and may wait for a read that is not answered.
+        // The reset quiesces once more, and may wait for a read that is not answered.
         self.bus
             .write32(self.at.card + card::CTRL.at, card::CTRL_RESET);
         let status = self.at.card + card::STATUS.at;
@@ -285,9 +285,9 @@ impl<D: Device> Nic<D> {
         Ok(())
     }
 
-    /// Brings it to rest, and takes its memory away from it. That it is at rest is proven by its
-    /// configuration space or by the IOMMU: the quarantine is settled by one of them, and otherwise
-    /// keeps what the card may still write.
+    /// Stops the card and revokes its access to memory. The proof that it is at rest comes from its
+    /// configuration space or from the IOMMU and settles the quarantine; without a proof the
+    /// quarantine keeps what the card may still write.
     ///
     /// # Errors
     /// As for [`reset`](Self::reset).
@@ -298,8 +298,8 @@ impl<D: Device> Nic<D> {
         reset
     }
 
-    /// Has it begin no request any more, and waits for those that it has begun. One that does not
-    /// say that they have ended loses its way to memory.
+    /// Makes the card begin no further requests, and waits for those in flight. A card that does
+    /// not report their end loses its access to memory.
     pub(super) fn quiesce(&self) {
         for port in 0..self.has.ports {
             self.bus.write32(self.port(port, port::MAC_CTRL), 0);
@@ -307,8 +307,8 @@ impl<D: Device> Nic<D> {
         let at = self.at.host;
         self.bus.write32(at + host::CTRL.at, host::CTRL_QUIESCE);
         let status = at + host::STATUS.at;
-        // The answer comes behind all writes, so that memory is free once it says so. All ones is
-        // no answer.
+        // The answer is ordered behind all writes, so memory is free when it reports the end. All
+        // ones is not an answer.
         let idle = self.wait(|| {
             let status = self.bus.read32(status);
             status & host::STATUS_IDLE != 0 || status == GONE
@@ -318,15 +318,15 @@ impl<D: Device> Nic<D> {
         }
     }
 
-    /// Takes its way to memory from it, and returns whether that is proven.
+    /// Disables bus mastering; returns whether that is proven.
     pub(super) fn cut_off(&self) -> bool {
         self.device.cut_off()
     }
 
-    /// Lets it reach memory, by the limits of its host.
+    /// Enables bus mastering, within the limits of the host.
     ///
     /// # Errors
-    /// The bus does not let it.
+    /// The refusal of the bus.
     pub(super) fn connect(&self) -> Result<(), BusError> {
         let cycles = self.cycles(card::CORE_KHZ, READ_TIMEOUT);
         let at = self.at.host;

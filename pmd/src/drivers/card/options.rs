@@ -1,4 +1,4 @@
-//! What the card's specs say.
+//! Options of the card's specs.
 
 use std::net::Ipv4Addr;
 
@@ -18,16 +18,17 @@ pub(in super::super) const IP: SpecOption = SpecOption {
     key: "ip",
     values: "IP+IP...",
     default: "none",
-    text: "Pollux's card: IPv4 addresses of its ports, for which it answers ARP and pings by \
-           itself, and passes on nothing for others; without them a port passes on all packets",
+    text: "Pollux's card: IPv4 addresses of its ports: it answers ARP and pings for them, and \
+           drops packets for others; without them a port passes all packets",
 };
 
 /// Option `mac`.
 pub(in super::super) const MAC: SpecOption = SpecOption {
     key: "mac",
     values: "MAC",
-    default: "made from the device's name",
-    text: "Pollux's card: address of its ports; as streams, of port 0, and those behind it count up",
+    default: "derived from the device's name",
+    text: "Pollux's card: address of its ports; as streams, of port 0, with the following ports \
+           counting up",
 };
 
 /// Option `loop`.
@@ -35,8 +36,8 @@ pub(in super::super) const LOOP: SpecOption = SpecOption {
     key: "loop",
     values: "on|off",
     default: "off",
-    text: "Pollux's card: ports 0 and 1, and 2 and 3, are connected to each other behind their MACs, \
-           and not to their wires",
+    text: "Pollux's card: connects ports 0 and 1, and 2 and 3, behind their MACs instead of to \
+           their wires",
 };
 
 /// Option `hold`.
@@ -44,7 +45,7 @@ pub(in super::super) const HOLD: SpecOption = SpecOption {
     key: "hold",
     values: "NS",
     default: "2000",
-    text: "Pollux's card: how long a frame waits at most for others, to be announced with them",
+    text: "Pollux's card: longest time that a frame waits for others, to be announced with them",
 };
 
 /// Option `wake-events`.
@@ -52,8 +53,7 @@ pub(in super::super) const WAKE_EVENTS: SpecOption = SpecOption {
     key: "wake-events",
     values: "N",
     default: "1",
-    text: "Pollux's card: a loop that sleeps is woken when so many buffers of frames have been \
-           announced",
+    text: "Pollux's card: number of announced buffers that wakes a sleeping loop",
 };
 
 /// Option `wake-hold`.
@@ -61,15 +61,15 @@ pub(in super::super) const WAKE_HOLD: SpecOption = SpecOption {
     key: "wake-hold",
     values: "NS",
     default: "0",
-    text: "Pollux's card: ... or so long after the first of them, whichever comes first",
+    text: "Pollux's card: ... or the time after the first of them, whichever is first",
 };
 
 /// Option `clock`.
 pub(in super::super) const CLOCK: SpecOption = SpecOption {
     key: "clock",
     values: "NS",
-    default: "its own",
-    text: "Pollux's card: period of the clock at its timing input, by which its time goes, as in \
+    default: "internal",
+    text: "Pollux's card: period of the clock at its timing input, which drives its time, as in \
            24.95",
 };
 
@@ -77,9 +77,9 @@ pub(in super::super) const CLOCK: SpecOption = SpecOption {
 pub(in super::super) const CLOCK_TOLERANCE: SpecOption = SpecOption {
     key: "clock-tolerance",
     values: "NS",
-    default: "nobody looks",
-    text: "Pollux's card: how much sooner or later that clock may come; else it counts as early or \
-           lost (`timing_early`, `timing_lost`)",
+    default: "not checked",
+    text: "Pollux's card: how much earlier or later an edge of that clock may be; beyond it counts \
+           as early or lost (`timing_early`, `timing_lost`)",
 };
 
 /// Option `preset`.
@@ -87,11 +87,11 @@ pub(in super::super) const PRESET: SpecOption = SpecOption {
     key: "preset",
     values: "NS",
     default: "none",
-    text: "Pollux's card: the time that a start of burst at its timing input sets, from which on \
-           frames carry stamps",
+    text: "Pollux's card: the time that a start of burst at its timing input sets; frames carry \
+           stamps from then on",
 };
 
-/// The options that its specs have.
+/// All options of the specs.
 pub(in super::super) const OPTIONS: &[&str] = &[
     "mtu",
     "promisc",
@@ -107,18 +107,17 @@ pub(in super::super) const OPTIONS: &[&str] = &[
     PRESET.key,
 ];
 
-/// Longest that frames and loops may be held back, in nanoseconds: a second.
+/// Maximum time for which frames and interrupts may be held back, in nanoseconds: a second.
 const MOST_HELD: usize = 1_000_000_000;
 
-/// Longest packet: what is left of the largest frame of 9600 bytes without header, a tag of a VLAN
-/// and FCS.
+/// Longest packet: the largest frame of 9600 bytes without header, VLAN tag and FCS.
 const MAX_MTU: usize = 9578;
 
-/// Bytes of an Ethernet header, and of a VLAN's tag.
+/// Length of an Ethernet header, and of a VLAN tag, in bytes.
 pub(super) const ETHERNET: usize = 14;
 pub(super) const TAG: usize = 4;
 
-/// What a port is to be.
+/// Parsed options.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) mtu: usize,
@@ -127,21 +126,21 @@ pub(super) struct Options {
     pub(super) ips: Vec<Ipv4Addr>,
     pub(super) promiscuous: bool,
     pub(super) multicast: bool,
-    /// Each port hears the other of its pair.
+    /// Each port is looped back to the other of its pair.
     pub(super) looped: bool,
-    /// How long a frame waits at most for others to share its buffer with.
+    /// Maximum time for which a frame waits for others in its buffer.
     pub(super) hold: Ns,
-    /// When a loop that sleeps is woken.
+    /// Interrupt moderation for a sleeping loop.
     pub(super) wake: Wake,
-    /// How the card tells the time.
+    /// Time source of the card.
     pub(super) timing: TimingConfig,
 }
 
 impl Options {
-    /// Reads a spec of a card that is called `device`.
+    /// Parses a spec of a card with the name `device`.
     ///
     /// # Errors
-    /// A value that cannot be, or that the card does not offer.
+    /// A value that is invalid, or that the card does not support.
     pub(super) fn read(spec: &PortSpec, device: &str) -> Result<Self, PortError> {
         let filter = Filter::from_spec(spec)?;
         let multicast = match filter.multicast {
@@ -177,8 +176,8 @@ impl Options {
         })
     }
 
-    /// The station of a port that is one by itself: each has an address of its own, counted up from
-    /// that of port 0.
+    /// Station address of a port with an IPv4 address: each has its own, counted up from that of
+    /// port 0.
     pub(super) fn station(&self, port: usize) -> MacAddr {
         let mut station = self.mac;
         let [.., last] = &mut station.0;
@@ -186,7 +185,7 @@ impl Options {
         station
     }
 
-    /// Bytes of the longest frame, a tag included.
+    /// Length of the longest frame in bytes, including a tag.
     pub(super) fn longest(&self) -> usize {
         self.mtu + ETHERNET + TAG
     }
@@ -219,7 +218,7 @@ fn timing(spec: &PortSpec) -> Result<TimingConfig, PortError> {
     Ok(TimingConfig {
         clock,
         preset: preset.transpose()?.map(WireTime),
-        // Nobody takes them: a port passes on frames.
+        // No events of edges: a port only passes on frames.
         events: 0,
     })
 }

@@ -88,9 +88,9 @@ pub(super) mod host {
         WRITES_HIGH 0x0104 "host" "upper half of WRITES" {}
         READS 0x0108 "host" "read requests sent" {}
         READS_HIGH 0x010c "host" "upper half of READS" {}
-        WR_DISCARDED 0x0110 "host" "writes thrown away as bus mastering was off" {}
+        WR_DISCARDED 0x0110 "host" "writes discarded because bus mastering was off" {}
         WR_DISCARDED_HIGH 0x0114 "host" "upper half of WR_DISCARDED" {}
-        RD_TIMEOUT 0x0118 "host" "reads that were not answered in time" {}
+        RD_TIMEOUT 0x0118 "host" "reads without completion in time" {}
         RD_TIMEOUT_HIGH 0x011c "host" "upper half of RD_TIMEOUT" {}
         RD_UNSUPPORTED 0x0120 "host" "reads answered with unsupported request" {}
         RD_UNSUPPORTED_HIGH 0x0124 "host" "upper half of RD_UNSUPPORTED" {}
@@ -98,11 +98,11 @@ pub(super) mod host {
         RD_ABORT_HIGH 0x012c "host" "upper half of RD_ABORT" {}
         RD_POISONED 0x0130 "host" "reads answered with poisoned data" {}
         RD_POISONED_HIGH 0x0134 "host" "upper half of RD_POISONED" {}
-        RD_UNEXPECTED 0x0138 "host" "completions that nobody waited for" {}
+        RD_UNEXPECTED 0x0138 "host" "unexpected completions" {}
         RD_UNEXPECTED_HIGH 0x013c "host" "upper half of RD_UNEXPECTED" {}
         INTERRUPTS 0x0140 "host" "interrupts sent" {}
         INTERRUPTS_HIGH 0x0144 "host" "upper half of INTERRUPTS" {}
-        EVENTS_DISCARDED 0x0148 "host" "event records thrown away: their queue was switched off, or its consumer took room back" {}
+        EVENTS_DISCARDED 0x0148 "host" "event records discarded: their queue was disabled, or its consumer withdrew space" {}
         EVENTS_DISCARDED_HIGH 0x014c "host" "upper half of EVENTS_DISCARDED" {}
     }
 }
@@ -165,13 +165,13 @@ pub(super) mod timing {
         CLOCKS_HIGH 0x0104 "timing" "upper half of CLOCKS" {}
         TRIGGERS 0x0108 "timing" "triggers" {}
         TRIGGERS_HIGH 0x010c "timing" "upper half of TRIGGERS" {}
-        EARLY 0x0110 "timing" "external clocks that came early" {}
+        EARLY 0x0110 "timing" "early external clocks" {}
         EARLY_HIGH 0x0114 "timing" "upper half of EARLY" {}
-        LOST 0x0118 "timing" "external clocks that stayed away" {}
+        LOST 0x0118 "timing" "missing external clocks" {}
         LOST_HIGH 0x011c "timing" "upper half of LOST" {}
         UNPAIRED 0x0120 "timing" "starts and ends of burst without the other" {}
         UNPAIRED_HIGH 0x0124 "timing" "upper half of UNPAIRED" {}
-        EVENTS_LOST 0x0128 "timing" "events that found no room" {}
+        EVENTS_LOST 0x0128 "timing" "events that did not fit their queue" {}
         EVENTS_LOST_HIGH 0x012c "timing" "upper half of EVENTS_LOST" {}
     }
 }
@@ -230,9 +230,9 @@ pub(super) mod tlb {
             CTRL_EVENT_FAULT = 0x1,
             CTRL_QUEUE = 0x7 << 8,
         }
-        FAULTS 0x0100 "tlb" "accesses that no entry allows" {}
+        FAULTS 0x0100 "tlb" "accesses without a valid entry" {}
         FAULTS_HIGH 0x0104 "tlb" "upper half of FAULTS" {}
-        EVENTS_LOST 0x0108 "tlb" "faults whose event found no room" {}
+        EVENTS_LOST 0x0108 "tlb" "faults whose event did not fit its queue" {}
         EVENTS_LOST_HIGH 0x010c "tlb" "upper half of EVENTS_LOST" {}
         ENTRY_VIRTUAL 0x1000 [128; 0x20] "tlb" "virtual address of the page" {}
         ENTRY_VIRTUAL_HIGH 0x1004 [128; 0x20] "tlb" "upper half of ENTRY_VIRTUAL" {}
@@ -281,7 +281,7 @@ pub(super) mod tx {
         PACKETS_HIGH 0x0404 [4; 0x20] "tx" "upper half of PACKETS" {}
         BYTES 0x0408 [4; 0x20] "tx" "bytes of them" {}
         BYTES_HIGH 0x040c [4; 0x20] "tx" "upper half of BYTES" {}
-        BAD 0x0410 [4; 0x20] "tx" "packets whose descriptors contradict themselves" {}
+        BAD 0x0410 [4; 0x20] "tx" "packets with inconsistent descriptors" {}
         BAD_HIGH 0x0414 [4; 0x20] "tx" "upper half of BAD" {}
         READ_FAILED 0x0418 [4; 0x20] "tx" "packets that could not be read" {}
         READ_FAILED_HIGH 0x041c [4; 0x20] "tx" "upper half of READ_FAILED" {}
@@ -334,17 +334,17 @@ pub(super) mod clop {
         LIST_SEQUENCE 0x2028 [128; 0x40] "clop" "number of the next payload" {}
         OUTCOME_PLACED 0x4000 [128; 0x40] "clop" "payloads placed" {}
         OUTCOME_PLACED_HIGH 0x4004 [128; 0x40] "clop" "upper half of OUTCOME_PLACED" {}
-        OUTCOME_NO_BUFFER 0x4008 [128; 0x40] "clop" "payloads refused: the buffer in turn was not returned" {}
+        OUTCOME_NO_BUFFER 0x4008 [128; 0x40] "clop" "payloads refused: the next buffer was not returned" {}
         OUTCOME_NO_BUFFER_HIGH 0x400c [128; 0x40] "clop" "upper half of OUTCOME_NO_BUFFER" {}
-        OUTCOME_NO_EVENT 0x4010 [128; 0x40] "clop" "payloads refused: the full buffer found no room in the event queue" {}
+        OUTCOME_NO_EVENT 0x4010 [128; 0x40] "clop" "payloads refused: the event queue was full" {}
         OUTCOME_NO_EVENT_HIGH 0x4014 [128; 0x40] "clop" "upper half of OUTCOME_NO_EVENT" {}
         OUTCOME_OVERSIZE 0x4018 [128; 0x40] "clop" "payloads refused: longer than a buffer or the stride" {}
         OUTCOME_OVERSIZE_HIGH 0x401c [128; 0x40] "clop" "upper half of OUTCOME_OVERSIZE" {}
-        OUTCOME_FAULT 0x4020 [128; 0x40] "clop" "payloads refused: no TLB entry covers their place" {}
+        OUTCOME_FAULT 0x4020 [128; 0x40] "clop" "payloads refused: no TLB entry covers their address" {}
         OUTCOME_FAULT_HIGH 0x4024 [128; 0x40] "clop" "upper half of OUTCOME_FAULT" {}
         OUTCOME_OFF 0x4028 [128; 0x40] "clop" "payloads refused: the list is not enabled" {}
         OUTCOME_OFF_HIGH 0x402c [128; 0x40] "clop" "upper half of OUTCOME_OFF" {}
-        OUTCOME_MALFORMED 0x4030 [128; 0x40] "clop" "containers that contradict themselves" {}
+        OUTCOME_MALFORMED 0x4030 [128; 0x40] "clop" "inconsistent containers" {}
         OUTCOME_MALFORMED_HIGH 0x4034 [128; 0x40] "clop" "upper half of OUTCOME_MALFORMED" {}
         OUTCOME_BAD_VERSION 0x4038 [128; 0x40] "clop" "containers of another version" {}
         OUTCOME_BAD_VERSION_HIGH 0x403c [128; 0x40] "clop" "upper half of OUTCOME_BAD_VERSION" {}
@@ -444,31 +444,31 @@ pub(super) mod port {
         RX_BYTES_HIGH 0x040c "port" "upper half of RX_BYTES" {}
         RX_FCS 0x0410 "port" "lost: wrong frame check sequence" {}
         RX_FCS_HIGH 0x0414 "port" "upper half of RX_FCS" {}
-        RX_SYMBOL 0x0418 "port" "lost: an error character, or an end that is none" {}
+        RX_SYMBOL 0x0418 "port" "lost: an error character, or a frame without a valid end" {}
         RX_SYMBOL_HIGH 0x041c "port" "upper half of RX_SYMBOL" {}
         RX_RUNT 0x0420 "port" "lost: shorter than 64 B" {}
         RX_RUNT_HIGH 0x0424 "port" "upper half of RX_RUNT" {}
         RX_OVERSIZE 0x0428 "port" "lost: longer than `MAX_FRAME`" {}
         RX_OVERSIZE_HIGH 0x042c "port" "upper half of RX_OVERSIZE" {}
-        RX_PAUSE 0x0430 "port" "pause frames, taken by the MAC" {}
+        RX_PAUSE 0x0430 "port" "pause frames, consumed by the MAC" {}
         RX_PAUSE_HIGH 0x0434 "port" "upper half of RX_PAUSE" {}
         DROP_ADDRESS 0x0438 "port" "lost: to another station or address" {}
         DROP_ADDRESS_HIGH 0x043c "port" "upper half of DROP_ADDRESS" {}
-        DROP_MALFORMED 0x0440 "port" "lost: lengths that contradict each other" {}
+        DROP_MALFORMED 0x0440 "port" "lost: inconsistent lengths" {}
         DROP_MALFORMED_HIGH 0x0444 "port" "upper half of DROP_MALFORMED" {}
         DROP_CHECKSUM 0x0448 "port" "lost: wrong IPv4, ICMP or UDP checksum" {}
         DROP_CHECKSUM_HIGH 0x044c "port" "upper half of DROP_CHECKSUM" {}
         DROP_FRAGMENT 0x0450 "port" "lost: fragment of a datagram" {}
         DROP_FRAGMENT_HIGH 0x0454 "port" "upper half of DROP_FRAGMENT" {}
-        DROP_UNSUPPORTED 0x0458 "port" "lost: a kind that neither the card nor the catch-all takes" {}
+        DROP_UNSUPPORTED 0x0458 "port" "lost: a kind that neither the card nor the default list accepts" {}
         DROP_UNSUPPORTED_HIGH 0x045c "port" "upper half of DROP_UNSUPPORTED" {}
-        DROP_MISS 0x0460 "port" "lost: UDP without a stream, and the catch-all does not take it" {}
+        DROP_MISS 0x0460 "port" "lost: UDP without a stream, and the default list does not accept it" {}
         DROP_MISS_HIGH 0x0464 "port" "upper half of DROP_MISS" {}
-        DROP_ANSWER 0x0468 "port" "lost: ARP or ping that there was no room to answer" {}
+        DROP_ANSWER 0x0468 "port" "lost: ARP or ping, without space for the answer" {}
         DROP_ANSWER_HIGH 0x046c "port" "upper half of DROP_ANSWER" {}
         DROP_OVERFLOW 0x0470 "port" "lost: the receive fifo was full" {}
         DROP_OVERFLOW_HIGH 0x0474 "port" "upper half of DROP_OVERFLOW" {}
-        ARP_FRAMES 0x0478 "port" "ARP, taken by the card" {}
+        ARP_FRAMES 0x0478 "port" "ARP, consumed by the card" {}
         ARP_FRAMES_HIGH 0x047c "port" "upper half of ARP_FRAMES" {}
         ECHO_FRAMES 0x0480 "port" "pings, answered by the card" {}
         ECHO_FRAMES_HIGH 0x0484 "port" "upper half of ECHO_FRAMES" {}
@@ -478,16 +478,16 @@ pub(super) mod port {
         TX_BYTES_HIGH 0x0494 "port" "upper half of TX_BYTES" {}
         TX_ABORTED 0x0498 "port" "frames ended with an error character" {}
         TX_ABORTED_HIGH 0x049c "port" "upper half of TX_ABORTED" {}
-        TX_UNRESOLVED 0x04a0 "port" "packets lost: no station for their destination" {}
+        TX_UNRESOLVED 0x04a0 "port" "packets lost: no neighbour for their destination" {}
         TX_UNRESOLVED_HIGH 0x04a4 "port" "upper half of TX_UNRESOLVED" {}
-        TX_PAUSED 0x04a8 "port" "cycles (6.4 ns) in which a pause held a frame back" {}
+        TX_PAUSED 0x04a8 "port" "cycles (6.4 ns) in which a pause delayed a frame" {}
         TX_PAUSED_HIGH 0x04ac "port" "upper half of TX_PAUSED" {}
         GEN_PACKETS 0x04b0 "port" "packets generated" {}
         GEN_PACKETS_HIGH 0x04b4 "port" "upper half of GEN_PACKETS" {}
-        TX_FAULT 0x04b8 "port" "frames thrown away for a fault of the link" {}
+        TX_FAULT 0x04b8 "port" "frames discarded because of a link fault" {}
         TX_FAULT_HIGH 0x04bc "port" "upper half of TX_FAULT" {}
-        ARP_IP 0x1000 [256; 0x10] "port" "IPv4 address of a station" {}
-        ARP_MAC 0x1008 [256; 0x10] "port" "MAC address of a station, and what is known of it" {}
+        ARP_IP 0x1000 [256; 0x10] "port" "IPv4 address of a neighbour" {}
+        ARP_MAC 0x1008 [256; 0x10] "port" "MAC address of a neighbour, and its state" {}
         ARP_MAC_HIGH 0x100c [256; 0x10] "port" "upper half of ARP_MAC" {
             ARP_MAC_HIGH_MAC = 0xffff,
             ARP_MAC_HIGH_STATE = 0x3 << 16,

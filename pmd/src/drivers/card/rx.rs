@@ -1,15 +1,13 @@
-//! Receives whole frames: those that are no stream's come by the catch-all list of a port, several
-//! to a buffer, and are copied out of it into buffers of the pool. A buffer of the list holds
-//! frames for as long as it takes to announce and to copy them, so that a frame which somebody
-//! keeps does not hold back those behind it. Who wants payloads without a copy has
-//! [streams](super::stream).
+//! Receives whole frames. Frames of no stream arrive in the default list of a port, several to a
+//! buffer, and are copied into buffers of the pool. A buffer of the list holds frames only until
+//! they are announced and copied, so a frame that a consumer keeps does not block those behind it.
+//! For payloads without a copy there are [streams](super::stream).
 
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BurstMut, Mbuf, Mempool, PoolCache};
 
 use super::arrivals::Arrivals;
@@ -18,7 +16,7 @@ use super::counters::Losses;
 use super::events::Events;
 use super::layouts::TlbFault;
 use super::list::List;
-use super::memory::Tlb;
+use super::tlb::Tlb;
 use crate::arrival::ArrivalTime;
 use crate::bus::Device;
 use crate::clock::Clock;
@@ -29,46 +27,42 @@ use crate::ledger::{Cause, Tally};
 use crate::net::MacAddr;
 use crate::port::RxState;
 
-/// How often the link is looked at while nothing comes.
-const WATCH: Ns = Ns(10_000_000);
-
 /// An Ethernet header.
 const SHORTEST: usize = 14;
 
-/// What a receive queue is made of.
+/// Parts of a receive queue.
 pub(super) struct RxParts<D: Device> {
     pub(super) control: Control<D>,
-    /// When frames came, if the card stamps them.
+    /// Arrival times of frames, if the card stamps them.
     pub(super) arrivals: Option<Arrivals<D::Clock>>,
     pub(super) events: Events<D>,
     pub(super) list: List<D>,
-    /// The pages of all lists, with the queue that is told of faults.
+    /// The pages of all lists, for the queue that receives TLB faults.
     pub(super) tlb: Option<Tlb<D>>,
     pub(super) losses: Losses<D>,
     pub(super) pool: Mempool,
-    /// Bytes of the longest frame.
+    /// Length of the longest frame in bytes.
     pub(super) longest: usize,
-    /// Whose frames are received, where the card takes those of all.
-    pub(super) station: Option<MacAddr>,
-    /// Events that announced nothing that can be.
+    /// Address to filter by, where the card passes on frames for all hosts.
+    pub(super) filter_address: Option<MacAddr>,
+    /// Events with an impossible announcement.
     pub(super) refused: Arc<AtomicU64>,
 }
 
 /// The frames of one port.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx<D: Device> {
     parts: RxParts<D>,
-    /// The buffer whose frames are being taken.
+    /// The buffer that is being read.
     current: Option<Current>,
     assembly: Assembly,
-    state: RxState,
-    watch_at: Tsc,
 }
 
-/// A buffer, and how much of it has been taken.
+/// A buffer, and the read position in it.
 struct Current {
     buffer: ClopBuffer,
     offset: usize,
-    /// Frames that are left in it, as it was announced.
+    /// Remaining frames in it, as announced.
     left: u32,
 }
 
@@ -77,13 +71,11 @@ impl<D: Device> Rx<D> {
         Self {
             current: None,
             assembly: Assembly::new(),
-            state: RxState::Live,
-            watch_at: parts.control.nic.clock.now(),
             parts,
         }
     }
 
-    /// Takes the next buffer that is announced; `false` if there is none.
+    /// Takes the next announced buffer; `false` if there is none.
     fn next_buffer(&mut self) -> bool {
         while let Some(event) = self.parts.events.poll() {
             if event.kind == TlbFault::KIND
@@ -92,17 +84,17 @@ impl<D: Device> Rx<D> {
             {
                 continue;
             }
-            // Every other event of this queue announces a buffer of this list, the next in turn.
-            // What a buffer holds that was not is counted at the end, as are all frames that nobody
-            // saw.
+            // Every other event of this queue must announce the next buffer of this list. Frames in
+            // a buffer that was not announced are counted at the end, with all other frames that
+            // were not read.
             let Ok(buffer) = self.parts.list.accept(&event) else {
                 self.parts.refused.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
-            let told = buffer.event();
+            let event = buffer.event();
             self.current = Some(Current {
-                // Of a frame there is a record at least.
-                left: told.payloads.min(told.bytes / 16),
+                // A frame takes at least its record.
+                left: event.payloads.min(event.bytes / 16),
                 buffer,
                 offset: 0,
             });
@@ -111,7 +103,7 @@ impl<D: Device> Rx<D> {
         false
     }
 
-    /// Adds the frames that have come to `out`, and counts them, those that are lost too.
+    /// Adds the arrived frames to `out`, and counts them, including lost ones.
     #[inline]
     fn collect(&mut self, cache: &mut PoolCache, out: &mut BurstMut<'_>, tally: &mut Tally) {
         while out.free() > 0 && (self.current.is_some() || self.next_buffer()) {
@@ -143,7 +135,7 @@ impl<D: Device> Rx<D> {
             let offset = payloads.offset();
             current.left = current.left.saturating_sub(frames as u32);
             if is_over {
-                // Announced, and not there.
+                // Announced but not present.
                 let missing = u64::from(current.left);
                 tally.count_from_wire(missing, 0);
                 tally.count_dropped(Cause::DeviceError, missing);
@@ -154,7 +146,7 @@ impl<D: Device> Rx<D> {
         self.parts.list.release();
     }
 
-    /// A frame in buffers of the pool.
+    /// Copies a frame into buffers of the pool.
     #[inline]
     fn copied(&mut self, data: &[u8], cache: &mut PoolCache) -> Result<Mbuf, Cause> {
         let len = data.len();
@@ -184,8 +176,8 @@ impl<D: Device> Rx<D> {
         } = self;
         let from = NonNull::from(data).cast();
         let begun = assembly.push(first).is_ok();
-        // SAFETY: the bytes are borrowed from the list's region, which is no pool's: no buffer of a
-        // frame lies there.
+        // SAFETY: the bytes are borrowed from the list's region, which belongs to no pool: no
+        // buffer of a frame is there.
         let done =
             begun && unsafe { assembly.append(from, data.len(), || alloc(&parts.pool, cache)) };
         if !done {
@@ -194,16 +186,16 @@ impl<D: Device> Rx<D> {
         assembly.finish().ok_or(Cause::NoMbuf)
     }
 
-    /// Whether a frame is for this station, or for a group, where the card does not look.
+    /// Whether a frame is for this host or for a group, where the card does not filter.
     #[inline(always)]
     fn is_for_us(&self, data: &[u8]) -> bool {
-        match (self.parts.station, data.first_chunk()) {
+        match (self.parts.filter_address, data.first_chunk()) {
             (Some(station), Some(&to)) => station == MacAddr(to) || to[0] & 1 == 1,
             _ => true,
         }
     }
 
-    /// Counts the frames that have been announced as lost, since the port has been stopped.
+    /// Counts announced frames as lost after the port was stopped.
     fn abandon(&mut self, tally: &mut Tally) {
         while self.current.is_some() || self.next_buffer() {
             if let Some(current) = self.current.take() {
@@ -217,13 +209,6 @@ impl<D: Device> Rx<D> {
             }
         }
         self.parts.list.release();
-    }
-
-    #[cold]
-    fn watch_link(&mut self, now: Tsc) {
-        let clock = &self.parts.control.nic.clock;
-        self.watch_at = Tsc(now.0.wrapping_add(clock.to_cycles(WATCH)));
-        self.state = self.parts.control.state();
     }
 }
 
@@ -249,14 +234,11 @@ impl<D: Device> RxDriver for Rx<D> {
         if let (Some(arrivals), Some(begun)) = (&mut self.parts.arrivals, begun) {
             arrivals.stamp(begun, now, asked, frames);
         }
-        if n == 0 && now >= self.watch_at {
-            self.watch_link(now);
-        }
         n
     }
 
     fn state(&self) -> RxState {
-        self.state
+        self.parts.control.state()
     }
 
     fn arrival_time(&self) -> ArrivalTime {
@@ -282,7 +264,7 @@ impl<D: Device> RxDriver for Rx<D> {
         self.parts.control.end_receiving();
         self.parts.list.flush();
         let nic = self.parts.control.nic.clone();
-        // A flush needs room in the event queue, and so somebody who takes what is there.
+        // A flush needs free records in the event queue, so the events must be taken.
         nic.wait(|| {
             self.abandon(tally);
             !self.parts.list.is_flushing() || nic.is_gone()
@@ -294,7 +276,8 @@ impl<D: Device> RxDriver for Rx<D> {
 }
 
 impl<D: Device> Drop for Rx<D> {
-    /// The list stays the card's until it is at rest: the port has lent it. The others go on.
+    /// The list stays the card's until the card is at rest; it is part of the port's quarantine.
+    /// The other lists continue.
     fn drop(&mut self) {
         self.parts.control.end_receiving();
         self.parts.list.disable();

@@ -1,5 +1,5 @@
-//! Payloads that the card sends as UDP datagrams: it reads each from where it is, asks for the
-//! station of its address, and puts Ethernet, IPv4 and UDP headers in front of it.
+//! Sends payloads as UDP datagrams: the card reads each payload in place, resolves the neighbour of
+//! its address, and prepends Ethernet, IPv4 and UDP headers.
 
 use std::net::SocketAddrV4;
 
@@ -12,48 +12,48 @@ use crate::bus::Device;
 use crate::driver::TxDriver;
 use crate::ledger::{Sent, SentView};
 
-/// Longest payload, whatever the MTU is.
+/// Maximum length of a payload, whatever the MTU.
 const LONGEST: usize = 9000;
 
 /// IPv4 and UDP headers.
 const HEADERS: usize = 28;
 
-/// By which ports of a card datagrams are sent.
+/// Configuration of the ports that send datagrams.
 #[derive(Clone, Debug)]
 pub struct SendConfig {
     /// The ports; each needs an address (option `ip`).
     pub ports: Vec<usize>,
-    /// Descriptors in the ring of each: at least one for each buffer that is on its way.
+    /// Number of descriptors in each port's ring: at least one for each buffer in flight.
     pub ring: usize,
-    /// Where payloads lie. Those in buffers of another pool are copied.
+    /// Pool of the payloads. Payloads in buffers of another pool are copied.
     pub pool: Mempool,
 }
 
-/// The headers of a datagram.
+/// Header fields of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Where it goes.
+    /// Destination.
     pub to: SocketAddrV4,
-    /// UDP port that it comes from.
+    /// UDP source port.
     pub from: u16,
-    /// Its checksum.
+    /// Checksum.
     pub checksum: DatagramChecksum,
 }
 
-/// The checksum in a UDP header (RFC 768), which precedes what it sums up.
+/// The checksum in a UDP header (RFC 768), which precedes the data that it covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DatagramChecksum {
-    /// There is none: 0.
+    /// No checksum: 0.
     #[default]
     None,
     /// The card computes it.
     Card,
-    /// The caller's: of one payload, so of a burst of one.
+    /// The caller's, for a single payload: use it with a burst of one.
     Given(u16),
 }
 
 impl Datagram {
-    /// What a descriptor says of it.
+    /// Flags and value for a descriptor.
     fn header(&self) -> TxDescriptor {
         let (flags, checksum) = match self.checksum {
             DatagramChecksum::None => (0, 0),
@@ -65,7 +65,7 @@ impl Datagram {
             destination_ip: u32::from(*self.to.ip()).into(),
             destination_port: self.to.port().into(),
             source_port: self.from.into(),
-            // As it stands in the header.
+            // The bytes in the header.
             checksum: U16::from_bytes(checksum.to_be_bytes()),
             ..TxDescriptor::default()
         }

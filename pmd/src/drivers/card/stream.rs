@@ -1,11 +1,11 @@
-//! Streams without a copy: payloads that come to a UDP port, where the card has put them.
+//! Streams without a copy: payloads for a UDP port, in the buffers where the card has placed them.
 //!
-//! The card gathers the payloads of each stream in its own list of persistent buffers
+//! The card collects the payloads of each stream in a list of persistent buffers
 //! (`docs/formats/clop.md`) and announces a buffer when it is full, or when its oldest payload has
-//! waited for long enough. Whoever polls has the buffer until it is dropped, on any thread.
+//! waited for the configured time. The poller owns the buffer until it is dropped, on any thread.
 //!
-//! The other way the card makes datagrams of payloads ([`Streams::send`]), or packets of its own
-//! ([`Streams::generate`]).
+//! In the other direction, the card makes datagrams of payloads ([`Streams::send`]), or generates
+//! packets ([`Streams::generate`]).
 //!
 //! ```no_run
 //! # fn with<D: pollux_pmd::bus::Device>(
@@ -45,17 +45,17 @@ use super::events::Events;
 use super::generator::Generator;
 use super::layouts::TlbFault;
 use super::list::{self, List};
-use super::memory::{FAULTS, Tlb};
 use super::nic::{MAX_PORTS, Nic};
 use super::options::Options;
 use super::registers::{clop, port};
 use super::ring::{self, Ring};
 use super::send::{Datagram, SendConfig, Sender};
 use super::timing::Timing;
+use super::tlb::{FAULTS, Tlb};
 use super::tx::{Tx, TxParts};
 use crate::bus::{Bus, BusError, Device};
 use crate::driver::Statistics;
-use crate::drivers::dma::DeviceAddresses;
+use crate::drivers::dma::{DeviceAddresses, DmaBuffer};
 use crate::event::{ClopBuffer, ClopConfig};
 use crate::grant::MemoryGrant;
 use crate::ledger::{Balance, Cause, SentView, Tally, TallyView};
@@ -64,12 +64,12 @@ use crate::port::bus_error;
 use crate::quarantine::Quarantine;
 use crate::spec::PortSpec;
 
-/// The event queues: of all streams, and of faults; of the timing input; of what each port sends.
+/// The event queues: all streams and TLB faults; the timing input; the transmissions of each port.
 const LISTS: usize = 0;
 const TIMING: usize = 1;
 const SENDERS: usize = 2;
 
-/// Streams of a card that runs, for one poll loop.
+/// Streams of a running card, for one poll loop.
 pub struct Streams<D: Device> {
     nic: Nic<D>,
     port: String,
@@ -78,26 +78,26 @@ pub struct Streams<D: Device> {
     events: Events<D>,
     tlb: Tlb<D>,
     lists: Vec<List<D>>,
-    /// Number of each list.
+    /// List number of each stream.
     numbers: Vec<usize>,
-    /// Which of the lists has a number.
+    /// Stream with a list number.
     index: [Option<u8>; clop::LIST_BASE.count],
     timing: Timing<D>,
     senders: [Option<Sender<D>>; MAX_PORTS],
     tally: Tally,
-    /// What it was lent, and what it may still read.
+    /// Memory that the card may still access.
     quarantine: Quarantine,
-    /// Events that told nothing that can be.
+    /// Number of invalid events.
     refused: Arc<AtomicU64>,
 }
 
 impl<D: Device> Streams<D> {
-    /// Takes a card over and has it do what `config` says. The spec says the addresses of its ports,
-    /// as for a port on it (`ip`, `mac`, `mtu`, `promisc`, `multicast`, `loop`).
+    /// Takes over a card and configures it by `config`. The spec has the addresses of its ports, as
+    /// for a port (`ip`, `mac`, `mtu`, `promisc`, `multicast`, `loop`).
     ///
     /// # Errors
-    /// An option's value, a stream that cannot be, or a device that cannot be had, is no such card,
-    /// or does not answer.
+    /// An invalid option value or stream, or a device that is not available, is not a card of this
+    /// kind, or does not answer.
     pub fn start(
         device: Arc<D>,
         spec: &PortSpec,
@@ -115,13 +115,13 @@ impl<D: Device> Streams<D> {
             Ok(running)
         });
         started.map_err(|what| {
-            // That it could not be started is what there is to tell.
+            // The start's error is the one to report.
             let _ = nic.rest(&quarantine);
             error(what)
         })
     }
 
-    /// What all of them have.
+    /// Common parts.
     fn prepare(
         nic: &Nic<D>,
         name: &str,
@@ -138,13 +138,9 @@ impl<D: Device> Streams<D> {
         let interrupts = nic.device.interrupts(nic.has.event_queues as u16);
         let interrupts = interrupts.ok().map(Arc::new);
         let buffers: usize = config.streams.iter().map(|one| one.clop.buffers).sum();
-        let (events, mapping) = Events::new(nic, LISTS, buffers + FAULTS, interrupts)?;
+        let events = Events::new(nic, LISTS, buffers + FAULTS, interrupts, quarantine)?;
         events.set_wake(config.wake);
-        quarantine.lend(mapping);
-        let (timing, mapping) = Timing::new(nic, TIMING, &config.timing)?;
-        if let Some(mapping) = mapping {
-            quarantine.lend(mapping);
-        }
+        let timing = Timing::new(nic, TIMING, &config.timing, quarantine)?;
         Ok(Self {
             losses: Losses::new(nic, &[], &[]),
             port: name.into(),
@@ -188,14 +184,14 @@ impl<D: Device> Streams<D> {
         self.losses = Losses::new(&self.nic, &ports, &self.numbers);
         self.nic.connect()?;
         for control in self.controls.iter().flatten() {
-            // Pings and ARP are answered.
+            // Pings and ARP requests are answered.
             control.send(true);
             control.receive(true);
         }
         Ok(())
     }
 
-    /// The ports that do something.
+    /// The ports in use.
     fn ports(&self, options: &Options, config: &StreamsConfig) -> Result<Vec<usize>, BusError> {
         let receive = config.streams.iter().map(|stream| stream.port);
         let send = config
@@ -225,9 +221,8 @@ impl<D: Device> Streams<D> {
             stream: number as u16,
             ..stream.clop.clone()
         };
-        let (list, mapping) = List::new(&self.nic, &mut self.tlb, LISTS, &config)?;
+        let list = List::new(&self.nic, &mut self.tlb, LISTS, &config, &self.quarantine)?;
         self.lists.push(list);
-        self.quarantine.lend(mapping);
         self.numbers.push(number);
         if let Some(place) = self.index.get_mut(number) {
             *place = Some(n as u8);
@@ -241,10 +236,11 @@ impl<D: Device> Streams<D> {
 
     fn add_senders(&mut self, send: &SendConfig, options: &Options) -> Result<(), BusError> {
         let nic = self.nic.clone();
-        let payloads = nic.device.map(send.pool.region(), nic.grant)?;
+        let quarantine = self.quarantine.clone();
+        let payloads =
+            DmaBuffer::share(&*nic.device, send.pool.region(), (nic.grant, &quarantine))?;
         let mut addresses = DeviceAddresses::new();
-        addresses.add(send.pool.region(), payloads.addresses());
-        self.quarantine.lend(payloads);
+        addresses.add(payloads.region(), payloads.addresses());
         if send.ring > ring::MOST {
             return Err(nic.error(format!(
                 "a ring of {}; rings have at most {}",
@@ -263,10 +259,8 @@ impl<D: Device> Streams<D> {
                 )));
             };
             let queue = SENDERS + n;
-            let (events, mapping) = Events::new(&nic, queue, size, None)?;
-            self.quarantine.lend(mapping);
-            let (ring, mapping) = Ring::new(&nic, n, size, queue)?;
-            self.quarantine.lend(mapping);
+            let events = Events::new(&nic, queue, size, None, &quarantine)?;
+            let ring = Ring::new(&nic, n, size, queue, &quarantine)?;
             let tx = Tx::new(TxParts {
                 control,
                 ring,
@@ -276,14 +270,14 @@ impl<D: Device> Streams<D> {
                 pool: send.pool.clone(),
                 longest: options.longest(),
                 refused: self.refused.clone(),
-                quarantine: self.quarantine.clone(),
+                quarantine: quarantine.clone(),
             });
             *place = Some(Sender::new(tx, options.mtu));
         }
         Ok(())
     }
 
-    /// Takes the next buffer that has been announced. Never waits.
+    /// Takes the next announced buffer. Never waits.
     #[inline]
     pub fn poll(&mut self) -> Option<Announced> {
         while let Some(event) = self.events.poll() {
@@ -309,7 +303,8 @@ impl<D: Device> Streams<D> {
         None
     }
 
-    /// Counts what is in a buffer; what was announced and is not there, the card has lost.
+    /// Counts the contents of a buffer; payloads that were announced but are not present were lost
+    /// by the card.
     #[inline]
     fn count(&mut self, buffer: &ClopBuffer) {
         let (mut frames, mut bytes) = (0, 0);
@@ -317,51 +312,51 @@ impl<D: Device> Streams<D> {
             frames += 1;
             bytes += payload.data.len() as u64;
         }
-        // Of a payload there are 16 bytes at least.
-        let told = buffer.event().payloads.min(buffer.event().bytes / 16);
-        let missing = u64::from(told).saturating_sub(frames);
+        // A payload takes at least 16 bytes.
+        let announced = buffer.event().payloads.min(buffer.event().bytes / 16);
+        let missing = u64::from(announced).saturating_sub(frames);
         self.tally.count_from_wire(frames + missing, bytes);
         self.tally.count_dropped(Cause::DeviceError, missing);
     }
 
-    /// Counts what the card has lost or taken itself. Reads registers: for housekeeping.
+    /// Counts what the card has lost or consumed. Reads registers: for housekeeping.
     pub fn sync_counters(&mut self) {
         self.losses.count(&mut self.tally);
     }
 
-    /// The ledger's view of all streams. Payloads that were [polled](Self::poll) are from the wire;
-    /// their consumer counts them as delivered, or as lost.
+    /// View of all streams' counters for a ledger. [Polled](Self::poll) payloads are from the wire;
+    /// their consumer counts them as delivered, or as dropped.
     #[must_use]
     pub fn tally(&self) -> TallyView {
         self.tally.view()
     }
 
-    /// Events that told nothing that can be: a card that makes any is at fault.
+    /// Number of invalid events: a card that produces any is faulty.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// What becomes readable when a buffer is announced, once this is [armed](Self::arm); `None`
-    /// where the device cannot interrupt.
+    /// File descriptor that becomes readable when a buffer is announced, once this is
+    /// [armed](Self::arm); `None` if the device cannot interrupt.
     #[must_use]
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.events.event()
     }
 
-    /// Has the card signal the [`event`](Self::event), once, when buffers are announced as
-    /// [`Wake`](super::Wake) says, or at once if some were that have not been taken.
+    /// Makes the card signal the [`event`](Self::event) once: when buffers are announced, moderated
+    /// as by [`Wake`](super::Wake), or at once if announced buffers are waiting.
     pub fn arm(&self) {
         self.events.arm();
     }
 
-    /// Sends payloads as datagrams by a port: takes them out of the front of `burst`, as many as
-    /// there is room for, and returns how many; none if the port does not send. The card reads them
-    /// from where they are, and it is told of all of them at once. They count as
-    /// [sent](Self::sent) when it has read them; an empty burst has its use: it counts them.
+    /// Sends payloads as datagrams from a port: takes them from the front of `burst`, as many as
+    /// there are descriptors, and returns their number; none if the port does not send. The card
+    /// reads them in place, and one doorbell covers them all. They count as [sent](Self::sent) when
+    /// the card has read them; a call with an empty burst updates the count.
     ///
-    /// A payload that is too long counts as an error. One whose station does not answer is lost
-    /// afterwards, which the card counts (`tx_unresolved` of its [statistics](Self::statistics)).
+    /// A payload that is too long counts as an error. One whose neighbour does not answer is lost
+    /// later, which the card counts (`tx_unresolved` of its [statistics](Self::statistics)).
     #[inline]
     pub fn send<const N: usize>(
         &mut self,
@@ -376,7 +371,7 @@ impl<D: Device> Streams<D> {
         }
     }
 
-    /// What a port has sent.
+    /// Count of packets sent by a port.
     #[must_use]
     pub fn sent(&self, port: usize) -> Option<SentView> {
         Some(self.senders.get(port)?.as_ref()?.view())
@@ -388,8 +383,8 @@ impl<D: Device> Streams<D> {
         &mut self.timing
     }
 
-    /// Has a port generate packets; `false` if it is none of those in use. What it sends otherwise
-    /// waits meanwhile.
+    /// Starts the packet generator of a port; `false` if the port is not in use. Other packets of
+    /// the port wait meanwhile.
     #[must_use]
     pub fn generate(&self, port: usize, generator: &Generator) -> bool {
         let control = self.controls.get(port).and_then(Option::as_ref);
@@ -399,7 +394,7 @@ impl<D: Device> Streams<D> {
         })
     }
 
-    /// Has a port generate no more, behind the packet that it is sending.
+    /// Stops the packet generator of a port after the current packet.
     pub fn stop_generating(&self, port: usize) {
         if let Some(Some(control)) = self.controls.get(port) {
             Generator::stop(control);
@@ -419,10 +414,10 @@ impl<D: Device> Streams<D> {
         statistics(&self.nic, &self.numbers)
     }
 
-    /// Stops the card. What nobody took is counted as aborted.
+    /// Stops the card. Buffers that were not taken count as aborted.
     ///
     /// # Errors
-    /// The card does not come back from its reset.
+    /// The card does not complete its reset.
     pub fn stop(mut self) -> Result<Balance, PortError> {
         self.end();
         self.senders = Default::default();
@@ -431,7 +426,7 @@ impl<D: Device> Streams<D> {
         Ok(self.tally.view().balance())
     }
 
-    /// Has the card receive nothing more, and counts what is left.
+    /// Stops reception, and counts the remaining payloads.
     fn end(&mut self) {
         for control in self.controls.iter().flatten() {
             Generator::stop(control);
@@ -444,7 +439,7 @@ impl<D: Device> Streams<D> {
         }
         self.lists.iter().for_each(List::flush);
         let nic = self.nic.clone();
-        // A flush needs room in the event queue, and so somebody who takes what is there.
+        // A flush needs free records in the event queue, so the events must be taken.
         nic.wait(|| {
             self.abandon();
             !self.lists.iter().any(List::is_flushing) || nic.is_gone()
@@ -466,9 +461,9 @@ impl<D: Device> Drop for Streams<D> {
     /// Streams that are dropped while they run have not been stopped.
     fn drop(&mut self) {
         if !self.quarantine.is_empty() {
-            // Rings first, which come to rest while the card runs.
+            // Rings first: they come to rest while the card runs.
             self.senders = Default::default();
-            // That they were not stopped is what there is to tell.
+            // The missing stop is the error to report.
             let _ = self.nic.rest(&self.quarantine);
         }
     }

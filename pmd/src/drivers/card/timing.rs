@@ -9,44 +9,45 @@ use super::layouts::TimingEdge;
 use super::nic::Nic;
 use super::registers::{card, timing};
 use crate::bus::registers::Register;
-use crate::bus::{Bus, BusError, Device, DmaMapping};
+use crate::bus::{Bus, BusError, Device};
 use crate::event::{EventFlags, EventRecord};
+use crate::quarantine::Quarantine;
 
-/// How a card is to tell the time.
+/// Configuration of the card's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingConfig {
-    /// The clock at its timing input; without one it counts its own time.
+    /// The clock at the timing input; without one the card counts its own time.
     pub clock: Option<ExternalClock>,
-    /// What a start of burst sets the time to, in nanoseconds.
+    /// Time that a start of burst sets, in nanoseconds.
     pub preset: Option<WireTime>,
-    /// Events that may wait to be taken; with 0 none are made.
+    /// Capacity for events that are not yet taken; 0 disables events.
     pub events: usize,
 }
 
 /// A clock at the timing input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExternalClock {
-    /// From one of its edges to the next, in ns / 65536.
+    /// Period between its edges, in ns / 65536.
     pub period: u32,
-    /// How much sooner or later an edge may come; one that comes sooner is told as early, one that
-    /// does not come by then as lost. None: nobody looks.
+    /// Tolerated deviation of an edge. An earlier edge is reported as early; one that is missing
+    /// after it, as lost. `None`: not monitored.
     pub tolerance: Option<Ns>,
 }
 
-/// What has gone wrong since the flags were cleared.
+/// Errors since the flags were cleared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingFlags(u32);
 
 impl TimingFlags {
-    /// A start of burst came within a burst.
+    /// A start of burst within a burst.
     pub const UNEXPECTED_START: Self = Self(timing::FLAGS_UNEXPECTED_START);
-    /// An end of burst came outside one.
+    /// An end of burst outside a burst.
     pub const UNEXPECTED_END: Self = Self(timing::FLAGS_UNEXPECTED_END);
-    /// An external clock came early: a pulse too many.
+    /// An external clock came early: an extra pulse.
     pub const EARLY: Self = Self(timing::FLAGS_EARLY);
-    /// An external clock stayed away.
+    /// An external clock pulse was missing.
     pub const LOST: Self = Self(timing::FLAGS_LOST);
-    /// An event found no room.
+    /// An event was lost because the queue was full.
     pub const EVENT: Self = Self(timing::FLAGS_EVENT);
 
     /// Whether all of `other` are set.
@@ -62,7 +63,7 @@ impl TimingFlags {
     }
 }
 
-/// What came by the timing input.
+/// Kind of an edge of the timing input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeKind {
     /// A burst starts.
@@ -71,17 +72,17 @@ pub enum EdgeKind {
     End,
     /// A trigger.
     Trigger,
-    /// A flag was set that was not set before.
+    /// A flag was newly set.
     Flag,
 }
 
 /// An event of the timing input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// What it was.
+    /// Its kind.
     pub kind: EdgeKind,
-    /// The time that was latched, if the card's time has been set; at a start of burst, before
-    /// that set it.
+    /// The latched time, if the card's time has been set; at a start of burst, the time before it
+    /// was set.
     pub wire: Option<WireTime>,
     /// Number of the burst, from 1.
     pub burst: u32,
@@ -91,14 +92,14 @@ pub struct Edge {
     pub clocks: u64,
     /// Triggers so far.
     pub triggers: u64,
-    /// Number of the event, wrapping: one that is missing was lost.
+    /// Number of the event, wrapping; a gap means lost events.
     pub sequence: u32,
 }
 
 impl Edge {
     fn from_record(record: &EventRecord) -> Option<Self> {
-        let told = TimingEdge::read_from_bytes(&record.payload).ok()?;
-        let kind = match told.edge.get() {
+        let read = TimingEdge::read_from_bytes(&record.payload).ok()?;
+        let kind = match read.edge.get() {
             0 => EdgeKind::Start,
             1 => EdgeKind::End,
             2 => EdgeKind::Trigger,
@@ -110,38 +111,38 @@ impl Edge {
             kind,
             wire: is_valid.then_some(record.wire),
             burst: record.index,
-            flags: TimingFlags(told.flags.get()),
-            clocks: told.clocks.get(),
-            triggers: told.triggers.get(),
+            flags: TimingFlags(read.flags.get()),
+            clocks: read.clocks.get(),
+            triggers: read.triggers.get(),
             sequence: record.sequence,
         })
     }
 }
 
-/// The times of the last edges, and how many there have been.
+/// Times of the last edges, and their counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latched {
-    /// Of the last start of burst, before that set the time.
+    /// Time of the last start of burst, before it was set.
     pub start: WireTime,
-    /// Of the last end of burst.
+    /// Time of the last end of burst.
     pub end: WireTime,
-    /// Of the last trigger.
+    /// Time of the last trigger.
     pub trigger: WireTime,
-    /// Bursts.
+    /// Number of bursts.
     pub bursts: u32,
-    /// External clocks.
+    /// Number of external clocks.
     pub clocks: u64,
-    /// Triggers.
+    /// Number of triggers.
     pub triggers: u64,
-    /// Whether there is a burst now.
+    /// Whether a burst is in progress.
     pub in_burst: bool,
 }
 
-/// The time of a card that runs.
+/// Time of a running card.
 pub struct Timing<D: Device> {
     nic: Nic<D>,
     events: Option<Events<D>>,
-    /// Events that told nothing that can be.
+    /// Number of invalid events.
     refused: u64,
 }
 
@@ -149,22 +150,19 @@ pub struct Timing<D: Device> {
 const PARTS: u64 = 1 << 16;
 
 impl<D: Device> Timing<D> {
-    /// Has a card tell the time so, with events by a queue. The mapping is to be kept as long as the
-    /// card runs.
+    /// Configures the time of a card, with events to a queue.
     ///
     /// # Errors
-    /// A clock that is too slow to be watched, or memory that cannot be had.
+    /// A clock that is too slow to be monitored, or memory that is not available.
     pub(super) fn new(
         nic: &Nic<D>,
         queue: usize,
         config: &TimingConfig,
-    ) -> Result<(Self, Option<DmaMapping>), BusError> {
-        let (events, mapping) = match config.events {
-            0 => (None, None),
-            waiting => {
-                let (events, mapping) = Events::new(nic, queue, waiting, None)?;
-                (Some(events), Some(mapping))
-            }
+        quarantine: &Quarantine,
+    ) -> Result<Self, BusError> {
+        let events = match config.events {
+            0 => None,
+            waiting => Some(Events::new(nic, queue, waiting, None, quarantine)?),
         };
         let timing = Self {
             nic: nic.clone(),
@@ -186,7 +184,7 @@ impl<D: Device> Timing<D> {
             control |= timing::CTRL_SET_ON_START;
         }
         timing.write(timing::CTRL, control);
-        Ok((timing, mapping))
+        Ok(timing)
     }
 
     fn at(&self, register: Register) -> usize {
@@ -205,7 +203,7 @@ impl<D: Device> Timing<D> {
         WireTime(self.nic.read64(self.at(register)))
     }
 
-    /// When an external clock is expected, in cycles of the ports.
+    /// Limits for the next external clock, in cycles of the ports' clock.
     fn watch(&self, clock: &ExternalClock) -> Result<u32, BusError> {
         let Some(tolerance) = clock.tolerance else {
             return Ok(0);
@@ -222,19 +220,19 @@ impl<D: Device> Timing<D> {
         }
     }
 
-    /// Sets the time, from which on payloads are stamped with it.
+    /// Sets the time, which payloads are stamped with from then on.
     pub fn set(&self, time: WireTime) {
         self.nic.write64(self.at(timing::SET), time.0);
     }
 
-    /// The time now, as it stood when the card was asked; none before it was set.
+    /// The time at which the card was read; `None` before it was set.
     #[must_use]
     pub fn now(&self) -> Option<WireTime> {
         let is_set = self.read(timing::STATUS) & timing::STATUS_VALID != 0;
         is_set.then(|| self.wire(timing::NOW))
     }
 
-    /// What has been latched.
+    /// The latched values.
     #[must_use]
     pub fn latched(&self) -> Latched {
         Latched {
@@ -248,7 +246,7 @@ impl<D: Device> Timing<D> {
         }
     }
 
-    /// What has gone wrong, all of which is forgotten with this.
+    /// The errors since the last call; clears them.
     pub fn take_flags(&self) -> TimingFlags {
         let flags = self.read(timing::FLAGS);
         self.write(timing::FLAGS, flags);
@@ -267,7 +265,7 @@ impl<D: Device> Timing<D> {
         None
     }
 
-    /// Events that told nothing that can be: a card that makes any is at fault.
+    /// Number of invalid events: a card that produces any is faulty.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused

@@ -1,5 +1,5 @@
-//! Sends out of the buffers that frames, or payloads, are in. The card is told of a burst by one
-//! doorbell, and tells by one event that all of it has been read.
+//! Sends frames, or payloads, from the buffers that they are in. One doorbell announces a burst to
+//! the card, and one event reports that all of it has been read.
 
 use std::mem;
 use std::ptr::NonNull;
@@ -22,24 +22,24 @@ use crate::event::EventRecord;
 use crate::ledger::Sent;
 use crate::quarantine::Quarantine;
 
-/// Buffers are freed by so many.
+/// Number of buffers that are freed at once.
 const FREE: usize = 32;
 
-/// Shortest frame that the card takes whole: a header.
+/// Minimum length of a frame that the card accepts: a header.
 const SHORTEST: usize = 14;
 
-/// What the packets of a burst have in common.
+/// Common properties of the packets of a burst.
 #[derive(Clone, Copy)]
 pub(super) struct Packets {
-    /// What their descriptors say, but for where they are and how long.
+    /// Their descriptor without address and length.
     pub(super) header: TxDescriptor,
-    /// Bytes of the shortest and of the longest.
+    /// Minimum and maximum length in bytes.
     pub(super) shortest: usize,
     pub(super) longest: usize,
 }
 
 impl Packets {
-    /// Frames that the card puts nothing in front of.
+    /// Frames, to which the card adds no headers.
     #[inline(always)]
     fn whole(longest: usize) -> Self {
         let header = TxDescriptor {
@@ -54,38 +54,39 @@ impl Packets {
     }
 }
 
-/// Status of an event: the last packet contradicts itself, or could not be read.
+/// Status of an event: the last packet's descriptors are inconsistent, or it could not be read.
 const BAD: u32 = 1;
 const UNREADABLE: u32 = 2;
-/// The ring has stopped, as its descriptors could not be read.
+/// The ring has stopped, since its descriptors could not be read.
 const STOPPED: u32 = 3;
 
-/// What a transmit queue is made of.
+/// Parts of a transmit queue.
 pub(super) struct TxParts<D: Device> {
     pub(super) control: Control<D>,
     pub(super) ring: Ring<D>,
     pub(super) events: Events<D>,
     pub(super) queue: usize,
     pub(super) addresses: DeviceAddresses,
-    /// For frames that the card cannot reach where they are.
+    /// Pool for frames that the card cannot read in place.
     pub(super) pool: Mempool,
-    /// Bytes of the longest frame.
+    /// Length of the longest frame in bytes.
     pub(super) longest: usize,
-    /// Events that told nothing that can be.
+    /// Number of invalid events.
     pub(super) refused: Arc<AtomicU64>,
-    /// Where frames go that are on their way at the end.
+    /// Receives the frames in flight at the end.
     pub(super) quarantine: Quarantine,
 }
 
 /// The ring of one port.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Tx<D: Device> {
     parts: TxParts<D>,
-    /// By slot: a frame is at the last of its pieces.
+    /// By slot: a frame is at its last segment.
     posted: Box<[Option<Mbuf>]>,
-    /// Numbers of the oldest descriptor on its way, and of the next to be written.
+    /// Numbers of the oldest descriptor in flight, and of the next one to write.
     oldest: u32,
     next: u32,
-    /// A descriptor that is not written yet: it may be the one that is reported.
+    /// A descriptor that is not written yet, since it may need the event request.
     held: Option<TxDescriptor>,
     copy: Assembly,
 }
@@ -103,16 +104,16 @@ impl<D: Device> Tx<D> {
     }
 
     #[inline(always)]
-    fn on_their_way(&self) -> u32 {
+    fn in_flight(&self) -> u32 {
         self.next.wrapping_sub(self.oldest)
     }
 
     #[inline(always)]
     fn free(&self) -> usize {
-        self.parts.ring.size() - self.on_their_way() as usize
+        self.parts.ring.size() - self.in_flight() as usize
     }
 
-    /// Descriptors that a frame takes, at most.
+    /// Maximum number of descriptors of a frame.
     #[inline(always)]
     fn needed(&self, mbuf: &Mbuf) -> usize {
         if mbuf.segment_count() == 1 && self.reaches(mbuf) {
@@ -122,8 +123,8 @@ impl<D: Device> Tx<D> {
         }
     }
 
-    /// The same for a chain, or a frame that has to be copied. One that takes more than a ring has
-    /// is refused when it is its turn.
+    /// As above, for a chain, or a frame that must be copied. A frame that exceeds the ring is
+    /// refused in its turn.
     #[cold]
     fn needed_at_most(&self, mbuf: &Mbuf) -> usize {
         let copied = mbuf.total_len().div_ceil(self.parts.pool.data_room());
@@ -136,7 +137,7 @@ impl<D: Device> Tx<D> {
         self.parts.addresses.of(data, segment.len())
     }
 
-    /// Whether the card can read a frame where it is.
+    /// Whether the card can read a frame in place.
     #[inline(always)]
     fn reaches(&self, mbuf: &Mbuf) -> bool {
         mbuf.segments()
@@ -152,7 +153,7 @@ impl<D: Device> Tx<D> {
             return;
         }
         if total == 0 {
-            return self.post_nothing(mbuf, packets);
+            return self.post_empty(mbuf, packets);
         }
         if !self.reaches(&mbuf) {
             match self.copied(mbuf, cache) {
@@ -160,8 +161,8 @@ impl<D: Device> Tx<D> {
                 None => return sent.count_errors(1),
             }
         }
-        let is_piece = |segment: &&[u8]| !segment.is_empty();
-        let mut left = mbuf.segments().filter(is_piece).count();
+        let is_used = |segment: &&[u8]| !segment.is_empty();
+        let mut left = mbuf.segments().filter(is_used).count();
         if left > self.free() {
             sent.count_errors(1);
             cache.free(mbuf);
@@ -169,14 +170,14 @@ impl<D: Device> Tx<D> {
         }
         let kind = packets.header.flags.get();
         let mut flags = TxDescriptor::FIRST | kind;
-        for segment in mbuf.segments().filter(is_piece) {
+        for segment in mbuf.segments().filter(is_used) {
             left -= 1;
             if left == 0 {
                 flags |= TxDescriptor::LAST;
             }
-            // Each has an address, as `reaches` has found.
+            // Each has an address, as checked by `reaches`.
             let address = self.address(segment).unwrap_or(0);
-            self.put(TxDescriptor {
+            self.defer(TxDescriptor {
                 address: address.into(),
                 length: (segment.len() as u32).into(),
                 flags: flags.into(),
@@ -190,16 +191,16 @@ impl<D: Device> Tx<D> {
 
     /// A packet without payload: one descriptor, of no bytes.
     #[cold]
-    fn post_nothing(&mut self, mbuf: Mbuf, packets: &Packets) {
+    fn post_empty(&mut self, mbuf: Mbuf, packets: &Packets) {
         let flags = packets.header.flags.get() | TxDescriptor::FIRST | TxDescriptor::LAST;
-        self.put(TxDescriptor {
+        self.defer(TxDescriptor {
             flags: flags.into(),
             ..packets.header
         });
         self.keep(mbuf);
     }
 
-    /// Remembers the packet whose last descriptor was the last one.
+    /// Stores the packet at the slot of its last descriptor.
     #[inline(always)]
     fn keep(&mut self, mbuf: Mbuf) {
         let slot = self.parts.ring.slot(self.next.wrapping_sub(1));
@@ -208,23 +209,23 @@ impl<D: Device> Tx<D> {
         }
     }
 
-    /// Writes the descriptor that was held back, and holds this one back.
+    /// Writes the deferred descriptor, and defers this one.
     #[inline(always)]
-    fn put(&mut self, descriptor: TxDescriptor) {
+    fn defer(&mut self, descriptor: TxDescriptor) {
         if let Some(held) = self.held.replace(descriptor) {
             self.parts.ring.write(self.next.wrapping_sub(1), &held);
         }
         self.next = self.next.wrapping_add(1);
     }
 
-    /// The same frame in buffers that the card was given.
+    /// Copies a frame into buffers that the card can access.
     #[cold]
     fn copied(&mut self, mbuf: Mbuf, cache: &mut PoolCache) -> Option<Mbuf> {
         let Self { copy, parts, .. } = self;
         let copied = mbuf.segments().all(|segment| {
             let from = NonNull::from(segment).cast();
-            // SAFETY: the bytes are borrowed from the frame, which has its buffers for itself
-            // until it is freed below: none of them was pushed, or is given out.
+            // SAFETY: the bytes are borrowed from the frame, which has its buffers for itself until
+            // it is freed below: none of them was pushed, or is given out.
             unsafe { copy.append(from, segment.len(), || alloc(&parts.pool, cache)) }
         });
         cache.free(mbuf);
@@ -234,7 +235,7 @@ impl<D: Device> Tx<D> {
         self.copy.finish()
     }
 
-    /// Takes back what has been read, event by event, and counts it.
+    /// Processes completion events, and counts the packets that were read.
     fn complete(&mut self, sent: &mut Sent, mut done: impl FnMut(Mbuf)) {
         while let Some(event) = self.parts.events.poll() {
             let Some(status) = self.status(&event) else {
@@ -249,7 +250,7 @@ impl<D: Device> Tx<D> {
                 done(mbuf);
             });
             match status {
-                // Of all others that it tells of, all is well.
+                // All packets but the last are good.
                 BAD | UNREADABLE if frames > 0 => {
                     sent.count(frames - 1, bytes - last);
                     sent.count_errors(1);
@@ -257,21 +258,20 @@ impl<D: Device> Tx<D> {
                 _ => sent.count(frames, bytes),
             }
             if status == STOPPED {
-                self.begin_anew(sent, &mut done);
+                self.restart(sent, &mut done);
             }
         }
     }
 
-    /// The status that an event tells, if it is one of this ring, and no more is done than was
-    /// posted.
+    /// The status of an event, if it is one of this ring and does not claim more than was posted.
     #[inline]
     fn status(&self, event: &EventRecord) -> Option<u32> {
         let done = event.index.wrapping_sub(self.oldest);
         let is_ours = event.kind == TxSent::KIND
             && usize::from(event.stream) == self.parts.control.port
-            && done <= self.on_their_way();
-        let told = TxSent::read_from_bytes(&event.payload).ok()?;
-        let status = told.status.get();
+            && done <= self.in_flight();
+        let sent = TxSent::read_from_bytes(&event.payload).ok()?;
+        let status = sent.status.get();
         (is_ours && status <= STOPPED).then_some(status)
     }
 
@@ -287,12 +287,12 @@ impl<D: Device> Tx<D> {
         }
     }
 
-    /// The ring has stopped: what is left in it was not sent, and what comes next can be, if the
-    /// card says that it is at rest.
+    /// Restarts a stopped ring: the remaining frames were not sent. Later ones can be, if the card
+    /// confirms that the ring is at rest.
     #[cold]
-    fn begin_anew(&mut self, sent: &mut Sent, done: &mut impl FnMut(Mbuf)) {
+    fn restart(&mut self, sent: &mut Sent, done: &mut impl FnMut(Mbuf)) {
         if !self.parts.ring.stop() {
-            return self.give_up(sent);
+            return self.abandon_posted(sent);
         }
         let mut lost = 0;
         self.take_back(self.next, |mbuf| {
@@ -304,8 +304,8 @@ impl<D: Device> Tx<D> {
         self.parts.ring.enable(self.parts.queue);
     }
 
-    /// The frames that are on their way are errors. The card may still read them.
-    fn give_up(&mut self, sent: &mut Sent) {
+    /// Counts the frames in flight as errors. The card may still read them.
+    fn abandon_posted(&mut self, sent: &mut Sent) {
         let mut lost = Vec::new();
         self.take_back(self.next, |mbuf| lost.push(mbuf));
         sent.count_errors(lost.len() as u64);
@@ -323,9 +323,9 @@ impl<D: Device> Tx<D> {
         cache.free_burst(&mut done);
     }
 
-    /// Takes packets out of the front of a burst, as many as there is room for, and returns how
-    /// many. A packet counts as sent when the card has read it; an empty burst has its use: it
-    /// counts them.
+    /// Takes packets from the front of a burst, as many as there are descriptors, and returns their
+    /// number. A packet counts as sent when the card has read it; a call with an empty burst
+    /// updates the count.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -336,7 +336,7 @@ impl<D: Device> Tx<D> {
     ) -> usize {
         let frames = burst.as_slice().iter();
         let wanted = frames.map(|mbuf| self.needed(mbuf)).sum::<usize>();
-        // Late and many at once.
+        // Late, and many at once.
         if self.free() < wanted.max(self.parts.ring.size() / 4) || burst.is_empty() {
             self.free_sent(cache, sent);
         }
@@ -375,14 +375,14 @@ impl<D: Device> TxDriver for Tx<D> {
         let mut timeout = Timeout::new(&clock, PATIENCE);
         loop {
             self.complete(sent, drop);
-            if self.on_their_way() == 0 || timeout.is_over(&clock) {
+            if self.in_flight() == 0 || timeout.is_over(&clock) {
                 break;
             }
             clock.relax();
         }
         self.parts.ring.stop();
         self.complete(sent, drop);
-        self.give_up(sent);
+        self.abandon_posted(sent);
     }
 }
 

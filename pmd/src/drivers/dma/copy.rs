@@ -7,12 +7,12 @@ use std::ptr::{self, NonNull};
 ///
 /// # Safety
 /// `from` is valid for reads and `to` for writes of `len` bytes, and they do not overlap. Another
-/// process may write to either meanwhile: then the copy has some bytes of before and some of after.
+/// process may write to either concurrently: the copy is then a mixture of old and new bytes.
 #[inline(always)]
-pub(crate) unsafe fn copy_frame(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
+pub unsafe fn copy_frame(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
     let (from, to) = (from.as_ptr().cast_const(), to.as_ptr());
-    // SAFETY: each branch copies its first and its last bytes, of which it has enough; together
-    // they are all.
+    // SAFETY: each branch copies its first and its last bytes, and `len` is at least as long;
+    // together they cover all bytes.
     unsafe {
         match len {
             8..16 => ends::<8>(from, to, len),

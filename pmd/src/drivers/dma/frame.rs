@@ -6,27 +6,35 @@ use pollux_mempool::{Mbuf, Mempool, PoolCache};
 
 use super::copy::copy_frame;
 
-/// Most buffers of a frame: what [`Mbuf::chain`] takes.
+/// Maximum number of buffers of a frame: the limit of [`Mbuf::chain`].
 const MAX_SEGMENTS: usize = 1024;
 
-/// Puts buffers together to a frame, each in one step whatever the frame's length.
-pub(crate) struct Assembly {
-    /// As many as a frame can have, or fewer.
+/// Assembles buffers to a frame, with constant work for each buffer.
+pub struct Assembly {
+    /// Up to `MAX_SEGMENTS`.
     segments: Vec<Mbuf>,
 }
 
+impl Default for Assembly {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Assembly {
-    pub(crate) fn new() -> Self {
+    /// An empty frame, with room for the most segments.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             segments: Vec::with_capacity(MAX_SEGMENTS),
         }
     }
 
-    /// Adds a buffer behind the others.
+    /// Appends a buffer.
     ///
     /// # Errors
-    /// Gives it back if the frame cannot have more.
-    pub(crate) fn push(&mut self, segment: Mbuf) -> Result<(), Mbuf> {
+    /// Returns the buffer if the frame has the maximum number.
+    pub fn push(&mut self, segment: Mbuf) -> Result<(), Mbuf> {
         if self.segments.len() == MAX_SEGMENTS {
             return Err(segment);
         }
@@ -34,13 +42,13 @@ impl Assembly {
         Ok(())
     }
 
-    /// Copies bytes behind those that are there, into buffers that `alloc` gives; `false` if it has
-    /// no more, or if the frame cannot have more.
+    /// Appends a copy of bytes, in buffers that `alloc` returns; `false` if it returns none, or if
+    /// the frame has the maximum number.
     ///
     /// # Safety
-    /// `from` is valid for reads of `len` bytes, none of which is in a buffer that was pushed or that
-    /// `alloc` gives.
-    pub(crate) unsafe fn append(
+    /// `from` is valid for reads of `len` bytes, none of which is in a buffer that was pushed or
+    /// that `alloc` returns.
+    pub unsafe fn append(
         &mut self,
         mut from: NonNull<u8>,
         mut len: usize,
@@ -59,9 +67,9 @@ impl Assembly {
             let Some(to) = self.segments.last_mut().and_then(|last| last.append(n)) else {
                 return false;
             };
-            // SAFETY: `n` bytes of the source are left, and the destination is as long. They do not
-            // overlap: it is the tailroom of a buffer that `self` has, of which nobody else has a
-            // byte, and the caller's bytes lie in none of these.
+            // SAFETY: `n` bytes of the source remain, and the destination is as long. They do not
+            // overlap: the destination is the tailroom of a buffer that `self` owns exclusively,
+            // and by the caller's promise its bytes are in none of these buffers.
             unsafe {
                 copy_frame(from, NonNull::from(to).cast(), n);
                 from = from.add(n);
@@ -71,28 +79,29 @@ impl Assembly {
         true
     }
 
-    /// The frame; `None` if there is nothing. Built from the back, so that each link is one step.
-    pub(crate) fn finish(&mut self) -> Option<Mbuf> {
+    /// The frame; `None` if it is empty. Built from the back, so that each link is one step.
+    pub fn finish(&mut self) -> Option<Mbuf> {
         let mut frame = self.segments.pop()?;
         while let Some(mut segment) = self.segments.pop() {
-            // It fits: there are no more than a chain may have. Else the rest would be dropped.
+            // The chain fits: its length is at most the maximum. Otherwise the rest would be
+            // dropped.
             drop(segment.chain(frame));
             frame = segment;
         }
         Some(frame)
     }
 
-    /// Frees what there is.
-    pub(crate) fn abandon(&mut self, cache: &mut PoolCache) {
+    /// Frees all buffers.
+    pub fn abandon(&mut self, cache: &mut PoolCache) {
         while let Some(segment) = self.segments.pop() {
             cache.free(segment);
         }
     }
 }
 
-/// Takes a buffer of `pool`, by way of the cache if that is its cache.
+/// Takes a buffer of `pool`, through the cache if it belongs to the pool.
 #[inline]
-pub(crate) fn alloc(pool: &Mempool, cache: &mut PoolCache) -> Option<Mbuf> {
+pub fn alloc(pool: &Mempool, cache: &mut PoolCache) -> Option<Mbuf> {
     if cache.pool().id() == pool.id() {
         cache.alloc()
     } else {

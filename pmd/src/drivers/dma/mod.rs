@@ -1,10 +1,14 @@
-//! What the drivers of devices share that reach our buffers by themselves: where these are for
-//! the device, frames of several buffers, and copies.
+//! DMA support for drivers: device addresses of packet buffers, frames of several buffers, and
+//! copies.
 
 mod addresses;
+mod area;
+mod buffer;
 mod copy;
 mod frame;
 
-pub(crate) use addresses::DeviceAddresses;
-pub(crate) use copy::copy_frame;
-pub(crate) use frame::{Assembly, alloc};
+pub use addresses::DeviceAddresses;
+pub use area::DmaArea;
+pub use buffer::DmaBuffer;
+pub use copy::copy_frame;
+pub use frame::{Assembly, alloc};

@@ -1,7 +1,7 @@
-//! Arguments of DPDK's environment (EAL) in a spec.
+//! EAL arguments in a spec: DPDK's environment options.
 
-/// Options that have a meaning in a process whose threads are its own. Those of cores are missing,
-/// since the program has its own; so are those that print something and end.
+/// EAL options that are valid in a process with its own threads. Options of cores are excluded,
+/// since the program places its threads itself; so are those that print something and exit.
 const ALLOWED: &[&str] = &[
     "-a",
     "-b",
@@ -39,10 +39,10 @@ const ALLOWED: &[&str] = &[
     "--vmware-tsc-map",
 ];
 
-/// Reads the value of `eal=`: arguments with a `+` between, in which `;` stands for a comma.
+/// Parses the value of `eal=`: arguments separated by `+`, in which `;` replaces the comma.
 ///
 /// # Errors
-/// What is wrong with it. EAL itself would print its help and could not be started any more.
+/// An invalid argument. EAL itself would print its help and could not be started any more.
 pub(super) fn parse(text: &str) -> Result<Vec<String>, String> {
     let arguments: Vec<String> = text.split('+').map(|word| word.replace(';', ",")).collect();
     let mut after_option = false;

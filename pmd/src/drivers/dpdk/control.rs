@@ -1,4 +1,4 @@
-//! What is asked of a device while its queues are polled.
+//! Device control: queries of a device while its queues are polled.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -9,15 +9,15 @@ use pollux_dpdk_sys as dpdk;
 
 use crate::driver::{Link, Megabits, Statistics};
 
-/// What was seen of a device's link.
+/// Last observed link state of a device.
 #[derive(Default)]
 pub(super) struct Seen {
     up: Option<bool>,
     changes: u64,
 }
 
-/// The right to ask the device. One thread at a time has it: two calls for one device at once may
-/// lose counts in drivers whose registers are cleared when they are read.
+/// The exclusive right to query the device. Concurrent calls for one device may lose counts in
+/// drivers whose registers are cleared by reads.
 pub(super) struct Control<'a> {
     id: u16,
     seen: MutexGuard<'a, Seen>,
@@ -28,10 +28,10 @@ impl<'a> Control<'a> {
         Self { id, seen }
     }
 
-    /// The link now. A change is counted when it is seen, by whoever looks first.
+    /// Current link state. A change is counted by the first query that observes it.
     pub(super) fn link(&mut self) -> Link {
         let mut link = dpdk::rte_eth_link::default();
-        // SAFETY: a device of ours.
+        // SAFETY: a device that this process owns.
         let up = unsafe { dpdk::rte_eth_link_get_nowait(self.id, &raw mut link) } == 0
             && link.link_status() != 0;
         let before = self.seen.up.replace(up);
@@ -46,23 +46,24 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// What the device's clock shows, if it can be read.
+    /// Current value of the device's clock, if it can be read.
     pub(super) fn clock(&self) -> Option<u64> {
         let mut ticks = 0;
-        // SAFETY: a device of ours.
+        // SAFETY: a device that this process owns.
         (unsafe { dpdk::rte_eth_read_clock(self.id, &raw mut ticks) } == 0).then_some(ticks)
     }
 
     /// The counters that all devices have.
     pub(super) fn counters(&self) -> Option<dpdk::rte_eth_stats> {
         let mut stats = dpdk::rte_eth_stats::default();
-        // SAFETY: a device of ours.
+        // SAFETY: a device that this process owns.
         (unsafe { dpdk::rte_eth_stats_get(self.id, &raw mut stats) } == 0).then_some(stats)
     }
 
-    /// Names of all counters, by their numbers.
+    /// Names of all counters, indexed by their numbers.
     fn names(&self) -> Vec<dpdk::rte_eth_xstat_name> {
-        // SAFETY: a device of ours; DPDK writes as many entries as there is room for.
+        // SAFETY: a device that this process owns; DPDK writes at most as many entries as the array
+        // has.
         unsafe {
             let n = dpdk::rte_eth_xstats_get_names(self.id, ptr::null_mut(), 0).max(0);
             let mut names = vec![dpdk::rte_eth_xstat_name::default(); n as usize];
@@ -72,7 +73,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// The numbers of the counters that are wanted, with what `wanted` makes of their names.
+    /// The numbers of the counters that `wanted` selects by name, with its results.
     pub(super) fn find<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Vec<(u64, T)> {
         let names = self.names();
         let numbered = (0_u64..).zip(&names);
@@ -81,10 +82,10 @@ impl<'a> Control<'a> {
             .collect()
     }
 
-    /// Reads the counters with these numbers; whether that went well.
+    /// Reads the counters with these numbers; returns whether that succeeded.
     pub(super) fn read(&self, numbers: &[u64], values: &mut [u64]) -> bool {
         let n = numbers.len().min(values.len()) as u32;
-        // SAFETY: a device of ours; `n` numbers, and room for as many values.
+        // SAFETY: a device that this process owns; `n` numbers, and an array of as many values.
         let read = unsafe {
             dpdk::rte_eth_xstats_get_by_id(self.id, numbers.as_ptr(), values.as_mut_ptr(), n)
         };
@@ -95,7 +96,8 @@ impl<'a> Control<'a> {
     pub(super) fn statistics(&self) -> Statistics {
         let names = self.names();
         let mut values = vec![dpdk::rte_eth_xstat::default(); names.len()];
-        // SAFETY: a device of ours; DPDK writes as many entries as there is room for.
+        // SAFETY: a device that this process owns; DPDK writes at most as many entries as the array
+        // has.
         let read =
             unsafe { dpdk::rte_eth_xstats_get(self.id, values.as_mut_ptr(), values.len() as u32) };
         values.truncate(read.max(0) as usize);

@@ -1,4 +1,4 @@
-//! What the device has lost, by its own count, for the ledger.
+//! Loss counters of the device, for the ledger.
 
 use pollux_dpdk_sys as dpdk;
 
@@ -6,23 +6,24 @@ use super::control::Control;
 use super::device::Device;
 use crate::ledger::{Cause, Tally};
 
-/// Drivers that have taken a frame already when they find no buffer for it, so that it is lost. To
-/// all others `rx_nombuf` counts attempts, as its name says, of which none loses a frame: that
-/// waits in the ring, and where the ring is full by then the device counts it as missed.
+/// Drivers that have already taken a frame when they find no buffer for it, so that it is lost. For
+/// all other drivers `rx_nombuf` counts attempts, as its name says, none of which loses a frame:
+/// the frame waits in the ring, and if the ring becomes full the device counts frames as missed.
 const LOSE_WITHOUT_MBUF: &[&str] = &["net_pcap", "net_tap"];
 
-/// Further counters of what was lost, in none of the three of all devices: their driver, their name
-/// with `*` for the number of a queue, and the cause. What a driver counts beside these is shown
-/// (`Control::statistics`), and not in the ledger: nearly always it is a part of the three, and would
-/// be there twice. For the same reason a counter gets here by what its driver does, not by its name.
+/// Additional loss counters, which are not part of the three of all devices: their driver, their
+/// name with `*` for the number of a queue, and the cause. Other counters of a driver are shown
+/// (`Control::statistics`), and are not in the ledger: nearly always they are a part of the three,
+/// and would be counted twice. For the same reason a counter is listed here by what its driver
+/// does, not by its name.
 const FURTHER: &[(&str, &str, Cause)] = &[
-    // The memory of the physical port was full; `imissed` is queues without descriptors.
+    // The memory of the physical port was full; `imissed` counts queues without descriptors.
     ("mlx5_pci", "rx_discards_phy", Cause::RingFull),
-    // Handed over as faulty, and dropped by the driver; `ierrors` is what the device kept.
+    // Passed on as faulty, and dropped by the driver; `ierrors` counts frames that the device kept.
     ("net_vmxnet3", "rx_q*_drop_total", Cause::DeviceError),
 ];
 
-/// Why frames were lost that a counter of a driver counts, if they are counted nowhere else.
+/// Drop cause of a driver's counter, if its frames are counted nowhere else.
 fn further(driver: &str, name: &str) -> Option<Cause> {
     let is = |pattern: &str| match pattern.split_once('*') {
         None => name == pattern,
@@ -37,15 +38,14 @@ fn further(driver: &str, name: &str) -> Option<Cause> {
         .map(|rule| rule.2)
 }
 
-/// How far a counter is in the ledger.
+/// The part of a counter that the ledger already has.
 struct Seen {
     cause: Cause,
     lost: u64,
 }
 
 impl Seen {
-    /// Brings what has been counted since the last time into the ledger. A driver may set its
-    /// counters back.
+    /// Adds the increase since the last call to the ledger. A driver may reset its counters.
     fn sync(&mut self, now: u64, tally: &mut Tally) {
         let lost = now.saturating_sub(self.lost);
         self.lost = now;
@@ -54,20 +54,20 @@ impl Seen {
     }
 }
 
-/// The device's counters of what was lost. They are of the port as a whole, so one receive queue
-/// brings them in.
+/// Loss counters of the device. They belong to the port as a whole, so one receive queue reports
+/// them.
 pub(super) struct Counters {
     loses_without_mbuf: bool,
-    /// Those that all devices have, as in [`losses`](Self::losses).
+    /// The counters of all devices, as in [`losses`](Self::losses).
     common: [Seen; 3],
-    /// [`FURTHER`] ones, with the device's numbers of them, and room for what they show.
+    /// [`FURTHER`] counters, with their numbers in the device, and an array for their values.
     further: Vec<Seen>,
     numbers: Vec<u64>,
     values: Vec<u64>,
 }
 
 impl Counters {
-    /// What has been counted until now is not of this run.
+    /// Counts from now on: earlier losses do not belong to this run.
     pub(super) fn new(device: &Device) -> Self {
         let control = device.control();
         let found = control.find(|name| further(device.driver(), name));
@@ -83,7 +83,7 @@ impl Counters {
         counters
     }
 
-    /// Frames that came from the wire and went no further (struct rte_eth_stats).
+    /// Frames that arrived from the wire and were lost (struct rte_eth_stats).
     fn losses(&self, stats: &dpdk::rte_eth_stats) -> [u64; 3] {
         let without_mbuf = if self.loses_without_mbuf {
             stats.rx_nombuf
@@ -93,7 +93,7 @@ impl Counters {
         [stats.imissed, stats.ierrors, without_mbuf]
     }
 
-    /// Brings what has been counted since the last time into the ledger.
+    /// Adds the increase since the last call to the ledger.
     pub(super) fn sync(&mut self, control: &Control<'_>, tally: &mut Tally) {
         if let Some(stats) = control.counters() {
             let losses = self.losses(&stats);
@@ -118,7 +118,7 @@ mod tests {
         for (driver, name, cause) in [
             ("net_vmxnet3", "rx_q0_drop_total", Some(Cause::DeviceError)),
             ("net_vmxnet3", "rx_q15_drop_total", Some(Cause::DeviceError)),
-            ("net_vmxnet3", "rx_q0_drop_err", None), // is in the total
+            ("net_vmxnet3", "rx_q0_drop_err", None), // part of the total
             ("net_vmxnet3", "rx_q_drop_total", None),
             ("net_vmxnet3", "tx_q0_drop_total", None),
             ("net_null", "rx_q0_drop_total", None),

@@ -1,4 +1,4 @@
-//! An ethdev: found, set up, asked, closed.
+//! Ethdev of DPDK: probe, set-up, queries, close.
 
 use std::ffi::{CStr, CString};
 use std::ptr;
@@ -12,22 +12,22 @@ use super::eal::{Eal, lock, text_of};
 use super::reach::Reach;
 use crate::net::MacAddr;
 
-/// A device of DPDK that is ours alone. Closed, and removed from DPDK, when dropped: not under the
-/// lock of [`Eal`], which that takes.
+/// A DPDK device that this process owns exclusively. The drop closes it and removes it from DPDK;
+/// it must not happen under the lock of [`Eal`], which it takes.
 pub(super) struct Device {
     id: u16,
     info: dpdk::rte_eth_dev_info,
     seen: Mutex<Seen>,
-    /// The memory of a pool that it reaches, if it is on the PCI bus.
+    /// The pool memory that it can access, if it is on the PCI bus.
     reach: OnceLock<Reach>,
 }
 
-// SAFETY: what `info` points to is static or lives as long as the device does, and is only read.
+// SAFETY: what `info` points to is static or lives as long as the device, and is only read.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
-/// The result of a call that returns 0, or an error with a minus in front.
+/// The result of a call that returns 0, or a negative error number.
 fn done(what: &str, result: i32) -> Result<(), String> {
     if result == 0 {
         Ok(())
@@ -36,7 +36,7 @@ fn done(what: &str, result: i32) -> Result<(), String> {
     }
 }
 
-/// What a queue is asked for beside DPDK's defaults.
+/// Queue settings that differ from DPDK's defaults.
 pub(super) struct Setup {
     pub(super) rx_queues: u16,
     pub(super) tx_queues: u16,
@@ -47,7 +47,7 @@ pub(super) struct Setup {
 }
 
 impl Device {
-    /// Finds a device by its devargs, has a driver take it, and makes it ours.
+    /// Finds a device by its devargs, probes its driver, and takes ownership.
     pub(super) fn probe(_eal: &Eal, devargs: &str) -> Result<Self, String> {
         let text = CString::new(devargs).map_err(|error| error.to_string())?;
         // SAFETY: a C string; EAL runs.
@@ -78,19 +78,19 @@ impl Device {
             *to = *from as std::ffi::c_char;
         }
         loop {
-            // SAFETY: an iterator that was set up, and has not come to its end.
+            // SAFETY: an iterator that was initialised, and is not at its end.
             let id = unsafe { dpdk::rte_eth_iterator_next(&raw mut iterator) };
             if u32::from(id) == dpdk::RTE_MAX_ETHPORTS {
                 return Err(format!(
                     "`{devargs}` is in use by another port, or is no network device"
                 ));
             }
-            // SAFETY: an id that DPDK gave.
+            // SAFETY: an id that DPDK returned.
             if unsafe { dpdk::rte_eth_dev_owner_set(id, &raw const owner) } == 0 {
                 // SAFETY: the iterator was left before its end.
                 unsafe { dpdk::rte_eth_iterator_cleanup(&raw mut iterator) };
                 let mut info = dpdk::rte_eth_dev_info::default();
-                // SAFETY: a device of ours.
+                // SAFETY: a device that this process owns.
                 done("rte_eth_dev_info_get", unsafe {
                     dpdk::rte_eth_dev_info_get(id, &raw mut info)
                 })?;
@@ -105,14 +105,15 @@ impl Device {
         }
     }
 
-    /// Lets it reach the memory of a pool, until it is dropped.
+    /// Maps the memory of a pool for it, until it is dropped.
     pub(super) fn reach(
         &self,
         eal: &Eal,
         region: &Arc<MemoryRegion>,
         addresses: &IovaMap,
     ) -> Result<(), String> {
-        // SAFETY: a device of ours, which is removed when this is dropped, and not before `end`.
+        // SAFETY: a device that this process owns, which is removed when this is dropped, and not
+        // before `end`.
         let reach = unsafe { Reach::new(eal, self.info.device, region, addresses) }?;
         self.reach
             .set(reach)
@@ -124,7 +125,7 @@ impl Device {
         self.id
     }
 
-    /// What it offers.
+    /// Its capabilities.
     pub(super) fn info(&self) -> &dpdk::rte_eth_dev_info {
         &self.info
     }
@@ -140,10 +141,10 @@ impl Device {
             .unwrap_or("")
     }
 
-    /// Its address.
+    /// Its MAC address.
     pub(super) fn mac(&self) -> Option<MacAddr> {
         let mut mac = dpdk::rte_ether_addr::default();
-        // SAFETY: a device of ours; an address is 6 bytes.
+        // SAFETY: a device that this process owns; an address is 6 bytes.
         let bytes = unsafe {
             (dpdk::rte_eth_macaddr_get(self.id, &raw mut mac) == 0)
                 .then(|| (&raw const mac).cast::<[u8; 6]>().read())
@@ -154,7 +155,7 @@ impl Device {
     /// Its MTU.
     pub(super) fn mtu(&self) -> u16 {
         let mut mtu = 0;
-        // SAFETY: a device of ours.
+        // SAFETY: a device that this process owns.
         if unsafe { dpdk::rte_eth_dev_get_mtu(self.id, &raw mut mtu) } == 0 {
             mtu
         } else {
@@ -164,14 +165,14 @@ impl Device {
 
     /// Sets the MTU.
     pub(super) fn set_mtu(&self, mtu: u16) -> Result<(), String> {
-        // SAFETY: a device of ours.
+        // SAFETY: a device that this process owns.
         done("rte_eth_dev_set_mtu", unsafe {
             dpdk::rte_eth_dev_set_mtu(self.id, mtu)
         })
     }
 
-    /// Sets up queues, all of them with the same pool, shared out by the hash of a flow if there
-    /// are several and the device can.
+    /// Configures its queues, all with the same pool; RSS distributes flows over several receive
+    /// queues if the device supports it.
     pub(super) fn configure(&self, _eal: &Eal, setup: &Setup) -> Result<(), String> {
         let mut config = dpdk::rte_eth_conf::default();
         config.rxmode.mtu = u32::from(self.mtu());
@@ -185,8 +186,8 @@ impl Device {
         let (id, any) = (self.id, dpdk::SOCKET_ID_ANY as u32);
         let ring = setup.ring.min(usize::from(u16::MAX)) as u16;
         let (mut rx_ring, mut tx_ring) = (ring, ring);
-        // SAFETY: a device of ours that is stopped, and plain numbers; null asks for the defaults
-        // of a queue.
+        // SAFETY: a stopped device that this process owns, and plain numbers; null selects the
+        // defaults of a queue.
         unsafe {
             done("rte_eth_dev_configure", {
                 dpdk::rte_eth_dev_configure(id, setup.rx_queues, setup.tx_queues, &raw const config)
@@ -215,9 +216,9 @@ impl Device {
         Ok(())
     }
 
-    /// Receive frames for other stations too, or not.
+    /// Enables or disables promiscuous mode.
     pub(super) fn set_promiscuous(&self, on: bool) -> Result<(), String> {
-        // SAFETY: a device of ours.
+        // SAFETY: a device that this process owns.
         let result = unsafe {
             if on {
                 dpdk::rte_eth_promiscuous_enable(self.id)
@@ -228,33 +229,33 @@ impl Device {
         done("promiscuous mode", result)
     }
 
-    /// Receive frames for all groups.
+    /// Enables the reception of all multicast frames.
     pub(super) fn receive_all_groups(&self) -> Result<(), String> {
-        // SAFETY: a device of ours.
+        // SAFETY: a device that this process owns.
         done("all multicast", unsafe {
             dpdk::rte_eth_allmulticast_enable(self.id)
         })
     }
 
-    /// Receive frames for these groups.
+    /// Sets the multicast groups to receive.
     pub(super) fn receive_groups(&self, groups: &[MacAddr]) -> Result<(), String> {
         let mut list: Vec<[u8; 6]> = groups.iter().map(|group| group.0).collect();
-        // SAFETY: as many addresses of 6 bytes as said, which are copied.
+        // SAFETY: as many addresses of 6 bytes as passed, which DPDK copies.
         let result = unsafe {
             dpdk::rte_eth_dev_set_mc_addr_list(self.id, list.as_mut_ptr().cast(), list.len() as u32)
         };
         done("multicast addresses", result)
     }
 
-    /// Starts it.
+    /// Starts the device.
     pub(super) fn start(&self, _eal: &Eal) -> Result<(), String> {
-        // SAFETY: a device of ours whose queues are set up.
+        // SAFETY: a device that this process owns, and whose queues are configured.
         done("rte_eth_dev_start", unsafe {
             dpdk::rte_eth_dev_start(self.id)
         })
     }
 
-    /// The right to ask it; waits for another thread that has it.
+    /// The right to query it; waits for another thread that has it.
     pub(super) fn control(&self) -> Control<'_> {
         Control::new(
             self.id,
@@ -262,7 +263,7 @@ impl Device {
         )
     }
 
-    /// The same for a poll loop, which never waits: `None` while another thread has it.
+    /// As `control`, for a poll loop, which never waits: `None` while another thread has it.
     pub(super) fn try_control(&self) -> Option<Control<'_>> {
         let seen = match self.seen.try_lock() {
             Err(TryLockError::WouldBlock) => return None,
@@ -276,8 +277,8 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         let _eal = lock();
-        // SAFETY: a device of ours; its queues are not polled any more, since they borrow nothing
-        // but hold this device, which is being dropped.
+        // SAFETY: a device that this process owns; its queues are not polled any more, since each
+        // of them holds this device, which is being dropped.
         unsafe {
             dpdk::rte_eth_dev_stop(self.id);
             let closed = dpdk::rte_eth_dev_close(self.id);

@@ -1,4 +1,4 @@
-//! The device as a port.
+//! DPDK device as a port.
 
 use std::sync::Arc;
 
@@ -9,30 +9,31 @@ use super::device::{Device, Setup};
 use super::eal::{self, Eal};
 use super::options::Options;
 use super::rx::Rx;
+use super::shadow::Owner;
 use super::stamps::Stamps;
 use super::start;
 use super::steer;
-use super::twins::Owner;
 use super::tx::Tx;
 use crate::driver::filter::Multicast;
+use crate::driver::flow::FlowRule;
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::grant::MemoryGrant;
 use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
 
-/// Header of Ethernet, in front of what the MTU counts.
+/// Size of the Ethernet header, which the MTU does not count.
 const ETHERNET: usize = 14;
 
-/// Two VLAN tags, which it does not count either.
+/// Size of two VLAN tags, which the MTU does not count either.
 const TAGS: usize = 8;
 
 /// Drivers that enter the kernel for each burst.
 const KERNEL_BACKED: &[&str] = &["net_af_packet", "net_pcap", "net_tap"];
 
-/// Drivers that want frames to lie where DPDK has allocated its mbufs, and what to take instead.
-/// Frames of ours lie elsewhere: the first gives the memory around the mbufs to the kernel to write
-/// into (`get_base_addr` in rte_eth_af_xdp.c), the second shares with its peer what DPDK has
-/// allocated, and no other memory (`virtio_user/vhost_user.c`).
+/// Drivers that require frames in memory where DPDK has allocated its mbufs, and their
+/// replacements. Frames of this crate are elsewhere: the first driver gives the memory around the
+/// mbufs to the kernel to write into (`get_base_addr` in rte_eth_af_xdp.c), the second shares with
+/// its peer only the memory that DPDK has allocated (`virtio_user/vhost_user.c`).
 const OWN_MEMORY: &[(&str, &str)] = &[
     ("net_af_xdp", "af_xdp:INTERFACE"),
     ("net_virtio_user", "vhost-user:PATH"),
@@ -42,13 +43,13 @@ struct Dpdk {
     spec: String,
     options: Options,
     capabilities: Capabilities,
-    /// `None` between runs: what a device has not given back when it is stopped, it gives back when
-    /// it is closed. Dropped before the twins.
+    /// `None` between runs: buffers that a device has not returned when it is stopped, it returns
+    /// when it is closed. Dropped before the shadows.
     device: Option<Arc<Device>>,
-    twins: Option<Arc<Owner>>,
+    shadows: Option<Arc<Owner>>,
 }
 
-/// DPDK is a part of the process: what its devices write where, the grant answers for.
+/// DPDK is part of the process: the grant covers the writes of its devices.
 pub(crate) fn open(spec: &PortSpec, _: MemoryGrant) -> Result<Box<dyn Driver>, PortError> {
     let options = Options::parse(spec)?;
     let refused = |what| PortError::Device {
@@ -69,7 +70,7 @@ pub(crate) fn open(spec: &PortSpec, _: MemoryGrant) -> Result<Box<dyn Driver>, P
         capabilities: capabilities(&probed, &options),
         options,
         device: Some(Arc::new(probed)),
-        twins: None,
+        shadows: None,
     }))
 }
 
@@ -87,14 +88,14 @@ fn capabilities(device: &Device, options: &Options) -> Capabilities {
     }
 }
 
-/// How devices see a pool's memory: by physical address only where EAL has decided so.
+/// Addresses at which devices see a pool's memory: physical ones only if EAL has decided so.
 fn iova_of(pool: &Mempool, is_pci: bool) -> Result<Option<IovaMap>, String> {
-    // SAFETY: reads what EAL has decided.
+    // SAFETY: reads EAL's decision.
     let physical = unsafe { dpdk::rte_eal_iova_mode() } == dpdk::rte_iova_mode_RTE_IOVA_PA;
     match (is_pci, physical) {
-        // Nobody looks at the address.
+        // The address is unused.
         (false, _) => Ok(None),
-        (true, false) => Ok(Some(IovaMap::virtual_(pool.region()))),
+        (true, false) => Ok(Some(IovaMap::identity(pool.region()))),
         (true, true) => IovaMap::physical(pool.region())
             .map(Some)
             .map_err(|error| error.to_string()),
@@ -117,8 +118,8 @@ impl Dpdk {
         }
     }
 
-    /// The offload by which a frame may take several buffers, if one buffer is too short for the
-    /// longest frame; refused where the device has none, and would drop it or worse.
+    /// The offload for frames in several buffers, if one buffer is shorter than the longest frame;
+    /// refused if the device lacks it, and would drop such frames or worse.
     fn scatter(&self, device: &Device, pool: &Mempool, mtu: u16) -> Result<u64, PortError> {
         let longest = usize::from(mtu) + ETHERNET + TAGS;
         let headroom = dpdk::RTE_PKTMBUF_HEADROOM as usize;
@@ -142,12 +143,12 @@ impl Dpdk {
         }
     }
 
-    /// Sets up everything but steering and stamps, and starts the device.
+    /// Configures all but steering and time stamps, and starts the device.
     fn set_up(
         &self,
         eal: &Eal,
         device: &Device,
-        twins: &Owner,
+        shadows: &Owner,
         config: &PortConfig,
     ) -> Result<(), PortError> {
         let refused = |what| self.refused(what);
@@ -170,7 +171,7 @@ impl Dpdk {
             ring: config.ring,
             rx_offloads,
             tx_offloads: dpdk::DPDK_TX_OFFLOAD_MULTI_SEGS & info.tx_offload_capa,
-            mempool: twins.mempool(),
+            mempool: shadows.mempool(),
         };
         device.configure(eal, &setup).map_err(refused)?;
         device.start(eal).map_err(refused)?;
@@ -198,25 +199,25 @@ impl Dpdk {
             None => Arc::new(Device::probe(&eal, &self.options.devargs).map_err(refused)?),
         };
         self.device = Some(device.clone());
-        let twins = iova_of(&config.pool, self.options.pci().is_some()).and_then(|iova| {
+        let shadows = iova_of(&config.pool, self.options.pci().is_some()).and_then(|iova| {
             if let Some(iova) = &iova {
                 device.reach(&eal, config.pool.region(), iova)?;
             }
             Owner::new(&eal, &config.pool, iova.as_ref())
         });
-        let twins = Arc::new(twins.map_err(refused)?);
-        // From here on both are given up together, by `stop`.
-        self.twins = Some(twins.clone());
-        self.set_up(&eal, &device, &twins, config)?;
-        steer::install(&device, &self.options.steer)
-            .map_err(|why| self.unsupported("steering", why))?;
-        self.queues(&device, &twins, config)
+        let shadows = Arc::new(shadows.map_err(refused)?);
+        // From here on `stop` releases both together.
+        self.shadows = Some(shadows.clone());
+        self.set_up(&eal, &device, &shadows, config)?;
+        let rules = [&self.options.steer[..], &config.flow_rules].concat();
+        steer::install(&device, &rules).map_err(|why| self.unsupported("steering", why))?;
+        self.queues(&device, &shadows, config)
     }
 
     fn queues(
         &self,
         device: &Arc<Device>,
-        twins: &Arc<Owner>,
+        shadows: &Arc<Owner>,
         config: &PortConfig,
     ) -> Result<Queues, PortError> {
         let stamps = self
@@ -231,8 +232,8 @@ impl Dpdk {
             0 => usize::from(u8::MAX),
             limit => usize::from(limit),
         };
-        let rx = |queue| Rx::new(device.clone(), twins.clone(), queue, config.ring, stamps);
-        let tx = |queue| Tx::new(device.clone(), twins.clone(), queue, most_segments);
+        let rx = |queue| Rx::new(device.clone(), shadows.clone(), queue, config.ring, stamps);
+        let tx = |queue| Tx::new(device.clone(), shadows.clone(), queue, most_segments);
         let tx = (0..config.tx_queues).map(|queue| Ok(Box::new(tx(queue)?) as Box<_>));
         Ok(Queues {
             rx: (0..config.rx_queues)
@@ -261,20 +262,20 @@ impl Driver for Dpdk {
         }
         let mtu = self.options.mtu.unwrap_or_else(|| device.mtu());
         self.scatter(device, &config.pool, mtu)?;
-        let steered = self.options.steer.iter().map(|rule| rule.queue);
-        match steered.max() {
-            Some(queue) if queue >= config.rx_queues => Err(self.unsupported(
-                &format!("steering to queue {queue}"),
-                format!("queues 0 to {}", config.rx_queues.saturating_sub(1)),
-            )),
-            _ => Ok(()),
+        match FlowRule::refusal(&self.options.steer, config.rx_queues) {
+            Some((asked, offered)) => Err(self.unsupported(&asked, offered)),
+            None => Ok(()),
         }
+    }
+
+    fn takes_flow_rules(&self) -> bool {
+        true
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         let started = self.try_start(config);
         if started.is_err() {
-            // What went wrong first is what is told.
+            // The first error is reported.
             let _ = self.stop();
         }
         started
@@ -282,9 +283,9 @@ impl Driver for Dpdk {
 
     fn stop(&mut self) -> Result<(), PortError> {
         self.device = None;
-        let held = self.twins.take().map_or(0, |twins| {
-            twins.flush();
-            twins.held()
+        let held = self.shadows.take().map_or(0, |shadows| {
+            shadows.flush();
+            shadows.held()
         });
         match held {
             0 => Ok(()),

@@ -1,19 +1,19 @@
-//! The operations of a mempool of twins: how DPDK takes buffers from our pool and gives them back.
+//! Mempool operations for shadow mbufs: DPDK takes buffers from the pool and returns them.
 //!
-//! DPDK calls them on any thread, for many buffers at a time: it keeps some for each of its threads
-//! ([`known_to_dpdk`]), as it does for its own mempools.
+//! DPDK calls them on any thread, for many buffers at a time: it caches some for each of its
+//! threads ([`known_to_dpdk`]), as it does for its own mempools.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use pollux_dpdk_sys as dpdk;
 
-use super::twins::{NAME, Twins};
+use super::shadow::{NAME, ShadowMbufs};
 
-/// A thread that DPDK knows: its mempools keep buffers for it, so that the operations here are
-/// called once in a while and not for each frame.
+/// Registration of a thread with DPDK, whose mempools then cache buffers for it, so that the
+/// operations here are called now and then and not for each frame.
 struct Registration {
-    /// Whether it is ours to end.
+    /// Whether this crate must end it.
     ours: bool,
 }
 
@@ -21,8 +21,9 @@ impl Registration {
     fn new() -> Self {
         // SAFETY: reads a thread-local number. EAL runs, since a device was started.
         let is_known = unsafe { dpdk::rte_lcore_id() } != dpdk::LCORE_ID_ANY;
-        // SAFETY: a thread that DPDK does not know; EAL runs. Refused where DPDK knows as many
-        // threads as it can: such a thread goes to the pool's depot for each buffer.
+        // SAFETY: a thread that DPDK does not know; EAL runs. The call fails if DPDK has the
+        // maximum number of threads: such a thread then uses the pool's shared free list for each
+        // buffer.
         let ours = !is_known && unsafe { dpdk::rte_thread_register() } == 0;
         Self { ours }
     }
@@ -31,8 +32,8 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         if self.ours {
-            // SAFETY: this thread was registered above; its number is given to the next one, with
-            // the buffers that are kept under it.
+            // SAFETY: this thread was registered above; the next thread gets its number, with the
+            // buffers that are cached under it.
             unsafe { dpdk::rte_thread_unregister() };
         }
     }
@@ -43,7 +44,7 @@ thread_local! {
     static KNOWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the calling thread known to DPDK, the first time that it polls.
+/// Registers the calling thread with DPDK, at its first poll.
 #[inline(always)]
 pub(super) fn known_to_dpdk() {
     if !KNOWN.get() {
@@ -53,12 +54,12 @@ pub(super) fn known_to_dpdk() {
 
 #[cold]
 fn register() {
-    // While the thread ends it cannot be registered any more, and need not be.
+    // A thread that is ending can no longer be registered, and need not be.
     let _ = REGISTRATION.try_with(|_| ());
     KNOWN.set(true);
 }
 
-/// The operations of all mempools of twins.
+/// The operations of all mempools of shadow mbufs.
 pub(super) static OPERATIONS: dpdk::rte_mempool_ops = {
     let mut name = [0; 32];
     let mut i = 0;
@@ -86,17 +87,17 @@ unsafe extern "C" fn create(_mempool: *mut dpdk::rte_mempool) -> c_int {
 
 unsafe extern "C" fn destroy(_mempool: *mut dpdk::rte_mempool) {}
 
-/// The twins behind a mempool; `None` while it is being populated or freed.
+/// The shadows of a mempool; `None` while it is being populated or freed.
 ///
 /// # Safety
-/// `mempool` is one of ours.
-unsafe fn twins_of<'a>(mempool: *const dpdk::rte_mempool) -> Option<&'a Twins> {
-    // SAFETY: `populate` put this there; the mempool is gone before its twins are.
+/// `mempool` is a mempool of shadow mbufs.
+unsafe fn shadows_of<'a>(mempool: *const dpdk::rte_mempool) -> Option<&'a ShadowMbufs> {
+    // SAFETY: `populate` stored the pointer; the mempool is freed before its shadows.
     unsafe {
         (*mempool)
             .__bindgen_anon_1
             .pool_data
-            .cast::<Twins>()
+            .cast::<ShadowMbufs>()
             .as_ref()
     }
 }
@@ -107,11 +108,11 @@ unsafe extern "C" fn enqueue(
     objects: *const *mut c_void,
     n: c_uint,
 ) -> c_int {
-    // SAFETY: DPDK calls the operations of a mempool with that mempool, and gives as many elements
-    // of it as it says, which it has no more.
+    // SAFETY: DPDK calls the operations of a mempool with that mempool, and passes as many elements
+    // of it as `n` says, which it does not use any more.
     unsafe {
-        if let Some(twins) = twins_of(mempool) {
-            twins.take_back(std::slice::from_raw_parts(objects, n as usize));
+        if let Some(shadows) = shadows_of(mempool) {
+            shadows.take_back(std::slice::from_raw_parts(objects, n as usize));
         }
     }
     0
@@ -123,10 +124,10 @@ unsafe extern "C" fn dequeue(
     objects: *mut *mut c_void,
     n: c_uint,
 ) -> c_int {
-    // SAFETY: as in `enqueue`; there is room for `n` elements, in DPDK's own array of pointers.
+    // SAFETY: as in `enqueue`; there is space for `n` elements, in DPDK's own array of pointers.
     let lent = unsafe {
-        twins_of(mempool).is_some_and(|twins| {
-            twins.lend(std::slice::from_raw_parts_mut(objects.cast(), n as usize))
+        shadows_of(mempool).is_some_and(|shadows| {
+            shadows.lend(std::slice::from_raw_parts_mut(objects.cast(), n as usize))
         })
     };
     if lent { 0 } else { -libc::ENOBUFS }
@@ -134,5 +135,5 @@ unsafe extern "C" fn dequeue(
 
 unsafe extern "C" fn count(mempool: *const dpdk::rte_mempool) -> c_uint {
     // SAFETY: as in `enqueue`.
-    unsafe { twins_of(mempool) }.map_or(0, |twins| twins.pool().available() as c_uint)
+    unsafe { shadows_of(mempool) }.map_or(0, |shadows| shadows.pool().available() as c_uint)
 }

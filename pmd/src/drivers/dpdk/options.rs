@@ -1,19 +1,19 @@
-//! The options of a spec.
+//! Options of a spec.
 
 use super::arguments;
 use crate::driver::filter::Filter;
-use crate::driver::steer::Steer;
+use crate::driver::flow::FlowRule;
 use crate::spec::{PortSpec, SpecError};
 
-/// What a spec asks for.
+/// Parsed options of a spec.
 pub(super) struct Options {
-    /// The device, as DPDK wants to have it named.
+    /// Devargs of the device.
     pub(super) devargs: String,
     /// Arguments of EAL.
     pub(super) eal: Option<Vec<String>>,
     pub(super) mtu: Option<u16>,
-    pub(super) steer: Vec<Steer>,
-    /// Received frames carry stamps of the device.
+    pub(super) steer: Vec<FlowRule>,
+    /// Received frames carry time stamps of the device.
     pub(super) hardware_stamps: bool,
     pub(super) filter: Filter,
 }
@@ -26,7 +26,7 @@ impl Options {
             .map(|text| arguments::parse(text).map_err(|why| spec.bad_value("eal", text, &why)));
         let mtu = match spec.parse_option("mtu", 0, "a number of 68 to 65535")? {
             0 if spec.option("mtu").is_none() => None,
-            // The least that a link of IPv4 must carry (RFC 791 section 3.2).
+            // The minimum MTU of an IPv4 link (RFC 791 section 3.2).
             bytes @ 68.. => Some(bytes),
             bytes => {
                 return Err(spec.bad_value("mtu", &bytes.to_string(), "a number of 68 to 65535"));
@@ -36,13 +36,13 @@ impl Options {
             devargs: target.replace(';', ","),
             eal: eal.transpose()?,
             mtu,
-            steer: Steer::from_spec(spec)?,
+            steer: FlowRule::from_spec(spec)?,
             hardware_stamps: spec.choice("timestamps", [("none", false), ("hardware", true)])?,
             filter: Filter::from_spec(spec)?,
         })
     }
 
-    /// The devargs, if they name a device on the PCI bus: `0000:03:00.0` or `03:00.0`.
+    /// The devargs, if they denote a device on the PCI bus: `0000:03:00.0` or `03:00.0`.
     pub(super) fn pci(&self) -> Option<&str> {
         let address = self.devargs.split(',').next().unwrap_or_default();
         let mut parts = address.rsplit(':');

@@ -1,5 +1,6 @@
-//! Our memory in a PCI device's reach. DPDK maps its own memory for the IOMMU, and what is not its
-//! own when it is told to (DPDK's programmer's guide, "Support for Externally Allocated Memory").
+//! DMA mapping of pool memory for PCI devices of DPDK. DPDK maps its own memory for the IOMMU, and
+//! external memory on request (DPDK's programmer's guide, "Support for Externally Allocated
+//! Memory").
 //!
 //! Devices behind one VFIO container share a mapping, which ends with the last of them.
 
@@ -11,21 +12,21 @@ use pollux_mempool::{IovaMap, MemoryRegion};
 
 use super::eal::{Eal, error_of};
 
-/// Where regions begin that devices reach, one entry for each device.
+/// Start addresses of mapped regions, one entry for each device.
 static REACHED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// A region that a device reaches.
+/// A region that a device can access.
 pub(super) struct Reach {
     region: Arc<MemoryRegion>,
     addresses: IovaMap,
 }
 
 impl Reach {
-    /// Lets a device reach a region.
+    /// Maps a region for a device.
     ///
     /// # Safety
-    /// `device` is a device of DPDK, and is there until [`end`](Self::end), which is called before
-    /// it is removed.
+    /// `device` is a DPDK device, and exists until [`end`](Self::end), which is called before it is
+    /// removed.
     pub(super) unsafe fn new(
         _eal: &Eal,
         device: *mut dpdk::rte_device,
@@ -36,7 +37,7 @@ impl Reach {
         let mut reached = REACHED.lock().unwrap_or_else(PoisonError::into_inner);
         if !reached.contains(&at.addr()) {
             let page = region.page_size();
-            // SAFETY: a region, whose addresses for devices are told below.
+            // SAFETY: a region, whose device addresses are mapped below.
             let result =
                 unsafe { dpdk::rte_extmem_register(at.cast(), len, ptr::null_mut(), 0, page) };
             if result != 0 {
@@ -55,7 +56,7 @@ impl Reach {
             let mapped = unsafe { dpdk::rte_dev_dma_map(device, from, run.iova.0, run.len) };
             // SAFETY: reads a thread-local number.
             let error = unsafe { dpdk::dpdk_errno() };
-            // Another device of the container has it mapped, or there is no IOMMU to map it for.
+            // Another device of the container has mapped it, or there is no IOMMU.
             if mapped != 0 && error != libc::EEXIST && error != libc::ENOTSUP {
                 let why = error_of("rte_dev_dma_map");
                 // SAFETY: by the caller's promise.
@@ -66,7 +67,7 @@ impl Reach {
         Ok(reach)
     }
 
-    /// Takes the region away from the device, which does not touch it any more.
+    /// Unmaps the region from the device, which no longer accesses it.
     ///
     /// # Safety
     /// `device` is that of [`new`](Self::new), and is closed but not removed.
@@ -79,11 +80,11 @@ impl Reach {
         if !reached.contains(&at.addr()) {
             for run in self.addresses.contiguous_runs() {
                 let from = at.wrapping_add(run.offset).cast();
-                // SAFETY: by the caller's promise; no other device has it mapped. Refused where
-                // there was nothing to map.
+                // SAFETY: by the caller's promise; no other device has it mapped. The call fails if
+                // nothing was mapped.
                 unsafe { dpdk::rte_dev_dma_unmap(device, from, run.iova.0, run.len) };
             }
-            // SAFETY: registered by `new`; no device has it any more.
+            // SAFETY: registered by `new`; no device has it mapped any more.
             if unsafe { dpdk::rte_extmem_unregister(at.cast(), len) } != 0 {
                 tracing::warn!("{}", error_of("rte_extmem_unregister"));
             }

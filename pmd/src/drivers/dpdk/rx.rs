@@ -1,4 +1,4 @@
-//! The receive side.
+//! Receive side.
 
 use std::mem;
 use std::ptr::{self, NonNull};
@@ -11,59 +11,61 @@ use pollux_mempool::{Arrivals, BurstMut, Mbuf, PoolCache};
 use super::counters::Counters;
 use super::device::Device;
 use super::operations::known_to_dpdk;
+use super::shadow::{BURST, ELSEWHERE, Owner};
 use super::stamps::Stamps;
-use super::twins::{BURST, ELSEWHERE, Owner};
 use crate::arrival::{ArrivalTime, Line};
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Link, Origin, RxDriver};
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
 
-/// With so many free buffers DPDK finds as many as a driver asks for at once: all of them or none.
+/// With so many free buffers every allocation of a driver succeeds: DPDK allocates all requested
+/// buffers or none.
 const ENOUGH: usize = 4 * BURST;
 
-/// Longest frame that is put together from buffers that are not ours.
+/// Longest frame that is assembled from foreign buffers.
 const LONGEST: usize = 1 << 16;
 
-/// Received and not yet asked for. Many drivers receive nothing when they are asked for a few
-/// frames only, since they work on vectors of descriptors (nb_pkts of rte_eth_rx_burst).
+/// Frames that were received and not yet returned by a poll. Many drivers receive nothing if fewer
+/// frames are requested, since they process vectors of descriptors (nb_pkts of rte_eth_rx_burst).
 struct Stash {
     frames: [*mut dpdk::rte_mbuf; BURST],
     from: usize,
     to: usize,
-    /// When they were received.
+    /// Arrival time of the frames.
     arrival: Tsc,
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx {
-    // Dropped before the twins.
+    // Dropped before the shadows.
     device: Arc<Device>,
-    twins: Arc<Owner>,
+    shadows: Arc<Owner>,
     queue: u16,
     stash: Stash,
     clock: TscClock,
     stamps: Option<Stamps>,
-    /// From the stamps to the line of the clock.
+    /// Converts time stamps to the loop's clock.
     line: Line,
-    /// Frames that are in buffers of somebody else are put together here.
+    /// Buffer in which frames in foreign buffers are assembled.
     scratch: Box<[u8]>,
-    /// For the queue that brings the device's counters to the ledger.
+    /// For the queue that adds the device's counters to the ledger.
     counters: Option<Counters>,
-    /// Buffers that DPDK has handed to this queue.
+    /// Number of buffers that DPDK has passed to this queue.
     taken: i64,
-    /// Frames that can be left when the port stops: none if the device makes them up as it is
-    /// polled.
+    /// Maximum number of frames that remain when the port stops: none if the device generates them
+    /// as it is polled.
     left: usize,
     state: RxState,
 }
 
-// SAFETY: the frames in the stash are this queue's alone.
+// SAFETY: this queue alone owns the frames in the stash.
 unsafe impl Send for Rx {}
 
 impl Rx {
     pub(super) fn new(
         device: Arc<Device>,
-        twins: Arc<Owner>,
+        shadows: Arc<Owner>,
         queue: u16,
         ring: usize,
         stamps: Option<Stamps>,
@@ -91,11 +93,11 @@ impl Rx {
             },
             state,
             device,
-            twins,
+            shadows,
         }
     }
 
-    /// Asks the device for frames, if there are none left in the stash.
+    /// Receives frames from the device, if the stash is empty.
     #[inline(always)]
     fn fill(&mut self, cache: &mut PoolCache) {
         if self.stash.from < self.stash.to {
@@ -114,10 +116,10 @@ impl Rx {
         }
     }
 
-    /// Asks once more if what is free is in the loop's cache, where DPDK does not look.
+    /// Retries the reception if the free buffers are in the loop's cache, which DPDK does not use.
     #[cold]
     fn burst_after_flush(&mut self, cache: &mut PoolCache) -> usize {
-        if cache.is_empty() || self.twins.pool().has(ENOUGH) {
+        if cache.is_empty() || self.shadows.pool().has(ENOUGH) {
             return 0;
         }
         cache.flush();
@@ -127,13 +129,13 @@ impl Rx {
     #[inline(always)]
     fn burst(&mut self) -> usize {
         let (id, queue, frames) = (self.device.id(), self.queue, self.stash.frames.as_mut_ptr());
-        // SAFETY: a started device and a queue of it that only this value polls; DPDK writes as
-        // many pointers as there is room for.
+        // SAFETY: a started device and a queue of it that only this value polls; DPDK writes at
+        // most as many pointers as the array has.
         let n = unsafe { dpdk::rte_eth_rx_burst(id, queue, frames, BURST as u16) };
         usize::from(n).min(BURST)
     }
 
-    /// Takes frames out of the stash, up to `end`, as long as they are in one buffer of ours each;
+    /// Takes frames out of the stash, up to `end`, as long as each is in one buffer of the pool;
     /// returns their bytes.
     #[inline(always)]
     fn take_plain(&mut self, end: usize, out: &mut BurstMut<'_>, origin: &mut Origin) -> u64 {
@@ -144,16 +146,17 @@ impl Rx {
             at: self.stash.arrival,
         };
         let frames = &self.stash.frames[self.stash.from..end];
-        // SAFETY: a received frame belongs to whoever received it, and the stash gives it once.
-        // What lies among the twins is one; a plain one has no other owner, and none behind it.
-        let (n, bytes) = unsafe { self.twins.beside().receive(frames, out, from) };
+        // SAFETY: a received frame belongs to the receiver, and the stash returns it once. An
+        // address among the shadows is a shadow mbuf; a plain one has no other owner, and no
+        // segment behind it.
+        let (n, bytes) = unsafe { self.shadows.map().receive(frames, out, from) };
         origin.next = origin.next.wrapping_add(n as u32);
         self.stash.from += n;
         self.taken += n as i64;
         bytes
     }
 
-    /// Takes one frame out of the stash, whatever it is; returns its bytes.
+    /// Takes one frame of any kind out of the stash; returns its bytes.
     #[inline(never)]
     fn take_one(
         &mut self,
@@ -164,15 +167,16 @@ impl Rx {
     ) -> u64 {
         let frame = self.stash.frames[self.stash.from];
         self.stash.from += 1;
-        // SAFETY: a received frame belongs to whoever received it; its fields are read before it
-        // is taken.
+        // SAFETY: a received frame belongs to the receiver; its fields are read before it is taken.
         let mbuf = unsafe { &*frame };
         let bytes = u64::from(mbuf.pkt_len);
         let stamp = self.stamps.as_ref().and_then(|stamps| stamps.of(mbuf));
         let ours = segments(frame).all(|part| {
-            // SAFETY: the segments of a frame belong to whom the frame belongs to.
+            // SAFETY: the segments of a frame belong to the frame's owner.
             let part = unsafe { &*part };
-            part.pool == self.twins.mempool() && part.refcnt == 1 && part.ol_flags & ELSEWHERE == 0
+            part.pool == self.shadows.mempool()
+                && part.refcnt == 1
+                && part.ol_flags & ELSEWHERE == 0
         });
         let taken = if ours {
             self.chain(cache, frame)
@@ -186,7 +190,7 @@ impl Rx {
                     mbuf.set_arrival(self.line.arrival(stamp));
                     mbuf.set_wire_time(stamp);
                 }
-                // There is room for all that is taken out of the stash.
+                // There is room for all frames that are taken out of the stash.
                 drop(out.push(mbuf));
             }
             Err(cause) => tally.count_dropped(cause, 1),
@@ -194,19 +198,20 @@ impl Rx {
         bytes
     }
 
-    /// The buffer of one segment that DPDK has filled, with its data marked.
+    /// The buffer of one segment that DPDK has filled, with its data range set.
     ///
     /// # Safety
-    /// A received segment of our mempool, alone in a buffer that nobody else has, and taken once.
+    /// A received segment of the port's mempool, alone in a buffer without another owner, and taken
+    /// once.
     unsafe fn segment(
         &mut self,
         cache: &mut PoolCache,
-        twin: NonNull<dpdk::rte_mbuf>,
+        shadow: NonNull<dpdk::rte_mbuf>,
     ) -> Result<Mbuf, Cause> {
-        // SAFETY: by the caller's promise; there every `rte_mbuf` is a twin.
+        // SAFETY: by the caller's promise; every `rte_mbuf` of that mempool is a shadow mbuf.
         let (mut mbuf, offset, len) = unsafe {
-            let (offset, len) = (twin.as_ref().data_off, twin.as_ref().data_len);
-            (self.twins.take(twin.cast()), offset, len)
+            let (offset, len) = (shadow.as_ref().data_off, shadow.as_ref().data_len);
+            (self.shadows.take(shadow.cast()), offset, len)
         };
         self.taken += 1;
         if mbuf.set_data(offset, len.into()) {
@@ -217,18 +222,18 @@ impl Rx {
         }
     }
 
-    /// A frame of one or several of our buffers. All of them are taken, whatever is found.
+    /// A frame of one or several pool buffers. All of them are taken, even after an error.
     fn chain(&mut self, cache: &mut PoolCache, frame: *mut dpdk::rte_mbuf) -> Result<Mbuf, Cause> {
         let mut whole = Err(Cause::DeviceError);
         let mut next = NonNull::new(frame);
         while let Some(mut at) = next {
             let is_head = at.as_ptr() == frame;
-            // SAFETY: the frame is ours; DPDK expects free buffers to be single ones.
+            // SAFETY: this queue owns the frame; DPDK expects free buffers to be single ones.
             next = unsafe {
                 at.as_mut().nb_segs = 1;
                 NonNull::new(mem::replace(&mut at.as_mut().next, ptr::null_mut()))
             };
-            // SAFETY: a segment of a received frame of ours, as `take_one` has found.
+            // SAFETY: a segment of a received frame of the pool, as `take_one` has checked.
             whole = match (unsafe { self.segment(cache, at) }, whole) {
                 (Ok(part), _) if is_head => Ok(part),
                 (Ok(part), Ok(mut front)) => front
@@ -241,7 +246,7 @@ impl Rx {
         whole
     }
 
-    /// Copies a frame into buffers of ours, and frees it.
+    /// Copies a frame into buffers of the pool, and frees it.
     fn copy(&mut self, cache: &mut PoolCache, frame: *mut dpdk::rte_mbuf) -> Result<Mbuf, Cause> {
         let mut len = 0;
         let mut fits = true;
@@ -258,7 +263,7 @@ impl Rx {
             }
             len += bytes.len();
         }
-        // SAFETY: the frame is ours, and not used after this.
+        // SAFETY: this queue owns the frame, and does not use it after this.
         unsafe { dpdk::rte_pktmbuf_free(frame) };
         if !fits {
             return Err(Cause::Oversize);
@@ -276,7 +281,7 @@ fn segments(frame: *mut dpdk::rte_mbuf) -> impl Iterator<Item = *mut dpdk::rte_m
     .map(NonNull::as_ptr)
 }
 
-/// Frees a frame that nobody will ask for any more.
+/// Frees a frame that no poll will return.
 fn abort(frame: *mut dpdk::rte_mbuf, tally: &mut Tally) {
     // SAFETY: a received frame, which is not used after this.
     let bytes = unsafe {
@@ -325,7 +330,7 @@ impl RxDriver for Rx {
                 }
             }
             frames += n as u64;
-            // A device that had less than it was asked for has no more now.
+            // A device that returned fewer frames than requested has no more now.
             if self.stash.to < BURST {
                 break;
             }
@@ -341,14 +346,14 @@ impl RxDriver for Rx {
     fn arrival_time(&self) -> ArrivalTime {
         match self.stamps {
             Some(_) => ArrivalTime::Hardware,
-            // The device makes frames up as it is polled.
+            // The device generates frames as it is polled.
             None if self.left == 0 => ArrivalTime::Read,
             None => ArrivalTime::Poll,
         }
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {
-        // Where another thread asks the device, the next time is as good.
+        // If another thread queries the device, the next call updates the counters.
         let Some(mut control) = self.device.try_control() else {
             return;
         };
@@ -383,9 +388,9 @@ impl RxDriver for Rx {
 impl Drop for Rx {
     fn drop(&mut self) {
         for &frame in &self.stash.frames[self.stash.from..self.stash.to] {
-            // SAFETY: received frames that nobody has asked for, and that are not used after this.
+            // SAFETY: received frames that no poll has returned, and that are not used after this.
             unsafe { dpdk::rte_pktmbuf_free(frame) };
         }
-        self.twins.count_given(-self.taken);
+        self.shadows.count_given(-self.taken);
     }
 }

@@ -1,4 +1,4 @@
-//! Receive stamps of the device.
+//! Receive time stamps of the device.
 
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
@@ -10,14 +10,15 @@ use super::control::Control;
 use super::device::Device;
 use super::eal::text_of;
 
-/// How long the device's clock is watched before the first stamp, to learn how fast it runs.
+/// Time for which the device's clock is measured before the first time stamp, to determine its
+/// rate.
 const WATCHED: Duration = Duration::from_millis(50);
 
-/// How long it is followed by what is known of it: as clocks drift (some 1e-6 from minute to
-/// minute), and as the clocks can be read to some 1e-6 s.
+/// Interval of the corrections: clocks drift (some 1e-6 from minute to minute), and can be read to
+/// some 1e-6 s.
 const FOLLOWED: Duration = Duration::from_secs(1);
 
-/// Where DPDK puts the stamp of a frame (rte_mbuf_dyn.h), and what it means.
+/// Location and unit of a frame's time stamp in DPDK (rte_mbuf_dyn.h).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamps {
     offset: usize,
@@ -25,29 +26,30 @@ pub(super) struct Stamps {
     scale: Scale,
 }
 
-/// From the device's clock to time since 1970.
+/// Conversion of the device's clock to time since 1970.
 #[derive(Clone, Copy, Debug)]
 enum Scale {
-    /// The stamps are nanoseconds since 1970: those of the kernel, and of devices whose clock
+    /// The time stamps are nanoseconds since 1970: those of the kernel, and of devices whose clock
     /// cannot be read.
     Unix,
-    /// Those of a clock of the device's own.
+    /// Time stamps of the device's own clock.
     Own(Fit),
 }
 
-/// All clocks at one moment.
+/// A simultaneous reading of all clocks.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
-    /// The device's.
+    /// The device's clock.
     ticks: u64,
-    /// Since 1970, by the system's clock, which may be set.
+    /// Time since 1970 by the system's clock, which may be set.
     ns: u64,
-    /// By the one that goes as fast and is never set.
+    /// By the clock of the same rate that is never set.
     at: Instant,
 }
 
 impl Reading {
-    /// The tightest of some, so that a preemption between the clocks does not spoil it.
+    /// The tightest of several readings, so that a preemption between the clocks does not corrupt
+    /// it.
     fn take(control: &Control<'_>) -> Option<Self> {
         let reading = |_| {
             let at = Instant::now();
@@ -65,7 +67,7 @@ impl Reading {
     }
 }
 
-/// The device's clock against the system's.
+/// The device's clock relative to the system's.
 #[derive(Clone, Copy, Debug)]
 struct Fit {
     last: Reading,
@@ -73,8 +75,8 @@ struct Fit {
 }
 
 impl Fit {
-    /// Goes on from a later reading, with the pace since the last one. Where the device's clock has
-    /// been set back or stood still meanwhile, the pace stays.
+    /// Continues from a later reading, with the rate since the last one. If the device's clock has
+    /// been set back or stood still in between, the rate is kept.
     fn go_on(&mut self, now: Reading) {
         let ticks = now.ticks.wrapping_sub(self.last.ticks) as i64;
         let ns = now.at.saturating_duration_since(self.last.at).as_nanos();
@@ -84,7 +86,7 @@ impl Fit {
         self.last = now;
     }
 
-    /// A stamp as time since 1970, before or after the last reading.
+    /// Converts a time stamp to time since 1970, before or after the last reading.
     #[inline]
     fn unix(&self, stamp: u64) -> u64 {
         let ticks = stamp.wrapping_sub(self.last.ticks) as i64;
@@ -94,7 +96,7 @@ impl Fit {
 }
 
 impl Stamps {
-    /// Learns where stamps are put, and how the clock of a started device runs.
+    /// Determines the location of time stamps, and the rate of a started device's clock.
     pub(super) fn new(device: &Device) -> Result<Self, String> {
         let (mut offset, mut flag): (c_int, u64) = (0, 0);
         // SAFETY: plain results.
@@ -120,7 +122,7 @@ impl Stamps {
         })
     }
 
-    /// Follows the device's clock, which goes at a pace of its own.
+    /// Follows the device's clock, which has a rate of its own.
     pub(super) fn follow(&mut self, control: &Control<'_>) {
         if let Scale::Own(fit) = &mut self.scale
             && fit.last.at.elapsed() >= FOLLOWED
@@ -130,7 +132,7 @@ impl Stamps {
         }
     }
 
-    /// The stamp of a frame, if the device has stamped it.
+    /// The time stamp of a frame, if the device has stamped it.
     #[inline]
     pub(super) fn of(&self, mbuf: &dpdk::rte_mbuf) -> Option<WireTime> {
         if mbuf.ol_flags & self.flag == 0 {
@@ -170,20 +172,20 @@ mod tests {
         assert_eq!(fit.unix(1400), 5_001_000);
         assert_eq!(fit.unix(600), 4_999_000);
 
-        // It has gone faster, and the system's clock was set.
+        // It has run faster, and the system's clock was set.
         fit.go_on(reading(501_000, 77_000_000, 1));
         assert_eq!(fit.unix(501_500), 77_001_000);
-        // The system's clock was set back, the device's ran on: the pace is not touched.
+        // The system's clock was set back, the device's ran on: the rate is unchanged.
         fit.go_on(reading(1_001_000, 4_000, 2));
         assert_eq!(fit.unix(1_001_000), 4_000);
         assert_eq!(fit.unix(1_002_000), 6_000);
-        // Times before 1970 there are none.
+        // Times before 1970 are clamped.
         assert_eq!(fit.unix(0), 0);
-        // The device's clock was set back, or stands.
+        // The device's clock was set back, or stands still.
         fit.go_on(reading(50, 1_000_000, 3));
         fit.go_on(reading(50, 2_000_000, 4));
         assert_eq!(fit.unix(60), 2_000_020);
-        // One that has run over.
+        // A clock that has wrapped.
         fit.go_on(reading(u64::MAX - 499, 3_000_000, 5));
         fit.go_on(reading(500, 4_000_000, 6));
         assert_eq!(fit.unix(1500), 5_000_000);

@@ -1,4 +1,4 @@
-//! The start of EAL: once in a process, and it is never stopped.
+//! Start of EAL: once per process, and it is never stopped.
 
 use std::ffi::{CString, c_char};
 use std::fs;
@@ -9,11 +9,11 @@ use pollux_dpdk_sys as dpdk;
 use super::eal::{Eal, STATE, State, text_of};
 use super::operations::OPERATIONS;
 
-/// Starts EAL, or finds it running. `given`: the arguments that a spec asks for; without, they are
-/// chosen by what the machine has. `pci`: a device on the PCI bus is wanted, with these devargs.
+/// Starts EAL, or finds it running. `given`: the arguments of a spec; without, they depend on the
+/// machine. `pci`: devargs of a required device on the PCI bus.
 ///
 /// # Errors
-/// Why it cannot be had, and what to do about it.
+/// Why EAL is not available, and the remedy.
 pub(super) fn start(given: Option<Vec<String>>, pci: Option<&str>) -> Result<Eal, String> {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     match &*state {
@@ -67,25 +67,25 @@ pub(super) fn start(given: Option<Vec<String>>, pci: Option<&str>) -> Result<Eal
     Ok(Eal(state))
 }
 
-/// Nothing left on disk, no bus looked at that is not needed, and normal pages where there are no
-/// hugepages to be had: the rooms of buffers are ours in any case.
+/// Default arguments: no file on disk, no scan of an unneeded bus, and normal pages if no hugepages
+/// are free: the data rooms of buffers belong to the pool in any case.
 fn chosen(pci: Option<&str>) -> Vec<String> {
     let mut arguments = vec!["--no-telemetry".to_owned()];
     if free_hugepages() >= 16 << 20 {
         arguments.push("--in-memory".into());
     } else {
-        // `--in-memory` cannot do without hugepages; this leaves nothing on disk either.
+        // `--in-memory` requires hugepages; this leaves no file on disk either.
         arguments.extend(["--no-huge", "--no-shconf", "-m", "64"].map(str::to_owned));
     }
     match pci {
-        // EAL would take every device that is bound to a driver for user space.
+        // EAL would otherwise take every device that is bound to a user-space driver.
         Some(devargs) => arguments.extend(["-a".to_owned(), devargs.to_owned()]),
         None => arguments.extend(["--no-pci", "--iova-mode=va"].map(str::to_owned)),
     }
     arguments
 }
 
-/// Bytes of hugepages that are neither used nor promised.
+/// Bytes of hugepages that are neither used nor reserved.
 fn free_hugepages() -> u64 {
     let Ok(sizes) = fs::read_dir("/sys/kernel/mm/hugepages") else {
         return 0;
@@ -116,7 +116,7 @@ fn init(arguments: &[String]) -> Result<(), String> {
         .filter(|&cpu| affinity.is_set(cpu))
         .map(|cpu| cpu.to_string())
         .collect();
-    // One core, which is no thread of EAL's own: the calling thread, on all CPUs that it may use.
+    // One core, without a thread of EAL: the calling thread, on all CPUs that it may use.
     let cores = format!("--lcores=0@({})", cpus.join(","));
     let words = ["pollux".to_owned(), cores]
         .into_iter()
@@ -128,7 +128,7 @@ fn init(arguments: &[String]) -> Result<(), String> {
     let mut pointers: Vec<*mut c_char> =
         words.iter().map(|word| word.as_ptr().cast_mut()).collect();
     // SAFETY: before EAL starts only its log can be set up. EAL gets as many pointers to C strings
-    // as it is told, permutes them, and changes no text.
+    // as it is passed, permutes them, and changes no text.
     let used = unsafe {
         dpdk::dpdk_log_to_stderr();
         dpdk::rte_log_set_global_level(dpdk::RTE_LOG_ERR);
@@ -138,7 +138,7 @@ fn init(arguments: &[String]) -> Result<(), String> {
     let error = unsafe { dpdk::dpdk_errno() };
     // EAL keeps pointers into its arguments.
     std::mem::forget(words);
-    // EAL has put this thread on the CPUs of its core: the same, unless it is told otherwise.
+    // EAL has placed this thread on the CPUs of its core: the same, unless the arguments differ.
     rustix::thread::sched_setaffinity(None, &affinity).map_err(|error| error.to_string())?;
     if used >= 0 {
         return Ok(());

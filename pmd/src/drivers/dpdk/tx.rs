@@ -1,4 +1,4 @@
-//! The transmit side.
+//! Transmit side.
 
 use std::mem;
 use std::ptr::{self, NonNull};
@@ -10,48 +10,49 @@ use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
 use super::device::Device;
 use super::operations::known_to_dpdk;
-use super::twins::{BURST, Owner, Twin};
+use super::shadow::{BURST, Owner, ShadowMbuf};
 use crate::driver::TxDriver;
 use crate::ledger::Sent;
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Tx {
-    // Dropped before the twins.
+    // Dropped before the shadows.
     device: Arc<Device>,
-    twins: Arc<Owner>,
+    shadows: Arc<Owner>,
     queue: u16,
-    /// Most segments of a frame that the device sends; 1 if it sends no chains.
+    /// Maximum number of segments of a frame that the device sends; 1 if it supports no chains.
     most_segments: usize,
-    /// Taken from the caller, but a chain or a copy that there was no room for.
+    /// A chain or a copy that was taken from the caller, and for which the queue had no space.
     waiting: Option<Mbuf>,
-    /// Buffers for frames that have to be copied.
+    /// Buffers for frames that must be copied.
     copies: PoolCache,
-    /// Buffers that this queue has handed to DPDK.
+    /// Number of buffers that this queue has passed to DPDK.
     given: i64,
-    /// Their bytes, on the way.
+    /// Buffer for the bytes of such frames.
     scratch: Vec<u8>,
-    /// What DPDK is given.
+    /// Array of frames for DPDK.
     frames: [*mut dpdk::rte_mbuf; BURST],
 }
 
-// SAFETY: the pointers are written before each use, and are no one's between.
+// SAFETY: the pointers are written before each use, and own nothing in between.
 unsafe impl Send for Tx {}
 
 impl Tx {
     pub(super) fn new(
         device: Arc<Device>,
-        twins: Arc<Owner>,
+        shadows: Arc<Owner>,
         queue: u16,
         most_segments: usize,
     ) -> Result<Self, String> {
-        let size = twins.pool().buffers().min(BURST);
-        let copies = twins
+        let size = shadows.pool().buffers().min(BURST);
+        let copies = shadows
             .pool()
             .cache(size)
             .map_err(|error| error.to_string())?;
         let scratch = Vec::with_capacity(usize::from(u16::MAX));
         Ok(Self {
             device,
-            twins,
+            shadows,
             queue,
             most_segments,
             waiting: None,
@@ -62,21 +63,21 @@ impl Tx {
         })
     }
 
-    /// Sends what stands at the front of the burst as it is: frames in one buffer of our pool each.
-    /// Returns how many there were, and how many of them went.
+    /// Sends the frames at the front of the burst that are each in one buffer of the pool. Returns
+    /// their number, and how many of them DPDK accepted.
     #[inline]
     fn send_plain(&mut self, burst: &mut BurstMut<'_>, sent: &mut Sent) -> (usize, usize) {
-        let beside = self.twins.beside();
-        // SAFETY: the twins live as long as this value. That of a buffer that has a handle is in
-        // the state of a free one, with which nobody else has to do.
-        let (n, mut bytes) = unsafe { beside.send(burst.as_mut_slice(), &mut self.frames) };
+        let map = self.shadows.map();
+        // SAFETY: the shadows live as long as this value. The shadow of a buffer with a handle is
+        // in the state of a free one, and has no other user.
+        let (n, mut bytes) = unsafe { map.send(burst.as_mut_slice(), &mut self.frames) };
         if n == 0 {
             return (0, 0);
         }
         let (id, queue, frames) = (self.device.id(), self.queue, self.frames.as_mut_ptr());
-        // SAFETY: a started device and a queue of it that only this value uses; `n` frames, of which
-        // those that it takes are DPDK's: their handles are forgotten below, and nothing panics
-        // between.
+        // SAFETY: a started device and a queue of it that only this value uses; `n` frames, of
+        // which DPDK owns those that it accepts: their handles are forgotten below, and nothing
+        // panics in between.
         let went = unsafe { dpdk::rte_eth_tx_burst(id, queue, frames, n as u16) };
         let went = usize::from(went).min(n);
         if went < n {
@@ -89,8 +90,8 @@ impl Tx {
         (n, went)
     }
 
-    /// Sends the frame that waits: a chain, or what has to be copied first. Tells whether there is
-    /// none any more.
+    /// Sends the waiting frame: a chain, or a frame that must be copied first. Returns whether none
+    /// is waiting any more.
     #[cold]
     fn send_waiting(&mut self, cache: &mut PoolCache, sent: &mut Sent) -> bool {
         let Some(frame) = self.waiting.take() else {
@@ -101,7 +102,7 @@ impl Tx {
         let ready = if fits && self.is_ours(&frame) {
             frame
         } else {
-            let longest = self.twins.pool().data_room() * self.most_segments;
+            let longest = self.shadows.pool().data_room() * self.most_segments;
             if bytes > longest.min(usize::from(u16::MAX)) {
                 cache.free(frame);
                 sent.count_errors(1);
@@ -125,9 +126,9 @@ impl Tx {
         self.waiting.is_none()
     }
 
-    /// Whether all segments are in buffers of our pool, and short enough for DPDK to name.
+    /// Whether all segments are in buffers of the pool, and short enough for an `rte_mbuf`.
     fn is_ours(&self, frame: &Mbuf) -> bool {
-        let region = self.twins.pool().region();
+        let region = self.shadows.pool().region();
         let within = |part: &[u8]| {
             part.as_ptr()
                 .addr()
@@ -140,37 +141,37 @@ impl Tx {
             .all(|part| within(part) && u16::try_from(part.len()).is_ok())
     }
 
-    /// Sends a frame of our own buffers, one or several.
+    /// Sends a frame of pool buffers, one or several.
     fn send_chain(&mut self, frame: Mbuf) -> Result<(), Mbuf> {
         let (count, total) = (frame.segment_count(), frame.total_len());
-        let mut head: Option<NonNull<Twin>> = None;
-        let mut last: Option<NonNull<Twin>> = None;
+        let mut head: Option<NonNull<ShadowMbuf>> = None;
+        let mut last: Option<NonNull<ShadowMbuf>> = None;
         let mut next = Some(frame);
         while let Some(mut part) = next {
             next = part.split_off();
-            let mut twin = [ptr::null_mut()];
+            let mut shadow = [ptr::null_mut()];
             // SAFETY: as in `send_plain`.
             unsafe {
-                self.twins
-                    .beside()
-                    .send(slice::from_mut(&mut part), &mut twin)
+                self.shadows
+                    .map()
+                    .send(slice::from_mut(&mut part), &mut shadow)
             };
-            // All are ours, as `is_ours` has found, or copied into such.
-            let Some(twin) = NonNull::new(twin[0]) else {
+            // All belong to the pool, as `is_ours` has checked, or were copied into it.
+            let Some(shadow) = NonNull::new(shadow[0]) else {
                 continue;
             };
-            if let Some(last) = last.replace(twin) {
-                // SAFETY: the twin of a part whose handle was forgotten below.
-                unsafe { (*last.as_ptr()).mbuf.next = twin.as_ptr().cast() };
+            if let Some(last) = last.replace(shadow) {
+                // SAFETY: the shadow mbuf of a segment whose handle was forgotten below.
+                unsafe { (*last.as_ptr()).mbuf.next = shadow.as_ptr().cast() };
             }
-            head.get_or_insert(twin);
+            head.get_or_insert(shadow);
             mem::forget(part);
         }
         let Some(head) = head else { return Ok(()) };
         let mut first: *mut dpdk::rte_mbuf = head.as_ptr().cast();
         let (id, queue) = (self.device.id(), self.queue);
-        // SAFETY: the head of a chain that nobody else knows, whose handles were forgotten; a queue
-        // that only this value uses.
+        // SAFETY: the head of a chain that no other code knows, whose handles were forgotten; a
+        // queue that only this value uses.
         let went = unsafe {
             (*first).nb_segs = count as u16;
             (*first).pkt_len = total as u32;
@@ -184,11 +185,11 @@ impl Tx {
         unsafe { self.unchain(head) }.map_or(Ok(()), Err)
     }
 
-    /// Takes a frame back that `send_chain` has made and DPDK has refused.
+    /// Takes a frame back that `send_chain` has built and DPDK has refused.
     ///
     /// # Safety
-    /// All the frame's twins are the caller's, and their handles forgotten.
-    unsafe fn unchain(&self, head: NonNull<Twin>) -> Option<Mbuf> {
+    /// The caller owns all the frame's shadows, whose handles are forgotten.
+    unsafe fn unchain(&self, head: NonNull<ShadowMbuf>) -> Option<Mbuf> {
         let mut whole: Option<Mbuf> = None;
         let mut next = Some(head);
         while let Some(at) = next {
@@ -198,11 +199,11 @@ impl Tx {
                 mbuf.nb_segs = 1;
                 next =
                     NonNull::new(mem::replace(&mut mbuf.next, ptr::null_mut())).map(NonNull::cast);
-                self.twins.take(at)
+                self.shadows.take(at)
             };
             match &mut whole {
                 None => whole = Some(part),
-                // It was one frame before, so it fits.
+                // It was one frame before, so the chain fits.
                 Some(front) => drop(front.chain(part)),
             }
         }
@@ -233,13 +234,14 @@ impl TxDriver for Tx {
             sent.count_errors(1);
         }
         self.copies.flush();
-        // SAFETY: a started device. Not all can; the rest comes back when the device is closed.
+        // SAFETY: a started device. Not all support it; the remaining buffers return when the
+        // device is closed.
         unsafe { dpdk::rte_eth_tx_done_cleanup(self.device.id(), self.queue, 0) };
     }
 }
 
 impl Drop for Tx {
     fn drop(&mut self) {
-        self.twins.count_given(self.given);
+        self.shadows.count_given(self.given);
     }
 }

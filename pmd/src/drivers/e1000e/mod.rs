@@ -4,12 +4,11 @@
 //! | | | module |
 //! | --- | --- | --- |
 //! | registers | as a table | `registers.rs` |
-//! | [`Nic`] | the device as a whole: reset, address, PHY, link, rest | `nic.rs` |
+//! | `Nic` | the device as a whole: reset, address, PHY, link, rest | `nic.rs` |
 //! | setup | filters, RSS, rings, before frames can pass | `setup.rs` |
-//! | [`Rx`], [`Tx`] | the queues, and descriptors in memory, which others of Intel's NICs share | `intel/` |
-//! | [`RxQueue`], [`TxQueue`] | what the queues ask of this device | `queues.rs` |
-//! | [`Counters`] | statistics | `counters.rs` |
-//! | `Model` | the device in software, for the tests | `model/` |
+//! | `Rx`, `Tx` | the queues, and descriptors in memory, which others of Intel's NICs share | `intel/` |
+//! | `RxQueue`, `TxQueue` | what the queues ask of this device | `queues.rs` |
+//! | `Counters` | statistics | `counters.rs` |
 //!
 //! # The device is not trusted
 //!
@@ -28,17 +27,11 @@
 //! hold back all that comes behind them (section 7.1.11): poll queue 0 as long as the port runs.
 
 mod counters;
-#[cfg(any(test, fuzzing))]
-pub mod hostile;
-#[cfg(any(test, fuzzing))]
-#[allow(clippy::wildcard_imports)] // of all the registers
-mod model;
 mod nic;
 mod queues;
-mod registers;
+#[doc(hidden)]
+pub mod registers;
 mod setup;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 
@@ -47,27 +40,35 @@ use self::nic::Nic;
 use self::queues::{RxQueue, TxQueue};
 use self::registers::REGISTERS;
 use super::intel::counters::Losses;
-use super::intel::descriptors::{
-    Extended, Format, Legacy, LegacyTx, MAX_RING, OffloadTx, ring_size,
-};
-use super::intel::link::Watched;
+use super::intel::descriptors::{Extended, Format, Legacy, LegacyTx, MAX_RING, OffloadTx};
+use super::intel::link::{Watched, rx_state};
 use super::intel::memory::Memory;
 use super::intel::rx::{Rx, RxParts};
 use super::intel::tx::{Tx, TxParts};
 use crate::bus::registers::Dump;
 use crate::bus::{Device, Interrupts};
 use crate::driver::filter::Filter;
+use crate::driver::rss::{RSS_KEY, RSS_TABLE, Rss, RssSupport};
 use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
+use crate::drivers::intel;
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::bus_error;
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, QueueSupport, RxState, SharedRxState};
 use crate::quarantine::Quarantine;
 use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.
-pub(super) const OPTIONS: &[&str] = &["mtu", "promisc", "unicast", "multicast", "descriptors"];
+pub(crate) const OPTIONS: &[&str] = &[
+    "mtu",
+    "promisc",
+    "unicast",
+    "multicast",
+    "descriptors",
+    RSS_KEY.key,
+    RSS_TABLE.key,
+];
 
 /// Most queues each way (section 7.1.8).
 const QUEUES: u16 = 2;
@@ -84,13 +85,14 @@ const TAG: usize = 4;
 ///
 /// # Errors
 /// An option's value, or a device that cannot be had or does not answer.
-pub(super) fn open<D: Device>(
+pub fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
     grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
     let mtu = spec.number("mtu", 68..=MAX_MTU)?.unwrap_or(1500);
     let filter = Filter::from_spec(spec)?;
+    let rss = Rss::from_spec(spec)?;
     let stations = filter.unicast.len();
     if stations > setup::MOST_STATIONS {
         return Err(PortError::Unsupported {
@@ -113,13 +115,21 @@ pub(super) fn open<D: Device>(
         mac,
         mtu,
         filter,
+        rss,
         legacy,
         counters: Arc::new(Counters::new()),
         link: Watched::new(),
+        state: SharedRxState::default(),
         interrupts: None,
         grant,
         quarantine,
     }))
+}
+
+/// Data room of the smallest buffers that frames are received into.
+fn smallest_room(config: &PortConfig) -> usize {
+    let room = (0..config.rx_queues).map(|queue| config.rx_pool(queue).data_room());
+    room.min().unwrap_or(config.pool.data_room())
 }
 
 struct E1000e<D: Device> {
@@ -128,9 +138,12 @@ struct E1000e<D: Device> {
     mac: MacAddr,
     mtu: usize,
     filter: Filter,
+    rss: Rss,
     legacy: bool,
     counters: Arc<Counters>,
     link: Watched,
+    /// State of the queues at the last [`Driver::link`].
+    state: SharedRxState,
     /// While it runs.
     interrupts: Option<Arc<Interrupts>>,
     grant: MemoryGrant,
@@ -159,25 +172,18 @@ impl<D: Device> E1000e<D> {
     ) -> Result<(Queues, Option<Arc<Interrupts>>), PortError> {
         let Self { nic, port, .. } = self;
         let (bus, error) = (&nic.bus, bus_error(port));
-        let size = ring_size(config.ring);
         let (rx_queues, tx_queues) = (config.rx_queues.into(), usize::from(config.tx_queues));
         let lent = (self.grant, &self.quarantine);
-        let memory = Memory::new(
-            &*nic.device,
-            &config.pool,
-            rx_queues + tx_queues,
-            size,
-            lent,
-        );
-        let memory = memory.map_err(&error)?;
+        let memory = Memory::new(&*nic.device, config, lent).map_err(&error)?;
         let ring = |index| memory.ring(&*nic.device, index).map_err(&error);
-        let room = config.pool.data_room();
+        // The size of buffers is one register for both queues (RCTL, section 10.2.5.1).
+        let room = smallest_room(config);
         let (room, how) = setup::buffer_size(room).ok_or_else(|| self.small_room(room))?;
 
         self.counters.clear(bus);
         setup::set_offloads(bus, F::EXTENDED, rx_queues > 1);
         if rx_queues > 1 {
-            setup::set_rss(bus);
+            setup::set_rss(bus, &config.rss.or(&self.rss));
         }
         let how = how | setup::set_filter(bus, self.mac, &self.filter);
         let interrupts = nic.device.interrupts(QUEUES).ok().map(Arc::new);
@@ -189,6 +195,7 @@ impl<D: Device> E1000e<D> {
             let control = RxQueue {
                 nic: nic.clone(),
                 queue,
+                state: self.state.clone(),
                 shared: rx_queues > 1,
                 counters: self.counters.clone(),
                 losses: Losses::after(&self.counters.single, LOST),
@@ -199,7 +206,7 @@ impl<D: Device> E1000e<D> {
                 clock: nic.clock.clone(),
                 ring: ring(queue)?,
                 addresses: memory.addresses(),
-                pool: config.pool.clone(),
+                pool: config.rx_pool(queue as u16).clone(),
                 room,
                 longest: self.longest(),
                 quarantine: self.quarantine.clone(),
@@ -218,7 +225,7 @@ impl<D: Device> E1000e<D> {
                 clock: nic.clock.clone(),
                 ring: ring(rx_queues + queue)?,
                 addresses: memory.addresses(),
-                pool: config.pool.clone(),
+                pool: config.tx_pool(queue as u16).clone(),
                 longest: self.longest(),
                 quarantine: self.quarantine.clone(),
             };
@@ -271,9 +278,13 @@ impl<D: Device> Driver for E1000e<D> {
         }
     }
 
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport::ALL
+    }
+
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
-        let (ring, room) = (config.ring, config.pool.data_room());
-        if ring > MAX_RING {
+        let room = smallest_room(config);
+        if let Some(ring) = config.rings().find(|&ring| ring > MAX_RING) {
             let asked = format!("a ring of {ring}");
             return Err(self.unsupported(asked, format!("rings of at most {MAX_RING}")));
         }
@@ -284,7 +295,14 @@ impl<D: Device> Driver for E1000e<D> {
             let asked = "several receive queues with descriptors=legacy".into();
             return Err(self.unsupported(asked, "one, or descriptors=extended".into()));
         }
-        Ok(())
+        match self.rss.refusal(config.rx_queues, self.rss_support()) {
+            Some((asked, offered)) => Err(self.unsupported(asked, offered)),
+            None => Ok(()),
+        }
+    }
+
+    fn rss_support(&self) -> Option<RssSupport> {
+        Some(intel::RSS)
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
@@ -297,6 +315,7 @@ impl<D: Device> Driver for E1000e<D> {
         } else {
             Self::run::<Extended>
         };
+        self.state.set(RxState::Live);
         match run(self, config) {
             Ok((queues, interrupts)) => {
                 self.interrupts = interrupts;
@@ -322,6 +341,7 @@ impl<D: Device> Driver for E1000e<D> {
 
     fn link(&self) -> Link {
         let gone = self.nic.device.is_gone();
+        self.state.set(rx_state(self.nic.status(), false));
         let (status, told) = (|| self.nic.status(), || self.nic.has_link_changed());
         self.link.look(status, told, gone, gone)
     }

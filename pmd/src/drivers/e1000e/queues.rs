@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use super::counters::Counters;
 use super::nic::Nic;
-use super::registers::{IMC, IMS, IMS_RXQ0, IMS_RXQ1, RDFPC, RDT, STATUS, TDT};
+use super::registers::{IMC, IMS, IMS_RXQ0, IMS_RXQ1, RDFPC, RDT, TDT};
 use super::setup;
 use crate::bus::{Bus, Device, Interrupts};
 use crate::drivers::intel::counters::Losses;
-use crate::drivers::intel::link::{GONE, speed};
 use crate::drivers::intel::rx::RxControl;
 use crate::drivers::intel::tx::TxControl;
 use crate::ledger::{Cause, Tally};
-use crate::port::RxState;
+use crate::port::{RxState, SharedRxState};
 
 /// More frames than the packet buffer of 40 KiB holds: the register of a device that is gone.
 const MOST_WAITING: u32 = 640;
@@ -22,6 +21,7 @@ const MOST_WAITING: u32 = 640;
 pub(super) struct RxQueue<D: Device> {
     pub(super) nic: Nic<D>,
     pub(super) queue: usize,
+    pub(super) state: SharedRxState,
     /// Whether there are two of them.
     pub(super) shared: bool,
     pub(super) counters: Arc<Counters>,
@@ -44,17 +44,13 @@ impl<D: Device> RxControl for RxQueue<D> {
     }
 
     fn state(&self) -> RxState {
-        match self.nic.bus.read32(STATUS.at) {
-            GONE => RxState::Gone,
-            status if speed(status).is_some() => RxState::Live,
-            _ => RxState::Down,
-        }
+        self.state.get()
     }
 
     /// A receive queue has no switch of its own: the flows of one of two go to the other.
     fn disable(&self) {
         if self.shared {
-            setup::share_to(&self.nic.bus, [1 - self.queue.min(1); 2]);
+            setup::share_to(&self.nic.bus, 1 - self.queue.min(1));
         }
     }
 

@@ -4,11 +4,11 @@
 use crate::bus::registers::registers;
 
 /// Bytes of the window that they are in: BAR 0 (section 10.1.1.1).
-pub(super) const WINDOW: usize = 128 << 10;
+pub const WINDOW: usize = 128 << 10;
 
 registers! {
     /// All of them.
-    pub(super) REGISTERS:
+    pub REGISTERS:
 
     // General.
     CTRL 0x0000 "10.2.2.1" "device control" {

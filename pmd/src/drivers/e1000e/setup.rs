@@ -10,6 +10,7 @@ use super::registers::{
 };
 use crate::bus::Bus;
 use crate::driver::filter::{Filter, Multicast};
+use crate::driver::rss::{Rss, RssKey};
 use crate::drivers::intel::RSS_KEY;
 use crate::drivers::intel::descriptors::Ring;
 use crate::net::MacAddr;
@@ -72,23 +73,27 @@ pub(super) fn set_filter(bus: &impl Bus, mac: MacAddr, filter: &Filter) -> u32 {
 
 /// Shares flows out to two queues (section 7.1.11): by addresses, and the ports of TCP. The device
 /// knows no ports of UDP. Frames without IP go to queue 0.
-pub(super) fn set_rss(bus: &impl Bus) {
-    for (index, word) in RSS_KEY.as_chunks().0.iter().enumerate() {
+pub(super) fn set_rss(bus: &impl Bus, rss: &Rss) {
+    let key = rss.key.as_ref().map_or(&RSS_KEY[..], RssKey::bytes);
+    for (index, word) in key.as_chunks().0.iter().enumerate() {
         bus.write32(RSSRK.of(index), u32::from_le_bytes(*word));
     }
-    share_to(bus, [0, 1]);
+    share(bus, |entry| rss.queue(entry, 2));
     let kinds = MRQC_TCP_IPV4 | MRQC_IPV4 | MRQC_TCP_IPV6 | MRQC_IPV6;
     bus.write32(MRQC.at, MRQC_RSS | kinds);
 }
 
-/// The queues, by turns, that flows are shared out to: the queue is bit 7 of an entry (section
-/// 10.2.5.22).
-pub(super) fn share_to(bus: &impl Bus, queues: [usize; 2]) {
-    let [even, odd] = queues.map(|queue| (queue as u8 & 1) << 7);
-    let entries = u32::from_le_bytes([even, odd, even, odd]);
+/// The queue of each entry of the table: it is bit 7 of the entry (section 10.2.5.22).
+fn share(bus: &impl Bus, queue: impl Fn(usize) -> u16) {
     for index in 0..RETA.count {
-        bus.write32(RETA.of(index), entries);
+        let entries = [0, 1, 2, 3].map(|n| (queue(4 * index + n) as u8 & 1) << 7);
+        bus.write32(RETA.of(index), u32::from_le_bytes(entries));
     }
+}
+
+/// Shares all flows out to one queue.
+pub(super) fn share_to(bus: &impl Bus, queue: usize) {
+    share(bus, |_| queue as u16);
 }
 
 /// Has checksums verified (section 7.1.10), and descriptors written in the extended format or not.

@@ -33,26 +33,26 @@ const USUAL: u32 = 1518;
 
 /// What a VF is to be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub struct Given {
     /// Its address.
-    pub(super) mac: MacAddr,
+    pub mac: MacAddr,
     /// It may not choose another one.
-    pub(super) fixed: bool,
+    pub fixed: bool,
     /// The VLAN that it is in without knowing it: its frames are tagged on the way out, and lose
     /// the tag on the way in.
-    pub(super) vlan: Option<u16>,
+    pub vlan: Option<u16>,
 }
 
 /// What the physical function itself receives.
-pub(super) struct Own {
+pub struct Own {
     /// Its address.
-    pub(super) mac: MacAddr,
+    pub mac: MacAddr,
     /// What it receives beside the frames to that.
-    pub(super) filter: Filter,
+    pub filter: Filter,
     /// VLANs that it receives.
-    pub(super) vlans: Vec<u16>,
+    pub vlans: Vec<u16>,
     /// Longest frame with its check sequence, without a tag.
-    pub(super) longest: u32,
+    pub longest: u32,
 }
 
 /// A VF.
@@ -82,7 +82,7 @@ struct Counts {
 }
 
 /// All VFs of a device, one at least.
-pub(super) struct Functions<B> {
+pub struct Functions<B> {
     bus: B,
     mailbox: PfEnd<B>,
     own: Own,
@@ -96,7 +96,7 @@ pub(super) struct Functions<B> {
 impl<B: Bus> Functions<B> {
     /// Sets up pools and filters of a device that was reset just now. No VF receives or sends
     /// before it has told of its own reset.
-    pub(super) fn new(bus: &B, own: Own, given: &[Given]) -> Self {
+    pub fn new(bus: &B, own: Own, given: &[Given]) -> Self {
         let function = |&given: &Given| Function {
             given,
             mac: given.mac,
@@ -165,7 +165,7 @@ impl<B: Bus> Functions<B> {
     }
 
     /// What the device has told since this was asked last. Answers the VFs.
-    pub(super) fn serve(&mut self) {
+    pub fn serve(&mut self) {
         let all = (1 << self.vfs.len()) - 1;
         let refused = match self.bus.read32(WVBR.at) {
             // The device is gone.
@@ -219,7 +219,7 @@ impl<B: Bus> Functions<B> {
     }
 
     /// What was counted, by name.
-    pub(super) fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> Statistics {
         let Counts {
             requests,
             refused,

@@ -15,6 +15,7 @@ use super::registers::{
 use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::driver::filter::{Filter, Multicast};
+use crate::driver::rss::{Rss, RssKey};
 use crate::drivers::intel::RSS_KEY;
 use crate::drivers::intel::link::{GONE, speed};
 use crate::net::MacAddr;
@@ -169,14 +170,14 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
 
     /// Shares frames out to `queues` receive queues by a hash of their addresses and ports
     /// (section 7.1.1.7).
-    pub(super) fn share_by_hash(&self, queues: u16) {
+    pub(super) fn share_by_hash(&self, queues: u16, rss: &Rss) {
         let Self { bus, .. } = self;
-        for (i, word) in RSS_KEY.as_chunks().0.iter().enumerate() {
+        let key = rss.key.as_ref().map_or(&RSS_KEY[..], RssKey::bytes);
+        for (i, word) in key.as_chunks().0.iter().enumerate() {
             bus.write32(RSSRK.of(i), u32::from_le_bytes(*word));
         }
-        let queue = |entry: usize| (entry % usize::from(queues.max(1))) as u8;
         for i in 0..RETA.count {
-            let four = [0, 1, 2, 3].map(|n| queue(4 * i + n));
+            let four = [0, 1, 2, 3].map(|n| rss.queue(4 * i + n, queues) as u8);
             bus.write32(RETA.of(i), u32::from_le_bytes(four));
         }
         bus.write32(MRQC.at, if queues > 1 { BY_HASH | HASHED } else { 0 });

@@ -5,10 +5,10 @@
 use crate::net::MacAddr;
 
 /// Words of 32 bits in the mailbox.
-pub(crate) const WORDS: usize = 16;
+pub const WORDS: usize = 16;
 
 /// A message: the first word says what it is.
-pub(crate) type Message = [u32; WORDS];
+pub type Message = [u32; WORDS];
 
 /// In the first word of an answer: granted, refused, and that the VF may go on asking (it may not
 /// before it has told of its reset).
@@ -35,11 +35,11 @@ const SET_PROMISCUOUS: u32 = 6;
 const ALL_GROUPS: u32 = 2;
 
 /// Most groups in a message: two hashes a word, behind the first.
-pub(crate) const MAX_GROUPS: usize = 30;
+pub const MAX_GROUPS: usize = 30;
 
 /// What a VF asks of its PF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
+pub enum Request {
     /// To begin anew, with the address that it is to have.
     Reset,
     /// To have another address.
@@ -62,14 +62,15 @@ pub(crate) enum Request {
 
 /// A list of places in the multicast table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Groups {
+pub struct Groups {
     hashes: [u16; MAX_GROUPS],
     len: usize,
 }
 
 impl Groups {
     /// Those of some groups; `None` if they are too many for a message.
-    pub(crate) fn new(groups: &[MacAddr]) -> Option<Self> {
+    #[must_use]
+    pub fn new(groups: &[MacAddr]) -> Option<Self> {
         let mut list = Self::default();
         for &group in groups {
             *list.hashes.get_mut(list.len)? = group_hash(group);
@@ -79,31 +80,34 @@ impl Groups {
     }
 
     /// The places.
-    pub(crate) fn hashes(&self) -> &[u16] {
+    #[must_use]
+    pub fn hashes(&self) -> &[u16] {
         self.hashes.get(..self.len).unwrap_or(&[])
     }
 }
 
 /// The place of a group in the multicast table: bits 47 to 36 of its address (section 8.10, RCTL
 /// with MO = 0).
-pub(crate) fn group_hash(group: MacAddr) -> u16 {
+#[must_use]
+pub fn group_hash(group: MacAddr) -> u16 {
     u16::from(group.0[4]) >> 4 | u16::from(group.0[5]) << 4
 }
 
 /// An address in two words: its first byte is the lowest of the first.
-pub(crate) fn mac_words(MacAddr([a, b, c, d, e, f]): MacAddr) -> [u32; 2] {
+pub fn mac_words(MacAddr([a, b, c, d, e, f]): MacAddr) -> [u32; 2] {
     [[a, b, c, d], [e, f, 0, 0]].map(u32::from_le_bytes)
 }
 
 /// The address in two words.
-pub(crate) fn words_mac(words: [u32; 2]) -> MacAddr {
+pub fn words_mac(words: [u32; 2]) -> MacAddr {
     let [[a, b, c, d], [e, f, ..]] = words.map(u32::to_le_bytes);
     MacAddr([a, b, c, d, e, f])
 }
 
 impl Request {
     /// What a message asks for; `None` if it is nothing that anybody is granted.
-    pub(crate) fn parse(message: &Message) -> Option<Self> {
+    #[must_use]
+    pub fn parse(message: &Message) -> Option<Self> {
         let [first, second, third, ..] = *message;
         let number = first >> NUMBER_SHIFT & NUMBER;
         match (first & KIND, number) {
@@ -132,7 +136,8 @@ impl Request {
     }
 
     /// The message that asks for it, and how many of its words count.
-    pub(crate) fn message(&self) -> (Message, usize) {
+    #[must_use]
+    pub fn message(&self) -> (Message, usize) {
         let mut message = [0; WORDS];
         let [first, second, third, ..] = &mut message;
         let len = match *self {
@@ -174,7 +179,8 @@ impl Request {
     }
 
     /// What the PF's words say to this request; `None` if they are about something else.
-    pub(crate) fn reply(&self, words: [u32; 3]) -> Option<Reply> {
+    #[must_use]
+    pub fn reply(&self, words: [u32; 3]) -> Option<Reply> {
         let [first, low, high] = words;
         let asked = self.message().0[0] & KIND;
         match first & (ACK | NACK | KIND) {
@@ -191,7 +197,7 @@ impl Request {
 
 /// What a VF is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// It has what it asked for; for a reset, with this address.
     Granted(MacAddr),
     /// It does not.

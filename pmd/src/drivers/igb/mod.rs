@@ -5,12 +5,12 @@
 //! | | | module |
 //! | --- | --- | --- |
 //! | registers | as a table, and which of them are statistics | `registers.rs` |
-//! | [`Hardware`] | the device as a whole: reset, link, filters | `hardware.rs` |
-//! | [`Plan`] | the queues, of a virtual function too; what they are made of is in `intel` | `queues.rs` |
+//! | `Hardware` | the device as a whole: reset, link, filters | `hardware.rs` |
+//! | `Plan` | the queues, of a virtual function too; what they are made of is in `intel` | `queues.rs` |
 //! | [`Functions`] | what VFs are given and granted | `functions.rs`, `vlans.rs` |
 //! | messages | what PF and VF say to each other, and the PF's end of the mailbox | `message.rs`, `mailbox.rs` |
-//! | [`Housekeeper`] | the thread that answers VFs | `housekeeping.rs` |
-//! | `model` | the device in software, PF and VFs, for the tests of both drivers | `model/` |
+//! | `Housekeeper` | the thread that answers VFs | `housekeeping.rs` |
+//! | `Drops` | counters of 12 bits, and the thread that reads them | `drops.rs`, `periodic.rs` |
 //!
 //! # Nobody is trusted
 //!
@@ -20,25 +20,24 @@
 //! device's pools and anti-spoofing, and for memory the IOMMU, in which each VF has tables of its
 //! own.
 
-mod functions;
+pub(super) mod drops;
+#[doc(hidden)]
+pub mod functions;
 pub(crate) mod hardware;
-#[cfg(any(test, fuzzing))]
-pub mod hostile;
 mod housekeeping;
 mod mailbox;
-pub(crate) mod message;
-#[cfg(any(test, fuzzing))]
-pub(crate) mod model;
+#[doc(hidden)]
+pub mod message;
 pub(crate) mod options;
+mod periodic;
 pub(crate) mod queues;
-pub(crate) mod registers;
-#[cfg(test)]
-mod tests;
+#[doc(hidden)]
+pub mod registers;
 mod vlans;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::drops::DropReader;
 use self::functions::{Functions, Own};
 use self::hardware::Hardware;
 use self::housekeeping::Housekeeper;
@@ -49,21 +48,23 @@ use self::registers::{
     IVAR, IVAR_MISC, LOST, REGISTERS, RX, STATISTICS, TX, WINDOW,
 };
 use super::intel::counters::{Losses, Sums};
-use super::intel::link::{Watched, speed};
+use super::intel::link::{Watched, rx_state, speed};
 use crate::bus::registers::Dump;
 use crate::bus::{Bus, BusError, Device, Interrupts};
+use crate::driver::rss::{RSS_KEY, RSS_TABLE, RssSupport};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
+use crate::drivers::intel::RSS;
 use crate::grant::MemoryGrant;
 use crate::ledger::Tally;
 use crate::net::MacAddr;
 use crate::port::bus_error;
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, QueueSupport, RxState, SharedRxState};
 use crate::quarantine::Quarantine;
 use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.
-pub(super) const OPTIONS: &[&str] = &[
+pub(crate) const OPTIONS: &[&str] = &[
     "mtu",
     "promisc",
     "multicast",
@@ -71,6 +72,8 @@ pub(super) const OPTIONS: &[&str] = &[
     "vfs",
     "vf-macs",
     "vf-vlans",
+    RSS_KEY.key,
+    RSS_TABLE.key,
 ];
 
 /// Most queues each way. The device has 16, and vectors for nine.
@@ -89,7 +92,7 @@ const VALID: u32 = 0x80;
 ///
 /// # Errors
 /// An option's value, or a device that cannot be had or does not answer.
-pub(super) fn open<D: Device>(
+pub fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
     grant: MemoryGrant,
@@ -109,7 +112,7 @@ pub(super) fn open<D: Device>(
         options,
         counters: Arc::new(Sums::new(STATISTICS)),
         link: Arc::new(Watched::new()),
-        lost: Arc::default(),
+        state: SharedRxState::default(),
         has_functions: false,
         running: None,
     };
@@ -131,8 +134,8 @@ struct Igb<D: Device> {
     options: Options,
     counters: Arc<Sums>,
     link: Arc<Watched>,
-    /// Its owner wants it back, or it is gone already.
-    lost: Arc<AtomicBool>,
+    /// State of the queues at the last [`Driver::link`].
+    state: SharedRxState,
     /// It has had virtual functions made.
     has_functions: bool,
     running: Option<Running<D::Bus>>,
@@ -140,9 +143,10 @@ struct Igb<D: Device> {
 
 /// What there is while a port runs. Dropped in this order: nobody speaks to the device before its
 /// vectors are taken away.
-struct Running<B> {
-    /// Ended before the device is reset: it writes registers.
+struct Running<B: Bus> {
+    /// Both end before the device is reset: they access registers.
     housekeeper: Option<Housekeeper>,
+    drops: Option<DropReader<B>>,
     functions: Option<Arc<Mutex<Functions<B>>>>,
     _interrupts: Option<Arc<Interrupts>>,
 }
@@ -195,7 +199,7 @@ impl<D: Device> Igb<D> {
             let functions = Functions::new(bus, own, &options.given(self.mac));
             Some(Arc::new(Mutex::new(functions)))
         } else {
-            hardware.share_by_hash(config.rx_queues);
+            hardware.share_by_hash(config.rx_queues, &config.rss.or(&options.rss));
             hardware.set_filter(&options.filter);
             None
         };
@@ -213,14 +217,16 @@ impl<D: Device> Igb<D> {
             longest: options.mtu as usize + HEADER + TAG as usize,
             blocks: (RX.of(vfs), TX.of(vfs), RX.step),
             interrupts: interrupts.clone().map(|all| (all, MAILBOX_VECTOR + 1)),
-            lost: &self.lost,
+            state: &self.state,
             grant: self.grant,
             quarantine: &self.quarantine,
         };
         let (counters, registers) = (self.counters.clone(), bus.clone());
         let mut losses = Losses::after(&counters, LOST);
         let lost = move |tally: &mut Tally| losses.tell(&counters, &registers, tally);
-        let queues = plan.start(config, lost)?;
+        self.state.set(RxState::Live);
+        let (queues, drops) = plan.start(config, lost)?;
+        let drops = DropReader::start(&*self.device, drops)?;
         let housekeeper = match (&functions, &interrupts) {
             (Some(functions), Some(interrupts)) => Some(self.housekeeper(functions, interrupts)?),
             _ => None,
@@ -228,6 +234,7 @@ impl<D: Device> Igb<D> {
         hardware.admit_functions();
         let running = Running {
             housekeeper,
+            drops: Some(drops),
             functions,
             _interrupts: interrupts,
         };
@@ -307,8 +314,29 @@ impl<D: Device> Driver for Igb<D> {
         }
     }
 
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport::ALL
+    }
+
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
-        queues::validate(&self.port, config)
+        queues::validate(&self.port, config)?;
+        match self
+            .options
+            .rss
+            .refusal(config.rx_queues, self.rss_support())
+        {
+            Some((asked, offered)) => Err(PortError::Unsupported {
+                port: self.port.clone(),
+                asked,
+                offered,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// With pools the device does not share out by hash as well.
+    fn rss_support(&self) -> Option<RssSupport> {
+        (self.options.vfs == 0).then_some(RSS)
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
@@ -332,6 +360,7 @@ impl<D: Device> Driver for Igb<D> {
     fn stop(&mut self) -> Result<(), PortError> {
         if let Some(running) = &mut self.running {
             running.housekeeper = None;
+            running.drops = None;
             if let Some(functions) = &running.functions {
                 let mut functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
                 functions.leave();
@@ -345,10 +374,12 @@ impl<D: Device> Driver for Igb<D> {
     }
 
     fn link(&self) -> Link {
-        // The queues cannot ask: that takes a look at the bus.
         let gone = self.device.is_gone();
-        self.lost.store(gone, Ordering::Relaxed);
         let hardware = &self.hardware;
+        self.state.set(rx_state(hardware.status(), gone));
+        if let Some(drops) = self.running.as_ref().and_then(|run| run.drops.as_ref()) {
+            drops.read();
+        }
         let (status, told) = (|| hardware.status(), || hardware.has_link_changed());
         self.link.look(status, told, gone, gone)
     }

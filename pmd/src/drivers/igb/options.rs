@@ -5,6 +5,7 @@ use super::registers::{LONGEST, POOLS};
 use super::vlans::ENTRIES;
 use crate::driver::SpecOption;
 use crate::driver::filter::Filter;
+use crate::driver::rss::Rss;
 use crate::net::MacAddr;
 use crate::spec::{PortSpec, SpecError};
 
@@ -13,8 +14,8 @@ pub(crate) const VLANS: SpecOption = SpecOption {
     key: "vlans",
     values: "ID+ID...",
     default: "none",
-    text: "82576 with virtual functions, and these: VLANs whose tagged frames are received; an \
-           82576 without receives all",
+    text: "82576 with virtual functions, and the functions: VLANs whose tagged frames are \
+           received; without virtual functions all are",
 };
 
 /// Options of the physical function alone.
@@ -22,21 +23,20 @@ pub(crate) const VFS: SpecOption = SpecOption {
     key: "vfs",
     values: "0-7",
     default: "0",
-    text: "82576: virtual functions, each a device of its own that a process or a virtual machine \
-           can have",
+    text: "82576: number of virtual functions, each a device that a process or a virtual machine \
+           can use",
 };
 pub(crate) const VF_MACS: SpecOption = SpecOption {
     key: "vf-macs",
     values: "MAC+MAC...",
-    default: "made from the port's",
-    text: "82576: addresses of the virtual functions, which cannot choose others then",
+    default: "derived from the port's",
+    text: "82576: addresses of the virtual functions, which then cannot choose others",
 };
 pub(crate) const VF_VLANS: SpecOption = SpecOption {
     key: "vf-vlans",
     values: "ID+ID...",
     default: "none",
-    text: "82576: the VLAN that each virtual function is kept in; its frames are tagged and \
-           untagged by the NIC",
+    text: "82576: the VLAN of each virtual function; the NIC tags and untags its frames",
 };
 
 /// Header and check sequence of a frame without a tag.
@@ -53,6 +53,7 @@ pub(crate) struct Options {
     pub(super) vfs: usize,
     vf_macs: Option<Vec<MacAddr>>,
     vf_vlans: Option<Vec<u16>>,
+    pub(super) rss: Rss,
 }
 
 impl Options {
@@ -82,6 +83,7 @@ impl Options {
                 .unwrap_or(0),
             vf_macs: macs(spec)?,
             vf_vlans: vlans(spec, VF_VLANS.key)?,
+            rss: Rss::from_spec(spec)?,
         };
         let counts = [
             (VF_MACS.key, options.vf_macs.as_ref().map(Vec::len)),

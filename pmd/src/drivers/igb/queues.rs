@@ -4,28 +4,25 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use pollux_mempool::time::Ns;
 
-use super::registers::{EIMC, EIMS, STATUS};
+use super::drops::Drops;
+use super::registers::{EIMC, EIMS};
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::clock::Clock;
 use crate::driver::{Queues, RxDriver, TxDriver};
-use crate::drivers::intel::descriptors::{
-    AdvancedOffloadTx, AdvancedTx, Extended, MAX_RING, Ring, ring_size,
-};
-use crate::drivers::intel::link::{GONE, speed};
+use crate::drivers::intel::descriptors::{AdvancedOffloadTx, AdvancedTx, Extended, MAX_RING, Ring};
 use crate::drivers::intel::memory::Memory;
 use crate::drivers::intel::rx::{Rx, RxControl, RxParts};
 use crate::drivers::intel::tx::{Tx, TxControl, TxParts};
 use crate::grant::MemoryGrant;
 use crate::ledger::{Cause, Tally};
-use crate::port::{PortConfig, PortError, RxState};
+use crate::port::{PortConfig, PortError, RxState, SharedRxState};
 use crate::quarantine::Quarantine;
 
-/// Registers of a queue, from the first of its block; those of the split (SRRCTL) and of frames
-/// dropped (RQDPC) are a receive queue's alone.
+/// Registers of a queue, from the first of its block. Only a receive queue has the one of the split
+/// (SRRCTL).
 const BASE_LOW: usize = 0x00;
 const BASE_HIGH: usize = 0x04;
 const LEN: usize = 0x08;
@@ -33,7 +30,6 @@ const SPLIT: usize = 0x0c;
 const HEAD: usize = 0x10;
 const TAIL: usize = 0x18;
 const CONTROL: usize = 0x28;
-const DROPPED: usize = 0x30;
 
 /// Of the control registers (RXDCTL, TXDCTL): the queue is on; write back each descriptor at once,
 /// and fetch when eight are left and some are there.
@@ -51,6 +47,9 @@ const PATIENCE: Ns = Ns(10_000_000);
 /// Smallest buffer, and what the sizes of buffers are multiples of.
 const KIB: usize = 1024;
 
+/// Started queues, and the counters of their dropped frames.
+pub(crate) type Started<B> = (Queues, Arc<Drops<B>>);
+
 /// What starting the queues takes, beside the port's configuration.
 pub(crate) struct Plan<'a, D: Device> {
     pub(crate) device: &'a Arc<D>,
@@ -61,8 +60,8 @@ pub(crate) struct Plan<'a, D: Device> {
     pub(crate) blocks: (usize, usize, usize),
     /// Vectors, and the number of the first receive queue's.
     pub(crate) interrupts: Option<(Arc<Interrupts>, u16)>,
-    /// Set when nothing can come any more, whatever the link.
-    pub(crate) lost: &'a Arc<AtomicBool>,
+    /// State of the queues at the last [`Driver::link`](crate::driver::Driver::link).
+    pub(crate) state: &'a SharedRxState,
     pub(crate) grant: MemoryGrant,
     /// What the device is lent, and where buffers go that queues have posted at their end.
     pub(crate) quarantine: &'a Quarantine,
@@ -73,8 +72,9 @@ pub(crate) struct Plan<'a, D: Device> {
 /// # Errors
 /// What it can have.
 pub(crate) fn validate(port: &str, config: &PortConfig) -> Result<(), PortError> {
-    let (ring, room) = (config.ring, config.pool.data_room());
-    let (asked, offered) = if ring > MAX_RING {
+    let room = (0..config.rx_queues).map(|queue| config.rx_pool(queue).data_room());
+    let room = room.min().unwrap_or(config.pool.data_room());
+    let (asked, offered) = if let Some(ring) = config.rings().find(|&ring| ring > MAX_RING) {
         let offered = format!("rings of at most {MAX_RING}");
         (format!("a ring of {ring}"), offered)
     } else if room < KIB {
@@ -101,23 +101,25 @@ impl<D: Device> Plan<'_, D> {
         &self,
         config: &PortConfig,
         lost: impl FnMut(&mut Tally) + Send + 'static,
-    ) -> Result<Queues, BusError> {
+    ) -> Result<Started<D::Bus>, BusError> {
         let (rx_queues, tx_queues) = (config.rx_queues.into(), usize::from(config.tx_queues));
-        let size = ring_size(config.ring);
         let lent = (self.grant, self.quarantine);
-        let rings = rx_queues + tx_queues;
-        let memory = Memory::new(&**self.device, &config.pool, rings, size, lent)?;
+        let memory = Memory::new(&**self.device, config, lent)?;
         self.device.set_bus_master(true)?;
         let mut lost: Option<Lost> = Some(Box::new(lost));
+        let (first, _, step) = self.blocks;
+        let bases = (0..rx_queues).map(|index| first + index * step);
+        let drops = Arc::new(Drops::new(self.bus.clone(), bases));
         let mut rx: Vec<Box<dyn RxDriver>> = Vec::new();
         for index in 0..rx_queues {
-            let queue = self.rx_queue(index, lost.take());
+            let queue = self.rx_queue(index, lost.take(), &drops);
+            let pool = config.rx_pool(index as u16);
             let parts = RxParts {
                 ring: memory.ring(&**self.device, index)?,
                 clock: self.device.clock(),
                 addresses: memory.addresses(),
-                pool: config.pool.clone(),
-                room: room(config.pool.data_room()),
+                pool: pool.clone(),
+                room: room(pool.data_room()),
                 longest: self.longest,
                 quarantine: self.quarantine.clone(),
                 control: queue,
@@ -136,7 +138,7 @@ impl<D: Device> Plan<'_, D> {
                 ring: memory.ring(&**self.device, rx_queues + index)?,
                 clock: self.device.clock(),
                 addresses: memory.addresses(),
-                pool: config.pool.clone(),
+                pool: config.tx_pool(index as u16).clone(),
                 longest: self.longest,
                 quarantine: self.quarantine.clone(),
                 control: TxQueue(self.block(first + index * step)),
@@ -148,7 +150,7 @@ impl<D: Device> Plan<'_, D> {
                 Box::new(Tx::<_, _, AdvancedTx>::new(parts))
             });
         }
-        Ok(Queues { rx, tx })
+        Ok((Queues { rx, tx }, drops))
     }
 
     fn block(&self, base: usize) -> Block<D> {
@@ -159,14 +161,21 @@ impl<D: Device> Plan<'_, D> {
         }
     }
 
-    fn rx_queue(&self, index: usize, lost_before: Option<Lost>) -> RxQueue<D> {
+    fn rx_queue(
+        &self,
+        index: usize,
+        lost_before: Option<Lost>,
+        drops: &Arc<Drops<D::Bus>>,
+    ) -> RxQueue<D> {
         let (first, _, step) = self.blocks;
         let interrupts = self.interrupts.as_ref();
         RxQueue {
             block: self.block(first + index * step),
             lost_before,
             interrupts: interrupts.map(|(all, first)| (all.clone(), first + index as u16)),
-            lost: self.lost.clone(),
+            state: self.state.clone(),
+            drops: drops.clone(),
+            index,
         }
     }
 }
@@ -213,17 +222,6 @@ impl<D: Device> Block<D> {
         self.wait_for(0);
     }
 
-    /// Frames that the queue has dropped since this was asked last, as there was no descriptor for
-    /// them (section 8.10, RQDPC: 12 bits, which begin anew when they are over, and when they are
-    /// read).
-    fn dropped(&self) -> u64 {
-        match self.bus.read32(self.at(DROPPED)) {
-            // A device that is gone.
-            u32::MAX => 0,
-            dropped => u64::from(dropped & 0xfff),
-        }
-    }
-
     fn wait_for(&self, enabled: u32) -> bool {
         let is_so = || self.bus.read32(self.at(CONTROL)) & ENABLED == enabled;
         self.device.clock().wait(PATIENCE, is_so)
@@ -238,31 +236,22 @@ struct RxQueue<D: Device> {
     /// The first queue does it for all.
     lost_before: Option<Lost>,
     interrupts: Option<(Arc<Interrupts>, u16)>,
-    lost: Arc<AtomicBool>,
-}
-
-impl<D: Device> RxQueue<D> {
-    fn count_dropped(&self, tally: &mut Tally) {
-        let dropped = self.block.dropped();
-        tally.count_from_wire(dropped, 0);
-        tally.count_dropped(Cause::RingFull, dropped);
-    }
+    state: SharedRxState,
+    drops: Arc<Drops<D::Bus>>,
+    /// Number of the queue.
+    index: usize,
 }
 
 impl<D: Device> RxControl for RxQueue<D> {
+    const HAS_PROTOCOLS: bool = true;
+
     #[inline]
     fn set_tail(&self, slot: u32) {
         self.block.bus.write32(self.block.at(TAIL), slot);
     }
 
     fn state(&self) -> RxState {
-        match self.block.bus.read32(STATUS.at) {
-            GONE => RxState::Gone,
-            status if speed(status).is_some() && !self.lost.load(Ordering::Relaxed) => {
-                RxState::Live
-            }
-            _ => RxState::Down,
-        }
+        self.state.get()
     }
 
     fn disable(&self) {
@@ -270,15 +259,20 @@ impl<D: Device> RxControl for RxQueue<D> {
     }
 
     fn count_losses(&mut self, tally: &mut Tally) {
-        self.count_dropped(tally);
+        self.drops.read();
+        self.count_known_losses(tally);
         if let Some(count) = &mut self.lost_before {
             count(tally);
         }
     }
 
-    /// Its counter is soon over.
-    fn ran_dry(&self, tally: &mut Tally) {
-        self.count_dropped(tally);
+    #[inline]
+    fn count_known_losses(&self, tally: &mut Tally) {
+        let dropped = self.drops.take(self.index);
+        if dropped > 0 {
+            tally.count_from_wire(dropped, 0);
+            tally.count_dropped(Cause::RingFull, dropped);
+        }
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {

@@ -6,18 +6,18 @@ use crate::drivers::intel::counters::Lost;
 use crate::ledger::Cause;
 
 /// Bytes of the window of registers (BAR 0).
-pub(super) const WINDOW: usize = 0x20000;
+pub const WINDOW: usize = 0x20000;
 
 /// Pools that frames are shared out to: pool `n` has queues `n` and `n + 8`, and is virtual
 /// function `n`, if there is one (section 8.26.1).
 pub(super) const POOLS: u16 = 8;
 
 /// Longest frame in bytes, with its check sequence (9.5 KiB, section 8.10, RLPML).
-pub(crate) const LONGEST: u32 = 9728;
+pub const LONGEST: u32 = 9728;
 
 registers! {
     /// All that the driver uses, but the statistics.
-    pub(super) REGISTERS:
+    pub REGISTERS:
     CTRL 0x0000 "8.2" "device control" {
         CTRL_MASTER_DISABLE = 1 << 2,
         CTRL_SET_LINK_UP = 1 << 6,
@@ -171,7 +171,7 @@ pub(super) const LOST: Lost = &[
 
 registers! {
     /// Statistics (section 8.19), in the order in which they are told. Reading clears them.
-    pub(super) STATISTICS:
+    pub STATISTICS:
     CRCERRS 0x4000 "8.19" "rx_crc_errors", clears {}
     RXERRC 0x400c "8.19" "rx_errors", clears {}
     MPC 0x4010 "8.19" "rx_missed", clears {}

@@ -5,8 +5,8 @@
 //! | | | module |
 //! | --- | --- | --- |
 //! | registers | as a table | `registers.rs` |
-//! | [`VfEnd`] | the mailbox, by which it asks its physical function (PF) | `mailbox.rs` |
-//! | [`Counters`] | statistics | `counters.rs` |
+//! | `VfEnd` | the mailbox, by which it asks its physical function (PF) | `mailbox.rs` |
+//! | `Counters` | statistics | `counters.rs` |
 //! | queues, messages | as the physical function's | `igb/queues.rs`, `igb/message.rs` |
 //! | tests | of both drivers together | `igb/tests/` |
 //!
@@ -29,10 +29,11 @@ use self::registers::{
     CTRL, CTRL_RESET, EIAC, EIMC, REGISTERS, RX, STATUS, TX, VTIVAR, VTIVAR_RX_VALID, WINDOW,
 };
 use super::igb::HEADER;
+use super::igb::drops::DropReader;
 use super::igb::message::{Groups, MAX_GROUPS, Request};
 use super::igb::options::{OVERHEAD, TAG, VLANS, mtu, vlans};
 use super::igb::queues::{self, Plan};
-use super::intel::link::Watched;
+use super::intel::link::{Watched, rx_state};
 use crate::bus::registers::Dump;
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::driver::filter::{Filter, MULTICAST, Multicast};
@@ -40,19 +41,19 @@ use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::bus_error;
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, QueueSupport, RxState, SharedRxState};
 use crate::quarantine::Quarantine;
 use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.
-pub(super) const OPTIONS: &[&str] = &["mtu", "multicast", "vlans"];
+pub(crate) const OPTIONS: &[&str] = &["mtu", "multicast", "vlans"];
 
 /// Looks at a device and takes it over.
 ///
 /// # Errors
 /// An option's value, or a device that cannot be had, or whose physical function does not answer.
-pub(super) fn open<D: Device>(
+pub fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
     grant: MemoryGrant,
@@ -84,6 +85,8 @@ pub(super) fn open<D: Device>(
         counters: Counters::new(),
         link: Watched::new(),
         lost: Arc::default(),
+        state: SharedRxState::default(),
+        drops: None,
         mailbox: Mutex::new(mailbox),
         interrupts: None,
         device,
@@ -114,6 +117,10 @@ struct Igbvf<D: Device> {
     /// The physical function was reset under the running port, or the function's owner wants it
     /// back.
     lost: Arc<AtomicBool>,
+    /// State of the queue at the last [`Driver::link`].
+    state: SharedRxState,
+    /// While it runs. Ends before a reset: it reads registers.
+    drops: Option<DropReader<D::Bus>>,
     mailbox: Mutex<VfEnd<D::Bus, D::Clock>>,
     /// While it runs.
     interrupts: Option<Arc<Interrupts>>,
@@ -202,11 +209,13 @@ impl<D: Device> Igbvf<D> {
             longest: self.mtu as usize + HEADER + TAG as usize,
             blocks: (RX.at, TX.at, 0),
             interrupts: interrupts.clone().map(|all| (all, 0)),
-            lost: &self.lost,
+            state: &self.state,
             grant: self.grant,
             quarantine: &self.quarantine,
         };
-        let queues = plan.start(config, |_| ())?;
+        self.state.set(RxState::Live);
+        let (queues, drops) = plan.start(config, |_| ())?;
+        self.drops = Some(DropReader::start(&*self.device, drops)?);
         self.interrupts = interrupts;
         Ok(queues)
     }
@@ -217,6 +226,7 @@ impl<D: Device> Igbvf<D> {
     /// # Errors
     /// It is not proven.
     fn rest(&mut self) -> Result<(), PortError> {
+        self.drops = None;
         self.bus.write32(CTRL.at, CTRL_RESET);
         let cut_off = self.device.cut_off();
         self.interrupts = None;
@@ -268,6 +278,10 @@ impl<D: Device> Driver for Igbvf<D> {
         }
     }
 
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport::ALL
+    }
+
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
         queues::validate(&self.port, config)
     }
@@ -298,6 +312,10 @@ impl<D: Device> Driver for Igbvf<D> {
         }
         let lost = self.lost.load(Ordering::Relaxed);
         let status = || self.bus.read32(STATUS.at);
+        self.state.set(rx_state(status(), lost));
+        if let Some(drops) = &self.drops {
+            drops.read();
+        }
         self.link.look(status, || false, lost, gone)
     }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use pollux_mempool::{ChecksumRequest, IovaMap, Mbuf, MemoryRegion};
+use pollux_mempool::{ChecksumRequest, Mbuf, MemoryRegion, Metadata, Network, Transport};
+
+use crate::drivers::dma::DmaBuffer;
 
 /// Bytes of a descriptor, of either kind.
 const LEN: usize = 16;
@@ -49,24 +51,17 @@ impl Ring {
     }
 
     /// The ring of `size` descriptors, a power of two of at least [`MIN_RING`], `offset` bytes
-    /// into a region that the device reaches at these addresses. `None` if it is not there, or not
-    /// in one piece for the device.
-    pub(crate) fn new(
-        region: &Arc<MemoryRegion>,
-        addresses: &IovaMap,
-        offset: usize,
-        size: usize,
-    ) -> Option<Self> {
-        let at = region.ptr_at(offset, size * LEN).ok()?;
-        let address = addresses.iova(offset, size * LEN).ok()?;
+    /// into a buffer. `None` if it is not there, or not in one piece for the device.
+    pub(crate) fn new(buffer: &DmaBuffer, offset: usize, size: usize) -> Option<Self> {
+        let (at, address) = buffer.piece(offset, size * LEN)?;
         let is_sound = at.cast::<[AtomicU64; 2]>().is_aligned()
             && size.is_power_of_two()
             && (MIN_RING..=MAX_RING).contains(&size);
         is_sound.then(|| Self {
             at: at.cast(),
             size: size as u32,
-            address: address.0,
-            _region: region.clone(),
+            address,
+            _region: buffer.region().clone(),
         })
     }
 
@@ -135,6 +130,51 @@ impl Slots<'_> {
     pub(crate) fn read(self, number: u32) -> u64 {
         // Acquire: what the device has written before it said so is there.
         self.descriptor(number)[1].load(Acquire)
+    }
+
+    /// The other word of a descriptor that the device is done with, as a [`read`](Self::read)
+    /// before has found.
+    #[inline(always)]
+    pub(crate) fn described(self, number: u32) -> Described {
+        Described(self.descriptor(number)[0].load(Relaxed))
+    }
+}
+
+/// The first word of a receive descriptor that the device is done with, in the extended and the
+/// advanced format (section 7.1.4.2 of the 82574's datasheet, 7.1.5.2 of the 82576's): RSS type,
+/// packet type, RSS hash.
+#[derive(Clone, Copy)]
+pub(crate) struct Described(u64);
+
+impl Described {
+    /// RSS hash; `None` for a frame that the device has not hashed.
+    fn rss_hash(self) -> Option<u32> {
+        (self.0 & 0xf != 0).then_some((self.0 >> 32) as u32)
+    }
+
+    /// Protocols, in the 82576's format.
+    fn protocols(self) -> (Option<Network>, Option<Transport>) {
+        let is = |bits: u64| self.0 >> 4 & bits != 0;
+        let network = match (is(0b0011), is(0b1100)) {
+            (true, false) => Some(Network::Ipv4),
+            (false, true) => Some(Network::Ipv6),
+            _ => None,
+        };
+        let transport = match (is(1 << 4), is(1 << 5), is(1 << 6)) {
+            (true, false, false) => Some(Transport::Tcp),
+            (false, true, false) => Some(Transport::Udp),
+            (false, false, true) => Some(Transport::Sctp),
+            _ => None,
+        };
+        (network, transport)
+    }
+
+    /// Writes into the metadata what the device says; the 82576 (`has_protocols`) says more.
+    pub(crate) fn write(self, metadata: &mut Metadata, has_protocols: bool) {
+        metadata.rss_hash = self.rss_hash();
+        if has_protocols {
+            (metadata.network, metadata.transport) = self.protocols();
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::driver::{Link, Megabits};
+use crate::port::RxState;
 
 /// What all registers read where there is no device any more.
 pub(crate) const GONE: u32 = u32::MAX;
@@ -19,6 +20,16 @@ pub(crate) fn speed(status: u32) -> Option<Megabits> {
         _ => 1000,
     };
     (status != GONE && status & UP != 0).then_some(Megabits(speed))
+}
+
+/// State of receive queues whose device has this link status; `lost` if no frame can arrive whatever
+/// the link.
+pub(crate) fn rx_state(status: u32, lost: bool) -> RxState {
+    match status {
+        GONE => RxState::Gone,
+        status if speed(status).is_some() && !lost => RxState::Live,
+        _ => RxState::Down,
+    }
 }
 
 /// Times that a look is repeated for what is told meanwhile. A device may tell of changes for ever.

@@ -1,54 +1,74 @@
-//! What a running device reaches of our memory: its rings, and the pool's frames.
+//! Memory of a running device: its rings, and the frames of the pools.
 
-use std::sync::Arc;
+use pollux_mempool::Mempool;
 
-use pollux_mempool::{IovaMap, MemoryRegion, Mempool};
-
-use super::descriptors::Ring;
+use super::descriptors::{Ring, ring_size};
 use crate::bus::{BusError, Device};
-use crate::drivers::dma::DeviceAddresses;
+use crate::drivers::dma::{DeviceAddresses, DmaBuffer};
+use crate::event::RegionOptions;
 use crate::grant::MemoryGrant;
+use crate::port::PortConfig;
 use crate::quarantine::Quarantine;
 
 /// Memory that a device reaches until the quarantine that it was lent by is settled.
 pub(crate) struct Memory {
-    rings: Arc<MemoryRegion>,
-    /// Where the device sees it.
-    rings_at: IovaMap,
+    /// Of each NUMA node one, with the rings that are to be on it.
+    rings: Vec<DmaBuffer>,
+    /// By ring: its buffer, its offset there, and its descriptors.
+    places: Vec<Place>,
     addresses: DeviceAddresses,
+}
+
+struct Place {
+    buffer: usize,
+    offset: usize,
     size: usize,
 }
 
 impl Memory {
-    /// Memory for so many rings of `size` descriptors, which is a power of two, and the pool's.
+    /// Memory for the rings of the receive queues, those of the transmit queues behind them, and the
+    /// pools.
     ///
     /// # Errors
     /// Memory that cannot be had, or that the device cannot be given.
     pub(crate) fn new<D: Device>(
         device: &D,
-        pool: &Mempool,
-        rings: usize,
-        size: usize,
-        (grant, quarantine): (MemoryGrant, &Quarantine),
+        config: &PortConfig,
+        lent: (MemoryGrant, &Quarantine),
     ) -> Result<Self, BusError> {
-        let region = device.memory().build((rings * Ring::bytes(size)).max(1));
-        let region = region.map_err(|error| BusError::Device {
-            device: device.name().into(),
-            what: error.to_string(),
-        })?;
-        let rings = Arc::new(region);
-        let mapping = device.map(&rings, grant)?;
-        let rings_at = mapping.addresses().clone();
-        quarantine.lend(mapping);
-        let mapping = device.map(pool.region(), grant)?;
+        let own = device.memory();
+        // Of each node, how many bytes its rings need.
+        let mut nodes: Vec<(Option<u32>, usize)> = Vec::new();
+        let mut places = Vec::new();
+        for (size, node) in config.rings().map(ring_size).zip(config.numa_nodes()) {
+            let node = node.or(own.numa_node);
+            let buffer = nodes.iter().position(|(known, _)| *known == node);
+            let buffer = buffer.unwrap_or_else(|| {
+                nodes.push((node, 0));
+                nodes.len() - 1
+            });
+            let offset = nodes[buffer].1;
+            nodes[buffer].1 += Ring::bytes(size);
+            places.push(Place {
+                buffer,
+                offset,
+                size,
+            });
+        }
+        let rings = nodes.into_iter().map(|(numa_node, len)| {
+            let memory = RegionOptions { numa_node, ..own };
+            DmaBuffer::alloc(device, &memory, len, lent)
+        });
+        let rings = rings.collect::<Result<_, _>>()?;
         let mut addresses = DeviceAddresses::new();
-        addresses.add(pool.region(), mapping.addresses());
-        quarantine.lend(mapping);
+        for pool in config.pools().into_iter().map(Mempool::region) {
+            let frames = DmaBuffer::share(device, pool, lent)?;
+            addresses.add(frames.region(), frames.addresses());
+        }
         Ok(Self {
             rings,
-            rings_at,
+            places,
             addresses,
-            size,
         })
     }
 
@@ -57,15 +77,18 @@ impl Memory {
     /// # Errors
     /// The device does not see it in one piece.
     pub(crate) fn ring<D: Device>(&self, device: &D, index: usize) -> Result<Ring, BusError> {
-        let offset = index * Ring::bytes(self.size);
-        let ring = Ring::new(&self.rings, &self.rings_at, offset, self.size);
+        let place = self.places.get(index);
+        let ring = place.and_then(|place| {
+            let buffer = self.rings.get(place.buffer)?;
+            Ring::new(buffer, place.offset, place.size)
+        });
         ring.ok_or_else(|| BusError::Device {
             device: device.name().into(),
             what: "a ring is not in one piece for it; use larger pages or an IOMMU".into(),
         })
     }
 
-    /// Where the device finds the pool's buffers.
+    /// Where the device finds the pools' buffers.
     pub(crate) fn addresses(&self) -> DeviceAddresses {
         self.addresses.clone()
     }

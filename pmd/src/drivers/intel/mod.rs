@@ -5,10 +5,16 @@ pub(crate) mod counters;
 pub(crate) mod descriptors;
 pub(crate) mod link;
 pub(crate) mod memory;
-#[cfg(any(test, fuzzing))]
-pub(crate) mod model;
 pub(crate) mod rx;
 pub(crate) mod tx;
+
+use crate::driver::rss::RssSupport;
+
+/// What both NICs have for RSS (datasheets, sections 7.1.11 and 7.1.1.7).
+pub(crate) const RSS: RssSupport = RssSupport {
+    key: RSS_KEY.len(),
+    table: 128,
+};
 
 /// The key of the examples of Microsoft's RSS specification, which is what NICs come with.
 pub(crate) const RSS_KEY: [u8; 40] = [

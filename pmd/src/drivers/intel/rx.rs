@@ -9,7 +9,6 @@ use std::mem;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
-use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, BurstMut, Mbuf, MbufFlags, Mempool, PoolCache};
 
 #[cfg(doc)]
@@ -25,15 +24,16 @@ use crate::quarantine::Quarantine;
 /// Buffers are posted by so many: one look at the pool and one write to the tail for all of them.
 const REFILL: usize = 32;
 
-/// How often the link is looked at while nothing comes.
-const WATCH: Ns = Ns(10_000_000);
-
 /// What a receive queue asks of its device, beside the ring.
 pub(crate) trait RxControl: Send + 'static {
+    /// Whether descriptors name the protocols of their frames, as the 82576's do.
+    const HAS_PROTOCOLS: bool = false;
+
     /// Moves the queue's tail to that slot.
     fn set_tail(&self, slot: u32);
 
-    /// Whether frames can come.
+    /// Whether frames can arrive, as of the last [`Driver::link`](crate::driver::Driver::link).
+    /// Called by poll loops: reads no register.
     fn state(&self) -> RxState;
 
     /// Has this queue receive nothing more, as far as the device can do that for one queue: the
@@ -43,9 +43,9 @@ pub(crate) trait RxControl: Send + 'static {
     /// Counts the frames that the device has lost before any descriptor, since it was asked last.
     fn count_losses(&mut self, tally: &mut Tally);
 
-    /// The device has used up all that was posted: it may be losing frames, and count them where
-    /// there is little room.
-    fn ran_dry(&self, _tally: &mut Tally) {}
+    /// Counts the lost frames that housekeeping has read from the device since the last call. Called
+    /// by poll loops: reads no register.
+    fn count_known_losses(&self, _tally: &mut Tally) {}
 
     /// Counts the frames that are left in the device when it has been stopped.
     fn count_left(&self, _tally: &mut Tally) {}
@@ -107,6 +107,7 @@ impl Came {
 }
 
 /// A receive queue.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(crate) struct Rx<Q: RxControl, C, F> {
     parts: RxParts<Q, C>,
     /// By slot.
@@ -117,8 +118,8 @@ pub(crate) struct Rx<Q: RxControl, C, F> {
     filled: u32,
     part: Part,
     gathered: Assembly,
-    state: RxState,
-    watch_at: Tsc,
+    /// Whether frames get metadata.
+    describes: bool,
     format: PhantomData<F>,
 }
 
@@ -131,8 +132,8 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
             filled: 0,
             part: Part::First,
             gathered: Assembly::new(),
-            state: RxState::Live,
-            watch_at: parts.clock.now(),
+            // A legacy descriptor has the address of its buffer in its place.
+            describes: F::EXTENDED && parts.pool.has_metadata(),
             parts,
             format: PhantomData,
         }
@@ -151,7 +152,10 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
         while let Some((mbuf, done)) = self.collect_plain(out, &mut came) {
             match self.gather(mbuf, done) {
                 None => {}
-                Some(Ok(frame)) => came.add(frame.total_len(), done, frame, out),
+                Some(Ok(mut frame)) => {
+                    self.describe(&mut frame, self.next.wrapping_sub(1));
+                    came.add(frame.total_len(), done, frame, out);
+                }
                 Some(Err(cause)) => {
                     came.frames += 1;
                     tally.count_dropped(cause, 1);
@@ -193,10 +197,25 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
                 other = Some((mbuf, done));
                 break;
             }
+            if self.describes {
+                self.describe(&mut mbuf, next.wrapping_sub(1));
+            }
             came.add(len, done, mbuf, out);
         }
         self.next = next;
         other
+    }
+
+    /// Writes metadata of a frame whose last descriptor has this number, if the pool has any.
+    #[cold]
+    fn describe(&self, frame: &mut Mbuf, number: u32) {
+        if !self.describes {
+            return;
+        }
+        let said = self.parts.ring.slots().described(number);
+        if let Some(metadata) = frame.metadata_mut() {
+            said.write(metadata, Q::HAS_PROTOCOLS);
+        }
     }
 
     /// Adds a buffer to a frame of several, or finds out what is wrong with it. `None` if there is
@@ -295,20 +314,6 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
     fn free(&self) -> usize {
         (self.parts.ring.size() - 1 - self.filled.wrapping_sub(self.next)) as usize
     }
-
-    /// Whether the device has filled all that was posted.
-    #[inline(always)]
-    fn is_dry(&self) -> bool {
-        let last = self.filled.wrapping_sub(1);
-        F::received(self.parts.ring.slots().read(last)).is_done()
-    }
-
-    #[cold]
-    fn watch_link(&mut self, now: Tsc) {
-        let period = self.parts.clock.to_cycles(WATCH);
-        self.watch_at = Tsc(now.0.wrapping_add(period));
-        self.state = self.parts.control.state();
-    }
 }
 
 impl<Q: RxControl, C: Clock + 'static, F: Format> RxDriver for Rx<Q, C, F> {
@@ -327,24 +332,18 @@ impl<Q: RxControl, C: Clock + 'static, F: Format> RxDriver for Rx<Q, C, F> {
             origin.stamp(mbuf, now);
         }
         if self.free() >= self.refill_at() {
-            if self.is_dry() {
-                self.parts.control.ran_dry(tally);
-            }
+            self.parts.control.count_known_losses(tally);
             if cache.pool().id() == self.parts.pool.id() {
                 self.post(|burst, n| cache.alloc_burst(burst, n));
             } else {
                 self.fill();
             }
         }
-        let n = out.len() - before;
-        if n == 0 && now >= self.watch_at {
-            self.watch_link(now);
-        }
-        n
+        out.len() - before
     }
 
     fn state(&self) -> RxState {
-        self.state
+        self.parts.control.state()
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {

@@ -66,6 +66,7 @@ struct Batch {
 }
 
 /// A transmit queue.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(crate) struct Tx<Q: TxControl, C, F> {
     parts: TxParts<Q, C>,
     /// By slot: a frame is at the last of its pieces.
@@ -76,7 +77,7 @@ pub(crate) struct Tx<Q: TxControl, C, F> {
     oldest: u32,
     next: u32,
     copy: Assembly,
-    /// Bytes of a page of the pool, a power of two. No piece crosses one: QEMU's models drop a
+    /// Bytes of a page of the pools, a power of two. No piece crosses one: QEMU's models drop a
     /// frame, and report it as sent, if the pages of a piece do not follow each other behind the
     /// IOMMU.
     page: usize,
@@ -93,7 +94,7 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
             oldest: 0,
             next: 0,
             copy: Assembly::new(),
-            page: parts.pool.region().page_size(),
+            page: parts.addresses.page_size(),
             format: PhantomData,
             parts,
         }

@@ -1,4 +1,4 @@
-//! Requests about a network interface: netdevice(7), ethtool.
+//! Interface control by ioctl: netdevice(7), ethtool.
 
 use std::ffi::CStr;
 use std::io;
@@ -26,7 +26,7 @@ pub(in crate::drivers) struct Interface {
     pub(in crate::drivers) mac: MacAddr,
 }
 
-/// Why an interface cannot be used.
+/// Error: an interface cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::drivers) enum InterfaceError {
     #[error("no network interface `{name}`; there are: {known}")]
@@ -36,11 +36,11 @@ pub(in crate::drivers) enum InterfaceError {
              use an Ethernet, veth, bridge, tap or loopback interface"
     )]
     NotEthernet(String, u16),
-    #[error("interface `{name}` cannot be asked: {source}")]
+    #[error("interface `{name}` cannot be queried: {source}")]
     System { name: String, source: io::Error },
 }
 
-/// A socket to ask the kernel about interfaces; it needs no privilege.
+/// A socket for ioctls about interfaces; it needs no privilege.
 pub(in crate::drivers) struct Control(OwnedFd);
 
 impl Control {
@@ -50,9 +50,9 @@ impl Control {
     }
 
     pub(super) fn ask(&self, request: libc::Ioctl, ifreq: &mut libc::ifreq) -> io::Result<()> {
-        // SAFETY: all requests made here read and write one `ifreq`, which is borrowed
-        // exclusively for the call, and at most a configuration that the caller has put in it and
-        // keeps until then.
+        // SAFETY: all requests made here read and write one `ifreq`, which is borrowed exclusively
+        // for the call, and at most a configuration that it points to and that the caller keeps
+        // until then.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, std::ptr::from_mut(ifreq)) };
         if result == 0 {
             Ok(())
@@ -61,7 +61,7 @@ impl Control {
         }
     }
 
-    /// A request about the interface of that number, whatever its name is by now.
+    /// A request about the interface of that number, also after it was renamed.
     pub(super) fn request_by_index(&self, index: i32) -> io::Result<libc::ifreq> {
         // SAFETY: an `ifreq` of zeros is valid: an empty name and a union of plain integers.
         let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -70,8 +70,8 @@ impl Control {
         Ok(ifreq)
     }
 
-    /// Whether the interface is there, switched on, and has a carrier. It is found by its number,
-    /// so one that was renamed is still the same, and a new one of the same name is not.
+    /// Whether the interface exists, is up, and has a carrier. The interface is identified by its
+    /// number, so a renamed one is still the same, and a new one of the same name is not.
     pub(super) fn state(&self, index: i32) -> RxState {
         let mut ifreq = match self.request_by_index(index) {
             Ok(ifreq) => ifreq,
@@ -91,19 +91,20 @@ impl Control {
         }
     }
 
-    /// Speed of the link, if the driver of the interface knows it: `ethtool_link_settings` of
+    /// Speed of the link, if the driver of the interface reports it: `ethtool_link_settings` of
     /// linux/ethtool.h.
     pub(super) fn speed(&self, index: i32) -> Option<Megabits> {
-        /// Place of `link_mode_masks_nwords`.
+        /// Index of `link_mode_masks_nwords`.
         const MASK_WORDS: usize = 15;
         /// The fixed part, and three masks of 127 words at most.
         const LEN: usize = 48 + 3 * 127 * 4;
         let mut settings = [0; LEN];
         settings[..4].copy_from_slice(&ETHTOOL_GLINKSETTINGS.to_ne_bytes());
         let mut ifreq = self.request_by_index(index).ok()?;
-        // The first answer is how long the kernel's masks are, as a negative number.
+        // The first answer is the length of the kernel's masks, as a negative number.
         for _ in 0..2 {
-            // The kernel reads and writes `settings` in both requests; it lives to the end.
+            // The kernel reads and writes `settings` in both requests; it lives until the end of
+            // the function.
             ifreq.ifr_ifru.ifru_data = settings.as_mut_ptr().cast();
             self.ask(SIOCETHTOOL, &mut ifreq).ok()?;
             settings[MASK_WORDS] = (settings[MASK_WORDS] as i8).checked_neg()? as u8;
@@ -112,11 +113,11 @@ impl Control {
         (speed != 0 && speed != u32::MAX).then_some(Megabits(speed))
     }
 
-    /// Gives an ethtool command (linux/ethtool.h) to the interface.
+    /// Executes an ethtool command (linux/ethtool.h) on the interface.
     ///
     /// # Safety
-    /// `T` is a structure of plain integers that begins with the command, and as long as what the
-    /// command reads and writes.
+    /// `T` is a structure of plain integers that begins with the command, and is as long as the
+    /// data that the command reads and writes.
     pub(in crate::drivers) unsafe fn ethtool<T>(
         &self,
         index: i32,
@@ -127,9 +128,9 @@ impl Control {
         self.ask(SIOCETHTOOL, &mut ifreq)
     }
 
-    /// Switches the receive stamps of the NIC on, for all frames (the kernel's
-    /// Documentation/networking/timestamping.rst, section 3.1), and leaves those of sent frames
-    /// as they are: a time daemon may be using them. Needs CAP_NET_ADMIN.
+    /// Enables the receive time stamps of the NIC for all frames (the kernel's
+    /// Documentation/networking/timestamping.rst, section 3.1), and keeps those of sent frames
+    /// unchanged, which a time daemon may be using. Needs CAP_NET_ADMIN.
     pub(in crate::drivers) fn enable_hardware_stamps(&self, name: &str) -> io::Result<()> {
         let all = libc::HWTSTAMP_FILTER_ALL as libc::c_int;
         let mut config = libc::hwtstamp_config {
@@ -138,9 +139,10 @@ impl Control {
             rx_filter: libc::HWTSTAMP_FILTER_NONE as libc::c_int,
         };
         let mut ifreq = request(name).ok_or(io::ErrorKind::InvalidInput)?;
-        // The kernel reads and writes `config` in both requests; it lives to the end.
+        // The kernel reads and writes `config` in both requests; it lives until the end of the
+        // function.
         ifreq.ifr_ifru.ifru_data = (&raw mut config).cast();
-        // A driver that cannot tell may still be able to set.
+        // A driver that cannot report the setting may still be able to change it.
         let _ = self.ask(SIOCGHWTSTAMP, &mut ifreq);
         if config.rx_filter == all {
             return Ok(());
@@ -156,7 +158,7 @@ impl Control {
     }
 }
 
-/// A request about an interface by name; `None` if no interface can have that name.
+/// A request about an interface by name; `None` if the name is invalid.
 pub(in crate::drivers) fn request(name: &str) -> Option<libc::ifreq> {
     // SAFETY: an `ifreq` of zeros is valid: an empty name and a union of plain integers.
     let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -1,13 +1,13 @@
-//! Which program has a device of the kernel's open, for messages: proc_pid_fdinfo(5).
+//! Finds the program that has a device of the kernel open, for messages: proc_pid_fdinfo(5).
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A process that has such a file, in words: `process 4711 (testpmd)`, or `another Pollux program,
-/// process 4711 (pollux)`. Of processes in this thread's
-/// network namespace, another rather than this one, in which only files beyond `own` count. `None`
-/// where it cannot be told: of processes of others only root sees the files.
+/// Describes a process that has such a file open: `process 4711 (testpmd)`, or `another Pollux
+/// program, process 4711 (pollux)`. Considers processes in this thread's network namespace, and
+/// prefers others to this one, in which only files beyond `own` count. `None` if it cannot be
+/// determined: only root sees the files of other users' processes.
 pub(in crate::drivers) fn holder(lines: &[&str], own: usize) -> Option<String> {
     let this = std::process::id();
     let here = fs::read_link("/proc/thread-self/ns/net").ok()?;
@@ -23,7 +23,7 @@ pub(in crate::drivers) fn holder(lines: &[&str], own: usize) -> Option<String> {
         let among_ours = files(Path::new("/proc/self"), lines) > own;
         return among_ours.then(|| "this program itself".into());
     };
-    // What the memory of our packet pools is called.
+    // Name of the memory of packet pools.
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     let ours = maps.contains("/memfd:pollux");
     let mut words = if ours { "another Pollux program, " } else { "" }.to_string();
@@ -34,7 +34,7 @@ pub(in crate::drivers) fn holder(lines: &[&str], own: usize) -> Option<String> {
     Some(words)
 }
 
-/// Open files of a process of which the kernel says all these lines.
+/// Number of open files of a process whose fdinfo has all these lines.
 fn files(process: &Path, lines: &[&str]) -> usize {
     let Ok(infos) = fs::read_dir(process.join("fdinfo")) else {
         return 0;

@@ -1,4 +1,4 @@
-//! One question to the kernel by rtnetlink(7): everything about an interface.
+//! Interface attributes by one rtnetlink(7) request.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ const IFLA_TUN_NUM_DISABLED_QUEUES: u16 = 9;
 const IFLA_STATS64: u16 = 23;
 const IFLA_CARRIER_CHANGES: u16 = 35;
 
-/// linux/netlink.h: the kind of an attribute without its flags.
+/// linux/netlink.h: the type of an attribute without its flags.
 const NLA_TYPE_MASK: u16 = 0x3fff;
 
 /// The fields of `rtnl_link_stats64` (linux/if_link.h), which grows at its end. Their meaning:
@@ -53,16 +53,17 @@ const COUNTERS: [&str; 25] = [
     "rx_otherhost_dropped",
 ];
 
-/// A socket to the kernel's routing code; it needs no privilege. One thread at a time asks.
+/// A socket to the kernel's routing code; it needs no privilege. One thread at a time sends a
+/// request.
 pub(super) struct Netlink(OwnedFd);
 
-/// What the kernel says.
+/// Content of the answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
-    /// How often the carrier came or went.
+    /// Number of changes of the carrier.
     pub(super) carrier_changes: u64,
     pub(super) counters: Vec<(&'static str, u64)>,
-    /// Of a tap with several queues: files that are attached to it, in whatever program.
+    /// Of a tap with several queues: files that are attached to it, of all programs.
     pub(super) tap_queues: Option<u32>,
 }
 
@@ -73,7 +74,8 @@ impl Netlink {
         Ok(Self(socket_with(family, SocketType::RAW, flags, None)?))
     }
 
-    /// Asks for the interface of that number; `None` if there is no such interface (any more).
+    /// Requests the attributes of the interface of that number; `None` if it does not exist (any
+    /// more).
     pub(super) fn report(&self, index: i32) -> Option<Report> {
         let mut request = [0; HEADER + MESSAGE];
         request[..4].copy_from_slice(&((HEADER + MESSAGE) as u32).to_ne_bytes());
@@ -82,13 +84,13 @@ impl Netlink {
         request[HEADER + 4..HEADER + 8].copy_from_slice(&index.to_ne_bytes());
         send(&self.0, &request, SendFlags::empty()).ok()?;
         let mut answer = vec![0; 32 << 10];
-        // The answer is there when the question has been sent: netlink has no queue before it.
+        // The answer is available when the request has been sent: netlink handles it synchronously.
         let (len, _) = recv(&self.0, &mut answer[..], RecvFlags::DONTWAIT).ok()?;
         parse(answer.get(..len)?, index)
     }
 }
 
-/// Reads an RTM_NEWLINK message about an interface; `None` for any other.
+/// Parses an RTM_NEWLINK message about an interface; `None` for any other.
 fn parse(message: &[u8], index: i32) -> Option<Report> {
     let (kind, of) = (message.get(4..6)?, message.get(HEADER + 4..HEADER + 8)?);
     if kind != libc::RTM_NEWLINK.to_ne_bytes() || of != index.to_ne_bytes() {
@@ -111,8 +113,7 @@ fn parse(message: &[u8], index: i32) -> Option<Report> {
     Some(report)
 }
 
-/// The queues in the description of a link, in use and set aside, if it is a tap that may have
-/// several.
+/// The queues in the description of a link, enabled and disabled, if it is a multi-queue tap.
 fn tap_queues(link: &[u8]) -> Option<u32> {
     let find = |of, wanted| {
         let mut all = attributes(of).flatten();
@@ -130,9 +131,9 @@ fn number(value: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(value.try_into().ok()?))
 }
 
-/// The kinds and values of attributes; the last is `None` where one is longer than what is left.
+/// Types and values of attributes; the last item is `None` if an attribute is longer than the rest.
 fn attributes(mut rest: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
-    // Each has its length, which counts the four bytes of the head, and its kind.
+    // Each begins with its length, which includes the four bytes of the header, and its type.
     std::iter::from_fn(move || {
         let (&[a, b, c, d], _) = rest.split_first_chunk()?;
         let len = usize::from(u16::from_ne_bytes([a, b]));

@@ -1,4 +1,4 @@
-//! What packet sockets (packet(7)) do for all drivers on an interface.
+//! Packet sockets (packet(7)), for all drivers of interfaces.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -39,7 +39,7 @@ pub(in crate::drivers) fn set<T: Copy>(
     }
 }
 
-/// Has the interface receive what the filter lets through, until the socket is closed.
+/// Makes the interface receive what the filter accepts, until the socket is closed.
 pub(in crate::drivers) fn join(
     socket: BorrowedFd<'_>,
     index: i32,
@@ -69,12 +69,12 @@ pub(in crate::drivers) fn join(
     }
 }
 
-/// What an interface receives beside its own, for a driver whose frames come another way: until it
-/// is dropped.
+/// Receive filter of an interface, for a driver that receives its frames by other means; active
+/// until it is dropped.
 pub(in crate::drivers) struct Membership(#[expect(dead_code, reason = "held")] OwnedFd);
 
 impl Membership {
-    /// None where the filter asks for nothing.
+    /// `None` if the filter has no entries.
     pub(in crate::drivers) fn new(index: i32, filter: &Filter) -> Result<Option<Self>, Step> {
         if *filter == Filter::default() {
             return Ok(None);

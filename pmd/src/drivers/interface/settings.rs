@@ -1,4 +1,4 @@
-//! Changes to an interface, for drivers that make theirs. They need CAP_NET_ADMIN.
+//! Changes of interface settings, for drivers that create their interface. They need CAP_NET_ADMIN.
 
 use std::io;
 
@@ -12,7 +12,7 @@ impl Control {
         self.ask(libc::SIOCSIFMTU as libc::Ioctl, &mut ifreq)
     }
 
-    /// Sets how many frames each queue of the interface can hold.
+    /// Sets the capacity of each queue of the interface, in frames.
     pub(in crate::drivers) fn set_queue_len(&self, index: i32, frames: usize) -> io::Result<()> {
         let mut ifreq = self.request_by_index(index)?;
         // `ifr_qlen` and `ifr_metric` are the same word of the kernel's union.

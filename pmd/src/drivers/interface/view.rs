@@ -1,4 +1,4 @@
-//! The interface as housekeeping sees it.
+//! Interface state for housekeeping: link and counters.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use super::netlink::Netlink;
 use crate::driver::{Link, Statistics};
 use crate::port::RxState;
 
-/// Asks the kernel for link and counters of an interface, in the network namespace where it was
-/// made.
+/// Reads link and counters of an interface from the kernel, in the network namespace in which this
+/// was created.
 pub(in crate::drivers) struct View {
     control: Control,
     netlink: Netlink,
@@ -24,7 +24,7 @@ impl View {
         })
     }
 
-    /// The link now.
+    /// Current link state.
     pub(in crate::drivers) fn link(&self) -> Link {
         let report = self.netlink.report(self.index).unwrap_or_default();
         let state = self.control.state(self.index);
@@ -36,7 +36,7 @@ impl View {
         }
     }
 
-    /// The counters of the interface; none if it is gone.
+    /// The counters of the interface; empty if it is gone.
     pub(in crate::drivers) fn statistics(&self) -> Statistics {
         let report = self.netlink.report(self.index).unwrap_or_default();
         report
@@ -46,14 +46,14 @@ impl View {
             .collect()
     }
 
-    /// One counter of the interface; none if it is gone.
+    /// One counter of the interface; `None` if it is gone.
     pub(in crate::drivers) fn counter(&self, name: &str) -> Option<u64> {
         let report = self.netlink.report(self.index)?;
         let found = report.counters.iter().find(|(known, _)| *known == name);
         found.map(|&(_, value)| value)
     }
 
-    /// Files that are attached to a tap with several queues, in all programs; none for other
+    /// Number of files that are attached to a multi-queue tap, of all programs; `None` for other
     /// interfaces, or before Linux 4.17.
     pub(in crate::drivers) fn tap_queues(&self) -> Option<u32> {
         self.netlink.report(self.index)?.tap_queues

@@ -1,4 +1,4 @@
-//! The link as the poll loops see it.
+//! Link state for poll loops.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::control::{Control, Interface};
 use crate::port::RxState;
 
-/// Watches the link of an interface, for all queues of a port.
+/// Monitors the link of an interface, for all queues of a port.
 pub(in crate::drivers) struct Watch {
     control: Control,
     interface: Interface,
@@ -26,7 +26,7 @@ impl Watch {
         watch
     }
 
-    /// Whether the interface is there, switched on, and has a carrier.
+    /// Whether the interface exists, is up, and has a carrier.
     pub(in crate::drivers) fn is_up(&self) -> bool {
         self.control.state(self.interface.index) == RxState::Live
     }
@@ -36,10 +36,10 @@ impl Watch {
         self.control.enable_hardware_stamps(&self.interface.name)
     }
 
-    /// How the interface is now; tells the log of a change, once for all queues. An interface that
-    /// has gone is not the one that has its number later.
+    /// Current state of the interface; logs a change once for all queues. An interface that was
+    /// deleted stays gone, even if a later one has its number.
     pub(in crate::drivers) fn look(&self) -> RxState {
-        // Relaxed throughout: it orders nothing, it only finds the one that tells.
+        // Relaxed throughout: it orders nothing, and only selects the queue that logs.
         if self.gone.load(Ordering::Relaxed) {
             return RxState::Gone;
         }
@@ -49,7 +49,10 @@ impl Watch {
         );
         if state == RxState::Gone {
             if !self.gone.swap(true, Ordering::Relaxed) {
-                tracing::warn!("{name}: the interface has been deleted; nothing comes any more");
+                tracing::warn!(
+                    "{name}: the interface has been deleted; no further frames are \
+                                received"
+                );
             }
             return state;
         }
@@ -59,8 +62,8 @@ impl Watch {
                 tracing::warn!("{name}: the link is up again");
             } else {
                 tracing::warn!(
-                    "{name}: the link is down; receiving goes on when it is up again \
-                     (ip link set {name} up)"
+                    "{name}: the link is down; reception continues when it is up again (ip link \
+                     set {name} up)"
                 );
             }
         }

@@ -9,20 +9,20 @@ use super::window::Window;
 const FILE_HEADER: usize = 24;
 /// Section 5 of the draft.
 const RECORD_HEADER: usize = 16;
-/// Record header of the "modified" format of some old Linux systems: interface, protocol and
-/// packet type follow.
+/// Record header of the "modified" format of some old Linux systems: interface, protocol and packet
+/// type follow.
 const MODIFIED_RECORD_HEADER: usize = 24;
 
 pub(super) struct Classic {
     order: Order,
-    /// Nanoseconds in one unit of the fractional part of a stamp.
+    /// Nanoseconds in one unit of the fractional part of a time stamp.
     fraction_ns: u64,
     record_header: usize,
     link: Link,
 }
 
 impl Classic {
-    /// Reads the file header.
+    /// Parses the file header.
     pub(super) fn new(window: &mut Window) -> Result<Self, CaptureError> {
         let magic = window
             .peek(4)
@@ -43,8 +43,8 @@ impl Classic {
         if (major, minor) != (2, 4) {
             return Err(CaptureError::Version(major, minor));
         }
-        // The upper bits of the link type tell the length of a frame check sequence; a trailing
-        // one is taken for Ethernet padding.
+        // The upper bits of the link type encode the length of a frame check sequence; a trailing
+        // one counts as Ethernet padding.
         let link = Link::from_linktype(order.u32(header, 20).unwrap_or_default() as u16);
         window.consume(FILE_HEADER);
         Ok(Self {

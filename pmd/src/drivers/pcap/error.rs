@@ -1,14 +1,14 @@
-//! Why a capture cannot be read.
+//! Errors of capture files.
 
 use std::io;
 
-/// Why a capture cannot be read, or cannot be read on.
+/// Error: a capture cannot be read, from the start or from some point on.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CaptureError {
     #[error("cannot be read at byte {at}: {source}")]
     Io { at: u64, source: io::Error },
     #[error(
-        "is no capture: it does not start with the magic number of pcap or pcapng, plain or \
+        "is not a capture: it does not start with the magic number of pcap or pcapng, plain or \
          compressed by gzip or zstd"
     )]
     NotACapture,

@@ -1,7 +1,7 @@
-//! Link types: what stands in front of the IP datagram in a captured frame.
+//! Link types: conversion of captured frames to Ethernet.
 //!
 //! Captures from a loopback or tunnel device, or from `tcpdump -i any`, have no Ethernet header.
-//! It is made up from what their own header tells, so that one parser reads them all.
+//! One is built from the fields of their own header, so that one parser handles all captures.
 
 use crate::ledger::Cause;
 
@@ -24,7 +24,7 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 
 impl Link {
-    /// What this driver takes, for messages.
+    /// Supported link types, for messages.
     pub(super) const KNOWN: &'static str =
         "Ethernet (1), BSD loopback (0, 108), raw IP (101, 228, 229), Linux cooked (113, 276)";
 
@@ -32,7 +32,7 @@ impl Link {
         match linktype {
             1 => Self::Ethernet,
             0 | 108 => Self::Null,
-            // 12 and 14 are the BSDs' own numbers for raw IP, found in files too.
+            // 12 and 14 are the BSDs' own numbers for raw IP, which occur in files too.
             12 | 14 | 101 | 228 | 229 => Self::RawIp,
             113 => Self::LinuxCooked,
             276 => Self::LinuxCooked2,
@@ -40,10 +40,10 @@ impl Link {
         }
     }
 
-    /// The captured bytes as an Ethernet frame, put together in `scratch` where they are none.
+    /// The captured bytes as an Ethernet frame, built in `scratch` if necessary.
     ///
     /// # Errors
-    /// The cause to drop the frame for.
+    /// The cause for which the frame is dropped.
     pub(super) fn to_ethernet<'a>(
         self,
         data: &'a [u8],
@@ -54,7 +54,7 @@ impl Link {
             Self::Other(_) => return Err(Cause::Unsupported),
             Self::RawIp => (0, None, ip_version(data)?),
             Self::Null => {
-                // The family's number is that of the capturing host; those of IPv6 differ.
+                // The address family is that of the capturing host; the values for IPv6 differ.
                 let ethertype = match data.first_chunk().ok_or(Cause::Malformed)? {
                     [2, 0, 0, 0] | [0, 0, 0, 2] => IPV4,
                     [24 | 28 | 30, 0, 0, 0] | [0, 0, 0, 24 | 28 | 30] => IPV6,

@@ -1,16 +1,17 @@
-//! Capture files as a port: receives the frames of one file, sends into another.
+//! Capture files as a port: receives the frames of one file, writes sent frames to another.
 //!
 //! Reads pcap (microseconds and nanoseconds, both byte orders) and pcapng (several sections and
-//! interfaces, any time resolution), plain or compressed by gzip or zstd, through a window, so a
-//! file of any size is read in constant memory; writes pcapng with stamps in nanoseconds.
+//! interfaces, any time resolution), plain or compressed by gzip or zstd. A window moves over the
+//! file, so a file of any size is read in constant memory. Writes pcapng with time stamps in
+//! nanoseconds.
 //!
-//! A replay is deterministic: the stamps never step back, the ordinal of a frame is its number in
-//! the file, and each frame belongs to one queue by its flow alone. A frame that the capture had
-//! cut off is dropped as [`Cause::Oversize`](crate::Cause::Oversize). When the pool is empty the
-//! file waits. A file that turns out to be damaged ends there: one
-//! [`Cause::DeviceError`](crate::Cause::DeviceError) stands for the rest in the ledger, and
-//! [`Port::stop`](crate::Port::stop) tells what was wrong, as it does for a file that could not
-//! be written.
+//! A replay is deterministic: the time stamps never step back, the ordinal of a frame is its number
+//! in the file, and each frame is assigned to a queue by its flow alone. A frame that the capture
+//! truncated is dropped as [`Cause::Oversize`](crate::Cause::Oversize). When the pool is empty the
+//! file waits. If the file is damaged, reception ends there: one
+//! [`Cause::DeviceError`](crate::Cause::DeviceError) represents the rest in the ledger, and
+//! [`Port::stop`](crate::Port::stop) returns the error, as it does for a file that could not be
+//! written.
 
 mod classic;
 mod error;
@@ -55,19 +56,19 @@ pub(crate) const DESCRIPTION: Description = Description {
             key: "tx",
             values: "FILE",
             default: "sends nothing",
-            text: "the pcapng file to send into; one that is there is overwritten",
+            text: "the pcapng file to send into; an existing file is overwritten",
         },
         SpecOption {
             key: "pace",
             values: "fast|recorded",
             default: "fast",
-            text: "receive as fast as polled, or at the recorded spacing",
+            text: "receive as fast as the port is polled, or at the recorded intervals",
         },
         SpecOption {
             key: "loop",
             values: "N",
             default: "1",
-            text: "receive the capture N times, one after the other; 0: without end",
+            text: "receive the capture N times in a row; 0: without end",
         },
     ],
     features: &[
@@ -95,7 +96,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     ..Description::new("pcap", "capture files to receive, to send into, or both")
 };
 
-/// Queues that a file can be shared out to; each reads the whole file.
+/// Maximum number of queues over which a file is distributed; each reads the whole file.
 const MAX_QUEUES: u16 = 16;
 
 struct Pcap {
@@ -103,7 +104,7 @@ struct Pcap {
     rx: Option<PathBuf>,
     tx: Option<PathBuf>,
     recorded_pace: bool,
-    /// Times that the file is received; `None`: without end.
+    /// Number of times that the file is received; `None`: endlessly.
     rounds: Option<u64>,
     trouble: Trouble,
 }
@@ -167,7 +168,7 @@ impl Pcap {
         if !metadata.is_file() {
             // A pipe would block the poll loop, and each queue must read the whole file.
             let what = format!(
-                "{} is no regular file; copy the capture into one",
+                "{} is not a regular file; copy the capture into one",
                 path.display()
             );
             return Err(self.device(what));
@@ -176,8 +177,8 @@ impl Pcap {
             .map_err(|error| self.device(format!("{} {error}", path.display())))
     }
 
-    /// Refuses a file that is no capture, or whose first frame cannot be read. What is wrong
-    /// further on is found on the way.
+    /// Refuses a file that is not a capture, or whose first frame cannot be read. Later errors are
+    /// detected during reception.
     fn check_capture(&self, path: &Path) -> Result<(), PortError> {
         match self.reader(path)?.peek() {
             Ok(Some(Record {
@@ -271,7 +272,7 @@ impl Driver for Pcap {
 }
 
 /// A frame waits in the file until the pool has buffers for all of it. One that needs more than
-/// half of the pool might wait for ever, as caches and rings hold buffers too.
+/// half of the pool might wait for ever, since caches and rings hold buffers too.
 fn longest_frame(pool: &Mempool) -> usize {
     pool.longest_frame()
         .min(pool.data_room() * pool.buffers().div_ceil(2))

@@ -1,5 +1,5 @@
-//! The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks.
-//! Here they are read; [`Writer`](super::Writer) writes them.
+//! Reader of the pcapng format (draft-ietf-opsawg-pcapng): sections of blocks.
+//! [`Writer`](super::Writer) writes it.
 
 use super::error::CaptureError;
 use super::link::Link;
@@ -15,18 +15,18 @@ const SIMPLE_PACKET: u32 = 3;
 pub(super) const INTERFACE_STATISTICS: u32 = 5;
 pub(super) const ENHANCED_PACKET: u32 = 6;
 
-/// Type and length in front, length behind.
+/// Smallest block: type and length in front, length behind.
 pub(super) const SMALLEST_BLOCK: usize = 12;
 
 /// Longest frame that is written: the limit of libpcap and Wireshark for Ethernet.
 pub(super) const MAX_FRAME: usize = 262_144;
 
-/// Unit of an interface's stamps: option if_tsresol (section 4.2).
+/// Unit of an interface's time stamps: option if_tsresol (section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// So many nanoseconds.
+    /// A number of nanoseconds.
     Nanoseconds(u64),
-    /// A nanosecond divided by this.
+    /// A nanosecond divided by this number.
     Fraction(u64),
     /// A second divided by 2 to this power.
     Binary(u32),
@@ -42,7 +42,7 @@ impl Unit {
         } else if power <= 9 {
             Self::Nanoseconds(10_u64.pow(9 - power))
         } else {
-            // Where the power does not fit, 64 bits of ticks are a nanosecond at most.
+            // If the power overflows, 64 bits of ticks are a nanosecond at most.
             Self::Fraction(10_u64.checked_pow(power - 9).unwrap_or(u64::MAX))
         }
     }
@@ -62,15 +62,15 @@ impl Unit {
 #[derive(Clone, Copy)]
 struct Interface {
     link: Link,
-    /// Most bytes that are captured of a frame; 0: all.
+    /// Maximum number of captured bytes of a frame; 0: all.
     snaplen: usize,
     unit: Unit,
-    /// Seconds to add to each stamp: option if_tsoffset.
+    /// Seconds to add to each time stamp: option if_tsoffset.
     offset_s: i64,
 }
 
 impl Interface {
-    /// Reads the body of an interface description block; `None` where it is cut short.
+    /// Parses the body of an interface description block; `None` if it is truncated.
     fn parse(order: Order, body: &[u8]) -> Option<Self> {
         let mut interface = Self {
             link: Link::from_linktype(order.u16(body, 0)?),
@@ -111,7 +111,7 @@ pub(super) struct Pcapng {
 }
 
 impl Pcapng {
-    /// The section header, which tells the byte order, is read as the first block.
+    /// The section header, which determines the byte order, is read as the first block.
     pub(super) fn new() -> Self {
         Self {
             order: Order::Little,
@@ -119,7 +119,7 @@ impl Pcapng {
         }
     }
 
-    /// Passes blocks up to the next one that holds a frame.
+    /// Skips blocks up to the next one that holds a frame.
     pub(super) fn locate(&mut self, window: &mut Window) -> Result<Option<Located>, CaptureError> {
         while !window.is_at_end()? {
             let head = window.need(SMALLEST_BLOCK)?;
@@ -174,11 +174,11 @@ impl Pcapng {
         Ok(None)
     }
 
-    /// Where the frame lies in a block that has one; `None` if the block contradicts itself.
+    /// Location of the frame in a packet block; `None` if the block is inconsistent.
     fn packet(&self, kind: u32, body: &[u8]) -> Option<Located> {
         let field = |at| self.order.u32(body, at);
         let number = match kind {
-            // Section 4.4: all of the first interface.
+            // Section 4.4: always the first interface.
             SIMPLE_PACKET => 0,
             // Appendix A: interface and drop count, 16 bits each.
             PACKET => u32::from(self.order.u16(body, 0)?),

@@ -1,4 +1,4 @@
-//! Reads the records of a capture file in order, one look-ahead record at a time.
+//! Sequential reader of the records of a capture file, with one look-ahead record.
 
 use std::fs::File;
 
@@ -15,11 +15,11 @@ use super::window::Window;
 pub(super) struct Record<'a> {
     /// Number in the file, from 0.
     pub(super) index: u64,
-    /// Stamp, raised to the latest one before it, so that the order of stamps is the order of
-    /// records however the file is shared out.
+    /// Time stamp, raised to the latest one before it, so that time stamps and records have one
+    /// order however the records are distributed.
     pub(super) time: WireTime,
     pub(super) link: Link,
-    /// Length of the frame when it was captured; more than there is if the capture cut it off.
+    /// Original length of the frame; longer than the data if the capture truncated it.
     pub(super) original: usize,
     pub(super) data: &'a [u8],
 }
@@ -30,7 +30,7 @@ enum Format {
 }
 
 impl Format {
-    /// Reads the file header.
+    /// Parses the file header.
     fn read(window: &mut Window) -> Result<Self, CaptureError> {
         if let Err(source) = window.peek(4) {
             return Err(window.unreadable(source));
@@ -54,12 +54,12 @@ impl Format {
 pub(super) struct Reader {
     window: Window,
     format: Format,
-    /// Times that the file is still to be read, this one included; `None`: without end.
+    /// Remaining passes over the file, this one included; `None`: endless.
     rounds: Option<u64>,
-    /// Number of the first record of this round, and what its round adds to the stamps.
+    /// Number of the first record of this pass, and the offset of the pass's time stamps.
     begin: u64,
     offset: u64,
-    /// Length of the record that `peek` showed.
+    /// Length of the record that `peek` returned.
     pending: usize,
     index: u64,
     first: Option<WireTime>,
@@ -67,7 +67,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Begins a file that is to be read so many times, one after the other; `None`: without end.
+    /// Opens a file that is read so many times in a row; `None`: endlessly.
     pub(super) fn new(file: File, rounds: Option<u64>) -> Result<Self, CaptureError> {
         let mut window = Window::new(file).map_err(|source| CaptureError::Io { at: 0, source })?;
         let format = Format::read(&mut window)?;
@@ -85,7 +85,7 @@ impl Reader {
         })
     }
 
-    /// The next record, again and again until `advance`; `None` at the end of the last round.
+    /// The next record, unchanged until `advance`; `None` at the end of the last pass.
     pub(super) fn peek(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
         let located = match self.format.locate(&mut self.window)? {
             None if self.begin_again()? => self.format.locate(&mut self.window)?,
@@ -112,8 +112,9 @@ impl Reader {
         }))
     }
 
-    /// Goes back to the beginning, if there is another round of something. Its first frame comes
-    /// after the last one of this round as if the rounds were one recording: by the mean distance.
+    /// Rewinds the file, if another pass remains and the file has records. The first frame of the
+    /// new pass follows the last one of this pass at the mean distance, as if the passes were one
+    /// recording.
     #[cold]
     fn begin_again(&mut self) -> Result<bool, CaptureError> {
         let records = self.index - self.begin;
@@ -127,21 +128,21 @@ impl Reader {
         self.rounds = self.rounds.map(|rounds| rounds - 1);
         self.begin = self.index;
         let first = self.first.unwrap_or(self.latest);
-        // Saturating: a file may claim any times.
+        // Saturating: a file may contain any times.
         let length = self.latest.since(first).0.saturating_sub(self.offset);
         let round = length.saturating_add(length / (records - 1).max(1));
         self.offset = self.offset.saturating_add(round);
         Ok(true)
     }
 
-    /// Passes the record that `peek` showed.
+    /// Advances past the record that `peek` returned.
     pub(super) fn advance(&mut self) {
         self.window.consume(self.pending);
         self.pending = 0;
         self.index += 1;
     }
 
-    /// Stamp of the first record, once it was shown.
+    /// Time stamp of the first record, once it was read.
     pub(super) fn first(&self) -> Option<WireTime> {
         self.first
     }

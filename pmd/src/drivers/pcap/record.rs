@@ -1,9 +1,9 @@
-//! What the formats have in common: byte order, and where a record lies.
+//! Byte order and record location, common to the formats.
 
 use super::link::Link;
 
-/// Longest record or block that is believed: libpcap's own limit is 256 KiB for Ethernet, and
-/// chains of buffers end far below this. A longer one is a sign of a damaged file.
+/// Maximum plausible length of a record or block: libpcap's own limit is 256 KiB for Ethernet, and
+/// the maximum length of a buffer chain is far below this. A longer one indicates a damaged file.
 pub(super) const MAX_RECORD: usize = 16 << 20;
 
 /// Byte order of a capture, or of a section of one.
@@ -14,7 +14,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// `None` where the bytes do not reach that far.
+    /// `None` if the bytes are too short.
     pub(super) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let &bytes = bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -23,7 +23,7 @@ impl Order {
         })
     }
 
-    /// `None` where the bytes do not reach that far.
+    /// `None` if the bytes are too short.
     pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let &bytes = bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -33,15 +33,15 @@ impl Order {
     }
 }
 
-/// Where the next record lies, counted from the front of the window.
+/// Location of the next record, relative to the front of the window.
 pub(super) struct Located {
-    /// Stamp in nanoseconds since the Unix epoch; a simple packet block has none.
+    /// Time stamp in nanoseconds since the Unix epoch; a simple packet block has none.
     pub(super) time: Option<u64>,
     pub(super) link: Link,
-    /// Where the captured bytes start.
+    /// Start of the captured bytes.
     pub(super) data: usize,
     pub(super) captured: usize,
-    /// Length of the frame when it was captured.
+    /// Original length of the frame.
     pub(super) original: usize,
     /// Length of the whole record.
     pub(super) record: usize,

@@ -1,4 +1,4 @@
-//! The receive side: one queue's share of the records of a file.
+//! Receive side: one queue's share of the records of a file.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use crate::ledger::{Cause, Tally};
 use crate::net::{ParseOptions, Parsed, parse};
 use crate::port::RxState;
 
-/// Most records that one poll looks at: a queue whose flows are rare in the file comes back to
-/// its loop in bounded time.
+/// Maximum number of records that one poll examines: a queue whose flows are rare in the file
+/// returns to its loop in bounded time.
 const LOOK: usize = 256;
 
-/// Replay at the recorded spacing. All queues share the moment of the first poll.
+/// Replay at the recorded spacing. All queues share the time of the first poll.
 pub(super) struct Pace {
     pub(super) started: Arc<OnceLock<Tsc>>,
 }
@@ -33,6 +33,7 @@ impl Pace {
     }
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx {
     pub(super) reader: Reader,
     pub(super) path: PathBuf,
@@ -40,9 +41,9 @@ pub(super) struct Rx {
     pub(super) queues: u16,
     pub(super) pace: Option<Pace>,
     pub(super) clock: TscClock,
-    /// Longest frame that buffers can be promised for, in bytes.
+    /// Longest frame for which buffers are guaranteed, in bytes.
     pub(super) longest: usize,
-    /// Where frames of other link types get their Ethernet header.
+    /// Buffer in which frames of other link types get their Ethernet header.
     pub(super) scratch: Vec<u8>,
     pub(super) state: RxState,
     pub(super) trouble: Trouble,
@@ -90,12 +91,12 @@ impl RxDriver for Rx {
             }
             let received = match ethernet {
                 Err(cause) => Err(cause),
-                // The capture cut the frame off: what is left is not what was sent.
+                // The capture truncated the frame: the rest is not the frame that was sent.
                 Ok(_) if record.original > record.data.len() => Err(Cause::Oversize),
                 Ok(frame) if frame.len() > self.longest => Err(Cause::Oversize),
                 Ok(frame) => match cache.alloc_from(frame) {
                     Some(mbuf) => Ok(mbuf),
-                    // A recording can wait: the same record comes again in the next poll.
+                    // A recording can wait: the next poll gets the same record.
                     None => break,
                 },
             };
@@ -107,7 +108,7 @@ impl RxDriver for Rx {
                     origin.stamp(&mut mbuf, now);
                     mbuf.set_wire_time(record.time);
                     mbuf.add_flags(MbufFlags::RECORDED);
-                    // It fits: there was room when the round began.
+                    // The frame fits: the capacity was checked at the start of the loop.
                     drop(out.push(mbuf));
                 }
                 Err(cause) => tally.count_dropped(cause, 1),
@@ -128,8 +129,8 @@ impl RxDriver for Rx {
 }
 
 impl Rx {
-    /// The rest of the file is lost. Nobody can say how many frames it had; one stands for them,
-    /// counted by the first queue, so that the loss shows in the ledger.
+    /// The rest of the file is lost, and its number of frames is unknown; one frame, counted by the
+    /// first queue, represents them in the ledger.
     #[cold]
     fn give_up(&mut self, error: &CaptureError, tally: &mut Tally) {
         self.state = RxState::Exhausted;
@@ -143,8 +144,8 @@ impl Rx {
     }
 }
 
-/// The queue that a frame belongs to: by its UDP addresses and ports, so that a flow stays
-/// together; the first queue for all else.
+/// The queue of a frame: by its UDP addresses and ports, so that a flow stays together; the first
+/// queue for all other frames.
 fn owner(frame: &[u8], queues: u16) -> u16 {
     if queues == 1 {
         return 0;
@@ -158,7 +159,7 @@ fn owner(frame: &[u8], queues: u16) -> u16 {
         IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
     };
     // Multiplicative hashing by 2^64 / golden ratio (Knuth, TAOCP vol. 3, 6.4): each step carries
-    // the bits of its input to the top, from where the queue is scaled down.
+    // the bits of its input to the top, from where the queue number is scaled down.
     let mut hash = 0_u64;
     for value in [
         ports,

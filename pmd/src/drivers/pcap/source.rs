@@ -1,7 +1,8 @@
-//! The bytes of a capture file, unpacked while they are read where the file is compressed.
+//! Byte source of a capture file, with decompression.
 //!
-//! What a file is tells its beginning, not its name. Memory is bounded: gzip needs 32 KiB, zstd the
-//! window that the file names, and one of more than 128 MiB is refused, as `zstd -d` does.
+//! The first bytes of a file determine its format, not its name. Memory is bounded: gzip needs 32
+//! KiB, zstd the window that the file specifies; one of more than 128 MiB is refused, as by `zstd
+//! -d`.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read, Seek as _};
@@ -16,14 +17,14 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// RFC 8878 section 3.1.1.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A file from its beginning to its end, as often as it is rewound.
+/// A file from start to end, rewindable.
 pub(super) struct Source {
     file: File,
     packing: Packing,
 }
 
-/// How the bytes lie in the file. A decoder reads by a descriptor of its own, whose position is that
-/// of the file.
+/// Compression of the file. A decoder reads through a file descriptor of its own, which shares the
+/// position of the file.
 enum Packing {
     None,
     Gzip(Box<MultiGzDecoder<BufReader<File>>>),
@@ -47,20 +48,20 @@ impl Packing {
 }
 
 impl Source {
-    /// A file that nothing has been read of.
+    /// A file at its start.
     pub(super) fn new(file: File) -> io::Result<Self> {
         let packing = Packing::of(&file)?;
         Ok(Self { file, packing })
     }
 
-    /// Goes back to the beginning.
+    /// Returns to the start.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         self.file.rewind()?;
         self.packing = Packing::of(&self.file)?;
         Ok(())
     }
 
-    /// What the file is compressed by.
+    /// Name of the compression, if any.
     pub(super) fn packing(&self) -> Option<&'static str> {
         match self.packing {
             Packing::None => None,
@@ -70,7 +71,7 @@ impl Source {
     }
 }
 
-/// An error of the kind `UnexpectedEof` says that a compressed file ends too early.
+/// Returns `UnexpectedEof` if a compressed file is truncated.
 impl Read for Source {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match &mut self.packing {
@@ -81,7 +82,7 @@ impl Read for Source {
     }
 }
 
-/// Frames of zstd, one after the other; those that tools skip have no bytes.
+/// Consecutive zstd frames; skippable frames have no bytes.
 struct Zstd {
     file: Tail,
     decoder: FrameDecoder,
@@ -100,7 +101,7 @@ impl Zstd {
         }
     }
 
-    /// Begins the next frame; false where there is none.
+    /// Starts the next frame; false at the end of the file.
     fn begin_frame(&mut self) -> io::Result<bool> {
         while !self.file.file.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.file) {
@@ -159,14 +160,14 @@ impl Read for Zstd {
     }
 }
 
-/// A file that knows whether more was asked for than it has.
+/// A file that records whether a read went beyond its end.
 struct Tail {
     file: BufReader<File>,
     ended: bool,
 }
 
 impl Tail {
-    /// What an error of the decoder means: it does not tell an early end from other damage.
+    /// Classifies an error of the decoder, which does not distinguish truncation from other damage.
     fn judge(&self, error: FrameDecoderError) -> io::Error {
         let kind = if self.ended {
             ErrorKind::UnexpectedEof

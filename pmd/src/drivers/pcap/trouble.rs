@@ -1,8 +1,8 @@
-//! What went wrong in a queue, for the port to tell.
+//! Error slot of a queue, reported by the port.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What went wrong in a queue, for `stop` to tell; the first report stays.
+/// The error of a queue, which `stop` returns; the first report stays.
 #[derive(Clone, Default)]
 pub(super) struct Trouble(Arc<Mutex<Option<String>>>);
 

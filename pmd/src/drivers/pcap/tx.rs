@@ -1,4 +1,4 @@
-//! The transmit side: frames become packets of a pcapng file.
+//! Transmit side: frames become packets of a pcapng file.
 
 use pollux_mempool::time::WireTime;
 use pollux_mempool::{BurstMut, PoolCache};
@@ -8,9 +8,10 @@ use super::writer::Writer;
 use crate::driver::TxDriver;
 use crate::ledger::Sent;
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Tx {
     writer: Writer,
-    /// Frames, bytes and lost frames of the writer's that were counted as sent and as refused.
+    /// Frames, bytes and lost frames of the writer that have been counted as sent and as refused.
     counted: (u64, u64, u64),
     trouble: Trouble,
 }
@@ -24,7 +25,7 @@ impl Tx {
         }
     }
 
-    /// Frames count as sent when the file has taken them.
+    /// Frames count as sent when they have been written to the file.
     fn settle(&mut self, sent: &mut Sent) {
         let (frames, bytes, lost) = self.counted;
         let writer = &mut self.writer;

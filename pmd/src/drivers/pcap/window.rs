@@ -1,5 +1,5 @@
-//! A file seen through a window that only moves forward, so that a capture of any size is read
-//! in memory of a fixed size.
+//! Forward-moving window over a file, so that a capture of any size is read in memory of a fixed
+//! size.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -7,17 +7,17 @@ use std::io::{self, ErrorKind, Read as _};
 use super::error::CaptureError;
 use super::source::Source;
 
-/// Bytes that the window shows at once, as long as no record is longer. The largest record of
-/// any libpcap tool is 256 KiB (MAXIMUM_SNAPLEN).
+/// Size of the window, unless a record is longer. The largest record of any libpcap tool is 256 KiB
+/// (MAXIMUM_SNAPLEN).
 const WINDOW: usize = 512 << 10;
 
 pub(super) struct Window {
     source: Source,
     buf: Vec<u8>,
-    /// What was read and not yet consumed: `buf[start..end]`.
+    /// Bytes read and not yet consumed: `buf[start..end]`.
     start: usize,
     end: usize,
-    /// Position of `start` in the file, or in what is unpacked of it.
+    /// Position of `start` in the file, or in its decompressed content.
     position: u64,
 }
 
@@ -32,7 +32,7 @@ impl Window {
         })
     }
 
-    /// What the file is compressed by.
+    /// Name of the file's compression, if any.
     pub(super) fn packing(&self) -> Option<&'static str> {
         self.source.packing()
     }
@@ -42,14 +42,14 @@ impl Window {
         self.position
     }
 
-    /// Goes back to the beginning of the file.
+    /// Returns to the start of the file.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         self.source.rewind()?;
         (self.start, self.end, self.position) = (0, 0, 0);
         Ok(())
     }
 
-    /// The next bytes, at least `n` of them; fewer only where the file ends.
+    /// The next bytes, at least `n` of them; fewer only at the end of the file.
     pub(super) fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
         if self.end - self.start < n {
             self.read_on(n)?;
@@ -57,12 +57,12 @@ impl Window {
         Ok(&self.buf[self.start..self.end])
     }
 
-    /// What the last `peek` showed.
+    /// The bytes that the last `peek` returned.
     pub(super) fn front(&self) -> &[u8] {
         &self.buf[self.start..self.end]
     }
 
-    /// Moves on by `n` bytes, which a `peek` has shown.
+    /// Consumes `n` bytes, which a `peek` has returned.
     pub(super) fn consume(&mut self, n: usize) {
         let n = n.min(self.end - self.start);
         self.start += n;
@@ -90,7 +90,7 @@ impl Window {
 }
 
 impl Window {
-    /// The next `n` bytes, or the error for a file that ends before them.
+    /// The next `n` bytes, or the error for a truncated file.
     pub(super) fn need(&mut self, n: usize) -> Result<&[u8], CaptureError> {
         if let Err(source) = self.peek(n) {
             return Err(self.unreadable(source));
@@ -99,7 +99,7 @@ impl Window {
         self.front().get(..n).ok_or(CaptureError::Truncated(at))
     }
 
-    /// Whether the file ends here.
+    /// Whether the end of the file is reached.
     pub(super) fn is_at_end(&mut self) -> Result<bool, CaptureError> {
         match self.peek(1) {
             Ok(bytes) => Ok(bytes.is_empty()),
@@ -107,11 +107,11 @@ impl Window {
         }
     }
 
-    /// What it means that nothing can be read here.
+    /// The meaning of a read error.
     #[cold]
     pub(super) fn unreadable(&self, source: io::Error) -> CaptureError {
         let at = self.position();
-        // An error with a number is the system's, whatever the file is.
+        // An error with a number comes from the system, whatever the file's format is.
         match self.packing() {
             Some(packing) if source.kind() == io::ErrorKind::UnexpectedEof => {
                 CaptureError::CutOff { packing, at }

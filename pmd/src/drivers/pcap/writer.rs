@@ -1,5 +1,5 @@
-//! Writes pcapng (draft-ietf-opsawg-pcapng): one section, one Ethernet interface, little endian,
-//! stamps in nanoseconds.
+//! pcapng writer (draft-ietf-opsawg-pcapng): one section, one Ethernet interface, little-endian,
+//! time stamps in nanoseconds.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,27 +13,27 @@ use super::pcapng::{
     SECTION_HEADER, SMALLEST_BLOCK,
 };
 
-/// Bytes that are gathered for one write.
+/// Bytes buffered for one write.
 const BUFFER: usize = 512 << 10;
 
-/// Longest text of an option that is written; it may have 65535 bytes.
+/// Maximum length of an option text; the format allows 65535 bytes.
 const MAX_TEXT: usize = 4096;
 
-/// What a file says of itself, in front of its frames.
+/// Metadata of a file, in front of its frames.
 #[derive(Clone, Debug)]
 pub struct About {
     /// Program that writes it (shb_userappl).
     pub program: String,
-    /// Where the frames come from (if_name).
+    /// Source of the frames (if_name).
     pub interface: String,
-    /// Which frames are in it (if_filter); empty: all.
+    /// Filter of the frames (if_filter); empty: all.
     pub filter: String,
-    /// Most bytes of a frame that are kept, up to 262144.
+    /// Maximum number of bytes kept of a frame, up to 262144.
     pub snap_len: usize,
 }
 
 impl Default for About {
-    /// Whole frames; texts that are empty are left out.
+    /// Whole frames; empty texts are omitted.
     fn default() -> Self {
         Self {
             program: String::new(),
@@ -44,13 +44,13 @@ impl Default for About {
     }
 }
 
-/// What became of the frames from the beginning of the capture on: an interface statistics block
-/// (section 4.6 of the draft).
+/// Frame counts since the start of the capture: an interface statistics block (section 4.6 of the
+/// draft).
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
-    /// Beginning of the capture.
+    /// Start of the capture.
     pub start: WireTime,
-    /// When these counts were taken.
+    /// Time of these counts.
     pub end: WireTime,
     /// Frames that reached the interface (isb_ifrecv).
     pub received: u64,
@@ -60,13 +60,13 @@ pub struct Statistics {
     pub system_drops: u64,
     /// Accepted by the filter (isb_filteraccept).
     pub accepted: u64,
-    /// Written to files (isb_usrdeliv): what is missing from those accepted was lost on the way.
+    /// Written to files (isb_usrdeliv): accepted minus written is the number of lost frames.
     pub written: u64,
-    /// In words.
+    /// Comment as text.
     pub comment: String,
 }
 
-/// Why a file could not be written on.
+/// Error: writing a file failed.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{}: writing failed at byte {at}: {source}; the file is {}",
@@ -76,21 +76,21 @@ pub struct Statistics {
 pub struct WriteError {
     /// The file.
     pub path: PathBuf,
-    /// How long it is.
+    /// Its length.
     pub at: u64,
-    /// Whether what is there is a readable capture.
+    /// Whether the file is a readable capture.
     pub complete: bool,
-    /// The system's word.
+    /// Error of the system.
     pub source: io::Error,
 }
 
-/// A pcapng file that is being written. Blocks are gathered and written together; a frame counts
-/// as written when the file has taken it. Dropping it completes the file.
+/// A pcapng file being written. Blocks are buffered and written together; a frame counts as written
+/// when it has been written to the file. Dropping the writer completes the file.
 pub struct Writer {
     file: File,
     path: PathBuf,
     snap_len: usize,
-    /// Whole blocks that were not written yet, and the frames in them.
+    /// Whole blocks that are not written yet, and the number of frames in them.
     buf: Vec<u8>,
     frames: u64,
     bytes: u64,
@@ -108,7 +108,7 @@ impl Writer {
     /// `path` is for messages.
     ///
     /// # Errors
-    /// The file could not be written.
+    /// Writing to the file failed.
     pub fn new(mut file: File, path: &Path, about: &About) -> io::Result<Self> {
         let snap_len = about.snap_len.min(MAX_FRAME);
         let mut buf = Vec::with_capacity(BUFFER);
@@ -132,8 +132,8 @@ impl Writer {
         })
     }
 
-    /// Adds a frame: an enhanced packet block (section 4.3). After a failure it is only counted,
-    /// as lost, as is one that is longer than 262144 bytes.
+    /// Appends a frame: an enhanced packet block (section 4.3). After a failure the frame is only
+    /// counted, as lost, as is a frame longer than 262144 bytes.
     pub fn packet(&mut self, time: WireTime, frame: &Mbuf) {
         let len = frame.total_len();
         if self.failed || len > MAX_FRAME {
@@ -159,7 +159,7 @@ impl Writer {
         self.bytes += len as u64;
     }
 
-    /// Adds what became of the frames so far.
+    /// Appends the frame counts so far.
     pub fn statistics(&mut self, statistics: &Statistics) {
         if self.failed {
             return;
@@ -185,8 +185,8 @@ impl Writer {
         });
     }
 
-    /// Hands all that was added to the file. After a failure, the file is cut to whole blocks, and
-    /// nothing more is written.
+    /// Writes the buffered blocks to the file. After a failure, the file is truncated to whole
+    /// blocks, and nothing more is written.
     pub fn flush(&mut self) {
         let failure = if self.failed {
             None
@@ -198,7 +198,7 @@ impl Writer {
             let error = WriteError {
                 path: self.path.clone(),
                 at: self.in_file,
-                // What is there stays a readable capture, if the file can be cut at all.
+                // The file remains a readable capture, if it can be truncated.
                 complete: self.file.set_len(self.in_file).is_ok(),
                 source,
             };
@@ -216,43 +216,43 @@ impl Writer {
         self.buf.clear();
     }
 
-    /// Length that the file has, or will have when it is flushed, in bytes.
+    /// Length of the file after the next flush, in bytes.
     #[must_use]
     pub fn file_len(&self) -> u64 {
         self.in_file + self.buf.len() as u64
     }
 
-    /// Whether anything was added that the file has not got yet.
+    /// Whether blocks are buffered.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         !self.buf.is_empty()
     }
 
-    /// Frames that the file has taken.
+    /// Frames written to the file.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Their bytes, those that were cut off included.
+    /// Their bytes, including truncated ones.
     #[must_use]
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
 
-    /// Frames that the file has not taken.
+    /// Frames that were not written to the file.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Whether the file could not be written.
+    /// Whether writing has failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Why, once.
+    /// The error, once.
     pub fn take_error(&mut self) -> Option<WriteError> {
         self.error.take()
     }
@@ -266,7 +266,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // The failure is in the log.
+        // A failure is logged.
         self.flush();
     }
 }
@@ -276,7 +276,7 @@ fn header(out: &mut Vec<u8>, about: &About, snap_len: usize) {
     block(out, u32::from_le_bytes(SECTION_HEADER), |out| {
         out.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         out.extend([1, 0, 0, 0]); // version 1.0
-        out.extend((-1_i64).to_le_bytes()); // the section's length is not known
+        out.extend((-1_i64).to_le_bytes()); // the section's length is unknown
         if !about.program.is_empty() {
             text(out, 4, &about.program); // shb_userappl
             out.extend([0; 4]); // end of options
@@ -288,7 +288,7 @@ fn header(out: &mut Vec<u8>, about: &About, snap_len: usize) {
         text(out, 2, &about.interface); // if_name
         option(out, 9, |out| out.push(9)); // if_tsresol: 10^-9 s
         if !about.filter.is_empty() {
-            // if_filter: the first byte says that a text follows.
+            // if_filter: the first byte marks a filter text.
             option(out, 11, |out| {
                 out.push(0);
                 out.extend_from_slice(shortened(&about.filter));
@@ -319,7 +319,7 @@ fn option(out: &mut Vec<u8>, code: u16, value: impl FnOnce(&mut Vec<u8>)) {
     pad(out, len);
 }
 
-/// An option that is a text; none if it is empty.
+/// A text option; omitted if it is empty.
 fn text(out: &mut Vec<u8>, code: u16, text: &str) {
     if !text.is_empty() {
         option(out, code, |out| out.extend_from_slice(shortened(text)));
@@ -330,7 +330,7 @@ fn shortened(text: &str) -> &[u8] {
     &text.as_bytes()[..text.floor_char_boundary(MAX_TEXT)]
 }
 
-/// The upper half of a stamp stands first, whatever the byte order (section 4.3).
+/// The upper half of a time stamp comes first, whatever the byte order (section 4.3).
 fn stamp(out: &mut Vec<u8>, time: WireTime) {
     out.extend(((time.0 >> 32) as u32).to_le_bytes());
     out.extend((time.0 as u32).to_le_bytes());

@@ -1,8 +1,8 @@
-//! Sizes of frames, and how many buffers one may be in.
+//! Frame size limits, and the maximum number of buffers of a frame.
 
-/// Ethernet header, and a VLAN tag beside the MTU.
+/// Size of the Ethernet header; the MTU counts neither it nor a VLAN tag.
 pub(super) const ETHERNET: usize = 14;
 pub(super) const TAG: usize = 4;
 
-/// Most buffers that a frame may be in, for one system call.
+/// Maximum number of buffers of a frame, for one system call.
 pub(super) const MAX_SEGMENTS: usize = 64;

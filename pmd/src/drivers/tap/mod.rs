@@ -1,14 +1,14 @@
-//! A network interface of the kernel's whose other end is this port: what the kernel sends on
-//! the interface the port receives, and the other way round. For tests, and to have the kernel
-//! take part.
+//! TAP driver: a network interface of the kernel whose other end is this port. The port receives
+//! the frames that the kernel sends on the interface, and vice versa. For tests, and for traffic
+//! with the kernel's network stack.
 //!
-//! The interface is made when the port is opened, and goes with it unless `persist=on`; one that
-//! is there is used. Each queue is a file (the kernel's Documentation/networking/tuntap.rst,
-//! section 3.3); a system call moves one frame, straight into pool buffers or out of them. The
-//! interface is one end of a cable and the port is the other, so they have different addresses,
-//! the port sees every frame, and the interface's counters of sent frames are the port's received
-//! ones. An interface is one port's: a second port, or program, that asks for it is refused, as the
-//! kernel would give each a part of the frames. What the kernel had no room for in a queue is
+//! The interface is created when the port is opened, and removed with it unless `persist=on`; an
+//! existing one is used. Each queue is a file (the kernel's Documentation/networking/tuntap.rst,
+//! section 3.3). A system call moves one frame directly into or out of pool buffers. Interface and
+//! port are the two ends of a cable: they have different addresses, the port receives every frame,
+//! and the interface's counters of sent frames are the port's received ones. An interface belongs
+//! to one port: a second port or program that requests it is refused, since the kernel would
+//! distribute the frames over both. Frames for which a queue of the kernel was full are
 //! [`Cause::KernelDrop`](crate::Cause::KernelDrop), in the ledger of the first queue.
 
 mod limits;
@@ -44,7 +44,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         SpecOption {
             key: "mac",
             values: "MAC",
-            default: "made from the interface's",
+            default: "derived from the interface's",
             text: "address of the port, not of the kernel's interface",
         },
         SpecOption {
@@ -57,13 +57,13 @@ pub(crate) const DESCRIPTION: Description = Description {
             key: "up",
             values: "on|off",
             default: "off",
-            text: "switch the interface on when the port is opened",
+            text: "set the interface up when the port is opened",
         },
         SpecOption {
             key: "persist",
             values: "on|off",
-            default: "as it is",
-            text: "keep the interface when the port is gone",
+            default: "unchanged",
+            text: "keep the interface when the port is closed",
         },
     ],
     features: &[
@@ -71,11 +71,11 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::Send, Support::Yes),
         (
             Feature::MultiQueue,
-            Support::Partly("64 each way, all of one port: a second port or program is refused"),
+            Support::Partly("64 each way, all for one port: a second port or program is refused"),
         ),
         (
             Feature::Steering,
-            Support::Partly("by flow: to the queue that sent last in it"),
+            Support::Partly("by flow: to the queue that last sent in it"),
         ),
         (Feature::Link, Support::Yes),
         (Feature::Mtu, Support::Yes),
@@ -89,21 +89,21 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::KernelBacked, Support::Yes),
         (
             Feature::Needs,
-            Support::Partly("CAP_NET_ADMIN, or a lasting interface made for the user"),
+            Support::Partly("CAP_NET_ADMIN, or a persistent interface made for the user"),
         ),
     ],
     check: |spec| Options::parse(spec).map(drop),
     ..Description::new(
         "tap",
-        "an interface of the kernel's whose other end is the port",
+        "an interface of the kernel whose other end is the port",
     )
 };
 
 /// The kernel's MAX_TAP_QUEUES is 256.
 const MAX_QUEUES: u16 = 64;
 
-/// How long a program that is ending may still have its queues: a child that it is starting has
-/// copies of them until it runs.
+/// Time for which an ending program may still hold its queues: a child process that it is starting
+/// has copies of them until it runs.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 struct Options {
@@ -117,7 +117,8 @@ struct Options {
 impl Options {
     fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
         let name = spec.target().unwrap_or_default();
-        // What the kernel allows (dev_valid_name), without the `%` of names that it completes.
+        // The kernel's rules for names (dev_valid_name), without the `%` of names that it
+        // completes.
         let odd = |c: char| c.is_whitespace() || "/:%\0".contains(c);
         if name.len() >= libc::IFNAMSIZ || [".", ".."].contains(&name) || name.contains(odd) {
             let expected = "an interface's name has at most 15 characters, and no space, / : or %";
@@ -150,7 +151,7 @@ struct Tap {
     spec: String,
     interface: Interface,
     mac: MacAddr,
-    /// Keeps the interface while no queue does; takes no frames itself.
+    /// Keeps the interface when no queue does; receives no frames itself.
     keeper: Queue,
     control: Control,
     watch: Arc<Watch>,
@@ -175,8 +176,8 @@ fn refused(port: &str, (what, error): Step) -> PortError {
             "the kernel lacks the driver: `sudo modprobe tun`"
         }
         Some(libc::EINVAL | libc::EBUSY) => {
-            "an interface of that name is there that is no tap with several queues, or another \
-             program's: choose another name, or `ip tuntap add dev NAME mode tap multi_queue`"
+            "an interface of that name exists and is not a multi-queue tap, or another program \
+             uses it: choose another name, or `ip tuntap add dev NAME mode tap multi_queue`"
         }
         _ => "",
     };
@@ -192,7 +193,7 @@ impl Tap {
     fn new(spec: &PortSpec, options: &Options) -> Result<Self, Step> {
         let what = "cannot use the tap interface";
         let control = Control::new().map_err(|error| (what, error))?;
-        // Before a queue of ours takes frames away from whoever has it.
+        // Checked before a queue of this port takes frames away from the owner.
         if let Ok(there) = Interface::find(&control, &options.name) {
             expect_queues(&there, 0).map_err(|error| (what, error))?;
         }
@@ -204,13 +205,13 @@ impl Tap {
                 .map_err(|error| (what, io::Error::other(error)))
         };
         let interface = find()?;
-        // Another may have come in between.
+        // Another queue may have been attached in between.
         expect_queues(&interface, 1).map_err(|error| (what, error))?;
         let index = interface.index;
         if let Some(persist) = options.persist {
             keeper
                 .persist(persist)
-                .map_err(|error| ("cannot have the tap interface kept", error))?;
+                .map_err(|error| ("cannot make the tap interface persistent", error))?;
         }
         if let Some(mtu) = options.mtu {
             control
@@ -220,7 +221,7 @@ impl Tap {
         if options.up {
             control
                 .switch_on(index)
-                .map_err(|error| ("cannot switch the tap interface on", error))?;
+                .map_err(|error| ("cannot set the tap interface up", error))?;
         }
         let interface = find()?;
         let view = View::new(&interface).map_err(|error| (what, error))?;
@@ -239,12 +240,13 @@ impl Tap {
     fn queues(&self, config: &PortConfig) -> Result<Queues, Step> {
         let what = "cannot open a queue of the tap interface";
         let failed = |error: io::Error| (what, error);
-        // Had it gone, a queue would make a new one; and so it would in another namespace.
+        // If the interface had gone, attaching a queue would create a new one; also in another
+        // namespace.
         let here = Control::new().map_err(failed)?;
         let found = Interface::find(&here, &self.interface.name);
         if !found.is_ok_and(|found| found.index == self.interface.index) {
             return Err(failed(io::Error::other(
-                "it has gone since the port was opened",
+                "it has disappeared since the port was opened",
             )));
         }
         if let Err(error) = self
@@ -286,7 +288,7 @@ impl Tap {
 }
 
 /// Refuses an interface that has more queues than the port's own, of another port or program: the
-/// kernel would share the frames out to both.
+/// kernel would distribute the frames over both.
 fn expect_queues(interface: &Interface, own: u32) -> io::Result<()> {
     let (view, began) = (View::new(interface)?, Instant::now());
     while view.tap_queues().is_some_and(|queues| queues > own) {
@@ -330,7 +332,7 @@ impl Driver for Tap {
     }
 
     fn stop(&mut self) -> Result<(), PortError> {
-        // The interface may have gone; then there is nothing to open.
+        // The interface may have gone; then nothing needs to be resumed.
         let _ = self.keeper.open_up();
         Ok(())
     }

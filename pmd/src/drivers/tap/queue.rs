@@ -1,5 +1,5 @@
-//! A queue of a tap interface: a file of /dev/net/tun. linux/if_tun.h, and the kernel's
-//! Documentation/networking/tuntap.rst.
+//! Queue of a tap interface: a file of /dev/net/tun (linux/if_tun.h, and the kernel's
+//! Documentation/networking/tuntap.rst).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,8 @@ use rustix::io::{Errno, readv, writev};
 
 use crate::drivers::interface::request;
 
-/// The file; closed on drop, and with the last one the interface goes, unless it is to stay.
+/// The file, closed on drop; with the last one the kernel removes the interface, unless it is
+/// persistent.
 pub(super) struct Queue(OwnedFd);
 
 impl AsFd for Queue {
@@ -19,19 +20,19 @@ impl AsFd for Queue {
 }
 
 impl Queue {
-    /// Makes the interface, or joins it as one queue more.
+    /// Creates the interface, or attaches one more queue to it.
     pub(super) fn attach(name: &str) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let queue = Self(rustix::fs::open("/dev/net/tun", flags, Mode::empty())?);
         let mut ifreq = request(name).ok_or(io::ErrorKind::InvalidInput)?;
-        // Frames as they are, without the four bytes of packet information.
+        // Plain frames, without the four bytes of packet information.
         let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_MULTI_QUEUE;
         ifreq.ifr_ifru.ifru_flags = flags as libc::c_short;
         queue.ask(libc::TUNSETIFF, &mut ifreq)?;
         Ok(queue)
     }
 
-    /// Has the kernel put no frames into this queue. It can send all the same.
+    /// Detaches this queue from reception. It can still send.
     pub(super) fn stand_aside(&self) -> io::Result<()> {
         // SAFETY: an `ifreq` of zeros is valid: an empty name and a union of plain integers.
         let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -39,16 +40,16 @@ impl Queue {
         self.ask(libc::TUNSETQUEUE, &mut ifreq)
     }
 
-    /// Whether the interface stays when its last queue is closed.
+    /// Sets whether the interface persists when its last queue is closed.
     pub(super) fn persist(&self, stays: bool) -> io::Result<()> {
         let stays = libc::c_int::from(stays);
         // SAFETY: this request takes a number.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNSETPERSIST, stays) };
-        told(result)
+        checked(result)
     }
 
-    /// All queues of the interface take no more frames: a filter that accepts nothing. What comes
-    /// then the kernel counts as dropped.
+    /// Stops reception of all queues of the interface: attaches a filter that accepts nothing. The
+    /// kernel counts later frames as dropped.
     pub(super) fn shut(&self) -> io::Result<()> {
         // BPF_RET | BPF_K with zero bytes to keep.
         let mut nothing = libc::sock_filter {
@@ -65,22 +66,22 @@ impl Queue {
         self.ask(libc::TUNATTACHFILTER, &mut program)
     }
 
-    /// All queues take frames again.
+    /// Resumes reception of all queues.
     pub(super) fn open_up(&self) -> io::Result<()> {
-        // SAFETY: this request takes nothing.
+        // SAFETY: this request takes no argument.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNDETACHFILTER, 0) };
-        told(result)
+        checked(result)
     }
 
-    /// A request that reads or writes what linux/if_tun.h says, which is a `T` in all requests
-    /// made here.
+    /// A request that reads or writes the type that linux/if_tun.h defines, which is a `T` in all
+    /// requests made here.
     fn ask<T>(&self, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
         let argument = std::ptr::from_mut(argument);
         // SAFETY: the kernel reads and writes one `T`, which is borrowed exclusively for the call.
-        told(unsafe { libc::ioctl(self.0.as_raw_fd(), request, argument) })
+        checked(unsafe { libc::ioctl(self.0.as_raw_fd(), request, argument) })
     }
 
-    /// Takes one frame; a frame that is longer than the buffers together is cut off.
+    /// Receives one frame; a frame longer than all buffers together is truncated.
     pub(super) fn read(&self, buffers: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
         readv(&self.0, buffers)
     }
@@ -91,7 +92,7 @@ impl Queue {
     }
 }
 
-fn told(result: libc::c_int) -> io::Result<()> {
+fn checked(result: libc::c_int) -> io::Result<()> {
     if result >= 0 {
         Ok(())
     } else {

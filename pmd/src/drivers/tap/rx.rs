@@ -1,4 +1,4 @@
-//! The receive side: frames of the kernel's are read into buffers that wait for them.
+//! Receive side: reads frames of the kernel into prepared buffers.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,48 +17,50 @@ use crate::drivers::interface::{Interface, View, Watch};
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
 
-/// How often an idle queue looks after its link.
+/// Interval at which an idle queue checks its link.
 const WATCH: Ns = Ns(10_000_000);
 
-/// Most frames that one poll reads: a flood of frames that are dropped ends as well.
+/// Maximum number of frames that one poll reads, so that a flood of dropped frames also ends.
 const LOOK: usize = 256;
 
-/// Frames that a queue can hold: as many as a port can be configured with.
+/// Maximum number of frames of a queue: the largest that a port can be configured with.
 const LONGEST_QUEUE: usize = 1 << 20;
 
-/// Frames that the kernel had no room for in any queue: the interface counts them together.
+/// Frames that the kernel dropped since a queue was full; the interface counts them for all queues
+/// together.
 pub(super) struct Drops {
     view: View,
-    /// Those that the ledger knows of.
-    told: u64,
+    /// Drops that have been counted in the ledger.
+    counted: u64,
 }
 
 impl Drops {
     pub(super) fn new(interface: &Interface) -> io::Result<Self> {
         let view = View::new(interface)?;
-        let told = view.counter("tx_dropped").unwrap_or_default();
-        Ok(Self { view, told })
+        let counted = view.counter("tx_dropped").unwrap_or_default();
+        Ok(Self { view, counted })
     }
 
-    /// Those since the last call.
+    /// Drops since the last call.
     fn take(&mut self) -> u64 {
-        let all = self.view.counter("tx_dropped").unwrap_or(self.told);
-        let new = all.saturating_sub(self.told);
-        self.told = all;
+        let all = self.view.counter("tx_dropped").unwrap_or(self.counted);
+        let new = all.saturating_sub(self.counted);
+        self.counted = all;
         new
     }
 }
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx {
     queue: Arc<Queue>,
     watch: Arc<Watch>,
     drops: Option<Drops>,
-    /// Buffers for the next frame, all their room appended; a frame begins in the last.
+    /// Buffers for the next frame, with their whole data room appended; a frame begins in the last.
     spare: Vec<Mbuf>,
-    /// How many the longest frame needs.
+    /// Number of buffers of the longest frame.
     wanted: usize,
-    /// Takes what the buffers cannot: a byte more than the longest frame, so that a frame that
-    /// does not fit shows by its length.
+    /// Overflow area behind the buffers: one byte more than the longest frame, so that a frame that
+    /// does not fit is detected by its length.
     overflow: Box<[u8]>,
     room: usize,
     state: RxState,
@@ -95,19 +97,20 @@ impl Rx {
         }
     }
 
-    /// Has as many buffers wait as the pool can give.
+    /// Prepares as many buffers as the pool can give.
     #[inline]
     fn refill(&mut self, cache: &mut PoolCache) {
         while self.spare.len() < self.wanted
             && let Some(mut mbuf) = cache.alloc()
         {
-            // A fresh buffer has its data room.
+            // A fresh buffer has its whole data room.
             let _ = mbuf.append(self.room);
             self.spare.push(mbuf);
         }
     }
 
-    /// Reads a frame: its length, or the length of the buffers if it is longer than these.
+    /// Reads a frame; returns its length, or the length of all buffers, overflow area included, if
+    /// it does not fit.
     #[inline]
     fn read(&mut self) -> Result<usize, Errno> {
         let mut spare = self.spare.iter_mut().rev();
@@ -131,7 +134,7 @@ impl Rx {
         while frame.total_len() < len
             && let Some(next) = self.spare.pop()
         {
-            // There are fewer segments than a chain may have.
+            // The frame has fewer segments than the maximum of a chain.
             drop(frame.chain(next));
         }
         frame.truncate(len);
@@ -151,8 +154,8 @@ impl Rx {
         self.state = self.watch.look();
     }
 
-    /// The interface has been deleted, and what was in the queue with it; nobody can say how many
-    /// frames. One stands for them, so that the loss shows in the ledger.
+    /// The interface was deleted together with the frames in its queue, whose number is unknown.
+    /// One frame represents them in the ledger.
     #[cold]
     fn give_up(&mut self, now: Tsc, tally: &mut Tally) {
         tally.count_from_wire(1, 0);
@@ -194,7 +197,7 @@ impl RxDriver for Rx {
             match self.take(len) {
                 Ok(mut mbuf) => {
                     origin.stamp(&mut mbuf, now);
-                    // It fits: there was room when the round began.
+                    // The frame fits: the capacity was checked at the start of the loop.
                     drop(out.push(mbuf));
                 }
                 Err(cause) => tally.count_dropped(cause, 1),
@@ -225,7 +228,7 @@ impl RxDriver for Rx {
     }
 
     fn finish(&mut self, tally: &mut Tally) {
-        // Another core may be putting a frame into the queue at this moment.
+        // Another core may be putting a frame into the queue concurrently.
         if self.queue.shut().is_ok() {
             std::thread::sleep(Duration::from_millis(1));
         }

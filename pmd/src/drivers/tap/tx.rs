@@ -1,4 +1,4 @@
-//! The transmit side: a system call for each frame.
+//! Transmit side: one system call for each frame.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -14,25 +14,26 @@ use crate::driver::TxDriver;
 use crate::drivers::interface::Watch;
 use crate::ledger::Sent;
 
-/// How long sending is not tried again while the interface is down.
+/// Delay before transmission is retried while the interface is down.
 const PAUSE: Ns = Ns(10_000_000);
 
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Tx {
     queue: Arc<Queue>,
     watch: Arc<Watch>,
     /// Longest frame, in bytes.
     longest: usize,
     clock: TscClock,
-    /// After which the kernel may be asked again; none: at once.
+    /// Time before the next request to the kernel; `None`: no delay.
     paused: Option<Timeout>,
 }
 
-/// What became of a frame.
+/// Outcome of sending a frame.
 enum End {
     Sent,
-    /// The kernel will never take it.
+    /// The kernel will never accept it.
     Refused,
-    /// The kernel has no room, or the interface is down: it can be tried again.
+    /// The kernel has no space, or the interface is down: retry later.
     NotNow,
 }
 

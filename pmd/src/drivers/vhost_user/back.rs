@@ -1,4 +1,4 @@
-//! The back end: does what the front end tells it, and is the device of its rings.
+//! Back end: executes the front end's requests, and is the device of its rings.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -15,32 +15,33 @@ use super::queues::{RxSlot, TxSlot, watch};
 use crate::drivers::virtio::{Areas, DeviceRx, DeviceTx, Doorbell, Features, RingFeatures};
 
 pub(super) struct Back {
-    /// For the log.
+    /// Name for the log.
     pub(super) port: String,
-    /// What the front end may choose from.
+    /// Features offered to the front end.
     pub(super) offered: Features,
     pub(super) mtu: u16,
-    /// Refuse memory that can be cut short.
+    /// Refuse memory files that can be truncated.
     pub(super) sealed: bool,
     pub(super) rx: Vec<Arc<RxSlot<DeviceRx>>>,
     pub(super) tx: Vec<Arc<TxSlot<DeviceTx>>>,
 }
 
-/// A ring, as far as the front end has told of it.
+/// State of a ring, as far as the front end has configured it.
 #[derive(Default)]
 struct Vring {
     size: u16,
     address: Option<VringAddress>,
-    /// Where it goes on: of a packed ring two halves, what is made available and what is used.
+    /// Index at which it resumes; for a packed ring two halves, of available and of used
+    /// descriptors.
     base: u32,
     call: Option<OwnedFd>,
     started: bool,
     enabled: bool,
-    /// It is in its slot.
+    /// The ring is in its slot.
     running: bool,
 }
 
-/// One front end.
+/// A session with one front end.
 struct Session<'a> {
     back: &'a Back,
     state: &'a State,
@@ -51,12 +52,12 @@ struct Session<'a> {
 }
 
 impl Back {
-    /// Serves one front end, until it goes or the port is stopped.
+    /// Serves one front end, until it disconnects or the port is stopped.
     pub(super) fn session(&self, connection: &Connection, state: &State) -> Ended {
         self.session_with(connection, state, || {})
     }
 
-    /// The same, with something to be done behind each message.
+    /// As `session`, with a callback after each message.
     pub(super) fn session_with(
         &self,
         connection: &Connection,
@@ -96,7 +97,7 @@ impl Back {
 }
 
 impl Session<'_> {
-    /// Does what the next message says, and answers if it is to be answered.
+    /// Executes the next request, and replies if a reply is required.
     fn step(&mut self, connection: &Connection) -> Result<(), Ended> {
         let mut message = connection.next(|| {
             self.table.as_ref().map_or(Ok(()), Table::check)?;
@@ -112,7 +113,7 @@ impl Session<'_> {
             Ok(Answer::Done) if acknowledge => 0_u64.as_bytes().to_vec(),
             Ok(Answer::Refused) | Err(_) if acknowledge => 1_u64.as_bytes().to_vec(),
             Ok(Answer::Done) | Err(_) => Vec::new(),
-            // Somebody may be waiting for an answer that this port does not know.
+            // The front end may be waiting for a reply to a request that is unknown here.
             Ok(Answer::Refused) => {
                 let number = message.number();
                 return Err(Ended::Violation(format!(
@@ -153,7 +154,7 @@ impl Session<'_> {
             Request::ResetOwner | Request::ResetDevice => self.reset(),
             Request::SetMemTable => {
                 let table = message.take_regions()?;
-                // The rings go on in the new memory, at their addresses.
+                // The rings resume in the new memory, at their addresses.
                 self.pause_all();
                 self.table = Some(Table::map(&table, self.back.sealed)?);
                 self.run_all()?;
@@ -173,7 +174,7 @@ impl Session<'_> {
                 self.change(index, |vring| vring.base = num)?;
             }
             Request::SetVringKick => {
-                // The ring is polled, so there is no need to be woken: the descriptor is closed.
+                // The ring is polled, so no kick is needed: the descriptor is closed.
                 let (index, _kick) = message.take_vring_fd()?;
                 let on = !self.features.contains(Features::VHOST_USER_PROTOCOL);
                 self.change(index, |vring| {
@@ -186,7 +187,7 @@ impl Session<'_> {
                 let call = call.map(eventfd).transpose()?;
                 self.change(index, |vring| vring.call = call)?;
             }
-            // What there is to tell is told by closing the connection.
+            // Errors are reported by closing the connection.
             Request::SetVringErr => drop(message.take_vring_fd()?),
             Request::SetVringEnable => {
                 let VringState { index, num } = message.read()?;
@@ -222,7 +223,7 @@ impl Session<'_> {
             .ok_or_else(|| Ended::Violation(format!("ring number {index} of {rings}")))
     }
 
-    /// Changes something about a ring, which does not run meanwhile.
+    /// Changes a ring, which is paused during the change.
     fn change(&mut self, index: u32, change: impl FnOnce(&mut Vring)) -> Result<(), Ended> {
         self.vring(index)?;
         self.pause(index as usize);
@@ -230,7 +231,7 @@ impl Session<'_> {
         self.run(index as usize)
     }
 
-    /// GET_VRING_BASE: the ring stops, and this is where it would go on.
+    /// GET_VRING_BASE: the ring stops; the reply is the index at which it would resume.
     fn stop_ring(&mut self, asked: VringState) -> Result<VringState, Ended> {
         let index = asked.index;
         self.change(index, |vring| vring.started = false)?;
@@ -252,7 +253,7 @@ impl Session<'_> {
             return;
         }
         let pair = index / 2;
-        // The odd rings are those that the driver sends by.
+        // The odd rings are the driver's transmit queues.
         let base = if index % 2 == 1 {
             self.back
                 .rx
@@ -267,7 +268,8 @@ impl Session<'_> {
                 .map(|ring| ring.base())
         };
         if let Some(base) = base.map(u32::from) {
-            // Of a packed ring both halves, and both the same: what was taken has been used.
+            // A packed ring has two halves, both equal: every descriptor that was taken has been
+            // used.
             let used = if self.features.contains(Features::PACKED) {
                 base << 16
             } else {
@@ -285,28 +287,28 @@ impl Session<'_> {
         (0..self.vrings.len()).try_for_each(|index| self.run(index))
     }
 
-    /// Tells, once, of memory that the front end shares and does not use, though there is a ring in
-    /// it. What a virtual machine writes into a private mapping of the file is not seen here.
+    /// Reports once that the front end shares memory and does not use it, though it contains a
+    /// ring. Writes of a virtual machine to a private mapping of the file are not visible here.
     fn tell_untouched(&mut self) {
         if self.table.as_mut().is_some_and(Table::take_untouched) {
             self.state.count_untouched();
             tracing::warn!(
-                "{}: the peer has written nothing into the memory that it shares, though its rings \
-                 are there: what it has may be private, and then no frame comes; QEMU needs \
-                 share=on at its memory-backend-file or memory-backend-memfd",
+                "{}: the peer has written nothing into its shared memory, although its rings are \
+                 set up: the memory may be private, so that no frame arrives; QEMU needs share=on \
+                 at its memory-backend-file or memory-backend-memfd",
                 self.back.port
             );
         }
     }
 
-    /// Puts a ring into its slot if all is known that it needs, and it is wanted.
+    /// Puts a ring into its slot if its configuration is complete, and it is enabled.
     fn run(&mut self, index: usize) -> Result<(), Ended> {
         let vring = &mut self.vrings[index];
         let (Some(Table { memory, .. }), Some(address)) = (&self.table, vring.address) else {
             return Ok(());
         };
-        // A ring that is started and disabled should be emptied, its frames discarded; they stay
-        // where they are instead, and nothing is lost that the driver did not give up itself.
+        // A ring that is started and disabled should be drained and its frames discarded. They stay
+        // in the ring instead, so no frame is lost that the driver has not given up itself.
         if vring.running || !vring.started || !vring.enabled {
             return Ok(());
         }
@@ -319,7 +321,7 @@ impl Session<'_> {
             device: address.used,
         };
         let violation = |error| Ended::Violation(format!("ring number {index}: {error}"));
-        // Of a packed ring two halves, of a split one an index, which has 16 bits.
+        // A packed ring has two halves; a split ring has one index of 16 bits.
         if !features.packed && vring.base > u32::from(u16::MAX) {
             let base = vring.base;
             return Err(Ended::Violation(format!(
@@ -336,7 +338,7 @@ impl Session<'_> {
                 .map(Doorbell::Event)
                 .map_err(|error| Ended::System("cannot copy a descriptor", error))?,
         };
-        // The half that says what was made available; all of that has been used.
+        // The half of available descriptors; all of them have been used.
         let (pair, base) = (index / 2, vring.base as u16);
         if index % 2 == 1 {
             if let Some(slot) = self.back.rx.get(pair) {
@@ -353,8 +355,8 @@ impl Session<'_> {
     }
 }
 
-/// What the loop may ring: an eventfd that never makes it wait. (A write to anything else could
-/// block, or end in a signal.)
+/// Accepts an eventfd as the doorbell of the loop: a write to it never blocks. (A write to any
+/// other file could block, or end in a signal.)
 fn eventfd(fd: OwnedFd) -> Result<OwnedFd, Ended> {
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let kind = std::fs::read_link(path);
@@ -369,9 +371,9 @@ fn eventfd(fd: OwnedFd) -> Result<OwnedFd, Ended> {
     Ok(fd)
 }
 
-/// How a request went.
+/// Outcome of a request.
 enum Answer {
-    /// It is done; told if the front end wants to know.
+    /// Done; acknowledged if the front end requests it.
     Done,
     Refused,
     Number(u64),

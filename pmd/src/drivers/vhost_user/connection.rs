@@ -1,5 +1,4 @@
-//! The socket between front end and back end: whole messages with their descriptors, nothing
-//! waited for without an end.
+//! Socket between front end and back end: whole messages with their descriptors, and bounded waits.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -20,16 +19,16 @@ use super::ended::Ended;
 use super::message::{Header, MAX_REGIONS, Message};
 use super::process::Process;
 
-/// How long the peer may take for a reply, or for the rest of a message that it has begun.
+/// Time for the peer to reply, or to complete a message that it has begun.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The same when the port is being stopped.
 const PATIENCE_AT_END: Duration = Duration::from_millis(500);
 
-/// How often the rings are looked after.
+/// Interval at which the rings are checked.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// Ends every wait of a control thread, from another thread.
+/// Stop signal: ends every wait of a control thread, from another thread.
 #[derive(Clone)]
 pub(super) struct Stop(Arc<OwnedFd>);
 
@@ -40,11 +39,12 @@ impl Stop {
     }
 
     pub(super) fn raise(&self) {
-        // It cannot fail: the counter is far from its end, and full would do as well.
+        // A write cannot fail: the counter is far from its maximum, and a full one would do as
+        // well.
         let _ = rustix::io::write(&*self.0, 1_u64.as_bytes());
     }
 
-    /// Waits until something happens to `fd` (or only for the time to pass); tells whether it did.
+    /// Waits for an event of `fd` (or only for the time-out); returns whether one occurred.
     pub(super) fn wait(
         &self,
         fd: Option<(BorrowedFd<'_>, PollFlags)>,
@@ -91,20 +91,20 @@ impl Connection {
         })
     }
 
-    /// The process at the other end, if it can be known.
+    /// The process of the peer, if it can be determined.
     pub(super) fn process(&self) -> Option<Process> {
         Process::of_peer(self.socket.as_fd())
     }
 
-    /// From here on the port's stopping ends no wait, but the peer gets less time.
+    /// From here on the port's stop signal ends no wait, but the peer gets less time.
     pub(super) fn hurry(&mut self) -> Result<(), Ended> {
         self.stop = Stop::new().map_err(Ended::system("cannot take leave"))?;
         self.patience = PATIENCE_AT_END;
         Ok(())
     }
 
-    /// Waits for a message, for as long as it takes and `watch` finds nothing wrong: now and then,
-    /// and in front of each message, so that a peer which talks without a pause is watched too.
+    /// Waits for a message for as long as `watch` finds no error. `watch` runs at intervals, and
+    /// before each message, so that a peer that sends without a pause is watched too.
     pub(super) fn next(&self, watch: impl Fn() -> Result<(), Ended>) -> Result<Message, Ended> {
         let message = Some((self.socket.as_fd(), PollFlags::IN));
         loop {
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// Receives a message; `what` the peer was to do, if it does not come in time.
+    /// Receives a message; `what` is the expected action, for the error if it times out.
     pub(super) fn receive(&self, what: &'static str) -> Result<Message, Ended> {
         let deadline = Instant::now() + self.patience;
         let mut fds = Vec::new();
@@ -149,7 +149,7 @@ impl Connection {
                 Err(Errno::AGAIN) => self.wait(PollFlags::IN, deadline, what)?,
                 Err(error) => return Err(Ended::system("cannot receive a message")(error)),
                 Ok(received) => {
-                    // What the kernel had no room for it has closed.
+                    // The kernel has closed the descriptors for which it had no room.
                     let cut = received.flags.contains(ReturnFlags::CTRUNC);
                     for message in control.drain() {
                         if let RecvAncillaryMessage::ScmRights(more) = message {
@@ -185,7 +185,7 @@ impl Connection {
         while sent < message.len() {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_REGIONS))];
             let mut control = SendAncillaryBuffer::new(&mut space);
-            // They go with the first byte.
+            // The descriptors are sent with the first byte.
             if sent == 0 && !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
                 let error = io::ErrorKind::InvalidInput.into();
                 return Err(Ended::System("too many descriptors to send", error));
@@ -214,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Takes leave, and waits (not for long) until the peer has closed its end too.
+    /// Closes this end, and waits for a short time until the peer has closed its end too.
     pub(super) fn close(self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Write);
         let deadline = Instant::now() + self.patience;

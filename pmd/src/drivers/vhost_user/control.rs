@@ -1,4 +1,4 @@
-//! The handle of a port's control thread, which its queues share.
+//! Handle of a port's control thread, shared by its queues.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -19,7 +19,7 @@ impl Control {
         }
     }
 
-    /// No thread: somebody else holds the sessions.
+    /// No thread: the caller runs the sessions.
     #[cfg(any(test, fuzzing))]
     pub(super) fn none() -> std::io::Result<Self> {
         Ok(Self {
@@ -28,12 +28,12 @@ impl Control {
         })
     }
 
-    /// Ends the session that there may be, and the thread. The rings are out of their slots then.
+    /// Ends the current session, if any, and the thread. The rings are then out of their slots.
     pub(super) fn stop(&self) {
         self.stop.raise();
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = thread.take() {
-            // A panic there has been told already.
+            // A panic there has already been reported.
             let _ = thread.join();
         }
     }

@@ -1,8 +1,8 @@
-//! Why a session came to its end.
+//! Reasons for the end of a session.
 
 use std::io;
 
-/// Why a session came to its end.
+/// Why a session ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     #[error("the port is being stopped")]
@@ -11,11 +11,11 @@ pub(super) enum Ended {
     Closed,
     #[error("the peer did not {0} in time")]
     Late(&'static str),
-    #[error("the peer does not keep to the protocol: {0}")]
+    #[error("the peer violates the protocol: {0}")]
     Violation(String),
     #[error("the peer lacks what this port needs: {0}")]
     Unfit(String),
-    /// The port itself has nothing to lend.
+    /// The port itself has no memory left to lend.
     #[error("no back end is served: {0}")]
     Refused(String),
     #[error("{0}: {1}")]
@@ -23,7 +23,7 @@ pub(super) enum Ended {
 }
 
 impl Ended {
-    /// For `map_err`: what was tried when the system refused.
+    /// For `map_err`: the operation that the system refused.
     pub(super) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |error| match error.into() {
             error if error.kind() == io::ErrorKind::ConnectionReset => Self::Closed,

@@ -1,4 +1,4 @@
-//! Where the two ends find each other: one listens at a path, the other connects to it.
+//! Connection set-up: one end listens at a path, the other connects to it.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,11 +14,11 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use super::connection::{Connection, Stop};
 use super::ended::Ended;
 
-/// How long a client waits before it tries again.
+/// Time for which a client waits before it retries.
 pub(super) const RETRY: Duration = Duration::from_millis(100);
 
-/// After so many attempts somebody is told: a peer that is about to start is there by then, and a
-/// path that is misspelt never.
+/// Number of attempts before a warning: a peer that is about to start is ready by then, and a
+/// misspelt path never is.
 const TELL_AFTER: u32 = 20;
 
 pub(super) enum Endpoint {
@@ -27,7 +27,7 @@ pub(super) enum Endpoint {
 }
 
 impl Endpoint {
-    /// A client for the path, or a server at it.
+    /// A client of the path, or a server at it.
     pub(super) fn new(path: &Path, server: bool) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path)?;
         Ok(if server {
@@ -37,8 +37,7 @@ impl Endpoint {
         })
     }
 
-    /// Waits until there is a peer. Calls `look` now and then, for as long as it says that there is
-    /// something to look after.
+    /// Waits for a peer. Calls `look` at intervals, for as long as it returns that work remains.
     pub(super) fn connect(
         &self,
         stop: &Stop,
@@ -50,7 +49,7 @@ impl Endpoint {
                 loop {
                     match dial(address) {
                         Ok(socket) => break socket,
-                        // Nobody is there yet, or the queue of those who wait is full.
+                        // No server exists yet, or its backlog is full.
                         Err(
                             error
                             @ (Errno::NOENT | Errno::CONNREFUSED | Errno::AGAIN | Errno::INTR),
@@ -58,8 +57,8 @@ impl Endpoint {
                             attempts += 1;
                             if attempts == TELL_AFTER {
                                 tracing::warn!(
-                                    "nobody listens at {}: {error}; trying on: start the peer, \
-                                     or have this end listen (server=on)",
+                                    "no peer listens at {}: {error}; retrying: start the peer, or \
+                                     listen at this end (server=on)",
                                     path.display()
                                 );
                             }
@@ -75,7 +74,7 @@ impl Endpoint {
                 stop.wait(events, look().then_some(RETRY))?;
                 match listener.socket.accept() {
                     Ok((socket, _)) => break socket,
-                    // The client has gone again.
+                    // The client has disconnected again.
                     Err(error)
                         if matches!(
                             error.kind(),
@@ -99,7 +98,7 @@ fn dial(address: &SocketAddrUnix) -> Result<UnixStream, Errno> {
     Ok(socket.into())
 }
 
-/// A listening socket, whose path goes when it is dropped.
+/// A listening socket; dropping it removes the path.
 pub(super) struct Listener {
     socket: UnixListener,
     path: PathBuf,
@@ -108,7 +107,7 @@ pub(super) struct Listener {
 impl Listener {
     fn bind(path: &Path, address: &SocketAddrUnix) -> io::Result<Self> {
         let socket = match UnixListener::bind(path) {
-            // A socket that nobody listens at is what a process that was killed has left.
+            // A socket without a listener is left over from a process that was killed.
             Err(error)
                 if error.kind() == io::ErrorKind::AddrInUse
                     && path.symlink_metadata()?.file_type().is_socket()
@@ -130,7 +129,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
+        // Another process may have removed it already.
         let _ = std::fs::remove_file(&self.path);
     }
 }

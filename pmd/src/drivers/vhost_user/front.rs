@@ -1,4 +1,4 @@
-//! The front end: shares its memory with the back end, and is the driver of the rings.
+//! Front end: shares its memory with the back end, and is the driver of the rings.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -21,26 +21,26 @@ use crate::event::RegionOptions;
 use crate::grant::MemoryGrant;
 
 pub(super) struct Front {
-    /// For its memory, which the back end is given.
+    /// For its memory, which is shared with the back end.
     pub(super) grant: MemoryGrant,
-    /// What is accepted of what the back end offers.
+    /// Features accepted from the back end's offer.
     pub(super) wanted: Features,
     pub(super) mtu: u16,
-    /// Descriptors in each ring.
+    /// Descriptors of each ring.
     pub(super) size: u16,
-    /// Receive buffers come from here, and its memory is shared.
+    /// Pool of the receive buffers; its memory is shared.
     pub(super) pool: Mempool,
     pub(super) rx: Vec<Arc<RxSlot<DriverRx>>>,
     pub(super) tx: Vec<Arc<TxSlot<DriverTx>>>,
 }
 
 impl Front {
-    /// Serves the queues through one back end, until it goes or the port is stopped.
+    /// Serves the queues through one back end, until it disconnects or the port is stopped.
     pub(super) fn session(&self, connection: Connection, state: &State) -> Ended {
         self.session_with(connection, state, || {})
     }
 
-    /// The same, with something to be done when the rings have started.
+    /// As `session`, with a callback when the rings have started.
     pub(super) fn session_with(
         &self,
         connection: Connection,
@@ -67,27 +67,27 @@ impl Front {
         for ring in self.tx.iter().filter_map(|slot| slot.take()) {
             loan.keep(ring.buffers(), ring);
         }
-        if loan.is_told() && !is_acknowledged {
+        if loan.knows_buffers() && !is_acknowledged {
             state.lent.hold(loan);
         }
         ended
     }
 
-    /// Takes leave of the back end; whether it has acknowledged that its rings are stopped, and so
-    /// has let go of the buffers in them.
+    /// Ends the session with the back end; returns whether it has acknowledged that its rings are
+    /// stopped, and therefore has released their buffers.
     fn part(&self, mut connection: Connection, ended: &Ended, loan: &Loan) -> bool {
         let is_there = !matches!(ended, Ended::Closed | Ended::System(..));
         if connection.hurry().is_err() {
             return false;
         }
-        if is_there && loan.is_told() && self.halt(&connection).is_ok() {
+        if is_there && loan.knows_buffers() && self.halt(&connection).is_ok() {
             return true;
         }
         connection.close();
         false
     }
 
-    /// Returns why it came to its end.
+    /// Runs the session; returns the reason for its end.
     fn serve(
         &self,
         connection: &Connection,
@@ -149,9 +149,9 @@ impl Front {
             .collect();
         let mut addresses = DeviceAddresses::new();
         for region in &regions {
-            addresses.add(region, &IovaMap::virtual_(region));
+            addresses.add(region, &IovaMap::identity(region));
         }
-        // Both sides poll, so neither has to wake the other.
+        // Both sides poll, so no doorbell is needed.
         let (pool, none) = (&self.pool, || Doorbell::None);
         let rx: Vec<_> = (self.rx.iter().zip(memory.iter().step_by(2)))
             .map(|(_, memory)| DriverRx::new(memory, rings, addresses.clone(), pool, none()))
@@ -161,8 +161,8 @@ impl Front {
             .collect();
         if state.lent.is_exhausted() {
             return Err(Ended::Refused(
-                "too many back ends that have not let go of what they were lent; end their \
-                 processes, or start this program again"
+                "too many back ends have not released the buffers lent to them; end their \
+                 processes, or restart this program"
                     .into(),
             ));
         }
@@ -175,19 +175,18 @@ impl Front {
         };
         if is_dry && quarantined > 0 {
             return Err(Ended::Refused(format!(
-                "no buffers are left: {quarantined} of {} are in quarantine, as back \
-                 ends know them that have not let go; end their processes, or start this program \
-                 again",
+                "no buffers are left: {quarantined} of {} are in quarantine, since earlier back \
+                 ends have not released them; end their processes, or restart this program",
                 self.pool.buffers()
             )));
         }
         loan.set_regions(&regions);
         state.set_shared(self.pool.region());
         talk.share(&regions, self.grant)?;
-        loan.set_told();
+        loan.set_knows_buffers();
         let begun = talk.begin(&memory, features, rings);
         if let Err(ended) = begun {
-            // It may know some of them.
+            // The back end may know some of their buffers.
             for ring in rx {
                 loan.keep(ring.buffers(), ring);
             }
@@ -206,7 +205,7 @@ impl Front {
         Ok(())
     }
 
-    /// Agrees on features with the back end; returns those of the device.
+    /// Negotiates features with the back end; returns those of the device.
     fn negotiate(&self, talk: &mut Talk<'_>) -> Result<Features, Ended> {
         let offered = Features(talk.ask(Request::GetFeatures)?);
         let mut wanted = self.wanted | Features::VHOST_USER_PROTOCOL;
@@ -242,9 +241,9 @@ impl Front {
         Ok(features)
     }
 
-    /// Has the back end stop its rings, so that none of them is in use when it has answered.
+    /// Makes the back end stop its rings; after its reply none of them is in use.
     fn halt(&self, connection: &Connection) -> Result<(), Ended> {
-        // Replies that were still to come to a session that was broken off: one in all.
+        // Replies that an interrupted session still expects: one in total.
         let mut late = 1;
         for index in 0..2 * self.pairs() as u32 {
             let state = VringState { index, num: 0 };
@@ -253,7 +252,7 @@ impl Front {
             loop {
                 let reply = connection.receive("stop a ring")?;
                 let Err(ended) = reply.expect_reply(Request::GetVringBase) else {
-                    // Which ring it is about: it must be this one.
+                    // The reply must be about this ring.
                     if reply.read::<VringState>()?.index == index {
                         break;
                     }
@@ -272,12 +271,12 @@ impl Front {
 /// Requests to the back end.
 struct Talk<'a> {
     connection: &'a Connection,
-    /// It says how each request went.
+    /// It acknowledges each request.
     acknowledged: bool,
 }
 
 impl Talk<'_> {
-    /// Asks for a number.
+    /// Sends a request and returns the number in its reply.
     fn ask(&self, request: Request) -> Result<u64, Ended> {
         let header = Header::request(request, 0, false);
         self.connection.send(header, &[], &[])?;
@@ -300,7 +299,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Tells the back end of the rings, and has them started when this returns.
+    /// Configures the rings in the back end, which has started them when this returns.
     fn begin(
         &self,
         memory: &[QueueMemory],
@@ -311,15 +310,15 @@ impl Talk<'_> {
             self.set_up(index, queue, rings)?;
         }
         if features.contains(Features::VHOST_USER_PROTOCOL) {
-            // Receive queues first, so that what comes back has where to go.
+            // Receive queues first, so that returning frames find buffers.
             let count = memory.len() as u32;
             for index in (0..count).step_by(2).chain((1..count).step_by(2)) {
                 self.enable(index)?;
             }
         }
-        // A back end may answer before it has done what it was told (DPDK's starts its queues
-        // after the reply), and what it forwards meanwhile is lost. It works off one message after
-        // the other, so when it answers this it has done all.
+        // A back end may acknowledge a request before it has executed it (DPDK's starts its queues
+        // after the reply), and frames that it forwards in between are lost. It executes messages
+        // in order, so its reply to this one proves that it has executed all.
         self.ask(Request::GetFeatures)?;
         Ok(())
     }
@@ -343,17 +342,18 @@ impl Talk<'_> {
         }
         let mut fds = Vec::with_capacity(regions.len());
         for region in regions {
-            // SAFETY: both regions hold nothing of ours that the peer could break: one the data of
-            // packet buffers, one the rings, which are believed nothing (`virtio`). A peer that is
-            // told of a buffer, and no other, writes to it; that the back end keeps to this is what
-            // whoever opens such a port trusts it with, and all: the bytes of frames.
+            // SAFETY: neither region holds data that the peer could corrupt to break this process:
+            // one holds the data of packet buffers, the other the rings, whose contents are never
+            // trusted (`virtio`). A correct peer writes only to buffers that were posted to it. The
+            // grant's author trusts the back end to do so, and at stake are only the bytes of
+            // frames.
             let fd = unsafe { region.share() };
             fds.push(fd.map_err(Ended::system("cannot guard memory that is to be shared"))?);
         }
         self.tell(Request::SetMemTable, &table, &fds)
     }
 
-    /// Tells the back end of a ring; it starts at once.
+    /// Configures a ring in the back end; it starts at once.
     fn set_up(&self, index: u32, queue: &QueueMemory, rings: RingFeatures) -> Result<(), Ended> {
         let state = |num| VringState { index, num };
         let at = queue.ring().at();
@@ -369,7 +369,7 @@ impl Talk<'_> {
         self.tell(Request::SetVringCall, no_fd.as_bytes(), &[])?;
         let size = state(queue.ring().size().into());
         self.tell(Request::SetVringNum, size.as_bytes(), &[])?;
-        // Of a packed ring two halves: what is made available, and what is used.
+        // A packed ring has two halves: of available, and of used descriptors.
         let base = u32::from(rings.first_base());
         let base = state(base << 16 | base);
         self.tell(Request::SetVringBase, base.as_bytes(), &[])?;

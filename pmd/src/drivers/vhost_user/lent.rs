@@ -1,19 +1,19 @@
-//! What a front end has lent to back ends, until each is proven to have let go of it.
+//! Loans: memory lent to back ends, until each is proven to have released it.
 //!
 //! A back end has the whole memory mapped, and knows the buffers that were posted in its rings: it
-//! may write to them at any time. That a session has ended proves nothing: a process that has closed
-//! its socket, or hangs, or does not keep to the protocol, has the memory still. What it knew is
-//! given back on one of these proofs, and is kept out of use before:
+//! may write to them at any time. The end of a session proves nothing: a process that has closed
+//! its socket, or hangs, or violates the protocol, still has the memory. The buffers that it knew
+//! stay out of use until one of these proofs:
 //!
 //! - It has acknowledged the stop of all its rings (GET_VRING_BASE).
-//! - Its process is gone, and its mappings with it.
-//! - Its process has neither open nor mapped any of the memory, though it did while the session
-//!   lasted: it has closed the device properly and goes on with something else.
+//! - Its process has ended, and its mappings with it.
+//! - Its process has none of the memory open or mapped any more, though it did during the session:
+//!   it has closed the device properly and continues with other work.
 //!
-//! The process is the one that has opened the other end of the socket. One that does not have the
-//! memory once the rings have started is not the back end (it has left its socket to another
-//! process), and proves nothing. Where this process may not look into it, it is taken for the back
-//! end, and its end is the one proof.
+//! The process is the one that has opened the other end of the socket. If it does not have the
+//! memory once the rings have started, it is not the back end (it has passed its socket to another
+//! process), and proves nothing. If this process may not inspect it, it is assumed to be the back
+//! end, and its end is the only proof.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,25 +23,26 @@ use pollux_mempool::region::MemoryRegion;
 use super::process::Process;
 use crate::quarantine::Quarantine;
 
-/// How often it is looked at what a process has mapped. (Whether it is gone costs less.)
+/// Interval at which the mappings of a process are checked. (The check for its end costs less.)
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long a back end that has gone may take to let go before it is warned of.
-/// (A fuzzer's never does.)
+/// Time for a disconnected back end to release the memory before a warning. (A fuzzer's never
+/// does.)
 const MOMENT: Duration = Duration::from_millis(if cfg!(fuzzing) { 0 } else { 100 });
 
-/// Loans that may be outstanding: each keeps memory of rings, and a file of its process.
+/// Maximum number of outstanding loans: each keeps memory of rings, and a descriptor of its
+/// process.
 const MOST: usize = 64;
 
-/// What one session lends.
+/// Memory that one session lends.
 pub(super) struct Loan {
     /// The back end's process, where it is known.
     process: Option<Process>,
-    /// All that the back end may have mapped.
+    /// All regions that the back end may have mapped.
     regions: Vec<Arc<MemoryRegion>>,
     /// The back end may know buffers.
-    is_told: bool,
-    /// It has answered since it was given the memory: no message is on its way that has it.
+    knows_buffers: bool,
+    /// It has replied since the memory was shared: no message with the memory is in flight.
     has_taken: bool,
     /// Rings with their buffers, and the memory of the rings.
     kept: Vec<Box<dyn Send>>,
@@ -53,14 +54,14 @@ impl Loan {
         Self {
             process,
             regions: Vec::new(),
-            is_told: false,
+            knows_buffers: false,
             has_taken: false,
             kept: Vec::new(),
             buffers: 0,
         }
     }
 
-    /// These regions are about to be shared.
+    /// Records the regions that are about to be shared.
     pub(super) fn set_regions(&mut self, regions: &[Arc<MemoryRegion>]) {
         self.regions = regions.to_vec();
     }
@@ -69,16 +70,16 @@ impl Loan {
         &self.regions
     }
 
-    /// The back end is about to be told of a ring, and so of buffers.
-    pub(super) fn set_told(&mut self) {
-        self.is_told = true;
+    /// Records that a ring, and with it buffers, is about to be made known to the back end.
+    pub(super) fn set_knows_buffers(&mut self) {
+        self.knows_buffers = true;
     }
 
-    pub(super) fn is_told(&self) -> bool {
-        self.is_told
+    pub(super) fn knows_buffers(&self) -> bool {
+        self.knows_buffers
     }
 
-    /// The back end has answered behind all that it was told.
+    /// Records that the back end has replied to all messages.
     pub(super) fn set_taken(&mut self) {
         let has = |process: &Process| process.has(&self.regions);
         if self.process.as_ref().and_then(has) == Some(false) {
@@ -87,13 +88,14 @@ impl Loan {
         self.has_taken = true;
     }
 
-    /// Keeps a ring that holds so many buffers, now that it is not polled any more.
+    /// Keeps a ring that holds so many buffers, now that it is no longer polled.
     pub(super) fn keep(&mut self, buffers: usize, ring: impl Send + 'static) {
         self.kept.push(Box::new(ring));
         self.buffers += buffers;
     }
 
-    /// Whether the back end is proven to have let go; `thorough`: what it has mapped counts too.
+    /// Whether the back end is proven to have released the memory; `thorough`: its mappings count
+    /// too.
     fn is_over(&self, thorough: bool) -> bool {
         let has_let_go = |process: &Process| {
             thorough && self.has_taken && process.has(&self.regions) == Some(false)
@@ -103,9 +105,9 @@ impl Loan {
     }
 }
 
-/// A loan that was not given back.
+/// A loan that was not returned.
 struct Outstanding {
-    /// Without what it keeps.
+    /// Without the memory that it keeps.
     loan: Loan,
     quarantine: Quarantine,
 }
@@ -118,15 +120,18 @@ struct Inner {
 }
 
 impl Inner {
-    /// Gives back what is proven to be over.
+    /// Returns loans that are proven to be over.
     fn look(&mut self, thorough: bool) {
         let port = &self.port;
         self.outstanding.retain(|Outstanding { loan, quarantine }| {
             let is_over = loan.is_over(thorough);
             if is_over {
                 let (buffers, process) = (quarantine.buffers(), name(loan.process.as_ref()));
-                // As loud as the warning that it had not.
-                tracing::warn!("{port}: {process} has let go: {buffers} buffers are back");
+                // The same level as the warning about the loan.
+                tracing::warn!(
+                    "{port}: {process} has released its memory: {buffers} buffers are \
+                                back"
+                );
                 quarantine.release();
             }
             !is_over
@@ -142,8 +147,7 @@ fn name(process: Option<&Process>) -> String {
     }
 }
 
-/// The loans of a port that were not given back. What is not given back when this is dropped is
-/// leaked.
+/// The outstanding loans of a port. Loans that are outstanding when this is dropped are leaked.
 #[derive(Default)]
 pub(super) struct Lent(Mutex<Inner>);
 
@@ -152,14 +156,14 @@ impl Lent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Names the port in messages.
+    /// Sets the port's name for messages.
     pub(super) fn set_port(&self, port: &str) {
         port.clone_into(&mut self.lock().port);
     }
 
     /// Takes over the loan of a session that has ended without an acknowledgement.
     pub(super) fn hold(&self, mut loan: Loan) {
-        // A process that was killed is gone a moment after its socket is.
+        // A process that was killed ends a moment after its socket is closed.
         let began = Instant::now();
         while loan.process.is_some() && began.elapsed() < MOMENT {
             if loan.is_over(true) {
@@ -178,14 +182,14 @@ impl Lent {
              that it may still write to are not used {until}"
         );
         let quarantine = Quarantine::new(&*inner.port);
-        // With the regions: memory of rings that a back end may write is never used again.
+        // Kept with the regions: ring memory that a back end may write is never reused.
         let kept = std::mem::take(&mut loan.kept);
         quarantine.hold((kept, loan.regions.clone()), buffers);
         inner.outstanding.push(Outstanding { loan, quarantine });
     }
 
-    /// Gives back what is proven to be over, if it is time to look; `now`: looks in any case.
-    /// Whether there is something left.
+    /// Returns loans that are proven to be over, at intervals; with `now`, checks in any case.
+    /// Returns whether loans remain.
     pub(super) fn look(&self, now: bool) -> bool {
         let mut inner = self.lock();
         if inner.outstanding.is_empty() {
@@ -199,19 +203,19 @@ impl Lent {
         !inner.outstanding.is_empty()
     }
 
-    /// Whether so many loans are outstanding that nothing more is lent.
+    /// Whether the number of outstanding loans is at its maximum, so that no more memory is lent.
     pub(super) fn is_exhausted(&self) -> bool {
         self.lock().outstanding.len() >= MOST
     }
 
-    /// Buffers that are kept out of use.
+    /// Number of buffers that are out of use.
     pub(super) fn buffers(&self) -> usize {
         let inner = self.lock();
         let buffers = |outstanding: &Outstanding| outstanding.quarantine.buffers();
         inner.outstanding.iter().map(buffers).sum()
     }
 
-    /// Gives everything back: for those who are the back end themselves, and write no more.
+    /// Returns all loans: for callers that are the back end themselves, and write nothing any more.
     #[cfg(any(test, fuzzing))]
     pub(super) fn release(&self) {
         for Outstanding { quarantine, .. } in self.lock().outstanding.drain(..) {

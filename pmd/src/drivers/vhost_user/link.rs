@@ -1,4 +1,4 @@
-//! What the control thread tells of the port.
+//! State of the port as its control thread reports it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,7 +9,7 @@ use super::lent::Lent;
 use crate::count::Count;
 use crate::driver::{Link, Statistics};
 
-/// Written by the control thread alone.
+/// The control thread is the only writer.
 #[derive(Default)]
 pub(super) struct State {
     up: AtomicBool,
@@ -19,12 +19,12 @@ pub(super) struct State {
     untouched: Count,
     /// The memory of the pool, once it was shared.
     shared: Mutex<Weak<MemoryRegion>>,
-    /// What back ends have not let go of.
+    /// Memory that back ends have not released.
     pub(super) lent: Lent,
 }
 
 impl State {
-    /// The peer has come, or has gone.
+    /// Sets whether a peer is connected.
     pub(super) fn set_up(&self, up: bool) {
         if self.up.swap(up, Ordering::Relaxed) != up {
             self.changes.add(1);
@@ -32,22 +32,22 @@ impl State {
         }
     }
 
-    /// The peer did something that the protocol forbids.
+    /// Counts a protocol violation of the peer.
     pub(super) fn count_violation(&self) {
         self.violations.add(1);
     }
 
-    /// The peer shares memory into which it has written nothing.
+    /// Counts a peer that shares memory into which it has written nothing.
     pub(super) fn count_untouched(&self) {
         self.untouched.add(1);
     }
 
-    /// The memory of the pool is shared with a back end.
+    /// Records that the memory of the pool is shared with a back end.
     pub(super) fn set_shared(&self, region: &Arc<MemoryRegion>) {
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(region);
     }
 
-    /// Pages of the pool that a back end has taken out of its file.
+    /// Number of pages of the pool that a back end has removed from its file.
     fn damaged_pages(&self) -> usize {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().map_or(0, |region| region.replaced_pages())

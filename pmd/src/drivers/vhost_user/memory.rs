@@ -1,4 +1,4 @@
-//! Memory of the front end, mapped here.
+//! Memory of the front end, mapped into this process.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,42 +17,42 @@ use crate::drivers::virtio::{PeerMemory, PeerRegion};
 const TMPFS: i64 = 0x0102_1994;
 const HUGETLBFS: i64 = 0x9584_58f6;
 
-/// A piece of a file; unmapped when it is dropped.
+/// A mapped part of a file; unmapped when it is dropped.
 struct Mapping {
     at: NonNull<u8>,
     len: usize,
-    /// Of the whole: a session whose memory is missing somewhere ends.
+    /// For the whole mapping: a session ends if part of its memory is missing.
     guard: Option<BusErrorGuard>,
 }
 
-// SAFETY: an address range that this value owns; whoever uses the addresses answers for races.
+// SAFETY: an address range that this value owns; users of the addresses must prevent races.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; nothing is done through a shared reference.
+// SAFETY: as above; no method accesses the memory through a shared reference.
 unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
         self.guard = None;
-        // SAFETY: the range is ours, and all that use it keep this value.
+        // SAFETY: this value owns the range, and all users of it keep this value.
         if let Err(error) = unsafe { munmap(self.at.as_ptr().cast(), self.len) } {
             tracing::error!("unmapping {} bytes: {error}", self.len);
         }
     }
 }
 
-/// The memory of a front end, as it has told of it.
+/// The memory of a front end, as its memory table describes it.
 pub(super) struct Table {
     pub(super) memory: Arc<PeerMemory>,
     mappings: Vec<Arc<Mapping>>,
-    /// No file had a page when it was mapped, and nobody has been told.
+    /// No file had a page when it was mapped, and this has not been reported.
     untouched: bool,
 }
 
 impl Table {
-    /// Maps the regions of a memory table. `sealed`: refuses files that could be cut short.
+    /// Maps the regions of a memory table. `sealed`: refuses files that could be truncated.
     pub(super) fn map(table: &[(Region, OwnedFd)], sealed: bool) -> Result<Self, Ended> {
         let (mut regions, mut mappings) = (Vec::new(), Vec::new());
-        // Before anything is read here, which makes pages.
+        // Before any byte is read here, which allocates pages.
         let has_pages = |fd: &OwnedFd| fstat(fd).is_ok_and(|stat| stat.st_blocks > 0);
         let untouched = !table.iter().any(|(_, fd)| has_pages(fd));
         for (region, fd) in table {
@@ -69,12 +69,12 @@ impl Table {
         })
     }
 
-    /// Whether the front end had not written into any of the memory; once.
+    /// Whether the front end had written into none of the memory; true once.
     pub(super) fn take_untouched(&mut self) -> bool {
         std::mem::take(&mut self.untouched)
     }
 
-    /// Looks whether the front end has cut a file short, or made holes in it.
+    /// Checks whether the front end has truncated a file, or punched holes into it.
     pub(super) fn check(&self) -> Result<(), Ended> {
         let mut guards = self.mappings.iter().flat_map(|mapping| &mapping.guard);
         if guards.any(|guard| guard.replaced() > 0) {
@@ -98,7 +98,7 @@ fn map_region(
         ))
     };
     let system = |error: io::Error| bad(&error.to_string());
-    // Any other file could be one whose pages never come.
+    // The pages of other file systems could block for ever.
     let kind = fstatfs(fd).map_err(|error| system(error.into()))?.f_type;
     let stat = fstat(fd).map_err(|error| system(error.into()))?;
     if !matches!(kind, TMPFS | HUGETLBFS)
@@ -110,7 +110,7 @@ fn map_region(
     if sealed && !is_sealed {
         return Err(bad("the file can be cut short, and sealed=on is set"));
     }
-    // Once it is sealed, so that the size is what it stays.
+    // After the sealing, so that the size is final.
     let stat = fstat(fd).map_err(|error| system(error.into()))?;
     let end = region.offset.checked_add(region.size);
     let end = end.filter(|&end| region.size > 0 && end <= stat.st_size as u64);
@@ -120,7 +120,8 @@ fn map_region(
             stat.st_size
         )));
     };
-    // Hugepages can be mapped and unmapped as a whole only; their files say so by the block size.
+    // Hugepages can be mapped and unmapped as a whole only; the block size of their files reports
+    // that.
     let page = (stat.st_blksize as u64).max(4096);
     let start = region.offset / page * page;
     let fits = usize::try_from(end - start)
@@ -128,7 +129,7 @@ fn map_region(
         .and_then(|len| len.checked_next_multiple_of(page as usize));
     let len = fits.ok_or_else(|| bad("too long for this machine"))?;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping where the kernel likes touches nothing that exists.
+    // SAFETY: a new mapping at an address of the kernel's choice affects no existing memory.
     let at = unsafe {
         mmap(
             std::ptr::null_mut(),
@@ -146,23 +147,23 @@ fn map_region(
         len,
         guard: None,
     };
-    // Also where the file is sealed: holes can be made in it still, and where there are no hugepages
-    // left to fill one the access is a bus error too.
-    // SAFETY: the mapping owns the range, all of which is one unit, and gives the guard up before
-    // it; its bytes are reached as said below.
+    // Also for a sealed file: holes can still be punched into it, and where no hugepage is left to
+    // fill one, the access is a bus error too.
+    // SAFETY: the mapping owns the range, all of which is one unit, and drops the guard before it;
+    // its bytes are accessed as described below.
     mapping.guard = Some(unsafe { BusErrorGuard::new(at, len, len) }.map_err(system)?);
     let mapping = Arc::new(mapping);
     // SAFETY: offset - start < page, inside the mapping.
     let first = unsafe { at.add((region.offset - start) as usize) };
     let keep = mapping.clone();
-    // SAFETY: from `first` there are region.size bytes to the end of what was mapped, all inside
-    // the file, and what that comes to lack is made up for by the guard; they are reached through `PeerMemory` alone, which forms no references, and the mapping is kept.
+    // SAFETY: from `first` there are region.size bytes to the end of the mapping, all inside the
+    // file, and the guard replaces pages that the file loses; they are accessed through
+    // `PeerMemory` alone, which forms no references, and the mapping is kept.
     let region = unsafe { PeerRegion::new(first, region.size, region.guest, region.user, keep) };
     Ok((region, mapping))
 }
 
-/// Sees to it that the file cannot become shorter, where files can be sealed; tells whether it is
-/// so.
+/// Prevents truncation of the file, where files can be sealed; returns whether it is prevented.
 fn seal(fd: &OwnedFd) -> bool {
     let is_sealed = |seals: SealFlags| seals.contains(SealFlags::SHRINK);
     fcntl_get_seals(fd.as_fd()).is_ok_and(is_sealed)

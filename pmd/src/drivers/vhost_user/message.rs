@@ -1,6 +1,5 @@
-//! The messages of the vhost-user protocol, as far as a network port needs them: QEMU's
-//! docs/interop/vhost-user, sections "Message Specification" and "Front-end message types". All
-//! numbers are in the machine's own byte order.
+//! vhost-user messages that a network port needs: QEMU's docs/interop/vhost-user, sections "Message
+//! Specification" and "Front-end message types". All numbers are in the machine's own byte order.
 
 use std::os::fd::OwnedFd;
 
@@ -8,21 +7,21 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use super::ended::Ended;
 
-/// Regions in a memory table, and descriptors with a message, at most.
+/// Maximum number of regions in a memory table, and of descriptors with a message.
 pub(super) const MAX_REGIONS: usize = 8;
 
-/// Bytes of a payload at most: a full memory table.
+/// Maximum size of a payload in bytes: a full memory table.
 pub(super) const MAX_PAYLOAD: usize = size_of::<TableHead>() + MAX_REGIONS * size_of::<Region>();
 
 /// Bits 0 and 1 of the flags: the version.
 const VERSION_MASK: u32 = 3;
 const VERSION: u32 = 1;
-/// This is a reply.
+/// The message is a reply.
 const REPLY: u32 = 1 << 2;
-/// The sender wants to know how it went ("REPLY_ACK").
+/// The sender requests an acknowledgement ("REPLY_ACK").
 const NEED_REPLY: u32 = 1 << 3;
 
-/// In the payload of SET_VRING_KICK, CALL and ERR: no descriptor comes with it.
+/// In the payload of SET_VRING_KICK, CALL and ERR: no descriptor is attached.
 pub(super) const NO_FD: u64 = 1 << 8;
 
 /// Feature bits of the protocol.
@@ -33,7 +32,7 @@ pub(super) mod protocol {
     pub(crate) const RESET_DEVICE: u64 = 1 << 13;
 }
 
-/// What a front end may ask here; it has other requests, all behind features that are not offered.
+/// Supported requests of a front end; all others require features that are not offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable)]
 #[repr(u32)]
 #[expect(dead_code, reason = "some are only ever read from the wire")]
@@ -58,7 +57,7 @@ pub(super) enum Request {
     ResetDevice = 34,
 }
 
-/// In front of each message.
+/// Header of each message.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Header {
@@ -76,7 +75,7 @@ impl Header {
         }
     }
 
-    /// The header of a reply to this.
+    /// The header of a reply to this message.
     pub(super) fn reply(&self, size: usize) -> Self {
         Self {
             request: self.request,
@@ -124,7 +123,7 @@ pub(super) struct Region {
     pub(super) offset: u64,
 }
 
-/// A message that has come.
+/// A received message.
 pub(super) struct Message {
     pub(super) header: Header,
     pub(super) payload: Vec<u8>,
@@ -132,7 +131,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// What is asked; `None` if it is nothing that is known here.
+    /// The request; `None` if it is unknown here.
     pub(super) fn request(&self) -> Option<Request> {
         Request::try_read_from_bytes(self.header.request.as_bytes()).ok()
     }
@@ -146,7 +145,7 @@ impl Message {
         self.header.flags & NEED_REPLY != 0
     }
 
-    /// Whether the header can be one of this protocol.
+    /// Checks that the header is valid in this protocol.
     pub(super) fn check(header: &Header) -> Result<(), Ended> {
         if header.flags & VERSION_MASK != VERSION {
             return Err(Ended::Violation(format!(
@@ -163,7 +162,7 @@ impl Message {
         Ok(())
     }
 
-    /// Whether this is the reply to `request`.
+    /// Checks that this is the reply to `request`.
     pub(super) fn expect_reply(&self, request: Request) -> Result<(), Ended> {
         if self.header.flags & REPLY == 0 || self.header.request != request as u32 {
             return Err(Ended::Violation(format!(
@@ -174,7 +173,7 @@ impl Message {
         Ok(())
     }
 
-    /// The payload as what it must be.
+    /// The payload as a type of its size.
     pub(super) fn read<T: FromBytes>(&self) -> Result<T, Ended> {
         T::read_from_bytes(&self.payload).map_err(|_| self.bad_size(size_of::<T>()))
     }
@@ -212,7 +211,7 @@ impl Message {
         Ok(regions.into_iter().zip(self.fds.drain(..)).collect())
     }
 
-    /// The ring that SET_VRING_KICK, CALL or ERR is about, and the descriptor, if one came.
+    /// The ring of SET_VRING_KICK, CALL or ERR, and the descriptor, if one is attached.
     pub(super) fn take_vring_fd(&mut self) -> Result<(u32, Option<OwnedFd>), Ended> {
         let word: u64 = self.read()?;
         let expected = usize::from(word & NO_FD == 0);

@@ -1,31 +1,32 @@
-//! A network port over shared memory to another process or a virtual machine: the vhost-user
-//! protocol (QEMU's docs/interop/vhost-user), both ends of it.
+//! vhost-user driver (QEMU's docs/interop/vhost-user), front end and back end: a network port over
+//! memory shared with another process or a virtual machine.
 //!
-//! A thread of the port finds the peer at a socket and agrees with it on features, memory and
-//! rings (`control.rs`); then frames pass through the rings (`drivers/virtio`) without a system
-//! call. Either end may start first, and either may die and come back: meanwhile the link is down,
-//! nothing is received, and frames to be sent stay with the caller. What was on its way when the
-//! peer went is counted: sent frames that it had not taken as errors, received ones that had not
+//! A thread of the port connects to the peer by a socket and negotiates features, memory and rings
+//! with it (`control.rs`); then frames pass through the rings (`drivers/virtio`) without a system
+//! call. Either end may start first, and either may end and return: in between the link is down,
+//! nothing is received, and frames to be sent stay with the caller. Frames in flight when the peer
+//! disconnects are counted: sent frames that it had not taken as errors, received ones that had not
 //! been polled as [`Cause::Aborted`](crate::Cause::Aborted).
 //!
 //! # Trust
 //!
-//! The back end believes the front end nothing: messages, memory table, rings and descriptors are
-//! checked, and what is wrong ends the session or costs the frame. Where the front end's memory file
-//! cannot be sealed (DPDK's), it could cut the file short under the mapping: a handler of bus errors
-//! makes the session's end of that ([`BusErrorGuard`](pollux_mempool::region::BusErrorGuard)). It
-//! stands in front of the process's own handler, and a program that sets another one later is
-//! without it; `sealed=on` refuses such memory.
+//! The back end does not trust the front end: it checks messages, memory table, rings and
+//! descriptors, and an error ends the session or drops the frame. If the front end's memory file
+//! cannot be sealed (DPDK's), the front end could truncate the file under the mapping: a handler of
+//! bus errors turns that into the end of the session
+//! ([`BusErrorGuard`](pollux_mempool::region::BusErrorGuard)). It precedes the process's own
+//! handler, and a program that installs another one later disables it; `sealed=on` refuses such
+//! memory.
 //!
-//! The front end lends the back end its packet buffers and rings. A back end that does not keep to
-//! the protocol can spoil the bytes of frames, and nothing else:
+//! The front end lends its packet buffers and rings to the back end. A back end that violates the
+//! protocol can corrupt the bytes of frames, and nothing else:
 //!
-//! - Buffers that it knew are used again only once it is proven to have let go of them (`lent.rs`);
-//!   until then they are in quarantine, counted as `quarantined_buffers`. A port that has none left
-//!   to receive into serves nobody, and says so.
-//! - Pages that it punches out of the shared memory become private ones of zeros (`damaged_pages`).
-//!   The session ends, and the pool is lent to nobody any more: what is written to those pages would
-//!   not be seen at the other end.
+//! - Buffers that it knew are reused only once it is proven to have released them (`lent.rs`);
+//!   until then they are in quarantine, counted as `quarantined_buffers`. A port without buffers
+//!   left for reception serves no back end, and logs that.
+//! - Pages that it punches out of the shared memory become private pages of zeros
+//!   (`damaged_pages`). The session ends, and the pool is never lent again: writes to those pages
+//!   would not be visible at the other end.
 
 mod back;
 mod connection;
@@ -35,6 +36,7 @@ mod endpoint;
 mod front;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
+#[path = "../../../tests/hostile/vhost_user.rs"]
 pub mod hostile;
 mod lent;
 mod link;
@@ -66,7 +68,7 @@ use crate::registry::required;
 use crate::spec::PortSpec;
 
 const UNFILTERED: Support = Support::NotOffered(
-    "there is no filter to be set: what the peer sends comes, whatever its address",
+    "there is no filter: all frames of the peer are received, whatever their address",
 );
 
 pub(crate) const DESCRIPTION: Description = Description {
@@ -81,7 +83,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::Send, Support::Yes),
         (
             Feature::MultiQueue,
-            Support::Partly("as many as `queues` says, up to 128 each way"),
+            Support::Partly("`queues`, up to 128 each way"),
         ),
         (Feature::Link, Support::Yes),
         (Feature::Mtu, Support::Yes),
@@ -95,9 +97,9 @@ pub(crate) const DESCRIPTION: Description = Description {
             Feature::Statistics,
             Support::Partly(
                 "of the connection: sessions, violations of the protocol, buffers in quarantine, \
-                 pages that a back end has taken away, front ends that had written nothing into \
-                 the memory that they share (`untouched_memory`: it may be private, as with \
-                 QEMU's share=off, and then no frame comes)",
+                 pages that a back end has removed, front ends that had written nothing into their \
+                 shared memory (`untouched_memory`: it may be private, as with QEMU's share=off, \
+                 and then no frame arrives)",
             ),
         ),
         (
@@ -117,7 +119,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     )
 };
 
-/// Which end the port is. The front end has a grant for its memory, which the peer writes.
+/// The port's end of the protocol. The front end has a grant for its memory, which the peer writes.
 enum Granted {
     Front(MemoryGrant),
     Back,
@@ -131,7 +133,7 @@ struct VhostUser {
     control: Option<Arc<Control>>,
 }
 
-/// The back end needs no grant: it copies, from and to memory that its peer has granted.
+/// The back end needs no grant: it copies from and to memory that its peer has granted.
 pub(crate) fn open(
     spec: &PortSpec,
     grant: Option<MemoryGrant>,
@@ -159,8 +161,8 @@ impl VhostUser {
             ref role,
             ..
         } = self.options;
-        // What DPDK's driver (22.11) puts into tables of packed rings is not what section 2.8.7 of
-        // the standard says: it is not asked for any.
+        // The tables in packed rings of DPDK's driver (22.11) do not conform to section 2.8.7 of
+        // the standard, so tables are not offered to it.
         let indirect = !(packed && matches!(role, Role::Device));
         [
             (indirect, Features::INDIRECT),
@@ -192,8 +194,8 @@ impl VhostUser {
         };
         let endpoint = Endpoint::new(path, self.options.server).map_err(refused(
             "cannot use the path for a socket",
-            "it must be shorter than 108 bytes, and a server needs one that nobody listens at, in \
-             a directory that it may write",
+            "it must be shorter than 108 bytes; a server needs an unused one, in a directory that \
+             it may write",
         ))?;
         let control = worker::start(self.spec.clone(), end, endpoint, self.state.clone())
             .map_err(refused("cannot start the control thread", ""))?;
@@ -242,7 +244,7 @@ impl Driver for VhostUser {
 
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
         let (rx, tx) = (config.rx_queues, config.tx_queues);
-        // The peer spreads what it sends over all pairs of queues.
+        // The peer distributes its frames over all pairs of queues.
         if (1..tx).contains(&rx) {
             return Err(PortError::Unsupported {
                 port: self.spec.clone(),

@@ -1,4 +1,4 @@
-//! The options of the port spec.
+//! Options of the port spec.
 
 use std::path::PathBuf;
 
@@ -6,23 +6,23 @@ use crate::driver::SpecOption;
 use crate::net::MacAddr;
 use crate::spec::{PortSpec, SpecError};
 
-/// Most queue pairs: the protocol numbers rings with 8 bits.
+/// Maximum number of queue pairs: the protocol numbers rings with 8 bits.
 pub(super) const MAX_PAIRS: u16 = 128;
 
-/// What DPDK calls `iface` or `path` is the target; the other words are those of DPDK and QEMU.
+/// The target is DPDK's `iface` or `path`; the other names are those of DPDK and QEMU.
 pub(super) const OPTIONS: &[SpecOption] = &[
     SpecOption {
         key: "role",
         values: "driver|device",
         default: "driver",
-        text: "which end of the rings the port is: `driver`, the front end, shares its memory \
-               (virtio-user), `device`, the back end, reaches into that of the peer (vhost)",
+        text: "the side of the rings: `driver`, the front end, shares its memory (virtio-user); \
+               `device`, the back end, accesses that of the peer (vhost)",
     },
     SpecOption {
         key: "server",
         values: "on|off",
         default: "off",
-        text: "listen at the path for one peer at a time, instead of connecting to it",
+        text: "listen at the path, for one peer at a time, instead of connecting to it",
     },
     SpecOption {
         key: "queues",
@@ -34,19 +34,19 @@ pub(super) const OPTIONS: &[SpecOption] = &[
         key: "ring",
         values: "ENTRIES",
         default: "as configured",
-        text: "descriptors in each ring, a power of two; the driver's choice alone",
+        text: "descriptors in each ring, a power of two; only the driver chooses",
     },
     SpecOption {
         key: "packed",
         values: "on|off",
         default: "on",
-        text: "packed rings, if the peer has them too; else split ones",
+        text: "packed rings if the peer supports them, else split ones",
     },
     SpecOption {
         key: "in-order",
         values: "on|off",
         default: "on",
-        text: "descriptors are used in the order in which they were offered, if the peer agrees",
+        text: "descriptors are used in order, if the peer agrees",
     },
     SpecOption {
         key: "mergeable",
@@ -58,31 +58,30 @@ pub(super) const OPTIONS: &[SpecOption] = &[
     SpecOption {
         key: "mac",
         values: "MAC",
-        default: "made of the path and the role",
+        default: "derived from the path and the role",
         text: "address of this end",
     },
     SpecOption {
         key: "mtu",
         values: "BYTES",
         default: "1500",
-        text: "longest payload of a frame; a device that wants to know it is told",
+        text: "longest payload of a frame; reported to a device that negotiates it",
     },
     SpecOption {
         key: "sealed",
         values: "on|off",
         default: "off",
-        text: "refuse a driver whose memory files could still be cut short (memory of DPDK cannot be \
-               sealed): without it, one that does so loses its session by way of a bus error that \
-               is caught",
+        text: "refuse a driver whose memory files can be truncated (DPDK's cannot be sealed); \
+               without it, truncation raises a bus error that is caught and ends the session",
     },
 ];
 
-/// Which end of the protocol the port is.
+/// The port's end of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The front end: its memory is shared, and it is the driver of the rings.
+    /// The front end: it shares its memory, and is the driver of the rings.
     Driver,
-    /// The back end: maps the memory of the front end, and is the device.
+    /// The back end: it maps the memory of the front end, and is the device.
     Device,
 }
 
@@ -118,7 +117,7 @@ impl Options {
                 _ => Err(spec.bad_value("mac", text, expected)),
             }
         });
-        // 68 is the least by virtio 1.2, section 5.1.4.1.
+        // 68 is the minimum by virtio 1.2, section 5.1.4.1.
         let mtu = spec.number("mtu", 68..=usize::from(u16::MAX))?;
         let queues = spec.number("queues", 1..=usize::from(MAX_PAIRS))?;
         Ok(Self {
@@ -136,8 +135,8 @@ impl Options {
         })
     }
 
-    /// The port's own address: what was asked for, or one that is made of the path and the role,
-    /// so that it is the same at each start and another at the other end.
+    /// The port's own address: the option's, or one derived from the path and the role, so that it
+    /// is the same at each start and differs from that of the other end.
     pub(super) fn mac(&self) -> MacAddr {
         let path = self.path.as_os_str().as_encoded_bytes();
         self.mac

@@ -1,4 +1,4 @@
-//! The process at the other end of a socket: whether it is gone, and whether it has memory of ours.
+//! The peer's process: whether it has ended, and whether it has memory of this process.
 
 use std::fs;
 use std::io;
@@ -11,8 +11,8 @@ use pollux_mempool::region::MemoryRegion;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// The process that has opened the other end of a socket, by a descriptor that names no other
-/// process, whatever becomes of the number.
+/// The process that has opened the other end of a socket, by a pidfd, which always denotes the same
+/// process even if its number is reused.
 pub(super) struct Process {
     number: i32,
     descriptor: OwnedFd,
@@ -20,15 +20,15 @@ pub(super) struct Process {
 
 impl Process {
     /// The process that has connected the socket, or listened for it (unix(7), `SO_PEERCRED`). Its
-    /// number is 0 if it is of another PID namespace. `None` if there is no such process: it is gone
-    /// and has left its end to another, or the kernel has no descriptor for it.
+    /// number is 0 if it belongs to another PID namespace. `None` if there is no such process: it
+    /// has ended and passed its end to another, or the kernel supports no descriptor for it.
     pub(super) fn of_peer(socket: BorrowedFd<'_>) -> Option<Self> {
-        // SAFETY: three integers, for which any bits are a value.
+        // SAFETY: three integers, for which any bits are valid.
         let peer: libc::ucred = unsafe { option(socket, libc::SO_PEERCRED) }.ok()?;
-        // The kernel before 6.5 has the number alone, which may name another process by now.
+        // A kernel before 6.5 supplies only the number, which may denote another process by now.
         // SAFETY: an integer.
         let descriptor = match unsafe { option::<i32>(socket, libc::SO_PEERPIDFD) } {
-            // SAFETY: a new descriptor, which nobody else has.
+            // SAFETY: a new descriptor, which has no other owner.
             Ok(descriptor) => unsafe { OwnedFd::from_raw_fd(descriptor) },
             Err(_) => pidfd_open(Pid::from_raw(peer.pid)?, PidfdFlags::empty()).ok()?,
         };
@@ -46,14 +46,14 @@ impl Process {
 
     /// Whether all of its threads have ended, and with them its mappings and descriptors.
     pub(super) fn is_gone(&self) -> bool {
-        // pidfd_open(2): it is readable then.
+        // pidfd_open(2): it is then readable.
         let mut fds = [PollFd::new(&self.descriptor, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// Whether the process has the file of one of the regions open or mapped; of this very process,
-    /// more than the regions themselves have. `None` if the system does not tell (it tells those who
-    /// may trace the process: ptrace(2)).
+    /// Whether the process has the file of one of the regions open or mapped; for this process
+    /// itself, more often than the regions do. `None` if the system refuses the information (which
+    /// it gives to processes that may trace the process: ptrace(2)).
     pub(super) fn has(&self, regions: &[Arc<MemoryRegion>]) -> Option<bool> {
         let files: Vec<_> = regions
             .iter()
@@ -61,12 +61,12 @@ impl Process {
             .collect::<Result<_, _>>()
             .ok()?;
         let is_self = u32::try_from(self.number).is_ok_and(|number| number == std::process::id());
-        // Descriptors first: one that is mapped and closed between the two looks is found as a
-        // mapping, and there is no way from a mapping back to a descriptor.
+        // Descriptors first: a file that is mapped and closed between the two checks is found as a
+        // mapping, and a mapping cannot be turned back into a descriptor.
         let mut open = vec![0; files.len()];
         for entry in fs::read_dir(format!("/proc/{}/fd", self.number)).ok()? {
             let path = entry.ok()?.path();
-            // Only files of this kind are looked into: a look at another (of a network) could wait.
+            // Only files of this kind are examined: access to another (of a network) could block.
             match fs::read_link(&path) {
                 Ok(link) if link.as_os_str().as_encoded_bytes().starts_with(b"/memfd:") => {}
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return None,
@@ -94,12 +94,12 @@ impl Process {
             };
             regions.iter().zip(&files).any(of_region)
         });
-        // A process whose first thread has ended shows no mapping at all, though others run.
+        // A process whose first thread has ended shows no mapping at all, though other threads run.
         (!maps.is_empty()).then(|| has.next().is_some())
     }
 }
 
-/// Of a line of /proc/PID/maps: where the mapping begins, and device and inode of its file.
+/// Parses a line of /proc/PID/maps: start of the mapping, and device and inode of its file.
 fn mapping(line: &str) -> Option<(u64, (u64, u64))> {
     let mut words = line.split_ascii_whitespace();
     let (start, _) = words.next()?.split_once('-')?;
@@ -113,11 +113,11 @@ fn mapping(line: &str) -> Option<(u64, (u64, u64))> {
 /// Reads an option of a socket (getsockopt(2)).
 ///
 /// # Safety
-/// The kernel fills `T` for that option, or any bits are a value of it.
+/// The kernel fills `T` for that option, or any bits are valid for it.
 unsafe fn option<T>(socket: BorrowedFd<'_>, name: i32) -> io::Result<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes, as many as there are.
+    // SAFETY: the kernel writes at most `len` bytes, the size of the value.
     let rc = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -130,7 +130,7 @@ unsafe fn option<T>(socket: BorrowedFd<'_>, name: i32) -> io::Result<T> {
     if rc != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it was zeroed, and the kernel has filled it; by the caller's promise that is a value.
+    // SAFETY: it was zeroed, and the kernel has filled it; by the caller's promise it is valid.
     Ok(unsafe { value.assume_init() })
 }
 
@@ -156,11 +156,11 @@ mod tests {
         assert!(!process.is_gone());
         let regions = [region(), region()];
         assert_eq!(process.has(&regions), Some(false));
-        // SAFETY: nothing is written.
+        // SAFETY: nothing is written through the descriptor.
         let file = unsafe { regions[1].fd() }.try_clone_to_owned().unwrap();
         assert_eq!(process.has(&regions), Some(true));
         assert_eq!(process.has(&regions[..1]), Some(false));
-        // SAFETY: a new mapping where the kernel likes.
+        // SAFETY: a new mapping at an address of the kernel's choice.
         let at = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -173,7 +173,7 @@ mod tests {
         };
         drop(file);
         assert_eq!(process.has(&regions), Some(true));
-        // SAFETY: the mapping from above, which nobody uses.
+        // SAFETY: the mapping from above, which has no other user.
         unsafe { rustix::mm::munmap(at.unwrap(), 4096) }.unwrap();
         assert_eq!(process.has(&regions), Some(false));
     }

@@ -1,5 +1,5 @@
-//! The queues of the port: each polls a ring that the control thread puts in and takes out, as
-//! peers come and go.
+//! Queues of the port: each polls a ring that the control thread inserts and removes as peers
+//! connect and disconnect.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -15,19 +15,20 @@ use crate::drivers::virtio::{DeviceRx, DeviceTx, DriverRx, DriverTx, LINGER};
 use crate::ledger::{Balance, Sent, Tally};
 use crate::port::RxState;
 
-/// The place of one ring. The poll loop never waits for it: while the control thread has it, the
-/// queue is as if its link were down.
+/// Slot of one ring. The poll loop never waits for it: while the control thread holds it, the queue
+/// behaves as if its link were down.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Slot<R, L> {
-    /// A ring is in, and the loop may use it.
+    /// The slot contains a ring that the loop may use.
     open: AtomicBool,
-    /// The peer has made the ring meaningless.
+    /// The peer has corrupted the ring.
     broken: AtomicBool,
     held: Mutex<Held<R, L>>,
 }
 
 struct Held<R, L> {
     ring: Option<R>,
-    /// What was counted when rings were taken out, for the loop to add to its own counters.
+    /// Counters of removed rings, which the loop adds to its own.
     last: Option<L>,
 }
 
@@ -43,10 +44,10 @@ impl<R, L> Slot<R, L> {
         }
     }
 
-    /// For the poll loop, once in a burst: two locked instructions, and never a wait.
+    /// For the poll loop, once per burst: two locked instructions, and never a wait.
     #[inline]
     fn enter(&self) -> Option<MutexGuard<'_, Held<R, L>>> {
-        // Relaxed, as everywhere here: a sign that the loop is to keep out; the lock synchronises.
+        // Relaxed, as everywhere here: a hint that the loop must not enter; the lock synchronises.
         if !self.open.load(Ordering::Relaxed) {
             return None;
         }
@@ -56,14 +57,15 @@ impl<R, L> Slot<R, L> {
     fn try_lock(&self) -> Option<MutexGuard<'_, Held<R, L>>> {
         match self.held.try_lock() {
             Ok(held) => Some(held),
-            // A loop that panicked inside has left nothing worse than a broken ring.
+            // A loop that panicked inside has left a broken ring at worst.
             Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// For the control thread: keeps the loop out and waits until it is, which is a burst at most.
-    /// Not by `lock`: the loop would have to go through the kernel to wake this thread.
+    /// For the control thread: excludes the loop and waits until it has left, which takes one burst
+    /// at most. It does not use `lock`: the loop would have to enter the kernel to wake this
+    /// thread.
     fn close(&self) -> MutexGuard<'_, Held<R, L>> {
         self.open.store(false, Ordering::Relaxed);
         loop {
@@ -74,12 +76,12 @@ impl<R, L> Slot<R, L> {
         }
     }
 
-    /// Keeps the loop out; the ring stays.
+    /// Excludes the loop; the ring stays in the slot.
     pub(super) fn pause(&self) {
         drop(self.close());
     }
 
-    /// Puts a ring in.
+    /// Inserts a ring.
     pub(super) fn put(&self, ring: R) {
         self.close().ring = Some(ring);
         self.open.store(true, Ordering::Relaxed);
@@ -93,7 +95,7 @@ impl<R, L> Slot<R, L> {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Takes the ring out, and with it whatever was wrong with it: the next peer's is another.
+    /// Removes the ring and its error state: the next peer gets a new ring.
     fn take_ring(&self) -> (MutexGuard<'_, Held<R, L>>, Option<R>) {
         let mut held = self.close();
         self.broken.store(false, Ordering::Relaxed);
@@ -107,7 +109,7 @@ impl<R, L> Slot<R, L> {
     }
 }
 
-/// A ring that frames come out of.
+/// A ring from which frames are received.
 pub(super) trait RxRing: Send {
     fn rx(
         &mut self,
@@ -117,15 +119,15 @@ pub(super) trait RxRing: Send {
         tally: &mut Tally,
     ) -> usize;
     fn is_broken(&self) -> bool;
-    /// The last call: counts what has arrived and nobody will have.
+    /// The last call: counts frames that have arrived and will not be received.
     fn finish(&mut self, tally: &mut Tally);
 }
 
-/// A ring that frames go into.
+/// A ring through which frames are sent.
 pub(super) trait TxRing: Send {
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize;
     fn is_broken(&self) -> bool;
-    /// The last call: counts what is on its way.
+    /// The last call: counts the frames in flight.
     fn finish(&mut self, sent: &mut Sent);
 }
 
@@ -165,8 +167,8 @@ impl TxRing for DriverTx {
     }
 }
 
-/// A device has nothing on its way: what it does not take out of a ring is still the driver's, and
-/// what it has put in has been sent.
+/// A device has no frames in flight: frames that it has not taken out of a ring still belong to the
+/// driver, and frames that it has put in have been sent.
 impl RxRing for DeviceRx {
     #[inline]
     fn rx(
@@ -203,7 +205,7 @@ pub(super) type RxSlot<R> = Slot<R, Balance>;
 pub(super) type TxSlot<R> = Slot<R, Sent>;
 
 impl<R: RxRing> RxSlot<R> {
-    /// Takes the ring out.
+    /// Removes the ring.
     pub(super) fn take(&self) -> Option<R> {
         let (mut held, ring) = self.take_ring();
         let mut ring = ring?;
@@ -216,7 +218,7 @@ impl<R: RxRing> RxSlot<R> {
 }
 
 impl<R: TxRing> TxSlot<R> {
-    /// Takes the ring out.
+    /// Removes the ring.
     pub(super) fn take(&self) -> Option<R> {
         let (mut held, ring) = self.take_ring();
         let mut ring = ring?;
@@ -225,7 +227,7 @@ impl<R: TxRing> TxSlot<R> {
     }
 }
 
-/// Whether the rings still make sense: for the control thread, now and then.
+/// Checks that the rings are valid: called by the control thread at intervals.
 pub(super) fn watch<R, T>(rx: &[Arc<RxSlot<R>>], tx: &[Arc<TxSlot<T>>]) -> Result<(), Ended> {
     if rx.iter().any(|slot| slot.is_broken()) || tx.iter().any(|slot| slot.is_broken()) {
         return Err(Ended::Violation("what a ring says makes no sense".into()));
@@ -234,6 +236,7 @@ pub(super) fn watch<R, T>(rx: &[Arc<RxSlot<R>>], tx: &[Arc<TxSlot<T>>]) -> Resul
 }
 
 /// A receive queue.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx<R> {
     pub(super) slot: Arc<RxSlot<R>>,
     pub(super) control: Arc<Control>,
@@ -284,6 +287,7 @@ impl<R: RxRing> RxDriver for Rx<R> {
 }
 
 /// A transmit queue.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Tx<R> {
     pub(super) slot: Arc<TxSlot<R>>,
     pub(super) control: Arc<Control>,
@@ -313,7 +317,7 @@ impl<R: TxRing> TxDriver for Tx<R> {
     }
 
     fn finish(&mut self, sent: &mut Sent) {
-        // While the peer is still there to take what is on its way.
+        // While the peer can still take the frames in flight.
         if let Some(mut held) = self.slot.enter()
             && let Some(ring) = &mut held.ring
         {

@@ -1,5 +1,5 @@
-//! The control thread of a port: finds peers and speaks the protocol with them, one after the
-//! other, while the queues are polled elsewhere.
+//! Control thread of a port: connects to peers and runs the protocol with one after the other,
+//! while the queues are polled by other threads.
 
 use std::io;
 
@@ -49,7 +49,7 @@ struct Worker {
 
 impl Worker {
     fn run(self) {
-        let mut told = String::new();
+        let mut last = String::new();
         loop {
             let ended = match self
                 .endpoint
@@ -61,28 +61,28 @@ impl Worker {
                     End::Back(back) => back.session(&connection, &self.state),
                 },
             };
-            self.tell(&ended, &mut told);
-            // Not at once, or a peer that fails each time would keep a core busy.
+            self.tell(&ended, &mut last);
+            // After a pause, since a peer that fails each time would otherwise keep a core busy.
             if matches!(ended, Ended::Stopped) || self.stop.wait(None, Some(RETRY)).is_err() {
                 return;
             }
         }
     }
 
-    /// Logs why a session ended; the same again only if it was something else meanwhile.
-    fn tell(&self, ended: &Ended, told: &mut String) {
+    /// Logs why a session ended; repeats a reason only after a different one.
+    fn tell(&self, ended: &Ended, last: &mut String) {
         let text = ended.to_string();
         let port = &self.port;
         match ended {
             Ended::Stopped => {}
             Ended::Closed => tracing::info!("{port}: {text}; waiting for the next"),
-            _ if text == *told => {}
+            _ if text == *last => {}
             Ended::Refused(_) => tracing::warn!("{port}: {text}"),
             _ => tracing::warn!("{port}: {text}; waiting for another peer"),
         }
         if matches!(ended, Ended::Violation(_)) {
             self.state.count_violation();
         }
-        *told = text;
+        *last = text;
     }
 }

@@ -1,4 +1,4 @@
-//! The three areas of a queue, and the memory that they lie in: virtio 1.2 sections 2.7 and 2.8.
+//! Memory of a queue: its three areas by virtio 1.2 sections 2.7 and 2.8.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -8,31 +8,31 @@ use pollux_mempool::region::{MemoryRegion, RegionError};
 use super::header;
 use crate::event::RegionOptions;
 
-/// Most descriptors of a queue (sections 2.7 and 2.8.10.1).
+/// Maximum number of descriptors of a queue (sections 2.7 and 2.8.10.1).
 pub(crate) const MAX_SIZE: u16 = 1 << 15;
 
-/// Areas that different sides write begin cache lines of their own.
+/// Areas with different writers begin at cache lines of their own.
 const LINE: usize = 64;
 
-/// How far behind the start of its line the device's area begins: flags and index of a used ring
-/// take as much, so that its entries of 8 bytes are aligned to that. None lies across two lines,
-/// nor across two pages: of such a one QEMU 10.0 writes the second half, behind an IOMMU, to another
-/// page of its guest.
+/// Offset of the device's area from the start of its line: flags and index of a used ring take as
+/// many bytes, so that its entries of 8 bytes are aligned to 8. No entry then crosses a cache line
+/// or a page: QEMU 10.0, behind an IOMMU, writes the second half of an entry that crosses a page to
+/// another page of its guest.
 const HEAD: usize = 4;
 
-/// One thing for each area of a queue: its size, address, or place.
+/// One value for each area of a queue: its size, address, or location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas<A> {
     /// The descriptors.
     pub(crate) descriptors: A,
-    /// What else the driver writes: the available ring, or its event suppression.
+    /// The driver's other area: the available ring, or its event suppression.
     pub(crate) driver: A,
-    /// What else the device writes: the used ring, or its event suppression.
+    /// The device's other area: the used ring, or its event suppression.
     pub(crate) device: A,
 }
 
 impl<A> Areas<A> {
-    /// Something for each pair of things.
+    /// Combines the values of each area pairwise.
     pub(crate) fn try_zip<B, C, E>(
         self,
         other: Areas<B>,
@@ -46,10 +46,10 @@ impl<A> Areas<A> {
     }
 }
 
-/// How much an area takes, and where it may begin.
+/// Size and alignment of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) len: usize,
     /// The address is a multiple of this.
     pub(crate) align: usize,
@@ -57,10 +57,10 @@ pub(crate) struct Shape {
 
 impl Areas<Shape> {
     /// The areas of a queue of `size` descriptors: the tables of sections 2.7 and 2.8.10.1, without
-    /// the event fields that only `EVENT_IDX` gives a meaning.
+    /// the event fields that only `EVENT_IDX` uses.
     ///
     /// # Errors
-    /// [`QueueError::Size`] names the sizes that there are.
+    /// [`QueueError::Size`] lists the valid sizes.
     pub(crate) fn of(size: u16, packed: bool) -> Result<Self, QueueError> {
         if size == 0 || size > MAX_SIZE || !(packed || size.is_power_of_two()) {
             return Err(QueueError::Size { size });
@@ -84,48 +84,48 @@ impl Areas<Shape> {
     }
 }
 
-/// Why a queue cannot be.
+/// Error: a queue cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum QueueError {
-    /// No such queue size.
+    /// Invalid queue size.
     #[error(
         "a queue of {size} descriptors: a split ring has a power of two of them, a packed one any \
          number, both 1 to {MAX_SIZE}"
     )]
     Size {
-        /// The size asked for.
+        /// The requested size.
         size: u16,
     },
     /// An area is not in memory that the peer shares.
     #[error("the {len} B of a queue's area at address {address:#x} are not in shared memory")]
     Outside {
-        /// Where it should be.
+        /// Its address.
         address: u64,
         /// Its length.
         len: usize,
     },
-    /// An area begins where it must not.
+    /// An area is misaligned.
     #[error("a queue's area at address {address:#x}: it must be a multiple of {align}")]
     Misaligned {
-        /// Where it should be.
+        /// Its address.
         address: u64,
-        /// What the address must be a multiple of.
+        /// Required alignment.
         align: usize,
     },
-    /// A fresh queue cannot begin there.
+    /// A fresh queue cannot start at this index.
     #[error("a queue of {size} descriptors cannot begin at {base:#x}")]
     Base {
         /// Number of descriptors.
         size: u16,
-        /// The index asked for.
+        /// The requested index.
         base: u16,
     },
-    /// The memory cannot be had.
+    /// The memory is not available.
     #[error(transparent)]
     Region(#[from] RegionError),
 }
 
-/// The areas of a queue in memory, valid and aligned as [`Areas::of`] says for as long as this
+/// The areas of a queue in memory, valid and aligned as [`Areas::of`] specifies for as long as this
 /// value (or a clone) lives. Either side makes its ring from one.
 #[derive(Clone)]
 pub(crate) struct RingMemory {
@@ -135,13 +135,13 @@ pub(crate) struct RingMemory {
     _keep: Arc<dyn Send + Sync>,
 }
 
-// SAFETY: these are addresses; the rings reach what is behind them by atomics alone.
+// SAFETY: these are addresses; the rings access the memory by atomics alone.
 unsafe impl Send for RingMemory {}
 
 impl RingMemory {
     /// # Safety
     /// The areas have the lengths and alignments of `Areas::of(size, packed)`, are valid for reads
-    /// and writes for as long as `keep` lives, and nobody forms references to them.
+    /// and writes for as long as `keep` lives, and no references to them exist.
     pub(super) unsafe fn new(
         at: Areas<NonNull<u8>>,
         size: u16,
@@ -156,12 +156,12 @@ impl RingMemory {
         }
     }
 
-    /// Where the areas are.
+    /// Addresses of the areas.
     pub(crate) fn at(&self) -> Areas<NonNull<u8>> {
         self.at
     }
 
-    /// Descriptors of the queue.
+    /// Number of descriptors of the queue.
     pub(crate) fn size(&self) -> u16 {
         self.size
     }
@@ -172,8 +172,8 @@ impl RingMemory {
     }
 }
 
-/// The memory of a driver's queue: its areas, and a header for frames without headroom, in a
-/// region that holds nothing but queues, so that it can be shared.
+/// The memory of a driver's queue: its areas, and a header for frames without headroom, in a region
+/// of queues only, so that it can be shared.
 #[derive(Clone)]
 pub(crate) struct QueueMemory {
     region: Arc<MemoryRegion>,
@@ -181,14 +181,14 @@ pub(crate) struct QueueMemory {
     header: NonNull<u8>,
 }
 
-// SAFETY: the header is an address in the region; it is zero, and nobody here writes it.
+// SAFETY: the header is an address in the region; it is zero, and this process never writes it.
 unsafe impl Send for QueueMemory {}
 
 impl QueueMemory {
     /// Zeroed memory for `count` queues of `size` descriptors, in one region.
     ///
     /// # Errors
-    /// [`QueueError::Size`], or memory that cannot be had.
+    /// [`QueueError::Size`], or memory that is not available.
     pub(crate) fn several(
         count: usize,
         size: u16,
@@ -227,8 +227,8 @@ impl QueueMemory {
         let queue = |(size, shapes, offsets, header): (_, Areas<Shape>, Areas<usize>, _)| {
             let at = offsets.try_zip(shapes, |offset, shape| region.ptr_at(offset, shape.len))?;
             // SAFETY: `ptr_at` has checked the lengths; the region is page aligned and all offsets
-            // are multiples of a cache line, or `HEAD` more, which is all that the device's area
-            // needs; it is zeroed, holds these queues alone, and gives out pointers only.
+            // are multiples of a cache line, or `HEAD` more, which suffices for the device's area;
+            // it is zeroed, holds these queues alone, and gives out pointers only.
             let ring = unsafe { RingMemory::new(at, size, packed, region.clone()) };
             Ok(Self {
                 header: region.ptr_at(header, header::LEN)?,
@@ -239,7 +239,7 @@ impl QueueMemory {
         places.into_iter().map(queue).collect()
     }
 
-    /// The region that the queue lies in, to be made known to the device.
+    /// The region of the queue, to be mapped for the device.
     pub(crate) fn region(&self) -> &Arc<MemoryRegion> {
         &self.region
     }
@@ -249,7 +249,7 @@ impl QueueMemory {
         &self.ring
     }
 
-    /// [`header::LEN`] zeros: the header of a frame that has no room for one.
+    /// [`header::LEN`] zeros: the header of a frame without room for one.
     pub(crate) fn header(&self) -> NonNull<u8> {
         self.header
     }

@@ -1,5 +1,5 @@
-//! Rings that make no sense any more.
+//! Broken rings.
 
-/// The other side has made the ring meaningless.
+/// Error: the other side has corrupted the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;

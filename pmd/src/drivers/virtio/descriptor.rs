@@ -1,6 +1,6 @@
-//! Descriptors, as either kind of ring has them.
+//! Descriptors, common to both kinds of rings.
 
-/// Where a part of a buffer is for the device, and how many bytes it has.
+/// A buffer segment: its device address, and its length in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) address: u64,
@@ -17,7 +17,7 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptor {
-    /// From its words in a split ring (section 2.7.5).
+    /// Decodes the words of a split ring (section 2.7.5).
     #[inline(always)]
     pub(super) fn of_split([address, rest]: [u64; 2]) -> Self {
         let len = rest as u32;
@@ -28,7 +28,7 @@ impl Descriptor {
         }
     }
 
-    /// From its words in a packed ring (section 2.8.13).
+    /// Decodes the words of a packed ring (section 2.8.13).
     #[inline(always)]
     pub(super) fn of_packed([address, rest]: [u64; 2]) -> Self {
         let len = rest as u32;

@@ -1,14 +1,15 @@
-//! How one side tells the other that there is something in the ring.
+//! Doorbells: notifications from one side of a ring to the other.
 
 use std::convert::Infallible;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 
-/// What is rung when the other side has asked for it (virtio 1.2 sections 2.7.10 and 2.8.13).
+/// Doorbell that is rung when the other side has requested notifications (virtio 1.2 sections
+/// 2.7.10 and 2.8.13).
 #[derive(Debug, Default)]
 pub(crate) enum Doorbell<N = Infallible> {
-    /// Nobody listens: the other side polls.
+    /// None: the other side polls.
     #[default]
     None,
     /// An eventfd: vhost's kick or call.
@@ -17,13 +18,13 @@ pub(crate) enum Doorbell<N = Infallible> {
     Register(N),
 }
 
-/// A register that is written to tell a device of a queue (virtio 1.2 section 4.1.5.2).
+/// A doorbell register of a device's queue (virtio 1.2 section 4.1.5.2).
 pub(crate) trait Notify: Send {
-    /// Writes it, after all that was written to memory before.
+    /// Writes the register, after all earlier writes to memory.
     fn notify(&self);
 }
 
-/// There is none: the other side is no device with registers.
+/// For sides that are not a device with registers.
 impl Notify for Infallible {
     fn notify(&self) {
         match *self {}
@@ -31,18 +32,18 @@ impl Notify for Infallible {
 }
 
 impl<N: Notify> Doorbell<N> {
-    /// Whether it makes sense to look at what the other side wants.
+    /// Whether notifications are possible, so that the other side's request needs to be read.
     #[inline(always)]
     pub(super) fn can_ring(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// After a publication: rings if the other side asks for it.
+    /// Called after a publication: rings if the other side requests it.
     #[inline(never)]
     pub(super) fn after_publication(&self, listens: impl FnOnce() -> bool) {
-        // The one store that must not pass a later load: either we see that the other side has
-        // begun to listen, or it sees, after the fence of its own that it needs before it sleeps,
-        // what was published (sections 2.7.13.4.1 and 2.8.21.3).
+        // The one store that must not pass a later load: either this side sees that the other one
+        // has requested notifications, or the other side, after the fence of its own that it needs
+        // before it sleeps, sees the publication (sections 2.7.13.4.1 and 2.8.21.3).
         fence(SeqCst);
         if !listens() {
             return;
@@ -50,7 +51,8 @@ impl<N: Notify> Doorbell<N> {
         match self {
             Self::None => {}
             Self::Event(fd) => {
-                // An eventfd refuses only when it has counted to 2^64, or is none.
+                // The write fails only if the counter is at its maximum, or the file is not an
+                // eventfd.
                 let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
             }
             Self::Register(register) => register.notify(),

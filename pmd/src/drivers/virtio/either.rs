@@ -1,4 +1,4 @@
-//! A queue on a ring of either kind.
+//! Queue on a ring of either kind.
 
 /// A queue on a split ring, or on a packed one.
 pub(super) enum Either<S, P> {
@@ -6,7 +6,7 @@ pub(super) enum Either<S, P> {
     Packed(P),
 }
 
-/// The same for both.
+/// The same expression for both.
 macro_rules! either {
     ($queue:expr, $name:ident => $result:expr) => {
         match $queue {

@@ -1,51 +1,50 @@
 //! Feature bits: virtio 1.2 section 5.1.3 (network device) and chapter 6 (reserved bits).
 //!
-//! What the rings here do without: `EVENT_IDX` (29), as a side that polls wants no notification at
-//! all, which the flags say; and offloads but for checksums, which are agreed on where a port is
-//! configured for them, so that elsewhere the header in front of a frame is zero.
+//! Not supported are `EVENT_IDX` (29), since a side that polls disables notifications by the flags,
+//! and offloads other than checksums. Checksum offload is negotiated only if the port is configured
+//! for it; otherwise the header in front of a frame is zero.
 
 use std::ops::{BitAnd, BitOr};
 
-/// A set of feature bits, as the two sides offer and accept them.
+/// A set of feature bits, as offered and accepted by the two sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Features(pub(crate) u64);
 
 impl Features {
-    /// `VIRTIO_NET_F_CSUM`: the device finishes checksums that the driver leaves to it.
+    /// `VIRTIO_NET_F_CSUM`: the device completes partial checksums of the driver's frames.
     pub(crate) const CHECKSUM: Self = Self(1 << 0);
-    /// `VIRTIO_NET_F_GUEST_CSUM`: the driver takes frames whose checksums are not finished, or have
-    /// been verified.
+    /// `VIRTIO_NET_F_GUEST_CSUM`: the driver accepts frames with partial or verified checksums.
     pub(crate) const GUEST_CHECKSUM: Self = Self(1 << 1);
-    /// `VIRTIO_NET_F_MTU`: the device tells the largest MTU.
+    /// `VIRTIO_NET_F_MTU`: the device reports the largest MTU.
     pub(crate) const MTU: Self = Self(1 << 3);
-    /// `VIRTIO_NET_F_MAC`: the device tells its address.
+    /// `VIRTIO_NET_F_MAC`: the device reports its address.
     pub(crate) const MAC: Self = Self(1 << 5);
     /// `VIRTIO_NET_F_MRG_RXBUF`: a received frame may fill several buffers.
     pub(crate) const MERGEABLE: Self = Self(1 << 15);
-    /// `VIRTIO_NET_F_STATUS`: the device tells whether its link is up.
+    /// `VIRTIO_NET_F_STATUS`: the device reports the link state.
     pub(crate) const STATUS: Self = Self(1 << 16);
     /// `VIRTIO_NET_F_CTRL_VQ`: there is a control queue.
     pub(crate) const CONTROL: Self = Self(1 << 17);
-    /// `VIRTIO_NET_F_CTRL_RX`: what is received can be chosen, by the control queue.
+    /// `VIRTIO_NET_F_CTRL_RX`: the control queue sets the receive filter.
     pub(crate) const CONTROL_RX: Self = Self(1 << 18);
     /// `VIRTIO_NET_F_MQ`: several pairs of queues.
     pub(crate) const SEVERAL_QUEUES: Self = Self(1 << 22);
-    /// `VIRTIO_F_INDIRECT_DESC`: the pieces of a buffer may be listed in a table of their own, which
-    /// takes one descriptor of the ring.
+    /// `VIRTIO_F_INDIRECT_DESC`: the segments of a buffer may be listed in a table of their own,
+    /// which takes one descriptor of the ring.
     pub(crate) const INDIRECT: Self = Self(1 << 28);
-    /// `VHOST_USER_F_PROTOCOL_FEATURES`: no feature of the device, but of the vhost-user protocol.
+    /// `VHOST_USER_F_PROTOCOL_FEATURES`: a feature of the vhost-user protocol, not of the device.
     pub(crate) const VHOST_USER_PROTOCOL: Self = Self(1 << 30);
-    /// `VIRTIO_F_VERSION_1`: not a device from before the standard. We speak with no others.
+    /// `VIRTIO_F_VERSION_1`: the device conforms to the standard; legacy devices are not supported.
     pub(crate) const VERSION_1: Self = Self(1 << 32);
-    /// `VIRTIO_F_ACCESS_PLATFORM`: the device's addresses are those that the IOMMU, if there is one,
-    /// translates.
+    /// `VIRTIO_F_ACCESS_PLATFORM`: the device's addresses are translated by the IOMMU, if there is
+    /// one.
     pub(crate) const ACCESS_PLATFORM: Self = Self(1 << 33);
     /// `VIRTIO_F_RING_PACKED`: packed rings (section 2.8).
     pub(crate) const PACKED: Self = Self(1 << 34);
     /// `VIRTIO_F_IN_ORDER`: buffers are used in the order in which they were made available.
     pub(crate) const IN_ORDER: Self = Self(1 << 35);
-    /// `VIRTIO_F_ORDER_PLATFORM`: memory is to be ordered as for devices in hardware, not as for
-    /// another processor. On x86 our stores are in order for both.
+    /// `VIRTIO_F_ORDER_PLATFORM`: memory must be ordered as for devices in hardware, not as for
+    /// another CPU. On x86 stores are in order for both.
     pub(crate) const ORDER_PLATFORM: Self = Self(1 << 36);
 
     /// Whether all bits of `other` are set.
@@ -70,7 +69,7 @@ impl BitAnd for Features {
     }
 }
 
-/// What was negotiated about the rings of a device.
+/// The negotiated features of a device's rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // bits of a word
 pub(crate) struct RingFeatures {
@@ -80,17 +79,17 @@ pub(crate) struct RingFeatures {
     pub(crate) in_order: bool,
     /// A received frame may fill several buffers.
     pub(crate) mergeable: bool,
-    /// A buffer's pieces may be listed in a table.
+    /// A buffer's segments may be listed in a table.
     pub(crate) indirect: bool,
-    /// The device finishes checksums of the driver's frames.
+    /// The device completes partial checksums of the driver's frames.
     pub(crate) checksum: bool,
-    /// The driver finishes those of the device's.
+    /// The driver completes those of the device's frames.
     pub(crate) guest_checksum: bool,
 }
 
 impl RingFeatures {
-    /// The part of `negotiated` that concerns rings; `None` for a device from before the standard,
-    /// whose rings and headers are others.
+    /// The part of `negotiated` that concerns rings; `None` for a legacy device, whose rings and
+    /// headers differ.
     pub(crate) fn of(negotiated: Features) -> Option<Self> {
         negotiated.contains(Features::VERSION_1).then_some(Self {
             packed: negotiated.contains(Features::PACKED),
@@ -102,8 +101,8 @@ impl RingFeatures {
         })
     }
 
-    /// Where a fresh ring begins, as vhost's `SET_VRING_BASE` wants it: the wrap counter of a
-    /// packed ring, bit 15, starts at 1 (section 2.8.1).
+    /// Index at which a fresh ring starts, in the format of vhost's `SET_VRING_BASE`: the wrap
+    /// counter of a packed ring, bit 15, starts at 1 (section 2.8.1).
     pub(crate) fn first_base(self) -> u16 {
         if self.packed { 1 << 15 } else { 0 }
     }

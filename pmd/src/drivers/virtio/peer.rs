@@ -1,11 +1,11 @@
-//! Memory of the other side, as a device sees it: addresses that it names are checked, each one.
+//! Memory of the driver, as the device accesses it, with a check of every address.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::areas::{Areas, QueueError, RingMemory};
 
-/// A region that the driver shares with us.
+/// A region that the driver shares.
 pub(crate) struct PeerRegion {
     guest: u64,
     user: u64,
@@ -15,12 +15,12 @@ pub(crate) struct PeerRegion {
 }
 
 impl PeerRegion {
-    /// A region of `len` bytes that is mapped at `at`. The driver's descriptors name its bytes from
-    /// `guest` on, vhost's messages from `user` on.
+    /// A region of `len` bytes that is mapped at `at`. The driver's descriptors address its bytes
+    /// from `guest` on, vhost's messages from `user` on.
     ///
     /// # Safety
-    /// `at` is valid for reads and writes of `len` bytes for as long as `keep` lives, and nobody
-    /// forms references to them.
+    /// `at` is valid for reads and writes of `len` bytes for as long as `keep` lives, and no
+    /// references to them exist.
     pub(crate) unsafe fn new(
         at: NonNull<u8>,
         len: u64,
@@ -45,35 +45,34 @@ impl PeerRegion {
     }
 }
 
-/// Two regions claim the same addresses, or one reaches beyond the last.
+/// Error: two regions overlap, or one exceeds the address space.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the memory region at {address:#x} of {len} B overlaps another, or the end of all addresses"
 )]
 pub(crate) struct BadRegion {
-    /// Where it begins for the driver.
+    /// Its address for the driver.
     pub(crate) address: u64,
     /// Its length.
     pub(crate) len: u64,
 }
 
-/// All memory that the driver shares with us.
+/// All memory that the driver shares.
 pub(crate) struct PeerMemory {
     regions: Box<[PeerRegion]>,
 }
 
-// SAFETY: these are addresses, and mappings that are kept; whoever reads or writes there does so
-// by atomics and checked copies.
+// SAFETY: these are addresses, and mappings that are kept; all accesses are atomic or checked
+// copies.
 unsafe impl Send for PeerMemory {}
 // SAFETY: as above; all methods only read plain fields.
 unsafe impl Sync for PeerMemory {}
 
 impl PeerMemory {
-    /// The memory in these regions. The first is looked at first: it should be the one that most
-    /// frames lie in.
+    /// The memory in these regions. The first is checked first: it should contain most frames.
     ///
     /// # Errors
-    /// [`BadRegion`] names one that cannot be.
+    /// [`BadRegion`] names an invalid region.
     pub(crate) fn new(regions: Vec<PeerRegion>) -> Result<Self, BadRegion> {
         for (i, region) in regions.iter().enumerate() {
             for start in [|r: &PeerRegion| r.guest, |r: &PeerRegion| r.user] {
@@ -95,7 +94,7 @@ impl PeerMemory {
         })
     }
 
-    /// Where `len` bytes are that a descriptor names; `None` if they are not all in one region.
+    /// Address of `len` bytes that a descriptor names; `None` if they are not all in one region.
     #[inline(always)]
     pub(crate) fn at(&self, address: u64, len: u32) -> Option<NonNull<u8>> {
         let len = u64::from(len);
@@ -113,10 +112,10 @@ impl PeerMemory {
             .find_map(|region| region.find(region.guest, address, len))
     }
 
-    /// The queue whose areas are at `addresses`, in the address space of vhost's messages.
+    /// The queue with areas at `addresses`, in the address space of vhost's messages.
     ///
     /// # Errors
-    /// A size that no ring has, or an area that is misaligned or not in the shared memory.
+    /// An invalid size, or an area that is misaligned or not in the shared memory.
     pub(crate) fn ring(
         self: &Arc<Self>,
         addresses: Areas<u64>,
@@ -133,7 +132,8 @@ impl PeerMemory {
                     address,
                     len: shape.len,
                 })?;
-            // What counts is where it is for us; with mappings of whole pages that is the same.
+            // The address in this process counts; with mappings of whole pages both have the same
+            // alignment.
             if !at.addr().get().is_multiple_of(shape.align) {
                 return Err(QueueError::Misaligned {
                     address,
@@ -142,8 +142,8 @@ impl PeerMemory {
             }
             Ok(at)
         })?;
-        // SAFETY: lengths and alignments were checked just now; the mappings live as long as
-        // `self`, and nobody forms references to them, as was promised for each.
+        // SAFETY: lengths and alignments were checked above; the mappings live as long as `self`,
+        // and by the promise made for each region no references to them exist.
         Ok(unsafe { RingMemory::new(at, size, packed, self.clone()) })
     }
 }

@@ -1,4 +1,4 @@
-//! What a list of buffers is made of, and why it cannot.
+//! Configuration of a CLOP, and its limits.
 
 use pollux_mempool::region::RegionError;
 use pollux_mempool::time::Ns;
@@ -6,23 +6,23 @@ use pollux_mempool::time::Ns;
 use super::format::Framing;
 use crate::event::memory::RegionOptions;
 
-/// Most buffers in a list.
+/// Maximum number of buffers in a list.
 pub(super) const MAX_BUFFERS: usize = 1 << 16;
 
-/// Buffers begin at cache lines, so that the two sides never share one.
+/// Buffers start at cache lines, so that writer and reader never share one.
 pub(super) const LINE: usize = 64;
 
 /// Largest buffer, in bytes.
 pub(super) const MAX_SIZE: usize = 1 << 30;
 
-/// Why a list of buffers could not be made.
+/// Error: a list of buffers could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClopError {
     /// The number of buffers is out of bounds.
     #[error("a list of {0} buffers: it must have 1 to {MAX_BUFFERS}")]
     Buffers(usize),
-    /// The size of a buffer is out of bounds or no multiple of a cache line.
+    /// The size of a buffer is out of bounds or not a multiple of a cache line.
     #[error(
         "buffers of {0} B: the size must be a multiple of {LINE} B from {LINE} to {MAX_SIZE} B"
     )]
@@ -32,29 +32,29 @@ pub enum ClopError {
         "a stride of {stride} B in buffers of {size} B: it must be 1 B to the size of a buffer"
     )]
     Stride {
-        /// Stride asked for, in bytes.
+        /// Requested stride, in bytes.
         stride: usize,
         /// Size of a buffer, in bytes.
         size: usize,
     },
-    /// The memory could not be had.
+    /// The memory is not available.
     #[error(transparent)]
     Region(#[from] RegionError),
 }
 
-/// What a list of buffers is made of.
+/// Configuration of a list of buffers.
 #[derive(Clone, Debug)]
 pub struct ClopConfig {
-    /// Stream that the list serves; its events carry it.
+    /// Stream of the list; its events carry the number.
     pub stream: u16,
-    /// Number of buffers, 1 to 65 536. With one, nothing is received while the reader has it.
+    /// Number of buffers, 1 to 65 536. With one, nothing is received while the reader holds it.
     pub buffers: usize,
     /// Bytes in each buffer: a multiple of 64, up to 1 GiB.
     pub size: usize,
-    /// How long the oldest payload of a buffer waits at most before the buffer is announced. With
-    /// zero, whatever is there is announced at the next poll.
+    /// Longest wait of the oldest payload of a buffer before the buffer is announced. With zero,
+    /// every poll announces the payloads that are there.
     pub timeout: Ns,
-    /// How payloads lie in a buffer.
+    /// Layout of payloads in a buffer.
     pub framing: Framing,
     /// The memory.
     pub memory: RegionOptions,
@@ -62,7 +62,7 @@ pub struct ClopConfig {
 
 impl Default for ClopConfig {
     /// Stream 0: 16 buffers of 64 KiB with records, announced after 100 us at the latest (a tenth
-    /// of the millisecond that a level-0 trigger has).
+    /// of the millisecond of a level-0 trigger).
     fn default() -> Self {
         Self {
             stream: 0,
@@ -81,7 +81,7 @@ impl ClopConfig {
         self.buffers.saturating_mul(self.size)
     }
 
-    /// Refuses what no list can have.
+    /// Refuses an invalid configuration.
     pub(crate) fn check(&self) -> Result<(), ClopError> {
         let &Self {
             buffers,

@@ -1,4 +1,4 @@
-//! A list that a device fills.
+//! CLOP that a device fills.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use super::reader::{BadEvent, ClopBuffer, ClopReader};
 use super::shared::{Place, Shared};
 use crate::event::record::EventRecord;
 
-/// Gets the buffers that a device announces, and knows how many of them have come back. It stands
-/// in for the writer as well: a buffer is given to the reader when the device's word has been held
-/// against what can be.
+/// Receives the buffers that a device announces, and counts those that have been returned. It also
+/// takes the writer's role: it gives a buffer to the reader after it has validated the device's
+/// announcement.
 pub(crate) struct DeviceClop {
     reader: ClopReader,
-    /// The oldest buffer that has not come back, or the next to be announced.
+    /// The oldest buffer that has not been returned, or the next one to be announced.
     oldest: Place,
 }
 
 impl DeviceClop {
-    /// A list whose buffers begin `offset` bytes into a region. The device is told its timeout.
+    /// A list whose buffers begin `offset` bytes into a region. The device implements the time-out.
     ///
     /// # Errors
     /// A size out of its limits, or a region that is too small.
@@ -39,7 +39,7 @@ impl DeviceClop {
     /// Takes the buffer that a device announces.
     ///
     /// # Errors
-    /// [`BadEvent`] unless it is the next announcement, of a buffer that the device had.
+    /// [`BadEvent`] unless it is the next announcement, of a buffer that the device held.
     #[inline]
     pub(crate) fn accept(&mut self, record: &EventRecord) -> Result<ClopBuffer, BadEvent> {
         let shared = &self.reader.shared;
@@ -49,8 +49,8 @@ impl DeviceClop {
         Ok(buffer)
     }
 
-    /// Buffers that have come back since the start, in the order of their announcement, wrapping:
-    /// what the device is told.
+    /// Number of buffers returned since the start, in the order of their announcement, wrapping;
+    /// the value is reported to the device.
     #[inline]
     pub(crate) fn returned(&mut self) -> u32 {
         let shared = &self.reader.shared;

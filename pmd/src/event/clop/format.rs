@@ -1,4 +1,4 @@
-//! The bytes of an announcement and of a buffer (`docs/formats/clop.md`).
+//! Layout of an announcement and of a buffer (`docs/formats/clop.md`).
 
 use core::mem::offset_of;
 
@@ -9,24 +9,24 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 use crate::event::layouts;
 use crate::event::record::{EventFlags, EventKind, EventRecord};
 
-/// How payloads lie in a buffer.
+/// Layout of payloads in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Each behind a record of 16 bytes, which begins at a multiple of 16 bytes.
+    /// Each payload follows a record of 16 bytes, which starts at a multiple of 16 bytes.
     Records,
-    /// Each at a multiple of `stride` bytes, and filled up with zeros to the next: for payloads of
-    /// one size, without a word around them.
+    /// Each payload starts at a multiple of `stride` bytes, and is padded with zeros to the next:
+    /// for payloads of one size, without metadata.
     Bare {
         /// Bytes from one payload to the next; the longest payload.
         stride: usize,
     },
 }
 
-/// Bytes of a record in front of a payload, and what records are aligned to.
+/// Size of the record in front of a payload, and the alignment of records.
 pub(super) const RECORD: usize = size_of::<Record>();
 
 impl Framing {
-    /// Bytes that a payload of `len` bytes takes in a buffer; `None` if there is no such payload.
+    /// Bytes that a payload of `len` bytes takes in a buffer; `None` if the length is invalid.
     #[inline]
     pub(super) fn space(self, len: usize) -> Option<usize> {
         match self {
@@ -64,7 +64,7 @@ pub(super) struct Record {
     stamp: U32,
 }
 
-// As in the table that the card's gateware is made from.
+// As in the layout table of the card's gateware.
 const _: () = {
     assert!(size_of::<Record>() == layouts::CLOP_RECORD_SIZE);
     assert!(offset_of!(Record, length) == layouts::CLOP_RECORD_LENGTH);
@@ -94,7 +94,7 @@ impl Record {
         }
     }
 
-    /// The whole stamp, of which the record has the lower half: the one nearest to `base`.
+    /// The full time stamp, of which the record has the lower half: the one nearest to `base`.
     fn wire(&self, base: Option<WireTime>) -> Option<WireTime> {
         let base = base.filter(|_| self.flags.get() & STAMPED != 0)?.0;
         let ahead = self.stamp.get().wrapping_sub(base as u32) as i32;
@@ -102,7 +102,7 @@ impl Record {
     }
 }
 
-/// Whether a record can tell `wire` in a buffer whose stamps are told from `base`.
+/// Whether a record can represent `wire` in a buffer whose time stamps are relative to `base`.
 #[inline]
 pub(super) fn within_reach(wire: WireTime, base: WireTime) -> bool {
     i32::try_from(wire.0.wrapping_sub(base.0) as i64).is_ok()
@@ -111,15 +111,15 @@ pub(super) fn within_reach(wire: WireTime, base: WireTime) -> bool {
 /// Why a buffer was announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClopReason {
-    /// The next payload did not fit, or none would.
+    /// The next payload did not fit, or no payload would.
     Full,
-    /// Its oldest payload had waited for the timeout.
+    /// Its oldest payload reached the time-out.
     Timeout,
-    /// The writer was told to flush.
+    /// The writer was flushed.
     Flush,
 }
 
-/// The announcement of a buffer, as it stands in an [`EventRecord`].
+/// The announcement of a buffer, as encoded in an [`EventRecord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClopEvent {
     /// The stream.
@@ -154,11 +154,11 @@ struct Body {
     last: U32,
     reason: U32,
     oldest: U64,
-    /// For the stage stamps of hardware; zero from software.
+    /// For the stage time stamps of hardware; zero from software.
     stages: [U32; 4],
 }
 
-// As in the table that the card's gateware is made from.
+// As in the layout table of the card's gateware.
 const _: () = {
     assert!(size_of::<Body>() == layouts::CLOP_BUFFER_SIZE);
     assert!(offset_of!(Body, payloads) == layouts::CLOP_BUFFER_PAYLOADS);
@@ -198,8 +198,8 @@ impl From<&ClopEvent> for EventRecord {
 }
 
 impl ClopEvent {
-    /// Reads an event; `None` if it is of another kind or its reason is unknown. Nothing else is
-    /// checked: [`ClopReader::accept`](super::ClopReader::accept) does that.
+    /// Decodes an event; `None` if it is of another kind or its reason is unknown. Nothing else is
+    /// validated: [`ClopReader::accept`](super::ClopReader::accept) does that.
     #[must_use]
     #[inline]
     pub fn from_record(record: &EventRecord) -> Option<Self> {
@@ -230,7 +230,7 @@ impl ClopEvent {
     }
 }
 
-/// What the record in front of a payload tells.
+/// Content of the record in front of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClopRecord {
     /// UDP port that the payload was sent from.
@@ -238,7 +238,7 @@ pub struct ClopRecord {
     /// Number of the payload among those offered to the list, wrapping; a gap is payloads that
     /// were refused.
     pub sequence: u32,
-    /// When the world outside stamped it, if it did.
+    /// External time stamp, if it has one.
     pub wire: Option<WireTime>,
 }
 
@@ -247,17 +247,17 @@ pub struct ClopRecord {
 pub struct ClopPayload<'a> {
     /// Its bytes; with bare framing those of a whole stride.
     pub data: &'a [u8],
-    /// What its record tells; `None` with bare framing.
+    /// Its record; `None` with bare framing.
     pub record: Option<ClopRecord>,
 }
 
-/// A record or a bare payload goes on behind the end of its buffer.
+/// Error: a record or a bare payload extends beyond the end of its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the payload at byte {offset} of a buffer goes on behind its {length} bytes: a fault of the writer or device"
 )]
 pub struct MalformedRecord {
-    /// Where it begins.
+    /// Start of the record or payload.
     pub offset: usize,
     /// Filled bytes of the buffer.
     pub length: usize,
@@ -273,8 +273,8 @@ pub struct Payloads<'a> {
 }
 
 impl<'a> Payloads<'a> {
-    /// Reads the filled bytes of a buffer, of which nothing is assumed. `base` is the wire time of
-    /// the announcement.
+    /// Parses the filled bytes of a buffer, whose content is not trusted. `base` is the wire time
+    /// of the announcement.
     #[must_use]
     pub fn new(bytes: &'a [u8], framing: Framing, base: Option<WireTime>) -> Self {
         Self {
@@ -285,7 +285,7 @@ impl<'a> Payloads<'a> {
         }
     }
 
-    /// Where the next payload begins, in bytes from the start of the buffer.
+    /// Start of the next payload, in bytes from the start of the buffer.
     #[must_use]
     #[inline]
     pub fn offset(&self) -> usize {
@@ -312,7 +312,7 @@ impl<'a> Payloads<'a> {
             Framing::Records => {
                 let (record, rest) = Record::ref_from_prefix(rest).ok()?;
                 let data = rest.get(..record.length.get() as usize)?;
-                let told = ClopRecord {
+                let content = ClopRecord {
                     source_port: record.source_port.get(),
                     sequence: record.sequence.get(),
                     wire: record.wire(self.base),
@@ -320,7 +320,7 @@ impl<'a> Payloads<'a> {
                 Some((
                     ClopPayload {
                         data,
-                        record: Some(told),
+                        record: Some(content),
                     },
                     self.framing.space(data.len())?,
                 ))
@@ -339,7 +339,7 @@ impl<'a> Iterator for Payloads<'a> {
             return None;
         }
         let parsed = self.parse();
-        // A stride of zero would never end; only a caller of `new` can give one.
+        // A stride of zero would never end; only a caller of `new` can pass one.
         let step = parsed.map_or(length, |(_, space)| space.max(1));
         self.offset = offset.saturating_add(step);
         Some(
@@ -442,15 +442,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a device wrote: every payload lies in the buffer, behind the one before, and
-        /// the end is reached.
+        /// With arbitrary bytes of a device, every payload lies in the buffer, behind the one
+        /// before, and the iteration ends.
         #[test]
         fn any_bytes_are_read_to_their_end(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..300),
             lengths in proptest::collection::vec(0_u8..40, 0..20),
             stride in prop_oneof![Just(None), (0_usize..200).prop_map(Some)],
         ) {
-            // Short lengths where records may be, so that some bytes are well formed.
+            // Short lengths at the positions of records, so that some bytes are well-formed.
             let mut at = 0;
             for length in lengths {
                 if let Some(field) = bytes.get_mut(at..at + 4) {

@@ -1,4 +1,4 @@
-//! The side that gets the buffers.
+//! Reader of a CLOP: receives the announced buffers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,11 +7,12 @@ use super::format::{ClopEvent, Payloads};
 use super::shared::{Place, Shared};
 use crate::event::record::EventRecord;
 
-/// An event is not the next announcement of this list: of another list, twice the same, one left
-/// out, or made up by a faulty device. Nothing has changed.
+/// Error: an event is not the next announcement of this list. It is of another list, repeated, out
+/// of sequence, or forged by a faulty device. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadEvent {
-    /// Another kind of event, or another stream's.
+    /// An event of another kind or stream.
     #[error("an event of kind {kind} and stream {stream} is no announcement in stream {expected}")]
     NotMine {
         /// Kind of the event.
@@ -21,7 +22,7 @@ pub enum BadEvent {
         /// Stream of the list.
         expected: u16,
     },
-    /// Another buffer than the next, or one that was not given to the reader.
+    /// Not the next buffer, or one that was not given to the reader.
     #[error(
         "announcement {serial} of buffer {buffer}, but the next to come is announcement \
          {expected_serial} of buffer {expected_buffer}"
@@ -36,7 +37,7 @@ pub enum BadEvent {
         /// Number of the next buffer.
         expected_buffer: usize,
     },
-    /// More bytes than a buffer has.
+    /// More bytes than the size of a buffer.
     #[error("{bytes} B announced in a buffer of {size} B")]
     TooLong {
         /// Bytes announced.
@@ -46,7 +47,7 @@ pub enum BadEvent {
     },
 }
 
-/// Gets the announced buffers of one stream, in one poll loop.
+/// Receives the announced buffers of one stream, in one poll loop.
 pub struct ClopReader {
     pub(super) shared: Arc<Shared>,
     /// The next buffer to be announced.
@@ -67,18 +68,18 @@ impl ClopReader {
         self.shared.stream
     }
 
-    /// Takes the buffer that an event announces. Every announcement of the stream must come here,
-    /// in order: buffers are announced, and filled again, in turn.
+    /// Takes the buffer that an event announces. Every announcement of the stream must be passed
+    /// here, in order: buffers are announced and refilled in turn.
     ///
     /// # Errors
-    /// [`BadEvent`], whatever is in the record, unless it is the next announcement.
+    /// [`BadEvent`], whatever the record contains, unless it is the next announcement.
     #[inline]
     pub fn accept(&mut self, record: &EventRecord) -> Result<ClopBuffer, BadEvent> {
         let is_ours = self.shared.is_readers(self.place);
         self.take(record, is_ours)
     }
 
-    /// Takes the next buffer, if the event announces it and it can be had.
+    /// Takes the next buffer, if the event announces it and it is available.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -127,8 +128,8 @@ impl fmt::Debug for ClopReader {
     }
 }
 
-/// An announced buffer. It is the reader's alone, on any thread, until it is dropped; then it goes
-/// back to the writer. Buffers may be dropped in any order; the writer needs them in turn.
+/// An announced buffer. The reader owns it, on any thread, until it is dropped; the drop returns it
+/// to the writer. Buffers may be dropped in any order; the writer reuses them in turn.
 pub struct ClopBuffer {
     shared: Arc<Shared>,
     pub(super) place: Place,
@@ -146,9 +147,9 @@ impl ClopBuffer {
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the buffer was given to the reader in this lap, `accept` took it from there only
-        // once, and only `drop` gives it back, so that nobody writes to it; the announced bytes are
-        // not more than it has (checked in `accept`); all memory of a region is initialised.
+        // SAFETY: the buffer was given to the reader in this lap, `accept` took it only once, and
+        // only `drop` gives it back, so no other access writes to it; the announced bytes do not
+        // exceed its size (checked in `accept`); all memory of a region is initialised.
         unsafe {
             std::slice::from_raw_parts(
                 self.shared.buffer(self.place.index),
@@ -164,7 +165,7 @@ impl ClopBuffer {
         Payloads::new(self.bytes(), self.shared.framing, self.event.wire)
     }
 
-    /// The payloads from `offset` on, where an iterator over them has [been](Payloads::offset).
+    /// The payloads from `offset` on, which an iterator over them has [returned](Payloads::offset).
     #[must_use]
     #[inline]
     pub fn payloads_from(&self, offset: usize) -> Payloads<'_> {

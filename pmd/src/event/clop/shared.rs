@@ -1,4 +1,4 @@
-//! Ownership of the buffers of a list, which its two sides share.
+//! Ownership state of the buffers of a CLOP, shared by writer and reader.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use pollux_mempool::region::{MemoryRegion, RegionError};
 use super::config::ClopConfig;
 use super::format::Framing;
 
-/// The buffers, and whose each of them is.
+/// The buffers and the ownership state of each.
 pub(super) struct Shared {
     /// First byte of the first buffer, in the region.
     start: NonNull<u8>,
     _region: Arc<MemoryRegion>,
-    /// For each buffer: 2 x lap while it is the writer's in that lap of the list, 2 x lap + 1 while
-    /// it is the reader's. An event is plain data that anybody can make up; exclusive access rests
-    /// on these words alone.
+    /// For each buffer: 2 x lap while the writer owns it in that lap of the list, 2 x lap + 1 while
+    /// the reader does. An event is plain data that can be forged; exclusive access relies on these
+    /// words alone.
     pub(super) turns: Box<[AtomicU64]>,
     pub(super) size: usize,
     pub(super) stream: u16,
     pub(super) framing: Framing,
 }
 
-// SAFETY: the buffers belong to no thread, and are there as long as the region; who may touch which
-// of them, `turns` says.
+// SAFETY: the buffers belong to no thread, and exist as long as the region; `turns` determines
+// which side may access which buffer.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// A list whose buffers, all the writer's, begin `offset` bytes into a region.
+    /// A list whose buffers, all owned by the writer, begin `offset` bytes into a region.
     pub(super) fn new(
         config: &ClopConfig,
         region: Arc<MemoryRegion>,
@@ -57,25 +57,25 @@ impl Shared {
     /// Whether the writer may use the buffer in this lap.
     #[inline]
     pub(super) fn is_writers(&self, at: Place) -> bool {
-        // Acquire pairs with the Release in `to_writer`: the reader's accesses are over.
+        // Acquire pairs with the Release in `to_writer`: the reader's accesses have ended.
         self.turns[at.index].load(Ordering::Acquire) == at.lap << 1
     }
 
     /// Gives the buffer to the reader.
     #[inline]
     pub(super) fn to_reader(&self, at: Place) {
-        // Release pairs with the Acquire in `is_readers`: the payloads are written.
+        // Release pairs with the Acquire in `is_readers`: the payloads have been written.
         self.turns[at.index].store(at.lap << 1 | 1, Ordering::Release);
     }
 
     /// Whether the reader may use the buffer in this lap.
     #[inline]
     pub(super) fn is_readers(&self, at: Place) -> bool {
-        // Acquire pairs with the Release in `to_reader`: the payloads can be read.
+        // Acquire pairs with the Release in `to_reader`: the payloads are readable.
         self.turns[at.index].load(Ordering::Acquire) == at.lap << 1 | 1
     }
 
-    /// Whether the buffer has come back from the reader, who had it in this lap.
+    /// Whether the reader, which owned the buffer in this lap, has returned it.
     #[inline]
     pub(super) fn is_returned(&self, at: Place) -> bool {
         self.is_writers(Place {
@@ -84,10 +84,10 @@ impl Shared {
         })
     }
 
-    /// Gives the buffer back to the writer, for its next lap.
+    /// Returns the buffer to the writer, for its next lap.
     #[inline]
     pub(super) fn to_writer(&self, at: Place) {
-        // Release pairs with the Acquire in `is_writers`: our accesses are over.
+        // Release pairs with the Acquire in `is_writers`: the reader's accesses have ended.
         self.turns[at.index].store((at.lap + 1) << 1, Ordering::Release);
     }
 }
@@ -99,7 +99,7 @@ pub(super) struct Place {
     pub(super) serial: u32,
     /// Number of the buffer in the list.
     pub(super) index: usize,
-    /// Times that the list has been gone through.
+    /// Completed passes over the list.
     pub(super) lap: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The side that fills the buffers: a software NIC.
+//! Writer of a CLOP: fills the buffers, in the role of a NIC.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,10 +15,11 @@ use crate::event::queue::EventProducer;
 use crate::event::record::EventRecord;
 use crate::ledger::Cause;
 
-/// Why a payload was not taken. Whoever offered it counts it, under [`cause`](Self::cause).
+/// Why a payload was refused. The caller counts it, under [`cause`](Self::cause).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refused {
-    /// All buffers are with the reader.
+    /// The reader holds all buffers.
     #[error("no free buffer: the reader is too slow, or there are too few buffers")]
     ClopFull,
     /// The buffer is full but cannot be announced.
@@ -29,15 +30,15 @@ pub enum Refused {
     Oversize {
         /// Bytes of the payload.
         length: usize,
-        /// Bytes of the longest payload that is taken.
+        /// Bytes of the longest payload that fits.
         limit: usize,
     },
     /// The range is not inside the frame.
     #[error("bytes {start} to {end} of a frame of {length} B")]
     OutOfFrame {
-        /// First byte asked for.
+        /// First byte of the range.
         start: usize,
-        /// Byte behind the last one asked for.
+        /// Byte behind the last one of the range.
         end: usize,
         /// Bytes of the frame.
         length: usize,
@@ -56,35 +57,35 @@ impl Refused {
     }
 }
 
-/// What is known about a payload besides its bytes.
+/// Metadata of a payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PayloadInfo {
-    /// When it arrived, on the clock of the timeout.
+    /// Arrival time, on the clock of the time-out.
     pub arrival: Tsc,
     /// UDP port that it was sent from.
     pub source_port: u16,
-    /// When the world outside stamped it, if it did.
+    /// External time stamp, if it has one.
     pub wire: Option<WireTime>,
 }
 
-/// Fills the buffers of one stream, in one poll loop. Announcements go to the event queue that
-/// each call is given; all of one list must go to one queue.
+/// Fills the buffers of one stream, in one poll loop. Each call gets the event queue for the
+/// announcements; all calls for one list must pass the same queue.
 ///
-/// Payloads that were not announced when the writer is dropped are lost:
-/// [`flush`](Self::flush) first.
+/// Payloads that are not announced when the writer is dropped are lost: [`flush`](Self::flush)
+/// first.
 pub struct ClopWriter {
     shared: Arc<Shared>,
     /// In cycles.
     timeout: u64,
-    /// The buffer in turn.
+    /// The current buffer.
     place: Place,
-    /// What is in it; `None` if nothing, and then it may still be the reader's.
+    /// Its content; `None` if it is empty, and then the reader may still own it.
     open: Option<Open>,
     /// Number of the next payload.
     sequence: u32,
 }
 
-/// The content of the buffer in turn: at least one payload.
+/// The content of the current buffer: at least one payload.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     used: usize,
@@ -96,14 +97,14 @@ struct Open {
 }
 
 impl Open {
-    /// Whether a payload that takes `space` bytes can be added.
+    /// Whether a payload that takes `space` bytes fits.
     #[inline]
     fn takes(&self, space: usize, size: usize, wire: Option<WireTime>) -> bool {
-        let told = match (wire, self.wire) {
+        let in_reach = match (wire, self.wire) {
             (Some(wire), Some(base)) => within_reach(wire, base),
             _ => true,
         };
-        told && space <= size - self.used
+        in_reach && space <= size - self.used
     }
 }
 
@@ -118,11 +119,11 @@ impl ClopWriter {
         }
     }
 
-    /// Appends a payload, which may be empty. A refused one has used up its sequence number, so
+    /// Appends a payload, which may be empty. A refused payload consumes its sequence number, so
     /// that the reader sees the gap.
     ///
     /// # Errors
-    /// [`Refused`]; the payload is the caller's to count.
+    /// [`Refused`]; the caller counts the payload.
     #[inline]
     pub fn append(
         &mut self,
@@ -136,7 +137,7 @@ impl ClopWriter {
     /// Appends the bytes `payload` of a frame, across its segments, with the frame's own times.
     ///
     /// # Errors
-    /// [`Refused`]; the payload is the caller's to count.
+    /// [`Refused`]; the caller counts the payload.
     #[inline]
     pub fn append_frame(
         &mut self,
@@ -169,8 +170,8 @@ impl ClopWriter {
         self.put(events, &info, end - start, pieces)
     }
 
-    /// Announces the buffer in turn if its oldest payload has waited for the timeout. Also tries
-    /// again what a full event queue made impossible.
+    /// Announces the current buffer if its oldest payload has reached the time-out. Also retries an
+    /// announcement that a full event queue prevented.
     #[inline]
     pub fn poll(&mut self, events: &mut EventProducer, now: Tsc) {
         if let Some(open) = &self.open
@@ -180,14 +181,14 @@ impl ClopWriter {
         }
     }
 
-    /// Announces the buffer in turn if there is anything in it; for the end of a run. `false` if
-    /// the event queue is full: call again when its consumer has gone on.
+    /// Announces the current buffer if it has payloads; for the end of a run. `false` if the event
+    /// queue is full: call again when its consumer has advanced.
     #[must_use = "false says that payloads are still waiting for room in the event queue"]
     pub fn flush(&mut self, events: &mut EventProducer) -> bool {
         self.announce(events, ClopReason::Flush)
     }
 
-    /// Puts a payload of `length` bytes, which are those of all `pieces`, into a buffer.
+    /// Writes a payload of `length` bytes, the total of all `pieces`, into a buffer.
     #[inline]
     fn put<'a>(
         &mut self,
@@ -221,7 +222,7 @@ impl ClopWriter {
             }),
             _ => return Err(Refused::ClopFull),
         };
-        // SAFETY: the buffer is the writer's in this lap (seen when it was opened, and only
+        // SAFETY: the writer owns the buffer in this lap (checked when it was opened, and only
         // `announce` ends that), and `space` bytes from `used` are inside it.
         unsafe {
             let to = self.shared.buffer(self.place.index).add(open.used);
@@ -242,13 +243,14 @@ impl ClopWriter {
         open.last = sequence;
         open.wire = open.wire.or(info.wire);
         if size - open.used < framing.least() {
-            // Nothing more fits. Should the event queue be full, the next call tries again.
+            // No further payload fits. If the event queue is full, the next call retries.
             self.announce(events, ClopReason::Full);
         }
         Ok(())
     }
 
-    /// Gives the buffer in turn to the reader and tells it so; `true` if none is left to announce.
+    /// Gives the current buffer to the reader and announces it; `true` if nothing is left to
+    /// announce.
     fn announce(&mut self, events: &mut EventProducer, reason: ClopReason) -> bool {
         let Some(open) = &self.open else { return true };
         if !events.has_room() {
@@ -266,11 +268,11 @@ impl ClopWriter {
             wire: open.wire,
             oldest: open.oldest,
         };
-        // First the buffer, then the word of it: the reader may look at once.
+        // First the buffer, then its announcement: the reader may access it at once.
         self.shared.to_reader(self.place);
-        let told = events.push(&EventRecord::from(&event));
+        let pushed = events.push(&EventRecord::from(&event));
         debug_assert!(
-            told.is_ok(),
+            pushed.is_ok(),
             "there was room, and only pushing makes it less"
         );
         self.place = self.place.next(self.shared.turns.len());
@@ -279,10 +281,10 @@ impl ClopWriter {
     }
 }
 
-/// Copies `pieces`, up to `length` bytes together, to `to` and on; returns the end of the copy.
+/// Copies `pieces`, up to `length` bytes in total, to `to`; returns the end of the copy.
 ///
 /// # Safety
-/// `length` bytes from `to` are the caller's alone.
+/// The caller has exclusive access to `length` bytes from `to`.
 #[inline]
 unsafe fn gather<'a>(
     mut to: *mut u8,
@@ -292,8 +294,8 @@ unsafe fn gather<'a>(
     let mut left = length;
     for piece in pieces {
         let n = piece.len().min(left);
-        // SAFETY: `n` bytes are inside the piece and inside what the caller has; a piece is
-        // borrowed, so that it is not in the same memory.
+        // SAFETY: `n` bytes are inside the piece and inside the caller's memory; a piece is
+        // borrowed, so it does not overlap that memory.
         to = unsafe {
             ptr::copy_nonoverlapping(piece.as_ptr(), to, n);
             to.add(n)

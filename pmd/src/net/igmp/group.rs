@@ -1,20 +1,21 @@
-//! Groups: which can be joined, and the Ethernet addresses that they take.
+//! Multicast groups: validity, and the Ethernet addresses of groups.
 
 use std::net::Ipv4Addr;
 
 use crate::net::mac::MacAddr;
 
-/// Most groups that a port is a member of at a time: their records fit in one report.
+/// Maximum number of groups that a port can join at a time: their records fit in one report.
 pub const MAX_GROUPS: usize = 64;
 
-/// The group of all hosts, which queries are sent to. Every host is a member, and reports it to
-/// nobody.
+/// The group of all hosts, which queries are sent to. Every host is a member, and does not report
+/// it.
 pub const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 
-/// Why a group cannot be joined.
+/// Error: a group cannot be joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GroupError {
-    /// No address of a group, or that of all hosts.
+    /// Not a group address, or the group of all hosts.
     #[error(
         "{0} is no multicast group to join: give one of 224.0.0.2 to 239.255.255.255, as in \
          239.1.2.3"
@@ -37,13 +38,13 @@ pub fn check_group(group: Ipv4Addr) -> Result<(), GroupError> {
     }
 }
 
-/// The Ethernet addresses that a port has to receive to be a member of groups: those of the groups
-/// and of the queries for them, each once.
+/// The Ethernet addresses that a port must receive to be a member of groups: those of the groups
+/// and of the queries for them, without duplicates.
 #[must_use]
 pub fn group_stations(groups: &[Ipv4Addr]) -> Vec<MacAddr> {
     let all = groups.iter().chain([&ALL_SYSTEMS]);
-    let mut stations: Vec<_> = all.map(|&group| MacAddr::of_group(group)).collect();
-    stations.sort_unstable_by_key(|station| station.0);
-    stations.dedup();
-    stations
+    let mut addresses: Vec<_> = all.map(|&group| MacAddr::of_group(group)).collect();
+    addresses.sort_unstable_by_key(|address| address.0);
+    addresses.dedup();
+    addresses
 }

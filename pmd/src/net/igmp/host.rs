@@ -1,74 +1,75 @@
-//! What a host does: it reports what it joins and leaves, and answers queries.
+//! IGMP host: reports membership changes and answers queries.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use pollux_mempool::time::Ns;
 
-use super::wire::{self, Frame, Message, Query, Record, Station};
+use super::wire::{self, Frame, HostAddress, Message, Query, Record};
 use super::{GroupError, IgmpVersion, MAX_GROUPS, check_group};
 use crate::count::Count;
 use crate::net::{MacAddr, Reject};
 
-/// Time without an event.
+/// No event is scheduled.
 const NEVER: Ns = Ns(u64::MAX);
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How many times a change is reported, until a querier says otherwise (RFC 3376 section 8.1).
+/// Number of reports of a change, unless a querier sets another (RFC 3376 section 8.1).
 const ROBUSTNESS: u8 = 2;
-/// Time between two queries, until a querier says otherwise (section 8.2).
+/// Time between two queries, unless a querier sets another (section 8.2).
 const QUERY_INTERVAL: Ns = Ns(125 * SECOND);
 /// Longest time between two reports of one change (section 8.11; RFC 2236 section 8.10).
 const V3_REPEAT: Ns = Ns(SECOND);
 const V2_REPEAT: Ns = Ns(10 * SECOND);
-/// After which a frame is tried again that could not be sent.
+/// Delay before a frame that could not be sent is retried.
 const RETRY: Ns = Ns(10_000_000);
 
-/// What a host has done in IGMP, for any thread to read.
+/// IGMP counters of a host, readable by any thread.
 #[derive(Debug, Default)]
 pub struct IgmpCounts {
-    /// Groups that it is a member of now.
+    /// Current number of groups.
     pub groups: Count,
-    /// The version that it speaks now: 3 until an older querier is heard.
+    /// Current version: 3 until a query of an older querier is received.
     pub version: Count,
     /// Groups joined.
     pub joins: Count,
     /// Groups left.
     pub leaves: Count,
-    /// Queries heard.
+    /// Queries received.
     pub queries: Count,
-    /// Reports sent, with those that say that a group was left.
+    /// Reports sent, leaves included.
     pub reports: Count,
-    /// Those of them that answer a query.
+    /// Of them, reports that answer a query.
     pub answers: Count,
-    /// Reports that were not sent, as another host's had told the router (versions 1 and 2).
+    /// Reports suppressed because another host had reported the group (versions 1 and 2).
     pub spared: Count,
-    /// Messages that were ignored: a bad checksum, too short, or from behind a router.
+    /// Ignored messages: a bad checksum, too short, or forwarded by a router.
     pub bad: Count,
-    /// Times that a report found no room to be sent in; it is tried again.
+    /// Reports that found no transmit buffer; they are retried.
     pub unsent: Count,
 }
 
 /// Membership of one port in multicast groups.
 ///
-/// It takes the IGMP messages that come to the port ([`observe`](Self::observe)), and makes those
-/// that are due ([`poll`](Self::poll)). It speaks version 3, or the older one that a querier on the
-/// network speaks, until that was not heard for some minutes. All sources of a group are wanted: a
-/// query about some of them is answered for the whole group, which says more, and is as true.
+/// It processes the IGMP messages that the port receives ([`observe`](Self::observe)), and produces
+/// those that are due ([`poll`](Self::poll)). It uses version 3, or the older version of a querier
+/// on the network until no query of that version has arrived for some minutes. All sources of a
+/// group are wanted: a query about some of them is answered for the whole group, which includes
+/// them.
 ///
-/// Nothing allocates after [`new`](Self::new). Times are of one clock, which may begin anywhere.
+/// Nothing allocates after [`new`](Self::new). All times are of one clock with any origin.
 #[derive(Debug)]
 pub struct IgmpHost {
-    station: Station,
+    address: HostAddress,
     /// At most [`MAX_GROUPS`].
     members: Vec<Membership>,
-    /// When a query for all groups is answered, in version 3.
+    /// When the answer to a general query is due, in version 3.
     general: Option<Ns>,
     version: IgmpVersion,
     querier: Querier,
     random: Random,
-    /// When there is something to be sent.
+    /// When the next frame is due.
     due: Ns,
     counts: Arc<IgmpCounts>,
 }
@@ -76,37 +77,37 @@ pub struct IgmpHost {
 #[derive(Debug)]
 struct Membership {
     group: Ipv4Addr,
-    /// It is left as soon as that is told.
+    /// The group is left as soon as the leave has been reported.
     leaving: bool,
     /// The change (joined, or leaving) has been reported at least once.
-    told: bool,
+    reported: bool,
     /// When the change is reported next.
     change: Option<Ns>,
-    /// How many times more.
+    /// Remaining reports of the change.
     reports: u8,
-    /// When a query is answered.
+    /// When the answer to a query is due.
     answer: Option<Ns>,
 }
 
-/// What is known of who asks.
+/// State of the querier.
 #[derive(Debug)]
 struct Querier {
     robustness: u8,
     interval: Ns,
-    /// Until when there is one of version 1, and of version 2.
+    /// Until when a querier of version 1, and of version 2, counts as present.
     v1_until: Ns,
     v2_until: Ns,
 }
 
 impl IgmpHost {
-    /// A host with addresses `mac` and `ip`, in no group. `seed` makes its random times: hosts that
-    /// have different ones do not answer at the same moment.
+    /// A host with addresses `mac` and `ip`, in no group. `seed` determines its random delays:
+    /// hosts with different seeds do not answer at the same moment.
     #[must_use]
     pub fn new(mac: MacAddr, ip: Ipv4Addr, seed: u64) -> Self {
         let counts = Arc::<IgmpCounts>::default();
         counts.version.set(IgmpVersion::V3 as u64);
         Self {
-            station: Station { mac, ip },
+            address: HostAddress { mac, ip },
             members: Vec::with_capacity(MAX_GROUPS),
             general: None,
             version: IgmpVersion::V3,
@@ -122,10 +123,10 @@ impl IgmpHost {
         }
     }
 
-    /// Joins a group: the first report is due at once. Nothing happens where it is joined already.
+    /// Joins a group: the first report is due at once. No effect if the group is already joined.
     ///
     /// # Errors
-    /// [`GroupError`] where it is none, or is one too many.
+    /// [`GroupError`] if the address is invalid or the table is full.
     pub fn join(&mut self, group: Ipv4Addr, now: Ns) -> Result<(), GroupError> {
         check_group(group)?;
         let full = self.members.len() == MAX_GROUPS;
@@ -138,7 +139,7 @@ impl IgmpHost {
             None => self.members.push(Membership {
                 group,
                 leaving: false,
-                told: false,
+                reported: false,
                 change: Some(now),
                 reports,
                 answer: None,
@@ -149,8 +150,8 @@ impl IgmpHost {
         Ok(())
     }
 
-    /// Leaves all groups: the first report is due at once. [`has_left`](Self::has_left) says when
-    /// the last has been made.
+    /// Leaves all groups: the first report is due at once. [`has_left`](Self::has_left) tells when
+    /// the last report has been produced.
     pub fn leave_all(&mut self, now: Ns) {
         let reports = self.querier.robustness;
         for member in self.members.iter_mut().filter(|member| !member.leaving) {
@@ -161,32 +162,32 @@ impl IgmpHost {
         self.reschedule();
     }
 
-    /// It is in no group, and has told all that it left.
+    /// Whether the host is in no group and has reported all leaves.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// When [`poll`](Self::poll) has something to do.
+    /// When [`poll`](Self::poll) has a frame to send.
     #[inline]
     #[must_use]
     pub fn due(&self) -> Ns {
         self.due
     }
 
-    /// What has been done so far.
+    /// Counters.
     #[must_use]
     pub fn counts(&self) -> Arc<IgmpCounts> {
         Arc::clone(&self.counts)
     }
 
-    /// Takes a frame that came to the port.
+    /// Processes a frame that the port received.
     ///
     /// # Errors
-    /// Why it was ignored; [`Reject::NotForUs`] where it is no IGMP for this host. Others are
-    /// counted as [`bad`](IgmpCounts::bad).
+    /// Why the frame was ignored; [`Reject::NotForUs`] if it is not IGMP for this host. Other
+    /// errors are counted as [`bad`](IgmpCounts::bad).
     pub fn observe(&mut self, frame: &[u8], now: Ns) -> Result<(), Reject> {
-        match wire::read(frame, self.station) {
+        match wire::read(frame, self.address) {
             Ok(Message::Query(query)) => self.take_query(&query, now),
             Ok(Message::Report(group)) => self.take_report(group, now),
             Ok(Message::Other) => return Err(Reject::NotForUs),
@@ -199,9 +200,9 @@ impl IgmpHost {
         Ok(())
     }
 
-    /// Makes the frame that is due at `now`, if one is, and has `send` send it: `false` from there
-    /// says that it could not, and it is tried again later. Returns whether one was sent; more may
-    /// be due then.
+    /// Produces the frame that is due at `now`, if any, and passes it to `send`, which returns
+    /// `false` if it could not send it; the frame is then retried later. Returns whether a frame
+    /// was sent; more may be due then.
     pub fn poll(&mut self, now: Ns, send: impl FnOnce(&[u8]) -> bool) -> bool {
         if now < self.due {
             return false;
@@ -235,13 +236,13 @@ impl IgmpHost {
         true
     }
 
-    /// The frame that is due first, and what it says.
+    /// The frame that is due first, and its content.
     fn next_frame(&mut self, now: Ns) -> Option<(Frame, What)> {
         match self.version {
             IgmpVersion::V3 => self.next_v3(now),
             IgmpVersion::V2 => self.next_older(now),
             IgmpVersion::V1 => {
-                // Nobody is told that a group was left: the routers find out.
+                // Leaves are not reported in this version: the routers time the group out.
                 self.members.retain(|member| !member.leaving);
                 self.next_older(now)
             }
@@ -259,47 +260,47 @@ impl IgmpHost {
             };
             (record, member.group)
         });
-        if let Some(frame) = Frame::v3(self.station, changes) {
+        if let Some(frame) = Frame::v3(self.address, changes) {
             return Some((frame, What::Changes));
         }
         let joined = |member: &&Membership| !member.leaving;
         let record = |member: &Membership| (Record::Joined, member.group);
         if self.general.is_some_and(|at| at <= now) {
             let all = self.members.iter().filter(joined).map(record);
-            if let Some(frame) = Frame::v3(self.station, all) {
+            if let Some(frame) = Frame::v3(self.address, all) {
                 return Some((frame, What::General));
             }
             // A host without groups is silent.
             self.general = None;
         }
         let answers = self.members.iter().filter(|member| member.answers(now));
-        Some((Frame::v3(self.station, answers.map(record))?, What::Answers))
+        Some((Frame::v3(self.address, answers.map(record))?, What::Answers))
     }
 
     fn next_older(&self, now: Ns) -> Option<(Frame, What)> {
         let mut members = self.members.iter();
         let member = members.find(|member| member.changes(now) || member.answers(now))?;
-        let (station, group) = (self.station, member.group);
+        let (address, group) = (self.address, member.group);
         Some(if member.leaving {
-            (Frame::leave(station, group), What::Leave(group))
+            (Frame::leave(address, group), What::Leave(group))
         } else {
-            let frame = Frame::report(station, self.version, group);
+            let frame = Frame::report(address, self.version, group);
             (frame, What::Report(group))
         })
     }
 
-    /// A report of version 3 has told all changes that were due.
+    /// Call it when a report of version 3 has reported all due changes.
     fn changes_sent(&mut self, now: Ns) {
-        // One time for all, so that they share the next report, too.
+        // One time for all, so that they share the next report as well.
         let next = self.random.within(V3_REPEAT, now);
         for member in self.members.iter_mut().filter(|member| member.changes(now)) {
-            member.told_once(next);
+            member.reported_once(next);
         }
         self.members
             .retain(|member| !member.leaving || member.change.is_some());
     }
 
-    /// A report of version 1 or 2 says of a group all that is to be said.
+    /// Call it when a report of version 1 or 2, which is complete for its group, was sent.
     fn report_sent(&mut self, group: Ipv4Addr, now: Ns) {
         let next = self.random.within(V2_REPEAT, now);
         let members = self.members.iter_mut();
@@ -308,7 +309,7 @@ impl IgmpHost {
                 self.counts.answers.add(1);
             }
             if member.changes(now) {
-                member.told_once(next);
+                member.reported_once(next);
             }
         }
     }
@@ -333,29 +334,30 @@ impl IgmpHost {
         for member in &mut self.members {
             if !member.leaving && asked(member.group) {
                 member.answer_by(at, latest, self.version);
-                // Each group has a time of its own.
+                // Each group has a random delay of its own.
                 at = self.random.within(query.max_response, now);
             }
         }
     }
 
-    /// Another host is in the group: in versions 1 and 2 that is all a router has to know.
+    /// Another host is in the group: in versions 1 and 2 a router needs no further report.
     fn take_report(&mut self, group: Ipv4Addr, now: Ns) {
         self.follow_querier(now);
         if self.version == IgmpVersion::V3 {
             return;
         }
-        // But a switch passes frames on to those that it has heard itself: each reports once.
+        // But a switch forwards frames only to hosts whose report it has seen: each host reports
+        // once.
         let mut members = self.members.iter_mut();
-        let member = members.find(|m| m.group == group && m.told && !m.leaving);
+        let member = members.find(|m| m.group == group && m.reported && !m.leaving);
         if let Some(member) = member {
             let spared = member.answer.take().is_some() | member.change.take().is_some();
             self.counts.spared.add(spared.into());
         }
     }
 
-    /// Speaks the version of the oldest querier that is there. What was planned in another version
-    /// is not sent any more (RFC 3376 section 7.2.1), but for what nobody has been told yet.
+    /// Uses the version of the oldest querier that is present. Messages planned in another version
+    /// are cancelled (RFC 3376 section 7.2.1), except changes that have not been reported yet.
     fn follow_querier(&mut self, now: Ns) {
         let version = self.querier.version(now);
         if version == self.version {
@@ -366,7 +368,7 @@ impl IgmpHost {
         self.general = None;
         for member in &mut self.members {
             member.answer = None;
-            if member.told {
+            if member.reported {
                 member.change = None;
             }
         }
@@ -374,7 +376,7 @@ impl IgmpHost {
             .retain(|member| !member.leaving || member.change.is_some());
     }
 
-    /// Finds out what is due next.
+    /// Determines what is due next.
     fn reschedule(&mut self) {
         let joined = self.members.iter().filter(|member| !member.leaving);
         self.counts.groups.set(joined.count() as u64);
@@ -384,7 +386,7 @@ impl IgmpHost {
     }
 }
 
-/// What a frame says.
+/// Content of a frame.
 enum What {
     /// All changes that are due.
     Changes,
@@ -408,19 +410,19 @@ impl Membership {
     }
 
     fn change_to(&mut self, leaving: bool, now: Ns, reports: u8) {
-        (self.leaving, self.told, self.answer) = (leaving, false, None);
+        (self.leaving, self.reported, self.answer) = (leaving, false, None);
         (self.change, self.reports) = (Some(now), reports);
     }
 
-    /// Its change has been reported; the next time is at `next`, if there is one.
-    fn told_once(&mut self, next: Ns) {
-        self.told = true;
+    /// Its change has been reported; the next report is due at `next`, if any remains.
+    fn reported_once(&mut self, next: Ns) {
+        self.reported = true;
         self.reports = self.reports.saturating_sub(1);
         self.change = (self.reports > 0).then_some(next);
     }
 
-    /// Plans an answer for `at`. In version 3 the earlier of two times holds; in the others that
-    /// which is planned, unless it is too late for this query (RFC 2236 section 3).
+    /// Schedules an answer for `at`. In version 3 the earlier of two times holds; in the others the
+    /// planned time, unless it is too late for this query (RFC 2236 section 3).
     fn answer_by(&mut self, at: Ns, latest: Ns, version: IgmpVersion) {
         let holds = match version {
             IgmpVersion::V3 => at,
@@ -441,7 +443,7 @@ impl Querier {
             .saturating_add(asks_again.saturating_add(query.max_response.0)));
         match query.version {
             IgmpVersion::V1 => self.v1_until = until,
-            // The answer to a leave may come from one who is no querier any more.
+            // The answer to a leave may come from a host that is no longer the querier.
             IgmpVersion::V2 if query.group.is_none() => self.v2_until = until,
             IgmpVersion::V2 => {}
             IgmpVersion::V3 => {
@@ -462,20 +464,20 @@ impl Querier {
     }
 }
 
-/// Numbers that look like chance, the same for each seed: SplitMix64 (Steele, Lea and Flood, OOPSLA
+/// Pseudo-random numbers, reproducible from a seed: SplitMix64 (Steele, Lea and Flood, OOPSLA
 /// 2014).
 #[derive(Debug)]
 struct Random(u64);
 
 impl Random {
-    /// A time after `now`, by `longest` at most.
+    /// A random time after `now`, by `longest` at most.
     fn within(&mut self, longest: Ns, now: Ns) -> Ns {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
-        // The high half of the product: evenly from 0 to one less.
+        // The high half of the product: uniform from 0 to `longest` - 1.
         let after = (u128::from(z) * u128::from(longest.0)) >> 64;
         Ns(now.0.saturating_add(after as u64 + 1))
     }

@@ -1,6 +1,6 @@
-//! Membership in IPv4 multicast groups, so that switches and routers pass a group's frames on to a
-//! port that the kernel no longer serves: IGMP of versions 1 to 3, the host's part (RFC 1112,
-//! RFC 2236, RFC 3376).
+//! IGMP host, versions 1 to 3 (RFC 1112, RFC 2236, RFC 3376): membership in IPv4 multicast groups,
+//! so that switches and routers forward a group's frames to a port without the kernel's network
+//! stack.
 
 mod group;
 mod host;

@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used)]
 
-use super::wire::{Message, Query, Station, read};
+use super::wire::{HostAddress, Message, Query, read};
 use super::*;
 use crate::net::MacAddr;
 use crate::net::Reject;
-use crate::net::testing::{DST_IP, DST_MAC, Frame, SRC_MAC, ethernet, naive_checksum};
 use IgmpVersion::{V1, V2, V3};
 use pollux_mempool::time::Ns;
+use pollux_pmd_testkit::frames::{DST_IP, DST_MAC, Frame, SRC_MAC, ethernet, naive_checksum};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
@@ -16,8 +16,8 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 const OTHER: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 4);
 const SECOND: u64 = 1_000_000_000;
 
-fn own() -> Station {
-    Station {
+fn own() -> HostAddress {
+    HostAddress {
         mac: MacAddr(DST_MAC),
         ip: DST_IP.into(),
     }
@@ -31,7 +31,7 @@ fn host(groups: &[Ipv4Addr]) -> IgmpHost {
     host
 }
 
-/// A frame with a message whose checksum is right, as a querier or another host sends it.
+/// A frame with a message and a correct checksum, as a querier or another host sends it.
 fn message(to: [u8; 4], bytes: &[u8]) -> Frame {
     let mut body = bytes.to_vec();
     body[2..4].fill(0);
@@ -44,7 +44,7 @@ fn message(to: [u8; 4], bytes: &[u8]) -> Frame {
     }
 }
 
-/// The time to live, which the frames of the tests have at another value.
+/// The frame with another time to live.
 fn with_ttl(frame: &Frame, ttl: u8) -> Vec<u8> {
     let mut bytes = frame.bytes();
     let at = 14 + 4 * frame.tags.len();
@@ -89,7 +89,7 @@ fn v3_query(group: Ipv4Addr, sources: &[[u8; 4]]) -> Vec<u8> {
     received(to, &[&fixed[..], &sources.concat()].concat())
 }
 
-/// What a host sends up to a time: when, and the message behind the IP header.
+/// Messages that a host sends up to a time: time and bytes behind the IP header.
 fn sent(host: &mut IgmpHost, until: Ns) -> Vec<(Ns, Vec<u8>)> {
     let mut all = Vec::new();
     while host.due() <= until {
@@ -138,10 +138,10 @@ fn a_join_is_repeated_after_a_random_time() {
     let counts = host.counts();
     assert_eq!((counts.groups.get(), counts.joins.get()), (2, 2));
     assert_eq!((counts.reports.get(), counts.answers.get()), (2, 0));
-    // Joined already: nothing is to be said.
+    // Already joined: no report is due.
     host.join(GROUP, Ns(0)).unwrap();
     assert_eq!(host.due(), Ns(u64::MAX));
-    // The same seed, the same times; another, others.
+    // The same seed gives the same times; another seed gives others.
     let repeat = |seed| {
         let mut host = IgmpHost::new(MacAddr(DST_MAC), DST_IP.into(), seed);
         host.join(GROUP, Ns(0)).unwrap();
@@ -176,7 +176,7 @@ fn queries_are_answered_within_their_time() {
         }
         let counts = host.counts();
         assert_eq!((counts.queries.get(), counts.answers.get()), (3, 3));
-        // Nobody asked for a group that is not joined, and nobody is to be answered.
+        // A query for a group that is not joined, which is not answered.
         host.observe(&v3_query(Ipv4Addr::new(239, 9, 9, 9), &[]), Ns(start))
             .unwrap();
         assert_eq!(host.due(), Ns(u64::MAX));
@@ -191,7 +191,7 @@ fn queries_that_overlap_have_one_answer() {
     for _ in 0..20 {
         host.observe(&v3_query(NONE, &[]), now).unwrap();
     }
-    // Those for a group may come before the one for all, and are answered then.
+    // Answers for a group may be due before the general one.
     for _ in 0..20 {
         host.observe(&v3_query(GROUP, &[]), now).unwrap();
     }
@@ -227,7 +227,7 @@ fn an_older_querier_is_followed_until_it_is_gone() {
     host.observe(&v3_query(NONE, &[]), Ns(now + 20 * SECOND))
         .unwrap();
     assert_eq!(messages(&mut host, Ns(now + 30 * SECOND)), [V2_REPORT]);
-    // One of version 1 goes before.
+    // A version 1 querier takes precedence.
     let later = now + 40 * SECOND;
     host.observe(&v1_query(), Ns(later)).unwrap();
     assert_eq!(version(&host), 1);
@@ -274,7 +274,7 @@ fn a_report_of_another_host_spares_an_answer_in_version_2_alone() {
     assert_eq!(answers[0][4..], OTHER.octets());
     assert_eq!(member.counts().spared.get(), 1);
 
-    // A switch is told by every host at its ports, whoever else is in the group.
+    // A switch needs a report from every host at its ports, whichever others are in the group.
     let mut newcomer = host(&[GROUP]);
     newcomer.observe(&v2_query(100, NONE), Ns(0)).unwrap();
     newcomer.observe(&report, Ns(0)).unwrap();
@@ -291,7 +291,7 @@ fn an_earlier_answer_is_kept_in_version_2() {
         host.observe(&v2_query(100, NONE), Ns(now + n)).unwrap();
     }
     let planned = host.due();
-    // RFC 2236 section 3: only a query that wants it earlier changes the time.
+    // RFC 2236 section 3: only a query with an earlier deadline changes the time.
     host.observe(&v2_query(1, GROUP), Ns(now + 100)).unwrap();
     let (earliest, latest) = (now + 100, now + 100 + SECOND / 10);
     assert!(host.due() <= planned && (earliest..=latest).contains(&host.due().0));
@@ -300,7 +300,7 @@ fn an_earlier_answer_is_kept_in_version_2() {
 
 #[test]
 fn leaving_is_told_in_the_words_of_each_version() {
-    // Version 3: as often as a join.
+    // Version 3: as many reports as for a join.
     let mut member = host(&[GROUP, OTHER]);
     sent(&mut member, Ns(10 * SECOND));
     member.leave_all(Ns(10 * SECOND));
@@ -310,7 +310,7 @@ fn leaving_is_told_in_the_words_of_each_version() {
     assert!(leaves.len() == 2 && leaves.iter().all(|(_, leave)| *leave == said));
     assert_eq!(leaves[0].0, Ns(10 * SECOND), "at once");
     assert!(member.has_left() && member.counts().leaves.get() == 2);
-    // Version 2: once. Version 1 has no word for it.
+    // Version 2: once. Version 1 has no leave message.
     for (query, expected) in [(v2_query(100, NONE), 1), (v1_query(), 0)] {
         let mut member = host(&[GROUP]);
         member.observe(&query, Ns(0)).unwrap();
@@ -341,7 +341,7 @@ fn who_comes_back_before_it_has_left_is_in_again() {
 fn a_change_of_version_leaves_no_join_untold() {
     let mut host = host(&[GROUP]);
     host.observe(&v2_query(100, NONE), Ns(0)).unwrap();
-    // Not when the answer is due, at once.
+    // Sent at once, not when the answer is due.
     assert_eq!(messages(&mut host, Ns(0)), [V2_REPORT]);
 }
 
@@ -375,17 +375,18 @@ fn as_many_groups_as_fit_and_no_others() {
 }
 
 #[test]
-fn stations_of_groups() {
+fn addresses_of_groups() {
     // RFC 1112 section 6.4: 23 bits of the group.
-    let station = MacAddr([1, 0, 0x5e, 0x01, 2, 3]);
-    assert_eq!(MacAddr::of_group(GROUP), station);
-    assert_eq!(MacAddr::of_group(Ipv4Addr::new(224, 129, 2, 3)), station);
+    let address = MacAddr([1, 0, 0x5e, 0x01, 2, 3]);
+    assert_eq!(MacAddr::of_group(GROUP), address);
+    assert_eq!(MacAddr::of_group(Ipv4Addr::new(224, 129, 2, 3)), address);
     let all = MacAddr([1, 0, 0x5e, 0, 0, 1]);
     let twins = [GROUP, Ipv4Addr::new(224, 129, 2, 3)];
-    assert_eq!(group_stations(&twins), [all, station]);
+    assert_eq!(group_stations(&twins), [all, address]);
 }
 
-/// Whatever comes, at whatever times: the host goes on, says nothing without bound, and leaves.
+/// With arbitrary frames at arbitrary times, the host continues, sends a bounded number of
+/// messages, and leaves.
 fn survives(frames: &[(Vec<u8>, u64)]) -> Result<(), TestCaseError> {
     let mut host = host(&[GROUP, OTHER]);
     let mut now = Ns(0);
@@ -449,6 +450,6 @@ proptest! {
 }
 
 #[test]
-fn frames_of_the_tests_come_from_another_station() {
+fn frames_of_the_tests_come_from_another_host() {
     assert_eq!(v1_query()[6..12], SRC_MAC);
 }

@@ -1,9 +1,9 @@
-//! Versions of the protocol.
+//! IGMP versions.
 
 /// A version of IGMP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IgmpVersion {
-    /// RFC 1112: reports, which nothing withdraws.
+    /// RFC 1112: reports only, no leaves.
     V1 = 1,
     /// RFC 2236: reports and leaves, one for each group.
     V2 = 2,

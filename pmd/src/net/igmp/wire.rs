@@ -1,4 +1,4 @@
-//! Messages of IGMP as frames: queries and others' reports read, reports and leaves written.
+//! IGMP messages as frames: parses queries and other hosts' reports, builds reports and leaves.
 
 use std::net::Ipv4Addr;
 
@@ -11,9 +11,9 @@ use crate::net::headers::{ETHERTYPE_IPV4, EthernetHeader, Ipv4Header, PROTOCOL_I
 use crate::net::parse::{ipv4_header, link_layer, view};
 use crate::net::{Checksum, MacAddr, Reject};
 
-/// Where reports of version 3 go.
+/// Destination of reports of version 3.
 const V3_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 22);
-/// Where leaves of version 2 go.
+/// Destination of leaves of version 2.
 const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
 
 /// Types of messages (RFC 3376 section 4).
@@ -23,7 +23,7 @@ const V2_REPORT: u8 = 0x16;
 const V2_LEAVE: u8 = 0x17;
 const V3_REPORT: u8 = 0x22;
 
-/// The IP option Router Alert (RFC 2113): routers look at the packet, whoever it is for.
+/// The IP option Router Alert (RFC 2113): routers examine the packet, whatever its destination.
 const ROUTER_ALERT: [u8; 4] = [0x94, 4, 0, 0];
 /// Precedence "internetwork control" (RFC 3376 section 4).
 const SERVICE: u8 = 0xc0;
@@ -34,36 +34,36 @@ const BODY: usize = OPTION + ROUTER_ALERT.len();
 const V3_HEADER: usize = 8;
 const RECORD: usize = 8;
 
-/// The shortest Ethernet frame, without its check sequence.
+/// The shortest Ethernet frame, without its frame check sequence.
 const MIN_FRAME: usize = 60;
 
-/// The longest frame that is written.
+/// The longest frame that is built.
 const MAX_FRAME: usize = BODY + V3_HEADER + RECORD * MAX_GROUPS;
 
-/// How long a host of version 1 waits with its answer, at most (RFC 3376 section 7.2.1).
+/// Longest delay of a version 1 host's answer (RFC 3376 section 7.2.1).
 const V1_MAX_RESPONSE: Ns = tenths(100);
 
-/// What somebody else said.
+/// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
     Query(Query),
     /// A report of version 1 or 2, about this group.
     Report(Ipv4Addr),
-    /// For routers, or of a type that is not known: nothing for a host.
+    /// For routers, or of an unknown type: no meaning for a host.
     Other,
 }
 
-/// What a router asks.
+/// A query of a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Query {
     pub(super) version: IgmpVersion,
-    /// The group that it asks for; else for all.
+    /// The queried group; `None` for all.
     pub(super) group: Option<Ipv4Addr>,
-    /// When it wants the answer, at the latest.
+    /// Latest time of the answer.
     pub(super) max_response: Ns,
-    /// Of version 3, where it says so: how many times a change is to be reported.
+    /// Of version 3, where present: number of reports of a change.
     pub(super) robustness: Option<u8>,
-    /// Of version 3, where it says so: the time between two queries.
+    /// Of version 3, where present: the time between two queries.
     pub(super) interval: Option<Ns>,
 }
 
@@ -71,8 +71,8 @@ const fn tenths(n: u64) -> Ns {
     Ns(n * 100_000_000)
 }
 
-/// Eight bits of version 3 as a number: above 127 with a mantissa of four bits and an exponent of
-/// three (RFC 3376 sections 4.1.1 and 4.1.7).
+/// Decodes an eight-bit time code of version 3: above 127 it has a mantissa of four bits and an
+/// exponent of three (RFC 3376 sections 4.1.1 and 4.1.7).
 const fn number(code: u8) -> u64 {
     match code {
         0..=127 => code as u64,
@@ -80,16 +80,16 @@ const fn number(code: u8) -> u64 {
     }
 }
 
-/// Reads a frame that came to the host `own`.
+/// Parses a frame that the host `own` received.
 ///
 /// # Errors
-/// [`Reject::NotForUs`]: no IGMP, a VLAN's, for somebody else, or the host's own.
-/// [`Reject::Malformed`]: a message that ends too early, or has been forwarded by a router, which
-/// none may be. [`Reject::BadChecksum`], and what [`parse`](crate::net::parse) finds in IPv4.
-pub(super) fn read(frame: &[u8], own: Station) -> Result<Message, Reject> {
+/// [`Reject::NotForUs`]: not IGMP, in a VLAN, for another host, or from the host itself.
+/// [`Reject::Malformed`]: a message that is truncated, or was forwarded by a router, which is
+/// forbidden. [`Reject::BadChecksum`], and the errors of [`parse`](crate::net::parse) for IPv4.
+pub(super) fn read(frame: &[u8], own: HostAddress) -> Result<Message, Reject> {
     let (ethertype, at) = link_layer(frame)?;
     let ethernet: &EthernetHeader = view(frame, 0)?;
-    // A VLAN is another network, where this host is no member of anything.
+    // A VLAN is another network, in which this host has no membership.
     if ethertype != ETHERTYPE_IPV4 || at != IP || ethernet.src == own.mac {
         return Err(Reject::NotForUs);
     }
@@ -123,13 +123,13 @@ pub(super) fn read(frame: &[u8], own: Station) -> Result<Message, Reject> {
     }
 }
 
-/// The version is told by the length (RFC 3376 section 7.1).
+/// The length determines the version (RFC 3376 section 7.1).
 ///
-/// A query need not have the option Router Alert: RFC 3376 section 9.1 would have a host ignore it
-/// without, but there are switches that ask so, and would cut off who does not answer.
+/// The option Router Alert is not required: RFC 3376 section 9.1 makes a host ignore a query
+/// without it, but some switches send such queries, and would cut off a host that does not answer.
 fn query(code: u8, group: Ipv4Addr, body: &[u8]) -> Result<Query, Reject> {
     let (version, max_response) = match (body.len(), code) {
-        // Its group means nothing (RFC 1112 appendix I).
+        // Its group field has no meaning (RFC 1112 appendix I).
         (8, 0) => {
             return Ok(Query {
                 version: IgmpVersion::V1,
@@ -166,8 +166,8 @@ fn query(code: u8, group: Ipv4Addr, body: &[u8]) -> Result<Query, Reject> {
 }
 
 impl Query {
-    /// One for all groups goes to all hosts, one for a group to its members; either may go to one
-    /// host (RFC 3376 sections 4.1.12 and 9.1).
+    /// A general query goes to all hosts, a group's query to its members; either may go to one host
+    /// (RFC 3376 sections 4.1.12 and 9.1).
     fn is_for(&self, dst: Ipv4Addr, own: Ipv4Addr) -> Result<(), Reject> {
         if dst == ALL_SYSTEMS || dst == own || self.group == Some(dst) {
             Ok(())
@@ -177,14 +177,14 @@ impl Query {
     }
 }
 
-/// The host that reports are from.
+/// The sender of reports.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Station {
+pub(super) struct HostAddress {
     pub(super) mac: MacAddr,
     pub(super) ip: Ipv4Addr,
 }
 
-/// What a report of version 3 says of a group (RFC 3376 section 4.2.12), of all its sources.
+/// Record type in a report of version 3 (RFC 3376 section 4.2.12), always for all sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Record {
     /// `MODE_IS_EXCLUDE`: it is joined.
@@ -195,16 +195,16 @@ pub(super) enum Record {
     Join = 4,
 }
 
-/// A frame that is being written.
+/// A frame under construction.
 pub(super) struct Frame {
     bytes: [u8; MAX_FRAME],
     len: usize,
 }
 
 impl Frame {
-    /// A report of version 3. No frame where there is no record; there are [`MAX_GROUPS`] at most.
+    /// A report of version 3. `None` without records; at most [`MAX_GROUPS`] records.
     pub(super) fn v3(
-        from: Station,
+        from: HostAddress,
         records: impl Iterator<Item = (Record, Ipv4Addr)>,
     ) -> Option<Self> {
         let mut bytes = [0; MAX_FRAME];
@@ -222,8 +222,8 @@ impl Frame {
         (count > 0).then(|| Self::finish(from, V3_ROUTERS, bytes, body))
     }
 
-    /// A report of version 1 or 2, to the group that it is about.
-    pub(super) fn report(from: Station, version: IgmpVersion, group: Ipv4Addr) -> Self {
+    /// A report of version 1 or 2, sent to the group that it reports.
+    pub(super) fn report(from: HostAddress, version: IgmpVersion, group: Ipv4Addr) -> Self {
         let kind = match version {
             IgmpVersion::V1 => V1_REPORT,
             IgmpVersion::V2 | IgmpVersion::V3 => V2_REPORT,
@@ -232,19 +232,24 @@ impl Frame {
     }
 
     /// A leave of version 2.
-    pub(super) fn leave(from: Station, group: Ipv4Addr) -> Self {
+    pub(super) fn leave(from: HostAddress, group: Ipv4Addr) -> Self {
         Self::short(from, V2_LEAVE, ALL_ROUTERS, group)
     }
 
-    fn short(from: Station, kind: u8, to: Ipv4Addr, group: Ipv4Addr) -> Self {
+    fn short(from: HostAddress, kind: u8, to: Ipv4Addr, group: Ipv4Addr) -> Self {
         let mut bytes = [0; MAX_FRAME];
         bytes[BODY] = kind;
         bytes[BODY + 4..BODY + 8].copy_from_slice(&group.octets());
         Self::finish(from, to, bytes, 8)
     }
 
-    /// Fills in what is in front of a message of `body_len` bytes, and the checksums.
-    fn finish(from: Station, to: Ipv4Addr, mut bytes: [u8; MAX_FRAME], body_len: usize) -> Self {
+    /// Fills in the headers in front of a message of `body_len` bytes, and the checksums.
+    fn finish(
+        from: HostAddress,
+        to: Ipv4Addr,
+        mut bytes: [u8; MAX_FRAME],
+        body_len: usize,
+    ) -> Self {
         let link = EthernetHeader {
             dst: MacAddr::of_group(to),
             src: from.mac,
@@ -256,7 +261,7 @@ impl Frame {
             version_ihl: 0x46,
             service: SERVICE,
             total_len: U16::new((BODY - IP + body_len) as u16),
-            // Never fragmented, so the identification means nothing (RFC 6864 section 4.1).
+            // Never fragmented, so the identification has no meaning (RFC 6864 section 4.1).
             id: U16::ZERO,
             flags_offset: U16::new(0x4000),
             ttl: 1,

@@ -1,8 +1,8 @@
-//! Frames built byte by byte against the parser.
+//! Tests of the parser with frames built byte by byte.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 use super::*;
-use crate::net::testing::{DST_IP, Frame, SRC_IP, ethernet, udp_datagram, udp_over_ipv6};
+use pollux_pmd_testkit::frames::{DST_IP, Frame, SRC_IP, ethernet, udp_datagram, udp_over_ipv6};
 use proptest::prelude::*;
 
 fn check(frame: &[u8]) -> Result<Parsed, Reject> {
@@ -119,13 +119,13 @@ fn every_fragment_is_one() {
     assert!(matches!(check(&reserved.bytes()), Ok(Parsed::Udp(_))));
 }
 
-/// Changes the IPv4 header and mends its checksum.
+/// Changes the IPv4 header and corrects its checksum.
 fn with_ip(change: impl Fn(&mut [u8])) -> Vec<u8> {
     let mut bytes = Frame::udp(&[5; 30]).bytes();
     change(&mut bytes[14..]);
     let len = usize::from(bytes[14] & 15) * 4;
     bytes[24..26].fill(0);
-    let sum = crate::net::testing::naive_checksum(&bytes[14..14 + len]);
+    let sum = pollux_pmd_testkit::frames::naive_checksum(&bytes[14..14 + len]);
     bytes[24..26].copy_from_slice(&sum.to_be_bytes());
     bytes
 }
@@ -147,7 +147,7 @@ fn contradicting_lengths() {
         bytes[39] = len;
         assert_eq!(check(&bytes), Err(Reject::Malformed), "UDP length {len}");
     }
-    // UDP shorter than IP says: legal, the rest is no payload
+    // UDP shorter than IP: legal, the rest is not payload
     let mut frame = Frame::udp(b"short");
     frame.body.extend([0xee; 10]);
     let bytes = frame.bytes();
@@ -241,8 +241,8 @@ fn the_total_length_bounds_the_first_segment() {
     );
 }
 
-/// The payload lies within the frame, whatever the frame says; and the short way that most frames
-/// take finds what the long one does.
+/// The payload lies within the frame, whatever the frame contains; and the fast path that most
+/// frames take agrees with the general one.
 fn assert_bounded(frame: &[u8], total_len: usize, options: ParseOptions) {
     let parsed = parse(frame, total_len, &options);
     let first = frame.get(..total_len).unwrap_or(frame);
@@ -261,7 +261,7 @@ fn truncation_at_every_length() {
     for whole in [tagged.bytes(), udp_over_ipv6(17, &[4; 40])] {
         for len in 0..whole.len() {
             for options in [ParseOptions::TRUSTED, ParseOptions::default()] {
-                // a truncated frame: no byte too many is believed
+                // a truncated frame: no byte beyond it is accepted
                 let short = parse(&whole[..len], len, &options);
                 assert!(!matches!(short, Ok(Parsed::Udp(_))), "{len}: {short:?}");
                 assert_bounded(&whole[..len], whole.len(), options);
@@ -309,7 +309,7 @@ proptest! {
         let mut bytes = Frame::udp(&payload).bytes();
         let bit = 14 * 8 + bit % ((bytes.len() - 14) * 8);
         bytes[bit / 8] ^= 0x80 >> (bit % 8);
-        // clearing the last bit of the checksum says that there is none: RFC 768 allows it
+        // clearing the last bit of the checksum means no checksum: RFC 768 allows it
         prop_assume!(bytes[40..42] != [0, 0]);
         prop_assert!(check(&bytes).is_err());
     }
@@ -317,7 +317,7 @@ proptest! {
 
 #[test]
 fn naive_datagrams_have_the_checksum_that_is_verified() {
-    // the sum is 0xffff here: sent as all ones, and found right
+    // the sum is 0xffff here: sent as all ones, and verified as correct
     let addresses = [&SRC_IP[..], &DST_IP].concat();
     let body = (0..=u16::MAX)
         .map(|word| udp_datagram(&addresses, &word.to_be_bytes()))

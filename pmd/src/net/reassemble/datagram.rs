@@ -1,4 +1,4 @@
-//! A datagram that is being put together.
+//! Datagram under reassembly: one entry of the table.
 
 use pollux_mempool::time::{Ns, Tsc, WireTime};
 use pollux_mempool::{Mbuf, MbufFlags, PoolCache};
@@ -13,17 +13,17 @@ use crate::net::parse::link_layer;
 /// Longest IPv4 datagram in bytes, its header included.
 const MAX_DATAGRAM: usize = 65_535;
 
-/// What a place of the table is used for.
+/// State of a table entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum State {
     #[default]
     Free,
     Gathering,
-    /// Nothing is held, and what still comes is dropped for this cause.
+    /// Holds nothing; further fragments are dropped for this cause.
     Refused(Cause),
 }
 
-/// A fragment that is held.
+/// A held fragment.
 struct Part {
     /// Without the padding behind the datagram.
     mbuf: Mbuf,
@@ -35,43 +35,43 @@ impl Part {
         self.mbuf.segments().flatten().skip(self.fragment.at)
     }
 
-    /// Whether the other one carries the same bytes for the same place.
+    /// Whether both fragments carry the same bytes for the same offset.
     fn equals(&self, other: &Self) -> bool {
         let place = |part: &Self| (part.fragment.start, part.fragment.end, part.fragment.last);
         place(self) == place(other) && self.payload().eq(other.payload())
     }
 }
 
-/// What became of a fragment.
+/// Result of adding a fragment.
 pub(super) enum Step {
     Held,
-    /// It was the last that was missing.
+    /// The last missing fragment arrived.
     Complete,
-    /// It is not needed.
+    /// The fragment is not needed.
     Duplicate(Mbuf),
-    /// The datagram cannot be put together.
+    /// The datagram cannot be reassembled.
     Refuse(Mbuf, Cause),
 }
 
-/// A place of the table.
+/// An entry of the table.
 #[derive(Default)]
 pub(super) struct Datagram {
     pub(super) state: State,
     pub(super) key: Key,
-    /// When its first fragment came.
+    /// Arrival time of its first fragment.
     pub(super) begun: Ns,
-    /// By their place in the datagram; none overlaps another.
+    /// Fragments by their offset in the datagram; none overlaps another.
     parts: Vec<Part>,
-    /// Buffers that the parts have.
+    /// Buffers of the fragments.
     pub(super) buffers: usize,
-    /// Bytes that are there.
+    /// Bytes received.
     gathered: usize,
-    /// Bytes that it has, once its last fragment is there.
+    /// Length in bytes, known once the last fragment has arrived.
     len: Option<usize>,
 }
 
 impl Datagram {
-    /// A free place for datagrams of so many fragments.
+    /// A free entry for datagrams of so many fragments.
     pub(super) fn new(fragments: usize) -> Self {
         Self {
             parts: Vec::with_capacity(fragments),
@@ -83,7 +83,7 @@ impl Datagram {
         (self.key, self.begun, self.state) = (key, now, State::Gathering);
     }
 
-    /// Takes a fragment of it. `room`: buffers that may be added.
+    /// Adds a fragment. `room`: number of buffers that may be added.
     pub(super) fn add(&mut self, fragment: Fragment, mut mbuf: Mbuf, room: usize) -> Step {
         mbuf.truncate(fragment.at + fragment.end - fragment.start);
         let part = Part { mbuf, fragment };
@@ -108,7 +108,7 @@ impl Datagram {
         if fragment.last {
             self.len = Some(fragment.end);
         }
-        // Nothing overlaps, and nothing is behind the end: as many bytes are all of them.
+        // No overlap, and no bytes behind the end: the datagram is complete when the lengths agree.
         if self.len == Some(self.gathered) {
             Step::Complete
         } else {
@@ -116,8 +116,8 @@ impl Datagram {
         }
     }
 
-    /// Whether the fragment, which would be put at `place`, overlaps another, or differs from what
-    /// is known of where the datagram ends.
+    /// Whether the fragment, which would be inserted at `place`, overlaps another, or contradicts
+    /// the known end of the datagram.
     fn contradicts(&self, fragment: &Fragment, place: usize) -> bool {
         let before = place.checked_sub(1).and_then(|n| self.parts.get(n));
         let behind = self.parts.get(place);
@@ -127,7 +127,7 @@ impl Datagram {
             || self.len.is_some_and(|len| fragment.end > len)
     }
 
-    /// Frees what is held and counts it for a cause. The place is free.
+    /// Frees the fragments and counts them for a cause. The entry becomes free.
     pub(super) fn drop_parts(&mut self, cause: Cause, cache: &mut PoolCache, tally: &mut Tally) {
         tally.count_dropped(cause, self.parts.len() as u64);
         for part in self.parts.drain(..) {
@@ -140,11 +140,11 @@ impl Datagram {
         (self.state, self.buffers, self.gathered, self.len) = (State::Free, 0, 0, None);
     }
 
-    /// The whole datagram as one frame, and from how many: in the first one's buffer, if that has
-    /// the room, else as a chain. The place is free.
+    /// The whole datagram as one frame, and its number of fragments: in the first fragment's buffer
+    /// if it fits, else as a chain. The entry becomes free.
     ///
-    /// The frame has the headers of the first fragment, and comes when and where the fragment came
-    /// that `stamps` has the stamps of. `None`, and nothing changed, if it would be too long.
+    /// The frame has the headers of the first fragment, and the arrival, port and queue of the
+    /// fragment in `stamps`. `None`, with nothing changed, if it would be too long.
     pub(super) fn join(&mut self, stamps: &Stamps, cache: &mut PoolCache) -> Option<(Mbuf, u64)> {
         let (count, len) = (self.parts.len() as u64, self.gathered);
         let Fragment { header_len, at, .. } = self.parts.first()?.fragment;
@@ -158,7 +158,7 @@ impl Datagram {
         let rest = len + at - head.total_len();
         if head.segment_count() == 1 && rest <= head.tailroom() {
             for part in parts {
-                // It fits: there is room for all of them.
+                // The first buffer has room for all fragments.
                 if let Some(room) = head.append(part.mbuf.total_len() - part.fragment.at) {
                     part.mbuf.copy_to(part.fragment.at, room);
                 }
@@ -184,7 +184,7 @@ impl Datagram {
         Some((head, count))
     }
 
-    /// A chain is no longer than the table allows, which is what a frame may have.
+    /// The table bounds the chain to the maximum length of a frame.
     fn link(mbuf: &mut Mbuf, tail: Option<Mbuf>) {
         if let Some(tail) = tail {
             let refused = mbuf.chain(tail);
@@ -193,7 +193,7 @@ impl Datagram {
     }
 }
 
-/// When and where a frame came.
+/// Arrival time and origin of a frame.
 pub(super) struct Stamps {
     port: u16,
     queue: u16,
@@ -221,7 +221,7 @@ impl Stamps {
     }
 }
 
-/// Makes the header of a first fragment that of the whole datagram, of `total` bytes.
+/// Turns the header of a first fragment into that of the whole datagram, of `total` bytes.
 fn make_whole(head: &mut Mbuf, total: usize, header_len: usize) {
     let Ok((_, at)) = link_layer(head.data()) else {
         return;

@@ -1,4 +1,4 @@
-//! What a fragment says of itself.
+//! IPv4 fragment headers.
 
 use pollux_mempool::Mbuf;
 
@@ -6,7 +6,7 @@ use crate::ledger::Cause;
 use crate::net::headers::{ETHERTYPE_IPV4, Ipv4Header, PROTOCOL_UDP};
 use crate::net::parse::{any_ipv4_header, link_layer};
 
-/// Which datagram a fragment belongs to (RFC 791 section 2.3): addresses and identification. The
+/// Identifies the datagram of a fragment (RFC 791 section 2.3): addresses and identification. The
 /// protocol, the fourth part of the key, is UDP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Key {
@@ -15,25 +15,25 @@ pub(super) struct Key {
     id: u16,
 }
 
-/// A fragment of a UDP datagram over IPv4: it has a payload, of whole units of 8 bytes unless it is
-/// the last one.
+/// A fragment of a UDP datagram over IPv4. It has a payload, of whole units of 8 bytes unless it is
+/// the last fragment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fragment {
     pub(super) key: Key,
-    /// Where in the frame the fragment's part of the datagram begins: behind the IP header.
+    /// Offset in the frame of the fragment's payload, behind the IP header.
     pub(super) at: usize,
     /// Bytes of the IP header.
     pub(super) header_len: usize,
-    /// Its part of the datagram's payload, the UDP header included: from here ...
+    /// Its range in the datagram's payload, the UDP header included: start ...
     pub(super) start: usize,
-    /// ... up to here, not included.
+    /// ... and end, exclusive.
     pub(super) end: usize,
-    /// No more fragments follow it.
+    /// Whether it is the last fragment.
     pub(super) last: bool,
 }
 
 impl Fragment {
-    /// Reads the headers of a frame, whose checksum was verified.
+    /// Parses the headers of a frame whose checksum was verified.
     pub(super) fn of(mbuf: &Mbuf) -> Result<Self, Cause> {
         let frame = mbuf.data();
         let (ethertype, ip_at) = link_layer(frame)?;

@@ -1,4 +1,4 @@
-//! Datagrams out of the fragments of IPv4 (RFC 791 section 3.2), with bounded memory.
+//! Reassembly of IPv4 fragments to datagrams (RFC 791 section 3.2), with bounded memory.
 
 mod datagram;
 mod fragment;
@@ -12,27 +12,28 @@ use self::datagram::{Datagram, Stamps, State, Step};
 use self::fragment::{Fragment, Key};
 use crate::ledger::{Cause, Tally};
 
-/// Most fragments of a datagram: the longest chain that a frame can be.
+/// Maximum number of fragments of a datagram: the longest chain of a frame.
 const MAX_FRAGMENTS: usize = 1024;
 
 /// The bounds of a [`Reassembler`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReassemblyConfig {
-    /// How long a datagram may take from its first fragment on: 1 ms to 60 s. It must be shorter
-    /// than the time in which a sender uses an identification again: one that sends 65536
-    /// datagrams of two fragments of 1500 bytes at 10 Gb/s takes 157 ms.
+    /// Longest time of a datagram from its first fragment on: 1 ms to 60 s. It must be shorter than
+    /// the time after which a sender reuses an identification: a sender of 65536 datagrams of two
+    /// fragments of 1500 bytes at 10 Gb/s takes 157 ms.
     pub timeout: Ns,
-    /// Datagrams that may be under way: 1 to 1024. Each fragment is compared with all of them.
+    /// Maximum number of datagrams under reassembly: 1 to 1024. Each fragment is compared with all.
     pub datagrams: usize,
-    /// Buffers that the fragments of one datagram may have: 2 to 1024.
+    /// Maximum number of buffers of one datagram: 2 to 1024.
     pub fragments: usize,
-    /// Buffers that all fragments may have together, 2 or more. They are of the pools of the ports
-    /// that received them, and must leave these enough to go on receiving.
+    /// Maximum number of buffers of all fragments, 2 or more. They belong to the pools of the ports
+    /// that received them, which must keep enough buffers for reception.
     pub buffers: usize,
 }
 
 impl Default for ReassemblyConfig {
-    /// 100 ms, 64 datagrams, 64 buffers of each (the longest take 45 at an MTU of 1500), 1024 of all.
+    /// 100 ms, 64 datagrams, 64 buffers each (the longest take 45 at an MTU of 1500), 1024 in
+    /// total.
     fn default() -> Self {
         Self {
             timeout: Ns(100_000_000),
@@ -43,7 +44,7 @@ impl Default for ReassemblyConfig {
     }
 }
 
-/// A bound that is out of its limits.
+/// Error: a bound is out of its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("reassembly: {name} = {value}: it must be {least} to {most}")]
 pub struct ReassemblyError {
@@ -54,10 +55,10 @@ pub struct ReassemblyError {
 }
 
 impl ReassemblyConfig {
-    /// Whether all bounds are within their limits.
+    /// Checks that all bounds are within their limits.
     ///
     /// # Errors
-    /// The first one that is not, and its limits.
+    /// The first bound that is not, and its limits.
     pub fn check(&self) -> Result<(), ReassemblyError> {
         let milliseconds = self.timeout.0 / 1_000_000;
         let most = MAX_FRAGMENTS as u64;
@@ -83,35 +84,35 @@ impl ReassemblyConfig {
 /// A datagram of several fragments.
 #[derive(Debug)]
 pub struct Whole {
-    /// One frame, with the headers of the first fragment: of one segment where that fits the first
+    /// One frame with the headers of the first fragment: a single segment if that fits the first
     /// fragment's buffer, else a chain of the fragments' buffers. It has port, queue, number and
-    /// stamps of the fragment that came last. Nothing is verified but the IP headers of the
-    /// fragments, so it has yet to be [classified](super::classify).
+    /// time stamps of the fragment that arrived last. Only the IP headers of the fragments are
+    /// verified, so the frame must still be [classified](super::classify).
     pub mbuf: Mbuf,
-    /// Frames that it came in: so many are to be counted as delivered, or as dropped.
+    /// Number of frames that carried it, to be counted as delivered, or as dropped.
     pub frames: u64,
 }
 
-/// Puts the datagrams of one port together: those of UDP over IPv4.
+/// Reassembles the UDP datagrams over IPv4 of one port.
 ///
-/// [`classify`](super::classify) says [`Cause::IpFragment`] of a fragment. With a reassembler the
-/// caller does not drop it, but gives it here, and gets the whole datagram with its last fragment.
-/// Each frame that is given is dropped here and counted for a cause, or is one of [`Whole::frames`].
+/// [`classify`](super::classify) returns [`Cause::IpFragment`] for a fragment. With a reassembler
+/// the caller passes the fragment here instead of dropping it, and gets the whole datagram with its
+/// last fragment. Each frame that is passed is either dropped here and counted for a cause, or
+/// counted in [`Whole::frames`].
 ///
-/// - A datagram that is not complete in time is dropped: `reassembly-timeout`.
-/// - Where two fragments overlap, or disagree on where the datagram ends, all of it is dropped
-///   (`reassembly-overlap`), with what comes of it until its time is over: nobody but an attacker
-///   sends such (RFC 1858, 3128, 5722). A copy of a fragment that is held is a `duplicate`, and
-///   nothing else is lost for it.
-/// - What would be longer than an IP datagram can be is `oversize`, and what has no room is
-///   `reassembly-full`: all of a datagram that needs more than its share, and no more than the
-///   fragment itself where the table is full.
-/// - A fragment without payload, or in the middle and not of whole units of 8 bytes, is
-///   `malformed`. So the first fragment has all of the UDP header.
+/// - A datagram that is incomplete at its time-out is dropped: `reassembly-timeout`.
+/// - If two fragments overlap, or disagree on the end of the datagram, the whole datagram is
+///   dropped (`reassembly-overlap`), with all its further fragments until the time-out: only
+///   attackers send such fragments (RFC 1858, 3128, 5722). A copy of a held fragment is a
+///   `duplicate` and drops nothing else.
+/// - A datagram longer than IP permits is `oversize`. `reassembly-full` drops the whole datagram if
+///   it exceeds its share of buffers, and only the fragment if the table is full.
+/// - A fragment without payload, or one in the middle that is not of whole units of 8 bytes, is
+///   `malformed`. The first fragment therefore contains the whole UDP header.
 /// - Fragments of other protocols, and of IPv6, are dropped as `ip-fragment`.
 ///
-/// All memory is allocated when it is made. [`finish`](Self::finish) before it is dropped, or what it
-/// holds then goes uncounted.
+/// All memory is allocated at construction. Call [`finish`](Self::finish) before the drop, or
+/// frames that are still held remain uncounted.
 pub struct Reassembler {
     config: ReassemblyConfig,
     table: Box<[Datagram]>,
@@ -131,9 +132,9 @@ impl Reassembler {
         })
     }
 
-    /// Takes a frame of which [`classify`](super::classify) has said that it is a fragment. `now` is
-    /// the time that has passed since any moment, the same in all calls: on a recording it is that
-    /// of its stamps. A jump back by more than the time-out ends what is under way.
+    /// Takes a frame that [`classify`](super::classify) has identified as a fragment. `now` is the
+    /// time since an origin that is the same in all calls: on a recording, the time of its time
+    /// stamps. A jump back by more than the time-out drops all datagrams under reassembly.
     pub fn take(
         &mut self,
         mbuf: Mbuf,
@@ -178,7 +179,7 @@ impl Reassembler {
         None
     }
 
-    /// The datagram's place: where it is, or a free one.
+    /// The entry of the datagram: its own, or a free one.
     fn find(table: &mut [Datagram], key: Key, now: Ns) -> Option<&mut Datagram> {
         let mut free = None;
         for (n, datagram) in table.iter().enumerate() {
@@ -193,8 +194,8 @@ impl Reassembler {
         Some(datagram)
     }
 
-    /// Drops the datagrams that are not complete in time. [`take`](Self::take) does so as well: this
-    /// is for a loop to call now and then, so that buffers come back when no fragments do.
+    /// Drops the datagrams that have timed out. [`take`](Self::take) does so as well; a loop calls
+    /// this now and then so that buffers return also when no fragments arrive.
     pub fn expire(&mut self, now: Ns, cache: &mut PoolCache, tally: &mut Tally) {
         for datagram in &mut self.table {
             if datagram.state != State::Free
@@ -205,7 +206,7 @@ impl Reassembler {
         }
     }
 
-    /// Drops all that is under way, as nothing comes any more.
+    /// Drops all datagrams under reassembly, at the end of reception.
     pub fn finish(&mut self, cache: &mut PoolCache, tally: &mut Tally) {
         for datagram in &mut self.table {
             datagram.drop_parts(Cause::ReassemblyTimeout, cache, tally);

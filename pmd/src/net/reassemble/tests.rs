@@ -5,16 +5,16 @@ use pollux_mempool::{MbufFlags, Mempool};
 
 use super::*;
 use crate::ledger::{Balance, TallyView};
-use crate::net::testing::{Frame, udp_over_ipv6};
 use crate::net::{ParseOptions, Parsed, classify};
-use crate::testing::pool;
+use pollux_pmd_testkit::frames::{Frame, udp_over_ipv6};
+use pollux_pmd_testkit::ports::pool;
 
 mod properties;
 
 const MORE: u16 = 0x2000;
 const MS: Ns = Ns(1_000_000);
 
-/// A loop around a reassembler.
+/// A test loop around a reassembler.
 struct Rig {
     pool: Mempool,
     cache: PoolCache,
@@ -87,7 +87,7 @@ impl Rig {
         self.pool.buffers() - self.pool.available() - self.cache.len()
     }
 
-    /// Each frame is accounted for, and each buffer is back.
+    /// Every frame is accounted for, and all buffers have been returned.
     #[track_caller]
     fn end(mut self) -> Balance {
         self.reassembler.finish(&mut self.cache, &mut self.tally);
@@ -192,7 +192,7 @@ fn copies_are_dropped_and_nothing_else() {
     let twice = [&parts[0], &parts[0], &parts[1], &parts[0], &parts[1]];
     assert!(rig.give_all(twice).is_empty());
     assert_eq!(rig.give(&parts[2]), Some(payload(4000)));
-    // The datagram is gone: its last fragment begins another, which never ends.
+    // The datagram was dropped: its last fragment begins another, which never completes.
     assert_eq!(rig.give(&parts[2]), None);
     let drops = [(Cause::ReassemblyTimeout, 1), (Cause::Duplicate, 3)];
     rig.ends_with(3, &drops);
@@ -257,7 +257,7 @@ fn fragments_of_no_length_or_of_half_a_unit_are_malformed() {
     let bad = [part(&whole, 200, 0, 0), part(&whole, 200, 0, MORE)];
     assert!(rig.give_all(&bad).is_empty());
     assert_eq!(rig.give(&part(&whole, 200, 99, MORE)), None);
-    // The first fragment has no room for the UDP header.
+    // The first fragment is too short for the UDP header.
     assert_eq!(rig.give(&part(&whole, 0, 4, MORE)), None);
     assert_eq!(rig.give(&parts[1]), Some(payload(392)));
     rig.ends_with(2, &[(Cause::Malformed, 4)]);
@@ -276,7 +276,7 @@ fn no_datagram_is_longer_than_there_can_be() {
     assert_eq!(rig.give(&beyond.bytes()), None);
     rig.ends_with(0, &[(Cause::Oversize, 2)]);
 
-    // What is in order for each fragment's own header is too long for that of the first.
+    // A length that is valid with each fragment's own header is too long with that of the first.
     let whole = Frame::udp(&payload(65_507));
     let mut parts = fragments(&whole, &[1480]);
     let with_options = Frame {
@@ -303,7 +303,7 @@ fn what_does_not_come_in_time_is_dropped() {
     rig.reassembler.expire(rig.now, cache, tally);
     assert_eq!(rig.held(), 0);
     assert_eq!(rig.give(&parts[2]), None);
-    // A recording that is read once more begins anew.
+    // A recording that is read again starts anew.
     rig.now = Ns(0);
     assert_eq!(rig.give_all(&parts), [payload(4000)]);
     rig.ends_with(3, &[(Cause::ReassemblyTimeout, 3)]);
@@ -326,10 +326,10 @@ fn memory_is_bounded_by_datagrams_fragments_and_buffers() {
         rig.give(&part(&of(id), 0, 80, MORE));
     }
     assert_eq!(rig.held(), 8);
-    // A fifth fragment is too much, and takes the others with it.
+    // A fifth fragment exceeds the limit, and the whole datagram is dropped.
     rig.give_all(&fragments(&of(3), &[80])[1..]);
     assert_eq!(rig.held(), 7);
-    // So is a thirteenth buffer.
+    // A thirteenth buffer does so, too.
     for id in [0, 1, 2, 4, 5, 6] {
         rig.give(&part(&of(id), 80, 80, MORE));
     }

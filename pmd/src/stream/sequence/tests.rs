@@ -1,4 +1,4 @@
-//! Sequence numbers against a model that forgets nothing.
+//! Sequence tracking compared with a model of unbounded memory.
 
 use super::*;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn a_sender_that_restarts_soon_is_heard_again() {
     let counts = tracker.counts();
     assert_eq!((counts.unique, counts.duplicates), (169, 31));
     assert_eq!((counts.resyncs, counts.missing), (1, 0));
-    // Something new between the duplicates, and it is no restart.
+    // A new frame between the duplicates: no restart.
     let (tracker, _) = observe_all((0..31).chain(0..31).chain([31]).chain(0..31));
     assert_eq!(
         (tracker.counts().duplicates, tracker.counts().resyncs),
@@ -157,9 +157,9 @@ fn late_frames_among_live_ones_are_no_restart() {
     assert_eq!(tracker.counts(), expected);
 }
 
-/// What became of a frame on its way.
+/// Outcome of a frame on the path.
 #[derive(Debug, Clone)]
-enum Fate {
+enum Outcome {
     Sent,
     Lost,
     Delayed(u32),
@@ -167,18 +167,18 @@ enum Fate {
     Outage(u32),
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
-        12 => Just(Fate::Sent),
-        2 => Just(Fate::Lost),
-        2 => (1u32..40).prop_map(Fate::Delayed),
-        1 => (1000u32..1500).prop_map(Fate::Delayed),
-        1 => (0u32..40).prop_map(Fate::Twice),
-        1 => (900u32..1100).prop_map(Fate::Outage),
+        12 => Just(Outcome::Sent),
+        2 => Just(Outcome::Lost),
+        2 => (1u32..40).prop_map(Outcome::Delayed),
+        1 => (1000u32..1500).prop_map(Outcome::Delayed),
+        1 => (0u32..40).prop_map(Outcome::Twice),
+        1 => (900u32..1100).prop_map(Outcome::Outage),
     ]
 }
 
-/// The tracker with 64-bit numbers and a set that forgets nothing.
+/// The tracker with 64-bit numbers and a set of unbounded size.
 #[derive(Default)]
 struct Model {
     seen: HashSet<u64>,
@@ -214,24 +214,24 @@ proptest! {
     fn equals_a_model_that_forgets_nothing(
         first: u32,
         near_wrap: bool,
-        fates in proptest::collection::vec(fate(), 1..3000),
+        outcomes in proptest::collection::vec(outcome(), 1..3000),
     ) {
         let first = if near_wrap { u32::MAX - first % 2000 } else { first };
         // (time of arrival, number): a delay of n frames arrives behind the n-th next
         let mut arrivals = Vec::new();
         let mut n = 1u64 << 32 | u64::from(first);
-        // the first frame comes first: one that is late from before it is nobody's hole
-        for fate in std::iter::once(Fate::Sent).chain(fates) {
-            match fate {
-                Fate::Sent => arrivals.push((n, n)),
-                Fate::Lost => (),
-                Fate::Delayed(delay) => {
-                    // never two neighbours far behind: a run of them may be a restart
+        // the first frame arrives first: a late one from before it would fill no hole
+        for outcome in std::iter::once(Outcome::Sent).chain(outcomes) {
+            match outcome {
+                Outcome::Sent => arrivals.push((n, n)),
+                Outcome::Lost => (),
+                Outcome::Delayed(delay) => {
+                    // never two consecutive frames far behind: a run of them may be a restart
                     let delay = if delay < 100 { delay } else { delay * (1 - n as u32 % 2) };
                     arrivals.push((n + u64::from(delay), n));
                 }
-                Fate::Twice(delay) => arrivals.extend([(n, n), (n + u64::from(delay), n)]),
-                Fate::Outage(len) => n += u64::from(len),
+                Outcome::Twice(delay) => arrivals.extend([(n, n), (n + u64::from(delay), n)]),
+                Outcome::Outage(len) => n += u64::from(len),
             }
             n += 1;
         }
@@ -267,8 +267,8 @@ proptest! {
         for (i, n) in numbers.into_iter().enumerate() {
             tracker.observe(n);
             let counts = tracker.counts();
-            // each frame is counted once, as new or as a copy; a late one that fills no
-            // hole is neither
+            // each frame is counted once, as new or as a copy; a late one that fills no hole is
+            // neither
             let copies = counts.duplicates + counts.late;
             prop_assert!(counts.unique <= i as u64 + 1);
             prop_assert!(counts.unique + copies > i as u64);

@@ -1,9 +1,9 @@
-//! Frames that are lost have a cause; what cannot work says why.
+//! Lost frames have a cause; refused configurations report the reason.
 
 use std::time::Instant;
 
-use pollux_netns::{Cable, payload, udp_frame};
 use pollux_pmd::{Cause, StartedPort};
+use pollux_pmd_testkit::netns::{Cable, payload, udp_frame};
 
 use crate::common::{PATIENCE, Port};
 use crate::interface::{self, open_error};
@@ -16,7 +16,7 @@ fn what_the_kernel_drops_is_counted() {
     for _ in 0..100 {
         peer.send(b"one of a flood").unwrap();
     }
-    // the ring holds eight; how many more slip in while it is emptied is up to the kernel
+    // the ring holds eight; how many more it takes while it is emptied is up to the kernel
     let (mut delivered, began) = (0, Instant::now());
     while delivered + port.dropped(Cause::KernelDrop) < 100 && began.elapsed() < PATIENCE {
         delivered += port.poll().len() as u64;

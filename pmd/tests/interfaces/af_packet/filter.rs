@@ -1,6 +1,6 @@
-//! Frames for others, as asked for; counters that say the same as the ledger and the peer.
+//! Receive filters, and counters that agree with the ledger and the peer.
 
-use pollux_netns::{Cable, MAC_B, payload, udp_frame};
+use pollux_pmd_testkit::netns::{Cable, MAC_B, payload, udp_frame};
 
 use crate::common::Port;
 use crate::interface::{is_promiscuous, promiscuity_ends};
@@ -9,16 +9,16 @@ const GROUP: [u8; 6] = [1, 0, 0x5e, 0, 0, 0xfb];
 const OTHER_GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x07];
 const STRANGER: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 
-/// Groups that nobody asks for.
+/// Groups that no test joins.
 const STRANGE_GROUPS: [[u8; 6]; 3] = [
     [0x33, 0x33, 0, 0, 7, 1],
     [0x33, 0x33, 0, 0, 7, 2],
     [0x33, 0x33, 0, 0, 7, 3],
 ];
 
-/// A cable whose near end is under `mv`, a macvlan interface: that one filters by address, as a
-/// NIC does and a veth does not. As some NICs, it knows groups by 8 bits of a hash, with a seed that
-/// nobody knows: one that was not asked for may pass.
+/// A cable whose near end is under `mv`, a macvlan interface: that one filters by address, as a NIC
+/// does and a veth does not. As some NICs, it filters groups by 8 bits of a hash with a random
+/// seed, so a group that was not joined may pass.
 fn filtered() -> Option<(Cable, [u8; 6])> {
     let cable = Cable::new(1500)?;
     cable
@@ -28,15 +28,15 @@ fn filtered() -> Option<(Cable, [u8; 6])> {
     Some((cable, [2, 0, 0, 0, 0, 0x0e]))
 }
 
-/// Sends one frame to each address from the far end; the addresses whose frames came in, sorted:
-/// a macvlan passes frames for many on later than others.
+/// Sends one frame to each address from the far end; returns the addresses whose frames were
+/// received, sorted: a macvlan forwards broadcast and multicast frames later than others.
 fn heard(cable: &Cable, spec: &str, to: &[[u8; 6]]) -> Vec<[u8; 6]> {
     let mut near = Port::open(cable, spec);
     let mut far = Port::try_open(&cable.b, "af_packet:vb", 1, 64).unwrap();
     let frame = |to: &[u8; 6]| [to, &MAC_B, &udp_frame(7000, &payload(50, 1))[12..]].concat();
     let frames: Vec<_> = to.iter().map(frame).collect();
     assert_eq!(far.send(&frames), frames.len());
-    // The last is for everybody.
+    // The last frame is a broadcast.
     let end = frame(&[0xff; 6]);
     assert_eq!(far.send(std::slice::from_ref(&end)), 1);
     let mut got = Vec::new();
@@ -111,7 +111,7 @@ fn the_kernel_counts_what_the_ledger_counts() {
     for _ in 0..20 {
         peer.send(&[7; 58]).unwrap();
     }
-    // The ring holds 8 of 20; housekeeping may look whenever it likes.
+    // The ring holds 8 of 20; housekeeping may read the counters at any time.
     assert_eq!(statistic(&near, "socket0_packets"), 20);
     let (drops, got) = (statistic(&near, "socket0_drops"), near.receive(8).len());
     assert_eq!((drops, got), (12, 8));

@@ -1,7 +1,7 @@
-//! A link that goes down, comes back, or goes for good.
+//! Links that go down, come back, or are removed.
 
-use pollux_netns::Cable;
 use pollux_pmd::RxState;
+use pollux_pmd_testkit::netns::Cable;
 
 use crate::common::Port;
 use crate::interface;
@@ -53,7 +53,7 @@ fn housekeeping_sees_speed_and_each_change_of_the_link() {
     let port = Port::open(&net, "af_packet:va");
     let link = || port.started.port.link();
     let before = link();
-    // what a veth pair says of itself
+    // as a veth pair reports it
     assert_eq!(before.to_string(), "up, 10 Gb/s");
     net.b.ip("link set vb down");
     assert!(!link().up);

@@ -1,5 +1,4 @@
-//! Network interfaces through AF_PACKET, on veth pairs in network namespaces of their own,
-//! against the kernel's own UDP.
+//! AF_PACKET tests, on veth pairs in network namespaces of their own, against the kernel's own UDP.
 
 mod faults;
 mod filter;

@@ -1,11 +1,11 @@
-//! What is sent arrives, byte for byte and once.
+//! Sent frames arrive, byte for byte and once.
 
 use std::net::UdpSocket;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pollux_netns::{Cable, assert_udp, payload, udp_frame};
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::{ArrivalTime, Cause, Clock, TscClock};
+use pollux_pmd_testkit::netns::{Cable, assert_udp, payload, udp_frame};
 
 use crate::common::Port;
 use crate::interface;
@@ -62,7 +62,8 @@ fn jumbo_frames_cross_both_ways_in_chains() {
     );
 }
 
-/// A frame that waits for a poll arrived when the kernel took it, not when it was polled.
+/// The arrival time of a frame that waits for a poll is when the kernel took it, not when it was
+/// polled.
 #[test]
 fn arrival_is_the_kernel_s_time() {
     let Some(net) = Cable::new(1500) else { return };
@@ -77,8 +78,8 @@ fn arrival_is_the_kernel_s_time() {
         port.poll_and_hold(&mut held);
         rounds += 1;
     }
-    // The kernel's clock is read beside the counter: they may be some microseconds apart, more if
-    // the test is held up just then, and that only makes the arrival earlier.
+    // The kernel's clock is read next to the counter: they may be some microseconds apart, more if
+    // the test is preempted in between, and that only makes the arrival earlier.
     let slack = clock.to_cycles(Ns(1_000_000));
     let arrival = held[0].arrival();
     assert!(

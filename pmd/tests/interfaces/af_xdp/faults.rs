@@ -1,10 +1,10 @@
-//! Frames that are lost have a cause; what cannot work says why.
+//! Lost frames have a cause; refused configurations report the reason.
 
 use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, payload, udp_frame};
 use pollux_pmd::Cause;
+use pollux_pmd_testkit::netns::{Cable, payload, udp_frame};
 
 use crate::common::{PATIENCE, Port};
 use crate::interface::{self, open_error};
@@ -23,7 +23,7 @@ fn a_ring_that_is_full_and_a_pool_that_is_empty_are_told_apart() {
     port.started.rx[0].sync_counters();
     assert_eq!(port.dropped(Cause::RingFull), 84, "each is counted once");
 
-    // All buffers that the kernel does not have are held.
+    // All buffers that the kernel does not hold are held here.
     let mut held = Vec::new();
     while let Some(mbuf) = port.cache.alloc() {
         held.push(mbuf);

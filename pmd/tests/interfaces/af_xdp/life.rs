@@ -1,10 +1,10 @@
-//! Starting, stopping, and what is left behind.
+//! Start, stop, and resources after the end.
 
 use std::time::Instant;
 
 use pollux_mempool::Burst;
-use pollux_netns::{Cable, payload, udp_frame};
 use pollux_pmd::{RxState, StartedPort};
+use pollux_pmd_testkit::netns::{Cable, payload, udp_frame};
 
 use crate::common::{PATIENCE, Port};
 use crate::interface;
@@ -102,7 +102,7 @@ fn a_started_port_allocates_nothing() {
     let peer = net.peer(7000);
     let StartedPort { rx, tx, .. } = &mut port.started;
     let (mut burst, mut echoed, began) = (Burst::<32>::new(), 0, Instant::now());
-    let before = pollux_quiet::allocator_calls();
+    let before = pollux_pmd_testkit::guard::allocator_calls();
     while echoed < 2000 && began.elapsed() < PATIENCE {
         for _ in 0..8 {
             let _ = peer.send(b"to be sent back");
@@ -111,7 +111,7 @@ fn a_started_port_allocates_nothing() {
         rx[0].sync_counters();
         echoed += tx[0].tx(&mut port.cache, &mut burst);
     }
-    assert_eq!(pollux_quiet::allocator_calls(), before);
+    assert_eq!(pollux_pmd_testkit::guard::allocator_calls(), before);
     assert!(echoed >= 2000, "{echoed}");
     port.count_delivered(echoed as u64);
     drop(burst);

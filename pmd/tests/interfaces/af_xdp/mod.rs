@@ -1,5 +1,4 @@
-//! Network interfaces through AF_XDP, on veth pairs in network namespaces of their own, against the
-//! kernel's own UDP.
+//! AF_XDP tests, on veth pairs in network namespaces of their own, against the kernel's own UDP.
 
 mod faults;
 mod life;

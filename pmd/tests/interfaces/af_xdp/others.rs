@@ -1,14 +1,14 @@
-//! Frames that are not the port's.
+//! Frames that do not belong to the port.
 
 use std::net::UdpSocket;
 
-use pollux_netns::{Cable, udp_frame};
 use pollux_pmd::Cause;
+use pollux_pmd_testkit::netns::{Cable, udp_frame};
 
 use crate::common::Port;
 use crate::interface::{is_promiscuous, promiscuity_ends};
 
-/// The near end's kernel has an address too, and knows the far end.
+/// The near end's kernel has an address too, and the far end as a neighbour.
 fn with_kernel_at_both_ends() -> Option<Cable> {
     let net = Cable::new(1500)?;
     net.a.ip("address add 10.77.0.2/24 dev va");
@@ -84,7 +84,7 @@ fn other_protocols_are_dropped_and_counted() {
 
 #[test]
 fn frames_for_other_stations_come_where_the_interface_takes_them() {
-    // A veth takes all; what is seen here is that asking for it works, and ends.
+    // A veth receives all frames; the test shows that the request works, and ends.
     let Some(net) = Cable::new(1500) else { return };
     let spec = "af_xdp:va,promisc=on,multicast=01:00:5e:01:02:03";
     let port = Port::open(&net, spec);

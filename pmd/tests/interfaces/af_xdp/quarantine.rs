@@ -1,17 +1,17 @@
-//! Buffers that the kernel may still write into are in no pool.
+//! Quarantine: buffers that the kernel may still write are in no pool.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use pollux_mempool::Mempool;
-use pollux_netns::Cable;
 use pollux_pmd::quarantine::leaked_buffers;
 use pollux_pmd::{Configured, Port as PmdPort, RxQueue, StartedPort};
+use pollux_pmd_testkit::netns::Cable;
 
 use super::traffic::two_queues;
 use crate::common::{PATIENCE, Port};
 
-/// Buffers that a port says it keeps.
+/// Number of buffers that a port reports as quarantined.
 fn quarantined<S>(port: &PmdPort<S>) -> u64 {
     let statistics = port.statistics();
     let mut counts = statistics.iter();
@@ -21,7 +21,7 @@ fn quarantined<S>(port: &PmdPort<S>) -> u64 {
         .1
 }
 
-/// What keeps a queue's socket open beside the queue, as a forked child does.
+/// A copy that keeps a queue's socket open, as a forked child does.
 fn copy_of_the_socket(queue: &RxQueue) -> OwnedFd {
     queue.event().unwrap().try_clone_to_owned().unwrap()
 }
@@ -30,8 +30,8 @@ fn missing(pool: &Mempool) -> usize {
     pool.buffers() - pool.available()
 }
 
-/// A port that is stopped while there is a copy of its socket: the pool, and how many buffers the
-/// kernel has.
+/// Stops a port while a copy of its socket exists; returns the pool, and the number of buffers of
+/// the kernel.
 fn stopped_with_a_copy(net: &Cable) -> (PmdPort<Configured>, Mempool, OwnedFd, usize) {
     let port = Port::open(net, "af_xdp:va");
     drop(port.cache);
@@ -45,7 +45,7 @@ fn stopped_with_a_copy(net: &Cable) -> (PmdPort<Configured>, Mempool, OwnedFd, u
     (handle.stop(rx, tx).unwrap(), port.pool, copy, posted)
 }
 
-/// Sends until a frame has come: which queue it comes to is the far end's choice.
+/// Sends until a frame has arrived: the far end chooses its queue.
 fn await_a_frame(net: &Cable, port: &mut Port) {
     let (mut flow, began) = (7000, Instant::now());
     while port.poll().is_empty() {
@@ -62,7 +62,7 @@ fn buffers_stay_in_quarantine_while_a_copy_of_the_socket_lives() {
     assert_eq!(missing(&pool), posted, "they are not the pool's yet");
     assert_eq!(quarantined(&port), posted as u64);
     drop(copy);
-    // The next start binds the queue, so the kernel has let go: all but those of this start.
+    // The next start binds the queue, so the kernel has released all but the buffers of this start.
     let StartedPort { port, rx, tx } = port.start().unwrap();
     assert_eq!((quarantined(&port), missing(&pool)), (0, posted));
     let port = port.stop(rx, tx).unwrap();
@@ -75,7 +75,7 @@ fn a_port_that_goes_asks_once_more_for_its_buffers() {
     let (port, pool, copy, posted) = stopped_with_a_copy(&net);
     assert_eq!(missing(&pool), posted);
     drop(copy);
-    // The kernel lets go in the background, and the end of the port waits no longer.
+    // The kernel releases buffers in the background, and the end of the port no longer waits.
     std::thread::sleep(Duration::from_millis(300));
     drop(port);
     assert_eq!(missing(&pool), 0);

@@ -1,22 +1,22 @@
-//! Which of the NIC's queues are received, and by which port.
+//! Assignment of the NIC's queues to ports.
 
 use std::time::Instant;
 
-use pollux_netns::Cable;
 use pollux_pmd::driver::QueueList;
 use pollux_pmd::{Cause, PortError};
+use pollux_pmd_testkit::netns::Cable;
 
 use super::traffic::{several_queues, two_queues};
 use crate::common::{PATIENCE, Port};
 
-/// One datagram of each of so many flows.
+/// One datagram of each flow.
 fn send_flows(net: &Cable, flows: u16) {
     for flow in 0..flows {
         net.peer(7000 + flow).send(b"x").unwrap();
     }
 }
 
-/// Polls the ports until they have so many frames together; how many each has.
+/// Polls the ports until they have `n` frames together; returns the number of each.
 fn receive<const N: usize>(mut ports: [&mut Port; N], n: usize) -> [usize; N] {
     let (mut got, began) = ([0; N], Instant::now());
     while got.iter().sum::<usize>() < n && began.elapsed() < PATIENCE {
@@ -47,7 +47,7 @@ fn queues_that_are_not_received_are_named() {
     assert_eq!(receive([&mut port], 60), [60]);
     port.stop();
 
-    // Who names a queue wants that one.
+    // `queue=` selects that queue alone.
     let port = Port::try_open(&net.a, "af_xdp:va,queue=2", 1, 1024).unwrap();
     assert_eq!(port.started.port.spread(), 1);
     assert_eq!(port.started.port.unpolled(), [0, 1, 3]);
@@ -66,13 +66,13 @@ fn ports_on_different_queues_share_the_program_of_the_interface() {
     let [a, b] = receive([&mut first, &mut second], 40);
     assert!(a > 0 && b > 0 && a + b == 40, "{a} and {b}");
 
-    // The port that attached the program goes, and the other's frames go on coming.
+    // The port that attached the program is closed, and the other still receives its frames.
     assert_eq!(first.stop().from_wire, a as u64);
     assert_eq!(second.started.port.unpolled(), [0]);
     send_flows(&net, 40);
     let [more] = receive([&mut second], 1);
     assert!((1..40).contains(&more), "{more}");
-    // Its queue is free for another.
+    // Its queue is free for another port.
     let mut third = Port::try_open(&net.a, "af_xdp:va,queue=0", 1, 1024).unwrap();
     send_flows(&net, 40);
     let [c, d] = receive([&mut third, &mut second], 40);
@@ -88,8 +88,8 @@ fn ports_that_share_a_program_must_agree_on_it() {
     let first = Port::try_open(&net.a, "af_xdp:va,queue=0,ports=7000-7039", 1, 1024).unwrap();
     let attached = ",ports=7000-7039,attach=skb";
     for options in ["", ",ports=7000-7040", ",other=drop", attached] {
-        let told = refused(&net, &format!("af_xdp:va,queue=1{options}")).to_string();
-        assert!(told.contains("must be the same for all"), "{told}");
+        let error = refused(&net, &format!("af_xdp:va,queue=1{options}")).to_string();
+        assert!(error.contains("must be the same for all"), "{error}");
     }
     first.stop();
 }

@@ -1,15 +1,15 @@
-//! What is sent arrives, byte for byte and once.
+//! Sent frames arrive, byte for byte and once.
 
 use std::net::UdpSocket;
 use std::time::Instant;
 
 use pollux_mempool::{Burst, Mempool, PoolConfig};
-use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
+use pollux_pmd_testkit::netns::{Cable, Namespace, assert_udp, payload, udp_frame};
 
 use crate::common::{PATIENCE, Port};
 use crate::interface;
 
-/// All the ways that a veth pair has.
+/// All modes that a veth pair supports.
 const WAYS: [&str; 4] = [
     "af_xdp:va",
     "af_xdp:va,attach=skb",
@@ -120,7 +120,7 @@ fn buffers_of_2048_bytes_and_of_4096_are_aligned_chunks() {
     }
 }
 
-/// Frames in chains, frames of another pool, frames with what is no frame among them.
+/// Frames in chains, frames of another pool, and invalid frames among them.
 #[test]
 fn whatever_can_be_sent_is_sent() {
     for mtu in [1500, 9000] {
@@ -136,7 +136,7 @@ fn whatever_can_be_sent_is_sent() {
         let data = payload(1400, 5);
         let frame = udp_frame(7000, &data);
         let mut burst = Burst::<8>::new();
-        // in pieces of 100 B, one of them empty, from both pools
+        // in segments of 100 B, one of them empty, from both pools
         let mut chain = cache.alloc_from(&frame[..100]).unwrap();
         for (i, piece) in frame[100..].chunks(100).enumerate() {
             let from = if i % 2 == 0 { &mut foreign } else { &mut cache };
@@ -178,7 +178,7 @@ pub(super) fn two_queues() -> Option<Cable> {
     several_queues(2)
 }
 
-/// A cable of so many queues each way, at both ends.
+/// A cable of several queues each way, at both ends.
 pub(super) fn several_queues(queues: u16) -> Option<Cable> {
     let cable = Cable {
         a: Namespace::new()?,
@@ -207,7 +207,7 @@ fn two_queues_share_flows_out_and_their_buffers() {
         assert_eq!(peer.recv(&mut [0; 100]).unwrap(), 20);
     });
 
-    // The second queue alone: the first one's frames are the kernel's.
+    // The second queue alone: the first one's frames pass to the kernel.
     net.a.ip("address add 10.77.0.2/24 dev va");
     let kernel = net.a.within(|| UdpSocket::bind("10.77.0.2:9000").unwrap());
     kernel.set_nonblocking(true).unwrap();

@@ -1,12 +1,12 @@
-//! Frames that are lost have a cause; what cannot work says why; an interface that goes is told.
+//! Lost frames have a cause; refused configurations and removed interfaces are reported.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Namespace, payload, udp_frame};
 use pollux_pmd::{Cause, PortConfig, PortError, Registry, RxState};
+use pollux_pmd_testkit::netns::{Namespace, payload, udp_frame};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::{TAP, refused, tap};
@@ -18,7 +18,7 @@ fn what_the_kernel_drops_is_counted_as_the_kernel_counts_it() {
         return;
     };
     let peer = namespace.peer(7000);
-    // The queue holds as many as the port was configured with: 64.
+    // The capacity of the queue is that of the port's configuration: 64.
     for _ in 0..100 {
         peer.send(&[1; 58]).unwrap();
     }
@@ -64,7 +64,7 @@ fn frames_that_cannot_be_taken_have_a_cause() {
     };
     assert_eq!(lens(port.receive(2)), [142, 142]);
     drop(held);
-    // An MTU that is raised later: what the buffers were not made for is not cut off.
+    // An MTU that is raised later: frames longer than the buffers are not truncated.
     namespace.ip("link set pol0 mtu 20000");
     for len in [100, 10_200, 8976, 15_000, 300] {
         peer.send(&payload(len, 0)).unwrap();
@@ -132,11 +132,11 @@ fn an_interface_that_is_deleted_is_one_counted_error_and_gone() {
     for _ in 0..1000 {
         assert!(port.poll().is_empty());
     }
-    // each of the two queues is told once
+    // each of the two queues reports it once
     assert_eq!(port.dropped(Cause::DeviceError), 2);
     assert_eq!(port.send(&vec![udp_frame(7000, b"lost"); 5]), 5);
     assert_eq!(port.sent(), (0, 5), "nobody will ever send them");
-    // another one of that name is not the same
+    // another interface of that name is not the same
     namespace.ip("tuntap add dev pol0 mode tap multi_queue");
     namespace.ip("link set pol0 up");
     let link = port.started.port.link();
@@ -158,7 +158,7 @@ fn an_interface_that_goes_before_the_start_is_not_made_anew() {
         port.start().map(drop).unwrap_err().to_string()
     });
     assert!(
-        error.contains("it has gone since the port was opened"),
+        error.contains("it has disappeared since the port was opened"),
         "{error}"
     );
     assert!(!namespace.ip("link show").contains("pol0"));
@@ -197,10 +197,7 @@ fn a_name_that_cannot_be_says_why() {
         let error = refused(&namespace, &format!("tap:{name}"));
         assert!(!error.is_usage(), "{error}");
         let text = error.to_string();
-        assert!(
-            text.contains("is no tap with several queues"),
-            "{name}: {text}"
-        );
+        assert!(text.contains("is not a multi-queue tap"), "{name}: {text}");
     }
 }
 
@@ -211,12 +208,12 @@ fn an_interface_that_has_a_port_is_refused_to_another() {
     };
     let error = refused(&namespace, "tap:pol0,mtu=9000,persist");
     assert!(!error.is_usage());
-    let told = error.to_string();
-    assert!(told.contains("this program itself has it"), "{told}");
-    assert!(told.contains("choose another name"), "{told}");
+    let text = error.to_string();
+    assert!(text.contains("this program itself has it"), "{text}");
+    assert!(text.contains("choose another name"), "{text}");
     let shown = namespace.ip("link show pol0");
     assert!(shown.contains("mtu 1500"), "it is as it was: {shown}");
-    // All frames are the first port's.
+    // All frames belong to the first port.
     for flow in 0..20 {
         namespace.peer(7000 + flow).send(b"whole").unwrap();
     }
@@ -248,9 +245,9 @@ fn the_program_that_has_an_interface_is_named() {
     let mut from = BufReader::new(held.stdout.take().unwrap());
     from.read_line(&mut said).unwrap();
     assert_eq!(said.trim(), "has it");
-    let told = refused(&namespace, "tap:pol0").to_string();
+    let text = refused(&namespace, "tap:pol0").to_string();
     let who = format!("process {} (python3", held.id());
-    assert!(told.contains(&who), "{told}");
+    assert!(text.contains(&who), "{text}");
     drop(held.stdin.take());
     held.wait().unwrap();
     Port::try_open(&namespace, TAP, 1, 64).unwrap().stop();
@@ -297,10 +294,10 @@ fn without_permission_the_message_names_the_capability() {
     });
     let error = refused.join().unwrap();
     assert!(matches!(error, PortError::System { .. }));
-    let told = format!("{error:#}");
+    let text = format!("{error:#}");
     let hint = "CAP_NET_ADMIN";
     assert!(
-        told.contains(hint) || told.contains("modprobe tun"),
-        "{told}"
+        text.contains(hint) || text.contains("modprobe tun"),
+        "{text}"
     );
 }

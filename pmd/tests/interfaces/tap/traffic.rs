@@ -1,12 +1,12 @@
-//! What is sent arrives, byte for byte and once.
+//! Sent frames arrive, byte for byte and once.
 
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use pollux_mempool::{Burst, Mempool, PoolConfig};
-use pollux_netns::{IP_A, Namespace, payload, udp_frame};
 use pollux_pmd::net::{MacAddr, Responder};
 use pollux_pmd::{Cause, PortConfig, Registry};
+use pollux_pmd_testkit::netns::{IP_A, Namespace, payload, udp_frame};
 
 use super::{TAP, tap};
 use crate::common::{self, PATIENCE, Port};
@@ -32,7 +32,7 @@ fn standard_frames_cross_both_ways() {
 fn jumbo_frames_cross_both_ways_in_chains() {
     let lens = [60, 1514, 2048, 2049, 4096, 4097, 6144, 6145, 9013, 9014];
     both_ways(",mtu=9000", &lens);
-    // as long as a datagram can be
+    // the maximum length of a datagram
     both_ways(",mtu=65521", &[64, 9014, 65_534, 65_535]);
 }
 
@@ -70,9 +70,9 @@ fn pings_are_answered_by_the_responder() {
     assert!(mac != own && mac.is_unicast() && mac.0[0] & 2 == 2);
     let responder = Responder::new(mac, Ipv4Addr::from(IP_A));
     let answered = std::thread::scope(|scope| {
-        // the kernel knows nobody: it has to ask by ARP first
-        // One at a time: behind the first answer, ping waits for others no longer than twice what that
-        // took.
+        // the kernel has no neighbour entry: it must resolve the address by ARP first
+        // One at a time: after the first answer, ping waits for others no longer than twice its
+        // round-trip time.
         let ping = "ping -c 1 -W 10 -s 1400 10.77.0.2";
         let answered = |_: &u32| namespace.exec(ping).status.success();
         let ping = scope.spawn(move || (0..3).filter(answered).count());

@@ -1,4 +1,4 @@
-//! A disk that is full is no panic and no lie.
+//! A full disk causes neither a panic nor a wrong count.
 
 use std::path::Path;
 
@@ -22,16 +22,16 @@ fn a_full_disk_is_counted_and_told() {
     let frames: Vec<_> = (0..2000_u64)
         .map(|i| (i, bytes_of(1000, i as u8)))
         .collect();
-    let told = record(&path, &frames).unwrap_err().to_string();
+    let error = record(&path, &frames).unwrap_err().to_string();
     assert!(
-        told.contains("x.pcapng") && told.contains("writing failed"),
-        "{told}"
+        error.contains("x.pcapng") && error.contains("writing failed"),
+        "{error}"
     );
     let got = play(&path).unwrap();
     assert!(got.stopped.is_ok(), "what was written is a whole capture");
 }
 
-/// The header cannot even be written.
+/// The header cannot be written.
 fn start_error_on_full() -> String {
     let pool = pool(64);
     let port = Registry::builtin().open("pcap:tx=/dev/full").unwrap();

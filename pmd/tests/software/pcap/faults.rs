@@ -1,4 +1,4 @@
-//! Damaged files, exhausted pools, specs that cannot work.
+//! Damaged files, exhausted pools, invalid specs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,7 +83,7 @@ fn a_file_that_ends_early_is_survived_wherever_it_ends() {
     };
     let section = pcapng.section().out.len();
     pcapng.interface(1, Some(9));
-    // where a file may end without loss, and the frames before that
+    // positions at which a file may end without loss, and the number of frames before each
     let mut whole_at = [
         BTreeMap::from([(classic.out.len(), 0)]),
         BTreeMap::from([(section, 0), (pcapng.out.len(), 0)]),
@@ -144,10 +144,10 @@ fn garbage_is_refused_or_counted() {
         ),
         (1, 1)
     );
-    let told = got.stopped.unwrap_err().to_string();
+    let error = got.stopped.unwrap_err().to_string();
     assert!(
-        told.contains("in.pcap") && told.contains("damaged at byte 100"),
-        "{told}"
+        error.contains("in.pcap") && error.contains("damaged at byte 100"),
+        "{error}"
     );
 }
 
@@ -201,7 +201,7 @@ fn a_spec_that_cannot_work_says_what_to_do() {
     assert!(error("pcap:rx=a,pace=slow").contains("fast or recorded"));
     let missing = error("pcap:rx=/no/such/file.pcap");
     assert!(missing.contains("/no/such/file.pcap") && missing.contains("check the path"));
-    assert!(error(&format!("pcap:rx={}", dir.path().display())).contains("no regular file"));
+    assert!(error(&format!("pcap:rx={}", dir.path().display())).contains("not a regular file"));
 
     let path = Maker::pcap(false, 0xa1b2_c3d4, 1).save(&dir);
     let pool = pool(64);

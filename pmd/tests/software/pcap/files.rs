@@ -1,4 +1,4 @@
-//! What is written is read, and so is what others write.
+//! Written files are read back, and files of other writers are read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,7 +55,7 @@ fn a_file_is_received_in_rounds() {
     for path in files {
         let spec = format!("pcap:rx={},loop=3", path.display());
         let frames = replay::<2>(&spec, 1, &pool).unwrap().frames();
-        // The mean distance lies between the rounds.
+        // The mean distance separates the rounds.
         let times = [100, 110, 160, 190, 200, 250, 280, 290, 340];
         for (n, (frame, ns)) in frames.iter().zip(times).enumerate() {
             assert_eq!(frame.ordinal, n as u32);
@@ -64,7 +64,7 @@ fn a_file_is_received_in_rounds() {
         }
         assert_eq!(frames.len(), 9);
     }
-    // One frame, times that cannot be added to, nothing at all.
+    // One frame, times that cannot be extended, no frame at all.
     let mut last = Maker::pcap(true, 0xa1b2_3c4d, 1);
     last.record(u32::MAX, u32::MAX, 60, &[1; 60]);
     let spec = format!("pcap:rx={},loop=5", last.save(&dir).display());

@@ -91,7 +91,7 @@ impl Maker {
     pub(crate) fn interface(&mut self, linktype: u16, tsresol: Option<u8>) -> &mut Self {
         self.block(1, |body| {
             body.u16(linktype).u16(0).u32(0);
-            body.u16(2).u16(3).bytes(b"eth\0"); // if_name, an option to pass over
+            body.u16(2).u16(3).bytes(b"eth\0"); // if_name, an option to skip
             if let Some(tsresol) = tsresol {
                 body.u16(9).u16(1).bytes(&[tsresol, 0, 0, 0]);
             }

@@ -1,5 +1,5 @@
-//! Capture files: what is sent comes back byte for byte, files of other makers are read, damaged
-//! ones are survived, and every record is accounted for.
+//! Capture files: sent frames are read back byte for byte, files of other writers are read, damaged
+//! ones are handled, and every record is accounted for.
 
 mod disk;
 mod faults;

@@ -1,5 +1,5 @@
-//! Compressed captures: what is packed comes out as it went in, whoever packed it, and what is damaged
-//! or cut off is told.
+//! Compressed captures: files of any compressor are read unchanged, and damaged or truncated files
+//! are reported.
 
 use std::fs;
 use std::io::Write as _;
@@ -43,7 +43,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
-/// By a tool; none where there is no such tool.
+/// Compressed by a tool; `None` if it is not installed.
 fn packed_by(tool: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("x");
@@ -58,7 +58,7 @@ fn packed_by(tool: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(output.stdout)
 }
 
-/// The frames of a file with such bytes. Its name says nothing.
+/// The frames of a file with these bytes. Its name does not show the format.
 fn frames_of(dir: &Path, bytes: &[u8]) -> Vec<Frame> {
     let path = dir.join("capture");
     fs::write(&path, bytes).unwrap();
@@ -74,7 +74,7 @@ fn what_was_packed_is_read_by_what_it_is() {
         let plain = frames_of(dir.path(), &capture);
         assert_eq!(plain.len(), usize::from(FRAMES));
         let (front, back) = capture.split_at(capture.len() / 2);
-        // A frame that decoders skip (RFC 8878 section 3.1.2).
+        // A skippable frame (RFC 8878 section 3.1.2).
         let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0], &b"abc"[..]].concat();
         let mut packed = vec![
             gzip(&capture),
@@ -128,11 +128,11 @@ fn a_packed_file_that_ends_early_says_so_wherever_it_ends() {
                     let text = error.to_string();
                     assert!(matches!(error, PortError::Device { .. }), "{text}");
                     let what = if end < 4 {
-                        "is no capture"
+                        "is not a capture"
                     } else {
                         "is truncated: its"
                     };
-                    // Two bytes are enough to know gzip.
+                    // Two bytes suffice to detect gzip.
                     assert!(
                         text.contains(what) || end == 2 || end == 3,
                         "at {end}: {text}"
@@ -158,7 +158,7 @@ fn damage_in_packed_data_is_found() {
     let all = frames_of(dir.path(), capture);
     let checked = packed_by("zstd -qc --check", capture).unwrap_or_else(|| zstd(capture));
     for packed in [gzip(capture), checked] {
-        // Behind the header, of which gzip's has times and names that mean nothing.
+        // Behind the header, of which gzip's has times and names without a meaning for the decoder.
         for at in (12..packed.len()).step_by(11) {
             let mut packed = packed.clone();
             packed[at] ^= 0x10;
@@ -171,7 +171,7 @@ fn damage_in_packed_data_is_found() {
                 }
             }
         }
-        // What follows a whole file is none of it.
+        // Bytes behind a whole file do not belong to it.
         fs::write(&path, [&packed[..], b"something else"].concat()).unwrap();
         let got = play(&path).unwrap();
         assert!(got.frames() == all);
@@ -180,5 +180,5 @@ fn damage_in_packed_data_is_found() {
     }
     fs::write(&path, gzip(b"no capture at all, though it is long enough")).unwrap();
     let text = play(&path).map(drop).unwrap_err().to_string();
-    assert!(text.contains("is no capture"), "{text}");
+    assert!(text.contains("is not a capture"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Sharing a file out to queues, pace, and starting again.
+//! Distribution of a file over queues, pace, and restarts.
 
 use pollux_mempool::Burst;
 use pollux_pmd::{Cause, Registry, StartedPort};
@@ -34,7 +34,7 @@ fn queues_partition_the_file_for_any_burst_size() {
                 (i % 200) as usize,
             ),
         };
-        // stamps out of order, and some snapped records
+        // time stamps out of order, and some truncated records
         let original = data.len() as u32 + u32::from(i % 97 == 0);
         file.record(i ^ 3, 0, original, &data);
     }

@@ -1,4 +1,4 @@
-//! Plays and records files, and checks what must hold whatever is in them.
+//! Plays and records files, and checks the invariants that hold for any content.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use pollux_pmd::{Balance, Ledger, PortError, Registry, RxState, StartedPort, Tal
 
 pub(crate) use crate::common::{config, pool};
 
-/// What was received of one frame.
+/// A received frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     pub(crate) ordinal: u32,
@@ -44,7 +44,7 @@ impl Replay {
     }
 }
 
-/// Plays a whole file; the ledger balances and all buffers come back whatever is in it.
+/// Plays a whole file; the ledger balances and all buffers are returned for any content.
 pub(crate) fn replay<const N: usize>(
     spec: &str,
     queues: u16,
@@ -91,7 +91,7 @@ pub(crate) fn play(path: &Path) -> Result<Replay, PortError> {
     replay::<32>(&format!("pcap:rx={}", path.display()), 1, &pool(64))
 }
 
-/// Sends frames into a file; `time`: with that stamp.
+/// Sends frames into a file; `time`: with that time stamp.
 pub(crate) fn record(path: &Path, frames: &[(u64, Vec<u8>)]) -> Result<(u64, u64), PortError> {
     let pool = pool(256);
     let port = Registry::builtin()

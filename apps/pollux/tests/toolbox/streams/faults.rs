@@ -24,12 +24,12 @@ fn bad_usage_ends_with_2() {
     );
     let value = refused(&["--port", "pcap:rx=a,pace=slow"], 2);
     assert!(
-        value.contains("`slow` is no valid pace: fast or recorded"),
+        value.contains("`slow` is not a valid pace: fast or recorded"),
         "{value}"
     );
     // A mistake is told before what is to be repaired.
     let second = refused(&["--port", "pcap:rx=/nowhere", "--port", "null:size=x"], 2);
-    assert!(second.contains("`x` is no valid size"), "{second}");
+    assert!(second.contains("`x` is not a valid size"), "{second}");
     assert!(refused(&["--port", ""], 2).contains("names no driver"));
     for duration in ["-1", "x", "nan", "1e300"] {
         let text = refused(&["--port", "null", &format!("--duration={duration}")], 2);
@@ -46,7 +46,7 @@ fn a_port_that_cannot_receive_is_refused_before_it_is_touched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.pcapng");
     let message = refused(&["--port", &format!("pcap:tx={}", path.display())], 2);
-    assert!(message.contains("1 receive queues asked for, but the device offers at most 0"));
+    assert!(message.contains("1 receive queues requested, but the device offers at most 0"));
     assert!(!path.exists());
 }
 
@@ -70,13 +70,13 @@ fn files_that_cannot_be_read_end_with_1() {
     assert!(missing.contains("cannot open /no/such/file") && missing.contains("check the path"));
 
     let text = Capture::of_bytes(b"source,port,packets\n10.0.0.1,7502,3\n");
-    assert!(refused(&["--port", &text.spec()], 1).contains("is no capture"));
+    assert!(refused(&["--port", &text.spec()], 1).contains("is not a capture"));
     let empty = Capture::of_bytes(b"");
     assert!(refused(&["--port", &empty.spec()], 1).contains(&empty.spec()));
     let folder = format!("pcap:rx={}", text.folder().display());
-    assert!(refused(&["--port", &folder], 1).contains("is no regular file"));
+    assert!(refused(&["--port", &folder], 1).contains("is not a regular file"));
     let fifo = "pcap:rx=/dev/null";
-    assert!(refused(&["--port", fifo], 1).contains("is no regular file"));
+    assert!(refused(&["--port", fifo], 1).contains("is not a regular file"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Latencies of stages, in cycles of their clock: from the edge that takes the first word to the
-//! edge at which a reader could take what comes of it, with empty pipes (hw/docs/cycles.md).
+//! Latencies of stages, in cycles of their clock: from the edge that accepts the first word to the
+//! edge at which a reader could accept the result, with empty pipelines (hw/docs/cycles.md).
 
 use pollux_card_model::registers::{port, tx};
 use pollux_cosim::CosimDevice;
@@ -8,12 +8,12 @@ use pollux_cosim::rig::{Form, Rig, datagram};
 use pollux_cosim::verilated::{Probe, VerilatedCard, Watch};
 use serde_json::{Value, json};
 
-/// Measures all of them; `null` is what the card does not do yet.
+/// Measures all of them; `null` for functions that the card lacks.
 pub(crate) fn measure() -> anyhow::Result<Value> {
     let received = receive()?;
     let sent = send()?;
     let of = |watch: &Watch, from, to| watch.cycles((0, from), (0, to));
-    // To the frame's eighth byte, which is in the word behind the start.
+    // To the frame's eighth byte, which is in the word after the start.
     let mac_rx = of(&received, Probe::RxStart, Probe::RxWord).map(|cycles| cycles - 1);
     let mac_tx = of(&sent, Probe::TxWord, Probe::TxStart).map(|cycles| cycles + 1);
     Ok(json!({
@@ -40,7 +40,7 @@ fn rig() -> anyhow::Result<Rig<VerilatedCard>> {
     Ok(rig)
 }
 
-/// A payload of 64 bytes comes.
+/// A payload of 64 bytes arrives.
 fn receive() -> anyhow::Result<Watch> {
     let mut rig = rig()?;
     rig.device.with(|card, _| card.watch());
@@ -57,7 +57,7 @@ fn send() -> anyhow::Result<Watch> {
     for which in 0..2 {
         rig.write(&port::THIS, which, port::MAC_CTRL, 0, 0b111);
     }
-    // To everybody, so that nobody has to be asked where that is; from UDP port 4000 to 5000.
+    // Broadcast, which needs no ARP; from UDP port 4000 to 5000.
     rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, u32::MAX);
     rig.write(
         &port::THIS,

@@ -1,4 +1,4 @@
-//! For a judge from outside: what the card makes of a recording, and a recording of what it sends.
+//! For an external check: the card's output for a recording, and a recording of what it sends.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,9 +25,9 @@ use serde_json::{Value, json};
 /// Shortest frame on a wire, without its FCS.
 const SHORTEST: usize = 60;
 
-/// All that is taken: promiscuous, all groups, both directions.
+/// Everything is received: promiscuous, all groups, both directions.
 const MAC_CTRL: u32 = 0b1_1011;
-/// Checksums are looked at; what is no stream's goes to the catch-all; the card answers nothing.
+/// Checksums are checked; frames without a stream go to the default list; the card answers nothing.
 const NET_CTRL: u32 = 0b11_0100;
 
 /// A capture file as a port.
@@ -46,10 +46,10 @@ fn open(spec: &str, rx_queues: u16, tx_queues: u16) -> anyhow::Result<(StartedPo
     Ok((port, pool))
 }
 
-/// The grant for the port that the command line names, and for the card in software.
+/// The grant for the port that the command line names, and for the software card.
 fn grant() -> MemoryGrant {
-    // SAFETY: who names a port answers for its device, and the card in software writes by
-    // `HostMemory` into what was mapped for it.
+    // SAFETY: the user who names a port answers for its device, and the software card writes by
+    // `HostMemory` into the memory mapped for it.
     unsafe { MemoryGrant::new() }
 }
 
@@ -87,8 +87,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Puts a recording on a wire: payloads by UDP port, in their order, the whole frames that are no
-/// stream's, and what was lost by cause.
+/// Puts a recording on a wire: payloads by UDP port, in their order, whole frames without a
+/// stream, and losses by cause.
 pub(crate) fn received(file: &Path, udp: &[u16]) -> anyhow::Result<Value> {
     let frames = recorded(file).with_context(|| file.display().to_string())?;
     let card = VerilatedCard::new(6, Behaviour::adversarial());
@@ -143,18 +143,18 @@ pub(crate) fn received(file: &Path, udp: &[u16]) -> anyhow::Result<Value> {
     }))
 }
 
-/// Who talks to the card.
+/// The card's peer.
 const US: [u8; 4] = [10, 0, 0, 1];
 const PEER: [u8; 4] = [10, 0, 0, 153];
 const PEER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x99]);
 
-/// UDP ports: where datagrams and generated packets go, and where they come from. No protocol is
-/// known by them, whose dissector would find them malformed.
+/// UDP ports: destination of datagrams and generated packets, and their source. No protocol uses
+/// them, whose dissector would report malformed packets.
 const DATAGRAMS: u16 = 45_001;
 const GENERATED: u16 = 45_002;
 const SOURCE: u16 = 45_000;
 
-/// What a peer puts on the wire: a question for the card's station, and pings of some lengths.
+/// The peer's frames: an ARP request for the card's address, and pings of some lengths.
 fn questions() -> anyhow::Result<Vec<Vec<u8>>> {
     let mut ask = vec![0; SHORTEST];
     let peer = Responder::new(PEER_MAC, PEER.into());
@@ -171,7 +171,7 @@ fn questions() -> anyhow::Result<Vec<Vec<u8>>> {
     Ok([ask].into_iter().chain(pings).collect())
 }
 
-/// The headers of a datagram, made those of a ping (RFC 792).
+/// The headers of a datagram, converted to those of a ping (RFC 792).
 fn ping(template: &UdpTemplate, len: usize) -> Vec<u8> {
     let mut frame = vec![0; UDP_HEADERS + len];
     let _ = template.write(&mut frame, len);
@@ -191,8 +191,8 @@ fn ping(template: &UdpTemplate, len: usize) -> Vec<u8> {
     frame
 }
 
-/// Has the card answer, ask, send datagrams and generate packets, and writes all that into a capture
-/// file; says what is in it.
+/// Makes the card answer, request, send datagrams and generate packets, writes all frames to a
+/// capture file, and returns its contents.
 pub(crate) fn sent(file: &Path) -> anyhow::Result<Value> {
     let device = CosimDevice::new(VerilatedCard::new(7, Behaviour::prompt()));
     let pool = Mempool::new(PoolConfig::default())?;
@@ -216,7 +216,7 @@ pub(crate) fn sent(file: &Path) -> anyhow::Result<Value> {
         }
         Ok(())
     };
-    // The card does not know its peer yet, and asks.
+    // The card does not know its peer yet, and sends an ARP request.
     let mut payloads = Vec::new();
     let lens = [18, 0, 1, 2, 17, 600, 1471, 1472, 8971, 8972];
     for checksum in [DatagramChecksum::Card, DatagramChecksum::None] {

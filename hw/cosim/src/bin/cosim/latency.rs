@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 /// Bytes of payload.
 const SIZES: [usize; 10] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
-/// Frames of each size, so that the clocks stand to each other in many ways.
+/// Frames of each size, so that the clocks have many phases.
 const FRAMES: usize = 16;
 /// Longer than from a frame's end to memory, in picoseconds.
 const MEMORY_PS: u64 = 4_000_000;
-/// After which both clocks stand to each other as before.
+/// Period after which both clocks have the same phase again.
 const CLOCKS_PS: u64 = 32_000;
 
-/// A row for each size, in nanoseconds: the shortest and the longest of some.
+/// A row for each size, in nanoseconds: the shortest and the longest latency.
 pub(crate) fn measure() -> anyhow::Result<Value> {
     let mut rig = Rig::new(CosimDevice::new(VerilatedCard::new(3, Behaviour::prompt())))?;
     rig.add_list(0, 64 << 10, 1_000_000_000);
@@ -24,7 +24,7 @@ pub(crate) fn measure() -> anyhow::Result<Value> {
     rig.advance(5_000_000);
     let mut rows = Vec::new();
     for size in SIZES {
-        // The frame itself, from its start to its FCS: nothing can be there sooner.
+        // The frame itself, from its start to its FCS: no byte can be in memory sooner.
         let wire = (8 + (42 + size).max(60) + 4) as u64 * 800;
         let rest = (wire + MEMORY_PS).next_multiple_of(CLOCKS_PS);
         let mut taken = Vec::new();

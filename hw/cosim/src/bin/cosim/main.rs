@@ -1,5 +1,5 @@
 //! Measures the card from its RTL: cycles, line rate, latency, and a soak. Prints JSON;
-//! `scripts/cosim` runs it, and says what it means.
+//! `scripts/cosim` runs it, and interprets the results.
 
 #[cfg(not(has_verilator))]
 fn main() {
@@ -27,25 +27,25 @@ fn main() -> anyhow::Result<()> {
     enum Command {
         /// Latencies of stages, in cycles of their clock.
         Cycles,
-        /// Four ports at line rate: what was offered, received and dropped.
+        /// Four ports at line rate: frames offered, received and dropped.
         LineRate,
         /// From the start of a frame at XGMII to its payload in memory, by size.
         Latency,
-        /// What becomes of the frames of a recording on the first wire.
+        /// Outcome of the frames of a recording on the first wire.
         Received {
             /// The recording, pcap or pcapng.
             file: std::path::PathBuf,
-            /// UDP ports whose payloads are wanted, 16 at most.
+            /// UDP ports whose payloads to record, 16 at most.
             #[arg(long)]
             udp: Vec<u16>,
         },
-        /// Writes what the card sends into a capture file: answers, questions, datagrams, packets of
-        /// the generator.
+        /// Writes the frames that the card sends to a capture file: answers, requests, datagrams,
+        /// packets of the generator.
         Sent {
             /// The file.
             file: std::path::PathBuf,
         },
-        /// Random traffic on all ports, a host that does its worst, all payloads compared.
+        /// Random traffic on all ports, an adversarial host, all payloads compared.
         Soak {
             /// Wall-clock seconds.
             #[arg(long, default_value_t = 10.0)]

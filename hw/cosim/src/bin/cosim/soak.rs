@@ -1,5 +1,5 @@
-//! Random traffic on all ports at line rate, a host that does its worst, and every payload compared
-//! with what was sent: what is received is what was sent, in its order, and what is not is counted.
+//! Random traffic on all ports at line rate, an adversarial host, and every payload compared with the
+//! sent one: received payloads equal the sent ones, in order, and all others are counted.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 /// Frames to each port of a card.
 const FRAMES: usize = 150;
-/// Of `MAC_STATUS`: nothing received is left between MAC and host bus.
+/// Of `MAC_STATUS`: no received frame is between MAC and host bus.
 const RX_IDLE: u32 = 1 << 3;
 /// Counters of frames that ended before their list.
 const LOST: [Register; 10] = [
@@ -80,7 +80,7 @@ fn one_card(seed: u64, books: &mut Books) -> anyhow::Result<()> {
     trial.judge(books)
 }
 
-/// A card, what was sent to each of its lists, and how much of that has been seen again.
+/// A card, the payloads sent to each of its lists, and the number found again.
 struct Trial {
     rig: Rig<VerilatedCard>,
     sent: BTreeMap<u16, Vec<Vec<u8>>>,
@@ -118,7 +118,7 @@ impl Trial {
         })
     }
 
-    /// Puts frames on all wires; how many bytes.
+    /// Puts frames on all wires; returns the number of bytes.
     fn send(&mut self, rng: &mut Xoshiro256PlusPlus) -> u64 {
         let mut bytes = 0;
         for which in 0..self.rig.ports() {
@@ -146,7 +146,7 @@ impl Trial {
         self.compare(found)
     }
 
-    /// Each payload is one that was sent, behind the last one that was seen.
+    /// Each payload is one that was sent, after the last one found.
     fn compare(&mut self, found: Vec<Payload>) -> anyhow::Result<()> {
         for payload in found {
             let sent = self.sent.get(&payload.list).map(Vec::as_slice);
@@ -155,7 +155,7 @@ impl Trial {
             let skipped = rest.into_iter().position(|sent| *sent == payload.bytes);
             let Some(skipped) = skipped else {
                 let list = payload.list;
-                anyhow::bail!("list {list}: a payload that nobody sent, or out of order");
+                anyhow::bail!("list {list}: a payload that was not sent, or out of order");
             };
             *seen += skipped + 1;
             self.delivered += 1;
@@ -163,7 +163,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Waits until all that has come is in lists, and reads it.
+    /// Waits until all received frames are in lists, and reads them.
     fn rest(&mut self) -> anyhow::Result<()> {
         for _ in 0..2000 {
             let status = |which| self.rig.read(&port::THIS, which, port::MAC_STATUS, 0);
@@ -177,7 +177,7 @@ impl Trial {
         anyhow::bail!("the card does not come to rest")
     }
 
-    /// Every frame has one end, and the card has kept the rules.
+    /// Every frame has one outcome, and the card has violated no rule.
     fn judge(&self, books: &mut Books) -> anyhow::Result<()> {
         let mut placed = 0;
         for which in 0..self.rig.ports() {
@@ -218,7 +218,7 @@ impl Trial {
     }
 }
 
-/// A frame to a port, the stream that it is for (3: to none), and its payload. One in twenty is bad.
+/// A frame to a port, its stream (3: none), and its payload. One in twenty is bad.
 fn random_frame(which: usize, rng: &mut Xoshiro256PlusPlus) -> (WireFrame, u16, Vec<u8>) {
     let stream = rng.random_range(0..4);
     let len = match rng.random_range(0..4) {

@@ -1,9 +1,10 @@
-//! The events of a frame, an event at a time without a look at its single codes.
+//! Vectorized decoder of a frame: one event per step, without a branch per code.
 //!
-//! A byte of the indices ends a code unless its bit 7 is set, so the place of the last code's end
-//! is that of a set bit in a mask. With it the next event is found, while this one's gaps are
-//! still being added up: sums over sixteen lanes, of which those where a code begins are kept. Each
-//! event waits for the length of the one before, so the masks are there before the first is looked at.
+//! A byte of the indices ends a code unless its bit 7 is set, so the end of an event's last code is
+//! the position of a set bit in a mask. With it the next event is found while the gaps of the
+//! current one are being added up: prefix sums over sixteen lanes, of which those where a code
+//! begins are kept. Each event depends on the length of the previous one, so the masks are computed
+//! before the first event is read.
 
 use pollux_pipelines::simd::{BLOCK, Decoder, LANES, Simd, Words};
 
@@ -12,43 +13,45 @@ use crate::formats::FormatError;
 use crate::rich::Hit;
 use crate::rich::geometry::PMS;
 
-/// Bytes of indices of an event that is read in this way; one with more is read code by code.
+/// Maximum number of index bytes of an event that is decoded in this way; longer events are decoded
+/// code by code.
 const CODES: usize = 2 * LANES;
-/// Bytes from the start of such an event that are looked at: gap and count, indices, times.
+/// Bytes read from the start of such an event: gap and count, indices, times.
 const REACH: usize = 3 + 2 * CODES;
-/// Blocks of a frame that are looked at together. An event that begins in the last two, of which it may
-/// need more, is looked at with what comes next.
+/// Blocks of a frame that are processed together. An event that begins in the last two blocks may
+/// need bytes of the next ones, and is processed with those.
 const BLOCKS: usize = 8;
 const _: () = assert!(3 + CODES < BLOCK && BLOCK < REACH);
-/// Most bytes behind a header, whose length has 16 bits.
+/// Maximum length after a header, whose length field has 16 bits.
 const MAX_PAYLOAD: usize = u16::MAX as usize;
-/// An event takes two bytes at least, and so does a hit.
+/// An event takes at least two bytes, and so does a hit.
 const MAX_EVENTS: usize = MAX_PAYLOAD / 2;
 
-/// Takes the events of a frame.
+/// Receives the events of a frame.
 pub trait EventSink {
-    /// Where the hits of the next event are to be written, and some more behind them that are of no
-    /// meaning; `None` if there is no room for more, which ends the decoding.
+    /// Buffer for the hits of the next event; places after them may get undefined values. `None` if
+    /// there is no space, which ends the decoding.
     fn place(&mut self) -> Option<&mut [Hit; MAX_HITS]>;
-    /// There is an event: its timestamp (slots of 25 ns, ascending strictly), and how many hits it
-    /// has at the [place](Self::place) (photomultiplier indices ascending strictly, possibly none).
+    /// Accepts an event: its timestamp (slots of 25 ns, strictly ascending), and the number of its
+    /// hits, which are at the [place](Self::place) (photomultiplier indices strictly ascending,
+    /// possibly none).
     fn event(&mut self, timestamp: u64, hits: usize);
-    /// Forgets the events of this frame: it is not sound.
+    /// Discards the events of this frame: the frame is malformed.
     fn refuse(&mut self);
 }
 
-/// The events of a frame, in memory of their own.
+/// Owned buffer for the events of a frame.
 #[derive(Clone, Debug)]
 pub struct Decoded {
     events: Vec<Event>,
-    /// Those of all events; a vector is stored whole, wherever its first lane belongs.
+    /// Hits of all events. Vectors are stored whole, from any place on.
     hits: Box<[Hit]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Event {
     timestamp: u64,
-    /// Where its hits end, and those of the next event begin.
+    /// End of its hits, where those of the next event begin.
     end: usize,
 }
 
@@ -59,7 +62,7 @@ impl Default for Decoded {
 }
 
 impl Decoded {
-    /// Room for those of any frame.
+    /// A buffer for the events of any frame.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -68,7 +71,7 @@ impl Decoded {
         }
     }
 
-    /// The events, in their order: the timestamp of each, and its hits.
+    /// The events in order: the timestamp of each, and its hits.
     #[must_use]
     pub fn events(&self) -> impl ExactSizeIterator<Item = (u64, &[Hit])> {
         let mut start = 0;
@@ -79,7 +82,7 @@ impl Decoded {
         })
     }
 
-    /// Forgets them, for those of the next frame.
+    /// Removes all events, before the next frame.
     pub fn clear(&mut self) {
         self.events.clear();
     }
@@ -109,11 +112,11 @@ impl EventSink for Decoded {
 }
 
 impl<'a> HitsFrame<'a> {
-    /// Checks the frame in `bytes`, a whole UDP payload, and shows all its events to `sink`, in one
-    /// pass by `simd`.
+    /// Checks the frame in `bytes`, a whole UDP payload, and passes all its events to `sink`, in
+    /// one pass, by the instruction set of `simd`.
     ///
     /// # Errors
-    /// As of [`HitsFrame::parse`]; `sink` was told to refuse what it was shown then.
+    /// As of [`HitsFrame::parse`]; `sink` was then called to discard the events.
     #[inline]
     pub fn decode(
         bytes: &'a [u8],
@@ -141,7 +144,7 @@ impl<'a> HitsHeader<'a> {
     }
 }
 
-/// Checks the events of a frame, and shows them to a sink.
+/// Checks the events of a frame and passes them to a sink.
 pub(super) struct Fill<'a, S> {
     pub(super) frame: &'a HitsFrame<'a>,
     pub(super) to: &'a mut S,
@@ -168,14 +171,14 @@ impl<S: EventSink> Decoder for Fill<'_, S> {
         if self.sound::<W>(isa).is_some() {
             return Ok(());
         }
-        // What is wrong is found code by code.
+        // The error is found by the scalar parser.
         self.to.refuse();
         self.scalar()
     }
 }
 
 impl<S: EventSink> Fill<'_, S> {
-    /// Takes the events of a frame that is sound.
+    /// Passes the events of a valid frame to the sink.
     #[inline(always)]
     fn sound<W: Words>(&mut self, isa: W::Isa) -> Option<()> {
         let (mut rest, first) = (self.frame.payload, self.frame.first_timestamp);
@@ -207,21 +210,21 @@ impl<S: EventSink> Fill<'_, S> {
             }
             rest = rest.get(at..).filter(|_| at > 0)?;
         }
-        // The sum of all gaps has not passed 2^64.
+        // The sum of all gaps has not exceeded 2^64.
         let in_time = self.frame.event_count == 0 || timestamp >= first;
         (rest.is_empty() && in_time).then_some(())
     }
 }
 
-/// The next bytes of a frame; those behind its end are of no meaning.
+/// The next bytes of a frame; bytes after its end are undefined.
 struct Window {
     bytes: [[u8; BLOCK]; BLOCKS],
-    /// Bit n of all: byte n has bit 7 clear, and so ends a code if it is of one.
+    /// Bit n: byte n has bit 7 clear, so it ends a code if it belongs to one.
     ends: [u64; BLOCKS],
 }
 
 impl Window {
-    /// Takes the first bytes of these.
+    /// Removes the first bytes.
     #[inline(always)]
     fn fill<W: Words>(&mut self, isa: W::Isa, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks();
@@ -236,8 +239,8 @@ impl Window {
         }
     }
 
-    /// The bytes from one on, and which of the first 64 end a code; `None` if there are less than an
-    /// event may have.
+    /// The bytes from `at` on, and the mask of code ends in the first 64; `None` if fewer remain
+    /// than an event may have.
     #[inline(always)]
     fn at(&self, at: usize) -> Option<(&[u8; REACH], u64)> {
         let bytes = self.bytes.as_flattened().get(at..)?.first_chunk()?;
@@ -247,8 +250,8 @@ impl Window {
     }
 }
 
-/// Reads an event whose indices take at most [`CODES`] bytes: its gap of time, its length in
-/// bytes, and how many hits it has. Bit n of `ends`: byte n ends a code if it is of one.
+/// Reads an event whose indices take at most [`CODES`] bytes: its time gap, its length in bytes,
+/// and the number of its hits. Bit n of `ends`: byte n ends a code if it belongs to one.
 #[inline(always)]
 fn short_event<W: Words>(
     isa: W::Isa,
@@ -257,12 +260,12 @@ fn short_event<W: Words>(
     hits: &mut [Hit; MAX_HITS],
 ) -> Option<(u64, usize, usize)> {
     let (gap, head, beyond) = gap_code([bytes[0], bytes[1]]);
-    // Both are loaded, so that neither waits to be chosen.
+    // Both are loaded, so that neither load waits for the selection.
     let count = usize::from(if head == 1 { bytes[1] } else { bytes[2] });
     if count > CODES {
         return None;
     }
-    // Bit n: byte n of the indices is behind the end of a code, or the first of all, which is behind
+    // Bit n: byte n of the indices follows the end of a code, or is the first one, which follows
     // the count.
     let begins = ends >> head;
     let len = W::nth_set(isa, begins, count as u32) as usize;
@@ -287,8 +290,8 @@ fn short_event<W: Words>(
     sound.then_some((gap.into(), head + 1 + len + count, count))
 }
 
-/// Expands sixteen bytes of indices, of which those in the masks are the first of two, and begin a
-/// code. In all lanes of `sum` is the index behind the last one.
+/// Expands sixteen bytes of indices. The masks select those that are the first of two bytes, and
+/// those that begin a code. All lanes of `sum` hold the index after the last one.
 #[inline(always)]
 fn half<W: Words>(
     isa: W::Isa,
@@ -307,7 +310,7 @@ fn half<W: Words>(
     let mut lanes = [0; LANES];
     (sums + W::splat(isa, u32::MAX)).compress(begins as u16, &mut lanes);
     (W::of(isa, &lanes) | W::widen(isa, times.first_chunk()?).shl(16)).store(&mut lanes);
-    // In the order of its bytes a `Hit` is index and time, as are the lanes.
+    // The bytes of a `Hit` are index and time, in the order of the lanes.
     *hits.first_chunk_mut::<LANES>()? = zerocopy::transmute!(lanes);
     Some(())
 }

@@ -1,4 +1,4 @@
-//! A frame of hits, checked and read event by event.
+//! Parser of a frame of hits: a checked frame, read event by event.
 
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -11,11 +11,12 @@ use crate::rich::geometry::PMS;
 pub const MAGIC: [u8; 4] = *b"PXRH";
 /// The version that this module reads and writes.
 pub const VERSION: u8 = 1;
-/// Bytes of the frame header.
+/// Length of the frame header in bytes.
 pub const HEADER_LEN: usize = size_of::<Header>();
-/// Largest frame in bytes: the UDP payload of an Ethernet frame of 1500 bytes over IPv4.
+/// Maximum length of a frame in bytes: the UDP payload of an Ethernet frame of 1500 bytes over
+/// IPv4.
 pub const MAX_FRAME: usize = 1472;
-/// Most hits of one event in one frame (the count is one byte).
+/// Maximum number of hits of one event in one frame (the count is one byte).
 pub const MAX_HITS: usize = 255;
 /// Largest gap: two bytes of seven bits each.
 pub const MAX_GAP: u16 = 0x3FFF;
@@ -36,7 +37,7 @@ pub(super) struct Header {
 
 const _: () = assert!(HEADER_LEN == 24);
 
-/// A frame that was checked to its last byte.
+/// A frame that was checked completely.
 #[derive(Clone, Copy, Debug)]
 pub struct HitsFrame<'a> {
     source_id: u8,
@@ -48,11 +49,11 @@ pub struct HitsFrame<'a> {
 }
 
 impl<'a> HitsFrame<'a> {
-    /// Checks the frame in `bytes`, a whole UDP payload, header and every event.
+    /// Checks the frame in `bytes`, a whole UDP payload: the header and every event.
     ///
     /// # Errors
-    /// [`FormatError::BadVersion`] for another version; any other error is a malformed frame.
-    /// No event of a refused frame can be read.
+    /// [`FormatError::BadVersion`] for another version; any other error is a malformed frame. No
+    /// event of a refused frame can be read.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
         HitsHeader::parse(bytes)?.check()
@@ -89,13 +90,14 @@ impl<'a> HitsFrame<'a> {
         self.sub_id
     }
 
-    /// Number of this frame among all frames of its board, from 0, wrapping after 2^32 - 1.
+    /// Sequence number of this frame among all frames of its board, from 0, wrapping after 2^32 -
+    /// 1.
     #[must_use]
     pub fn sequence(&self) -> u32 {
         self.sequence
     }
 
-    /// Timestamp of the first event, in slots of 25 ns; without meaning where there is none.
+    /// Timestamp of the first event, in slots of 25 ns; meaningless in a frame without events.
     #[must_use]
     pub fn first_timestamp(&self) -> u64 {
         self.first_timestamp
@@ -107,7 +109,7 @@ impl<'a> HitsFrame<'a> {
         self.event_count
     }
 
-    /// Reads the events in their order, which is that of their timestamps.
+    /// Reads the events in order, which is the order of their timestamps.
     #[must_use]
     pub fn events(&self) -> Events<'a> {
         Events {
@@ -118,7 +120,7 @@ impl<'a> HitsFrame<'a> {
     }
 }
 
-/// A frame of which the header was checked, and that its length is the frame's; not yet its events.
+/// A frame whose header and length were checked, but not its events.
 #[derive(Clone, Copy, Debug)]
 pub struct HitsHeader<'a>(pub(super) HitsFrame<'a>);
 
@@ -126,7 +128,7 @@ impl<'a> HitsHeader<'a> {
     /// Checks the header of the frame in `bytes`, a whole UDP payload.
     ///
     /// # Errors
-    /// As of [`HitsFrame::parse`], if it is the header that is wrong.
+    /// As of [`HitsFrame::parse`], for errors of the header.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let (header, payload) =
@@ -177,11 +179,11 @@ impl<'a> HitsHeader<'a> {
         self.0.sub_id
     }
 
-    /// Number of events, and how many hits there are at most in all of them.
+    /// Number of events, and the maximum number of hits in all of them.
     #[must_use]
     pub fn bounds(&self) -> (usize, usize) {
         let events = usize::from(self.0.event_count);
-        // An event takes two bytes at least, and so does a hit.
+        // An event takes at least two bytes, and so does a hit.
         (events, (self.0.payload.len() / 2).saturating_sub(events))
     }
 }
@@ -196,8 +198,8 @@ pub struct Events<'a> {
 }
 
 impl Events<'_> {
-    /// Expands the next event into `hits`; returns its timestamp (slots of 25 ns, ascending
-    /// strictly) and its hits (photomultiplier indices ascending strictly, possibly none).
+    /// Expands the next event into `hits`; returns its timestamp (slots of 25 ns, strictly
+    /// ascending) and its hits (photomultiplier indices strictly ascending, possibly none).
     #[inline]
     pub fn next_into<'h>(&mut self, hits: &'h mut [Hit; MAX_HITS]) -> Option<(u64, &'h [Hit])> {
         self.left = self.left.checked_sub(1)?;
@@ -215,7 +217,7 @@ impl Events<'_> {
         Some((timestamp, hits))
     }
 
-    /// Events not yet read.
+    /// Number of events not yet read.
     #[must_use]
     pub fn remaining(&self) -> u16 {
         self.left
@@ -224,8 +226,8 @@ impl Events<'_> {
 
 /// Reads one gap code from the first bytes of a pair: the gap and the code's length.
 ///
-/// Bit 7 of the first byte says that the second, whose own bit 7 must be clear, belongs to it.
-/// `ext` keeps that bit so that the caller can look at all second bytes of an event at once.
+/// Bit 7 of the first byte means that the second, whose own bit 7 must be clear, belongs to the
+/// code. `ext` keeps that bit so that the caller can check all second bytes of an event at once.
 #[inline(always)]
 pub(super) fn gap_code(pair: [u8; 2]) -> (u16, usize, u8) {
     let long = pair[0] >> 7;
@@ -237,11 +239,11 @@ pub(super) fn gap_code(pair: [u8; 2]) -> (u16, usize, u8) {
     )
 }
 
-/// Walks one event at the start of `bytes`, calling `put(i, pm)` for each index; returns its
+/// Parses one event at the start of `bytes` and calls `put(i, pm)` for each index; returns its
 /// timestamp gap and its length in bytes.
 ///
-/// The fine times behind the indices make every index at least two bytes from the event's
-/// end, so a pair can be loaded for each without asking first how long its code is.
+/// The fine times after the indices ensure that every index is at least two bytes before the
+/// event's end, so a pair can be loaded for each without knowing the length of its code.
 #[inline(always)]
 fn read_event(bytes: &[u8], mut put: impl FnMut(usize, u16)) -> Result<(u16, usize), FormatError> {
     let truncated = |need| FormatError::Truncated {

@@ -151,7 +151,7 @@ fn each_inconsistency_has_its_cause() {
 #[test]
 fn a_corrupt_event_takes_the_whole_frame_with_it() {
     let mut bytes = write(&example());
-    // The last event's only index becomes a two-byte code that eats its fine time.
+    // The last event's only index becomes a two-byte code that includes its fine time.
     let index = bytes.len() - 2;
     bytes[index] |= 0x80;
     assert!(HitsFrame::parse(&bytes).is_err());
@@ -243,8 +243,8 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// Whatever is accepted obeys the rules that a consumer relies on, and every way to read it gives
-/// the same.
+/// Every accepted frame satisfies the rules that consumers rely on, and all decoders give the same
+/// result.
 fn check_accepted(bytes: &[u8]) {
     let parsed = HitsFrame::parse(bytes);
     let expected = parsed.as_ref().map(read);

@@ -1,4 +1,4 @@
-//! The writer of a frame of hits.
+//! Writer of a frame of hits.
 
 use zerocopy::IntoBytes;
 
@@ -7,13 +7,13 @@ use crate::formats::WriteError;
 use crate::rich::Hit;
 use crate::rich::geometry::PMS;
 
-/// Writes one frame into a buffer of the caller's: `&mut [u8]`, an array, a packet.
+/// Writes one frame into a buffer of the caller: `&mut [u8]`, an array, a packet.
 #[derive(Debug)]
 pub struct HitsWriter<B> {
     buf: B,
-    /// Bytes written, header included.
+    /// Bytes written, including the header.
     len: usize,
-    /// Bytes that may be written.
+    /// Limit on the bytes.
     limit: usize,
     source_id: u8,
     sub_id: u8,
@@ -25,11 +25,11 @@ pub struct HitsWriter<B> {
 }
 
 impl<B: AsMut<[u8]>> HitsWriter<B> {
-    /// Begins frame number `sequence` of board `sub_id` of detector `source_id` in `buf`; the
-    /// frame grows to the buffer's length or to [`MAX_FRAME`], whichever is less.
+    /// Begins frame number `sequence` of board `sub_id` of detector `source_id` in `buf`. The frame
+    /// grows up to the buffer's length or [`MAX_FRAME`], whichever is less.
     ///
     /// # Errors
-    /// [`WriteError::Buffer`] when the buffer cannot hold the header.
+    /// [`WriteError::Buffer`] if the buffer cannot hold the header.
     pub fn new(mut buf: B, source_id: u8, sub_id: u8, sequence: u32) -> Result<Self, WriteError> {
         let limit = buf.as_mut().len().min(MAX_FRAME);
         if limit < HEADER_LEN {
@@ -51,13 +51,13 @@ impl<B: AsMut<[u8]>> HitsWriter<B> {
         })
     }
 
-    /// Appends one event: `timestamp` in slots of 25 ns, above that of the event before;
+    /// Appends one event: `timestamp` in slots of 25 ns, greater than that of the previous event;
     /// `hits` sorted by photomultiplier, each once.
     ///
     /// # Errors
-    /// [`WriteError::Full`] when the event needs the next frame: no room, or further than
-    /// [`MAX_GAP`] slots (0.41 ms) from the event before, which no trigger should wait for.
-    /// [`WriteError::Invalid`] when the event breaks a rule above. The frame is unchanged.
+    /// [`WriteError::Full`] if the event needs the next frame: it does not fit, or it is more than
+    /// [`MAX_GAP`] slots (0.41 ms) after the previous event, so long that no trigger should wait
+    /// for it. [`WriteError::Invalid`] if the event violates a rule above. The frame is unchanged.
     pub fn push(&mut self, timestamp: u64, hits: &[Hit]) -> Result<(), WriteError> {
         let timestamp_gap = if self.event_count == 0 {
             0
@@ -131,7 +131,7 @@ impl<B: AsMut<[u8]>> HitsWriter<B> {
         Ok(())
     }
 
-    /// Events written so far.
+    /// Number of events written so far.
     #[must_use]
     pub fn event_count(&self) -> u16 {
         self.event_count
@@ -143,7 +143,7 @@ impl<B: AsMut<[u8]>> HitsWriter<B> {
         (self.event_count > 0).then_some(self.first_timestamp)
     }
 
-    /// Bytes written so far, header included.
+    /// Bytes written so far, including the header.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -155,7 +155,7 @@ impl<B: AsMut<[u8]>> HitsWriter<B> {
         self.event_count == 0
     }
 
-    /// Writes the header and returns the buffer with the length of the frame in it.
+    /// Writes the header; returns the buffer and the length of the frame in it.
     pub fn finish(mut self) -> (B, usize) {
         let header = Header {
             magic: MAGIC,

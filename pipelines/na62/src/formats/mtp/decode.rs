@@ -1,15 +1,15 @@
-//! The primitives of a packet, sixteen words at a time.
+//! Vectorized decoder of the primitives of a packet, sixteen words at a time.
 //!
-//! A primitive's high part of the timestamp is in the last timestamp word before it: in each lane,
-//! that of the last lane so far that holds one. Then the lanes with primitives are moved together.
-//! No branch depends on which words are which.
+//! The high part of a primitive's timestamp is in the last timestamp word before it. In each lane
+//! it is taken from the last preceding lane that holds such a word. Then the lanes with primitives
+//! are compacted. No branch depends on the kind of a word.
 
 use pollux_pipelines::simd::{Decoder, LANES, Simd, Words};
 
 use super::packet::{MAX_PRIMITIVES, MtpPacket, Primitive};
 use crate::formats::FormatError;
 
-/// Places of a column: a vector is stored whole, wherever its first lane belongs.
+/// Capacity of a column: vectors are stored whole, from any place on.
 const PLACES: usize = MAX_PRIMITIVES + LANES;
 
 /// The primitives of a packet, in columns.
@@ -23,7 +23,7 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// Room for those of any packet, to be decoded by `simd`.
+    /// A buffer for the primitives of any packet, decoded by the instruction set of `simd`.
     #[must_use]
     pub fn new(simd: Simd) -> Self {
         Self {
@@ -34,13 +34,13 @@ impl Decoded {
         }
     }
 
-    /// Slots of 25 ns since the start of the burst, one of each primitive.
+    /// Slots of 25 ns since the start of the burst, one for each primitive.
     #[must_use]
     pub fn timestamps(&self) -> &[u32] {
         &self.timestamps[..self.len]
     }
 
-    /// The primitive words, one of each primitive ([format](super)).
+    /// The primitive words, one for each primitive ([format](super)).
     #[must_use]
     pub fn words(&self) -> &[u32] {
         &self.words[..self.len]
@@ -61,8 +61,8 @@ impl Decoded {
         self.len = 0;
     }
 
-    /// Takes the primitives of a packet, as far as there is room: it may have more than it
-    /// announces. Returns how many.
+    /// Decodes the primitives of a packet and returns their number. Stops when the buffer is full,
+    /// since a packet may have more than it announces.
     #[inline]
     fn fill(&mut self, packet: &MtpPacket) -> usize {
         let to = &mut *self;
@@ -75,7 +75,7 @@ impl<'a> MtpPacket<'a> {
     /// Checks the packet in `bytes`, and decodes all its primitives into `decoded`, in one pass.
     ///
     /// # Errors
-    /// As of [`MtpPacket::parse`]; `decoded` is empty then.
+    /// As of [`MtpPacket::parse`]; `decoded` is then empty.
     #[inline]
     pub fn decode(bytes: &'a [u8], decoded: &mut Decoded) -> Result<Self, FormatError> {
         decoded.clear();
@@ -124,7 +124,7 @@ impl Decoder for Fill<'_> {
             let stamps = word.shr(24).eq(W::splat(isa, 0));
             let last = word.last_of(stamps, high);
             let timestamp = last.shl(8) | (word.shr(8) & low_byte);
-            // There is none if these are too many already.
+            // No place if there are already too many.
             let (Some(timestamps), Some(words)) = (
                 timestamps[*len..].first_chunk_mut(),
                 words[*len..].first_chunk_mut(),
@@ -133,7 +133,7 @@ impl Decoder for Fill<'_> {
             };
             timestamp.compress(!stamps, timestamps);
             word.compress(!stamps, words);
-            // Lanes behind the packet's end are zero, as timestamp words are.
+            // Lanes after the packet's end are zero, as in timestamp words.
             *len += stamps.count_zeros() as usize;
             high = last.last();
         }

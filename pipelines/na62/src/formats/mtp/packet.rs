@@ -1,15 +1,16 @@
-//! A packet, checked and read primitive by primitive.
+//! Parser of a packet: a checked packet, read primitive by primitive.
 
 use zerocopy::FromBytes;
 use zerocopy::byteorder::little_endian::U32;
 
 use crate::formats::{FormatError, exact_length};
 
-/// Bytes of the header: two words.
+/// Length of the header in bytes: two words.
 pub const HEADER_LEN: usize = 8;
-/// Largest packet in bytes: the UDP payload of an Ethernet frame of 1500 bytes over IPv4.
+/// Maximum length of a packet in bytes: the UDP payload of an Ethernet frame of 1500 bytes over
+/// IPv4.
 pub const MAX_PACKET: usize = 1472;
-/// Most primitives of one packet (the count is one byte).
+/// Maximum number of primitives of one packet (the count is one byte).
 pub const MAX_PRIMITIVES: usize = 255;
 /// Source id of the RICH.
 pub const SOURCE_RICH: u8 = 0x1C;
@@ -19,14 +20,14 @@ pub const SOURCE_L0TP: u8 = 0x40;
 pub const SLOT_NS: f64 = 25.0;
 /// Nominal unit of the fine time, in ns: a 256th of a slot.
 pub const FINE_NS: f64 = SLOT_NS / 256.0;
-/// The unit of the fine time that the L0 firmware itself computes with, in ns (24.951 / 256:
-/// the period of the accelerator's clock).
+/// The unit of the fine time that the L0 firmware itself uses, in ns (24.951 / 256: the period of
+/// the accelerator's clock).
 pub const FINE_FIRMWARE_NS: f64 = 0.097_464_7;
 
-/// One trigger primitive: what a detector saw, and when.
+/// One trigger primitive: what a detector has seen, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Primitive {
-    /// What was seen. Its high byte is not 0: such a word would be a timestamp word.
+    /// Primitive id. Its high byte is not 0: such a word would be a timestamp word.
     pub id: u16,
     /// Slot of 25 ns since the start of the burst.
     pub timestamp: u32,
@@ -35,14 +36,14 @@ pub struct Primitive {
 }
 
 impl Primitive {
-    /// Time since the start of the burst in ns, where one unit of the fine time is `fine_ns`
-    /// long: [`FINE_NS`] or [`FINE_FIRMWARE_NS`].
+    /// Time since the start of the burst in ns, for a unit of the fine time of `fine_ns`:
+    /// [`FINE_NS`] or [`FINE_FIRMWARE_NS`].
     #[must_use]
     pub fn time_ns(&self, fine_ns: f64) -> f64 {
         f64::from(self.timestamp) * SLOT_NS + f64::from(self.fine) * fine_ns
     }
 
-    /// Its word in a packet.
+    /// The primitive word in a packet.
     pub(super) fn word(self) -> u32 {
         u32::from(self.id) << 16 | (self.timestamp & 0xFF) << 8 | u32::from(self.fine)
     }
@@ -62,7 +63,7 @@ impl<'a> MtpPacket<'a> {
     /// Checks the packet in `bytes`, a whole UDP payload.
     ///
     /// # Errors
-    /// A length other than the one in the header, not a multiple of four, or a number of
+    /// A length other than the one in the header or not a multiple of four, or a number of
     /// primitive words other than announced: a malformed packet, of which nothing can be read.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
@@ -80,7 +81,7 @@ impl<'a> MtpPacket<'a> {
                 have: bytes.len(),
             })?;
         let [first, second] = [header[0].get(), header[1].get()];
-        // The field counts the whole packet, its header included.
+        // The field counts the whole packet, including its header.
         exact_length(second as usize & 0xFFFF, bytes.len())?;
         let words = <[U32]>::ref_from_bytes(body)
             .map_err(|_| FormatError::Malformed("the length is not a multiple of four"))?;
@@ -93,7 +94,7 @@ impl<'a> MtpPacket<'a> {
         })
     }
 
-    /// The packet, if it has as many primitives as it announces.
+    /// Returns the packet if it has as many primitives as it announces.
     #[inline]
     pub(super) fn has(self, primitives: usize) -> Result<Self, FormatError> {
         if primitives != usize::from(self.count) {

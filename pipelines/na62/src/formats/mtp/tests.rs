@@ -1,4 +1,4 @@
-//! Packets written, read and damaged.
+//! Tests with packets that are written, read and corrupted.
 #![allow(clippy::unwrap_used, clippy::panic)]
 use pollux_pipelines::simd::Simd;
 use proptest::prelude::*;
@@ -130,7 +130,7 @@ fn packets_fill_up_at_255_primitives_or_1472_bytes() {
         (n, len)
     };
     assert_eq!(fill(0), (255, 8 + 255 * 4));
-    // A timestamp word each, but for the first: 183 primitives are 8 + 4 + 182 * 8 bytes.
+    // A timestamp word for each primitive but the first: 183 primitives take 8 + 4 + 182 * 8 bytes.
     assert_eq!(fill(256), (183, 1468));
     assert!(MtpWriter::new([0u8; 7], 1, 1).is_err());
 }
@@ -187,7 +187,8 @@ proptest! {
         }
     }
 
-    /// Any mixture of words, sound, cut or damaged: every set of instructions gives the same.
+    /// Any mixture of words, valid, truncated or corrupted: all instruction sets give the same
+    /// result.
     #[test]
     fn all_ways_to_decode_agree(
         words in prop::collection::vec((any::<u32>(), 0..4u8), 0..330),

@@ -1,4 +1,4 @@
-//! The writer of a packet.
+//! Writer of a packet.
 
 use zerocopy::IntoBytes;
 use zerocopy::byteorder::little_endian::U32;
@@ -6,29 +6,29 @@ use zerocopy::byteorder::little_endian::U32;
 use super::packet::{HEADER_LEN, MAX_PACKET, MAX_PRIMITIVES, Primitive, is_timestamp};
 use crate::formats::WriteError;
 
-/// Writes one packet into a buffer of the caller's: `&mut [u8]`, an array, a packet.
+/// Writes one packet into a buffer of the caller: `&mut [u8]`, an array, a packet.
 #[derive(Debug)]
 pub struct MtpWriter<B> {
     buf: B,
-    /// Bytes written, header included.
+    /// Bytes written, including the header.
     len: usize,
-    /// Bytes that may be written.
+    /// Limit on the bytes.
     limit: usize,
     source_id: u8,
     sub_id: u8,
     count: u8,
-    /// The header's high part of the timestamp: that of the first primitive.
+    /// High part of the timestamp in the header: that of the first primitive.
     first_high: u32,
-    /// The high part that holds for the next primitive word.
+    /// High part of the timestamp that applies to the next primitive word.
     high: u32,
 }
 
 impl<B: AsMut<[u8]>> MtpWriter<B> {
-    /// Begins a packet of board `sub_id` of detector `source_id` in `buf`; it grows to the
-    /// buffer's length or to [`MAX_PACKET`], whichever is less.
+    /// Begins a packet of board `sub_id` of detector `source_id` in `buf`. The packet grows up to
+    /// the buffer's length or [`MAX_PACKET`], whichever is less.
     ///
     /// # Errors
-    /// [`WriteError::Buffer`] when the buffer cannot hold the header.
+    /// [`WriteError::Buffer`] if the buffer cannot hold the header.
     pub fn new(mut buf: B, source_id: u8, sub_id: u8) -> Result<Self, WriteError> {
         let limit = buf.as_mut().len().min(MAX_PACKET);
         if limit < HEADER_LEN {
@@ -49,12 +49,12 @@ impl<B: AsMut<[u8]>> MtpWriter<B> {
         })
     }
 
-    /// Appends one primitive, with a timestamp word before it where the high part of the
-    /// timestamp changed.
+    /// Appends one primitive, preceded by a timestamp word if the high part of the timestamp has
+    /// changed.
     ///
     /// # Errors
-    /// [`WriteError::Full`] when the primitive needs the next packet; [`WriteError::Invalid`]
-    /// when the high byte of its id is 0. The packet is unchanged.
+    /// [`WriteError::Full`] if the primitive needs the next packet; [`WriteError::Invalid`] if the
+    /// high byte of its id is 0. The packet is unchanged.
     pub fn push(&mut self, primitive: Primitive) -> Result<(), WriteError> {
         let word = primitive.word();
         if is_timestamp(word) {
@@ -83,8 +83,7 @@ impl<B: AsMut<[u8]>> MtpWriter<B> {
         self.len += 4;
     }
 
-    /// Sets further bits in the identifiers: `bits(n)` in that of primitive `n`, from 0. What could
-    /// be sent still can be.
+    /// Sets additional bits in the ids: `bits(n)` in that of primitive `n`, from 0. Ids stay valid.
     pub fn set_bits(&mut self, mut bits: impl FnMut(usize) -> u16) {
         let (words, _) = self.buf.as_mut()[HEADER_LEN..self.len].as_chunks_mut::<4>();
         let primitives = words
@@ -96,7 +95,7 @@ impl<B: AsMut<[u8]>> MtpWriter<B> {
         }
     }
 
-    /// Primitives written so far.
+    /// Number of primitives written so far.
     #[must_use]
     pub fn count(&self) -> u8 {
         self.count
@@ -108,7 +107,7 @@ impl<B: AsMut<[u8]>> MtpWriter<B> {
         self.count == 0
     }
 
-    /// Writes the header and returns the buffer with the length of the packet in it.
+    /// Writes the header; returns the buffer and the length of the packet in it.
     pub fn finish(mut self) -> (B, usize) {
         let header = [
             U32::new((u32::from(self.source_id) << 24) | self.first_high),

@@ -1,25 +1,26 @@
-//! TDC data of an event, checked and read edge by edge.
+//! Parser of an event's TDC data: checked data, read edge by edge.
 
 use zerocopy::FromBytes;
 use zerocopy::byteorder::little_endian::U32;
 
 use crate::formats::FormatError;
 
-/// Bit of the trigger type that marks a special trigger: start or end of burst, monitoring.
+/// Bit of the trigger type for a special trigger: start or end of burst, monitoring.
 const SPECIAL: u8 = 0x80;
 /// Bit of an FPGA's error flags: a block of error words follows its frames.
 const ERROR_BLOCK: u8 = 0x01;
-/// Most FPGAs of a board.
+/// Maximum number of FPGAs of a board.
 pub(super) const FPGAS: u32 = 4;
 /// Word id of a leading edge.
 pub(super) const LEADING: u32 = 4;
 /// Word id of a trailing edge.
 pub(super) const TRAILING: u32 = 5;
-/// Bits of an edge's time: 2048 slots of 256 units.
+/// Number of units in the range of an edge's time: 2048 slots of 256 units.
 pub(super) const TIME: u32 = (1 << 19) - 1;
 /// The slot bits that an edge's own time replaces.
 const FRAME_LOW: u32 = TIME >> 8;
-/// Most words of a payload: a fragment counts its bytes, and those of its header, with 16 bits.
+/// Maximum number of words of a payload: a fragment has 16 bits for its length, including its
+/// header.
 pub(super) const MAX_WORDS: usize =
     (u16::MAX as usize - crate::formats::mep::FRAGMENT_HEADER_LEN) / 4;
 pub(super) const NO_EDGE: FormatError = FormatError::Malformed("a TDC word that is no edge");
@@ -27,14 +28,14 @@ pub(super) const NO_EDGE: FormatError = FormatError::Malformed("a TDC word that 
 /// One edge of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
-    /// FPGA of the board, which is a TDC board with four TDC chips: 0 to 3 in sound data, but
-    /// whatever the board wrote.
+    /// FPGA of the board, which is a TDC board with four TDC chips: 0 to 3 in valid data, but
+    /// unchecked.
     pub fpga: u8,
     /// TDC chip of that TDC board, 0 to 3.
     pub tdc: u8,
     /// Channel of that chip, 0 to 31.
     pub channel: u8,
-    /// Leading edge; else a trailing one.
+    /// A leading edge; otherwise a trailing one.
     pub leading: bool,
     /// Time since the start of the burst, in units of 25/256 ns, modulo 2^40.
     pub time: u64,
@@ -48,11 +49,11 @@ pub struct Tel62<'a> {
 }
 
 impl<'a> Tel62<'a> {
-    /// Checks a fragment's payload to its last word.
+    /// Checks a fragment's payload completely.
     ///
     /// # Errors
-    /// Counts that do not fill the payload exactly, a word that is no edge where an edge must
-    /// be, an impossible number of FPGAs: malformed data, of which no edge can be read.
+    /// Counts that do not fill the payload exactly, a word that is not an edge where one is
+    /// required, or an invalid number of FPGAs: malformed data, of which no edge can be read.
     pub fn parse(payload: &'a [u8]) -> Result<Self, FormatError> {
         let data = Self::board(payload)?;
         let mut frames = data.frames(0);
@@ -62,7 +63,7 @@ impl<'a> Tel62<'a> {
         Ok(data)
     }
 
-    /// Checks the board word, and that there are whole words behind it.
+    /// Checks the board word, and that whole words follow it.
     pub(super) fn board(payload: &'a [u8]) -> Result<Self, FormatError> {
         let words = <[U32]>::ref_from_bytes(payload)
             .map_err(|_| FormatError::Malformed("the length is not a multiple of four"))?;
@@ -97,13 +98,13 @@ impl<'a> Tel62<'a> {
         self.board[2]
     }
 
-    /// Format version of the data, as the board says it.
+    /// Format version of the data, as reported by the board.
     #[must_use]
     pub fn format(&self) -> u8 {
         self.board[3]
     }
 
-    /// Whether the event is a special trigger, without edges.
+    /// Whether the event is a special trigger, which has no edges.
     #[must_use]
     pub fn is_special(&self) -> bool {
         self.trigger_type() & SPECIAL != 0
@@ -122,7 +123,7 @@ impl<'a> Tel62<'a> {
     pub(super) fn frames(&self, timestamp: u32) -> Frames<'a> {
         let (words, fpgas) = match self.words.split_first() {
             Some((_, words)) if !self.is_special() => (words, self.board[0].count_ones()),
-            // What follows is counters of the detector's own making.
+            // Counters in a format of the detector's own follow.
             _ => (&[][..], 0),
         };
         Frames {
@@ -139,7 +140,7 @@ impl<'a> Tel62<'a> {
 #[derive(Clone, Debug)]
 pub struct Edges<'a> {
     frames: Frames<'a>,
-    /// What is left of it.
+    /// The remaining data.
     frame: Frame<'a>,
 }
 
@@ -175,7 +176,7 @@ impl Edge {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frame<'a> {
     pub(super) fpga: u8,
-    /// Time of the slot without the bits that an edge's own time has.
+    /// Time of the slot without the bits that an edge's own time replaces.
     pub(super) base: u64,
     pub(super) words: &'a [U32],
 }
@@ -191,12 +192,12 @@ impl Frame<'_> {
     }
 }
 
-/// Walks the words behind the board word, checking each count against what is there.
+/// Parser of the words after the board word; checks each count against the remaining length.
 #[derive(Clone, Debug)]
 pub(super) struct Frames<'a> {
     words: &'a [U32],
     timestamp: u32,
-    /// FPGAs, and frames of this FPGA, that are still to come.
+    /// Remaining FPGAs, and remaining frames of this FPGA.
     fpgas: u32,
     left: u8,
     /// The word of the current FPGA: non-empty frames, frames, FPGA id, error flags.
@@ -204,7 +205,7 @@ pub(super) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Takes so many words.
+    /// Takes the next words.
     #[inline(always)]
     fn take(&mut self, count: usize) -> Result<&'a [U32], FormatError> {
         let (words, rest) = self
@@ -223,7 +224,7 @@ impl<'a> Frames<'a> {
         Ok(self.take(1)?[0].get())
     }
 
-    /// Goes to the next frame; `None` at the end of the data.
+    /// Advances to the next frame; `None` at the end of the data.
     #[inline(always)]
     pub(super) fn next(&mut self) -> Result<Option<Frame<'a>>, FormatError> {
         while self.left == 0 {
@@ -244,8 +245,8 @@ impl<'a> Frames<'a> {
         let edges = (word >> 16).checked_sub(1).ok_or(FormatError::Malformed(
             "a frame of no words, where it counts its own",
         ))?;
-        // Only the low 16 bits of the frame's slot are sent. The slot is the one with these
-        // bits that is nearest to the event, before or after it, across a wrap of the 16 bits.
+        // Only the low 16 bits of the frame's slot are sent. The slot is the one with these bits
+        // that is nearest to the event, before or after it, across a wrap of the 16 bits.
         let offset = (word as u16).wrapping_sub(self.timestamp as u16) as i16;
         let slot = self.timestamp.wrapping_add_signed(i32::from(offset));
         Ok(Some(Frame {
@@ -255,15 +256,15 @@ impl<'a> Frames<'a> {
         }))
     }
 
-    /// Passes over the error words behind the last FPGA's frames.
+    /// Skips the error words after the last FPGA's frames.
     #[inline(always)]
     fn skip_error_block(&mut self) -> Result<(), FormatError> {
         if self.fpga[3] & ERROR_BLOCK == 0 {
             return Ok(());
         }
         self.fpga[3] = 0;
-        // Boards set the flag without a block behind it: at the end of the data, or where the
-        // second byte is 0xFF (the farm's decoder knows these two cases).
+        // Boards set the flag without a block: at the end of the data, or where the second byte is
+        // 0xFF (the farm's decoder handles these two cases).
         let Some(word) = self.words.first().map(|word| word.get()) else {
             return Ok(());
         };

@@ -1,13 +1,13 @@
-//! The edges of an event, sixteen words of a frame at a time.
+//! Vectorized decoder of the edges of an event, sixteen words of a frame at a time.
 
 use pollux_pipelines::simd::{Decoder, LANES, Simd, Words};
 
 use super::data::{Edge, LEADING, MAX_WORDS, NO_EDGE, TIME, Tel62};
 use crate::formats::FormatError;
 
-/// Places of a column: a vector is stored whole, wherever its first lane belongs.
+/// Capacity of a column: vectors are stored whole, from any place on.
 const PLACES: usize = MAX_WORDS + LANES;
-/// Bit of a place that tells a trailing edge.
+/// Bit of a position that marks a trailing edge.
 const TRAILING_BIT: u32 = 1 << 7;
 
 /// The edges of an event, in columns.
@@ -20,7 +20,7 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// Room for those of any event, to be decoded by `simd`.
+    /// A buffer for the edges of any event, decoded by the instruction set of `simd`.
     #[must_use]
     pub fn new(simd: Simd) -> Self {
         Self {
@@ -37,8 +37,8 @@ impl Decoded {
         &self.times[..self.len]
     }
 
-    /// Where each edge was seen: bits 4-0 channel, 6-5 TDC chip, 15-8 FPGA; and bit 7 where it is
-    /// a trailing one.
+    /// Source of each edge: bits 4-0 channel, 6-5 TDC chip, 15-8 FPGA; bit 7 is set for a trailing
+    /// edge.
     #[must_use]
     pub fn places(&self) -> &[u32] {
         &self.places[..self.len]
@@ -61,7 +61,7 @@ impl Decoded {
         self.len = 0;
     }
 
-    /// Checks and takes the edges of an event; none if it is refused.
+    /// Checks and decodes the edges of an event; none if it is refused.
     #[inline]
     fn fill(&mut self, data: &Tel62, timestamp: u32) -> Result<(), FormatError> {
         let to = &mut *self;
@@ -80,7 +80,7 @@ impl<'a> Tel62<'a> {
     /// into `decoded`, in one pass.
     ///
     /// # Errors
-    /// As of [`Tel62::parse`]; `decoded` is empty then.
+    /// As of [`Tel62::parse`]; `decoded` is then empty.
     #[inline]
     pub fn decode(
         payload: &'a [u8],
@@ -135,7 +135,7 @@ impl Decoder for Fill<'_> {
                 if edges.count_ones() as usize != words.len() {
                     return Err(NO_EDGE);
                 }
-                // There is room: behind `len`, at most MAX_WORDS, there are LANES places.
+                // It fits: LANES places follow `len`, which is at most MAX_WORDS.
                 let (Some(times), Some(places)) = (
                     to.times[to.len..].first_chunk_mut(),
                     to.places[to.len..].first_chunk_mut(),

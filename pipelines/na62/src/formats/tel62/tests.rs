@@ -6,7 +6,7 @@ use super::data::MAX_WORDS;
 use super::*;
 use crate::formats::{FormatError, WriteError};
 
-/// Every way to read these bytes gives the same.
+/// All decoders give the same result for these bytes.
 fn check_agree(payload: &[u8], timestamp: u32) -> Result<(), TestCaseError> {
     let expected = Tel62::parse(payload).map(|data| data.edges(timestamp).collect::<Vec<_>>());
     for simd in Simd::all() {
@@ -106,7 +106,7 @@ fn error_blocks_are_passed_over() {
         edges(&with_block(&[0x0003_0001, 0xDEAD, 0xBEEF]), 0),
         expected
     );
-    // A block that counts further than the data, and one that counts nothing.
+    // A block whose count exceeds the data, and one with a count of zero.
     assert!(matches!(
         refused(&with_block(&[0x0009_0001])),
         FormatError::Truncated { .. }
@@ -252,7 +252,7 @@ proptest! {
 
 #[test]
 fn frames_of_many_words_are_decoded_and_longer_payloads_than_there_are_refused() {
-    // Board word, FPGA word, frame word, and edges to the last word of a fragment.
+    // Board word, FPGA word, frame word, and edges up to the last word of a fragment.
     let mut words = vec![
         0x0003_0101,
         0x0000_0101,

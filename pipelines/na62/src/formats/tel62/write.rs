@@ -1,15 +1,15 @@
-//! The writer of an event's TDC data.
+//! Writer of an event's TDC data.
 
 use super::data::{Edge, FPGAS, LEADING, TIME, TRAILING};
 use crate::formats::WriteError;
 
-/// Writes the TDC data of one event at slot `timestamp` into `buf`; returns its length in
-/// bytes. The edges are sorted by FPGA (0 to 3), then by time.
+/// Writes the TDC data of one event at slot `timestamp` into `buf`; returns its length in bytes.
+/// The edges are sorted by FPGA (0 to 3), then by time.
 ///
 /// # Errors
-/// [`WriteError::Full`] when the buffer is too small; [`WriteError::Invalid`] when the edges
-/// are out of order or out of range, or half a wrap of the frame timestamp (0.8 ms) or more
-/// away from the event.
+/// [`WriteError::Full`] if the buffer is too small; [`WriteError::Invalid`] if the edges are out of
+/// order or out of range, or half a wrap of the frame timestamp (0.8 ms) or more away from the
+/// event.
 pub fn write_tel62(
     buf: &mut [u8],
     sub_id: u8,
@@ -43,7 +43,7 @@ pub fn write_tel62(
         Ok(())
     };
     let by_fpga = || edges.chunk_by(|a, b| a.fpga == b.fpga);
-    // A board always answers with one FPGA at least, be it without frames.
+    // A board always answers with at least one FPGA, even without frames.
     let flags = by_fpga()
         .fold(0, |flags, chunk| flags | 1 << chunk[0].fpga)
         .max(1);

@@ -1,6 +1,6 @@
-//! An event that is being built.
+//! `Draft`: an event under construction.
 
-use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError, hint};
+use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError, prefetch};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{
@@ -10,50 +10,51 @@ use crate::l0::pool::own_pool;
 use crate::l0::span::Span;
 use crate::rich::Hit;
 
-/// Hits that are copied at once: a line of the cache.
-const PIECE: usize = 16;
+/// Hits that are copied at once: one cache line.
+const BLOCK: usize = 16;
 
-/// All of an event's buffer.
+/// Size of an event's buffer.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Room {
+struct EventBuffer {
     front: Front,
-    /// Behind the last hit that there may be, a piece may spill.
-    hits: [Hit; MAX_EVENT_HITS + PIECE],
+    /// The last block copy may extend beyond the last hit.
+    hits: [Hit; MAX_EVENT_HITS + BLOCK],
 }
 
-/// A pool of buffers for so many events; NUMA node and lock are those of `memory`, and so is the
-/// page size, but that no page of 1 GiB is taken for it.
+/// A pool of buffers for so many events. NUMA node, lock and page size are those of `memory`, but
+/// pages of 1 GiB are not used for it.
 ///
 /// # Errors
 /// As [`Mempool::new`].
 pub fn event_pool(events: usize, memory: PoolConfig) -> Result<Mempool, PoolError> {
-    own_pool(events, size_of::<Room>(), memory)
+    own_pool(events, size_of::<EventBuffer>(), memory)
 }
 
-/// An event to which hits are added, in a buffer of an [`event_pool`].
+/// An event under construction, to which hits are added, in a buffer of an [`event_pool`].
 #[derive(Debug)]
 pub struct Draft {
-    /// All of its room is data.
+    /// All of its data room is data.
     mbuf: Mbuf,
     hits: u16,
 }
 
 impl Draft {
-    /// Without hits; `None` if there is no buffer left, or if the pool's are not made for events.
+    /// An event without hits; `None` if no buffer is left, or if the pool's buffers are not made
+    /// for events.
     #[must_use]
     #[inline]
     pub fn new(cache: &mut PoolCache) -> Option<Self> {
         let mut mbuf = cache.alloc()?;
-        let room = mbuf.append(size_of::<Room>())?;
-        // It will not be written at once.
-        for line in [0, FRONT, FRONT + PIECE * size_of::<Hit>()] {
-            hint::expect_write(room.as_ptr().wrapping_add(line));
+        let buffer = mbuf.append(size_of::<EventBuffer>())?;
+        // Prefetched, since the hits are written later.
+        for line in [0, FRONT, FRONT + BLOCK * size_of::<Hit>()] {
+            prefetch::prefetch_write(buffer.as_ptr().wrapping_add(line));
         }
         Some(Self { mbuf, hits: 0 })
     }
 
-    /// Hits that it has.
+    /// Number of hits.
     #[must_use]
     #[inline]
     pub fn hits(&self) -> u16 {
@@ -61,25 +62,25 @@ impl Draft {
     }
 
     #[inline]
-    fn room(&mut self) -> Option<&mut Room> {
-        Room::mut_from_bytes(self.mbuf.data_mut()).ok()
+    fn buffer(&mut self) -> Option<&mut EventBuffer> {
+        EventBuffer::mut_from_bytes(self.mbuf.data_mut()).ok()
     }
 
-    /// Adds hits behind all others: the first `count` of these; `false`, and no change, if they do
-    /// not fit.
+    /// Appends the first `count` of these hits; returns `false`, without a change, if they do not
+    /// fit.
     #[must_use]
     #[inline]
     pub(crate) fn append<const N: usize>(&mut self, places: &[Hit; N], count: usize) -> bool {
         let start = usize::from(self.hits);
-        if count > PIECE || start + count > MAX_EVENT_HITS {
+        if count > BLOCK || start + count > MAX_EVENT_HITS {
             return self.insert(start, &places[..count.min(N)]);
         }
         let to = self
-            .room()
-            .and_then(|room| room.hits[start..].first_chunk_mut::<PIECE>());
-        // A whole piece, whatever the count: a copy of so many would take a branch that is hard to
-        // tell. What is too much is overwritten by the next one.
-        let Some((to, from)) = to.zip(places.first_chunk::<PIECE>()) else {
+            .buffer()
+            .and_then(|buffer| buffer.hits[start..].first_chunk_mut::<BLOCK>());
+        // Copies a whole block, whatever the count: a copy of variable length would need an
+        // unpredictable branch. The next block overwrites the excess.
+        let Some((to, from)) = to.zip(places.first_chunk::<BLOCK>()) else {
             return false;
         };
         *to = *from;
@@ -87,8 +88,7 @@ impl Draft {
         true
     }
 
-    /// Adds hits behind the first `at` of those that it has; `false`, and no change, if they do not
-    /// fit.
+    /// Inserts hits before hit number `at`; returns `false`, without a change, if they do not fit.
     #[must_use]
     pub fn insert(&mut self, at: usize, hits: &[Hit]) -> bool {
         let (have, more) = (usize::from(self.hits), hits.len());
@@ -96,28 +96,32 @@ impl Draft {
             return false;
         }
         let at = at.min(have);
-        let Some(room) = self.room() else {
+        let Some(buffer) = self.buffer() else {
             return false;
         };
-        room.hits.copy_within(at..have, at + more);
-        room.hits[at..at + more].copy_from_slice(hits);
+        buffer.hits.copy_within(at..have, at + more);
+        buffer.hits[at..at + more].copy_from_slice(hits);
         self.hits += more as u16;
         true
     }
 
-    /// Makes `count` hits, from the one at `at` on, so much later, in units of 25/256 ns.
+    /// Adds a delay, in units of 25/256 ns, to `count` hits from number `at` on.
     pub(crate) fn delay(&mut self, at: usize, count: usize, by: u16) {
         let end = at + count;
-        let hits = self.room().and_then(|room| room.hits.get_mut(at..end));
+        let hits = self
+            .buffer()
+            .and_then(|buffer| buffer.hits.get_mut(at..end));
         for hit in hits.into_iter().flatten() {
             hit.fine = hit.fine.saturating_add(by);
         }
     }
 
-    /// Puts `count` hits, from the one at `at` on, behind all others.
+    /// Moves `count` hits, from number `at` on, to the end.
     pub(crate) fn put_last(&mut self, at: usize, count: usize) {
         let end = usize::from(self.hits);
-        let hits = self.room().and_then(|room| room.hits.get_mut(at..end));
+        let hits = self
+            .buffer()
+            .and_then(|buffer| buffer.hits.get_mut(at..end));
         if let Some(hits) = hits
             && count <= hits.len()
         {
@@ -125,15 +129,14 @@ impl Draft {
         }
     }
 
-    /// The event; its number of hits is that of those which were added, and `span` says of which
-    /// time they are.
+    /// Completes the event: sets its number of hits, and the time range of its hits, `span`.
     #[must_use]
     #[inline]
     pub fn finish(mut self, head: &EventHead, span: Span) -> Event {
         let hits = usize::from(self.hits);
         let flag = |flag, holds| if holds { flag } else { 0 };
-        if let Some(room) = self.room() {
-            room.front.head = Head {
+        if let Some(buffer) = self.buffer() {
+            buffer.front.head = Head {
                 timestamp: head.timestamp,
                 arrival: head.arrival.0,
                 sources: head.sources,

@@ -25,7 +25,7 @@ const HEAD: EventHead = EventHead {
 fn an_event_is_one_buffer_from_its_first_hit_to_its_last_owner() {
     let pool = event_pool(8, PoolConfig::default()).unwrap();
     let mut cache = pool.cache(4).unwrap();
-    // Twice, as the second time the buffer is not fresh.
+    // Twice, since the buffer is not fresh the second time.
     for n in [3_u16, 0] {
         let mut draft = Draft::new(&mut cache).unwrap();
         assert_eq!(draft.hits(), 0);
@@ -131,7 +131,7 @@ fn time(span: Span, rings: &[(u16, f32)]) -> (u64, u8) {
         ..HEAD
     };
     let mut event = draft.finish(&head, span).reconstructed(&[]);
-    // Also rings that are not of the event: `reconstructed` would pass them over.
+    // Also rings that are not of the event, which `reconstructed` would ignore.
     let front = event.0.front_mut().unwrap();
     front.head.ring_count = rings.len() as u8;
     for (place, &(hits, time)) in front.rings.iter_mut().zip(rings) {
@@ -149,7 +149,7 @@ fn the_time_of_an_event_is_that_of_its_strongest_ring() {
     assert_eq!(time(slot, &[(9, 10.0), (12, 20.0), (12, 30.0)]), (1000, 20));
     assert_eq!(time(slot, &[(9, 99.4)]).1, 99);
     assert_eq!(time(slot, &[(9, 99.5)]).1, 100);
-    // Nothing leads out of the slot, neither rounding nor nonsense.
+    // The time stays in the slot, in spite of rounding and invalid values.
     for (wrong, fine) in [
         (255.0, 255),
         (255.6, 255),

@@ -1,29 +1,31 @@
-//! The search for rings in views: one ring for each of sixteen views at once, and where that is not
-//! all, one view after the other.
+//! Ring search in views: one ring in each of sixteen views at once, then view by view where one
+//! ring is not all.
 
 use pollux_pipelines::simd::{Kernel, LANES, Lanes, TABLE};
 
+use super::config::FinderConfig;
+use super::joint_fit::{Doubt, judge, judge_one, search_again};
+use super::ring::Ring;
 use super::seeds::Seeds;
-use super::settle::judge;
 use super::significance::significance;
-use super::view::{Hits, MAX_VIEWS, Taken, View};
-use super::{FinderConfig, Ring};
+use super::view::{Hits, MAX_VIEWS, RingCounts, View};
 use crate::rich::lanes::{
-    Alike, Circles, Claimed, Claims, Lane, Near, PerLane, Points, Sums, fit_all, scores,
+    Broadcast, Circles, Claimed, Claims, Lane, Near, PerLane, Points, Records, Sums, fit_all,
+    scores,
 };
 
-/// Hits above which one ring is not often all.
+/// Number of hits above which a view often has more than one ring.
 const ONE_RING: usize = 22;
-/// Least significance of a further ring of the same proposals: one that has less may be proposed
-/// better by the hits that are left.
-const SURE: f32 = 1.0;
-/// Widths of the roads, in units of the final one, by which the circle through all hits is
-/// narrowed down, and whether Taubin's fit is worth its time.
+/// Minimum significance of a further ring from the same candidates. A less significant ring may get
+/// better candidates from the remaining hits.
+const SURE: f32 = 1.5;
+/// Roads by which the circle through all hits is narrowed down: width in units of the final one,
+/// and whether Taubin's fit is worth its time.
 const FROM_ALL: [(f32, bool); 3] = [(3.0, false), (1.5, false), (1.0, true)];
-/// The same for circles that were proposed, which are near already: the best of sixteen is.
+/// The same for candidates, which are close already: the best of sixteen.
 const FROM_SEED: [(f32, bool); 1] = [(1.0, true)];
 
-/// All that is looked for in the views of a batch.
+/// The search for all rings in the views of a batch.
 pub(super) struct Search<'a> {
     pub(super) cfg: &'a FinderConfig,
     pub(super) seeds: &'a Seeds,
@@ -46,14 +48,14 @@ impl Kernel for Search<'_> {
             lanes,
             claimed,
         } = self;
-        let way = Way::<V> { isa, cfg, seeds };
-        let mut taken = Taken::default();
-        // The views with few hits are looked at together, sixteen at a time.
+        let context = SearchContext::<V> { isa, cfg, seeds };
+        let mut ring_counts = RingCounts::default();
+        // Views with few hits are searched together, sixteen at a time.
         let (mut group, mut grouped) = ([0; LANES], 0);
         let (mut hard, mut hards) = ([0; MAX_VIEWS], 0);
         for number in 0..views.len() {
             let view = &views[number];
-            if view.may_have_more(cfg, &mut taken) {
+            if view.may_have_more(cfg, &mut ring_counts) {
                 if view.hits().own <= ONE_RING {
                     group[grouped] = number as u8;
                     grouped += 1;
@@ -65,19 +67,19 @@ impl Kernel for Search<'_> {
             if grouped == 0 || (grouped < LANES && number + 1 < views.len()) {
                 continue;
             }
-            let found = way.one_ring_each(views, hits, &group[..grouped], lanes, claimed);
+            let found = context.one_ring_each(views, hits, &group[..grouped], lanes, claimed);
             for (lane, &number) in group[..grouped].iter().enumerate() {
                 let view = &mut views[usize::from(number)];
                 let mut more = true;
                 if let Some(ring) = found[lane] {
-                    view.add(ring, |i| claimed.has(lane, i), hits, cfg, &mut taken);
-                    more = view.may_have_more(cfg, &mut taken);
+                    view.add(ring, |i| claimed.has(lane, i), hits, cfg, &mut ring_counts);
+                    more = view.may_have_more(cfg, &mut ring_counts);
                 }
                 if more {
                     hard[hards] = number;
                     hards += 1;
                 } else {
-                    way.judge(view, hits, true, &mut taken);
+                    context.judge_one(view, &mut ring_counts);
                 }
             }
             grouped = 0;
@@ -85,29 +87,35 @@ impl Kernel for Search<'_> {
         for &number in &hard[..hards] {
             let view = &mut views[usize::from(number)];
             for left in (0..cfg.searches).rev() {
-                way.search(view, hits, claimed, &mut taken);
-                let Some(score) = way.judge(view, hits, left == 0, &mut taken) else {
+                context.search(view, hits, claimed, &mut ring_counts);
+                let Some(doubt) = context.judge(view, hits, left == 0, &mut ring_counts) else {
                     break;
                 };
-                view.again(score, hits, &mut taken);
+                search_again::<V>(isa, cfg, view, &doubt, hits, &mut ring_counts);
             }
         }
     }
 }
 
-/// What all steps of a search need.
-struct Way<'a, V: Lanes> {
+/// Constants that all steps of a search share.
+struct SearchContext<'a, V: Lanes> {
     isa: V::Isa,
     cfg: &'a FinderConfig,
     seeds: &'a Seeds,
 }
 
-impl<V: Lanes> Way<'_, V> {
-    /// Looks for rings in a view, one after the other, until there is no more.
+impl<V: Lanes> SearchContext<'_, V> {
+    /// Searches a view for rings, one after the other, until no more is found.
     #[inline(always)]
-    fn search(&self, view: &mut View, hits: &mut Hits, claimed: &mut Claimed, taken: &mut Taken) {
+    fn search(
+        &self,
+        view: &mut View,
+        hits: &mut Hits,
+        claimed: &mut Claimed,
+        ring_counts: &mut RingCounts,
+    ) {
         let (isa, cfg) = (self.isa, self.cfg);
-        let mut more = view.may_have_more(cfg, taken);
+        let mut more = view.may_have_more(cfg, ring_counts);
         while more {
             more = false;
             let all = view.all(hits);
@@ -116,8 +124,13 @@ impl<V: Lanes> Way<'_, V> {
             } else {
                 (self.by_grid(&all.owned()), &FROM_ALL[..])
             };
+            // A hit scores 1 at most: no circle can reach the score that a further ring needs.
+            if proposed.score.largest() <= f32::from(cfg.min_hits) - 2.0 {
+                break;
+            }
             let circles = self.narrow(proposed.circles, &all, widths);
-            let mut claims = Claims::of(isa, &all, circles, cfg.road_mm, claimed);
+            let mut claims = Claims::of(isa, &all.owned(), circles, cfg.road_mm, claimed)
+                .and_shared(isa, &all.claimed(), circles, cfg.road_mm);
             let ring = rings(circles, &claims);
             loop {
                 let scores = claims.score.only(self.good(circles, &claims));
@@ -132,34 +145,47 @@ impl<V: Lanes> Way<'_, V> {
                 if more && significance(cfg, ring.r, own, beside) < SURE {
                     break;
                 }
-                view.add((ring, own), |i| claimed.has(lane, i), hits, cfg, taken);
-                if !view.may_have_more(cfg, taken) {
+                view.add(
+                    (ring, own),
+                    |i| claimed.has(lane, i),
+                    hits,
+                    cfg,
+                    ring_counts,
+                );
+                if !view.may_have_more(cfg, ring_counts) {
                     return;
                 }
                 more = true;
                 let unclaimed = view.unclaimed(hits);
-                claims = claims.again(isa, &unclaimed, circles, claimed, cfg.road_mm);
+                claims = claims.again(isa, &unclaimed, circles, cfg.road_mm, claimed);
             }
         }
     }
 
-    /// [Judges](judge) what was found in a view; what is dropped makes room for rings of other
-    /// times.
+    /// [Judges](judge_one) the ring that nearly all hits of a view agree on.
+    #[inline(always)]
+    fn judge_one(&self, view: &mut View, ring_counts: &mut RingCounts) {
+        let before = view.found.rings().len();
+        judge_one(self.cfg, view);
+        ring_counts.replace(view, before, view.found.rings().len());
+    }
+
+    /// [Judges](judge) the rings of a view; dropped rings make room for rings of other times.
     #[inline(always)]
     fn judge(
         &self,
         view: &mut View,
         hits: &mut Hits,
         last: bool,
-        taken: &mut Taken,
-    ) -> Option<f32> {
+        ring_counts: &mut RingCounts,
+    ) -> Option<Doubt> {
         let before = view.found.rings().len();
-        let score = judge::<V>(self.isa, self.cfg, view, hits, last);
-        taken.replace(view, before, view.found.rings().len());
-        score
+        let doubt = judge::<V>(self.isa, self.cfg, view, hits, last);
+        ring_counts.replace(view, before, view.found.rings().len());
+        doubt
     }
 
-    /// For each view of a group the ring that nearly all of its hits agree on.
+    /// For each view of a group, finds the ring that nearly all of its hits agree on.
     #[inline(always)]
     fn one_ring_each(
         &self,
@@ -173,7 +199,8 @@ impl<V: Lanes> Way<'_, V> {
         let mut needed = [f32::INFINITY; LANES];
         for ((of, needed), &number) in of.iter_mut().zip(&mut needed).zip(group) {
             *of = views[usize::from(number)].hits();
-            // A fifth of the hits may be noise before the seeds are worth their time.
+            // Up to a fifth of the hits may be noise before candidates from triplets are worth
+            // their time.
             *needed = (of.own - of.own / 5) as f32;
         }
         hits.spread::<V>(self.isa, &of, lanes);
@@ -183,11 +210,25 @@ impl<V: Lanes> Way<'_, V> {
         let enough = V::load(self.isa, &needed).le(claims.own);
         let good = V::bits(V::and(self.good(circles, &claims), enough));
         let (ring, own) = (rings(circles, &claims), claims.own.store());
-        let found = |lane: usize| (ring(lane), own[lane] as usize);
+        let records = Records::of(self.isa, lanes, circles, self.cfg.road_mm);
+        let [chi2, time, time_spread] = [
+            records.chi2.store(),
+            records.time.store(),
+            records.time_spread.store(),
+        ];
+        let found = |lane: usize| {
+            let ring = Ring {
+                chi2: chi2[lane],
+                time: time[lane],
+                time_spread: time_spread[lane],
+                ..ring(lane)
+            };
+            (ring, own[lane] as usize)
+        };
         std::array::from_fn(|lane| (good >> lane & 1 == 1).then(|| found(lane)))
     }
 
-    /// Fits to the hits in ever narrower roads.
+    /// Fits circles to the hits in successively narrower roads.
     #[inline(always)]
     fn narrow(
         &self,
@@ -219,7 +260,7 @@ impl<V: Lanes> Way<'_, V> {
         V::and(good, self.in_range(circles))
     }
 
-    /// Which circles have a radius and a centre that rings may have.
+    /// Which circles have a radius and a centre within the limits of rings.
     #[inline(always)]
     fn in_range(&self, circles: Circles<V>) -> V::Mask {
         let cfg = self.cfg;
@@ -234,9 +275,9 @@ impl<V: Lanes> Way<'_, V> {
         )
     }
 
-    /// In each lane, of the circles through three hits the one that most hits lie near.
+    /// In each lane, the circle through three hits with the best score.
     #[inline(always)]
-    fn by_triplets(&self, hits: &Alike) -> Best<V> {
+    fn by_triplets(&self, hits: &Broadcast) -> Best<V> {
         let isa = self.isa;
         let count = hits.x.len().div_ceil(hits.x.len().div_ceil(TABLE).max(1));
         let (x, y) = (table(hits.x), table(hits.y));
@@ -254,9 +295,9 @@ impl<V: Lanes> Way<'_, V> {
         best
     }
 
-    /// In each lane, of its centres the one around which most hits have one distance.
+    /// In each lane, the circle around a grid centre with the best score.
     #[inline(always)]
-    fn by_grid(&self, hits: &Alike) -> Best<V> {
+    fn by_grid(&self, hits: &Broadcast) -> Best<V> {
         let isa = self.isa;
         let (from, width) = (self.cfg.min_radius_mm, self.cfg.road_mm);
         let bins = ((self.cfg.max_radius_mm - from) / width).min(BINS as f32 - 2.0) as usize + 1;
@@ -269,8 +310,8 @@ impl<V: Lanes> Way<'_, V> {
                 let (dx, dy) = (V::splat(isa, x) - cx, V::splat(isa, y) - cy);
                 let bin = ((dx * dx + dy * dy).sqrt() - V::splat(isa, from)) * per;
                 for (lane, bin) in bin.store().into_iter().enumerate() {
-                    // The cast takes what is below to the first bin, which two more bins make up
-                    // for at the end.
+                    // The cast moves values below the range to the first bin; two extra bins at the
+                    // end compensate.
                     histogram[(bin.max(-1.0) + 1.0).min(BINS as f32 - 1.0) as usize][lane] += 1.0;
                 }
             }
@@ -285,11 +326,11 @@ impl<V: Lanes> Way<'_, V> {
     }
 }
 
-/// The rings that circles make of what is in their roads: that of a lane, of either disk.
+/// The rings that circles make of the hits in their roads; the returned function gives the ring of
+/// a lane, without its disk.
 #[inline(always)]
 fn rings<V: Lanes>(circles: Circles<V>, claims: &Claims<V>) -> impl Fn(usize) -> Ring + use<V> {
     let [hits, chi2] = [claims.hits.store(), claims.chi2.store()];
-    let [time, time_spread] = [claims.time.store(), claims.time_spread.store()];
     let [x, y, r] = [circles.x.store(), circles.y.store(), circles.r.store()];
     move |lane| Ring {
         hits: hits[lane] as u16,
@@ -297,13 +338,11 @@ fn rings<V: Lanes>(circles: Circles<V>, claims: &Claims<V>) -> impl Fn(usize) ->
         y: y[lane],
         r: r[lane],
         chi2: chi2[lane],
-        time: time[lane],
-        time_spread: time_spread[lane],
         ..Ring::default()
     }
 }
 
-/// The first of so many values as fit a table; of more, some that are evenly spread over all.
+/// The first values, as many as a table holds; of more, an evenly spaced selection.
 #[inline(always)]
 fn table(values: &[f32]) -> [f32; TABLE] {
     let mut table = [0.0; TABLE];
@@ -318,7 +357,7 @@ fn table(values: &[f32]) -> [f32; TABLE] {
     table
 }
 
-/// Bins of a histogram of distances; the first and the last take what is outside.
+/// Bins of a histogram of distances; the first and the last hold values out of range.
 const BINS: usize = 32;
 
 /// The best circle of each lane, and its score.

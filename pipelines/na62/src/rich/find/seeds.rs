@@ -1,17 +1,17 @@
-//! Where circles come from: triplets of hits, or a grid of centres.
+//! Circle candidates: triplets of hits, or a grid of centres.
 
 use pollux_pipelines::simd::{LANES, TABLE};
 
-use super::{FinderConfig, Method};
+use super::config::{FinderConfig, Method};
 
-/// Indices of hits: of two sets of triplets the first, second and third hits.
+/// Indices of hits: the first, second and third hits of two sets of triplets.
 pub(super) type Row = [[[u8; LANES]; 3]; 2];
 
-/// Distance of neighbouring centres of the grid, in mm: a ring whose centre is between four of
-/// them is spread over no more than two bins.
+/// Distance of neighbouring centres of the grid, in mm: a ring whose centre lies between four of
+/// them is spread over at most two bins.
 const GRID_MM: f32 = 12.5;
 
-/// What is proposed, made ahead of time.
+/// Precomputed candidates.
 #[derive(Debug)]
 pub(super) struct Seeds {
     /// Triplets of indices below n, for each n up to [`TABLE`].
@@ -44,14 +44,14 @@ impl Seeds {
         self.triplets.get(n).map_or(&[], |rows| rows)
     }
 
-    /// Centres; none where rings are looked for by triplets.
+    /// Grid centres; empty for the method with triplets.
     #[inline]
     pub(super) fn grid(&self) -> &[[[f32; LANES]; 2]] {
         &self.grid
     }
 }
 
-/// Triplets in rows; the last lanes of the last row repeat one index, which is no circle.
+/// Triplets in rows; the last row is filled with a repeated index, which defines no circle.
 fn rows(n: usize, limit: u16) -> Vec<Row> {
     let all: Vec<_> = Triplets::new(n, limit).collect();
     all.chunks(2 * LANES)
@@ -67,7 +67,7 @@ fn rows(n: usize, limit: u16) -> Vec<Row> {
         .collect()
 }
 
-/// Centres up to `reach` mm from the middle; places beyond the last repeat it.
+/// Centres up to `reach` mm from the middle; the last row is filled with the last centre.
 fn grid(reach: f32) -> Vec<[[f32; LANES]; 2]> {
     let steps = (reach / GRID_MM).min(1e3) as i32;
     let axis = || (-steps..=steps).map(|i| i as f32 * GRID_MM);
@@ -82,8 +82,7 @@ fn grid(reach: f32) -> Vec<[[f32; LANES]; 2]> {
     rows.collect()
 }
 
-/// The same numbers each time that look like chance, by a xorshift generator (Marsaglia 2003: 13,
-/// 17, 5).
+/// Reproducible pseudo-random numbers, by a xorshift generator (Marsaglia 2003: 13, 17, 5).
 pub(super) struct Numbers(u32);
 
 impl Default for Numbers {
@@ -102,15 +101,15 @@ impl Numbers {
     }
 }
 
-/// Three different indices below `n` at a time: all of them where they are no more than
-/// `limit`, else `limit` drawn ones, the same for the same `n`.
+/// Iterator over triplets of different indices below `n`: all of them if they are no more than
+/// `limit`, else `limit` random ones, the same for the same `n`.
 pub(super) struct Triplets {
     n: usize,
     left: usize,
     all: bool,
-    /// The next triplet, where all are handed out in turn.
+    /// The next triplet, when all are enumerated.
     next: [usize; 3],
-    /// Those that are drawn.
+    /// Number of random triplets that remain.
     numbers: Numbers,
 }
 
@@ -146,7 +145,7 @@ impl Iterator for Triplets {
             };
             return Some(triplet);
         }
-        // Drawn from n, n - 1 and n - 2 numbers, then moved past those that are taken.
+        // Drawn from n, n - 1 and n - 2 numbers, then shifted past the indices already chosen.
         let i = self.numbers.below(self.n);
         let j = self.numbers.below(self.n - 1);
         let j = j + usize::from(j >= i);

@@ -1,8 +1,8 @@
-//! How unlikely it is that a ring's hits are there by chance.
+//! Significance of a ring: how unlikely its hits are by chance.
 //!
-//! The number of false alarms of the a contrario method (A. Desolneux, L. Moisan, J.-M. Morel, "From
-//! Gestalt Theory to Image Analysis", Springer 2008, chapters 3 and 6): of n hits that fall anywhere
-//! on the disk, any three have a circle through them, and each of the others is in its road with the
+//! The number of false alarms of the a contrario method (A. Desolneux, L. Moisan, J.-M. Morel,
+//! "From Gestalt Theory to Image Analysis", Springer 2008, chapters 3 and 6). Of n hits at random
+//! positions on the disk, any three define a circle, and each of the others is in its road with the
 //! probability p, the road's share of the disk's area. So of C(n, 3) circles
 //!
 //! ```text
@@ -10,29 +10,29 @@
 //! ```
 //!
 //! are expected to have k hits or more. The tail of the binomial distribution is replaced by its
-//! bound by Chernoff and Hoeffding, exp(-N D), with N = n - 3, K = k - 3, q = K / N and
-//! D = q ln(q / p) + (1 - q) ln((1 - q) / (1 - p)). The significance is minus the decimal logarithm
-//! of the expected number.
+//! bound by Chernoff and Hoeffding, exp(-N D), with N = n - 3, K = k - 3, q = K / N and D = q ln(q
+//! / p) + (1 - q) ln((1 - q) / (1 - p)). The significance is minus the decimal logarithm of the
+//! expected number.
 //!
-//! Everything is arithmetic that IEEE 754 defines, and tables made by it: no library's logarithm,
-//! which may differ from one computer to the next.
+//! All arithmetic is defined by IEEE 754, and tables are computed with it. A library's logarithm
+//! may differ between computers.
 
 use std::f32::consts::LOG10_E;
 
-use super::FinderConfig;
+use super::config::FinderConfig;
 use crate::rich::geometry::PMS_PER_DISK;
 
-/// Area of a disk over pi, in mm^2: that of its hexagonal cells, sqrt(3) / 2 of the pitch squared
-/// each.
+/// Area of a disk over pi, in mm^2: the sum of its hexagonal cells, sqrt(3) / 2 of the pitch
+/// squared each.
 const DISK_MM2: f32 = 87_171.4;
 
-/// Largest part of the disk that a road is taken to cover.
+/// Upper limit of a road's share of the disk.
 const WIDEST: f32 = 0.5;
 
 /// ln 6.
 const LN_6: f32 = 1.791_759_5;
 
-/// Natural logarithms of the whole numbers up to [`PMS_PER_DISK`]; 0 for zero, as x ln x is.
+/// Natural logarithms of the whole numbers up to [`PMS_PER_DISK`]; 0 for zero, as in x ln x.
 static LN: [f32; PMS_PER_DISK + 1] = {
     let mut table = [0.0; PMS_PER_DISK + 1];
     let mut n = 1;
@@ -43,10 +43,10 @@ static LN: [f32; PMS_PER_DISK + 1] = {
     table
 };
 
-/// The natural logarithm of a normal positive number, to some 1e-6 of it: ln m = 2 artanh((m - 1) /
-/// (m + 1)) for the mantissa between sqrt(1/2) and sqrt(2).
+/// The natural logarithm of a normal positive number, accurate to about 1e-6 relative: ln m = 2
+/// artanh((m - 1) / (m + 1)) for a mantissa between sqrt(1/2) and sqrt(2).
 const fn ln(value: f32) -> f32 {
-    // The bits of sqrt(1/2): what is above them by its exponent counts in powers of two.
+    // The bits of sqrt(1/2): the exponent above them is a power of two.
     const HALF: u32 = 0x3f35_04f3;
     let bits = value.to_bits().wrapping_sub(HALF);
     let exponent = (bits as i32 >> 23) as f32;
@@ -63,9 +63,9 @@ fn ln_of(n: usize) -> f32 {
     LN[n.min(PMS_PER_DISK)]
 }
 
-/// The significance of a ring of radius `r` mm that has `alone` hits which no other ring has, where
-/// `free` hits on the disk belong to no ring at all: minus the decimal logarithm of the number of
-/// such rings that are expected by chance.
+/// The significance of a ring of radius `r` mm with `alone` hits that no other ring has, where
+/// `free` hits on the disk belong to no ring: minus the decimal logarithm of the number of such
+/// rings that are expected by chance.
 #[inline]
 pub(super) fn significance(cfg: &FinderConfig, r: f32, alone: usize, free: usize) -> f32 {
     let n = alone + free;
@@ -74,9 +74,9 @@ pub(super) fn significance(cfg: &FinderConfig, r: f32, alone: usize, free: usize
     }
     let circles = ln_of(n) + ln_of(n - 1) + ln_of(n - 2) - LN_6;
     let (k, others) = ((alone - 3) as f32, (n - 3) as f32);
-    // A ring of width 2 w: its area 4 pi r w, over the disk's.
+    // A road of width 2 w: its area 4 pi r w, over the disk's.
     let p = (4.0 * cfg.road_mm * r * (1.0 / DISK_MM2)).min(WIDEST);
-    // Not where there are no others: then nothing is unlikely.
+    // Without other hits nothing is unlikely.
     if k <= others * p {
         return -circles * LOG10_E;
     }
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// Against the formula in double precision.
+    /// Compared with the formula in double precision.
     #[test]
     fn the_significance_is_that_of_its_formula() {
         let cfg = FinderConfig::default();

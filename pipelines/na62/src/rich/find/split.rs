@@ -1,31 +1,32 @@
 //! Splits events into views: the hits of one time on one disk.
 //!
-//! Each disk has times of its own: what is on the other one does not hide its rings.
+//! Each disk has its own times: hits on the other disk do not hide its rings.
 
 use pollux_pipelines::simd::{Decoder, LANES, Words};
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
+use super::config::FinderConfig;
+use super::ring::MAX_BATCH;
 use super::view::{Hits, MAX_TIMES, View};
 use super::word::{PM_BITS, SECOND_DISK, time};
-use super::{FinderConfig, MAX_BATCH};
 use crate::rich::Hit;
 use crate::rich::geometry::{DISKS, PMS, PMS_PER_DISK};
 
-/// A stretch of time, in words of hits: those from one on, up to one that is so much larger.
+/// A time window in terms of hit words: a lower bound, and a length.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct TimeWindow {
     from: u32,
     length: u32,
 }
 
-impl Stretch {
+impl TimeWindow {
     const ALL: Self = Self {
         from: 0,
         length: u32::MAX,
     };
 
-    /// So much time before and behind that of a hit.
+    /// The window around a hit, with this time before and after it.
     #[inline(always)]
     fn around(word: u32, window: u32) -> Self {
         let (time, last) = (time(word), u32::from(u16::MAX));
@@ -42,27 +43,27 @@ impl Stretch {
     }
 }
 
-/// The hits of all events that are in no view yet: a [word](super::word) each, those of the first
-/// disk of all events before those of the second, and those of an event from a multiple of [`LANES`]
-/// on. A vector is stored whole, wherever its first lane belongs.
+/// The hits of all events that are in no view yet, one [word](super::word) each. Those of disk 0 of
+/// all events come before those of disk 1, and the hits of each event begin at a multiple of
+/// [`LANES`]. Vectors are stored whole, from any place on.
 #[derive(Debug)]
 pub(super) struct Loader {
     words: Box<[u32]>,
     /// The disks that may have another view.
-    disks: Vec<Left>,
+    disks: Vec<Remaining>,
 }
 
-/// What is left of a disk of an event.
+/// Remaining hits of one disk of an event.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct Remaining {
     event: u8,
     disk: u8,
-    /// Where its hits begin, and how many they are.
+    /// Index of the first hit, and number of hits.
     start: usize,
     n: usize,
 }
 
-/// Places for the hits that one disk has in all events.
+/// Capacity for the hits of one disk over all events.
 const PLACES: usize = MAX_BATCH * PMS_PER_DISK + LANES;
 
 impl Default for Loader {
@@ -75,7 +76,7 @@ impl Default for Loader {
     }
 }
 
-/// Splits events; how many there were, and how many views they have.
+/// Splits events; returns the number of events and of views.
 pub(super) struct Split<'a, E> {
     pub(super) cfg: &'a FinderConfig,
     pub(super) events: E,
@@ -89,41 +90,41 @@ impl<'e, E: Iterator<Item = &'e [Hit]>> Decoder for Split<'_, E> {
 
     #[inline(always)]
     fn scalar(self) -> Self::Out {
-        self.by(&Plain)
+        self.by(&ScalarKernel)
     }
 
     #[inline(always)]
     fn vector<W: Words>(self, isa: W::Isa) -> Self::Out {
-        self.by(&Vectors::<W>(isa))
+        self.by(&VectorKernel::<W>(isa))
     }
 }
 
 impl<'e, E: Iterator<Item = &'e [Hit]>> Split<'_, E> {
-    /// Each step for all events, before the next one: how one event goes on is known late, and
-    /// the CPU would guess it wrongly.
+    /// Each step handles all events before the next step starts. The branches of a single event
+    /// resolve late, and the CPU would mispredict them.
     #[inline(always)]
-    fn by(self, way: &impl Way) -> (usize, usize) {
+    fn by(self, kernel: &impl SplitKernel) -> (usize, usize) {
         let Self {
             cfg,
             events,
             loader: Loader {
                 words,
-                disks: lefts,
+                disks: remaining,
             },
             views,
             hits: of,
         } = self;
         let enough = |hits: usize| hits + 1 >= usize::from(cfg.min_hits);
         let (mut count, mut starts) = (0, [0, PLACES]);
-        lefts.clear();
+        remaining.clear();
         for hits in events.take(MAX_BATCH) {
             let event = count as u8;
             let (first, second) = words.split_at_mut(PLACES);
             let to = [&mut first[starts[0]..], &mut second[starts[1] - PLACES..]];
-            let loaded = way.load(to, hits);
+            let loaded = kernel.load(to, hits);
             for (disk, (start, n)) in starts.iter_mut().zip(loaded).enumerate() {
                 if enough(n) {
-                    lefts.push(Left {
+                    remaining.push(Remaining {
                         event,
                         disk: disk as u8,
                         start: *start,
@@ -138,58 +139,63 @@ impl<'e, E: Iterator<Item = &'e [Hit]>> Split<'_, E> {
         let mut used = 0;
         for _ in 0..MAX_TIMES {
             let mut on = 0;
-            for number in 0..lefts.len() {
-                let left = lefts[number];
+            for number in 0..remaining.len() {
+                let left = remaining[number];
                 let words = &mut words[left.start..];
-                let mut stretch = Stretch::ALL;
+                let mut span = TimeWindow::ALL;
                 if window > 0 {
-                    let (busiest, near) = way.busiest(words, left.n, window);
+                    let (busiest, near) = kernel.busiest(words, left.n, window);
                     if !enough(near) {
                         continue;
                     }
-                    stretch = Stretch::around(busiest, window);
+                    span = TimeWindow::around(busiest, window);
                 }
                 let Some(view) = views.get_mut(used) else {
                     break;
                 };
                 let (start, places) = of.places();
-                let (n, taken) = way.take(words, left.n, stretch, places);
+                let (n, taken) = kernel.take(words, left.n, span, places);
                 view.begin(left.event, left.disk, start, taken, of);
                 used += 1;
-                lefts[on] = Left { n, ..left };
+                remaining[on] = Remaining { n, ..left };
                 on += usize::from(enough(n));
             }
-            lefts.truncate(on);
+            remaining.truncate(on);
         }
         (count, used)
     }
 }
 
-/// The steps of it.
-trait Way {
-    /// Takes the hits of an event to the first places of their disks, at most [`PMS_PER_DISK`] to
-    /// each, as more cannot come from one event; how many there are. Those of photomultipliers that
-    /// there are not are passed over.
+/// Operations of the split, scalar or vectorized.
+trait SplitKernel {
+    /// Copies the hits of an event to the beginnings of the areas of their disks, and returns their
+    /// numbers: at most [`PMS_PER_DISK`] each, since an event cannot have more. Ignores hits with
+    /// invalid photomultiplier indices.
     fn load(&self, to: [&mut [u32]; DISKS], hits: &[Hit]) -> [usize; DISKS];
-    /// Of the first `n` the hit that most others are within `window` of, and how many they are;
-    /// of several the first. Where there are many, not every one is asked.
+    /// Of the first `n` hits, finds the one with the most others within `window`, the first of
+    /// several; returns it with that number. Where there are many hits, tests a subset.
     fn busiest(&self, words: &[u32], n: usize, window: u32) -> (u32, usize);
-    /// Takes those of the first `n` hits that are in a stretch of time to other places, and what is
-    /// left to the first places; how many are left, and how many were taken.
-    fn take(&self, words: &mut [u32], n: usize, stretch: Stretch, to: &mut [u32])
-    -> (usize, usize);
+    /// Moves those of the first `n` hits that are in a time window to `to`, and compacts the others
+    /// to the front. Returns the number of remaining hits and of moved hits.
+    fn take(
+        &self,
+        words: &mut [u32],
+        n: usize,
+        window: TimeWindow,
+        to: &mut [u32],
+    ) -> (usize, usize);
 }
 
-/// Of so many hits [`Way::busiest`] asks every such one, from the first on.
+/// [`SplitKernel::busiest`] tests every hit whose index is a multiple of this, for so many hits.
 #[inline(always)]
 fn step(hits: usize) -> usize {
     hits.div_ceil(LANES).max(1)
 }
 
-/// Hit by hit.
-struct Plain;
+/// Scalar implementation.
+struct ScalarKernel;
 
-impl Way for Plain {
+impl SplitKernel for ScalarKernel {
     #[inline(always)]
     fn load(&self, to: [&mut [u32]; DISKS], hits: &[Hit]) -> [usize; DISKS] {
         let mut on = [0; DISKS];
@@ -211,8 +217,8 @@ impl Way for Plain {
         let words = &words[..n];
         let mut busiest = (0, 0);
         for &asked in words.iter().step_by(step(words.len())) {
-            let stretch = Stretch::around(asked, window);
-            let near = words.iter().filter(|&&word| stretch.holds(word)).count();
+            let window = TimeWindow::around(asked, window);
+            let near = words.iter().filter(|&&word| window.holds(word)).count();
             if near > busiest.1 {
                 busiest = (asked, near);
             }
@@ -225,13 +231,13 @@ impl Way for Plain {
         &self,
         words: &mut [u32],
         n: usize,
-        stretch: Stretch,
+        window: TimeWindow,
         to: &mut [u32],
     ) -> (usize, usize) {
         let (mut left, mut taken) = (0, 0);
         for i in 0..n {
             let word = words[i];
-            if stretch.holds(word) {
+            if window.holds(word) {
                 to[taken] = word;
                 taken += 1;
             } else {
@@ -243,11 +249,11 @@ impl Way for Plain {
     }
 }
 
-/// Sixteen hits at once.
-struct Vectors<W: Words>(W::Isa);
+/// Vector implementation, sixteen hits at once.
+struct VectorKernel<W: Words>(W::Isa);
 
-impl<W: Words> Vectors<W> {
-    /// As [`Stretch::around`], in each lane: from where, and of which length.
+impl<W: Words> VectorKernel<W> {
+    /// As [`TimeWindow::around`], in each lane: lower bound and length.
     #[inline(always)]
     fn around(&self, words: W, window: u32) -> [W; 2] {
         let (window, last) = (W::splat(self.0, window), W::splat(self.0, u16::MAX.into()));
@@ -258,13 +264,13 @@ impl<W: Words> Vectors<W> {
     }
 }
 
-impl<W: Words> Way for Vectors<W> {
+impl<W: Words> SplitKernel for VectorKernel<W> {
     #[inline(always)]
     fn load(&self, to: [&mut [u32]; DISKS], hits: &[Hit]) -> [usize; DISKS] {
         let splat = |value| W::splat(self.0, value);
         let (last, second_disk) = (splat(PMS as u32 - 1), splat(SECOND_DISK));
         let mut on = [0; DISKS];
-        // In the order of its bytes a hit is its photomultiplier, below its time.
+        // In its bytes a hit is its photomultiplier, then its time (the higher half).
         let words = <[U32]>::ref_from_bytes(hits.as_bytes()).unwrap_or_default();
         for at in (0..words.len()).step_by(LANES) {
             let rest = &words[at..];
@@ -277,7 +283,7 @@ impl<W: Words> Way for Vectors<W> {
                 let Some(places) = to[disk][on[disk]..].first_chunk_mut() else {
                     continue;
                 };
-                // As many of the first lanes as there is room for.
+                // Limits the first lanes to the free places.
                 while on[disk] + picked.count_ones() as usize > PMS_PER_DISK {
                     picked ^= 1 << picked.ilog2();
                 }
@@ -302,7 +308,7 @@ impl<W: Words> Way for Vectors<W> {
         };
         let [from, length] = self.around(asked, window);
         let words = &words[..n];
-        // Four sums, so that none waits for itself.
+        // Four independent sums.
         let mut sums = [splat(0); 4];
         let (fours, rest) = words.as_chunks::<4>();
         for words in fours {
@@ -315,7 +321,7 @@ impl<W: Words> Way for Vectors<W> {
         }
         let near = (sums[0] + sums[1]) + (sums[2] + sums[3]);
         let near = near.only(first(words.len().div_ceil(step)));
-        // Most first, then the first: both in one number.
+        // Largest count first, then the lowest index, in one number.
         let order = W::of(self.0, &std::array::from_fn(|i| (LANES - 1 - i) as u32));
         let best = (near.shl(LANES.ilog2()) | order).largest() as usize;
         let mut lanes = [0; LANES];
@@ -328,11 +334,11 @@ impl<W: Words> Way for Vectors<W> {
         &self,
         words: &mut [u32],
         n: usize,
-        stretch: Stretch,
+        window: TimeWindow,
         to: &mut [u32],
     ) -> (usize, usize) {
-        let from = W::splat(self.0, stretch.from);
-        let length = W::splat(self.0, stretch.length);
+        let from = W::splat(self.0, window.from);
+        let length = W::splat(self.0, window.length);
         let (mut left, mut taken) = (0, 0);
         for at in (0..n).step_by(LANES) {
             let Some(hits) = words[at..].first_chunk() else {
@@ -345,7 +351,7 @@ impl<W: Words> Way for Vectors<W> {
                 hits.compress(inside, places);
                 taken += inside.count_ones() as usize;
             }
-            // Behind what was looked at there is room for all sixteen.
+            // The buffer has at least sixteen places beyond this point.
             if let Some(places) = words[left..].first_chunk_mut() {
                 hits.compress(there & !inside, places);
                 left += (there & !inside).count_ones() as usize;

@@ -118,7 +118,7 @@ fn hits_of_each_time_are_looked_at_by_themselves() {
     let times = [found[0].time, found[1].time].map(f32::to_bits);
     assert_eq!(times, [100.0f32, 180.0].map(f32::to_bits));
     assert!(found.iter().all(|ring| ring.time_spread.abs() < 1e-3));
-    // Nearer than the window they are of one time.
+    // Closer than the window, so they share one time.
     let mut hits = ring_hits(0, A, 16, 100);
     hits.extend(ring_hits(0, B, 14, 110));
     assert_found(finder().find(&hits), &[(0, A), (0, B)]);
@@ -160,7 +160,7 @@ fn both_methods_find_the_same_rings() {
     }
 }
 
-/// Sets of hits that have broken ring finders.
+/// Sets of hits that are difficult for ring finders.
 fn degenerate() -> Vec<Vec<Hit>> {
     let all = |pms: &mut dyn Iterator<Item = u16>| -> Vec<Hit> {
         pms.map(|pm| Hit { pm, fine: 50 }).collect()
@@ -174,13 +174,13 @@ fn degenerate() -> Vec<Vec<Hit>> {
         all(&mut (0..2000).rev()),
         // A row, which is a line, on each disk.
         all(&mut (470..500).chain(1450..1480)),
-        // Two places.
+        // Two positions.
         all(&mut [3, 400].into_iter().cycle().take(40)),
         all(&mut (u16::MAX - 100..u16::MAX)),
     ]
 }
 
-/// What each event of a batch of some is found to hold, by each set of instructions.
+/// The rings of each event of a batch, by each instruction set.
 fn agree(events: &[Vec<Hit>], cfg: FinderConfig) -> Vec<Vec<Ring>> {
     let found = |simd| {
         let mut finder = RingFinder::with_simd(cfg, simd).unwrap();
@@ -195,7 +195,7 @@ fn agree(events: &[Vec<Hit>], cfg: FinderConfig) -> Vec<Vec<Ring>> {
     for simd in Simd::all() {
         assert_eq!(found(simd), expected, "{simd:?}");
     }
-    // Nor does it depend on the other events of the batch.
+    // They do not depend on the other events of the batch either.
     let mut alone = RingFinder::new(cfg).unwrap();
     for (hits, expected) in events.iter().zip(&expected) {
         assert_eq!(alone.find(hits), expected);
@@ -300,7 +300,7 @@ fn triplets_are_distinct_and_complete_when_few() {
         for &[i, j, k] in &drawn {
             assert!(i != j && j != k && i != k && i.max(j).max(k) < n);
         }
-        // All hits have their turn.
+        // Every hit is tested.
         let used: BTreeSet<_> = drawn.iter().flatten().collect();
         assert!(used.len() >= n.min(250));
     }

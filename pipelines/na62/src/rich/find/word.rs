@@ -1,25 +1,25 @@
-//! A hit as one word: its time, its disk, and where on that it is.
+//! A hit packed into one word: time, disk, and position on the disk.
 //!
-//! From the highest bit on: 16 of the time, 1 of the disk, 7 of the row and 8 of the column, both of
-//! which are counted from below the lowest that there is. Rows are half the square root of three
-//! pitches apart, columns half a pitch. So nobody has to look up a position, which takes a vector of
-//! hits longer than to work it out.
+//! From the highest bit on: 16 bits of time, 1 of the disk, 7 of the row and 8 of the column. Row
+//! and column are counted from below the lowest one that exists. Rows are sqrt(3)/2 pitches apart,
+//! columns half a pitch. The position is computed from the word, which is faster for a vector of
+//! hits than a table look-up.
 
 use crate::rich::geometry::{PITCH_MM, PMS, PMS_PER_DISK, POSITIONS, ROW};
 
-/// Rows and columns of the disk's centre.
+/// Row and column of the disk's centre.
 const CENTRE: [u32; 2] = [64, 128];
 
-/// Distance of two columns and of two rows, in mm.
+/// Distance between columns and between rows, in mm.
 const STEP_MM: [f32; 2] = [PITCH_MM * 0.5, PITCH_MM * ROW];
 
-/// The bits of a photomultiplier, by its number: all but the time.
+/// The bits of each photomultiplier, by its index: all but the time.
 pub(super) static PM_BITS: [u32; PMS] = {
     let mut bits = [0; PMS];
     let mut pm = 0;
     while pm < PMS {
         let [x, y] = POSITIONS[pm];
-        // Rounded, as both are above zero.
+        // Rounds, since both are positive.
         let column = (x / STEP_MM[0] + CENTRE[1] as f32 + 0.5) as u32;
         let row = (y / STEP_MM[1] + CENTRE[0] as f32 + 0.5) as u32;
         let disk = if pm < PMS_PER_DISK { 0 } else { SECOND_DISK };
@@ -29,7 +29,7 @@ pub(super) static PM_BITS: [u32; PMS] = {
     bits
 };
 
-/// The bit of a hit on disk 1.
+/// The disk bit, set for disk 1.
 pub(super) const SECOND_DISK: u32 = 1 << 15;
 
 #[inline(always)]

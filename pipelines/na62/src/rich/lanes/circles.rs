@@ -5,13 +5,12 @@ use pollux_pipelines::simd::{LANES, Lanes};
 use super::points::{PerLane, Points};
 use crate::rich::fit::Circle;
 
-/// Below this share of the largest, a determinant means that the points are on a line or in one
-/// place.
+/// A determinant below this share of its maximum means that the points coincide or lie on a line.
 const FLAT: f32 = 1e-5;
 /// Steps of Newton's method, which converges quadratically from 0.
 const STEPS: usize = 3;
 
-/// A circle in each lane; a radius of zero where there is none.
+/// A circle in each lane; a radius of zero means none.
 #[derive(Clone, Copy)]
 pub(crate) struct Circles<V> {
     pub(crate) x: V,
@@ -25,7 +24,7 @@ impl<V: Lanes> Circles<V> {
         Self { x, y, r }
     }
 
-    /// The circles through three points in each lane; none where they lie on a line or nearly so.
+    /// The circles through three points in each lane; none if the points lie nearly on a line.
     #[inline(always)]
     pub(crate) fn through(isa: V::Isa, a: [V; 2], b: [V; 2], c: [V; 2]) -> Self {
         let one = V::splat(isa, 1.0);
@@ -33,7 +32,8 @@ impl<V: Lanes> Circles<V> {
         let (cx, cy) = (c[0] - a[0], c[1] - a[1]);
         let (b2, c2) = (bx * bx + by * by, cx * cx + cy * cy);
         let cross = bx * cy - by * cx;
-        // sin of the angle at `a` below 0.01, or two points in one place: the radius is noise.
+        // The sine of the angle at `a` is below 0.01, or two points coincide: the radius would be
+        // noise.
         let flat = (cross * cross).le(V::splat(isa, 1e-4) * b2 * c2);
         let half = V::splat(isa, 0.5) / one.or_else(flat, cross);
         let (x, y) = ((cy * b2 - by * c2) * half, (bx * c2 - cx * b2) * half);
@@ -53,12 +53,12 @@ impl<V: Lanes> Circles<V> {
     }
 }
 
-/// Which points belong to a circle.
+/// Selects the points that belong to a circle.
 #[derive(Clone, Copy)]
 pub(crate) enum Near {
-    /// All that are their own evidence.
+    /// All points that are evidence of their own.
     All,
-    /// Those within so many mm of the circle.
+    /// The points within this distance of the circle, in mm.
     Road(f32),
 }
 
@@ -83,7 +83,7 @@ impl<V: Lanes> Sums<V> {
         let zero = V::splat(isa, 0.0);
         let one = V::splat(isa, 1.0);
         let (inner, outer) = match near {
-            // Further than any point, nearer than the places without one.
+            // Farther than any point, but nearer than empty places.
             Near::All => (zero, V::splat(isa, 1e4)),
             Near::Road(mm) => {
                 let road = V::splat(isa, mm);
@@ -125,9 +125,9 @@ impl<V: Lanes> Sums<V> {
         sums
     }
 
-    /// The best circles: Kasa's by Cramer's rule, or Taubin's; see [`fit`](crate::rich::fit).
-    /// None where there are fewer than three points, or the determinant says that they are on a
-    /// line.
+    /// The best circles, by Kasa's method with Cramer's rule, or by Taubin's; see
+    /// [`fit`](crate::rich::fit). None for fewer than three points, or if the determinant shows
+    /// that they lie on a line.
     #[inline(always)]
     pub(crate) fn solve(self, isa: V::Isa, taubin: bool) -> Circles<V> {
         let c = |value: f32| V::splat(isa, value);
@@ -159,11 +159,14 @@ impl<V: Lanes> Sums<V> {
             let a1 = var_z * z + c(4.0) * cov * z - xz2 - yz2;
             let a0 = xz2 * yy + yz2 * xx - c(2.0) * xz * yz * xy - var_z * cov;
             let (d1, d2, d3) = (a1, a2 + a2, c(3.0) * a3);
-            for _ in 0..STEPS {
+            // The first step, from 0.
+            let next = zero - a0 / a1;
+            root = next.or_else(V::and(zero.le(next), next.le(z)), root);
+            for _ in 1..STEPS {
                 let value = a0 + root * (a1 + root * (a2 + root * a3));
                 let slope = d1 + root * (d2 + root * d3);
                 let next = root - value / slope;
-                // Also where nothing can be compared: a flat polynomial leaves the root as it is.
+                // Also false for NaN: a flat polynomial leaves the root unchanged.
                 root = next.or_else(V::and(zero.le(next), next.le(z)), root);
             }
         }
@@ -183,7 +186,7 @@ impl<V: Lanes> Sums<V> {
     }
 }
 
-/// The best circles by all points that are their own evidence, from nothing.
+/// The best circles for all points that are evidence of their own, without a start value.
 #[inline(always)]
 pub(crate) fn fit_all<V: Lanes>(isa: V::Isa, points: &PerLane, taubin: bool) -> Circles<V> {
     let (zero, one) = (V::splat(isa, 0.0), V::splat(isa, 1.0));

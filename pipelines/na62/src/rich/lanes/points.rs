@@ -1,49 +1,47 @@
-//! Points in lanes.
+//! Points in SIMD lanes.
 
 use pollux_pipelines::simd::{LANES, Lanes};
 
-/// Coordinate of places without a point, in mm: far from every ring, and no evidence.
+/// Coordinate of an empty place, in mm: far from every ring, and no evidence.
 pub(crate) const NOWHERE: f32 = 1e6;
 
-/// Rows of points: one in each lane, or the same in all of them.
+/// Rows of points: one per lane, or the same point in all lanes.
 pub(crate) trait Points<V: Lanes> {
     fn rows(&self) -> usize;
-    /// Where the points of a row are.
+    /// Coordinates of the points of a row.
     fn at(&self, isa: V::Isa, i: usize) -> (V, V);
-    /// Their times.
-    fn time(&self, isa: V::Isa, i: usize) -> V;
-    /// In which lanes they are their own evidence.
+    /// Lanes in which the points of a row are evidence of their own.
     fn own(&self, isa: V::Isa, i: usize) -> V::Mask;
 }
 
-/// Points that are looked at in all lanes alike.
+/// Points that are broadcast to all lanes.
 #[derive(Clone, Copy)]
-pub(crate) struct Alike<'a> {
+pub(crate) struct Broadcast<'a> {
     pub(crate) x: &'a [f32],
     pub(crate) y: &'a [f32],
     /// x^2 + y^2.
     pub(crate) z: &'a [f32],
-    pub(crate) time: &'a [f32],
-    /// How many of them, from the first on, are their own evidence.
+    /// Number of leading points that are evidence of their own.
     pub(crate) own: usize,
 }
 
-impl Alike<'_> {
-    /// Those that are their own evidence.
+impl Broadcast<'_> {
+    /// The points that are evidence of their own.
     #[inline(always)]
     pub(crate) fn owned(self) -> Self {
-        let [x, y, z, time] = [self.x, self.y, self.z, self.time].map(|of| &of[..self.own]);
-        Self {
-            x,
-            y,
-            z,
-            time,
-            ..self
-        }
+        let [x, y, z] = [self.x, self.y, self.z].map(|of| &of[..self.own]);
+        Self { x, y, z, ..self }
+    }
+
+    /// The other points, which rings have claimed.
+    #[inline(always)]
+    pub(crate) fn claimed(self) -> Self {
+        let [x, y, z] = [self.x, self.y, self.z].map(|of| &of[self.own..]);
+        Self { x, y, z, own: 0 }
     }
 }
 
-impl<V: Lanes> Points<V> for Alike<'_> {
+impl<V: Lanes> Points<V> for Broadcast<'_> {
     #[inline(always)]
     fn rows(&self) -> usize {
         self.x.len()
@@ -55,40 +53,35 @@ impl<V: Lanes> Points<V> for Alike<'_> {
     }
 
     #[inline(always)]
-    fn time(&self, isa: V::Isa, i: usize) -> V {
-        V::splat(isa, self.time[i])
-    }
-
-    #[inline(always)]
     fn own(&self, isa: V::Isa, i: usize) -> V::Mask {
         V::splat(isa, (i + 1) as f32).le(V::splat(isa, self.own as f32))
     }
 }
 
-/// Points that are next to each other in a list, of which a lane has a copy.
+/// Range of points in a list; a lane holds a copy of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lane {
-    /// The first, and how many there are.
+    /// Index of the first point, and number of points.
     pub(crate) start: usize,
     pub(crate) total: usize,
-    /// How many of them, from the first on, are their own evidence.
+    /// Number of leading points that are evidence of their own.
     pub(crate) own: usize,
 }
 
-/// Places for the points of a batch: those of one event in each lane, and [`NOWHERE`] behind them.
+/// Points of a batch: those of one event in each lane, followed by [`NOWHERE`].
 #[derive(Debug)]
 pub(crate) struct PerLane {
     x: Box<[[f32; LANES]]>,
     y: Box<[[f32; LANES]]>,
     time: Box<[[f32; LANES]]>,
-    /// Points of each lane that are their own evidence: those before the others.
+    /// Number of points of each lane that are evidence of their own; they come before the others.
     own: [f32; LANES],
-    /// Rows that have a point in one lane or more.
+    /// Number of rows with a point in at least one lane.
     len: usize,
 }
 
 impl PerLane {
-    /// Room for so many points in each lane.
+    /// Memory for so many points in each lane.
     pub(crate) fn with_room(points: usize) -> Self {
         let rows = || vec![[NOWHERE; LANES]; points].into_boxed_slice();
         Self {
@@ -100,7 +93,8 @@ impl PerLane {
         }
     }
 
-    /// Begins with other points; how many rows there are. Each of them has to be put.
+    /// Starts a new set of points and returns the number of rows. The caller must then set every
+    /// row.
     #[inline(always)]
     pub(crate) fn begin(&mut self, lanes: &[Lane; LANES]) -> usize {
         let most = lanes.iter().map(|lane| lane.total).max();
@@ -109,19 +103,19 @@ impl PerLane {
         self.len
     }
 
-    /// Puts a point into each lane.
+    /// Sets a row: one point for each lane.
     #[inline(always)]
     pub(crate) fn row(&mut self, i: usize, x: [f32; LANES], y: [f32; LANES], time: [f32; LANES]) {
         (self.x[i], self.y[i], self.time[i]) = (x, y, time);
     }
 
-    /// Empties all rows, for [columns](Self::column).
+    /// Clears all rows, for [columns](Self::column).
     #[inline(always)]
     pub(crate) fn empty(&mut self) {
         self.x[..self.len].fill([NOWHERE; LANES]);
     }
 
-    /// Puts points into a lane of empty rows.
+    /// Sets the points of one lane in cleared rows.
     #[inline(always)]
     pub(crate) fn column(&mut self, lane: usize, x: &[f32], y: &[f32]) {
         let rows = self.x.iter_mut().zip(&mut self.y).take(self.len);
@@ -130,12 +124,18 @@ impl PerLane {
         }
     }
 
-    /// Puts the times of a lane's points.
+    /// Sets the times of a lane's points.
     #[inline(always)]
     pub(crate) fn times(&mut self, lane: usize, times: &[f32]) {
         for (row, &time) in self.time.iter_mut().zip(times).take(self.len) {
             row[lane] = time;
         }
+    }
+
+    /// Times of the points of a row.
+    #[inline(always)]
+    pub(crate) fn time<V: Lanes>(&self, isa: V::Isa, i: usize) -> V {
+        V::load(isa, &self.time[i])
     }
 }
 
@@ -148,11 +148,6 @@ impl<V: Lanes> Points<V> for PerLane {
     #[inline(always)]
     fn at(&self, isa: V::Isa, i: usize) -> (V, V) {
         (V::load(isa, &self.x[i]), V::load(isa, &self.y[i]))
-    }
-
-    #[inline(always)]
-    fn time(&self, isa: V::Isa, i: usize) -> V {
-        V::load(isa, &self.time[i])
     }
 
     #[inline(always)]

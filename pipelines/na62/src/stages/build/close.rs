@@ -2,7 +2,8 @@
 
 use pollux_mempool::time::Ns;
 use pollux_pipelines::clocks::{Line, MAIN, OTHER, Vote};
-use pollux_pipelines::stage::{Moment, Sink};
+use pollux_pipelines::sink::Output;
+use pollux_pipelines::stage::Moment;
 
 use super::Build;
 use crate::l0::{Closed, Event, EventHead, Span};
@@ -12,13 +13,13 @@ use crate::l0::{Closed, Event, EventHead, Span};
 const LOOKS: u64 = 8;
 
 impl Build {
-    pub(super) fn close_all(&mut self, line: Line, out: &mut impl Sink<Event>) {
+    pub(super) fn close_all(&mut self, line: Line, out: &mut impl Output<Event>) {
         while !self.lines[line].open.is_empty() {
             self.close_oldest(line, out);
         }
     }
 
-    pub(super) fn close_oldest(&mut self, line: Line, out: &mut impl Sink<Event>) {
+    pub(super) fn close_oldest(&mut self, line: Line, out: &mut impl Output<Event>) {
         let Some(mut open) = self.lines[line].close() else {
             return;
         };
@@ -58,7 +59,7 @@ impl Build {
 
     /// Closes, from the oldest on, what is complete.
     #[inline]
-    pub(super) fn close_complete(&mut self, out: &mut impl Sink<Event>) {
+    pub(super) fn close_complete(&mut self, out: &mut impl Output<Event>) {
         if self.clocks.is_disputed() {
             self.close_due(Moment(0), out);
             return;
@@ -71,7 +72,7 @@ impl Build {
     }
 
     /// Closes, from the oldest on, what is complete or has waited until `now`.
-    pub(super) fn close_due(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+    pub(super) fn close_due(&mut self, now: Moment, out: &mut impl Output<Event>) {
         let mut expected = self.all;
         if self.clocks.is_disputed() {
             // Those of the other timeline are not waited for.
@@ -82,7 +83,7 @@ impl Build {
         self.close_line(MAIN, expected, now, out);
     }
 
-    fn close_line(&mut self, line: Line, expected: u16, now: Moment, out: &mut impl Sink<Event>) {
+    fn close_line(&mut self, line: Line, expected: u16, now: Moment, out: &mut impl Output<Event>) {
         while let Some(oldest) = self.lines[line].open.front_mut() {
             if oldest.sources & expected != expected {
                 if oldest.deadline > now {

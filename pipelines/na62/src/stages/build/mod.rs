@@ -26,7 +26,8 @@ use pollux_mempool::PoolCache;
 use pollux_mempool::time::Ns;
 use pollux_pipelines::StageEnv;
 use pollux_pipelines::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
-use pollux_pipelines::stage::{Batch, Moment, Sink, Stage};
+use pollux_pipelines::sink::Output;
+use pollux_pipelines::stage::{Batch, Moment, Stage};
 use pollux_pmd::Cause;
 
 pub use self::options::BuildOptions;
@@ -73,7 +74,9 @@ pub struct Build {
     /// That of the majority, and that of sources which jumped or are in dispute.
     lines: [Timeline; 2],
     clocks: Clocks,
-    taking: Option<Taking>,
+    taking: Taking,
+    /// More of its fragments are to come.
+    in_frame: bool,
     /// When the last fragment came.
     now: Moment,
     /// Open events of each source to which no other has contributed.
@@ -135,7 +138,13 @@ impl Build {
                 units_per_ns: 1.0 / (SLOT_NS * window_slots) as f64,
                 last_burst: L0Record::LAST_BURST,
             }),
-            taking: None,
+            taking: Taking {
+                first: 0,
+                line: MAIN,
+                fate: Ok(()),
+                late: None,
+            },
+            in_frame: false,
             now: Moment(0),
             alone: [0; MAX_SOURCES],
             apart: Apart::default(),
@@ -159,7 +168,7 @@ impl Build {
         &mut self,
         fragment: &Fragment,
         places: &[Hit; MAX_HITS],
-        out: &mut impl Sink<Event>,
+        out: &mut impl Output<Event>,
     ) -> Fate {
         // Most windows are one slot wide, and a division takes as long as all else.
         let (key, slot) = match self.window {
@@ -167,11 +176,12 @@ impl Build {
             window => (fragment.timestamp / window, fragment.timestamp % window),
         };
         let source = usize::from(fragment.source);
-        let taking = match self.taking {
-            Some(taking) => taking,
-            None => self.begin(source, key, fragment, out),
-        };
-        self.taking = (!fragment.ends_frame).then_some(taking);
+        // In its place: copied with each fragment, it cost more than all that is asked of it.
+        if !self.in_frame {
+            self.taking = self.begin(source, key, fragment, out);
+        }
+        self.in_frame = !fragment.ends_frame;
+        let taking = &self.taking;
         taking.fate?;
         // Within a frame time stamps ascend. There would be no floor above the last of all.
         if key.wrapping_sub(taking.first) > self.horizon || key == u64::MAX {
@@ -179,7 +189,7 @@ impl Build {
         }
         let mut line = taking.line;
         if key < self.lines[line & 1].floor {
-            line = self.late(taking, source, key, fragment, out)?;
+            line = self.late(source, key, fragment, out)?;
         }
         self.clocks.said(source, key);
         let place = match self.lines[line & 1].find(source, key) {
@@ -245,7 +255,7 @@ impl Build {
         source: usize,
         key: u64,
         fragment: &Fragment,
-        out: &mut impl Sink<Event>,
+        out: &mut impl Output<Event>,
     ) -> Taking {
         let &Fragment { at, reordered, .. } = fragment;
         let mut fate = Err(Cause::Unsupported);
@@ -272,24 +282,20 @@ impl Build {
     #[cold]
     fn late(
         &mut self,
-        taking: Taking,
         source: usize,
         key: u64,
         fragment: &Fragment,
-        out: &mut impl Sink<Event>,
+        out: &mut impl Output<Event>,
     ) -> Result<Line, Cause> {
-        let line = taking.line;
-        if let Some(cause) = taking.late {
+        let line = self.taking.line;
+        if let Some(cause) = self.taking.late {
             return Err(cause);
         }
         let floor = self.lines[line].floor;
         match self.clocks.late(source, key, floor, fragment.at) {
             Late::Refused(cause) => {
                 self.clocks.said(source, key);
-                self.taking = self.taking.map(|taking| Taking {
-                    late: Some(cause),
-                    ..taking
-                });
+                self.taking.late = Some(cause);
                 Err(cause)
             }
             Late::StepBack => {
@@ -300,7 +306,7 @@ impl Build {
             Late::Moved => {
                 self.settle(fragment.at, out);
                 let line = self.clocks.line(source);
-                self.taking = self.taking.map(|taking| Taking { line, ..taking });
+                self.taking.line = line;
                 Ok(line)
             }
         }
@@ -308,20 +314,20 @@ impl Build {
 
     /// Does what has been decided about the second timeline.
     #[inline]
-    fn settle(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+    fn settle(&mut self, now: Moment, out: &mut impl Output<Event>) {
         if self.clocks.is_restless() {
             self.do_settle(now, out);
         }
     }
 
     #[cold]
-    fn do_settle(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+    fn do_settle(&mut self, now: Moment, out: &mut impl Output<Event>) {
         while let Some(change) = self.clocks.change(now) {
             self.apply(change, out);
         }
     }
 
-    fn apply(&mut self, change: Change, out: &mut impl Sink<Event>) {
+    fn apply(&mut self, change: Change, out: &mut impl Output<Event>) {
         match change {
             Change::Adopted => {
                 self.close_all(MAIN, out);
@@ -373,7 +379,7 @@ impl Build {
         mut place: usize,
         key: u64,
         fragment: &Fragment,
-        out: &mut impl Sink<Event>,
+        out: &mut impl Output<Event>,
     ) -> Result<usize, Cause> {
         let open = self.open();
         if 2 * open >= self.max_open {
@@ -419,7 +425,7 @@ impl Build {
         place: usize,
         key: u64,
         fragment: &Fragment,
-        out: &mut impl Sink<Event>,
+        out: &mut impl Output<Event>,
     ) -> Result<usize, Cause> {
         let (source, at) = (usize::from(fragment.source), fragment.at);
         // Half of the room is for events of several sources, of about now.
@@ -446,7 +452,7 @@ impl Stage for Build {
     type In = Fragments;
     type Out = Event;
 
-    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Event>) {
+    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Output<Event>) {
         for fragments in batch.as_slice() {
             for (fragment, places) in fragments.padded() {
                 // Deadlines are looked at before the first fragment of a moment, and not between
@@ -462,13 +468,13 @@ impl Stage for Build {
         self.stats.show_clocks(&mut self.clocks);
     }
 
-    fn tick(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+    fn tick(&mut self, now: Moment, out: &mut impl Output<Event>) {
         self.clocks.tick(now);
         self.settle(now, out);
         self.close_due(now, out);
     }
 
-    fn finish(&mut self, out: &mut impl Sink<Event>) {
+    fn finish(&mut self, out: &mut impl Output<Event>) {
         while let Some(change) = self.clocks.finish() {
             self.apply(change, out);
         }

@@ -1,35 +1,35 @@
-//! Rules: for which rings and hits an event is accepted.
+//! Rules: criteria for accepting an event, by its rings and hits.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::l0::{MAX_EVENT_HITS, Reconstructed};
+use crate::l0::{EventHead, MAX_EVENT_HITS, MAX_SOURCES, Reconstructed};
 use crate::rich::find::{FinderConfig, MAX_RINGS, Ring};
 use crate::rich::geometry::DISKS;
 
-/// Most rules of a set: a decision has a bit for each.
+/// Maximum number of rules in a set: a decision has a bit for each.
 pub const MAX_RULES: usize = 8;
 
-/// More than any radius.
+/// Greater than any radius.
 const ANY_RADIUS_MM: f32 = 1000.0;
 
 /// Options of `decide`: which events are accepted (docs/operations.md, "Rules").
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecideOptions {
-    /// The rules: an event that one of them accepts is accepted. Left out: one, `any-ring`, which
-    /// accepts whatever has a ring.
+    /// The rules: an event is accepted if at least one of them accepts it. Default: a single rule,
+    /// `any-ring`, which accepts every event with a ring.
     #[serde(rename = "rule")]
     #[schemars(length(min = 1, max = MAX_RULES))]
     pub rules: Vec<RuleOptions>,
-    /// Of so many rejected events one is kept for monitoring, the first first; 0: none.
+    /// One in so many rejected events is kept for monitoring, beginning with the first; 0: none.
     #[schemars(extend("x-unit" = "events"))]
     pub downscale: u32,
 }
 
-/// Without rules, whatever has a ring is accepted.
+/// Without rules, every event with a ring is accepted.
 impl Default for DecideOptions {
     fn default() -> Self {
         Self {
@@ -42,40 +42,47 @@ impl Default for DecideOptions {
     }
 }
 
-/// One rule, which holds for an event when all of its bounds do.
+/// One rule. It holds for an event if all of its criteria hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["name"]))]
 pub struct RuleOptions {
-    /// What reports call it.
+    /// Name of the rule in reports.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Fewest rings that count.
+    /// Minimum number of matching rings.
     #[schemars(extend("x-unit" = "rings"))]
     pub min_rings: usize,
-    /// Most rings that count.
+    /// Maximum number of matching rings.
     #[schemars(extend("x-unit" = "rings"))]
     pub max_rings: usize,
-    /// Smallest and largest radius of a ring that counts, in mm.
+    /// Minimum and maximum radius of a matching ring, in mm.
     #[schemars(extend("x-unit" = "mm"))]
     pub radius_mm: [f32; 2],
-    /// Largest mean squared distance of its hits from a ring that counts, in mm^2; `inf`: any.
+    /// Maximum mean squared distance of its hits from a matching ring, in mm^2; `inf`: any.
     #[schemars(range(min = 0.0), extend("x-default" = "inf"), extend("x-unit" = "mm^2"))]
     pub max_chi2_mm2: f32,
-    /// Least significance of a ring that counts: minus the decimal logarithm of the number of rings
+    /// Minimum significance of a matching ring: minus the decimal logarithm of the number of rings
     /// that are expected by chance among the hits around it.
     #[schemars(range(min = 0.0, max = 25.5))]
     pub min_significance: f32,
-    /// Disk of a ring that counts: 0 or 1; without it, either.
+    /// Disk of a matching ring: 0 or 1; without it, either.
     #[schemars(range(max = 1))]
     pub disk: Option<u16>,
-    /// Fewest hits of the event.
+    /// Minimum number of hits of the event.
     #[schemars(extend("x-unit" = "hits"))]
     pub min_hits: u16,
-    /// Most hits of the event.
+    /// Maximum number of hits of the event.
     #[schemars(extend("x-unit" = "hits"))]
     pub max_hits: u16,
-    /// Of so many events that the rule holds for one is accepted, the first first.
+    /// Fewest sources that contributed to the event.
+    #[schemars(range(max = MAX_SOURCES), extend("x-unit" = "sources"))]
+    pub min_sources: u16,
+    /// Sources that contributed to the event, and maybe others: places among the `[[stream]]`
+    /// tables, from 0.
+    #[schemars(inner(range(max = 15)))]
+    pub sources: Vec<u16>,
+    /// One in so many events that the rule holds for is accepted, beginning with the first.
     #[schemars(range(min = 1), extend("x-unit" = "events"))]
     pub prescale: u32,
 }
@@ -92,12 +99,14 @@ impl Default for RuleOptions {
             disk: None,
             min_hits: 0,
             max_hits: u16::MAX,
+            min_sources: 0,
+            sources: Vec::new(),
             prescale: 1,
         }
     }
 }
 
-/// What the rule asks for, in words; a bound that excludes nothing is left out.
+/// The criteria of the rule as text; a criterion that excludes nothing is left out.
 impl fmt::Display for RuleOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.min_rings, self.max_rings) {
@@ -124,6 +133,12 @@ impl fmt::Display for RuleOptions {
             (few, u16::MAX) => write!(f, ", hits: {few} or more")?,
             (few, many) => write!(f, ", hits: {few} to {many}")?,
         }
+        if self.min_sources > 0 {
+            write!(f, ", sources: {} or more", self.min_sources)?;
+        }
+        for source in &self.sources {
+            write!(f, ", with source {source}")?;
+        }
         match self.prescale {
             1 => Ok(()),
             n => write!(f, ", one in {n} of them"),
@@ -135,27 +150,27 @@ impl fmt::Display for RuleOptions {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// No rule, or more than there are bits for.
+    /// No rule, or more rules than bits.
     #[error("{0} rules: there must be 1 to {MAX_RULES}")]
     Number(usize),
     /// A rule without a name.
     #[error("[[stage.rule]] number {0} has no `name`")]
     NoName(usize),
-    /// A rule that is wrong.
+    /// An invalid rule.
     #[error("rule `{rule}`: {what}")]
     Bound {
         /// Its name.
         rule: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
-    /// As many other rules wait for the decisions to take them over.
-    #[error("the rules that were read last have not been taken over yet: try again")]
+    /// The maximum number of other rule sets is already waiting for the stage.
+    #[error("the previous rules are not active yet: try again")]
     Busy,
 }
 
 impl RuleOptions {
-    /// Checks that the bounds make sense.
+    /// Checks the criteria.
     fn check(&self) -> Result<(), String> {
         let &Self {
             min_rings,
@@ -165,6 +180,7 @@ impl RuleOptions {
             min_significance: significance,
             min_hits,
             max_hits,
+            min_sources,
             prescale,
             ..
         } = self;
@@ -194,6 +210,21 @@ impl RuleOptions {
                 "min_hits = {min_hits} is above max_hits = {max_hits}"
             ));
         }
+        if usize::from(min_sources) > MAX_SOURCES {
+            return Err(format!(
+                "min_sources = {min_sources}: an event has {MAX_SOURCES} at most"
+            ));
+        }
+        if let Some(source) = self
+            .sources
+            .iter()
+            .find(|&&s| usize::from(s) >= MAX_SOURCES)
+        {
+            return Err(format!(
+                "sources: {source}: sources are numbered from 0 to {}",
+                MAX_SOURCES - 1
+            ));
+        }
         if prescale == 0 {
             return Err("prescale = 0: it must be at least 1, which accepts all".into());
         }
@@ -208,7 +239,7 @@ impl RuleOptions {
             && self.disk.is_none_or(|disk| disk == u16::from(ring.disk))
     }
 
-    /// Whether all bounds hold.
+    /// Whether all criteria hold.
     #[inline]
     pub(super) fn holds(&self, event: &Reconstructed) -> bool {
         let counting = event
@@ -216,11 +247,15 @@ impl RuleOptions {
             .iter()
             .filter(|ring| self.counts(ring))
             .count();
+        let EventHead { hits, sources, .. } = event.head();
         (self.min_rings..=self.max_rings).contains(&counting)
-            && (self.min_hits..=self.max_hits).contains(&event.head().hits)
+            && (self.min_hits..=self.max_hits).contains(&hits)
+            && sources.count_ones() >= self.min_sources.into()
+            && self.sources.iter().all(|source| sources >> source & 1 == 1)
     }
 
-    /// Why the rule can never hold, or must always, given what is looked for; `None` if neither.
+    /// Why the rule can never hold, or always holds, with the configured ring finder; `None` if
+    /// neither.
     fn doubt(&self, finder: Option<&FinderConfig>) -> Option<String> {
         let [low, high] = self.radius_mm;
         let none_counts = finder
@@ -259,16 +294,18 @@ impl RuleOptions {
         }
         let any_rings = needs == 0 && (self.max_rings >= MAX_RINGS || none_counts.is_some());
         let any_hits = self.min_hits == 0 && usize::from(self.max_hits) >= MAX_EVENT_HITS;
-        (any_rings && any_hits && self.prescale == 1)
-            .then(|| "accepts every event: no bound of it excludes one".into())
+        // An event has one source at least.
+        let any_sources = self.min_sources <= 1 && self.sources.is_empty();
+        (any_rings && any_hits && any_sources && self.prescale == 1)
+            .then(|| "accepts every event: none of its criteria excludes one".into())
     }
 }
 
 impl DecideOptions {
-    /// Checks that the rules make sense.
+    /// Checks the rules.
     ///
     /// # Errors
-    /// The first rule that is wrong, and what is wrong with it.
+    /// The first invalid rule, and its fault.
     pub fn check(&self) -> Result<(), RuleError> {
         let number = self.rules.len();
         if !(1..=MAX_RULES).contains(&number) {
@@ -294,8 +331,8 @@ impl DecideOptions {
         Ok(())
     }
 
-    /// What is most likely a mistake: a rule that can never accept, or must always, where rings are
-    /// looked for as `finder` says.
+    /// Warnings about likely mistakes: rules that can never accept, or always accept, with the ring
+    /// finder configured as `finder`.
     #[must_use]
     pub fn doubts(&self, finder: Option<&FinderConfig>) -> Vec<String> {
         let doubt = |rule: &RuleOptions| {
@@ -303,5 +340,16 @@ impl DecideOptions {
             Some(format!("rule `{}` {why}", rule.name))
         };
         self.rules.iter().filter_map(doubt).collect()
+    }
+
+    /// Rules that can never accept an event without hits.
+    pub(super) fn need_hits(&self) -> Vec<String> {
+        let rules = self.rules.iter();
+        let need = rules.filter(|rule| rule.min_rings > 0 || rule.min_hits > 0);
+        need.map(|rule| {
+            let name = &rule.name;
+            format!("rule `{name}` can never accept: primitives have no hits, and so no rings")
+        })
+        .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! A set of rules at work, and how another takes its place while events go through.
+//! Active rule sets, and their replacement while events are being decided.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,41 +8,42 @@ use pollux_pmd::Count;
 use super::rules::{DecideOptions, RuleError, RuleOptions};
 use crate::l0::{Reconstructed, Verdict};
 
-/// Sets that may wait to be taken over: more than one only if somebody is very quick.
+/// Maximum number of rule sets that wait for the stage: several only if they are replaced in quick
+/// succession.
 const WAITING: usize = 4;
 
-/// What one rule did.
+/// Counts of one rule.
 #[derive(Debug)]
 pub struct RuleCounts {
     /// The rule.
     pub rule: RuleOptions,
     /// Events that it holds for.
     pub held: Count,
-    /// Those that it accepted.
+    /// Events that it accepted.
     pub accepted: Count,
 }
 
-/// What one set of rules did.
+/// Counts of one rule set.
 #[derive(Debug)]
 pub struct RuleSetCounts {
     /// Its number in the run, from 0.
     pub number: u16,
     /// Events that it decided.
     pub events: Count,
-    /// Those that it accepted.
+    /// Events that it accepted.
     pub accepted: Count,
-    /// Rejected ones that are kept for monitoring.
+    /// Rejected events that are kept for monitoring.
     pub monitored: Count,
     /// Its rules, in order: the first has bit 0 of a decision.
     pub rules: Vec<RuleCounts>,
 }
 
-/// Lets one in so many pass, the first first: by the order of what comes, so that the same input
-/// gives the same output.
+/// Prescaler: passes one in so many events, beginning with the first. It depends on the order of
+/// the events only, so that the same input gives the same output.
 #[derive(Debug)]
 struct OneIn {
     n: u32,
-    /// How many are held back before the next passes.
+    /// Number of events to hold back before the next one passes.
     left: u32,
 }
 
@@ -59,7 +60,7 @@ impl OneIn {
     }
 }
 
-/// Rules at work.
+/// An active rule set.
 pub(super) struct RuleSet {
     rules: Vec<(RuleOptions, OneIn)>,
     monitor: Option<OneIn>,
@@ -67,7 +68,7 @@ pub(super) struct RuleSet {
 }
 
 impl RuleSet {
-    /// Makes a set of options that were checked.
+    /// Creates a set from options that were checked.
     fn new(options: &DecideOptions, number: u16) -> Self {
         let counts = options.rules.iter().map(|rule| RuleCounts {
             rule: rule.clone(),
@@ -90,7 +91,7 @@ impl RuleSet {
         }
     }
 
-    /// The set's word about an event.
+    /// The verdict of the set on an event.
     #[inline]
     pub(super) fn judge(&mut self, event: &Reconstructed) -> Verdict {
         let counts = &*self.counts;
@@ -127,7 +128,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Takes over the set that has waited longest, if there is one.
+    /// Activates the set that has waited longest, if any.
     #[inline]
     pub(super) fn take_over(&mut self, rules: &mut Box<RuleSet>) {
         if let Some(next) = self.next.pop() {
@@ -138,12 +139,12 @@ impl Inbox {
     #[cold]
     fn replace(&mut self, rules: &mut Box<RuleSet>, next: Box<RuleSet>) {
         let old = std::mem::replace(rules, next);
-        // It fits: no more sets are under way than this ring holds.
+        // It fits: no more sets are in flight than this ring holds.
         drop(self.replaced.push(old));
     }
 }
 
-/// What all sets of a run did, the first first. Clones share it.
+/// Counts of all rule sets of a run, in order. Clones share them.
 #[derive(Clone, Default)]
 pub struct RuleBook(Arc<Mutex<Vec<Arc<RuleSetCounts>>>>);
 
@@ -163,17 +164,17 @@ impl RuleBook {
     }
 }
 
-/// Gives a running [`Decide`](super::Decide) other rules.
+/// Replaces the rules of a running [`Decide`](super::Decide).
 ///
-/// The sets go to the stage and back by two rings: the poll loop takes a new one over between two
-/// batches, without a lock, and the one that it replaces is freed here. Every event is decided by
-/// one set, and a [`Verdict`] says by which.
+/// Rule sets go to the stage and back through two rings. The poll loop activates a new set between
+/// two batches, without a lock, and the replaced one is freed here. Every event is decided by one
+/// set, and a [`Verdict`] names it.
 pub struct RuleExchange {
-    /// The rules that were offered last.
+    /// The most recent rules.
     options: DecideOptions,
     next: BoxProducer<RuleSet>,
     replaced: BoxConsumer<RuleSet>,
-    /// Sets that are with the stage or in the rings, beside the one at work.
+    /// Number of sets that the stage or the rings hold, besides the active one.
     under_way: usize,
     book: RuleBook,
 }
@@ -200,22 +201,22 @@ impl RuleExchange {
         Ok((first, inbox, exchange))
     }
 
-    /// The rules that were offered last.
+    /// The most recent rules.
     #[must_use]
     pub fn options(&self) -> &DecideOptions {
         &self.options
     }
 
-    /// What the sets did.
+    /// Counts of the rule sets.
     #[must_use]
     pub fn book(&self) -> RuleBook {
         self.book.clone()
     }
 
-    /// Has the stage take over other rules before its next batch; the number of the set.
+    /// Makes the stage activate other rules before its next batch; returns the number of the set.
     ///
     /// # Errors
-    /// Rules that are wrong; [`RuleError::Busy`] if the stage has not looked for a while.
+    /// Invalid rules; [`RuleError::Busy`] if the stage has not run for a while.
     pub fn offer(&mut self, options: &DecideOptions) -> Result<u16, RuleError> {
         options.check()?;
         self.reclaim();
@@ -225,14 +226,14 @@ impl RuleExchange {
         let number = self.book.sets().len() as u16;
         let set = Box::new(RuleSet::new(options, number));
         self.book.add(&set);
-        // It fits: no more are under way than the ring holds.
+        // It fits: no more sets are in flight than the ring holds.
         drop(self.next.push(set));
         self.under_way += 1;
         self.options = options.clone();
         Ok(number)
     }
 
-    /// Frees the sets that were replaced: to be called now and then, outside of the poll loop.
+    /// Frees the sets that were replaced. Call it now and then, outside of the poll loop.
     pub fn reclaim(&mut self) {
         while let Some(old) = self.replaced.pop() {
             drop(old);

@@ -1,4 +1,4 @@
-//! What the tests of the stages share.
+//! Shared parts of the tests of the stages.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cell::RefCell;
@@ -24,22 +24,22 @@ use pollux_pmd::Cause;
 use pollux_pmd::net::{MacAddr, UdpEndpoint, UdpTemplate};
 use pollux_pmd::stream::StreamId;
 
-/// Most events that a test keeps.
+/// Maximum number of events that a test keeps.
 const KEPT: usize = 1024;
 
-/// The surroundings of stages for so many sources.
+/// The environment of stages for so many sources.
 pub(crate) fn env(sources: usize) -> StageEnv {
     let mut env = stage_env(sources);
     env.under_way = KEPT;
     env
 }
 
-/// What the stages of the trigger have of it.
+/// The trigger's extension of it.
 pub(crate) fn l0(env: &StageEnv) -> &L0Env {
     env.get().unwrap()
 }
 
-/// An event in which rings were looked for.
+/// An event after the ring search.
 pub(crate) fn reconstructed(head: &EventHead, hits: &[Hit], rings: &[Ring]) -> Reconstructed {
     /// More than any test has at once.
     static EVENTS: LazyLock<Mempool> =
@@ -120,7 +120,7 @@ pub(crate) fn stored(parts: &[Part]) -> Fragments {
     fragments
 }
 
-/// A whole frame of one event with one hit, which tells source and time stamp.
+/// A whole frame of one event with one hit, which identifies source and time stamp.
 pub(crate) fn fragment(source: u16, timestamp: u64, at_us: u64) -> Part {
     Part {
         timestamp,
@@ -134,7 +134,7 @@ pub(crate) fn fragment(source: u16, timestamp: u64, at_us: u64) -> Part {
     }
 }
 
-/// An event builder with its surroundings.
+/// An event builder with its environment.
 pub(crate) struct Rig {
     pub(crate) build: Build,
     pub(crate) env: StageEnv,
@@ -154,12 +154,12 @@ impl Rig {
         }
     }
 
-    /// Gives it one fragment.
+    /// Passes one fragment to it.
     pub(crate) fn put(&mut self, part: Part) {
         self.put_all(&[part]);
     }
 
-    /// Gives it some in one buffer.
+    /// Passes some fragments in one buffer.
     pub(crate) fn put_all(&mut self, parts: &[Part]) {
         self.frames += parts.iter().filter(|part| part.ends_frame).count() as u64;
         let mut batch = Batch::with_capacity(1);
@@ -167,7 +167,7 @@ impl Rig {
         self.build.process(&mut batch, &mut self.out);
     }
 
-    /// Gives it a frame of one event.
+    /// Passes a frame of one event.
     pub(crate) fn frame(&mut self, source: u16, timestamp: u64, at_us: u64) {
         self.put(fragment(source, timestamp, at_us));
     }
@@ -180,7 +180,7 @@ impl Rig {
         self.build.finish(&mut self.out);
     }
 
-    /// Time stamps and sources of what came out since the last call.
+    /// Time stamps and sources of the output since the last call.
     pub(crate) fn take(&mut self) -> Vec<(u64, u16)> {
         self.out
             .drain(..)
@@ -192,7 +192,7 @@ impl Rig {
         self.env.ledger.balance().dropped_for(cause)
     }
 
-    /// Checks that each frame has one fate, and the sums of the counters.
+    /// Checks that each frame has one outcome, and the sums of the counters.
     pub(crate) fn check(&self) {
         let balance = self.env.ledger.balance();
         assert_eq!(
@@ -229,7 +229,7 @@ pub(crate) const BOARDS: u8 = 4;
 /// Events in a frame.
 pub(crate) const EVENTS: u64 = 5;
 
-/// The hits of an event: a ring, whose place depends on the time stamp, and some noise.
+/// The hits of an event: a ring whose position depends on the time stamp, and some noise.
 pub(crate) fn event(timestamp: u64) -> Vec<Hit> {
     let (x, y) = (
         (timestamp % 13) as f32 * 9.0 - 50.0,
@@ -253,7 +253,7 @@ pub(crate) fn event(timestamp: u64) -> Vec<Hit> {
         .collect()
 }
 
-/// What board `board` has to say about the events of frame number `n`.
+/// The events of frame number `n` of board `board`.
 pub(crate) fn shots(board: u8, n: u64) -> Vec<Shot> {
     let part = |t| {
         event(t)
@@ -274,8 +274,8 @@ pub(crate) fn template(port: u16) -> UdpTemplate {
     UdpTemplate::new(end(1, 4000), end(2, port))
 }
 
-/// A received frame, on the port of its board, with this payload behind `offset` bytes of headers; several segments if the
-/// buffers of the pool are short.
+/// A received frame, on the port of its board, with this payload after `offset` bytes of headers;
+/// several segments if the buffers of the pool are short.
 pub(crate) fn frame(cache: &mut PoolCache, payload: &[u8], offset: usize, at_us: u64) -> Frame {
     let mut mbuf: Mbuf = cache
         .alloc_from(&[&vec![0xee; offset], payload].concat())

@@ -1,4 +1,4 @@
-//! Devices of the machine, where an 82574L or a device with virtual functions is bound to vfio-pci:
+//! Tests on real devices, where an 82574L or a device with virtual functions is bound to vfio-pci:
 //! in the guests of scripts/qemu-test.
 
 use std::fs;
@@ -11,11 +11,16 @@ use pollux_mempool::IovaMap;
 
 use super::super::*;
 use super::TOKEN;
-use crate::bus::fake::grant;
 use crate::bus::pci::ConfigSpace;
 use crate::bus::{BUS_MASTER, Bus as _, COMMAND};
 
-/// One test at a time has the machine's devices.
+/// The grant of these tests: their devices write into regions that hold no references.
+fn grant() -> MemoryGrant {
+    // SAFETY: as above, and no other code drives the devices: `TURN` admits one test at a time.
+    unsafe { MemoryGrant::new() }
+}
+
+/// Serialises the tests on the machine's devices.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// All 82574L that are on vfio-pci.
@@ -50,14 +55,15 @@ const TDBAH: usize = 0x3804;
 const TDLEN: usize = 0x3808;
 const TDT: usize = 0x3818;
 
-/// Has the NIC fetch and write back a descriptor (section 7.2.10) at the start of a mapping;
-/// whether it did within a second.
+/// Makes the NIC fetch and write back a descriptor (section 7.2.10) at the start of a mapping;
+/// returns whether it did within a second.
 fn sends(bus: &MappedBar, mapping: &DmaMapping) -> bool {
     let at = mapping.addresses().iova(0, 16).unwrap().0;
     let descriptor = mapping.region().as_ptr().cast::<u64>();
     // 64 bytes that begin behind the ring; end of packet, checksum, report status.
     let command = 64_u64 | 0xb << 24;
-    // SAFETY: the region is this test's, and larger; the device touches it when told below.
+    // SAFETY: the region belongs to this test, and is larger; the device accesses it after the
+    // doorbell below.
     unsafe {
         descriptor.write_volatile(at + 4096);
         descriptor.add(1).write_volatile(command);
@@ -90,7 +96,7 @@ fn a_real_device_is_taken_used_and_given_back() {
         println!("skipped: no 82574L is bound to vfio-pci on this machine");
         return;
     };
-    // Twice: it must come back.
+    // Twice: the device must be available again.
     for _ in 0..2 {
         let device = VfioDevice::open(address, &VfioOptions::default(), grant()).unwrap();
         let again = VfioDevice::open(address, &VfioOptions::default(), grant())
@@ -105,7 +111,7 @@ fn a_real_device_is_taken_used_and_given_back() {
         assert_ne!(bus.read32(CTRL), u32::MAX);
         let too_small = device.bar(0, 1 << 20).err().unwrap().to_string();
         assert!(too_small.contains("has 131072 bytes"), "{too_small}");
-        // BAR 2 is of ports.
+        // BAR 2 is an I/O port window.
         assert!(device.bar(2, 4).is_err() && device.bar(6, 4).is_err());
 
         let many = device.interrupts(6).err().unwrap().to_string();
@@ -115,8 +121,8 @@ fn a_real_device_is_taken_used_and_given_back() {
         assert!(device.interrupts(1).is_err());
         let signalled = || rustix::io::read(interrupts.event(1).unwrap(), &mut [0_u8; 8]).is_ok();
         assert!(!signalled());
-        // Other causes signal vector 1 (sections 10.2.4.9, 7.4.2); link status change is one.
-        // Nothing is left of who had it before: in QEMU, a reset by power states keeps registers.
+        // Other causes signal vector 1 (sections 10.2.4.9, 7.4.2); link status change is one. The
+        // state of a previous user is cleared: in QEMU, a reset by power states keeps registers.
         bus.write32(IMC, u32::MAX);
         bus.write32(ICR, u32::MAX);
         bus.write32(IVAR, (8 | 1) << 16);
@@ -131,10 +137,10 @@ fn a_real_device_is_taken_used_and_given_back() {
         let is_there = mapping.addresses().iova(0, region.len()).unwrap();
         assert_eq!(
             is_there,
-            IovaMap::virtual_(&region).iova(0, region.len()).unwrap()
+            IovaMap::identity(&region).iova(0, region.len()).unwrap()
         );
         assert!(sends(&bus, &mapping));
-        // Mapped twice is mapped once, and goes when both are gone.
+        // A region that is mapped twice has one mapping, which ends with the second.
         let twice = device.map(&region, grant()).unwrap();
         assert!(!mapping.end());
         device.set_bus_master(true).unwrap();
@@ -163,15 +169,15 @@ fn what_is_not_mapped_is_not_reached() {
     let ours = one.map(&region, grant()).unwrap();
     let theirs = other.map(&region, grant()).unwrap();
     let bus = other.bar(0, 0x2_0000).unwrap();
-    // The one that is left keeps the memory, and the right to it.
+    // The remaining device keeps the memory, and its access to it.
     other.set_bus_master(true).unwrap();
     assert!(!ours.end(), "it is in the same address space as the other");
     assert!(sends(&bus, &theirs));
     assert!(theirs.end(), "the IOMMU has removed it");
     assert_eq!(other.config(COMMAND).unwrap() & BUS_MASTER, 0);
-    // Not even where its driver would have it reach: the IOMMU refuses.
+    // Even with bus mastering enabled: the IOMMU refuses the access.
     other.set_bus_master(true).unwrap();
-    let claimed = DmaMapping::new(region.clone(), IovaMap::virtual_(&region), || false);
+    let claimed = DmaMapping::new(region.clone(), IovaMap::identity(&region), || false);
     assert!(!sends(&bus, &claimed));
 }
 
@@ -185,7 +191,7 @@ fn who_is_asked_for_the_device_hears_of_it() {
     let device = VfioDevice::open(address, &VfioOptions::default(), grant()).unwrap();
     assert!(!device.is_gone());
     let driver = Path::new("/sys/bus/pci/drivers/vfio-pci");
-    // The kernel waits until the device is given back.
+    // The kernel waits until the device is released.
     let unbind = std::thread::spawn(move || {
         fs::write(driver.join("unbind"), address.to_string()).unwrap();
     });
@@ -219,7 +225,7 @@ fn virtual_functions_take_the_token_of_their_physical_function() {
     let functions = physical.virtual_functions();
     assert_eq!(functions.len(), 2);
     for &address in &functions {
-        // VFIO keeps what is made of a device that it has.
+        // VFIO binds the virtual functions of a device that it holds.
         wait("a driver", || {
             sysfs.function(address).is_some_and(|f| f.is_on_vfio())
         });

@@ -1,30 +1,31 @@
-//! What a card with streams is to do, and what comes of it.
+//! Configuration of a card with streams, and the buffers that it announces.
 
 use crate::drivers::card::events::Wake;
 use crate::drivers::card::send::SendConfig;
 use crate::drivers::card::timing::TimingConfig;
 use crate::event::{ClopBuffer, ClopConfig};
 
-/// What a card is to do.
+/// Configuration of a card with streams.
 #[derive(Clone, Debug, Default)]
 pub struct StreamsConfig {
-    /// What it receives.
+    /// Receive streams.
     pub streams: Vec<StreamConfig>,
-    /// Where it sends payloads.
+    /// Ports that send payloads.
     pub send: Option<SendConfig>,
-    /// How it tells the time. Without this it counts its own, which nobody has set, and payloads
-    /// have no time stamps.
+    /// Time source. Without it the card counts its own time, which is not set, and payloads have no
+    /// time stamps.
     pub timing: TimingConfig,
-    /// When it wakes who sleeps until a buffer is announced ([`Streams::arm`](super::Streams::arm)).
+    /// Interrupt moderation for loops that sleep until a buffer is announced
+    /// ([`Streams::arm`](super::Streams::arm)).
     pub wake: Wake,
 }
 
-/// What of a datagram is passed on.
+/// Part of a datagram that is passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Its payload.
     Payload,
-    /// All of its frame.
+    /// The whole frame.
     Frame,
     /// Its payload, a container of compressed hits, in the expanded form
     /// (`docs/formats/rich-hits.md`).
@@ -38,17 +39,17 @@ pub struct StreamConfig {
     pub port: usize,
     /// UDP destination port.
     pub udp: u16,
-    /// What is passed on.
+    /// Part that is passed on.
     pub form: Form,
-    /// Its buffers, together up to 1 GiB. The number of the stream there is not looked at.
+    /// Its buffers, together up to 1 GiB. The stream number in it is ignored.
     pub clop: ClopConfig,
 }
 
-/// A buffer of a stream, which is the caller's until it is dropped.
+/// A buffer of a stream; the caller owns it until it is dropped.
 #[derive(Debug)]
 pub struct Announced {
-    /// Which of the streams, in the order in which they were configured.
+    /// Index of the stream in the configuration.
     pub stream: usize,
-    /// The buffer. All of the payloads in it that can be read count as from the wire.
+    /// The buffer. All readable payloads in it count as from the wire.
     pub buffer: ClopBuffer,
 }

@@ -1,4 +1,4 @@
-//! The device's side: it takes buffers that a driver, which it does not trust, makes available.
+//! Device side: takes buffers that an untrusted driver makes available.
 
 mod packed;
 mod ring;

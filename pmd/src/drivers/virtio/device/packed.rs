@@ -1,4 +1,4 @@
-//! The device's half of a packed ring: virtio 1.2 section 2.8.
+//! Device's half of a packed ring: virtio 1.2 section 2.8.
 
 use super::{Chain, Direction, KIND, Pieces, Ring, Single};
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
@@ -11,23 +11,24 @@ pub(super) struct PackedRing {
     direction: Direction,
     /// Buffers may be described by tables.
     indirect: bool,
-    /// In order, and nobody asks for lengths: only the last buffer of a burst is named.
+    /// In-order ring whose lengths are unused: only the last buffer of a burst gets a used
+    /// descriptor.
     names_last: bool,
-    /// Where the next buffer is taken, and where the next used one will be noted.
+    /// Position of the next available descriptor, and of the next used one.
     next: Position,
     given: Position,
-    /// Where the first used buffer will be noted that is not published, and what will publish it
-    /// and the others.
+    /// Position of the first used buffer that is not published, and the word that publishes it and
+    /// the others.
     pending: Option<(Position, u64)>,
 }
 
 impl PackedRing {
-    /// Takes the pieces in a table, which are all of it; false if it makes no sense.
+    /// Takes the segments in a table, which are the whole buffer; false if it is invalid.
     fn take_table(&self, at: Descriptor, pieces: &mut Pieces<'_>) -> bool {
         let Some(table) = pieces.table(at, self.ring.size()) else {
             return false;
         };
-        // Nor is there a table in a table. (That a chain goes on says nothing here.)
+        // Tables cannot be nested. (The flag NEXT has no meaning here.)
         let mut entries = (0..table.count).map_while(|i| table.entry(i));
         entries.all(|words| pieces.take(Descriptor::of_packed(words)))
     }
@@ -69,7 +70,7 @@ impl Ring for PackedRing {
     fn singles(&mut self, out: &mut [Single]) -> Result<usize, Broken> {
         let flags = self.direction.flags();
         let mut at = self.next;
-        // Not more than a lap: what lies there was looked at.
+        // At most one lap: these descriptors have been read.
         let most = out.len().min(self.size());
         for (n, single) in out[..most].iter_mut().enumerate() {
             let Some(descriptor) = self.ring.available(at) else {
@@ -108,7 +109,7 @@ impl Ring for PackedRing {
             if descriptor.flags & NEXT == 0 {
                 break;
             }
-            // Where a chain without end should end nobody knows, nor its id.
+            // The end of an endless chain is undefined, and with it the buffer's id.
             if descriptors == self.ring.size() {
                 return Err(Broken);
             }
@@ -137,9 +138,9 @@ impl Ring for PackedRing {
         let at = self.given;
         self.given = self.ring.after(at, descriptors);
         match &mut self.pending {
-            // The first of a burst is held back, so that the driver sees all of it at once.
+            // The first of a burst is held back, so that the driver sees the burst as a whole.
             None => self.pending = Some((at, Packed::used_word(at, len, id))),
-            // At the place of the burst's first buffer, the id of its last (section 2.8.7).
+            // At the position of the burst's first buffer, the id of its last (section 2.8.7).
             Some((first, word)) if self.names_last => *word = Packed::used_word(*first, len, id),
             Some(_) => self.ring.publish(at, Packed::used_word(at, len, id)),
         }

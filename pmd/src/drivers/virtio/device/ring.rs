@@ -1,4 +1,4 @@
-//! The device's half of a ring, and the buffers that are taken from it.
+//! Device's half of a ring, and the buffers taken from it.
 
 use std::ptr::NonNull;
 
@@ -9,13 +9,13 @@ use crate::drivers::virtio::features::RingFeatures;
 use crate::drivers::virtio::peer::PeerMemory;
 use crate::drivers::virtio::split::{INDIRECT, NEXT, WRITE};
 
-/// Flags that say how a buffer is described; the others are the ring's own.
+/// Flags that describe a buffer; the others belong to the ring.
 pub(super) const KIND: u16 = NEXT | WRITE | INDIRECT;
 
-/// Buffers that are looked at together: their frames are fetched while others are copied.
+/// Buffers that are processed together: frames of some are prefetched while others are copied.
 pub(super) const CHUNK: usize = 32;
 
-/// Which way the frames go.
+/// Direction of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// The device reads the buffers: the driver's transmit queue.
@@ -25,7 +25,7 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    /// What [`KIND`] of flags the last descriptor of a chain has.
+    /// The [`KIND`] flags of a chain's last descriptor.
     #[inline(always)]
     pub(super) fn flags(self) -> u16 {
         match self {
@@ -35,7 +35,7 @@ impl Direction {
     }
 }
 
-/// A buffer that is described by one descriptor.
+/// A buffer with one descriptor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Single {
     pub(super) piece: Piece,
@@ -47,29 +47,29 @@ pub(super) struct Single {
 pub(super) struct Chain {
     pub(super) id: u16,
     pub(super) descriptors: u16,
-    /// How many it has, where they make sense.
+    /// Number of its segments, if they are valid.
     pub(super) pieces: usize,
-    /// Whether its descriptors make sense; whether their addresses do is not known.
+    /// Whether its descriptors are valid; their addresses are not checked yet.
     pub(super) sound: bool,
 }
 
-/// Where the pieces of buffers that are taken go to.
+/// Collects the segments of buffers that are taken.
 pub(super) struct Pieces<'a> {
-    /// As many are taken as there is room for.
+    /// Segments, up to the capacity.
     pub(super) list: &'a mut Vec<Piece>,
-    /// Where tables are.
+    /// Memory that contains tables.
     pub(super) memory: &'a PeerMemory,
     pub(super) direction: Direction,
 }
 
-/// Room for the pieces of buffers that a ring of `size` describes, one of which may be a table of
-/// as many (sections 2.7.5.3.1 and 2.8.7).
+/// A list for the segments of buffers in a ring of `size`, one of which may be a table of as many
+/// (sections 2.7.5.3.1 and 2.8.7).
 pub(super) fn room_for_pieces(size: u16) -> Vec<Piece> {
     Vec::with_capacity(2 * usize::from(size))
 }
 
 impl Pieces<'_> {
-    /// Takes a piece; false if its flags are not those of one that goes this way.
+    /// Adds a segment; false if its flags do not match the direction.
     pub(super) fn take(&mut self, Descriptor { piece, flags, .. }: Descriptor) -> bool {
         let sound = flags & (WRITE | INDIRECT) == self.direction.flags();
         let fits = self.list.len() < self.list.capacity();
@@ -79,8 +79,8 @@ impl Pieces<'_> {
         sound && fits
     }
 
-    /// The table that a descriptor names, of no more entries than the ring has descriptors. `None`
-    /// where a chain goes on behind it, its length cannot be, or it is not in the driver's memory.
+    /// The table of a descriptor, with at most as many entries as the ring has descriptors. `None`
+    /// if a chain continues behind it, its length is invalid, or it is not in the driver's memory.
     pub(super) fn table(
         &self,
         Descriptor { piece, flags, .. }: Descriptor,
@@ -97,7 +97,7 @@ impl Pieces<'_> {
     }
 }
 
-/// Bytes of a descriptor in a table.
+/// Size of a descriptor in a table.
 pub(super) const ENTRY: usize = 16;
 
 /// A table of descriptors in the driver's memory.
@@ -113,9 +113,9 @@ impl Table {
         if i >= self.count {
             return None;
         }
-        // SAFETY: `Pieces::table` has found `count` entries in the driver's memory, which the queue
-        // keeps, and with it whoever has this. As bytes, since it may begin anywhere. Volatile: they
-        // are read once, whatever the driver does to them meanwhile.
+        // SAFETY: `Pieces::table` has checked `count` entries in the driver's memory, which the
+        // queue keeps alive longer than this value. Read as bytes, since the table may be
+        // unaligned. Volatile: they are read once, whatever the driver writes concurrently.
         let bytes = unsafe {
             self.start
                 .add(i * ENTRY)
@@ -132,7 +132,7 @@ impl Table {
 
 /// The device's half of a ring. Descriptors are read once, and copied.
 pub(super) trait Ring: Send + Sized {
-    /// Where the ring stands, to go back to.
+    /// State of the ring, to be restored.
     type Mark: Copy;
 
     /// The ring from `base` on.
@@ -143,34 +143,34 @@ pub(super) trait Ring: Send + Sized {
         base: u16,
     ) -> Result<Self, QueueError>;
 
-    /// Where the next buffer will be taken from, as vhost names it.
+    /// Index of the next buffer to be taken, in vhost's format.
     fn base(&self) -> u16;
 
-    /// Descriptors of the ring.
+    /// Number of descriptors of the ring.
     fn size(&self) -> usize;
 
-    /// Lists the next buffers as far as each is described by one descriptor, of the right
-    /// direction; returns how many. None is taken.
+    /// Lists the next buffers up to the first that is not described by one descriptor of the right
+    /// direction; returns their number. Takes none.
     fn singles(&mut self, out: &mut [Single]) -> Result<usize, Broken>;
 
     /// Takes the first `n` of the buffers that `singles` has just listed.
     fn take(&mut self, n: usize);
 
-    /// Takes the next buffer, however it is described, and adds its pieces to `pieces`.
+    /// Takes the next buffer, however it is described, and adds its segments to `pieces`.
     fn take_chain(&mut self, pieces: &mut Pieces<'_>) -> Result<Option<Chain>, Broken>;
 
-    /// Where the ring stands.
+    /// Current state of the ring.
     fn mark(&self) -> Self::Mark;
 
-    /// Gives back what was taken since, unused.
+    /// Returns the buffers taken since, unused.
     fn rewind(&mut self, mark: Self::Mark);
 
-    /// Notes a buffer that was taken as used, with `len` bytes written. In the order of taking.
+    /// Marks a taken buffer as used, with `len` bytes written. In the order of taking.
     fn give(&mut self, id: u16, descriptors: u16, len: u32);
 
-    /// Shows the driver what was used.
+    /// Publishes the used buffers to the driver.
     fn publish(&mut self);
 
-    /// Whether the driver wants to be told of that.
+    /// Whether the driver requests a notification of that.
     fn driver_listens(&self) -> bool;
 }

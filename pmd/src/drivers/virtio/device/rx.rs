@@ -1,9 +1,10 @@
-//! Takes frames out of the driver's transmit queue: virtio 1.2 section 5.1.6.2.
+//! Device receive side: takes frames out of the driver's transmit queue (virtio 1.2 section
+//! 5.1.6.2).
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use pollux_mempool::{BurstMut, Mbuf, PoolCache, hint};
+use pollux_mempool::{BurstMut, Mbuf, PoolCache, prefetch};
 
 use super::packed::PackedRing;
 use super::split::SplitRing;
@@ -17,15 +18,15 @@ use crate::drivers::virtio::{
 };
 use crate::ledger::{Cause, Tally};
 
-/// The device's end of a transmit queue: what the driver sends is received here.
+/// The device's end of a transmit queue: receives the driver's frames.
 pub(crate) struct DeviceRx(Either<Rx<SplitRing>, Rx<PackedRing>>);
 
 impl DeviceRx {
-    /// The queue from `base` on, which is as in vhost's `SET_VRING_BASE`. `memory` is what the
-    /// driver's descriptors may name.
+    /// The queue from `base` on, as in vhost's `SET_VRING_BASE`. `memory` is the memory that the
+    /// driver's descriptors may address.
     ///
     /// # Errors
-    /// [`QueueError::Base`] for a place that the ring does not have.
+    /// [`QueueError::Base`] for an index that the ring does not have.
     pub(crate) fn new(
         ring: &RingMemory,
         features: RingFeatures,
@@ -57,12 +58,12 @@ impl DeviceRx {
         either!(&mut self.0, rx => rx.rx(cache, out, origin, tally))
     }
 
-    /// Whether the driver has made the queue meaningless.
+    /// Whether the driver has corrupted the queue.
     pub(crate) fn is_broken(&self) -> bool {
         either!(&self.0, rx => rx.broken)
     }
 
-    /// Where the queue stands, as for vhost's `GET_VRING_BASE`.
+    /// Current index of the queue, as for vhost's `GET_VRING_BASE`.
     pub(crate) fn base(&self) -> u16 {
         either!(&self.0, rx => rx.ring.base())
     }
@@ -78,11 +79,11 @@ struct Rx<R> {
     clock: TscClock,
 }
 
-/// What became of the next buffer.
+/// Outcome of the next buffer.
 enum Outcome {
     Frame(Mbuf),
     Dropped(Cause),
-    /// There is none, or none to put it in.
+    /// No buffer is available, or none of the pool for the frame.
     Nothing,
 }
 
@@ -117,7 +118,7 @@ impl<R: Ring> Rx<R> {
         }
         let before = out.len();
         let mut frames = 0;
-        // One round of the ring at most: a flood of frames that are dropped ends as well.
+        // One pass over the ring at most, so that a flood of dropped frames also ends.
         while out.free() > 0 && frames < self.ring.size() {
             let copied = match self.copy_singles(cache, out) {
                 Ok((copied, true)) => {
@@ -159,8 +160,8 @@ impl<R: Ring> Rx<R> {
         }
     }
 
-    /// Copies the next frames as far as each is in one piece and fits one buffer. Returns how many,
-    /// and whether the next may well be such a frame too.
+    /// Copies the next frames up to the first that is not in one segment or does not fit one
+    /// buffer. Returns their number, and whether the next frame may be such a frame too.
     #[inline(always)]
     fn copy_singles(
         &mut self,
@@ -180,9 +181,9 @@ impl<R: Ring> Rx<R> {
             if len as usize <= header::LEN {
                 break;
             }
-            // SAFETY: the piece is longer than a header.
+            // SAFETY: the segment is longer than a header.
             *place = unsafe { at.add(header::LEN) };
-            hint::expect_read(place.as_ptr());
+            prefetch::prefetch_read(place.as_ptr());
             sound += 1;
         }
         let first = out.len();
@@ -193,7 +194,7 @@ impl<R: Ring> Rx<R> {
             let len = single.piece.len as usize - header::LEN;
             let Some(to) = mbuf.append(len) else { break };
             // SAFETY: the frame's bytes lie in the driver's memory, as `at` has checked; the buffer
-            // is ours and has as many.
+            // belongs to this side and is as long.
             unsafe { copy_frame(from, NonNull::from(to).cast(), len) };
             self.ring.give(single.id, 1, 0);
             copied += 1;
@@ -205,7 +206,7 @@ impl<R: Ring> Rx<R> {
         Ok((copied, copied == most))
     }
 
-    /// Takes the next frame, whatever it is.
+    /// Takes the next frame of any kind.
     #[cold]
     fn copy_next(&mut self, cache: &mut PoolCache) -> Outcome {
         self.pieces.clear();
@@ -246,15 +247,15 @@ impl<R: Ring> Rx<R> {
             };
             let skipped = skip.min(len as usize);
             skip -= skipped;
-            // SAFETY: `at` has checked that `len` bytes are in the driver's memory, to which nobody
-            // forms references (`PeerRegion::new`): no buffer of a pool of ours lies there.
+            // SAFETY: `at` has checked that `len` bytes are in the driver's memory, to which no
+            // references exist (`PeerRegion::new`): no buffer of a pool of this process lies there.
             let copied = unsafe {
                 let from = at.add(skipped);
                 self.assembly
                     .append(from, len as usize - skipped, || cache.alloc())
             };
             if !copied {
-                // No buffers now. The frame waits where it is.
+                // No buffers now. The frame stays with the driver.
                 self.assembly.abandon(cache);
                 self.ring.rewind(mark);
                 return Outcome::Nothing;

@@ -1,4 +1,4 @@
-//! The device's half of a split ring: virtio 1.2 section 2.7.
+//! Device's half of a split ring: virtio 1.2 section 2.7.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,20 +12,20 @@ pub(super) struct SplitRing {
     direction: Direction,
     /// Buffers may be described by tables.
     indirect: bool,
-    /// In order, and nobody asks for lengths: only the last buffer of a burst is named.
+    /// In-order ring whose lengths are unused: only the last buffer of a burst gets a used entry.
     names_last: bool,
-    /// Buffers that were taken, that the driver was seen to have made available, that were noted
-    /// as used, and that were published so; counted without end.
+    /// Free-running counts of buffers: taken, seen as available, marked as used, and published as
+    /// used.
     taken: u32,
     seen: u32,
     given: u32,
     published: u32,
-    /// The buffer that was noted last.
+    /// The buffer that was marked last.
     last: u16,
 }
 
 impl SplitRing {
-    /// Buffers that are available, once more than `wanted` are not known to be.
+    /// Number of available buffers; reads the index only if no more than `wanted` are known.
     #[inline(always)]
     fn ready(&mut self, wanted: usize) -> Result<usize, Broken> {
         if (self.seen.wrapping_sub(self.taken) as usize) < wanted {
@@ -34,7 +34,7 @@ impl SplitRing {
                 .available_index()
                 .wrapping_sub(self.published as u16);
             let seen = self.published.wrapping_add(more.into());
-            // Neither more than there are descriptors, nor fewer than were there before.
+            // Neither more than the ring has descriptors, nor fewer than before.
             if more > self.ring.size() || more < self.seen.wrapping_sub(self.published) as u16 {
                 return Err(Broken);
             }
@@ -43,18 +43,18 @@ impl SplitRing {
         Ok((self.seen.wrapping_sub(self.taken) as usize).min(wanted))
     }
 
-    /// Takes the pieces of the chain in a table; false if it makes no sense.
+    /// Takes the segments of the chain in a table; false if it is invalid.
     fn take_table(&self, at: Descriptor, pieces: &mut Pieces<'_>) -> bool {
         let Some(table) = pieces.table(at, self.ring.size()) else {
             return false;
         };
         let mut next = 0;
-        // A chain longer than its table has a loop in it.
+        // A chain longer than its table contains a loop.
         for _ in 0..table.count {
             let Some(descriptor) = table.entry(next).map(Descriptor::of_split) else {
                 return false;
             };
-            // Nor is there a table in a table.
+            // Tables cannot be nested.
             if !pieces.take(descriptor) {
                 return false;
             }
@@ -66,7 +66,7 @@ impl SplitRing {
         false
     }
 
-    /// The first descriptor of the buffer that is `ahead` of what was taken.
+    /// The first descriptor of the buffer that is `ahead` of the taken ones.
     #[inline(always)]
     fn head(&self, ahead: usize) -> Result<u16, Broken> {
         let index = self.taken.wrapping_add(ahead as u32);
@@ -155,7 +155,7 @@ impl Ring for SplitRing {
                 break true;
             }
             at = descriptor.last;
-            // A chain longer than the ring has a loop in it.
+            // A chain longer than the ring contains a loop.
             if descriptors == self.ring.size() || at >= self.ring.size() {
                 break false;
             }
@@ -191,7 +191,7 @@ impl Ring for SplitRing {
             return;
         }
         if self.names_last {
-            // At the place of the burst's first buffer, the id of its last (section 2.7.8).
+            // At the position of the burst's first buffer, the id of its last (section 2.7.8).
             self.ring.write_used(self.published, self.last, 0);
         }
         self.published = self.given;

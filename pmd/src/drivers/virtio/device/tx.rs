@@ -1,10 +1,10 @@
-//! Fills the driver's receive buffers: virtio 1.2 section 5.1.6.4.
+//! Device transmit side: fills the driver's receive buffers (virtio 1.2 section 5.1.6.4).
 
 use std::iter;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use pollux_mempool::{BurstMut, Mbuf, PoolCache, hint};
+use pollux_mempool::{BurstMut, Mbuf, PoolCache, prefetch};
 
 use super::packed::PackedRing;
 use super::split::SplitRing;
@@ -16,15 +16,15 @@ use crate::drivers::virtio::{
 };
 use crate::ledger::Sent;
 
-/// The device's end of a receive queue: what is sent here the driver receives.
+/// The device's end of a receive queue: the driver receives the frames that are sent here.
 pub(crate) struct DeviceTx(Either<Tx<SplitRing>, Tx<PackedRing>>);
 
 impl DeviceTx {
-    /// The queue from `base` on, which is as in vhost's `SET_VRING_BASE`. `memory` is what the
-    /// driver's descriptors may name.
+    /// The queue from `base` on, as in vhost's `SET_VRING_BASE`. `memory` is the memory that the
+    /// driver's descriptors may address.
     ///
     /// # Errors
-    /// [`QueueError::Base`] for a place that the ring does not have.
+    /// [`QueueError::Base`] for an index that the ring does not have.
     pub(crate) fn new(
         ring: &RingMemory,
         features: RingFeatures,
@@ -54,12 +54,12 @@ impl DeviceTx {
         either!(&mut self.0, tx => tx.tx(cache, burst, sent))
     }
 
-    /// Whether the driver has made the queue meaningless.
+    /// Whether the driver has corrupted the queue.
     pub(crate) fn is_broken(&self) -> bool {
         either!(&self.0, tx => tx.broken)
     }
 
-    /// Where the queue stands, as for vhost's `GET_VRING_BASE`.
+    /// Current index of the queue, as for vhost's `GET_VRING_BASE`.
     pub(crate) fn base(&self) -> u16 {
         either!(&self.0, tx => tx.ring.base())
     }
@@ -75,12 +75,12 @@ struct Tx<R> {
     chains: Vec<Chain>,
 }
 
-/// What became of the next frame.
+/// Outcome of the next frame.
 enum Outcome {
     Sent,
-    /// It cannot be sent at all.
+    /// The frame can never be sent.
     Refused,
-    /// There are no buffers for it now.
+    /// No buffers are available for it now.
     NoRoom,
 }
 
@@ -146,7 +146,8 @@ impl<R: Ring> Tx<R> {
         }
     }
 
-    /// Copies frames as far as each is in one buffer and fits one buffer of one piece.
+    /// Copies frames up to the first that is not in one buffer or does not fit one buffer of one
+    /// segment.
     #[inline(always)]
     fn copy_singles(&mut self, frames: &[Mbuf], bytes: &mut u64) -> Result<usize, Broken> {
         let mut singles = [Single::default(); CHUNK];
@@ -159,9 +160,9 @@ impl<R: Ring> Tx<R> {
                 break;
             };
             *place = at;
-            // The driver has read them: its header, and the frame behind that.
-            hint::expect_write(at.as_ptr());
-            hint::expect_write(at.as_ptr().wrapping_add(header::LEN));
+            // The driver's core has these lines cached: the header, and the frame behind it.
+            prefetch::prefetch_write(at.as_ptr());
+            prefetch::prefetch_write(at.as_ptr().wrapping_add(header::LEN));
             sound += 1;
         }
         let mut copied = 0;
@@ -173,8 +174,8 @@ impl<R: Ring> Tx<R> {
                 break;
             }
             let header = header::received(1);
-            // SAFETY: header and frame fit the piece, which is in the driver's memory, as `at` has
-            // checked; the frame is ours.
+            // SAFETY: header and frame fit the segment, which is in the driver's memory, as `at`
+            // has checked; the frame belongs to this side.
             unsafe {
                 to.cast().write_unaligned(header);
                 let data = NonNull::from(data).cast();
@@ -188,7 +189,7 @@ impl<R: Ring> Tx<R> {
         Ok(copied)
     }
 
-    /// Sends a frame in whatever buffers come next.
+    /// Sends a frame in the next buffers of any kind.
     #[cold]
     fn copy_next(&mut self, mbuf: &Mbuf) -> Outcome {
         if mbuf.is_empty() {
@@ -198,12 +199,12 @@ impl<R: Ring> Tx<R> {
         self.pieces.clear();
         self.chains.clear();
         let mark = self.ring.mark();
-        // In a word that no sum overflows: chains that a driver makes up have as many descriptors
-        // each as the ring, and may share them.
+        // In a type that no sum overflows: each of several forged chains may have as many
+        // descriptors as the ring, and may share them.
         let (mut room, mut descriptors) = (0, 0);
         loop {
             if descriptors >= self.ring.size() {
-                // It does not fit all that there are: it never will.
+                // The frame does not fit all available buffers together: it never will.
                 self.ring.rewind(mark);
                 return Outcome::Refused;
             }
@@ -232,7 +233,7 @@ impl<R: Ring> Tx<R> {
             self.chains.push(chain);
             descriptors += usize::from(chain.descriptors);
             if !sound {
-                // It goes back empty, and so do those before it: the frame pays.
+                // The buffer and those before it are returned empty, and the frame is lost.
                 for chain in &self.chains {
                     self.ring.give(chain.id, chain.descriptors, 0);
                 }
@@ -243,7 +244,8 @@ impl<R: Ring> Tx<R> {
                 break;
             }
             if !self.mergeable {
-                // One frame, one buffer (section 5.1.6.3.1). The buffer waits for a shorter one.
+                // One frame, one buffer (section 5.1.6.3.1). The buffer stays available for a
+                // shorter frame.
                 self.ring.rewind(mark);
                 return Outcome::Refused;
             }
@@ -252,7 +254,7 @@ impl<R: Ring> Tx<R> {
         Outcome::Sent
     }
 
-    /// Writes header and frame into the buffers that were taken, which have room enough.
+    /// Writes header and frame into the taken buffers, which are long enough.
     fn fill(&mut self, mbuf: &Mbuf) {
         let header = header::received(self.chains.len() as u16);
         let mut sources = iter::once(header.as_slice()).chain(mbuf.segments());
@@ -273,7 +275,7 @@ impl<R: Ring> Tx<R> {
                     }
                     let (now, rest) = source.split_at(source.len().min(len as usize - filled));
                     // SAFETY: filled + now.len() <= len, and `at` has checked that `len` bytes are
-                    // in the driver's memory; the source is ours.
+                    // in the driver's memory; the source belongs to this side.
                     unsafe { copy_frame(NonNull::from(now).cast(), at.add(filled), now.len()) };
                     filled += now.len();
                     source = rest;

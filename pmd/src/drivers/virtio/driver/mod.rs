@@ -1,4 +1,4 @@
-//! The driver's side: it has the queues, and a device that it does not trust works on them.
+//! Driver side: owns the queues, which an untrusted device processes.
 
 mod packed;
 mod ring;

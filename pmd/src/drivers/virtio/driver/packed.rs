@@ -1,4 +1,4 @@
-//! The driver's half of a packed ring: virtio 1.2 section 2.8.
+//! Driver's half of a packed ring: virtio 1.2 section 2.8.
 
 use pollux_mempool::Mbuf;
 
@@ -8,25 +8,26 @@ use crate::drivers::virtio::packed::{Packed, Position};
 use crate::drivers::virtio::split::NEXT;
 use crate::drivers::virtio::{Broken, Piece};
 
-/// Ids are taken in the order in which they came back. Where the device uses buffers in order, they
-/// count up; elsewhere `order` remembers.
+/// Ids are reused in the order of their return. If the device uses buffers in order, they count up;
+/// otherwise `order` stores them.
 pub(super) struct PackedRing {
     ring: Packed,
-    /// By id.
+    /// Indexed by id.
     posted: Box<[Posted]>,
-    /// Free ids, from `take` to `give`. Nobody looks at it in order.
+    /// Free ids, from `take` to `give`. Unused on an in-order ring.
     order: Box<[u16]>,
     in_order: bool,
-    /// Slots of `order`: of the next id to be taken, and to be given back.
+    /// Slots of `order`: of the next id to be taken, and of the next to be returned.
     take: u32,
     give: u32,
-    /// Ids that are taken.
+    /// Number of taken ids.
     in_flight: u32,
     free: u32,
-    /// The next descriptor to be written, and the next that the device will have used.
+    /// Position of the next descriptor to be written, and of the next that the device will use.
     next: Position,
     done: Position,
-    /// The first descriptor that was posted and not published: what will publish it and the others.
+    /// Position of the first posted descriptor that is not published, and the word that publishes
+    /// it and the others.
     pending: Option<(Position, u64)>,
 }
 
@@ -62,8 +63,8 @@ impl PackedRing {
         self.in_flight -= 1;
     }
 
-    /// Writes what makes a head available, unless it is the first of a burst: that one is held
-    /// back, so that the device sees all of the burst at once.
+    /// Writes the word that makes a head available, unless it is the first of a burst: that one is
+    /// held back, so that the device sees the burst as a whole.
     #[inline(always)]
     fn make_available(&mut self, head: Position, word: u64) {
         if self.pending.is_none() {
@@ -96,7 +97,7 @@ impl PackedRing {
 
     #[inline(always)]
     fn look(&self) -> Option<(u16, u32)> {
-        // With nothing in flight the slot holds whatever was there a lap ago.
+        // With nothing in flight the slot holds the state of the previous lap.
         if self.in_flight == 0 {
             return None;
         }
@@ -159,7 +160,7 @@ impl Ring for PackedRing {
             if i == 0 {
                 head_word = word;
             } else {
-                // The device does not look at it before it has seen the head (section 2.8.8).
+                // The device does not read it before it has seen the head (section 2.8.8).
                 self.ring.publish(at, word);
             }
             self.next = self.ring.after(at, 1);
@@ -168,7 +169,7 @@ impl Ring for PackedRing {
     }
 
     fn in_table(piece: Piece, _: usize, _: usize) -> [u64; 2] {
-        // All of the table, in its order; neither id nor other flags mean anything (section 2.8.7).
+        // The whole table, in its order; id and other flags have no meaning (section 2.8.7).
         [piece.address, piece.len.into()]
     }
 
@@ -213,7 +214,7 @@ impl Ring for PackedRing {
                 done(self.take_back(id)?);
                 continue;
             }
-            // The device may name the last buffer of several (section 2.8.7).
+            // The device may name only the last buffer of several (section 2.8.7).
             if id >= self.ring.size() {
                 return Err(Broken);
             }

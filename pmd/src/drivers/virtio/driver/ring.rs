@@ -1,4 +1,4 @@
-//! The driver's half of a ring, and the shadow of what it has posted.
+//! Driver's half of a ring, and the shadow of its posted buffers.
 
 use pollux_mempool::Mbuf;
 
@@ -6,61 +6,61 @@ use crate::drivers::virtio::areas::RingMemory;
 use crate::drivers::virtio::broken::Broken;
 use crate::drivers::virtio::descriptor::Piece;
 
-/// The driver's half of a ring. It keeps the posted buffers and what was posted of them, where the
-/// device cannot write.
+/// The driver's half of a ring. It keeps the posted buffers and their descriptors in memory that
+/// the device cannot write.
 pub(super) trait Ring: Send {
     /// A ring in fresh (zeroed) memory.
     fn new(memory: &RingMemory, in_order: bool) -> Self;
 
-    /// Descriptors of the ring.
+    /// Number of descriptors of the ring.
     fn size(&self) -> usize;
 
-    /// Descriptors that are not posted.
+    /// Number of free descriptors.
     fn free(&self) -> usize;
 
-    /// Buffers of pools that are posted, each segment one: what the device knows.
+    /// Number of posted pool buffers, counting each segment: those that the device knows.
     fn buffers(&self) -> usize;
 
-    /// Posts a buffer that one descriptor describes: its one piece, which the device writes if the
-    /// flags say so, or a table of its pieces. The device sees it with the next `publish`. There is
-    /// a free descriptor.
+    /// Posts a buffer with one descriptor: its only segment, which the device writes if the flags
+    /// say so, or a table of its segments. The next `publish` shows it to the device. A free
+    /// descriptor must exist.
     fn post(&mut self, mbuf: Mbuf, piece: Piece, flags: u16);
 
-    /// Posts a buffer of several pieces for the device to read. There are as many free descriptors,
-    /// and at least one piece.
+    /// Posts a buffer of several segments for the device to read. As many free descriptors must
+    /// exist, and at least one segment.
     fn post_chain(&mut self, mbuf: Mbuf, pieces: &[Piece]);
 
-    /// A descriptor in a table for the device to read: piece number `i` of `count`.
+    /// A descriptor in a table for the device to read: segment `i` of `count`.
     fn in_table(piece: Piece, i: usize, count: usize) -> [u64; 2];
 
-    /// Shows the device what was posted.
+    /// Publishes the posted buffers to the device.
     fn publish(&mut self);
 
-    /// Whether the device wants to be told of that.
+    /// Whether the device requests a notification of that.
     fn device_listens(&self) -> bool;
 
-    /// Whether the device is to tell of what it has used; at first it is not.
+    /// Enables or disables notifications of used buffers; initially disabled.
     fn set_listening(&self, on: bool);
 
-    /// Takes the next buffer that the device is done with, and how many bytes it says that it has
+    /// Takes the next buffer that the device has used, and the number of bytes that it reports as
     /// written.
     fn pop(&mut self) -> Result<Option<(Mbuf, u32)>, Broken>;
 
-    /// Takes all that is posted, when the queue ends: the device may use it still.
+    /// Takes all posted buffers, when the queue ends: the device may still use them.
     fn take_posted(&mut self) -> Box<[Posted]>;
 
-    /// Takes all buffers that the device is done with. It may have named the last of several only.
+    /// Takes all buffers that the device has used. It may have named only the last of several.
     fn complete(&mut self, done: impl FnMut(Mbuf)) -> Result<(), Broken>;
 }
 
-/// What is known of a buffer that was posted: the shadow, which no device can write.
+/// Shadow state of a posted buffer, which no device can write.
 #[derive(Default)]
 pub(super) struct Posted {
     /// The buffer, while it is posted.
     pub(super) mbuf: Option<Mbuf>,
-    /// Descriptors that it takes.
+    /// Number of its descriptors.
     pub(super) descriptors: u16,
-    /// Of a split ring: the descriptor behind this one in its chain.
+    /// Of a split ring: the next descriptor of its chain.
     pub(super) next: u16,
 }
 

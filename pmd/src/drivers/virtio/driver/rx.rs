@@ -1,4 +1,5 @@
-//! Receives frames into buffers of the pool, without a copy: virtio 1.2 section 5.1.6.3.
+//! Driver receive side: receives frames into buffers of the pool, without a copy (virtio 1.2
+//! section 5.1.6.3).
 
 use std::convert::Infallible;
 use std::ptr::NonNull;
@@ -14,7 +15,7 @@ use crate::clock::{Clock, TscClock};
 use crate::driver::Origin;
 use crate::drivers::dma::{Assembly, DeviceAddresses};
 use crate::drivers::virtio::areas::{QueueMemory, RingMemory};
-use crate::drivers::virtio::header::Told;
+use crate::drivers::virtio::header::ChecksumInfo;
 use crate::drivers::virtio::split::WRITE;
 use crate::drivers::virtio::{
     Broken, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
@@ -22,17 +23,17 @@ use crate::drivers::virtio::{
 use crate::ledger::{Cause, Tally};
 use crate::net::finish_checksum_at;
 
-/// Buffers are posted by so many: one look at the pool and one publication for all of them.
+/// Batch size for posting: one access to the pool and one publication for all buffers of a batch.
 const REFILL: usize = 32;
 
-/// Buffers are posted once so many are missing from a ring of `size`: of a small one a quarter, as
-/// a device waits for the buffers of a long frame, and meanwhile uses none.
+/// Number of missing buffers from which on buffers are posted to a ring of `size`: for a small ring
+/// a quarter, since a device waits for the buffers of a long frame, and uses none meanwhile.
 fn refill_at(size: usize) -> usize {
     REFILL.min(size / 4).max(1)
 }
 
-/// Bytes of a frame and its header that a ring of `size` merged buffers of `room` bytes always has
-/// room for, if the pool has buffers.
+/// Bytes of a frame and its header for which a ring of `size` merged buffers of `room` bytes always
+/// has buffers, if the pool has some.
 pub(crate) fn always_posted(size: usize, room: usize) -> usize {
     (size + 1 - refill_at(size)) * room
 }
@@ -41,8 +42,8 @@ pub(crate) fn always_posted(size: usize, room: usize) -> usize {
 pub(crate) struct DriverRx<N = Infallible>(Either<Rx<SplitRing, N>, Rx<PackedRing, N>>);
 
 impl<N: Notify> DriverRx<N> {
-    /// A queue in fresh memory, filled with buffers of `pool`: the device may use them from when
-    /// it is told of the queue.
+    /// A queue in fresh memory, filled with buffers of `pool`: the device may use them as soon as
+    /// the queue is enabled.
     pub(crate) fn new(
         memory: &QueueMemory,
         features: RingFeatures,
@@ -74,31 +75,32 @@ impl<N: Notify> DriverRx<N> {
         either!(&mut self.0, rx => rx.rx(cache, out, origin, tally))
     }
 
-    /// Has the device tell when it has used buffers, by an interrupt, or no longer. What it uses
-    /// from here on is told of; what it has used before is seen by the next poll.
+    /// Enables or disables interrupts of the device for used buffers. The device signals buffers
+    /// that it uses from here on; the next poll sees those that it has used before.
     pub(crate) fn set_listening(&mut self, on: bool) {
         either!(&self.0, rx => rx.ring.set_listening(on));
         // The store must not pass the loads of that poll (sections 2.7.7.1 and 2.8.21.3): either
-        // the device sees that we listen, after the fence of its own, or we see what it has used.
+        // the device sees that notifications are enabled, after the fence of its own, or the poll
+        // sees its used buffers.
         fence(SeqCst);
     }
 
-    /// Buffers that are posted, and that the device may therefore use.
+    /// Number of posted buffers, which the device may therefore use.
     pub(crate) fn buffers(&self) -> usize {
         either!(&self.0, rx => rx.ring.buffers())
     }
 
-    /// Whether the device has made the queue meaningless.
+    /// Whether the device has corrupted the queue.
     pub(crate) fn is_broken(&self) -> bool {
         either!(&self.0, rx => rx.broken)
     }
 
-    /// Takes the buffers that are posted, when the queue ends.
+    /// Takes the posted buffers, when the queue ends.
     pub(crate) fn take_posted(&mut self) -> impl Iterator<Item = Mbuf> + use<N> {
         buffers(either!(&mut self.0, rx => rx.ring.take_posted()))
     }
 
-    /// The last call: counts what has arrived as from the wire and aborted.
+    /// The last call: counts frames that have arrived as from the wire and aborted.
     pub(crate) fn finish(&mut self, tally: &mut Tally) {
         either!(&mut self.0, rx => rx.finish(tally));
     }
@@ -109,14 +111,14 @@ struct Rx<R, N> {
     addresses: DeviceAddresses,
     pool: Mempool,
     doorbell: Doorbell<N>,
-    /// Bytes of the header that lie in the headroom: all, or none if there is too little.
+    /// Bytes of the header that lie in the headroom: all, or none if the headroom is too small.
     in_front: usize,
-    /// What is posted of each buffer, header included: the same for all of a pool, and zero before
+    /// Posted length of each buffer, header included: the same for all of a pool, and zero before
     /// the first.
     posted: u32,
     mergeable: bool,
-    /// Headers tell of checksums.
-    told: bool,
+    /// Headers carry checksum offload info.
+    has_checksum_info: bool,
     broken: bool,
     assembly: Assembly,
     clock: TscClock,
@@ -138,7 +140,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
             in_front: 0,
             posted: 0,
             mergeable: features.mergeable,
-            told: features.guest_checksum,
+            has_checksum_info: features.guest_checksum,
             broken: false,
             assembly: Assembly::new(),
             clock: TscClock::get(),
@@ -159,7 +161,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         }
         let before = out.len();
         let (mut frames, mut bytes) = (0, 0);
-        // One round of the ring at most: a flood of frames that are dropped ends as well.
+        // One pass over the ring at most, so that a flood of dropped frames also ends.
         for _ in 0..self.ring.size() {
             if out.free() == 0 {
                 break;
@@ -199,12 +201,12 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         out.len() - before
     }
 
-    /// Makes a frame of a buffer that came back, and of those behind it if they belong to it.
+    /// Makes a frame of a used buffer, and of those behind it if they belong to it.
     #[inline(always)]
     fn receive(&mut self, mbuf: Mbuf, len: u32, cache: &mut PoolCache) -> Result<Mbuf, Cause> {
-        let told = self.told(&mbuf);
-        if told != Told::Nothing {
-            return self.receive_told(mbuf, len, told, cache);
+        let info = self.told(&mbuf);
+        if info != ChecksumInfo::None {
+            return self.receive_with_info(mbuf, len, info, cache);
         }
         self.receive_plain(mbuf, len, cache)
     }
@@ -225,21 +227,23 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         Ok(mbuf)
     }
 
-    /// A frame whose header says something of its checksum. One that is left to us is finished here:
-    /// then the frame can be sent on by any port, and costs no more than to verify it would.
+    /// Receives a frame with checksum offload info. A partial checksum is completed here: any port
+    /// can then forward the frame, and the cost is that of a verification.
     #[cold]
-    fn receive_told(
+    fn receive_with_info(
         &mut self,
         mbuf: Mbuf,
         len: u32,
-        told: Told,
+        info: ChecksumInfo,
         cache: &mut PoolCache,
     ) -> Result<Mbuf, Cause> {
         let mut frame = self.receive_plain(mbuf, len, cache)?;
-        let sound = match told {
-            Told::Nothing | Told::Verified => true,
-            Told::Left { start, field } => finish_checksum_at(&mut frame, start.into(), field),
-            Told::Nonsense => false,
+        let sound = match info {
+            ChecksumInfo::None | ChecksumInfo::Verified => true,
+            ChecksumInfo::Partial { start, field } => {
+                finish_checksum_at(&mut frame, start.into(), field)
+            }
+            ChecksumInfo::Invalid => false,
         };
         if !sound {
             cache.free(frame);
@@ -249,17 +253,17 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         Ok(frame)
     }
 
-    /// What the header of the frame that begins with this buffer says of its checksum.
+    /// The checksum offload info in the header of the frame that starts with this buffer.
     #[inline(always)]
-    fn told(&self, first: &Mbuf) -> Told {
-        if !self.told {
-            return Told::Nothing;
+    fn told(&self, first: &Mbuf) -> ChecksumInfo {
+        if !self.has_checksum_info {
+            return ChecksumInfo::None;
         }
         // SAFETY: the buffer was posted with room for a header at its start.
         unsafe { header::told(self.start(first)) }
     }
 
-    /// In how many buffers the frame lies that begins with this one, as the device says.
+    /// The number of buffers of the frame that starts with this one, as the device reports it.
     #[inline(always)]
     fn buffers(&self, first: &Mbuf) -> u16 {
         if !self.mergeable {
@@ -269,7 +273,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         unsafe { header::buffers(self.start(first)) }
     }
 
-    /// Makes the bytes behind the header the data of the buffer. The header is there.
+    /// Makes the bytes behind the header, which is present, the data of the buffer.
     #[inline(always)]
     fn fill(&self, mbuf: &mut Mbuf, len: usize) {
         let data = if self.in_front == 0 {
@@ -281,7 +285,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         debug_assert!(data, "no more than was posted");
     }
 
-    /// A frame in several buffers, or one that cannot be.
+    /// A frame in several buffers, or an invalid one.
     #[cold]
     fn receive_several(
         &mut self,
@@ -290,8 +294,8 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         buffers: u16,
         cache: &mut PoolCache,
     ) -> Result<Mbuf, Cause> {
-        // All of its buffers come back together (section 5.1.6.4.1); they are taken even if one of
-        // them makes no sense, so that the next frame begins where it should.
+        // All of its buffers are used together (section 5.1.6.4.1). All are taken even if one of
+        // them is invalid, so that the next frame starts at the right buffer.
         let mut sound = buffers > 0 && (header::LEN as u32..=self.posted).contains(&len);
         if sound {
             self.fill(&mut mbuf, len as usize);
@@ -335,18 +339,18 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         sound
     }
 
-    /// Where a fresh buffer is posted from: the header comes first, and in the headroom if it has
-    /// room there, so that frames begin where they begin with other drivers.
+    /// Address at which a fresh buffer is posted: the header comes first, in the headroom if it
+    /// fits there, so that the frame starts at the same offset as with other drivers.
     #[inline(always)]
     fn start(&self, mbuf: &Mbuf) -> NonNull<u8> {
-        // SAFETY: `in_front` is 0, or the header's length where a fresh buffer of this pool had
-        // that much headroom (`refill`); a pool gives each buffer out with the same headroom, its
-        // own, so that all of them have `in_front` bytes in front of their data, in the same
-        // allocation; data is never at address zero.
+        // SAFETY: `in_front` is 0, or the header's length if a fresh buffer of this pool had that
+        // much headroom (`refill`); a pool gives out all buffers with the same headroom, so all of
+        // them have `in_front` bytes in front of their data, in the same allocation; data is never
+        // at address zero.
         unsafe { NonNull::new_unchecked(mbuf.data_ptr().cast_mut().sub(self.in_front)) }
     }
 
-    /// Posts as many buffers as are free and can be had.
+    /// Posts as many buffers as the ring has descriptors for and the pool can give.
     fn refill(&mut self, mut alloc: impl FnMut(&mut Burst<REFILL>, usize) -> usize) {
         let mut posted = 0;
         let mut fresh = Burst::<REFILL>::new();
@@ -365,7 +369,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
             fresh.take_all(|mbuf| {
                 let start = self.start(&mbuf);
                 let Some(address) = self.addresses.of(start, self.posted as usize) else {
-                    // In a region that the device was not given: it goes back.
+                    // In a region that is not mapped for the device: the buffer is returned.
                     unreachable += 1;
                     return;
                 };
@@ -397,7 +401,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
 
     fn finish(&mut self, tally: &mut Tally) {
         let (mut frames, mut bytes) = (0, 0);
-        // Buffers of the frame at hand that are still to come; no more are taken than there are.
+        // Remaining buffers of the current frame; no more are taken than there are.
         let mut rest = 0;
         while !self.broken
             && let Ok(Some((mbuf, len))) = self.ring.pop()

@@ -1,4 +1,4 @@
-//! The driver's half of a split ring: virtio 1.2 section 2.7.
+//! Driver's half of a split ring: virtio 1.2 section 2.7.
 
 use pollux_mempool::Mbuf;
 
@@ -7,20 +7,20 @@ use crate::drivers::virtio::areas::RingMemory;
 use crate::drivers::virtio::split::{NEXT, Split, words};
 use crate::drivers::virtio::{Broken, Piece};
 
-/// Descriptors are taken in the order in which they came back. Where the device uses buffers in
-/// order, that is the order of the table, as section 2.7.8 wants it; elsewhere `order` remembers.
+/// Descriptors are reused in the order of their return. If the device uses buffers in order, that
+/// is the order of the table, as section 2.7.8 requires; otherwise `order` stores it.
 pub(super) struct SplitRing {
     ring: Split,
-    /// By the first descriptor of its chain.
+    /// Indexed by the first descriptor of the chain.
     posted: Box<[Posted]>,
-    /// Free descriptors, from `taken` to `returned + size`. Nobody looks at it in order.
+    /// Free descriptors, from `taken` to `returned + size`. Unused on an in-order ring.
     order: Box<[u16]>,
     in_order: bool,
-    /// Descriptors that were taken and that came back, counted without end.
+    /// Free-running counts of taken and of returned descriptors.
     taken: u32,
     returned: u32,
-    /// Buffers that were made available, that were taken back, and that the device has said to be
-    /// used, counted without end.
+    /// Free-running counts of buffers: made available, taken back, and reported as used by the
+    /// device.
     available: u32,
     used: u32,
     used_seen: u32,
@@ -39,7 +39,7 @@ impl SplitRing {
         }
     }
 
-    /// Gives a descriptor back.
+    /// Returns a descriptor.
     #[inline(always)]
     fn give(&mut self, descriptor: u16) {
         if !self.in_order {
@@ -54,15 +54,16 @@ impl SplitRing {
         posted.mbuf = Some(mbuf);
         posted.descriptors = descriptors;
         let entry = self.ring.available(self.available);
-        // In order an entry mostly holds that already: then the device's copy of the cache line
-        // stays good.
+        // On an in-order ring an entry mostly holds that already: then the device's copy of the
+        // cache line stays valid.
         if entry.load(core::sync::atomic::Ordering::Relaxed) != head {
             entry.store(head, core::sync::atomic::Ordering::Relaxed);
         }
         self.available = self.available.wrapping_add(1);
     }
 
-    /// Buffers that the device says to have used since the last look; no more than were posted.
+    /// Number of buffers that the device has reported as used since the last call; at most the
+    /// posted ones.
     #[inline(always)]
     fn look(&mut self) -> Result<u32, Broken> {
         if self.used == self.used_seen {
@@ -197,7 +198,7 @@ impl Ring for SplitRing {
             }
             return Ok(());
         }
-        // The index says it all: section 2.7.8 lets the device leave out all entries but one.
+        // The index suffices: section 2.7.8 lets the device omit all entries but one.
         while self.look()? > 0 {
             done(self.take_back(self.ring.slot(self.returned))?);
         }

@@ -1,4 +1,4 @@
-//! Sends frames out of the buffers that they are in: virtio 1.2 section 5.1.6.2.
+//! Driver transmit side: sends frames from their buffers (virtio 1.2 section 5.1.6.2).
 
 use std::convert::Infallible;
 use std::ptr::NonNull;
@@ -19,20 +19,20 @@ use crate::drivers::virtio::{
 use crate::ledger::Sent;
 use crate::net::finish_checksum;
 
-/// How long the end waits for frames that are on their way. A fuzzer's device takes none.
+/// Time for frames in flight to be used at the end. A fuzzer's device takes none.
 pub(crate) const LINGER: Ns = Ns(if cfg!(fuzzing) { 0 } else { 100_000_000 });
 
-/// Buffers are freed by so many.
+/// Batch size for freeing buffers.
 const FREE: usize = 32;
 
-/// Bytes of a descriptor in a table.
+/// Size of a descriptor in a table.
 const ENTRY: usize = size_of::<[u64; 2]>();
 
 /// The driver's transmit queue.
 pub(crate) struct DriverTx<N = Infallible>(Either<Tx<SplitRing, N>, Tx<PackedRing, N>>);
 
 impl<N: Notify> DriverTx<N> {
-    /// A queue in fresh memory. A frame that the device cannot reach where it is goes through a
+    /// A queue in fresh memory. A frame in memory that the device cannot access is copied to a
     /// buffer of `pool`.
     pub(crate) fn new(
         memory: &QueueMemory,
@@ -53,7 +53,7 @@ impl<N: Notify> DriverTx<N> {
     }
 
     /// As [`TxDriver::tx`](crate::driver::TxDriver::tx). A frame counts as sent when the device has
-    /// used it; an empty burst has its use: it counts them.
+    /// used it, so an empty burst is useful too: it counts completed frames.
     #[inline]
     pub(crate) fn tx(
         &mut self,
@@ -64,23 +64,23 @@ impl<N: Notify> DriverTx<N> {
         either!(&mut self.0, tx => tx.tx(cache, burst, sent))
     }
 
-    /// Buffers that are posted, and that the device may therefore use.
+    /// Number of posted buffers, which the device may therefore use.
     pub(crate) fn buffers(&self) -> usize {
         either!(&self.0, tx => tx.ring.buffers())
     }
 
-    /// Whether the device has made the queue meaningless.
+    /// Whether the device has corrupted the queue.
     pub(crate) fn is_broken(&self) -> bool {
         either!(&self.0, tx => tx.broken)
     }
 
-    /// Takes the frames that are posted, when the queue ends.
+    /// Takes the posted frames, when the queue ends.
     pub(crate) fn take_posted(&mut self) -> impl Iterator<Item = Mbuf> + use<N> {
         buffers(either!(&mut self.0, tx => tx.ring.take_posted()))
     }
 
-    /// The last call: waits for the device to take what is on its way, for at most `patience` of
-    /// `clock`. What it does not take counts as an error.
+    /// The last call: waits for the device to take the frames in flight, for at most `patience` of
+    /// `clock`. Frames that it does not take count as errors.
     pub(crate) fn finish(&mut self, clock: &impl Clock, patience: Ns, sent: &mut Sent) {
         either!(&mut self.0, tx => tx.finish(clock, patience, sent));
     }
@@ -93,15 +93,15 @@ struct Tx<R, N> {
     doorbell: Doorbell<N>,
     /// Zeros: the header of frames without headroom.
     header: Piece,
-    /// Room for the pieces of one frame.
+    /// List for the segments of one frame.
     pieces: Vec<Piece>,
     assembly: Assembly,
     in_flight: usize,
-    /// The device takes tables of pieces, and finishes checksums.
+    /// The device supports tables, and checksum offload.
     indirect: bool,
     checksum: bool,
     broken: bool,
-    /// Keeps the header.
+    /// Keeps the header's memory alive.
     _memory: QueueMemory,
 }
 
@@ -141,7 +141,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
         let wanted = burst.as_slice().iter();
         let wanted = wanted.map(|mbuf| self.descriptors(mbuf)).sum::<usize>();
-        // Late and many at once: each look has a cache line come over that the device writes.
+        // Late and many at once: each read moves a cache line that the device writes.
         let is_late = self.ring.free() < wanted.max(self.ring.size() / 8) || burst.is_empty();
         if is_late && !self.broken {
             self.complete(cache, sent);
@@ -153,7 +153,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         let mut taken = burst.len();
         if wanted > free {
             let fits = |mbuf: &Mbuf| {
-                // One that no ring of this size holds is taken too, and refused.
+                // A frame that no ring of this size can hold is accepted too, and refused.
                 let needed = self.descriptors(mbuf);
                 let fits = needed <= free || needed > self.ring.size();
                 free = free.saturating_sub(needed);
@@ -192,10 +192,10 @@ impl<R: Ring, N: Notify> Tx<R, N> {
             && request.is_none_or(|request| request.fits(len))
             && let Some(data) = data
         {
-            // SAFETY: the headroom has as many bytes.
+            // SAFETY: the headroom is at least as long.
             let start = unsafe { data.sub(header::LEN) };
             if let Some(address) = self.addresses.of(start, header::LEN + len) {
-                // SAFETY: in the headroom of a buffer that we own.
+                // SAFETY: in the headroom of a buffer that this queue owns.
                 unsafe { header::send(start, request) };
                 let len = (header::LEN + len) as u32;
                 self.ring.post(mbuf, Piece { address, len }, 0);
@@ -206,7 +206,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         self.post_several(mbuf, cache, sent);
     }
 
-    /// The checksum that a frame leaves to the device, where the device sees to it.
+    /// The checksum request of a frame, if the device supports it.
     #[inline(always)]
     fn request(&self, mbuf: &Mbuf) -> Option<ChecksumRequest> {
         if self.checksum {
@@ -216,11 +216,11 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         }
     }
 
-    /// A frame of several pieces, or one that the device cannot reach.
+    /// A frame of several segments, or one that the device cannot access.
     #[cold]
     fn post_several(&mut self, mut mbuf: Mbuf, cache: &mut PoolCache, sent: &mut Sent) {
         let mut request = self.request(&mbuf);
-        // The header that frames without headroom share asks for nothing.
+        // The header that frames without headroom share requests no offload.
         let shares_header = mbuf.headroom() < header::LEN;
         if shares_header && request.take().is_some() && !finish_checksum(&mut mbuf) {
             sent.count_errors(1);
@@ -255,7 +255,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
                 self.ring.post_chain(mbuf, &self.pieces);
                 self.in_flight += 1;
             }
-            // Empty, longer than the ring, or out of reach with no buffer to copy it to.
+            // Empty, longer than the ring, or inaccessible without a free buffer for a copy.
             (other, _) => {
                 sent.count_errors(1);
                 if let Some(mbuf) = other {
@@ -265,8 +265,8 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         }
     }
 
-    /// Lists the pieces of a frame, header first; `false` if it has none, if it asks for what cannot
-    /// be, or if the device does not reach them all.
+    /// Lists the segments of a frame, header first; `false` if it has none, if its checksum request
+    /// is invalid, or if the device cannot access them all.
     fn gather(&mut self, mbuf: &Mbuf, request: Option<ChecksumRequest>) -> bool {
         self.pieces.clear();
         let has_header = mbuf.headroom() >= header::LEN;
@@ -281,7 +281,8 @@ impl<R: Ring, N: Notify> Tx<R, N> {
             0
         };
         for (i, segment) in mbuf.segments().enumerate() {
-            // Of the first segment not by its slice, in front of which nothing may be reached.
+            // Not through the slice of the first segment, which gives no access to the bytes in
+            // front of it.
             let (data, before) = match i {
                 0 => (mbuf.data_ptr(), in_front),
                 _ => (segment.as_ptr(), 0),
@@ -290,13 +291,13 @@ impl<R: Ring, N: Notify> Tx<R, N> {
             let Some(data) = NonNull::new(data.cast_mut()) else {
                 return false;
             };
-            // SAFETY: the first segment's headroom has as many bytes.
+            // SAFETY: the first segment's headroom is at least as long.
             let start = unsafe { data.sub(before) };
             let Some(address) = self.addresses.of(start, len) else {
                 return false;
             };
             if before > 0 {
-                // SAFETY: in the headroom of a buffer that we own.
+                // SAFETY: in the headroom of a buffer that this queue owns.
                 unsafe { header::send(start, request) };
             }
             if len > 0 {
@@ -304,37 +305,38 @@ impl<R: Ring, N: Notify> Tx<R, N> {
                 self.pieces.push(Piece { address, len });
             }
         }
-        // A header of its own needs an address too.
+        // A separate header needs an address too.
         self.pieces.first().is_some_and(|piece| piece.len > 0)
     }
 
-    /// Writes a table of the pieces that were gathered into the frame's headroom, in front of its
-    /// header, where it stays until the frame has been sent: one descriptor of the ring for all of
-    /// them (section 2.7.5.3). `None` if the frame is to be a chain.
+    /// Writes a table of the listed segments into the frame's headroom, in front of its header,
+    /// where it stays until the frame has been sent: one descriptor of the ring for all of them
+    /// (section 2.7.5.3). `None` if the frame must be a chain.
     fn table(&self, mbuf: &Mbuf) -> Option<Piece> {
         let count = self.pieces.len();
         if count < 2 || self.descriptors(mbuf) > 1 {
             return None;
         }
         let data = NonNull::new(mbuf.data_ptr().cast_mut())?;
-        // SAFETY: the headroom has as many bytes.
+        // SAFETY: the headroom is as long.
         let start = unsafe { data.sub(mbuf.headroom()) };
         let address = self.addresses.of(start, count * ENTRY)?;
         for (i, &piece) in self.pieces.iter().enumerate() {
             let entry = R::in_table(piece, i, count);
             // SAFETY: the headroom holds a header and an entry for each segment, as `descriptors`
-            // has found, of a buffer that we own; it begins with the buffer's room, at a cache line.
+            // has checked, of a buffer that this queue owns; it begins with the buffer's data room,
+            // at a cache line.
             unsafe { start.cast::<[u64; 2]>().add(i).write(entry) };
         }
         let len = (count * ENTRY) as u32;
         Some(Piece { address, len })
     }
 
-    /// Descriptors of the ring that a frame takes.
+    /// Number of ring descriptors of a frame.
     #[inline(always)]
     fn descriptors(&self, mbuf: &Mbuf) -> usize {
         let (pieces, headroom) = (mbuf.segment_count(), mbuf.headroom());
-        // No table has more entries than the ring has descriptors (section 2.7.5.3.1).
+        // A table has at most as many entries as the ring has descriptors (section 2.7.5.3.1).
         let has_table = || {
             self.indirect && pieces <= self.ring.size() && headroom >= header::LEN + pieces * ENTRY
         };
@@ -344,12 +346,12 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         pieces + usize::from(headroom < header::LEN)
     }
 
-    /// The same frame in buffers that the device was given.
+    /// A copy of the frame in buffers that the device can access.
     fn within_reach(&mut self, mbuf: Mbuf, cache: &mut PoolCache) -> Option<Mbuf> {
         let copied = mbuf.segments().all(|segment| {
             let from = NonNull::from(segment).cast();
-            // SAFETY: the bytes are borrowed from the frame, which has its buffers for itself
-            // until it is freed below: none of them was pushed, or is given out.
+            // SAFETY: the bytes are borrowed from the frame, which owns its buffers until it is
+            // freed below: none of them was pushed, or is given out.
             unsafe {
                 self.assembly
                     .append(from, segment.len(), || alloc(&self.pool, cache))
@@ -362,7 +364,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         self.assembly.finish()
     }
 
-    /// Frees and counts what the device is done with.
+    /// Frees and counts the frames that the device has used.
     fn complete(&mut self, cache: &mut PoolCache, sent: &mut Sent) {
         let mut done = Burst::<FREE>::new();
         let (mut frames, mut bytes) = (0, 0);
@@ -386,7 +388,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         }
     }
 
-    /// Nobody can say what becomes of the frames that are on their way.
+    /// Counts the frames in flight as errors, since their outcome will not be known.
     #[cold]
     fn break_down(&mut self, sent: &mut Sent) {
         self.broken = true;
@@ -406,7 +408,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
             if self.in_flight == 0 || timeout.is_over(clock) {
                 break;
             }
-            // The device may need this very core.
+            // The device may need this core.
             std::thread::yield_now();
             clock.relax();
         }

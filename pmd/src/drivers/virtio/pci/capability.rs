@@ -1,4 +1,4 @@
-//! Where a device has its registers: virtio 1.2 section 4.1.4.
+//! Locations of a device's registers: virtio 1.2 section 4.1.4.
 
 use super::error::wrong;
 use super::notify::NotifyWindow;
@@ -7,12 +7,13 @@ use crate::bus::pci::ConfigSpace;
 use crate::bus::{Bus, BusError, Device};
 
 /// Kinds of windows: `VIRTIO_PCI_CAP_COMMON_CFG`, `VIRTIO_PCI_CAP_NOTIFY_CFG` and
-/// `VIRTIO_PCI_CAP_DEVICE_CFG`. The ISR status is for interrupts by wire, which nobody has here.
+/// `VIRTIO_PCI_CAP_DEVICE_CFG`. The ISR status is for INTx interrupts, which are not supported
+/// here.
 const COMMON: u8 = 1;
 const NOTIFY: u8 = 2;
 const DEVICE: u8 = 4;
 
-/// Where in `struct virtio_pci_cap` the words behind the first are.
+/// Offsets in `struct virtio_pci_cap` of the words behind the first.
 const BAR: u16 = 4;
 const OFFSET: u16 = 8;
 const LENGTH: u16 = 12;
@@ -25,18 +26,18 @@ pub(super) struct Windows<B> {
     pub(super) notify: NotifyWindow<B>,
 }
 
-/// What a capability says of a window.
+/// Description of a window in a capability.
 #[derive(Clone, Copy)]
 struct Claim {
     bar: u8,
     offset: u32,
     len: u32,
-    /// Of the capability.
+    /// Offset of the capability.
     at: u16,
 }
 
 impl Claim {
-    /// Opens the window; what is in it is aligned to `align`.
+    /// Opens the window, whose offset is a multiple of `align`.
     fn open<D: Device>(self, device: &D, align: u32) -> Result<Window<D::Bus>, BusError> {
         let Self {
             bar, offset, len, ..
@@ -62,11 +63,11 @@ impl<B: Bus> Windows<B> {
     /// Finds the windows.
     ///
     /// # Errors
-    /// A device without them (from before the standard, or set up like one), or one that claims
-    /// registers where it has none.
+    /// A device without them (legacy, or configured as such), or one that claims registers in an
+    /// invalid place.
     pub(super) fn find<D: Device<Bus = B>>(device: &D) -> Result<Self, BusError> {
         let (mut common, mut specific, mut notify) = (None, None, None);
-        // The last word that is looked at must lie in the part that has capabilities.
+        // The last word that is read must lie in the part with capabilities.
         let fits = |&at: &u16| at <= 0x100 - (MULTIPLIER + 4);
         let capabilities = ConfigSpace::of(device)?.vendor_capabilities();
         for at in capabilities.into_iter().filter(fits) {
@@ -84,8 +85,8 @@ impl<B: Bus> Windows<B> {
                 len: device.config(at + LENGTH)?,
                 at,
             };
-            // The first of a kind is the one that the device would rather be used by. One in a BAR
-            // that cannot be is left for drivers of later versions (section 4.1.4.1).
+            // The device prefers the first of a kind. One in an invalid BAR is reserved for later
+            // versions (section 4.1.4.1).
             if u16::from(len) >= LENGTH + 4 && claim.bar <= 5 && slot.is_none() {
                 *slot = Some(claim);
             }

@@ -1,5 +1,4 @@
-//! The registers by which a device is set up: virtio 1.2 section 4.1.4.3, `struct
-//! virtio_pci_common_cfg`.
+//! Common configuration registers: virtio 1.2 section 4.1.4.3, `struct virtio_pci_common_cfg`.
 
 use pollux_mempool::time::Ns;
 
@@ -9,7 +8,7 @@ use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::drivers::virtio::{Areas, Features};
 
-/// Where the registers are. Those of 64 bits are two of 32 (section 4.1.3.1).
+/// Offsets of the registers. Those of 64 bits are accessed as two of 32 (section 4.1.3.1).
 mod at {
     pub(super) const DEVICE_FEATURE_SELECT: usize = 0x00;
     pub(super) const DEVICE_FEATURE: usize = 0x04;
@@ -25,7 +24,7 @@ mod at {
     pub(super) const QUEUE_DESCRIPTORS: usize = 0x20;
     pub(super) const QUEUE_DRIVER: usize = 0x28;
     pub(super) const QUEUE_DEVICE: usize = 0x30;
-    /// Behind the last of them.
+    /// End of the last register.
     pub(super) const END: usize = 0x38;
 }
 
@@ -36,11 +35,11 @@ pub(super) mod status {
     pub(in super::super) const DRIVER_OK: u8 = 4;
     pub(in super::super) const FEATURES_OK: u8 = 8;
     pub(in super::super) const NEEDS_RESET: u8 = 64;
-    /// What every register of a device that is gone reads as.
+    /// Value of every register of a device that is gone.
     pub(in super::super) const GONE: u8 = 0xff;
 }
 
-/// How long a device may take for a reset.
+/// Time limit of a reset.
 const RESET: Ns = Ns(2_000_000_000);
 
 /// The registers.
@@ -61,9 +60,10 @@ impl<B: Bus> Common<B> {
         self.0.write8(at::STATUS, self.status() | bits);
     }
 
-    /// Resets the device; `false` if it does not come to an end with that, or is gone. A reset
-    /// device touches no memory of ours: the answer to the read that finds it at rest comes behind
-    /// all that it had still to write (sections 2.4 and 4.1.4.3.2; PCI 3.0 section 3.2.5).
+    /// Resets the device; `false` if the reset does not complete, or the device is gone. A device
+    /// that is reset accesses no memory of this process: the completion of the read that finds it
+    /// at rest follows all its outstanding writes (sections 2.4 and 4.1.4.3.2; PCI 3.0 section
+    /// 3.2.5).
     #[must_use]
     pub(super) fn reset(&self, clock: &impl Clock) -> bool {
         self.0.write8(at::STATUS, 0);
@@ -74,7 +74,7 @@ impl<B: Bus> Common<B> {
         .unwrap_or(false)
     }
 
-    /// What the device offers.
+    /// Features that the device offers.
     pub(super) fn offered(&self) -> Features {
         let half = |select| {
             self.0.write32(at::DEVICE_FEATURE_SELECT, select);
@@ -83,7 +83,7 @@ impl<B: Bus> Common<B> {
         Features(half(0) | half(1) << 32)
     }
 
-    /// Says what we take of that.
+    /// Writes the accepted features.
     pub(super) fn accept(&self, features: Features) {
         for (select, half) in [(0, features.0), (1, features.0 >> 32)] {
             self.0.write32(at::DRIVER_FEATURE_SELECT, select);
@@ -91,7 +91,7 @@ impl<B: Bus> Common<B> {
         }
     }
 
-    /// A number that changes with the device's own configuration (section 2.5.1).
+    /// Configuration generation: changes with the device-specific configuration (section 2.5.1).
     pub(super) fn generation(&self) -> u8 {
         self.0.read8(at::GENERATION)
     }
@@ -103,11 +103,11 @@ impl<B: Bus> Common<B> {
     }
 }
 
-/// The registers of the queue that is selected; another is selected by nobody meanwhile.
+/// The registers of the selected queue; no other queue is selected while this exists.
 pub(super) struct Queue<'a, B>(&'a Window<B>);
 
 impl<B: Bus> Queue<'_, B> {
-    /// Most descriptors that it can have; 0 if there is no such queue.
+    /// Maximum number of descriptors; 0 if the queue does not exist.
     pub(super) fn max_size(&self) -> u16 {
         self.0.read16(at::QUEUE_SIZE)
     }
@@ -116,20 +116,20 @@ impl<B: Bus> Queue<'_, B> {
         self.0.write16(at::QUEUE_SIZE, size);
     }
 
-    /// Where its register for notifications is, in multiples of the device's multiplier.
+    /// Offset of its notification register, in units of the device's multiplier.
     pub(super) fn notify_offset(&self) -> u16 {
         self.0.read16(at::QUEUE_NOTIFY_OFFSET)
     }
 
-    /// Has what the device does to the queue signalled by an interrupt vector; `false` if it cannot
-    /// (section 4.1.5.1.2). After a reset there is none.
+    /// Assigns an interrupt vector to the queue; `false` if the device cannot (section 4.1.5.1.2).
+    /// After a reset there is none.
     #[must_use]
     pub(super) fn set_vector(&self, vector: u16) -> bool {
         self.0.write16(at::QUEUE_VECTOR, vector);
         self.0.read16(at::QUEUE_VECTOR) == vector
     }
 
-    /// Tells where its areas are.
+    /// Writes the addresses of its areas.
     pub(super) fn set_areas(&self, areas: Areas<u64>) {
         for (register, address) in [
             (at::QUEUE_DESCRIPTORS, areas.descriptors),
@@ -141,7 +141,7 @@ impl<B: Bus> Queue<'_, B> {
         }
     }
 
-    /// Lets the device use it; only a reset takes that back.
+    /// Enables the queue; only a reset disables it.
     pub(super) fn enable(&self) {
         self.0.write16(at::QUEUE_ENABLE, 1);
     }

@@ -1,4 +1,4 @@
-//! What a network device tells of itself: virtio 1.2 section 5.1.4.
+//! Device-specific configuration of a network device: virtio 1.2 section 5.1.4.
 
 use super::common::Common;
 use super::window::Window;
@@ -6,7 +6,7 @@ use crate::bus::Bus;
 use crate::drivers::virtio::Features;
 use crate::net::MacAddr;
 
-/// Where the fields are.
+/// Offsets of the fields.
 mod at {
     pub(super) const MAC: usize = 0;
     pub(super) const STATUS: usize = 6;
@@ -17,28 +17,28 @@ mod at {
 /// `VIRTIO_NET_S_LINK_UP`.
 const LINK_UP: u16 = 1;
 
-/// How often fields are read that change meanwhile.
+/// Maximum number of reads of fields that change concurrently.
 const TRIES: usize = 100;
 
-/// A device's own configuration. What is in it depends on the features that it offers.
+/// A device's own configuration. Its fields depend on the features that the device offers.
 pub(super) struct NetConfig<B> {
     window: Window<B>,
     offered: Features,
 }
 
-/// What does not change while a device runs.
+/// Fields that do not change while a device runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) mac: Option<MacAddr>,
     /// Pairs of a receive and a transmit queue.
     pub(super) max_pairs: u16,
-    /// The longest packet that the device takes, where it says.
+    /// The longest packet that the device accepts, if it reports it.
     pub(super) mtu: Option<u16>,
 }
 
 impl<B: Bus> NetConfig<B> {
-    /// The configuration in this window; `None` if it is too short for what `offered` says to be
-    /// in it.
+    /// The configuration in this window; `None` if it is too short for the fields of the features
+    /// in `offered`.
     pub(super) fn new(window: Window<B>, offered: Features) -> Option<Self> {
         let needed = [
             (Features::MAC, at::MAC + 6),
@@ -51,7 +51,7 @@ impl<B: Bus> NetConfig<B> {
         fits.then_some(Self { window, offered })
     }
 
-    /// What the device says of itself; `None` if it changes its mind all the time.
+    /// The constant fields; `None` if they change on every read.
     pub(super) fn facts(&self, common: &Common<B>) -> Option<Facts> {
         let read = || Facts {
             mac: self
@@ -71,18 +71,18 @@ impl<B: Bus> NetConfig<B> {
         consistent(common, read).map(|(facts, _)| facts)
     }
 
-    /// Whether the link is up, and a number that has changed where the link has.
+    /// Whether the link is up, and the generation, which differs after a change.
     pub(super) fn link(&self, common: &Common<B>) -> Option<(bool, u8)> {
         let read = || {
-            let told = self.offered.contains(Features::STATUS);
-            !told || self.window.read16(at::STATUS) & LINK_UP != 0
+            let reports_link = self.offered.contains(Features::STATUS);
+            !reports_link || self.window.read16(at::STATUS) & LINK_UP != 0
         };
         consistent(common, read)
     }
 }
 
-/// Reads several fields that belong together, and the generation that they are of: again, where it
-/// has changed meanwhile (section 2.5.3).
+/// Reads several fields that belong together, with their generation; repeats the read if the
+/// generation has changed (section 2.5.3).
 fn consistent<B: Bus, T>(common: &Common<B>, read: impl Fn() -> T) -> Option<(T, u8)> {
     let mut before = common.generation();
     for _ in 0..TRIES {

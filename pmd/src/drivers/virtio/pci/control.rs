@@ -1,4 +1,4 @@
-//! The control queue: virtio 1.2 section 5.1.6.5. One command at a time, before frames pass.
+//! Control queue: virtio 1.2 section 5.1.6.5. One command at a time, before frames pass.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -19,28 +19,28 @@ use crate::drivers::virtio::split::{NEXT, Split, WRITE};
 use crate::drivers::virtio::{Doorbell, Piece};
 use crate::net::MacAddr;
 
-/// How long a device may take for a command.
+/// Time limit of a command.
 const PATIENCE: Ns = Ns(2_000_000_000);
 
-/// Bytes for a command and its data, the answer behind them.
+/// Bytes for a command and its data, followed by the answer.
 pub(super) const ROOM: usize = 4096;
 const ANSWER: usize = ROOM - 1;
 const OK: u8 = 0;
 
-/// Multicast addresses that fit in: behind the command and two counts.
+/// Maximum number of multicast addresses: behind the command and two counts.
 pub(super) const MOST_ADDRESSES: usize = (ANSWER - 2 - 8) / size_of::<MacAddr>();
 
-/// Descriptors of a command: what the device reads, and its answer.
+/// Descriptors of a command: one that the device reads, and its answer.
 pub(super) const DESCRIPTORS: u16 = 2;
 
 /// `VIRTIO_NET_CTRL_RX` with `_PROMISC` and `_ALLMULTI`, `VIRTIO_NET_CTRL_MAC` with `_TABLE_SET`,
-/// `VIRTIO_NET_CTRL_MQ` with `_VQ_PAIRS_SET`: a class of commands, and one of it.
+/// `VIRTIO_NET_CTRL_MQ` with `_VQ_PAIRS_SET`: class and command.
 const PROMISCUOUS: [u8; 2] = [0, 0];
 const ALL_MULTICAST: [u8; 2] = [0, 1];
 const ADDRESSES: [u8; 2] = [1, 0];
 const PAIRS: [u8; 2] = [4, 0];
 
-/// Why a command was not carried out, in words.
+/// Why a command was not executed, as text.
 pub(super) type Refusal = &'static str;
 
 enum Ring {
@@ -62,7 +62,7 @@ impl Ring {
         }
     }
 
-    /// Makes a chain of two available: one to be read, one to be written.
+    /// Makes a chain of two descriptors available: one to be read, one to be written.
     fn publish(&mut self, command: Piece, answer: Piece) {
         match self {
             Self::Split { ring, commands } => {
@@ -84,7 +84,7 @@ impl Ring {
         }
     }
 
-    /// Whether the device is done with the chain, and has named it; `None` if it is not.
+    /// Whether the device has used the chain that was posted; `None` if it has used none yet.
     fn done(&mut self) -> Option<bool> {
         match self {
             Self::Split { ring, commands } => {
@@ -114,19 +114,19 @@ impl Ring {
     }
 }
 
-/// The queue.
+/// The control queue.
 pub(super) struct Control<'a, B> {
     common: &'a Common<B>,
     ring: Ring,
-    /// [`ROOM`] bytes that hold commands and nothing else, and where the device sees them.
+    /// [`ROOM`] bytes that hold commands only, and their device address.
     room: Arc<MemoryRegion>,
     address: u64,
     doorbell: Doorbell<NotifyRegister<B>>,
 }
 
 impl<'a, B: Bus> Control<'a, B> {
-    /// The queue in this memory, for at least [`DESCRIPTORS`]. The device sees the [`ROOM`] bytes
-    /// of `room` at `address`, and may write there until it is reset.
+    /// The queue in this memory, of at least [`DESCRIPTORS`] descriptors. The device sees the
+    /// [`ROOM`] bytes of `room` at `address`, and may write there until it is reset.
     pub(super) fn new(
         common: &'a Common<B>,
         memory: &RingMemory,
@@ -143,7 +143,7 @@ impl<'a, B: Bus> Control<'a, B> {
         }
     }
 
-    /// Has frames received that pass a filter.
+    /// Sets the receive filter.
     pub(super) fn set_filter(
         &mut self,
         clock: &impl Clock,
@@ -163,12 +163,12 @@ impl<'a, B: Bus> Control<'a, B> {
         self.command(clock, ADDRESSES, &tables)
     }
 
-    /// Has frames received on, and taken from, so many pairs of queues.
+    /// Sets the number of queue pairs that the device uses.
     pub(super) fn set_pairs(&mut self, clock: &impl Clock, pairs: u16) -> Result<(), Refusal> {
         self.command(clock, PAIRS, &pairs.to_le_bytes())
     }
 
-    /// Has a command carried out. After a refusal the queue is of no more use.
+    /// Executes a command. After a refusal the queue must not be used any more.
     fn command(
         &mut self,
         clock: &impl Clock,
@@ -184,12 +184,12 @@ impl<'a, B: Bus> Control<'a, B> {
             .ptr_at(0, ROOM)
             .map_err(|_| "it has no memory; start the port again")?;
         // SAFETY: the region has `ROOM` bytes, of which these are the first; it holds commands
-        // alone, and nobody forms references to it.
+        // alone, and no references to it exist.
         let answer = unsafe {
             at.copy_from_nonoverlapping(NonNull::from(&bytes[..]).cast(), bytes.len());
             at.add(ANSWER)
         };
-        // SAFETY: the last of the region's bytes. Volatile, as the device writes it.
+        // SAFETY: the last of the region's bytes. Volatile, since the device writes it.
         unsafe { answer.write_volatile(!OK) };
         let piece = |offset, len| Piece {
             address: self.address + offset,
@@ -205,7 +205,7 @@ impl<'a, B: Bus> Control<'a, B> {
             Some(false) => Err(
                 "it answers something else, or is gone; plug it in again, or start the port anew",
             ),
-            // SAFETY: as above. `done` has acquired what the device had written before.
+            // SAFETY: as above. `done` has acquired the bytes that the device had written before.
             Some(true) if unsafe { answer.read_volatile() } == OK => Ok(()),
             Some(true) => Err(
                 "it says no; start the port with fewer queues, without promisc= and multicast=, or \

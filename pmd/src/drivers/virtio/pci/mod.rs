@@ -1,39 +1,32 @@
-//! Virtio network devices on the PCI bus: virtio 1.2 sections 4.1 and 5.1, by the modern interface
-//! alone. QEMU's `virtio-net-pci`, clouds, and SmartNICs and vDPA devices that speak it.
+//! virtio-net PCI driver: virtio 1.2 sections 4.1 and 5.1, the modern interface only. For QEMU's
+//! `virtio-net-pci`, clouds, and SmartNICs and vDPA devices with this interface.
 //!
-//! The device has vendor capabilities that say where its registers are (`capability.rs`): common
-//! ones, by which it is reset, agrees on features and is told of queues (`common.rs`), its own
-//! configuration (`config.rs`), and one for each queue that is written when there is something in it
-//! (`notify.rs`). Frames pass through the rings of [`super`], set up in `start.rs`; what is to be
-//! received is said through the control queue (`control.rs`).
+//! Vendor capabilities of the device locate its registers (`capability.rs`): common ones, for
+//! reset, feature negotiation and queue set-up (`common.rs`), its own configuration (`config.rs`),
+//! and a doorbell for each queue (`notify.rs`). Frames pass through the rings of [`super`], set up
+//! in `start.rs`; the control queue sets the receive filter (`control.rs`).
 //!
 //! # Trust
 //!
-//! The device is believed nothing: where its registers are, how many queues of which size it has,
-//! and all that it writes into rings is checked. That it is at rest is proven before a buffer that it
-//! could still write to is given back (`running.rs`): where it does not confirm that, it is kept off
-//! the bus, or its memory is unmapped behind the IOMMU, or the buffer is not given back. A queue
-//! that is dropped leaves its buffers in the port's quarantine, and the others go on; what the
-//! device receives for it is lost. A device that does not go by the IOMMU
-//! (`VIRTIO_F_ACCESS_PLATFORM`) is refused where there is one: it would take our addresses for
-//! physical ones.
+//! The device is not trusted: the locations of its registers, the number and sizes of its queues,
+//! and all that it writes into rings are checked. Buffers that it could still write are released
+//! only after a proof that it is at rest (`running.rs`): if it does not confirm that, bus mastering
+//! is disabled, or its memory is unmapped behind the IOMMU, or the buffers are not released. A
+//! queue that is dropped leaves its buffers in the port's quarantine, and the others continue;
+//! frames that the device receives for it are lost. A device that bypasses the IOMMU (no
+//! `VIRTIO_F_ACCESS_PLATFORM`) is refused where there is one: it would use addresses of this
+//! process as physical ones.
 
 mod capability;
 mod common;
 mod config;
 mod control;
 mod error;
-#[cfg(any(test, fuzzing))]
-pub mod hostile;
-#[cfg(any(test, fuzzing))]
-mod model;
 mod notify;
 mod queue;
 mod registers;
 mod running;
 mod start;
-#[cfg(test)]
-mod tests;
 mod wait;
 mod window;
 
@@ -49,22 +42,22 @@ use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::drivers::virtio::Features;
 use crate::grant::MemoryGrant;
 use crate::port::bus_error;
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, QueueSupport};
 use crate::quarantine::Quarantine;
 use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
-/// Ethernet: addresses and type, and a VLAN tag more.
+/// Ethernet: addresses and type, and one VLAN tag.
 const HEADER: usize = 14;
 const TAG: usize = 4;
 
-/// Pairs of queues that are offered, however many a device has: each takes memory.
+/// Maximum number of queue pairs, however many a device has: each takes memory.
 const MOST_PAIRS: u16 = 256;
 
-/// What holds where nobody says otherwise.
+/// Default MTU.
 const MTU: usize = 1500;
 
-/// The link as it was seen last.
+/// Last observed link state.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     up: bool,
@@ -80,19 +73,19 @@ struct VirtioPci<D: Device> {
     mtu: usize,
     running: Option<Arc<Running<D>>>,
     grant: MemoryGrant,
-    /// What it was lent, and what it may still write: of the run that began last.
+    /// Memory lent to the device, and buffers that it may still write, of the last run.
     quarantine: Quarantine,
     seen: Cell<Seen>,
 }
 
-/// Those of the options of `pci` that the driver has.
+/// The options of `pci` that the driver supports.
 pub(crate) const OPTIONS: &[&str] = &["mtu", PROMISC.key, MULTICAST.key];
 
 /// Takes a device over, and leaves it at rest.
 ///
 /// # Errors
-/// A device that is none of the standard's, or does not offer what the spec asks for.
-pub(crate) fn open<D: Device>(
+/// A device that does not conform to the standard, or does not offer what the spec requests.
+pub fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
     grant: MemoryGrant,
@@ -116,7 +109,7 @@ pub(crate) fn open<D: Device>(
                 .into(),
         });
     }
-    // Section 5.1.4.1; with the most there would be no number for the control queue.
+    // Section 5.1.4.1; with the maximum there would be no number for the control queue.
     if !(1..0x8000).contains(&facts.max_pairs) {
         let what = format!(
             "it says that it has {} pairs of queues, which none can have: update the machine's \
@@ -159,7 +152,7 @@ pub(crate) fn open<D: Device>(
 }
 
 impl<D: Device> VirtioPci<D> {
-    /// Bytes of the longest frame, a tag included.
+    /// Bytes of the longest frame, including a tag.
     fn longest(&self) -> usize {
         self.mtu + HEADER + TAG
     }
@@ -171,12 +164,39 @@ impl<D: Device> VirtioPci<D> {
             offered,
         }
     }
+
+    /// Refuses a receive queue that does not always have room for the longest frame.
+    fn validate_rx(&self, ring: usize, room: usize) -> Result<(), PortError> {
+        if self.longest() <= room {
+            return Ok(());
+        }
+        // Without merged buffers a longer frame is lost in the device (section 5.1.6.3.1).
+        let asked = format!("frames of {} bytes into buffers of {room}", self.longest());
+        let Registers { offered, .. } = *self.registers;
+        if !offered.contains(Features::MERGEABLE) {
+            let offered = "one buffer for a frame (no VIRTIO_NET_F_MRG_RXBUF): longer buffers, or a \
+                           smaller mtu=";
+            return Err(self.refuse(asked, offered.into()));
+        }
+        // With merged buffers the device waits for as many as it needs.
+        let size = match ring.checked_ilog2() {
+            Some(log) if !offered.contains(Features::PACKED) => 1 << log,
+            _ => ring,
+        };
+        if !holds(size, room, self.longest()) {
+            return Err(self.refuse(
+                asked,
+                format!("no room for one in a ring of {size}: a longer ring, or longer buffers"),
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl<D: Device> Driver for VirtioPci<D> {
     fn capabilities(&self) -> Capabilities {
         let Registers { offered, facts, .. } = *self.registers;
-        // More than one pair takes a command.
+        // More than one pair requires a command.
         let several = Features::SEVERAL_QUEUES | Features::CONTROL;
         let pairs = if offered.contains(several) {
             facts.max_pairs.min(MOST_PAIRS)
@@ -197,37 +217,23 @@ impl<D: Device> Driver for VirtioPci<D> {
 
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
         let (rx, tx) = (config.rx_queues, config.tx_queues);
-        // The device spreads what it receives over all pairs in use.
+        // The device distributes received frames over all pairs in use.
         if (1..tx).contains(&rx) {
             return Err(self.refuse(
                 format!("{rx} receive queues and {tx} transmit queues"),
                 "as many receive queues as transmit queues, or more, or none".into(),
             ));
         }
-        let room = config.pool.data_room();
-        if rx == 0 || self.longest() <= room {
-            return Ok(());
+        (0..rx).try_for_each(|queue| {
+            self.validate_rx(config.rx_ring(queue), config.rx_pool(queue).data_room())
+        })
+    }
+
+    fn queue_support(&self) -> QueueSupport {
+        QueueSupport {
+            numa_node: false,
+            ..QueueSupport::ALL
         }
-        // Without merged buffers a longer frame is lost in the device (section 5.1.6.3.1).
-        let asked = format!("frames of {} bytes into buffers of {room}", self.longest());
-        let Registers { offered, .. } = *self.registers;
-        if !offered.contains(Features::MERGEABLE) {
-            let offered = "one buffer for a frame (no VIRTIO_NET_F_MRG_RXBUF): longer buffers, or a \
-                           smaller mtu=";
-            return Err(self.refuse(asked, offered.into()));
-        }
-        // With them the device waits for as many as it needs.
-        let size = match config.ring.checked_ilog2() {
-            Some(log) if !offered.contains(Features::PACKED) => 1 << log,
-            _ => config.ring,
-        };
-        if !holds(size, room, self.longest()) {
-            return Err(self.refuse(
-                asked,
-                format!("no room for one in a ring of {size}: a longer ring, or longer buffers"),
-            ));
-        }
-        Ok(())
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
@@ -242,7 +248,7 @@ impl<D: Device> Driver for VirtioPci<D> {
             quarantine: &quarantine,
         };
         let (running, queues) = start.run().map_err(bus_error(&self.spec))?;
-        // It began with a reset, which proves of an earlier run what that could not.
+        // It began with a reset, which proves the end of an earlier run without a proof.
         self.quarantine.settle(true);
         self.quarantine = quarantine;
         let Registers { common, config, .. } = &*self.registers;
@@ -283,7 +289,7 @@ impl<D: Device> Driver for VirtioPci<D> {
         } else {
             (false, generation)
         };
-        // The same again, but of another generation: it has gone, and come back, meanwhile.
+        // The same state with another generation: the link has changed and changed back.
         let more = match now.0 == up {
             true if now.1 == generation => 0,
             true => 2,

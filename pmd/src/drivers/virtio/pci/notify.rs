@@ -1,16 +1,16 @@
-//! The registers by which a device is told of its queues: virtio 1.2 sections 4.1.4.4 and 4.1.5.2.
+//! Doorbell registers: virtio 1.2 sections 4.1.4.4 and 4.1.5.2.
 
 use super::window::Window;
 use crate::bus::Bus;
 use crate::drivers::virtio::Notify;
 
-/// Bytes of a register.
+/// Size of a register.
 const LEN: usize = 2;
 
-/// The window that they lie in.
+/// The window of the registers.
 pub(super) struct NotifyWindow<B> {
     window: Window<B>,
-    /// Bytes between those of two queues; 0 if all have the same.
+    /// Distance between the registers of two queues in bytes; 0 if all queues share one.
     multiplier: u32,
 }
 
@@ -19,8 +19,7 @@ impl<B: Bus> NotifyWindow<B> {
         Self { window, multiplier }
     }
 
-    /// The register of a queue whose place is `offset` multipliers into the window; `None` if
-    /// there can be none.
+    /// The register of a queue at `offset` multipliers into the window; `None` if it is outside.
     pub(super) fn register(&self, queue: u16, offset: u16) -> Option<NotifyRegister<B>> {
         let at = u64::from(offset) * u64::from(self.multiplier);
         let (bus, at) = self.window.place(usize::try_from(at).ok()?, LEN)?;

@@ -1,4 +1,4 @@
-//! The queues of a started port.
+//! Queues of a started port.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use crate::ledger::{Sent, Tally};
 use crate::port::RxState;
 
 /// A receive queue.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx<D: Device> {
     pub(super) ring: DriverRx<NotifyRegister<D::Bus>>,
-    /// What the device signals it by, where it can.
+    /// Interrupt vector of the queue, if it has one.
     pub(super) vector: Option<u16>,
     pub(super) running: Arc<Running<D>>,
 }
@@ -66,7 +67,7 @@ impl<D: Device> RxDriver for Rx<D> {
     }
 }
 
-/// A single queue of a device cannot be stopped: it goes on in the buffers that it has, as do the
+/// A single queue of a device cannot be stopped: the device continues to use its buffers, as do the
 /// other queues.
 impl<D: Device> Drop for Rx<D> {
     fn drop(&mut self) {
@@ -75,6 +76,7 @@ impl<D: Device> Drop for Rx<D> {
 }
 
 /// A transmit queue.
+#[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Tx<D: Device> {
     pub(super) ring: DriverTx<NotifyRegister<D::Bus>>,
     pub(super) running: Arc<Running<D>>,
@@ -83,7 +85,7 @@ pub(super) struct Tx<D: Device> {
 impl<D: Device> TxDriver for Tx<D> {
     #[inline]
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
-        // What a dead device is given, nobody can say what becomes of.
+        // The outcome of frames that are given to a dead device is unknown.
         if !self.running.is_live() {
             return 0;
         }
@@ -96,7 +98,7 @@ impl<D: Device> TxDriver for Tx<D> {
     }
 
     fn finish(&mut self, sent: &mut Sent) {
-        // A device that is gone takes nothing any more.
+        // A device that is gone takes no more frames.
         let patience = if self.running.look() { LINGER } else { Ns(0) };
         self.ring.finish(&self.running.clock(), patience, sent);
     }

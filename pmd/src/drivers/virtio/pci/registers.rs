@@ -1,4 +1,4 @@
-//! All the registers of a device.
+//! All registers of a device.
 
 use super::capability::Windows;
 use super::common::{Common, status};
@@ -19,16 +19,17 @@ pub(super) struct Registers<B> {
     pub(super) common: Common<B>,
     pub(super) config: NetConfig<B>,
     pub(super) notify: NotifyWindow<B>,
-    /// What the device offered when it was found.
+    /// Features that the device offered when it was probed.
     pub(super) offered: Features,
     pub(super) facts: Facts,
 }
 
 impl<B: Bus> Registers<B> {
-    /// Finds the registers of a device, and what it is. The device is at rest before and after.
+    /// Finds the registers of a device, and reads its properties. The device is at rest before and
+    /// after.
     ///
     /// # Errors
-    /// A device that is none of the standard, or does not answer as one.
+    /// A device that does not conform to the standard, or does not answer as specified.
     pub(super) fn find<D: Device<Bus = B>>(device: &D) -> Result<Self, BusError> {
         let Windows {
             common,
@@ -56,7 +57,7 @@ impl<B: Bus> Registers<B> {
         })
     }
 
-    /// Section 3.1.1: what a device offers, and its configuration, may be looked at before it is
+    /// Section 3.1.1: the offered features and the configuration may be read before the device is
     /// used.
     fn examine<D: Device<Bus = B>>(
         device: &D,

@@ -1,4 +1,4 @@
-//! A device that has been started: what its queues and its port share.
+//! Started device: state shared by its queues and its port.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,27 +10,27 @@ use pollux_mempool::region::MemoryRegion;
 use super::common::status;
 use super::registers::Registers;
 use crate::bus::{BusError, Device, Interrupts};
-use crate::drivers::dma::DeviceAddresses;
+use crate::drivers::dma::{DeviceAddresses, DmaBuffer};
 use crate::grant::MemoryGrant;
 use crate::quarantine::Quarantine;
 
-/// A device that may reach memory of ours, until [`quiesce`](Self::quiesce) returns.
+/// A device that may access memory of this process, until [`quiesce`](Self::quiesce) returns.
 pub(super) struct Running<D: Device> {
     device: Arc<D>,
     registers: Arc<Registers<D::Bus>>,
-    /// It works, as far as is known, or it is gone. Relaxed everywhere: signs, which order nothing.
+    /// The device works, as far as is known. Relaxed everywhere: hints, which order nothing.
     live: AtomicBool,
     gone: AtomicBool,
     quiesced: Once,
     broken_queues: AtomicU64,
     interrupts: Option<Interrupts>,
     grant: MemoryGrant,
-    /// What the device was lent, and where buffers go that queues have posted at their end.
+    /// Memory lent to the device, and buffers that queues had posted at their end.
     quarantine: Quarantine,
 }
 
 impl<D: Device> Running<D> {
-    /// A device that has been reset, and reaches nothing yet.
+    /// A device that has been reset, and can access no memory yet.
     pub(super) fn new(
         device: Arc<D>,
         registers: Arc<Registers<D::Bus>>,
@@ -50,20 +50,26 @@ impl<D: Device> Running<D> {
         }
     }
 
-    /// Lets the device reach a region, at addresses that are added to `addresses`.
+    /// Maps a region for the device, and adds its addresses to `addresses`.
     pub(super) fn map(
         &self,
         region: &Arc<MemoryRegion>,
         addresses: &mut DeviceAddresses,
     ) -> Result<(), BusError> {
-        let mapping = self.device.map(region, self.grant)?;
-        addresses.add(region, mapping.addresses());
-        self.quarantine.lend(mapping);
+        let lent = (self.grant, &self.quarantine);
+        let memory = DmaBuffer::share(&*self.device, region, lent)?;
+        addresses.add(memory.region(), memory.addresses());
         Ok(())
     }
 
-    /// Switches interrupts on, a vector for each receive queue. A device that has too few has none,
-    /// and can be polled.
+    /// Allocates memory that the device can access.
+    pub(super) fn alloc(&self, len: usize) -> Result<DmaBuffer, BusError> {
+        let lent = (self.grant, &self.quarantine);
+        DmaBuffer::alloc(&*self.device, &self.device.memory(), len, lent)
+    }
+
+    /// Enables interrupts, one vector for each receive queue. A device with too few vectors gets
+    /// none, and must be polled.
     pub(super) fn switch_interrupts_on(&mut self, vectors: u16) {
         self.interrupts = match self.device.interrupts(vectors) {
             Ok(interrupts) => Some(interrupts),
@@ -74,7 +80,7 @@ impl<D: Device> Running<D> {
         };
     }
 
-    /// What a vector signals.
+    /// The event of a vector.
     pub(super) fn event(&self, vector: u16) -> Option<BorrowedFd<'_>> {
         self.interrupts.as_ref()?.event(vector)
     }
@@ -91,7 +97,7 @@ impl<D: Device> Running<D> {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// What the device has done to a queue: it is used no more.
+    /// Reports a queue that the device has corrupted, and that is no longer used.
     #[cold]
     pub(super) fn count_broken_queue(&self) {
         self.broken_queues.fetch_add(1, Ordering::Relaxed);
@@ -101,7 +107,7 @@ impl<D: Device> Running<D> {
         self.broken_queues.load(Ordering::Relaxed)
     }
 
-    /// Looks whether the device still works; says once why it does not. For housekeeping.
+    /// Checks whether the device still works; logs once why it does not. For housekeeping.
     pub(super) fn look(&self) -> bool {
         let found = self.registers.common.status();
         if self.device.is_gone() || found == status::GONE {
@@ -124,22 +130,21 @@ impl<D: Device> Running<D> {
         false
     }
 
-    /// Keeps the frames that a queue has posted at its end.
+    /// Keeps the frames that a queue had posted at its end.
     pub(super) fn park(&self, posted: impl Iterator<Item = Mbuf>) {
         self.quarantine.park(posted);
     }
 
-    /// Brings the device to rest, and takes its memory away from it. Buffers that were posted are
-    /// given back behind this, and nowhere else, if that it is at rest is proven: by a reset that
-    /// it acknowledges, by its configuration space, or by the IOMMU. A second caller waits for the
-    /// first.
+    /// Brings the device to rest, and unmaps its memory. Posted buffers are released after this,
+    /// and nowhere else, if a proof exists that the device is at rest: a reset that it
+    /// acknowledges, its configuration space, or the IOMMU. A second caller waits for the first.
     pub(super) fn quiesce(&self) {
         self.quiesced.call_once(|| {
             self.live.store(false, Ordering::Relaxed);
             let device = &*self.device;
             let at_rest = self.registers.common.reset(&device.clock());
-            // It keeps still by itself, or it is kept off the bus, or it is reset from outside,
-            // which takes its right to master the bus, too.
+            // The device stops by itself, or bus mastering is disabled, or it is reset from
+            // outside, which disables bus mastering, too.
             let mut cut_off = device.cut_off();
             if !at_rest && self.registers.common.status() != status::GONE {
                 let reset = device.reset();

@@ -1,4 +1,4 @@
-//! From a device at rest to one with queues: virtio 1.2 sections 3.1.1, 4.1.5.1 and 5.1.5.
+//! Device start: queue set-up by virtio 1.2 sections 3.1.1, 4.1.5.1 and 5.1.5.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::grant::MemoryGrant;
 use crate::port::PortConfig;
 use crate::quarantine::Quarantine;
 
-/// Most descriptors of a control queue: it has one command at a time.
+/// Maximum number of descriptors of a control queue: it has one command at a time.
 const CONTROL_SIZE: usize = 64;
 
-/// A queue that the device knows of.
-struct Told<D: Device> {
-    /// By which it is told that there is something in it.
+/// A queue that is enabled in the device.
+struct EnabledQueue<D: Device> {
+    /// Its doorbell register.
     register: NotifyRegister<D::Bus>,
-    /// By which it tells that it has used something, if it can.
+    /// Its interrupt vector, if it has one.
     vector: Option<u16>,
 }
 
@@ -38,24 +38,24 @@ pub(super) struct Start<'a, D: Device> {
     pub(super) registers: &'a Arc<Registers<D::Bus>>,
     pub(super) config: &'a PortConfig,
     pub(super) filter: &'a Filter,
-    /// Bytes of the longest frame that is received.
+    /// Bytes of the longest received frame.
     pub(super) longest: usize,
     pub(super) grant: MemoryGrant,
     pub(super) quarantine: &'a Quarantine,
 }
 
 impl<D: Device> Start<'_, D> {
-    /// Starts it.
+    /// Starts the device.
     ///
     /// # Errors
-    /// What the device refused, or the system. The device is at rest then.
+    /// The refusal of the device, or of the system. The device is at rest then.
     pub(super) fn run(&self) -> Result<(Arc<Running<D>>, Queues), BusError> {
         let (device, common) = (&**self.device, &self.registers.common);
         let clock = device.clock();
         if !common.reset(&clock) {
             return Err(wrong(device, NO_REST));
         }
-        // From here on whoever leaves drops this, which has the device at rest again.
+        // From here on every return drops this, which brings the device to rest again.
         let (registers, quarantine) = (self.registers.clone(), self.quarantine.clone());
         let mut running = Running::new(self.device.clone(), registers, self.grant, quarantine);
         common.add_status(status::ACKNOWLEDGE);
@@ -72,12 +72,15 @@ impl<D: Device> Start<'_, D> {
             .iter()
             .map(|&number| self.size(number, rings.packed))
             .collect::<Result<_, _>>()?;
-        // A device may have fewer descriptors than were asked for.
-        let room = self.config.pool.data_room();
-        if let Some(&size) = sizes.first()
-            && self.config.rx_queues > 0
-            && !holds(size.into(), room, self.longest)
-        {
+        // A device may have fewer descriptors than requested.
+        for queue in 0..self.config.rx_queues {
+            let room = self.config.rx_pool(queue).data_room();
+            let Some(&size) = sizes.get(2 * usize::from(queue)) else {
+                break;
+            };
+            if holds(size.into(), room, self.longest) {
+                continue;
+            }
             let what = format!(
                 "its receive queues have no more than {size} descriptors, too few for frames of {} \
                  bytes in buffers of {room}: use longer buffers",
@@ -89,7 +92,9 @@ impl<D: Device> Start<'_, D> {
         let memory = QueueMemory::of_sizes(&sizes, rings.packed, &device.memory())
             .map_err(|e| no_memory(e.to_string()))?;
         let mut addresses = DeviceAddresses::new();
-        running.map(self.config.pool.region(), &mut addresses)?;
+        for pool in self.config.pools() {
+            running.map(pool.region(), &mut addresses)?;
+        }
         if let Some(first) = memory.first() {
             running.map(first.region(), &mut addresses)?;
         }
@@ -97,23 +102,22 @@ impl<D: Device> Start<'_, D> {
             running.switch_interrupts_on(self.config.rx_queues);
         }
         device.set_bus_master(true)?;
-        let told: Vec<_> = numbers
+        let enabled: Vec<_> = numbers
             .iter()
             .zip(&memory)
             .map(|(&number, memory)| self.set_up(number, memory, &addresses))
             .collect::<Result<_, _>>()?;
         common.add_status(status::DRIVER_OK);
-        let mut queues: Vec<_> = memory.iter().zip(told).collect();
-        // Before the first buffer is posted, so that nothing comes that is not wanted.
+        let mut queues: Vec<_> = memory.iter().zip(enabled).collect();
+        // Before the first buffer is posted, so that no unwanted frame is received.
         if features.contains(Features::CONTROL)
-            && let Some((memory, Told { register, .. })) = queues.pop()
+            && let Some((memory, EnabledQueue { register, .. })) = queues.pop()
         {
-            let room = device.memory().build(control::ROOM);
-            let room = Arc::new(room.map_err(|error| no_memory(error.to_string()))?);
-            running.map(&room, &mut addresses)?;
-            let address = addresses
-                .of(room.as_ptr(), control::ROOM)
+            let room = running.alloc(control::ROOM)?;
+            let (_, address) = room
+                .piece(0, control::ROOM)
                 .ok_or_else(|| no_memory("it is in pieces for the device".into()))?;
+            let room = room.region().clone();
             let control = Control::new(common, memory.ring(), room, address, register);
             self.command(control, features)?;
         }
@@ -139,7 +143,7 @@ impl<D: Device> Start<'_, D> {
         self.config.rx_queues.max(self.config.tx_queues)
     }
 
-    /// Agrees on features with the device.
+    /// Negotiates features with the device.
     fn negotiate(&self) -> Result<Features, BusError> {
         let (device, common) = (&**self.device, &self.registers.common);
         let mut wanted = Features::VERSION_1
@@ -155,7 +159,7 @@ impl<D: Device> Start<'_, D> {
         if self.config.checksum_offload {
             wanted = wanted | Features::CHECKSUM | Features::GUEST_CHECKSUM;
         }
-        // Neither is there without a control queue (section 5.1.3.1).
+        // These require a control queue (section 5.1.3.1).
         if self.registers.offered.contains(Features::CONTROL) {
             wanted = wanted | Features::CONTROL | Features::CONTROL_RX;
             if self.pairs() > 1 {
@@ -177,8 +181,8 @@ impl<D: Device> Start<'_, D> {
         Ok(features)
     }
 
-    /// The queues in use: receive and transmit queues by turns, then the control queue, which comes
-    /// behind all those that there could be (section 5.1.2).
+    /// The queues in use: receive and transmit queues by turns, then the control queue, whose
+    /// number follows all possible queues (section 5.1.2).
     fn queue_numbers(&self, features: Features) -> Vec<u16> {
         let pairs = if features.contains(Features::SEVERAL_QUEUES) {
             self.registers.facts.max_pairs
@@ -189,14 +193,16 @@ impl<D: Device> Start<'_, D> {
         (0..2 * self.pairs()).chain(control).collect()
     }
 
-    /// How many descriptors a queue gets: as many as asked for, or as many as the device has; of a
-    /// split ring a power of two (section 2.7).
+    /// Number of descriptors of a queue: as requested, or the device's maximum; for a split ring a
+    /// power of two (section 2.7).
     fn size(&self, number: u16, packed: bool) -> Result<u16, BusError> {
         let is_control = number >= 2 * self.pairs();
         let (asked, least) = if is_control {
             (CONTROL_SIZE, control::DESCRIPTORS)
+        } else if number.is_multiple_of(2) {
+            (self.config.rx_ring(number / 2), 1)
         } else {
-            (self.config.ring, 1)
+            (self.config.tx_ring(number / 2), 1)
         };
         let most = self.registers.common.queue(number).max_size().min(MAX_SIZE);
         let size = usize::from(most).min(asked) as u16;
@@ -214,13 +220,13 @@ impl<D: Device> Start<'_, D> {
         Ok(size)
     }
 
-    /// Tells the device of a queue.
+    /// Configures and enables a queue in the device.
     fn set_up(
         &self,
         number: u16,
         memory: &QueueMemory,
         addresses: &DeviceAddresses,
-    ) -> Result<Told<D>, BusError> {
+    ) -> Result<EnabledQueue<D>, BusError> {
         let device = &**self.device;
         let ring = memory.ring();
         let unreachable = || {
@@ -251,10 +257,10 @@ impl<D: Device> Start<'_, D> {
         let has_one = number.is_multiple_of(2) && vector < self.config.rx_queues;
         let vector = (has_one && queue.set_vector(vector)).then_some(vector);
         queue.enable();
-        Ok(Told { register, vector })
+        Ok(EnabledQueue { register, vector })
     }
 
-    /// Says what is to be received, and on how many queues.
+    /// Sets the receive filter, and the number of queues.
     fn command(
         &self,
         mut control: Control<'_, D::Bus>,
@@ -276,21 +282,21 @@ impl<D: Device> Start<'_, D> {
         Ok(())
     }
 
-    /// The queues for the loops. Of a pair one may be left over: it stays empty.
+    /// The queues for the poll loops. One queue of a pair may be unused: it stays empty.
     fn queues(
         &self,
-        queues: Vec<(&QueueMemory, Told<D>)>,
+        queues: Vec<(&QueueMemory, EnabledQueue<D>)>,
         rings: RingFeatures,
         addresses: &DeviceAddresses,
         running: &Arc<Running<D>>,
     ) -> Queues {
-        let pool = &self.config.pool;
         let (mut rx, mut tx) = (Vec::new(), Vec::new());
-        for (index, (memory, told)) in queues.into_iter().enumerate() {
-            let Told { register, vector } = told;
+        for (index, (memory, queue)) in queues.into_iter().enumerate() {
+            let EnabledQueue { register, vector } = queue;
             let doorbell = Doorbell::Register(register);
             let (addresses, running) = (addresses.clone(), running.clone());
             if index % 2 == 0 && rx.len() < usize::from(self.config.rx_queues) {
+                let pool = self.config.rx_pool(rx.len() as u16);
                 let ring = DriverRx::new(memory, rings, addresses, pool, doorbell);
                 let queue = Rx {
                     ring,
@@ -299,6 +305,7 @@ impl<D: Device> Start<'_, D> {
                 };
                 rx.push(Box::new(queue) as _);
             } else if index % 2 == 1 && tx.len() < usize::from(self.config.tx_queues) {
+                let pool = self.config.tx_pool(tx.len() as u16);
                 let ring = DriverTx::new(memory, rings, addresses, pool, doorbell);
                 tx.push(Box::new(Tx { ring, running }) as _);
             }

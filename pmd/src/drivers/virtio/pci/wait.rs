@@ -1,10 +1,10 @@
-//! Waits for the device, each of which ends.
+//! Bounded waits for the device.
 
 use pollux_mempool::time::Ns;
 
 use crate::clock::Clock;
 
-/// Waits until there is an answer; `None` if it takes longer than `patience`.
+/// Waits for an answer; `None` if it takes longer than `patience`.
 pub(super) fn wait<T>(
     clock: &impl Clock,
     patience: Ns,

@@ -1,8 +1,8 @@
-//! Stretches of a device's registers.
+//! Windows of a device's registers.
 
 use crate::bus::Bus;
 
-/// A stretch of one of a device's BARs.
+/// A part of one of a device's BARs.
 pub(super) struct Window<B> {
     pub(super) bus: B,
     pub(super) start: usize,
@@ -10,8 +10,8 @@ pub(super) struct Window<B> {
 }
 
 impl<B: Bus> Window<B> {
-    /// The BAR, and where in it `len` bytes are that begin `at` bytes into the window; `None` if
-    /// they are not in it.
+    /// The BAR, and the offset in it of `len` bytes that begin `at` bytes into the window; `None`
+    /// if they are not all in it.
     pub(super) fn place(&self, at: usize, len: usize) -> Option<(&B, usize)> {
         let inside = at <= self.len && len <= self.len - at;
         inside.then_some((&self.bus, self.start + at))

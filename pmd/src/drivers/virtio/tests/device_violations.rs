@@ -1,4 +1,4 @@
-//! Each thing that a driver can do wrong to a device: it is counted, and nothing worse.
+//! Protocol violations of a driver: each is counted, and nothing worse happens.
 
 use pollux_mempool::Burst;
 
@@ -32,7 +32,7 @@ impl Test {
         }
     }
 
-    /// Polls, and returns the frames that came and those that were lost.
+    /// Polls, and returns the number of frames received and lost.
     fn poll(&mut self) -> (usize, u64) {
         let Side {
             cache,
@@ -50,7 +50,7 @@ impl Test {
         self.side.tally.view().balance().dropped_for(cause)
     }
 
-    /// Sends a frame of that length; how many were taken, were sent, and were not.
+    /// Sends a frame of that length; returns how many were accepted, sent, and refused.
     fn send(&mut self, len: usize) -> (usize, u64, u64) {
         let mut burst = Burst::<4>::new();
         burst
@@ -169,8 +169,8 @@ fn a_frame_longer_than_the_longest_chain_is_too_long() {
 
 #[test]
 fn a_chain_without_end_ends() {
-    // A split ring's chain has a head, so that it can be given back; where a packed one's ends
-    // nobody knows.
+    // A split ring's chain has a head, so it can be returned; the end of a packed one's is
+    // undefined.
     let mut test = Test::new(SPLIT);
     test.driver.offer(0, (GUEST, 72), NEXT, (1, 0), false);
     test.driver.offer(0, (GUEST, 72), NEXT, (0, 1), true);
@@ -253,7 +253,7 @@ fn several_small_buffers_make_a_large_one_where_that_is_allowed() {
             assert_eq!(test.driver.read(12, len), payload(1, len));
             assert_eq!(test.driver.read(10, 2), [3, 0]);
         }
-        // The fourth, or the first, waits for a frame that it can hold.
+        // The fourth, or the first, buffer stays available for a frame that fits.
         assert_eq!(test.send(60).1, expected.1 + 1);
         test.finish();
     }
@@ -293,7 +293,7 @@ fn frames_wait_while_the_pool_is_empty() {
         test.driver.offer(0, (GUEST, 4000), 0, (1, 0), true);
         assert_eq!(test.poll(), (0, 0));
         all.truncate(62);
-        // Room for the first, and for a part of the second.
+        // Buffers for the first frame, and for a part of the second.
         assert_eq!(test.poll(), (1, 0));
         assert_eq!(test.poll(), (0, 0));
         all.truncate(50);
@@ -305,11 +305,11 @@ fn frames_wait_while_the_pool_is_empty() {
 
 const TABLES: u8 = 8;
 
-/// Where tables are, in the shared memory.
+/// Offset of tables in the shared memory.
 const TABLE: u16 = 0x2000;
 
-/// Writes a table, and offers it to a queue, in a descriptor with these flags, which says that the
-/// table has so many bytes.
+/// Writes a table, and offers it to a queue, in a descriptor with these flags and a table length of
+/// so many bytes.
 fn offer_table(
     test: &mut Test,
     packed: bool,
@@ -340,7 +340,7 @@ fn a_buffer_may_be_described_by_a_table() {
     ] {
         let packed = features & PACKED != 0;
         let mut test = Test::new(features | TABLES);
-        // As long as it can be: 8, as the ring.
+        // Up to the maximum: 8, as the ring.
         for count in [1, 2, 8_u16] {
             let entry = |i: u16, flags: u16| {
                 let next = if i + 1 < count { NEXT } else { 0 };
@@ -366,7 +366,7 @@ fn a_table_that_makes_no_sense_costs_its_buffer() {
     const SOUND: [(u64, u32, u16, u16); 2] = [(GUEST, 72, NEXT, 1), (GUEST, 72, 0, 0)];
     let lens = [0, 8, 15, 33, 9 * 16, u32::MAX - 15, 1 << 31].map(|len| ((0, len), SOUND));
     let entries = [
-        // A table in it, at either place.
+        // A nested table, at either place.
         [(GUEST, 32, INDIRECT, 0), SOUND[1]],
         [SOUND[0], (GUEST, 32, INDIRECT, 0)],
         // The other direction.
@@ -375,7 +375,7 @@ fn a_table_that_makes_no_sense_costs_its_buffer() {
         [SOUND[0], (END - 71, 72, 0, 0)],
     ];
     let chains = [
-        // A loop, one that leaves the table, and one that goes on behind it.
+        // A loop, a link out of the table, and a link behind its end.
         [(GUEST, 72, NEXT, 0), SOUND[1]],
         [SOUND[0], (GUEST, 72, NEXT, 0)],
         [(GUEST, 72, NEXT, 2), SOUND[1]],
@@ -384,7 +384,7 @@ fn a_table_that_makes_no_sense_costs_its_buffer() {
     for packed in [false, true] {
         let features = TABLES | if packed { PACKED } else { SPLIT };
         let mut test = Test::new(features);
-        // In a packed ring a table is all of it: there are no chains in it.
+        // In a packed ring the whole table counts: it contains no chains.
         let chains = if packed { &chains[..0] } else { &chains[..] };
         let entries = entries.iter().chain(chains);
         let all = lens
@@ -399,13 +399,13 @@ fn a_table_that_makes_no_sense_costs_its_buffer() {
             offer_table(&mut test, packed, 1, head, &written);
             assert_eq!(test.send(60), (1, 0, lost), "{head:?} {entries:x?}");
         }
-        // A table elsewhere.
+        // A table outside the memory.
         test.driver.offer(0, (END - 16, 32), INDIRECT, (0, 0), true);
         assert_eq!(test.poll(), (0, lost + 1));
         assert_eq!(test.driver.are_broken(), (false, false));
         test.finish();
     }
-    // A chain that goes on behind a table.
+    // A chain that continues behind a table.
     let mut test = Test::new(TABLES);
     offer_table(&mut test, false, 0, (NEXT, 32), &SOUND);
     assert_eq!(test.poll(), (0, 1));

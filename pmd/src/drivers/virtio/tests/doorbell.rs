@@ -1,4 +1,4 @@
-//! A side is told of what is in the ring if it asks to be, and only then.
+//! Doorbells: a side is notified of new buffers if it requests that, and only then.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -14,17 +14,17 @@ fn event() -> (OwnedFd, Doorbell) {
     (fd, doorbell)
 }
 
-/// How often it was rung since the last look.
+/// Number of rings since the last read.
 fn rings(fd: impl AsFd) -> u64 {
     let mut count = [0; 8];
     rustix::io::read(fd, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
 }
 
-/// Writes the flags by which a side says what it wants, in its own area: of a split ring its first
-/// word, of a packed one its second.
+/// Writes the notification flags of a side, in its own area: of a split ring its first word, of a
+/// packed one its second.
 fn set_flags(at: std::ptr::NonNull<u8>, packed: bool, flags: u16) {
     let offset = if packed { 2 } else { 0 };
-    // SAFETY: either area is at least 4 bytes long, aligned to 4, and reached by atomics alone.
+    // SAFETY: either area is at least 4 bytes long, aligned to 4, and accessed by atomics alone.
     let word = unsafe { std::sync::atomic::AtomicU16::from_ptr(at.add(offset).cast().as_ptr()) };
     word.store(flags, std::sync::atomic::Ordering::Relaxed);
 }
@@ -45,7 +45,7 @@ fn it_is_rung_for_whoever_listens() {
         let base = features.first_base();
         let mut tx = DeviceTx::new(&ring, features, &memory, base, calls).unwrap();
         let mut rx = DriverRx::new(&queue[0], features, addresses, &driver.pool, kicks);
-        // The device had said that it polls, before the first buffers were posted.
+        // The device had disabled notifications before the first buffers were posted.
         assert_eq!(rings(&kick), 0, "{features:?}");
         let mut exchange = || {
             let mut burst = Burst::<32>::new();

@@ -1,4 +1,4 @@
-//! Each thing that a device can do wrong to a driver: it is counted, and nothing worse.
+//! Protocol violations of a device: each is counted, and nothing worse happens.
 
 use pollux_mempool::Burst;
 
@@ -11,7 +11,7 @@ const PACKED: u8 = 1;
 const IN_ORDER: u8 = 2;
 const MERGEABLE: u8 = 4;
 
-/// Receive buffers 0 to 7 are posted; frames of 72 bytes with their header can be given back.
+/// Receive buffers 0 to 7 are posted; frames of 72 bytes with their header can be returned.
 struct Test {
     device: HostileDevice,
     side: Side,
@@ -26,7 +26,7 @@ impl Test {
         }
     }
 
-    /// Polls, and returns the frames that came and those that were lost.
+    /// Polls, and returns the number of frames received and lost.
     fn poll(&mut self) -> (usize, u64) {
         let Side {
             cache,
@@ -55,7 +55,7 @@ impl Test {
         taken
     }
 
-    /// What was sent, and what was not.
+    /// Frames sent, and refused.
     fn sent(&self) -> (u64, u64) {
         let view = self.side.sent.view();
         (view.packets(), view.errors())
@@ -91,7 +91,7 @@ fn a_buffer_that_was_not_posted_breaks_the_queue() {
             test.device.give(0, id, 72, 1);
             assert_eq!(test.poll(), (0, 1));
             assert_eq!(test.device.are_broken(), (true, false));
-            // Once is enough.
+            // Returned a second time.
             test.device.give(0, 0, 72, 1);
             assert_eq!(test.poll(), (0, 1));
             test.finish();
@@ -145,7 +145,7 @@ fn out_of_order_is_no_violation_where_it_is_allowed() {
 fn a_length_that_was_not_posted_costs_its_buffer() {
     for features in 0..4 {
         let mut test = Test::new(features);
-        // Longer than the buffer, without a frame, shorter than a header; then a good one.
+        // Longer than the buffer, without a frame, shorter than a header; then a valid one.
         let mut lost = 0;
         for (id, len) in [(0, 2048 + 12 + 64), (1, u32::MAX), (2, 12), (3, 11), (4, 0)] {
             test.device.give(0, id, len, 1);
@@ -171,10 +171,10 @@ fn a_used_index_that_runs_ahead_breaks_the_queue() {
         assert_eq!(test.sent(), (1, 0));
         test.device.set_used_index(1, 4);
         assert_eq!(test.send(0), 0);
-        // Of what was on its way nobody knows.
+        // The outcome of the frames in flight is unknown.
         assert_eq!(test.sent(), (1, 2));
         assert_eq!(test.device.are_broken(), (true, true));
-        // Frames stay with whoever wants to send them.
+        // Frames stay with the caller.
         assert_eq!(test.send(3), 0);
         assert_eq!(test.sent(), (1, 2));
         test.finish();
@@ -204,7 +204,7 @@ fn a_sent_buffer_that_was_not_posted_breaks_the_queue() {
             let mut test = Test::new(features);
             assert_eq!(test.send(4), 4);
             test.device.give(1, id, 0, 1);
-            // It looks before it sends, and then sends nothing.
+            // The queue checks before it sends, and then sends nothing.
             assert_eq!(test.send(5), 0);
             let (sent, errors) = test.sent();
             assert_eq!(sent + errors, 4, "features {features}, id {id}");
@@ -217,7 +217,7 @@ fn a_sent_buffer_that_was_not_posted_breaks_the_queue() {
 #[test]
 fn a_frame_of_more_buffers_than_came_is_lost() {
     for features in [SPLIT, PACKED, SPLIT | IN_ORDER, PACKED | IN_ORDER] {
-        // One more than there are, none, and more than a frame can have.
+        // One more than posted, none, and more than a frame can have.
         for (buffers, more) in [(3, 1), (0, 0), (u16::MAX, 0)] {
             let mut test = Test::new(features | MERGEABLE);
             test.device.write_header(0, buffers);

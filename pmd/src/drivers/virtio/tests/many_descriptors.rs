@@ -1,4 +1,4 @@
-//! Rings of the most descriptors that there are, and chains as long as they: counts that do not fit
+//! Rings with the maximum number of descriptors, and chains of that length: counts that do not fit
 //! 16 bits.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,10 +11,10 @@ use crate::drivers::virtio::areas::MAX_SIZE;
 use crate::drivers::virtio::packed::{Packed, Position};
 use crate::drivers::virtio::split::{INDIRECT, NEXT, Split, WRITE, words};
 
-/// The device's ends of a receive and a transmit queue of the driver's, which is played by hand.
+/// The device's ends of a receive and a transmit queue, whose driver the test plays.
 struct Rig {
     queues: Vec<QueueMemory>,
-    /// Memory of the driver's for pieces and tables.
+    /// The driver's memory for segments and tables.
     buffers: Arc<MemoryRegion>,
     tx: DeviceTx,
     rx: DeviceRx,
@@ -42,7 +42,7 @@ impl Rig {
         }
     }
 
-    /// A piece of no bytes: however many of them there are, a frame has no room.
+    /// A segment of zero bytes: any number of them has no room for a frame.
     fn nothing(&self) -> Piece {
         let address = self.buffers.as_ptr().addr().get() as u64;
         Piece { address, len: 0 }
@@ -61,7 +61,7 @@ impl Rig {
                 words(nothing, flags, 0)
             };
             let at = self.buffers.ptr_at(16 * usize::from(i), 16).unwrap();
-            // SAFETY: 16 bytes in the region, which nobody forms references to.
+            // SAFETY: 16 bytes in the region, to which no references exist.
             unsafe { at.cast::<[u64; 2]>().write_volatile(entry) };
         }
         Piece {
@@ -70,7 +70,7 @@ impl Rig {
         }
     }
 
-    /// A frame is sent: how many were taken, and how many of them were refused.
+    /// Sends a frame; returns how many were accepted, and how many of them were refused.
     fn send(&mut self) -> (usize, u64) {
         let mut burst = Burst::<1>::new();
         let frame = self.side.frame(&payload(1, 60), &[]).unwrap();
@@ -82,7 +82,7 @@ impl Rig {
         (taken, sent.view().errors() - before)
     }
 
-    /// One poll; frames that were lost.
+    /// One poll; returns the number of lost frames.
     fn lost(&mut self) -> u64 {
         let mut burst = Burst::<32>::new();
         let Side {
@@ -105,8 +105,7 @@ impl Rig {
     }
 }
 
-/// Two buffers of 32768 descriptors each, which are the same ones: more than a ring has, and 0 in
-/// 16 bits.
+/// Two buffers that share the same 32768 descriptors: more than a ring has, and 0 in 16 bits.
 #[test]
 fn chains_of_65536_descriptors_neither_panic_nor_block_a_split_ring() {
     let mut rig = Rig::new(RingFeatures {
@@ -123,7 +122,7 @@ fn chains_of_65536_descriptors_neither_panic_nor_block_a_split_ring() {
         ring.available(1).store(0, Relaxed);
         ring.publish_available(2);
     }
-    // Each frame is refused: it does not wait for room that there will never be.
+    // Each frame is refused: it does not wait for buffers that can never suffice.
     assert_eq!(rig.send(), (1, 1));
     assert_eq!(rig.send(), (1, 1));
     assert_eq!(rig.lost(), 2);
@@ -154,8 +153,8 @@ fn a_chain_of_all_descriptors_neither_panics_nor_blocks_a_packed_ring() {
     rig.finish();
 }
 
-/// Each of many buffers is a table of 32768 descriptors: two of them are all that a device keeps in
-/// mind, and the third costs the frame.
+/// Each of many buffers is a table of 32768 descriptors: a device stores at most two of them, and
+/// the third drops the frame.
 #[test]
 fn tables_of_65536_descriptors_and_more_neither_panic_nor_block() {
     for packed in [false, true] {
@@ -185,7 +184,7 @@ fn tables_of_65536_descriptors_and_more_neither_panic_nor_block() {
                 ring.publish_available(8);
             }
             if queue == 0 {
-                // Three buffers each, and then there are not enough of them for a third frame.
+                // Three buffers each, and then too few remain for a third frame.
                 assert_eq!(rig.send(), (1, 1));
                 assert_eq!(rig.send(), (1, 1));
                 assert_eq!(rig.send(), (0, 0));
@@ -197,7 +196,7 @@ fn tables_of_65536_descriptors_and_more_neither_panic_nor_block() {
     }
 }
 
-/// Indices of 16 bits go round, in rings that are as large as half of what they count.
+/// Indices of 16 bits wrap, in rings with half as many entries.
 #[test]
 fn the_largest_rings_pass_more_frames_than_their_indices_count() {
     for bits in [0, 1, 2, 3] {
@@ -219,7 +218,7 @@ fn the_largest_rings_pass_more_frames_than_their_indices_count() {
             for (mbuf, i) in burst.iter().zip(0..) {
                 assert_eq!(number(&bytes(mbuf)), round * 32 + i);
             }
-            // And back.
+            // In the other direction.
             assert_eq!(pair.driver_sends(&mut burst.as_mut()), 32);
             assert_eq!(pair.device_receives(&mut burst.as_mut()), 32);
             for (mbuf, i) in burst.iter().zip(0..) {

@@ -5,14 +5,14 @@ use pollux_mempool::Burst;
 use super::*;
 use crate::Cause;
 
-/// A ring of 16, of whose buffers a long frame takes five.
+/// A ring of 16 buffers, of which a long frame takes five.
 fn pairs() -> impl Iterator<Item = Pair> {
     let side = || Side::new(64, 2048, 128);
     let merging = all_features().filter(|features| features.mergeable);
     merging.map(move |features| Pair::new(16, features, side(), side()))
 }
 
-/// The device sends a frame, as it can have with the buffers that it has.
+/// The device sends a frame, as soon as it has enough buffers.
 fn send(pair: &mut Pair, bytes: &[u8]) -> usize {
     let mut burst = Burst::<4>::new();
     let frame = pair.device.frame(bytes, &[2000; 4]).unwrap();
@@ -22,7 +22,7 @@ fn send(pair: &mut Pair, bytes: &[u8]) -> usize {
     sent
 }
 
-/// All that was taken is in the pools again; every frame is accounted for.
+/// All buffers are back in their pools; every frame is accounted for.
 fn finish(mut pair: Pair, delivered: u64, lost: u64) {
     let Side { tally, .. } = &mut pair.driver;
     pair.driver_rx.finish(tally);
@@ -44,7 +44,7 @@ fn a_long_frame_finds_room_in_a_small_ring() {
         let long = payload(7, 9000);
         let mut delivered = 0;
         let mut burst = Burst::<32>::new();
-        // Whatever has been used and not posted again, the next frame is long.
+        // For every number of used buffers that are not posted again, the next frame is long.
         for short in 0..12 {
             for number in 0..short {
                 assert_eq!(send(&mut pair, &payload(number, 60)), 1);

@@ -1,4 +1,4 @@
-//! The driver's side against the device's, in one process.
+//! Driver side against device side, in one process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod device_violations;
@@ -22,7 +22,7 @@ use crate::drivers::dma::DeviceAddresses;
 use crate::event::RegionOptions;
 use crate::ledger::{Sent, Tally};
 
-/// One side's loop: its pool, and what it counts.
+/// One side's loop: its pool, and its counters.
 struct Side {
     pool: Mempool,
     cache: PoolCache,
@@ -69,11 +69,11 @@ impl Side {
     }
 }
 
-/// Regions that both sides reach, at their addresses in this process.
+/// Regions that both sides access, at their addresses in this process.
 fn shared(regions: &[&Arc<MemoryRegion>]) -> (Arc<PeerMemory>, DeviceAddresses) {
     let mut addresses = DeviceAddresses::new();
     let of_peer = regions.iter().map(|&region| {
-        addresses.add(region, &IovaMap::virtual_(region));
+        addresses.add(region, &IovaMap::identity(region));
         let (at, len) = (region.as_ptr(), region.len() as u64);
         let address = at.addr().get() as u64;
         // SAFETY: a region is valid for as long as it lives, and gives out pointers only.
@@ -83,7 +83,7 @@ fn shared(regions: &[&Arc<MemoryRegion>]) -> (Arc<PeerMemory>, DeviceAddresses) 
     (Arc::new(memory), addresses)
 }
 
-/// Where the areas of a queue are, as a driver tells its device.
+/// Addresses of a queue's areas, as a driver passes them to its device.
 fn places(queue: &QueueMemory) -> Areas<u64> {
     let at = queue.ring().at();
     Areas {
@@ -169,7 +169,7 @@ impl Pair {
     }
 }
 
-/// All that two sides can agree on.
+/// All feature sets that two sides can negotiate.
 fn all_features() -> impl Iterator<Item = RingFeatures> {
     (0..16).map(|bits| RingFeatures {
         packed: bits & 1 != 0,
@@ -180,7 +180,7 @@ fn all_features() -> impl Iterator<Item = RingFeatures> {
     })
 }
 
-/// The bytes of frame `number`: the number, and what a generator makes of it.
+/// The bytes of frame `number`: the number, followed by pseudo-random bytes.
 fn payload(number: u32, len: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(2_654_435_761) | 1;
     let noise = std::iter::repeat_with(|| {

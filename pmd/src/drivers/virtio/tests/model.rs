@@ -1,11 +1,12 @@
-//! What one side sends, the other receives: in order, byte for byte, all of it or counted.
+//! Model test: one side receives what the other sends, in order and byte for byte, all of it or
+//! counted.
 
 use proptest::prelude::*;
 
 use super::*;
 use pollux_mempool::Burst;
 
-/// A length, and how its first bytes are cut into segments.
+/// A length, and the lengths of the first segments.
 type Frame = (usize, Vec<usize>);
 
 #[derive(Clone, Debug)]
@@ -31,11 +32,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One direction: what was sent, and what has come.
+/// One direction: frames sent, and frames received.
 #[derive(Default)]
 struct Flow {
     lens: Vec<usize>,
-    /// The next number that may come.
+    /// The next number that may arrive.
     next: usize,
     received: u64,
 }
@@ -45,7 +46,7 @@ impl Flow {
         for mbuf in burst.iter() {
             let got = bytes(mbuf);
             let number = number(&got);
-            // Those that are left out were refused; the end counts them.
+            // Omitted ones were refused; the end counts them.
             prop_assert!(number as usize >= self.next, "an old frame");
             let Some(&len) = self.lens.get(number as usize) else {
                 return Err(TestCaseError::fail("a frame that nobody sent"));
@@ -159,7 +160,7 @@ proptest! {
     }
 }
 
-/// Jumbo frames through rings of every small size, so that all wraps and all fills come about.
+/// Jumbo frames through rings of every small size, which covers all wraps and all fill levels.
 #[test]
 fn chains_wrap_around_every_small_ring() {
     for size in 1..=24 {

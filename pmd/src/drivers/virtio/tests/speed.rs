@@ -1,4 +1,4 @@
-//! How fast the rings are: both sides in one process, each on a thread of its own, or by turns on
+//! Throughput of the rings: both sides in one process, each on a thread of its own, or by turns on
 //! one. `cargo test --release -p pollux-pmd --lib virtio::tests::speed -- --ignored --nocapture`
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -27,7 +27,7 @@ const RUNS: usize = 8;
 
 /// Sends a burst.
 type Sender = Box<dyn FnMut() + Send>;
-/// Receives up to a burst and frees it; tells how many.
+/// Receives up to a burst and frees it; returns the number of frames.
 type Receiver = Box<dyn FnMut() -> usize + Send>;
 
 fn ends(features: RingFeatures, from_driver: bool, len: usize) -> (Sender, Receiver) {
@@ -78,7 +78,7 @@ fn ends(features: RingFeatures, from_driver: bool, len: usize) -> (Sender, Recei
     }
 }
 
-/// By turns on one thread: the cost of both sides together, caches warm.
+/// By turns on one thread: the cost of both sides together, with warm caches.
 fn one_thread((mut send, mut receive): (Sender, Receiver)) -> f64 {
     let (mut frames, start) = (0, Instant::now());
     while start.elapsed() < TIME {
@@ -143,7 +143,7 @@ fn speed() {
         }
         print!("{name:20}");
         for from_driver in [true, false] {
-            // The best of several: whatever else runs only makes it slower.
+            // The best of several: other load on the machine only makes it slower.
             for (threads, run) in [("1", one_thread as fn(_) -> _), ("2", two_threads)] {
                 if std::env::var("THREADS").is_ok_and(|only| only != threads) {
                     continue;

@@ -1,4 +1,5 @@
-//! Both sides at once, each on a thread of its own: the device sends back what it receives.
+//! Stress test: both sides run concurrently, each on a thread of its own; the device returns what
+//! it receives.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -8,7 +9,7 @@ use super::*;
 
 const FRAMES: u32 = 2000;
 
-/// Without merging, a receive buffer has to hold the longest.
+/// Without merging, a receive buffer must hold the longest frame.
 fn len(number: u32, features: RingFeatures) -> usize {
     match number % 64 {
         0 if features.mergeable => 9000,
@@ -17,7 +18,7 @@ fn len(number: u32, features: RingFeatures) -> usize {
     }
 }
 
-/// Stops the other thread, whatever fails on this one.
+/// Stops the other thread, also if this one panics.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {

@@ -1,4 +1,4 @@
-//! Messages as the standards write them, and others.
+//! Messages as the standards define them, and malformed ones.
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn queries_are_read_as_the_standard_writes_them() {
         interval: Some(Ns(125 * SECOND)),
         ..query(V3, group, tenths)
     };
-    // The checksums are as they stand in captures of routers.
+    // The checksums are those of captures of routers.
     let v2_general = Frame {
         dst: ALL,
         ..Frame::ip(2, vec![0x11, 0x64, 0xee, 0x9b, 0, 0, 0, 0])

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// Whatever the order, all fragments give back their datagrams; without one, its datagram is
+    /// In any order, all fragments give back their datagrams; without one fragment, its datagram is
     /// missing, and its other fragments are counted.
     #[test]
     fn any_order_gives_back_the_datagrams(
@@ -51,8 +51,8 @@ proptest! {
         prop_assert_eq!(balance.dropped_total(), others);
     }
 
-    /// Whatever comes, each frame is accounted for, no buffer is lost, and no more are held than
-    /// may be. What comes out is as long as its headers say.
+    /// With arbitrary fragments, every frame is accounted for, no buffer is lost, and no more
+    /// buffers are held than configured. The length of each result agrees with its headers.
     #[test]
     fn nothing_is_lost_whatever_comes(
         soup in proptest::collection::vec((0u16..3, 0usize..40, 0usize..30, any::<bool>(), 0u64..40), 0..150),

@@ -1,0 +1,16 @@
+//! Access of the injector to a frame.
+
+use pollux_mempool::time::Ns;
+
+/// A frame whose time and bytes an [`Injector`](crate::Injector) may change.
+pub trait Frame: Sized {
+    /// Time of sending, counted from the beginning of the run.
+    fn due(&self) -> Ns;
+
+    /// Sets the time of sending.
+    fn set_due(&mut self, due: Ns);
+
+    /// Changes one byte, or stores the change for later. `pick` selects the index among so many
+    /// bytes, and the bits to flip. Returns false if there is no byte to change.
+    fn corrupt(&mut self, pick: impl FnOnce(usize) -> Option<(usize, u8)>) -> bool;
+}

@@ -1,0 +1,13 @@
+//! Recording of events with hits, in HDF5 (docs/formats/recording.md).
+
+mod column;
+mod iso;
+mod layout;
+mod read;
+mod write;
+
+pub use self::read::Recording;
+pub use self::write::{About, Ending, Rule, StreamLoss, Writer};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Monitoring servers of a run: metrics and the page.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use anyhow::Result;
+use pollux_app::http::Server;
+use pollux_app::metrics::Watch;
+use pollux_pmd::{Port, Started};
+
+use crate::cli::Cli;
+use crate::page::history::{self, Recorder};
+use crate::page::{self, About, PageState};
+use crate::plan::Plan;
+use crate::setup::Setup;
+
+/// Servers that end when they are dropped.
+pub struct Monitoring {
+    watch: Watch,
+    page: Option<(Server, Recorder)>,
+}
+
+impl Monitoring {
+    /// Listens at the addresses of the command line.
+    pub fn open(cli: &Cli, plan: &Plan, setup: &Setup, run: Option<u32>) -> Result<Self> {
+        let loops = plan.cpus();
+        let counters = &setup.counters;
+        let views = &counters.books.ports;
+        let watch = Watch::start(cli.metrics, Arc::clone(counters), views, &loops)?;
+        let page = match (cli.http, &setup.collector) {
+            (Some(address), Some(collector)) => {
+                let started = Instant::now();
+                let (recorder, history) = history::history(Arc::clone(counters), started);
+                let shown = PageState {
+                    counters: Arc::clone(counters),
+                    config: plan.config.clone(),
+                    about: About::new(cli.config.as_deref(), SystemTime::now(), run),
+                    display: collector.display(),
+                    history,
+                    started,
+                };
+                Some((page::serve(address, shown, &loops)?, recorder))
+            }
+            _ => None,
+        };
+        Ok(Self { watch, page })
+    }
+
+    /// Reads the links, and records the counters at their interval; for the iterations of
+    /// housekeeping. Returns whether the run can continue, as [`Watch::keep`].
+    #[must_use]
+    pub fn keep(&mut self, ports: &[Port<Started>]) -> bool {
+        if let Some((_, recorder)) = &mut self.page {
+            recorder.keep();
+        }
+        self.watch.keep(ports)
+    }
+}

@@ -1,0 +1,166 @@
+//! The loop: retries of the kernel, and nothing but work.
+
+#![allow(clippy::unwrap_used)]
+use super::*;
+use crate::cli::Cli;
+use crate::outputs::Naming;
+use crate::plan::Plan;
+use crate::registries::Registries;
+use crate::setup::Setup;
+use clap::Parser;
+use pollux_mempool::{BurstMut, PoolCache};
+use pollux_pmd::driver::{Capabilities, Description, Driver, Queues, RxDriver, TxDriver};
+use pollux_pmd::ledger::Sent;
+use pollux_pmd::{PortConfig, PortError, Registry, TscClock};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A port of the kernel's on which nothing comes. Counts how often it is told to send nothing.
+#[derive(Clone, Default)]
+struct Slow(Arc<AtomicU64>);
+
+impl Driver for Slow {
+    fn capabilities(&self) -> Capabilities {
+        let null = Registry::builtin().open("null").unwrap();
+        Capabilities {
+            kernel_backed: true,
+            ..null.capabilities()
+        }
+    }
+
+    fn start(&mut self, _: &PortConfig, _: u16) -> Result<Queues, PortError> {
+        Ok(Queues {
+            rx: vec![Box::new(self.clone())],
+            tx: vec![Box::new(self.clone())],
+        })
+    }
+}
+
+impl RxDriver for Slow {
+    fn rx(
+        &mut self,
+        _: &mut PoolCache,
+        _: &mut BurstMut<'_>,
+        _: &mut pollux_pmd::driver::Origin,
+        _: &mut pollux_pmd::Tally,
+    ) -> usize {
+        0
+    }
+}
+
+impl TxDriver for Slow {
+    fn tx(&mut self, _: &mut PoolCache, burst: &mut BurstMut<'_>, _: &mut Sent) -> usize {
+        assert!(burst.is_empty());
+        self.0.fetch_add(1, Ordering::Relaxed);
+        0
+    }
+}
+
+/// What the kernel had no room for at first goes out, though nothing else is sent.
+#[test]
+fn chores_try_again_to_send() {
+    let (mut registry, slow) = (Registry::builtin(), Slow::default());
+    let tries = Arc::clone(&slow.0);
+    registry.register(Description::new("slow", "nothing comes"), move |_| {
+        Ok(Box::new(slow.clone()))
+    });
+    let cli = Cli::parse_from(["l0-trigger", "--port", "slow", "--port", "slow"]);
+    let registries = Registries {
+        ports: registry,
+        ..Registries::default()
+    };
+    let plan = Plan::new(&cli, &registries).unwrap();
+    let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
+    let clock = RunClock::Tsc(TscClock::get());
+    let setup = Setup::new(&cli, &plan, &outputs, &registries, clock, &StopFlag::new());
+    let mut trigger = setup.unwrap().trigger;
+    trigger.chores(Moment(0));
+    assert_eq!(tries.load(Ordering::Relaxed), 2, "each port once");
+}
+
+/// The loop of the demonstration, from its first round to its last: it neither allocates, nor
+/// frees, nor enters the kernel. Over ports with the kernel below, and in a replay, which waits
+/// for its recorder, it does enter the kernel.
+#[test]
+fn the_loop_does_nothing_but_work() {
+    assert_quiet("0");
+}
+
+/// Nor does it for the workers, who go on until they are told to end.
+#[test]
+fn the_loop_does_nothing_but_work_with_a_worker() {
+    assert_quiet("1");
+}
+
+/// Has the workers end, whatever comes before.
+struct Ends(Vec<StopFlag>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.iter().for_each(StopFlag::stop);
+    }
+}
+
+fn assert_quiet(workers: &str) {
+    const EVENTS: u64 = 20_000;
+    let directory = tempfile::tempdir().unwrap();
+    let records = directory.path().join("records");
+    let events = EVENTS.to_string();
+    let arguments = [
+        "l0-trigger",
+        "--workers",
+        workers,
+        "--http",
+        "127.0.0.1:0",
+        "--events",
+        &events,
+        "--events-out",
+    ];
+    let arguments = arguments
+        .iter()
+        .map(AsRef::as_ref)
+        .chain([records.as_os_str()]);
+    let (cli, registries) = (Cli::parse_from(arguments), Registries::default());
+    let mut plan = Plan::new(&cli, &registries).unwrap();
+    let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
+    // As on CPUs of their own, however few there are: a loop that shares one gives way.
+    plan.trigger_cpu = plan.trigger_cpu.or(Some(0));
+    let stop = StopFlag::new();
+    let clock = RunClock::Tsc(TscClock::get());
+    let Setup {
+        mut trigger,
+        workers,
+        boards,
+        ports,
+        collector,
+        ..
+    } = Setup::new(&cli, &plan, &outputs, &registries, clock, &stop).unwrap();
+    let (mut boards, halt) = (boards.unwrap(), trigger.stop.clone());
+
+    let (trigger, noise) = std::thread::scope(|scope| {
+        // On a thread that nobody listens to: what the boards do is theirs.
+        scope.spawn(move || {
+            assert!(boards.run().complete);
+            halt.stop();
+        });
+        let _ends = Ends(workers.iter().map(|worker| worker.stop.clone()).collect());
+        for mut worker in workers {
+            scope.spawn(move || worker.run());
+        }
+        pollux_pmd_testkit::guard::listen(move |ear| {
+            let mut frames = Batch::with_capacity(MAX_BURST);
+            let start = trigger.clock.now();
+            let end = ear.during(|| {
+                let end = trigger.work(start, &mut frames);
+                trigger.pipeline.finish(&mut trigger.sink);
+                end
+            });
+            assert_eq!(end, End::Stopped);
+            trigger
+        })
+    });
+    noise.assert_none();
+    assert_eq!(trigger.sink.decisions, EVENTS);
+    assert!(trigger.sink.taps.len() == 2 && !trigger.sink.answer.is_unresolved());
+    assert!(collector.unwrap().collect(), "no event for the page");
+    drop(ports);
+}

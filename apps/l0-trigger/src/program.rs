@@ -1,0 +1,106 @@
+//! The program `l0-trigger`: its command line from the first option to the exit status.
+
+use anyhow::{Context, Result};
+use pollux_app::{Failure, Service};
+
+use crate::check;
+use crate::cli::Cli;
+use crate::clock::{Clocks, RunClock};
+use crate::config::TriggerConfig;
+use crate::decision_output::DecisionHandler;
+use crate::execution;
+use crate::outputs::{Naming, Outputs};
+use crate::plan::Plan;
+use crate::reference;
+use crate::registries::Registries;
+use crate::session;
+use crate::supervisor::Host;
+
+/// Log filter with `--quiet`: changes of the rules are still logged.
+const QUIET: &str = "error,l0_trigger::reload=info";
+
+/// Executes the command line.
+pub fn run(
+    cli: &Cli,
+    mut registries: Registries,
+    decisions: Option<DecisionHandler>,
+) -> Result<(), Failure> {
+    pollux_app::log_to_stderr(if cli.quiet { QUIET } else { "info" });
+    if let Some(form) = cli.print_schema {
+        let text = reference::reference(form, &registries.stages);
+        return Ok(pollux_app::print(text)?);
+    }
+    if cli.print_config {
+        return print_config(cli, &registries);
+    }
+    cli.clock.select()?;
+    let clocks = Clocks::new(&mut registries.ports);
+    let plan = Plan::new(cli, &registries).map_err(Failure::Usage)?;
+    let naming = Naming::of(cli).map_err(Failure::Usage)?;
+    // Runs that are started later have their names then.
+    let outputs = match cli.runs.control {
+        None => naming.name(cli.runs.run).map_err(Failure::Usage)?,
+        Some(_) => Outputs::default(),
+    };
+    if cli.check {
+        check::check(cli, &plan, &registries)?;
+        return Ok(pollux_app::print(format_args!("{plan}\n"))?);
+    }
+    let clock = clocks.choose(plan.is_simulated);
+    Ok(execute(
+        (cli, &plan),
+        (naming, &outputs),
+        &registries,
+        clock,
+        decisions,
+    )?)
+}
+
+/// Prints the effective configuration, including defaults.
+fn print_config(cli: &Cli, registries: &Registries) -> Result<(), Failure> {
+    let stages = &registries.stages;
+    let config = TriggerConfig::of(&cli.source(), stages);
+    let whole = config.and_then(|config| config.in_force(stages));
+    let text = toml::to_string(&whole.map_err(Failure::Usage)?).context("--print-config")?;
+    Ok(pollux_app::print(text)?)
+}
+
+fn execute(
+    (cli, plan): (&Cli, &Plan),
+    (naming, outputs): (Naming, &Outputs),
+    registries: &Registries,
+    clock: RunClock,
+    decisions: Option<DecisionHandler>,
+) -> Result<()> {
+    let quit = pollux_app::stop_on_signals().context("cannot handle signals")?;
+    let reload = pollux_app::reload_on_hangup().context("cannot handle signals")?;
+    let mut service = Service::from_env();
+    let host = Host {
+        run: outputs.run,
+        stop: quit.clone(),
+        quit,
+        reload,
+        service: &mut service,
+        is_alone: true,
+        prints_report: true,
+    };
+    let run = (cli, plan);
+    let ended = match &cli.runs.control {
+        None => execution::execute(
+            run,
+            outputs,
+            registries,
+            clock,
+            host,
+            decisions,
+            &mut |_| {},
+        )
+        .and_then(|run| run.result),
+        Some(path) => {
+            let runs = (registries, decisions.as_ref());
+            session::keep(run, path, runs, naming, &clock, host)
+        }
+    };
+    service.stopping();
+    ended
+}

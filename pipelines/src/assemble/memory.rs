@@ -1,0 +1,109 @@
+//! Memory of the frames, and what all loops share about them.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pollux_mempool::region::MemoryRegion;
+
+use super::config::{AssembleConfig, AssembleError};
+use super::turns::Turns;
+
+/// Frames begin at cache lines, so that two of them never share one.
+const LINE: usize = 64;
+
+/// The serial number where no frame has been seen.
+pub(super) const NONE: u64 = u64::MAX;
+
+/// A time of opening that is not known yet.
+pub(super) const NOT_YET: u64 = u64::MAX;
+
+/// What receiving loops and the reader share.
+pub(super) struct Shared {
+    pub(super) config: AssembleConfig,
+    pub(super) turns: Turns,
+    /// First byte of the first frame, and of the headers of its first part.
+    data: NonNull<u8>,
+    headers: NonNull<u8>,
+    _region: MemoryRegion,
+    frame_stride: usize,
+    header_stride: usize,
+    /// Frame number, and time of opening, of the frame in each buffer.
+    pub(super) keys: Box<[AtomicU64]>,
+    pub(super) opened: Box<[AtomicU64]>,
+    /// The serial number of the newest frame, or [`NONE`]; and the
+    /// lowest that is not closed.
+    pub(super) newest: AtomicU64,
+    pub(super) floor: AtomicU64,
+    /// Packets in a row whose frame numbers were refused, and the last number.
+    pub(super) strays: AtomicU32,
+    pub(super) stray: AtomicU64,
+    /// Buffers that have been closed, for the reader to look again.
+    pub(super) closed: AtomicU64,
+    /// Receiving loops so far.
+    pub(super) placers: AtomicU32,
+}
+
+// SAFETY: the memory belongs to no thread and is there as long as the region; `turns` says who may
+// touch which part of it.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub(super) fn new(config: AssembleConfig) -> Result<Self, AssembleError> {
+        config.check()?;
+        let parts = config.frame_parts();
+        let frame_stride = config.frame_bytes().next_multiple_of(LINE);
+        let header_stride = (parts * config.header_bytes).next_multiple_of(LINE);
+        let data = config.buffers * frame_stride;
+        let bytes = data + config.buffers * header_stride;
+        let region = MemoryRegion::builder(bytes)
+            .pages(config.memory.pages)
+            .numa_node(config.memory.numa_node)
+            .lock(config.memory.lock)
+            .build()?;
+        let words = |value: u64| (0..config.buffers).map(move |_| AtomicU64::new(value));
+        Ok(Self {
+            turns: Turns::new(config.buffers, parts),
+            data: region.ptr_at(0, data)?,
+            headers: region.ptr_at(data, bytes - data)?,
+            _region: region,
+            frame_stride,
+            header_stride,
+            keys: words(0).collect(),
+            opened: words(NOT_YET).collect(),
+            newest: AtomicU64::new(NONE),
+            floor: AtomicU64::new(0),
+            strays: AtomicU32::new(0),
+            stray: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
+            placers: AtomicU32::new(0),
+            config,
+        })
+    }
+
+    /// First byte of a frame's data. `buffer` is below the number of buffers.
+    #[inline]
+    pub(super) fn data(&self, buffer: usize) -> *mut u8 {
+        debug_assert!(buffer < self.config.buffers);
+        // SAFETY: the region has a stride for each buffer from `data` on (`new`).
+        unsafe { self.data.as_ptr().add(buffer * self.frame_stride) }
+    }
+
+    /// First byte of the header of a frame's part. Both are below their numbers.
+    #[inline]
+    pub(super) fn header(&self, buffer: usize, part: usize) -> *mut u8 {
+        debug_assert!(buffer < self.config.buffers && part < self.config.frame_parts());
+        let at = buffer * self.header_stride + part * self.config.header_bytes;
+        // SAFETY: the region has a stride for each buffer from `headers` on, and in it a header for
+        // each part (`new`).
+        unsafe { self.headers.as_ptr().add(at) }
+    }
+
+    /// A buffer was closed, and its writers have left.
+    #[inline]
+    pub(super) fn ready(&self) {
+        // Release: a reader that sees the count sees the state of the buffer.
+        self.closed.fetch_add(1, Ordering::Release);
+    }
+}

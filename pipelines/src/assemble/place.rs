@@ -1,0 +1,164 @@
+//! The side that receives: places packets in their frames.
+
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use pollux_pmd::Cause;
+
+use super::config::{AssembleConfig, AssembleError};
+use super::frame::FrameReader;
+use super::memory::{NOT_YET, Shared};
+use super::turns::{Entry, MAX_WRITERS};
+use super::window::distance;
+use crate::stage::Moment;
+
+/// A packet: which part of which frame it is, and its bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// Number of the frame. Frames are delivered in the order of their numbers.
+    pub key: u64,
+    /// Sender, below their number.
+    pub sender: usize,
+    /// Number of the packet among those of its sender in the frame.
+    pub packet: usize,
+    /// When it came, on the time line of the timeout.
+    pub at: Moment,
+    /// Its header; as many bytes of it are kept as the configuration says.
+    pub header: &'a [u8],
+    /// Its data; where it is shorter than the configuration says, zeros follow it in the frame.
+    pub data: &'a [u8],
+}
+
+/// Places packets in their frames, in one receiving loop. Several loops may do so for the same
+/// frames, each with a clone.
+pub struct Placer {
+    pub(super) shared: Arc<Shared>,
+    no_buffer: Cause,
+}
+
+impl Placer {
+    pub(super) fn new(shared: Arc<Shared>) -> Result<Self, AssembleError> {
+        if shared.placers.fetch_add(1, Relaxed) as usize >= MAX_WRITERS {
+            shared.placers.fetch_sub(1, Relaxed);
+            return Err(AssembleError::Loops);
+        }
+        let text =
+            "the buffer for its frame was not free: the reader is too slow, or there are too few";
+        let no_buffer = Cause::declare("no-frame-buffer", text);
+        match no_buffer {
+            Ok(no_buffer) => Ok(Self { shared, no_buffer }),
+            Err(error) => {
+                shared.placers.fetch_sub(1, Relaxed);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The same for another loop.
+    ///
+    /// # Errors
+    /// Too many loops.
+    pub fn for_another_loop(&self) -> Result<Self, AssembleError> {
+        Self::new(Arc::clone(&self.shared))
+    }
+
+    /// The cause of packets for whose frame there was no buffer.
+    #[must_use]
+    pub fn no_buffer(&self) -> Cause {
+        self.no_buffer
+    }
+
+    /// Copies a packet to its place.
+    ///
+    /// # Errors
+    /// The cause for which it was not; the packet is the caller's to count.
+    #[inline]
+    pub fn place(&mut self, part: &Part<'_>) -> Result<(), Cause> {
+        let (shared, config) = (&*self.shared, &self.shared.config);
+        let fits = part.sender < config.senders
+            && part.packet < config.packets
+            && part.data.len() <= config.packet_bytes
+            && part.header.len() >= config.header_bytes;
+        if !fits {
+            return Err(Cause::Malformed);
+        }
+        let index = part.sender * config.packets + part.packet;
+        let serial = shared.admit(part.key)?;
+        let buffer = serial as usize % config.buffers;
+        let lap = serial / config.buffers as u64;
+        match shared.turns.enter(buffer, lap) {
+            Entry::Joined => {}
+            Entry::Opened => {
+                shared.keys[buffer].store(part.key, Relaxed);
+                shared.opened[buffer].store(part.at.0.min(NOT_YET - 1), Relaxed);
+            }
+            refused => return Err(self.refuse(refused, buffer, serial, index)),
+        }
+        let claimed = shared.turns.claim(buffer, index);
+        if claimed {
+            let to = index * config.packet_bytes;
+            let rest = config.packet_bytes - part.data.len();
+            // SAFETY: this loop is in the buffer, so it is not the reader's, and it alone has claimed
+            // this part; the part's bytes are inside the frame, its header inside the headers
+            // (`fits`), and neither is memory of the packet.
+            unsafe {
+                let to = shared.data(buffer).add(to);
+                ptr::copy_nonoverlapping(part.data.as_ptr(), to, part.data.len());
+                to.add(part.data.len()).write_bytes(0, rest);
+                if config.header_bytes > 0 {
+                    let to = shared.header(buffer, index);
+                    ptr::copy_nonoverlapping(part.header.as_ptr(), to, config.header_bytes);
+                }
+            }
+        }
+        if shared.turns.leave(buffer, claimed) {
+            shared.ready();
+        }
+        if claimed {
+            Ok(())
+        } else {
+            Err(Cause::Duplicate)
+        }
+    }
+
+    /// Why a part could not enter its buffer.
+    #[cold]
+    fn refuse(&self, entry: Entry, buffer: usize, serial: u64, index: usize) -> Cause {
+        let (shared, buffers) = (&*self.shared, self.shared.config.buffers);
+        match entry {
+            Entry::Closed if shared.turns.is_claimed(buffer, index) => Cause::Duplicate,
+            Entry::Closed => Cause::Late,
+            _ => {
+                let (_, lap) = shared.turns.state(buffer);
+                let other = lap * buffers as u64 + buffer as u64;
+                let ahead = distance(serial, other, buffers);
+                if ahead < 0 {
+                    return Cause::Late;
+                }
+                // An older frame is in the way: it has waited as long as it could. It may have left
+                // meanwhile, and another loop may have opened this frame: that one stays open.
+                if ahead > 0 && entry == Entry::Occupied && shared.turns.close(buffer, lap) {
+                    shared.ready();
+                }
+                self.no_buffer
+            }
+        }
+    }
+}
+
+impl Drop for Placer {
+    fn drop(&mut self) {
+        self.shared.placers.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Makes an assembler: its receiving side, for one loop or several, and its reader.
+///
+/// # Errors
+/// Numbers out of their limits, or memory that cannot be had.
+pub fn assembler(config: AssembleConfig) -> Result<(Placer, FrameReader), AssembleError> {
+    let shared = Arc::new(Shared::new(config)?);
+    let placer = Placer::new(Arc::clone(&shared))?;
+    Ok((placer, FrameReader::new(shared)))
+}

@@ -1,0 +1,123 @@
+//! Which frame numbers are taken: those near the newest, and not behind what was delivered.
+//!
+//! A frame number becomes a serial number that no restart of the sender takes back: above the
+//! number is a count of restarts. Serial numbers wrap, and compare by their distance.
+//!
+//! A number that is ahead of the newest by more than the horizon, or that far behind, is refused:
+//! a wrong number must not move the window. So is one with more bits than a serial number has room for
+//! (38 with 64 buffers). [`RESYNC`] such packets in a row, near each other and
+//! without any that fits, are a restart of the sender, or a gap longer than the horizon: the window
+//! begins anew there. A number that is a little behind is late, however often it comes: a sender that
+//! repeats its last frames does not have them delivered twice.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pollux_pmd::Cause;
+
+use super::memory::{NONE, Shared};
+use super::turns::LAP_BITS;
+
+/// Refused packets in a row that begin the window anew.
+pub(super) const RESYNC: u32 = 32;
+/// Bits of the count of restarts.
+const RESTART_BITS: u32 = 8;
+
+/// Bits of a serial number.
+fn bits(buffers: usize) -> u32 {
+    LAP_BITS + buffers.trailing_zeros()
+}
+
+/// How far `a` is ahead of `b`.
+#[inline]
+pub(super) fn distance(a: u64, b: u64, buffers: usize) -> i64 {
+    let unused = 64 - bits(buffers);
+    (a.wrapping_sub(b) << unused) as i64 >> unused
+}
+
+impl Shared {
+    /// Bits of a serial number that are of the frame number.
+    #[inline]
+    fn key_mask(&self) -> u64 {
+        (1 << (bits(self.config.buffers) - RESTART_BITS)) - 1
+    }
+
+    /// The serial number of a frame number.
+    ///
+    /// # Errors
+    /// The cause for which its packet is refused.
+    #[inline]
+    pub(super) fn admit(&self, key: u64) -> Result<u64, Cause> {
+        let (mask, buffers) = (self.key_mask(), self.config.buffers);
+        if key & !mask != 0 {
+            return Err(Cause::OutOfWindow);
+        }
+        let newest = self.newest.load(Relaxed);
+        if newest == NONE {
+            return self.begin(newest, key);
+        }
+        let serial = newest & !mask | key & mask;
+        let ahead = distance(serial, newest, buffers);
+        let refused = if ahead > self.config.horizon as i64 {
+            Cause::OutOfWindow
+        } else if distance(serial, self.floor.load(Relaxed), buffers) < 0 {
+            Cause::Late
+        } else {
+            let exchange = || {
+                self.newest
+                    .compare_exchange(newest, serial, Relaxed, Relaxed)
+            };
+            if ahead > 0 && exchange().is_err() {
+                // Another loop was faster: the window may have moved far.
+                return self.admit(key);
+            }
+            if self.strays.load(Relaxed) != 0 {
+                self.strays.store(0, Relaxed);
+            }
+            return Ok(serial);
+        };
+        if ahead.unsigned_abs() > self.config.horizon && self.is_restart(key) {
+            return self.begin(newest, key);
+        }
+        Err(refused)
+    }
+
+    /// Notes a refused number; whether there have been enough.
+    #[cold]
+    fn is_restart(&self, key: u64) -> bool {
+        let last = self.stray.swap(key, Relaxed);
+        if key.abs_diff(last) > self.config.horizon {
+            self.strays.store(0, Relaxed);
+        }
+        self.strays.fetch_add(1, Relaxed) + 1 >= RESYNC
+    }
+
+    /// Begins the window anew at a frame number; its serial number.
+    ///
+    /// # Errors
+    /// The cause for which its packet is refused, where another loop began elsewhere.
+    #[cold]
+    fn begin(&self, newest: u64, key: u64) -> Result<u64, Cause> {
+        let mask = self.key_mask();
+        let all = mask << RESTART_BITS | ((1 << RESTART_BITS) - 1);
+        let restarts = if newest == NONE {
+            0
+        } else {
+            (newest & !mask).wrapping_add(mask + 1)
+        };
+        let serial = (restarts | key & mask) & all;
+        match self
+            .newest
+            .compare_exchange(newest, serial, Relaxed, Relaxed)
+        {
+            Ok(_) => {
+                // Somewhat older frames may still come, from another sender.
+                let older = self.config.horizon.min(serial & mask);
+                self.floor.store(serial - older, Relaxed);
+                self.strays.store(0, Relaxed);
+                Ok(serial)
+            }
+            // Another loop was faster.
+            Err(_) => self.admit(key),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a card has is one driver's, and lies in memory that this driver has made: whatever safe code
+//! that wraps or shares the device does.
+
+use std::sync::Arc;
+
+use pollux_card_model::{SimulatedCard, WireFrame};
+use pollux_mempool::{MemoryRegion, Mempool};
+use pollux_pmd::bus::{BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
+use pollux_pmd::drivers::card::{Form, StreamConfig, Streams, StreamsConfig, open};
+use pollux_pmd::event::{ClopConfig, RegionOptions};
+use pollux_pmd::grant::MemoryGrant;
+use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_pmd::spec::PortSpec;
+use pollux_pmd_testkit::fake::{FakeBus, FakeClock, FakeDevice, grant};
+use pollux_pmd_testkit::models::card::{Card, Outside};
+
+use super::{MAC, pool};
+
+fn spec() -> PortSpec {
+    let spec = "pci:0000:03:00.0,ip=10.0.0.1,mac=02:00:00:00:00:01";
+    spec.parse().unwrap()
+}
+
+/// Bytes of the one list.
+const LIST: usize = 64 << 10;
+
+fn config() -> StreamsConfig {
+    let clop = ClopConfig {
+        buffers: 1,
+        size: LIST,
+        ..ClopConfig::default()
+    };
+    let stream = StreamConfig {
+        port: 0,
+        udp: 5000,
+        form: Form::Payload,
+        clop,
+    };
+    StreamsConfig {
+        streams: vec![stream],
+        ..StreamsConfig::default()
+    }
+}
+
+/// A datagram for the stream comes, and then nothing until its buffer is announced.
+fn arrive(device: &FakeDevice<Card>) {
+    let end = |mac, socket: &str| UdpEndpoint {
+        mac: MacAddr(mac),
+        socket: socket.parse().unwrap(),
+    };
+    let from = end([2, 0, 0, 0, 0, 9], "10.0.0.2:7");
+    let template = UdpTemplate::new(from, end(MAC, "10.0.0.1:5000"));
+    let mut frame = [7; UDP_HEADERS + 100];
+    assert_eq!(template.write(&mut frame, 100), Some(frame.len()));
+    device.with(|card, world| {
+        card.0.put(0, WireFrame::good(frame));
+        world.now += 2_000_000;
+        card.0.advance(&mut Outside(world), 2_000_000_000);
+    });
+}
+
+/// A device that is honest but for one thing: it says of the list's memory that it is a pool's.
+struct Lying(FakeDevice<Card>, Mempool);
+
+impl DmaMemory for Lying {
+    fn map(&self, region: &Arc<MemoryRegion>, grant: MemoryGrant) -> Result<DmaMapping, BusError> {
+        let real = self.0.map(region, grant)?;
+        if region.len() != LIST {
+            return Ok(real);
+        }
+        let (pool, addresses) = (self.1.region().clone(), real.addresses().clone());
+        Ok(DmaMapping::new(pool, addresses, move || real.end()))
+    }
+}
+
+impl Device for Lying {
+    type Bus = FakeBus<Card>;
+    type Clock = FakeClock<Card>;
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn ids(&self) -> Ids {
+        self.0.ids()
+    }
+
+    fn bar(&self, index: u8, needed: usize) -> Result<FakeBus<Card>, BusError> {
+        self.0.bar(index, needed)
+    }
+
+    fn config(&self, at: u16) -> Result<u32, BusError> {
+        self.0.config(at)
+    }
+
+    fn set_config(&self, at: u16, value: u32) -> Result<(), BusError> {
+        self.0.set_config(at, value)
+    }
+
+    fn interrupts(&self, vectors: u16) -> Result<Interrupts, BusError> {
+        self.0.interrupts(vectors)
+    }
+
+    fn reset(&self) -> Result<(), BusError> {
+        self.0.reset()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.0.is_gone()
+    }
+
+    fn memory(&self) -> RegionOptions {
+        self.0.memory()
+    }
+
+    fn clock(&self) -> FakeClock<Card> {
+        self.0.clock()
+    }
+}
+
+#[test]
+fn a_list_lies_in_the_memory_that_was_made_for_it() {
+    let pool = pool(64, 2048);
+    let device = FakeDevice::new(Card::new());
+    let lying = Arc::new(Lying(device.clone(), pool.clone()));
+    let mut streams = Streams::start(lying, &spec(), &config(), grant()).unwrap();
+    arrive(&device);
+    let announced = streams.poll().unwrap();
+    let region = pool.region();
+    let into = announced.buffer.bytes().as_ptr().addr();
+    let into = into.wrapping_sub(region.as_ptr().addr().get());
+    assert!(into >= region.len(), "{into} bytes into a pool");
+}
+
+#[test]
+fn one_card_has_one_driver() {
+    let device = Arc::new(FakeDevice::new(Card::new()));
+    let start = || Streams::start(device.clone(), &spec(), &config(), grant());
+    let first = start().unwrap();
+    let refused = |error: String| assert!(error.contains("on it already"), "{error}");
+    refused(start().err().unwrap().to_string());
+    let port = open(device.clone(), &spec(), grant());
+    refused(port.err().unwrap().to_string());
+    // Nobody else has it then, and it is as it was.
+    drop(first);
+    let port = open(device.clone(), &spec(), grant()).unwrap();
+    refused(start().err().unwrap().to_string());
+    drop(port);
+    drop(start().unwrap());
+}
