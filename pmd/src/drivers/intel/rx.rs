@@ -331,15 +331,20 @@ impl<Q: RxControl, C: Clock + 'static, F: Format> RxDriver for Rx<Q, C, F> {
         for mbuf in out.as_mut_slice().iter_mut().skip(before) {
             origin.stamp(mbuf, now);
         }
-        if self.free() >= self.refill_at() {
+        let received = out.len() - before;
+        let refill = self.free() >= self.refill_at();
+        // After the last frame too: its poll may have come before the losses were read.
+        if refill || received == 0 {
             self.parts.control.count_known_losses(tally);
+        }
+        if refill {
             if cache.pool().id() == self.parts.pool.id() {
                 self.post(|burst, n| cache.alloc_burst(burst, n));
             } else {
                 self.fill();
             }
         }
-        out.len() - before
+        received
     }
 
     fn state(&self) -> RxState {
