@@ -9,7 +9,6 @@ use pollux_pmd::Count;
 
 use super::memory::{NOT_YET, Shared};
 use super::turns::State;
-use super::window::distance;
 use crate::stage::Moment;
 
 /// What became of the frames. Written by the reader alone.
@@ -89,8 +88,8 @@ impl FrameReader {
                 // Its last writer is about to leave.
                 self.due = now;
             }
-            let serial = lap * buffers as u64 + buffer as u64;
-            let ahead = distance(serial, floor, buffers);
+            let serial = shared.serials.join(buffer, lap);
+            let ahead = shared.serials.distance(serial, floor);
             if oldest.is_none_or(|(least, ..)| ahead < least) {
                 oldest = Some((ahead, buffer, ready));
             }

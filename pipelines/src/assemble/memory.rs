@@ -7,6 +7,7 @@ use pollux_mempool::region::MemoryRegion;
 
 use super::config::{AssembleConfig, AssembleError};
 use super::turns::Turns;
+use super::window::Serials;
 
 /// Frames begin at cache lines, so that two of them never share one.
 const LINE: usize = 64;
@@ -21,6 +22,7 @@ pub(super) const NOT_YET: u64 = u64::MAX;
 pub(super) struct Shared {
     pub(super) config: AssembleConfig,
     pub(super) turns: Turns,
+    pub(super) serials: Serials,
     /// First byte of the first frame, and of the headers of its first part.
     data: NonNull<u8>,
     headers: NonNull<u8>,
@@ -65,6 +67,7 @@ impl Shared {
         let words = |value: u64| (0..config.buffers).map(move |_| AtomicU64::new(value));
         Ok(Self {
             turns: Turns::new(config.buffers, parts),
+            serials: Serials::new(config.buffers),
             data: region.ptr_at(0, data)?,
             headers: region.ptr_at(data, bytes - data)?,
             _region: region,

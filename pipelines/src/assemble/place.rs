@@ -10,7 +10,6 @@ use super::config::{AssembleConfig, AssembleError};
 use super::frame::FrameReader;
 use super::memory::{NOT_YET, Shared};
 use super::turns::{Entry, MAX_WRITERS};
-use super::window::distance;
 use crate::stage::Moment;
 
 /// A packet: which part of which frame it is, and its bytes.
@@ -85,8 +84,7 @@ impl Placer {
         }
         let index = part.sender * config.packets + part.packet;
         let serial = shared.admit(part.key)?;
-        let buffer = serial as usize % config.buffers;
-        let lap = serial / config.buffers as u64;
+        let (buffer, lap) = shared.serials.split(serial);
         match shared.turns.enter(buffer, lap) {
             Entry::Joined => {}
             Entry::Opened => {
@@ -105,7 +103,9 @@ impl Placer {
             unsafe {
                 let to = shared.data(buffer).add(to);
                 ptr::copy_nonoverlapping(part.data.as_ptr(), to, part.data.len());
-                to.add(part.data.len()).write_bytes(0, rest);
+                if rest > 0 {
+                    to.add(part.data.len()).write_bytes(0, rest);
+                }
                 if config.header_bytes > 0 {
                     let to = shared.header(buffer, index);
                     ptr::copy_nonoverlapping(part.header.as_ptr(), to, config.header_bytes);
@@ -125,14 +125,14 @@ impl Placer {
     /// Why a part could not enter its buffer.
     #[cold]
     fn refuse(&self, entry: Entry, buffer: usize, serial: u64, index: usize) -> Cause {
-        let (shared, buffers) = (&*self.shared, self.shared.config.buffers);
+        let shared = &*self.shared;
         match entry {
             Entry::Closed if shared.turns.is_claimed(buffer, index) => Cause::Duplicate,
             Entry::Closed => Cause::Late,
             _ => {
                 let (_, lap) = shared.turns.state(buffer);
-                let other = lap * buffers as u64 + buffer as u64;
-                let ahead = distance(serial, other, buffers);
+                let other = shared.serials.join(buffer, lap);
+                let ahead = shared.serials.distance(serial, other);
                 if ahead < 0 {
                     return Cause::Late;
                 }

@@ -22,32 +22,53 @@ pub(super) const RESYNC: u32 = 32;
 /// Bits of the count of restarts.
 const RESTART_BITS: u32 = 8;
 
-/// Bits of a serial number.
-fn bits(buffers: usize) -> u32 {
-    LAP_BITS + buffers.trailing_zeros()
+/// What is in a serial number: restarts above frame number, or lap above buffer.
+#[derive(Clone, Copy)]
+pub(super) struct Serials {
+    /// Bits of the number of a buffer: shifts and masks, since divisions are slow.
+    buffer_bits: u32,
+    /// The bits of a serial number that are of the frame number.
+    key_mask: u64,
 }
 
-/// How far `a` is ahead of `b`.
-#[inline]
-pub(super) fn distance(a: u64, b: u64, buffers: usize) -> i64 {
-    let unused = 64 - bits(buffers);
-    (a.wrapping_sub(b) << unused) as i64 >> unused
+impl Serials {
+    pub(super) fn new(buffers: usize) -> Self {
+        debug_assert!(buffers.is_power_of_two());
+        let buffer_bits = buffers.trailing_zeros();
+        Self {
+            buffer_bits,
+            key_mask: (1 << (LAP_BITS + buffer_bits - RESTART_BITS)) - 1,
+        }
+    }
+
+    /// Buffer and lap.
+    #[inline]
+    pub(super) fn split(&self, serial: u64) -> (usize, u64) {
+        let buffer = serial & ((1 << self.buffer_bits) - 1);
+        (buffer as usize, serial >> self.buffer_bits)
+    }
+
+    #[inline]
+    pub(super) fn join(&self, buffer: usize, lap: u64) -> u64 {
+        lap << self.buffer_bits | buffer as u64
+    }
+
+    /// How far `a` is ahead of `b`.
+    #[inline]
+    pub(super) fn distance(&self, a: u64, b: u64) -> i64 {
+        let unused = 64 - LAP_BITS - self.buffer_bits;
+        (a.wrapping_sub(b) << unused) as i64 >> unused
+    }
 }
 
 impl Shared {
-    /// Bits of a serial number that are of the frame number.
-    #[inline]
-    fn key_mask(&self) -> u64 {
-        (1 << (bits(self.config.buffers) - RESTART_BITS)) - 1
-    }
-
     /// The serial number of a frame number.
     ///
     /// # Errors
     /// The cause for which its packet is refused.
     #[inline]
     pub(super) fn admit(&self, key: u64) -> Result<u64, Cause> {
-        let (mask, buffers) = (self.key_mask(), self.config.buffers);
+        let (mask, serials) = (self.serials.key_mask, &self.serials);
         if key & !mask != 0 {
             return Err(Cause::OutOfWindow);
         }
@@ -56,19 +77,14 @@ impl Shared {
             return self.begin(newest, key);
         }
         let serial = newest & !mask | key & mask;
-        let ahead = distance(serial, newest, buffers);
+        let ahead = serials.distance(serial, newest);
         let refused = if ahead > self.config.horizon as i64 {
             Cause::OutOfWindow
-        } else if distance(serial, self.floor.load(Relaxed), buffers) < 0 {
+        } else if serials.distance(serial, self.floor.load(Relaxed)) < 0 {
             Cause::Late
         } else {
-            let exchange = || {
-                self.newest
-                    .compare_exchange(newest, serial, Relaxed, Relaxed)
-            };
-            if ahead > 0 && exchange().is_err() {
-                // Another loop was faster: the window may have moved far.
-                return self.admit(key);
+            if ahead > 0 && !self.advance(newest, serial) {
+                return self.admit_again(key);
             }
             if self.strays.load(Relaxed) != 0 {
                 self.strays.store(0, Relaxed);
@@ -79,6 +95,23 @@ impl Shared {
             return self.begin(newest, key);
         }
         Err(refused)
+    }
+
+    /// Makes a serial number the newest, unless another loop was faster: the window may have moved
+    /// far then. Out of line, since only one packet of a frame needs it.
+    #[inline]
+    fn advance(&self, newest: u64, serial: u64) -> bool {
+        self.newest
+            .compare_exchange(newest, serial, Relaxed, Relaxed)
+            .is_ok()
+    }
+
+    /// [`admit`](Self::admit) where another loop was faster: a function that calls itself is not
+    /// inlined.
+    #[cold]
+    #[inline(never)]
+    fn admit_again(&self, key: u64) -> Result<u64, Cause> {
+        self.admit(key)
     }
 
     /// Notes a refused number; whether there have been enough.
@@ -97,7 +130,7 @@ impl Shared {
     /// The cause for which its packet is refused, where another loop began elsewhere.
     #[cold]
     fn begin(&self, newest: u64, key: u64) -> Result<u64, Cause> {
-        let mask = self.key_mask();
+        let mask = self.serials.key_mask;
         let all = mask << RESTART_BITS | ((1 << RESTART_BITS) - 1);
         let restarts = if newest == NONE {
             0
@@ -116,8 +149,7 @@ impl Shared {
                 self.strays.store(0, Relaxed);
                 Ok(serial)
             }
-            // Another loop was faster.
-            Err(_) => self.admit(key),
+            Err(_) => self.admit_again(key),
         }
     }
 }
