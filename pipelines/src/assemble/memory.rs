@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pollux_mempool::region::MemoryRegion;
 
 use super::config::{AssembleConfig, AssembleError};
+use super::serials::Serials;
 use super::turns::Turns;
-use super::window::Serials;
 
 /// Frames begin at cache lines, so that two of them never share one.
 const LINE: usize = 64;

@@ -48,6 +48,7 @@ mod config;
 mod frame;
 mod memory;
 mod place;
+mod serials;
 mod stage;
 mod turns;
 mod window;

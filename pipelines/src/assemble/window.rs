@@ -1,7 +1,6 @@
 //! Which frame numbers are taken: those near the newest, and not behind what was delivered.
 //!
-//! A frame number becomes a serial number that no restart of the sender takes back: above the
-//! number is a count of restarts. Serial numbers wrap, and compare by their distance.
+//! A frame number becomes a [serial number](super::serials) that no restart of the sender takes back.
 //!
 //! A number that is ahead of the newest by more than the horizon, or that far behind, is refused:
 //! a wrong number must not move the window. So is one with more bits than a serial number has room for
@@ -15,51 +14,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use pollux_pmd::Cause;
 
 use super::memory::{NONE, Shared};
-use super::turns::LAP_BITS;
+use super::serials::RESTART_BITS;
 
 /// Refused packets in a row that begin the window anew.
 pub(super) const RESYNC: u32 = 32;
-/// Bits of the count of restarts.
-const RESTART_BITS: u32 = 8;
-
-/// What is in a serial number: restarts above frame number, or lap above buffer.
-#[derive(Clone, Copy)]
-pub(super) struct Serials {
-    /// Bits of the number of a buffer: shifts and masks, since divisions are slow.
-    buffer_bits: u32,
-    /// The bits of a serial number that are of the frame number.
-    key_mask: u64,
-}
-
-impl Serials {
-    pub(super) fn new(buffers: usize) -> Self {
-        debug_assert!(buffers.is_power_of_two());
-        let buffer_bits = buffers.trailing_zeros();
-        Self {
-            buffer_bits,
-            key_mask: (1 << (LAP_BITS + buffer_bits - RESTART_BITS)) - 1,
-        }
-    }
-
-    /// Buffer and lap.
-    #[inline]
-    pub(super) fn split(&self, serial: u64) -> (usize, u64) {
-        let buffer = serial & ((1 << self.buffer_bits) - 1);
-        (buffer as usize, serial >> self.buffer_bits)
-    }
-
-    #[inline]
-    pub(super) fn join(&self, buffer: usize, lap: u64) -> u64 {
-        lap << self.buffer_bits | buffer as u64
-    }
-
-    /// How far `a` is ahead of `b`.
-    #[inline]
-    pub(super) fn distance(&self, a: u64, b: u64) -> i64 {
-        let unused = 64 - LAP_BITS - self.buffer_bits;
-        (a.wrapping_sub(b) << unused) as i64 >> unused
-    }
-}
 
 impl Shared {
     /// The serial number of a frame number.
