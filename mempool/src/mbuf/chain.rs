@@ -39,10 +39,21 @@ impl Mbuf {
 
     /// Shortens the frame to `total` bytes and frees the segments that hold none of them; a frame
     /// that is not longer than that stays as it is.
+    #[inline]
     pub fn truncate(&mut self, total: usize) {
         if total >= self.total_len() {
             return;
         }
+        let extent = &mut self.header_mut().extent;
+        if extent.segments == 1 {
+            (extent.len, extent.total) = (total as u32, total as u32);
+        } else {
+            self.truncate_chain(total);
+        }
+    }
+
+    /// [`truncate`](Self::truncate) of a frame that is longer, in several segments.
+    fn truncate_chain(&mut self, total: usize) {
         let mut keep = total;
         let mut kept_segments = 1;
         let mut raw = self.0;

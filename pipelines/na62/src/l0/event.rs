@@ -208,8 +208,9 @@ impl<'a> EventView<'a> {
             return begin;
         };
         let units = if width == 0 { SLOT } else { u32::from(width) };
-        // Saturates, and converts NaN to 0. Rounding must not lead out of the window.
-        let time = (ring.time - f32::from(guard)).round() as u32;
+        // Rounds (the function of that name is a call on CPUs without SSE4.1), saturates, and
+        // converts NaN to 0. Rounding must not lead out of the window.
+        let time = (ring.time - f32::from(guard) + 0.5) as u32;
         let time = time.min(units - 1);
         EventTime {
             slot: timestamp.saturating_add(u64::from(time / SLOT)),

@@ -32,6 +32,9 @@ const WIDEST: f32 = 0.5;
 /// ln 6.
 const LN_6: f32 = 1.791_759_5;
 
+/// The bits of sqrt(1/2): the exponent above them is a power of two.
+const SQRT_HALF: u32 = 0x3f35_04f3;
+
 /// Natural logarithms of the whole numbers up to [`PMS_PER_DISK`]; 0 for zero, as in x ln x.
 static LN: [f32; PMS_PER_DISK + 1] = {
     let mut table = [0.0; PMS_PER_DISK + 1];
@@ -46,15 +49,48 @@ static LN: [f32; PMS_PER_DISK + 1] = {
 /// The natural logarithm of a normal positive number, accurate to about 1e-6 relative: ln m = 2
 /// artanh((m - 1) / (m + 1)) for a mantissa between sqrt(1/2) and sqrt(2).
 const fn ln(value: f32) -> f32 {
-    // The bits of sqrt(1/2): the exponent above them is a power of two.
-    const HALF: u32 = 0x3f35_04f3;
-    let bits = value.to_bits().wrapping_sub(HALF);
+    let bits = value.to_bits().wrapping_sub(SQRT_HALF);
     let exponent = (bits as i32 >> 23) as f32;
-    let m = f32::from_bits((bits & 0x007f_ffff) + HALF);
+    let m = f32::from_bits((bits & 0x007f_ffff) + SQRT_HALF);
     let t = (m - 1.0) / (m + 1.0);
     let t2 = t * t;
     let series = 1.0 + t2 * (1.0 / 3.0 + t2 * (1.0 / 5.0 + t2 * (1.0 / 7.0)));
     exponent * std::f32::consts::LN_2 + 2.0 * t * series
+}
+
+/// Bits of a mantissa that say its place in [`TANGENTS`].
+const PLACE_BITS: u32 = 7;
+
+/// Logarithm and slope in the middle of each interval of mantissas, which begin at sqrt(1/2).
+static TANGENTS: [[f32; 2]; 1 << PLACE_BITS] = {
+    let mut table = [[0.0; 2]; 1 << PLACE_BITS];
+    let mut place = 0;
+    while place < table.len() {
+        let middle = middle(place as u32);
+        table[place] = [ln(middle), 1.0 / middle];
+        place += 1;
+    }
+    table
+};
+
+/// The middle of an interval of mantissas.
+#[inline]
+const fn middle(place: u32) -> f32 {
+    const SHIFT: u32 = 23 - PLACE_BITS;
+    f32::from_bits(SQRT_HALF + (place << SHIFT) + (1 << (SHIFT - 1)))
+}
+
+/// [`ln`] by the tangent of the interval, accurate to 1e-5: without its division and series, whose
+/// operations wait for each other.
+#[inline]
+fn ln_by_tangent(value: f32) -> f32 {
+    let bits = value.to_bits().wrapping_sub(SQRT_HALF);
+    let exponent = (bits as i32 >> 23) as f32;
+    let mantissa = bits & 0x007f_ffff;
+    let place = mantissa >> (23 - PLACE_BITS);
+    let [ln, slope] = TANGENTS[place as usize % TANGENTS.len()];
+    let beyond = f32::from_bits(mantissa + SQRT_HALF) - middle(place);
+    exponent * std::f32::consts::LN_2 + (ln + beyond * slope)
 }
 
 /// ln(n), for n up to [`PMS_PER_DISK`].
@@ -80,8 +116,8 @@ pub(super) fn significance(cfg: &FinderConfig, r: f32, alone: usize, free: usize
     if k <= others * p {
         return -circles * LOG10_E;
     }
-    let inside = k * (ln_of(alone - 3) - ln_of(n - 3) - ln(p));
-    let outside = free as f32 * (ln_of(free) - ln_of(n - 3) - ln(1.0 - p));
+    let inside = k * (ln_of(alone - 3) - ln_of(n - 3) - ln_by_tangent(p));
+    let outside = free as f32 * (ln_of(free) - ln_of(n - 3) - ln_by_tangent(1.0 - p));
     (inside + outside - circles) * LOG10_E
 }
 
@@ -98,6 +134,11 @@ mod tests {
             1e-6_f32, 0.07, 0.5, 0.707, 0.7072, 0.93, 1.0, 1.414, 1.415, 900.0,
         ] {
             assert!((ln(value) - value.ln()).abs() < 3e-6 * value.ln().abs().max(1.0));
+        }
+        for n in 1..=4000 {
+            let value = n as f32 / 2000.0;
+            let limit = 1e-5 + 3e-6 * value.ln().abs();
+            assert!((ln_by_tangent(value) - value.ln()).abs() < limit, "{value}");
         }
     }
 

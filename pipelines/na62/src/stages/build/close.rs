@@ -6,7 +6,7 @@ use pollux_pipelines::sink::Output;
 use pollux_pipelines::stage::Moment;
 
 use super::Build;
-use crate::l0::{Closed, Event, EventHead, Span};
+use crate::l0::{Closed, Draft, Event, EventHead, MAX_SOURCES, Span};
 
 /// How often, in parts of the deadline, it is asked whether a majority has come to an event that
 /// was held at its deadline.
@@ -20,19 +20,23 @@ impl Build {
     }
 
     pub(super) fn close_oldest(&mut self, line: Line, out: &mut impl Output<Event>) {
-        let Some(mut open) = self.lines[line].close() else {
+        let Some(open) = self.lines[line].open.front_mut() else {
+            return;
+        };
+        let Some(mut draft) = open.draft.take() else {
+            self.lines[line].close();
             return;
         };
         let masked = match open.hot {
             0 => 0,
             hot => {
                 self.stats.count_hot(hot.into());
-                open.mask_hot()
+                mask_hot(&mut draft, &open.hits, open.hot)
             }
         };
         open.leave(&mut self.alone);
         let complete = open.sources == self.all && !open.truncated;
-        let hits = open.draft.hits();
+        let hits = draft.hits();
         let disputed = line == OTHER || self.clocks.is_disputed();
         let closed = Closed {
             sources: open.sources.into(),
@@ -42,7 +46,6 @@ impl Build {
             disputed,
             hits: hits.into(),
         };
-        self.stats.count_event(&closed, Some(&mut self.apart));
         let head = EventHead {
             timestamp: open.key * self.window,
             sources: open.sources,
@@ -54,7 +57,9 @@ impl Build {
             masked,
             arrival: open.arrival,
         };
-        out.push(open.draft.finish(&head, Span::default()));
+        self.stats.count_event(&closed, Some(&mut self.apart));
+        self.lines[line].close();
+        out.push(draft.finish(&head, Span::default()));
     }
 
     /// Closes, from the oldest on, what is complete.
@@ -105,4 +110,19 @@ impl Build {
             self.close_oldest(line, out);
         }
     }
+}
+
+/// Puts the hits of hot sources behind all others, which are masked there; how many they are.
+#[cold]
+fn mask_hot(draft: &mut Draft, hits: &[u16; MAX_SOURCES], hot: u16) -> u16 {
+    let (mut before, mut masked) = (0, 0);
+    for (source, &count) in hits.iter().enumerate() {
+        if hot >> source & 1 == 1 {
+            draft.put_last(before, count.into());
+            masked += count;
+        } else {
+            before += usize::from(count);
+        }
+    }
+    masked
 }

@@ -224,11 +224,14 @@ impl Build {
             open.deadline = open.deadline.max(fragment.at.after(self.deadline));
         }
         let count = fragment.hits.len();
+        let Some(draft) = &mut open.draft else {
+            return Err(Cause::NoRoom);
+        };
         let (before, added) = if heard == 0 {
-            (open.draft.hits(), open.draft.append(places, count))
+            (draft.hits(), draft.append(places, count))
         } else {
             let before = open.hits[..source].iter().sum();
-            let added = open.draft.insert(usize::from(before), fragment.hits);
+            let added = draft.insert(usize::from(before), fragment.hits);
             (before, added)
         };
         if added {
@@ -238,7 +241,7 @@ impl Build {
             }
             if slot > 0 {
                 let later = (slot * SLOT) as u16;
-                open.draft.delay(usize::from(before), count, later);
+                draft.delay(usize::from(before), count, later);
             }
         } else {
             // The event keeps what it has; the source counts as heard, the overflow as counted.
@@ -411,7 +414,7 @@ impl Build {
             hits: [0; MAX_SOURCES],
             hot: 0,
             truncated: false,
-            draft,
+            draft: Some(draft),
         };
         self.lines[line].insert(place, open);
         Ok(place)

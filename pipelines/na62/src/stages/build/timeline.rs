@@ -27,7 +27,9 @@ pub(super) struct Open {
     pub(super) hot: u16,
     /// Hits of a source did not fit.
     pub(super) truncated: bool,
-    pub(super) draft: Draft,
+    /// The event's buffer, until the event is closed: taken out of the list alone, since the rest of
+    /// this structure need not be copied.
+    pub(super) draft: Option<Draft>,
 }
 
 impl Open {
@@ -37,21 +39,6 @@ impl Open {
         if self.count == 1 {
             alone[usize::from(self.opener)] -= 1;
         }
-    }
-
-    /// Puts the hits of hot sources behind all others, which are masked there; how many they are.
-    #[cold]
-    pub(super) fn mask_hot(&mut self) -> u16 {
-        let (mut before, mut masked) = (0, 0);
-        for (source, &count) in self.hits.iter().enumerate() {
-            if self.hot >> source & 1 == 1 {
-                self.draft.put_last(before, count.into());
-                masked += count;
-            } else {
-                before += usize::from(count);
-            }
-        }
-        masked
     }
 }
 
@@ -105,13 +92,14 @@ impl Timeline {
         }
     }
 
-    /// Takes the oldest event out; what comes for it from now on is late.
+    /// Removes the oldest event; its later fragments are late.
     #[inline]
-    pub(super) fn close(&mut self) -> Option<Open> {
-        let open = self.open.pop_front()?;
-        self.closed += 1;
-        self.floor = open.key + 1;
-        Some(open)
+    pub(super) fn close(&mut self) {
+        if let Some(open) = self.open.front() {
+            self.floor = open.key + 1;
+            self.closed += 1;
+            self.open.pop_front();
+        }
     }
 
     /// Forgets all; the memory stays.
