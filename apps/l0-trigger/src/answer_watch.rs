@@ -68,7 +68,7 @@ impl AnswerWatch {
     /// Why no answer was delivered, although decisions were made and there is a destination.
     pub fn unheard(&self) -> Option<String> {
         let (to, counts) = (self.wanted?, &self.counts);
-        let lost = [&counts.untold, &counts.unresolved, &counts.no_room];
+        let lost = [&counts.no_destination, &counts.unresolved, &counts.no_room];
         let made: u64 = lost.map(Count::get).iter().sum();
         if made == 0 || counts.sent.get() > 0 {
             return None;
@@ -126,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_to_be_told_need_not_hear() {
+    fn no_answer_is_expected_without_a_destination() {
         let hearing = hearing(false);
-        hearing.counts.untold.add(5);
+        hearing.counts.no_destination.add(5);
         assert_eq!(hearing.unheard(), None);
     }
 }

@@ -140,7 +140,7 @@ impl Source for Counters {
         let answers = &self.answers;
         let decisions = [
             ("sent", &answers.sent),
-            ("untold", &answers.untold),
+            ("untold", &answers.no_destination),
             ("no-room", &answers.no_room),
             ("unresolved", &answers.unresolved),
         ];

@@ -157,7 +157,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
         rules: counters.rules.sets().iter().map(rule_set).collect(),
         answers: AnswersReport {
             sent: answers.sent.get(),
-            untold: answers.untold.get(),
+            no_destination: answers.no_destination.get(),
             packets: answers.packets.get(),
             no_room: answers.no_room.get(),
             unresolved: answers.unresolved.get(),

@@ -305,7 +305,7 @@ fn hits_beyond_the_room_of_an_event_are_counted() {
 }
 
 #[test]
-fn events_that_nobody_gives_back_cost_fragments_that_are_counted() {
+fn events_that_are_not_returned_cost_fragments_that_are_counted() {
     let mut rig = Rig::new(1, &options());
     let pool = l0(&rig.env).events.clone().unwrap();
     let most = pool.buffers() as u64;
