@@ -18,7 +18,7 @@ use pollux_na62::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOU
 use pollux_na62::formats::tel62::{Edge, Tel62, write_tel62};
 use pollux_na62::formats::{hits, mtp, tel62};
 use pollux_na62::l0::{Fragment, Fragments, Frame, fragment_pool};
-use pollux_na62::merge::{ArrivalTime, Merge, MergeOptions, SLOT, StampedHit};
+use pollux_na62::merge::{HitArrival, Merge, MergeOptions, SLOT, StampedHit};
 use pollux_na62::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
 use pollux_na62::rich::geometry::POSITIONS;
 use pollux_na62::rich::{Hit, batch, fit};
@@ -229,7 +229,7 @@ fn merge(c: &mut Criterion) {
     let measure = |c: &mut Criterion| -> Result<(), Error> {
         let (events, apart) = (1024u64, 4 * SLOT);
         let mut merge = Merge::new(MergeOptions::default())?;
-        let when = ArrivalTime {
+        let when = HitArrival {
             at: Moment(1),
             arrival: Tsc(1),
         };

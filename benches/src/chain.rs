@@ -161,7 +161,7 @@ impl Chain {
         self.sink.flush();
     }
 
-    /// Who watches the loop, if anybody does.
+    /// The witness of the loop, if it has one.
     pub fn witness(&mut self) -> &mut Option<Witness> {
         &mut self.sink.witness
     }

@@ -41,9 +41,11 @@ impl AnswerWatch {
             .map(|(port, _)| port)
             .collect();
         if to.is_none() {
-            tracing::info!("answers go to nobody: answer.to = \"nobody\"");
+            tracing::info!("no answers are sent: answer.to = \"nobody\"");
         } else if trigger.recorded && senders.is_empty() {
-            tracing::info!("answers go nowhere: a capture is read; tx=FILE would have them");
+            tracing::info!(
+                "no answers are sent: a capture is read; add tx=FILE to its port to record them"
+            );
         }
         Self {
             counts: sink.answer.counts(),
@@ -78,16 +80,16 @@ impl AnswerWatch {
             "no port of this run can send".to_owned()
         } else if counts.unresolved.get() > 0 {
             format!(
-                "nobody at {ip} has answered ARP on {}, and no frame has come from there; are \
-                 answer.to and trigger.ip right, and in one network? answer.mac would name the \
-                 station or the router to it",
+                "no host has answered ARP for {ip} on {}, and no frame has come from it: check \
+                 that answer.to and trigger.ip are right and in one network, or set answer.mac \
+                 to the address of the host or of the router to it",
                 self.senders.join(" or ")
             )
         } else {
             format!("{} had no room to send", self.senders.join(" and "))
         };
         Some(format!(
-            "no answer has reached anybody: {made} decisions for {to} are lost: {why}"
+            "no answer was delivered: {made} decisions for {to} are lost: {why}"
         ))
     }
 }

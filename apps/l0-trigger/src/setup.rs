@@ -141,7 +141,7 @@ impl Setup {
         let (receivers, receive_loops) =
             receive_loop::of(cli, plan, &mut inputs, &pool, run, &mut ledger)?;
         let counters = Arc::new(Counters {
-            books: Ledgers {
+            ledgers: Ledgers {
                 ledger,
                 ports: views,
             },
@@ -323,8 +323,8 @@ fn hand_out(opened: Vec<Opened>, config: &TriggerConfig, ledger: &mut Ledger) ->
             if !joined {
                 let port = opened.port.spec();
                 tracing::warn!(
-                    "port {port} cannot join multicast groups, as it does not send: what comes \
-                     there is what its network sends it unasked"
+                    "port {port} cannot join multicast groups, as it does not send: it receives \
+                     only what its network forwards without a join"
                 );
             }
         }

@@ -42,7 +42,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 const BURST: usize = 64;
 /// Datagrams that may be under way: fewer than rings, and buffers of sockets, have room for.
 const WINDOW: u64 = 1024;
-/// What comes first is not counted.
+/// Warm-up, which is not counted.
 const WARM_UP: Duration = Duration::from_millis(300);
 /// How long there may be nothing before the run has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -79,7 +79,7 @@ fn main() -> Result<(), Failure> {
     let cable = match (&side[..], &link[..]) {
         (_, "wire") => None,
         ("sockets", _) => Some(Cable::new(1500).ok_or("no cable")?),
-        // The end has no address: the kernel has nothing to say about what comes.
+        // The end has no address, so the kernel does not answer the frames.
         _ => Some(Cable::bare(1500).ok_or("no cable")?),
     };
     // Ports stay open until all loops have ended.
@@ -139,7 +139,7 @@ enum Output {
 }
 
 impl Output {
-    /// Sends until it is told to stop, and no more than [`WINDOW`] ahead of the receiver.
+    /// Sends until the stop flag is set, at most [`WINDOW`] ahead of the receiver.
     fn send(
         self,
         mut traffic: Traffic,

@@ -42,7 +42,7 @@ impl Traffic {
                 socket: SocketAddrV4::new(ip.into(), port),
             };
             let to = end(MAC_B, IP_B, PORT + u16::from(board));
-            // Nobody has to verify one: a NIC would.
+            // No checksum, so that no side verifies one in software: a NIC would.
             let headers =
                 UdpTemplate::new(end(MAC_A, IP_A, 4000), to).with_checksum(UdpChecksum::Absent);
             for events in physics.chunks(fragments as usize) {

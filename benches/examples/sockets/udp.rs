@@ -120,8 +120,8 @@ impl Receivers {
         let mut messages = messages(&mut places);
         let board = self.next;
         self.next = (board + 1) % self.sockets.len();
-        // SAFETY: as many messages as there are buffers, each with the place of one that lives for
-        // the call and that nobody else has.
+        // SAFETY: as many messages as there are buffers, each with the address of one that lives
+        // for the call and has no other user.
         let count = unsafe {
             libc::recvmmsg(
                 self.sockets[board].as_raw_fd(),

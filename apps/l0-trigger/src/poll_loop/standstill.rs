@@ -141,7 +141,7 @@ pub(super) fn rounds(trigger: &mut PollLoop, n: usize) {
 #[test]
 fn decisions_of_frames_that_waited_through_a_standstill_are_late() {
     let (mut trigger, plain, counters) = trigger();
-    let arrival = counters.books.ports[0].arrival_time();
+    let arrival = counters.ledgers.ports[0].arrival_time();
     assert_eq!(arrival, Some(ArrivalTime::Poll));
     rounds(&mut trigger, 1);
     *plain.0.lock().unwrap() = frames(counters.stats.sources.len() as u8);

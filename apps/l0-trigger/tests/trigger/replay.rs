@@ -73,7 +73,7 @@ fn a_clean_capture_is_counted_and_judged_exactly() {
     assert_eq!(
         number(&report["answers"], "untold"),
         5000,
-        "nobody can be answered"
+        "there is no destination"
     );
 
     let truth = &report["truth"];
@@ -83,7 +83,7 @@ fn a_clean_capture_is_counted_and_judged_exactly() {
     assert!(truth["fake_rate"].as_f64().unwrap() <= 0.02, "{truth}");
 }
 
-/// Of events that somebody else made: here, the same ones.
+/// Events from a file: here, the same ones.
 #[test]
 fn a_truth_of_events_is_judged_as_that_of_the_boards() {
     let (folder, config) = (Folder::new(), boards(2000));
