@@ -423,7 +423,7 @@ fn the_stage_balances_its_ledger() {
     send(1, 4, [4; BYTES], 20);
     send(2, 0, [0xFF; BYTES], 20);
     (0..6).for_each(|n| send(2, n, [n as u8; BYTES], 30));
-    // The time of the second frame is over: what comes for it then is late.
+    // The timeout of the second frame is over: a packet for it is late.
     send(1, 5, [5; BYTES], 20 + TIMEOUT);
     wire.count_from_wire(batch.as_slice().len() as u64, 0);
     chain.process(&mut batch, &mut out);

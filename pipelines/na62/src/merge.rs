@@ -36,7 +36,7 @@ use pollux_pipelines::stage::Moment;
 use pollux_pmd::Cause;
 
 use self::hit::refusal;
-pub use self::hit::{ArrivalTime, Refusal, SLOT, StampedHit};
+pub use self::hit::{HitArrival, Refusal, SLOT, StampedHit};
 use self::line::Timeline;
 pub use self::options::{MergeCounts, MergeError, MergeOptions};
 use self::source::Waiting;
@@ -140,7 +140,7 @@ impl Merge {
         &mut self,
         source: usize,
         hits: &[StampedHit],
-        when: ArrivalTime,
+        when: HitArrival,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
         let Some(first) = hits.first() else {
@@ -159,7 +159,7 @@ impl Merge {
         &mut self,
         source: usize,
         hits: &[StampedHit],
-        when: ArrivalTime,
+        when: HitArrival,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
         let Some(first) = hits.first() else {

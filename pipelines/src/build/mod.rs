@@ -5,7 +5,9 @@
 //! closed when all sources have contributed or when its deadline comes, whichever is first. Events
 //! leave in the order of their keys: a complete event waits for the older ones. A fragment of a
 //! closed event is late. The number of open events is bounded; when one more is needed, the oldest
-//! is closed. Keys are not trusted: the *front* is the key that most sources have reached.
+//! is closed.
+//!
+//! Keys are not trusted: the *front* is the key that most sources have reached.
 //!
 //! - A key that is further ahead of the front than the horizon, or that far behind what was closed,
 //!   is refused. If the last keys of most sources that are heard are refused so, and near each other,

@@ -18,7 +18,7 @@ pub struct StampedHit {
 
 /// Arrival time of hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ArrivalTime {
+pub struct HitArrival {
     /// On the clock of the deadlines.
     pub at: Moment,
     /// On the time stamp counter.

@@ -6,7 +6,7 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_pipelines::clocks::LIVE;
 use pollux_pipelines::stage::Moment;
 
-use super::hit::{ArrivalTime, StampedHit};
+use super::hit::{HitArrival, StampedHit};
 use super::options::MergeOptions;
 use super::source::{Source, Waiting};
 use crate::l0::MAX_EVENT_HITS;
@@ -95,7 +95,7 @@ impl Timeline {
         source: usize,
         hits: &[StampedHit],
         limit: u64,
-        when: ArrivalTime,
+        when: HitArrival,
     ) -> usize {
         let own = &mut self.sources[source];
         let room = own.ring.len() - (own.tail - own.head);

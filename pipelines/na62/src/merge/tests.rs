@@ -30,8 +30,8 @@ fn options(sources: usize) -> MergeOptions {
 }
 
 /// When hits come.
-fn at(moment: Moment) -> ArrivalTime {
-    ArrivalTime {
+fn at(moment: Moment) -> HitArrival {
+    HitArrival {
         at: moment,
         arrival: Tsc(moment.0),
     }
@@ -424,7 +424,7 @@ fn a_window_knows_who_had_come_to_it_and_when_its_first_hit_came() {
     })
     .unwrap();
     let arrival = Tsc((7 << 48) + 3);
-    let when = ArrivalTime {
+    let when = HitArrival {
         at: Moment(0),
         arrival: Tsc((7 << 48) - 10),
     };
@@ -435,7 +435,7 @@ fn a_window_knows_who_had_come_to_it_and_when_its_first_hit_came() {
         .push(
             0,
             &[stamped(400, 1)],
-            ArrivalTime { arrival, ..when },
+            HitArrival { arrival, ..when },
             &mut |_| (),
         )
         .unwrap();

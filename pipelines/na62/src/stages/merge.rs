@@ -26,7 +26,7 @@ use crate::formats::hits::MAX_HITS;
 use crate::l0::{
     Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES, make_events, stats,
 };
-use crate::merge::{ArrivalTime, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
+use crate::merge::{HitArrival, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
 
 /// Options of `merge`: events of hits by their own times, in the place of `build`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -153,7 +153,7 @@ impl MergeHits {
         let source = usize::from(fragment.source);
         // Beyond all times, it is too far ahead.
         let start = fragment.timestamp.saturating_mul(SLOT);
-        let when = ArrivalTime {
+        let when = HitArrival {
             at: fragment.at,
             arrival: fragment.arrival,
         };

@@ -253,7 +253,10 @@ proptest! {
             max_open: NO_LIMIT,
             ..BuildOptions::default()
         };
-        let kept = |disturbance: &Disturbance| if let Disturbance::Corrupt(_) = disturbance { Disturbance::Lost } else { *disturbance };
+        let kept = |disturbance: &Disturbance| match *disturbance {
+            Disturbance::Corrupt(_) => Disturbance::Lost,
+            disturbance => disturbance,
+        };
         let disturbances: Vec<_> = disturbances.iter().map(kept).collect();
         // An incomplete event delays all younger ones.
         let mut fragments = vec![fragment(0, start, 0)];
