@@ -13,6 +13,7 @@
 //! of the slower one. Prints events a second, and cycles of the TSC for an event, over the
 //! receiver's rounds that had datagrams.
 
+mod failure;
 mod traffic;
 mod udp;
 
@@ -34,13 +35,10 @@ use pollux_pmd::{
 };
 use pollux_pmd_testkit::netns::Cable;
 
-use traffic::{BOARDS, PORT, Traffic};
+use failure::Failure;
+use traffic::{BOARDS, BURST, PORT, Traffic};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// Frames that are sent or received at a time, on every side.
-const BURST: usize = 64;
-/// Datagrams that may be under way: fewer than rings, and buffers of sockets, have room for.
+/// Most datagrams in flight: fewer than the rings, and the buffers of sockets, hold.
 const WINDOW: u64 = 1024;
 /// Warm-up, which is not counted.
 const WARM_UP: Duration = Duration::from_millis(300);

@@ -9,8 +9,10 @@ use pollux_na62::formats::mtp::SOURCE_RICH;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
 use pollux_pmd_testkit::netns::{IP_A, IP_B, MAC_A, MAC_B};
 
-use super::Failure;
+use super::failure::Failure;
 
+/// Frames that are sent or received at a time, on every side.
+pub(super) const BURST: usize = 64;
 /// Boards that send, each to a UDP port of its own.
 pub(super) const BOARDS: u8 = 4;
 /// The first of these ports.

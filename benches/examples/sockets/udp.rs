@@ -15,8 +15,8 @@ use pollux_pipelines::{Batch, Moment};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::stream::StreamId;
 
-use super::traffic::{BOARDS, PORT, Traffic};
-use super::{BURST, Failure};
+use super::failure::Failure;
+use super::traffic::{BOARDS, BURST, PORT, Traffic};
 
 /// Bytes that may wait in a socket: far more than what may be under way takes, with the kernel's
 /// overhead of about 1 KiB for each datagram.
