@@ -93,6 +93,7 @@ impl Default for InFlightOptions {
 
 /// What is counted of jobs. Written by the loop of the pipeline alone.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct InFlightCounts {
     /// Jobs that were submitted.
     pub submitted: Count,

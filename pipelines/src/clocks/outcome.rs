@@ -4,6 +4,7 @@ use pollux_pmd::Cause;
 
 /// State of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct News<'a> {
     /// Bit s: source s differs from the majority.
     pub off: u64,

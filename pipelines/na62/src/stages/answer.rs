@@ -15,6 +15,7 @@ use crate::l0::{Decision, PrimitiveId};
 
 /// Counters of decisions.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct AnswerCounts {
     /// Sent decisions.
     pub sent: Count,

@@ -30,6 +30,7 @@ pub struct Trial<'a, M> {
 
 /// Result of a trial.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Successful starts of the port.
     pub starts: u64,
