@@ -18,7 +18,7 @@ use pollux_na62::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOU
 use pollux_na62::formats::tel62::{Edge, Tel62, write_tel62};
 use pollux_na62::formats::{hits, mtp, tel62};
 use pollux_na62::l0::{Fragment, Fragments, Frame, fragment_pool};
-use pollux_na62::merge::{Came, Merge, MergeOptions, SLOT, StampedHit};
+use pollux_na62::merge::{HitArrival, Merge, MergeOptions, SLOT, StampedHit};
 use pollux_na62::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
 use pollux_na62::rich::geometry::POSITIONS;
 use pollux_na62::rich::{Hit, batch, fit};
@@ -229,7 +229,7 @@ fn merge(c: &mut Criterion) {
     let measure = |c: &mut Criterion| -> Result<(), Error> {
         let (events, apart) = (1024u64, 4 * SLOT);
         let mut merge = Merge::new(MergeOptions::default())?;
-        let came = Came {
+        let when = HitArrival {
             at: Moment(1),
             arrival: Tsc(1),
         };
@@ -251,7 +251,7 @@ fn merge(c: &mut Criterion) {
                 for piece in 0..events as usize / 32 {
                     for (source, hits) in sources.iter().enumerate() {
                         let hits = &hits[piece * 160..(piece + 1) * 160];
-                        let taken = merge.push(source, black_box(hits), came, &mut |window| {
+                        let taken = merge.push(source, black_box(hits), when, &mut |window| {
                             black_box(window.hits);
                         });
                         debug_assert_eq!(taken, Ok(()));

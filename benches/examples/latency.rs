@@ -8,10 +8,10 @@
 //! Prints events a second, and in microseconds, median, 99 %, 99.9 %, 99.99 %, most:
 //!
 //! - `latency`: from the arrival of an event's first frame to the departure of its decision;
-//! - `apart`: of those decisions that no gap had a part in, and how many these are. A gap is a time of
-//!   20 us or more for which one of the two loops did not look at the clock, though it does so after
-//!   each batch of 16 events, or each bunch that is sent; and for the trigger's loop what comes
-//!   behind it, until it has decided all that came meanwhile;
+//! - `apart`: of those decisions that no gap had a part in, and how many these are. A gap is a time
+//!   of 20 us or more for which one of the two loops did not look at the clock, though it does so
+//!   after each batch of 16 events, or each bunch that is sent; and for the trigger's loop the time
+//!   after it, until all frames that arrived meanwhile are decided;
 //! - `gaps`: the times between two looks of the trigger's loop at the clock.
 //!
 //! All are of one run, and nothing is subtracted: a decision counts with all of its time, or not.
@@ -103,7 +103,7 @@ fn main() -> Result<(), Failure> {
         chain
     })?;
     let mut chain = trigger.join()?;
-    let witness = chain.witness().take().ok_or("nobody watched")?;
+    let witness = chain.witness().take().ok_or("no witness")?;
     let (sent, of_boards) = boards.join()??;
     let decided = chain.decided();
     if decided != sent {
@@ -171,8 +171,8 @@ struct Boards {
 }
 
 impl Boards {
-    /// Sends until it is told to stop, and takes answers for a while longer; how many events, and
-    /// when it was held up.
+    /// Sends until the stop flag is set, and takes answers for a while longer. Returns the number
+    /// of events, and the interruptions.
     fn run(mut self) -> Result<(u64, Witness), Failure> {
         let (clock, mut witness) = (TscClock::get(), Witness::new(0));
         let apart = clock.to_cycles(Ns((BUNCH * 1_000_000_000)

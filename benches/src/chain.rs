@@ -8,7 +8,7 @@ use pollux_na62::formats::mtp::SOURCE_L0TP;
 use pollux_na62::l0::{Decision, Frame};
 use pollux_na62::stages::Answer;
 use pollux_na62::{EVENT_CACHE, L0Env, stage_env, stage_registry};
-use pollux_pipelines::spread::{Spreading, Worker};
+use pollux_pipelines::fan_out::{FanOutOptions, Worker};
 use pollux_pipelines::{Batch, Moment, Output, Pipeline, StageEnv};
 use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UdpEndpoint, UdpTemplate, classify};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
@@ -74,11 +74,11 @@ impl Chain {
     /// Memory that cannot be had.
     pub fn new(rx: RxQueue, tx: TxQueue, pool: &Mempool, workers: usize) -> Result<Self, Error> {
         let mut env = stage_env(BOARDS.into());
-        env.spread = Spreading {
+        env.fan_out = FanOutOptions {
             workers,
             // A worker that the machine holds up makes a round slow, not wrong.
             patience: Ns(1_000_000_000),
-            ..Spreading::default()
+            ..FanOutOptions::default()
         };
         let stages = ["decompress", "build", "rings", "decide"]
             .map(|name| [("name".to_owned(), name.into())].into_iter().collect());
@@ -117,7 +117,7 @@ impl Chain {
 
     /// The workers, to be run by their loops.
     pub fn take_workers(&mut self) -> Vec<Worker> {
-        std::mem::take(&mut self.env.crew)
+        std::mem::take(&mut self.env.worker_pool)
     }
 
     /// Takes a burst through all stages; how many frames there were.
@@ -161,7 +161,7 @@ impl Chain {
         self.sink.flush();
     }
 
-    /// Who watches the loop, if anybody does.
+    /// The witness of the loop, if it has one.
     pub fn witness(&mut self) -> &mut Option<Witness> {
         &mut self.sink.witness
     }

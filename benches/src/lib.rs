@@ -157,7 +157,7 @@ pub fn frame(port: u16, payload: &[u8]) -> Vec<u8> {
 /// Ends the run with a message if a benchmark could not be set up or did not do its work.
 ///
 /// # Panics
-/// Then: a benchmark has nobody to return an error to.
+/// On an error: a benchmark has no caller to return it to.
 #[allow(clippy::panic)]
 pub fn report(name: &str, result: Result<(), Error>) {
     if let Err(error) = result {

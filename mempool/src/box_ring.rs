@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ends_last_drops_what_is_in_flight() {
+    fn the_last_side_to_end_drops_what_is_in_flight() {
         for producer_first in [true, false] {
             let count = Arc::default();
             let (mut tx, mut rx) = box_ring(8).unwrap();
@@ -190,7 +190,7 @@ mod tests {
                 drop(rx);
             } else {
                 drop(rx);
-                // What comes after the consumer's end is the producer's to drop.
+                // The producer drops what it pushes after the consumer's end.
                 assert!(tx.push(Box::new(Counted::new(&count))).is_ok());
                 drop(tx);
             }

@@ -12,7 +12,7 @@ use crate::pool::BufferLayout;
 use crate::region::MemoryRegion;
 use crate::time::{Tsc, WireTime};
 
-/// Bytes of a cache line: what a header takes, and what rooms are aligned to.
+/// Bytes of a cache line: the size of a header, and the alignment of data rooms.
 pub(crate) const LINE: usize = 64;
 
 /// What is known about a received frame.

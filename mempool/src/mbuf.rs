@@ -8,8 +8,8 @@
 //!   |<---- 64 B ------>|                 |<- room: stride bytes, a multiple of 64 ->|
 //! ```
 //!
-//! Whoever may write to the region (a device, a peer with its descriptor) can spoil the bytes of a
-//! frame, never an owner, a length or a link: those are in the header, out of its reach.
+//! A device or a peer that may write to the region can corrupt the bytes of a frame, never an
+//! owner, a length or a link: those are in the header, which is outside of the region.
 //!
 //! A free buffer's header is always in its reset state, so allocation touches no buffer memory at
 //! all; the thread that frees a buffer has its header in the CPU cache and resets it there.

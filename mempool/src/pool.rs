@@ -224,14 +224,14 @@ impl Mempool {
         self.inner().stride()
     }
 
-    /// Where the rooms of its buffers lie in its region.
+    /// Where the data rooms of its buffers lie in its region.
     #[must_use]
     pub fn layout(&self) -> BufferLayout {
         self.inner().layout
     }
 
-    /// The memory that the buffers' rooms lie in, to be made known to a device: bytes of frames
-    /// and nothing else, where the [rooms](Self::layout) say.
+    /// The region of the buffers' data rooms, to be mapped for a device. It holds bytes of frames
+    /// and nothing else, in the [data rooms](Self::layout).
     #[must_use]
     pub fn region(&self) -> &Arc<MemoryRegion> {
         &self.inner().region

@@ -67,8 +67,8 @@ impl ReturnStack {
     ///
     /// # Safety
     /// `stack` is valid until the number is in, or until this returns `false`. Nothing of the stack
-    /// is touched after that, so whoever finds the number there may free it before this call has
-    /// returned; hence a pointer, as a reference would promise that it outlives the call.
+    /// is touched after that, so a thread that pops the number may free the stack before this call
+    /// has returned; hence a pointer, as a reference would promise that it outlives the call.
     #[inline]
     #[must_use]
     pub(crate) unsafe fn push(stack: *const Self, number: usize) -> bool {
@@ -85,9 +85,9 @@ impl ReturnStack {
                 return false;
             }
             link.store(below, Relaxed);
-            // Release pairs with the acquire in `pop` and `close`: whoever finds the number sees its
-            // link, and all that was done with the buffer. The pushes below this one stay visible, as
-            // each exchange of the top continues their release sequences.
+            // Release pairs with the acquire in `pop` and `close`: a thread that finds the number
+            // sees its link, and all that was done with the buffer. The pushes below this one stay
+            // visible, as each exchange of the top continues their release sequences.
             match stack.top.compare_exchange_weak(
                 top,
                 top & !NUMBER | number,
@@ -152,7 +152,8 @@ impl ReturnStack {
         n
     }
 
-    /// Closes the stack, and returns how many elements are in it. Nobody pops at the time or later.
+    /// Closes the stack, and returns the number of elements in it. No thread may pop at the time or
+    /// later.
     pub(crate) fn close(&self) -> usize {
         // Acquire pairs with the release of `push`.
         let top = self.top.swap(CLOSED, ordering("returns-close", AcqRel));

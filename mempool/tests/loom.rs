@@ -268,7 +268,7 @@ fn free_list_never_ends_before_its_handles() {
     });
 }
 
-/// Whoever takes a buffer that came back by itself sees all that was done with it before.
+/// The next owner of a returned buffer sees all that was done with it before.
 #[test]
 fn what_was_done_with_a_returned_buffer_comes_before_its_next_owner() {
     holds_but_for(&["returns-push", "returns-pop"], 3, || {

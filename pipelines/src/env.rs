@@ -1,4 +1,4 @@
-//! What stages are given when they are made.
+//! The environment in which stages are constructed.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use pollux_mempool::PoolConfig;
 use pollux_pmd::Ledger;
 
+use crate::fan_out::{FanOutOptions, Worker};
 use crate::metrics::Metrics;
-use crate::spread::{Spreading, Worker};
 
-/// What a stage may need when it is made, and what it leaves for the program or for later stages.
+/// Inputs for the constructor of a stage, and its outputs to the program or to later stages.
 ///
-/// What only some stages know of is a typed extension: the program [inserts](Self::insert) it before
-/// it makes the pipeline, or a stage does for those behind it.
+/// Values that only some stages use are typed extensions: the program [inserts](Self::insert) one
+/// before it makes the pipeline, or a stage does for the stages behind it.
 ///
 /// ```
 /// use pollux_pipelines::StageEnv;
@@ -27,32 +27,32 @@ use crate::spread::{Spreading, Worker};
 /// ```
 #[derive(Default)]
 pub struct StageEnv {
-    /// Where a stage that delivers or drops frames adds its tally.
+    /// Ledger to which a stage that delivers or drops frames adds its tally.
     pub ledger: Ledger,
-    /// Where a stage registers its metrics.
+    /// Metrics of the stages.
     pub metrics: Metrics,
-    /// Page size, NUMA node and lock of the memory that items lie in.
+    /// Page size, NUMA node and lock of the memory for items.
     pub memory: PoolConfig,
-    /// Most items that the program holds behind the pipeline: in rings to other loops, in queues of
-    /// recorders, and as free buffers in each cache that it frees them into.
+    /// Most items that the program holds after the pipeline: in rings to other loops, in queues of
+    /// recorders, and as free buffers in each cache into which it frees them.
     pub under_way: usize,
-    /// Over how many loops the costly stages are spread.
-    pub spread: Spreading,
-    /// What those loops are to do, once there are stages that are spread.
-    pub crew: Vec<Worker>,
-    /// Options that make sense to the stages, and most likely not to whoever wrote them.
+    /// Fan-out of the costly stages.
+    pub fan_out: FanOutOptions,
+    /// Workers of the stages with fan-out, to be run by the program's worker loops.
+    pub worker_pool: Vec<Worker>,
+    /// Warnings about options that are valid but probably not intended.
     pub warnings: Vec<String>,
     extensions: HashMap<TypeId, Box<dyn Any + Send>>,
 }
 
-/// A stage needs something of its environment that nobody has put there.
+/// A stage needs an extension that is not in its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no `{name}` in the environment of the stages: insert it before the pipeline is made")]
 pub struct MissingExtension {
     name: &'static str,
 }
 
-/// For stages, which say what is wrong in words.
+/// For stages, whose errors are texts.
 impl From<MissingExtension> for String {
     fn from(missing: MissingExtension) -> Self {
         missing.to_string()

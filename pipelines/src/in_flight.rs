@@ -20,7 +20,7 @@
 //!   [lost](InFlightCounts::lost), and its results are dropped if they come after all.
 //!
 //! Nothing is allocated after the start while jobs make no more results than they have items.
-//! [`Spread`](crate::spread::Spread) is for stages that worker loops run as they are: it needs no
+//! [`FanOut`](crate::fan_out::FanOut) is for stages that worker loops run as they are: it needs no
 //! tickets, as the ring of a worker keeps the order of its jobs, and it works on a job itself where
 //! all workers are busy.
 
@@ -93,6 +93,7 @@ impl Default for InFlightOptions {
 
 /// What is counted of jobs. Written by the loop of the pipeline alone.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct InFlightCounts {
     /// Jobs that were submitted.
     pub submitted: Count,

@@ -3,16 +3,16 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`stage`] | the [`Stage`] trait and batches; chains that are compiled as one |
-//! | [`sink`], [`chain`] | where results go, and what a full sink means for a chain |
+//! | [`sink`], [`chain`] | sinks, and back-pressure of a full sink |
 //! | [`pipeline`], [`registry`] | chains chosen at run time, by name, from a TOML file |
-//! | [`env`](mod@env) | what stages are given when they are made, with typed extensions |
-//! | [`metrics`] | what stages count, by name |
+//! | [`env`](mod@env) | environment in which stages are constructed, with typed extensions |
+//! | [`metrics`] | named metrics of stages |
 //! | [`assemble`] | packets of large frames, placed by number |
 //! | [`build`](mod@build) | fragments of up to 1024 sources into events, by key |
-//! | [`spread`] | a stage over several loops, with the results in order |
+//! | [`fan_out`] | a stage on a pool of workers, with the results in order |
 //! | [`in_flight`] | asynchronous stages: jobs of workers and GPUs, submitted and polled |
-//! | [`clocks`] | what time it is where sources of data disagree: what a majority says |
-//! | [`simd`] | sixteen numbers at once, with what the CPU offers |
+//! | [`clocks`] | time by majority vote of sources that may disagree |
+//! | [`simd`] | vectors of sixteen numbers, with run-time dispatch |
 //!
 //! A detector's formats and stages are a crate of their own above this one, which knows none of
 //! them. A stage takes batches of one type and puts items of another into a sink:
@@ -68,6 +68,7 @@ pub mod build;
 pub mod chain;
 pub mod clocks;
 pub mod env;
+pub mod fan_out;
 pub mod in_flight;
 pub mod metrics;
 mod moment;
@@ -75,7 +76,6 @@ pub mod pipeline;
 pub mod registry;
 pub mod simd;
 pub mod sink;
-pub mod spread;
 pub mod stage;
 mod wanted;
 

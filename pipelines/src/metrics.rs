@@ -1,8 +1,8 @@
-//! Metrics that stages register when they are made, for whoever shows or stores them.
+//! Metrics of stages.
 //!
-//! A stage that is made by name adds its own to [`StageEnv::metrics`](crate::StageEnv::metrics), and
-//! counts in what it is given, which is shared with the program: `l0-trigger` shows each on its
-//! Prometheus page as `pollux_stage_NAME_UNIT`, with the stage as a label.
+//! A stage registers its metrics in [`StageEnv::metrics`](crate::StageEnv::metrics) when it is
+//! constructed, and writes the returned counters. The program reads them: an exporter shows each on
+//! its Prometheus page as `pollux_stage_NAME_UNIT`, with the stage as a label.
 //!
 //! ```
 //! use pollux_pipelines::StageEnv;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 use pollux_pmd::Count;
 
-/// What becomes of the value of a metric.
+/// How the value of a metric changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricKind {
-    /// It never falls.
+    /// Never decreases.
     Counter,
-    /// It is what it is now.
+    /// Current value of a quantity.
     Gauge,
 }
 

@@ -50,10 +50,10 @@ trait Node: Send {
     fn makes(&self) -> Kind;
     /// What the stage wants at once.
     fn wants(&self) -> Wanted;
-    /// What the stage behind it wants: results are gathered for it.
+    /// Sets the batch size that the next stage wants: results are gathered for it.
     fn gather_for(&mut self, wanted: Wanted);
-    /// Runs the stage, and `rest` on what it makes; returns the cycles that both took, but for what
-    /// `rest` does besides when it is told the time or the end.
+    /// Runs the stage, and `rest` on its results. Returns the cycles of both, without those of
+    /// `rest` for a tick or the finish.
     fn run(&mut self, call: Call<'_>, rest: &mut [DynStage], exit: &mut dyn Exit) -> u64;
     fn times(&self) -> LatencyView;
     fn is_full(&self) -> bool;

@@ -76,22 +76,23 @@ pub fn stage_lines(text: &str) -> Vec<usize> {
     stages.stage.iter().map(line).collect()
 }
 
-/// What is wrong with the stages of a TOML text, and where.
+/// An error in the stages of a TOML text, with its line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// The text is no TOML, or its `stage` is no array of tables.
-    #[error(transparent)]
-    Toml(#[from] toml::de::Error),
-    /// A stage is wrong.
+    /// The text is not TOML, or its `stage` is not an array of tables: the parser's message, which
+    /// names the line.
+    #[error("{0}")]
+    Syntax(String),
+    /// An error of one stage.
     #[error("[[stage]] in line {line}: {error}")]
     Stage {
-        /// The line of its table.
+        /// Line of the stage's table.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         error: StageError,
     },
-    /// The stages are wrong, and no one of them.
+    /// An error of the stages as a whole.
     #[error("[[stage]]: {0}")]
     Stages(StageError),
 }
@@ -133,7 +134,7 @@ impl Options {
     }
 }
 
-/// The stages that a pipeline can be made of. A program adds its own beside those of a detector.
+/// Stages by name, from which pipelines are built. A program adds its own to those of a detector.
 #[derive(Default)]
 pub struct StageRegistry {
     entries: Vec<Entry>,
@@ -148,7 +149,7 @@ struct Entry {
 }
 
 impl StageRegistry {
-    /// Without any stage.
+    /// A registry without stages.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -170,15 +171,15 @@ impl StageRegistry {
         });
     }
 
-    /// Says of which type the options of a stage are, so that they can be
-    /// [completed](Self::complete) and [listed](Self::schemas).
+    /// Registers the type of a stage's options, so that they can be [completed](Self::complete) and
+    /// [listed](Self::schemas).
     pub fn describe<O: DeserializeOwned + Serialize + JsonSchema>(&mut self, name: &str) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.name == name) {
             entry.options = Some(Options::of::<O>());
         }
     }
 
-    /// Says what people call items of a type, for errors about stages that do not fit together.
+    /// Names the items of a type, for errors about stages whose types do not match.
     pub fn name_kind<T: 'static>(&mut self, name: &'static str) {
         self.kinds.name::<T>(name);
     }
@@ -188,8 +189,9 @@ impl StageRegistry {
         self.entries.iter().map(|entry| entry.name)
     }
 
-    /// The table of a stage with all options that it leaves out, as they hold; that of a stage which
-    /// nobody has [described](Self::describe) as it is. `number` is its place, for errors.
+    /// The table of a stage, completed with the defaults of the options that it leaves out. The
+    /// table of a stage that has not been [described](Self::describe) is returned unchanged.
+    /// `number` is the stage's place, for errors.
     ///
     /// # Errors
     /// An unknown stage, or a wrong option.
@@ -281,7 +283,8 @@ impl StageRegistry {
             #[serde(default)]
             stage: Vec<toml::Table>,
         }
-        let Stages { stage } = toml::from_str(text)?;
+        let syntax = |error: toml::de::Error| TextError::Syntax(error.to_string());
+        let Stages { stage } = toml::from_str(text).map_err(syntax)?;
         let made = self.pipeline(&stage, env);
         made.map_err(|error| TextError::of(error, text))
     }

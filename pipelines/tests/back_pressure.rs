@@ -156,7 +156,7 @@ fn a_sink_that_is_full_for_ever_stops_the_loop() {
         let counts = both!(&poll.chain, chain => chain.back_pressure());
         assert_eq!(counts.stops.get(), 99);
         assert_eq!(counts.refused.get(), poll.sink.refused);
-        // Of the last number each stage keeps one until the time is told, which it is not.
+        // Each stage keeps one of the last number until a tick, and there is none.
         assert_eq!((counts.held.get(), counts.most_held.get()), (21, 21));
         assert!(poll.sink.taken.is_empty());
         // What is never taken is there to be accounted for.

@@ -249,7 +249,7 @@ proptest! {
 
 /// Three sources of which one is ahead for ever: it closes nothing of the others.
 #[test]
-fn a_source_that_is_ahead_blinds_nobody() {
+fn a_source_that_is_ahead_closes_nothing_of_the_others() {
     let mut builder = Builder::<_, u16>::new(numbers(1000, 3), options(3, 1000)).unwrap();
     let mut out = Vec::new();
     for n in 0..100 {

@@ -195,7 +195,7 @@ proptest! {
 
 type Seen = Arc<Mutex<Vec<usize>>>;
 
-/// Hands on what comes.
+/// Passes items on.
 struct Pass;
 
 impl Stage for Pass {
@@ -207,7 +207,7 @@ impl Stage for Pass {
     }
 }
 
-/// Hands on what comes, and notes how many there were at once.
+/// Passes items on, and records the sizes of batches.
 struct Sizes {
     wanted: RangeInclusive<usize>,
     seen: Seen,
@@ -287,7 +287,7 @@ fn a_stage_without_room_is_full_and_its_items_wait() {
     put(&mut stage, &[4, 5], &mut out);
     assert!(stage.is_full());
     assert_eq!(stage.counts().busy.get(), 1);
-    // What comes nevertheless is taken.
+    // Items that arrive nevertheless are taken.
     put(&mut stage, &[6, 7, 8], &mut out);
     work.borrow_mut().end(0);
     stage.tick(Moment(0), &mut out);

@@ -91,7 +91,7 @@ fn model() {
             buffer.turns.close(0, 1);
             assert_eq!(buffer.read(1), Some(1));
         } else if read.is_none() {
-            // A writer was still there, or nobody had come.
+            // A writer was still there, or no writer had come yet.
             buffer.turns.close(0, 0);
             read = buffer.read(0);
         }

@@ -47,7 +47,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .allowlist_function("(rte_(eal|dev|extmem|log|mempool|pktmbuf|mbuf_dyn|flow|ring|eth|net_get_ptype|raw_cksum|ipv4_|ipv6_|hash|lcore|strerror|thread_(un)?register)|dpdk_|timed_).*")
         .allowlist_type("rte_(mbuf|pktmbuf_pool_private|net_hdr_lens|hash_parameters|eth_conf|eth_stats|flow_.*)|stream_(count|key)")
         .allowlist_var("RTE_(PTYPE|MBUF|PKTMBUF|RING|RX|ETH|MEMPOOL|LOG|FLOW)_.*|SOCKET_ID_ANY|LCORE_ID_ANY|RTE_MAX_LCORE|RTE_MAX_ETHPORTS|RING_F_.*|DPDK_.*")
-        // Packed structs with aligned members: Rust has no such type, and nobody here needs one.
+        // Packed structs with aligned members: Rust has no such type, and this crate needs none of
+        // them.
         .opaque_type("rte_arp_(hdr|ipv4)|rte_ether_addr|rte_l2tpv2_.*|rte_gtp_.*")
         .wrap_static_fns(true)
         .wrap_static_fns_path(&inlines)

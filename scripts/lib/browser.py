@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from lib.needs import Skip, Wrong
+from lib.needs import Skip, Failure
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 # Seconds in which it answers: for a machine with other work.
@@ -88,7 +88,7 @@ class Browser:
             answer = self._hear(limit, method)
             if answer.get("id") == self._last:
                 if "error" in answer:
-                    raise Wrong(f"{method}: {answer['error']['message']}")
+                    raise Failure(f"{method}: {answer['error']['message']}")
                 return answer["result"]
             self._note(answer)
 
@@ -97,7 +97,7 @@ class Browser:
             ready, _, _ = select.select([self._from], [], [], max(0, limit - time.monotonic()))
             more = os.read(self._from, 1 << 16) if ready else b""
             if not more:
-                raise Wrong(f"the browser does not answer {method}")
+                raise Failure(f"the browser does not answer {method}")
             self._rest += more
         message, self._rest = self._rest.split(b"\0", 1)
         return json.loads(message)
@@ -118,7 +118,7 @@ class Browser:
         """The value of an expression in the page; of a promise, its result."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
-            raise Wrong(f"`{expression}`: {result['exceptionDetails']}")
+            raise Failure(f"`{expression}`: {result['exceptionDetails']}")
         return result["result"].get("value")
 
     def until(self, what, expression):
@@ -126,7 +126,7 @@ class Browser:
         limit = time.monotonic() + PATIENCE
         while not (value := self.see(expression)):
             if time.monotonic() > limit:
-                raise Wrong(what)
+                raise Failure(what)
             time.sleep(0.05)
         return value
 

@@ -151,7 +151,7 @@ def main(arguments):
     wrong, count = check(page.read_text(encoding="utf-8"), sources)
     if wrong:
         print("\n".join(wrong))
-        print(f"{len(wrong)} to be mended. Say of each message why it comes and what its reader is to do.")
+        print(f"{len(wrong)} findings: give each message of the sources a row with its cause and remedy, and remove the rows of others")
         return 1
     print(f"{count} messages, all that there are, each with cause and remedy")
     return 0

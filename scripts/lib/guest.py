@@ -17,7 +17,7 @@ import urllib.request
 from pathlib import Path
 
 from lib.cargo import ROOT
-from lib.needs import Skip, Wrong, need
+from lib.needs import Skip, Failure, need
 
 # Modules of the kernel, besides built-in ones; with their dependencies.
 MODULES = ["vfio-pci", "e1000e", "igb", "igbvf", "virtio_net", "virtio_pci", "af_packet"]
@@ -36,7 +36,7 @@ IOMMU = "intel_iommu=on iommu.passthrough=0"
 VIRTIO = "virtio-net-pci,disable-legacy=on,iommu_platform=on,ats=on,host_mtu=9000"
 
 
-def must(words, otherwise=Wrong, **options):
+def must(words, otherwise=Failure, **options):
     """What a command prints, which must go well: `otherwise` says whether something is wrong, or this
     machine has not what it takes."""
     done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
@@ -176,7 +176,7 @@ def libraries(programs):
     """The shared libraries that programs need, and their loader (ld.so)."""
     said = must(["ldd", *programs])
     if "not found" in said:
-        raise Wrong(f"a library is missing: {said}")
+        raise Failure(f"a library is missing: {said}")
     return sorted(set(re.findall(r"(/\S+) \(0x", said)))
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from lib.cargo import ROOT
-from lib.needs import Wrong
+from lib.needs import Failure
 
 # No reassembly: the card has none. Checksums are looked at.
 OPTIONS = ["ip.defragment:FALSE", "ip.check_checksum:TRUE", "udp.check_checksum:TRUE"]
@@ -33,7 +33,7 @@ def fields(file, *names):
         command += ["-e", name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
-        raise Wrong(f"tshark does not read {file}: {done.stderr.strip()}")
+        raise Failure(f"tshark does not read {file}: {done.stderr.strip()}")
     rows = [line.split("|") for line in done.stdout.splitlines()]
     return [dict(zip(names, row)) for row in rows]
 

@@ -16,8 +16,8 @@ class Skip(Exception):
     """A requirement is missing."""
 
 
-class Wrong(Exception):
-    """Something is not as it must be."""
+class Failure(Exception):
+    """A check has failed."""
 
 
 def need(*programs):

@@ -2,10 +2,10 @@
 
 import re
 
-from lib.needs import Wrong
+from lib.needs import Failure
 
 
-class Refuted(Wrong):
+class Refuted(Failure):
     """The proof does not hold."""
 
 
@@ -33,8 +33,8 @@ def ask_z3(run, mode, depth, model):
         run([*solver, "-c", model] if mode == "cover" else [*solver, model])
         if mode == "induction":
             run([*solver, "-i", model])
-    except Wrong as wrong:
-        raise (Refuted if "Status: FAILED" in str(wrong) else Wrong)(str(wrong)) from None
+    except Failure as wrong:
+        raise (Refuted if "Status: FAILED" in str(wrong) else Failure)(str(wrong)) from None
 
 
 def ask_abc(run, mode, depth, model):
@@ -56,4 +56,4 @@ def ask_abc(run, mode, depth, model):
     elif mode == "induction" and "Networks are equivalent" not in said:
         raise Refuted("the step of the induction does not hold")
     elif f"No output asserted in {depth} frames" not in said or mode == "always" and "Property proved" not in said:
-        raise Wrong(" | ".join(said.strip().splitlines()[-4:]))
+        raise Failure(" | ".join(said.strip().splitlines()[-4:]))

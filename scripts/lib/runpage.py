@@ -178,7 +178,7 @@ def red_ends(run):
     check(f"the minute forgot it: {peak}", not peak.startswith("0"))
 
 
-def drops_are_told(run):
+def drops_are_shown(run):
     """What is under way is not lost. What is dropped now is red, what was dropped before is not; and
     when it was is in the plot."""
     looked = """(() => {

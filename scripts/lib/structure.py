@@ -3,13 +3,13 @@
 
 usage: scripts/lib/structure.py [--list] [FOLDER...]
 
-Reads the Rust files under the src folders of the workspace's packages, or of the packages in the folders given, and
-fails where files import each other in a circle or a file has more than 500 lines. With --list it prints what it finds
-and does not fail.
+Reads the Rust files of the workspace's packages, or of the packages in the folders given: their sources, tests, benches
+and examples. Fails where files import each other in a circle or a file has more than 500 lines. With --list it prints
+what it finds and does not fail.
 
 An import is a path in a `use` or in the code that names an item of another file of the package. A re-export is followed
-to the file that defines the item. `mod x;` is no import, a path from a parent into its child is one. Imports of tests
-are not read: files and modules behind `cfg(test)` or `cfg(doctest)`, and files named tests.rs.
+to the file that defines the item. `mod x;` is no import, a path from a parent into its child is one. Imports of unit
+tests are not read: files and modules behind `cfg(test)` or `cfg(doctest)`, and files named tests.rs.
 """
 
 import re
@@ -19,6 +19,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LONGEST = 500
+
+# The targets of a package: its library and program, tests, benches and examples.
+TARGETS = ("src/lib.rs", "src/main.rs", *(f"{folder}/{name}" for folder in ("tests", "benches", "examples")
+                                          for name in ("*.rs", "*/main.rs")))
 
 # Comments, strings, characters and lifetimes, which may hold words or brackets that are not syntax.
 TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|\bb?r(?P<hashes>\#*)".*?"(?P=hashes)
@@ -96,7 +100,7 @@ def tree(text):
 
 
 class Package:
-    """The modules of one target of a package: a library or a program."""
+    """The modules of one target of a package."""
 
     def __init__(self, root_file):
         self.files, self.modules = set(), []
@@ -230,16 +234,16 @@ def tracked(folders):
 
 
 def sources(folders):
-    """The Rust files in the src folders of packages."""
-    return [path for path in tracked(folders) if path.suffix == ".rs" and "src" in path.relative_to(ROOT).parts]
+    """The Rust files in the folders."""
+    return [path for path in tracked(folders) if path.suffix == ".rs"]
 
 
 def packages(folders):
-    """The libraries and programs of the packages in the folders."""
+    """The targets of the packages in the folders."""
     for manifest in tracked(folders):
         if manifest.name == "Cargo.toml":
-            for name in ("lib.rs", "main.rs"):
-                if (path := manifest.parent / "src" / name).exists():
+            for pattern in TARGETS:
+                for path in sorted(manifest.parent.glob(pattern)):
                     yield Package(path)
 
 
@@ -267,9 +271,10 @@ def main(arguments):
             wrong += 1
             print(f"{path.relative_to(ROOT)}: {lines} lines, more than {LONGEST}")
     if only_list or not wrong:
-        print(f"{count} files, {wrong} to be mended")
+        print(f"{count} files, {wrong} findings")
         return 0
-    print(f"{wrong} to be mended: move what both files need into one that imports neither; split a file at a seam")
+    print(f"{wrong} findings: move the items that both files need into a file that imports neither; split a long file at a "
+          "seam")
     return 1
 
 

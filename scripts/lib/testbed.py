@@ -12,7 +12,7 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from lib.needs import Skip, Wrong, need
+from lib.needs import Skip, Failure, need
 
 CPUS = sorted(os.sched_getaffinity(0))
 MAC_A, MAC_B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
@@ -27,7 +27,7 @@ RUNTIME = Path("/var/run/dpdk") if os.geteuid() == 0 else Path(
 
 def check(what, ok):
     if not ok:
-        raise Wrong(what)
+        raise Failure(what)
 
 
 def need_namespaces():
@@ -219,7 +219,7 @@ class Testpmd(Process):
             self.say(self._start)
             self.until("testpmd did not start", lambda: "packet forwarding - ports" in self.said())
         except BaseException:
-            self.__exit__(Wrong)
+            self.__exit__(Failure)
             raise
         return self
 
@@ -268,7 +268,7 @@ def run(main):
         sys.exit(main())
     except Skip as why:
         print(f"skipped: {why}")
-    except Wrong as what:
+    except Failure as what:
         sys.exit(str(what))
     except KeyboardInterrupt:
         sys.exit("interrupted: what was made has been removed")

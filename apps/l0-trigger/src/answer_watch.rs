@@ -41,9 +41,11 @@ impl AnswerWatch {
             .map(|(port, _)| port)
             .collect();
         if to.is_none() {
-            tracing::info!("answers go to nobody: answer.to = \"nobody\"");
+            tracing::info!("no answers are sent: answer.to = \"nobody\"");
         } else if trigger.recorded && senders.is_empty() {
-            tracing::info!("answers go nowhere: a capture is read; tx=FILE would have them");
+            tracing::info!(
+                "no answers are sent: a capture is read; add tx=FILE to its port to record them"
+            );
         }
         Self {
             counts: sink.answer.counts(),
@@ -68,7 +70,7 @@ impl AnswerWatch {
     /// Why no answer was delivered, although decisions were made and there is a destination.
     pub fn unheard(&self) -> Option<String> {
         let (to, counts) = (self.wanted?, &self.counts);
-        let lost = [&counts.untold, &counts.unresolved, &counts.no_room];
+        let lost = [&counts.no_destination, &counts.unresolved, &counts.no_room];
         let made: u64 = lost.map(Count::get).iter().sum();
         if made == 0 || counts.sent.get() > 0 {
             return None;
@@ -78,16 +80,16 @@ impl AnswerWatch {
             "no port of this run can send".to_owned()
         } else if counts.unresolved.get() > 0 {
             format!(
-                "nobody at {ip} has answered ARP on {}, and no frame has come from there; are \
-                 answer.to and trigger.ip right, and in one network? answer.mac would name the \
-                 station or the router to it",
+                "no host has answered ARP for {ip} on {}, and no frame has come from it: check \
+                 that answer.to and trigger.ip are right and in one network, or set answer.mac \
+                 to the address of the host or of the router to it",
                 self.senders.join(" or ")
             )
         } else {
             format!("{} had no room to send", self.senders.join(" and "))
         };
         Some(format!(
-            "no answer has reached anybody: {made} decisions for {to} are lost: {why}"
+            "no answer was delivered: {made} decisions for {to} are lost: {why}"
         ))
     }
 }
@@ -126,9 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_to_be_told_need_not_hear() {
+    fn no_answer_is_expected_without_a_destination() {
         let hearing = hearing(false);
-        hearing.counts.untold.add(5);
+        hearing.counts.no_destination.add(5);
         assert_eq!(hearing.unheard(), None);
     }
 }

@@ -157,7 +157,7 @@ mod tests {
 
     /// One lost or late frame in a hundred, now and then, is normal on a network.
     #[test]
-    fn a_few_frames_in_a_stretch_name_nobody() {
+    fn a_few_frames_in_a_stretch_name_no_board() {
         let stats = L0Stats::new(4);
         let mut watch = BoardWatch::new(&TriggerConfig::default());
         stats.events.built.add(1_000_000);

@@ -187,6 +187,6 @@ Examples:
   l0-trigger --port pcap:rx=run.pcapng --events-out run.events --truth run.toml
 
 Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed, or if on
-a live port decisions were made and no answer reached anybody ([answer] to = \"nobody\" wants none; a
-capture that is read without tx= has nobody to be told); 2 if the command line or the configuration
+a live port decisions were made and no answer was delivered ([answer] to = \"nobody\" wants none; a
+capture that is read without tx= has no destination); 2 if the command line or the configuration
 is wrong, in which case nothing was opened.";

@@ -20,8 +20,8 @@ use pollux_na62::formats::mtp::SOURCE_RICH;
 use pollux_na62::l0::{Decision, Frame, MAX_SOURCES};
 use pollux_na62::stage_env;
 use pollux_na62::stages::DecideOptions;
+use pollux_pipelines::fan_out::FanOutOptions;
 use pollux_pipelines::registry::{StageRegistry, stage_lines};
-use pollux_pipelines::spread::Spreading;
 use pollux_pipelines::{Pipeline, StageEnv, StageError};
 use pollux_pmd::net::ReassemblyConfig;
 use pollux_pmd::net::igmp::check_group;
@@ -179,7 +179,7 @@ impl TriggerConfig {
             pages: PageSize::Kib4,
             ..PoolConfig::default()
         };
-        let (_, env) = self.pipeline_in(stages, memory, 0, Spreading::default())?;
+        let (_, env) = self.pipeline_in(stages, memory, 0, FanOutOptions::default())?;
         for warning in env.warnings {
             tracing::warn!("{warning}");
         }
@@ -277,9 +277,9 @@ impl TriggerConfig {
         &self,
         stages: &StageRegistry,
         kept: usize,
-        spread: Spreading,
+        fan_out: FanOutOptions,
     ) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
-        self.pipeline_in(stages, self.memory.pool(), kept, spread)
+        self.pipeline_in(stages, self.memory.pool(), kept, fan_out)
     }
 
     fn pipeline_in(
@@ -287,12 +287,12 @@ impl TriggerConfig {
         stages: &StageRegistry,
         memory: PoolConfig,
         kept: usize,
-        spread: Spreading,
+        fan_out: FanOutOptions,
     ) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
         let mut env = stage_env(self.streams.len());
         env.memory = memory;
         env.under_way += kept;
-        env.spread = spread;
+        env.fan_out = fan_out;
         let pipeline = stages.pipeline(&self.stages, &mut env);
         Ok((pipeline.map_err(|error| self.at_stage(error))?, env))
     }

@@ -19,7 +19,7 @@ use crate::worker::WorkerView;
 
 /// Views of the loops' counters.
 pub struct Counters {
-    pub books: Ledgers,
+    pub ledgers: Ledgers,
     pub stats: Arc<L0Stats>,
     pub rules: RuleBook,
     pub streams: StreamView,
@@ -92,7 +92,7 @@ impl Counters {
 
 impl Source for Counters {
     fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
-        self.books.measure(page)?;
+        self.ledgers.measure(page)?;
 
         self.measure_streams(page)?;
 
@@ -140,7 +140,7 @@ impl Source for Counters {
         let answers = &self.answers;
         let decisions = [
             ("sent", &answers.sent),
-            ("untold", &answers.untold),
+            ("untold", &answers.no_destination),
             ("no-room", &answers.no_room),
             ("unresolved", &answers.unresolved),
         ];

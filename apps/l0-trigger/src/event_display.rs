@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_counted_and_the_newest_are_kept() {
+    fn events_that_are_not_taken_are_counted_and_the_newest_are_kept() {
         let pool = pool();
         let mut cache = pool.cache(CACHE).unwrap();
         let (mut sampler, mut collector) = channel(&clock()).unwrap();

@@ -70,8 +70,8 @@ pub fn start<W: FileWriter>(
 
 impl Writing {
     /// Writes the remaining data after the loops have ended, and completes the file. A disk without
-    /// progress for `patience`, or for less when the program is told to hurry, is abandoned with
-    /// its thread, which may be in a system call that does not return.
+    /// progress for `patience`, or for less after a second signal, is abandoned with its thread,
+    /// which may be in a system call that does not return.
     pub fn finish(self, patience: Duration) -> (RecordingReport, Result<()>) {
         // Release pairs with the acquire of the thread, which then sees all queued data.
         self.done.store(true, Ordering::Release);

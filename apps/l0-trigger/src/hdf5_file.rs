@@ -189,7 +189,7 @@ fn finish(writer: Writer, counters: &Counters, lost: u64) -> Result<()> {
     let rules: Vec<_> = rules.collect();
     let ending = Ending {
         end: SystemTime::now(),
-        ledger: &counters.books.ledger,
+        ledger: &counters.ledgers.ledger,
         streams: &streams,
         rules: &rules,
         lost,

@@ -25,7 +25,7 @@ impl Monitoring {
     pub fn open(cli: &Cli, plan: &Plan, setup: &Setup, run: Option<u32>) -> Result<Self> {
         let loops = plan.cpus();
         let counters = &setup.counters;
-        let views = &counters.books.ports;
+        let views = &counters.ledgers.ports;
         let watch = Watch::start(cli.metrics, Arc::clone(counters), views, &loops)?;
         let page = match (cli.http, &setup.collector) {
             (Some(address), Some(collector)) => {

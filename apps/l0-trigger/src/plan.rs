@@ -10,7 +10,7 @@ use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign::ForeignTruth;
 use pollux_mempool::time::Ns;
 use pollux_na62::formats::hits::MAX_FRAME;
-use pollux_pipelines::spread::Spreading;
+use pollux_pipelines::fan_out::FanOutOptions;
 use pollux_pmd::endpoint::Classifier;
 use pollux_pmd::lcore;
 use pollux_pmd::net::{ParseOptions, UDP_HEADERS};
@@ -231,16 +231,16 @@ impl Plan {
     /// worker. In a live run on isolated CPUs it waits for the budget of a decision. On other CPUs
     /// a healthy worker may be interrupted for longer than that. A recording can wait, and must
     /// give the same decisions each time.
-    pub fn spreading(&self, recorded: bool) -> Spreading {
+    pub fn fan_out(&self, recorded: bool) -> FanOutOptions {
         let isolated = |cpu: &Option<usize>| cpu.is_some_and(lcore::is_isolated);
         let patience = if recorded {
             RECORDED_PATIENCE
         } else if self.worker_cpus.iter().all(isolated) {
-            self.config.budget().max(Spreading::default().patience)
+            self.config.budget().max(FanOutOptions::default().patience)
         } else {
             DISTURBED_PATIENCE
         };
-        Spreading {
+        FanOutOptions {
             workers: self.worker_cpus.len(),
             shares_cpus: self.shares_cpus(),
             patience,

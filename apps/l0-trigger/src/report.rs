@@ -233,7 +233,8 @@ pub struct RuleReport {
 pub struct AnswersReport {
     pub sent: u64,
     /// Decisions without a destination: no address, or a port that cannot send.
-    pub untold: u64,
+    #[serde(rename = "untold")]
+    pub no_destination: u64,
     pub packets: u64,
     pub no_room: u64,
     pub unresolved: u64,

@@ -18,7 +18,7 @@ use pollux_na62::l0::{Decision, Frame};
 use pollux_na62::stages::{Answer, RuleExchange};
 use pollux_na62::{EVENT_CACHE, L0Env};
 use pollux_pipelines::Pipeline;
-use pollux_pipelines::spread::Worker;
+use pollux_pipelines::fan_out::Worker;
 use pollux_pmd::endpoint::{Neighbour, PortEndpoint, Receiver};
 use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
@@ -100,10 +100,10 @@ impl Setup {
         let recorded = opened.iter().all(|port| port.offered.recorded);
         let (pipeline, mut env) =
             plan.config
-                .pipeline(&registries.stages, kept(cli), plan.spreading(recorded))?;
+                .pipeline(&registries.stages, kept(cli), plan.fan_out(recorded))?;
         let L0Env { stats, events } = env.take()?;
         let rules = env.take::<RuleExchange>().ok();
-        let (mut ledger, metrics, crew) = (env.ledger, env.metrics, env.crew);
+        let (mut ledger, metrics) = (env.ledger, env.metrics);
         let events = events.context("[[stage]]: none of them builds events")?;
         let (ports, mut inputs, endpoints) = hand_out(opened, &plan.config, &mut ledger)?;
         let groups = groups::views(&ports, &endpoints);
@@ -136,12 +136,12 @@ impl Setup {
             jitter: JitterMeter::new(clock.clone()),
             decisions: 0,
         };
-        let workers = workers(cli, plan, crew, &clock)?;
+        let workers = workers(cli, plan, env.worker_pool, &clock)?;
         let run = (recorded, &clock);
         let (receivers, receive_loops) =
             receive_loop::of(cli, plan, &mut inputs, &pool, run, &mut ledger)?;
         let counters = Arc::new(Counters {
-            books: Ledgers {
+            ledgers: Ledgers {
                 ledger,
                 ports: views,
             },
@@ -323,8 +323,8 @@ fn hand_out(opened: Vec<Opened>, config: &TriggerConfig, ledger: &mut Ledger) ->
             if !joined {
                 let port = opened.port.spec();
                 tracing::warn!(
-                    "port {port} cannot join multicast groups, as it does not send: what comes \
-                     there is what its network sends it unasked"
+                    "port {port} cannot join multicast groups, as it does not send: it receives \
+                     only what its network forwards without a join"
                 );
             }
         }
@@ -357,8 +357,8 @@ fn receiver(plan: &Plan, endpoints: &[PortEndpoint]) -> Result<Receiver> {
     Ok(Receiver::new(classifier, plan.config.demux()?, neighbour))
 }
 
-/// The loops of those who take work off the trigger's.
-fn workers(cli: &Cli, plan: &Plan, crew: Vec<Worker>, clock: &RunClock) -> Result<Vec<WorkerLoop>> {
+/// The loops of the worker pool.
+fn workers(cli: &Cli, plan: &Plan, pool: Vec<Worker>, clock: &RunClock) -> Result<Vec<WorkerLoop>> {
     let stop = StopFlag::new();
     let of = |worker| {
         Ok(WorkerLoop {
@@ -370,7 +370,7 @@ fn workers(cli: &Cli, plan: &Plan, crew: Vec<Worker>, clock: &RunClock) -> Resul
             gives_way: plan.shares_cpus(),
         })
     };
-    crew.into_iter().map(of).collect()
+    pool.into_iter().map(of).collect()
 }
 
 /// Where decisions are sent from.

@@ -117,7 +117,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
 /// The counts up to now.
 pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
     let Counters {
-        books,
+        ledgers,
         stats,
         answers,
         gaps,
@@ -132,9 +132,9 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
         .collect();
     let events = &stats.events;
     Counted {
-        ports: books.ports.iter().map(port).collect(),
+        ports: ledgers.ports.iter().map(port).collect(),
         groups: counters.groups.iter().map(GroupReport::of).collect(),
-        ledger: books.ledger.balance().into(),
+        ledger: ledgers.ledger.balance().into(),
         missing: stats.sources.iter().map(|s| s.missing.get()).sum(),
         streams: streams(config, counters),
         events: EventsReport {
@@ -157,7 +157,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
         rules: counters.rules.sets().iter().map(rule_set).collect(),
         answers: AnswersReport {
             sent: answers.sent.get(),
-            untold: answers.untold.get(),
+            no_destination: answers.no_destination.get(),
             packets: answers.packets.get(),
             no_room: answers.no_room.get(),
             unresolved: answers.unresolved.get(),

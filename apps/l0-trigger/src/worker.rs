@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pollux_pipelines::spread::{Worker, WorkerCounts};
+use pollux_pipelines::fan_out::{Worker, WorkerCounts};
 use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::{LatencyView, RxQueue};

@@ -17,7 +17,7 @@ const END: Duration = Duration::from_secs(5);
 
 /// The last warning about a worker.
 #[derive(Clone, Default)]
-struct Told {
+struct LastWarning {
     ended: bool,
     undecided: u64,
     stalled: bool,
@@ -27,7 +27,7 @@ struct Told {
 /// The workers. They end when this is dropped; jobs in progress are abandoned.
 pub struct WorkerPool {
     loops: Vec<Lcore<()>>,
-    told: Vec<Told>,
+    last_warnings: Vec<LastWarning>,
     stop: Option<StopFlag>,
 }
 
@@ -35,7 +35,7 @@ impl WorkerPool {
     pub fn launch(workers: Vec<WorkerLoop>, plan: &Plan) -> Result<Self> {
         let mut worker_pool = Self {
             loops: Vec::new(),
-            told: vec![Told::default(); workers.len()],
+            last_warnings: vec![LastWarning::default(); workers.len()],
             stop: workers.first().map(|worker| worker.stop.clone()),
         };
         for (n, (mut worker, &cpu)) in workers.into_iter().zip(&plan.worker_cpus).enumerate() {
@@ -50,8 +50,8 @@ impl WorkerPool {
     /// Warns of workers that have ended, or that do not return events; for the iterations of
     /// housekeeping while the trigger's loop runs.
     pub fn watch(&mut self, views: &[WorkerView]) {
-        for ((thread, told), view) in self.loops.iter().zip(&mut self.told).zip(views) {
-            if let Some(warning) = told.news(view, thread.is_finished()) {
+        for ((thread, last), view) in self.loops.iter().zip(&mut self.last_warnings).zip(views) {
+            if let Some(warning) = last.news(view, thread.is_finished()) {
                 tracing::warn!("{warning}");
             }
         }
@@ -63,10 +63,10 @@ impl WorkerPool {
     /// A worker that panicked, or that does not end; it is abandoned, and ends with the process.
     pub fn join(mut self) -> Result<()> {
         self.end();
-        let told = Instant::now();
+        let requested = Instant::now();
         let mut result = Ok(());
         for (n, thread) in self.loops.drain(..).enumerate() {
-            while !thread.is_finished() && told.elapsed() < pollux_app::patience(END) {
+            while !thread.is_finished() && requested.elapsed() < pollux_app::patience(END) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let ended = if thread.is_finished() {
@@ -99,7 +99,7 @@ fn stuck(n: usize) -> Result<()> {
     )
 }
 
-impl Told {
+impl LastWarning {
     /// The warning about a worker, if it is new.
     fn news(&mut self, view: &WorkerView, ended: bool) -> Option<String> {
         let name = &view.name;

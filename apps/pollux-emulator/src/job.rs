@@ -49,7 +49,7 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     }
     let outputs = Outputs::new(cli).map_err(Failure::Usage)?;
     let supervisor = Supervisor::new(cli, &config, &outputs)?;
-    // Before the run: a path that cannot be written is told at once.
+    // Before the run, so that a path that cannot be written is reported at once.
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
     let reports = Reports::new(cli.report.prints_json(), files)?;
     let run = match cli.port.get() {

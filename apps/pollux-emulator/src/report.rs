@@ -84,7 +84,7 @@ impl fmt::Display for Run {
             (e.send_errors, "refused by the system"),
             (
                 e.connection_refused,
-                "times nobody listened at the trigger's port",
+                "refusals: no socket at the trigger's port",
             ),
             (e.frames_unsent, "unsent at the stop"),
             (e.hits_cut, "hits left out"),

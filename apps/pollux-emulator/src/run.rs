@@ -23,7 +23,7 @@ const GRACE: Ns = Ns(500_000_000);
 const MAX_BEHIND: Ns = Ns(500_000);
 /// Frames that are sent before the loop looks at what has come back.
 const MAX_SENT: usize = 64;
-/// What is going on in a running loop, for whoever shows it.
+/// Progress of a running loop, for display.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Events sent.
@@ -47,7 +47,7 @@ pub struct EmulatorReport {
     pub frames_sent: u64,
     /// Frames that the device or the kernel refused for good.
     pub send_errors: u64,
-    /// Times that the other host said that nobody listens there.
+    /// ICMP messages "port unreachable" from the other host.
     pub connection_refused: u64,
     /// Frames that were still waiting when the loop was stopped.
     pub frames_unsent: u64,
@@ -123,8 +123,8 @@ pub struct EmulatorLoop<L, C> {
 }
 
 impl<L: Link, C: Clock> EmulatorLoop<L, C> {
-    /// A loop that sends the events of a configuration through `link`, until all are sent or
-    /// `stop` is set. Whoever wants to bound the time sets it.
+    /// A loop that sends the events of a configuration through `link`, until all are sent or `stop`
+    /// is set. The caller bounds the time by setting it.
     ///
     /// # Errors
     /// A configuration that is not valid.

@@ -88,7 +88,7 @@ impl Operation for Spsc {
     }
 
     fn dpdk(&mut self, burst: u32, turns: u64) -> u64 {
-        // SAFETY: a live ring that nobody else uses.
+        // SAFETY: a live ring without other users.
         unsafe { dpdk::timed_ring_spsc(self.theirs, burst, turns) }
     }
 }

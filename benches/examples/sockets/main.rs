@@ -13,6 +13,7 @@
 //! of the slower one. Prints events a second, and cycles of the TSC for an event, over the
 //! receiver's rounds that had datagrams.
 
+mod failure;
 mod traffic;
 mod udp;
 
@@ -34,15 +35,12 @@ use pollux_pmd::{
 };
 use pollux_pmd_testkit::netns::Cable;
 
-use traffic::{BOARDS, PORT, Traffic};
+use failure::Failure;
+use traffic::{BOARDS, BURST, PORT, Traffic};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// Frames that are sent or received at a time, on every side.
-const BURST: usize = 64;
-/// Datagrams that may be under way: fewer than rings, and buffers of sockets, have room for.
+/// Most datagrams in flight: fewer than the rings, and the buffers of sockets, hold.
 const WINDOW: u64 = 1024;
-/// What comes first is not counted.
+/// Warm-up, which is not counted.
 const WARM_UP: Duration = Duration::from_millis(300);
 /// How long there may be nothing before the run has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -79,7 +77,7 @@ fn main() -> Result<(), Failure> {
     let cable = match (&side[..], &link[..]) {
         (_, "wire") => None,
         ("sockets", _) => Some(Cable::new(1500).ok_or("no cable")?),
-        // The end has no address: the kernel has nothing to say about what comes.
+        // The end has no address, so the kernel does not answer the frames.
         _ => Some(Cable::bare(1500).ok_or("no cable")?),
     };
     // Ports stay open until all loops have ended.
@@ -139,7 +137,7 @@ enum Output {
 }
 
 impl Output {
-    /// Sends until it is told to stop, and no more than [`WINDOW`] ahead of the receiver.
+    /// Sends until the stop flag is set, at most [`WINDOW`] ahead of the receiver.
     fn send(
         self,
         mut traffic: Traffic,

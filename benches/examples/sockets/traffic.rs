@@ -9,8 +9,10 @@ use pollux_na62::formats::mtp::SOURCE_RICH;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
 use pollux_pmd_testkit::netns::{IP_A, IP_B, MAC_A, MAC_B};
 
-use super::Failure;
+use super::failure::Failure;
 
+/// Frames that are sent or received at a time, on every side.
+pub(super) const BURST: usize = 64;
 /// Boards that send, each to a UDP port of its own.
 pub(super) const BOARDS: u8 = 4;
 /// The first of these ports.
@@ -42,7 +44,7 @@ impl Traffic {
                 socket: SocketAddrV4::new(ip.into(), port),
             };
             let to = end(MAC_B, IP_B, PORT + u16::from(board));
-            // Nobody has to verify one: a NIC would.
+            // No checksum, so that no side verifies one in software: a NIC would.
             let headers =
                 UdpTemplate::new(end(MAC_A, IP_A, 4000), to).with_checksum(UdpChecksum::Absent);
             for events in physics.chunks(fragments as usize) {

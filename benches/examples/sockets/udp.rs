@@ -15,8 +15,8 @@ use pollux_pipelines::{Batch, Moment};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::stream::StreamId;
 
-use super::traffic::{BOARDS, PORT, Traffic};
-use super::{BURST, Failure};
+use super::failure::Failure;
+use super::traffic::{BOARDS, BURST, PORT, Traffic};
 
 /// Bytes that may wait in a socket: far more than what may be under way takes, with the kernel's
 /// overhead of about 1 KiB for each datagram.
@@ -120,8 +120,8 @@ impl Receivers {
         let mut messages = messages(&mut places);
         let board = self.next;
         self.next = (board + 1) % self.sockets.len();
-        // SAFETY: as many messages as there are buffers, each with the place of one that lives for
-        // the call and that nobody else has.
+        // SAFETY: as many messages as there are buffers, each with the address of one that lives
+        // for the call and has no other user.
         let count = unsafe {
             libc::recvmmsg(
                 self.sockets[board].as_raw_fd(),

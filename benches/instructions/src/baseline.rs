@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::callgrind;
 use crate::loops::Loop;
 
-/// The rise, in per cent, above which a loop is said to be slower than it was. What comes from
-/// chance (alignment, the order of code) is below one.
+/// The rise, in per cent, above which a loop counts as slower. Random variation (alignment, the
+/// order of code) is below one.
 const LIMIT: f64 = 3.0;
 
 /// What else the counts depend on: they mean something only where all of it is the same.

@@ -154,7 +154,7 @@ async def all_records_in_order_through_many_passes(dut):
 
 
 @cocotb.test()
-async def a_queue_that_nobody_reads_fills_up_and_no_further(dut):
+async def a_queue_that_is_not_read_fills_up_and_no_further(dut):
     """`room` ends while ROOM records are free; a source that ignores it loses records that do not fit."""
     tb = TB(dut)
     await tb.start(4)

@@ -128,7 +128,7 @@ async def a_pulse_is_one_cycle(dut):
 
 
 @cocotb.test()
-async def tables_are_somebody_elses(dut):
+async def tables_belong_to_another_module(dut):
     tb = TB(dut)
     await tb.reset()
     expected = {}

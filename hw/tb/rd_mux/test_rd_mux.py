@@ -90,7 +90,7 @@ class TB:
 
 
 @cocotb.test()
-async def answers_go_to_whoever_asked_under_random_soak(dut):
+async def answers_go_to_their_requesters_under_random_soak(dut):
     for stall, idle in ((0.0, 0.0), (0.5, 0.2)):
         tb = TB(dut)
         tb.stall, tb.idle = stall, idle

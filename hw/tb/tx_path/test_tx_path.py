@@ -240,7 +240,7 @@ async def packets_of_all_kinds_errors_among_them(dut):
 
 
 @cocotb.test()
-async def a_port_that_may_not_send_holds_up_nobody(dut):
+async def a_port_that_may_not_send_delays_no_other(dut):
     tb = await started(dut)
     tb.dut.cfg_tx_enable.value = 2
     held, other = tb.rings

@@ -265,7 +265,7 @@ async def several_descriptors_with_one_doorbell_are_read_at_once(dut):
 
 
 @cocotb.test()
-async def a_ring_that_waits_holds_up_nobody(dut):
+async def a_ring_that_waits_delays_no_other(dut):
     tb = await started(dut)
     ring = tb.rings[0]
     ring.lazy = 1.0

@@ -134,7 +134,7 @@ async def destinations(dut):
 
 
 @cocotb.test()
-async def packets_that_nobody_takes(dut):
+async def packets_without_a_neighbour(dut):
     """Without a neighbour a packet is lost and counted; those around it are sent."""
     tb = await TB(dut).start(0.2)
     ips = [random.choice((PEER_IP, STRANGER)) for _ in range(30)]

@@ -17,8 +17,8 @@ pub struct ChecksumRequest(
 const _: () = assert!(size_of::<Option<ChecksumRequest>>() == 2);
 
 impl ChecksumRequest {
-    /// A request by places in the frame, in bytes from its first. `None` where nobody can be asked
-    /// that: a place behind byte 255, or a field in front of the bytes that are summed.
+    /// A request by offsets in the frame, in bytes. `None` for offsets that no device supports:
+    /// beyond byte 255, or a field before the bytes that are summed.
     #[must_use]
     pub const fn new(start: usize, field: usize) -> Option<Self> {
         if start == 0 || start > 255 || field > 255 || field < start {

@@ -1,15 +1,15 @@
-//! Where the rooms of a pool's buffers lie in its region.
+//! Layout of a pool's region: where the data rooms of its buffers lie.
 
 use crate::region::BASE_PAGE;
 
-/// One room behind the other, and none across the border of two hugepages: pages that follow each
-/// other for us need not do so for a device without an IOMMU, and each buffer is to be reachable in
-/// one piece. BufferLayout that would cross a border begin behind it.
+/// Data rooms in sequence, none of which crosses the border of two hugepages: pages that are
+/// contiguous in virtual memory may not be so for a device without an IOMMU, and each buffer must
+/// be contiguous for it. A data room that would cross a border begins after it.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferLayout {
     buffers: usize,
     stride: usize,
-    /// From the first room's beginning to the end of the last.
+    /// Bytes from the start of the first data room to the end of the last.
     span: usize,
     /// 2^64 / stride, rounded up: multiplying by it divides, without the time of a division.
     per_stride: u64,
@@ -20,8 +20,8 @@ pub struct BufferLayout {
 }
 
 impl BufferLayout {
-    /// So many rooms of `stride` bytes, at most [`MAX_DATA_ROOM`](super::MAX_DATA_ROOM), in a region of pages
-    /// of this size.
+    /// So many data rooms of `stride` bytes, at most [`MAX_DATA_ROOM`](super::MAX_DATA_ROOM), in a
+    /// region of pages of this size.
     pub(super) fn new(buffers: usize, stride: usize, page_size: usize) -> Self {
         // Base pages are smaller than most buffers: a driver that needs physically contiguous buffers uses
         // hugepages.
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_has_no_room_for_is_nobodys() {
+    fn the_rest_of_a_page_is_unused() {
         let layout = BufferLayout::new(2000, 2176, HUGE_PAGE);
         let fit = HUGE_PAGE / 2176;
         assert_eq!(

@@ -18,16 +18,16 @@
 //!   only change: bytes of other units are those that they were, and are shared as before.
 //! - The replaced unit is private for the rest of the life of the mapping. What is written there
 //!   stays there, and the peer and devices that the pages are mapped for do not see it, nor does
-//!   this process see what they write. [`BusErrorGuard::replaced`] counts such units, and whoever
-//!   shares the range looks at it.
+//!   this process see what they write. [`BusErrorGuard::replaced`] counts such units, and the user
+//!   of the shared range checks it.
 //! - A system call that is given an address in a missing page fails with `EFAULT`, as the kernel
 //!   raises no signal for its own accesses. The next access from user space replaces the page.
 //!
 //! # Why the handler is sound
 //!
-//! - The range is a mapping of the guard's owner for as long as the guard lives, and whoever reaches
-//!   into it keeps the guard. The thread that made the access does not go on before the handler has
-//!   returned, so meanwhile neither the range nor its entry is removed or another's.
+//! - The range is a mapping of the guard's owner for as long as the guard lives, and every user of
+//!   the range keeps the guard. The thread that made the access does not go on before the handler
+//!   has returned, so meanwhile neither the range nor its entry is removed or another's.
 //! - The handler reads atomics and makes system calls that keep no state in this process (mmap,
 //!   sched_yield), both of which a handler may (signal-safety(7)). A range that is being entered or
 //!   removed while it looks is not the one of the access, by the first point, and is passed over.
@@ -147,7 +147,7 @@ impl BusErrorGuard {
     /// # Safety
     /// The range is a mapping of the caller's that begins and ends, as its units do, where the
     /// kernel can split the mapping: at a page, of hugepages at a hugepage. It stays for as long as
-    /// the guard does, and whoever reaches into it keeps the guard. Its bytes may become zeros at
+    /// the guard does, and every user of the range keeps the guard. Its bytes may become zeros at
     /// any time.
     pub unsafe fn new(at: NonNull<u8>, len: usize, unit: usize) -> io::Result<Self> {
         // An entry of no bytes is one that is free.

@@ -321,10 +321,11 @@ impl MemoryRegion {
     ///
     /// # Safety
     /// Through the descriptor any byte can be written, by a second mapping or by write(2), and no
-    /// borrow of ours shows it. Nobody who gets it may write to what this process owns at that
-    /// time: the data of a buffer that was not given away. A peer that breaks this promise changes
-    /// bytes under the eyes of who parses them; it reaches no header, length or link, which are
-    /// never in the region of a pool. What it must not even be able to change is copied first.
+    /// borrow of ours shows it. A holder of the descriptor must not write to bytes that this
+    /// process owns at that time: the data of a buffer that was not given away. A peer that breaks
+    /// this promise changes bytes under the eyes of who parses them; it reaches no header, length
+    /// or link, which are never in the region of a pool. What it must not even be able to change is
+    /// copied first.
     ///
     /// Pages that are punched out of the file while no hugepage is free end this process at the next
     /// access, unless the descriptor comes from [`share`](Self::share).
@@ -353,8 +354,8 @@ impl MemoryRegion {
         let mut guard = self.guard();
         if guard.is_none() {
             // SAFETY: the region is a mapping of its own, of whole pages of that size, and unmapped
-            // after the guard is gone; whoever reaches into it keeps the region. What the bytes of
-            // shared memory are is the peer's to say.
+            // after the guard is gone; every user of the range keeps the region. The peer
+            // determines the bytes of shared memory.
             let new = unsafe { BusErrorGuard::new(self.span.start, self.span.len, self.page) }?;
             *guard = Some(new);
         }

@@ -18,8 +18,8 @@ pub(super) struct Span {
     reserved_len: usize,
 }
 
-// SAFETY: the span is an address range that it owns; it gives out pointers only, and whoever
-// dereferences one answers for races.
+// SAFETY: the span is an address range that it owns; it gives out pointers only, and the code that
+// dereferences one rules out races.
 unsafe impl Send for Span {}
 // SAFETY: as above; all methods only read plain fields.
 unsafe impl Sync for Span {}
@@ -97,8 +97,8 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
-        // SAFETY: the range is ours, and pointers into it are not used any more: whoever took one
-        // had to keep the region.
+        // SAFETY: the range is ours, and pointers into it are not used any more: each user keeps
+        // the region.
         let result =
             unsafe { rustix::mm::munmap(self.reserved.as_ptr().cast(), self.reserved_len) };
         if let Err(e) = result {

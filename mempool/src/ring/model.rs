@@ -51,7 +51,7 @@ impl FreeList {
         unsafe { &*self.0.get() }.put(elements);
     }
 
-    /// Gives an element back as anybody may; whether this ended the free list.
+    /// Gives an element back, from any thread; whether this ended the free list.
     pub fn give_back(&self, element: u32) -> bool {
         // SAFETY: the memory stays; the element is unreturned.
         let last = unsafe { free_list::FreeList::<u32>::give_back(self.0.get(), element as usize) };

@@ -1,5 +1,5 @@
-//! Where buffers lie: rooms in the region, one after the other; headers out of reach of whoever
-//! may write to it.
+//! Placement of buffers: data rooms in the region, one after the other; headers outside of it,
+//! where no writer of the region reaches them.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -10,7 +10,7 @@ use crate::pool;
 
 const THREADS: usize = 3;
 
-/// Whoever drops a frozen frame last returns it, and the next owner writes to its bytes.
+/// The last owner of a frozen frame returns it, and the next owner writes to its bytes.
 #[test]
 fn the_last_owner_of_a_frozen_frame_returns_it() {
     let pool = pool(4, 64);

@@ -7,11 +7,11 @@
 //! **When a window closes.** A source is never further behind itself than `disorder`, so it has
 //! said all about what lies before its latest hit less that. A window closes when all sources have
 //! said all about it, those apart that have been silent for a second; or when a majority of those
-//! that go on has, a deadline ago. What comes for it then is late, and counted.
+//! that go on has, a deadline ago. A hit that arrives for it later is late, and counted.
 //!
 //! **Edges.** An event on the edge of two windows must not be torn apart: each window is given the
-//! hits of a `guard` before and behind it too. Whoever finds something in a window keeps it if its
-//! time lies inside ([`Span::holds`]): each time lies in exactly one window.
+//! hits of a `guard` before and behind it too. A result found in a window counts if its time lies
+//! inside ([`Span::holds`]): each time lies in exactly one window.
 //!
 //! **Whose time it is.** Times are not trusted: what a majority of the sources says holds
 //! ([`pollux_pipelines::clocks`]). A source that jumps has a second set of rings, whose windows are
@@ -36,7 +36,7 @@ use pollux_pipelines::stage::Moment;
 use pollux_pmd::Cause;
 
 use self::hit::refusal;
-pub use self::hit::{Came, Refusal, SLOT, StampedHit};
+pub use self::hit::{HitArrival, Refusal, SLOT, StampedHit};
 use self::line::Timeline;
 pub use self::options::{MergeCounts, MergeError, MergeOptions};
 use self::source::Waiting;
@@ -61,7 +61,7 @@ pub struct Merge {
     counts: MergeCounts,
     /// Hits on trial.
     on_trial: u64,
-    /// What became of a trial that the caller has not been told of.
+    /// Outcome of a trial that has not been reported to the caller.
     settled: Option<Result<(), Refusal>>,
 }
 
@@ -140,18 +140,18 @@ impl Merge {
         &mut self,
         source: usize,
         hits: &[StampedHit],
-        came: Came,
+        when: HitArrival,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
         let Some(first) = hits.first() else {
             return Ok(());
         };
-        if let Err(why) = self.admit(source, first.time, came.at, false, out) {
+        if let Err(why) = self.admit(source, first.time, when.at, false, out) {
             self.refuse(why, hits.len());
-            self.close_due(came.at, out);
+            self.close_due(when.at, out);
             return Err(why);
         }
-        self.add(source, hits, came, out)
+        self.add(source, hits, when, out)
     }
 
     /// The same for hits of a frame whose beginning was admitted.
@@ -159,34 +159,34 @@ impl Merge {
         &mut self,
         source: usize,
         hits: &[StampedHit],
-        came: Came,
+        when: HitArrival,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
         let Some(first) = hits.first() else {
             return Ok(());
         };
         let line = self.clocks.line(source);
-        self.arrival = self.arrival.max(came.arrival);
+        self.arrival = self.arrival.max(when.arrival);
         let limit = first.time.saturating_add(self.options.horizon).min(LAST);
         let (mut rest, mut why, mut refused) = (hits, None, 0);
         while let Some((&hit, others)) = rest.split_first() {
-            let taken = self.lines[line].append(source, rest, limit, came);
+            let taken = self.lines[line].append(source, rest, limit, when);
             if taken > 0 {
                 self.count_taken(source, taken as u64);
                 rest = &rest[taken..];
                 continue;
             }
             rest = others;
-            let fate = if hit.time > limit {
+            let outcome = if hit.time > limit {
                 Err(Refusal::Ahead)
             } else if hit.time < self.lines[line].floor {
                 Err(Refusal::Late)
             } else {
-                self.make_room(line, source, came.at, out)
+                self.make_room(line, source, when.at, out)
             };
-            match fate {
+            match outcome {
                 Ok(()) => {
-                    self.lines[line].insert(source, Waiting::new(hit, came.arrival), came.at);
+                    self.lines[line].insert(source, Waiting::new(hit, when.arrival), when.at);
                     self.count_taken(source, 1);
                 }
                 Err(cause) => {
@@ -201,7 +201,7 @@ impl Merge {
         if refused < hits.len() {
             self.clocks.in_time(source);
         }
-        self.close_due(came.at, out);
+        self.close_due(when.at, out);
         match why {
             Some(why) if refused == hits.len() => Err(why),
             _ => Ok(()),

@@ -111,8 +111,8 @@ impl<G: Gather, S: SourceSet> Builder<G, S> {
         out: &mut impl Output<Built<G::Event, S>>,
     ) -> Result<(), Cause> {
         let address = self.gather.address(&fragment);
-        // Deadlines are looked at before the first fragment of a moment, and not between two of
-        // one moment: what comes out does not depend on their order.
+        // Deadlines are checked before the first fragment of a moment, and not between two
+        // fragments of the same moment: the output does not depend on their order.
         if std::mem::replace(&mut self.now, address.at) != address.at {
             self.close_due(address.at, out);
         }

@@ -1,12 +1,13 @@
 //! Event builder: fragments of up to 1024 sources into events, by key.
 //!
 //! A builder is generic over its fragments and what they are gathered in ([`Gather`]), and over the
-//! set of sources ([`SourceSet`]): an integer for few, [`Sources1024`] for a farm. An event is closed
-//! when all sources have contributed or when its deadline comes, whichever is first, and events leave
-//! in the order of their keys: one that is complete waits for the older ones. What comes for a closed
-//! event is late. The number of open events is bounded; when one more is needed, the oldest is closed.
+//! set of sources ([`SourceSet`]): an integer for few, [`Sources1024`] for a farm. An event is
+//! closed when all sources have contributed or when its deadline comes, whichever is first. Events
+//! leave in the order of their keys: a complete event waits for the older ones. A fragment of a
+//! closed event is late. The number of open events is bounded; when one more is needed, the oldest
+//! is closed.
 //!
-//! Keys are not trusted: what most sources have come to is the *front*.
+//! Keys are not trusted: the *front* is the key that most sources have reached.
 //!
 //! - A key that is further ahead of the front than the horizon, or that far behind what was closed,
 //!   is refused. If the last keys of most sources that are heard are refused so, and near each other,

@@ -105,6 +105,7 @@ pub struct Built<E, S> {
 
 /// What a builder counts. Written by its loop alone.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct BuilderCounts {
     /// Events with all sources.
     pub complete: Count,

@@ -1,4 +1,4 @@
-//! Where a frame belongs whose source does not plainly go on.
+//! Timeline of a frame whose source does not simply go on.
 
 use pollux_pmd::Cause;
 
@@ -40,7 +40,7 @@ impl Clocks {
             self.count_trial(source);
             return Ok(());
         }
-        // What it has said lately contradicts itself.
+        // The recent times of the source contradict each other.
         let lately = known && clock.line == MAIN && clock.is_live(at);
         let in_step = self.is_near(source, MAIN, time, at, self.tolerance) == Some(true);
         let went_back = lately && time < clock.said && time < floor && !in_step;
@@ -49,7 +49,7 @@ impl Clocks {
         let line = match in_main {
             Some(true) if !went_back => Some(MAIN),
             _ if in_other => Some(OTHER),
-            // Nobody else is heard, and it has said nothing else of late: nobody contradicts.
+            // No other source has sent, and the source has not contradicted itself.
             None if !went_back && !went_ahead => {
                 self.each[source].off = false;
                 if clock.is_known && time < clock.said.min(floor) {
@@ -92,8 +92,8 @@ impl Clocks {
         Ok(())
     }
 
-    /// A source has no place in either timeline. After a while it is compared with the others as if
-    /// it had said nothing.
+    /// Handles a source that fits neither timeline. After repeated late frames its clock is reset,
+    /// so that it is compared with the others as a new source.
     pub(super) fn forget_if_lost(&mut self, source: usize, at: Moment) {
         if self.count_late(source, at) {
             self.each[source] = Clock::default();
@@ -101,7 +101,8 @@ impl Clocks {
         }
     }
 
-    /// Counts a late frame; whether there have been many in a row, for longer than a deadline.
+    /// Counts a late frame; whether there have been many consecutive ones, over more than a
+    /// deadline.
     pub(super) fn count_late(&mut self, source: usize, at: Moment) -> bool {
         let clock = &mut self.each[source];
         if clock.late == 0 {
@@ -136,11 +137,11 @@ impl Clocks {
         self.set_plain(source);
     }
 
-    /// The first fragment of a frame of `source`, of `time`, is behind `floor`, the end of what was
-    /// closed in its timeline.
+    /// Judges a frame of `source` whose first fragment, at `time`, is before `floor`, the end of
+    /// the closed events of its timeline.
     pub fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
         let line = self.each[source].line;
-        // It may have come so far itself, and have a second fragment for what was closed.
+        // The source may have reached that time, and have a second fragment for a closed event.
         let grain = self.options.grain;
         let last = floor.saturating_sub(1);
         let own = self.each[source].has_come_to(last, grain);
@@ -150,7 +151,7 @@ impl Clocks {
             reached += usize::from(has);
             behind += usize::from(!has);
         }
-        // Its clock may be right, and its frames slow.
+        // Its clock may be right, and its frames delayed.
         let in_step = self.is_in_step(source, time, at);
         let off = self.each[source].off;
         if !off && behind > reached {

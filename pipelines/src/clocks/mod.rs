@@ -1,26 +1,28 @@
-//! Time by majority: which source's time stamps to believe.
+//! Time by majority vote: which source's time stamps are accepted.
 //!
 //! The clock of a source may have an offset, drift, jump, or be random. Time is therefore kept for
-//! each source, and an event builder moves on only to what a majority of the sources has reached.
+//! each source, and an event builder advances only to a time that a majority of the sources has
+//! reached.
 //!
-//! - A source *goes on* when its time stamp is not behind its last one, and ahead of it by the
-//!   horizon at most, plus the time that has passed since: idle time is no jump.
-//! - A source that does not go on, or speaks for the first time, is compared with the others. If
-//!   most of them are near its time stamp, it belongs to the main timeline. Else it opens a second
-//!   timeline, on trial: its fragments are kept apart. If a majority follows, time has jumped (a
-//!   new spill), and the second timeline becomes the main one; nothing of it is lost. If the source
-//!   comes back, the time stamp was a stray one. If neither happens within the deadline, the source
-//!   is *off*.
-//! - A source that goes on may be ahead of the others, or behind. Once in a deadline its time is
-//!   compared with what the others have reached a deadline later ([`Clocks::vote`]). One that most
-//!   others have not reached is off. So is one that has not reached what most others have, again and
-//!   again, and one whose fragments have all been late for a deadline.
-//! - A source that is off moves nothing: what it sends is refused ([`Cause::ClockSkew`]) unless it
-//!   agrees with the others to the deadline. It is believed again after some frames that do.
-//! - Where there is no majority (two sources, or two pairs), both timelines go on, and their events
-//!   say so ([`Clocks::is_disputed`]), until one side has a majority or is silent.
+//! - A source *goes on* if its time stamp is not behind its last one, and ahead of it by at most
+//!   the horizon plus the time elapsed since: idle time is no jump.
+//! - A source that does not go on, or sends for the first time, is compared with the others. If
+//!   most of them are near its time stamp, it belongs to the main timeline. Otherwise it opens a
+//!   second timeline, on trial: its fragments are kept apart. If a majority follows, time has
+//!   jumped (a new burst, see [`Clocks::burst`]), and the second timeline becomes the main one;
+//!   none of its fragments is lost. If the source returns to its old time, the time stamp was a
+//!   stray one. If neither happens within the deadline, the source is *off*.
+//! - A source that goes on may be ahead of the others, or behind. Once per deadline its time is
+//!   compared with the time that the others have reached a deadline later ([`Clocks::vote`]). A
+//!   source is off if most others have not reached its time, if it repeatedly has not reached the
+//!   time of most others, or if all its fragments have been late for a deadline.
+//! - A source that is off does not advance time. Its frames are refused ([`Cause::ClockSkew`])
+//!   unless their time agrees with the others to within the deadline. After some frames that agree,
+//!   the source is accepted again.
+//! - Without a majority (two sources, or two pairs), both timelines go on, and their events are
+//!   marked ([`Clocks::is_disputed`]), until one side has a majority or the other is silent.
 //!
-//! Times are in units of the caller's, for example slots. Memory is constant.
+//! The caller chooses the unit of time, for example slots. Memory is constant.
 
 mod clock;
 mod judge;
@@ -37,12 +39,12 @@ pub use self::clock::{LIVE, Line, MAIN, OTHER};
 pub use self::outcome::{Change, Late, News, Vote};
 use crate::stage::Moment;
 
-/// Late frames in a row, for at least a deadline, that put a source off; frames of a single source
-/// that prove a jump.
+/// Consecutive late frames, over at least a deadline, that put a source off; frames of a single
+/// source that prove a jump.
 const LATE_RUN: u32 = 8;
-/// Frames in a row in agreement after which a source that was off is believed again.
+/// Consecutive frames in agreement after which a source that was off is accepted again.
 const AGREED: u32 = 8;
-/// Ties in a row that make a dispute of a difference.
+/// Consecutive ties that turn a difference into a dispute.
 const TIES: u32 = 2;
 
 /// The number of the first burst.
@@ -57,9 +59,9 @@ pub struct ClockOptions {
     pub horizon: u64,
     /// How far a time stamp may be behind an earlier one of its source.
     pub slack: u64,
-    /// What sources say of one event is nearer than this.
+    /// Bound on the difference between the time stamps of sources for one event.
     pub grain: u64,
-    /// How long sources wait for each other.
+    /// Longest time that sources wait for each other.
     pub deadline: Ns,
     /// Units of time in a nanosecond.
     pub units_per_ns: f64,
@@ -73,7 +75,7 @@ enum Other {
     Trial {
         opened: Moment,
         frames: u32,
-        /// For which cause its frames are lost if its source comes back.
+        /// Drop cause of its frames if its source returns to the main timeline.
         stray: Cause,
     },
     Disputed,
@@ -91,24 +93,24 @@ pub struct Clocks {
     /// One for each source.
     each: Box<[Clock]>,
     other: Other,
-    /// A split that the builder has not been told of.
+    /// A split that [`change`](Self::change) has not reported yet.
     split: Option<Change>,
     /// Bit s: the last frames of source s were late.
     lates: u64,
-    /// When a time that a source said is to be looked at.
+    /// When the time of a source is next compared with the others.
     next_probe: Moment,
     /// Bit s: source s is off.
     off: u64,
-    /// Times that each source was put off, or came back to the others from a time of its own.
+    /// Number of times that each source was put off, or returned to the others from another time.
     strays: Box<[u64]>,
     /// The burst that each timeline is in, from 1.
     bursts: [u16; 2],
-    /// What is to be shown may have changed.
+    /// The result of [`take_news`](Self::take_news) may have changed.
     has_news: bool,
 }
 
 impl Clocks {
-    /// For at most 64 sources, of which nothing has been heard.
+    /// Clocks of at most 64 sources that have sent nothing yet.
     #[must_use]
     pub fn new(options: ClockOptions) -> Self {
         let tolerance = options.deadline.0 as f64 * options.units_per_ns;
@@ -127,7 +129,7 @@ impl Clocks {
         }
     }
 
-    /// What there is to be said of the sources, if that may have changed since this was asked last.
+    /// State of the sources, if it may have changed since the last call.
     #[inline]
     pub fn take_news(&mut self) -> Option<News<'_>> {
         std::mem::take(&mut self.has_news).then(|| News {
@@ -149,21 +151,21 @@ impl Clocks {
         self.each[source].line
     }
 
-    /// Number of the burst that a timeline is in, from 1: one more whenever time has begun anew, which
-    /// is when a majority goes back, or the first source that is heard when all have been silent.
+    /// Number of the burst of a timeline, from 1. It is incremented whenever time restarts: a
+    /// majority goes back, or the first source does that sends after all have been silent.
     #[must_use]
     #[inline]
     pub fn burst(&self, line: Line) -> u16 {
         self.bursts[line & 1]
     }
 
-    /// The main timeline goes on with the burst of the other one, whose place it has taken.
+    /// Takes over the burst number of the other timeline, which has become the main one.
     pub fn take_burst(&mut self) {
         self.bursts[MAIN] = self.bursts[OTHER];
         self.has_news = true;
     }
 
-    /// The latest time that a source said in its timeline, since it was last compared with the others.
+    /// Latest time of a source in its timeline, since it was last compared with the others.
     #[must_use]
     #[inline]
     pub fn said_by(&self, source: usize) -> u64 {
@@ -183,21 +185,21 @@ impl Clocks {
         self.off
     }
 
-    /// Whether two timelines go on for want of a majority.
+    /// Whether two timelines go on because there is no majority.
     #[must_use]
     #[inline]
     pub fn is_disputed(&self) -> bool {
         self.other == Other::Disputed
     }
 
-    /// Whether the second timeline is on trial, so that nothing of it may be closed.
+    /// Whether the second timeline is on trial: none of its events may be closed.
     #[must_use]
     #[inline]
     pub fn is_on_trial(&self) -> bool {
         matches!(self.other, Other::Trial { .. })
     }
 
-    /// Whether [`change`](Self::change) may have something to say.
+    /// Whether [`change`](Self::change) may return a change.
     #[must_use]
     #[inline]
     pub fn is_restless(&self) -> bool {
@@ -209,12 +211,13 @@ impl Clocks {
         self.each.iter().enumerate().map(bit).sum()
     }
 
-    /// A frame of `source` begins with `time`; events before `floor` of the main timeline are
-    /// closed. If it is admitted, it belongs to the [`line`](Self::line) of its source. A frame that
-    /// is known to come behind later ones of its source (`reordered`) says nothing of its clock.
+    /// Checks a frame of `source` whose first time is `time`; events before `floor` of the main
+    /// timeline are closed. An admitted frame belongs to the [`line`](Self::line) of its source. A
+    /// frame that is known to be older than others of its source (`reordered`) does not change the
+    /// state of the clock.
     ///
     /// # Errors
-    /// The cause for which all of the frame is refused.
+    /// The drop cause of the whole frame.
     #[inline]
     pub fn admit(
         &mut self,
@@ -237,14 +240,14 @@ impl Clocks {
         self.judge(source, time, at, floor)
     }
 
-    /// `source` has come to `time` in its timeline, of which `time` was admitted.
+    /// Records that `source` has reached `time` in its timeline, after the frame was admitted.
     #[inline]
     pub fn said(&mut self, source: usize, time: u64) {
         let clock = &mut self.each[source];
         clock.said = clock.said.max(time);
     }
 
-    /// A fragment of `source` was in time.
+    /// Records that a fragment of `source` was in time.
     #[inline]
     pub fn in_time(&mut self, source: usize) {
         if self.lates != 0 {
@@ -253,7 +256,7 @@ impl Clocks {
         }
     }
 
-    /// Notes whether a source needs no more than the check that it goes on.
+    /// Updates whether the check that a source goes on is sufficient for it.
     fn set_plain(&mut self, source: usize) {
         let on_trial = self.is_on_trial();
         let clock = &mut self.each[source];

@@ -1,19 +1,20 @@
-//! What the clocks say to a builder.
+//! Results of the clocks for an event builder.
 
 use pollux_pmd::Cause;
 
-/// What there is to be said of the sources.
+/// State of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct News<'a> {
     /// Bit s: source s differs from the majority.
     pub off: u64,
-    /// Times that each source was put off, or came back to the others from a time of its own.
+    /// Number of times that each source was put off, or returned to the others from another time.
     pub strays: &'a [u64],
-    /// Number of the burst that the majority is in.
+    /// Burst number of the majority.
     pub burst: u16,
 }
 
-/// What a builder has to do with its timelines.
+/// What a builder must do with its timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Close all events of the main timeline; the other one takes its place, and its burst
@@ -35,24 +36,24 @@ pub enum Change {
     Joined,
 }
 
-/// What a majority says to a time.
+/// Result of a vote on a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
-    /// Most have come to it, or no source is heard that has not.
+    /// Most sources have reached it, or none is behind it.
     Reached,
-    /// As many have come to it as have not.
+    /// As many sources have reached it as have not.
     Tie,
-    /// Most are still behind it.
+    /// Most sources are behind it.
     Ahead,
 }
 
-/// What to do with a fragment that is behind what was closed.
+/// What to do with a fragment of a closed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// Refuse it.
     Refused(Cause),
-    /// Most sources are behind what was closed: go back there.
+    /// Most sources are behind the closed events: step back to their time.
     StepBack,
-    /// Its source goes on in the other timeline.
+    /// Its source moves to the other timeline.
     Moved,
 }

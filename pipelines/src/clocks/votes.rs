@@ -1,4 +1,4 @@
-//! What the sources of a timeline say to a time.
+//! Votes of the sources of a timeline on a time.
 
 use super::Clocks;
 use super::clock::{Clock, Line, OTHER};
@@ -17,13 +17,13 @@ impl Clocks {
         (to.0.saturating_sub(from.0) as f64 * self.options.units_per_ns) as u64
     }
 
-    /// The others that have a say in a timeline.
+    /// The sources that vote in a timeline.
     pub(super) fn voters(&self, line: Line, at: Moment) -> impl Iterator<Item = (usize, &Clock)> {
         let clocks = self.each.iter().enumerate();
         clocks.filter(move |(_, clock)| clock.line == line && !clock.off && clock.is_live(at))
     }
 
-    /// Whether most others in a timeline are near a time; `None` where nobody else is heard.
+    /// Whether most other sources in a timeline are near a time; `None` if there is no other.
     pub(super) fn agrees(&self, source: usize, line: Line, time: u64, at: Moment) -> Option<bool> {
         let reach = if self.each[source].off {
             self.tolerance
@@ -52,7 +52,7 @@ impl Clocks {
         (all > 0).then_some(2 * near >= all)
     }
 
-    /// Whether a time of a source is near that of most others in its timeline, to the deadline.
+    /// Whether a time of a source agrees with most others in its timeline, to within the deadline.
     #[must_use]
     pub fn is_in_step(&self, source: usize, time: u64, at: Moment) -> bool {
         let line = self.each[source].line;
@@ -74,9 +74,9 @@ impl Clocks {
         others.any(|(n, clock)| n != source && recent(clock))
     }
 
-    /// What the sources of a timeline say to a time: those that have come to it, against those that
-    /// have been heard since `since` and have not, or up to a deadline before, and are further behind
-    /// than that.
+    /// Votes of the sources of a timeline on a time: the sources that have reached it, against
+    /// those that have not. Of the latter, a source counts if it has sent since `since`, or if it
+    /// has sent within the deadline before that and is behind by more than a deadline.
     #[must_use]
     pub fn vote(&self, line: Line, time: u64, since: Moment, now: Moment) -> Vote {
         let (mut reached, mut behind) = (0, 0);

@@ -69,7 +69,7 @@ pub trait Lanes:
 /// A piece of work that is compiled for each set of instructions. `run` must be
 /// `#[inline(always)]`, and so must be what it calls: only then is it compiled with them.
 pub trait Kernel {
-    /// What comes out.
+    /// Result of the kernel.
     type Out;
     /// Does the work with the instructions of which `isa` is the proof.
     fn run<V: Lanes>(self, isa: V::Isa) -> Self::Out;

@@ -89,7 +89,7 @@ pub(super) fn gather<W: Words>(isa: W::Isa, table: &[u32], index: &[u32; LANES])
 /// `#[inline(always)]`, and so must be what `vector` calls: only then is it compiled with the
 /// instructions.
 pub trait Decoder {
-    /// What comes out.
+    /// Result of the decoder.
     type Out;
     /// The plain way, which is the reference.
     fn scalar(self) -> Self::Out;

@@ -331,7 +331,7 @@ pub(crate) fn open(
     grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
     let address = address(spec)?;
-    // Refused before the user binds it in vain.
+    // Refused before the user binds a device that has no driver here.
     if let Some(function) = Sysfs::default().function(address) {
         PciDriver::find(more, function.ids, spec)?;
     }

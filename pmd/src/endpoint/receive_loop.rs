@@ -50,6 +50,7 @@ type Batch = Vec<LaneFrame>;
 
 /// What a receive loop has done. Written by that loop alone.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct ReceiveCounts {
     /// Frames that were passed on.
     pub frames: Count,

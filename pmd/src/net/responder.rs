@@ -311,7 +311,7 @@ mod tests {
         };
         silent("to another", &|frame| frame.dst = [10, 0, 0, 3]);
         silent("to all", &|frame| frame.dst = [255; 4]);
-        silent("from nobody", &|frame| frame.src = [0; 4]);
+        silent("from the unspecified address", &|frame| frame.src = [0; 4]);
         silent("from all", &|frame| frame.src = [255; 4]);
         silent("from a group", &|frame| frame.src = [224, 0, 0, 1]);
         silent("fragment", &|frame| frame.flags_offset = 0x2000);

@@ -189,6 +189,7 @@ struct Cells {
 
 /// Counters of one stream in one demux.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StreamCounts {
     /// Datagrams.
     pub packets: u64,

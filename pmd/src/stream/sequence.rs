@@ -55,6 +55,7 @@ pub(super) enum Sight {
 /// `unique + missing` is the number of frames that the sender numbered, from the lowest number
 /// seen to the highest, summed over its restarts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SequenceCounts {
     /// Frames that arrived, without copies.
     pub unique: u64,

@@ -1,16 +1,16 @@
-//! A device that does what it likes, and a run of a driver against it: for tests and fuzzing.
+//! A malicious device, and a trial of a driver against it: for tests and fuzzing.
 //!
-//! An [`Adversary`] stands before an honest [`Model`](crate::fake::Model). Whenever the driver
-//! touches a register or lets time pass it may do harm: write over descriptors, lengths, indices and
-//! the bytes of frames, set registers, answer anything, lose a write, interrupt, or be unplugged.
-//! [`run`] has a driver receive, send, stop and start with it, and holds it to what it owes its user
-//! whatever the device does. How far the device goes, its [`Manner`] says.
+//! An [`Adversary`] wraps an honest [`Model`](crate::fake::Model). At each register access and
+//! whenever time passes it may inject a fault: overwrite descriptors, lengths, indices and the
+//! bytes of frames, set registers, return any value, lose a write, interrupt, or be unplugged.
+//! [`run`] has a driver receive, send, stop and start with it, and checks that the driver keeps its
+//! promises to its user. The [`FaultModel`] bounds the faults.
 
+mod canaries;
 mod choices;
 mod device;
-mod kept;
 mod trial;
 
 pub use self::choices::Choices;
-pub use self::device::{Adversary, Manner, Will};
+pub use self::device::{Adversary, FaultModel, FaultPlan};
 pub use self::trial::{Outcome, Trial, run};

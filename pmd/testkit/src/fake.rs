@@ -408,7 +408,7 @@ impl<M: Model> Bus for FakeBus<M> {
 }
 
 /// A fake device's clock: one cycle is one nanosecond, and a round of a spin loop takes ten
-/// microseconds, in which the device works: nobody waits long for a time to be over.
+/// microseconds, in which the device works, so that time-outs pass quickly.
 pub struct FakeClock<M>(FakeDevice<M>);
 
 impl<M> Clone for FakeClock<M> {

@@ -27,7 +27,7 @@ use std::thread;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
-    /// Whether what the thread does counts, if somebody listens to it.
+    /// Whether the calls of the thread count, if the thread is observed.
     static OPEN: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 

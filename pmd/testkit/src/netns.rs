@@ -1,5 +1,5 @@
-//! For tests: network namespaces of their own, cables between them, and a switch. They are gone when
-//! dropped. Needs root and ip(8); without them a test is told to skip.
+//! Network namespaces for tests, cables between them, and a switch. Dropping them removes them.
+//! Needs root and ip(8); without these a test skips.
 //!
 //! ```
 //! use pollux_pmd_testkit::netns::Cable;

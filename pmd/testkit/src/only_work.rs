@@ -56,7 +56,7 @@ fn register_reads_of_a_run<M: Model>(
         ring: 64,
         ..PortConfig::new(pool.clone())
     };
-    // A thread of the driver's own is started where nobody listens.
+    // Before the thread is observed, as the driver may start threads of its own.
     let port = Port::new("quiet", open()).configure(config).unwrap();
     let StartedPort {
         port,

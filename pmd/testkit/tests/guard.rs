@@ -33,7 +33,7 @@ fn work_is_silent() {
         }
         // Through the vDSO, which is not the kernel.
         black_box(Instant::now());
-        // Nobody else wants it.
+        // An uncontended lock makes no system call.
         drop(black_box(Mutex::new(0).lock()));
     };
     let noise = noise(work);

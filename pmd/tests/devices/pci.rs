@@ -10,7 +10,7 @@ use pollux_pmd::drivers::pci::{PciDriver, open_device};
 use pollux_pmd::{MemoryGrant, PortError, PortSpec, Registry};
 use pollux_pmd_testkit::fake::{FakeDevice, Model, World, grant};
 
-/// A device that nobody has a driver for.
+/// A device without a driver.
 struct Stranger;
 
 impl Model for Stranger {

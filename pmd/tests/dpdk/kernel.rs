@@ -92,7 +92,7 @@ fn changes_of_the_link_are_counted() {
         } else {
             "link set plxl down"
         });
-        // Whoever looks first counts it, and nobody a second time.
+        // The first look counts the change, later ones do not.
         port.started.rx[0].sync_counters();
         let state = if up { RxState::Live } else { RxState::Down };
         assert_eq!(port.started.rx[0].state(), state);

@@ -80,8 +80,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A frame that its consumer has kept.
-enum Kept {
+/// A frame that its consumer has retained.
+enum Retained {
     Mbuf(Mbuf),
     /// Read-only, possibly with other owners.
     Shared(#[expect(dead_code, reason = "held for its ownership alone")] Box<dyn Any>),
@@ -95,7 +95,7 @@ struct Rig {
     consumer: Tally,
     next: u32,
     expected: Vec<VecDeque<(u32, usize)>>,
-    kept: VecDeque<Kept>,
+    retained: VecDeque<Retained>,
 }
 
 impl Rig {
@@ -163,35 +163,38 @@ impl Rig {
         match then {
             Then::Free => self.cache.free(mbuf),
             Then::Drop => drop(mbuf),
-            Then::Keep => self.kept.push_back(Kept::Mbuf(mbuf)),
-            Then::Freeze => self.kept.push_back(Kept::Shared(Box::new(mbuf.freeze()))),
+            Then::Keep => self.retained.push_back(Retained::Mbuf(mbuf)),
+            Then::Freeze => self
+                .retained
+                .push_back(Retained::Shared(Box::new(mbuf.freeze()))),
             Then::Share => {
                 let frozen = mbuf.freeze();
-                self.kept.push_back(Kept::Shared(Box::new(frozen.clone())));
+                self.retained
+                    .push_back(Retained::Shared(Box::new(frozen.clone())));
                 let frozen = frozen.try_thaw().unwrap_err();
-                self.kept.push_front(Kept::Shared(Box::new(frozen)));
+                self.retained.push_front(Retained::Shared(Box::new(frozen)));
             }
             Then::Bytes => {
                 let frozen = mbuf.freeze();
                 for bytes in frozen.segment_bytes() {
-                    self.kept.push_back(Kept::Shared(Box::new(bytes)));
+                    self.retained.push_back(Retained::Shared(Box::new(bytes)));
                 }
             }
             Then::Split => {
                 let rest = mbuf.split_off();
                 self.cache.free(mbuf);
-                self.kept.extend(rest.map(Kept::Mbuf));
+                self.retained.extend(rest.map(Retained::Mbuf));
             }
             Then::Truncate(len) => {
                 mbuf.truncate(len);
                 assert_eq!(mbuf.segment_count(), mbuf.segments().count());
-                self.kept.push_back(Kept::Mbuf(mbuf));
+                self.retained.push_back(Retained::Mbuf(mbuf));
             }
             Then::Chain => {
                 if let Some(tail) = more.pop_front() {
                     mbuf.chain(tail).unwrap();
                 }
-                self.kept.push_back(Kept::Mbuf(mbuf));
+                self.retained.push_back(Retained::Mbuf(mbuf));
             }
             Then::Forward => self.resend(queue, mbuf),
             Then::Thread => std::thread::spawn(move || drop(mbuf)).join().unwrap(),
@@ -230,22 +233,22 @@ proptest! {
             cache: pool.cache(cache).unwrap(),
             next: 0,
             expected: vec![VecDeque::new(); usize::from(QUEUES)],
-            kept: VecDeque::new(),
+            retained: VecDeque::new(),
         };
         for op in ops {
             match op {
                 Op::Send { queue, frames, len } => rig.send(queue, frames, len),
                 Op::Receive { queue, most, then } => rig.receive(queue, most, then),
-                Op::Release(n) => drop(rig.kept.drain(..n.min(rig.kept.len()))),
+                Op::Release(n) => drop(rig.retained.drain(..n.min(rig.retained.len()))),
                 Op::Resend(queue) => {
-                    if let Some(Kept::Mbuf(mbuf)) = rig.kept.pop_front() {
+                    if let Some(Retained::Mbuf(mbuf)) = rig.retained.pop_front() {
                         rig.resend(queue, mbuf);
                     }
                 }
             }
         }
         let queued: usize = rig.expected.iter().map(VecDeque::len).sum();
-        let Rig { rx, tx, cache, kept, .. } = rig;
+        let Rig { rx, tx, cache, retained, .. } = rig;
         if stopped {
             port.stop(rx, tx).unwrap();
             let sum = ledger.check().unwrap();
@@ -256,7 +259,7 @@ proptest! {
         } else {
             drop((port, rx, tx));
         }
-        drop((cache, kept));
+        drop((cache, retained));
         prop_assert_eq!(pool.available(), BUFFERS);
     }
 }

@@ -45,7 +45,7 @@ fn a_back_end_that_talks_nonsense_is_left() {
             &[(GET_FEATURES, 5, &[0; 1000])],
         ),
         (
-            "a message that nobody has asked for",
+            "a reply without a request",
             &[
                 (GET_FEATURES, 5, &features),
                 (GET_FEATURES, 5, &features),

@@ -149,7 +149,7 @@ fn what_a_living_peer_does_not_acknowledge_is_leaked_with_the_port() {
 }
 
 #[test]
-fn a_port_without_buffers_left_serves_nobody_until_they_are_back() {
+fn a_port_without_buffers_left_serves_no_peer_until_they_are_back() {
     let place = Place::new();
     let listener = UnixListener::bind(place.socket()).unwrap();
     let mut port = Port::open_with(&spec(&place.socket(), "packed=off"), 1, pool(128));
@@ -191,7 +191,7 @@ fn a_port_without_buffers_left_serves_nobody_until_they_are_back() {
 
 /// A port that only sends has no buffers to post, and still reports that it has none left.
 #[test]
-fn a_port_that_only_sends_serves_nobody_without_buffers() {
+fn a_port_that_only_sends_serves_no_peer_without_buffers() {
     let place = Place::new();
     let listener = UnixListener::bind(place.socket()).unwrap();
     let pool = Mempool::new(pool(128)).unwrap();

@@ -83,7 +83,7 @@ fn killed<P>(options: &str, start: impl Fn(&std::path::Path) -> P) {
             port.poll(0);
         }
         assert_eq!(port.started.port.link().changes, 2 * (round + 1));
-        assert_eq!(port.send(0, &[frame(0, 60)]), 0, "nobody to take it");
+        assert_eq!(port.send(0, &[frame(0, 60)]), 0, "no peer to take it");
     }
     let (received, sent, errors) = port.stop();
     assert_eq!(sent + errors, u64::from(offered), "{errors} lost");

@@ -49,7 +49,7 @@ def back_end(mode="io", ours=()):
         with Process(run.words(variant, "echo", *ours, "--port", port, "--hold")) as side:
             side.until("no socket was made", socket.exists)
             with net_virtio_user(socket, variant, mode) as peer:
-                # testpmd throws away what comes before it forwards, as soon as its buffers are
+                # testpmd drops the frames that arrive before it forwards, as soon as its buffers are
                 # posted.
                 side.say("")
                 report = run.report(side)

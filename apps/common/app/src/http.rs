@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_hurts_nobody() {
+    fn a_malformed_request_harms_no_other_client() {
         let server = server(ANY.into()).unwrap();
         let address = server.address();
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(100_000));

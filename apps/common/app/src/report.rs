@@ -87,7 +87,7 @@ impl Place {
 /// disk.
 ///
 /// # Errors
-/// What the system would say to whoever opened it.
+/// The error that an open for writing would return.
 pub fn can_be_written(path: &Path) -> io::Result<()> {
     let writable = |path: &Path, rights: Access| {
         // With the effective user's rights, as for an open.

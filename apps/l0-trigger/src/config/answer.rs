@@ -29,7 +29,7 @@ pub struct AnswerTo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Destination {
-    Nobody,
+    None,
     To(SocketAddrV4),
 }
 
@@ -41,7 +41,7 @@ impl TryFrom<String> for Destination {
 
     fn try_from(text: String) -> Result<Self, String> {
         if text == NOBODY {
-            return Ok(Self::Nobody);
+            return Ok(Self::None);
         }
         let address = text.parse().map(Self::To);
         address.map_err(|error| format!("{error}: it must be ADDRESS:PORT, or `{NOBODY}`"))
@@ -57,7 +57,7 @@ impl From<Destination> for String {
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nobody => f.write_str(NOBODY),
+            Self::None => f.write_str(NOBODY),
             Self::To(address) => address.fmt(f),
         }
     }
@@ -91,7 +91,7 @@ impl AnswerTo {
     /// The address, unless there is no destination.
     pub fn address(&self) -> Option<SocketAddrV4> {
         match self.to {
-            Destination::Nobody => None,
+            Destination::None => None,
             Destination::To(address) => Some(address),
         }
     }

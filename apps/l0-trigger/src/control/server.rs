@@ -98,7 +98,7 @@ fn make_room(path: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             Ok(fs::remove_file(path)?)
         }
-        Err(error) => Err(error).context("there is a socket of somebody else"),
+        Err(error) => Err(error).context("a socket of another user is there: give another path"),
     }
 }
 

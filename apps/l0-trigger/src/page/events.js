@@ -85,7 +85,7 @@ function showEvent() {
   showHits(hits);
 }
 
-// The hits of an event, with what is told of them: colour and number are those of their ring.
+// The hits of an event with their labels: colour and number are those of their ring.
 function hitsOf(event) {
   return event.hits.map(([tube, at], i) => {
     const [x, y] = plane.positions_mm[tube] ?? [0, 0];

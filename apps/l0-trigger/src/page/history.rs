@@ -44,7 +44,7 @@ pub struct Note {
 
 impl Note {
     fn of(counters: &Counters, uptime: Duration) -> Self {
-        let balance = counters.books.ledger.balance();
+        let balance = counters.ledgers.ledger.balance();
         let (events, sources) = (&counters.stats.events, &counters.stats.sources);
         Self {
             uptime_s: uptime.as_secs_f64(),
@@ -74,7 +74,7 @@ pub struct Notes {
 struct Past {
     minute: VecDeque<Note>,
     run: Vec<Note>,
-    /// One in so many samples is kept for the whole run.
+    /// One in so many samples is samples for the whole run.
     stride: u64,
     /// Number of samples so far.
     taken: u64,
@@ -118,7 +118,7 @@ pub struct Now {
     faults: Vec<Vec<&'static str>>,
 }
 
-struct Kept {
+struct Samples {
     past: Past,
     marks: VecDeque<Mark>,
 }
@@ -126,7 +126,7 @@ struct Kept {
 /// Read access to the history.
 #[derive(Clone)]
 pub struct History {
-    kept: Arc<Mutex<Kept>>,
+    samples: Arc<Mutex<Samples>>,
     counters: Arc<Counters>,
 }
 
@@ -135,13 +135,13 @@ impl History {
     pub fn minute(&self) -> Notes {
         Notes {
             every_s: EVERY.as_secs(),
-            notes: self.kept().past.minute.iter().cloned().collect(),
+            notes: self.samples().past.minute.iter().cloned().collect(),
         }
     }
 
     /// The whole run.
     pub fn run(&self) -> Notes {
-        let past = &self.kept().past;
+        let past = &self.samples().past;
         Notes {
             every_s: EVERY.as_secs() * past.stride,
             notes: past.run.clone(),
@@ -150,8 +150,8 @@ impl History {
 
     /// The current state.
     pub fn now(&self) -> Now {
-        let kept = self.kept();
-        let Some(mark) = kept.marks.front() else {
+        let samples = self.samples();
+        let Some(mark) = samples.marks.front() else {
             return Now::default();
         };
         let total = total(&self.counters).zip(mark.total.as_ref());
@@ -171,8 +171,8 @@ impl History {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn samples(&self) -> MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,11 +213,11 @@ impl Recorder {
             total: total(counters).map(LatencyView::mark),
             stats: counters.stats.since(&none),
         };
-        let mut kept = self.history.kept();
-        kept.past.add(note);
-        kept.marks.push_back(mark);
-        if kept.marks.len() > WINDOW {
-            kept.marks.pop_front();
+        let mut samples = self.history.samples();
+        samples.past.add(note);
+        samples.marks.push_back(mark);
+        if samples.marks.len() > WINDOW {
+            samples.marks.pop_front();
         }
     }
 }
@@ -228,12 +228,12 @@ pub fn history(counters: Arc<Counters>, started: Instant) -> (Recorder, History)
         stride: 1,
         ..Past::default()
     };
-    let kept = Kept {
+    let samples = Samples {
         past,
         marks: VecDeque::new(),
     };
     let history = History {
-        kept: Arc::new(Mutex::new(kept)),
+        samples: Arc::new(Mutex::new(samples)),
         counters,
     };
     let recorder = Recorder {
@@ -280,12 +280,15 @@ mod tests {
         for seconds in [256, 1000, 100_000] {
             let past = after(seconds);
             assert!(past.run.len() > RUN / 2 && past.run.len() <= RUN);
-            let kept = events(&past.run);
+            let samples = events(&past.run);
             assert!(
-                kept.iter().zip(0..).all(|(&at, n)| at == n * past.stride),
-                "{kept:?}"
+                samples
+                    .iter()
+                    .zip(0..)
+                    .all(|(&at, n)| at == n * past.stride),
+                "{samples:?}"
             );
-            assert!(seconds - kept[kept.len() - 1] < past.stride);
+            assert!(seconds - samples[samples.len() - 1] < past.stride);
         }
     }
 }

@@ -16,7 +16,7 @@ let past = { every_s: 1, notes: [] };
 function take(run) {
   recent.push(run);
   while (recent.length > 2 && run.uptime_s - recent[1].uptime_s >= WINDOW) recent.shift();
-  // Nobody looked for a while.
+  // The page was hidden for a while.
   if (run.uptime_s - recent[0].uptime_s > 2 * WINDOW) recent.splice(0, recent.length - 1);
   [before, now] = [recent.length > 1 ? recent[0] : null, run];
 }
@@ -214,7 +214,7 @@ async function poll() {
 async function main() {
   listen();
   for (;;) {
-    // What nobody sees is not asked for.
+    // A hidden page does not poll.
     if (!document.hidden) await poll().catch(console.error);
     await new Promise((resume) => setTimeout(resume, POLL_MS));
   }

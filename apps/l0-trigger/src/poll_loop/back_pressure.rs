@@ -32,7 +32,7 @@ const WITH_GATE: &str = r#"
 #[derive(serde::Deserialize)]
 struct NoOptions {}
 
-/// Hands on what it takes; it is full when it is told so.
+/// Passes items on; its flag makes it full.
 #[derive(Clone, Default)]
 struct Gate {
     is_full: Arc<AtomicBool>,
@@ -71,7 +71,7 @@ fn assert_all_decided(mut trigger: PollLoop, counters: &Counters) {
     trigger.sink.flush();
     assert_eq!(counters.stats.events.complete.get(), EVENTS);
     assert_eq!(trigger.sink.decisions, EVENTS);
-    let balance = counters.books.ledger.balance();
+    let balance = counters.ledgers.ledger.balance();
     assert!(
         balance.is_balanced() && balance.dropped_total() == 0,
         "{balance}"

@@ -23,8 +23,8 @@ const ARGUMENTS: [&str; 9] = [
 /// Times that the frames are there.
 const ROUNDS: u64 = 20;
 
-/// Runs a trigger with two receive loops on two ports, which share the frames, until it is told to
-/// stop: when the loops have received all frames, or in the middle.
+/// Runs a trigger with two receive loops on two ports, which share the frames, until its stop flag
+/// is set: when the loops have received all frames, or in the middle.
 fn run(to_the_end: bool) {
     let stop = StopFlag::new();
     let (setup, plain) = setup_of(&ARGUMENTS, stage_registry(), None, &stop);
@@ -62,7 +62,7 @@ fn run(to_the_end: bool) {
     assert_eq!(finished.end, End::Stopped);
     assert_eq!(queues.len(), 2);
     let passed = counters.receivers.iter().map(|it| it.counts.frames.get());
-    let balance = counters.books.ledger.balance();
+    let balance = counters.ledgers.ledger.balance();
     assert!(balance.is_balanced(), "{balance}");
     assert_eq!(
         passed.sum::<u64>(),

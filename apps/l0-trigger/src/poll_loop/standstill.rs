@@ -141,7 +141,7 @@ pub(super) fn rounds(trigger: &mut PollLoop, n: usize) {
 #[test]
 fn decisions_of_frames_that_waited_through_a_standstill_are_late() {
     let (mut trigger, plain, counters) = trigger();
-    let arrival = counters.books.ports[0].arrival_time();
+    let arrival = counters.ledgers.ports[0].arrival_time();
     assert_eq!(arrival, Some(ArrivalTime::Poll));
     rounds(&mut trigger, 1);
     *plain.0.lock().unwrap() = frames(counters.stats.sources.len() as u8);
@@ -151,7 +151,7 @@ fn decisions_of_frames_that_waited_through_a_standstill_are_late() {
     trigger.sink.flush();
     assert_eq!(counters.stats.events.complete.get(), EVENTS);
     let answers = &counters.answers;
-    assert_eq!(answers.untold.get(), EVENTS);
+    assert_eq!(answers.no_destination.get(), EVENTS);
     assert_eq!(answers.late.get(), EVENTS);
     assert_eq!(answers.unmarked.get(), 0, "they say that they are late");
     let total = trigger.sink.answer.total().percentiles();

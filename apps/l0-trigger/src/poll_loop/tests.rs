@@ -14,7 +14,7 @@ use pollux_pmd::ledger::Sent;
 use pollux_pmd::{PortConfig, PortError, Registry, TscClock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A port of the kernel's on which nothing comes. Counts how often it is told to send nothing.
+/// A kernel-backed port on which no frame arrives. Counts calls that send nothing.
 #[derive(Clone, Default)]
 struct Slow(Arc<AtomicU64>);
 
@@ -85,7 +85,7 @@ fn the_loop_does_nothing_but_work() {
     assert_quiet("0");
 }
 
-/// Nor does it for the workers, who go on until they are told to end.
+/// Neither do the workers, which run until their stop flag is set.
 #[test]
 fn the_loop_does_nothing_but_work_with_a_worker() {
     assert_quiet("1");
@@ -137,7 +137,7 @@ fn assert_quiet(workers: &str) {
     let (mut boards, halt) = (boards.unwrap(), trigger.stop.clone());
 
     let (trigger, noise) = std::thread::scope(|scope| {
-        // On a thread that nobody listens to: what the boards do is theirs.
+        // On a thread that is not observed: the work of the boards does not count.
         scope.spawn(move || {
             assert!(boards.run().complete);
             halt.stop();

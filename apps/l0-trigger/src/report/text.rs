@@ -155,7 +155,7 @@ impl Report {
             writeln!(out)?;
         }
         let outcomes = [
-            (a.untold, "not to be sent"),
+            (a.no_destination, "not to be sent"),
             (a.no_room, "lost for want of room to send"),
             (a.unresolved, "lost before the address was resolved"),
         ];

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Parser;
 use pollux_app::{Reload, Service};
 use pollux_mempool::time::Ns;
-use pollux_pipelines::spread::{Spread, Spreading};
+use pollux_pipelines::fan_out::{FanOut, FanOutOptions};
 use pollux_pipelines::{Batch, Output, Stage};
 use pollux_pmd::TscClock;
 
@@ -60,14 +60,13 @@ fn run_with(fault: Fault, keeps: bool) -> (Report, Result<()>) {
     let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
     let (stop, clock) = (StopFlag::new(), RunClock::Tsc(TscClock::get()));
     let mut setup = Setup::new(&cli, &plan, &outputs, &registries, clock, &stop).unwrap();
-    let spreading = Spreading {
+    let options = FanOutOptions {
         workers: 1,
         patience: Ns(1),
-        ..Spreading::default()
+        ..FanOutOptions::default()
     };
     // The stage is at the other end of these rings, with a job for the worker's loop.
-    let (mut other, mut fated) =
-        Spread::new(fault.clone(), vec![fault.clone()], &spreading).unwrap();
+    let (mut other, mut fated) = FanOut::new(fault.clone(), vec![fault.clone()], &options).unwrap();
     let mut batch = Batch::with_capacity(16);
     (0..16).for_each(|n| batch.push(n).unwrap());
     other.process(&mut batch, &mut Vec::new());
@@ -135,13 +134,13 @@ fn a_worker_that_is_stuck_is_left_behind_and_its_events_are_counted() {
 
 /// Each change of a worker is reported once, and at most once a second.
 #[test]
-fn news_of_a_worker_are_told_once() {
-    let (_, worker_pool) = Spread::new(
+fn each_change_of_a_worker_is_reported_once() {
+    let (_, worker_pool) = FanOut::new(
         Fault::Panics,
         vec![Fault::Panics],
-        &Spreading {
+        &FanOutOptions {
             workers: 1,
-            ..Spreading::default()
+            ..FanOutOptions::default()
         },
     )
     .unwrap();
@@ -151,16 +150,16 @@ fn news_of_a_worker_are_told_once() {
         gaps: worker_pool[0].times(),
         counts: worker_pool[0].counts(),
     };
-    let mut told = Told::default();
-    assert_eq!(told.news(&view, false), None);
+    let mut warned = LastWarning::default();
+    assert_eq!(warned.news(&view, false), None);
     view.counts.undecided.add(16);
-    let news = told.news(&view, false).unwrap();
+    let news = warned.news(&view, false).unwrap();
     assert!(news.contains("16 events released undecided"), "{news}");
     view.counts.undecided.add(16);
-    assert_eq!(told.news(&view, false), None, "so soon again");
-    let ended = told.news(&view, true).unwrap();
+    assert_eq!(warned.news(&view, false), None, "so soon again");
+    let ended = warned.news(&view, true).unwrap();
     assert!(ended.contains("worker 0 has ended"), "{ended}");
-    assert_eq!(told.news(&view, true), None);
-    told.at = None;
-    assert!(told.news(&view, true).unwrap().contains("32 events"));
+    assert_eq!(warned.news(&view, true), None);
+    warned.at = None;
+    assert!(warned.news(&view, true).unwrap().contains("32 events"));
 }

@@ -145,7 +145,7 @@ fn a_board_that_is_wrong_is_named_and_costs_the_others_nothing() {
         assert!(number(stream, "clock_skew") > EVENTS - 200, "{stream}");
         assert_eq!(stream["clock_off"], true);
     }
-    // What comes on the port of board 1 is of board 2, as it says.
+    // Frames to the port of board 1 carry the number of board 2.
     let report = run(&|n| {
         let payload = hits(2, n as u32, &[5_000_000 + 400 * n]);
         udp(TRIGGER_PORT + 1, &payload)

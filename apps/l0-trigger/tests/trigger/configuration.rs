@@ -305,13 +305,16 @@ fn the_examples_decide_a_capture() {
 }
 
 #[test]
-fn a_replay_that_has_nobody_to_tell_says_so_once_and_succeeds() {
+fn a_replay_without_a_destination_says_so_once_and_succeeds() {
     let folder = Folder::new();
     let capture = folder.path("run.pcapng");
     record(&boards(320), &capture);
     let port = pcap_port(&capture);
     let ended = run(&["--port", &port]).expect(0);
-    let said: Vec<_> = ended.stderr.matches("answers go nowhere").collect();
+    let said: Vec<_> = ended
+        .stderr
+        .matches("no answers are sent: a capture")
+        .collect();
     assert_eq!(said.len(), 1, "{}", ended.stderr);
     assert_eq!(number(&ended.report()["answers"], "untold"), 320);
     let sends = format!("{port},tx={}", folder.arg("answers.pcapng"));

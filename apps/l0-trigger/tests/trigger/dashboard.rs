@@ -92,7 +92,7 @@ fn every_metric_of_the_dashboard_is_served_and_the_other_way_round() {
     assert_eq!(asked, served);
 }
 
-/// Whoever imports it chooses the data source, and no panel lies on another.
+/// The data source is chosen at the import, and no panels overlap.
 #[test]
 fn the_dashboard_is_whole() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();

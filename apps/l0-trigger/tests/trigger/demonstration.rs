@@ -1,8 +1,7 @@
 //! The demonstration: its report, and the fields of the schema.
 
 use crate::common::capture::{boards, record};
-use crate::common::{Folder, Run, alone, drops, number, over_streams, pcap_port, run};
-use crate::running::cpus;
+use crate::common::{Folder, Run, alone, cpus, drops, number, over_streams, pcap_port, run};
 use serde_json::Value;
 
 /// What holds for every demonstration, wherever it was ended.

@@ -175,13 +175,13 @@ fn run_with_answers(net: &Net, to: &str, says: &str) -> Run {
 }
 
 #[test]
-fn answers_that_reach_nobody_are_told_meanwhile_and_fail_the_run() {
+fn undelivered_answers_are_warned_of_and_fail_the_run() {
     let Some(net) = Net::new() else { return };
-    let said = "WARN no answer has reached anybody";
+    let said = "WARN no answer was delivered";
     let ended = run_with_answers(&net, "198.18.0.77:30100", said).expect(1);
-    let told = "nobody at 198.18.0.77 has answered ARP on af_packet:va";
+    let told = "no host has answered ARP for 198.18.0.77 on af_packet:va";
     assert!(
-        ended.stdout.contains("WRONG      no answer has reached"),
+        ended.stdout.contains("WRONG      no answer was delivered"),
         "{}",
         ended.stdout
     );
@@ -195,13 +195,13 @@ fn answers_that_reach_nobody_are_told_meanwhile_and_fail_the_run() {
     assert_eq!(number(answers, "unresolved"), built);
     let said: Vec<_> = ended.stderr.matches(said).collect();
     assert_eq!(said.len(), 1, "{}", ended.stderr);
-    ended.expect_message(&["error: no answer has reached anybody", told, "answer.mac"]);
+    ended.expect_message(&["error: no answer was delivered", told, "answer.mac"]);
 }
 
 #[test]
-fn who_wants_no_answers_says_so() {
+fn a_run_without_answers_says_so() {
     let Some(net) = Net::new() else { return };
-    let ended = run_with_answers(&net, "nobody", "answers go to nobody").expect(0);
+    let ended = run_with_answers(&net, "nobody", "no answers are sent").expect(0);
     // All events, those that were made twice of boards that stood still included.
     let (answers, built) = (
         &ended.report()["answers"],

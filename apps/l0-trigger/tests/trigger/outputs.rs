@@ -58,7 +58,7 @@ fn a_run_that_is_repeated_has_the_next_number() {
     assert!(folder.path("run-0004.json").exists());
 }
 
-/// Whoever interrupts twice, or three times in a shell that passes signals on, still has a report.
+/// A second signal, or a third from a shell that passes signals on, does not lose the report.
 #[test]
 fn two_signals_leave_a_whole_report() {
     for round in 0..20 {

@@ -1,5 +1,5 @@
-//! The run page, without a browser: what it is told is the run's, and nobody who asks hurts it. With
-//! a browser it is looked at by scripts/page-test.
+//! The run page, without a browser: its data are those of the run, and no client can harm the run.
+//! scripts/page-test tests it with a browser.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -139,8 +139,9 @@ fn the_page_shows_the_run() {
     );
 }
 
-/// When an event was decided is now. How many of its hits are told to belong to its ring, and how many
-/// the ring says; nothing of an event with several, as hits may be on more than one.
+/// Checks that an event was decided just now. Returns the number of its hits that are assigned to
+/// its ring, and the number that the ring states; zeros for an event with several rings, as a hit
+/// may be on more than one.
 fn hits_of_ring(event: &Value) -> (u64, u64) {
     let decided = event["decided_unix_s"].as_f64().unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

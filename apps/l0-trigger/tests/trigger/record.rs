@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::common::{Folder, number, run};
 
-/// A pipe that nobody reads takes 64 KiB, and then keeps its writer: a disk that hangs.
+/// A pipe without a reader takes 64 KiB and then blocks its writer, as a disk that hangs does.
 #[test]
 fn a_disk_that_hangs_holds_up_neither_the_run_nor_its_end() {
     let folder = Folder::new();

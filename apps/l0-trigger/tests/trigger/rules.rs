@@ -73,7 +73,7 @@ fn a_decision_says_which_rules_accepted_in_report_record_and_answer() {
     let folder = Folder::new();
     let capture = folder.path("boards.pcapng");
     record(&boards(3000), &capture);
-    let config = folder.write("rules.toml", config(TWO_RULES) + NOBODY);
+    let config = folder.write("rules.toml", config(TWO_RULES) + DESTINATION);
     let port = format!("{},tx={}", pcap_port(&capture), folder.arg("answers"));
     let out = folder.arg("events");
     let arguments = ["--port", &port, "--config", &config, "--events-out", &out];
@@ -130,8 +130,8 @@ fn a_decision_says_which_rules_accepted_in_report_record_and_answer() {
     assert!(ended.stdout.contains(&text), "{}", ended.stdout);
 }
 
-/// Where answers can go without anybody who is asked first.
-const NOBODY: &str = r#"
+/// A destination that needs no ARP.
+const DESTINATION: &str = r#"
     [answer]
     to = "198.18.0.2:30100"
     mac = "02:00:00:00:00:02"

@@ -6,13 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::capture::{boards, packets, pcap, record};
-use crate::common::{Folder, Running, TRIGGER, alone, number, pcap_port, run, start};
+use crate::common::{Folder, Running, TRIGGER, alone, cpus, number, pcap_port, run, start};
 use crate::demonstration::assert_demonstration;
 use pollux_emulator::config::EmulatorConfig;
-
-pub(crate) fn cpus() -> usize {
-    std::thread::available_parallelism().unwrap().get()
-}
 
 /// A demonstration that can be watched, and does not end by itself while a test lasts.
 const ENDLESS: [&str; 4] = ["--events", "50000000", "--metrics", "127.0.0.1:0"];

@@ -116,7 +116,7 @@ fn wrong_ports_are_named() {
         refused(&["--port", spec]).expect_usage(named);
         refused(&["--port", spec, "--check"]).expect_usage(named);
         refused(&["--port", &good, "--port", spec]).expect_usage(named);
-        // A mistake is told before anything that is to be repaired.
+        // A wrong option is reported before a port that cannot be opened.
         refused(&["--port", "pcap:rx=/nowhere", "--port", spec]).expect_usage(named);
     }
 }

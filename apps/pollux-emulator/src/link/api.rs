@@ -16,7 +16,7 @@ pub struct SentCounts {
     pub hits: u64,
     /// Frames that the device or the kernel refused for good.
     pub errors: u64,
-    /// Times that the other host said that nobody listens there.
+    /// ICMP messages "port unreachable" from the other host.
     pub refused: u64,
 }
 

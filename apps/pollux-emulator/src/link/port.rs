@@ -369,7 +369,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Counts how often it is told to send nothing.
+    /// Counts calls that send nothing.
     #[derive(Clone, Default)]
     struct Slow(Arc<AtomicU32>);
 

@@ -248,7 +248,7 @@ fn without_a_trigger_the_loop_ends_and_says_what_is_missing() {
 
 #[test]
 fn a_full_wire_holds_the_loop_back() {
-    // Eight frames fit the wire; nobody takes them, and the loop is stopped.
+    // Eight frames fit the wire. They are not taken, and the loop is stopped.
     let config = EmulatorConfig {
         events: 6400,
         rate: 0,
@@ -371,7 +371,7 @@ fn the_trigger_is_found_by_arp_or_missed_in_words() {
     wires.stop(emulator.into_link().into_queues(), theirs);
 }
 
-/// A device shares what comes out over its queues: an answer is found in each of them.
+/// A device distributes frames over its queues: an answer may be in any of them.
 #[test]
 fn frames_come_by_any_queue() {
     let pool = Mempool::new(PoolConfig::default()).unwrap();

@@ -323,7 +323,7 @@ fn the_duration_bounds_a_run() {
     let dir = tempfile::tempdir().unwrap();
     let report = dir.path().join("r.json");
     let flags = "--udp 127.0.0.1:31100 --src-ip 127.0.0.1 --src-port 31000 --listen 31050";
-    // Nobody listens: each refusal is counted, and none is fatal.
+    // No socket listens: each refusal is counted, and none is fatal.
     succeed(&format!(
         "{flags} --events 0 --rate 10000 --duration 0.5 --report {}",
         report.display()

@@ -51,7 +51,7 @@ fn boards_on_an_interface_find_the_trigger_and_are_found() {
     let answered = (0..5).any(|_| cable.b.exec(ping).status.success());
     let _ = run(&format!("kill -INT {}", emulator.id()));
     let status = emulator.wait().unwrap();
-    assert!(answered, "nobody answered the ping");
+    assert!(answered, "the ping was not answered");
     assert_eq!(status.code(), Some(0));
 
     let report: serde_json::Value =

@@ -41,7 +41,7 @@ pub(super) const CHECK_SEQUENCE: u16 = 4;
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("place", |arg| arg
-    .help("One port that sends, and receives what comes back")
+    .help("One port that sends, and receives the returned frames")
     .required_unless_present("tx")
     .conflicts_with_all(["tx", "rx"])))]
 #[command(mut_arg("port", |arg| arg.conflicts_with_all(["tx", "rx"])))]

@@ -23,8 +23,8 @@ pub(super) struct Listener {
     counter: Counter,
 }
 
-/// What is left when the loop has ended.
-pub(super) struct Heard {
+/// State of a loop that has ended.
+pub(super) struct Finished {
     /// In the order in which they were given.
     pub(super) queues: Vec<RxQueue>,
     /// Time from the first stamp to the last.
@@ -58,7 +58,7 @@ impl Listener {
     }
 
     /// Polls until `stop` is set or all queues have come to their end.
-    pub(super) fn run(mut self, stop: &StopFlag) -> Heard {
+    pub(super) fn run(mut self, stop: &StopFlag) -> Finished {
         let clock = TscClock::get();
         let sync_every = clock.to_cycles(SYNC_EVERY);
         let begun = clock.now();
@@ -90,7 +90,7 @@ impl Listener {
             .counter
             .stamps
             .map_or(Ns(0), |(first, last)| last.since(first));
-        Heard {
+        Finished {
             queues: self.queues,
             recorded: Duration::from_nanos(recorded.0),
         }

@@ -183,14 +183,14 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         std::thread::sleep(Duration::from_millis(20));
     }
     let elapsed = begun.elapsed();
-    let heard = lcore.join().context("the poll loop failed")?;
+    let finished = lcore.join().context("the poll loop failed")?;
 
     // What a port says at its end (a damaged file) comes after the report of what it yielded.
-    let stopped = ports::stop(started, heard.queues, Vec::new());
+    let stopped = ports::stop(started, finished.queues, Vec::new());
     if let Some(view) = view {
         view.clear();
     }
-    let span = if recorded { heard.recorded } else { elapsed };
+    let span = if recorded { finished.recorded } else { elapsed };
     let report = |top| Report::new(&reader, &[], &ledger.balance(), top, span).with_unseen(&views);
     let printed = tell(begun.into_reports(), args.top, report);
     if ledger.balance().from_wire == 0 {

@@ -70,7 +70,7 @@ pub(super) struct Report {
     unseen: Vec<Unseen>,
 }
 
-/// Receive queues of a port's device whose frames nobody gets.
+/// Receive queues of a port's device that are not polled.
 #[derive(Serialize)]
 struct Unseen {
     spec: String,

@@ -119,7 +119,7 @@ struct Report {
     latency_ns: Option<Quantiles>,
     /// Frames with stamps of another clock.
     latency_not_comparable: u64,
-    /// Time of waiting for the first frame, in vain.
+    /// Time waited for a first frame that did not arrive.
     waited_s: Option<f64>,
 }
 

@@ -75,8 +75,8 @@ fn a_wire_in_the_process_is_searched() {
     assert_plausible(&report, &[64, 1518]);
     assert_eq!(report["complete"], true);
     // Whatever the machine, a frame is not made in a nanosecond; and a wire that lets its sender
-    // wait loses nothing. A trial that the machine disturbed may leave frames on the wire: they are
-    // seen by nobody, and dropped by nobody.
+    // wait loses nothing. A trial that the machine disturbed may leave frames on the wire, which
+    // are neither received nor dropped.
     for size in report["sizes"].as_array().unwrap() {
         assert_ne!(size["critical_is"], "above-max");
         let rates = size["rates"].as_array().unwrap();

@@ -127,7 +127,7 @@ fn this_machine_is_examined() {
 }
 
 #[test]
-fn nobody_may_run_it() {
+fn an_unprivileged_user_may_run_it() {
     let output = pollux(&["--json"]).uid(65_534).gid(65_534).output();
     let Ok(output) = output else {
         println!("skipped: another user may not execute the program");

@@ -160,7 +160,7 @@ fn assert_shown(file: &str, folder: &Folder) {
         1,
     );
     assert!(message.contains("--svg /nowhere/e.svg"), "{message}");
-    // Whoever reads only the first lines gets them.
+    // A reader of only the first lines gets them.
     assert_eq!(printed(&[file, "--count", "0"]).lines().count(), 2);
 }
 

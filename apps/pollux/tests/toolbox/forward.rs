@@ -163,7 +163,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_socket_where_nobody_may_make_one_is_refused() {
+fn a_socket_in_a_read_only_folder_is_refused() {
     let folder = Folder::new();
     let socket = folder.path("v.sock");
     let owner_only_reads = fs::Permissions::from_mode(0o555);

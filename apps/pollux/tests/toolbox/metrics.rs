@@ -183,7 +183,7 @@ fn another_program_looks_at_a_run() {
         let row = lines.iter().skip_while(|line| !at(line)).nth(2).unwrap();
         assert!(row.trim_start().starts_with(place), "{title}: {shown}");
     }
-    // It ends by itself where it is told to.
+    // With a duration it ends by itself.
     let looked = run(
         "live",
         &[&forward.address, "--interval", "0.05", "--duration", "0.3"],
@@ -191,7 +191,7 @@ fn another_program_looks_at_a_run() {
     assert!(looked.status.success() && !looked.stdout.is_empty());
     drop(forward);
 
-    let address = "127.0.0.1:1"; // where nobody serves
+    let address = "127.0.0.1:1"; // without a server
     let message = refused("live", &[address, "--count", "1"], 1);
     let named = format!("no metrics at http://{address}/metrics (start the program with --metrics");
     assert!(message.contains(&named), "{message}");
@@ -246,7 +246,7 @@ fn a_terminal_is_drawn_on_and_given_back() {
 }
 
 #[test]
-fn nobody_has_to_read_to_the_end() {
+fn a_reader_may_stop_early() {
     let forward = Watched::start("forward", &["null", "--quiet"]);
     let commands: [(&str, &[&str]); 4] = [
         ("live", &[&forward.address, "--interval", "0.05"]),
@@ -266,7 +266,7 @@ fn nobody_has_to_read_to_the_end() {
         assert_eq!(child.wait().unwrap().code(), Some(0), "{command}");
     }
     drop(forward);
-    // What cannot be written is told, and its report is there all the same.
+    // A failed write is reported, and the report is complete all the same.
     let folder = Folder::new();
     let report = folder.path("report.json");
     let full = std::fs::File::options().write(true).open("/dev/full");

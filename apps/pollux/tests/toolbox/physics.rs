@@ -129,7 +129,7 @@ fn rings_grow_with_momentum_and_pions_come_apart_from_muons() {
     assert!(last["pions_kept"].as_f64().unwrap() > 0.7);
 }
 
-/// With more events than anybody waits for.
+/// With more events than the test could wait for.
 #[test]
 fn a_signal_ends_the_study_with_the_rows_so_far() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn the_page_and_its_plots_are_written() {
     ] {
         assert!(page.contains(input), "{input}");
     }
-    // A folder that there is not is told before the work.
+    // A missing folder is reported before the work.
     let output = run("physics", &["--events", "16", "--docs", "/nowhere"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("--docs /nowhere: No such file"));

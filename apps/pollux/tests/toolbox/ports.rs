@@ -36,7 +36,7 @@ fn specs_that_are_usable_can_be_opened() {
 }
 
 #[test]
-fn nobody_may_list_but_not_open() {
+fn an_unprivileged_user_may_list_but_not_open() {
     let mut command = pollux(&["--json"]);
     command.uid(65_534).gid(65_534);
     if command.output().is_err() {

@@ -92,7 +92,7 @@ fn ports_are_given_in_front_or_as_options() {
     }
 }
 
-/// `streams` listens where it is told to, and has its report where others have theirs.
+/// `streams` runs on the given core, and writes its report as the others do.
 #[test]
 fn streams_have_the_options_of_a_run() {
     let folder = Folder::new();
@@ -234,7 +234,7 @@ fn units_are_read_alike() {
             assert!(reason.starts_with(form), "{command} {option}: {message}");
         }
     }
-    // What is one is taken: the next mistake is told.
+    // A valid value is accepted: the error is about the next option.
     for (command, options) in [
         (
             "bench",

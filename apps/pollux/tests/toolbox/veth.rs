@@ -1,5 +1,5 @@
-//! Two programs at the ends of a cable between namespaces. Their rings hold what comes while a
-//! busy machine lets the other end wait.
+//! Two programs at the ends of a cable between namespaces. Their rings hold the frames that arrive
+//! while a busy machine delays the other end.
 
 use std::process::Output;
 

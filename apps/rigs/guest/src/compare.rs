@@ -18,8 +18,8 @@ use crate::nic::{self, Nic, run as run_program, wait_until};
 use crate::rig::{End, Setup, pool};
 use crate::wire::plain;
 
-/// Frames that go round each way: as many as two devices with rings of [`RING`] always have room
-/// for, and enough for full bursts.
+/// Frames in flight in each direction: as many as two devices with rings of [`RING`] always have
+/// room for, and enough for full bursts.
 const FRAMES: usize = 128;
 
 const RING: &str = "256";
@@ -27,7 +27,7 @@ const RING: &str = "256";
 /// Where our forwarder shows what it has counted.
 const PAGE: &str = "127.0.0.1:9464";
 
-/// What comes first is not counted.
+/// Warm-up, which is not counted.
 const WARM_UP: Duration = Duration::from_millis(100);
 
 pub(crate) fn compare(rounds: u32, duration: Duration) -> Result<()> {

@@ -167,7 +167,7 @@ pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) -> Result<()>
     let began = Instant::now();
     while !is() {
         if began.elapsed() > PATIENCE {
-            bail!("waited {PATIENCE:?} in vain until {what}");
+            bail!("waited {PATIENCE:?} without success until {what}");
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,4 +1,4 @@
-//! Another process with a port of its own, which sends back what comes.
+//! Another process with a port of its own, which sends received frames back.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -11,7 +11,7 @@ use pollux_pmd::net::MacAddr;
 
 use crate::machine::Machine;
 use crate::nic::Nic;
-use crate::rig::{End, Setup, check_books, pool};
+use crate::rig::{End, Setup, check_ledger, pool};
 use crate::wire;
 
 /// The process, as the test sees it.
@@ -49,12 +49,12 @@ impl Reflector {
         })
     }
 
-    /// Has it stop its port and check its books: it does when its input ends.
+    /// Has it stop its port and check its ledger: it does when its input ends.
     pub(crate) fn end(mut self) -> Result<()> {
         drop(self.child.stdin.take());
-        let mut books = String::new();
-        self.said.read_to_string(&mut books)?;
-        print!("{books}");
+        let mut ledger = String::new();
+        self.said.read_to_string(&mut ledger)?;
+        print!("{ledger}");
         let status = self.child.wait()?;
         ensure!(status.success(), "the other process: {status}");
         Ok(())
@@ -92,5 +92,5 @@ pub(crate) fn reflect(machine: &'static Machine, nic: &Nic, options: &str) -> Re
     } else {
         end.stop_and_compare()?;
     }
-    check_books(&pool, &ledger)
+    check_ledger(&pool, &ledger)
 }

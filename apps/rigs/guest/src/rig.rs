@@ -1,4 +1,4 @@
-//! Two ports back to back, and the books of what passes between them.
+//! Two ports back to back, and the ledger of the frames between them.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -24,15 +24,15 @@ pub(crate) struct End {
     pub(crate) tx: Vec<TxQueue>,
 }
 
-/// Which way frames go.
+/// Direction of frames.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     AtoB,
     BtoA,
 }
 
-impl Way {
-    /// Who sends, and who receives.
+impl Direction {
+    /// The sender, and the receiver.
     pub(crate) fn of<T>(self, a: T, b: T) -> (T, T) {
         match self {
             Self::AtoB => (a, b),
@@ -41,7 +41,7 @@ impl Way {
     }
 }
 
-pub(crate) const BOTH_WAYS: [Way; 2] = [Way::AtoB, Way::BtoA];
+pub(crate) const DIRECTIONS: [Direction; 2] = [Direction::AtoB, Direction::BtoA];
 
 /// How the ports are set up.
 #[derive(Clone, Copy)]
@@ -160,7 +160,8 @@ impl End {
         ])
     }
 
-    /// Has the ledger count what this port receives, and whoever takes it from there.
+    /// Adds the tallies of this port's receive queues to the ledger, and one for the consumer of
+    /// its frames.
     pub(crate) fn count_into(&self, ledger: &mut Ledger) -> Tally {
         for queue in &self.rx {
             ledger.add("port", queue.tally());
@@ -220,7 +221,7 @@ impl End {
         drop(self.stop()?);
         let received: u64 = received.iter().map(|rx| rx.balance().from_wire).sum();
         let sent: u64 = sent.iter().map(SentView::packets).sum();
-        // An interface's counters go further back, and of virtio's devices nothing is told.
+        // An interface's counters include earlier frames, and virtio's devices have none.
         let counts = statistics.iter().any(|(name, _)| name.starts_with("rx_"));
         if capabilities.kernel_backed || !counts {
             println!("{spec}: received {received}, sent {sent}: compared with nothing");
@@ -303,22 +304,27 @@ impl Rig {
         Ok(self)
     }
 
-    /// Sends frames of these sizes (in bytes, with the frame check sequence) one way, by turns
-    /// through all queues; each must come, right in every byte, unless kernels on both sides say
-    /// that it was lost between them.
-    pub(crate) fn exchange(&mut self, way: Way, count: u64, sizes: &[usize]) -> Result<()> {
-        self.exchange_from(IP_A, way, count, sizes)
+    /// Sends frames of these sizes (in bytes, with the frame check sequence) in one direction, by
+    /// turns through all queues; each must come, right in every byte, unless kernels on both sides
+    /// say that it was lost between them.
+    pub(crate) fn exchange(
+        &mut self,
+        direction: Direction,
+        count: u64,
+        sizes: &[usize],
+    ) -> Result<()> {
+        self.exchange_from(IP_A, direction, count, sizes)
     }
 
     /// The same, from an address.
     pub(crate) fn exchange_from(
         &mut self,
         near: Ipv4Addr,
-        way: Way,
+        direction: Direction,
         count: u64,
         sizes: &[usize],
     ) -> Result<()> {
-        let (from, to) = way.of(&mut self.a, &mut self.b);
+        let (from, to) = direction.of(&mut self.a, &mut self.b);
         let ends = (endpoint(from.mac()?, near), endpoint(to.mac()?, IP_B));
         let mut frames = Frames::new(ends, Kind::Udp, 1, sizes, Returned::Same)?;
         let before = (from.counter("tx_packets"), to.counter("rx_packets"));
@@ -330,9 +336,12 @@ impl Rig {
             let went = from.counter("tx_packets") - before.0;
             let came = to.counter("rx_packets") - before.1;
             if came < count {
-                println!("{way:?}: of {count} frames {went} went, {came} came");
+                println!("{direction:?}: of {count} frames {went} went, {came} came");
             }
-            ensure!(came <= went, "{way:?}: {went} frames went, but {came} came");
+            ensure!(
+                came <= went,
+                "{direction:?}: {went} frames went, but {came} came"
+            );
             came
         } else {
             count
@@ -340,7 +349,7 @@ impl Rig {
         ensure!(
             (outcome.sent, outcome.received) == (count, arrived)
                 && outcome.corrupt + outcome.duplicate + outcome.foreign == 0,
-            "{way:?}: {}; {}; devices: a {}, b {}",
+            "{direction:?}: {}; {}; devices: a {}, b {}",
             serde_json::to_string(&outcome)?,
             self.ledger.balance(),
             self.a.counted(),
@@ -362,7 +371,7 @@ impl Rig {
         let Self { a, b, pool, ledger } = self;
         a.stop_and_compare()?;
         b.stop_and_compare()?;
-        check_books(&pool, &ledger)?;
+        check_ledger(&pool, &ledger)?;
         Ok(ledger.balance())
     }
 
@@ -370,12 +379,12 @@ impl Rig {
     pub(crate) fn close(self) -> Result<()> {
         let Self { a, b, pool, ledger } = self;
         drop((a.stop()?, b.stop()?));
-        check_books(&pool, &ledger)
+        check_ledger(&pool, &ledger)
     }
 }
 
 /// At a stop.
-pub(crate) fn check_books(pool: &Mempool, ledger: &Ledger) -> Result<()> {
+pub(crate) fn check_ledger(pool: &Mempool, ledger: &Ledger) -> Result<()> {
     println!("{}", ledger.check()?);
     ensure!(
         pool.available() == pool.buffers(),

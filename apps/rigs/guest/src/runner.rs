@@ -1,5 +1,5 @@
-//! Runs tests one after the other, each in a process of its own: one that crashes or hangs is told
-//! as failed, and the next begins with devices that nobody holds.
+//! Runs tests one after the other, each in a process of its own: one that crashes or hangs has
+//! failed, and the next begins with devices that are free.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -14,10 +14,10 @@ use pollux_pmd::mempool::{Burst, Mempool};
 use pollux_pmd::{Clock as _, Ledger, PortConfig, TscClock};
 
 use crate::nic::wait_until;
-use crate::rig::{End, check_books, pool};
+use crate::rig::{End, check_ledger, pool};
 use crate::wire::plain;
 
-/// Longest sleep: longer than anybody waits for a frame, so that it is the frame that ends it.
+/// Longest sleep: longer than any wait for a frame, so that the frame ends the sleep.
 const LONGEST: Ns = Ns(30_000_000_000);
 
 /// From one frame to the next: the loop is asleep by then.
@@ -59,7 +59,7 @@ pub(crate) fn measure(
                     idle.rest(&clock, to.rx.iter_mut());
                     continue;
                 }
-                // Release: whoever sees it may send the next.
+                // Release: the sender that sees it may send the next.
                 found.store(clock.now().0, Ordering::Release);
                 idle.worked(to.rx.iter_mut());
                 tally.count_delivered(received as u64);
@@ -141,5 +141,5 @@ pub(crate) fn between(from: &str, to: &str, count: usize) -> Result<()> {
     let (times, sleeps) = measure(&mut a, &mut b, &pool, &mut ledger, count)?;
     println!("{}; {sleeps} sleeps", show(&times));
     drop((a.stop()?, b.stop()?));
-    check_books(&pool, &ledger)
+    check_ledger(&pool, &ledger)
 }

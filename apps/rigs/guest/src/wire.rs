@@ -10,7 +10,7 @@ use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, Responder, classify};
 use pollux_pmd::{Cause, Ledger, Tally, TxQueue};
 
 use crate::nic::PATIENCE;
-use crate::rig::{End, Rig, Way};
+use crate::rig::{Direction, End, Rig};
 
 const BURST: usize = 32;
 
@@ -26,12 +26,16 @@ pub(crate) struct Received {
 impl Rig {
     /// Sends these frames one way through the first queue, and one that marks the end behind them.
     /// What the other end received until the mark came: a queue keeps the order.
-    pub(crate) fn pass(&mut self, way: Way, frames: &[Vec<u8>]) -> Result<Vec<Received>> {
-        let mark = self.mark(way)?;
+    pub(crate) fn pass(
+        &mut self,
+        direction: Direction,
+        frames: &[Vec<u8>],
+    ) -> Result<Vec<Received>> {
+        let mark = self.mark(direction)?;
         let mut tally = Tally::new();
         self.ledger.add("by hand", tally.view());
         let mut cache = self.pool.cache(64)?;
-        let (from, to) = way.of(&mut self.a, &mut self.b);
+        let (from, to) = direction.of(&mut self.a, &mut self.b);
         let mut frames = frames.iter().chain([&mark]);
         let (mut out, mut burst) = (Burst::<1>::new(), Burst::<BURST>::new());
         let mut received = Vec::new();
@@ -62,21 +66,21 @@ impl Rig {
             let waited = began.elapsed();
             ensure!(
                 waited < PATIENCE,
-                "{way:?}: {} frames came, but the last has not",
+                "{direction:?}: {} frames came, but the last has not",
                 received.len()
             );
         }
     }
 
-    fn mark(&self, way: Way) -> Result<Vec<u8>> {
-        let (from, to) = way.of(&self.a, &self.b);
+    fn mark(&self, direction: Direction) -> Result<Vec<u8>> {
+        let (from, to) = direction.of(&self.a, &self.b);
         let mut frame = plain(to.mac()?, from.mac()?);
         frame[12..14].copy_from_slice(&MARK);
         Ok(frame)
     }
 }
 
-/// Sends every frame back to where it came from, until it is told to stop.
+/// Sends every frame back to its sender, until the stop flag is set.
 pub(crate) fn reflect(
     end: &mut End,
     pool: &Mempool,
@@ -113,7 +117,7 @@ pub(crate) fn reflect(
     Ok(())
 }
 
-/// Answers ARP and ping for an address, until it is told to stop.
+/// Answers ARP and ping for an address, until the stop flag is set.
 pub(crate) fn answer(
     end: &mut End,
     address: Ipv4Addr,

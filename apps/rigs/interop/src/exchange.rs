@@ -1,5 +1,5 @@
-//! The loop: sends frames by number, no more than a window ahead of what has come back, and
-//! checks off what comes.
+//! The loop: sends numbered frames, at most a window ahead of the returned ones, and checks the
+//! received frames off.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

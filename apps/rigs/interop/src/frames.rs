@@ -1,4 +1,4 @@
-//! Frames that can be made again from their number, and the judge of what comes back.
+//! Frames that are reproducible from their number, and the check of returned ones.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 

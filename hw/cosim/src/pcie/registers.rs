@@ -57,7 +57,7 @@ impl Registers {
         let asked = self
             .asked
             .take()
-            .ok_or("a completion of a register that nobody has read")?;
+            .ok_or("a completion without a pending read")?;
         let (of, is) = (asked.header, answer.header);
         let into = of.get(FIRST_BE).trailing_zeros() as usize;
         let bytes = answer.data.get(into..into + asked.len).unwrap_or_default();

@@ -8,7 +8,7 @@ use super::support::{Make, US, count, end, rig, sent, settle};
 use crate::rig::{Form, Rig, datagram, peer, station};
 
 /// Settings of a port's generator.
-struct Told {
+struct Settings {
     size: u32,
     count: u32,
     gap: u32,
@@ -20,12 +20,12 @@ const PORTS: u32 = 0x0bb8_1388;
 const START: u32 = 1;
 const STOP: u32 = 2;
 
-fn generate<C: SimulatedCard>(rig: &Rig<C>, which: usize, ip: u32, told: &Told) {
+fn generate<C: SimulatedCard>(rig: &Rig<C>, which: usize, ip: u32, settings: &Settings) {
     let settings = [
         (port::DESTINATION_IP, ip),
-        (port::GEN_SIZE, told.size),
-        (port::GEN_COUNT, told.count),
-        (port::GEN_GAP, told.gap),
+        (port::GEN_SIZE, settings.size),
+        (port::GEN_COUNT, settings.count),
+        (port::GEN_GAP, settings.gap),
         (port::GEN_PORTS, PORTS),
         (port::GEN_CTRL, START),
     ];
@@ -70,7 +70,7 @@ pub fn the_generator_sends_what_it_is_told<C: SimulatedCard>(make: Make<'_, C>) 
     };
     // Five gaps of 6.4 us.
     for (size, count, gap) in [(18, 300, 0), (0, 3, 0), (1001, 6, 1000), (9000, 2, 0)] {
-        generate(&rig, 0, ip, &Told { size, count, gap });
+        generate(&rig, 0, ip, &Settings { size, count, gap });
         rig.advance(20 * US);
         assert!(gap == 0 || runs(&rig, 0), "gaps are too short");
         rig.advance(30 * US);
@@ -81,12 +81,12 @@ pub fn the_generator_sends_what_it_is_told<C: SimulatedCard>(make: Make<'_, C>) 
         generated += u64::from(count);
     }
     let (size, count_up, gap) = (100, 0, 0);
-    let told = Told {
+    let settings = Settings {
         size,
         count: count_up,
         gap,
     };
-    generate(&rig, 0, ip, &told);
+    generate(&rig, 0, ip, &settings);
     rig.advance(10 * US);
     assert!(runs(&rig, 0));
     rig.write(&port::THIS, 0, port::GEN_CTRL, 0, STOP);
@@ -113,12 +113,12 @@ pub fn ports_of_a_pair_hear_each_other<C: SimulatedCard>(make: Make<'_, C>) {
         }
         let ip = u32::from(*station(to, 0).socket.ip());
         let (size, packets, gap) = (300, 20, 0);
-        let told = Told {
+        let settings = Settings {
             size,
             count: packets,
             gap,
         };
-        generate(&rig, from, ip, &told);
+        generate(&rig, from, ip, &settings);
         rig.put(to, datagram(to, 7, 5000, b"by the wire"));
         rig.advance(20 * US);
         let found = settle(&mut rig);

@@ -168,7 +168,7 @@ pub fn writes_without_bus_mastering_are_thrown_away<C: SimulatedCard>(make: Make
 }
 
 /// They are ignored, and reads continue.
-pub fn completions_that_nobody_waits_for_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
+pub fn unexpected_completions_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     let before = host_count(&sending.rig, host::RD_UNEXPECTED);
     for tag in [0, 9, 31, 200] {

@@ -73,7 +73,7 @@ macro_rules! conformance {
             what_is_sent_into_a_fault_is_thrown_away,
             pause_frames_hold_frames_back,
             writes_without_bus_mastering_are_thrown_away,
-            completions_that_nobody_waits_for_are_counted,
+            unexpected_completions_are_counted,
             a_read_without_an_answer_ends_by_its_timeout,
             bursts_and_triggers_are_latched_and_told,
             external_clocks_too_many_or_too_few_are_told,

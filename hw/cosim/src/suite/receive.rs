@@ -56,7 +56,7 @@ pub fn whole_frames_go_to_the_catch_all<C: SimulatedCard>(make: Make<'_, C>) {
         // The default list accepts UDP and all others; the card answers nothing.
         rig.write(&port::THIS, port, port::NET_CTRL, 0, 0b11_0100);
         let frames = [
-            datagram(port, 7, 9999, b"nobody's"),
+            datagram(port, 7, 9999, b"unwanted"),
             WireFrame::good(other.clone()),
             datagram(port, 7, 5003, &[5; 700]),
         ];

@@ -54,7 +54,7 @@ fn pulse<C: SimulatedCard>(rig: &Rig<C>, input: TimingInput, then: u64) {
 
 /// Fields of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
+struct TimingEdge {
     edge: u32,
     burst: u32,
     flags: u32,
@@ -64,12 +64,12 @@ struct Told {
     sequence: u32,
 }
 
-fn told<C: SimulatedCard>(rig: &mut Rig<C>) -> Option<Told> {
+fn next_edge<C: SimulatedCard>(rig: &mut Rig<C>) -> Option<TimingEdge> {
     let record = rig.event(QUEUE)?;
     let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
     let long = |at: usize| u64::from(word(at + 4)) << 32 | u64::from(word(at));
     assert_eq!(record[EVENT_RECORD_KIND], TIMING_EDGE_KIND);
-    Some(Told {
+    Some(TimingEdge {
         edge: word(TIMING_EDGE_EDGE),
         burst: word(EVENT_RECORD_INDEX),
         flags: word(TIMING_EDGE_FLAGS),
@@ -83,9 +83,9 @@ fn told<C: SimulatedCard>(rig: &mut Rig<C>) -> Option<Told> {
 /// (edge, burst, flags) of all events so far.
 fn edges<C: SimulatedCard>(rig: &mut Rig<C>) -> Vec<(u32, u32, u32)> {
     rig.advance(5 * US);
-    let next = || told(rig);
+    let next = || next_edge(rig);
     let all = std::iter::from_fn(next);
-    all.map(|told| (told.edge, told.burst, told.flags))
+    all.map(|edge| (edge.edge, edge.burst, edge.flags))
         .collect()
 }
 
@@ -98,7 +98,7 @@ pub fn bursts_and_triggers_are_latched_and_told<C: SimulatedCard>(make: Make<'_,
     rig.write64(&timing::THIS, 0, timing::PRESET, 0, 5_000);
     assert_eq!(read(&rig, timing::STATUS), 1, "the time was set");
     pulse(&rig, TimingInput::Start, 5 * US);
-    let start = told(&mut rig).unwrap();
+    let start = next_edge(&mut rig).unwrap();
     assert_eq!((start.edge, start.burst, start.flags), (0, 1, 0));
     assert!(start.valid && (1_000_000..1_100_000).contains(&start.wire));
     assert_eq!(read64(&rig, timing::START), start.wire);
@@ -107,7 +107,7 @@ pub fn bursts_and_triggers_are_latched_and_told<C: SimulatedCard>(make: Make<'_,
     assert_eq!(read(&rig, timing::STATUS), 3, "a burst goes on");
     for triggers in 1..=2 {
         pulse(&rig, TimingInput::Trigger, 5 * US);
-        let trigger = told(&mut rig).unwrap();
+        let trigger = next_edge(&mut rig).unwrap();
         assert_eq!((trigger.edge, trigger.triggers), (2, triggers));
         assert_eq!(read64(&rig, timing::TRIGGER), trigger.wire);
         assert!(trigger.wire > 5_000);
@@ -186,8 +186,8 @@ pub fn edges_without_room_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     assert_eq!(read(&rig, timing::FLAGS), NO_ROOM);
     let mut taken = 0;
     for _ in 0..10 {
-        while let Some(told) = told(&mut rig) {
-            assert_eq!(told.sequence, taken);
+        while let Some(edge) = next_edge(&mut rig) {
+            assert_eq!(edge.sequence, taken);
             taken += 1;
         }
         rig.write(&event::THIS, 0, event::QUEUE_RELEASED, QUEUE, taken);
@@ -218,8 +218,8 @@ pub fn an_event_whose_room_is_taken_back_is_counted<C: SimulatedCard>(make: Make
     rig.forget_events(QUEUE);
     rig.begin_queue(QUEUE);
     rig.advance(10 * US);
-    let numbers: Vec<_> = std::iter::from_fn(|| told(&mut rig)).collect();
-    let numbers: Vec<_> = numbers.iter().map(|told| told.sequence).collect();
+    let numbers: Vec<_> = std::iter::from_fn(|| next_edge(&mut rig)).collect();
+    let numbers: Vec<_> = numbers.iter().map(|edge| edge.sequence).collect();
     let first = *numbers.first().unwrap();
     assert!(first >= 1, "the one before was thrown away");
     assert_eq!(numbers, (first..EDGES).collect::<Vec<_>>());

@@ -64,7 +64,7 @@ pub(crate) fn stats(env: &StageEnv) -> Result<Arc<L0Stats>, String> {
 pub(crate) fn make_events(env: &mut StageEnv, held: usize) -> Result<PoolCache, String> {
     let events = held
         .saturating_add(env.under_way)
-        .saturating_add(env.spread.items())
+        .saturating_add(env.fan_out.items())
         .saturating_add(BATCHES * BATCH);
     let memory = env.memory;
     let own = env.get_mut::<L0Env>()?;

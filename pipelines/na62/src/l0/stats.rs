@@ -28,6 +28,7 @@ macro_rules! counters {
 
 counters! {
 /// Counters of one source.
+#[non_exhaustive]
 pub struct SourceCounts {
     /// Frames with a readable payload.
     pub frames: Count,
@@ -79,6 +80,7 @@ pub struct SourceCounts {
 
 counters! {
 /// Counters of events.
+#[non_exhaustive]
 pub struct EventCounts {
     /// Closed events.
     pub built: Count,

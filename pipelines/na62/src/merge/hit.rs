@@ -1,4 +1,4 @@
-//! Hits as they come, and what becomes of them.
+//! Hits, their arrival times, and the reasons for refusing them.
 
 use pollux_mempool::time::Tsc;
 use pollux_pipelines::stage::Moment;
@@ -7,7 +7,7 @@ use pollux_pmd::Cause;
 /// Units of 25/256 ns in a slot of 25 ns.
 pub const SLOT: u64 = 256;
 
-/// A hit as a source sends it.
+/// A hit with its full time stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampedHit {
     /// In units of 25/256 ns.
@@ -16,27 +16,27 @@ pub struct StampedHit {
     pub pm: u16,
 }
 
-/// When hits came.
+/// Arrival time of hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Came {
-    /// On the time line of the deadlines.
+pub struct HitArrival {
+    /// On the clock of the deadlines.
     pub at: Moment,
-    /// On the clock.
+    /// On the time stamp counter.
     pub arrival: Tsc,
 }
 
 /// Why hits were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Their window had been closed.
+    /// Their window was closed.
     Late,
-    /// Too far ahead of where their source was, which came back.
+    /// Too far ahead of the time of their source, which has returned to it.
     Ahead,
     /// Their source differs from the majority.
     Skewed,
     /// The ring of their source was full.
     Full,
-    /// Of a source that there is not.
+    /// From an unknown source.
     Unknown,
 }
 
@@ -52,7 +52,7 @@ impl From<Refusal> for Cause {
     }
 }
 
-/// That which stands for a cause of the clocks.
+/// The refusal for a drop cause of the clocks.
 pub(super) fn refusal(cause: Cause) -> Refusal {
     match cause {
         Cause::Late => Refusal::Late,

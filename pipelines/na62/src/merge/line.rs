@@ -6,7 +6,7 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_pipelines::clocks::LIVE;
 use pollux_pipelines::stage::Moment;
 
-use super::hit::{Came, StampedHit};
+use super::hit::{HitArrival, StampedHit};
 use super::options::MergeOptions;
 use super::source::{Source, Waiting};
 use crate::l0::MAX_EVENT_HITS;
@@ -95,7 +95,7 @@ impl Timeline {
         source: usize,
         hits: &[StampedHit],
         limit: u64,
-        came: Came,
+        when: HitArrival,
     ) -> usize {
         let own = &mut self.sources[source];
         let room = own.ring.len() - (own.tail - own.head);
@@ -108,13 +108,13 @@ impl Timeline {
                 break;
             }
             latest = hit.time;
-            own.ring[(own.tail + taken) & mask] = Waiting::new(hit, came.arrival);
+            own.ring[(own.tail + taken) & mask] = Waiting::new(hit, when.arrival);
             taken += 1;
         }
         if taken > 0 {
             own.tail += taken;
-            own.come_to(latest, came.at);
-            self.begin(came.at);
+            own.come_to(latest, when.at);
+            self.begin(when.at);
         }
         taken
     }

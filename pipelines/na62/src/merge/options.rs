@@ -63,6 +63,7 @@ pub enum MergeError {
 
 /// What a [`Merge`](super::Merge) counts. `taken` + all that were refused is what was pushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MergeCounts {
     /// Hits that were taken.
     pub taken: u64,

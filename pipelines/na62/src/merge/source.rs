@@ -60,7 +60,7 @@ struct Gap {
     frames: u16,
 }
 
-/// Most gaps that are told apart.
+/// Most gaps that are distinguished.
 const GAPS: usize = 64;
 
 impl Source {

@@ -30,8 +30,8 @@ fn options(sources: usize) -> MergeOptions {
 }
 
 /// When hits come.
-fn at(moment: Moment) -> Came {
-    Came {
+fn at(moment: Moment) -> HitArrival {
+    HitArrival {
         at: moment,
         arrival: Tsc(moment.0),
     }
@@ -424,17 +424,22 @@ fn a_window_knows_who_had_come_to_it_and_when_its_first_hit_came() {
     })
     .unwrap();
     let arrival = Tsc((7 << 48) + 3);
-    let came = Came {
+    let when = HitArrival {
         at: Moment(0),
         arrival: Tsc((7 << 48) - 10),
     };
     merge
-        .push(0, &[stamped(300, 1)], came, &mut |_| ())
+        .push(0, &[stamped(300, 1)], when, &mut |_| ())
         .unwrap();
     merge
-        .push(0, &[stamped(400, 1)], Came { arrival, ..came }, &mut |_| ())
+        .push(
+            0,
+            &[stamped(400, 1)],
+            HitArrival { arrival, ..when },
+            &mut |_| (),
+        )
         .unwrap();
-    merge.finish(&mut |window| assert_eq!(window.arrival, came.arrival));
+    merge.finish(&mut |window| assert_eq!(window.arrival, when.arrival));
 }
 
 #[test]

@@ -15,13 +15,14 @@ use crate::l0::{Decision, PrimitiveId};
 
 /// Counters of decisions.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct AnswerCounts {
     /// Sent decisions.
     pub sent: Count,
     /// Packets that carried them.
     pub packets: Count,
     /// Decisions without a destination: they are made but not sent.
-    pub untold: Count,
+    pub no_destination: Count,
     /// Decisions lost because the transmit queue, the pool or its buffers were full: an answer that
     /// has to wait would be late, and would delay the next ones.
     pub no_room: Count,
@@ -218,8 +219,8 @@ impl<C: Clock> Answer<C> {
         tx: Option<&mut TxQueue>,
         cache: &mut PoolCache,
     ) -> bool {
-        let (fate, departed) = match &self.peer {
-            Peer::None => (&self.counts.untold, true),
+        let (outcome, departed) = match &self.peer {
+            Peer::None => (&self.counts.no_destination, true),
             Peer::Unresolved => (&self.counts.unresolved, false),
             Peer::Known(template) => {
                 let (payload, len) = writer.finish();
@@ -244,7 +245,7 @@ impl<C: Clock> Answer<C> {
                 )
             }
         };
-        fate.add(self.arrivals.as_slice().len() as u64);
+        outcome.add(self.arrivals.as_slice().len() as u64);
         departed
     }
 

@@ -19,14 +19,14 @@ use pollux_pmd::Cause;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fate::{Fate, Fates};
 use super::limits::{HOT_HITS, MAX_DEADLINE_US, MAX_WINDOW, check_hot, check_sources, check_times};
+use super::outcome::{Outcome, Outcomes};
 use super::read_mtp::WithoutHits;
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{
     Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES, make_events, stats,
 };
-use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
+use crate::merge::{HitArrival, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
 
 /// Options of `merge`: events of hits by their own times, in the place of `build`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -76,7 +76,7 @@ pub struct MergeHits {
     /// The hits of one fragment, by their times.
     hits: Vec<StampedHit>,
     windows: Windows,
-    fates: Fates,
+    outcomes: Outcomes,
     /// Whether the frame whose fragments are being taken was admitted.
     frame: Option<Result<(), Refusal>>,
     /// Frames of each source that were refused since the last one that was not: they are missing
@@ -143,17 +143,17 @@ impl MergeHits {
                 events: make_events(env, 0)?,
                 stats: stats(env)?,
             },
-            fates: Fates::new("merge", env)?,
+            outcomes: Outcomes::new("merge", env)?,
             frame: None,
             refused: [0; MAX_SOURCES],
         })
     }
 
-    fn add(&mut self, fragment: &Fragment, out: &mut impl Output<Event>) -> Fate {
+    fn add(&mut self, fragment: &Fragment, out: &mut impl Output<Event>) -> Outcome {
         let source = usize::from(fragment.source);
         // Beyond all times, it is too far ahead.
         let start = fragment.timestamp.saturating_mul(SLOT);
-        let came = Came {
+        let when = HitArrival {
             at: fragment.at,
             arrival: fragment.arrival,
         };
@@ -167,7 +167,7 @@ impl MergeHits {
             merge,
             hits,
             windows,
-            fates,
+            outcomes,
             frame,
             refused,
         } = self;
@@ -175,9 +175,9 @@ impl MergeHits {
         let time = hits.first().map_or(start, |hit| hit.time);
         let admitted = frame.unwrap_or_else(|| {
             merge.settle(fragment.at, &mut out);
-            settle(merge, fates, refused);
+            settle(merge, outcomes, refused);
             let admitted = merge.admit(source, time, fragment.at, fragment.reordered, &mut out);
-            settle(merge, fates, refused);
+            settle(merge, outcomes, refused);
             admitted
         });
         *frame = (!fragment.ends_frame).then_some(admitted);
@@ -195,7 +195,7 @@ impl MergeHits {
         let taken = if hits.is_empty() {
             merge.go_on(source, start, fragment.at, &mut out)
         } else {
-            merge.add(source, hits, came, &mut out)
+            merge.add(source, hits, when, &mut out)
         };
         taken.map_err(Cause::from)
     }
@@ -212,12 +212,12 @@ impl MergeHits {
 
 /// Counts frames that were on trial.
 #[inline]
-fn settle(merge: &mut Merge, fates: &mut Fates, refused: &mut [u16; MAX_SOURCES]) {
-    let Some(fate) = merge.take_settled() else {
+fn settle(merge: &mut Merge, outcomes: &mut Outcomes, refused: &mut [u16; MAX_SOURCES]) {
+    let Some(outcome) = merge.take_settled() else {
         return;
     };
-    let frames = fates.settle(fate.map_err(Cause::from));
-    if fate.is_err() {
+    let frames = outcomes.settle(outcome.map_err(Cause::from));
+    if outcome.is_err() {
         for (refused, frames) in refused.iter_mut().zip(frames) {
             *refused = refused.saturating_add(frames.min(u16::MAX.into()) as u16);
         }
@@ -268,10 +268,10 @@ impl Stage for MergeHits {
 
     fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Output<Event>) {
         for fragment in batch.as_slice().iter().flat_map(Fragments::iter) {
-            let fate = self.add(&fragment, out);
+            let outcome = self.add(&fragment, out);
             let source = usize::from(fragment.source);
-            let on_trial = fate.is_ok() && self.merge.is_on_trial(source);
-            self.fates.count(&fragment, fate, on_trial);
+            let on_trial = outcome.is_ok() && self.merge.is_on_trial(source);
+            self.outcomes.count(&fragment, outcome, on_trial);
         }
         self.tell();
     }
@@ -279,14 +279,14 @@ impl Stage for MergeHits {
     fn tick(&mut self, now: Moment, out: &mut impl Output<Event>) {
         self.merge
             .tick(now, &mut |window| self.windows.close(&window, out));
-        settle(&mut self.merge, &mut self.fates, &mut self.refused);
+        settle(&mut self.merge, &mut self.outcomes, &mut self.refused);
         self.tell();
     }
 
     fn finish(&mut self, out: &mut impl Output<Event>) {
         self.merge
             .finish(&mut |window| self.windows.close(&window, out));
-        settle(&mut self.merge, &mut self.fates, &mut self.refused);
+        settle(&mut self.merge, &mut self.outcomes, &mut self.refused);
         self.tell();
     }
 }

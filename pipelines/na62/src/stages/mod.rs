@@ -4,10 +4,10 @@ pub mod answer;
 pub mod build;
 pub mod decide;
 pub mod decompress;
-mod fate;
 mod filling;
 mod limits;
 pub mod merge;
+mod outcome;
 pub mod read_mep;
 pub mod read_mtp;
 pub mod read_tel62;
@@ -29,9 +29,9 @@ pub use rings::FindRings;
 
 use std::sync::Arc;
 
+use pollux_pipelines::fan_out::FanOut;
 use pollux_pipelines::pipeline::DynStage;
 use pollux_pipelines::registry::StageRegistry;
-use pollux_pipelines::spread::{Spread, Spreading};
 
 use crate::l0::{Decision, Event, Fragments, Frame, Reconstructed, stats};
 use crate::rich::find::FinderConfig;
@@ -72,14 +72,14 @@ pub fn stage_registry() -> StageRegistry {
             let stage = FindRings::with_stats(options, Arc::clone(&stats));
             stage.map_err(|error| error.to_string())
         };
-        let Spreading { workers, .. } = env.spread;
+        let workers = env.fan_out.workers;
         if workers == 0 {
             return Ok(DynStage::new("rings", make()?));
         }
         let others = (0..workers).map(|_| make()).collect::<Result<_, _>>()?;
-        let spread = Spread::new(make()?, others, &env.spread);
-        let (stage, crew) = spread.map_err(|error| error.to_string())?;
-        env.crew.extend(crew);
+        let fan_out = FanOut::new(make()?, others, &env.fan_out);
+        let (stage, pool) = fan_out.map_err(|error| error.to_string())?;
+        env.worker_pool.extend(pool);
         Ok(DynStage::new("rings", stage))
     });
     registry.register("decide", |options: DecideOptions, env| {

@@ -92,7 +92,7 @@ impl Rig {
             counts.packets.get(),
             counts.no_room.get(),
             counts.unresolved.get(),
-            counts.untold.get(),
+            counts.no_destination.get(),
             counts.missed.get(),
         ]
     }

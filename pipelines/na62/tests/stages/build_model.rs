@@ -100,9 +100,9 @@ impl Model {
     }
 }
 
-/// Disturbance of a fragment on its way.
+/// Disturbance of a fragment in transit.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Disturbance {
     Sent,
     Lost,
     Delayed(u64),
@@ -110,37 +110,43 @@ enum Way {
     Corrupt(u64),
 }
 
-fn way() -> impl Strategy<Value = Way> {
+fn disturbance() -> impl Strategy<Value = Disturbance> {
     prop_oneof![
-        12 => Just(Way::Sent),
-        2 => Just(Way::Lost),
-        3 => (1u64..60).prop_map(Way::Delayed),
-        1 => (60u64..400).prop_map(Way::Delayed),
-        1 => (0u64..300).prop_map(Way::Twice),
-        1 => any::<u64>().prop_map(|n| Way::Corrupt(n >> (n % 64))),
+        12 => Just(Disturbance::Sent),
+        2 => Just(Disturbance::Lost),
+        3 => (1u64..60).prop_map(Disturbance::Delayed),
+        1 => (60u64..400).prop_map(Disturbance::Delayed),
+        1 => (0u64..300).prop_map(Disturbance::Twice),
+        1 => any::<u64>().prop_map(|n| Disturbance::Corrupt(n >> (n % 64))),
     ]
 }
 
 /// Fragments of `sources`, in the order of their arrival. Event n has the time `start + step * n`,
 /// and its fragments are sent `spacing` us after those of the previous event.
-fn arrivals(sources: u16, start: u64, step: u64, spacing: u64, ways: &[Way]) -> Vec<Part> {
+fn arrivals(
+    sources: u16,
+    start: u64,
+    step: u64,
+    spacing: u64,
+    disturbances: &[Disturbance],
+) -> Vec<Part> {
     let mut arrivals = Vec::new();
-    for (i, way) in ways.iter().enumerate() {
+    for (i, disturbance) in disturbances.iter().enumerate() {
         let (source, n) = (
             (i % usize::from(sources)) as u16,
             (i / usize::from(sources)) as u64,
         );
         let (timestamp, sent) = (start.wrapping_add(step * n), 10 + spacing * n);
         let mut arrive = |timestamp, at| arrivals.push(fragment(source, timestamp, at));
-        match *way {
-            Way::Sent => arrive(timestamp, sent),
-            Way::Lost => {}
-            Way::Delayed(by) => arrive(timestamp, sent + by),
-            Way::Twice(by) => {
+        match *disturbance {
+            Disturbance::Sent => arrive(timestamp, sent),
+            Disturbance::Lost => {}
+            Disturbance::Delayed(by) => arrive(timestamp, sent + by),
+            Disturbance::Twice(by) => {
                 arrive(timestamp, sent);
                 arrive(timestamp, sent + by);
             }
-            Way::Corrupt(timestamp) => arrive(timestamp, sent),
+            Disturbance::Corrupt(timestamp) => arrive(timestamp, sent),
         }
     }
     arrivals.sort_by_key(|fragment| fragment.at);
@@ -172,7 +178,7 @@ proptest! {
     fn equals_the_model(
         sources in 1u16..=5,
         (start, step, spacing) in (1u64 << 30..1 << 41, 40u64..300, 2u64..40),
-        ways in proptest::collection::vec(way(), 1..800),
+        disturbances in proptest::collection::vec(disturbance(), 1..800),
         window_slots in prop_oneof![Just(1u64), 2u64..=128],
         ends in proptest::collection::vec(any::<bool>(), 1..40),
         batches in proptest::collection::vec(1usize..40, 1..10),
@@ -184,14 +190,14 @@ proptest! {
             max_open: NO_LIMIT,
             ..BuildOptions::default()
         };
-        let short = |way: &Way| match *way {
-            Way::Delayed(by) => Way::Delayed(by % 60),
-            Way::Twice(_) => Way::Sent,
-            Way::Corrupt(_) => Way::Lost,
-            way => way,
+        let short = |disturbance: &Disturbance| match *disturbance {
+            Disturbance::Delayed(by) => Disturbance::Delayed(by % 60),
+            Disturbance::Twice(_) => Disturbance::Sent,
+            Disturbance::Corrupt(_) => Disturbance::Lost,
+            disturbance => disturbance,
         };
-        let ways: Vec<_> = ways.iter().map(short).collect();
-        let mut fragments = arrivals(sources, start, step, spacing, &ways);
+        let disturbances: Vec<_> = disturbances.iter().map(short).collect();
+        let mut fragments = arrivals(sources, start, step, spacing, &disturbances);
         // A source's fragments stay in order.
         fragments.sort_by_key(|fragment| fragment.timestamp);
         let mut before = [Moment(0); 5];
@@ -239,7 +245,7 @@ proptest! {
     fn without_pressure_events_are_groups_of_fragments(
         sources in 2u16..=16,
         start in 0u64..1 << 60,
-        ways in proptest::collection::vec(way(), 1..800),
+        disturbances in proptest::collection::vec(disturbance(), 1..800),
     ) {
         let options = BuildOptions {
             deadline_us: 1_000_000,
@@ -247,11 +253,14 @@ proptest! {
             max_open: NO_LIMIT,
             ..BuildOptions::default()
         };
-        let kept = |way: &Way| if let Way::Corrupt(_) = way { Way::Lost } else { *way };
-        let ways: Vec<_> = ways.iter().map(kept).collect();
+        let kept = |disturbance: &Disturbance| match *disturbance {
+            Disturbance::Corrupt(_) => Disturbance::Lost,
+            disturbance => disturbance,
+        };
+        let disturbances: Vec<_> = disturbances.iter().map(kept).collect();
         // An incomplete event delays all younger ones.
         let mut fragments = vec![fragment(0, start, 0)];
-        fragments.extend(arrivals(sources, start + 3, 3, 1, &ways));
+        fragments.extend(arrivals(sources, start + 3, 3, 1, &disturbances));
         let mut groups = BTreeMap::<u64, BTreeMap<u16, Vec<Hit>>>::new();
         for fragment in &fragments {
             let hits = fragment.hits.clone();
@@ -276,13 +285,13 @@ proptest! {
     #[test]
     fn the_output_is_sorted(
         sources in 1u16..=4,
-        ways in proptest::collection::vec(way(), 1..800),
+        disturbances in proptest::collection::vec(disturbance(), 1..800),
         (spacing, tick) in (0u64..30, 1u64..50),
     ) {
         let options = BuildOptions { deadline_us: 50, max_open: 64, ..BuildOptions::default() };
         let mut rig = Rig::new(usize::from(sources), &options);
         let mut now = 0;
-        for fragment in arrivals(sources, 1000, 2, spacing, &ways) {
+        for fragment in arrivals(sources, 1000, 2, spacing, &disturbances) {
             while now + tick * 1000 < fragment.at.0 {
                 now += tick * 1000;
                 rig.build.tick(Moment(now), &mut rig.out);

@@ -318,7 +318,7 @@ mod tests {
         for address in ["0000:03:00.0", "0000:00:1f.0", "0000:04:00.0", "junk"] {
             fs::create_dir_all(group.join(address)).unwrap();
         }
-        assert!(nic.kept_back(&sysfs).is_empty(), "nobody has the others");
+        assert!(nic.kept_back(&sysfs).is_empty(), "no driver has the others");
         for address in ["0000:00:1f.0", "0000:04:00.0"] {
             let driver = sysfs.path("bus/pci/devices").join(address).join("driver");
             symlink("../drivers/some", driver).unwrap();

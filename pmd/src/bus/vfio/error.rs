@@ -271,7 +271,7 @@ pub(super) fn functions_unknown(
         _ => "end the programs that have one",
     };
     let what = format!(
-        "its virtual functions are not removed, as nobody knows whether a program has {vf}, by {}",
+        "its virtual functions are not removed: whether a program has {vf} is unknown, by {}",
         path.display()
     );
     let hint = format!(

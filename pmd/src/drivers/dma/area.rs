@@ -137,9 +137,9 @@ impl DmaArea {
             return false;
         };
         // SAFETY: the region has `len` bytes there, and no packet buffer lies in it: it was made by
-        // `alloc`, for the driver alone, and no other area has the bytes, so nobody in this process
-        // writes them meanwhile. The device may write meanwhile: then the copy has some bytes
-        // of before and some of after.
+        // `alloc`, for the driver alone, and no other area has the bytes, so no thread of this
+        // process writes them meanwhile. The device may write meanwhile: then the copy has some
+        // bytes of before and some of after.
         unsafe { frame.append(from, len, alloc) }
     }
 }

@@ -475,7 +475,7 @@ mod tests {
                 ol_flags: plain.ol_flags | flag,
                 ..plain
             };
-            assert!(!read(&mbuf).0, "memory of somebody else");
+            assert!(!read(&mbuf).0, "memory of another owner");
         }
         for count in [0, 2, 257] {
             assert!(

@@ -105,7 +105,7 @@ pub fn open<D: Device>(
     let legacy = spec.choice("descriptors", words)?;
     let port = spec.to_string();
     let nic = Nic::new(device).map_err(bus_error(&port))?;
-    // Whoever had it before may have left it running, and with another address.
+    // The previous owner may have left the device running, and with another address.
     let quarantine = Quarantine::new(port.clone());
     nic.stop(&quarantine).map_err(bus_error(&port))?;
     let mac = nic.mac().map_err(bus_error(&port))?;

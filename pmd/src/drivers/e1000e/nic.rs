@@ -148,16 +148,16 @@ impl<D: Device> Nic<D> {
         let mac = MacAddr([a, b, c, d, e, f]);
         if high & RAH_AV == 0 || !mac.is_unicast() {
             return Err(self.error(&format!(
-                "its NVM holds no address of a station, but {mac}: give it one by its maker's tool, \
-                 or by whoever runs the machine (QEMU: mac=)"
+                "its NVM holds no unicast MAC address, but {mac}: set one with the vendor's tool, \
+                 or in the hypervisor (QEMU: mac=)"
             )));
         }
         Ok(mac)
     }
 
-    /// Lets the link come up (section 4.6.3): the MAC follows what the PHY has negotiated. Tags
-    /// of VLANs stay in the frames, and nobody is told to pause: what cannot be received is lost,
-    /// and counted, here.
+    /// Lets the link come up (section 4.6.3): the MAC follows what the PHY has negotiated. VLAN
+    /// tags stay in the frames, and no pause frames are sent: a frame that finds no descriptor is
+    /// lost, and counted, here.
     ///
     /// # Errors
     /// The PHY does not answer.

@@ -41,8 +41,8 @@ pub(super) fn set_filter(bus: &impl Bus, mac: MacAddr, filter: &Filter) -> u32 {
         Multicast::Listed(list) => list,
         Multicast::All => &[],
     };
-    // Groups are matched exactly, as stations are, while there is room; of others, the hash lets
-    // some pass that nobody asked for.
+    // Groups are matched exactly, as unicast addresses are, while the table has room. The rest are
+    // matched by a hash, which also accepts some groups that were not requested.
     let room = MOST_STATIONS.saturating_sub(filter.unicast.len());
     let (exact, hashed) = listed.split_at(listed.len().min(room));
     let none = std::iter::repeat(None);

@@ -1,14 +1,16 @@
-//! The virtual functions (VFs) as their physical one keeps them: what each is given, what it may
-//! ask for, and what it is kept from (datasheet sections 7.10.3 and 8.14).
+//! Virtual functions (VFs), seen from the physical function (PF): configuration, requests, and
+//! isolation (datasheet sections 7.10.3 and 8.14).
 //!
-//! VF `n` is pool `n` of the device, the physical function the pool behind the last of them. A
-//! frame from the wire, or from another pool, comes to the pools that have its address and are in
-//! its VLAN, and to no others. A VF sends with the addresses that it has, into the VLANs that it is
-//! in; what else it sends the device drops and tells of (anti-spoofing). A VF that does not take
-//! its frames loses them: it holds up nobody, as its queues drop what there is no descriptor for.
+//! VF `n` has pool `n` of the device. The PF has the pool after that of the last VF. A pool
+//! receives a frame, from the wire or from another pool, if the pool has the destination address
+//! and is in the VLAN of the frame. A VF may send with its own source addresses and into its own
+//! VLANs; the device drops all other frames of the VF and reports them (anti-spoofing). The queues
+//! of a VF drop frames that find no descriptor, so a VF that does not poll loses only its own
+//! frames and delays no other pool.
 //!
-//! What several see is what is for several: broadcasts; and of multicast groups, a VF that receives
-//! any also receives those that others here have asked for, as the device has one table for all.
+//! Several pools receive broadcasts. Multicast groups are not separated: the device has one hash
+//! table for all pools, so a VF that receives any group also receives the groups that other pools
+//! of the device have requested.
 
 use super::mailbox::{Events, PfEnd};
 use super::message::{Groups, Message, Reply, Request, mac_words};
@@ -25,54 +27,55 @@ use crate::driver::Statistics;
 use crate::driver::filter::{Filter, Multicast};
 use crate::net::MacAddr;
 
-/// Bytes of a VLAN tag, which a frame may have beyond the length that was asked for.
+/// Bytes of a VLAN tag. A frame may exceed the requested length by a tag.
 const TAG: u32 = 4;
 
-/// Longest frame with its check sequence that a VF receives before it asks for longer ones.
+/// Longest frame, with its check sequence, that a VF receives before it requests another limit.
 const USUAL: u32 = 1518;
 
-/// What a VF is to be given.
+/// Configuration of a VF by the PF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// Its address.
+pub struct VfConfig {
+    /// MAC address after a reset.
     pub mac: MacAddr,
-    /// It may not choose another one.
+    /// The VF may not change its address.
     pub fixed: bool,
-    /// The VLAN that it is in without knowing it: its frames are tagged on the way out, and lose
-    /// the tag on the way in.
+    /// Port VLAN: the device tags the frames that the VF sends and strips the tag of those that it
+    /// receives. The VF does not see the tag.
     pub vlan: Option<u16>,
 }
 
-/// What the physical function itself receives.
-pub struct Own {
-    /// Its address.
+/// Receive configuration of the PF.
+pub struct PfConfig {
+    /// MAC address.
     pub mac: MacAddr,
-    /// What it receives beside the frames to that.
+    /// Frames that the PF receives in addition to those to its address.
     pub filter: Filter,
-    /// VLANs that it receives.
+    /// VLANs that the PF receives.
     pub vlans: Vec<u16>,
     /// Longest frame with its check sequence, without a tag.
     pub longest: u32,
 }
 
-/// A VF.
+/// State of a VF.
 #[allow(clippy::struct_excessive_bools)] // independent of each other
 struct Function {
-    given: Given,
-    /// The address that it has now.
+    config: VfConfig,
+    /// Current address.
     mac: MacAddr,
-    /// It has told of its reset, and may ask.
-    clear: bool,
-    /// It is to be told that, as the answer to its reset does not say so, or that something is new.
-    untold: bool,
-    /// It has not read its last answer, which nothing may be written over.
-    unread: bool,
+    /// The VF has reported its reset and may send requests.
+    clear_to_send: bool,
+    /// A notice is pending: the reply to a reset does not carry `CLEAR_TO_SEND`, or the link has
+    /// changed.
+    notice_due: bool,
+    /// The VF has not read the last reply; the mailbox must not be overwritten.
+    reply_unread: bool,
     groups: Groups,
     all_groups: bool,
     longest: u32,
 }
 
-/// What was counted.
+/// Counters of requests and violations.
 #[derive(Default)]
 struct Counts {
     requests: u64,
@@ -81,28 +84,28 @@ struct Counts {
     spoofed: u64,
 }
 
-/// All VFs of a device, one at least.
+/// The VFs of a device, at least one.
 pub struct Functions<B> {
     bus: B,
     mailbox: PfEnd<B>,
-    own: Own,
+    pf: PfConfig,
     vfs: Vec<Function>,
     vlans: Vlans,
-    /// The multicast table, as it is in the device.
+    /// Copy of the device's multicast table.
     table: [u32; 128],
     counts: Counts,
 }
 
 impl<B: Bus> Functions<B> {
-    /// Sets up pools and filters of a device that was reset just now. No VF receives or sends
-    /// before it has told of its own reset.
-    pub fn new(bus: &B, own: Own, given: &[Given]) -> Self {
-        let function = |&given: &Given| Function {
-            given,
-            mac: given.mac,
-            clear: false,
-            untold: false,
-            unread: false,
+    /// Sets up pools and filters of a device after its reset. A VF neither receives nor sends
+    /// until it has reported its own reset.
+    pub fn new(bus: &B, pf: PfConfig, vfs: &[VfConfig]) -> Self {
+        let function = |&config: &VfConfig| Function {
+            config,
+            mac: config.mac,
+            clear_to_send: false,
+            notice_due: false,
+            reply_unread: false,
             groups: Groups::default(),
             all_groups: false,
             longest: USUAL,
@@ -110,61 +113,66 @@ impl<B: Bus> Functions<B> {
         let mut functions = Self {
             bus: bus.clone(),
             mailbox: PfEnd(bus.clone()),
-            own,
-            vfs: given.iter().map(function).collect(),
+            pf,
+            vfs: vfs.iter().map(function).collect(),
             vlans: Vlans::default(),
             table: [0; 128],
             counts: Counts::default(),
         };
-        functions.share_out();
-        functions.set_up_own();
+        functions.set_up_device();
+        functions.set_up_pf();
         functions
     }
 
-    /// What holds for all pools.
-    fn share_out(&self) {
+    /// Writes the registers that apply to all pools.
+    fn set_up_device(&self) {
         let Self { bus, vfs, .. } = self;
         let all = (1 << vfs.len()) - 1;
-        // Frames for nobody are the physical function's where it wants all.
-        let wants_all = self.own.filter.promiscuous;
-        let rest = if wants_all { 0 } else { VT_CTL_NO_DEFAULT_POOL };
-        let own = (vfs.len() as u32) << VT_CTL_DEFAULT_POOL.trailing_zeros();
-        bus.write32(VT_CTL.at, own | rest | VT_CTL_REPLICATE);
-        // Between pools the device is a switch.
+        // A promiscuous PF receives the frames that match no pool.
+        let promiscuous = self.pf.filter.promiscuous;
+        let rest = if promiscuous {
+            0
+        } else {
+            VT_CTL_NO_DEFAULT_POOL
+        };
+        let pf = (vfs.len() as u32) << VT_CTL_DEFAULT_POOL.trailing_zeros();
+        bus.write32(VT_CTL.at, pf | rest | VT_CTL_REPLICATE);
+        // The device switches frames between pools.
         let anti_spoof = all << DTXSWC_MAC_ANTI_SPOOF.trailing_zeros()
             | all << DTXSWC_VLAN_ANTI_SPOOF.trailing_zeros();
         bus.write32(DTXSWC.at, DTXSWC_LOOPBACK | anti_spoof);
-        // A full queue is no reason for others to wait.
+        // A queue without descriptors drops its frames, so that other queues do not wait for it.
         bus.write32(QDE.at, 0xffff);
-        // Frames for several pools are treated alike: all VFs have a VLAN of their own, or none.
-        let strip = vfs.iter().any(|vf| vf.given.vlan.is_some());
+        // The device strips the tag of a replicated frame for all of its pools or for none; so
+        // either all VFs have a port VLAN, or none has.
+        let strip = vfs.iter().any(|vf| vf.config.vlan.is_some());
         let strip = if strip { RPLOLR_STRIP_VLAN } else { 0 };
         bus.write32(RPLOLR.at, RPLOLR_STRIP_CRC | strip);
         bus.write32(MBVFIMR.at, all);
     }
 
-    /// The pool of the physical function.
-    fn set_up_own(&mut self) {
+    /// Sets up the pool of the PF.
+    fn set_up_pf(&mut self) {
         let pool = self.vfs.len();
-        write_address(&self.bus, 0, Some((self.own.mac, pool)));
+        write_address(&self.bus, 0, Some((self.pf.mac, pool)));
         for vf in 0..pool {
             self.silence(vf);
         }
-        for id in std::mem::take(&mut self.own.vlans) {
-            // There is room: the spec's list was checked.
+        for id in std::mem::take(&mut self.pf.vlans) {
+            // The table has room: the length of the spec's list was checked.
             self.vlans.join(&self.bus, id, pool);
         }
-        let groups = match &self.own.filter.multicast {
+        let groups = match &self.pf.filter.multicast {
             Multicast::All => VMOLR_MULTICAST_ALL,
             Multicast::Listed(groups) if groups.is_empty() => 0,
             Multicast::Listed(_) => VMOLR_MULTICAST_TABLE,
         };
-        self.write_offloads(pool, self.own.longest, groups);
+        self.write_offloads(pool, self.pf.longest, groups);
         self.write_table();
         self.enable(pool, true);
     }
 
-    /// What the device has told since this was asked last. Answers the VFs.
+    /// Processes the events since the last call and replies to the VFs.
     pub fn serve(&mut self) {
         let all = (1 << self.vfs.len()) - 1;
         let refused = match self.bus.read32(WVBR.at) {
@@ -180,7 +188,7 @@ impl<B: Bus> Functions<B> {
                 self.forget(vf);
             }
             if let Some(function) = self.vfs.get_mut(vf) {
-                function.unread &= read & 1 << vf == 0;
+                function.reply_unread &= read & 1 << vf == 0;
             }
             if asked & 1 << vf != 0
                 && let Some(message) = self.mailbox.take(vf)
@@ -190,35 +198,36 @@ impl<B: Bus> Functions<B> {
                 self.counts.refused += u64::from(!matches!(reply, Reply::Granted(_)));
                 self.mailbox.answer(vf, message[0], reply);
                 if let Some(function) = self.vfs.get_mut(vf) {
-                    function.unread = true;
+                    function.reply_unread = true;
                 }
             }
         }
-        // One that has its answer and asks no more. Linux's igbvf looks for the word that says that
-        // it may ask, in whatever was said last, before it believes in its link.
+        // A notice is sent once the VF has read its reply and has no request pending. Linux's igbvf
+        // requires `CLEAR_TO_SEND` in the last message before it reports its link as up.
         for (vf, function) in self.vfs.iter_mut().enumerate() {
-            if function.untold && !function.unread {
-                function.untold = !self.mailbox.tell(vf, function.clear);
+            if function.notice_due && !function.reply_unread {
+                function.notice_due = !self.mailbox.notify(vf, function.clear_to_send);
             }
         }
     }
 
-    /// Has each VF told that something is new, when it is served next: it looks at its link then.
-    pub(super) fn tell_all(&mut self) {
+    /// Schedules a notice to each VF at the next [`serve`](Self::serve): a VF reads its link state
+    /// then.
+    pub(super) fn notify_all(&mut self) {
         for function in &mut self.vfs {
-            function.untold = true;
+            function.notice_due = true;
         }
     }
 
-    /// The device is about to be reset: no VF receives or sends any more, and each is told.
+    /// Disables and notifies all VFs, before a reset of the device.
     pub(super) fn leave(&mut self) {
         for vf in 0..self.vfs.len() {
             self.enable(vf, false);
-            self.mailbox.tell(vf, false);
+            self.mailbox.notify(vf, false);
         }
     }
 
-    /// What was counted, by name.
+    /// Counters by name.
     pub fn statistics(&self) -> Statistics {
         let Counts {
             requests,
@@ -234,19 +243,19 @@ impl<B: Bus> Functions<B> {
         ]
     }
 
-    /// Grants what a VF asks for, or not.
+    /// Executes a request of a VF, or refuses it.
     fn decide(&mut self, vf: usize, message: &Message) -> Reply {
         let request = Request::parse(message);
         let Some(function) = self.vfs.get_mut(vf) else {
             return Reply::ResetFirst;
         };
-        function.untold = false;
+        function.notice_due = false;
         match request {
             Some(Request::Reset) => {
                 self.forget(vf);
                 return self.welcome(vf);
             }
-            _ if !function.clear => return Reply::ResetFirst,
+            _ if !function.clear_to_send => return Reply::ResetFirst,
             Some(Request::Mac(mac)) => {
                 if !self.may_have(vf, mac) {
                     return Reply::Refused;
@@ -270,7 +279,7 @@ impl<B: Bus> Functions<B> {
                 self.write_vf_offloads(vf);
             }
             Some(Request::Vlan { id, on }) => {
-                if function.given.vlan.is_some() || !self.set_vlan(vf, id, on) {
+                if function.config.vlan.is_some() || !self.set_vlan(vf, id, on) {
                     return Reply::Refused;
                 }
             }
@@ -279,16 +288,18 @@ impl<B: Bus> Functions<B> {
         Reply::Granted(MacAddr::ZERO)
     }
 
-    /// Nothing passes to or from a VF, and what it had asked for is gone: who has it next is to
-    /// find what it is given, and others may have what this one had.
+    /// Disables a VF and resets its state to its configuration. The next owner of the VF inherits
+    /// nothing, and other VFs may take the released address and VLANs.
     fn forget(&mut self, vf: usize) {
         self.silence(vf);
         self.vlans.leave(&self.bus, None, vf);
         let Some(function) = self.vfs.get_mut(vf) else {
             return;
         };
-        function.mac = function.given.mac;
-        (function.clear, function.untold, function.unread) = (false, false, false);
+        function.mac = function.config.mac;
+        function.clear_to_send = false;
+        function.notice_due = false;
+        function.reply_unread = false;
         function.groups = Groups::default();
         function.all_groups = false;
         function.longest = USUAL;
@@ -302,13 +313,13 @@ impl<B: Bus> Functions<B> {
         self.bus.write32(VMVIR.of(vf), 0);
     }
 
-    /// A VF that was reset begins.
+    /// Enables a VF that has reported its reset.
     fn welcome(&mut self, vf: usize) -> Reply {
         let Some(function) = self.vfs.get_mut(vf) else {
             return Reply::Refused;
         };
-        (function.clear, function.untold) = (true, true);
-        let (mac, vlan) = (function.mac, function.given.vlan);
+        (function.clear_to_send, function.notice_due) = (true, true);
+        let (mac, vlan) = (function.mac, function.config.vlan);
         self.set_mac(vf, mac);
         if let Some(id) = vlan {
             self.vlans.join(&self.bus, id, vf);
@@ -319,13 +330,14 @@ impl<B: Bus> Functions<B> {
         Reply::Granted(mac)
     }
 
-    /// A station's address that nobody else here has.
+    /// Whether a VF may take an address: a unicast address that no other function of the device
+    /// has, or its own where that is fixed.
     fn may_have(&self, vf: usize, mac: MacAddr) -> bool {
         let is_own = |function: &Function| function.mac == mac;
         let others = (0..).zip(&self.vfs).filter(|&(other, _)| other != vf);
-        let taken = mac == self.own.mac || others.map(|(_, other)| other).any(is_own);
+        let taken = mac == self.pf.mac || others.map(|(_, other)| other).any(is_own);
         match self.vfs.get(vf) {
-            Some(function) if function.given.fixed => function.mac == mac,
+            Some(function) if function.config.fixed => function.mac == mac,
             _ => mac.is_unicast() && !taken,
         }
     }
@@ -337,15 +349,15 @@ impl<B: Bus> Functions<B> {
         }
     }
 
-    /// Joins or leaves a VLAN; false if the VF has as many as it may have, or the device as many
-    /// as it can. No VF can take the entries of the others.
+    /// Joins or leaves a VLAN; false if the VF has used up its share of the table, or the table is
+    /// full. The shares keep a VF from using up the entries of the others.
     fn set_vlan(&mut self, vf: usize, id: u16, on: bool) -> bool {
         if !on {
             self.vlans.leave(&self.bus, Some(id), vf);
             return true;
         }
-        let own = self.vlans.of(self.vfs.len());
-        let share = (ENTRIES - own) / self.vfs.len().max(1);
+        let of_pf = self.vlans.of(self.vfs.len());
+        let share = (ENTRIES - of_pf) / self.vfs.len().max(1);
         self.vlans.of(vf) < share && self.vlans.join(&self.bus, id, vf)
     }
 
@@ -354,13 +366,13 @@ impl<B: Bus> Functions<B> {
             let flag = |on: bool, bit: u32| if on { bit } else { 0 };
             let more = flag(function.all_groups, VMOLR_MULTICAST_ALL)
                 | flag(!function.groups.hashes().is_empty(), VMOLR_MULTICAST_TABLE)
-                | flag(function.given.vlan.is_some(), VMOLR_STRIP_VLAN);
+                | flag(function.config.vlan.is_some(), VMOLR_STRIP_VLAN);
             self.write_offloads(vf, function.longest, more);
         }
     }
 
-    /// What a pool receives, beside the frames to its address. A VF with a VLAN of its own
-    /// receives no untagged frames: they are of another VLAN.
+    /// Writes what a pool receives in addition to the frames to its address. A VF with a port VLAN
+    /// receives no untagged frames: they belong to another VLAN.
     fn write_offloads(&self, pool: usize, longest: u32, more: u32) {
         let untagged = match more & VMOLR_STRIP_VLAN {
             0 => VMOLR_UNTAGGED,
@@ -372,16 +384,16 @@ impl<B: Bus> Functions<B> {
             .write32(VMOLR.of(pool), usual | untagged | more | longest);
     }
 
-    /// The groups that anybody receives.
+    /// Writes the multicast table: the groups of all functions.
     fn write_table(&mut self) {
-        let own = match &self.own.filter.multicast {
+        let of_pf = match &self.pf.filter.multicast {
             Multicast::Listed(groups) => groups.as_slice(),
             Multicast::All => &[],
         };
-        let own = own.iter().map(|&group| super::message::group_hash(group));
-        let theirs = self.vfs.iter().flat_map(|vf| vf.groups.hashes()).copied();
+        let of_pf = of_pf.iter().map(|&group| super::message::group_hash(group));
+        let of_vfs = self.vfs.iter().flat_map(|vf| vf.groups.hashes()).copied();
         let mut table = [0; 128];
-        for hash in own.chain(theirs) {
+        for hash in of_pf.chain(of_vfs) {
             if let Some(row) = table.get_mut(usize::from(hash >> 5)) {
                 *row |= 1_u32 << (hash & 31);
             }
@@ -394,7 +406,7 @@ impl<B: Bus> Functions<B> {
         self.table = table;
     }
 
-    /// Whether a pool receives and sends.
+    /// Enables or disables receive and transmit of a pool.
     fn enable(&self, pool: usize, on: bool) {
         for register in [VFRE.at, VFTE.at] {
             let others = self.bus.read32(register) & !(1 << pool);
@@ -403,7 +415,7 @@ impl<B: Bus> Functions<B> {
     }
 }
 
-/// Writes an entry of the list of addresses: what comes to it goes to that pool.
+/// Writes an entry of the receive address table: frames to the address go to the pool.
 fn write_address(bus: &impl Bus, entry: usize, address: Option<(MacAddr, usize)>) {
     let (low, high) = address.map_or((0, 0), |(mac, pool)| {
         let [low, high] = mac_words(mac);

@@ -39,8 +39,8 @@ pub(super) struct Hardware<B, C> {
     pub(super) clock: C,
 }
 
-/// What is wrong with the device, and what to do about it.
-type Wrong = &'static str;
+/// A fault of the device, with its remedy.
+type HardwareError = &'static str;
 
 impl<B: Bus, C: Clock> Hardware<B, C> {
     /// Stops all that the device does and has it begin anew (section 4.5). The virtual functions
@@ -48,7 +48,7 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
     ///
     /// # Errors
     /// It is gone, or does not come back.
-    pub(super) fn reset(&self) -> Result<(), Wrong> {
+    pub(super) fn reset(&self) -> Result<(), HardwareError> {
         let Self { bus, .. } = self;
         self.mask_interrupts();
         bus.write32(RCTL.at, 0);
@@ -69,8 +69,8 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
                 bus.read32(RCTL.at) & RCTL_ENABLE == 0 && bus.read32(TCTL.at) & TCTL_ENABLE == 0;
             is_off && bus.read32(CTRL.at) & CTRL_RESET == 0
         });
-        // It loads its address and more from its memory, if it has one (section 8.4): whoever reads
-        // the address sees whether that was so.
+        // The device loads its address and more from its EEPROM, if it has one (section 8.4). The
+        // result is not checked here: `mac` checks the address.
         self.wait(|| bus.read32(EEC.at) & EEC_AUTO_READ_DONE != 0);
         self.mask_interrupts();
         back.then_some(())
@@ -86,8 +86,8 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         self.clock.wait(PATIENCE, done)
     }
 
-    /// The address that the device was given by its maker, or by whoever runs the machine: loaded
-    /// by the reset (section 8.10, RAL and RAH).
+    /// The device's permanent MAC address, from its EEPROM or from the hypervisor. The reset loads
+    /// it (section 8.10, RAL and RAH).
     ///
     /// # Errors
     /// There is none.
@@ -95,9 +95,9 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         let [low, high] = [RAL.of(0), RAH.of(0)].map(|at| self.bus.read32(at));
         let mac = words_mac([low, high]);
         if high & RAH_VALID == 0 || !mac.is_unicast() {
-            let mend = "give it one by its maker's tool, or by whoever runs the machine";
+            let remedy = "set one with the vendor's tool, or in the hypervisor";
             return Err(format!(
-                "its memory holds no address of a station, but {mac}: {mend}"
+                "its EEPROM holds no unicast MAC address, but {mac}: {remedy}"
             ));
         }
         Ok(mac)
@@ -108,7 +108,7 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
     ///
     /// # Errors
     /// The PHY does not answer.
-    pub(super) fn start_link(&self) -> Result<(), Wrong> {
+    pub(super) fn start_link(&self) -> Result<(), HardwareError> {
         /// The PHY's control register, and its bits for "agree" and "again" (IEEE 802.3 section
         /// 22.2.4.1).
         const CONTROL: u32 = 0;

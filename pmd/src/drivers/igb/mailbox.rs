@@ -1,6 +1,6 @@
-//! The physical function's end of the mailboxes: 64 bytes that a virtual function (VF) and the
-//! physical one (PF) both see, and a register on each side with who has them and what is new
-//! (datasheet section 8.14).
+//! The physical function's end of the mailboxes. A mailbox is a buffer of 64 bytes shared by a
+//! virtual function (VF) and the physical one (PF), and a register on each side with the owner of
+//! the buffer and the pending events (datasheet section 8.14).
 
 use super::message::{Message, Reply, notice};
 use super::registers::{
@@ -10,14 +10,14 @@ use super::registers::{
 };
 use crate::bus::Bus;
 
-/// What the VFs did since the PF looked last: a bit for each of them.
+/// Events since the last read: a bit for each VF.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Events {
-    /// It has written a message.
+    /// The VF has written a message.
     pub(super) asked: u32,
-    /// It has read one.
+    /// The VF has read a message.
     pub(super) read: u32,
-    /// It was reset, by itself or by the system.
+    /// The VF was reset, by its driver or by the system.
     pub(super) reset: u32,
 }
 
@@ -25,14 +25,14 @@ pub(super) struct Events {
 pub(super) struct PfEnd<B>(pub(super) B);
 
 impl<B: Bus> PfEnd<B> {
-    /// What is new.
+    /// Reads and clears the events.
     pub(super) fn events(&self) -> Events {
         let (news, reset) = (self.0.read32(MBVFICR.at), self.0.read32(VFLRE.at));
         if news == u32::MAX {
             // The device is gone: half of the bits mean nothing.
             return Events::default();
         }
-        // Ones clear, and before the messages are read: what comes later is seen the next time.
+        // Write ones to clear, before the messages are read: a later event sets its bit again.
         self.0.write32(MBVFICR.at, news);
         self.0.write32(VFLRE.at, reset);
         Events {
@@ -52,8 +52,8 @@ impl<B: Bus> PfEnd<B> {
         })
     }
 
-    /// Answers the message whose first word was `asked`. A VF that has taken the buffer again
-    /// gets no answer.
+    /// Replies to the message whose first word was `asked`. A VF that has taken the buffer again
+    /// gets no reply.
     pub(super) fn answer(&self, vf: usize, asked: u32, reply: Reply) {
         if self.lock(vf) {
             let (words, len) = reply.message(asked);
@@ -64,15 +64,15 @@ impl<B: Bus> PfEnd<B> {
         }
     }
 
-    /// Tells a VF that something is new, and whether it may go on asking. Nothing is told to one
-    /// that has asked something meanwhile, or is about to.
-    pub(super) fn tell(&self, vf: usize, is_clear: bool) -> bool {
+    /// Sends a notice to a VF, with whether it may continue to send requests. Returns false and
+    /// sends nothing if the VF holds the buffer or has a request pending.
+    pub(super) fn notify(&self, vf: usize, is_clear: bool) -> bool {
         let at = P2VMAILBOX.of(vf);
         self.0.write32(at, P2VMAILBOX_PF_HAS_BUFFER);
         if self.0.read32(at) & P2VMAILBOX_PF_HAS_BUFFER == 0 {
             return false;
         }
-        // What it has asked before the buffer was taken lies there still.
+        // A request from before the buffer was taken is still in it.
         let has_asked = self.0.read32(MBVFICR.at) & 1 << vf != 0;
         if has_asked {
             self.0.write32(at, 0);
@@ -83,8 +83,8 @@ impl<B: Bus> PfEnd<B> {
         !has_asked
     }
 
-    /// Takes the buffer, from the VF if need be: it has to keep it for no longer than it takes to
-    /// write a message, and must not make its PF wait.
+    /// Takes the buffer, from the VF if necessary: a VF may hold it only while it writes a message,
+    /// and must not make the PF wait.
     fn lock(&self, vf: usize) -> bool {
         let at = P2VMAILBOX.of(vf);
         let once = || {

@@ -1,22 +1,22 @@
-//! What a virtual function (VF) and its physical one (PF) say to each other through the mailbox
-//! between them. The hardware carries 16 words; what they mean is software's affair, and this is
-//! what Linux's igb and igbvf speak.
+//! Messages between a virtual function (VF) and its physical one (PF) through their mailbox. The
+//! hardware carries 16 words; software defines their meaning. This is the protocol of Linux's igb
+//! and igbvf.
 
 use crate::net::MacAddr;
 
 /// Words of 32 bits in the mailbox.
 pub const WORDS: usize = 16;
 
-/// A message: the first word says what it is.
+/// A message. The first word holds its kind.
 pub type Message = [u32; WORDS];
 
-/// In the first word of an answer: granted, refused, and that the VF may go on asking (it may not
-/// before it has told of its reset).
+/// Flags in the first word of a reply: granted, refused, and clear to send, which allows the VF to
+/// send further requests. A VF that has not reported its reset may send nothing else.
 const ACK: u32 = 1 << 31;
 const NACK: u32 = 1 << 30;
 const CLEAR_TO_SEND: u32 = 1 << 29;
 
-/// A message of the PF that answers nothing: something is new, the link perhaps.
+/// An unsolicited message of the PF: a change, for example of the link.
 const NOTICE: u32 = 0x0100;
 
 /// The kind of a message, and a number that goes with it.
@@ -37,30 +37,29 @@ const ALL_GROUPS: u32 = 2;
 /// Most groups in a message: two hashes a word, behind the first.
 pub const MAX_GROUPS: usize = 30;
 
-/// What a VF asks of its PF.
+/// A request of a VF to its PF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// To begin anew, with the address that it is to have.
+    /// Report a reset; the reply carries the VF's address.
     Reset,
-    /// To have another address.
+    /// Change the address.
     Mac(MacAddr),
-    /// To receive frames to the groups in these places of the multicast table ([`group_hash`]),
-    /// and to no others.
+    /// Receive the groups with these hashes in the multicast table ([`group_hash`]), and no others.
     Groups(Groups),
-    /// To receive frames to all groups, or no longer.
+    /// Receive all groups, or stop that.
     AllGroups(bool),
-    /// To receive the frames of a VLAN, or no longer.
+    /// Join or leave a VLAN.
     Vlan {
         /// Its identifier.
         id: u16,
-        /// Whether from now on, or no longer.
+        /// Join; otherwise leave.
         on: bool,
     },
-    /// To receive frames up to this length, in bytes with the check sequence.
+    /// Receive frames up to this length, in bytes with the check sequence.
     Longest(u32),
 }
 
-/// A list of places in the multicast table.
+/// A list of hashes, each an index into the multicast table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
     hashes: [u16; MAX_GROUPS],
@@ -68,7 +67,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Those of some groups; `None` if they are too many for a message.
+    /// The hashes of groups; `None` if a message cannot hold that many.
     #[must_use]
     pub fn new(groups: &[MacAddr]) -> Option<Self> {
         let mut list = Self::default();
@@ -79,15 +78,15 @@ impl Groups {
         Some(list)
     }
 
-    /// The places.
+    /// The hashes.
     #[must_use]
     pub fn hashes(&self) -> &[u16] {
         self.hashes.get(..self.len).unwrap_or(&[])
     }
 }
 
-/// The place of a group in the multicast table: bits 47 to 36 of its address (section 8.10, RCTL
-/// with MO = 0).
+/// Index of a group in the multicast table: bits 47 to 36 of its address (section 8.10, RCTL with
+/// MO = 0).
 #[must_use]
 pub fn group_hash(group: MacAddr) -> u16 {
     u16::from(group.0[4]) >> 4 | u16::from(group.0[5]) << 4
@@ -105,7 +104,7 @@ pub fn words_mac(words: [u32; 2]) -> MacAddr {
 }
 
 impl Request {
-    /// What a message asks for; `None` if it is nothing that anybody is granted.
+    /// The request of a message; `None` for a request that no VF is granted.
     #[must_use]
     pub fn parse(message: &Message) -> Option<Self> {
         let [first, second, third, ..] = *message;
@@ -135,7 +134,7 @@ impl Request {
         }
     }
 
-    /// The message that asks for it, and how many of its words count.
+    /// The message of the request, and the number of its words.
     #[must_use]
     pub fn message(&self) -> (Message, usize) {
         let mut message = [0; WORDS];
@@ -178,7 +177,7 @@ impl Request {
         (message, len)
     }
 
-    /// What the PF's words say to this request; `None` if they are about something else.
+    /// The PF's reply to this request; `None` if the words reply to another one.
     #[must_use]
     pub fn reply(&self, words: [u32; 3]) -> Option<Reply> {
         let [first, low, high] = words;
@@ -195,20 +194,19 @@ impl Request {
     }
 }
 
-/// What a VF is told.
+/// A reply to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It has what it asked for; for a reset, with this address.
+    /// Granted; for a reset, with this address.
     Granted(MacAddr),
-    /// It does not.
+    /// Refused.
     Refused,
-    /// It is to tell of its reset first.
+    /// The VF has not reported its reset, which must be its first request.
     ResetFirst,
 }
 
 impl Reply {
-    /// The words that say so to a VF whose request began with the word `asked`, and how many
-    /// count.
+    /// The words of the reply to a request whose first word was `asked`, and their number.
     pub(super) fn message(self, asked: u32) -> ([u32; 3], usize) {
         match self {
             // Linux's igbvf wants this word as it is, without "clear to send".
@@ -223,8 +221,8 @@ impl Reply {
     }
 }
 
-/// The word that tells a VF that something is new, and whether it may go on asking: if not, its PF
-/// leaves, or knows nothing of it.
+/// The notice of a change. Without `is_clear` the VF may send no requests: the PF is stopping, or
+/// has not seen the VF's reset.
 pub(super) fn notice(is_clear: bool) -> u32 {
     NOTICE | if is_clear { CLEAR_TO_SEND } else { 0 }
 }
@@ -298,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_is_granted_is_no_request() {
+    fn a_request_that_is_never_granted_is_not_parsed() {
         let mut message = [u32::MAX; WORDS];
         assert_eq!(Request::parse(&message), None);
         for first in [

@@ -7,18 +7,18 @@
 //! | registers | as a table, and which of them are statistics | `registers.rs` |
 //! | `Hardware` | the device as a whole: reset, link, filters | `hardware.rs` |
 //! | `Plan` | the queues, of a virtual function too; what they are made of is in `intel` | `queues.rs` |
-//! | [`Functions`] | what VFs are given and granted | `functions.rs`, `vlans.rs` |
-//! | messages | what PF and VF say to each other, and the PF's end of the mailbox | `message.rs`, `mailbox.rs` |
+//! | [`Functions`] | configuration and requests of VFs | `functions.rs`, `vlans.rs` |
+//! | messages | messages between PF and VF, and the PF's end of the mailbox | `message.rs`, `mailbox.rs` |
 //! | `Housekeeper` | the thread that answers VFs | `housekeeping.rs` |
 //! | `Drops` | counters of 12 bits, and the thread that reads them | `drops.rs`, `periodic.rs` |
 //!
-//! # Nobody is trusted
+//! # Trust
 //!
-//! The device is not, as in `e1000e`. Nor are the VFs, which other processes have: a message is
-//! parsed with every number checked, nothing that one asks for costs another anything, what none
-//! may have is refused and counted, and no VF can make its PF wait. Between them stand the
-//! device's pools and anti-spoofing, and for memory the IOMMU, in which each VF has tables of its
-//! own.
+//! The driver trusts neither the device (as in `e1000e`) nor the VFs, which belong to other
+//! processes. Every number of a message is checked. A request takes nothing from another VF, a
+//! request for what no VF may have is refused and counted, and a VF cannot make the PF wait. The
+//! device's pools and anti-spoofing separate the traffic of the VFs; the IOMMU, which has tables of
+//! its own for each VF, separates their memory.
 
 pub(super) mod drops;
 #[doc(hidden)]
@@ -38,7 +38,7 @@ mod vlans;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::drops::DropReader;
-use self::functions::{Functions, Own};
+use self::functions::{Functions, PfConfig};
 use self::hardware::Hardware;
 use self::housekeeping::Housekeeper;
 use self::options::{Options, TAG};
@@ -116,7 +116,7 @@ pub fn open<D: Device>(
         has_functions: false,
         running: None,
     };
-    // Whoever had it before may have left it running.
+    // The previous owner may have left the device running.
     igb.rest()?;
     let mac = igb.hardware.mac();
     igb.mac = mac.map_err(|what| igb.failed(what))?;
@@ -141,8 +141,8 @@ struct Igb<D: Device> {
     running: Option<Running<D::Bus>>,
 }
 
-/// What there is while a port runs. Dropped in this order: nobody speaks to the device before its
-/// vectors are taken away.
+/// State of a running port. Fields are dropped in this order: the threads that access the device
+/// end before its vectors are released.
 struct Running<B: Bus> {
     /// Both end before the device is reset: they access registers.
     housekeeper: Option<Housekeeper>,
@@ -190,13 +190,13 @@ impl<D: Device> Igb<D> {
         self.counters.clear(bus);
         let functions = if vfs > 0 {
             hardware.share_by_pool();
-            let own = Own {
+            let pf = PfConfig {
                 mac: self.mac,
                 filter: options.filter.clone(),
                 vlans: options.vlans.clone(),
                 longest: options.longest(),
             };
-            let functions = Functions::new(bus, own, &options.given(self.mac));
+            let functions = Functions::new(bus, pf, &options.vf_configs(self.mac));
             Some(Arc::new(Mutex::new(functions)))
         } else {
             hardware.share_by_hash(config.rx_queues, &config.rss.or(&options.rss));
@@ -247,7 +247,7 @@ impl<D: Device> Igb<D> {
         let vectors = MAILBOX_VECTOR + 1 + queues;
         let interrupts = match self.device.interrupts(vectors) {
             Ok(interrupts) => interrupts,
-            // Nobody can be woken; the queues can be polled all the same.
+            // Without interrupts no wait is possible; the queues can still be polled.
             Err(_) if self.options.vfs == 0 => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -275,14 +275,14 @@ impl<D: Device> Igb<D> {
         let (functions, hardware) = (functions.clone(), self.hardware.clone());
         let (link, mut was_up) = (self.link.clone(), false);
         let work = move || {
-            // Before the mailboxes are looked at: what comes later interrupts again.
+            // Before the mailboxes are read: a later event interrupts again.
             let mut has_changed = link.ask(|| hardware.has_link_changed());
             // Another may have seen the cause, which is cleared as it is read.
             let is_up = speed(hardware.status()).is_some();
             has_changed |= std::mem::replace(&mut was_up, is_up) != is_up;
             let mut functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
             if has_changed {
-                functions.tell_all();
+                functions.notify_all();
             }
             functions.serve();
             hardware.bus.write32(EIMS.at, 1 << MAILBOX_VECTOR);
@@ -407,8 +407,8 @@ impl<D: Device> Driver for Igb<D> {
 }
 
 impl<D: Device> Drop for Igb<D> {
-    /// A port that is dropped while it runs has not been stopped. The virtual functions go with
-    /// it: without it they reach nobody.
+    /// Stops a port that is dropped while it runs, and removes its virtual functions: without the
+    /// physical function their frames are not switched.
     fn drop(&mut self) {
         if self.running.is_some() || !self.quarantine.is_empty() {
             let _ = self.stop();

@@ -1,6 +1,6 @@
 //! What a port's spec says of a physical function.
 
-use super::functions::Given;
+use super::functions::VfConfig;
 use super::registers::{LONGEST, POOLS};
 use super::vlans::ENTRIES;
 use crate::driver::SpecOption;
@@ -109,15 +109,15 @@ impl Options {
         self.mtu + OVERHEAD
     }
 
-    /// What each virtual function of a port with this address is given.
-    pub(super) fn given(&self, own: MacAddr) -> Vec<Given> {
+    /// Configuration of each virtual function of a port with this address.
+    pub(super) fn vf_configs(&self, own: MacAddr) -> Vec<VfConfig> {
         let mac = |vf: usize| match &self.vf_macs {
             Some(macs) => macs.get(vf).copied(),
             None => Some(made_mac(own, vf)),
         };
         let vlan = |vf| self.vf_vlans.as_ref()?.get(vf).copied();
         let one = |vf| {
-            Some(Given {
+            Some(VfConfig {
                 mac: mac(vf)?,
                 fixed: self.vf_macs.is_some(),
                 vlan: vlan(vf),
@@ -127,8 +127,8 @@ impl Options {
     }
 }
 
-/// An address that nobody gave: a local one (IEEE 802-2014 section 8.2.2), different for each of
-/// seven functions of a port, and from the port's own.
+/// A locally administered address (IEEE 802-2014 section 8.2.2) for a virtual function without a
+/// configured one. It differs between the seven functions of a port, and from the port's own.
 fn made_mac(MacAddr([first, rest @ ..]): MacAddr, vf: usize) -> MacAddr {
     let number = (vf as u8 + 1) & 7;
     let [b, c, d, e, f] = rest;
@@ -187,28 +187,25 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_given_what_the_spec_says() {
+    fn functions_are_configured_as_the_spec_says() {
         let own = MacAddr([0x52, 0x54, 0, 1, 2, 3]);
-        assert_eq!(read("").unwrap().given(own), []);
-        let made = read(",vfs=7").unwrap().given(own);
-        let mut macs: Vec<_> = made.iter().map(|given| given.mac.0).collect();
+        assert_eq!(read("").unwrap().vf_configs(own), []);
+        let made = read(",vfs=7").unwrap().vf_configs(own);
+        let mut macs: Vec<_> = made.iter().map(|vf| vf.mac.0).collect();
         macs.push(own.0);
         macs.sort_unstable();
         macs.dedup();
         assert_eq!(macs.len(), 8, "all different");
-        assert!(
-            made.iter()
-                .all(|given| given.mac.is_unicast() && !given.fixed)
-        );
+        assert!(made.iter().all(|vf| vf.mac.is_unicast() && !vf.fixed));
         let two = ",vfs=2,vf-macs=02:00:00:00:00:01+02:00:00:00:00:02,vf-vlans=100+200";
-        let given = |last, vlan| Given {
+        let config = |last, vlan| VfConfig {
             mac: MacAddr([2, 0, 0, 0, 0, last]),
             fixed: true,
             vlan: Some(vlan),
         };
         assert_eq!(
-            read(two).unwrap().given(own),
-            [given(1, 100), given(2, 200)]
+            read(two).unwrap().vf_configs(own),
+            [config(1, 100), config(2, 200)]
         );
     }
 

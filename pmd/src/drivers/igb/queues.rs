@@ -36,8 +36,8 @@ const CONTROL: usize = 0x28;
 const ENABLED: u32 = 1 << 25;
 const THRESHOLDS: u32 = 1 << 16 | 1 << 8 | 8;
 
-/// Of the split register: advanced descriptors with one buffer; drop what there is no descriptor
-/// for, so that a queue that nobody polls holds up no other.
+/// Of the split register: advanced descriptors with one buffer; drop frames that find no
+/// descriptor, so that a queue that is not polled does not delay the others.
 const ONE_BUFFER: u32 = 1 << 25;
 const DROP: u32 = 1 << 31;
 

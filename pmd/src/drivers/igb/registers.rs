@@ -170,7 +170,7 @@ pub(super) const LOST: Lost = &[
 ];
 
 registers! {
-    /// Statistics (section 8.19), in the order in which they are told. Reading clears them.
+    /// Statistics (section 8.19), in the order of their report. Reading clears them.
     pub STATISTICS:
     CRCERRS 0x4000 "8.19" "rx_crc_errors", clears {}
     RXERRC 0x400c "8.19" "rx_errors", clears {}

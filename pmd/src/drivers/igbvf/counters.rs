@@ -1,5 +1,5 @@
-//! What the device counts. Its registers count on from wherever they are, in 32 bits, whoever has
-//! the function, so that their differences are added up here.
+//! Statistics registers. They are not reset when the function changes its owner, and have 32 bits,
+//! so the differences between reads are added up here.
 
 use std::sync::{Mutex, PoisonError};
 

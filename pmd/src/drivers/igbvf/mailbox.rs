@@ -40,7 +40,7 @@ const CLEARED: u32 = V2PMAILBOX_PF_SENT | V2PMAILBOX_PF_ACKNOWLEDGED | V2PMAILBO
 pub(super) struct VfEnd<B, C> {
     bus: B,
     clock: C,
-    /// Bits that were cleared by reading, and that nobody has asked for yet.
+    /// Bits that a read has cleared and that have not been consumed yet.
     seen: u32,
 }
 

@@ -11,9 +11,9 @@
 //! | tests | of both drivers together | `igb/tests/` |
 //!
 //! Its PF belongs to others: Linux's igb, or a port of ours with `vfs=`. It gives the VF its
-//! address and opens its filters, and resets it when it likes. What it says is checked, and waited
-//! for no longer than is reasonable; what it does not grant is told when the port is started. When
-//! it is reset, so are its VFs: their link is down then, until the port is stopped and started.
+//! address and opens its filters, and resets it when it likes. Its replies are checked, and waited
+//! for a bounded time; a request that it refuses is an error of the start. When it is reset, so are
+//! its VFs: their link is down then, until the port is stopped and started.
 
 mod counters;
 mod mailbox;
@@ -145,7 +145,8 @@ impl<D: Device> Igbvf<D> {
         let answer = mailbox
             .wait_for_pf()
             .and_then(|()| match mailbox.ask(&Request::Reset) {
-                // Linux's igb has no address for those that nobody has given one: they choose.
+                // Linux's igb sends no address to a function without a configured one, which
+                // chooses its own.
                 Err(Failure::Refused) => {
                     let mac = if self.mac.is_unicast() {
                         self.mac
@@ -197,7 +198,7 @@ impl<D: Device> Igbvf<D> {
     fn run(&mut self, config: &PortConfig) -> Result<Queues, BusError> {
         let Self { bus, .. } = &*self;
         self.counters.begin(bus);
-        // Without them nobody can be woken; the queue can be polled all the same.
+        // Without interrupts no wait is possible; the queue can still be polled.
         let interrupts = self.device.interrupts(1).ok().map(Arc::new);
         if interrupts.is_some() {
             bus.write32(VTIVAR.at, VTIVAR_RX_VALID);
@@ -250,9 +251,9 @@ fn why(failure: Failure, what: &str) -> String {
         ),
         Failure::Silent => format!("{pf} does not answer when asked for {what}; restart its port"),
         Failure::Refused => format!(
-            "{pf} refuses {what}: leave that out of the port's spec, or have whoever runs it allow \
-             that (its port's vf-macs= and vf-vlans=; of the kernel's driver: `ip link set DEVICE \
-             vf N trust on`)"
+            "{pf} refuses {what}: leave that out of the port's spec, or allow it there (vf-macs= \
+             and vf-vlans= of its port; with the kernel's driver: `ip link set DEVICE vf N trust \
+             on`)"
         ),
         Failure::Forgotten => format!("{pf} was reset in between; start the port again"),
     }

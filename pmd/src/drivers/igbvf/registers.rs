@@ -39,8 +39,7 @@ registers! {
 }
 
 registers! {
-    /// Statistics, in the order in which they are told. They count on from wherever they are, and
-    /// nothing sets them to zero.
+    /// Statistics, in the order of their report. They wrap around, and nothing sets them to zero.
     pub(super) STATISTICS:
     VFGPRC 0x0f10 "8.26" "rx_packets" {}
     VFGPTC 0x0f14 "8.26" "tx_packets" {}

@@ -23,7 +23,7 @@ impl Sums {
         Self { registers, sums }
     }
 
-    /// Forgets what the device has counted for whoever had it before.
+    /// Discards the counts of the device's previous owner.
     pub(crate) fn clear(&self, bus: &impl Bus) {
         for register in self.registers {
             bus.read32(register.at);

@@ -380,7 +380,8 @@ impl TxFormat for AdvancedTx {
 }
 
 /// The same with context descriptors (section 7.2.2.2), for a ring in which frames may leave their
-/// checksums to the device. It is told the protocol, not the place, and knows TCP and UDP.
+/// checksums to the device. The descriptor holds the protocol (TCP or UDP), not the offset of the
+/// checksum.
 pub(crate) struct AdvancedOffloadTx;
 
 impl AdvancedOffloadTx {

@@ -1,18 +1,18 @@
-//! The link, which all these NICs tell in the same bits of their status register (section 10.2.2.2
-//! of the datasheet of the 82574, 8.2.2 of that of the 82576).
+//! Link state, which all these NICs report in the same bits of their status register (section
+//! 10.2.2.2 of the datasheet of the 82574, 8.2.2 of that of the 82576).
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::driver::{Link, Megabits};
 use crate::port::RxState;
 
-/// What all registers read where there is no device any more.
+/// Value of every register of a device that is gone.
 pub(crate) const GONE: u32 = u32::MAX;
 
 const UP: u32 = 1 << 1;
 const SPEED_SHIFT: u32 = 6;
 
-/// How fast the link is; `None` if it is down, or the device gone.
+/// Speed of the link; `None` if it is down or the device gone.
 pub(crate) fn speed(status: u32) -> Option<Megabits> {
     let speed = match status >> SPEED_SHIFT & 3 {
         0 => 10,
@@ -32,15 +32,16 @@ pub(crate) fn rx_state(status: u32, lost: bool) -> RxState {
     }
 }
 
-/// Times that a look is repeated for what is told meanwhile. A device may tell of changes for ever.
+/// Reads of the status register that are repeated because of a change meanwhile. The bound is
+/// needed as a faulty device may report changes for ever.
 const AGAIN: usize = 4;
 
-/// Counts the changes of a link from look to look.
+/// Counts the changes of a link from one read to the next.
 pub(crate) struct Watched(Mutex<Seen>);
 
 struct Seen {
     link: Link,
-    /// The device has told of a change since the last look.
+    /// The device has reported a change since the last read.
     told: bool,
 }
 
@@ -51,8 +52,8 @@ impl Watched {
         Self(Mutex::new(Seen { link, told }))
     }
 
-    /// Whether the device tells of a change (`told`, which is told once), over which the next look
-    /// may come too late.
+    /// Whether the device reports a change (`told`, which clears on read). The change is kept for
+    /// the next [`look`](Self::look).
     pub(crate) fn ask(&self, told: impl Fn() -> bool) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let told = told();
@@ -60,8 +61,8 @@ impl Watched {
         told
     }
 
-    /// The link, by the status register, and whether the device tells of a change. It is down where
-    /// the device is `gone`, and where nothing can come, whatever the register says (`lost`).
+    /// The link, by the status register and the device's report of a change. It is down if the
+    /// device is `gone`, or if no frame can arrive whatever the register says (`lost`).
     pub(crate) fn look(
         &self,
         status: impl Fn() -> u32,
@@ -72,7 +73,8 @@ impl Watched {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut was_told = std::mem::take(&mut seen.told) | told();
         let mut now = status();
-        // What is told behind the register's back may be in it: it is no second change.
+        // A change reported during the read may already be in the value read: it is no second
+        // change.
         for _ in 0..AGAIN {
             if !told() {
                 break;
@@ -85,7 +87,7 @@ impl Watched {
         let up = speed.is_some();
         let more = match (up == seen.link.up, was_told) {
             (false, _) => 1,
-            // There and back again.
+            // The link has changed twice.
             (true, true) => 2,
             (true, false) => 0,
         };
@@ -105,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// A device: its link, and whether it has a change to tell of.
+    /// A device: its link, and whether a change is pending.
     #[derive(Default)]
     struct Device {
         up: Cell<bool>,

@@ -86,14 +86,14 @@ enum Part {
     Skipped,
 }
 
-/// What one look at the ring has found.
+/// Statistics of one poll of the ring.
 #[derive(Default)]
-struct Came {
+struct BatchStats {
     frames: u64,
     bytes: u64,
 }
 
-impl Came {
+impl BatchStats {
     /// Adds a frame to `out`, which has room for it.
     #[inline(always)]
     fn add(&mut self, len: usize, done: Received, mut frame: Mbuf, out: &mut BurstMut<'_>) {
@@ -148,22 +148,22 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
     /// Adds the frames that have come to `out`, and counts them, those that are lost too.
     #[inline(always)]
     fn collect(&mut self, out: &mut BurstMut<'_>, tally: &mut Tally) {
-        let mut came = Came::default();
-        while let Some((mbuf, done)) = self.collect_plain(out, &mut came) {
+        let mut stats = BatchStats::default();
+        while let Some((mbuf, done)) = self.collect_plain(out, &mut stats) {
             match self.gather(mbuf, done) {
                 None => {}
                 Some(Ok(mut frame)) => {
                     self.describe(&mut frame, self.next.wrapping_sub(1));
-                    came.add(frame.total_len(), done, frame, out);
+                    stats.add(frame.total_len(), done, frame, out);
                 }
                 Some(Err(cause)) => {
-                    came.frames += 1;
+                    stats.frames += 1;
                     tally.count_dropped(cause, 1);
                 }
             }
         }
-        if came.frames > 0 {
-            tally.count_from_wire(came.frames, came.bytes);
+        if stats.frames > 0 {
+            tally.count_from_wire(stats.frames, stats.bytes);
         }
     }
 
@@ -172,7 +172,7 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
     fn collect_plain(
         &mut self,
         out: &mut BurstMut<'_>,
-        came: &mut Came,
+        stats: &mut BatchStats,
     ) -> Option<(Mbuf, Received)> {
         let slots = self.parts.ring.slots();
         let (mut next, filled) = (self.next, self.filled);
@@ -200,7 +200,7 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
             if self.describes {
                 self.describe(&mut mbuf, next.wrapping_sub(1));
             }
-            came.add(len, done, mbuf, out);
+            stats.add(len, done, mbuf, out);
         }
         self.next = next;
         other

@@ -391,7 +391,7 @@ impl<Q: TxControl, C: Clock + 'static, F: TxFormat> TxDriver for Tx<Q, C, F> {
             }
             clock.relax();
         }
-        // Nobody can say what becomes of those that are on their way.
+        // Whether the frames in flight are still sent is unknown.
         sent.count_errors(self.batches.iter().map(|batch| batch.frames).sum());
         self.batches.clear();
     }

@@ -129,11 +129,11 @@ impl Front {
         state: &State,
         loan: &mut Loan,
     ) -> Result<(), Ended> {
-        let mut talk = Talk {
+        let mut requests = Requests {
             connection,
             acknowledged: false,
         };
-        let features = self.negotiate(&mut talk)?;
+        let features = self.negotiate(&mut requests)?;
         let rings = RingFeatures::of(features).ok_or_else(|| {
             Ended::Unfit("VIRTIO_F_VERSION_1: it is a device from before the standard".into())
         })?;
@@ -182,9 +182,9 @@ impl Front {
         }
         loan.set_regions(&regions);
         state.set_shared(self.pool.region());
-        talk.share(&regions, self.grant)?;
+        requests.share(&regions, self.grant)?;
         loan.set_knows_buffers();
-        let begun = talk.begin(&memory, features, rings);
+        let begun = requests.begin(&memory, features, rings);
         if let Err(ended) = begun {
             // The back end may know some of their buffers.
             for ring in rx {
@@ -206,8 +206,8 @@ impl Front {
     }
 
     /// Negotiates features with the back end; returns those of the device.
-    fn negotiate(&self, talk: &mut Talk<'_>) -> Result<Features, Ended> {
-        let offered = Features(talk.ask(Request::GetFeatures)?);
+    fn negotiate(&self, requests: &mut Requests<'_>) -> Result<Features, Ended> {
+        let offered = Features(requests.ask(Request::GetFeatures)?);
         let mut wanted = self.wanted | Features::VHOST_USER_PROTOCOL;
         if self.pairs() > 1 {
             wanted = wanted | Features::SEVERAL_QUEUES;
@@ -216,15 +216,15 @@ impl Front {
         let mut protocol = 0;
         if features.contains(Features::VHOST_USER_PROTOCOL) {
             let known = protocol::MULTI_QUEUE | protocol::REPLY_ACK | protocol::MTU;
-            protocol = talk.ask(Request::GetProtocolFeatures)? & known;
-            talk.tell(Request::SetProtocolFeatures, protocol.as_bytes(), &[])?;
-            talk.acknowledged = protocol & protocol::REPLY_ACK != 0;
+            protocol = requests.ask(Request::GetProtocolFeatures)? & known;
+            requests.tell(Request::SetProtocolFeatures, protocol.as_bytes(), &[])?;
+            requests.acknowledged = protocol & protocol::REPLY_ACK != 0;
         }
-        talk.tell(Request::SetOwner, &[], &[])?;
+        requests.tell(Request::SetOwner, &[], &[])?;
         if self.pairs() > 1 {
             let pairs = match protocol & protocol::MULTI_QUEUE {
                 0 => 1,
-                _ => talk.ask(Request::GetQueueNum)?,
+                _ => requests.ask(Request::GetQueueNum)?,
             };
             if pairs < self.pairs() as u64 {
                 return Err(Ended::Unfit(format!(
@@ -233,10 +233,10 @@ impl Front {
                 )));
             }
         }
-        talk.tell(Request::SetFeatures, features.0.as_bytes(), &[])?;
+        requests.tell(Request::SetFeatures, features.0.as_bytes(), &[])?;
         if protocol & protocol::MTU != 0 && features.contains(Features::MTU) {
             let mtu = u64::from(self.mtu);
-            talk.tell(Request::NetSetMtu, mtu.as_bytes(), &[])?;
+            requests.tell(Request::NetSetMtu, mtu.as_bytes(), &[])?;
         }
         Ok(features)
     }
@@ -269,13 +269,13 @@ impl Front {
 }
 
 /// Requests to the back end.
-struct Talk<'a> {
+struct Requests<'a> {
     connection: &'a Connection,
     /// It acknowledges each request.
     acknowledged: bool,
 }
 
-impl Talk<'_> {
+impl Requests<'_> {
     /// Sends a request and returns the number in its reply.
     fn ask(&self, request: Request) -> Result<u64, Ended> {
         let header = Header::request(request, 0, false);

@@ -27,6 +27,7 @@ const RETRY: Ns = Ns(10_000_000);
 
 /// IGMP counters of a host, readable by any thread.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct IgmpCounts {
     /// Current number of groups.
     pub groups: Count,

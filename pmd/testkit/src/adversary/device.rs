@@ -1,4 +1,4 @@
-//! The device that is not to be trusted.
+//! The malicious device.
 
 use pollux_mempool::MemoryRegion;
 use pollux_pmd::bus::Ids;
@@ -6,86 +6,92 @@ use pollux_pmd::bus::Ids;
 use super::choices::Choices;
 use crate::fake::{Model, World};
 
-/// How far an adversary goes.
+/// Which faults an adversary injects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
-    /// It writes the buffers and rings that it was told of, as it was told, and lies about all
-    /// else: whose buffers it was not given finds them as they were, as [`run`](super::run) checks.
+pub enum FaultModel {
+    /// The device writes only the buffers and rings that were posted to it, within their bounds,
+    /// and returns false values everywhere else. [`run`](super::run) checks that all other buffers
+    /// are unchanged.
     Confined,
-    /// It writes all that it reaches, whenever the driver looks at it.
+    /// The device writes any memory that it can reach, at each access of the driver.
     Free,
-    /// And its rings at any other time too, from a thread of its own. No two runs are the same.
+    /// As `Free`, and a second thread overwrites the rings at any time. Runs are not reproducible.
     AnyTime,
 }
 
-impl Manner {
-    /// Of an adversary that decides by these.
+impl FaultModel {
+    /// A plan with this fault model and a source of choices.
     #[must_use]
-    pub fn by(self, choices: Choices) -> Will {
-        let manner = self;
-        Will { choices, manner }
+    pub fn by(self, choices: Choices) -> FaultPlan {
+        FaultPlan {
+            choices,
+            fault_model: self,
+        }
     }
 }
 
-/// What an adversary does, and how far it goes.
-pub struct Will {
-    /// What it decides by.
+/// The faults of an adversary: a fault model, and the source of its choices.
+pub struct FaultPlan {
+    /// Source of choices.
     pub choices: Choices,
-    /// How far it goes.
-    pub manner: Manner,
+    /// Bounds of the faults.
+    pub fault_model: FaultModel,
 }
 
-/// A free one.
-impl From<Choices> for Will {
+/// A plan with [`FaultModel::Free`].
+impl From<Choices> for FaultPlan {
     fn from(choices: Choices) -> Self {
-        Manner::Free.by(choices)
+        FaultModel::Free.by(choices)
     }
 }
 
-/// A model, and a will of its own.
+/// A model that injects faults.
 pub struct Adversary<M> {
-    /// The device that it would be.
+    /// The wrapped model.
     pub honest: M,
-    /// What it decides by.
+    /// Source of choices.
     pub choices: Choices,
-    /// Acts that were meant to do harm.
-    pub deeds: u64,
-    pub(super) manner: Manner,
+    /// Number of injected faults.
+    pub faults: u64,
+    pub(super) fault_model: FaultModel,
     pub(super) unplugged: bool,
 }
 
 impl<M: Model> Adversary<M> {
-    /// A device that is not to be trusted.
-    pub fn new(honest: M, will: impl Into<Will>) -> Self {
-        let Will { choices, manner } = will.into();
+    /// Wraps a model.
+    pub fn new(honest: M, plan: impl Into<FaultPlan>) -> Self {
+        let FaultPlan {
+            choices,
+            fault_model,
+        } = plan.into();
         Self {
             honest,
             choices,
-            deeds: 0,
-            manner,
+            faults: 0,
+            fault_model,
             unplugged: false,
         }
     }
 
     fn is_confined(&self) -> bool {
-        self.manner == Manner::Confined
+        self.fault_model == FaultModel::Confined
     }
 
-    /// Does some harm, or none.
+    /// Injects at most one fault.
     pub fn act(&mut self, world: &mut World) {
         if self.unplugged {
             return;
         }
-        self.deeds += 1;
+        self.faults += 1;
         let confined = self.is_confined();
         let choices = &mut self.choices;
         match choices.below(16) {
             0..5 => {
                 self.honest.tick(world);
-                self.deeds -= 1;
+                self.faults -= 1;
             }
             5..12 | 13 | 14 if confined => self.honest.lie(choices.number()),
-            // A word or two somewhere, as a descriptor has them.
+            // One or two words, aligned as in a descriptor.
             5..11 => {
                 let words = [choices.number(), choices.number()].map(u64::to_le_bytes);
                 let len = 8 << choices.below(2);
@@ -108,14 +114,14 @@ impl<M: Model> Adversary<M> {
                 self.honest.write(world, bar, at, 4, value);
             }
             _ if choices.once_in(64) => self.unplugged = true,
-            // Upon which it writes nothing any more.
-            _ if confined && !choices.once_in(64) => self.deeds -= 1,
+            // After a reset the device writes no memory.
+            _ if confined && !choices.once_in(64) => self.faults -= 1,
             _ => self.honest.reset(world),
         }
     }
 
-    /// Writes over a word of its rings, which its driver may look at in the same moment: memory that
-    /// it reaches, but for that of frames, some of which are the user's at any time.
+    /// Overwrites a word of the rings, possibly while the driver reads it. The memory of frames is
+    /// excluded, as the user owns some of them at any time.
     pub(super) fn spoil(
         &mut self,
         world: &mut World,
@@ -126,23 +132,23 @@ impl<M: Model> Adversary<M> {
         let chosen = rings.get(choices.below(rings.len()));
         if let Some(&(start, len)) = chosen.filter(|_| !self.unplugged) {
             let at = start + choices.below(len / 8) as u64 * 8;
-            // A word as there may be one, or nearly what is there.
+            // A random word, or the present one with a bit changed.
             let mask = if choices.below(2) == 0 { 0 } else { u64::MAX };
             let word = match mask {
                 0 => choices.number(),
                 _ => 1 << choices.below(64),
             };
             world.change(at, mask, word);
-            self.deeds += 1;
+            self.faults += 1;
         }
     }
 
-    /// An address in mapped memory. Rings are small and pools are large, so the region is chosen
-    /// first: every other harm is done to descriptors.
+    /// A random address in mapped memory. Rings are small and pools are large, so the region is
+    /// chosen first: half of the faults hit descriptors.
     fn somewhere(&mut self, world: &World) -> Option<u64> {
         let reachable = world.reachable();
         let &(start, len) = reachable.get(self.choices.below(reachable.len()))?;
-        // Rings begin at the front of their page; a byte is one of 65536 at most.
+        // Rings begin at the start of their page: the offset is chosen within 64 KiB.
         let steps = len.div_ceil(1 << 16);
         let into = self.choices.below(steps) << 16;
         let into = into + self.choices.below((len - into).min(1 << 16));
@@ -200,11 +206,11 @@ impl<M: Model> Model for Adversary<M> {
             return u32::MAX;
         }
         let honest = self.honest.read(world, bar, at, width);
-        // Most ports that are lied to are never started.
+        // Rare for a confined device: a start fails on most false values.
         if mood < 248 || self.is_confined() && !self.choices.once_in(32) {
             return honest;
         }
-        self.deeds += 1;
+        self.faults += 1;
         match mood % 4 {
             0 => 0,
             1 => u32::MAX,

@@ -1,4 +1,4 @@
-//! A run of a driver against an adversary.
+//! The trial of a driver against an adversary.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,60 +9,61 @@ use pollux_pmd::driver::Driver;
 use pollux_pmd::ledger::{Balance, Cause};
 use pollux_pmd::port::{Configured, Port, PortConfig, PortError, RxQueue, StartedPort, TxQueue};
 
+use super::canaries::Canaries;
 use super::choices::Choices;
-use super::device::{Adversary, Manner, Will};
-use super::kept::Kept;
+use super::device::{Adversary, FaultModel, FaultPlan};
 use crate::fake::{FakeDevice, Model, World};
 
-/// What [`run`] runs.
+/// Parameters of [`run`].
 pub struct Trial<'a, M> {
-    /// Makes a device.
+    /// Creates the model of a device.
     pub model: &'a dyn Fn() -> M,
     /// Opens the driver.
     pub open: &'a dyn Fn(FakeDevice<Adversary<M>>) -> Result<Box<dyn Driver>, PortError>,
     /// Has frames arrive at the device.
     pub arrive: &'a dyn Fn(&mut M, &mut World, &mut Choices),
-    /// What frames are received into; nobody else uses it, and it is full.
+    /// Pool for received frames. All its buffers are free, and it has no other user.
     pub pool: &'a Mempool,
-    /// Bytes of the shortest frame that may come. Empty ones are sent.
+    /// Length of the shortest frame that may arrive, in bytes. Empty frames are sent too.
     pub shortest: usize,
 }
 
-/// What became of it.
+/// Result of a trial.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Outcome {
-    /// Times that the port was started.
+    /// Successful starts of the port.
     pub starts: u64,
-    /// Times that it was refused, or that stopping it failed.
+    /// Failed starts and stops.
     pub failures: u64,
-    /// Acts of the device that were meant to do harm.
-    pub deeds: u64,
-    /// Received.
+    /// Faults that the device injected.
+    pub faults: u64,
+    /// Balance of the receive side.
     pub received: Balance,
-    /// Sent, by the driver's count.
+    /// Frames sent, by the driver's count.
     pub sent: u64,
     /// Frames that the device did not send, by the driver's count.
     pub errors: u64,
 }
 
 impl Outcome {
-    /// Frames that were lost as the device's fault, both ways.
+    /// Frames lost to faults of the device, in both directions.
     #[must_use]
     pub fn violations(&self) -> u64 {
         self.received.dropped_for(Cause::DeviceError) + self.errors
     }
 }
 
-/// Receives, sends, stops and starts for as many steps, against an adversary of this will, or until
-/// a fuzzer's bytes have come to their end.
+/// Receives, sends, stops and starts against an adversary with this plan, for `steps` steps or
+/// until a fuzzer's input is used up.
 ///
 /// # Panics
-/// If the driver breaks a promise: a frame that is counted twice or not at all, a buffer that is
-/// lost, a frame of no length, a queue that takes more than there is, a buffer that a confined
-/// device wrote and was never given.
-pub fn run<M: Model>(trial: &Trial<'_, M>, will: impl Into<Will>, steps: usize) -> Outcome {
+/// If the driver breaks a promise: a frame counted twice or not at all, a lost buffer, an empty
+/// frame, a queue that takes more frames than offered, or a buffer that a confined device has
+/// written although it was not posted.
+pub fn run<M: Model>(trial: &Trial<'_, M>, plan: impl Into<FaultPlan>, steps: usize) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut device = FakeDevice::new(Adversary::new((trial.model)(), will));
+    let mut device = FakeDevice::new(Adversary::new((trial.model)(), plan));
     let mut configured: Option<Port<Configured>> = None;
     let mut left = steps;
     while left > 0 && !device.with(|adversary, _| adversary.choices.is_over()) {
@@ -92,40 +93,40 @@ pub fn run<M: Model>(trial: &Trial<'_, M>, will: impl Into<Will>, steps: usize) 
         match port.and_then(Port::start) {
             Ok(started) => {
                 let live = || live(trial, &device, started, &mut left, &mut outcome);
-                let manner = device.with(|adversary, _| adversary.manner);
-                configured = match manner {
-                    Manner::AnyTime => beside_a_spoiler(&device, trial.pool, live),
-                    Manner::Confined | Manner::Free => live(),
+                let fault_model = device.with(|adversary, _| adversary.fault_model);
+                configured = match fault_model {
+                    FaultModel::AnyTime => beside_a_spoiler(&device, trial.pool, live),
+                    FaultModel::Confined | FaultModel::Free => live(),
                 };
             }
             Err(_) => outcome.failures += 1,
         }
         assert_eq!(trial.pool.available(), trial.pool.buffers(), "buffers lost");
     }
-    outcome.deeds = device.with(|adversary, _| adversary.deeds);
+    outcome.faults = device.with(|adversary, _| adversary.faults);
     outcome
 }
 
-/// The next device in the slot, with the will of the last.
+/// A replacement device in the same slot, which continues the plan of the old one.
 fn replaced<M: Model>(old: &FakeDevice<Adversary<M>>, honest: M) -> FakeDevice<Adversary<M>> {
     old.with(|adversary, _| {
         let none = Choices::Bytes(Vec::new().into_iter());
         let choices = std::mem::replace(&mut adversary.choices, none);
-        let deeds = adversary.deeds;
+        let faults = adversary.faults;
         FakeDevice::new(Adversary {
-            deeds,
-            ..Adversary::new(honest, adversary.manner.by(choices))
+            faults,
+            ..Adversary::new(honest, adversary.fault_model.by(choices))
         })
     })
 }
 
-/// Does some work while the device writes over its rings in another thread.
+/// Runs `work` while a second thread overwrites the rings of the device.
 fn beside_a_spoiler<M: Model, T>(
     device: &FakeDevice<Adversary<M>>,
     pool: &Mempool,
     work: impl FnOnce() -> T,
 ) -> T {
-    /// Ends the other thread, also when the work has found something wrong.
+    /// Ends the second thread, also when `work` panics.
     struct Over<'a>(&'a AtomicBool);
 
     impl Drop for Over<'_> {
@@ -144,7 +145,7 @@ fn beside_a_spoiler<M: Model, T>(
                     adversary.spoil(world, pool.region(), &mut choices);
                 });
                 begun.store(true, Ordering::Relaxed);
-                // Enough of the frames come through for the rest of the driver to be seen as well.
+                // Slow enough that some frames are intact, so that the rest of the driver runs too.
                 for _ in 0..choices.below(4096) {
                     std::hint::spin_loop();
                 }
@@ -158,7 +159,7 @@ fn beside_a_spoiler<M: Model, T>(
     })
 }
 
-/// From a start to the stop.
+/// One session of the port, from start to stop.
 #[expect(clippy::expect_used, reason = "a test's tool")]
 fn live<M: Model>(
     trial: &Trial<'_, M>,
@@ -174,8 +175,8 @@ fn live<M: Model>(
     } = started;
     outcome.starts += 1;
     let below = |n| device.with(|adversary, _| adversary.choices.below(n));
-    let confined = device.with(|adversary, _| adversary.manner == Manner::Confined);
-    let mut kept = Kept::default();
+    let confined = device.with(|adversary, _| adversary.fault_model == FaultModel::Confined);
+    let mut canaries = Canaries::default();
     let mut cache = trial.pool.cache(64).expect("a cache");
     let mut burst = Burst::<32>::new();
     let (mut delivered, mut taken) = (0, 0);
@@ -192,8 +193,12 @@ fn live<M: Model>(
                 let n = queue.rx_up_to(&mut cache, &mut burst, 1 + below(32));
                 let after = queue.tally().balance();
                 assert_eq!(n, burst.len(), "frames received");
-                let fate = n as u64 + after.dropped_total() - before.dropped_total();
-                assert_eq!(after.from_wire - before.from_wire, fate, "frames counted");
+                let accounted = n as u64 + after.dropped_total() - before.dropped_total();
+                assert_eq!(
+                    after.from_wire - before.from_wire,
+                    accounted,
+                    "frames counted"
+                );
                 burst
                     .iter()
                     .for_each(|frame| look_at(frame, trial.shortest));
@@ -213,8 +218,11 @@ fn live<M: Model>(
             53 => drop((port.link(), port.statistics())),
             54 if below(16) == 15 => break,
             56 => {
-                assert!(!confined || kept.is_whole(), "a buffer that was not posted");
-                kept.exchange(trial.pool);
+                assert!(
+                    !confined || canaries.is_intact(),
+                    "a buffer that was not posted"
+                );
+                canaries.exchange(trial.pool);
             }
             55 if below(256) == 255 => device.unplug(),
             _ => device.with(Adversary::act),
@@ -224,13 +232,16 @@ fn live<M: Model>(
     let sent: Vec<_> = tx.iter().map(TxQueue::sent).collect();
     drop(cache);
     let stopped = port.stop(rx, tx);
-    assert!(!confined || kept.is_whole(), "a buffer that was not posted");
-    drop(kept);
+    assert!(
+        !confined || canaries.is_intact(),
+        "a buffer that was not posted"
+    );
+    drop(canaries);
     let mut balance = Balance::default();
     for view in received {
         balance.add(&view.balance());
     }
-    // A device may take some by itself.
+    // Added, as the driver may have counted deliveries of its own.
     balance.delivered += delivered;
     assert!(balance.is_balanced(), "{balance}");
     outcome.received.add(&balance);

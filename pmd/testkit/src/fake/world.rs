@@ -22,7 +22,7 @@ pub struct World {
     pub no_iommu: bool,
     /// The device [counts in real time](pollux_pmd::bus::Device::counts_in_real_time).
     pub real_time: bool,
-    /// The device masters the bus, whatever its command register is told.
+    /// The device masters the bus even if its command register forbids it.
     pub stubborn: bool,
     pub(super) mapped: Vec<Mapped>,
     pub(super) next: u64,
@@ -98,9 +98,9 @@ impl World {
         let word = self.reach(at, 8).map(<*mut u8>::cast::<u64>);
         if let Some(word) = word.filter(|word| word.is_aligned()) {
             // SAFETY: `reach` has found that the region, which `self` keeps alive, has eight bytes
-            // there, and they are aligned. Whoever else reaches them now does so by atomics, as
-            // drivers reach their rings: by such words, but for the smaller fields of virtio's.
-            // What two atomics of different sizes do to each other Rust leaves open; LLVM, and the
+            // there, and they are aligned. All concurrent accesses are atomic, as those of drivers
+            // to their rings are: of such words, but for the smaller fields of virtio's. What two
+            // atomics of different sizes do to each other Rust leaves open; LLVM, and the
             // processor, take each byte by itself.
             let word = unsafe { AtomicU64::from_ptr(word) };
             let old = word.load(Ordering::Relaxed);

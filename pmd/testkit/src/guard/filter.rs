@@ -7,8 +7,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Shows all system calls of the calling thread, for as long as it lives, to whoever reads the
-/// returned descriptor. Other threads are not concerned.
+/// Reports all system calls of the calling thread, until it ends, to the reader of the returned
+/// descriptor. Other threads are not affected.
 ///
 /// # Errors
 /// The kernel's error number. Needs Linux 5.8, and no other such listener on the thread.
@@ -49,7 +49,7 @@ pub(crate) fn install() -> Result<c_int, c_int> {
 ///
 /// `seen` must not wait for that thread: it is stopped in the middle of the call.
 pub(crate) fn supervise(fd: c_int, mut seen: impl FnMut(i32)) {
-    // SAFETY: `install` made the descriptor and gave it to nobody else.
+    // SAFETY: `install` made the descriptor and gave it to this function only.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     loop {
         let mut poll = libc::pollfd {

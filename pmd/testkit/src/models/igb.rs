@@ -113,7 +113,7 @@ impl Chip {
         }
     }
 
-    /// Somebody looks whether the EEPROM has been read.
+    /// The driver polls whether the EEPROM has been read.
     fn load(&mut self) {
         if self.loading > 0 {
             self.loading -= 1;
@@ -145,8 +145,8 @@ impl Chip {
         }
     }
 
-    /// Has every message of a virtual function answered at once, with its own words: somebody is
-    /// there, and who knows what it says. The answers come from a seed.
+    /// Has every message of a virtual function answered at once, as by a hostile physical function.
+    /// A seed determines the replies.
     pub fn pretend_physical(&mut self, seed: u64) {
         self.pretended = Some(Choices::Seeded(seed));
         self.reset_is_done();

@@ -111,9 +111,9 @@ pub struct VirtioNet {
     pub notify_step: u16,
     /// Faults to show.
     pub faults: Faults,
-    /// It has no need to be told of buffers: it looks whenever time passes.
+    /// The device polls for buffers whenever time passes, and needs no notifications.
     pub polls: bool,
-    /// It does not look, nor does it want to be told.
+    /// The device neither polls nor asks for notifications.
     pub deaf: bool,
     /// What the driver does that the standard forbids.
     pub violations: Vec<String>,
@@ -126,7 +126,7 @@ pub struct VirtioNet {
     pub checksums: [u8; 12],
     /// Frames that no buffer could hold.
     pub too_long: u64,
-    /// How often it was told of a queue.
+    /// Notifications of queues.
     pub notifications: u64,
     /// Receives all frames.
     pub promiscuous: bool,
@@ -269,7 +269,7 @@ impl VirtioNet {
         }
     }
 
-    /// The driver has told of a queue, or time has passed.
+    /// Processes a queue, after a notification or when time passes.
     fn work(&mut self, world: &mut World, queue: u16) {
         if !self.is_running() || self.size_of(queue) == 0 {
             return;

@@ -61,7 +61,7 @@ fn a_port_is_started_twenty_times_under_traffic() {
 }
 
 #[test]
-fn what_nobody_took_is_aborted() {
+fn untaken_events_are_aborted() {
     let mut bench = Bench::new("", 1, pool(256, 2048));
     for len in 60..90 {
         bench.arrive(0, &frame_to(MAC, len));
@@ -123,7 +123,7 @@ fn buffers_of_a_card_that_reads_all_ones_are_not_reused() {
         let mut bench = Bench::new("", 1, pool(256, 2048));
         bench.device.with(|_, world| world.no_iommu = !iommu);
         bench.device.unplug();
-        // The card is not told of them, and may have been for all that is known.
+        // The card was not notified of them, but the driver cannot know that.
         assert_eq!(bench.send_on(0, (60..68).map(|len| frame_to(MAC, len))), 8);
         bench.cache = None;
         let stopped = bench.started.port.stop(bench.started.rx, bench.started.tx);

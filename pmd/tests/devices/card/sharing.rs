@@ -141,7 +141,7 @@ fn one_card_has_one_driver() {
     refused(start().err().unwrap().to_string());
     let port = open(device.clone(), &spec(), grant());
     refused(port.err().unwrap().to_string());
-    // Nobody else has it then, and it is as it was.
+    // The card then has no other owner, and its state is unchanged.
     drop(first);
     let port = open(device.clone(), &spec(), grant()).unwrap();
     refused(start().err().unwrap().to_string());

@@ -1,6 +1,6 @@
 //! A card that does what it likes.
 
-use pollux_pmd_testkit::adversary::{Choices, Manner};
+use pollux_pmd_testkit::adversary::{Choices, FaultModel};
 use pollux_pmd_testkit::models::card::trial;
 
 use super::pool;
@@ -22,7 +22,7 @@ fn an_adversary_costs_frames_and_nothing_else() {
 #[test]
 fn what_was_not_posted_stays_as_it_is() {
     let pool = pool(400, 1024);
-    let will = Manner::Confined.by(Choices::Seeded(1));
-    let outcome = trial::run(&pool, "mtu=9000", will, 50_000);
+    let plan = FaultModel::Confined.by(Choices::Seeded(1));
+    let outcome = trial::run(&pool, "mtu=9000", plan, 50_000);
     assert!(outcome.received.delivered > 500, "{outcome:?}");
 }

@@ -170,7 +170,7 @@ fn filters_let_pass_what_was_asked_for() {
     let one = format!("multicast={}", some[3]);
     let other = [2, 0, 0, 0, 0, 1];
     let both = format!("unicast=02:00:00:00:00:05+02:00:00:00:00:01,{listed}");
-    // To us, to all, to another, to groups 3 and 30, and to one that nobody listed.
+    // To us, to all, to another, to groups 3 and 30, and to one that is not listed.
     let frames = [MAC, [0xff; 6], other, group(3), group(30), group(200)];
     for (options, passed) in [
         ("", [true, true, false, false, false, false]),

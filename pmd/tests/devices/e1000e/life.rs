@@ -38,7 +38,7 @@ fn the_link_is_followed() {
     assert_eq!(
         bench.started.rx[0].state(),
         RxState::Down,
-        "nobody has looked"
+        "before the first look"
     );
     assert!(bench.started.port.link().up);
     assert_eq!(bench.started.rx[0].state(), RxState::Live);
@@ -188,7 +188,7 @@ fn dropping_one_queue_leaves_the_others_running() {
     drop(bench.started.rx.pop());
     let posted = quarantined(&bench.started.port);
     assert!((32..64).contains(&posted), "of a ring of 64: {posted}");
-    // As many as no ring of a queue that nobody polls would hold: all flows are the other's.
+    // More than the ring of a queue that is not polled holds: the other queue receives all flows.
     for round in 0..20 {
         for n in 0..20 {
             bench.arrive(&flow(n));
@@ -388,7 +388,7 @@ fn what_cannot_be_is_refused_with_what_there_is() {
     let nameless = FakeDevice::new(Card::new([0; 6]));
     let error = probe(&nameless, "").err().unwrap().to_string();
     assert!(
-        error.contains("no address of a station") && error.contains("give it one"),
+        error.contains("no unicast MAC address") && error.contains("set one with"),
         "{error}"
     );
 }

@@ -2,7 +2,7 @@
 
 use pollux_pmd::drivers::e1000e::registers::{RDBAH, RDBAL};
 use pollux_pmd::ledger::Cause;
-use pollux_pmd_testkit::adversary::{Choices, Manner};
+use pollux_pmd_testkit::adversary::{Choices, FaultModel};
 use pollux_pmd_testkit::models::e1000e::trial;
 use pollux_pmd_testkit::ports::pool;
 
@@ -70,8 +70,8 @@ fn what_was_not_posted_stays_as_it_is() {
         (3, "mtu=9000,descriptors=legacy", 512),
     ] {
         let pool = pool(200, room);
-        let will = Manner::Confined.by(Choices::Seeded(seed));
-        let outcome = trial::run(&pool, options, will, 100_000);
+        let plan = FaultModel::Confined.by(Choices::Seeded(seed));
+        let outcome = trial::run(&pool, options, plan, 100_000);
         assert!(outcome.received.delivered > 1000, "{outcome:?}");
         assert!(outcome.violations() > 100, "{outcome:?}");
     }
@@ -80,7 +80,7 @@ fn what_was_not_posted_stays_as_it_is() {
 #[test]
 fn rings_that_change_while_they_are_looked_at_break_no_promise() {
     let pool = pool(200, 1024);
-    let will = Manner::AnyTime.by(Choices::Seeded(1));
-    let outcome = trial::run(&pool, "mtu=9000", will, 100_000);
+    let plan = FaultModel::AnyTime.by(Choices::Seeded(1));
+    let outcome = trial::run(&pool, "mtu=9000", plan, 100_000);
     assert!(outcome.violations() > 0, "{outcome:?}");
 }

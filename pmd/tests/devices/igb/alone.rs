@@ -195,7 +195,7 @@ fn dropping_one_queue_leaves_the_others_running() {
     for deaf in [false, true] {
         let world = World::new();
         let mut pf = Running::new(world.pf("").unwrap(), 2);
-        // Whether it does as it is told does not matter.
+        // The result is the same whether or not the device obeys.
         world.nic.chip().deaf = deaf;
         let arrive_and_receive = |pf: &mut Running| {
             for n in 0..40 {
@@ -397,7 +397,7 @@ fn what_cannot_be_is_refused_with_what_there_is() {
     assert!(error.contains("its PHY does not answer"), "{error}");
     world.nic.chip().named = false;
     let error = world.pf("").err().unwrap().to_string();
-    assert!(error.contains("holds no address of a station"), "{error}");
+    assert!(error.contains("holds no unicast MAC address"), "{error}");
     world.nic.chip().stuck = true;
     let error = world.pf("").err().unwrap().to_string();
     assert!(error.contains("does not come back"), "{error}");

@@ -2,7 +2,7 @@
 //! other way round.
 
 use pollux_pmd::drivers::igb::message::WORDS;
-use pollux_pmd_testkit::adversary::{Choices, Manner};
+use pollux_pmd_testkit::adversary::{Choices, FaultModel};
 use pollux_pmd_testkit::models::igb::trial;
 
 use super::*;
@@ -11,19 +11,19 @@ use super::*;
 fn a_device_that_does_what_it_likes_breaks_no_promise() {
     for (seed, options) in [(1, ""), (2, ",mtu=9000,promisc"), (3, ",vfs=3,vlans=5")] {
         let outcome = trial::physical(&pool(), options, Choices::Seeded(seed), 400_000);
-        assert!(outcome.deeds > 10_000, "{outcome:?}");
+        assert!(outcome.faults > 10_000, "{outcome:?}");
         assert!(outcome.starts > 10 && outcome.sent > 0, "{outcome:?}");
         assert!(outcome.received.delivered > 0, "{outcome:?}");
         assert!(outcome.violations() > 0, "{outcome:?}");
     }
 }
 
-/// The virtual function's device does what it likes, and so does whoever answers it.
+/// Both the virtual function's device and its peer in the mailbox are hostile.
 #[test]
 fn a_virtual_function_survives_its_device_and_its_physical_function() {
     let options = ",multicast=01:00:5e:00:00:fb,vlans=6";
     let outcome = trial::virtual_function(&pool(), options, 1, Choices::Seeded(5), 300_000);
-    assert!(outcome.deeds > 10_000, "{outcome:?}");
+    assert!(outcome.faults > 10_000, "{outcome:?}");
     assert!(outcome.starts > 100 && outcome.sent > 1000, "{outcome:?}");
     assert!(outcome.received.delivered > 1000, "{outcome:?}");
     assert!(outcome.violations() > 100, "{outcome:?}");
@@ -31,7 +31,7 @@ fn a_virtual_function_survives_its_device_and_its_physical_function() {
 
 #[test]
 fn what_was_not_posted_stays_as_it_is() {
-    let confined = |seed| Manner::Confined.by(Choices::Seeded(seed));
+    let confined = |seed| FaultModel::Confined.by(Choices::Seeded(seed));
     for outcome in [
         trial::physical(&pool(), ",mtu=9000", confined(1), 100_000),
         trial::virtual_function(&pool(), ",mtu=9000", 1, confined(2), 100_000),
@@ -43,10 +43,10 @@ fn what_was_not_posted_stays_as_it_is() {
 
 #[test]
 fn rings_that_change_while_they_are_looked_at_break_no_promise() {
-    let will = |seed| Manner::AnyTime.by(Choices::Seeded(seed));
+    let plan = |seed| FaultModel::AnyTime.by(Choices::Seeded(seed));
     for outcome in [
-        trial::physical(&pool(), ",mtu=9000", will(1), 100_000),
-        trial::virtual_function(&pool(), ",mtu=9000", 1, will(2), 100_000),
+        trial::physical(&pool(), ",mtu=9000", plan(1), 100_000),
+        trial::virtual_function(&pool(), ",mtu=9000", 1, plan(2), 100_000),
     ] {
         assert!(outcome.violations() > 0, "{outcome:?}");
     }

@@ -62,7 +62,7 @@ fn a_function_sends_with_its_own_address_alone() {
     a.send(&tagged(5, &frame(PEER, a.mac(), 1)));
     assert_eq!((b.receive().len(), world.nic.sent().len()), (0, 0));
     assert_eq!(world.nic.chip().spoofed, 4);
-    // The thread has been interrupted by nobody, but looks now and then.
+    // There was no interrupt; the thread polls at intervals.
     let start = std::time::Instant::now();
     while statistic(&pf.port, "vf_spoof_events") == 0 {
         assert!(start.elapsed() < Duration::from_secs(30));
@@ -92,7 +92,7 @@ fn functions_with_vlans_of_their_own_are_apart() {
     world.nic.arrive(&tagged(200, &hello));
     assert_eq!((a.receive(), b.receive()), (vec![], vec![hello]));
     assert_eq!(pf.receive(), Vec::<Vec<u8>>::new());
-    // What it sends is tagged, and reaches nobody in another VLAN.
+    // Its frames are tagged, and reach no function in another VLAN.
     let to_b = frame(mac_b, mac_a, 3);
     a.send(&to_b);
     assert_eq!(b.receive(), Vec::<Vec<u8>>::new());
@@ -139,7 +139,7 @@ fn groups_and_vlans_are_received_where_they_were_asked_for() {
     }
 }
 
-/// A function that nobody polls holds up nobody, and what it loses is counted.
+/// A function that is not polled delays no other, and its losses are counted.
 #[test]
 fn a_function_that_is_not_polled_loses_its_own_frames() {
     let world = World::new();

@@ -5,7 +5,7 @@ use std::time::Instant;
 use pollux_pmd::RxState;
 use pollux_pmd::bus::{Bus, Device};
 use pollux_pmd::driver::filter::Filter;
-use pollux_pmd::drivers::igb::functions::{Functions, Own};
+use pollux_pmd::drivers::igb::functions::{Functions, PfConfig};
 use pollux_pmd::drivers::igb::message::{Message, Request, WORDS, words_mac};
 use pollux_pmd_testkit::fake::FakeBus;
 
@@ -21,7 +21,7 @@ fn a_function_waits_for_its_physical_one_no_longer_than_is_reasonable() {
     };
     let error = open();
     assert!(error.contains("has no driver"), "{error}");
-    // A driver that takes no notice of anybody: ready, and silent.
+    // A driver that never replies: the function is ready, and silent.
     world
         .pf
         .with(|function, world| function.write(world, 0, 0x18, 4, 1 << 14));
@@ -71,7 +71,7 @@ impl<'a> Raw<'a> {
         message
     }
 
-    /// Begins anew; the address that it is given.
+    /// Resets the function; returns the address in the reply.
     fn begin(&self) -> MacAddr {
         self.reset();
         self.write(&Request::Reset);
@@ -136,7 +136,7 @@ fn functions_are_told_when_their_physical_one_leaves() {
 
 /// Its thread writes registers, and must not do so after the reset.
 #[test]
-fn nobody_answers_after_the_end() {
+fn requests_after_the_stop_get_no_reply() {
     let world = World::new();
     let mut port = Some(Running::new(world.pf(",vfs=1").unwrap(), 1).stop().0);
     let vf = Raw::new(&world);
@@ -152,21 +152,21 @@ fn nobody_answers_after_the_end() {
 }
 
 #[test]
-fn a_device_that_is_gone_tells_of_nobody() {
+fn a_device_that_is_gone_reports_no_events() {
     let world = World::new();
     let bus = world.pf.bar(0, 0x20000).unwrap();
-    let own = Own {
+    let pf = PfConfig {
         mac: PEER,
         filter: Filter::from_spec(&spec("")).unwrap(),
         vlans: Vec::new(),
         longest: 1518,
     };
-    let given = igb::functions::Given {
+    let vf = igb::functions::VfConfig {
         mac: MacAddr([2, 0, 0, 0, 0, 1]),
         fixed: false,
         vlan: None,
     };
-    let mut functions = Functions::new(&bus, own, &[given]);
+    let mut functions = Functions::new(&bus, pf, &[vf]);
     world.pf.unplug();
     functions.serve();
     let counted: u64 = functions.statistics().iter().map(|(_, n)| n).sum();

@@ -51,7 +51,7 @@ fn the_device_finishes_what_is_left_to_it() {
 }
 
 #[test]
-fn what_the_device_leaves_is_finished_before_anybody_sees_it() {
+fn partial_checksums_are_completed_before_the_user_sees_the_frame() {
     for rings in RINGS {
         // In one buffer, and in several that are merged.
         for room in [2048, 256] {
@@ -100,7 +100,7 @@ fn a_checksum_that_cannot_be_costs_the_frame() {
 }
 
 #[test]
-fn nothing_is_agreed_on_that_nobody_asked_for() {
+fn no_feature_is_negotiated_unrequested() {
     let bits = bit::CHECKSUM | bit::GUEST_CHECKSUM;
     let offering = device(ALL);
     let rig = Rig::new(&offering, "", 1, pool(2048));

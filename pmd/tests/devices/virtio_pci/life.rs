@@ -25,7 +25,7 @@ fn changes_of_the_link_are_seen_and_counted() {
     assert_eq!(rig.port.link(), link(false, 1));
     device.with(|model, _| model.set_link(true));
     assert_eq!(rig.port.link(), link(true, 2));
-    // Over before anybody looked.
+    // Down and up again between two looks.
     device.with(|model, _| model.set_link(false));
     device.with(|model, _| model.set_link(true));
     assert_eq!(rig.port.link(), link(true, 4));
@@ -46,7 +46,7 @@ fn a_device_that_needs_a_reset_is_down_until_it_has_one() {
     let device = device(ALL);
     let mut rig = Rig::new(&device, "", 1, pool(2048));
     device.with(|model, _| model.trouble = 64);
-    assert_eq!(rig.rx[0].state(), RxState::Live, "nobody has looked");
+    assert_eq!(rig.rx[0].state(), RxState::Live, "before the first look");
     assert_eq!(rig.port.link(), link(false, 1));
     assert_eq!(rig.rx[0].state(), RxState::Down);
     assert!(!rig.send(0, &frame(0, 60), &[]), "the caller keeps it");

@@ -140,7 +140,7 @@ impl Rig {
         frames
     }
 
-    /// Polls the first queue: the frames, and whether somebody vouches for their checksums.
+    /// Polls the first queue: the frames, and whether their checksums are trusted.
     fn poll_trusted(&mut self) -> Vec<(Vec<u8>, bool)> {
         let mut burst = Burst::<32>::new();
         let n = self.rx[0].rx(&mut self.cache, &mut burst);

@@ -1,4 +1,4 @@
-//! Devices that cannot be used: each is told apart, and left at rest.
+//! Devices that cannot be used: each has its own error, and is left at rest.
 
 use pollux_pmd::driver::Driver;
 
@@ -65,12 +65,12 @@ fn capabilities_that_make_no_sense() {
     refused(&bent(|model| set_multiplier(model, u32::MAX)), "", outside);
     refused(&bent(|model| set_multiplier(model, 3)), "", outside);
     refused(&bent(|model| model.notify_step = u16::MAX), "", outside);
-    // A list that goes round in circles ends, with or without what is needed.
+    // The walk of a circular list ends, with or without the needed entry.
     Rig::new(&set(0x40 + 61, &[0x40]), "", 1, pool(2048)).stop();
     refused(&set(0x41, &[0x40]), "", "disable-legacy=on");
     // Of two of a kind the first is used.
     Rig::new(&set(0x40 + 23, &[1]), "", 1, pool(2048)).stop();
-    // Windows that overlap do harm to nobody but the device.
+    // Windows that overlap harm only the device.
     refused(
         &set(0x40 + 60 + 8, &[0, 0]),
         "",

@@ -59,7 +59,7 @@ fn a_burst_that_finds_no_room_stays_with_the_caller() {
         let device = device(ALL & !RINGS | rings);
         device.with(|model, _| model.polls = true);
         let mut rig = Rig::new(&device, ",mtu=1500", 1, pool(2048));
-        // It listens to nobody: it finds the ring full when it looks.
+        // The device gets no notifications: it finds the ring full when it polls.
         device.with(|model, _| model.deaf = true);
         let sent = (0..100)
             .take_while(|&n| rig.send(0, &frame(n, 60), &[]))
@@ -81,7 +81,7 @@ fn a_device_that_polls_is_not_told() {
         device.with(|model, _| model.polls = true);
         let mut rig = Rig::new(&device, ",mtu=1500", 1, pool(2048));
         device.with(|model, _| model.deaf = true);
-        // It says so when it is told of the first.
+        // The device says so at the first notification.
         rig.send(0, &frame(0, 60), &[]);
         let before = device.with(|model, _| model.notifications);
         for n in 1..50 {

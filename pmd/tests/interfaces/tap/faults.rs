@@ -135,7 +135,7 @@ fn an_interface_that_is_deleted_is_one_counted_error_and_gone() {
     // each of the two queues reports it once
     assert_eq!(port.dropped(Cause::DeviceError), 2);
     assert_eq!(port.send(&vec![udp_frame(7000, b"lost"); 5]), 5);
-    assert_eq!(port.sent(), (0, 5), "nobody will ever send them");
+    assert_eq!(port.sent(), (0, 5), "they are never sent");
     // another interface of that name is not the same
     namespace.ip("tuntap add dev pol0 mode tap multi_queue");
     namespace.ip("link set pol0 up");

@@ -119,7 +119,8 @@ impl<D: Device> RxDriver for Rx<D> {
         }
         let (before, now) = (out.len(), self.clock.now());
         let (mut frames, mut bytes) = (0, 0);
-        // A frame takes bytes of what was there: the loop goes round the ring once at most.
+        // Each frame takes bytes of those that were there at the start: the loop passes over the
+        // ring at most once.
         while left > 0 && out.free() > 0 {
             let Some(len) = self.next(left) else {
                 self.resynchronise(tally);

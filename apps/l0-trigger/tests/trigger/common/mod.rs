@@ -27,6 +27,11 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Number of CPUs that this process may use.
+pub(crate) fn cpus() -> usize {
+    std::thread::available_parallelism().unwrap().get()
+}
+
 /// A folder for the files of one test.
 pub(crate) struct Folder(TempDir);
 

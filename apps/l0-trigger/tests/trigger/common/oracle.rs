@@ -30,7 +30,7 @@ pub(crate) struct Sequence {
     pub(crate) missing: u64,
     pub(crate) duplicates: u64,
     pub(crate) reordered: u64,
-    /// Frames before the first and behind the last that came: nobody can miss them.
+    /// Frames before the first and after the last that came: a receiver cannot know of them.
     pub(crate) unseen: u64,
 }
 

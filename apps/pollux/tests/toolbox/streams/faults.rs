@@ -27,7 +27,7 @@ fn bad_usage_ends_with_2() {
         value.contains("`slow` is not a valid pace: fast or recorded"),
         "{value}"
     );
-    // A mistake is told before what is to be repaired.
+    // A wrong option is reported before a port that cannot be opened.
     let second = refused(&["--port", "pcap:rx=/nowhere", "--port", "null:size=x"], 2);
     assert!(second.contains("`x` is not a valid size"), "{second}");
     assert!(refused(&["--port", ""], 2).contains("names no driver"));
@@ -88,7 +88,7 @@ fn a_file_without_permission_says_so() {
     let mut command = pollux();
     command.args(["--port", &capture.spec()]);
     if fs::read(&capture.path).is_ok() {
-        // Root may read everything: be nobody.
+        // Root may read everything, so run as user nobody.
         command.uid(65_534).gid(65_534);
     }
     let Ok(output) = command.output() else {

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use pollux_pmd::net::MacAddr;
 
 use crate::bench::Bench;
-use crate::rig::{BOTH_WAYS, Rig, Setup};
+use crate::rig::{DIRECTIONS, Rig, Setup};
 use crate::test::Test;
 use crate::wire::plain;
 
@@ -46,8 +46,8 @@ fn filter(bench: &Bench, options: &'static str, more: &[MacAddr]) -> Result<()> 
             ..Setup::default()
         },
     )?;
-    for way in BOTH_WAYS {
-        let (from, to) = way.of(&rig.a, &rig.b);
+    for direction in DIRECTIONS {
+        let (from, to) = direction.of(&rig.a, &rig.b);
         let (own, src) = (to.mac()?, from.mac()?);
         let all = [own, OTHER_STATION, GROUP, OTHER_GROUP, MacAddr::BROADCAST];
         let sent: Vec<_> = all.iter().map(|&dst| plain(dst, src)).collect();
@@ -56,7 +56,7 @@ fn filter(bench: &Bench, options: &'static str, more: &[MacAddr]) -> Result<()> 
             .filter(|dst| [own, MacAddr::BROADCAST].contains(dst) || more.contains(dst));
         let expected: Vec<_> = expected.map(|dst| plain(dst, src)).collect();
         let received: Vec<_> = rig
-            .pass(way, &sent)?
+            .pass(direction, &sent)?
             .into_iter()
             .map(|it| it.bytes)
             .collect();
@@ -68,7 +68,7 @@ fn filter(bench: &Bench, options: &'static str, more: &[MacAddr]) -> Result<()> 
         };
         ensure!(
             received == expected,
-            "{way:?}: frames for {:?} came, not for {:?}",
+            "{direction:?}: frames for {:?} came, not for {:?}",
             stations(&received),
             stations(&expected)
         );

@@ -1,5 +1,5 @@
-//! `pollux forward` between two NICs of ours, each wired to one of the kernel's: a program of
-//! somebody else's at both ends, one of them in a network namespace of its own.
+//! `pollux forward` between two NICs of ours, each wired to one of the kernel's: iperf3 at both
+//! ends, one of them in a network namespace of its own.
 
 use std::fs;
 use std::path::Path;
@@ -62,14 +62,14 @@ impl Drop for Started {
 }
 
 /// The two NICs of the kernel, the second in a namespace of its own, and the forwarder between them.
-pub(super) struct Way {
+pub(super) struct ForwardPath {
     /// Keeps the namespace.
     other: Started,
     interfaces: [String; 2],
     forwarder: Started,
 }
 
-impl Way {
+impl ForwardPath {
     /// `pollux forward` between our two NICs. Frames pass when this returns.
     fn open(bench: &Bench) -> Result<Self> {
         let options = [
@@ -89,45 +89,45 @@ impl Way {
         let other = Started::new(&["unshare", "-n", "sleep", "100"])?;
         let ports = [&bench.a, &bench.b].map(|nic| format!("pci:{},promisc=on", nic.address));
         let ports = [&ports[0][..], &ports[1]];
-        let way = Self {
+        let path = Self {
             other,
             forwarder: Started::new(&[program, &ports, options].concat())?,
             interfaces,
         };
-        let [near, far] = &way.interfaces;
+        let [near, far] = &path.interfaces;
         let own = fs::read_link("/proc/self/ns/net")?;
-        let namespace = format!("/proc/{}/ns/net", way.other.0.id());
+        let namespace = format!("/proc/{}/ns/net", path.other.0.id());
         wait_until("there is another namespace", || {
             fs::read_link(&namespace).is_ok_and(|theirs| theirs != own)
         })?;
         // A namespace begins with settings of its own.
         let quiet = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6";
-        way.run(true, &["sh", "-c", quiet])?;
+        path.run(true, &["sh", "-c", quiet])?;
         run(&[
             "ip",
             "link",
             "set",
             far,
             "netns",
-            &way.other.0.id().to_string(),
+            &path.other.0.id().to_string(),
         ])?;
         for (inside, interface, address) in [(false, near, IP_A), (true, far, IP_B)] {
             let address = format!("{address}/24");
-            way.run(inside, &["ip", "address", "flush", "dev", interface])?;
-            way.run(
+            path.run(inside, &["ip", "address", "flush", "dev", interface])?;
+            path.run(
                 inside,
                 &["ip", "address", "add", &address, "dev", interface],
             )?;
-            way.run(
+            path.run(
                 inside,
                 &["ip", "link", "set", interface, "mtu", "1500", "up"],
             )?;
         }
         wait_until("frames pass", || {
-            way.run(false, &["ping", "-c", "1", "-W", "1", &IP_B.to_string()])
+            path.run(false, &["ping", "-c", "1", "-W", "1", &IP_B.to_string()])
                 .is_ok()
         })?;
-        Ok(way)
+        Ok(path)
     }
 
     /// Runs a program on the near side, or on the far one.
@@ -201,9 +201,9 @@ fn iperf3(bench: &Bench) -> Result<()> {
         println!("skipped: no iperf3 on the host: apt-get install iperf3");
         return Ok(());
     }
-    let mut way = Way::open(bench)?;
+    let mut path = ForwardPath::open(bench)?;
     for direction in [&["-t", "1"][..], &["-t", "1", "-R"]] {
-        let said = way.iperf3(direction)?;
+        let said = path.iperf3(direction)?;
         let end = &said["end"];
         let bytes = end["sum_received"]["bytes"].as_u64().unwrap_or_default();
         println!(
@@ -215,8 +215,8 @@ fn iperf3(bench: &Bench) -> Result<()> {
             "TCP {direction:?}: {bytes} bytes came: {end}"
         );
     }
-    // Few enough for sockets that nobody reads for a while.
-    let said = way.iperf3(&["-t", "1", "-u", "-b", "2M", "-l", "1400"])?;
+    // Few enough for the buffers of sockets that are not read for a while.
+    let said = path.iperf3(&["-t", "1", "-u", "-b", "2M", "-l", "1400"])?;
     let udp = &said["end"]["sum"];
     let (packets, lost) = (&udp["packets"], &udp["lost_packets"]);
     println!("UDP: {packets} datagrams, {lost} lost");
@@ -224,9 +224,9 @@ fn iperf3(bench: &Bench) -> Result<()> {
         packets.as_u64() > Some(100) && *lost == json!(0),
         "UDP: {udp}"
     );
-    ensure!(way.interrupt()? == Some(0), "pollux forward failed");
+    ensure!(path.interrupt()? == Some(0), "pollux forward failed");
     let report = report()?;
-    let (ledger, received) = (&report["ledger"], way.received()?);
+    let (ledger, received) = (&report["ledger"], path.received()?);
     println!("{ledger}; the kernels received {received}");
     ensure!(
         ledger["delivered"] == json!(received),
@@ -244,19 +244,19 @@ fn iperf3(bench: &Bench) -> Result<()> {
 
 fn unplugged(bench: &Bench) -> Result<()> {
     let mut control = Control::open()?;
-    let mut way = Way::open(bench)?;
+    let mut path = ForwardPath::open(bench)?;
     // Without a pause, for as long as it takes.
     let flood = ["ping", "-A", "-q", "-c", "100000", &IP_B.to_string()];
-    let before = way.received()?;
+    let before = path.received()?;
     let _pings = Started::new(&flood)?;
     let mut received = Ok(before);
     wait_until("the pings pass", || {
-        received = way.received();
+        received = path.received();
         received.as_ref().map_or(true, |&now| now > before + 100)
     })?;
     received?;
     control.monitor("device_del", &json!({"id": "a"}))?;
-    let status = way.forwarder.ended()?;
+    let status = path.forwarder.ended()?;
     ensure!(status == Some(1), "pollux forward ended with {status:?}");
     let ledger = &report()?["ledger"];
     println!("{ledger}");

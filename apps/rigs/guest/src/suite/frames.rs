@@ -16,7 +16,7 @@ use rand_xoshiro::SplitMix64;
 
 use crate::bench::Bench;
 use crate::nic::PATIENCE;
-use crate::rig::{BOTH_WAYS, End, IP_A, IP_B, Rig, Setup, check_books, endpoint, pool};
+use crate::rig::{DIRECTIONS, End, IP_A, IP_B, Rig, Setup, check_ledger, endpoint, pool};
 use crate::test::Test;
 use crate::wire::{in_pieces, plain, reflect};
 
@@ -105,8 +105,8 @@ fn random_sizes() -> Vec<usize> {
 
 fn exchange(bench: &Bench, setup: Setup<'_>, count: u64, sizes: &[usize]) -> Result<()> {
     let mut rig = Rig::open(bench, setup)?;
-    for way in BOTH_WAYS {
-        rig.exchange(way, count, sizes)?;
+    for direction in DIRECTIONS {
+        rig.exchange(direction, count, sizes)?;
     }
     rig.finish()
 }
@@ -119,8 +119,8 @@ fn large_page(bench: &Bench) -> Result<()> {
     let setup = Setup::default();
     let [a, b] = End::open_both(bench, &pool, setup)?;
     let mut rig = Rig::of(a, b, pool);
-    for way in BOTH_WAYS {
-        rig.exchange(way, 1000, &sizes())?;
+    for direction in DIRECTIONS {
+        rig.exchange(direction, 1000, &sizes())?;
     }
     rig.finish()
 }
@@ -133,10 +133,10 @@ fn queues(bench: &Bench) -> Result<()> {
         ..Setup::default()
     };
     let mut rig = Rig::open(bench, setup)?;
-    for way in BOTH_WAYS {
+    for direction in DIRECTIONS {
         for station in 2..34 {
             let near = Ipv4Addr::new(10, 77, station, station);
-            rig.exchange_from(near, way, 100, &[64, 1518, 333, 9018, 64])?;
+            rig.exchange_from(near, direction, 100, &[64, 1518, 333, 9018, 64])?;
         }
     }
     let mut sent = Vec::new();
@@ -185,13 +185,13 @@ fn both_ways(bench: &Bench) -> Result<()> {
     );
     a.stop_and_compare()?;
     b.stop_and_compare()?;
-    check_books(&pool, &ledger_of_b)?;
-    check_books(&pool, &ledger)
+    check_ledger(&pool, &ledger_of_b)?;
+    check_ledger(&pool, &ledger)
 }
 
-/// Nobody receives for a while. Behind a full ring QEMU keeps frames, which pass each other then.
-/// A burst needs more descriptors than there are: QEMU's 82574 has sent what is in its ring when the
-/// write of its tail returns, so that nothing else would fill it.
+/// The receiver pauses. Behind a full ring QEMU keeps frames, which pass each other then. A burst
+/// needs more descriptors than there are: QEMU's 82574 has sent what is in its ring when the write
+/// of its tail returns, so that nothing else would fill it.
 fn full(bench: &Bench) -> Result<()> {
     /// Below the 10000 frames that QEMU keeps.
     const COUNT: u32 = 4000;
@@ -203,11 +203,11 @@ fn full(bench: &Bench) -> Result<()> {
             ..Setup::default()
         },
     )?;
-    for way in BOTH_WAYS {
+    for direction in DIRECTIONS {
         let mut tally = Tally::new();
         rig.ledger.add("judge", tally.view());
         let mut cache = rig.pool.cache(128)?;
-        let (from, to) = way.of(&mut rig.a, &mut rig.b);
+        let (from, to) = direction.of(&mut rig.a, &mut rig.b);
         let mut frame = plain(to.mac()?, from.mac()?);
         let (mut out, mut burst) = (Burst::<32>::new(), Burst::<32>::new());
         let (mut sent, mut refused, mut stuck, mut seen) = (0, 0, 0, HashSet::new());
@@ -236,23 +236,29 @@ fn full(bench: &Bench) -> Result<()> {
                 tally.count_delivered(1);
                 let number = mbuf.data().get(14..).and_then(|rest| rest.first_chunk());
                 let number = number.map_or(u32::MAX, |bytes| u32::from_be_bytes(*bytes));
-                ensure!(number < COUNT, "{way:?}: a frame came that was not sent");
-                ensure!(seen.insert(number), "{way:?}: frame {number} came twice");
+                ensure!(
+                    number < COUNT,
+                    "{direction:?}: a frame came that was not sent"
+                );
+                ensure!(
+                    seen.insert(number),
+                    "{direction:?}: frame {number} came twice"
+                );
             }
             cache.free_burst(&mut burst);
             to.rx[0].sync_counters();
             ensure!(
                 began.elapsed() < PATIENCE,
-                "{way:?}: of {COUNT} frames {} came, {} were dropped; the ring of the sender had no \
-                 room {refused} times",
+                "{direction:?}: of {COUNT} frames {} came, {} were dropped; the sender's ring had \
+                 no room {refused} times",
                 seen.len(),
                 dropped() - dropped_before
             );
         }
-        println!("{way:?}: the ring of the sender had no room {refused} times");
+        println!("{direction:?}: the ring of the sender had no room {refused} times");
         ensure!(
             refused > 0,
-            "{way:?}: the ring of the sender has never been full"
+            "{direction:?}: the ring of the sender has never been full"
         );
         cache.free_burst(&mut out);
     }
@@ -261,8 +267,8 @@ fn full(bench: &Bench) -> Result<()> {
 
 fn vlan(bench: &Bench) -> Result<()> {
     let mut rig = Rig::open(bench, Setup::default())?;
-    for way in BOTH_WAYS {
-        let (from, to) = way.of(&rig.a, &rig.b);
+    for direction in DIRECTIONS {
+        let (from, to) = direction.of(&rig.a, &rig.b);
         let mut sent = Vec::new();
         for (length, tags) in [
             (60, &[[0x81, 0x00, 0x00, 0x01]][..]),
@@ -278,13 +284,13 @@ fn vlan(bench: &Bench) -> Result<()> {
             sent.push(frame);
         }
         let received: Vec<_> = rig
-            .pass(way, &sent)?
+            .pass(direction, &sent)?
             .into_iter()
             .map(|it| it.bytes)
             .collect();
         ensure!(
             received == sent,
-            "{way:?}: {received:02x?} came of {sent:02x?}"
+            "{direction:?}: {received:02x?} came of {sent:02x?}"
         );
     }
     rig.finish()
@@ -294,8 +300,8 @@ fn checksums(bench: &Bench) -> Result<()> {
     /// Of an IPv4 header, and of UDP behind one without options.
     const PLACES: [usize; 2] = [24, 40];
     let mut rig = Rig::open(bench, Setup::default())?;
-    for way in BOTH_WAYS {
-        let (from, to) = way.of(&rig.a, &rig.b);
+    for direction in DIRECTIONS {
+        let (from, to) = direction.of(&rig.a, &rig.b);
         let ends = (endpoint(from.mac()?, IP_A), endpoint(to.mac()?, IP_B));
         let mut frames = Frames::new(ends, Kind::Udp, 1, &sizes(), Returned::Same)?;
         let mut sent = Vec::new();
@@ -307,12 +313,12 @@ fn checksums(bench: &Bench) -> Result<()> {
             }
             sent.push(frame);
         }
-        let (_, to) = way.of(&rig.a, &rig.b);
+        let (_, to) = direction.of(&rig.a, &rig.b);
         let port = to.rx[0].tally();
         let dropped = || port.balance().dropped_for(Cause::BadChecksum);
         let dropped_before = dropped();
-        let received = rig.pass(way, &sent)?;
-        // The wrong ones are dropped by the device, and counted, or they are told from the others.
+        let received = rig.pass(direction, &sent)?;
+        // The device drops and counts frames with wrong checksums, or marks them.
         let (good, bad): (Vec<_>, Vec<_>) = received.iter().partition(|it| it.parsed.is_ok());
         let told = bad
             .iter()
@@ -320,13 +326,13 @@ fn checksums(bench: &Bench) -> Result<()> {
             .count() as u64;
         ensure!(
             told + dropped() - dropped_before == 48,
-            "{way:?}: of 48 wrong frames {told} were told, {} dropped",
+            "{direction:?}: of 48 wrong frames {told} were told, {} dropped",
             dropped() - dropped_before
         );
         let right = sent.iter().step_by(2);
         ensure!(
             good.iter().map(|it| &it.bytes).eq(right),
-            "{way:?}: {} of 48 right frames came, or they were changed",
+            "{direction:?}: {} of 48 right frames came, or they were changed",
             good.len()
         );
     }
@@ -337,17 +343,17 @@ fn checksums(bench: &Bench) -> Result<()> {
 /// 4.2.3.3).
 fn short(bench: &Bench) -> Result<()> {
     let mut rig = Rig::open(bench, Setup::default())?;
-    for way in BOTH_WAYS {
-        let (from, to) = way.of(&rig.a, &rig.b);
+    for direction in DIRECTIONS {
+        let (from, to) = direction.of(&rig.a, &rig.b);
         let whole = plain(to.mac()?, from.mac()?);
         let sent: Vec<_> = [14, 15, 42, 59]
             .map(|length| whole[..length].to_vec())
             .into();
-        for (it, sent) in rig.pass(way, &sent)?.iter().zip(&sent) {
+        for (it, sent) in rig.pass(direction, &sent)?.iter().zip(&sent) {
             let (head, padding) = it.bytes.split_at(sent.len().min(it.bytes.len()));
             ensure!(
                 head == sent && padding.iter().all(|&byte| byte == 0),
-                "{way:?}: {:02x?} came of {sent:02x?}",
+                "{direction:?}: {:02x?} came of {sent:02x?}",
                 it.bytes
             );
         }

@@ -16,7 +16,7 @@ use pollux_pmd::net::MacAddr;
 use crate::bench::Bench;
 use crate::nic::Owner;
 use crate::nic::{run, wait_until};
-use crate::rig::{End, IP_A, IP_B, Setup, check_books, endpoint, job, pool};
+use crate::rig::{End, IP_A, IP_B, Setup, check_ledger, endpoint, job, pool};
 use crate::test::Test;
 use crate::wire::answer;
 
@@ -133,7 +133,7 @@ fn ping(bench: &Bench) -> Result<()> {
         ensure!(said.contains(" 0% packet loss"), "{said}");
     }
     kernel.stop_and_compare(a)?;
-    check_books(&pool, &ledger)
+    check_ledger(&pool, &ledger)
 }
 
 fn reply(bench: &Bench, kind: Kind) -> Result<()> {
@@ -163,7 +163,7 @@ fn exchange(bench: &Bench, kind: Kind, setup: Setup<'_>) -> Result<()> {
     socket.set_read_timeout(Some(Duration::from_millis(10)))?;
     let (stop, echoed) = (StopFlag::new(), AtomicU64::new(0));
     let ends = (endpoint(a.mac()?, IP_A), endpoint(kernel.station, IP_B));
-    // What the kernel would drop of more, for want of room in its sockets, nobody would count.
+    // A larger window could overflow the kernel's sockets, which would drop frames uncounted.
     let job = Job {
         window: 8,
         ..job(COUNT)
@@ -188,7 +188,7 @@ fn exchange(bench: &Bench, kind: Kind, setup: Setup<'_>) -> Result<()> {
         losses(&kernel.interface)?
     );
     kernel.stop_and_compare(a)?;
-    check_books(&pool, &ledger)
+    check_ledger(&pool, &ledger)
 }
 
 /// What the kernel counted as lost: in its interface, and in IP and ICMP. For the message of a test

@@ -15,14 +15,14 @@ use crate::bench::Bench;
 use crate::control::Control;
 use crate::nic::{Nic, PATIENCE, wait_until};
 use crate::reflector::Reflector;
-use crate::rig::{BOTH_WAYS, End, IP_A, IP_B, Rig, Setup, Way, check_books, pool};
+use crate::rig::{DIRECTIONS, Direction, End, IP_A, IP_B, Rig, Setup, check_ledger, pool};
 use crate::test::Test;
 use crate::wake;
 use crate::wire::{Sender, plain};
 
 pub(crate) const LINK: &[Test] = &[Test {
     name: "link",
-    shows: "a link that goes down and comes back is told, and carries frames again",
+    shows: "a link that goes down and comes back is reported, and carries frames again",
     run: link,
 }];
 
@@ -57,7 +57,7 @@ pub(crate) const LIFE: &[Test] = &[
 
 pub(crate) const OVERRUN: &[Test] = &[Test {
     name: "overrun",
-    shows: "a port that nobody receives from for a while goes on, and has lost no buffer",
+    shows: "a port that is not polled for a while goes on, and has lost no buffer",
     run: overrun,
 }];
 
@@ -81,8 +81,8 @@ fn link(bench: &Bench) -> Result<()> {
             changes == 2,
             "round {round}: {changes} changes were counted, not 2"
         );
-        for way in BOTH_WAYS {
-            rig.exchange(way, 500, &[64, 1518])?;
+        for direction in DIRECTIONS {
+            rig.exchange(direction, 500, &[64, 1518])?;
         }
     }
     rig.finish()
@@ -94,8 +94,8 @@ fn restart(bench: &Bench) -> Result<()> {
     let times = if bench.machine.name == "igb" { 10 } else { 1 };
     for _ in 0..100 / times {
         rig = rig.restart_a(times)?;
-        for way in BOTH_WAYS {
-            rig.exchange(way, 50, &[64, 1518])?;
+        for direction in DIRECTIONS {
+            rig.exchange(direction, 50, &[64, 1518])?;
         }
     }
     rig.close()
@@ -106,7 +106,7 @@ fn sleep(bench: &Bench) -> Result<()> {
     const COUNT: usize = 25;
     let pool = pool(Setup::default().buffers)?;
     let [mut a, mut b] = End::open_both(bench, &pool, Setup::default())?;
-    for _ in BOTH_WAYS {
+    for _ in DIRECTIONS {
         let mut ledger = Ledger::new();
         let (times, sleeps) = wake::measure(&mut a, &mut b, &pool, &mut ledger, COUNT)?;
         println!("{}; {sleeps} sleeps", wake::show(&times));
@@ -126,14 +126,14 @@ fn sleep(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Throws away what is still on its way, and has the ports carry frames. What QEMU keeps behind a full
+/// Drops the frames in flight, and has the ports carry frames. What QEMU keeps behind a full
 /// ring a later frame may pass, but not what is in the ring: nothing is kept when nothing comes first.
 fn carries_frames(rig: &mut Rig) -> Result<()> {
-    for way in BOTH_WAYS {
-        while !rig.pass(way, &[])?.is_empty() {}
+    for direction in DIRECTIONS {
+        while !rig.pass(direction, &[])?.is_empty() {}
     }
-    for way in BOTH_WAYS {
-        rig.exchange(way, 1000, &[64, 1518])?;
+    for direction in DIRECTIONS {
+        rig.exchange(direction, 1000, &[64, 1518])?;
     }
     Ok(())
 }
@@ -177,7 +177,7 @@ fn killed(bench: &Bench) -> Result<()> {
         child.kill()?;
         child.wait()?;
         came?;
-        // Nobody has the device, and somebody goes on sending.
+        // The device has no owner now, and the sender continues.
         let late = plain(MacAddr(A), b.mac()?);
         let (mut sender, mut took, mut refused) = (Sender::of(late.clone()), 0, 0);
         let began = Instant::now();
@@ -196,7 +196,7 @@ fn killed(bench: &Bench) -> Result<()> {
         rig.ledger.add("before", tally.view());
         // What the wire has kept comes now, whole, or never. Of QEMU's none has kept any so far, not
         // even virtio-net's, which takes no more than its ring's worth until there is a receiver.
-        let came = rig.pass(Way::BtoA, &[])?;
+        let came = rig.pass(Direction::BtoA, &[])?;
         println!("{} of {took} frames came late", came.len());
         ensure!(
             came.iter().all(|frame| frame.bytes == late),
@@ -220,7 +220,7 @@ fn two_processes(bench: &Bench) -> Result<()> {
     a.exchange_with_reflector(other.station, &pool, &mut ledger, 10_000)?;
     a.stop_and_compare()?;
     other.end()?;
-    check_books(&pool, &ledger)
+    check_ledger(&pool, &ledger)
 }
 
 /// Traffic both ways while something happens to `a`, and for as long as it says.
@@ -293,11 +293,11 @@ fn overrun(bench: &Bench) -> Result<()> {
             ..Setup::default()
         },
     )?;
-    for way in BOTH_WAYS {
+    for direction in DIRECTIONS {
         let mut tally = Tally::new();
         rig.ledger.add("loop", tally.view());
         let mut cache = rig.pool.cache(256)?;
-        let (from, to) = way.of(&mut rig.a, &mut rig.b);
+        let (from, to) = direction.of(&mut rig.a, &mut rig.b);
         let mut sender = Sender::new(to.mac()?, from.mac()?);
         let sent = from.tx[0].sent();
         wait_until("more is sent than a ring holds", || {
@@ -312,7 +312,7 @@ fn overrun(bench: &Bench) -> Result<()> {
         let came = received(to);
         ensure!(
             came >= ring as u64 - 1,
-            "{way:?}: the ring held {came} frames, not {ring}"
+            "{direction:?}: the ring held {came} frames, not {ring}"
         );
     }
     carries_frames(&mut rig)?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::forward::Way;
+use super::forward::ForwardPath;
 use crate::bench::Bench;
 use crate::rig::IP_B;
 use crate::test::Test;
@@ -14,15 +14,15 @@ pub(crate) const OUT_OF_TREE: &[Test] = &[Test {
 }];
 
 fn forward(bench: &Bench) -> Result<()> {
-    let mut way = Way::by(bench, &["rtl8139-forward"], &[])?;
+    let mut path = ForwardPath::by(bench, &["rtl8139-forward"], &[])?;
     // Short frames, which it pads, and the longest; more than a lap of the ring.
     for size in ["4", "100", "1472"] {
         let words = ["ping", "-A", "-q", "-c", "100", "-s", size, "-W", "5"];
-        let said = way.run(false, &[&words[..], &[&IP_B.to_string()]].concat())?;
+        let said = path.run(false, &[&words[..], &[&IP_B.to_string()]].concat())?;
         print!("{said}");
         ensure!(said.contains(" 0% packet loss"), "{size} bytes: {said}");
     }
-    let status = way.interrupt()?;
+    let status = path.interrupt()?;
     ensure!(status == Some(0), "rtl8139-forward ended with {status:?}");
     Ok(())
 }

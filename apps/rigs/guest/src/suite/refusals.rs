@@ -134,10 +134,10 @@ pub(crate) const OWN_FILES: &[Test] = &[
     },
 ];
 
-/// Nobody in particular, but not root.
+/// An unprivileged user.
 const USER: u32 = 1000;
 
-/// A program that opens the port on a device, with memory in pages that anybody may have.
+/// A program that opens the port on a device, with memory in ordinary pages.
 fn port(address: &str) -> Command {
     let mut program = Command::new("pollux-interop");
     program.args(["receive", "--count", "1", "--seconds", "1"]);

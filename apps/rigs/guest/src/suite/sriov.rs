@@ -18,7 +18,7 @@ use crate::bench::Bench;
 use crate::nic::Owner;
 use crate::nic::{Nic, PATIENCE, run, wait_until};
 use crate::reflector::Reflector;
-use crate::rig::{End, Rig, Setup, Way, check_books, pool};
+use crate::rig::{Direction, End, Rig, Setup, check_ledger, pool};
 use crate::test::Test;
 use crate::wire::{Sender, plain};
 
@@ -102,7 +102,7 @@ fn exchange(near: &Nic, options: &str, station: MacAddr) -> Result<()> {
     let mut end = End::open(Owner::Program, near, &pool, setup)?;
     end.exchange_with_reflector(station, &pool, &mut ledger, COUNT)?;
     end.stop_and_compare()?;
-    check_books(&pool, &ledger)
+    check_ledger(&pool, &ledger)
 }
 
 /// Virtual functions that the kernel has made; they go with this.
@@ -199,9 +199,9 @@ fn isolated(bench: &Bench) -> Result<()> {
         tagged(to(MacAddr::BROADCAST), 100),
     ];
     let for_us = [tagged(to(own), 200), tagged(to(MacAddr::BROADCAST), 200)];
-    let for_nobody = [tagged(to(other.station), 200), tagged(to(own), 100)];
-    let sent = [&for_nobody[..], &for_other, &for_us].concat();
-    let came = rig.pass(Way::BtoA, &sent)?;
+    let for_none = [tagged(to(other.station), 200), tagged(to(own), 100)];
+    let sent = [&for_none[..], &for_other, &for_us].concat();
+    let came = rig.pass(Direction::BtoA, &sent)?;
     ensure!(
         came.iter().map(|it| &it.bytes).eq(&for_us),
         "{} frames came of {} that are for this function, or others came",
@@ -212,7 +212,7 @@ fn isolated(bench: &Bench) -> Result<()> {
     let mut came = Vec::new();
     let began = Instant::now();
     while came.len() < for_other.len() {
-        came.extend(rig.pass(Way::AtoB, &[])?);
+        came.extend(rig.pass(Direction::AtoB, &[])?);
         ensure!(
             began.elapsed() < PATIENCE,
             "the other function received {} frames, not {}",
@@ -315,7 +315,7 @@ fn leaves(bench: &Bench) -> Result<()> {
     ledger.add("loop", tally.view());
     let mut sender = Sender::new(pf.station, end.mac()?);
     thread::scope(|scope| {
-        // It waits until nobody has its virtual functions.
+        // It waits until its virtual functions are free.
         let leaving = scope.spawn(|| end_pf(bench, pf));
         let (mut cache, mut burst) = (pool.cache(256)?, Burst::<32>::new());
         let told = wait_until("the link is down", || {
@@ -331,10 +331,10 @@ fn leaves(bench: &Bench) -> Result<()> {
         ensure!(matches!(left, Ok(Ok(()))), "{left:?}");
         Ok(())
     })?;
-    check_books(&pool, &ledger)
+    check_ledger(&pool, &ledger)
 }
 
-/// A process keeps its function, whatever it is told.
+/// A process keeps its function, whatever the physical function requests.
 fn leaves_alone(bench: &Bench) -> Result<()> {
     let pf = start_pf(bench, "")?;
     let [kept, _] = functions(&bench.a)?;
@@ -349,7 +349,7 @@ fn leaves_alone(bench: &Bench) -> Result<()> {
     wait_until("the link is down", || !end.port.link().up)?;
     ensure!(kept.folder().exists(), "the function went all the same");
     drop(end.stop()?);
-    check_books(&pool, &ledger)?;
+    check_ledger(&pool, &ledger)?;
     our_pf(bench)
 }
 
@@ -378,7 +378,7 @@ fn trespass(bench: &Bench) -> Result<()> {
     let mut trespasser = Trespasser::new(&second, token, &pool)?;
     let mut cache = pool.cache(8)?;
     let mut burst = Burst::<1>::new();
-    // What comes for it is to be written there.
+    // Frames for it are to be written there.
     trespasser.receive_to(other.memory)?;
     let frame = plain(trespasser.station, third.mac()?);
     drop(burst.push(cache.alloc_from(&frame).context("the pool is empty")?));
@@ -393,7 +393,7 @@ fn trespass(bench: &Bench) -> Result<()> {
     trespasser.is_not_given(other.station)?;
     drop((trespasser, cache));
     drop(third.stop()?);
-    check_books(&pool, &ledger)?;
+    check_ledger(&pool, &ledger)?;
     exchange(&second, TOKEN, other.station)?;
     other.end()?;
     end_pf(bench, pf)

@@ -39,10 +39,10 @@ const STREAMS: u16 = 3;
 /// Soaks cards with one seed after the other.
 pub(crate) fn run(seconds: f64, seed: u64) -> anyhow::Result<Value> {
     let end = Instant::now() + Duration::try_from_secs_f64(seconds)?;
-    let mut books = Books::default();
+    let mut totals = Totals::default();
     let mut next = seed;
     loop {
-        one_card(next, &mut books).with_context(|| format!("seed {next}"))?;
+        one_card(next, &mut totals).with_context(|| format!("seed {next}"))?;
         next += 1;
         if Instant::now() >= end {
             break;
@@ -50,17 +50,17 @@ pub(crate) fn run(seconds: f64, seed: u64) -> anyhow::Result<Value> {
     }
     Ok(json!({
         "seeds": next - seed,
-        "simulated_us": books.ps / 1_000_000,
-        "frames": books.frames,
-        "delivered": books.delivered,
-        "dropped": books.dropped,
-        "bytes": books.bytes,
+        "simulated_us": totals.ps / 1_000_000,
+        "frames": totals.frames,
+        "delivered": totals.delivered,
+        "dropped": totals.dropped,
+        "bytes": totals.bytes,
     }))
 }
 
-/// Of all cards.
+/// Totals of all cards.
 #[derive(Default)]
-struct Books {
+struct Totals {
     frames: u64,
     delivered: u64,
     dropped: u64,
@@ -68,16 +68,16 @@ struct Books {
     ps: u64,
 }
 
-fn one_card(seed: u64, books: &mut Books) -> anyhow::Result<()> {
+fn one_card(seed: u64, totals: &mut Totals) -> anyhow::Result<()> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut trial = Trial::new(seed, &mut rng)?;
-    books.bytes += trial.send(&mut rng);
+    totals.bytes += trial.send(&mut rng);
     while trial.coming() {
         trial.rig.advance(rng.random_range(500_000..8_000_000));
         trial.receive()?;
     }
     trial.rest()?;
-    trial.judge(books)
+    trial.judge(totals)
 }
 
 /// A card, the payloads sent to each of its lists, and the number found again.
@@ -178,7 +178,7 @@ impl Trial {
     }
 
     /// Every frame has one outcome, and the card has violated no rule.
-    fn judge(&self, books: &mut Books) -> anyhow::Result<()> {
+    fn judge(&self, totals: &mut Totals) -> anyhow::Result<()> {
         let mut placed = 0;
         for which in 0..self.rig.ports() {
             let counter = |register| self.rig.read64(&port::THIS, which, register, 0);
@@ -195,8 +195,8 @@ impl Trial {
                 "port {which}: {frames} frames of {FRAMES}, {lost} lost, {ends} in lists"
             );
             placed += good;
-            books.frames += frames;
-            books.dropped += frames - good;
+            totals.frames += frames;
+            totals.dropped += frames - good;
         }
         anyhow::ensure!(
             placed == self.delivered,
@@ -212,8 +212,8 @@ impl Trial {
             broken.is_empty() && wrong == 0 && trespasses == 0,
             "{wrong} events that cannot be, {trespasses} trespasses, {broken:?}"
         );
-        books.delivered += self.delivered;
-        books.ps += now;
+        totals.delivered += self.delivered;
+        totals.ps += now;
         Ok(())
     }
 }

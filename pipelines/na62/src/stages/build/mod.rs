@@ -33,8 +33,8 @@ use pollux_pmd::Cause;
 pub use self::options::BuildOptions;
 use self::options::MAX_OPEN;
 use self::timeline::{Open, Timeline};
-use super::fate::{Fate, Fates};
 use super::limits::{MAX_WINDOW, check_hot, check_sources, check_times};
+use super::outcome::{Outcome, Outcomes};
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{
     Apart, Draft, Event, Fragment, Fragments, L0Record, L0Stats, MAX_SOURCES, make_events, stats,
@@ -56,7 +56,7 @@ struct Taking {
     first: u64,
     line: Line,
     /// What becomes of all of it.
-    fate: Fate,
+    fate: Outcome,
     /// What becomes of its late fragments, once one was.
     late: Option<Cause>,
 }
@@ -90,7 +90,7 @@ pub struct Build {
     /// The next ones, on their way into the processor's cache.
     ahead: VecDeque<Draft>,
     stats: Arc<L0Stats>,
-    fates: Fates,
+    fates: Outcomes,
 }
 
 impl Build {
@@ -153,7 +153,7 @@ impl Build {
             events: make_events(env, max_open + AHEAD)?,
             ahead: VecDeque::with_capacity(AHEAD),
             stats: stats(env)?,
-            fates: Fates::new("build", env)?,
+            fates: Outcomes::new("build", env)?,
         })
     }
 
@@ -169,7 +169,7 @@ impl Build {
         fragment: &Fragment,
         places: &[Hit; MAX_HITS],
         out: &mut impl Output<Event>,
-    ) -> Fate {
+    ) -> Outcome {
         // Most windows are one slot wide, and a division takes as long as all else.
         let (key, slot) = match self.window {
             1 => (fragment.timestamp, 0),
@@ -363,7 +363,7 @@ impl Build {
 
     /// Counts a fragment.
     #[inline]
-    fn count(&mut self, fragment: &Fragment, fate: Fate) {
+    fn count(&mut self, fragment: &Fragment, fate: Outcome) {
         let on_trial = self.clocks.is_on_trial()
             && fate.is_ok()
             && self.clocks.line(usize::from(fragment.source)) == OTHER;

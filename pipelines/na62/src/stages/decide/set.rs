@@ -14,6 +14,7 @@ const WAITING: usize = 4;
 
 /// Counts of one rule.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RuleCounts {
     /// The rule.
     pub rule: RuleOptions,
@@ -25,6 +26,7 @@ pub struct RuleCounts {
 
 /// Counts of one rule set.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RuleSetCounts {
     /// Its number in the run, from 0.
     pub number: u16,

@@ -208,8 +208,8 @@ impl<'a, B: Bus> Control<'a, B> {
             // SAFETY: as above. `done` has acquired the bytes that the device had written before.
             Some(true) if unsafe { answer.read_volatile() } == OK => Ok(()),
             Some(true) => Err(
-                "it says no; start the port with fewer queues, without promisc= and multicast=, or \
-                 have whoever runs the machine allow that",
+                "it refuses; start the port with fewer queues, without promisc= and multicast=, or \
+                 allow them in the hypervisor",
             ),
         }
     }

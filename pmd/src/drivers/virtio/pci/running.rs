@@ -117,11 +117,11 @@ impl<D: Device> Running<D> {
             return false;
         }
         let what = if self.is_gone() {
-            "it has been unplugged, or is wanted back"
+            "the device was unplugged, or its owner has requested it back"
         } else if found & status::NEEDS_RESET != 0 {
-            "it has made an error that it cannot mend; stop and start the port"
+            "the device reports an error that only a reset clears; stop and start the port"
         } else if found & status::DRIVER_OK == 0 {
-            "somebody else has reset it; stop and start the port"
+            "the device was reset by another program; stop and start the port"
         } else {
             return true;
         };

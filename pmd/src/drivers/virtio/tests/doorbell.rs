@@ -30,7 +30,7 @@ fn set_flags(at: std::ptr::NonNull<u8>, packed: bool, flags: u16) {
 }
 
 #[test]
-fn it_is_rung_for_whoever_listens() {
+fn it_is_rung_for_a_peer_that_listens() {
     for features in all_features() {
         let size = 64;
         let (mut driver, mut device) = (Side::new(256, 2048, 128), Side::new(64, 2048, 128));

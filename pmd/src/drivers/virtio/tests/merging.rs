@@ -62,7 +62,7 @@ fn a_long_frame_finds_room_in_a_small_ring() {
 }
 
 #[test]
-fn a_long_frame_that_nobody_fetches_is_one() {
+fn a_long_frame_that_is_not_fetched_is_one() {
     for mut pair in pairs() {
         for number in 0..3 {
             assert_eq!(send(&mut pair, &payload(number, 9000)), 1);

@@ -49,7 +49,7 @@ impl Flow {
             // Omitted ones were refused; the end counts them.
             prop_assert!(number as usize >= self.next, "an old frame");
             let Some(&len) = self.lens.get(number as usize) else {
-                return Err(TestCaseError::fail("a frame that nobody sent"));
+                return Err(TestCaseError::fail("a frame that was not sent"));
             };
             prop_assert_eq!(got, payload(number, len));
             self.next = number as usize + 1;

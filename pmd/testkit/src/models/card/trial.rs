@@ -7,7 +7,7 @@ use pollux_mempool::Mempool;
 use pollux_pmd::drivers::card::open;
 
 use super::Card;
-use crate::adversary::{self, Choices, Outcome, Trial, Will};
+use crate::adversary::{self, Choices, FaultPlan, Outcome, Trial};
 use crate::fake::{World, grant};
 
 /// Receives, sends, stops and starts against such a device.
@@ -16,7 +16,7 @@ use crate::fake::{World, grant};
 /// If the driver breaks a promise: see [`adversary::run`].
 #[must_use]
 #[expect(clippy::expect_used, reason = "a test's tool")]
-pub fn run(pool: &Mempool, options: &str, will: impl Into<Will>, steps: usize) -> Outcome {
+pub fn run(pool: &Mempool, options: &str, plan: impl Into<FaultPlan>, steps: usize) -> Outcome {
     let spec = format!("pci:0000:03:00.0,{options}");
     let spec = spec.parse().expect("a spec");
     let arrive = |card: &mut Card, _: &mut World, choices: &mut Choices| {
@@ -35,5 +35,5 @@ pub fn run(pool: &Mempool, options: &str, will: impl Into<Will>, steps: usize) -
         pool,
         shortest: 1,
     };
-    adversary::run(&trial, will, steps)
+    adversary::run(&trial, plan, steps)
 }

@@ -2,7 +2,7 @@
 
 /// The virtual functions' mailbox control, as the physical function would see them if it could.
 pub(super) const V2PMAILBOX: usize = 0x0c40;
-/// Where a virtual function's vector of the mailbox is kept, out of anybody's way.
+/// Where a virtual function's vector of the mailbox is kept: an offset that is not otherwise used.
 pub(super) const VTIVAR_MISC: usize = 0x11720;
 /// Statistics of pool `n` are 0x100 bytes apart.
 pub(super) const POOL_STATISTICS: usize = 0x10000;

@@ -7,7 +7,7 @@ use pollux_mempool::Mempool;
 use pollux_pmd::bus::{Bus as _, Device as _};
 use pollux_pmd::driver::Driver;
 use pollux_pmd::driver::filter::Filter;
-use pollux_pmd::drivers::igb::functions::{Functions, Given, Own};
+use pollux_pmd::drivers::igb::functions::{Functions, PfConfig, VfConfig};
 use pollux_pmd::drivers::igb::message::{WORDS, mac_words};
 use pollux_pmd::drivers::igb::registers::{RAH, RAL, WINDOW};
 use pollux_pmd::drivers::igbvf;
@@ -16,7 +16,7 @@ use pollux_pmd::port::PortError;
 use pollux_pmd::spec::PortSpec;
 
 use super::{Function, MAC, Nic};
-use crate::adversary::{self, Adversary, Choices, Outcome, Trial, Will};
+use crate::adversary::{self, Adversary, Choices, FaultPlan, Outcome, Trial};
 use crate::fake::{FakeDevice, Model as _, World, grant};
 
 type Device = FakeDevice<Adversary<Function>>;
@@ -26,10 +26,15 @@ type Device = FakeDevice<Adversary<Function>>;
 /// # Panics
 /// If the driver breaks a promise: see [`adversary::run`].
 #[must_use]
-pub fn physical(pool: &Mempool, options: &str, will: impl Into<Will>, steps: usize) -> Outcome {
+pub fn physical(
+    pool: &Mempool,
+    options: &str,
+    plan: impl Into<FaultPlan>,
+    steps: usize,
+) -> Outcome {
     let spec = spec(options);
     let open = |device: Device| pollux_pmd::drivers::igb::open(Arc::new(device), &spec, grant());
-    run(pool, &|| Nic::new().function(None), &open, will, steps)
+    run(pool, &|| Nic::new().function(None), &open, plan, steps)
 }
 
 /// The same with the driver of a VF, whose PF is no better than its device: `answers` is the seed
@@ -42,7 +47,7 @@ pub fn virtual_function(
     pool: &Mempool,
     options: &str,
     answers: u64,
-    will: impl Into<Will>,
+    plan: impl Into<FaultPlan>,
     steps: usize,
 ) -> Outcome {
     let spec = spec(options);
@@ -52,7 +57,7 @@ pub fn virtual_function(
         nic.chip().pretend_physical(answers);
         nic.function(Some(0))
     };
-    run(pool, &model, &open, will, steps)
+    run(pool, &model, &open, plan, steps)
 }
 
 #[expect(clippy::expect_used, reason = "a test's tool")]
@@ -65,7 +70,7 @@ fn run(
     pool: &Mempool,
     model: &dyn Fn() -> Function,
     open: &dyn Fn(Device) -> Result<Box<dyn Driver>, PortError>,
-    will: impl Into<Will>,
+    plan: impl Into<FaultPlan>,
     steps: usize,
 ) -> Outcome {
     let arrive = |function: &mut Function, world: &mut World, choices: &mut Choices| {
@@ -85,7 +90,7 @@ fn run(
         pool,
         shortest: 1,
     };
-    adversary::run(&trial, will, steps)
+    adversary::run(&trial, plan, steps)
 }
 
 /// Two VFs write what they like into their mailboxes, and the PF serves them.
@@ -98,18 +103,18 @@ pub fn mailboxes(mut choices: Choices, steps: usize) {
     let nic = Nic::new();
     let (device, vfs) = (nic.device(None), [0, 1].map(|vf| nic.device(Some(vf))));
     let bus = device.bar(0, WINDOW).expect("its registers");
-    let own = Own {
+    let pf = PfConfig {
         mac: MAC,
         filter: Filter::from_spec(&spec("")).expect("a filter"),
         vlans: vec![5],
         longest: 1518,
     };
-    let given = VFS.map(|mac| Given {
+    let configs = VFS.map(|mac| VfConfig {
         mac,
         fixed: false,
         vlan: None,
     });
-    let mut functions = Functions::new(&bus, own, &given);
+    let mut functions = Functions::new(&bus, pf, &configs);
     for _ in 0..steps {
         if choices.is_over() {
             break;
@@ -123,7 +128,7 @@ pub fn mailboxes(mut choices: Choices, steps: usize) {
             1 => write(0xc40, choices.number() as u32),
             2 => write(choices.below(0x1000) * 4, choices.number() as u32),
             3 => {
-                // An address that somebody has.
+                // An address that another function may have.
                 let [low, high] = mac_words([MAC, VFS[0], VFS[1]][choices.below(3)]);
                 for (at, word) in [(0x800, 2), (0x804, low), (0x808, high), (0xc40, 1)] {
                     write(at, word);

@@ -160,7 +160,7 @@ impl VirtioNet {
     fn notified(&mut self, world: &mut World, queue: u16) {
         self.notifications += 1;
         if !self.is_running() {
-            self.blame(format!("told of queue {queue} while not started"));
+            self.blame(format!("queue {queue} was notified while not started"));
         }
         self.work(world, queue);
     }

@@ -6,14 +6,14 @@ use pollux_mempool::Mempool;
 use pollux_pmd::port::PortError;
 
 use super::{ALL, VirtioNet, bit};
-use crate::adversary::{Outcome, Trial, Will, run};
+use crate::adversary::{FaultPlan, Outcome, Trial, run};
 use crate::fake::grant;
 
 /// Drives a device for so many steps, or until a fuzzer's bytes are at their end. `rings` says what
 /// it offers about rings: bit 0 packed, bit 1 in order, bit 2 merged buffers; bit 3 that it does
 /// not wait to be told.
 #[must_use]
-pub fn drive(rings: u8, will: impl Into<Will>, steps: usize, pool: &Mempool) -> Outcome {
+pub fn drive(rings: u8, plan: impl Into<FaultPlan>, steps: usize, pool: &Mempool) -> Outcome {
     let offer = |bit, feature| if rings & bit == 0 { feature } else { 0 };
     let missing = offer(1, bit::PACKED) | offer(2, bit::IN_ORDER) | offer(4, bit::MERGEABLE);
     let trial = Trial {
@@ -29,7 +29,7 @@ pub fn drive(rings: u8, will: impl Into<Will>, steps: usize, pool: &Mempool) -> 
             pollux_pmd::drivers::virtio::pci::open(Arc::new(device), &spec, grant())
         },
         arrive: &|model, world, choices| {
-            // Nobody wants to know.
+            // Not checked in this trial.
             model.sent.clear();
             model.violations.clear();
             let frame = vec![0xa5; 60 + choices.below(4000)];
@@ -38,5 +38,5 @@ pub fn drive(rings: u8, will: impl Into<Will>, steps: usize, pool: &Mempool) -> 
         pool,
         shortest: 1,
     };
-    run(&trial, will, steps)
+    run(&trial, plan, steps)
 }

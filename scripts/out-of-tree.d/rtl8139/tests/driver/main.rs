@@ -11,7 +11,7 @@ use pollux_pmd::drivers::pci::{PciDriver, open_device};
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache};
 use pollux_pmd::{Cause, Ledger, Port, PortConfig, PortError, Probed, RxState, StartedPort, Tally};
-use pollux_pmd_testkit::adversary::{self, Choices, Manner, Outcome, Trial, Will};
+use pollux_pmd_testkit::adversary::{self, Choices, FaultModel, FaultPlan, Outcome, Trial};
 use pollux_pmd_testkit::fake::{FakeDevice, grant};
 use pollux_pmd_testkit::only_work::assert_only_work_and_reads;
 use pollux_pmd_testkit::ports::{pool, quarantined};
@@ -285,7 +285,7 @@ fn a_loop_does_nothing_but_work() {
     );
 }
 
-fn run(will: impl Into<Will>, steps: usize) -> Outcome {
+fn run(plan: impl Into<FaultPlan>, steps: usize) -> Outcome {
     let (pool, spec) = (pool(200, 1024), "pci:03:00.0".parse().unwrap());
     let trial = Trial {
         model: &|| Card::new(MAC),
@@ -296,7 +296,7 @@ fn run(will: impl Into<Will>, steps: usize) -> Outcome {
         pool: &pool,
         shortest: 14,
     };
-    adversary::run(&trial, will, steps)
+    adversary::run(&trial, plan, steps)
 }
 
 #[test]
@@ -313,12 +313,12 @@ fn an_adversary_costs_frames_and_nothing_else() {
 
 #[test]
 fn an_adversary_at_any_time() {
-    let outcome = run(Manner::AnyTime.by(Choices::Seeded(7)), 100_000);
+    let outcome = run(FaultModel::AnyTime.by(Choices::Seeded(7)), 100_000);
     assert!(outcome.received.delivered > 100, "{outcome:?}");
 }
 
 #[test]
 fn a_confined_adversary() {
-    let outcome = run(Manner::Confined.by(Choices::Seeded(9)), 100_000);
+    let outcome = run(FaultModel::Confined.by(Choices::Seeded(9)), 100_000);
     assert!(outcome.received.delivered > 500, "{outcome:?}");
 }

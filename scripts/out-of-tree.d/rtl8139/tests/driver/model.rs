@@ -151,7 +151,7 @@ impl Model for Card {
         }
     }
 
-    /// Of ports, which nobody has here, and of memory.
+    /// Of ports, which are not used here, and of memory.
     fn bars(&self) -> [usize; 6] {
         [0, 256, 0, 0, 0, 0]
     }

@@ -96,8 +96,8 @@ impl Boards {
     }
 }
 
-/// Destinations of decisions: the link, and a tap of the loop.
-struct Outlet {
+/// Sink of decisions: the link, and a tap.
+struct DecisionSink {
     answer: Answer,
     tx: TxQueue,
     cache: PoolCache,
@@ -107,7 +107,7 @@ struct Outlet {
     decisions: u32,
 }
 
-impl Output<Decision> for Outlet {
+impl Output<Decision> for DecisionSink {
     fn push(&mut self, decision: Decision) {
         let record = L0Record::of(&decision).to_event(self.decisions);
         self.untapped += u64::from(self.tap.push(&record).is_err());
@@ -126,7 +126,7 @@ struct Trigger {
     demux: Demux,
     tally: Tally,
     pipeline: Pipeline<Frame, Decision>,
-    outlet: Outlet,
+    sink: DecisionSink,
     frames: Batch<Frame>,
 }
 
@@ -134,7 +134,7 @@ impl Trigger {
     /// One iteration of the loop.
     fn poll(&mut self, now: Moment) -> bool {
         let mut burst = Burst::<32>::new();
-        let n = self.rx.rx(&mut self.outlet.cache, &mut burst);
+        let n = self.rx.rx(&mut self.sink.cache, &mut burst);
         burst.take_all(|mbuf| {
             let cause = match classify(&mbuf, &ParseOptions::default()) {
                 Ok(Parsed::Udp(udp)) => match self.demux.route(&udp) {
@@ -156,16 +156,16 @@ impl Trigger {
                 Err(cause) => cause,
             };
             self.tally.count_dropped(cause, 1);
-            self.outlet.cache.free(mbuf);
+            self.sink.cache.free(mbuf);
         });
-        self.pipeline.process(&mut self.frames, &mut self.outlet);
+        self.pipeline.process(&mut self.frames, &mut self.sink);
         for frame in self.frames.drain() {
-            self.outlet.cache.free(frame.mbuf);
+            self.sink.cache.free(frame.mbuf);
         }
-        self.pipeline.tick(now, &mut self.outlet);
-        self.outlet
+        self.pipeline.tick(now, &mut self.sink);
+        self.sink
             .answer
-            .flush(Some(&mut self.outlet.tx), &mut self.outlet.cache);
+            .flush(Some(&mut self.sink.tx), &mut self.sink.cache);
         n > 0
     }
 }
@@ -235,7 +235,7 @@ fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
                 .unwrap(),
             tally: Tally::new(),
             pipeline: registry.pipeline(&stages, &mut env).unwrap(),
-            outlet: Outlet {
+            sink: DecisionSink {
                 answer,
                 tx: answer_tx,
                 cache: pool.cache(64).unwrap(),
@@ -274,7 +274,7 @@ fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
                     tapped += 1;
                 }
             }
-            trigger.pipeline.finish(&mut trigger.outlet);
+            trigger.pipeline.finish(&mut trigger.sink);
         });
 
         // Every case has occurred.
@@ -296,12 +296,9 @@ fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
         }
         assert!(events.rings.get() > 1000 && events.accepted.get() > 1000);
         assert!(told > 1000 && sent.no_room.get() > 0, "{sent:?}");
-        assert!(tapped > 1000 && trigger.outlet.untapped > 0);
-        port.stop(
-            vec![trigger.rx, answers],
-            vec![boards.tx, trigger.outlet.tx],
-        )
-        .unwrap();
+        assert!(tapped > 1000 && trigger.sink.untapped > 0);
+        port.stop(vec![trigger.rx, answers], vec![boards.tx, trigger.sink.tx])
+            .unwrap();
     })
     .1
 }

@@ -1,4 +1,4 @@
-//! What becomes of frames whose fragments are taken one by one.
+//! Accounting of frames whose fragments are processed one by one.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use pollux_pmd::{Cause, Tally};
 
 use crate::l0::{Fragment, L0Stats, MAX_SOURCES, stats};
 
-/// What became of a fragment: it is in an event, or of no use for a cause.
-pub(super) type Fate = Result<(), Cause>;
+/// Outcome of a fragment: it is part of an event, or dropped for a cause.
+pub(super) type Outcome = Result<(), Cause>;
 
-/// Counts fragments, and each frame with the last of its own: it was delivered if one of them was
-/// of use, else it is lost for the cause of the first.
-pub(super) struct Fates {
-    /// What will be counted for the present frame, and whether more of its fragments are to come.
-    frame: Fate,
+/// Counts fragments, and each frame at its last fragment. A frame is delivered if one of its
+/// fragments is part of an event, and otherwise dropped for the cause of its first fragment.
+pub(super) struct Outcomes {
+    /// Outcome of the present frame so far, and whether more of its fragments follow.
+    frame: Outcome,
     in_frame: bool,
     /// Frames whose fragments are in a timeline on trial, by their sources.
     on_trial: [u64; MAX_SOURCES],
@@ -22,11 +22,11 @@ pub(super) struct Fates {
     tally: Tally,
 }
 
-impl Fates {
-    /// For the stage of this name.
+impl Outcomes {
+    /// Outcomes for the stage of this name.
     ///
     /// # Errors
-    /// The environment is not one of the trigger's.
+    /// The environment does not have the extension of the L0 stages.
     pub(super) fn new(stage: &str, env: &mut StageEnv) -> Result<Self, String> {
         let stats = stats(env)?;
         let tally = Tally::new();
@@ -40,13 +40,13 @@ impl Fates {
         })
     }
 
-    /// Counts a fragment; `on_trial` says that what became of it is not known yet.
+    /// Counts a fragment. With `on_trial`, [`settle`](Self::settle) decides its outcome later.
     #[inline]
-    pub(super) fn count(&mut self, fragment: &Fragment, fate: Fate, on_trial: bool) {
-        let frame = if self.in_frame && fate.is_err() {
+    pub(super) fn count(&mut self, fragment: &Fragment, outcome: Outcome, on_trial: bool) {
+        let frame = if self.in_frame && outcome.is_err() {
             self.frame
         } else {
-            fate
+            outcome
         };
         (self.frame, self.in_frame) = (frame, !fragment.ends_frame);
         let ended = fragment.ends_frame.then_some(frame);
@@ -57,7 +57,7 @@ impl Fates {
             Some(Err(cause)) => self.lose(source, cause, 1),
             None => {}
         }
-        if let Err(cause) = fate {
+        if let Err(cause) = outcome {
             self.refuse(source, cause);
         }
     }
@@ -76,11 +76,11 @@ impl Fates {
         }
     }
 
-    /// What becomes of the frames on trial; how many there were of each source.
-    pub(super) fn settle(&mut self, fate: Fate) -> [u64; MAX_SOURCES] {
+    /// Counts the frames on trial with their outcome; returns their number for each source.
+    pub(super) fn settle(&mut self, outcome: Outcome) -> [u64; MAX_SOURCES] {
         let on_trial = std::mem::take(&mut self.on_trial);
         for (source, frames) in on_trial.into_iter().enumerate() {
-            match fate {
+            match outcome {
                 Ok(()) => self.tally.count_delivered(frames),
                 Err(cause) => self.lose(source, cause, frames),
             }

@@ -1,21 +1,22 @@
-//! A stage that is spread over further loops, each on a core of its own.
+//! Fan-out of a stage to worker loops, each on a core of its own.
 //!
 //! ```text
 //!            +--> ring --> worker 0 --> ring --+
 //!   items ---+--> ring --> worker 1 --> ring --+---> results, in the order of their items
-//!            +--> worked on by the loop itself +
+//!            +--> processed by the loop itself +
 //! ```
 //!
-//! Items are gathered into jobs. A job goes to the next worker whose ring has room; if none has, the
-//! loop works on it itself, so it is never held up by full rings. Results leave in the order in which
-//! their items came, whoever worked on them: what comes out does not depend on the number of
-//! workers. Jobs are boxes that go round: nothing is allocated after the start.
+//! Items are gathered into jobs. A job goes to the next worker whose ring has room. If no ring has,
+//! the loop processes the job itself, so full rings never block it. Results leave in the order of
+//! their items, so the output does not depend on the number of workers. Jobs are recycled boxes:
+//! nothing is allocated after the start.
 //!
-//! The loop waits for the oldest job for a bounded time ([`Spreading::patience`]). After that it
-//! gives the job up: its items are counted as [undecided](WorkerCounts::undecided), and later ones
-//! leave. A worker that owes such a job gets no other until it has brought it back; its results are
-//! dropped then, as they would leave out of order. Jobs of a worker whose loop has ended are lost
-//! with it, and their items are counted likewise: the loop remembers how many each job has.
+//! The loop waits for the oldest job for a bounded time ([`FanOutOptions::patience`]). After that
+//! it gives the job up: its items are counted as [undecided](WorkerCounts::undecided), and later
+//! ones leave. A worker that holds such a job gets no other until it has returned it. The results
+//! of the job are then dropped, as they would leave out of order. The jobs of a worker whose loop
+//! has ended are lost, and their items are counted as undecided too: the loop keeps the number of
+//! items of each job.
 
 mod job;
 mod worker;
@@ -35,27 +36,26 @@ pub use self::worker::{Worker, WorkerCounts};
 use crate::sink::Output;
 use crate::stage::{Batch, Moment, Stage};
 
-/// Jobs that wait for a worker, beside the one that it is at: so many that it finds the next one
-/// when it is done, and so few that they are done before long.
+/// Jobs that wait for a worker, in addition to the one in progress: enough that a worker does not
+/// run idle, and few enough to keep their latency short.
 const DEPTH: usize = 4;
 
-/// Most jobs that a worker can keep for ever: those in its ring, and the one that it is at.
+/// Most jobs that a stalled worker can hold: those in its ring, and the one in progress.
 const KEPT: usize = DEPTH + 1;
 
-/// Over how many loops stages are spread.
+/// Parameters of a fan-out.
 #[derive(Clone, Copy, Debug)]
-pub struct Spreading {
-    /// Loops beside the one that runs the pipeline; 0 for none.
+pub struct FanOutOptions {
+    /// Number of worker loops, in addition to the loop of the pipeline; 0 for no fan-out.
     pub workers: usize,
-    /// Loops share CPUs, so that one that waits for another has to give way.
+    /// Loops share CPUs: a loop that waits for another yields its CPU.
     pub shares_cpus: bool,
-    /// How long the loop waits for the oldest job before it gives it up. Time in which the loop
-    /// itself stood still counts as a quarter of it at most, since the worker may have stood still
-    /// for the same reason.
+    /// Longest wait for the oldest job. An interruption of the loop itself counts as a quarter of
+    /// this at most, since the worker may have been interrupted for the same reason.
     pub patience: Ns,
 }
 
-impl Default for Spreading {
+impl Default for FanOutOptions {
     /// No workers. The patience of 1 ms is many times what a job takes (16 items of some
     /// microseconds each).
     fn default() -> Self {
@@ -67,8 +67,8 @@ impl Default for Spreading {
     }
 }
 
-impl Spreading {
-    /// Most items that a stage which is spread so holds.
+impl FanOutOptions {
+    /// Most items that a stage with this fan-out holds.
     #[must_use]
     pub fn items(&self) -> usize {
         match self.workers {
@@ -78,13 +78,13 @@ impl Spreading {
     }
 }
 
-/// Jobs of a stage: those that the workers may keep, and as many that the loop does itself, one of
-/// them to be filled. Whatever workers do, the loop has boxes left.
+/// Number of jobs of a stage: those that the workers may hold, and as many for the loop itself, one
+/// of which is being filled. So the loop has a free job even if all workers stall.
 fn jobs(workers: usize) -> usize {
     (workers + 1) * KEPT
 }
 
-/// The way to a worker and back.
+/// The rings to a worker and back.
 struct Lane<I: Send, O: Send> {
     to: BoxProducer<Job<I, O>>,
     from: BoxConsumer<Job<I, O>>,
@@ -92,7 +92,7 @@ struct Lane<I: Send, O: Send> {
 }
 
 impl<I: Send, O: Send> Lane<I, O> {
-    /// Whether the worker gets jobs. Notes that it is gone.
+    /// Whether the worker gets jobs. Sets `gone` if its loop has ended.
     #[inline]
     fn is_used(&self) -> bool {
         if self.from.is_abandoned() {
@@ -113,29 +113,29 @@ impl<I: Send, O: Send> Lane<I, O> {
     }
 }
 
-/// Where a job is that was handed out.
+/// Location of a job that was handed out.
 enum Place<I, O> {
     With { lane: usize, items: usize },
     Done(Option<Box<Job<I, O>>>),
 }
 
-/// What became of the oldest job.
+/// State of the oldest job.
 enum Oldest<I, O> {
     Done(Box<Job<I, O>>),
     GivenUp,
     Awaited,
 }
 
-/// How long the loop has waited for the oldest job.
+/// Time that the loop has waited for the oldest job.
 struct Wait {
     limit: u64,
     waited: u64,
-    /// When it looked last.
+    /// Time of the last check.
     looked: Option<Tsc>,
 }
 
 impl Wait {
-    /// Looks at the clock; whether it has been long enough.
+    /// Adds the time since the last check; whether the limit is reached.
     fn is_over(&mut self, now: Tsc) -> bool {
         let gap = self.looked.map_or(0, |looked| now.since(looked));
         self.looked = Some(now);
@@ -148,49 +148,49 @@ impl Wait {
     }
 }
 
-/// The stage in the pipeline. Only for stages that hold nothing back, and that make of each item
-/// what they would make of it in any other batch.
-pub struct Spread<S: Stage>
+/// A stage with fan-out. Only for stages that hold nothing back, and whose result for an item does
+/// not depend on the rest of the batch.
+pub struct FanOut<S: Stage>
 where
     S::In: Send,
     S::Out: Send,
 {
     own: S,
     lanes: Vec<Lane<S::In, S::Out>>,
-    /// The lane that has its turn.
+    /// Index of the lane for the next job.
     next: usize,
     filling: Box<JobOf<S>>,
     #[expect(clippy::vec_box, reason = "jobs go to the workers as they are")]
     spare: Vec<Box<JobOf<S>>>,
-    /// Of the jobs that were handed out, the oldest first.
+    /// Jobs that were handed out, the oldest first.
     order: VecDeque<Place<S::In, S::Out>>,
     wait: Wait,
     clock: TscClock,
     shares_cpus: bool,
 }
 
-impl<S> Spread<S>
+impl<S> FanOut<S>
 where
     S: Stage + Send + 'static,
     S::In: Send + 'static,
     S::Out: Send + 'static,
 {
-    /// Spreads a stage over `workers`, which do the same as it does, however many `spreading` says;
-    /// gives the stage for the pipeline, and the workers for their loops.
+    /// Fans a stage out to `workers`, copies of the stage. Their number holds, not that of
+    /// `options`. Returns the stage for the pipeline, and the workers for their loops.
     ///
     /// # Errors
-    /// Rings that cannot be had.
+    /// Rings that cannot be allocated.
     pub fn new(
         own: S,
         workers: Vec<S>,
-        spreading: &Spreading,
+        options: &FanOutOptions,
     ) -> Result<(Self, Vec<Worker>), RingError> {
         let jobs = jobs(workers.len());
         let clock = TscClock::get();
-        let (mut lanes, mut crew) = (Vec::new(), Vec::new());
+        let (mut lanes, mut pool) = (Vec::new(), Vec::new());
         for stage in workers {
             let (to, work) = box_ring(DEPTH)?;
-            // Room for all: a worker never waits.
+            // Room for all jobs: a worker never waits.
             let (done, from) = box_ring(jobs)?;
             let counts = Arc::<WorkerCounts>::default();
             lanes.push(Lane {
@@ -205,9 +205,9 @@ where
                 clock,
                 times: LatencyHistogram::new(),
             });
-            crew.push(Worker { work, counts });
+            pool.push(Worker { work, counts });
         }
-        let spread = Self {
+        let fan_out = Self {
             own,
             lanes,
             next: 0,
@@ -215,22 +215,22 @@ where
             spare: (1..jobs).map(|_| Box::default()).collect(),
             order: VecDeque::with_capacity(jobs),
             wait: Wait {
-                limit: clock.to_cycles(spreading.patience).max(4),
+                limit: clock.to_cycles(options.patience).max(4),
                 waited: 0,
                 looked: None,
             },
             clock,
-            shares_cpus: spreading.shares_cpus,
+            shares_cpus: options.shares_cpus,
         };
-        Ok((spread, crew))
+        Ok((fan_out, pool))
     }
 
-    /// Hands out what was gathered.
+    /// Hands out the gathered job.
     fn hand_out(&mut self, out: &mut impl Output<S::Out>) {
         let fresh = loop {
             match self.spare.pop() {
                 Some(job) => break job,
-                // Workers keep no more than `KEPT` each, so there are jobs to wait for.
+                // Workers hold at most `KEPT` jobs each, so a job comes back or is given up.
                 None => self.wait(out),
             }
         };
@@ -255,7 +255,7 @@ where
         self.order.push_back(Place::Done(Some(job)));
     }
 
-    /// Hands on what is done, as far as nothing older is missing.
+    /// Emits the results of finished jobs, up to the first that is not finished.
     #[inline]
     fn collect(&mut self, out: &mut impl Output<S::Out>) {
         loop {
@@ -279,7 +279,7 @@ where
         self.recover();
     }
 
-    /// Looks after the oldest job, which is with a worker.
+    /// Polls the oldest job, which a worker has.
     #[inline]
     fn look(&mut self, lane: usize, items: usize) -> Oldest<S::In, S::Out> {
         let own = &mut self.lanes[lane];
@@ -291,10 +291,10 @@ where
         self.look_again(lane, items)
     }
 
-    /// The same where the job is not there, or another is expected first.
+    /// As [`look`](Self::look), if the job is not there or the worker owes another one first.
     #[cold]
     fn look_again(&mut self, lane: usize, items: usize) -> Oldest<S::In, S::Out> {
-        // Both before the last look: what is not there then did not come in time, or never will.
+        // Both before the last poll of the ring: a job that is not there then is late or lost.
         let gone = self.lanes[lane].from.is_abandoned();
         let over = self.wait.is_over(self.clock.now());
         let Lane { from, counts, .. } = &mut self.lanes[lane];
@@ -311,7 +311,7 @@ where
         if gone {
             counts.gone.store(true, Ordering::Relaxed);
         } else if stalled {
-            // The loop has waited for an older job already.
+            // The loop has already waited for an older job of this worker.
             counts.owed.add(1);
         } else if over {
             counts.owed.add(1);
@@ -330,7 +330,7 @@ where
             if lane.counts.owed.get() == 0 {
                 continue;
             }
-            // Before the last look: what is not there then never will be.
+            // Before the last poll of the ring: a job that is not there then is lost.
             let gone = lane.from.is_abandoned();
             while let Some(job) = lane.recover() {
                 self.spare.push(job);
@@ -341,7 +341,7 @@ where
         }
     }
 
-    /// Waits until the oldest job is done, or given up.
+    /// Waits until the oldest job is finished or given up.
     #[cold]
     fn wait(&mut self, out: &mut impl Output<S::Out>) {
         let waiting = self.order.len();
@@ -359,7 +359,7 @@ where
     }
 }
 
-impl<S> Stage for Spread<S>
+impl<S> Stage for FanOut<S>
 where
     S: Stage + Send + 'static,
     S::In: Send + 'static,
@@ -370,7 +370,7 @@ where
 
     fn process(&mut self, batch: &mut Batch<S::In>, out: &mut impl Output<S::Out>) {
         for item in batch.drain() {
-            // It fits: a full job is handed out at once.
+            // The push succeeds: a full job is handed out at once.
             let _ = self.filling.items.push(item);
             if self.filling.items.is_full() {
                 self.hand_out(out);
@@ -379,8 +379,8 @@ where
         self.collect(out);
     }
 
-    /// What does not fill a job goes if a worker has room for it, or if there is no worker: else
-    /// more may come meanwhile.
+    /// Hands out a job that is not full if a worker has room for it, or if there is no worker.
+    /// Otherwise it waits for further items.
     fn tick(&mut self, _now: Moment, out: &mut impl Output<S::Out>) {
         if !self.filling.items.is_empty() {
             let mut used = self.lanes.iter().filter(|lane| lane.is_used()).peekable();

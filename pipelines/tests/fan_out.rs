@@ -1,4 +1,4 @@
-//! Stages that are spread over several loops give what they would give on one.
+//! A stage on several loops gives the same results as on one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use pollux_mempool::time::Ns;
-use pollux_pipelines::spread::{Spread, Spreading, Worker, WorkerCounts};
+use pollux_pipelines::fan_out::{FanOut, FanOutOptions, Worker, WorkerCounts};
 use pollux_pipelines::{Batch, Moment, Output, Stage};
 use pollux_pmd_testkit::guard::listen;
 use proptest::prelude::*;
@@ -30,19 +30,19 @@ impl Stage for Slow {
 
 fn nothing(_: u64) {}
 
-fn spread(workers: usize, work: fn(u64)) -> (Spread<Slow>, Vec<Worker>) {
+fn fan_out(workers: usize, work: fn(u64)) -> (FanOut<Slow>, Vec<Worker>) {
     let patience = Ns(60_000_000_000);
     patient(workers, work, patience)
 }
 
 /// The same, where the loop waits so long for a job.
-fn patient(workers: usize, work: fn(u64), patience: Ns) -> (Spread<Slow>, Vec<Worker>) {
-    let spreading = Spreading {
+fn patient(workers: usize, work: fn(u64), patience: Ns) -> (FanOut<Slow>, Vec<Worker>) {
+    let options = FanOutOptions {
         workers,
         shares_cpus: true,
         patience,
     };
-    Spread::new(Slow(work), vec![Slow(work); workers], &spreading).unwrap()
+    FanOut::new(Slow(work), vec![Slow(work); workers], &options).unwrap()
 }
 
 /// Works until `stop`; how many jobs there were.
@@ -56,7 +56,7 @@ fn run(mut worker: Worker, stop: &AtomicBool) -> u64 {
 }
 
 /// Feeds numbers in batches of so many, with a tick after each, then ends the input.
-fn feed(stage: &mut Spread<Slow>, count: u64, size: usize) -> Vec<(u64, u64)> {
+fn feed(stage: &mut FanOut<Slow>, count: u64, size: usize) -> Vec<(u64, u64)> {
     let (mut batch, mut out) = (
         Batch::with_capacity(size),
         Vec::with_capacity(count as usize),
@@ -85,10 +85,10 @@ fn results_leave_in_the_order_of_their_items() {
         }
     };
     for (workers, size) in [(0, 8), (1, 1), (2, 8), (3, 100)] {
-        let (mut stage, crew) = spread(workers, uneven);
+        let (mut stage, pool) = fan_out(workers, uneven);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            let crew: Vec<_> = crew
+            let pool: Vec<_> = pool
                 .into_iter()
                 .map(|worker| scope.spawn(|| run(worker, &stop)))
                 .collect();
@@ -99,7 +99,7 @@ fn results_leave_in_the_order_of_their_items() {
             // Again: the end of an input is no end of the loops.
             assert!(feed(&mut stage, 50, size) == expected(50));
             stop.store(true, Ordering::Relaxed);
-            let jobs: u64 = crew.into_iter().map(|worker| worker.join().unwrap()).sum();
+            let jobs: u64 = pool.into_iter().map(|worker| worker.join().unwrap()).sum();
             assert!(jobs > 0 || workers == 0);
         });
     }
@@ -107,7 +107,7 @@ fn results_leave_in_the_order_of_their_items() {
 
 #[test]
 fn the_loop_works_itself_while_no_worker_does_and_waits_when_all_jobs_are_out() {
-    let (mut stage, mut crew) = spread(1, nothing);
+    let (mut stage, mut pool) = fan_out(1, nothing);
     let (mut batch, mut out) = (Batch::with_capacity(16), Vec::new());
     let mut fed = 0;
     // Four jobs wait for the worker, and five are done by the loop itself, behind them.
@@ -118,7 +118,7 @@ fn the_loop_works_itself_while_no_worker_does_and_waits_when_all_jobs_are_out() 
         assert!(out.is_empty(), "nothing overtakes the first job");
     }
     thread::scope(|scope| {
-        let mut worker = crew.remove(0);
+        let mut worker = pool.remove(0);
         let working = scope.spawn(move || {
             thread::sleep(Duration::from_millis(20));
             // All that waited, and what came while it worked.
@@ -141,13 +141,13 @@ fn the_loop_works_itself_while_no_worker_does_and_waits_when_all_jobs_are_out() 
 
 #[test]
 fn a_tick_hands_out_what_fills_no_job() {
-    let (mut stage, mut crew) = spread(1, nothing);
+    let (mut stage, mut pool) = fan_out(1, nothing);
     let (mut batch, mut out) = (Batch::with_capacity(3), Vec::new());
     (0..3).for_each(|n| batch.push(n).unwrap());
     stage.process(&mut batch, &mut out);
-    assert!(!crew[0].poll(), "more may come");
+    assert!(!pool[0].poll(), "more may come");
     stage.tick(Moment(0), &mut out);
-    assert!(crew[0].poll() && !crew[0].poll());
+    assert!(pool[0].poll() && !pool[0].poll());
     assert!(out.is_empty());
     stage.tick(Moment(0), &mut out);
     assert_eq!(out, expected(3));
@@ -158,12 +158,12 @@ fn undecided(counts: &[Arc<WorkerCounts>]) -> u64 {
     counts.iter().map(|counts| counts.undecided.get()).sum()
 }
 
-fn counts(crew: &[Worker]) -> Vec<Arc<WorkerCounts>> {
-    crew.iter().map(Worker::counts).collect()
+fn counts(pool: &[Worker]) -> Vec<Arc<WorkerCounts>> {
+    pool.iter().map(Worker::counts).collect()
 }
 
 /// Feeds so many numbers, from `first`, sixteen at a time.
-fn give(stage: &mut Spread<Slow>, first: u64, count: u64, out: &mut Vec<(u64, u64)>) {
+fn give(stage: &mut FanOut<Slow>, first: u64, count: u64, out: &mut Vec<(u64, u64)>) {
     let mut batch = Batch::with_capacity(16);
     for n in first..first + count {
         batch.push(n).unwrap();
@@ -184,15 +184,15 @@ fn assert_balanced(out: &[(u64, u64)], fed: u64, counts: &[Arc<WorkerCounts>]) {
 
 #[test]
 fn a_worker_that_ends_holds_nothing_up() {
-    let (mut stage, mut crew) = spread(2, nothing);
-    let counts = counts(&crew);
+    let (mut stage, mut pool) = fan_out(2, nothing);
+    let counts = counts(&pool);
     let mut out = Vec::new();
     give(&mut stage, 0, 16, &mut out);
     // The first has done its job, the second leaves with one.
     give(&mut stage, 16, 16, &mut out);
-    assert!(crew[0].poll());
+    assert!(pool[0].poll());
     assert!(!counts[0].is_gone());
-    crew.clear();
+    pool.clear();
     give(&mut stage, 32, 288, &mut out);
     stage.finish(&mut out);
     let all = expected(320);
@@ -207,9 +207,9 @@ fn a_worker_that_ends_holds_nothing_up() {
 /// Also what fills no job leaves then, at the next tick.
 #[test]
 fn a_tick_needs_no_worker() {
-    let (mut stage, mut crew) = spread(1, nothing);
+    let (mut stage, mut pool) = fan_out(1, nothing);
     let mut out = Vec::new();
-    crew.clear();
+    pool.clear();
     give(&mut stage, 0, 3, &mut out);
     stage.tick(Moment(0), &mut out);
     assert_eq!(out, expected(3));
@@ -219,12 +219,12 @@ fn a_tick_needs_no_worker() {
 fn a_worker_that_panics_takes_its_job_along_and_no_other_s() {
     let work = |n: u64| assert_ne!(n, 20, "as the test wants it");
     // Only on the thread of the worker: the loop is not to meet that number.
-    let (mut stage, crew) = spread(1, work);
-    let counts = counts(&crew);
+    let (mut stage, pool) = fan_out(1, work);
+    let counts = counts(&pool);
     let mut out = Vec::new();
     give(&mut stage, 0, 48, &mut out);
-    let mut crew = crew.into_iter();
-    let mut worker = crew.next().unwrap();
+    let mut pool = pool.into_iter();
+    let mut worker = pool.next().unwrap();
     let ended = thread::spawn(move || while worker.poll() {}).join();
     assert!(ended.is_err());
     give(&mut stage, 48, 480, &mut out);
@@ -238,8 +238,8 @@ fn a_worker_that_panics_takes_its_job_along_and_no_other_s() {
 
 #[test]
 fn a_worker_that_stops_for_ever_costs_one_wait() {
-    let (mut stage, crew) = patient(1, nothing, Ns(2_000_000));
-    let counts = counts(&crew);
+    let (mut stage, pool) = patient(1, nothing, Ns(2_000_000));
+    let counts = counts(&pool);
     let mut out = Vec::new();
     give(&mut stage, 0, 16 * 400, &mut out);
     stage.finish(&mut out);
@@ -248,7 +248,7 @@ fn a_worker_that_stops_for_ever_costs_one_wait() {
     // Its ring was full when it was given up.
     assert_eq!((c.undecided.get(), c.stalls.get()), (4 * 16, 1));
     assert!(c.is_stalled() && !c.is_gone());
-    drop(crew);
+    drop(pool);
     let again = feed(&mut stage, 100, 16);
     assert_eq!(again, expected(100));
     assert!(c.is_gone() && !c.is_stalled());
@@ -257,8 +257,8 @@ fn a_worker_that_stops_for_ever_costs_one_wait() {
 
 #[test]
 fn ticks_give_a_job_up_where_nothing_else_comes() {
-    let (mut stage, crew) = patient(1, nothing, Ns(2_000_000));
-    let counts = counts(&crew);
+    let (mut stage, pool) = patient(1, nothing, Ns(2_000_000));
+    let counts = counts(&pool);
     let mut out = Vec::new();
     give(&mut stage, 0, 16, &mut out);
     for round in 0.. {
@@ -275,22 +275,22 @@ fn ticks_give_a_job_up_where_nothing_else_comes() {
 /// Time in which the loop did not look is not the worker's.
 #[test]
 fn a_loop_that_stood_still_itself_waits_on() {
-    let (mut stage, mut crew) = patient(1, nothing, Ns(1_000_000_000));
-    let counts = counts(&crew);
+    let (mut stage, mut pool) = patient(1, nothing, Ns(1_000_000_000));
+    let counts = counts(&pool);
     let mut out = Vec::new();
     give(&mut stage, 0, 16, &mut out);
     thread::sleep(Duration::from_millis(1100));
     stage.tick(Moment(0), &mut out);
     assert_eq!(undecided(&counts), 0);
-    assert!(crew[0].poll());
+    assert!(pool[0].poll());
     stage.tick(Moment(0), &mut out);
     assert_eq!(out, expected(16));
 }
 
 #[test]
 fn what_comes_back_late_is_dropped_and_its_worker_used_again() {
-    let (mut stage, mut crew) = patient(1, nothing, Ns(2_000_000));
-    let counts = counts(&crew);
+    let (mut stage, mut pool) = patient(1, nothing, Ns(2_000_000));
+    let counts = counts(&pool);
     let mut out = Vec::new();
     let (mut fed, mut jobs) = (0, 0);
     for round in 1..=5 {
@@ -300,8 +300,8 @@ fn what_comes_back_late_is_dropped_and_its_worker_used_again() {
         assert!(counts[0].is_stalled());
         assert_balanced(&out, fed, &counts);
         assert_eq!(counts[0].stalls.get(), round);
-        // It comes back, with results that nobody waits for any more.
-        while crew[0].poll() {
+        // It comes back, with results that the loop has given up.
+        while pool[0].poll() {
             jobs += 1;
         }
         stage.tick(Moment(0), &mut out);
@@ -310,13 +310,13 @@ fn what_comes_back_late_is_dropped_and_its_worker_used_again() {
         // It has its turn at the next job.
         give(&mut stage, fed, 16, &mut out);
         fed += 16;
-        assert!(crew[0].poll());
+        assert!(pool[0].poll());
         jobs += 1;
         stage.tick(Moment(0), &mut out);
         assert_eq!(out.last().unwrap().0, fed - 1);
         assert_balanced(&out, fed, &counts);
     }
-    assert_eq!(jobs, crew[0].times().percentiles().count);
+    assert_eq!(jobs, pool[0].times().percentiles().count);
 }
 
 /// What a worker does in a round of the loop.
@@ -355,14 +355,14 @@ proptest! {
             1..40,
         ),
     ) {
-        let (mut stage, crew) = patient(workers, nothing, Ns(20_000));
-        let counts = counts(&crew);
-        let mut crew: Vec<_> = crew.into_iter().map(Some).collect();
+        let (mut stage, pool) = patient(workers, nothing, Ns(20_000));
+        let counts = counts(&pool);
+        let mut pool: Vec<_> = pool.into_iter().map(Some).collect();
         let (mut out, mut fed) = (Vec::new(), 0);
         for (count, ticks, deeds) in rounds {
             give(&mut stage, fed, count, &mut out);
             fed += count;
-            for (worker, deed) in crew.iter_mut().zip(deeds) {
+            for (worker, deed) in pool.iter_mut().zip(deeds) {
                 match deed {
                     Deed::Nothing => {}
                     Deed::Job => drop(worker.as_mut().map(Worker::poll)),
@@ -381,7 +381,7 @@ proptest! {
         stage.finish(&mut out);
         assert_balanced(&out, fed, &counts);
         // The workers that are left bring everything back.
-        for worker in crew.iter_mut().flatten() {
+        for worker in pool.iter_mut().flatten() {
             while worker.poll() {}
         }
         stage.tick(Moment(0), &mut out);
@@ -392,7 +392,7 @@ proptest! {
 
 #[test]
 fn neither_side_does_anything_but_work() {
-    let (mut stage, mut crew) = spread(1, nothing);
+    let (mut stage, mut pool) = fan_out(1, nothing);
     let (mut batch, mut out) = (Batch::with_capacity(8), Vec::with_capacity(10_000));
     let ((), noise) = listen(|ear| {
         ear.during(|| {
@@ -401,11 +401,11 @@ fn neither_side_does_anything_but_work() {
                 if batch.is_full() {
                     stage.process(&mut batch, &mut out);
                     // Now and then it is late.
-                    while n % 7 != 0 && crew[0].poll() {}
+                    while n % 7 != 0 && pool[0].poll() {}
                 }
             }
             stage.tick(Moment(0), &mut out);
-            while crew[0].poll() {}
+            while pool[0].poll() {}
             stage.tick(Moment(0), &mut out);
         });
     });
@@ -416,15 +416,14 @@ fn neither_side_does_anything_but_work() {
 /// Neither does the loop when it gives jobs up, nor when they come back.
 #[test]
 fn giving_up_is_nothing_but_work() {
-    let spreading = Spreading {
+    let options = FanOutOptions {
         workers: 1,
         // It would give way while it waits.
         shares_cpus: false,
         patience: Ns(100_000),
     };
-    let (mut stage, mut crew) =
-        Spread::new(Slow(nothing), vec![Slow(nothing)], &spreading).unwrap();
-    let counts = counts(&crew);
+    let (mut stage, mut pool) = FanOut::new(Slow(nothing), vec![Slow(nothing)], &options).unwrap();
+    let counts = counts(&pool);
     let mut batch = Batch::with_capacity(16);
     let mut out = Vec::with_capacity(10_000);
     let ((), noise) = listen(|ear| {
@@ -435,7 +434,7 @@ fn giving_up_is_nothing_but_work() {
                     stage.process(&mut batch, &mut out);
                 }
                 if n == 1600 {
-                    while crew[0].poll() {}
+                    while pool[0].poll() {}
                 }
             }
             stage.finish(&mut out);

@@ -1,4 +1,4 @@
-//! What another loop does for a stage that is spread, and what is seen of it.
+//! A worker of a stage with fan-out, and its counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,55 +9,55 @@ use pollux_pmd::{Clock, Count, LatencyHistogram, LatencyView, TscClock};
 use super::job::JobOf;
 use crate::stage::Stage;
 
-/// What the loop has seen of a worker. Written by the loop alone.
+/// Counters of a worker. Written only by the loop that hands out the jobs.
 #[derive(Debug, Default)]
 pub struct WorkerCounts {
-    /// Items that were given to the worker and left the stage without a result: it did not bring
-    /// them back in time, or it ended with them.
+    /// Items that were given to the worker and left the stage without a result: the worker did not
+    /// return them in time, or its loop ended.
     pub undecided: Count,
-    /// Times that the loop stopped waiting for the worker.
+    /// Number of times that the loop stopped waiting for the worker.
     pub stalls: Count,
-    /// Jobs that were given up and are still with the worker.
+    /// Jobs that were given up and that the worker has not returned.
     pub(super) owed: Count,
     pub(super) gone: AtomicBool,
 }
 
 impl WorkerCounts {
-    /// The loop does not wait for the worker, and gives it nothing, until it brings back what it
-    /// has.
+    /// Whether the worker holds a job that was given up: it gets no other until it has returned it,
+    /// and the loop does not wait for it.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.owed.get() > 0 && !self.is_gone()
     }
 
-    /// The loop of the worker has ended, and the stage goes on without it.
+    /// Whether the loop of the worker has ended; the stage continues without it.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
 }
 
-/// What another loop does for a stage that is spread. Drop it only when that loop ends: the stage
-/// goes on without the worker then.
+/// A worker, to be polled by its loop. Dropping it ends its part of the work: the stage continues
+/// without it. So drop it only when the loop ends.
 pub struct Worker {
     pub(super) work: Box<dyn Work>,
     pub(super) counts: Arc<WorkerCounts>,
 }
 
 impl Worker {
-    /// Does one job, if there is one; whether there was.
+    /// Processes one job, if there is one; returns whether there was.
     #[inline]
     pub fn poll(&mut self) -> bool {
         self.work.poll()
     }
 
-    /// The time that each job took, in nanoseconds.
+    /// Processing times of the jobs, in nanoseconds.
     #[must_use]
     pub fn times(&self) -> LatencyView {
         self.work.times()
     }
 
-    /// What the loop that hands out the jobs has seen of this worker.
+    /// Counters of this worker.
     #[must_use]
     pub fn counts(&self) -> Arc<WorkerCounts> {
         Arc::clone(&self.counts)
@@ -96,7 +96,7 @@ where
         self.stage.process(&mut job.items, &mut job.made);
         let cycles = self.clock.now().since(start);
         self.times.record(self.clock.to_ns(cycles).0);
-        // It fits: the ring has room for all jobs that there are.
+        // The push succeeds: the ring has room for all jobs.
         drop(self.done.push(job));
         true
     }
