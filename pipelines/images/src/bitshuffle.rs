@@ -1,0 +1,1 @@
+//! Lossless compression: bit transpose, then LZ4.

@@ -1,0 +1,1 @@
+//! Pedestals, gains and masks of JUNGFRAU modules.

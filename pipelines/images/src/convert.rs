@@ -1,0 +1,1 @@
+//! Raw JUNGFRAU pixels to photons.

@@ -1,0 +1,1 @@
+//! UDP packets of SLS/PSI detectors; geometry of their modules.

@@ -1,0 +1,1 @@
+//! Azimuthal integration: images to radial curves.

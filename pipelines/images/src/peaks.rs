@@ -1,0 +1,1 @@
+//! Bragg peaks in an image.

@@ -1,0 +1,1 @@
+//! Images as compressed sparse rows (CSR).

@@ -1,0 +1,1 @@
+//! Veto of images without Bragg peaks: pixels above a threshold are counted.
