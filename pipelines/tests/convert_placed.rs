@@ -107,7 +107,9 @@ proptest! {
             prop_assert_eq!(calls, seen.iter().filter(|&&seen| seen).count());
             let frames = poll(&mut reader, key * 1000 + TIMEOUT);
             prop_assert_eq!(frames.len(), usize::from(calls > 0));
-            frames.iter().for_each(|frame| check(frame, |n| seen[n]));
+            for frame in &frames {
+                check(frame, |n| seen[n]);
+            }
         }
     }
 }
@@ -150,7 +152,9 @@ fn several_loops_convert_parts_of_the_same_frames() {
     });
     let frames = poll(&mut reader, 0);
     assert!(frames.iter().map(Frame::key).eq(0..FRAMES));
-    frames.iter().for_each(|frame| check(frame, |_| true));
+    for frame in &frames {
+        check(frame, |_| true);
+    }
 }
 
 /// A run that begins anew loses nothing, whatever its first number, and the numbers of the run before
@@ -166,7 +170,9 @@ fn a_run_begins_anew_at_any_number() {
             }
             let frames = poll(&mut reader, 0);
             assert!(frames.iter().map(Frame::key).eq([key]));
-            frames.iter().for_each(|frame| check(frame, |_| true));
+            for frame in &frames {
+                check(frame, |_| true);
+            }
         }
         reader.begin_anew();
     }

@@ -30,18 +30,18 @@ pub struct Part<'a> {
     pub data: &'a [u8],
 }
 
-/// Enters the buffer of a packet with so many bytes of data, claims its part, has it written and leaves
-/// the buffer. A macro: as a function that is given the write as a closure, or as two around it, it
-/// takes 4 to 18 instructions more for a copied packet.
+/// Enters the buffer of a packet, claims its part, has it written and leaves the buffer. A macro: as a
+/// function that is given the write as a closure, or as two functions around it, it takes 4 to 18
+/// instructions more for a copied packet.
 macro_rules! place {
     (
-        $placer:ident, $part:ident, $len:expr,
+        $placer:ident, $part:ident,
         |$shared:ident, $config:ident, $buffer:ident, $index:ident| $write:block
     ) => {{
         let ($shared, $config) = (&*$placer.shared, &$placer.shared.config);
         let fits = $part.sender < $config.senders
             && $part.packet < $config.packets
-            && $len <= $config.packet_bytes
+            && $part.data.len() <= $config.packet_bytes
             && $part.header.len() >= $config.header_bytes;
         if !fits {
             return Err(Cause::Malformed);
@@ -117,29 +117,24 @@ impl Placer {
     /// The cause for which it was not; the packet is the caller's to count.
     #[inline]
     pub fn place(&mut self, part: &Part<'_>) -> Result<(), Cause> {
-        place!(
-            self,
-            part,
-            part.data.len(),
-            |shared, config, buffer, index| {
-                let to = index * config.packet_bytes;
-                let rest = config.packet_bytes - part.data.len();
-                // SAFETY: this loop is in the buffer, so it is not the reader's, and it alone has claimed
-                // this part; the part's bytes are inside the frame, its header inside the headers
-                // (`fits`), and neither is memory of the packet.
-                unsafe {
-                    let to = shared.data(buffer).add(to);
-                    ptr::copy_nonoverlapping(part.data.as_ptr(), to, part.data.len());
-                    if rest > 0 {
-                        to.add(part.data.len()).write_bytes(0, rest);
-                    }
-                    if config.header_bytes > 0 {
-                        let to = shared.header(buffer, index);
-                        ptr::copy_nonoverlapping(part.header.as_ptr(), to, config.header_bytes);
-                    }
+        place!(self, part, |shared, config, buffer, index| {
+            let to = index * config.packet_bytes;
+            let rest = config.packet_bytes - part.data.len();
+            // SAFETY: this loop is in the buffer, so it is not the reader's, and it alone has claimed
+            // this part; the part's bytes are inside the frame, its header inside the headers
+            // (`fits`), and neither is memory of the packet.
+            unsafe {
+                let to = shared.data(buffer).add(to);
+                ptr::copy_nonoverlapping(part.data.as_ptr(), to, part.data.len());
+                if rest > 0 {
+                    to.add(part.data.len()).write_bytes(0, rest);
+                }
+                if config.header_bytes > 0 {
+                    let to = shared.header(buffer, index);
+                    ptr::copy_nonoverlapping(part.header.as_ptr(), to, config.header_bytes);
                 }
             }
-        )
+        })
     }
 
     /// Has `write` write a packet to its place, for data that is changed on the way or lies in several
@@ -155,7 +150,7 @@ impl Placer {
         part: &Part<'_>,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<(), Cause> {
-        place!(self, part, 0, |shared, config, buffer, index| {
+        place!(self, part, |shared, config, buffer, index| {
             // SAFETY: as in `place`; the bytes are initialised as all memory of a region, and no other
             // reference to them exists before this loop has left the buffer.
             unsafe {

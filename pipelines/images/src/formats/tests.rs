@@ -211,3 +211,38 @@ fn each_error_has_a_cause_of_its_own() {
         ]
     );
 }
+
+/// The bytes of the fenced `hex` block of the format's page, and zeros up to a packet.
+fn documented_example() -> Vec<u8> {
+    let page = include_str!("../../../../docs/formats/sls.md");
+    let block = page.split("```hex").nth(1).unwrap();
+    let lines = block.split("```").next().unwrap().lines();
+    let mut bytes: Vec<_> = lines
+        .flat_map(|line| line.split('#').next().unwrap().split_whitespace())
+        .map(|byte| u8::from_str_radix(byte, 16).unwrap())
+        .collect();
+    bytes.resize(8240, 0);
+    bytes
+}
+
+#[test]
+fn the_documented_example_is_what_is_written_and_read() {
+    let payload = documented_example();
+    let layout = Layout::jungfrau(2, 2).unwrap();
+    let mut header = Header::new(Detector::Jungfrau);
+    header.frame_number = 1_000_000.into();
+    header.exposure = 10_000.into();
+    header.packet_number = 2.into();
+    header.bunch_id = 12_345.into();
+    header.timestamp = 10_000_000.into();
+    header.module_id = 5.into();
+    header.row = 3.into();
+    let packet = Packet::parse(&payload, &layout).unwrap();
+    assert_eq!(packet.header, &header);
+    let pixels = [1000_u16, (1 << 14) + 3000, 0xFFFF];
+    assert!(packet.pixels.starts_with(pixels.as_bytes()));
+    assert_eq!(layout.packet_rows(64 + 2..64 + 3), 264..268);
+    let mut written = vec![0xEE; 8240];
+    assert_eq!(write_packet(&header, packet.pixels, &mut written), Ok(8240));
+    assert_eq!(written, payload);
+}

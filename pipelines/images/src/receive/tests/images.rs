@@ -203,8 +203,7 @@ fn any_bytes_are_placed_or_counted() {
     let (mut placer, mut reader) = images::<u16>(&geometry.config(DiscardPolicy::Nothing)).unwrap();
     let mut random = numbers(1);
     let good = geometry.payload(geometry.keys(3)[0]);
-    const PACKETS: u64 = 3000;
-    for n in 0..PACKETS {
+    for n in 0..3000 {
         let mut bytes = good.clone();
         for _ in 0..random(4) {
             bytes[random(48)] = random(256) as u8;
@@ -219,5 +218,5 @@ fn any_bytes_are_placed_or_counted() {
         );
     }
     let balance = placer.view().balance();
-    assert_eq!(balance.delivered + balance.dropped_total(), PACKETS);
+    assert_eq!(balance.delivered + balance.dropped_total(), 3000);
 }

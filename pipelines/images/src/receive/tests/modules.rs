@@ -41,7 +41,7 @@ fn two_modules_with_one_identifier_are_detected() {
         };
         let (mut placer, mut reader) = images::<u16>(&config).unwrap();
         let conflict = Err(placer.causes().conflict);
-        for frame in 0..40 {
+        for frame in 0..12 {
             let mut own = Vec::new();
             for key in geometry.keys(frame) {
                 let payload = geometry.encode(key, 100);
@@ -63,7 +63,7 @@ fn two_modules_with_one_identifier_are_detected() {
             .view()
             .balance()
             .dropped_for(placer.causes().conflict);
-        assert_eq!(dropped, 40 * 128);
+        assert_eq!(dropped, 12 * 128);
     }
 }
 

@@ -13,7 +13,7 @@ const FRAMES: u64 = 60;
 
 /// Whether a packet is lost on the way.
 fn is_lost(key: Key) -> bool {
-    (key.frame + 3 * key.packet as u64 + key.module as u64) % 97 == 0
+    (key.frame + 3 * key.packet as u64 + key.module as u64).is_multiple_of(97)
 }
 
 /// Each loop has an interface; frames are compared with brute force while others are written.
