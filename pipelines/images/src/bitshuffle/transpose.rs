@@ -3,7 +3,7 @@
 //! Plane p of n elements is n / 8 bytes, in which bit i of byte j is that of element 8 j + i. The
 //! planes of an element of several bytes follow each other from the least significant bit on.
 
-use pollux_pipelines::simd::{BLOCK, Decoder, Kernel, Lanes, Simd, Words};
+use pollux_pipelines::simd::{BLOCK, Decoder, Simd, Words};
 
 use super::GROUP;
 
@@ -65,19 +65,19 @@ pub(super) fn to_planes(simd: Simd, size: usize, block: &[u8], planes: &mut [u8]
 /// Writes the elements of planes: the inverse of [`to_planes`].
 pub(super) fn from_planes(simd: Simd, size: usize, planes: &[u8], block: &mut [u8]) {
     match size {
-        1 => simd.run(FromPlanes {
+        1 => simd.decode(FromPlanes {
             planes,
             elements: block.as_chunks_mut::<1>().0,
         }),
-        2 => simd.run(FromPlanes {
+        2 => simd.decode(FromPlanes {
             planes,
             elements: block.as_chunks_mut::<2>().0,
         }),
-        4 => simd.run(FromPlanes {
+        4 => simd.decode(FromPlanes {
             planes,
             elements: block.as_chunks_mut::<4>().0,
         }),
-        _ => simd.run(FromPlanes {
+        _ => simd.decode(FromPlanes {
             planes,
             elements: block.as_chunks_mut::<8>().0,
         }),
@@ -93,25 +93,24 @@ impl<T: Element> ToPlanes<'_, T> {
     /// Takes the bytes of 64 elements to the words of eight planes.
     #[inline(always)]
     fn all(self, words: impl Fn([u8; BLOCK]) -> [u64; 8]) {
-        let stride = self.elements.len() / GROUP;
         let (tiles, rest) = self.elements.as_chunks::<BLOCK>();
-        for (tile, elements) in tiles.iter().enumerate() {
-            for n in 0..T::BYTES {
+        let groups = self.elements.len() / GROUP;
+        let mut planes = self.planes.chunks_exact_mut(groups.max(1));
+        for n in 0..T::BYTES {
+            let mut planes = std::array::from_fn::<_, 8, _>(|_| planes.next().unwrap_or_default());
+            for (tile, elements) in tiles.iter().enumerate() {
                 let words = words(std::array::from_fn(|i| elements[i].byte(n)));
-                for (bit, word) in words.into_iter().enumerate() {
-                    let at = (8 * n + bit) * stride + 8 * tile;
-                    if let Some(place) = self.planes.get_mut(at..at + 8) {
-                        place.copy_from_slice(&word.to_le_bytes());
+                for (plane, word) in planes.iter_mut().zip(words) {
+                    if let Some(place) = plane.as_chunks_mut().0.get_mut(tile) {
+                        *place = word.to_le_bytes();
                     }
                 }
             }
-        }
-        for (group, elements) in rest.as_chunks::<GROUP>().0.iter().enumerate() {
-            for n in 0..T::BYTES {
+            for (group, elements) in rest.as_chunks::<GROUP>().0.iter().enumerate() {
                 let bytes = u64::from_le_bytes(std::array::from_fn(|i| elements[i].byte(n)));
-                for (bit, byte) in transposed(bytes).to_le_bytes().into_iter().enumerate() {
-                    let at = (8 * n + bit) * stride + 8 * tiles.len() + group;
-                    if let Some(place) = self.planes.get_mut(at) {
+                let bytes = transposed(bytes).to_le_bytes();
+                for (plane, byte) in planes.iter_mut().zip(bytes) {
+                    if let Some(place) = plane.get_mut(8 * tiles.len() + group) {
                         *place = byte;
                     }
                 }
@@ -125,8 +124,10 @@ impl<T: Element> Decoder for ToPlanes<'_, T> {
 
     fn scalar(self) {
         self.all(|bytes| {
-            let groups = words(bytes).map(transposed);
-            words(gathered(&groups))
+            let (groups, _) = bytes.as_chunks();
+            by_bytes(std::array::from_fn(|i| {
+                transposed(u64::from_le_bytes(groups[i]))
+            }))
         });
     }
 
@@ -152,38 +153,60 @@ struct FromPlanes<'a, T> {
     elements: &'a mut [T],
 }
 
-impl<T: Element> Kernel for FromPlanes<'_, T> {
-    type Out = ();
-
+impl<T: Element> FromPlanes<'_, T> {
+    /// Takes the words of eight planes to the bytes of 64 elements.
     #[inline(always)]
-    fn run<V: Lanes>(self, _: V::Isa) {
-        let stride = self.elements.len() / GROUP;
+    fn all(self, bytes: impl Fn([u64; 8]) -> [u8; BLOCK]) {
+        let groups = self.elements.len() / GROUP;
+        let mut planes = self.planes.chunks_exact(groups.max(1));
+        let planes: [[&[u8]; 8]; 8] =
+            std::array::from_fn(|_| std::array::from_fn(|_| planes.next().unwrap_or_default()));
         let (tiles, rest) = self.elements.as_chunks_mut::<BLOCK>();
         let behind = 8 * tiles.len();
         for (tile, elements) in tiles.iter_mut().enumerate() {
-            let mut bytes = [[0; BLOCK]; 8];
-            for (n, bytes) in bytes.iter_mut().enumerate().take(T::BYTES) {
-                let words: [u64; 8] = std::array::from_fn(|bit| {
-                    let at = (8 * n + bit) * stride + 8 * tile;
-                    let place = self.planes.get(at..).and_then(<[u8]>::first_chunk);
-                    place.map_or(0, |word| u64::from_le_bytes(*word))
-                });
-                let groups = self::words(gathered(&words)).map(transposed);
-                *bytes = flat(groups);
+            let mut tiles = [[0; BLOCK]; 8];
+            for (to, planes) in tiles.iter_mut().zip(&planes).take(T::BYTES) {
+                *to = bytes(planes.map(|plane| {
+                    let word = plane.as_chunks().0.get(tile).copied();
+                    u64::from_le_bytes(word.unwrap_or_default())
+                }));
             }
-            *elements = std::array::from_fn(|i| T::of(|n| bytes[n][i]));
+            *elements = std::array::from_fn(|i| T::of(|n| tiles[n][i]));
         }
         for (group, elements) in rest.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
             let mut bytes = [[0; GROUP]; 8];
-            for (n, bytes) in bytes.iter_mut().enumerate().take(T::BYTES) {
-                let planes = u64::from_le_bytes(std::array::from_fn(|bit| {
-                    let at = (8 * n + bit) * stride + behind + group;
-                    self.planes.get(at).copied().unwrap_or(0)
-                }));
-                *bytes = transposed(planes).to_le_bytes();
+            for (bytes, planes) in bytes.iter_mut().zip(&planes).take(T::BYTES) {
+                let bits = planes.map(|plane| plane.get(behind + group).copied().unwrap_or(0));
+                *bytes = transposed(u64::from_le_bytes(bits)).to_le_bytes();
             }
             *elements = std::array::from_fn(|i| T::of(|n| bytes[n][i]));
         }
+    }
+}
+
+impl<T: Element> Decoder for FromPlanes<'_, T> {
+    type Out = ();
+
+    fn scalar(self) {
+        self.all(|words| {
+            let groups = by_bytes(words).map(transposed);
+            std::array::from_fn(|i| (groups[i / 8] >> (i % 8 * 8)) as u8)
+        });
+    }
+
+    #[inline(always)]
+    fn vector<W: Words>(self, isa: W::Isa) {
+        self.all(
+            #[inline(always)]
+            |words| {
+                let mut bytes = [0; BLOCK];
+                for (bit, word) in words.into_iter().enumerate() {
+                    let marked = W::bytes_of(isa, word, 1 << bit);
+                    bytes = std::array::from_fn(|i| bytes[i] | marked[i]);
+                }
+                bytes
+            },
+        );
     }
 }
 
@@ -202,19 +225,19 @@ fn transposed(mut matrix: u64) -> u64 {
     matrix
 }
 
-/// Byte 0 of each word, then byte 1 of each, and so on.
+/// Transposes a matrix of 8 x 8 bytes, in the same way: byte c of word r becomes byte r of word c.
 #[inline(always)]
-fn gathered(words: &[u64; 8]) -> [u8; BLOCK] {
-    std::array::from_fn(|i| (words[i % 8] >> (i / 8 * 8)) as u8)
-}
-
-#[inline(always)]
-fn words(bytes: [u8; BLOCK]) -> [u64; 8] {
-    let (words, _) = bytes.as_chunks::<8>();
-    std::array::from_fn(|i| u64::from_le_bytes(words[i]))
-}
-
-#[inline(always)]
-fn flat(words: [u64; 8]) -> [u8; BLOCK] {
-    std::array::from_fn(|i| (words[i / 8] >> (i % 8 * 8)) as u8)
+fn by_bytes(mut words: [u64; 8]) -> [u64; 8] {
+    for (rows, shift, mask) in [
+        (1, 8, 0x00FF_00FF_00FF_00FF),
+        (2, 16, 0x0000_FFFF_0000_FFFF),
+        (4, 32, 0x0000_0000_FFFF_FFFF),
+    ] {
+        for row in (0..8).filter(|row| row & rows == 0) {
+            let differ = ((words[row] >> shift) ^ words[row + rows]) & mask;
+            words[row + rows] ^= differ;
+            words[row] ^= differ << shift;
+        }
+    }
+    words
 }
