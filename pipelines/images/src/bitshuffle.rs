@@ -18,6 +18,7 @@ mod transpose;
 
 use lz4::block::{compress_to_buffer, decompress_to_buffer};
 use pollux_pipelines::simd::Simd;
+use transpose::GROUP;
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +32,6 @@ const DEFAULT_BLOCK: usize = 8192;
 const LENGTH_LEN: usize = 4;
 /// Bytes that LZ4 can compress at once (`LZ4_MAX_INPUT_SIZE`).
 const MAX_BLOCK: usize = 0x7E00_0000;
-/// Pixels whose number a block is a multiple of: bits of a byte.
-const GROUP: usize = 8;
 
 /// An image that cannot be compressed, or data that is not a compressed image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -191,6 +191,7 @@ impl Lanes for F32s {
 
 impl Words for U32s {
     type Isa = Isa;
+    const COMPRESSES: bool = true;
 
     #[inline(always)]
     fn splat(_: Isa, value: u32) -> Self {

@@ -15,6 +15,8 @@ pub trait Words:
 {
     /// Proof that the CPU has the instructions.
     type Isa: Copy;
+    /// Whether [`compress`](Self::compress) is one instruction, and not several and a table.
+    const COMPRESSES: bool = false;
 
     /// The same word in all lanes.
     fn splat(isa: Self::Isa, value: u32) -> Self;

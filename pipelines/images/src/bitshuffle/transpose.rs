@@ -5,7 +5,8 @@
 
 use pollux_pipelines::simd::{BLOCK, Decoder, Simd, Words};
 
-use super::GROUP;
+/// Elements whose number a block is a multiple of: bits of a byte.
+pub(super) const GROUP: usize = 8;
 
 /// An element of a block, little-endian.
 trait Element: Copy {

@@ -6,9 +6,10 @@
 
 use pollux_pipelines::simd::{Decoder, LANES, Simd, Words};
 
-use super::value::{Column, Value};
-use super::{Compressed, CsrImage, SparseError, check_len};
-use crate::pixel::{Pixel, Shape};
+use super::error::{SparseError, check_len};
+use super::image::CsrImage;
+use super::value::{Column, Value, is_bad};
+use crate::pixel::Shape;
 
 /// Pixels of a word of a mask.
 const WORD: usize = u64::BITS as usize;
@@ -18,6 +19,15 @@ const GROUP: usize = 16;
 const STEP: usize = 4;
 /// Pixels of a word from which on vectors are faster.
 const DENSE: u32 = 12;
+
+/// A compressed image.
+#[derive(Debug, Clone, Copy)]
+pub enum Compressed<'a, P, C> {
+    /// Its CSR, which is shorter than the image.
+    Sparse(&'a CsrImage<P, C>),
+    /// The CSR would not be shorter: the dense image is to be kept.
+    Dense,
+}
 
 /// Compressor of images of one shape to CSR. It allocates in its constructor, for the image with most
 /// pixels that is not yet dense.
@@ -92,7 +102,8 @@ impl<P: Value, C: Column> CsrCompressor<P, C> {
     }
 
     /// Compresses an image by its mask: bit n of word w is set if pixel 64 w + n, counted over the
-    /// whole image, is at or above the threshold and not bad. `bad` is the number of bad pixels.
+    /// whole image, is at or above the threshold and not bad. Bits behind the last pixel are 0. `bad`
+    /// is the number of bad pixels.
     ///
     /// # Errors
     ///
@@ -148,7 +159,9 @@ trait RowMask<P> {
     fn scalar(&mut self, row: usize, pixels: &[P], words: &mut [u64]);
     /// The same with the instructions of which `isa` is the proof.
     fn vector<W: Words>(&mut self, isa: W::Isa, row: usize, pixels: &[P], words: &mut [u64]);
-    /// Number of bad pixels of the rows so far, or of all.
+    /// Number of pixels in the mask, if that is known before the rows are.
+    fn stored(&self) -> Option<usize>;
+    /// Number of bad pixels: of the rows so far, or of all.
     fn bad(&self) -> u32;
 }
 
@@ -181,6 +194,12 @@ impl<P> RowMask<P> for Given<'_> {
     #[inline(always)]
     fn vector<W: Words>(&mut self, _: W::Isa, row: usize, pixels: &[P], words: &mut [u64]) {
         self.scalar(row, pixels, words);
+    }
+
+    #[inline(always)]
+    fn stored(&self) -> Option<usize> {
+        let counts = self.mask.iter().map(|word| word.count_ones());
+        Some(counts.sum::<u32>() as usize)
     }
 
     fn bad(&self) -> u32 {
@@ -226,6 +245,10 @@ impl<P: Value> RowMask<P> for Computed<P> {
         );
     }
 
+    fn stored(&self) -> Option<usize> {
+        None
+    }
+
     fn bad(&self) -> u32 {
         self.bad
     }
@@ -247,11 +270,6 @@ fn padded<P: Value>(rest: &[P]) -> [P; WORD] {
         *to = *pixel;
     }
     padded
-}
-
-#[inline(always)]
-pub(super) fn is_bad<P: Pixel>(pixel: P) -> bool {
-    pixel.photons().is_nan()
 }
 
 /// Pixels that are stored so far.
@@ -349,6 +367,9 @@ impl<P: Value, C: Column, M> Rows<'_, P, C, M> {
             row_offsets,
             mut out,
         } = self;
+        if mask.stored().is_some_and(|stored| stored > out.limit) {
+            return None;
+        }
         let (first, ends) = row_offsets.split_first_mut()?;
         *first = 0;
         for (row, (pixels, end)) in image.chunks_exact(row_len).zip(ends).enumerate() {
@@ -399,7 +420,7 @@ impl<P: Value, C: Column, M: RowMask<P>> Decoder for Rows<'_, P, C, M> {
             |mask, row, pixels, words| mask.vector::<W>(isa, row, pixels, words),
             #[inline(always)]
             |out, word, pixels, column| {
-                if word.count_ones() < DENSE {
+                if !W::COMPRESSES || word.count_ones() < DENSE {
                     out.few(word, pixels, column)
                 } else {
                     out.many::<W>(isa, word, pixels, column)

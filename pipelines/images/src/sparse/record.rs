@@ -3,9 +3,9 @@
 use zerocopy::FromBytes as _;
 use zerocopy::byteorder::little_endian::{U16, U32};
 
-use super::compress::is_bad;
-use super::value::{Column, Value};
-use super::{CsrImage, SparseError, check_len};
+use super::error::{SparseError, check_len};
+use super::image::CsrImage;
+use super::value::{Column, Value, is_bad};
 use crate::pixel::Shape;
 
 /// First bytes of a record.

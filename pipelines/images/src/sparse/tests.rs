@@ -2,11 +2,11 @@ use std::path::Path;
 
 use pollux_pipelines::simd::Simd;
 use proptest::prelude::*;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
-use crate::pixel::Pixel;
+use crate::pixel::{Pixel, Shape};
 
 /// Pixel by pixel: row offsets, columns, values, bad pixels.
 fn brute_force<P: Value>(

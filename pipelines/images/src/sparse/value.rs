@@ -19,6 +19,12 @@ pub trait Value: Pixel {
     fn load(bytes: &[u8], values: &mut [Self]);
 }
 
+/// Whether a pixel is bad.
+#[inline(always)]
+pub(super) fn is_bad<P: Pixel>(pixel: P) -> bool {
+    pixel.photons().is_nan()
+}
+
 /// Number of a column: `u16` or `u32`.
 pub trait Column: Copy + Send + Sync + 'static {
     /// Largest number.
