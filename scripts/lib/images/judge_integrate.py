@@ -131,7 +131,9 @@ def cases(frames):
             array = peer(values, MODULE).array_from_unit(MODULE, "center", "2th_deg")
             low, high = map(float, numpy.quantile(array, [0.1, 0.8]))
             first = (values, poisson, split, "2th_deg")
-            yield f"{name}, {split}, range", (*first, 300), {"limits": (low, high)}
+            # pyFAI's numpy has no minimum of the variance.
+            one = (values, numpy.maximum(poisson, 1), split, "2th_deg", 300)
+            yield f"{name}, {split}, range", one, {"limits": (low, high)}
             yield f"{name}, {split}, beyond", (*first, 200), {"limits": (0, 200)}
             yield f"{name}, {split}, mask", (*first, 500), {"mask": mask}
             yield f"{name}, {split}, variance", (*first, 500), {"variance": variance}

@@ -55,7 +55,7 @@ impl Curve {
             *normalisation = of[NORMALISATION];
             *variance = of[VARIANCE];
             *count = of[COUNT];
-            let is_empty = of[NORMALISATION] <= 0.0;
+            let is_empty = of[NORMALISATION] == 0.0;
             *mean = if is_empty {
                 0.0
             } else {

@@ -100,13 +100,13 @@ impl Placed {
 
     /// Position relative to the sample, in m, of a point of the detector, in pixels.
     pub(super) fn position(&self, row: f64, column: f64) -> [f64; 3] {
-        let [p1, p2] = self.from_poni(row, column);
+        let [p1, p2] = self.relative_to_poni(row, column);
         let dist = self.geometry.dist;
         self.rotation
             .map(|[r1, r2, r3]| p1 * r1 + p2 * r2 + dist * r3)
     }
 
-    fn from_poni(&self, row: f64, column: f64) -> [f64; 2] {
+    fn relative_to_poni(&self, row: f64, column: f64) -> [f64; 2] {
         [
             row * self.geometry.pixel1 - self.geometry.poni1,
             column * self.geometry.pixel2 - self.geometry.poni2,
@@ -129,17 +129,17 @@ impl Placed {
     /// Solid angle of a pixel there, relative to one at the PONI: the cube of the cosine of the
     /// angle of incidence.
     pub(super) fn solid_angle(&self, row: f64, column: f64) -> f64 {
-        let [p1, p2] = self.from_poni(row, column);
+        let [p1, p2] = self.relative_to_poni(row, column);
         let dist = self.geometry.dist;
         (dist / (dist * dist + (p1 * p1 + p2 * p2)).sqrt()).powi(3)
     }
+}
 
-    /// Intensity, relative to an unpolarised scatterer's forward direction, that the polarisation
-    /// of the beam leaves at a position. The factor is (Ih - Iv) / (Ih + Iv): 1 if the beam is
-    /// polarised along axis 2, -1 if along axis 1, 0 if it is not polarised.
-    pub(super) fn polarisation(&self, factor: f64, [y, x, z]: [f64; 3]) -> f64 {
-        let radius = (x * x + y * y).sqrt();
-        let cos2 = radius.atan2(z).cos().powi(2);
-        0.5 * (1.0 + cos2 - factor * (2.0 * y.atan2(x)).cos() * (1.0 - cos2))
-    }
+/// Intensity that an electron scatters to a position, relative to the forward direction, by the
+/// polarisation of the beam. The factor is (Ih - Iv) / (Ih + Iv): 1 if the beam is polarised along
+/// axis 2, -1 if along axis 1, 0 if it is not polarised.
+pub(super) fn polarisation(factor: f64, [y, x, z]: [f64; 3]) -> f64 {
+    let radius = (x * x + y * y).sqrt();
+    let cos2 = radius.atan2(z).cos().powi(2);
+    0.5 * (1.0 + cos2 - factor * (2.0 * y.atan2(x)).cos() * (1.0 - cos2))
 }

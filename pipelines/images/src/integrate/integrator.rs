@@ -4,7 +4,7 @@ use pollux_pipelines::simd::Simd;
 
 use super::config::{IntegrationConfig, IntegrationError, MAX_PIXELS};
 use super::curve::{Curve, Sums};
-use super::geometry::{Geometry, Placed};
+use super::geometry::{Geometry, Placed, polarisation};
 use super::kernel::{Add, Record, Variance};
 use super::table::{CHUNK, Pixels, Table};
 use crate::{Pixel, Shape};
@@ -148,7 +148,7 @@ fn normalisation(placed: &Placed, config: &IntegrationConfig, shape: Shape, pixe
         product *= placed.solid_angle(row, column);
     }
     if let Some(factor) = config.polarisation {
-        product *= placed.polarisation(factor, placed.position(row, column));
+        product *= polarisation(factor, placed.position(row, column));
     }
     product as f32
 }

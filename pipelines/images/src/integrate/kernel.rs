@@ -1,5 +1,6 @@
 //! Sums of an image in the bins of a curve.
 
+use pollux_mempool::prefetch::prefetch_read;
 use pollux_pipelines::simd::{Kernel, Lanes};
 
 use super::curve::Sums;
@@ -43,7 +44,17 @@ impl<P: Pixel, S: Share> Kernel for Add<'_, P, S> {
             .zip(self.normalisation.chunks(CHUNK));
         match self.variance {
             Variance::Poisson => {
-                for ((pixels, normalisation), shares) in chunks.zip(self.shares.chunks()) {
+                for (((pixels, normalisation), shares), n) in chunks.zip(self.shares.chunks()).zip(1..) {
+                    let end = shares.as_ptr_range().end;
+                    for i in (0..shares.len()).step_by(64 / size_of::<S>()) {
+                        prefetch_read(end.wrapping_add(i));
+                    }
+                    for i in (0..CHUNK).step_by(16) {
+                        prefetch_read(self.normalisation.as_ptr().wrapping_add(n * CHUNK + i));
+                    }
+                    for i in (0..CHUNK).step_by(64 / size_of::<P>()) {
+                        prefetch_read(self.image.as_ptr().wrapping_add(n * CHUNK + i));
+                    }
                     let each = pixels.iter().zip(normalisation);
                     for (record, (pixel, &normalisation)) in self.records.iter_mut().zip(each) {
                         let photons = pixel.photons();
@@ -83,17 +94,18 @@ fn of(photons: f32, normalisation: f32, variance: f32) -> Record {
     ]
 }
 
-/// Adds a chunk. Sums are in double precision: their error is below 1e-9 for any image.
+/// Adds a chunk. Sums are in double precision: those of 4 million terms of single precision have a
+/// relative error of 1e-10 or less, without compensation.
 #[inline(always)]
 fn add<S: Share>(shares: &[S], records: &[Record; CHUNK], sums: &mut [Sums]) {
     for share in shares {
         let record = records[share.pixel() % CHUNK].map(f64::from);
         // The table has only bins that there are.
         if let Some(sums) = sums.get_mut(share.bin()) {
-            let addend = share.part().map_or(record, |part| {
-                let part = f64::from(part);
-                let [signal, normalisation, variance, one] = record.map(|value| value * part);
-                [signal, normalisation, variance * part, one]
+            let addend = share.weight().map_or(record, |weight| {
+                let weight = f64::from(weight);
+                let [signal, normalisation, variance, one] = record.map(|value| value * weight);
+                [signal, normalisation, variance * weight, one]
             });
             for (sum, addend) in sums.iter_mut().zip(addend) {
                 *sum += addend;

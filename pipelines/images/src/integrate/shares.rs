@@ -67,13 +67,12 @@ impl Splitter {
         if last < 0.0 || first >= self.bins.number as f64 {
             return;
         }
-        let last = last.floor();
-        if first == last {
+        let end = (last as usize + 1).min(self.bins.number);
+        if first >= last.floor() {
             share(first as usize, 1.0);
             return;
         }
         let first = first.max(0.0) as usize;
-        let end = (last as usize + 1).min(self.bins.number);
         for side in 0..4 {
             self.add_area(corners[side], corners[(side + 1) % 4]);
         }
@@ -92,10 +91,11 @@ impl Splitter {
     /// Adds the area between a side and azimuth 0 to each bin that the side crosses; it is negative
     /// if the side goes towards lower bins. The sum over all sides is the area that they enclose.
     fn add_area(&mut self, [from, from_azimuth]: Corner64, [to, to_azimuth]: Corner64) {
-        if from == to {
+        let length = to - from;
+        if length.abs() <= 0.0 {
             return;
         }
-        let slope = (to_azimuth - from_azimuth) / (to - from);
+        let slope = (to_azimuth - from_azimuth) / length;
         let intercept = from_azimuth - slope * from;
         let (left, right) = (from.min(to), from.max(to));
         let first = left.floor().max(0.0) as usize;

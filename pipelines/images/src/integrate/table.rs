@@ -24,7 +24,7 @@ pub(super) trait Share: Copy + Send + Sync {
     /// The bin.
     fn bin(self) -> usize;
     /// The part of the pixel that is in the bin; `None` for all of it.
-    fn part(self) -> Option<f32>;
+    fn weight(self) -> Option<f32>;
 }
 
 /// A pixel that is in a bin.
@@ -39,7 +39,7 @@ pub(super) struct Whole {
 pub(super) struct Part {
     pixel: u16,
     bin: u16,
-    part: f32,
+    weight: f32,
 }
 
 impl Share for Whole {
@@ -54,7 +54,7 @@ impl Share for Whole {
     }
 
     #[inline(always)]
-    fn part(self) -> Option<f32> {
+    fn weight(self) -> Option<f32> {
         None
     }
 }
@@ -71,8 +71,8 @@ impl Share for Part {
     }
 
     #[inline(always)]
-    fn part(self) -> Option<f32> {
-        Some(self.part)
+    fn weight(self) -> Option<f32> {
+        Some(self.weight)
     }
 }
 
@@ -107,10 +107,10 @@ impl<S: Share> Shares<S> {
                     add(chunk + pixel, &mut |bin, part| {
                         shares.push(new(pixel as u16, bin as u16, part));
                     });
+                    if shares.len() > most {
+                        return Err(IntegrationError::Shares(most));
+                    }
                 }
-            }
-            if shares.len() > most {
-                return Err(IntegrationError::Shares(most));
             }
             ends.push(shares.len());
         }
@@ -163,27 +163,6 @@ impl Pixels<'_> {
         [first, below, below + 1, first + 1].map(|corner| corners[corner])
     }
 
-    /// Bins over the configured range, or that of the pixels that are used.
-    fn bins(
-        &self,
-        config: &IntegrationConfig,
-        radial: impl Iterator<Item = f64>,
-    ) -> Result<Bins, IntegrationError> {
-        let scale = config.unit.scale();
-        let (low, high) = config.range.map_or_else(
-            || {
-                radial.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), r| {
-                    (low.min(r), high.max(r))
-                })
-            },
-            |(low, high)| (low / scale, high / scale),
-        );
-        if low > high {
-            return Err(IntegrationError::AllMasked);
-        }
-        Bins::new(low, high, config.bins).ok_or(IntegrationError::Range(low * scale, high * scale))
-    }
-
     /// The shares of all pixels, and the bins.
     pub(super) fn table(
         &self,
@@ -194,7 +173,7 @@ impl Pixels<'_> {
         match config.split {
             Split::No => {
                 let centres = self.centres(config.unit);
-                let bins = self.bins(config, used.map(|pixel| centres[pixel]))?;
+                let bins = bins_over(config, used.map(|pixel| centres[pixel]))?;
                 let add = |pixel, add: &mut dyn FnMut(usize, f32)| {
                     let bin = bins.bin(centres[pixel]);
                     if let Some(bin) = bin.filter(|_| (self.is_used)(pixel)) {
@@ -207,16 +186,34 @@ impl Pixels<'_> {
             Split::Full => {
                 let corners = self.corners(config.unit);
                 let radial = used.flat_map(|pixel| self.around(&corners, pixel));
-                let bins = self.bins(config, radial.map(|[radial, _]| radial.into()))?;
+                let bins = bins_over(config, radial.map(|[radial, _]| radial.into()))?;
                 let mut splitter = Splitter::new(bins);
                 let add = |pixel, add: &mut dyn FnMut(usize, f32)| {
                     if (self.is_used)(pixel) {
                         splitter.split(self.around(&corners, pixel), add);
                     }
                 };
-                let new = |pixel, bin, part| Part { pixel, bin, part };
+                let new = |pixel, bin, weight| Part { pixel, bin, weight };
                 Ok((Table::Parts(Shares::new(all, add, new)?), bins))
             }
         }
     }
+}
+
+/// Bins over the configured range, or that of the radial coordinates of the pixels that are used.
+fn bins_over(
+    config: &IntegrationConfig,
+    radial: impl Iterator<Item = f64>,
+) -> Result<Bins, IntegrationError> {
+    let scale = config.unit.scale();
+    let (low, high) = if let Some((low, high)) = config.range {
+        (low / scale, high / scale)
+    } else {
+        let none = (f64::INFINITY, f64::NEG_INFINITY);
+        radial.fold(none, |(low, high), r| (low.min(r), high.max(r)))
+    };
+    if low > high {
+        return Err(IntegrationError::AllMasked);
+    }
+    Bins::new(low, high, config.bins).ok_or(IntegrationError::Range(low * scale, high * scale))
 }
