@@ -26,7 +26,8 @@ impl Integrator {
     /// Computes the shares of the pixels in the bins. `mask` is true for pixels that are excluded
     /// from all images.
     ///
-    /// With splitting, that takes some 0.3 us and 20 bytes a pixel.
+    /// That takes some 0.1 us and 8 bytes a pixel; with splitting into bins of a pixel's width, some
+    /// 0.2 us and 25 bytes.
     ///
     /// # Errors
     /// The configuration or the geometry is out of range, the mask is of another size or excludes
