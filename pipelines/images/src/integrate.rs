@@ -17,6 +17,13 @@
 //! Not in: flat field and dark current, which belong to the conversion; sensor thickness; an
 //! azimuthal range; detector orientations other than pyFAI's default, 3.
 //!
+//! Curves equal those of pyFAI's CSR implementations, but for one bin: without splitting and with a
+//! range, pyFAI's compiled implementations also count for the first bin the pixels that are less than
+//! the width of a bin before it. Here, as in pyFAI's numpy implementation, they do not count.
+//!
+//! With splitting, the azimuth of the pixel that the beam goes through, or of one that it touches, has
+//! no meaning, and shares of that pixel may be negative, as in pyFAI: mask it.
+//!
 //! The share of each pixel in each bin is computed once, in [`Integrator::new`]; an image is then
 //! read in the order of its pixels, once.
 
