@@ -1,7 +1,9 @@
 //! A peak, and the peaks of an image.
 
+use serde::Serialize;
+
 /// A Bragg peak.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Peak {
     /// Row of the centre of mass, in pixels; the centre of the first row is at 0.
     pub row: f32,

@@ -1,5 +1,7 @@
 //! Cases with known results; `oracle` compares with a plain implementation, `truth` with theory.
 
+use pollux_pmd_testkit::guard::listen;
+
 use super::*;
 
 mod oracle;
@@ -208,6 +210,34 @@ fn the_largest_group_that_there_can_be_is_found() {
             .any(|peak| peak.pixels as usize > pixels / 2),
         "{peaks:?}"
     );
+}
+
+#[test]
+fn an_image_takes_no_memory() {
+    let (found, noise) = listen(|ear| {
+        let config = PeakConfig {
+            max_peaks: 3,
+            ..PeakConfig::default()
+        };
+        let mut finder = finder(SMALL, 32, config);
+        let mut image = vec![1i16; SMALL.pixels()];
+        image.iter_mut().step_by(100).for_each(|pixel| *pixel = 50);
+        image
+            .iter_mut()
+            .skip(1)
+            .step_by(100)
+            .for_each(|pixel| *pixel = 40);
+        ear.during(|| {
+            finder
+                .find(&image)
+                .map(|peaks| (peaks.list().len(), peaks.beyond))
+        })
+    });
+    assert!(
+        found.is_ok_and(|(listed, beyond)| listed == 3 && beyond > 0),
+        "{found:?}"
+    );
+    noise.assert_none();
 }
 
 #[test]

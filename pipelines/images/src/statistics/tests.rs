@@ -1,4 +1,5 @@
 use pollux_pipelines::simd::Simd;
+use pollux_pmd_testkit::guard::listen;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -261,6 +262,28 @@ fn rows_of_a_snapshot_are_of_their_own_time() {
     snapshot.restart();
     assert!(!snapshot.is_complete() && snapshot.step(&statistics, usize::MAX));
     assert_eq!(snapshot.values(), [2.0; 4]);
+}
+
+#[test]
+fn an_image_takes_no_memory() {
+    let shape = Shape {
+        rows: 40,
+        columns: 100,
+    };
+    let (complete, noise) = listen(|ear| {
+        let mut statistics = ImageStatistics::<i16>::new(shape).unwrap();
+        let mut snapshot = Snapshot::new(shape, 3, View::Mean).unwrap();
+        let mut rate = HitRate::new(100);
+        let image = vec![1; shape.pixels()];
+        ear.during(|| {
+            for _ in 0..200 {
+                rate.record(statistics.add(&image).is_ok());
+            }
+            snapshot.step(&statistics, 40)
+        })
+    });
+    assert!(complete);
+    noise.assert_none();
 }
 
 #[test]
