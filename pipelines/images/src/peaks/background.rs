@@ -6,6 +6,9 @@ use super::config::{MIN_SAMPLES, PeakConfig};
 use super::rings::Rings;
 use crate::Pixel;
 
+/// Samples that are copied together: whole groups.
+const BLOCK: usize = 16 * LANES;
+
 /// Background of a ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RingBackground {
@@ -113,21 +116,24 @@ impl<P: Pixel> Kernel for MeasureRings<'_, P> {
 }
 
 /// Copies the samples of a ring; returns the number of groups of them, the last filled up with bad
-/// pixels.
+/// pixels. Values are copied first and converted then, since only the conversion becomes vectors.
 #[inline(always)]
 fn load<P: Pixel>(image: &[P], samples: &[u32], values: &mut [[f32; LANES]]) -> usize {
-    let value = |&pixel: &u32| image.get(pixel as usize).map_or(f32::NAN, |p| p.photons());
-    let (groups, rest) = samples.as_chunks::<LANES>();
-    let mut places = values.iter_mut();
-    for (group, place) in groups.iter().zip(&mut places) {
-        *place = std::array::from_fn(|i| value(&group[i]));
+    let Some(last) = image.len().checked_sub(1) else {
+        return 0;
+    };
+    let groups = samples.len().div_ceil(LANES).min(values.len());
+    let values = values[..groups].as_flattened_mut();
+    for (samples, values) in samples.chunks(BLOCK).zip(values.chunks_mut(BLOCK)) {
+        let mut pixels = [P::BAD; BLOCK];
+        for (pixel, &sample) in pixels.iter_mut().zip(samples) {
+            *pixel = image[last.min(sample as usize)];
+        }
+        for (value, pixel) in values.iter_mut().zip(&pixels) {
+            *value = pixel.photons();
+        }
     }
-    if !rest.is_empty()
-        && let Some(place) = places.next()
-    {
-        *place = std::array::from_fn(|i| rest.get(i).map_or(f32::NAN, value));
-    }
-    samples.len().div_ceil(LANES).min(values.len())
+    groups
 }
 
 #[inline(always)]

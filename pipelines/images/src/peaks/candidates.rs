@@ -17,6 +17,8 @@ pub(super) struct Candidates {
     used: usize,
     /// Groups of a row.
     pub(super) groups_per_row: usize,
+    /// A row in photons, filled up with bad pixels to whole groups.
+    row: Vec<f32>,
 }
 
 impl Candidates {
@@ -27,6 +29,7 @@ impl Candidates {
             groups: vec![0; groups],
             used: 0,
             groups_per_row: shape.columns.div_ceil(LANES),
+            row: vec![f32::NAN; shape.columns.next_multiple_of(LANES)],
         }
     }
 
@@ -74,37 +77,33 @@ impl<P: Pixel> Kernel for FindCandidates<'_, P> {
 
     #[inline(always)]
     fn run<V: Lanes>(self, isa: V::Isa) {
-        let Candidates {
-            bits, groups, used, ..
-        } = self.candidates;
-        *used = 0;
+        let candidates = self.candidates;
+        candidates.used = 0;
+        let groups_per_row = candidates.groups_per_row;
         let rows = self.image.chunks_exact(self.columns);
         let rings = self.rings.of_pixel().chunks_exact(self.columns);
-        let groups_per_row = self.columns.div_ceil(LANES);
         let innermost = self.rings.innermost().chunks_exact(groups_per_row);
-        let bits = bits.chunks_exact_mut(groups_per_row);
+        let bits = candidates.bits.chunks_exact_mut(groups_per_row);
         let mut first = 0;
         for (((row, rings), innermost), bits) in rows.zip(rings).zip(innermost).zip(bits) {
-            let pixels = row.chunks(LANES).zip(rings.chunks(LANES));
-            let places = innermost.iter().zip(bits);
-            for (i, ((pixels, rings), (&innermost, bits))) in (first..).zip(pixels.zip(places)) {
-                let values: [f32; LANES] = match pixels.first_chunk::<LANES>() {
-                    Some(pixels) => pixels.map(P::photons),
-                    None => {
-                        std::array::from_fn(|i| pixels.get(i).map_or(f32::NAN, |p| p.photons()))
-                    }
-                };
+            for (value, pixel) in candidates.row.iter_mut().zip(row) {
+                *value = pixel.photons();
+            }
+            let (values, _) = candidates.row.as_chunks::<LANES>();
+            let groups = values.iter().zip(rings.chunks(LANES));
+            let groups = groups.zip(innermost.iter().zip(bits));
+            for (i, ((values, rings), (&innermost, bits))) in (first..).zip(groups) {
                 let floor = V::splat(isa, self.background.floor(innermost));
-                *bits = V::bits(floor.le(V::load(isa, &values)));
+                *bits = V::bits(floor.le(V::load(isa, values)));
                 if *bits == 0 {
                     continue;
                 }
-                *bits = above(*bits, &values, rings, self.background);
+                *bits = above(*bits, values, rings, self.background);
                 if *bits != 0
-                    && let Some(group) = groups.get_mut(*used)
+                    && let Some(group) = candidates.groups.get_mut(candidates.used)
                 {
                     *group = i;
-                    *used += 1;
+                    candidates.used += 1;
                 }
             }
             first += groups_per_row as u32;
