@@ -119,15 +119,12 @@ impl<P: Pixel> Kernel for MeasureRings<'_, P> {
 /// pixels. Values are copied first and converted then, since only the conversion becomes vectors.
 #[inline(always)]
 fn load<P: Pixel>(image: &[P], samples: &[u32], values: &mut [[f32; LANES]]) -> usize {
-    let Some(last) = image.len().checked_sub(1) else {
-        return 0;
-    };
     let groups = samples.len().div_ceil(LANES).min(values.len());
     let values = values[..groups].as_flattened_mut();
     for (samples, values) in samples.chunks(BLOCK).zip(values.chunks_mut(BLOCK)) {
         let mut pixels = [P::BAD; BLOCK];
         for (pixel, &sample) in pixels.iter_mut().zip(samples) {
-            *pixel = image[last.min(sample as usize)];
+            *pixel = image.get(sample as usize).copied().unwrap_or(P::BAD);
         }
         for (value, pixel) in values.iter_mut().zip(&pixels) {
             *value = pixel.photons();
