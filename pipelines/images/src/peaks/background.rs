@@ -6,7 +6,7 @@ use super::config::{MIN_SAMPLES, PeakConfig};
 use super::rings::Rings;
 use crate::Pixel;
 
-/// Samples that are copied together: whole groups.
+/// Maximum number of samples between their copy and their conversion.
 const BLOCK: usize = 16 * LANES;
 
 /// Background of a ring.
@@ -39,18 +39,18 @@ pub(super) struct Background {
     /// For each ring, the lowest threshold of it and those that share a group of pixels with it.
     floors: Vec<f32>,
     span: usize,
-    /// Samples of a ring, in photons.
+    /// Samples of all rings, in photons. Each ring has whole groups, filled up with bad pixels.
     values: Vec<[f32; LANES]>,
 }
 
 impl Background {
     pub(super) fn new(rings: &Rings) -> Self {
-        let longest = rings.samples().map(<[u32]>::len).max().unwrap_or(0);
+        let groups = rings.copies().last().map_or(0, |last| last.end);
         Self {
             rings: vec![RingBackground::NONE; rings.len() + 1],
             floors: vec![f32::NAN; rings.len() + 1],
             span: rings.span(),
-            values: vec![[f32::NAN; LANES]; longest.div_ceil(LANES)],
+            values: vec![[f32::NAN; LANES]; groups],
         }
     }
 
@@ -106,21 +106,26 @@ impl<P: Pixel> Kernel for MeasureRings<'_, P> {
     #[inline(always)]
     fn run<V: Lanes>(self, _: V::Isa) {
         let background = self.background;
-        let results = background.rings.iter_mut();
-        for (result, samples) in results.zip(self.rings.samples()) {
-            let groups = load(self.image, samples, &mut background.values);
-            *result = measure(&background.values[..groups], self.config);
+        let values = background.values.as_flattened_mut();
+        for (samples, place) in self.rings.runs() {
+            if let Some(values) = values.get_mut(place..place + samples.len()) {
+                copy(self.image, samples, values);
+            }
+        }
+        for (result, groups) in background.rings.iter_mut().zip(self.rings.copies()) {
+            *result = match background.values.get(groups) {
+                Some(values) => measure(values, self.config),
+                None => RingBackground::NONE,
+            };
         }
         background.update_floors();
     }
 }
 
-/// Copies the samples of a ring; returns the number of groups of them, the last filled up with bad
-/// pixels. Values are copied first and converted then, since only the conversion becomes vectors.
+/// Copies samples in photons. Pixels are copied first and converted then, since only the conversion
+/// becomes vectors.
 #[inline(always)]
-fn load<P: Pixel>(image: &[P], samples: &[u32], values: &mut [[f32; LANES]]) -> usize {
-    let groups = samples.len().div_ceil(LANES).min(values.len());
-    let values = values[..groups].as_flattened_mut();
+fn copy<P: Pixel>(image: &[P], samples: &[u32], values: &mut [f32]) {
     for (samples, values) in samples.chunks(BLOCK).zip(values.chunks_mut(BLOCK)) {
         let mut pixels = [P::BAD; BLOCK];
         for (pixel, &sample) in pixels.iter_mut().zip(samples) {
@@ -130,7 +135,6 @@ fn load<P: Pixel>(image: &[P], samples: &[u32], values: &mut [[f32; LANES]]) -> 
             *value = pixel.photons();
         }
     }
-    groups
 }
 
 #[inline(always)]
@@ -170,6 +174,7 @@ pub(super) struct Sums {
 impl Sums {
     /// Of the values within the limits, both included: in [`LANES`] sums, then in halves of these.
     #[inline(always)]
+    #[expect(clippy::needless_bitwise_bool, reason = "a lazy operator is a branch")]
     fn of(values: &[[f32; LANES]], (lowest, highest): (f32, f32)) -> Self {
         let mut n = [0u32; LANES];
         let (mut sums, mut squares) = ([0.0f64; LANES], [0.0f64; LANES]);

@@ -235,7 +235,7 @@ impl Group {
         self.weight += excess;
         self.rows += excess * f64::from(place.0);
         self.columns += excess * f64::from(place.1);
-        let is_first = value == self.maximum && place < self.at;
+        let is_first = value >= self.maximum && place < self.at;
         if self.pixels == 1 || value > self.maximum || is_first {
             (self.maximum, self.at, self.ring) = (value, place, ring);
         }

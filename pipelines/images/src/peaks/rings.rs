@@ -1,5 +1,7 @@
 //! Rings around the beam, and the pixels of each.
 
+use std::ops::Range;
+
 use pollux_pipelines::simd::LANES;
 
 use super::config::{MIN_RING_PIXELS, PeakConfig, PeakError};
@@ -16,11 +18,26 @@ pub(super) struct Rings {
     innermost: Vec<u16>,
     /// Maximum number of rings that a group extends over, from its innermost one to its outermost.
     span: usize,
-    /// Sampled pixels of all rings, one ring after the other.
+    /// Sampled pixels, in the order in which they are copied.
     samples: Vec<u32>,
-    /// End of the samples of each ring.
+    /// Parts of them that are copied together.
+    runs: Vec<Run>,
+    /// For each ring, the end of its samples after they are copied, in groups of [`LANES`].
     ends: Vec<u32>,
 }
+
+/// Samples of one ring in one band of the image.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Number of samples.
+    len: u32,
+    /// Place of the first after they are copied.
+    place: u32,
+}
+
+/// Pixels of a band. The samples of all rings are copied band by band, so that the pixels that are
+/// read are in the cache: a ring by itself extends over the whole image.
+const BAND: usize = 1 << 16;
 
 impl Rings {
     /// Steps 1 and 2 of the [method](super).
@@ -41,7 +58,8 @@ impl Rings {
         };
         let ring = |bin: &Option<u16>| bin.map_or(count as u16, |b| ring_of_bin[usize::from(b)]);
         let of_pixel: Vec<u16> = bins.iter().map(ring).collect();
-        let (samples, ends) = sample(&of_pixel, count, config.ring_samples);
+        let samples_of_rings = sample(&of_pixel, count, config.ring_samples);
+        let (samples, runs, ends) = in_bands(&samples_of_rings, shape.pixels());
 
         let rows = of_pixel.chunks(shape.columns);
         let groups = rows.flat_map(|row| row.chunks(LANES));
@@ -57,6 +75,7 @@ impl Rings {
             span: groups.map(span).max().unwrap_or(1),
             of_pixel,
             samples,
+            runs,
             ends,
         })
     }
@@ -84,15 +103,25 @@ impl Rings {
         self.span
     }
 
-    /// Indices of the samples of each ring.
+    /// Samples that are copied together, and the place of the first in the copy.
     #[inline(always)]
-    pub(super) fn samples(&self) -> impl Iterator<Item = &[u32]> {
+    pub(super) fn runs(&self) -> impl Iterator<Item = (&[u32], usize)> {
         let mut rest = &self.samples[..];
+        self.runs.iter().map_while(move |run| {
+            let (samples, after) = rest.split_at_checked(run.len as usize)?;
+            rest = after;
+            Some((samples, run.place as usize))
+        })
+    }
+
+    /// Samples of each ring after they are copied, in groups of [`LANES`].
+    #[inline(always)]
+    pub(super) fn copies(&self) -> impl Iterator<Item = Range<usize>> {
         let mut start = 0;
-        self.ends.iter().map_while(move |&end| {
-            let (ring, after) = rest.split_at_checked((end - start) as usize)?;
-            (rest, start) = (after, end);
-            Some(ring)
+        self.ends.iter().map(move |&end| {
+            let groups = start..end as usize;
+            start = groups.end;
+            groups
         })
     }
 }
@@ -131,23 +160,51 @@ fn join(bins: &[Option<u16>]) -> Vec<u16> {
     }
     // The last ring has too few pixels.
     let last = ring.saturating_sub(1);
-    rings.iter_mut().for_each(|ring| *ring = last.min(*ring));
+    for ring in &mut rings {
+        *ring = last.min(*ring);
+    }
     rings
 }
 
-/// Samples of all rings, and the end of each ring's.
-fn sample(of_pixel: &[u16], rings: usize, most: u32) -> (Vec<u32>, Vec<u32>) {
+/// Samples of each ring.
+fn sample(of_pixel: &[u16], rings: usize, most: u32) -> Vec<Vec<u32>> {
     let mut pixels = vec![Vec::new(); rings];
     for (pixel, &ring) in (0u32..).zip(of_pixel) {
         if let Some(ring) = pixels.get_mut(usize::from(ring)) {
             ring.push(pixel);
         }
     }
-    let (mut samples, mut ends) = (Vec::new(), Vec::new());
-    for ring in pixels {
+    let samples = |ring: Vec<u32>| {
         let (n, count) = (ring.len(), ring.len().min(most as usize));
-        samples.extend((0..count).map(|i| ring[i * n / count]));
-        ends.push(samples.len() as u32);
+        (0..count).map(|i| ring[i * n / count]).collect()
+    };
+    pixels.into_iter().map(samples).collect()
+}
+
+/// Samples in the order of bands, then of rings; their runs; and the ends of the copies.
+fn in_bands(rings: &[Vec<u32>], pixels: usize) -> (Vec<u32>, Vec<Run>, Vec<u32>) {
+    let (mut samples, mut runs, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    // Of each ring, the place of its next sample.
+    let mut places = Vec::new();
+    let mut end = 0;
+    for ring in rings {
+        places.push(end * LANES as u32);
+        end += ring.len().div_ceil(LANES) as u32;
+        ends.push(end);
     }
-    (samples, ends)
+    let mut rest: Vec<&[u32]> = rings.iter().map(Vec::as_slice).collect();
+    for band in (BAND..pixels + BAND).step_by(BAND) {
+        for (rest, place) in rest.iter_mut().zip(&mut places) {
+            let len = rest.partition_point(|&pixel| (pixel as usize) < band);
+            let (now, later) = rest.split_at(len);
+            if len > 0 {
+                let (len, place) = (len as u32, *place);
+                runs.push(Run { len, place });
+            }
+            samples.extend_from_slice(now);
+            *place += len as u32;
+            *rest = later;
+        }
+    }
+    (samples, runs, ends)
 }

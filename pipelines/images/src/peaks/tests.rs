@@ -37,11 +37,11 @@ fn a_peak_has_the_sum_and_the_centre_of_its_pixels() {
     };
     let near = |value: f32, expected: f64| (f64::from(value) - expected).abs() < 1e-5;
     assert!(
-        near(peak.row, (9 * 40 + 10 * 20 + 11 * 40) as f64 / 100.0),
+        near(peak.row, f64::from(9 * 40 + 10 * 20 + 11 * 40) / 100.0),
         "{peak:?}"
     );
     assert!(
-        near(peak.column, (30 * 10 + 31 * 50 + 32 * 40) as f64 / 100.0),
+        near(peak.column, f64::from(30 * 10 + 31 * 50 + 32 * 40) / 100.0),
         "{peak:?}"
     );
     assert!(
@@ -295,153 +295,44 @@ fn what_cannot_be_is_refused() {
         Err(PeakError::Rings { .. })
     ));
 
-    let nan = f64::NAN;
-    let options = [
-        (
-            "ring_width",
-            PeakConfig {
-                ring_width: 0.0,
-                ..default
-            },
-        ),
-        (
-            "ring_width",
-            PeakConfig {
-                ring_width: nan,
-                ..default
-            },
-        ),
-        (
-            "min_radius",
-            PeakConfig {
-                min_radius: -1.0,
-                ..default
-            },
-        ),
-        (
-            "max_radius",
-            PeakConfig {
-                max_radius: 0.0,
-                ..default
-            },
-        ),
-        (
-            "max_radius",
-            PeakConfig {
-                max_radius: nan,
-                ..default
-            },
-        ),
-        (
-            "ring_samples",
-            PeakConfig {
-                ring_samples: 31,
-                ..default
-            },
-        ),
-        (
-            "clip_sigma",
-            PeakConfig {
-                clip_sigma: 0.9,
-                ..default
-            },
-        ),
-        (
-            "clip_sigma",
-            PeakConfig {
-                clip_sigma: f64::INFINITY,
-                ..default
-            },
-        ),
-        (
-            "clip_iterations",
-            PeakConfig {
-                clip_iterations: 101,
-                ..default
-            },
-        ),
-        (
-            "noise",
-            PeakConfig {
-                noise: 0.0,
-                ..default
-            },
-        ),
-        (
-            "pixel_snr",
-            PeakConfig {
-                pixel_snr: nan,
-                ..default
-            },
-        ),
-        (
-            "min_photons",
-            PeakConfig {
-                min_photons: nan,
-                ..default
-            },
-        ),
-        (
-            "min_pixels",
-            PeakConfig {
-                min_pixels: 0,
-                ..default
-            },
-        ),
-        (
-            "max_pixels",
-            PeakConfig {
-                max_pixels: 1,
-                ..default
-            },
-        ),
-        (
-            "min_snr",
-            PeakConfig {
-                min_snr: -1.0,
-                ..default
-            },
-        ),
-        (
-            "local_outer",
-            PeakConfig {
-                local_outer: 3,
-                ..default
-            },
-        ),
-        (
-            "local_outer",
-            PeakConfig {
-                local_outer: 65,
-                ..default
-            },
-        ),
-        (
-            "saturation",
-            PeakConfig {
-                saturation: 0.0,
-                ..default
-            },
-        ),
-        (
-            "max_peaks",
-            PeakConfig {
-                max_peaks: 0,
-                ..default
-            },
-        ),
-    ];
-    for (option, config) in options {
-        match new(SMALL, 64, config) {
-            Err(PeakError::Option { name, .. }) => assert_eq!(name, option),
-            other => panic!("{option}: {other:?}"),
-        }
-    }
-
     let mut finder = finder(SMALL, 64, default);
     let error = finder.find(&vec![0i16; SMALL.pixels() - 1]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "image of 4799 pixels: the finder was made for 64 x 75"
     );
+}
+
+#[test]
+fn options_out_of_range_are_refused() {
+    type Change = fn(&mut PeakConfig);
+    let options: [(&str, Change); 19] = [
+        ("ring_width", |c| c.ring_width = 0.0),
+        ("ring_width", |c| c.ring_width = f64::NAN),
+        ("min_radius", |c| c.min_radius = -1.0),
+        ("max_radius", |c| c.max_radius = 0.0),
+        ("max_radius", |c| c.max_radius = f64::NAN),
+        ("ring_samples", |c| c.ring_samples = 31),
+        ("clip_sigma", |c| c.clip_sigma = 0.9),
+        ("clip_sigma", |c| c.clip_sigma = f64::INFINITY),
+        ("clip_iterations", |c| c.clip_iterations = 101),
+        ("noise", |c| c.noise = 0.0),
+        ("pixel_snr", |c| c.pixel_snr = f64::NAN),
+        ("min_photons", |c| c.min_photons = f64::NAN),
+        ("min_pixels", |c| c.min_pixels = 0),
+        ("max_pixels", |c| c.max_pixels = 1),
+        ("min_snr", |c| c.min_snr = -1.0),
+        ("local_outer", |c| c.local_outer = 3),
+        ("local_outer", |c| c.local_outer = 65),
+        ("saturation", |c| c.saturation = 0.0),
+        ("max_peaks", |c| c.max_peaks = 0),
+    ];
+    for (option, change) in options {
+        let mut config = PeakConfig::default();
+        change(&mut config);
+        match config.check() {
+            Err(PeakError::Option { name, .. }) => assert_eq!(name, option),
+            other => panic!("{option}: {other:?}"),
+        }
+    }
 }

@@ -9,154 +9,191 @@ use super::scene::{self, Spot};
 use super::*;
 
 /// Peaks, then the numbers of groups that are too small, too large and too weak.
-type Result = (Vec<Peak>, [u32; 3]);
+type Found = (Vec<Peak>, [u32; 3]);
 
-/// A photon number, without a type of pixel: NaN is bad, infinity saturated.
-fn find(
-    image: &[f64],
-    shape: Shape,
-    modules: usize,
-    config: &PeakConfig,
-    centre: (f64, f64),
-) -> Result {
-    let columns = shape.columns;
-    let at = |i: usize| ((i / columns) as f64, (i % columns) as f64);
-    let module = |i: usize| i / columns / modules;
-    let n = image.len();
+/// Mean, standard deviation and threshold of the ring of a pixel.
+type Background = Option<(f64, f64, f64)>;
 
-    // 1. Rings.
-    let bin = |i: usize| {
-        let r = ((at(i).0 - centre.0).powi(2) + (at(i).1 - centre.1).powi(2)).sqrt();
-        let inside = r >= config.min_radius && r <= config.max_radius;
-        inside.then(|| (r / config.ring_width) as usize)
-    };
-    let bins: Vec<Option<usize>> = (0..n).map(bin).collect();
-    let last = bins.iter().flatten().max().copied().unwrap();
-    let mut rings: Vec<Vec<usize>> = vec![vec![]];
-    for bin in 0..=last {
-        if rings.last().unwrap().len() >= 32 {
-            rings.push(vec![]);
+/// An image to search: photons without a type of pixel, NaN for bad and infinity for saturated.
+struct Oracle<'a> {
+    image: &'a [f64],
+    case: &'a Case,
+}
+
+impl Oracle<'_> {
+    fn at(&self, pixel: usize) -> (f64, f64) {
+        let columns = self.case.shape.columns;
+        ((pixel / columns) as f64, (pixel % columns) as f64)
+    }
+
+    fn module(&self, pixel: usize) -> usize {
+        pixel / self.case.shape.columns / self.case.modules
+    }
+
+    fn distance(&self, pixel: usize, from: (f64, f64)) -> f64 {
+        let (row, column) = self.at(pixel);
+        ((row - from.0).powi(2) + (column - from.1).powi(2)).sqrt()
+    }
+
+    /// Step 1: pixels of each ring.
+    fn rings(&self) -> Vec<Vec<usize>> {
+        let config = &self.case.config;
+        let bin = |pixel| {
+            let r = self.distance(pixel, self.case.centre);
+            let inside = r >= config.min_radius && r <= config.max_radius;
+            inside.then_some((r / config.ring_width) as usize)
+        };
+        let bins: Vec<Option<usize>> = (0..self.image.len()).map(bin).collect();
+        let last = bins.iter().flatten().max().copied().unwrap();
+        let mut rings: Vec<Vec<usize>> = vec![vec![]];
+        for bin in 0..=last {
+            if rings.last().unwrap().len() >= 32 {
+                rings.push(vec![]);
+            }
+            let pixels = (0..bins.len()).filter(|&i| bins[i] == Some(bin));
+            rings.last_mut().unwrap().extend(pixels);
+        }
+        if rings.len() > 1 && rings.last().unwrap().len() < 32 {
+            let rest = rings.pop().unwrap();
+            rings.last_mut().unwrap().extend(rest);
         }
         rings
-            .last_mut()
-            .unwrap()
-            .extend((0..n).filter(|&i| bins[i] == Some(bin)));
-    }
-    if rings.len() > 1 && rings.last().unwrap().len() < 32 {
-        let rest = rings.pop().unwrap();
-        rings.last_mut().unwrap().extend(rest);
     }
 
-    // 2. and 3. Samples and background: mean, standard deviation, threshold.
-    let mut background = vec![None; n];
-    for ring in &mut rings {
-        ring.sort_unstable();
-        let count = ring.len().min(config.ring_samples as usize);
-        let samples = (0..count).map(|i| image[ring[i * ring.len() / count]]);
-        let samples: Vec<f64> = samples.filter(|value| value.is_finite()).collect();
-        let mut kept = samples.clone();
-        for _ in 0..config.clip_iterations {
-            if kept.len() < 8 {
-                break;
+    /// Steps 2 and 3, and the threshold of step 4.
+    fn background(&self) -> Vec<Background> {
+        let config = &self.case.config;
+        let mut background = vec![None; self.image.len()];
+        for mut ring in self.rings() {
+            ring.sort_unstable();
+            let count = ring.len().min(config.ring_samples as usize);
+            let samples = (0..count).map(|i| self.image[ring[i * ring.len() / count]]);
+            let samples: Vec<f64> = samples.filter(|value| value.is_finite()).collect();
+            let mut kept = samples.clone();
+            for _ in 0..config.clip_iterations {
+                if kept.len() < 8 {
+                    break;
+                }
+                let (mean, sigma) = moments(&kept, config.noise);
+                let low = f64::from((mean - config.clip_sigma * sigma) as f32);
+                let high = f64::from((mean + config.clip_sigma * sigma) as f32);
+                kept.clone_from(&samples);
+                kept.retain(|&value| low <= value && value <= high);
             }
-            let (mean, sigma) = moments(&kept, config.noise);
-            let low = f64::from((mean - config.clip_sigma * sigma) as f32);
-            let high = f64::from((mean + config.clip_sigma * sigma) as f32);
-            kept = samples
-                .iter()
-                .copied()
-                .filter(|&v| low <= v && v <= high)
-                .collect();
-        }
-        if kept.len() >= 8 {
-            let (mean, sigma) = moments(&kept, config.noise);
-            let threshold = (mean + config.pixel_snr * sigma).max(config.min_photons);
-            for &i in ring.iter() {
-                background[i] = Some((mean, sigma, f64::from(threshold as f32)));
-            }
-        }
-    }
-
-    // 4. and 5. Candidates, and those that touch: each takes the lowest label around it, until
-    // nothing changes.
-    let is_above = |i: usize| background[i].is_some_and(|(.., t)| image[i] >= t);
-    let candidates: Vec<usize> = (0..n).filter(|&i| is_above(i)).collect();
-    let mut label: Vec<usize> = (0..n).collect();
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for &a in &candidates {
-            for &b in &candidates {
-                let touch = (at(a).0 - at(b).0).abs() <= 1.0 && (at(a).1 - at(b).1).abs() <= 1.0;
-                if touch && module(a) == module(b) && label[b] < label[a] {
-                    label[a] = label[b];
-                    changed = true;
+            if kept.len() >= 8 {
+                let (mean, sigma) = moments(&kept, config.noise);
+                let threshold = (mean + config.pixel_snr * sigma).max(config.min_photons);
+                for &pixel in &ring {
+                    background[pixel] = Some((mean, sigma, f64::from(threshold as f32)));
                 }
             }
         }
+        background
     }
 
-    // 6. and 7.
-    let (mut peaks, mut counts) = (vec![], [0; 3]);
-    for &first in candidates.iter().filter(|&&i| label[i] == i) {
-        let pixels: Vec<usize> = candidates
-            .iter()
-            .copied()
-            .filter(|&i| label[i] == first)
-            .collect();
-        if pixels.len() < config.min_pixels as usize {
-            counts[0] += 1;
-            continue;
+    /// Steps 4 and 5: candidates that touch. Each takes the lowest number around it, until nothing
+    /// changes.
+    fn groups(&self, background: &[Background]) -> Vec<Vec<usize>> {
+        let is_above = |&i: &usize| background[i].is_some_and(|(.., t)| self.image[i] >= t);
+        let candidates: Vec<usize> = (0..self.image.len()).filter(is_above).collect();
+        let mut label: Vec<usize> = (0..self.image.len()).collect();
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &a in &candidates {
+                for &b in &candidates {
+                    let (p, q) = (self.at(a), self.at(b));
+                    let touch = (p.0 - q.0).abs() <= 1.0 && (p.1 - q.1).abs() <= 1.0;
+                    if touch && self.module(a) == self.module(b) && label[b] < label[a] {
+                        label[a] = label[b];
+                        changed = true;
+                    }
+                }
+            }
         }
-        if pixels.len() > config.max_pixels as usize {
-            counts[1] += 1;
-            continue;
+        let first = candidates.iter().filter(|&&i| label[i] == i);
+        let group = |&first: &usize| {
+            let pixels = candidates.iter().filter(|&&i| label[i] == first);
+            pixels.copied().collect()
+        };
+        first.map(group).collect()
+    }
+
+    /// Step 6: mean and standard deviation around a maximum.
+    fn local(&self, top: usize, background: &[Background]) -> (f64, f64) {
+        let config = &self.case.config;
+        let around = (0..self.image.len()).filter(|&i| {
+            let d = self.distance(i, self.at(top));
+            f64::from(config.local_inner) < d
+                && d <= f64::from(config.local_outer)
+                && self.module(i) == self.module(top)
+                && background[i].is_some_and(|(.., t)| self.image[i] < t)
+        });
+        let around: Vec<f64> = around.map(|i| self.image[i]).collect();
+        let (mean, sigma, _) = background[top].unwrap();
+        match around.len() {
+            8.. => moments(&around, config.noise),
+            _ => (mean, sigma),
         }
+    }
+
+    /// Step 7.
+    fn peak(&self, pixels: &[usize], background: &[Background]) -> Peak {
         let value = |i: usize| {
-            let saturated = config.saturation.max(background[i].unwrap().2);
-            if image[i].is_finite() {
-                image[i]
+            let saturated = self.case.config.saturation.max(background[i].unwrap().2);
+            if self.image[i].is_finite() {
+                self.image[i]
             } else {
                 saturated
             }
         };
         let maximum = pixels.iter().map(|&i| value(i)).fold(0.0, f64::max);
-        let top = *pixels.iter().find(|&&i| value(i) == maximum).unwrap();
-        let around = (0..n).filter(|&i| {
-            let d = ((at(i).0 - at(top).0).powi(2) + (at(i).1 - at(top).1).powi(2)).sqrt();
-            let ring = f64::from(config.local_inner) < d && d <= f64::from(config.local_outer);
-            ring && module(i) == module(top) && background[i].is_some_and(|(.., t)| image[i] < t)
-        });
-        let around: Vec<f64> = around.map(|i| image[i]).collect();
-        let (mean, sigma) = match around.len() {
-            8.. => moments(&around, config.noise),
-            _ => (background[top].unwrap().0, background[top].unwrap().1),
-        };
+        let top = *pixels.iter().find(|&&i| value(i) >= maximum).unwrap();
+        let (mean, sigma) = self.local(top, background);
         let total: f64 = pixels.iter().map(|&i| value(i) - mean).sum();
-        let snr = total / (sigma * (pixels.len() as f64).sqrt());
-        if snr < config.min_snr {
-            counts[2] += 1;
-            continue;
-        }
         let weight = |i: usize| value(i) - background[i].unwrap().0;
         let weights: f64 = pixels.iter().map(|&i| weight(i)).sum();
-        let centre = |place: &dyn Fn(usize) -> f64| {
-            pixels.iter().map(|&i| weight(i) * place(i)).sum::<f64>() / weights
-        };
-        peaks.push(Peak {
-            row: centre(&|i| at(i).0) as f32,
-            column: centre(&|i| at(i).1) as f32,
+        let rows: f64 = pixels.iter().map(|&i| weight(i) * self.at(i).0).sum();
+        let columns: f64 = pixels.iter().map(|&i| weight(i) * self.at(i).1).sum();
+        Peak {
+            row: (rows / weights) as f32,
+            column: (columns / weights) as f32,
             intensity: total as f32,
             background: mean as f32,
             sigma: sigma as f32,
-            snr: snr as f32,
+            snr: (total / (sigma * (pixels.len() as f64).sqrt())) as f32,
             maximum: maximum as f32,
             pixels: pixels.len() as u32,
-            saturated: pixels.iter().filter(|&&i| image[i].is_infinite()).count() as u32,
-            module: module(first) as u16,
-        });
+            saturated: pixels
+                .iter()
+                .filter(|&&i| self.image[i].is_infinite())
+                .count() as u32,
+            module: self.module(top) as u16,
+        }
     }
-    (peaks, counts)
+
+    fn find(&self) -> Found {
+        let config = &self.case.config;
+        let background = self.background();
+        let (mut peaks, mut counts) = (vec![], [0; 3]);
+        for pixels in self.groups(&background) {
+            if pixels.len() < config.min_pixels as usize {
+                counts[0] += 1;
+                continue;
+            }
+            if pixels.len() > config.max_pixels as usize {
+                counts[1] += 1;
+                continue;
+            }
+            let peak = self.peak(&pixels, &background);
+            if f64::from(peak.snr) < config.min_snr {
+                counts[2] += 1;
+            } else {
+                peaks.push(peak);
+            }
+        }
+        (peaks, counts)
+    }
 }
 
 fn moments(values: &[f64], noise: f64) -> (f64, f64) {
@@ -172,22 +209,23 @@ fn near(a: f32, b: f32) -> bool {
 
 /// Searches an image by all instruction sets, and compares with the oracle.
 fn compare<P: Pixel>(photons: &[f64], of: impl Fn(f64) -> P, case: &Case) {
-    let image: Vec<P> = photons.iter().map(|&value| of(value)).collect();
-    let exact: Vec<f64> = image.iter().map(|p| f64::from(p.photons())).collect();
+    let pixels: Vec<P> = photons.iter().map(|&value| of(value)).collect();
+    let exact: Vec<f64> = pixels.iter().map(|p| f64::from(p.photons())).collect();
     let Case {
         shape,
         modules,
         config,
         centre,
     } = *case;
-    let (expected, counts) = find(&exact, shape, modules, &config, centre);
+    let image = &exact[..];
+    let (expected, counts) = Oracle { image, case }.find();
     let mut first: Option<(Peaks, Vec<[u64; 4]>)> = None;
     for simd in Simd::all() {
         let radius = distance_from(centre.0, centre.1);
         let mut finder = PeakFinder::with_simd(shape, modules, radius, config, simd).unwrap();
         // What an image leaves behind does not matter.
         finder.find(&vec![of(50.0); shape.pixels()]).unwrap();
-        let peaks = finder.find(&image).unwrap().clone();
+        let peaks = finder.find(&pixels).unwrap().clone();
         assert_eq!(
             peaks.list().len(),
             expected.len(),
@@ -398,4 +436,36 @@ fn peaks_of_a_strong_slope_are_those_of_the_oracle() {
         compare(&photons, as_i16, &case);
         compare(&photons, as_f32, &case);
     }
+}
+
+#[test]
+fn peaks_of_an_image_of_several_bands_are_those_of_the_oracle() {
+    // More pixels than are copied in one band.
+    let shape = Shape {
+        rows: 300,
+        columns: 450,
+    };
+    let config = PeakConfig {
+        ring_samples: 400,
+        ..PeakConfig::default()
+    };
+    let centre = (120.0, 200.0);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let radius = distance_from(centre.0, centre.1);
+    let profile = |row, column| 30.0 * (-radius(row, column) / 60.0).exp() + 0.5;
+    let spots = scene::spots(&mut rng, shape, 40, 8.0, |_, row, column| Spot {
+        row,
+        column,
+        photons: 300.0,
+        width: 1.0,
+    });
+    let photons = scene::image(&mut rng, shape, profile, &spots);
+    let case = Case {
+        shape,
+        modules: 150,
+        config,
+        centre,
+    };
+    compare(&photons, as_i16, &case);
+    compare(&photons, as_f32, &case);
 }
