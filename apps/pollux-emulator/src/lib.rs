@@ -9,6 +9,7 @@
 //! | [`foreign`] | the truth about events that were made elsewhere, and its file format |
 //! | [`link`] | out through a port or through the kernel's sockets, and the decisions back |
 //! | [`check`], [`rings`], [`score`] | decisions and rings, held against the truth |
+//! | [`images`] | an emulated image detector: JUNGFRAU, EIGER or MOENCH modules |
 //! | [`run`] | the poll loop: an [`EmulatorLoop`](run::EmulatorLoop) |
 
 pub mod check;
@@ -16,6 +17,7 @@ pub mod config;
 pub mod faults;
 pub mod foreign;
 pub mod frames;
+pub mod images;
 pub mod link;
 pub mod physics;
 pub mod rings;
