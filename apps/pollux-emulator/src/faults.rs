@@ -66,5 +66,10 @@ pub fn injector(config: &EmulatorConfig) -> Injector<Frame> {
         }
     };
     // The seed is apart from those of the events.
-    Injector::new(config.faults.rates(), Behind::Time(Ns(period)), !config.seed, ROOM)
+    Injector::new(
+        config.faults.rates(),
+        Behind::Time(Ns(period)),
+        !config.seed,
+        ROOM,
+    )
 }

@@ -6,8 +6,8 @@ mod port;
 mod socket;
 
 pub use api::{Link, SentCounts};
-pub use neighbour::NoAnswer;
 pub(crate) use neighbour::Neighbour;
+pub use neighbour::NoAnswer;
 pub use port::{CAPTURE_EPOCH, LinkError, PortLink};
 pub(crate) use socket::connect;
 pub use socket::{SocketError, SocketLink};

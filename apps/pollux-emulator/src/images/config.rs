@@ -229,7 +229,12 @@ impl ImagesConfig {
     /// Names the first value outside, and the range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let seed_range = "0 to 2^63 - 1";
-        in_range("seed", self.seed, self.seed <= i64::MAX as u64, seed_range)?;
+        in_range(
+            "seed",
+            self.seed,
+            i64::try_from(self.seed).is_ok(),
+            seed_range,
+        )?;
         let (modules, version) = (self.modules, self.header_version);
         let valid = (1..=MAX_MODULES).contains(&modules);
         in_range("modules", modules, valid, "1 to 64")?;
@@ -238,7 +243,12 @@ impl ImagesConfig {
         in_range("header_version", version, valid, "1 or 2")?;
         let last = self.first_frame.saturating_add(self.frames);
         let (first, valid) = (self.first_frame, last <= MAX_FRAME_NUMBER);
-        in_range("first_frame", first, valid, "such that the last frame number is below 2^48")?;
+        in_range(
+            "first_frame",
+            first,
+            valid,
+            "such that the last frame number is below 2^48",
+        )?;
         let expected = "0 (as fast as possible), or 0.001 to 100000 frames a second";
         let valid = self.rate == 0.0 || (0.001..=MAX_RATE).contains(&self.rate);
         in_range("rate", self.rate, valid, expected)?;

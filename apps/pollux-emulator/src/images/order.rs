@@ -44,7 +44,7 @@ impl StackOrder {
 
     /// Number of images in the stack, the dark ones included.
     #[must_use]
-    pub fn len(self) -> usize {
+    pub fn total(self) -> usize {
         self.images as usize + self.darks as usize
     }
 
@@ -102,11 +102,11 @@ mod tests {
     fn frames_go_through_the_stack_with_dark_ones_between() {
         let order = StackOrder::new(3, 0);
         let places: Vec<_> = (1..8).map(|n| order.place(n)).collect();
-        assert_eq!((places, order.len()), (vec![1, 2, 0, 1, 2, 0, 1], 3));
+        assert_eq!((places, order.total()), (vec![1, 2, 0, 1, 2, 0, 1], 3));
 
         // Of four frames the last is dark: four images take two dark ones.
         let order = StackOrder::new(4, 4);
-        assert_eq!((order.images(), order.len()), (4, 6));
+        assert_eq!((order.images(), order.total()), (4, 6));
         let places: Vec<_> = (0..12).map(|n| order.place(n)).collect();
         assert_eq!(places, [0, 1, 2, 4, 3, 0, 1, 5, 2, 3, 0, 4]);
         let dark: Vec<_> = (0..12).filter(|&n| order.is_dark(n)).collect();
@@ -114,12 +114,12 @@ mod tests {
 
         for (images, every) in [(1, 2), (5, 2), (7, 3), (2, 100)] {
             let order = StackOrder::new(images, every);
-            let mut seen = vec![false; order.len()];
+            let mut seen = vec![false; order.total()];
             for n in 0..10_000 {
                 seen[order.place(n)] = true;
             }
             assert!(seen.iter().all(|seen| *seen), "{images} {every}: {seen:?}");
-            assert_eq!(order.all().count(), order.len());
+            assert_eq!(order.all().count(), order.total());
         }
     }
 }

@@ -17,7 +17,12 @@ pub(super) enum Purpose {
 }
 
 /// The generator of one purpose in one module and one image, whatever is drawn elsewhere.
-pub(super) fn generator(seed: u64, purpose: Purpose, module: u64, image: u64) -> Xoshiro256PlusPlus {
+pub(super) fn generator(
+    seed: u64,
+    purpose: Purpose,
+    module: u64,
+    image: u64,
+) -> Xoshiro256PlusPlus {
     // The generator is seeded through SplitMix64, which scatters neighbouring numbers; the odd
     // factors keep the combinations apart.
     let place = (purpose as u64) << 56 | module << 32 | image;

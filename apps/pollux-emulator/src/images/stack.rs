@@ -24,7 +24,9 @@ pub enum StackError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// There is not enough memory.
-    #[error("a stack of {images} images of {bytes} B: too large for the memory, or above 64 GiB; use fewer images or modules")]
+    #[error(
+        "a stack of {images} images of {bytes} B: too large for the memory, or above 64 GiB; use fewer images or modules"
+    )]
     Memory {
         /// Images, dark ones included.
         images: usize,
@@ -50,7 +52,9 @@ pub enum StackError {
         module: usize,
     },
     /// The frames do not make whole images.
-    #[error("raw frames: {frames} module frames for images of {modules} modules: give a multiple of {modules}, all modules of the first image first")]
+    #[error(
+        "raw frames: {frames} module frames for images of {modules} modules: give a multiple of {modules}, all modules of the first image first"
+    )]
     Modules {
         /// Frames in all files.
         frames: usize,
@@ -147,7 +151,7 @@ impl Stack {
     }
 
     fn empty(layout: Layout, order: StackOrder) -> Result<Self, StackError> {
-        let (images, bytes) = (order.len(), layout.image_bytes());
+        let (images, bytes) = (order.total(), layout.image_bytes());
         let refused = || StackError::Memory { images, bytes };
         let total = images.checked_mul(bytes).ok_or_else(refused)?;
         let mut pixels = Vec::new();
@@ -200,7 +204,9 @@ impl Stack {
     /// Raw pixels of an image by its place in the stack, little-endian; `None` beyond the last one.
     #[must_use]
     pub fn image(&self, place: usize) -> Option<&[u8]> {
-        self.pixels.chunks_exact(self.layout.image_bytes()).nth(place)
+        self.pixels
+            .chunks_exact(self.layout.image_bytes())
+            .nth(place)
     }
 
     /// The place of packet `packet` of sender `sender` in a frame. Both are below their limits.
@@ -272,4 +278,7 @@ impl Headers {
     }
 }
 
-const _: () = assert!(HEADER_LEN.is_multiple_of(2), "the sum of the pixels is at an even offset");
+const _: () = assert!(
+    HEADER_LEN.is_multiple_of(2),
+    "the sum of the pixels is at an even offset"
+);

@@ -96,20 +96,13 @@ impl Neighbour {
 }
 
 /// Writes a frame to a buffer of the pool.
-fn write(
-    cache: &mut PoolCache,
-    frame: impl FnOnce(&mut [u8]) -> Option<usize>,
-) -> Option<Mbuf> {
+fn write(cache: &mut PoolCache, frame: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<Mbuf> {
     let mut mbuf = cache.alloc()?;
     let room = mbuf.tailroom();
-    match mbuf.append(room).and_then(frame) {
-        Some(len) => {
-            mbuf.truncate(len);
-            Some(mbuf)
-        }
-        None => {
-            cache.free(mbuf);
-            None
-        }
+    if let Some(len) = mbuf.append(room).and_then(frame) {
+        mbuf.truncate(len);
+        return Some(mbuf);
     }
+    cache.free(mbuf);
+    None
 }
