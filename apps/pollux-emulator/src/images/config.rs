@@ -8,12 +8,15 @@ use pollux_mempool::time::Ns;
 use pollux_pmd::net::{MacAddr, UdpEndpoint};
 use serde::{Deserialize, Serialize};
 
+use super::order::StackOrder;
 use crate::config::{ConfigError, Faults, in_range, is_host, text};
 
 /// Most modules of a detector: twice those of a JUNGFRAU 16M.
 pub const MAX_MODULES: u16 = 64;
 /// Most images in the stack, and most dark images in it.
 pub const MAX_STACK: u32 = 65_536;
+/// Most bytes of the images of a stack: 64 GiB.
+pub const MAX_STACK_BYTES: u64 = 64 << 30;
 /// Highest frame rate in Hz, above that of any of the detectors.
 pub const MAX_RATE: f64 = 100_000.0;
 /// Highest frame number: 2^48 - 1, the range of the detectors' counters.
@@ -256,6 +259,10 @@ impl ImagesConfig {
         in_range("exposure_us", self.exposure_us, valid, "0 to 400000000")?;
         let valid = (1..=MAX_STACK).contains(&self.stack);
         in_range("stack", self.stack, valid, "1 to 65536 images")?;
+        let images = StackOrder::new(self.stack, self.dark_every).total();
+        let valid = images as u64 * layout.image_bytes() as u64 <= MAX_STACK_BYTES;
+        let expected = "fewer images: with the dark ones they take at most 64 GiB";
+        in_range("stack", self.stack, valid, expected)?;
         let (every, valid) = (self.dark_every, self.dark_every != 1);
         let expected = "0 (no dark frames), or at least 2, so that there are other frames";
         in_range("dark_every", every, valid, expected)?;

@@ -8,13 +8,10 @@ use pollux_images::formats::{HEADER_LEN, Header, Layout};
 use pollux_mempool::time::Ns;
 use pollux_pmd::net::Checksum;
 
-use super::config::ImagesConfig;
+use super::config::{ImagesConfig, MAX_STACK_BYTES};
 use super::order::StackOrder;
 use super::synthesis::Synthesis;
 use crate::config::ConfigError;
-
-/// Most bytes of a stack: 64 GiB.
-pub const MAX_STACK_BYTES: usize = 64 << 30;
 
 /// Why there is no stack.
 #[derive(Debug, thiserror::Error)]
@@ -155,7 +152,7 @@ impl Stack {
         let refused = || StackError::Memory { images, bytes };
         let total = images.checked_mul(bytes).ok_or_else(refused)?;
         let mut pixels = Vec::new();
-        if total > MAX_STACK_BYTES || pixels.try_reserve_exact(total).is_err() {
+        if total as u64 > MAX_STACK_BYTES || pixels.try_reserve_exact(total).is_err() {
             return Err(refused());
         }
         pixels.resize(total, 0);

@@ -10,7 +10,7 @@ use super::order::StackOrder;
 use crate::faults::FaultCounts;
 
 /// Most faults that are listed one by one; further ones are counted.
-pub const MAX_LISTED: usize = 1 << 20;
+pub const MAX_LISTED: usize = 1 << 17;
 /// Packets that may wait beside the late ones.
 const ROOM: usize = 1024;
 
