@@ -65,7 +65,8 @@ pub enum StackError {
 pub struct Stack {
     layout: Layout,
     order: StackOrder,
-    /// Images in the order of their places; in each the modules, in each of them the packets.
+    /// Pixels of the packets in the order of sending, which a processor prefetches: images in the order
+    /// of their places, in each the packets by their numbers, and of each number those of all senders.
     pixels: Vec<u8>,
     /// Internet checksum of the pixels of each packet.
     sums: Vec<u16>,
@@ -85,14 +86,15 @@ impl Stack {
         let mut stack = Self::empty(layout, synthesis.order())?;
         let pixels = layout.module().pixels();
         let (mut photons, mut raw) = (vec![0; pixels], vec![0; pixels]);
+        let mut bytes = vec![0; layout.module_bytes()];
         for module in 0..layout.modules() {
             let response = synthesis.response(module);
             for (place, image) in synthesis.order().all().enumerate() {
                 synthesis.module(image, module, &response, &mut photons, &mut raw);
-                let out = stack.module_mut(place, module);
-                for (out, raw) in out.as_chunks_mut().0.iter_mut().zip(&raw) {
+                for (out, raw) in bytes.as_chunks_mut().0.iter_mut().zip(&raw) {
                     *out = raw.to_le_bytes();
                 }
+                stack.set_module(place, module, &bytes);
             }
         }
         stack.sum();
@@ -131,17 +133,21 @@ impl Stack {
         }
         let images = u32::try_from(frames / modules).unwrap_or(u32::MAX);
         let mut stack = Self::empty(layout, StackOrder::new(images, 0))?;
-        let mut at = 0;
+        let mut next = 0;
         for path in files {
             let read = |source| StackError::Read {
                 path: path.clone(),
                 source,
             };
-            let bytes = fs::read(path).map_err(read)?;
-            let changed = || read(io::Error::other("its length has changed"));
-            let out = stack.pixels.get_mut(at..at + bytes.len());
-            out.ok_or_else(changed)?.copy_from_slice(&bytes);
-            at += bytes.len();
+            for frame in fs::read(path).map_err(read)?.chunks_exact(module) {
+                if next < frames {
+                    stack.set_module(next / modules, next % modules, frame);
+                }
+                next += 1;
+            }
+            if next > frames {
+                return Err(read(io::Error::other("it has grown meanwhile")));
+            }
         }
         stack.sum();
         Ok(stack)
@@ -164,10 +170,23 @@ impl Stack {
         })
     }
 
-    fn module_mut(&mut self, place: usize, module: usize) -> &mut [u8] {
-        let bytes = self.layout.module_bytes();
-        let at = (place * self.layout.modules() + module) * bytes;
-        &mut self.pixels[at..at + bytes]
+    /// Stores the raw pixels of a module of an image.
+    fn set_module(&mut self, image: usize, module: usize, bytes: &[u8]) {
+        let layout = self.layout;
+        for interface in 0..layout.interfaces() {
+            for packet in 0..layout.packets() {
+                let sender = module * layout.interfaces() + interface;
+                let at = self.index(image, sender, packet) * layout.packet_bytes();
+                let pixels = &bytes[layout.packet_range(interface, packet)];
+                self.pixels[at..at + pixels.len()].copy_from_slice(pixels);
+            }
+        }
+    }
+
+    /// Number of a packet in the order of the pixels.
+    #[inline]
+    fn index(&self, image: usize, sender: usize, packet: usize) -> usize {
+        (image * self.layout.packets() + packet) * self.layout.senders() + sender
     }
 
     fn sum(&mut self) {
@@ -198,20 +217,24 @@ impl Stack {
         self.pixels.len()
     }
 
-    /// Raw pixels of an image by its place in the stack, little-endian; `None` beyond the last one.
+    /// Raw pixels of an image by its place in the stack, row by row, little-endian; `None` beyond the
+    /// last one.
     #[must_use]
-    pub fn image(&self, place: usize) -> Option<&[u8]> {
-        self.pixels
-            .chunks_exact(self.layout.image_bytes())
-            .nth(place)
+    pub fn image(&self, place: usize) -> Option<Vec<u8>> {
+        let senders = 0..self.layout.senders();
+        let packets = senders.flat_map(|sender| {
+            let packets = 0..self.layout.packets();
+            packets.map(move |packet| PacketPlace(self.index(place, sender, packet)))
+        });
+        let pixels = |place| self.pixels(place).iter().copied();
+        (place < self.order.total()).then(|| packets.flat_map(pixels).collect())
     }
 
     /// The place of packet `packet` of sender `sender` in a frame. Both are below their limits.
     #[must_use]
     #[inline]
     pub fn place(&self, frame: u64, sender: usize, packet: usize) -> PacketPlace {
-        let senders = self.order.place(frame) * self.layout.senders() + sender;
-        PacketPlace(senders * self.layout.packets() + packet)
+        PacketPlace(self.index(self.order.place(frame), sender, packet))
     }
 
     /// The pixels of a packet.

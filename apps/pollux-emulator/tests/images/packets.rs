@@ -15,7 +15,7 @@ type Expected = (u8, u32, usize);
 fn check(config: &ImagesConfig, (code, packets, bytes): Expected, queues: u16) {
     let sent = stack(config);
     let images: Vec<Vec<u8>> = (0..sent.order().total())
-        .map(|place| sent.image(place).unwrap().to_vec())
+        .map(|place| sent.image(place).unwrap())
         .collect();
     let order = sent.order();
     let (frames, report) = send_all(config, sent, queues);

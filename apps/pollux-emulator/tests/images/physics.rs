@@ -287,11 +287,8 @@ fn bad_pixels_are_masked() {
     });
     let images = [0, 1].map(|n| module(&config, StackImage::Light(n), 0));
     let mask = images[0].2.mask();
-    assert_eq!(mask.iter().filter(|bad| **bad == 1).count(), 400);
-    assert_eq!(
-        mask.iter().filter(|bad| **bad == 0).count(),
-        512 * 1024 - 400
-    );
+    assert!(mask.iter().all(|bad| *bad < 2));
+    assert_eq!(mask.iter().map(|bad| u32::from(*bad)).sum::<u32>(), 400);
     let mut codes = [0; 4];
     for (pixel, bad) in mask.iter().enumerate() {
         let raws = [&images[0].1, &images[1].1].map(|raw| raw[pixel]);
