@@ -1,5 +1,6 @@
 //! Emulated RICH readout boards: events with a known truth, in frames as the boards send them,
-//! with faults on demand; and the judge of what a trigger makes of them.
+//! with faults on demand; and the judge of what a trigger makes of them. An emulated image detector is
+//! in [`images`].
 //!
 //! | module | what |
 //! | --- | --- |

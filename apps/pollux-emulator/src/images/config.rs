@@ -261,7 +261,7 @@ impl ImagesConfig {
         in_range("stack", self.stack, valid, "1 to 65536 images")?;
         let images = StackOrder::new(self.stack, self.dark_every).total();
         let valid = images as u64 * layout.image_bytes() as u64 <= MAX_STACK_BYTES;
-        let expected = "fewer images: with the dark ones they take at most 64 GiB";
+        let expected = "such that the images take at most 64 GiB";
         in_range("stack", self.stack, valid, expected)?;
         let (every, valid) = (self.dark_every, self.dark_every != 1);
         let expected = "0 (no dark frames), or at least 2, so that there are other frames";

@@ -22,7 +22,7 @@ pub enum StackError {
     Config(#[from] ConfigError),
     /// There is not enough memory.
     #[error(
-        "a stack of {images} images of {bytes} B: too large for the memory, or above 64 GiB; use fewer images or modules"
+        "a stack of {images} images of {bytes} B: more than the memory or 64 GiB; use fewer images or modules"
     )]
     Memory {
         /// Images, dark ones included.
