@@ -29,5 +29,5 @@ mod layout;
 mod tests;
 
 pub use causes::PacketCauses;
-pub use header::{HEADER_LEN, Header, Packet, PacketError, WriteError, write_packet};
-pub use layout::{Detector, EigerBits, EigerLink, Layout, LayoutError};
+pub use header::{Header, Packet, PacketError, WriteError, write_packet};
+pub use layout::{Detector, EigerBits, EigerLink, HEADER_LEN, Layout, LayoutError};

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`pixel`] | shape of an image, and the values of its pixels |
 //! | [`formats`] | UDP packets of SLS/PSI detectors; geometry of modules |
+//! | [`receive`] | packets placed in images, by one loop or several; stacks of images |
 //! | [`calibration`] | pedestals, gains and masks of JUNGFRAU modules |
 //! | [`convert`] | raw pixels to photons |
 //! | [`veto`] | images without Bragg peaks, by the number of pixels above a threshold |
@@ -25,6 +26,7 @@ pub mod formats;
 pub mod integrate;
 pub mod peaks;
 pub mod pixel;
+pub mod receive;
 pub mod sparse;
 pub mod statistics;
 pub mod veto;

@@ -3,10 +3,7 @@
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::layout::{Detector, Layout};
-
-/// Length of the header in bytes.
-pub const HEADER_LEN: usize = size_of::<Header>();
+use super::layout::{Detector, HEADER_LEN, Layout};
 
 /// Header of a packet. Versions 1 and 2 have the same fields at the same places; version 1 has other
 /// names for some of them.
@@ -43,7 +40,7 @@ pub struct Header {
     pub version: u8,
 }
 
-const _: () = assert!(HEADER_LEN == 48);
+const _: () = assert!(size_of::<Header>() == HEADER_LEN);
 
 impl Header {
     /// The current version.

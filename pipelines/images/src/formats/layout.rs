@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::HEADER_LEN;
 use crate::Shape;
+
+/// Length of a packet's header in bytes.
+pub const HEADER_LEN: usize = 48;
 
 /// Most modules of a detector.
 const MAX_MODULES: usize = 1024;
@@ -243,6 +245,14 @@ impl Layout {
     #[inline]
     pub const fn bits(&self) -> usize {
         self.bits
+    }
+
+    /// Whether raw pixels are stored in numbers of so many bytes: of as many bits as the detector
+    /// sends, or two of 4 bits in a byte.
+    #[must_use]
+    #[inline]
+    pub const fn has_raw_pixels_of(&self, bytes: usize) -> bool {
+        bytes == self.bits.div_ceil(8)
     }
 
     /// Bytes of pixels in a packet.
