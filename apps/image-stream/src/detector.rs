@@ -197,7 +197,8 @@ pub(crate) mod tests {
         let good = detector(4, 6, PixelType::I16);
         assert_eq!(good.check(), Ok(()));
         assert!((good.wavelength() - 0.999_872_5).abs() < 1e-6);
-        let wrong: [(&str, fn(&mut Detector)); 7] = [
+        type Change = fn(&mut Detector);
+        let wrong: [(&str, Change); 7] = [
             ("0 x 6 pixels", |it| it.shape.rows = 0),
             ("65537", |it| it.shape.columns = 65_537),
             ("distance = -1", |it| it.distance = -1.0),

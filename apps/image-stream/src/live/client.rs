@@ -125,7 +125,11 @@ impl<B: AsRef<[u8]>> Client<B> {
     }
 
     /// Begins to send an image to a client that is ready: `write` writes the start of its message.
-    pub(super) fn begin_image(&mut self, pixels: Dense<B>, write: impl FnOnce(&Dense<B>, &mut Vec<u8>)) {
+    pub(super) fn begin_image(
+        &mut self,
+        pixels: Dense<B>,
+        write: impl FnOnce(&Dense<B>, &mut Vec<u8>),
+    ) {
         write(&pixels, &mut self.head);
         let header = zmtp::message_header(self.head.len() + pixels.bytes().len());
         self.head.splice(..0, header);

@@ -123,7 +123,7 @@ impl SeriesMessages {
         let mut message = Vec::with_capacity(1024);
         let mut cbor = Cbor(Encoder::from(&mut message));
         let saturation = detector.pixel.largest();
-        cbor.map(29 + usize::from(saturation.is_some()));
+        cbor.map(31 + usize::from(saturation.is_some()));
         cbor.key("type").text("start");
         cbor.key("arm_date").date(&self.date);
         cbor.key("beam_center_x").float(detector.beam_center[0]);
@@ -133,21 +133,26 @@ impl SeriesMessages {
         cbor.key("count_time").float(detector.count_time);
         cbor.key("countrate_correction_enabled").no();
         cbor.key("detector_description").text(&detector.description);
-        cbor.key("detector_serial_number").text(&detector.serial_number);
+        cbor.key("detector_serial_number")
+            .text(&detector.serial_number);
         cbor.key("detector_translation").array(3);
         for metres in [0.0, 0.0, detector.distance] {
             cbor.float(metres);
         }
-        for (name, has) in [("flatfield", "flatfield_enabled"), ("pixel_mask", "pixel_mask_enabled")]
-        {
+        for (name, has) in [
+            ("flatfield", "flatfield_enabled"),
+            ("pixel_mask", "pixel_mask_enabled"),
+        ] {
             cbor.key(name).map(0);
             cbor.key(has).no();
         }
         cbor.key("frame_time").float(detector.frame_time);
         cbor.key("goniometer").map(0);
         cbor.key("image_dtype").text(detector.pixel.name());
-        cbor.key("image_size_x").unsigned(detector.shape.columns as u64);
-        cbor.key("image_size_y").unsigned(detector.shape.rows as u64);
+        cbor.key("image_size_x")
+            .unsigned(detector.shape.columns as u64);
+        cbor.key("image_size_y")
+            .unsigned(detector.shape.rows as u64);
         cbor.key("incident_energy").float(detector.photon_energy);
         cbor.key("incident_wavelength").float(detector.wavelength());
         cbor.key("number_of_images").unsigned(series.images);
@@ -157,7 +162,8 @@ impl SeriesMessages {
             cbor.key("saturation_value").unsigned(largest.into());
         }
         cbor.key("sensor_material").text(&detector.sensor_material);
-        cbor.key("sensor_thickness").float(detector.sensor_thickness);
+        cbor.key("sensor_thickness")
+            .float(detector.sensor_thickness);
         cbor.key("series_id").unsigned(series.id);
         cbor.key("series_unique_id").text(&series.unique_id);
         cbor.key("threshold_energy").map(0);
@@ -181,7 +187,8 @@ impl SeriesMessages {
         let exposure = facts.exposure.into();
         cbor.map(10);
         cbor.key("type").text("image");
-        cbor.key("image_id").unsigned(facts.frame.saturating_sub(series.first_frame));
+        cbor.key("image_id")
+            .unsigned(facts.frame.saturating_sub(series.first_frame));
         cbor.key("real_time").ticks(exposure);
         cbor.key("series_date").date(&self.date);
         cbor.key("series_id").unsigned(series.id);
@@ -192,7 +199,8 @@ impl SeriesMessages {
         cbor.key("frame_number").unsigned(facts.frame);
         cbor.key("bunch_id").unsigned(facts.bunch);
         cbor.key("peak_count").unsigned(facts.peaks.into());
-        cbor.key("packets_missing").unsigned(facts.loss.missing().into());
+        cbor.key("packets_missing")
+            .unsigned(facts.loss.missing().into());
         cbor.key("data").map(1);
         cbor.text(&series.channel);
         cbor.push(Header::Tag(ARRAY));

@@ -14,15 +14,17 @@
 //! clients can hold is a constant.
 
 mod client;
+mod counts;
 mod error;
 mod message;
 mod server;
 mod stream;
 mod zmtp;
 
+pub use counts::LiveCounts;
 pub use error::LiveError;
 pub use message::Series;
-pub use stream::{LiveConfig, LiveCounts, LiveQueue, LiveStream, PORT};
+pub use stream::{LiveConfig, LiveQueue, LiveStream, PORT};
 
 #[cfg(test)]
 mod tests;

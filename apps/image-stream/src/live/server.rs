@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::client::{Client, Gone};
+use super::counts::LiveCounts;
 use super::message::SeriesMessages;
-use super::stream::LiveCounts;
 use crate::image::{Dense, ImageRecord};
 
 /// Longest wait for a socket. The queue of images wakes no one: it costs its producers no system call.
@@ -21,7 +21,8 @@ const NAP: Duration = Duration::from_millis(1);
 /// Largest number of clients.
 pub(super) const MAX_CLIENTS: usize = 64;
 
-/// What the loops hand over.
+/// What the loops hand over. A box would be an allocation for each image.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Item<B> {
     Begin(Box<SeriesMessages>),
     Image(ImageRecord<Dense<B>>),
@@ -109,7 +110,9 @@ impl<B: AsRef<[u8]>> Server<B> {
     /// new ones.
     fn take_items(&mut self) {
         for _ in 0..self.limit {
-            let Ok(item) = self.receiver.try_recv() else { return };
+            let Ok(item) = self.receiver.try_recv() else {
+                return;
+            };
             self.waiting.push_back(item);
             self.distribute();
             if self.waiting.len() > self.limit {
@@ -125,7 +128,9 @@ impl<B: AsRef<[u8]>> Server<B> {
             match self.listener.accept() {
                 Ok((stream, address)) => {
                     if self.clients.len() == MAX_CLIENTS {
-                        tracing::warn!("live stream: {address} is refused: {MAX_CLIENTS} clients are connected");
+                        tracing::warn!(
+                            "live stream: {address} is refused: {MAX_CLIENTS} clients are connected"
+                        );
                         self.counts.refused_clients.add(1);
                         continue;
                     }

@@ -7,8 +7,9 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pollux_pmd::{Count, lcore};
+use pollux_pmd::lcore;
 
+use super::counts::LiveCounts;
 use super::error::LiveError;
 use super::message::{Series, SeriesMessages};
 use super::server::{Item, MAX_CLIENTS, Server};
@@ -51,31 +52,6 @@ impl LiveConfig {
     pub const fn held_images(&self) -> usize {
         2 * self.queue + MAX_CLIENTS + 1
     }
-}
-
-/// Outcomes of the images. Every image that was pushed is in one of the counts when the stream has
-/// ended.
-#[derive(Debug, Default)]
-pub struct LiveCounts {
-    /// Images that the system has taken for a client.
-    pub sent: Count,
-    /// Images that were dropped because all clients were busy.
-    pub overrun: Count,
-    /// Images that were dropped because no client was connected.
-    pub no_client: Count,
-    /// Images outside of a series, or whose pixels do not fit it.
-    pub refused: Count,
-    /// Images that were being sent when their client was disconnected, or waited when the stream
-    /// ended.
-    pub lost: Count,
-    /// Clients that are connected now.
-    pub clients: Count,
-    /// Clients that have been connected.
-    pub connected: Count,
-    /// Connections that were refused: no PULL socket, or too many clients.
-    pub refused_clients: Count,
-    /// Clients that were disconnected because they took nothing.
-    pub stalled_clients: Count,
 }
 
 /// The end of the queue that the loops have: one for each.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -80,7 +80,13 @@ impl Rig {
     fn finish(self, pushed: u64) -> Arc<LiveCounts> {
         let counts = Arc::clone(self.stream.counts());
         self.stream.finish().unwrap();
-        let all = [&counts.sent, &counts.overrun, &counts.no_client, &counts.refused, &counts.lost];
+        let all = [
+            &counts.sent,
+            &counts.overrun,
+            &counts.no_client,
+            &counts.refused,
+            &counts.lost,
+        ];
         let all: u64 = all.iter().map(|count| count.get()).sum();
         assert_eq!(all, pushed, "{counts:?}");
         assert_eq!(self.there.load(Ordering::Relaxed), 0);
@@ -133,9 +139,11 @@ fn pixels(n: u64, bytes: usize) -> Vec<u8> {
 struct Pull(TcpStream);
 
 impl Pull {
-    fn connect(stream: &LiveStream<Buffer>) -> Self {
-        let mut socket = TcpStream::connect(stream.address()).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    fn connect(address: SocketAddr) -> Self {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         socket.write_all(&zmtp::greeting()).unwrap();
         socket
             .write_all(b"\x04\x1A\x05READY\x0BSocket-Type\0\0\0\x04PULL")
@@ -171,7 +179,10 @@ impl Pull {
     fn message(&mut self) -> Option<Value> {
         let (flags, body) = self.frame()?;
         assert_eq!(flags & 4, 0, "a command");
-        Some(ciborium::from_reader(&body[..]).unwrap())
+        let mut rest = &body[..];
+        let message = ciborium::from_reader(&mut rest).unwrap();
+        assert!(rest.is_empty(), "{message:?} and more");
+        Some(message)
     }
 
     /// Message types until the connection ends, with the numbers of images.
@@ -205,7 +216,7 @@ fn ratio(value: &Value) -> Vec<u64> {
 #[test]
 fn a_client_gets_start_images_and_end() {
     let rig = Rig::new(ROWS, COLUMNS, &config());
-    let mut client = Pull::connect(&rig.stream);
+    let mut client = Pull::connect(rig.stream.address());
     rig.until("connected", |counts| counts.clients.get() == 1);
     rig.begin();
     let queue = rig.stream.queue();
@@ -214,11 +225,17 @@ fn a_client_gets_start_images_and_end() {
     }
     rig.stream.end().unwrap();
     let start = client.message().unwrap();
-    assert_eq!(start.as_map().unwrap()[0], (Value::from("type"), Value::from("start")));
+    assert_eq!(
+        start.as_map().unwrap()[0],
+        (Value::from("type"), Value::from("start"))
+    );
     assert_eq!(get(&start, "image_size_x"), &Value::from(6));
     assert_eq!(get(&start, "image_size_y"), &Value::from(4));
     assert_eq!(get(&start, "image_dtype"), &Value::from("int16"));
-    assert_eq!(get(&start, "channels"), &Value::from(vec![Value::from("photons")]));
+    assert_eq!(
+        get(&start, "channels"),
+        &Value::from(vec![Value::from("photons")])
+    );
     assert_eq!(get(&start, "series_unique_id"), &Value::from("run-0007"));
     assert_eq!(get(&start, "number_of_images"), &Value::from(100));
     assert_eq!(get(&start, "saturation_value"), &Value::from(32766));
@@ -227,12 +244,18 @@ fn a_client_gets_start_images_and_end() {
     assert_eq!(get(&start, "arm_date"), &date);
     for n in 0..3 {
         let image = client.message().unwrap();
-        assert_eq!(image.as_map().unwrap()[0], (Value::from("type"), Value::from("image")));
+        assert_eq!(
+            image.as_map().unwrap()[0],
+            (Value::from("type"), Value::from("image"))
+        );
         assert_eq!(number(get(&image, "image_id")), n);
         assert_eq!(number(get(&image, "series_id")), 7);
         assert_eq!(get(&image, "series_date"), &date);
         assert_eq!(ratio(get(&image, "start_time")), [5000 * n, 10_000_000]);
-        assert_eq!(ratio(get(&image, "stop_time")), [5000 * n + 100, 10_000_000]);
+        assert_eq!(
+            ratio(get(&image, "stop_time")),
+            [5000 * n + 100, 10_000_000]
+        );
         assert_eq!(ratio(get(&image, "real_time")), [100, 10_000_000]);
         let user = get(&image, "user_data");
         assert_eq!(number(get(user, "frame_number")), 1000 + n);
@@ -255,17 +278,7 @@ fn a_client_gets_start_images_and_end() {
 fn a_compressed_image_keeps_its_bytes() {
     let config = config();
     let stream = LiveStream::start(&detector(ROWS, COLUMNS, PixelType::F32), &config).unwrap();
-    let mut client = {
-        let address = stream.address();
-        let rig = Rig::new(1, 1, &config);
-        // Any stream's handshake.
-        let mut client = Pull::connect(&rig.stream);
-        client.0 = TcpStream::connect(address).unwrap();
-        client.0.write_all(&zmtp::greeting()).unwrap();
-        client.0.write_all(b"\x04\x1A\x05READY\x0BSocket-Type\0\0\0\x04PULL").unwrap();
-        client.0.read_exact(&mut [0; 64 + 28]).unwrap();
-        client
-    };
+    let mut client = Pull::connect(stream.address());
     while stream.counts().clients.get() == 0 {
         std::thread::yield_now();
     }
@@ -282,7 +295,10 @@ fn a_compressed_image_keeps_its_bytes() {
     let array = get(get(&image, "data"), "photons").as_tag().unwrap().1;
     let compressed = vec![Value::from("bslz4"), Value::from(4), Value::from(bytes)];
     let compressed = Value::Tag(56_500, Box::new(Value::from(compressed)));
-    assert_eq!(array.as_array().unwrap()[1], Value::Tag(85, Box::new(compressed)));
+    assert_eq!(
+        array.as_array().unwrap()[1],
+        Value::Tag(85, Box::new(compressed))
+    );
     stream.finish().unwrap();
 }
 
@@ -299,7 +315,7 @@ fn images_without_a_client_are_dropped_and_a_late_client_gets_the_start() {
     }
     rig.until("dropped", |counts| counts.no_client.get() == 5);
     assert_eq!(rig.there.load(Ordering::Relaxed), 0);
-    let mut client = Pull::connect(&rig.stream);
+    let mut client = Pull::connect(rig.stream.address());
     rig.until("connected", |counts| counts.clients.get() == 1);
     for n in 5..8 {
         queue.push(rig.image(n));
@@ -307,7 +323,7 @@ fn images_without_a_client_are_dropped_and_a_late_client_gets_the_start() {
     rig.stream.end().unwrap();
     // A client after the end gets nothing.
     rig.until("sent", |counts| counts.sent.get() == 3);
-    let mut late = Pull::connect(&rig.stream);
+    let mut late = Pull::connect(rig.stream.address());
     rig.until("connected", |counts| counts.clients.get() == 2);
     rig.finish(9);
     assert_eq!(client.rest(), ["start", "5", "6", "7", "end"]);
@@ -317,7 +333,10 @@ fn images_without_a_client_are_dropped_and_a_late_client_gets_the_start() {
 #[test]
 fn several_clients_share_the_images_and_a_client_comes_back() {
     let rig = Rig::new(ROWS, COLUMNS, &config());
-    let mut clients = [Pull::connect(&rig.stream), Pull::connect(&rig.stream)];
+    let mut clients = [
+        Pull::connect(rig.stream.address()),
+        Pull::connect(rig.stream.address()),
+    ];
     rig.until("connected", |counts| counts.clients.get() == 2);
     rig.begin();
     let queue = rig.stream.queue();
@@ -325,8 +344,13 @@ fn several_clients_share_the_images_and_a_client_comes_back() {
         queue.push(rig.image(n));
         rig.until("sent", |counts| counts.sent.get() == n + 1);
     }
-    drop(std::mem::replace(&mut clients[0], Pull::connect(&rig.stream)));
-    rig.until("back", |counts| counts.connected.get() == 3 && counts.clients.get() == 2);
+    drop(std::mem::replace(
+        &mut clients[0],
+        Pull::connect(rig.stream.address()),
+    ));
+    rig.until("back", |counts| {
+        counts.connected.get() == 3 && counts.clients.get() == 2
+    });
     for n in 6..8 {
         queue.push(rig.image(n));
         rig.until("sent", |counts| counts.sent.get() == n + 1);
@@ -342,7 +366,7 @@ fn a_client_that_stops_reading_costs_images_and_nothing_else() {
     let stall = Duration::from_millis(700);
     let config = LiveConfig { stall, ..config() };
     let rig = Rig::new(1024, 1024, &config);
-    let stopped = Pull::connect(&rig.stream);
+    let stopped = Pull::connect(rig.stream.address());
     rig.until("connected", |counts| counts.clients.get() == 1);
     rig.begin();
     let queue = rig.stream.queue();
@@ -360,16 +384,24 @@ fn a_client_that_stops_reading_costs_images_and_nothing_else() {
     println!("{pushed} images, the longest push took {longest:?}");
     // It is disconnected, and another one is served with new images.
     let counts = rig.stream.counts();
-    assert!(counts.overrun.get() > 0 && counts.lost.get() == 1, "{counts:?}");
+    assert!(
+        counts.overrun.get() > 0 && counts.lost.get() == 1,
+        "{counts:?}"
+    );
     let there = || rig.there.load(Ordering::Relaxed);
-    rig.until("dropped", |counts| counts.no_client.get() >= 8 && there() == 0);
-    let mut next = Pull::connect(&rig.stream);
+    rig.until("dropped", |counts| {
+        counts.no_client.get() >= 8 && there() == 0
+    });
+    let mut next = Pull::connect(rig.stream.address());
     rig.until("connected", |counts| counts.clients.get() == 1);
     queue.push(rig.image(pushed));
     rig.stream.end().unwrap();
     let reader = std::thread::spawn(move || next.rest());
     rig.finish(pushed + 1);
-    assert_eq!(reader.join().unwrap(), ["start", &pushed.to_string(), "end"]);
+    assert_eq!(
+        reader.join().unwrap(),
+        ["start", &pushed.to_string(), "end"]
+    );
     drop(stopped);
 }
 
@@ -384,7 +416,7 @@ fn other_peers_are_refused_and_the_stream_goes_on() {
         let _ = peer.read_to_end(&mut all);
     }
     rig.until("refused", |counts| counts.refused_clients.get() == 2);
-    let mut client = Pull::connect(&rig.stream);
+    let mut client = Pull::connect(rig.stream.address());
     rig.until("connected", |counts| counts.clients.get() == 1);
     rig.begin();
     let queue = rig.stream.queue();
@@ -409,8 +441,14 @@ fn a_request_that_cannot_be_met_is_refused() {
         ..config()
     };
     let error = start(&taken).err().unwrap().to_string();
-    assert!(error.contains("Address already in use") && error.contains("free port"), "{error}");
-    let no_queue = LiveConfig { queue: 0, ..config() };
+    assert!(
+        error.contains("Address already in use") && error.contains("free port"),
+        "{error}"
+    );
+    let no_queue = LiveConfig {
+        queue: 0,
+        ..config()
+    };
     assert!(matches!(start(&no_queue).err().unwrap(), LiveError::Queue));
     first.finish().unwrap();
 }

@@ -226,7 +226,10 @@ mod tests {
         let mut bytes = pull();
         bytes.extend(b"\x04\x09\x04PING\0\x0Aab");
         bytes.extend(b"\x04\x0A\x09SUBSCRIBE");
-        assert_eq!(told(&bytes), Ok(vec![Said::Ready, Said::Ping(b"ab".into())]));
+        assert_eq!(
+            told(&bytes),
+            Ok(vec![Said::Ready, Said::Ping(b"ab".into())])
+        );
         assert_eq!(pong(b"ab"), b"\x04\x07\x04PONGab");
         assert_eq!(READY.len(), 2 + usize::from(READY[1]));
     }

@@ -78,7 +78,11 @@ pub(super) fn attribute(of: &Location, name: &str, value: &str) -> Result<()> {
 }
 
 /// A number as an attribute.
-pub(super) fn number_attribute<T: H5Type>(of: &Location, name: &str, value: T) -> Result<()> {
+pub(super) fn number_attribute<T: H5Type + Copy>(
+    of: &Location,
+    name: &str,
+    value: T,
+) -> Result<()> {
     of.new_attr::<T>().create(name)?.write_scalar(&value)
 }
 
@@ -90,7 +94,7 @@ pub(super) fn text_set(group: &Group, name: &str, value: &str) -> Result<Dataset
 }
 
 /// A number as a dataset. `units` may be empty.
-pub(super) fn number_set<T: H5Type>(
+pub(super) fn number_set<T: H5Type + Copy>(
     group: &Group,
     name: &str,
     value: T,

@@ -53,7 +53,11 @@ impl FileInfo {
     pub(super) fn write_entry(&self, file: &File, start: SystemTime) -> Result<Group> {
         attribute(file, "NX_class", "NXroot")?;
         attribute(file, "default", "entry")?;
-        attribute(file, "creator", &format!("{} {}", self.program, self.version))?;
+        attribute(
+            file,
+            "creator",
+            &format!("{} {}", self.program, self.version),
+        )?;
         attribute(file, "file_time", &iso(start))?;
         number_attribute(file, "pollux_version", VERSION)?;
         let entry = group(file, "entry", "NXentry")?;
@@ -77,7 +81,12 @@ impl FileInfo {
         let instrument = group(entry, "instrument", "NXinstrument")?;
         let beam = group(&instrument, "beam", "NXbeam")?;
         number_set(&beam, "incident_energy", detector.photon_energy, "eV")?;
-        number_set(&beam, "incident_wavelength", detector.wavelength(), "angstrom")?;
+        number_set(
+            &beam,
+            "incident_wavelength",
+            detector.wavelength(),
+            "angstrom",
+        )?;
         let at = &group(&instrument, "detector", "NXdetector")?;
         text_set(at, "description", &detector.description)?;
         text_set(at, "serial_number", &detector.serial_number)?;
@@ -112,5 +121,7 @@ impl FileInfo {
 fn pixel_mask(at: &Group, detector: &Detector, mask: &[u32]) -> Result<Dataset> {
     let shape = (detector.shape.rows, detector.shape.columns);
     let mask = ArrayView2::from_shape(shape, mask)?;
-    at.new_dataset_builder().with_data(mask).create("pixel_mask")
+    at.new_dataset_builder()
+        .with_data(mask)
+        .create("pixel_mask")
 }

@@ -48,7 +48,10 @@ fn pixels(n: u64) -> Vec<i16> {
 }
 
 fn bytes(pixels: &[i16]) -> Vec<u8> {
-    pixels.iter().flat_map(|pixel| pixel.to_le_bytes()).collect()
+    pixels
+        .iter()
+        .flat_map(|pixel| pixel.to_le_bytes())
+        .collect()
 }
 
 /// Image `n`, of whose pixels only multiples of 5 + n are not zero.
@@ -67,7 +70,10 @@ fn sparse(n: u64) -> (Vec<i16>, Sparse<Vec<u8>>) {
         }
         rows.push(columns.len() as u32 / 2);
     }
-    let rows = rows.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    let rows = rows
+        .iter()
+        .flat_map(|offset| offset.to_le_bytes())
+        .collect();
     let sparse = Sparse {
         rows,
         columns,
@@ -121,15 +127,27 @@ fn images_and_facts_are_read_back() {
     assert_eq!(column::<i16>(&file, "data/data"), images);
     assert_eq!(column::<i16>(&file, "instrument/detector/data"), images);
     let each = |value: fn(ImageFacts) -> u64| (0..8).map(facts).map(value).collect::<Vec<_>>();
-    assert_eq!(column::<u64>(&file, "images/frame_number"), each(|it| it.frame));
-    assert_eq!(column::<u64>(&file, "images/timestamp"), each(|it| it.timestamp));
+    assert_eq!(
+        column::<u64>(&file, "images/frame_number"),
+        each(|it| it.frame)
+    );
+    assert_eq!(
+        column::<u64>(&file, "images/timestamp"),
+        each(|it| it.timestamp)
+    );
     assert_eq!(
         column::<u64>(&file, "images/exposure"),
         each(|it| it.exposure.into())
     );
     assert_eq!(column::<u64>(&file, "images/bunch_id"), each(|it| it.bunch));
-    assert_eq!(column::<u64>(&file, "images/peak_count"), each(|it| it.peaks.into()));
-    assert_eq!(column::<u64>(&file, "images/kept"), each(|it| it.kept.into()));
+    assert_eq!(
+        column::<u64>(&file, "images/peak_count"),
+        each(|it| it.peaks.into())
+    );
+    assert_eq!(
+        column::<u64>(&file, "images/kept"),
+        each(|it| it.kept.into())
+    );
     assert_eq!(column::<u8>(&file, "images/is_sparse"), [0; 8]);
     let loss: Vec<_> = (0..8).flat_map(|n| [n, n << 32]).collect();
     assert_eq!(column::<u64>(&file, "images/packets_missing"), loss);
@@ -150,9 +168,13 @@ fn images_and_facts_are_read_back() {
 fn sparse_images_lie_beside_dense_ones() {
     let (_folder, path) = file();
     let mut writer = Writer::create(&path, false, &info(Compression::None)).unwrap();
-    writer.write(&facts(0), &Pixels::Sparse(sparse(0).1)).unwrap();
+    writer
+        .write(&facts(0), &Pixels::Sparse(sparse(0).1))
+        .unwrap();
     writer.write(&facts(1), &raw(1)).unwrap();
-    writer.write(&facts(2), &Pixels::Sparse(sparse(2).1)).unwrap();
+    writer
+        .write(&facts(2), &Pixels::Sparse(sparse(2).1))
+        .unwrap();
     writer.finish(&[]).unwrap();
     let file = File::open(&path).unwrap();
     let data = file.dataset("entry/data/data").unwrap();
@@ -196,7 +218,10 @@ fn a_compressed_image_is_stored_as_it_was_given() {
     let filters = data.filters();
     assert_eq!(
         filters,
-        [hdf5_metno::filters::Filter::User(32008, vec![0, 4, 2, 0, 2])]
+        [hdf5_metno::filters::Filter::User(
+            32008,
+            vec![0, 4, 2, 0, 2]
+        )]
     );
     let stored = |n| {
         let chunk = data.chunk_info(n).unwrap();
@@ -219,12 +244,18 @@ fn pixels_that_do_not_fit_leave_the_file_as_it_is() {
     let mut wrong = sparse(0).1;
     wrong.values.pop();
     for (pixels, message) in [
-        (short, "image 1 is refused: an image of 8 x 12 pixels of 2 bytes has 17 bytes"),
+        (
+            short,
+            "image 1 is refused: an image of 8 x 12 pixels of 2 bytes has 17 bytes",
+        ),
         (compressed, "image 1 is refused: it is compressed"),
         (Pixels::Sparse(wrong), "image 1 is refused: a sparse image"),
     ] {
         let error = writer.write(&facts(1), &pixels).unwrap_err();
-        assert!(error.is_of_image() && error.to_string().contains(message), "{error}");
+        assert!(
+            error.is_of_image() && error.to_string().contains(message),
+            "{error}"
+        );
     }
     writer.write(&facts(1), &raw(1)).unwrap();
     writer.finish(&[]).unwrap();
@@ -291,5 +322,8 @@ fn a_killed_writer_leaves_all_images_of_the_last_flush() {
     let killed = folder.path().join("killed.h5");
     assert!(File::open(&killed).is_err());
     writer.finish(&[]).unwrap();
-    assert_eq!(column::<u64>(&File::open(&path).unwrap(), "images/frame_number").len(), 300);
+    assert_eq!(
+        column::<u64>(&File::open(&path).unwrap(), "images/frame_number").len(),
+        300
+    );
 }

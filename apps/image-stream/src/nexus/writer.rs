@@ -47,7 +47,11 @@ impl Writer {
 
     fn new(path: &str, overwrite: bool, info: &FileInfo) -> Result<Self> {
         // SWMR needs the file format of HDF5 1.10.
-        let options = || File::with_options().with_fapl(|access| access.libver_v110()).clone();
+        let options = || {
+            File::with_options()
+                .with_fapl(|access| access.libver_v110())
+                .clone()
+        };
         let file = if overwrite {
             options().create(path)
         } else {
@@ -137,7 +141,8 @@ impl Writer {
     /// Images that have no chunk there read as bad pixels.
     fn extend_data(&self, images: u64) -> Result<()> {
         let shape = self.detector.shape;
-        self.data.resize((images as usize, shape.rows, shape.columns))
+        self.data
+            .resize((images as usize, shape.rows, shape.columns))
     }
 
     /// Passes the images to the system, so that readers see them, and the file holds them if the

@@ -167,10 +167,12 @@ fn files_of_a_divided_recording_are_complete() {
         rotation,
         ..config(1)
     };
-    let next =
-        Recorder::start::<Vec<u8>>(&output(&path), info(Compression::None), summary, config);
+    let next = Recorder::start::<Vec<u8>>(&output(&path), info(Compression::None), summary, config);
     let error = next.err().unwrap().to_string();
-    assert!(error.contains("the file exists and is not overwritten"), "{error}");
+    assert!(
+        error.contains("the file exists and is not overwritten"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -185,7 +187,10 @@ fn a_request_that_cannot_be_met_is_refused_before_the_run() {
     };
     assert!(begin(&path, 1).contains("No such file or directory"));
     let zero = begin(&folder.path().join("run.h5"), 0);
-    assert!(zero.ends_with("a queue for 0 images: give 1 or more"), "{zero}");
+    assert!(
+        zero.ends_with("a queue for 0 images: give 1 or more"),
+        "{zero}"
+    );
 }
 
 /// A file system of its own, in memory.
@@ -197,7 +202,9 @@ impl SmallDisk {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]);
         let mounted = mount.arg(folder.path()).output();
-        mounted.is_ok_and(|done| done.status.success()).then_some(Self(folder))
+        mounted
+            .is_ok_and(|done| done.status.success())
+            .then_some(Self(folder))
     }
 }
 
