@@ -194,10 +194,10 @@ pub(crate) mod tests {
 
     #[test]
     fn a_description_that_no_output_can_write_is_refused() {
+        type Change = fn(&mut Detector);
         let good = detector(4, 6, PixelType::I16);
         assert_eq!(good.check(), Ok(()));
         assert!((good.wavelength() - 0.999_872_5).abs() < 1e-6);
-        type Change = fn(&mut Detector);
         let wrong: [(&str, Change); 7] = [
             ("0 x 6 pixels", |it| it.shape.rows = 0),
             ("65537", |it| it.shape.columns = 65_537),
