@@ -1,0 +1,88 @@
+//! Photons of a pixel as `i16`, `i32` or `f32`.
+
+use crate::Pixel;
+
+/// Type of converted pixels. The integers are the rounded `f32`.
+pub trait Output: Pixel {
+    /// A number of photons, NaN for a bad pixel or +infinity for a saturated one, as this type.
+    /// Integers are rounded to the nearest, ties to even; a number below their range becomes the
+    /// smallest value that is no code.
+    #[must_use]
+    fn from_photons(photons: f32) -> Self;
+
+    /// The smallest value of at least so many photons; all that is above the range is saturated.
+    #[must_use]
+    fn threshold(photons: f32) -> Self;
+
+    /// The smallest number of photons whose converted value reaches the threshold.
+    #[must_use]
+    fn least_photons(threshold: Self) -> f32;
+}
+
+impl Output for f32 {
+    #[inline(always)]
+    fn from_photons(photons: f32) -> Self {
+        photons
+    }
+
+    fn threshold(photons: f32) -> Self {
+        photons
+    }
+
+    fn least_photons(threshold: Self) -> f32 {
+        threshold
+    }
+}
+
+impl Output for i16 {
+    #[inline(always)]
+    fn from_photons(photons: f32) -> Self {
+        // The sum with 1.5 * 2^23 is rounded to a whole number, ties to even, which its lowest bits
+        // hold.
+        const WHOLE: f32 = 12_582_912.0;
+        const LARGEST: f32 = i16::MAX as f32;
+        let below = if photons < LARGEST { photons } else { LARGEST };
+        let within = if below > -LARGEST { below } else { -LARGEST };
+        let rounded = (within + WHOLE).to_bits() as Self;
+        if photons.is_nan() { Self::BAD } else { rounded }
+    }
+
+    fn threshold(photons: f32) -> Self {
+        Self::from_photons(photons.ceil())
+    }
+
+    fn least_photons(threshold: Self) -> f32 {
+        least_that_rounds_to(threshold.into(), Self::MAX.into())
+    }
+}
+
+impl Output for i32 {
+    #[inline(always)]
+    fn from_photons(photons: f32) -> Self {
+        let rounded = photons.round_ties_even() as Self;
+        let rounded = rounded.max(-Self::MAX);
+        if photons.is_nan() { Self::BAD } else { rounded }
+    }
+
+    fn threshold(photons: f32) -> Self {
+        Self::from_photons(photons.ceil())
+    }
+
+    fn least_photons(threshold: Self) -> f32 {
+        least_that_rounds_to(threshold as f32, Self::MAX as f32)
+    }
+}
+
+/// The smallest number that is rounded to a whole one or to more. All below -`largest` are converted
+/// to that.
+fn least_that_rounds_to(whole: f32, largest: f32) -> f32 {
+    if whole <= -largest {
+        return f32::NEG_INFINITY;
+    }
+    let half = whole - 0.5;
+    if half.round_ties_even() < whole {
+        half.next_up()
+    } else {
+        half
+    }
+}
