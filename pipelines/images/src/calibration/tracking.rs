@@ -187,35 +187,30 @@ impl Kernel for Add<'_> {
 
     #[inline(always)]
     fn run<V: Lanes>(self, _: V::Isa) -> DarkFrame {
-        /// Pixels between two sums: counts of 16 bits suffice.
-        const CHUNK: usize = 1024;
-        let mut frame = DarkFrame::default();
-        let pedestals = self.pedestals.chunks_mut(CHUNK);
-        let variances = self.variances.chunks_mut(CHUNK);
-        let chunks = self.raw.chunks(CHUNK).zip(pedestals).zip(variances);
-        for ((raw, pedestals), variances) in chunks {
-            let (mut good, mut used, mut other) = (0u16, 0u16, 0u16);
-            for ((raw, pedestal), variance) in raw.iter().zip(pedestals).zip(variances) {
-                let raw = raw.get();
-                let distance = f32::from(raw) - *pedestal;
-                let counts = raw <= ADU && distance.abs() <= self.plausible;
-                good += u16::from(!pedestal.is_nan());
-                other += u16::from(!pedestal.is_nan() && raw > ADU);
-                used += u16::from(counts);
-                let mean = *pedestal + self.weight * distance;
-                let spread = *variance + self.weight * distance * distance;
-                *variance = if counts {
-                    (1.0 - self.weight) * spread
-                } else {
-                    *variance
-                };
-                *pedestal = if counts { mean } else { *pedestal };
-            }
-            frame.used += usize::from(used);
-            frame.other_gain += usize::from(other);
-            frame.implausible += usize::from(good - other - used);
+        // As wide as the numbers beside them.
+        let (mut good, mut used, mut other) = (0u32, 0u32, 0u32);
+        let pixels = self.raw.iter().zip(self.pedestals).zip(self.variances);
+        for ((raw, pedestal), variance) in pixels {
+            let raw = raw.get();
+            let distance = f32::from(raw) - *pedestal;
+            let counts = raw <= ADU && distance.abs() <= self.plausible;
+            good += u32::from(!pedestal.is_nan());
+            other += u32::from(!pedestal.is_nan() && raw > ADU);
+            used += u32::from(counts);
+            let mean = *pedestal + self.weight * distance;
+            let spread = *variance + self.weight * distance * distance;
+            *variance = if counts {
+                (1.0 - self.weight) * spread
+            } else {
+                *variance
+            };
+            *pedestal = if counts { mean } else { *pedestal };
         }
-        frame
+        DarkFrame {
+            used: used as usize,
+            other_gain: other as usize,
+            implausible: (good - other - used) as usize,
+        }
     }
 }
 

@@ -87,12 +87,11 @@ impl<P: Output> Convert<'_, P> {
 fn other_gains(raw: &[U16; BLOCK], others: &Others, photons: &mut [f32; BLOCK]) {
     for k in 0..BLOCK {
         let raw = raw[k].get();
-        let (pedestal, inverse) = if raw >= SATURATED {
-            (others.pedestals[1][k], others.inverses[1][k])
-        } else {
-            (others.pedestals[0][k], others.inverses[0][k])
-        };
-        let value = (f32::from(raw & ADU) - pedestal) * inverse;
+        // Both, and then a choice: with a choice of the table, the compiler gathers.
+        let [g1, g2] = [0, 1].map(|gain| {
+            (f32::from(raw & ADU) - others.pedestals[gain][k]) * others.inverses[gain][k]
+        });
+        let value = if raw >= SATURATED { g2 } else { g1 };
         // The value of a bad pixel is NaN, and remains so.
         let value = if raw == SATURATED {
             value.abs() + f32::INFINITY

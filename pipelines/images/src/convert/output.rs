@@ -34,44 +34,35 @@ impl Output for f32 {
     }
 }
 
-impl Output for i16 {
-    #[inline(always)]
-    fn from_photons(photons: f32) -> Self {
-        // The sum with 1.5 * 2^23 is rounded to a whole number, ties to even, which its lowest bits
-        // hold.
-        const WHOLE: f32 = 12_582_912.0;
-        const LARGEST: f32 = i16::MAX as f32;
-        let below = if photons < LARGEST { photons } else { LARGEST };
-        let within = if below > -LARGEST { below } else { -LARGEST };
-        let rounded = (within + WHOLE).to_bits() as Self;
-        if photons.is_nan() { Self::BAD } else { rounded }
-    }
+/// Integers, from floating point numbers that have all of them. The sum of such a number and `$whole`,
+/// 1.5 times the power of two from which on all are whole, is rounded to a whole number, ties to even,
+/// and the lowest bits hold it. Unlike a cast, all of this has instructions for vectors.
+macro_rules! integer_output {
+    ($type:ty, $float:ty, $whole:literal) => {
+        impl Output for $type {
+            #[inline(always)]
+            fn from_photons(photons: f32) -> Self {
+                const LARGEST: $float = <$type>::MAX as $float;
+                let value = <$float>::from(photons);
+                let below = if value < LARGEST { value } else { LARGEST };
+                let within = if below > -LARGEST { below } else { -LARGEST };
+                let rounded = (within + $whole).to_bits() as Self;
+                if photons.is_nan() { Self::BAD } else { rounded }
+            }
 
-    fn threshold(photons: f32) -> Self {
-        Self::from_photons(photons.ceil())
-    }
+            fn threshold(photons: f32) -> Self {
+                Self::from_photons(photons.ceil())
+            }
 
-    fn least_photons(threshold: Self) -> f32 {
-        least_that_rounds_to(threshold.into(), Self::MAX.into())
-    }
+            fn least_photons(threshold: Self) -> f32 {
+                least_that_rounds_to(threshold as f32, Self::MAX as f32)
+            }
+        }
+    };
 }
 
-impl Output for i32 {
-    #[inline(always)]
-    fn from_photons(photons: f32) -> Self {
-        let rounded = photons.round_ties_even() as Self;
-        let rounded = rounded.max(-Self::MAX);
-        if photons.is_nan() { Self::BAD } else { rounded }
-    }
-
-    fn threshold(photons: f32) -> Self {
-        Self::from_photons(photons.ceil())
-    }
-
-    fn least_photons(threshold: Self) -> f32 {
-        least_that_rounds_to(threshold as f32, Self::MAX as f32)
-    }
-}
+integer_output!(i16, f32, 12_582_912.0);
+integer_output!(i32, f64, 6_755_399_441_055_744.0);
 
 /// The smallest number that is rounded to a whole one or to more. All below -`largest` are converted
 /// to that.

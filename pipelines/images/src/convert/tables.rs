@@ -40,7 +40,9 @@ pub(super) struct Tables {
 /// A pedestal as the table has it; NaN becomes 0.
 #[inline(always)]
 pub(super) fn quarters(pedestal: f32) -> u16 {
-    (pedestal * STEPS + 0.5) as u16
+    // The sum is rounded to a whole number, which its lowest bits hold.
+    const WHOLE: f32 = 8_388_608.0;
+    (pedestal * STEPS + WHOLE).to_bits() as u16
 }
 
 impl Tables {
