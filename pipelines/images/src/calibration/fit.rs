@@ -1,7 +1,7 @@
 //! Gain maps from frames whose photons are known.
 
-use super::raw::Reading;
-use super::{Gain, Map};
+use super::map::Map;
+use super::raw::{Gain, Reading};
 
 /// A raw frame of a module, and its photons by another conversion.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,17 @@
 //! Pedestals of G0 from dark frames.
 
 use pollux_pipelines::simd::{Kernel, Lanes, Simd};
+use serde::{Deserialize, Serialize};
 use zerocopy::FromBytes as _;
 use zerocopy::byteorder::little_endian::U16;
 
-use super::raw::ADU;
-use super::{Calibration, Gain};
+use super::module::Calibration;
+use super::raw::{ADU, Gain};
 use crate::Shape;
 
 /// How pedestals follow dark frames.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TrackingConfig {
     /// Dark frames of the exponential mean: each new one has the weight 1 / `window`.
     pub window: u32,
@@ -79,7 +81,7 @@ pub struct PedestalTracker {
     simd: Simd,
     cfg: TrackingConfig,
     shape: Shape,
-    /// NaN for bad pixels.
+    /// Both are NaN for bad pixels.
     pedestals: Vec<f32>,
     variances: Vec<f32>,
     since_due: u32,
@@ -113,23 +115,23 @@ impl PedestalTracker {
                 return Err(TrackingError::Config { option, value });
             }
         }
+        let bad = calibration.bad().iter();
+        let bad = bad.map(|&bad| if bad { f32::NAN } else { 0.0 });
         let pedestals = calibration.pedestals(Gain::G0).iter();
-        let pedestals = pedestals.zip(calibration.bad());
-        let shape = calibration.shape();
+        let pedestals = pedestals.zip(bad.clone());
         Ok(Self {
             simd,
             cfg,
-            shape,
-            pedestals: pedestals
-                .map(|(&pedestal, &bad)| if bad { f32::NAN } else { pedestal })
-                .collect(),
-            variances: vec![cfg.noise * cfg.noise; shape.pixels()],
+            shape: calibration.shape(),
+            pedestals: pedestals.map(|(pedestal, bad)| pedestal + bad).collect(),
+            variances: bad.map(|bad| cfg.noise * cfg.noise + bad).collect(),
             since_due: 0,
         })
     }
 
     /// Takes in a dark frame: `u16`, little endian, at any address. Pixels count if they are in G0 and
-    /// within [`TrackingConfig::plausible`] of their pedestal.
+    /// within [`TrackingConfig::plausible`] of their pedestal; those of lost packets do not if they hold
+    /// a code, such as 0xFFFF.
     ///
     /// # Errors
     /// The frame has another size.
@@ -157,7 +159,8 @@ impl PedestalTracker {
         &self.pedestals
     }
 
-    /// Noise of a pixel: root mean square of its distances from the pedestal, in ADU.
+    /// Noise of a pixel: root mean square of its distances from the pedestal, in ADU. NaN for a bad
+    /// one.
     #[must_use]
     pub fn noise(&self, pixel: usize) -> Option<f32> {
         self.variances.get(pixel).map(|variance| variance.sqrt())
@@ -197,14 +200,11 @@ impl Kernel for Add<'_> {
             good += u32::from(!pedestal.is_nan());
             other += u32::from(!pedestal.is_nan() && raw > ADU);
             used += u32::from(counts);
-            let mean = *pedestal + self.weight * distance;
-            let spread = *variance + self.weight * distance * distance;
-            *variance = if counts {
-                (1.0 - self.weight) * spread
-            } else {
-                *variance
-            };
-            *pedestal = if counts { mean } else { *pedestal };
+            // A weight of 0 changes nothing, and a store without a condition is the faster one.
+            let weight = if counts { self.weight } else { 0.0 };
+            let spread = *variance + weight * distance * distance;
+            *variance = (1.0 - weight) * spread;
+            *pedestal += weight * distance;
         }
         DarkFrame {
             used: used as usize,

@@ -117,7 +117,7 @@ impl Kernel for SetPedestals<'_> {
     fn run<V: Lanes>(self, _: V::Isa) {
         let (whole, rest) = self.pedestals.as_chunks::<BLOCK>();
         let mut blocks = self.blocks.iter_mut();
-        for (block, pedestals) in blocks.by_ref().zip(whole) {
+        for (pedestals, block) in whole.iter().zip(blocks.by_ref()) {
             block.pedestals = pedestals.map(quarters);
         }
         if let Some(block) = blocks.next() {

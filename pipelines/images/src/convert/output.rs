@@ -55,7 +55,7 @@ macro_rules! integer_output {
             }
 
             fn least_photons(threshold: Self) -> f32 {
-                least_that_rounds_to(threshold as f32, Self::MAX as f32)
+                least_that_rounds_to(threshold.into(), Self::MAX.into())
             }
         }
     };
@@ -66,12 +66,12 @@ integer_output!(i32, f64, 6_755_399_441_055_744.0);
 
 /// The smallest number that is rounded to a whole one or to more. All below -`largest` are converted
 /// to that.
-fn least_that_rounds_to(whole: f32, largest: f32) -> f32 {
+fn least_that_rounds_to(whole: f64, largest: f64) -> f32 {
     if whole <= -largest {
         return f32::NEG_INFINITY;
     }
-    let half = whole - 0.5;
-    if half.round_ties_even() < whole {
+    let half = (whole - 0.5) as f32;
+    if f64::from(half).round_ties_even() < whole {
         half.next_up()
     } else {
         half
