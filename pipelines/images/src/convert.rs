@@ -105,8 +105,8 @@ impl Converter {
         self.shape
     }
 
-    /// Converts the pixels from `first` on, a multiple of 64: `out.len()` of them. `raw` is `u16`,
-    /// little endian, at any address, as in a packet. 0 and the whole image, or the range of a packet.
+    /// Converts `out.len()` pixels from `first` on, which is 0 for an image and a multiple of 64 for a
+    /// packet. `raw` holds them as `u16`, little endian, at any address.
     ///
     /// # Errors
     /// Numbers of pixels that do not fit each other or the image; nothing is converted then.
@@ -120,8 +120,8 @@ impl Converter {
     }
 
     /// Converts as [`convert`](Self::convert), and marks the pixels whose converted value is at least
-    /// `threshold` photons: bit n of word m is set for pixel `first + 64 m + n`. Saturated pixels are
-    /// marked, bad ones are not. Returns the number of marked pixels.
+    /// `threshold` photons, a finite number: bit n of word m is set for pixel `first + 64 m + n`.
+    /// Saturated pixels are marked, bad ones are not. Returns the number of marked pixels.
     ///
     /// # Errors
     /// Numbers of pixels that do not fit each other or the image; nothing is converted then.
