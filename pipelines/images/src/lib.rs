@@ -13,6 +13,7 @@
 //! | [`integrate`] | azimuthal integration |
 //! | [`peaks`] | Bragg peaks: position, intensity, background |
 //! | [`statistics`] | hit rate, mean and maximum of all images |
+//! | [`transfer`] | sub-images for several receivers: regions, subsampling, rates |
 //!
 //! Each kernel is compiled for AVX-512, AVX2 and for neither ([`pollux_pipelines::simd`]), with equal
 //! results bit by bit.
@@ -27,6 +28,7 @@ pub mod peaks;
 pub mod pixel;
 pub mod sparse;
 pub mod statistics;
+pub mod transfer;
 pub mod veto;
 
 pub use pixel::{Pixel, Shape};
