@@ -14,6 +14,7 @@
 //! | [`peaks`] | Bragg peaks: position, intensity, background |
 //! | [`statistics`] | hit rate, mean and maximum of all images |
 //! | [`transfer`] | sub-images for several receivers: regions, subsampling, rates |
+//! | [`control`] | messages between detectors, receivers and the manager of a run |
 //!
 //! Each kernel is compiled for AVX-512, AVX2 and for neither ([`pollux_pipelines::simd`]), with equal
 //! results bit by bit.
@@ -21,6 +22,7 @@
 
 pub mod bitshuffle;
 pub mod calibration;
+pub mod control;
 pub mod convert;
 pub mod formats;
 pub mod integrate;
