@@ -168,7 +168,7 @@ impl<N: Node> Session<N> {
     }
 
     /// Waits up to this time for the start of the run that is armed, and returns whether it has been
-    /// started. Returns early when it is stopped.
+    /// started. Returns early, with false, when it is stopped.
     pub fn is_started(&self, wait: Duration) -> bool {
         let is_open = |run: &mut Run| matches!(run.state, State::Arming | State::Armed);
         let waited = self.changed.wait_timeout_while(self.run(), wait, is_open);

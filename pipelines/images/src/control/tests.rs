@@ -1,9 +1,9 @@
 //! Messages as documented, and the states of a node.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -235,15 +235,25 @@ fn a_node_goes_through_its_states() {
     );
 }
 
+fn wait_for(session: &Session<Receiver>, state: State) {
+    let begun = Instant::now();
+    while session.state() != state {
+        assert!(begun.elapsed() < LONG, "{state}");
+        thread::yield_now();
+    }
+}
+
 /// The threads of a program and of its server.
 #[test]
 fn threads_wait_for_requests() {
     let (session, events) = session();
+    let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
         let program = scope.spawn(|| {
             let run = session.next(LONG).expect("it is armed");
             session.ready();
             assert!(session.is_started(LONG));
+            tell.send(()).unwrap();
             while !run.stop.is_set() {
                 thread::yield_now();
             }
@@ -255,17 +265,17 @@ fn threads_wait_for_requests() {
             session.ended(Ok(()));
         });
         for is_started in [true, false] {
-            done(&session, &transfers(), State::Arming);
-            while session.state() != State::Armed {
-                thread::yield_now();
-            }
+            // The program may be further when the reply is here.
+            let state = State::Arming;
+            assert_eq!(ask(&session, &transfers()), Reply::Done { state });
+            wait_for(&session, State::Armed);
             if is_started {
                 done(&session, &Request::Start, State::Running);
+                // A run that is stopped at once may not see its start.
+                told.recv_timeout(LONG).unwrap();
             }
             ask(&session, &Request::Stop);
-            while session.state() != State::Idle {
-                thread::yield_now();
-            }
+            wait_for(&session, State::Idle);
         }
         program.join().unwrap();
     });

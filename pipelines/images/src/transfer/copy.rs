@@ -121,12 +121,19 @@ impl Transfer {
 /// Copies a region of an image with so many columns. Both sides were checked to be long enough.
 #[inline]
 fn copy_region<P: Copy>(image: &[P], columns: usize, region: &Region, buffer: &mut [P]) {
-    let rows = image.chunks_exact(columns);
-    let rows = rows.skip(region.first_row).take(region.rows);
+    let rows = image.get(region.first_row * columns..).unwrap_or_default();
     let buffer = buffer.get_mut(region.offset..).unwrap_or_default();
-    for (from, to) in rows.zip(buffer.chunks_mut(region.stride())) {
+    // Whole rows that follow each other on both sides are one row: a long copy bypasses the caches.
+    let is_one = region.columns == columns && region.stride() == columns;
+    let (count, width, from, to) = if is_one {
+        let pixels = region.pixels();
+        (1, pixels, pixels, pixels)
+    } else {
+        (region.rows, region.columns, columns, region.stride())
+    };
+    for (from, to) in rows.chunks(from).zip(buffer.chunks_mut(to)).take(count) {
         let from = from.get(region.first_column..).unwrap_or_default();
-        if let (Some(from), Some(to)) = (from.get(..region.columns), to.get_mut(..region.columns)) {
+        if let (Some(from), Some(to)) = (from.get(..width), to.get_mut(..width)) {
             to.copy_from_slice(from);
         }
     }

@@ -335,3 +335,20 @@ fn an_image_of_another_shape_is_refused() {
     assert_eq!(buffer, [UNTOUCHED; 80]);
     assert_eq!(transfer.view().counts().images, 0);
 }
+
+/// Whole rows are copied in one piece.
+#[test]
+fn whole_rows_are_placed() {
+    let image = image(1, SHAPE);
+    for (stride, offset) in [(None, 0), (Some(10), 7), (Some(11), 7)] {
+        let region = Region {
+            offset,
+            stride,
+            ..region((2, 3), (0, 10))
+        };
+        let transfer = Transfer::new(&with_regions(&[region]), SHAPE).unwrap();
+        let mut buffer = vec![UNTOUCHED; 50];
+        transfer.copy(&image, &mut buffer).unwrap();
+        assert_eq!(buffer, expected(&image, SHAPE, &[region], 50));
+    }
+}

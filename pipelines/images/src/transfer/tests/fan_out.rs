@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -11,6 +11,15 @@ const LONG: Duration = Duration::from_mins(1);
 
 fn fan_out(configs: &[TransferConfig]) -> (Receivers<u32>, Vec<SubImages<u32>>) {
     Receivers::new(configs, SHAPE, DEFAULT_MEMORY).unwrap()
+}
+
+/// Waits until each receiver has a free buffer.
+fn wait_for_buffers(views: &[TransferView]) {
+    let begun = Instant::now();
+    while views.iter().any(|view| view.free() == 0) {
+        assert!(begun.elapsed() < LONG, "{views:?}");
+        thread::yield_now();
+    }
 }
 
 fn check(sub_image: &SubImage<u32>) {
@@ -72,9 +81,7 @@ fn two_receivers_at_once_get_exactly_their_pixels() {
     let threads: Vec<_> = ends.into_iter().map(read).collect();
     for number in 0..IMAGES {
         // As a source that is paused: no sub-image is lost in this test.
-        while views.iter().any(|view| view.free() == 0) {
-            thread::yield_now();
-        }
+        wait_for_buffers(&views);
         let pushed = receivers.push(number, Moment(number * 7), &image(number as u32, SHAPE));
         pushed.unwrap();
     }
@@ -167,9 +174,7 @@ fn buffers_come_back_from_other_threads() {
     let (pass, passed) = mpsc::channel::<SubImage<u32>>();
     let checker = thread::spawn(move || passed.iter().inspect(check).count());
     for number in 0..2000 {
-        while view.free() == 0 {
-            thread::yield_now();
-        }
+        wait_for_buffers(std::slice::from_ref(&view));
         let image = image(number as u32, SHAPE);
         receivers.push(number, Moment(0), &image).unwrap();
         pass.send(ends[0].try_next().unwrap()).unwrap();
