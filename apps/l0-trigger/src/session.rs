@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
+use pollux_app::lines;
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
-use crate::control::{Control, RequestedRun, Server};
+use crate::control::{Control, LINE, RequestedRun};
 use crate::decision_output::DecisionHandler;
 use crate::execution;
 use crate::outputs::Naming;
@@ -36,7 +37,11 @@ pub fn keep(
         ..
     } = host;
     let control = Arc::new(Control::new(naming, reload.clone(), quit.clone()));
-    let _server = Server::start(path, Arc::clone(&control), &plan.cpus())?;
+    let clients = Arc::clone(&control);
+    let answers = lines::Service::new(LINE, move |line| clients.answer(line));
+    let address = lines::Address::Unix(path.into());
+    let _server = lines::Server::start("control", &address, answers, &plan.cpus())
+        .with_context(|| format!("--control {}", path.display()))?;
     tracing::info!("runs are controlled at {}", path.display());
     service.ready();
     service.status("no run");

@@ -3,16 +3,16 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::Parser;
-use pollux_app::{
-    ClockOption, Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics, seconds,
-};
+use clap::{Parser, Subcommand};
+use pollux_app::{ClockOption, Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics};
 use pollux_emulator::config::{Arrival, EmulatorConfig, SLOTS_PER_SECOND};
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
+
+use crate::fault_options::FaultOptions;
+use crate::images_command::ImagesCli;
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
 /// at a given rate and with optional faults, and checks the returned decisions
@@ -21,12 +21,17 @@ use pollux_pmd::net::MacAddr;
 /// configuration file, which overrides the defaults.
 #[derive(Debug, Parser)]
 #[command(version, allow_negative_numbers = true, after_help = AFTER_HELP)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(disable_help_subcommand = true)]
 #[command(mut_arg("place", |arg| arg
     .help("Send through a port: af_packet:IF, pcap:tx=FILE, ...")
     .required_unless_present_any(["udp", "check"])
     .conflicts_with("udp")))]
 #[command(mut_arg("port", |arg| arg.conflicts_with("udp")))]
 pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     #[command(flatten)]
     pub(crate) port: PortOption,
 
@@ -70,38 +75,8 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "N")]
     events_per_frame: Option<u16>,
 
-    /// Probability that a frame is never sent [default: 0]
-    #[arg(long, value_name = "P", help_heading = "Faults")]
-    lost: Option<f64>,
-
-    /// Probability that a frame is sent late [default: 0]
-    #[arg(long, value_name = "P", help_heading = "Faults")]
-    late: Option<f64>,
-
-    /// Delay of late frames: a number of seconds, or a time like 500us [default: 2ms]
-    #[arg(long, value_name = "TIME", help_heading = "Faults", value_parser = seconds)]
-    late_by: Option<Duration>,
-
-    /// The same in microseconds [default: 2000]
-    #[arg(
-        long,
-        value_name = "US",
-        help_heading = "Faults",
-        conflicts_with = "late_by"
-    )]
-    late_us: Option<u32>,
-
-    /// Probability that a frame is sent twice [default: 0]
-    #[arg(long, value_name = "P", help_heading = "Faults")]
-    duplicated: Option<f64>,
-
-    /// Probability that a frame is sent after the next one of its board [default: 0]
-    #[arg(long, value_name = "P", help_heading = "Faults")]
-    reordered: Option<f64>,
-
-    /// Probability that a byte of a frame is changed [default: 0]
-    #[arg(long, value_name = "P", help_heading = "Faults")]
-    corrupted: Option<f64>,
+    #[command(flatten)]
+    faults: FaultOptions,
 
     /// IP address of the boards [default: 198.18.0.2; with --udp, the kernel's choice]
     #[arg(long, value_name = "IP", help_heading = "Addresses")]
@@ -170,6 +145,13 @@ pub(crate) struct Cli {
     pub(crate) quiet: bool,
 }
 
+/// Other emulated detectors.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Emulated image detector: sends raw images of JUNGFRAU, EIGER or MOENCH modules
+    Images(Box<ImagesCli>),
+}
+
 /// Parses a number of events a second; 0 stands for as many as possible.
 fn rate(text: &str) -> Result<u64, String> {
     let rates = Rates {
@@ -191,6 +173,8 @@ Examples:
       four boards over plain sockets, one frame in a hundred lost; decisions come back to port 30100
   pollux-emulator --port af_packet:eth1 --src-ip 10.0.0.2 --dst-ip 10.0.0.1 --events 0
       on an interface, until Ctrl-C; answers ARP and ping for 10.0.0.2
+  pollux-emulator images --help
+      an emulated image detector
 
 Exit status: 0 if the run ended as asked and every received frame is accounted for; 1 if it
 failed; 2 if the command line or the configuration is wrong, in which case nothing was opened.";
@@ -215,15 +199,7 @@ impl Cli {
         set(&mut config.physics.rings, self.rings.map(Rings::Poisson));
         set(&mut config.physics.noise, self.noise);
         set(&mut config.events_per_frame, self.events_per_frame);
-        set(&mut faults.lost, self.lost);
-        set(&mut faults.late, self.late);
-        // An oversized value is refused as such, with the valid range.
-        let late_by = self.late_by.map(|by| by.as_micros().try_into());
-        let late_by = late_by.map(|us| us.unwrap_or(u32::MAX));
-        set(&mut faults.late_us, self.late_us.or(late_by));
-        set(&mut faults.duplicated, self.duplicated);
-        set(&mut faults.reordered, self.reordered);
-        set(&mut faults.corrupted, self.corrupted);
+        self.faults.apply(faults);
         addresses.src_ip = self.src_ip.or(addresses.src_ip);
         addresses.src_mac = self.src_mac.or(addresses.src_mac);
         addresses.trigger_mac = self.dst_mac.or(addresses.trigger_mac);

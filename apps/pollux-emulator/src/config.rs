@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 
+use pollux_faults::FaultRates;
+use pollux_mempool::time::Ns;
 use pollux_pmd::net::{MacAddr, UdpEndpoint};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -238,6 +240,56 @@ impl Default for Faults {
     }
 }
 
+impl Faults {
+    /// Checks every value against its range.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        let Faults {
+            lost,
+            late,
+            late_us,
+            duplicated,
+            reordered,
+            corrupted,
+        } = *self;
+        let probabilities = [
+            ("faults.lost", lost),
+            ("faults.late", late),
+            ("faults.duplicated", duplicated),
+            ("faults.reordered", reordered),
+            ("faults.corrupted", corrupted),
+        ];
+        for (key, p) in probabilities {
+            in_range(key, p, (0.0..=1.0).contains(&p), "a probability, 0 to 1")?;
+        }
+        let sum = probabilities.iter().map(|(_, p)| p).sum::<f64>();
+        in_range(
+            "the sum of all faults",
+            sum,
+            sum <= 1.0,
+            "at most 1: a frame has one fault at most",
+        )?;
+        in_range(
+            "faults.late_us",
+            late_us,
+            (1..=1_000_000).contains(&late_us),
+            "1 to 1000000",
+        )
+    }
+
+    /// The rates as the injector takes them.
+    pub(crate) fn rates(&self) -> FaultRates {
+        let late_by = Ns(u64::from(self.late_us) * 1000);
+        FaultRates {
+            loss: self.lost,
+            delay: self.late,
+            delay_by: (late_by, late_by),
+            duplicate: self.duplicated,
+            reorder: self.reordered,
+            corrupt: self.corrupted,
+        }
+    }
+}
+
 impl EmulatorConfig {
     /// Reads and checks a configuration; what it does not mention is as in the demonstration.
     ///
@@ -328,37 +380,7 @@ impl EmulatorConfig {
         let decision = self.addresses.decision_port;
         in_range("addresses.decision_port", decision, decision > 0, "above 0")?;
 
-        let Faults {
-            lost,
-            late,
-            late_us,
-            duplicated,
-            reordered,
-            corrupted,
-        } = self.faults;
-        let probabilities = [
-            ("faults.lost", lost),
-            ("faults.late", late),
-            ("faults.duplicated", duplicated),
-            ("faults.reordered", reordered),
-            ("faults.corrupted", corrupted),
-        ];
-        for (key, p) in probabilities {
-            in_range(key, p, (0.0..=1.0).contains(&p), "a probability, 0 to 1")?;
-        }
-        let sum = probabilities.iter().map(|(_, p)| p).sum::<f64>();
-        in_range(
-            "the sum of all faults",
-            sum,
-            sum <= 1.0,
-            "at most 1: a frame has one fault at most",
-        )?;
-        in_range(
-            "faults.late_us",
-            late_us,
-            (1..=1_000_000).contains(&late_us),
-            "1 to 1000000",
-        )
+        self.faults.validate()
     }
 
     /// Slots of 25 ns from one event to the next, on average.
@@ -395,11 +417,11 @@ impl EmulatorConfig {
     }
 }
 
-fn is_host(ip: Ipv4Addr) -> bool {
+pub(crate) fn is_host(ip: Ipv4Addr) -> bool {
     !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast()
 }
 
-fn in_range(
+pub(crate) fn in_range(
     key: &'static str,
     value: impl Display,
     valid: bool,
@@ -416,11 +438,11 @@ fn in_range(
 }
 
 /// Optional values that are text in a file.
-mod text {
+pub(crate) mod text {
     use super::{Deserialize, Deserializer, Display, FromStr, Serializer};
 
     #[allow(clippy::ref_option)] // serde passes the field by reference
-    pub(super) fn serialize<T: Display, S: Serializer>(
+    pub(crate) fn serialize<T: Display, S: Serializer>(
         value: &Option<T>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
@@ -430,7 +452,7 @@ mod text {
         }
     }
 
-    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
+    pub(crate) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
     where
         T: FromStr<Err: Display>,
         D: Deserializer<'de>,

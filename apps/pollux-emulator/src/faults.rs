@@ -1,10 +1,10 @@
 //! What goes wrong between the boards and the trigger, and in which order frames arrive.
 
-use pollux_faults::{Behind, Counts, FaultRates, Injector};
+use pollux_faults::{Behind, Counts, Injector};
 use pollux_mempool::time::Ns;
 use serde::Serialize;
 
-use crate::config::{Arrival, EmulatorConfig, Faults, SLOT_NS};
+use crate::config::{Arrival, EmulatorConfig, SLOT_NS};
 use crate::frames::Frame;
 
 /// Frames that may wait before the injector takes more memory.
@@ -55,23 +55,6 @@ impl pollux_faults::Frame for Frame {
 /// The injector of a configuration, with nothing queued.
 #[must_use]
 pub fn injector(config: &EmulatorConfig) -> Injector<Frame> {
-    let Faults {
-        lost,
-        late,
-        late_us,
-        duplicated,
-        reordered,
-        corrupted,
-    } = config.faults;
-    let late_by = Ns(u64::from(late_us) * 1000);
-    let impairments = FaultRates {
-        loss: lost,
-        delay: late,
-        delay_by: (late_by, late_by),
-        duplicate: duplicated,
-        reorder: reordered,
-        corrupt: corrupted,
-    };
     // From one frame of a board to the next; of a Poisson process, longer than that but in one case
     // of a thousand.
     let period = u64::from(config.events_per_frame) * config.spacing() * SLOT_NS;
@@ -83,5 +66,10 @@ pub fn injector(config: &EmulatorConfig) -> Injector<Frame> {
         }
     };
     // The seed is apart from those of the events.
-    Injector::new(impairments, Behind::Time(Ns(period)), !config.seed, ROOM)
+    Injector::new(
+        config.faults.rates(),
+        Behind::Time(Ns(period)),
+        !config.seed,
+        ROOM,
+    )
 }

@@ -1,5 +1,6 @@
 //! Emulated RICH readout boards: events with a known truth, in frames as the boards send them,
-//! with faults on demand; and the judge of what a trigger makes of them.
+//! with faults on demand; and the judge of what a trigger makes of them. An emulated image detector is
+//! in [`images`].
 //!
 //! | module | what |
 //! | --- | --- |
@@ -9,6 +10,7 @@
 //! | [`foreign`] | the truth about events that were made elsewhere, and its file format |
 //! | [`link`] | out through a port or through the kernel's sockets, and the decisions back |
 //! | [`check`], [`rings`], [`score`] | decisions and rings, held against the truth |
+//! | [`images`] | an emulated image detector: JUNGFRAU, EIGER or MOENCH modules |
 //! | [`run`] | the poll loop: an [`EmulatorLoop`](run::EmulatorLoop) |
 
 pub mod check;
@@ -16,6 +18,7 @@ pub mod config;
 pub mod faults;
 pub mod foreign;
 pub mod frames;
+pub mod images;
 pub mod link;
 pub mod physics;
 pub mod rings;

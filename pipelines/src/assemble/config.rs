@@ -65,6 +65,9 @@ pub struct AssembleConfig {
     pub packet_bytes: usize,
     /// Bytes of each packet's header that are kept, beside the data; 0 for none.
     pub header_bytes: usize,
+    /// What stands in the place of a packet that is missing, repeated: the code of a pixel without a
+    /// value, little-endian; a code of two bytes is given twice.
+    pub fill: [u8; 4],
     /// How long a frame waits for its packets, from the first one on.
     pub timeout: Ns,
     /// How far a frame number may be ahead of the newest.
@@ -82,6 +85,7 @@ impl Default for AssembleConfig {
             packets: 128,
             packet_bytes: 8192,
             header_bytes: 0,
+            fill: [0; 4],
             timeout: Ns(10_000_000),
             horizon: 4096,
             memory: RegionOptions::default(),

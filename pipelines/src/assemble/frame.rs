@@ -127,9 +127,16 @@ impl FrameReader {
         } else {
             self.counts.partial.add(1);
             self.counts.missing.add(missing as u64);
-            frame.clear_missing();
+            frame.fill_missing();
         }
         Some(frame)
+    }
+
+    /// Has the next packet begin the frame numbers anew, whatever its number: for a new run, when all
+    /// senders have stopped and all frames have been taken. Without this, numbers that step back are
+    /// late, or a restart that many packets have to confirm.
+    pub fn begin_anew(&mut self) {
+        self.shared.begin_anew();
     }
 
     /// Closes all frames that are open, for the end of the input: [`poll`](Self::poll) has them then.
@@ -160,6 +167,16 @@ impl Frame {
         self.key
     }
 
+    /// Restarts of the sender before this frame, modulo 256: frame numbers of equal counts are of one
+    /// sequence.
+    #[must_use]
+    pub fn restarts(&self) -> u8 {
+        let (_, lap) = self.shared.turns.state(self.buffer);
+        self.shared
+            .serials
+            .restarts(self.shared.serials.join(self.buffer, lap))
+    }
+
     /// When its first packet came.
     #[must_use]
     pub fn opened(&self) -> Moment {
@@ -172,7 +189,8 @@ impl Frame {
         self.parts == self.shared.config.frame_parts()
     }
 
-    /// The data of all packets, each at its place; zeros where one is missing.
+    /// The data of all packets, each at its place; [`fill`](super::AssembleConfig::fill) where one is
+    /// missing.
     #[must_use]
     #[inline]
     pub fn data(&self) -> &[u8] {
@@ -220,15 +238,18 @@ impl Frame {
 
     /// What an earlier frame left in the places of missing packets is not this frame's.
     #[cold]
-    fn clear_missing(&mut self) {
+    fn fill_missing(&mut self) {
         let config = &self.shared.config;
         for (sender, packet) in self.missing() {
             let at = (sender * config.packets + packet) * config.packet_bytes;
             // SAFETY: the buffer is this frame's alone, and no slice of it has been given out; the
-            // part is inside it.
-            unsafe {
+            // part is inside it, and initialised as all memory of a region.
+            let part = unsafe {
                 let start = self.shared.data(self.buffer).add(at);
-                start.write_bytes(0, config.packet_bytes);
+                slice::from_raw_parts_mut(start, config.packet_bytes)
+            };
+            for piece in part.chunks_mut(config.fill.len()) {
+                piece.copy_from_slice(&config.fill[..piece.len()]);
             }
         }
     }

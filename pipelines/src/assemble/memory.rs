@@ -12,7 +12,11 @@ use super::turns::Turns;
 /// Frames begin at cache lines, so that two of them never share one.
 const LINE: usize = 64;
 
-/// The serial number where no frame has been seen.
+/// A mark on the newest serial number: the next one begins the window anew. No serial number has so
+/// many bits.
+pub(super) const ANEW: u64 = 1 << 63;
+
+/// The serial number where no frame has been seen, with the mark.
 pub(super) const NONE: u64 = u64::MAX;
 
 /// A time of opening that is not known yet.
@@ -32,8 +36,8 @@ pub(super) struct Shared {
     /// Frame number, and time of opening, of the frame in each buffer.
     pub(super) keys: Box<[AtomicU64]>,
     pub(super) opened: Box<[AtomicU64]>,
-    /// The serial number of the newest frame, or [`NONE`]; and the
-    /// lowest that is not closed.
+    /// The serial number of the newest frame, [`ANEW`] if the next one begins the window anew, or
+    /// [`NONE`]; and the lowest that is not closed.
     pub(super) newest: AtomicU64,
     pub(super) floor: AtomicU64,
     /// Packets in a row whose frame numbers were refused, and the last number.

@@ -22,7 +22,9 @@
 //!   it: a frame is closed first, and delivered when the last writer has left it.
 //! - **Delivery** is in the order of frame numbers. A frame that lacks packets is closed when its
 //!   timeout is over, or when a frame needs its buffer; it says what it lacks ([`Frame::missing`]),
-//!   and zeros stand there.
+//!   and zeros or another code stand there.
+//! - **Conversion** while a packet is in the cache: [`Placer::place_with`] has a function write the
+//!   packet's part of the frame.
 //! - **Frame numbers** are not trusted: one that is far from the others is refused, until many say
 //!   the same (a sender began anew).
 //!

@@ -39,6 +39,11 @@ impl Serials {
         lap << self.buffer_bits | buffer as u64
     }
 
+    /// The count of restarts in a serial number.
+    pub(super) fn restarts(self, serial: u64) -> u8 {
+        (serial >> (LAP_BITS + self.buffer_bits - RESTART_BITS)) as u8
+    }
+
     /// How far `a` is ahead of `b`.
     #[inline]
     pub(super) fn distance(&self, a: u64, b: u64) -> i64 {

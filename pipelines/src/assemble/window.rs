@@ -6,14 +6,14 @@
 //! a wrong number must not move the window. So is one with more bits than a serial number has room for
 //! (38 with 64 buffers). [`RESYNC`] such packets in a row, near each other and
 //! without any that fits, are a restart of the sender, or a gap longer than the horizon: the window
-//! begins anew there. A number that is a little behind is late, however often it comes: a sender that
+//! begins anew there. A reader may announce a restart, which the first packet then makes. A number that is a little behind is late, however often it comes: a sender that
 //! repeats its last frames does not have them delivered twice.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use pollux_pmd::Cause;
 
-use super::memory::{NONE, Shared};
+use super::memory::{ANEW, NONE, Shared};
 use super::serials::RESTART_BITS;
 
 /// Refused packets in a row that begin the window anew.
@@ -31,7 +31,7 @@ impl Shared {
             return Err(Cause::OutOfWindow);
         }
         let newest = self.newest.load(Relaxed);
-        if newest == NONE {
+        if newest & ANEW != 0 {
             return self.begin(newest, key);
         }
         let serial = newest & !mask | key & mask;
@@ -53,6 +53,11 @@ impl Shared {
             return self.begin(newest, key);
         }
         Err(refused)
+    }
+
+    /// Has the next packet begin the window anew.
+    pub(super) fn begin_anew(&self) {
+        self.newest.fetch_or(ANEW, Relaxed);
     }
 
     /// Makes a serial number the newest, unless another loop was faster: the window may have moved

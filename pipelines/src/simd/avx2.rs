@@ -5,15 +5,16 @@ use std::arch::x86_64::{
     __m256, __m256i, _CMP_LE_OQ, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadl_epi64,
     _mm_movehl_ps, _mm_shuffle_ps, _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps,
     _mm256_and_si256, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castps256_ps128,
-    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmp_ps, _mm256_cmpeq_epi32,
-    _mm256_cvtepu8_epi32, _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32, _mm256_div_ps,
-    _mm256_extractf128_ps, _mm256_extracti128_si256, _mm256_i32gather_epi32, _mm256_loadu_ps,
-    _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_max_epu32, _mm256_max_ps, _mm256_min_epu32,
-    _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mul_ps, _mm256_or_si256,
+    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmp_ps, _mm256_cmpeq_epi8,
+    _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32, _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32,
+    _mm256_div_ps, _mm256_extractf128_ps, _mm256_extracti128_si256, _mm256_i32gather_epi32,
+    _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_max_epu32, _mm256_max_ps,
+    _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mul_ps, _mm256_or_si256,
     _mm256_permute2x128_si256, _mm256_permute4x64_epi64, _mm256_permutevar8x32_epi32,
-    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_shuffle_ps,
-    _mm256_slli_epi32, _mm256_slli_si256, _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srli_epi32,
-    _mm256_srlv_epi32, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_ps,
+    _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps, _mm256_shuffle_epi8,
+    _mm256_shuffle_epi32, _mm256_shuffle_ps, _mm256_slli_epi32, _mm256_slli_si256,
+    _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_ps,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_ps,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
@@ -463,6 +464,31 @@ impl Words for U32s {
             u64::from(avx2!(_mm256_movemask_epi8(half)) as u32)
         });
         low | high << (BLOCK / 2)
+    }
+
+    #[inline(always)]
+    fn bytes_of(_: Isa, mask: u64, value: u8) -> [u8; BLOCK] {
+        // Of four bytes of the mask, the one that has the bit of each byte.
+        const BYTE: [u8; BLOCK / 2] = {
+            let (mut numbers, mut i) = ([0; BLOCK / 2], 0);
+            while i < numbers.len() {
+                numbers[i] = i as u8 / 8;
+                i += 1;
+            }
+            numbers
+        };
+        let byte = avx2!(_mm256_loadu_si256(BYTE.as_ptr().cast()));
+        let bit = avx2!(_mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64));
+        let value = avx2!(_mm256_set1_epi8(value as i8));
+        let mut bytes = [0; BLOCK];
+        let (halves, _) = bytes.as_chunks_mut::<{ BLOCK / 2 }>();
+        for (half, bits) in halves.iter_mut().zip([mask, mask >> (BLOCK / 2)]) {
+            let bits = avx2!(_mm256_shuffle_epi8(_mm256_set1_epi32(bits as i32), byte));
+            let set = avx2!(_mm256_cmpeq_epi8(_mm256_and_si256(bits, bit), bit));
+            let marked = avx2!(_mm256_and_si256(set, value));
+            avx2!(_mm256_storeu_si256(half.as_mut_ptr().cast(), marked));
+        }
+        bytes
     }
 
     #[inline(always)]

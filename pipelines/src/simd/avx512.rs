@@ -9,12 +9,13 @@ use std::arch::x86_64::{
     _mm512_loadu_ps, _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_add_ps,
     _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32, _mm512_maskz_compress_epi32,
     _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps,
-    _mm512_maskz_set1_epi32, _mm512_max_ps, _mm512_min_epu32, _mm512_movepi8_mask, _mm512_mul_ps,
-    _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_permutex2var_ps, _mm512_permutexvar_epi32,
-    _mm512_reduce_add_ps, _mm512_reduce_max_epu32, _mm512_reduce_max_ps, _mm512_set1_epi32,
-    _mm512_set1_epi64, _mm512_set1_ps, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps,
-    _mm512_srlv_epi32, _mm512_storeu_ps, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps,
-    _mm512_test_epi32_mask, _pdep_u64,
+    _mm512_maskz_set1_epi8, _mm512_maskz_set1_epi32, _mm512_max_ps, _mm512_min_epu32,
+    _mm512_movepi8_mask, _mm512_mul_ps, _mm512_or_si512, _mm512_permutex2var_epi32,
+    _mm512_permutex2var_ps, _mm512_permutexvar_epi32, _mm512_reduce_add_ps,
+    _mm512_reduce_max_epu32, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_set1_ps, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps, _mm512_srlv_epi32,
+    _mm512_storeu_ps, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps, _mm512_test_epi32_mask,
+    _pdep_u64,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
@@ -190,6 +191,7 @@ impl Lanes for F32s {
 
 impl Words for U32s {
     type Isa = Isa;
+    const COMPRESSES: bool = true;
 
     #[inline(always)]
     fn splat(_: Isa, value: u32) -> Self {
@@ -358,6 +360,14 @@ impl Words for U32s {
         avx512!(_mm512_movepi8_mask(_mm512_loadu_si512(
             bytes.as_ptr().cast()
         )))
+    }
+
+    #[inline(always)]
+    fn bytes_of(_: Isa, mask: u64, value: u8) -> [u8; BLOCK] {
+        let mut bytes = [0; BLOCK];
+        let register = avx512!(_mm512_maskz_set1_epi8(mask, value as i8));
+        avx512!(_mm512_storeu_si512(bytes.as_mut_ptr().cast(), register));
+        bytes
     }
 
     #[inline(always)]

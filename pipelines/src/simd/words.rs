@@ -15,6 +15,8 @@ pub trait Words:
 {
     /// Proof that the CPU has the instructions.
     type Isa: Copy;
+    /// Whether [`compress`](Self::compress) is one instruction, and not several and a table.
+    const COMPRESSES: bool = false;
 
     /// The same word in all lanes.
     fn splat(isa: Self::Isa, value: u32) -> Self;
@@ -73,6 +75,8 @@ pub trait Words:
     fn first(self) -> u32;
     /// Bit 7 of each byte.
     fn high_bits(isa: Self::Isa, bytes: &[u8; BLOCK]) -> u64;
+    /// `value` in the bytes of the mask, else zero: the inverse of [`high_bits`](Self::high_bits).
+    fn bytes_of(isa: Self::Isa, mask: u64, value: u8) -> [u8; BLOCK];
     /// Place of set bit number `n`, counted from 0; 64 where there is none. `n` is below 64.
     fn nth_set(isa: Self::Isa, bits: u64, n: u32) -> u32;
 }
@@ -175,7 +179,13 @@ mod tests {
         n: u32,
     }
 
-    type Results = (Vec<[u32; LANES]>, [u64; LANES], [u32; 5], u64, [u8; BLOCK]);
+    type Results = (
+        Vec<[u32; LANES]>,
+        [u64; LANES],
+        [u32; 5],
+        u64,
+        [[u8; BLOCK]; 2],
+    );
 
     const BASE: u64 = 0x1234_5678_0000_0000;
 
@@ -234,12 +244,14 @@ mod tests {
             let bytes = &bytes[..bytes.len().min(BLOCK)];
             block[..bytes.len()].copy_from_slice(bytes);
             let high = (0..BLOCK).fold(0, |bits, i| bits | u64::from(block[i] >> 7) << i);
+            let value = self.bytes[0];
+            let marked = std::array::from_fn(|i| value * (self.bits >> i & 1) as u8);
             (
                 words,
                 a.map(|word| u64::from(word) | BASE),
                 numbers,
                 high,
-                block,
+                [block, marked],
             )
         }
 
@@ -284,7 +296,9 @@ mod tests {
                 a.largest(),
             ];
             let block = W::block(isa, self.packet.as_bytes());
-            (words, with, numbers, W::high_bits(isa, &block), block)
+            let marked = W::bytes_of(isa, self.bits, self.bytes[0]);
+            let high = W::high_bits(isa, &block);
+            (words, with, numbers, high, [block, marked])
         }
     }
 

@@ -16,6 +16,7 @@
 //! | [`metrics`] | Prometheus `/metrics` |
 //! | [`Background`] | background thread for servers beside the loops |
 //! | [`http`] | the server of metrics and of pages |
+//! | [`lines`] | the server of control links: a line of a client, a line as its answer |
 //! | [`Output`], [`name_outputs`], [`Overwrite`] | output files, their names and numbers, and the overwrite rule |
 //! | [`RotationOptions`], [`Rotation`], [`part`] | file rotation |
 //! | [`ReportFile`], [`LedgerReport`] | the JSON report |
@@ -28,6 +29,7 @@ mod background;
 mod exit;
 pub mod http;
 mod json;
+pub mod lines;
 mod log;
 mod messages;
 pub mod metrics;

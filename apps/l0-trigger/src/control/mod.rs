@@ -1,8 +1,7 @@
 //! Remote control of runs through a socket (docs/formats/control.md).
 
 mod protocol;
-mod server;
 mod state;
 
-pub use self::server::Server;
+pub use self::protocol::LINE;
 pub use self::state::{Control, RequestedRun};

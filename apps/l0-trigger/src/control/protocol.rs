@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Version of the protocol.
 pub(super) const VERSION: u32 = 1;
 
+/// Maximum length of a line, in bytes.
+pub const LINE: usize = 4096;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Request {

@@ -90,16 +90,14 @@ impl Control {
         };
     }
 
-    /// The answer to a line, as a line.
-    pub(super) fn answer(&self, line: &[u8]) -> String {
-        let done = serde_json::from_slice::<Request>(line)
-            .map_err(|error| format!("this is no request: {error}"))
-            .and_then(|request| self.obey(&request));
-        self.refused_or_done(done)
-    }
-
-    /// The state, after the command.
-    pub(super) fn refused_or_done(&self, done: Result<(), String>) -> String {
+    /// The answer to a line, or to one that was refused for this reason, as a line: the state, after
+    /// the command.
+    pub fn answer(&self, line: Result<&[u8], &str>) -> String {
+        let request = line.map_err(str::to_owned).and_then(|line| {
+            serde_json::from_slice::<Request>(line)
+                .map_err(|error| format!("this is no request: {error}"))
+        });
+        let done = request.and_then(|request| self.obey(&request));
         let state = self.state();
         let begun = state.begun.as_ref();
         let answer = Answer {

@@ -1,19 +1,17 @@
 //! Through the queues of a port: an interface, a capture file, the loopback.
 
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
 
-use pollux_mempool::time::{Ns, WireTime};
+use pollux_mempool::time::WireTime;
 use pollux_mempool::{Burst, Mbuf, PoolCache};
 use pollux_na62::formats::hits::MAX_FRAME;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::ledger::SentView;
-use pollux_pmd::net::{
-    ArpTable, ParseOptions, Parsed, Responder, UDP_HEADERS, UdpTemplate, classify,
-};
-use pollux_pmd::{Cause, Clock, Ledger, RxQueue, Tally, Timeout, TxQueue};
+use pollux_pmd::net::{Parsed, UDP_HEADERS, UdpTemplate, classify};
+use pollux_pmd::{Cause, Clock, Ledger, RxQueue, Tally, TxQueue};
 
 use super::api::{Link, SentCounts};
+use super::neighbour::{Neighbour, NoAnswer};
 use crate::check::DecisionCheck;
 use crate::config::EmulatorConfig;
 use crate::frames::Frame;
@@ -29,11 +27,6 @@ const RETRY: u32 = 1024;
 /// Event 0 in a capture: 2026-01-01 00:00:00 UTC. Fixed, so that equal seeds write equal files.
 pub const CAPTURE_EPOCH: WireTime = WireTime(1_767_225_600_000_000_000);
 
-/// From one ARP request to the next.
-const ARP_EVERY: Ns = Ns(250_000_000);
-/// How many ARP requests are sent before the trigger counts as unreachable.
-const ARP_REQUESTS: u32 = 20;
-
 /// Why a link cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -47,11 +40,8 @@ pub enum LinkError {
         room: usize,
     },
     /// The trigger's station is not known.
-    #[error(
-        "no answer to ARP for {0}: check that the trigger runs and that the link is up, or give \
-         its MAC address with --dst-mac"
-    )]
-    NoAnswer(Ipv4Addr),
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
 }
 
 /// What a staged buffer is, to be counted when it is sent.
@@ -71,9 +61,7 @@ pub struct PortLink {
     rx: Vec<RxQueue>,
     cache: PoolCache,
     templates: Vec<UdpTemplate>,
-    responder: Responder,
-    stations: ArpTable,
-    options: ParseOptions,
+    neighbour: Neighbour,
     decision_port: u16,
     capture: bool,
     burst: Burst<BURST>,
@@ -110,12 +98,7 @@ impl PortLink {
             rx: rx.into_iter().collect(),
             cache,
             templates: templates(config),
-            responder: Responder::new(boards.mac, *boards.socket.ip()),
-            stations: ArpTable::new(&[config.addresses.trigger_ip]),
-            options: ParseOptions {
-                local: Some(*boards.socket.ip()),
-                ..ParseOptions::default()
-            },
+            neighbour: Neighbour::new(&boards, config.addresses.trigger_ip),
             decision_port: config.addresses.decision_port,
             capture,
             burst: Burst::new(),
@@ -138,38 +121,21 @@ impl PortLink {
         clock: &impl Clock,
         stop: &StopFlag,
     ) -> Result<(), LinkError> {
-        let ip = config.addresses.trigger_ip;
         // Decisions that come before any event was sent are of no run.
         let mut nothing = DecisionCheck::new(Timeline::of(config));
-        for _ in 0..ARP_REQUESTS {
-            self.request(ip);
-            let mut timeout = Timeout::new(clock, ARP_EVERY);
-            while !timeout.is_over(clock) && !stop.is_set() {
-                self.poll(&mut nothing);
-                if let Some(mac) = self.stations.lookup(ip) {
-                    config.addresses.trigger_mac = Some(mac);
-                    self.templates = templates(config);
-                    return Ok(());
+        let mac = Neighbour::resolve(config.addresses.trigger_ip, clock, stop, |asks| {
+            if asks {
+                if let Some(mbuf) = self.neighbour.request(&mut self.cache) {
+                    self.stage(mbuf, Staged::Other);
                 }
-                clock.relax();
+                self.flush();
             }
-        }
-        Err(LinkError::NoAnswer(ip))
-    }
-
-    fn request(&mut self, ip: Ipv4Addr) {
-        let Some(mut mbuf) = self.cache.alloc() else {
-            return;
-        };
-        let room = mbuf.tailroom();
-        if let Some(len) = mbuf
-            .append(room)
-            .and_then(|out| self.responder.request(ip, out))
-        {
-            mbuf.truncate(len);
-            self.stage(mbuf, Staged::Other);
-        }
-        self.flush();
+            self.poll(&mut nothing);
+            self.neighbour.peer()
+        })?;
+        config.addresses.trigger_mac = Some(mac);
+        self.templates = templates(config);
+        Ok(())
     }
 
     /// What the transmit queue sends; still to be read when the port has stopped.
@@ -197,31 +163,20 @@ impl PortLink {
         if self.burst.is_full() {
             return;
         }
-        let Some(mut mbuf) = self.cache.alloc() else {
-            return;
-        };
-        let room = mbuf.tailroom();
-        let reply = mbuf
-            .append(room)
-            .and_then(|out| self.responder.reply(request.data(), out));
-        match reply {
-            Some(len) => {
-                mbuf.truncate(len);
-                self.stage(mbuf, Staged::Other);
-            }
-            None => self.cache.free(mbuf),
+        if let Some(mbuf) = self.neighbour.reply(&mut self.cache, request) {
+            self.stage(mbuf, Staged::Other);
         }
     }
 
     /// Takes one received frame; what became of it.
     fn receive(&mut self, mbuf: &Mbuf, check: &mut DecisionCheck) -> Result<(), Cause> {
-        match classify(mbuf, &self.options)? {
+        match classify(mbuf, self.neighbour.options())? {
             Parsed::Udp(udp) if udp.dst_port == self.decision_port => check
                 .packet(udp.payload(mbuf.data()))
                 .map_err(|_| Cause::Malformed),
             Parsed::Udp(_) => Err(Cause::DemuxMiss),
             Parsed::Arp | Parsed::IcmpEcho => {
-                self.stations.observe(mbuf.data());
+                self.neighbour.observe(mbuf);
                 self.reply(mbuf);
                 Ok(())
             }

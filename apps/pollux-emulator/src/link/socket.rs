@@ -44,15 +44,7 @@ impl SocketLink {
         let ip = config.addresses.src_ip.unwrap_or(Ipv4Addr::UNSPECIFIED);
         let board = |board| {
             let (src, dst) = config.endpoints(board);
-            let socket = bind(SocketAddrV4::new(ip, src.socket.port()))?;
-            let what = "no route to the trigger (is its address right?)";
-            let source = |source| SocketError {
-                address: dst.socket,
-                what,
-                source,
-            };
-            socket.connect(dst.socket).map_err(source)?;
-            Ok(socket)
+            connect(SocketAddrV4::new(ip, src.socket.port()), dst.socket)
         };
         Ok(Self {
             boards: (0..config.boards).map(board).collect::<Result<_, _>>()?,
@@ -62,6 +54,19 @@ impl SocketLink {
             tally: Tally::new(),
         })
     }
+}
+
+/// Opens a socket at `local` for datagrams to `peer`, that does not wait.
+pub(crate) fn connect(local: SocketAddrV4, peer: SocketAddrV4) -> Result<UdpSocket, SocketError> {
+    let socket = bind(local)?;
+    let what = "no route to the receiver (is its address right?)";
+    let source = |source| SocketError {
+        address: peer,
+        what,
+        source,
+    };
+    socket.connect(peer).map_err(source)?;
+    Ok(socket)
 }
 
 fn bind(address: SocketAddrV4) -> Result<UdpSocket, SocketError> {

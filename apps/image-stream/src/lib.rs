@@ -1,0 +1,28 @@
+//! Images of a detector: the program `image-stream` as a library.
+//!
+//! | item | what |
+//! | --- | --- |
+//! | [`program`] | the command line |
+//! | `manage` | the manager of a source and its receivers |
+//! | [`ImageRecord`], [`Pixels`], [`Dense`], [`Sparse`] | an image to be handed to an output |
+//! | [`ImageFacts`], [`LossMap`] | facts about it |
+//! | [`Detector`] | the detector and its beam |
+//! | `nexus` | image files (feature `hdf5`): docs/formats/image-file.md |
+//! | [`live`] | live stream: docs/formats/live-stream.md |
+
+// The modules are private: `pub` in them means the crate, and the API consists of the re-exports
+// here.
+#![allow(unreachable_pub)]
+
+mod detector;
+mod image;
+pub mod live;
+mod manage;
+#[cfg(feature = "hdf5")]
+pub mod nexus;
+pub mod program;
+
+pub use detector::{Detector, DetectorError, LossLayout};
+pub use image::{
+    Dense, ImageFacts, ImageRecord, LossMap, MAX_LOSS_WORDS, PixelError, PixelType, Pixels, Sparse,
+};

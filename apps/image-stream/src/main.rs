@@ -1,0 +1,7 @@
+//! `image-stream`: images of a detector, received, processed and written.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    image_stream::program::main()
+}

@@ -1,0 +1,10 @@
+//! The sub-command `images`: an emulated image detector.
+
+mod cli;
+mod files;
+mod job;
+mod page;
+mod report;
+
+pub(crate) use cli::ImagesCli;
+pub(crate) use job::run;

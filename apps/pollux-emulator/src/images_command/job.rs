@@ -1,0 +1,254 @@
+//! One run of `images`: makes the stack, opens the link, runs the loop, stops in order.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use pollux_app::metrics::{Ledgers, Watch};
+use pollux_app::ports::{self, PortView};
+use pollux_app::{ClockOption, Cpus, Failure, Reports, print, user_message};
+use pollux_emulator::images::config::ImagesConfig;
+use pollux_emulator::images::link::{FRAME_OVERHEAD, PacketLink, PortError, PortLink, SocketLink};
+use pollux_emulator::images::source::{Control, ImageSource, ImagesReport};
+use pollux_emulator::images::stack::{Stack, StackError};
+use pollux_emulator::images::synthesis::Synthesis;
+use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pmd::lcore::{self, StopFlag};
+use pollux_pmd::ledger::SentView;
+use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Probed, Started, StartedPort, TscClock};
+
+use super::cli::ImagesCli;
+use super::files::{Outputs, write_calibration, write_truth};
+use super::page::Source;
+use super::report::{Core, Run, plan};
+
+/// Buffers for packets on their way out, and for what a queue receives.
+const BUFFERS: usize = 2048;
+/// Buffers in the loop's own cache.
+const CACHE: usize = 256;
+
+/// Does what the command line asks for.
+pub(crate) fn run(cli: &ImagesCli, clock: ClockOption) -> Result<(), Failure> {
+    clock.select()?;
+    let config = cli.config().map_err(Failure::usage)?;
+    let registry = ports::registry();
+    if let Some(spec) = cli.port.get() {
+        registry.check(spec)?;
+    }
+    let cpus = Cpus::of(&cli.cores);
+    for cpu in &cpus {
+        let allowed = lcore::expect_allowed(*cpu).context("--cores");
+        allowed.map_err(Failure::Usage)?;
+    }
+    if cli.check {
+        let through = cli.port.get().or(cli.udp.map(|_| "kernel sockets"));
+        return Ok(print(plan(&config, through).map_err(Failure::usage)?)?);
+    }
+    let outputs = Outputs::new(cli).map_err(Failure::Usage)?;
+    // Before the run: a path that cannot be written is reported at once.
+    let files = [&outputs.report, &outputs.json].into_iter().flatten();
+    let reports = Reports::new(cli.report.prints_json(), files)?;
+    let stop = pollux_app::stop_on_signals().context("signals cannot be handled")?;
+    let layout = config.layout().map_err(Failure::usage)?;
+    let port = match cli.port.get() {
+        Some(spec) => {
+            let port = registry.open(spec)?;
+            PortLink::check(spec, &port.capabilities(), &layout)
+                .map_err(|error| Failure::Run(error.into()))?;
+            Some(port)
+        }
+        None => None,
+    };
+    let stack = stack(cli, &config, &outputs)?;
+    let supervisor = Supervisor {
+        stop,
+        cpu: cpus.first().copied(),
+        cli,
+    };
+    let run = match port {
+        Some(port) => through_port(port, config, stack, &supervisor)?,
+        None => through_sockets(config, stack, &supervisor)?,
+    };
+    let report = run.json();
+    let printed = reports.print(&report, |out| write!(out, "{run}"));
+    reports.write(&report)?;
+    run.verdict().map_err(Failure::Run)?;
+    Ok(printed?)
+}
+
+/// The images to send. What is known about them is written.
+fn stack(cli: &ImagesCli, config: &ImagesConfig, outputs: &Outputs) -> Result<Stack, Failure> {
+    if !cli.raw.is_empty() {
+        let stack = Stack::from_files(config, &cli.raw);
+        return stack.map_err(|error| match error {
+            StackError::Read { .. } | StackError::Memory { .. } => Failure::Run(error.into()),
+            _ => Failure::usage(error),
+        });
+    }
+    let synthesis = Synthesis::new(config).map_err(Failure::usage)?;
+    let stack = Stack::synthetic(&synthesis).map_err(|error| Failure::Run(error.into()))?;
+    if let Some(output) = &outputs.truth {
+        write_truth(output, &synthesis)?;
+    }
+    if let Some(folder) = &cli.calibration_out {
+        write_calibration(folder, cli.report.overwrite, &synthesis)?;
+    }
+    Ok(stack)
+}
+
+fn through_port(
+    port: Port<Probed>,
+    mut config: ImagesConfig,
+    stack: Stack,
+    supervisor: &Supervisor<'_>,
+) -> Result<Run, Failure> {
+    let spec = port.spec().to_owned();
+    let capture = spec
+        .parse::<PortSpec>()
+        .is_ok_and(|spec| spec.driver() == "pcap");
+    let offered = port.capabilities();
+    // In a recording there is no answer to what is sent now.
+    let rx_queues = if capture || offered.max_rx_queues == 0 {
+        0
+    } else {
+        ports::rx_queues(&port, None)
+    };
+    let layout = *stack.layout();
+    let pool = Mempool::new(PoolConfig {
+        buffers: BUFFERS * usize::from(rx_queues + 1),
+        data_room: (FRAME_OVERHEAD + layout.payload_bytes()).next_multiple_of(64),
+        ..PoolConfig::default()
+    })
+    .context("memory for packets")?;
+    let port = port.configure(PortConfig {
+        rx_queues,
+        ..PortConfig::new(pool.clone())
+    })?;
+    let started = port.start()?;
+    let views = [PortView::new(&started)];
+    let StartedPort { port, rx, tx } = started;
+    config.addresses.src_mac = config.addresses.src_mac.or(offered.mac);
+
+    let cache = pool.cache(CACHE).context("memory for packets")?;
+    let failed = |error: PortError| Failure::Run(error.into());
+    let mut link = PortLink::new(&config, &layout, tx, rx, cache, capture).map_err(failed)?;
+    if config.addresses.dst_mac.is_none() && offered.mac.is_some() && rx_queues > 0 {
+        link.resolve(&mut config, &layout, &TscClock::get(), &supervisor.stop)
+            .map_err(failed)?;
+    }
+    let sent = link.sent_views();
+    let port = [port];
+    let (mut report, link) = supervisor.launch(&config, stack, link, &port, &views)?;
+    let ledger = link.ledger();
+    let (tx, rx) = link.into_queues();
+    let stopped = ports::stop(port.into(), rx, tx);
+    // What a file or a device refuses late is known only now.
+    let errors: u64 = sent.iter().map(SentView::errors).sum();
+    let late = errors.saturating_sub(report.send_errors);
+    report.packets_sent = report.packets_sent.saturating_sub(late);
+    report.send_errors += late;
+    Ok(Run {
+        spec,
+        tx_packets: sent.iter().map(SentView::packets).sum(),
+        failed: stopped.err().map(anyhow::Error::new),
+        ..supervisor.finish(config, report, &ledger)
+    })
+}
+
+fn through_sockets(
+    config: ImagesConfig,
+    stack: Stack,
+    supervisor: &Supervisor<'_>,
+) -> Result<Run, Failure> {
+    let link = SocketLink::open(&config, stack.layout()).map_err(anyhow::Error::new)?;
+    let (report, link) = supervisor.launch(&config, stack, link, &[], &[])?;
+    let ledger = link.ledger();
+    Ok(Run {
+        spec: format!("udp:{}", config.addresses.receiver().socket),
+        tx_packets: report.packets_sent,
+        ..supervisor.finish(config, report, &ledger)
+    })
+}
+
+/// The main thread's part: signals, time, progress.
+struct Supervisor<'a> {
+    stop: StopFlag,
+    cpu: Option<usize>,
+    cli: &'a ImagesCli,
+}
+
+impl Supervisor<'_> {
+    /// Runs the loop on its own core, and waits for it. Looks after the ports, if there are any.
+    fn launch<L: PacketLink + Send + 'static>(
+        &self,
+        config: &ImagesConfig,
+        stack: Stack,
+        link: L,
+        ports: &[Port<Started>],
+        views: &[PortView],
+    ) -> Result<(ImagesReport, L), Failure> {
+        let ledgers = Ledgers {
+            ledger: link.ledger(),
+            ports: views.to_vec(),
+        };
+        let clock = TscClock::get();
+        let mut source = ImageSource::new(config, stack, link, clock, self.stop.clone());
+        let control = source.control();
+        let page = Source {
+            ledgers,
+            control: Arc::clone(&control),
+        };
+        let mut watch = Watch::start(self.cli.metrics, page, views, self.cpu.as_slice())?;
+        let lcore = lcore::launch("detector", self.cpu, move || {
+            let report = source.run();
+            (report, source.into_link())
+        })
+        .map_err(anyhow::Error::new)?;
+        self.wait(&control, || {
+            if !watch.keep(ports) {
+                self.stop.stop();
+            }
+            lcore.is_finished()
+        });
+        Ok(lcore.join().map_err(anyhow::Error::new)?)
+    }
+
+    fn wait(&self, control: &Control, mut finished: impl FnMut() -> bool) {
+        let start = Instant::now();
+        let (mut shown, mut frames) = (start, 0);
+        while !finished() {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = Instant::now();
+            let limit = self.cli.duration.duration;
+            if limit.is_some_and(|duration| now - start >= duration) {
+                self.stop.stop();
+            }
+            if !self.cli.quiet && now - shown >= Duration::from_secs(1) {
+                let made = control.frames.get();
+                let rate = (made - frames) as f64 / (now - shown).as_secs_f64();
+                user_message(format_args!(
+                    "{:6.0} s  {made} frames ({rate:.1}/s), {} packets",
+                    (now - start).as_secs_f64(),
+                    control.packets.get()
+                ));
+                (shown, frames) = (now, made);
+            }
+        }
+    }
+
+    fn finish(&self, config: ImagesConfig, report: ImagesReport, ledger: &Ledger) -> Run {
+        let core = self.cpu.map(|cpu| Core {
+            cpu,
+            isolated: lcore::check_isolation("detector", cpu),
+        });
+        Run {
+            config,
+            report,
+            spec: String::new(),
+            tx_packets: 0,
+            core,
+            balance: ledger.balance(),
+            failed: None,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+#![allow(clippy::unwrap_used)]
+mod frames;
+mod images;
+mod modules;
+mod runs;
+mod stacks;
+mod support;
+mod threads;
