@@ -13,6 +13,7 @@
 //! | [`bitshuffle`] | lossless compression: bit transpose, then LZ4 |
 //! | [`integrate`] | azimuthal integration |
 //! | [`peaks`] | Bragg peaks: position, intensity, background |
+//! | [`stages`] | all of these as stages of a chain |
 //! | [`statistics`] | hit rate, mean and maximum of all images |
 //! | [`transfer`] | sub-images for several receivers: regions, subsampling, rates |
 //! | [`control`] | messages between detectors, receivers and the manager of a run |
@@ -31,6 +32,7 @@ pub mod peaks;
 pub mod pixel;
 pub mod receive;
 pub mod sparse;
+pub mod stages;
 pub mod statistics;
 pub mod transfer;
 pub mod veto;
