@@ -3,7 +3,9 @@
 //! | item | what |
 //! | --- | --- |
 //! | [`program`] | the command line |
+//! | `run` | a run: receives, processes and writes images |
 //! | `manage` | the manager of a source and its receivers |
+//! | `offline` | each stage on files, without a detector |
 //! | [`ImageRecord`], [`Pixels`], [`Dense`], [`Sparse`] | an image to be handed to an output |
 //! | [`ImageFacts`], [`LossMap`] | facts about it |
 //! | [`Detector`] | the detector and its beam |
@@ -14,13 +16,17 @@
 // here.
 #![allow(unreachable_pub)]
 
+mod cli;
+mod config;
 mod detector;
 mod image;
 pub mod live;
 mod manage;
 #[cfg(feature = "hdf5")]
 pub mod nexus;
+mod offline;
 pub mod program;
+mod run;
 
 pub use detector::{Detector, DetectorError, LossLayout};
 pub use image::{

@@ -1,0 +1,330 @@
+//! Configuration of a run: TOML.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use pollux_images::calibration::TrackingConfig;
+use pollux_images::formats::{Detector as Kind, EigerBits, EigerLink, Layout};
+use pollux_images::receive::{DiscardPolicy, ReceiveConfig, Route};
+use pollux_mempool::PoolConfig;
+use pollux_mempool::time::Ns;
+use pollux_pmd::event::RegionOptions;
+use pollux_pmd::stream::StreamId;
+use serde::{Deserialize, Serialize};
+
+/// Type of the converted pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pixels {
+    /// Photons, 16-bit integers.
+    #[default]
+    I16,
+    /// Photons, 32-bit integers.
+    I32,
+    /// Photons, floating point.
+    F32,
+}
+
+/// A run. Every key has a default, which is that of the demonstration.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ImageConfig {
+    /// The detector and its packets.
+    pub detector: DetectorConfig,
+    /// Position of the detector and energy of the beam, for files and streams.
+    pub beam: BeamConfig,
+    /// Packet buffers and image buffers.
+    pub memory: MemoryConfig,
+    /// Conversion to photons; without it, images are raw.
+    pub calibration: Option<CalibrationConfig>,
+    /// Dark frames between the others.
+    pub dark: Option<DarkConfig>,
+    /// The stages, in order.
+    pub stage: Vec<toml::Table>,
+}
+
+/// The detector, and where its packets arrive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DetectorConfig {
+    /// `jungfrau`, `eiger` or `moench`.
+    pub kind: Kind,
+    /// Number of modules; of EIGER, each port is a module.
+    pub modules: usize,
+    /// UDP interfaces of a module: 1 or 2.
+    pub interfaces: usize,
+    /// Bits of a pixel of EIGER: 16.
+    pub bits: usize,
+    /// Address of this host: it answers ARP and ping.
+    pub ip: Ipv4Addr,
+    /// UDP port of the first interface of the first module; the others follow.
+    pub udp_port: u16,
+    /// Identifiers of the modules, by which packets are sorted instead of by their ports.
+    pub module_ids: Option<Vec<u16>>,
+    /// Images that are not delivered: `nothing`, `empty` or `partial`.
+    pub discard: DiscardPolicy,
+    /// How long an image waits for its packets.
+    pub timeout_us: u64,
+    /// How far a frame number may be ahead of the newest.
+    pub horizon: u64,
+    /// Images in a stack: a worker takes so many at a time.
+    pub stack: usize,
+}
+
+impl Default for DetectorConfig {
+    fn default() -> Self {
+        Self {
+            kind: Kind::Jungfrau,
+            modules: 1,
+            interfaces: 2,
+            bits: 16,
+            ip: Ipv4Addr::new(198, 18, 0, 1),
+            udp_port: 50_001,
+            module_ids: None,
+            discard: DiscardPolicy::Nothing,
+            timeout_us: 20_000,
+            horizon: 4096,
+            stack: 1,
+        }
+    }
+}
+
+/// Position of the detector and energy of the beam, as files and streams describe them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BeamConfig {
+    /// Photon energy in eV.
+    pub photon_energy_ev: f64,
+    /// Distance of the detector from the sample, in m.
+    pub distance_m: f64,
+    /// Row and column of the beam, in pixels; the middle of the image by default.
+    pub centre: Option<(f64, f64)>,
+    /// Side of a pixel, in m.
+    pub pixel_m: f64,
+    /// Exposure time in s.
+    pub count_time_s: f64,
+    /// Time from image to image, in s.
+    pub frame_time_s: f64,
+}
+
+impl Default for BeamConfig {
+    fn default() -> Self {
+        Self {
+            photon_energy_ev: 12_400.0,
+            distance_m: 0.1,
+            centre: None,
+            pixel_m: 75e-6,
+            count_time_s: 100e-6,
+            frame_time_s: 1e-3,
+        }
+    }
+}
+
+/// Memory of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MemoryConfig {
+    /// Packet buffers.
+    pub buffers: usize,
+    /// Bytes of a packet buffer.
+    pub data_room: usize,
+    /// Descriptors of a receive ring.
+    pub ring: usize,
+    /// Image buffers: a power of two.
+    pub images: usize,
+    /// NUMA node of the memory; the kernel's choice by default.
+    pub numa_node: Option<u32>,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self {
+            buffers: 4096,
+            data_room: 8704,
+            ring: 1024,
+            images: 64,
+            numa_node: None,
+        }
+    }
+}
+
+/// Maps of a module, or of all modules one after another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationConfig {
+    /// Pedestals of G0, G1 and G2: files of 32-bit floating point numbers, in ADU.
+    pub pedestals: [PathBuf; 3],
+    /// Gains of G0, G1 and G2, in ADU per photon.
+    pub gains: [PathBuf; 3],
+    /// Mask of bad pixels: one byte a pixel, not 0 for a bad one.
+    #[serde(default)]
+    pub mask: Option<PathBuf>,
+    /// Type of the converted pixels.
+    #[serde(default)]
+    pub pixels: Pixels,
+}
+
+/// Dark frames, which a chopper puts between the others: the pedestals of G0 follow them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DarkConfig {
+    /// One frame in so many is dark.
+    pub every: u64,
+    /// Which: the remainder of its number divided by `every`; the last one by default.
+    #[serde(default)]
+    pub phase: Option<u64>,
+    /// How the pedestals follow.
+    #[serde(default)]
+    pub tracking: TrackingConfig,
+}
+
+impl DarkConfig {
+    /// Whether a frame is dark.
+    #[must_use]
+    #[inline]
+    pub fn is_dark(&self, number: u64) -> bool {
+        number % self.every == self.phase.unwrap_or(self.every - 1)
+    }
+}
+
+impl ImageConfig {
+    /// Reads a configuration. File names in it are relative to its folder.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a text that is no configuration.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = || path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(name)?;
+        let mut config: Self = toml::from_str(&text).with_context(name)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if let Some(calibration) = &mut config.calibration {
+            let CalibrationConfig {
+                pedestals,
+                gains,
+                mask,
+                ..
+            } = calibration;
+            for file in pedestals.iter_mut().chain(gains).chain(mask) {
+                *file = folder.join(&*file);
+            }
+        }
+        config.check().with_context(name)?;
+        Ok(config)
+    }
+
+    /// Checks what can be checked before anything is opened.
+    ///
+    /// # Errors
+    /// A value out of range, or values that do not fit each other.
+    pub fn check(&self) -> Result<()> {
+        let layout = self.layout().context("[detector]")?;
+        ensure!(
+            layout.bits() == 16,
+            "[detector] bits = {}: runs take detectors with 16 bits a pixel",
+            layout.bits()
+        );
+        let last = usize::from(self.detector.udp_port) + layout.senders() - 1;
+        ensure!(
+            self.detector.udp_port > 0 && u16::try_from(last).is_ok(),
+            "[detector] udp_port = {}: {} senders need the ports up to {last}, and there are 65535",
+            self.detector.udp_port,
+            layout.senders()
+        );
+        ensure!(
+            (1..=self.memory.images / 2).contains(&self.detector.stack),
+            "[detector] stack = {}: 1 to {}, half of memory.images, since one stack is filled while \
+             another is processed",
+            self.detector.stack,
+            self.memory.images / 2
+        );
+        if let Some(DarkConfig { every, phase, .. }) = self.dark {
+            ensure!(every >= 2, "[dark] every = {every}: 2 or more");
+            ensure!(
+                phase.is_none_or(|phase| phase < every),
+                "[dark] phase = {}: less than every = {every}",
+                phase.unwrap_or_default()
+            );
+            let pixels = self.calibration.as_ref().map(|c| c.pixels);
+            ensure!(
+                pixels == Some(Pixels::I16),
+                "[dark]: pedestals are tracked where [calibration] converts to pixels = \"i16\""
+            );
+        }
+        ensure!(
+            self.calibration.is_none() || self.detector.kind == Kind::Jungfrau,
+            "[calibration]: only JUNGFRAU is converted; leave it out for raw images"
+        );
+        ensure!(
+            self.calibration.is_some() || self.stage.is_empty(),
+            "[[stage]]: stages take photons, and without [calibration] images are raw"
+        );
+        Ok(())
+    }
+
+    /// Geometry of the detector.
+    ///
+    /// # Errors
+    /// Numbers out of range.
+    pub fn layout(&self) -> Result<Layout> {
+        let DetectorConfig {
+            kind,
+            modules,
+            interfaces,
+            bits,
+            ..
+        } = self.detector;
+        Ok(match kind {
+            Kind::Jungfrau => Layout::jungfrau(modules, interfaces)?,
+            Kind::Moench => Layout::moench(modules, interfaces)?,
+            Kind::Eiger => {
+                ensure!(interfaces == 1, "interfaces = {interfaces}: EIGER has 1");
+                let bits = match bits {
+                    4 => EigerBits::Four,
+                    8 => EigerBits::Eight,
+                    16 => EigerBits::Sixteen,
+                    32 => EigerBits::ThirtyTwo,
+                    _ => bail!("bits = {bits}: 4, 8, 16 or 32"),
+                };
+                Layout::eiger(modules, bits, EigerLink::TenGigabit)?
+            }
+            _ => bail!("kind = {kind}: runs take jungfrau, eiger and moench"),
+        })
+    }
+
+    /// UDP ports of the senders, in their order.
+    pub fn ports(&self, layout: &Layout) -> impl Iterator<Item = u16> {
+        // `check` has found that they fit.
+        (0..layout.senders()).map(|sender| self.detector.udp_port + sender as u16)
+    }
+
+    /// How images are received.
+    #[must_use]
+    pub fn receive(&self, layout: Layout) -> ReceiveConfig {
+        let route = match &self.detector.module_ids {
+            Some(ids) => Route::Modules(ids.clone()),
+            None => Route::Streams((0..layout.senders()).map(|n| StreamId(n as u16)).collect()),
+        };
+        let mut config = ReceiveConfig::new(layout, route);
+        config.policy = self.detector.discard;
+        config.buffers = self.memory.images;
+        config.timeout = Ns(self.detector.timeout_us.saturating_mul(1000));
+        config.horizon = self.detector.horizon;
+        config.memory = RegionOptions {
+            numa_node: self.memory.numa_node,
+            ..RegionOptions::default()
+        };
+        config
+    }
+
+    /// The pool of packet buffers.
+    #[must_use]
+    pub fn pool(&self) -> PoolConfig {
+        PoolConfig {
+            buffers: self.memory.buffers,
+            data_room: self.memory.data_room,
+            numa_node: self.memory.numa_node,
+            ..PoolConfig::default()
+        }
+    }
+}

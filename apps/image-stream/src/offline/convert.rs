@@ -1,0 +1,175 @@
+//! `image-stream convert`: raw frames of a JUNGFRAU module to photons.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use pollux_app::{Failure, Overwrite, print_with};
+use pollux_images::Shape;
+use pollux_images::calibration::{Calibration, FitOptions, Gain, Map, Pair, Reading, fit_gains};
+use pollux_images::convert::Converter;
+use zerocopy::IntoBytes as _;
+
+use super::files;
+
+/// Convert raw frames of a JUNGFRAU module to photons
+///
+/// Raw frames are 16 bits a pixel, little endian; maps and results 32-bit floating point numbers,
+/// little endian; all without a header, row by row. A bad pixel becomes NaN, a saturated one
+/// infinity. The result of DIR/NAME.bin is called NAME.f32.
+///
+/// Examples:
+///   image-stream convert --raw run/*.bin --pedestal g0.bin g1.bin g2.bin --gain gains.bin --out photons
+///   image-stream convert --raw new.bin --pedestal g0.bin g1.bin g2.bin --fit-gain old.bin:old.f32 --out photons
+#[derive(clap::Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option."
+)]
+pub struct Args {
+    /// Raw frames
+    #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
+    raw: Vec<PathBuf>,
+
+    /// Pedestals of gains G0, G1 and G2, in ADU
+    #[arg(long, value_names = ["G0", "G1", "G2"], num_args = 3, required = true)]
+    pedestal: Vec<PathBuf>,
+
+    /// Gains in ADU per photon: the maps of G0, G1 and G2 one after another (G1 and G2 are negative)
+    #[arg(long, value_name = "FILE", required_unless_present = "fit_gain")]
+    gain: Option<PathBuf>,
+
+    /// Fit the gains to raw frames whose photons are known: RAW:PHOTONS pairs
+    ///
+    /// A pixel with too little signal at a gain has the mean gain of the module.
+    #[arg(long, value_name = "RAW:CONV,...", value_delimiter = ',', conflicts_with = "gain", value_parser = pair)]
+    fit_gain: Vec<(PathBuf, PathBuf)>,
+
+    /// Mask of bad pixels: one byte a pixel, not 0 for a bad one
+    #[arg(long, value_name = "FILE")]
+    mask: Option<PathBuf>,
+
+    /// Folder of the results; created if it is missing
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Rows and columns of the module
+    #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "512x1024", value_parser = files::shape)]
+    shape: Shape,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
+}
+
+fn pair(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    let parts = text.split_once(':');
+    let parts = parts.filter(|(raw, photons)| !raw.is_empty() && !photons.is_empty());
+    let (raw, photons) = parts.ok_or("must be RAW:PHOTONS, two files with a colon between them")?;
+    Ok((raw.into(), photons.into()))
+}
+
+/// Runs the sub-command.
+///
+/// # Errors
+/// Files that cannot be read or written, or do not fit together.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let shape = args.shape;
+    let outputs = files::results(&args.raw, &args.out, ".f32", args.overwrite);
+    let outputs = outputs.map_err(Failure::Usage)?;
+    let converter = Converter::new(&args.calibration(shape)?);
+    let mut photons = vec![0.0_f32; shape.pixels()];
+    for (path, output) in args.raw.iter().zip(&outputs) {
+        let raw: Vec<u16> = files::read(path, shape)?;
+        let converted = converter.convert(0, raw.as_bytes(), &mut photons);
+        converted.with_context(|| path.display().to_string())?;
+        files::write(output, photons.as_bytes())?;
+        tell(output.path(), &raw)?;
+    }
+    Ok(())
+}
+
+impl Args {
+    fn calibration(&self, shape: Shape) -> Result<Calibration> {
+        let map = |path: &PathBuf| Map::read(path, shape).context("--pedestal");
+        let pedestals: Vec<Map> = self.pedestal.iter().map(map).collect::<Result<_>>()?;
+        // The command line has three.
+        let pedestals: [Map; 3] = pedestals
+            .try_into()
+            .map_err(|_| anyhow::anyhow!("--pedestal: give three files"))?;
+        let gains = match &self.gain {
+            Some(path) => gain_maps(path, shape).context("--gain")?,
+            None => self.fit(&pedestals, shape).context("--fit-gain")?,
+        };
+        let bad = match &self.mask {
+            Some(path) => {
+                let mask: Vec<u8> = files::read(path, shape).context("--mask")?;
+                mask.into_iter().map(|byte| byte != 0).collect()
+            }
+            None => vec![false; shape.pixels()],
+        };
+        Ok(Calibration::new(shape, pedestals, gains, bad)?)
+    }
+
+    fn fit(&self, pedestals: &[Map; 3], shape: Shape) -> Result<[Map; 3]> {
+        let read = |(raw, photons): &(PathBuf, PathBuf)| {
+            Ok((files::read(raw, shape)?, files::read(photons, shape)?))
+        };
+        let frames: Vec<(Vec<u16>, Vec<f32>)> =
+            self.fit_gain.iter().map(read).collect::<Result<_>>()?;
+        let pairs: Vec<Pair> = frames
+            .iter()
+            .map(|(raw, photons)| Pair { raw, photons })
+            .collect();
+        let fit = fit_gains(pedestals, &pairs, FitOptions::default())?;
+        for gain in Gain::ALL {
+            let of = gain as usize;
+            pollux_app::user_message(format_args!(
+                "gain {gain}: mean {:.4} ADU per photon, fitted for {} of {} pixels",
+                fit.means[of],
+                fit.fitted[of],
+                shape.pixels()
+            ));
+        }
+        Ok(fit.gains)
+    }
+}
+
+/// Reads the maps of G0, G1 and G2 from one file.
+fn gain_maps(path: &Path, shape: Shape) -> Result<[Map; 3]> {
+    let all = Shape {
+        rows: 3 * shape.rows,
+        ..shape
+    };
+    let values: Vec<f32> = files::read(path, all)?;
+    ensure!(
+        values.len() == all.pixels(),
+        "{}: not three maps",
+        path.display()
+    );
+    Ok(Gain::ALL.map(|gain| {
+        let first = gain as usize * shape.pixels();
+        let name = format!("map {gain} of {}", path.display());
+        Map::new(name, values[first..first + shape.pixels()].to_vec())
+    }))
+}
+
+/// Prints what the pixels of a frame were.
+fn tell(path: &Path, raw: &[u16]) -> Result<()> {
+    let mut gains = [0; 3];
+    let (mut saturated, mut invalid) = (0, 0);
+    for &pixel in raw {
+        match Reading::from(pixel) {
+            Reading::Adu(gain, _) => gains[gain as usize] += 1,
+            Reading::Saturated => saturated += 1,
+            Reading::Invalid => invalid += 1,
+        }
+    }
+    let [g0, g1, g2] = gains;
+    let path = path.display();
+    print_with(|out| {
+        writeln!(
+            out,
+            "{path}: {g0} pixels in G0, {g1} in G1, {g2} in G2, {saturated} saturated, {invalid} invalid"
+        )
+    })?;
+    Ok(())
+}

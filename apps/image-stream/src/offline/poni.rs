@@ -1,0 +1,99 @@
+//! Geometry from a PONI file, as pyFAI writes it (versions 1 and 2).
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use pollux_images::integrate::Geometry;
+
+/// Reads a PONI file: lines of `Name: value`, in m and rad. Lines with `#` are comments.
+///
+/// # Errors
+/// The file cannot be read, lacks a value, or has one that is not a number.
+pub fn read(path: &Path) -> Result<Geometry> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    parse(&text).with_context(|| path.display().to_string())
+}
+
+fn parse(text: &str) -> Result<Geometry> {
+    // A later entry replaces an earlier one: pyFAI appends to the file.
+    let entry = |name: &str| {
+        let lines = text.lines().rev().filter(|line| !line.starts_with('#'));
+        let entries = lines.filter_map(|line| line.split_once(':'));
+        let mut named = entries.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name));
+        named.next().map(|(_, value)| value.trim())
+    };
+    let number = |name: &str, value: &str| {
+        let number = value.parse::<f64>();
+        number.with_context(|| format!("{name} is {value}: it must be a number"))
+    };
+    let optional = |name: &str| entry(name).map(|value| number(name, value)).transpose();
+    let required = |name: &str| optional(name)?.with_context(|| format!("no `{name}:`"));
+    let pixel = |name: &str, inside: &str| {
+        if let Some(size) = optional(name)? {
+            return Ok(size);
+        }
+        // Version 2: `Detector_config: {"pixel1": 7.5e-05, "pixel2": 7.5e-05, ...}`.
+        let config = entry("Detector_config").unwrap_or("{}");
+        let config: serde_json::Value = serde_json::from_str(config).context("Detector_config")?;
+        config[inside]
+            .as_f64()
+            .with_context(|| format!("neither `{name}:` nor `{inside}` in Detector_config"))
+    };
+    Ok(Geometry {
+        dist: required("Distance")?,
+        poni1: required("Poni1")?,
+        poni2: required("Poni2")?,
+        rot1: optional("Rot1")?.unwrap_or(0.0),
+        rot2: optional("Rot2")?.unwrap_or(0.0),
+        rot3: optional("Rot3")?.unwrap_or(0.0),
+        pixel1: pixel("PixelSize1", "pixel1")?,
+        pixel2: pixel("PixelSize2", "pixel2")?,
+        wavelength: optional("Wavelength")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    const BODY: &str = "Distance: 0.15\nPoni1: 0.02\nPoni2: 0.04\nRot1: 0.1\nRot2: 0\nRot3: 0\nWavelength: 1e-10\n";
+
+    #[test]
+    fn both_versions_are_read() {
+        let first = format!("# comment: 1\nPixelSize1: 7.5e-05\nPixelSize2: 8e-05\n{BODY}");
+        let second = format!(
+            "poni_version: 2\nDetector: Detector\nDetector_config: {{\"pixel1\": 7.5e-05, \"pixel2\": 8e-05}}\n{BODY}"
+        );
+        for text in [first, second] {
+            let geometry = parse(&text).ok();
+            let read = geometry.map(|g| (g.dist, g.pixel1, g.pixel2, g.rot1, g.wavelength));
+            assert_eq!(read, Some((0.15, 7.5e-5, 8e-5, 0.1, Some(1e-10))));
+        }
+    }
+
+    #[test]
+    fn the_last_entry_counts() {
+        let text = format!("PixelSize1: 1e-4\nPixelSize2: 1e-4\n{BODY}Distance: 0.2\n");
+        assert_eq!(parse(&text).ok().map(|g| g.dist), Some(0.2));
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let error = |text: &str| parse(text).map_err(|error| format!("{error:#}")).err();
+        assert_eq!(error("").as_deref(), Some("no `Distance:`"));
+        let text = format!("{BODY}Rot3: left");
+        let wrong = error(&text).unwrap_or_default();
+        assert!(
+            wrong.starts_with("Rot3 is left: it must be a number"),
+            "{wrong}"
+        );
+        let pixels = error(BODY).unwrap_or_default();
+        assert!(
+            pixels.contains("neither `PixelSize1:` nor `pixel1`"),
+            "{pixels}"
+        );
+        let broken = error(&format!("{BODY}Detector_config: {{"));
+        assert!(broken.is_some_and(|error| error.starts_with("Detector_config")));
+    }
+}

@@ -1,0 +1,144 @@
+//! A run: packets to images, images through the stages, and what is kept to files and streams.
+//!
+//! ```text
+//!            receive loops            image loop                    worker loops
+//!  ports ---> place, convert --> images --> [dark frames] --> veto, peaks, integrate, compress
+//!                                                                        |
+//!                                      files, live stream <-- outputs <--+--> statistics
+//! ```
+//!
+//! Without `--rx-loops` and `--workers` the image loop does all of it on one core.
+
+mod counters;
+mod dark;
+mod demonstration;
+mod describe;
+mod execute;
+mod image_loop;
+mod observe;
+mod outputs;
+mod place;
+mod plan;
+mod ports;
+mod receive_loop;
+mod reception;
+mod report;
+mod sink;
+mod stages;
+mod threads;
+mod workers;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use arc_swap::ArcSwap;
+use pollux_app::Failure;
+use pollux_images::calibration::{Calibration, PedestalTracker};
+use pollux_images::convert::Converter;
+use pollux_images::receive::images;
+use pollux_images::stages::StagePixel;
+use pollux_images::statistics::{HitRate, ImageStatistics};
+
+use self::dark::Dark;
+use self::execute::{Parts, execute};
+use self::observe::Statistics;
+use self::place::{Converters, PlaceConverted, PlaceRaw};
+use self::plan::Plan;
+use crate::cli::RunOptions;
+use crate::config::Pixels;
+use crate::image::PixelType;
+
+/// Images of which the recent hit rate is.
+const WINDOW: usize = 1000;
+
+/// Runs until the end of the run, and reports.
+///
+/// # Errors
+/// A configuration that is refused, a port that cannot be opened, an output that failed.
+pub fn run(options: &RunOptions) -> Result<(), Failure> {
+    options.clock.select()?;
+    let plan = Plan::new(options).map_err(Failure::Usage)?;
+    let ended = match plan.pixels() {
+        None => raw(&plan),
+        Some(Pixels::I16) => converted::<i16>(&plan, PixelType::I16),
+        Some(Pixels::I32) => converted::<i32>(&plan, PixelType::I32),
+        Some(Pixels::F32) => converted::<f32>(&plan, PixelType::F32),
+    };
+    Ok(ended?)
+}
+
+/// A run of raw images.
+fn raw(plan: &Plan) -> Result<()> {
+    let (placer, reader) = images::<u16>(&plan.config.receive(plan.layout))?;
+    let causes = *placer.causes();
+    let parts = Parts {
+        place: PlaceRaw(placer),
+        causes,
+        reader,
+        chain: stages::nothing()?,
+        pool: None,
+        observer: (),
+        dark: None,
+    };
+    execute(plan, PixelType::U16, parts)
+}
+
+/// A run of images in photons.
+fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<()> {
+    let calibrations = plan.calibrations().context("[calibration]")?;
+    let (placer, reader) = images::<P>(&plan.config.receive(plan.layout))?;
+    let converters: Converters = calibrations
+        .iter()
+        .map(|calibration| ArcSwap::from_pointee(Converter::new(calibration)))
+        .collect();
+    let dark = dark(plan, &calibrations, &converters)?;
+    let shape = plan.layout.image();
+    let mask = mask(&calibrations);
+    let causes = *placer.causes();
+    let built = stages::build(plan, shape, &mask).context("[[stage]]")?;
+    let parts = Parts {
+        place: PlaceConverted {
+            placer,
+            converters,
+            dark: plan.config.dark.clone(),
+        },
+        causes,
+        reader,
+        chain: built.chain,
+        pool: built.pool,
+        observer: Statistics {
+            images: ImageStatistics::<P>::new(shape)?,
+            hits: HitRate::new(WINDOW),
+        },
+        dark,
+    };
+    execute(plan, pixel, parts)
+}
+
+/// What follows the dark frames, if there are any.
+fn dark(
+    plan: &Plan,
+    calibrations: &[Calibration],
+    converters: &Converters,
+) -> Result<Option<Dark>> {
+    let Some(config) = &plan.config.dark else {
+        return Ok(None);
+    };
+    let module = |calibration: &Calibration| {
+        let tracker = PedestalTracker::new(calibration, config.tracking)?;
+        Ok((tracker, Converter::new(calibration)))
+    };
+    let modules = calibrations.iter().map(module).collect::<Result<_>>();
+    let modules = modules.context("[dark]")?;
+    Ok(Some(Dark::new(
+        config.clone(),
+        Arc::clone(converters),
+        modules,
+    )))
+}
+
+/// The bad pixels of all modules.
+fn mask(calibrations: &[Calibration]) -> Vec<bool> {
+    let bad = calibrations.iter().map(Calibration::bad);
+    bad.flatten().copied().collect()
+}

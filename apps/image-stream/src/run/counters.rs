@@ -1,0 +1,147 @@
+//! All counters of a run, readable at any time: for the report, the page and the metrics.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pollux_app::metrics::{Ledgers, Page, Source};
+use pollux_images::receive::{FrameCounts, ReceiveCauses};
+use pollux_pipelines::BackPressure;
+use pollux_pmd::{Cause, Count, LatencyView};
+
+use super::outputs::OutputCounts;
+
+/// What became of the images. Written by the loop that takes them.
+#[derive(Debug, Default)]
+pub struct ImageCounts {
+    /// Images that were delivered to the stages.
+    pub built: Count,
+    /// Dark frames, which only the pedestals follow.
+    pub dark: Count,
+    /// Images that were not vetoed.
+    pub kept: Count,
+    /// Images that were vetoed.
+    pub vetoed: Count,
+    /// Images that were kept and that no output had room for.
+    pub overrun: Count,
+    /// Bragg peaks in the images that were kept.
+    pub peaks: Count,
+}
+
+/// Packets by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packets {
+    /// Packets that are in an image.
+    pub placed: u64,
+    /// Packets that did not come.
+    pub missing: u64,
+    /// Copies of packets that are in an image.
+    pub duplicate: u64,
+    /// Packets whose number no packet of the detector has.
+    pub out_of_range: u64,
+}
+
+/// Views of the counters of the loops.
+pub struct Counters {
+    pub books: Ledgers,
+    pub frames: Arc<FrameCounts>,
+    pub images: Arc<ImageCounts>,
+    /// Counters of the packets of each receive loop.
+    pub placers: Vec<pollux_pmd::TallyView>,
+    pub causes: ReceiveCauses,
+    /// Times of each stage, and `total`: from the first packet of an image to the end of its
+    /// processing.
+    pub latency: Vec<(String, LatencyView)>,
+    /// Time for which the loop was kept from its work, per interruption.
+    pub gaps: LatencyView,
+    pub back_pressure: Arc<BackPressure>,
+    /// Images that workers did not return in time.
+    pub lost_by_workers: Option<Arc<pollux_pipelines::in_flight::InFlightCounts>>,
+    /// Images of each worker.
+    pub workers: Vec<Arc<Count>>,
+    pub outputs: OutputCounts,
+}
+
+impl Counters {
+    /// Packets so far.
+    pub fn packets(&self) -> Packets {
+        let mut packets = Packets {
+            missing: self.frames.missing.get(),
+            ..Packets::default()
+        };
+        for placer in &self.placers {
+            let balance = placer.balance();
+            packets.placed += balance.delivered;
+            packets.duplicate += balance.dropped_for(Cause::Duplicate);
+            packets.out_of_range += balance.dropped_for(self.causes.packet.out_of_range);
+        }
+        packets
+    }
+
+    /// Images that were written to a file.
+    pub fn written(&self) -> u64 {
+        self.outputs.written()
+    }
+
+    /// Images that were lost behind the veto.
+    pub fn overrun(&self) -> u64 {
+        let lost = self.lost_by_workers.as_ref();
+        let lost = lost.map_or(0, |counts| counts.lost.get());
+        self.images.overrun.get() + self.outputs.overrun() + lost
+    }
+}
+
+impl Source for Counters {
+    fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
+        self.books.measure(page)?;
+        let frames = &self.frames;
+        let outcomes = [
+            ("complete", &frames.complete),
+            ("partial", &frames.partial),
+            ("empty", &frames.empty),
+            ("discarded", &frames.discarded),
+        ];
+        let outcomes = outcomes.map(|(name, count)| ([("outcome", name.into())], count.get()));
+        page.counter(
+            "image_frames",
+            "Frames of the detector, by each thing that became of them",
+            outcomes,
+        )?;
+        let packets = self.packets();
+        let fates = [
+            ("placed", packets.placed),
+            ("missing", packets.missing),
+            ("duplicate", packets.duplicate),
+            ("out-of-range", packets.out_of_range),
+        ];
+        let fates = fates.map(|(name, count)| ([("outcome", name.into())], count));
+        page.counter(
+            "image_packets",
+            "Packets of the detector, by outcome",
+            fates,
+        )?;
+        let images = &self.images;
+        let outcomes = [
+            ("built", images.built.get()),
+            ("dark", images.dark.get()),
+            ("kept", images.kept.get()),
+            ("vetoed", images.vetoed.get()),
+            ("overrun", self.overrun()),
+            ("written", self.written()),
+        ];
+        let outcomes = outcomes.map(|(name, count)| ([("outcome", name.into())], count));
+        page.counter(
+            "images",
+            "Images, by each thing that became of them",
+            outcomes,
+        )?;
+        page.counter(
+            "image_peaks",
+            "Bragg peaks in images that were kept",
+            [([], images.peaks.get())],
+        )?;
+        let help = "Time of each stage, and from the first packet of an image to its end (total)";
+        let times = self.latency.iter();
+        let times = times.map(|(name, view)| ([("stage", name.clone())], view.clone()));
+        page.latency("image_stage_seconds", help, times)
+    }
+}

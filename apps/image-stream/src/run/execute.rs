@@ -1,0 +1,287 @@
+//! Execution of a run: open, launch, supervise, stop in order, report.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use pollux_app::metrics::{Ledgers, Watch};
+use pollux_app::ports::{PortView, stop};
+use pollux_app::{Reports, stop_on_signals, user_message};
+use pollux_images::receive::{ImageReader, ReceiveCauses, Stored};
+use pollux_images::stages::Desk;
+use pollux_mempool::Mempool;
+use pollux_mempool::time::Ns;
+use pollux_pipelines::Batch;
+use pollux_pmd::lcore::idle::Idle;
+use pollux_pmd::lcore::{self, JitterMeter, StopFlag};
+use pollux_pmd::port::{Port, Started};
+use pollux_pmd::{Ledger, PortError, RxQueue, TscClock};
+
+use super::counters::{Counters, ImageCounts};
+use super::dark::Dark;
+use super::demonstration::Source;
+use super::image_loop::ImageLoop;
+use super::observe::Observe;
+use super::outputs::{OutputThread, Outputs};
+use super::place::Place;
+use super::plan::Plan;
+use super::ports::{self, Opened};
+use super::receive_loop::ReceiveLoop;
+use super::reception::{BURST, Reception};
+use super::report::{Ended, Report};
+use super::sink::ImageSink;
+use super::stages::{self, Pool};
+use super::threads::{Ending, Loops, Threads};
+use super::workers::Chain;
+use super::{describe, outputs};
+use crate::image::PixelType;
+use crate::live::LiveConfig;
+
+/// Period of housekeeping.
+const ROUND: Duration = Duration::from_millis(20);
+
+/// Longest sleep of an idle loop: images are closed by the clock, also while no packet comes.
+const SLEEP: Ns = Ns(1_000_000);
+
+/// Rounds at the end of a run beyond those that empty a full receive ring.
+const LAST_ROUNDS: usize = 64;
+
+/// What a run is made of, beside ports and outputs.
+pub struct Parts<P: Stored, L, O> {
+    pub place: L,
+    pub causes: ReceiveCauses,
+    pub reader: ImageReader<P>,
+    pub chain: Chain<P>,
+    pub pool: Option<Pool<P>>,
+    pub observer: O,
+    pub dark: Option<Dark>,
+}
+
+/// Executes a run.
+///
+/// # Errors
+/// What could not be opened, or did not end in order.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the order of a run, from top to bottom"
+)]
+pub fn execute<P: Stored, L: Place, O: Observe<P>>(
+    plan: &Plan,
+    pixel: PixelType,
+    parts: Parts<P, L, O>,
+) -> Result<()> {
+    let reports = plan.reports.ready()?;
+    let quit = stop_on_signals().context("cannot handle signals")?;
+    let pool = Mempool::new(plan.config.pool()).context("[memory]")?;
+    let mut opened = ports::open(plan, &pool)?;
+    let clock = TscClock::get();
+    let emulator_stop = StopFlag::new();
+    let source = demonstration(plan, &mut opened, &pool, clock, &emulator_stop)?;
+    let view = |o: &Opened| PortView::of(&o.port, &o.rx, &o.tx);
+    let views: Vec<_> = opened.iter().map(view).collect();
+    let recorded = opened.iter().any(|opened| opened.offered.recorded);
+    let mut ledger = Ledger::new();
+    let (ports, receptions) = ports::receptions(plan, &pool, opened, parts.place, &mut ledger)?;
+
+    // Recordings wait for the outputs, which then have room for all images that there are.
+    let images = plan.config.memory.images;
+    let queue = if recorded {
+        images
+    } else {
+        (images / 4).max(1)
+    };
+    let outputs = open_outputs::<P>(plan, pixel, queue)?;
+    let output_counts = outputs.counts();
+    let (sender, output_thread) = if outputs.is_empty() {
+        (None, None)
+    } else {
+        let (sender, thread) = outputs.start(queue, &plan.cpus())?;
+        (Some(sender), Some(thread))
+    };
+    let counts = Arc::<ImageCounts>::default();
+    let jitter = JitterMeter::new(clock);
+    let sink = ImageSink::new(sender, recorded, parts.observer, Arc::clone(&counts), clock);
+    let mut latency = stages::times(&parts.chain);
+    latency.push(("total".into(), sink.total()));
+    let workers = parts.pool.as_ref();
+    let counters = Arc::new(Counters {
+        books: Ledgers {
+            ledger,
+            ports: views.clone(),
+        },
+        frames: parts.reader.counts(),
+        images: Arc::clone(&counts),
+        placers: receptions.iter().map(Reception::placed).collect(),
+        causes: parts.causes,
+        latency,
+        gaps: jitter.gaps(),
+        back_pressure: parts.chain.back_pressure(),
+        lost_by_workers: workers.map(|pool| Arc::clone(&pool.counts)),
+        workers: workers.map_or_else(Vec::new, Pool::images),
+        outputs: output_counts,
+    });
+    let (metrics, cpus) = (plan.options.metrics, plan.cpus());
+    let watch = Watch::start(metrics, Arc::clone(&counters), &views, &cpus)?;
+
+    let mut receptions = receptions.into_iter();
+    let mut own = if plan.receive_cpus.is_empty() {
+        receptions.next()
+    } else {
+        None
+    };
+    let stops = Ending::default();
+    let image_loop = ImageLoop {
+        idle: idle(plan, own.as_mut())?,
+        reception: own,
+        reader: parts.reader,
+        desk: Desk::new(images),
+        chain: parts.chain,
+        sink,
+        dark: parts.dark,
+        counts,
+        last_rounds: LAST_ROUNDS + plan.config.memory.ring / BURST,
+        // In the demonstration the emulator counts: all its images are waited for.
+        most: plan.options.images.filter(|_| source.is_none()),
+        clock,
+        jitter,
+        stop: stops.images.clone(),
+        gives_way: plan.shares_cpus(),
+        waiting: None,
+        batch: Batch::with_capacity(1),
+    };
+    let receive_loop = |mut reception: Reception<L>| {
+        Ok::<_, anyhow::Error>(ReceiveLoop {
+            idle: idle(plan, Some(&mut reception))?,
+            reception,
+            clock,
+            jitter: JitterMeter::new(clock),
+            stop: stops.receivers.clone(),
+            gives_way: plan.shares_cpus(),
+        })
+    };
+    let loops = Loops {
+        images: image_loop,
+        receivers: receptions.map(receive_loop).collect::<Result<_>>()?,
+        pool: parts.pool,
+        source,
+    };
+    let began = Instant::now();
+    let threads = Threads::launch(plan, loops, &clock)?;
+    lcore::keep_off(&cpus);
+    let gone = supervise(plan, &counters, watch, &ports, &threads, &quit);
+    emulator_stop.stop();
+    let (joined, joining) = threads.join(&stops);
+    let written = output_thread.map_or(Ok(()), OutputThread::finish);
+    let duration_s = began.elapsed().as_secs_f64();
+    let stopped = stop(ports, joined.rx, joined.tx);
+    let gone = gone || matches!(stopped, Err(PortError::Gone { .. }));
+    let end = match &joined.emulator {
+        _ if gone => "gone",
+        Some((_, true)) => "complete",
+        None if joined.images_ended && recorded => "exhausted",
+        None if joined.images_ended => "enough",
+        _ => "stopped",
+    };
+    let ended = Ended {
+        end,
+        duration_s,
+        raw_bytes: plan.layout.image_bytes(),
+        emulator: joined.emulator.map(|(report, _)| report),
+    };
+    let told = tell(reports, &Report::new(&counters, ended));
+    joining?;
+    told?;
+    stopped.context("the run ended, but not cleanly")?;
+    written?;
+    counters.books.ledger.check()?;
+    Ok(())
+}
+
+/// The emulated detector of the demonstration, which takes the transmit queue of the loopback.
+fn demonstration(
+    plan: &Plan,
+    opened: &mut [Opened],
+    pool: &Mempool,
+    clock: TscClock,
+    stop: &StopFlag,
+) -> Result<Option<Source>> {
+    let (Some(demonstration), [loopback]) = (&plan.demonstration, opened) else {
+        return Ok(None);
+    };
+    let tx = loopback.tx.pop();
+    let tx = tx.context("the loopback has no queue to send by")?;
+    Ok(Some(demonstration.source(tx, pool, clock, stop.clone())?))
+}
+
+fn idle<L: Place>(plan: &Plan, reception: Option<&mut Reception<L>>) -> Result<Idle> {
+    let queues = reception.map(|reception| reception.queues().map(|rx| &*rx).collect());
+    let queues: Vec<&RxQueue> = queues.unwrap_or_default();
+    Idle::new(plan.options.idle, SLEEP, queues.into_iter()).context("--idle")
+}
+
+/// The outputs that the command line names, each with room for `queue` images.
+fn open_outputs<P: Stored>(
+    plan: &Plan,
+    pixel: PixelType,
+    queue: usize,
+) -> Result<outputs::Outputs<P>> {
+    let detector = describe::detector(plan, pixel);
+    let mut outputs = Outputs::none();
+    #[cfg(feature = "hdf5")]
+    if let Some(output) = &plan.out {
+        let (recorder, file_queue) = describe::file(plan, output, &detector, queue)?;
+        outputs = outputs.with_file(recorder, file_queue);
+    }
+    if let Some(address) = plan.options.live {
+        let config = LiveConfig {
+            address,
+            queue,
+            loops: plan.cpus(),
+            ..LiveConfig::default()
+        };
+        outputs = outputs.with_live(&detector, &config)?;
+    }
+    Ok(outputs)
+}
+
+/// Housekeeping of the main thread until the run is to end; whether a device is gone.
+fn supervise<P: Stored>(
+    plan: &Plan,
+    counters: &Counters,
+    mut watch: Watch,
+    ports: &[Port<Started>],
+    threads: &Threads<P>,
+    quit: &StopFlag,
+) -> bool {
+    let start = Instant::now();
+    let mut shown = (start, 0);
+    let limit = plan.options.duration.duration;
+    loop {
+        let over = limit.is_some_and(|limit| start.elapsed() >= limit);
+        if threads.are_to_end() || over || quit.is_set() {
+            return false;
+        }
+        if !watch.keep(ports) {
+            return true;
+        }
+        if shown.0.elapsed() >= Duration::from_secs(1) {
+            let built = counters.images.built.get();
+            let rate = (built - shown.1) as f64 / shown.0.elapsed().as_secs_f64();
+            if !plan.options.quiet {
+                user_message(format_args!(
+                    "{:>5} s {built:>9} images {rate:>7.0}/s, {} kept, {} partial",
+                    start.elapsed().as_secs(),
+                    counters.images.kept.get(),
+                    counters.frames.partial.get()
+                ));
+            }
+            shown = (Instant::now(), built);
+        }
+        let left = limit.map_or(ROUND, |limit| limit.saturating_sub(start.elapsed()));
+        std::thread::sleep(ROUND.min(left));
+    }
+}
+
+fn tell(reports: Reports, report: &Report) -> Result<()> {
+    reports.tell(report, |out| report.write(out))
+}

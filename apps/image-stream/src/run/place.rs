@@ -1,0 +1,111 @@
+//! Packets to their places in images: raw, or converted to photons on the way.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use arc_swap::ArcSwap;
+use pollux_images::convert::Converter;
+use pollux_images::receive::{PacketPlacer, Placement};
+use pollux_images::stages::StagePixel;
+use pollux_pipelines::Moment;
+use pollux_pmd::TallyView;
+use pollux_pmd::endpoint::StreamFrame;
+use zerocopy::IntoBytes as _;
+use zerocopy::byteorder::little_endian::U16;
+
+use crate::config::DarkConfig;
+
+/// Places the packets of one receive loop.
+pub trait Place: Sized + Send + 'static {
+    /// Places a packet; it is counted.
+    fn place(&mut self, frame: &StreamFrame, at: Moment);
+    /// The same for another receive loop.
+    ///
+    /// # Errors
+    /// Too many loops.
+    fn for_another_loop(&self) -> Result<Self>;
+    /// The counter of the packets, for the ledger.
+    fn view(&self) -> TallyView;
+}
+
+/// Copies raw pixels.
+pub struct PlaceRaw(pub PacketPlacer<u16>);
+
+impl Place for PlaceRaw {
+    #[inline]
+    fn place(&mut self, frame: &StreamFrame, at: Moment) {
+        // The placer counts what it refuses.
+        let _ = self.0.receive(frame, at);
+    }
+
+    fn for_another_loop(&self) -> Result<Self> {
+        Ok(Self(self.0.for_another_loop()?))
+    }
+
+    fn view(&self) -> TallyView {
+        self.0.view()
+    }
+}
+
+/// The converter of each module. Pedestals change while loops convert: a new converter replaces the
+/// old one, which the last loop that used it gives back.
+pub type Converters = Arc<[ArcSwap<Converter>]>;
+
+/// Converts pixels while their packet is in the cache. Dark frames stay raw.
+pub struct PlaceConverted<P> {
+    pub placer: PacketPlacer<P>,
+    pub converters: Converters,
+    pub dark: Option<DarkConfig>,
+}
+
+impl<P: StagePixel> Place for PlaceConverted<P> {
+    #[inline]
+    fn place(&mut self, frame: &StreamFrame, at: Moment) {
+        let (converters, dark) = (&self.converters, &self.dark);
+        // The placer counts what it refuses.
+        let _ = self
+            .placer
+            .receive_with(frame, at, |to, raw: &[U16], pixels| {
+                place_pixels(converters, dark.as_ref(), &to, raw, pixels);
+            });
+    }
+
+    fn for_another_loop(&self) -> Result<Self> {
+        Ok(Self {
+            placer: self.placer.for_another_loop()?,
+            converters: Arc::clone(&self.converters),
+            dark: self.dark.clone(),
+        })
+    }
+
+    fn view(&self) -> TallyView {
+        self.placer.view()
+    }
+}
+
+#[inline]
+fn place_pixels<P: StagePixel>(
+    converters: &[ArcSwap<Converter>],
+    dark: Option<&DarkConfig>,
+    to: &Placement<'_>,
+    raw: &[U16],
+    pixels: &mut [P],
+) {
+    if dark.is_some_and(|dark| dark.is_dark(to.header.frame_number.get())) {
+        // As many bytes: dark frames need pixels of 16 bits.
+        let (raw, pixels) = (raw.as_bytes(), pixels.as_mut_bytes());
+        if raw.len() == pixels.len() {
+            pixels.copy_from_slice(raw);
+        }
+        return;
+    }
+    // A packet begins at a multiple of 64 pixels, and ends in its module.
+    let converted = converters.get(to.module).map(|converter| {
+        converter
+            .load()
+            .convert(to.first_pixel, raw.as_bytes(), pixels)
+    });
+    if !matches!(converted, Some(Ok(()))) {
+        pixels.fill(P::BAD);
+    }
+}

@@ -1,0 +1,248 @@
+//! Plan of a run: the checked command line and configuration, before anything is opened.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+use pollux_app::{Cpus, Output, ReportOutputs, name_outputs};
+use pollux_images::Shape;
+use pollux_images::calibration::{Calibration, Gain, Map};
+use pollux_images::formats::Layout;
+use pollux_pmd::lcore;
+
+use super::demonstration::{Demonstration, FRAMES};
+use crate::cli::RunOptions;
+use crate::config::{CalibrationConfig, ImageConfig, Pixels};
+
+/// The port of the demonstration.
+const LOOPBACK: &str = "loopback";
+
+/// How long an image of the demonstration waits for its packets.
+const DEMONSTRATION_TIMEOUT_US: u64 = 1_000_000;
+
+/// Message of builds without HDF5.
+const NO_HDF5: &str =
+    "--out: image files are not built in: cargo build --features hdf5 (it needs libhdf5-dev)";
+
+/// A valid run.
+pub struct Plan<'a> {
+    pub options: &'a RunOptions,
+    pub config: ImageConfig,
+    pub layout: Layout,
+    pub ports: Vec<String>,
+    /// The emulated detector of the demonstration.
+    pub demonstration: Option<Demonstration>,
+    pub image_cpu: Option<usize>,
+    pub emulator_cpu: Option<usize>,
+    /// One for each worker.
+    pub worker_cpus: Vec<Option<usize>>,
+    /// One for each receive loop beside that of the images.
+    pub receive_cpus: Vec<Option<usize>>,
+    pub out: Option<Output>,
+    pub reports: ReportOutputs,
+}
+
+impl<'a> Plan<'a> {
+    /// Reads and checks all that the command line names.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn new(options: &'a RunOptions) -> Result<Self> {
+        ensure!(cfg!(feature = "hdf5") || options.out.is_none(), NO_HDF5);
+        let mut config = match &options.config {
+            Some(path) => ImageConfig::read(path).context("--config")?,
+            None => ImageConfig::default(),
+        };
+        let mut ports = options.ports.specs();
+        let registry = pollux_app::ports::registry();
+        for spec in &ports {
+            let checked = registry.check(spec);
+            checked.with_context(|| format!("--port {spec}"))?;
+        }
+        let demo = ports.is_empty() || ports == [LOOPBACK];
+        ensure!(
+            demo || !ports.iter().any(|spec| spec == LOOPBACK),
+            "--port {LOOPBACK} is the demonstration's, and cannot be combined with others"
+        );
+        ensure!(
+            !demo || options.rx_loops == 1 && options.queues.unwrap_or(1) == 1,
+            "--rx-loops and --queues are for other ports than the demonstration's"
+        );
+        let demonstration = if demo {
+            ports = vec![LOOPBACK.into()];
+            if options.config.is_none() {
+                // The emulator may share its CPU with other programs.
+                config.detector.timeout_us = DEMONSTRATION_TIMEOUT_US;
+            }
+            if config.stage.is_empty() {
+                config.stage = Demonstration::stages()?;
+            }
+            let frames = options.images.unwrap_or(FRAMES);
+            Some(Demonstration::new(&config, frames)?)
+        } else {
+            config.check().context("without --config")?;
+            None
+        };
+        let layout = config.layout().context("[detector]")?;
+        let (room, frame) = (config.memory.data_room, 42 + layout.payload_bytes());
+        ensure!(
+            !demo || room >= frame,
+            "[memory] data_room = {room}: packets of the demonstration need {frame} bytes"
+        );
+        let workers = usize::from(options.workers);
+        ensure!(
+            workers == 0 || demo || config.calibration.is_some(),
+            "--workers: raw images have no stages; configure [calibration]"
+        );
+        let receivers = match usize::from(options.rx_loops) {
+            0 | 1 => 0,
+            loops => loops,
+        };
+        let mut cpus = place(&Cpus::of(&options.cores), demo, workers, receivers)?.into_iter();
+        let image_cpu = cpus.next().flatten();
+        let emulator_cpu = if demo { cpus.next().flatten() } else { None };
+        let overwrite = options.report.overwrite;
+        let [report, json] = options.report.files();
+        // All files of a run are looked for before one of them is made.
+        let files = [
+            ("--out", &options.out),
+            (report.0, &report.1),
+            (json.0, &json.1),
+        ];
+        let [out, ..] = name_outputs(&files, None, overwrite)?;
+        let reports = match options.report.outputs() {
+            Ok(reports) => reports,
+            Err(pollux_app::Failure::Usage(error) | pollux_app::Failure::Run(error)) => {
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            options,
+            config,
+            layout,
+            ports,
+            demonstration,
+            image_cpu,
+            emulator_cpu,
+            worker_cpus: cpus.by_ref().take(workers).collect(),
+            receive_cpus: cpus.collect(),
+            out,
+            reports,
+        })
+    }
+
+    /// Type of the pixels; raw ones if there is none.
+    pub fn pixels(&self) -> Option<Pixels> {
+        let configured = self.config.calibration.as_ref().map(|c| c.pixels);
+        configured.or(self.demonstration.as_ref().map(|_| Pixels::default()))
+    }
+
+    /// Calibration of each module.
+    ///
+    /// # Errors
+    /// Files that cannot be read, or maps that are refused.
+    pub fn calibrations(&self) -> Result<Vec<Calibration>> {
+        let shape = self.layout.module();
+        match (&self.config.calibration, &self.demonstration) {
+            (Some(config), _) => read(config, shape, self.layout.modules()),
+            (None, Some(demonstration)) => demonstration.calibration(shape),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether loops share CPUs.
+    pub fn shares_cpus(&self) -> bool {
+        self.image_cpu.is_none()
+    }
+
+    /// The CPUs of all loops that have one.
+    pub fn cpus(&self) -> Vec<usize> {
+        let images = std::iter::once(&self.image_cpu);
+        let all = images.chain(&self.worker_cpus).chain(&self.receive_cpus);
+        all.chain([&self.emulator_cpu]).flatten().copied().collect()
+    }
+}
+
+/// Which CPU each loop runs on: that of the images, the emulator's in the demonstration, the workers',
+/// the receive loops'.
+fn place(
+    cores: &[usize],
+    demo: bool,
+    workers: usize,
+    receivers: usize,
+) -> Result<Vec<Option<usize>>> {
+    let allowed = lcore::allowed_cpus();
+    for (place, cpu) in cores.iter().enumerate() {
+        ensure!(
+            allowed.contains(cpu),
+            "--cores: cpu {cpu} is not among this process's: {allowed:?}"
+        );
+        ensure!(
+            !cores[..place].contains(cpu),
+            "--cores: cpu {cpu} is there twice: each loop needs one of its own"
+        );
+    }
+    let loops = 1 + usize::from(demo) + workers + receivers;
+    if cores.is_empty() {
+        if allowed.len() >= loops {
+            return Ok(allowed.into_iter().rev().take(loops).map(Some).collect());
+        }
+        let cpus = allowed.len();
+        tracing::warn!("{loops} loops share {cpus} CPUs, which increases latencies");
+        return Ok(vec![None; loops]);
+    }
+    let emulator = if demo { ",emulator" } else { "" };
+    ensure!(
+        cores.len() == loops,
+        "--cores: {} CPUs for {loops} loops: images{emulator}{}{}",
+        cores.len(),
+        ",worker".repeat(workers),
+        ",receiver".repeat(receivers)
+    );
+    Ok(cores.iter().copied().map(Some).collect())
+}
+
+/// Reads the maps of all modules; each file has one module after another.
+fn read(config: &CalibrationConfig, module: Shape, modules: usize) -> Result<Vec<Calibration>> {
+    let all = Shape {
+        rows: modules * module.rows,
+        ..module
+    };
+    let map = |path: &PathBuf| Map::read(path, all);
+    let pedestals = config.pedestals.each_ref().map(map);
+    let gains = config.gains.each_ref().map(map);
+    let [p0, p1, p2] = pedestals;
+    let [g0, g1, g2] = gains;
+    let (pedestals, gains) = ([p0?, p1?, p2?], [g0?, g1?, g2?]);
+    let bad = match &config.mask {
+        Some(path) => {
+            let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+            ensure!(
+                bytes.len() == all.pixels(),
+                "{}: {} B, not one for each of the {} pixels of {all}",
+                path.display(),
+                bytes.len(),
+                all.pixels()
+            );
+            bytes.into_iter().map(|byte| byte != 0).collect()
+        }
+        None => vec![false; all.pixels()],
+    };
+    let of = |n: usize| {
+        let pixels = n * module.pixels()..(n + 1) * module.pixels();
+        let part = |maps: &[Map; 3]| {
+            Gain::ALL.map(|gain| {
+                let map = &maps[gain as usize];
+                let name = format!("module {n} of {}", map.name());
+                Map::new(name, map.values()[pixels.clone()].to_vec())
+            })
+        };
+        let bad = bad[pixels.clone()].to_vec();
+        Ok(Calibration::new(
+            module,
+            part(&pedestals),
+            part(&gains),
+            bad,
+        )?)
+    };
+    (0..modules).map(of).collect()
+}

@@ -1,0 +1,94 @@
+//! The end of the chain: counts what became of an image, and hands it to the outputs.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError};
+
+use pollux_images::receive::Stored;
+use pollux_images::stages::Work;
+use pollux_mempool::time::Tsc;
+use pollux_pipelines::Sink;
+use pollux_pmd::{Clock, LatencyHistogram, LatencyView, TscClock};
+
+use super::counters::ImageCounts;
+use super::observe::Observe;
+
+/// Where images leave the loop.
+pub struct ImageSink<P, O> {
+    outputs: Option<SyncSender<Work<P>>>,
+    /// An image that the outputs had no room for: recordings wait for them.
+    pending: Option<Work<P>>,
+    patient: bool,
+    observer: O,
+    counts: Arc<ImageCounts>,
+    clock: TscClock,
+    start: Tsc,
+    /// From the first packet of an image to here.
+    total: LatencyHistogram,
+}
+
+impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
+    /// With `patient`, images wait for the outputs; else they are dropped where those are full.
+    pub fn new(
+        outputs: Option<SyncSender<Work<P>>>,
+        patient: bool,
+        observer: O,
+        counts: Arc<ImageCounts>,
+        clock: TscClock,
+    ) -> Self {
+        Self {
+            outputs,
+            pending: None,
+            patient,
+            observer,
+            counts,
+            clock,
+            start: clock.now(),
+            total: LatencyHistogram::new(),
+        }
+    }
+
+    /// Time is counted from here.
+    pub fn begin(&mut self, start: Tsc) {
+        self.start = start;
+    }
+
+    /// Times from the first packet of each image to the end of its processing.
+    pub fn total(&self) -> LatencyView {
+        self.total.view()
+    }
+
+    fn send(&mut self, work: Work<P>) {
+        let Some(outputs) = &self.outputs else { return };
+        match outputs.try_send(work) {
+            Ok(()) => {}
+            Err(TrySendError::Full(work)) if self.patient => self.pending = Some(work),
+            Err(_) => self.counts.overrun.add(1),
+        }
+    }
+}
+
+impl<P: Stored, O: Observe<P>> Sink<Work<P>> for ImageSink<P, O> {
+    fn try_push(&mut self, work: Work<P>) -> Result<(), Work<P>> {
+        if let Some(pending) = self.pending.take() {
+            self.send(pending);
+            if self.pending.is_some() {
+                return Err(work);
+            }
+        }
+        if let Some(opened) = work.image.opened()
+            && !self.patient
+        {
+            let now = self.clock.to_ns(self.clock.now().since(self.start)).0;
+            self.total.record(now.saturating_sub(opened.0));
+        }
+        self.observer.observe(&work);
+        if work.findings.vetoed {
+            self.counts.vetoed.add(1);
+        } else {
+            self.counts.kept.add(1);
+            self.counts.peaks.add(work.findings.peaks.len() as u64);
+            self.send(work);
+        }
+        Ok(())
+    }
+}

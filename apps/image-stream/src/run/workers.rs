@@ -1,0 +1,172 @@
+//! Workers: each stack of images goes to a loop on a core of its own.
+//!
+//! The pool is an [`AsyncStage`]: the loop that receives submits a stack and goes on, so one stack is
+//! received while others are processed, and results leave in the order of the images. A stage that runs
+//! on another processor can take its place.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use pollux_images::receive::Stored;
+use pollux_images::stages::{StagePixel, Work};
+use pollux_mempool::ring::RingError;
+use pollux_mempool::time::Ns;
+use pollux_mempool::{BoxConsumer, BoxProducer, box_ring};
+use pollux_pipelines::in_flight::{AsyncStage, Busy, Ticket};
+use pollux_pipelines::{Batch, Pipeline};
+use pollux_pmd::Count;
+use pollux_pmd::lcore::StopFlag;
+
+/// Stacks of a worker: one in progress and one that waits.
+const STACKS: usize = 2;
+
+/// A stack on its way to a worker and back.
+struct Job<P> {
+    ticket: Ticket,
+    images: Vec<Work<P>>,
+}
+
+/// The rings to a worker and back, and the free jobs.
+struct Lane<P: Stored> {
+    to: BoxProducer<Job<P>>,
+    from: BoxConsumer<Job<P>>,
+    #[expect(
+        clippy::vec_box,
+        reason = "the rings take and return boxes, which are never made anew"
+    )]
+    free: Vec<Box<Job<P>>>,
+}
+
+/// Hands stacks to workers in turn.
+pub struct WorkerPool<P: Stored> {
+    lanes: Vec<Lane<P>>,
+    next: usize,
+    stack: usize,
+}
+
+/// The stages of one worker.
+pub type Chain<P> = Pipeline<Work<P>, Work<P>>;
+
+/// A worker before its launch.
+pub struct Worker<P: Stored> {
+    from: BoxConsumer<Job<P>>,
+    to: BoxProducer<Job<P>>,
+    chain: Chain<P>,
+    batch: Batch<Work<P>>,
+    images: Arc<Count>,
+    stop: StopFlag,
+    gives_way: bool,
+}
+
+/// A pool of workers that each have a chain, and the workers. `stack` images are a job.
+pub fn pool<P: StagePixel>(
+    chains: Vec<Chain<P>>,
+    stack: usize,
+    stop: &StopFlag,
+    gives_way: bool,
+) -> Result<(WorkerPool<P>, Vec<Worker<P>>), RingError> {
+    let (mut lanes, mut workers) = (Vec::new(), Vec::new());
+    for chain in chains {
+        let (to, from) = box_ring(STACKS)?;
+        let (back, returned) = box_ring(STACKS)?;
+        let job = || {
+            Box::new(Job {
+                ticket: Ticket(0),
+                images: Vec::with_capacity(stack),
+            })
+        };
+        lanes.push(Lane {
+            to,
+            from: returned,
+            free: (0..STACKS).map(|_| job()).collect(),
+        });
+        workers.push(Worker {
+            from,
+            to: back,
+            chain,
+            batch: Batch::with_capacity(stack),
+            images: Arc::default(),
+            stop: stop.clone(),
+            gives_way,
+        });
+    }
+    let next = 0;
+    Ok((WorkerPool { lanes, next, stack }, workers))
+}
+
+impl<P: Stored> AsyncStage for WorkerPool<P> {
+    type In = Work<P>;
+    type Out = Work<P>;
+
+    fn batch(&self) -> RangeInclusive<usize> {
+        self.stack..=self.stack
+    }
+
+    /// The rest of a stack that is not filled: at the end of a run, or where images stop.
+    fn batch_wait(&self) -> Ns {
+        Ns(100_000_000)
+    }
+
+    fn submit(&mut self, ticket: Ticket, images: &mut Batch<Work<P>>) -> Result<(), Busy> {
+        let lanes = self.lanes.len();
+        for turn in 0..lanes {
+            let lane = &mut self.lanes[(self.next + turn) % lanes];
+            let Some(mut job) = lane.free.pop() else {
+                continue;
+            };
+            job.ticket = ticket;
+            job.images.extend(images.drain());
+            // The ring has a place for each job of the lane.
+            let _ = lane.to.push(job);
+            self.next = (self.next + turn + 1) % lanes;
+            return Ok(());
+        }
+        Err(Busy)
+    }
+
+    fn poll(&mut self, made: &mut Vec<Work<P>>) -> Option<Ticket> {
+        for lane in &mut self.lanes {
+            if let Some(mut job) = lane.from.pop() {
+                made.append(&mut job.images);
+                let ticket = job.ticket;
+                lane.free.push(job);
+                return Some(ticket);
+            }
+        }
+        None
+    }
+}
+
+impl<P: Stored> Worker<P> {
+    /// Images that it has processed.
+    pub fn images(&self) -> Arc<Count> {
+        Arc::clone(&self.images)
+    }
+
+    /// Processes stacks until it has to end and none waits.
+    pub fn run(mut self) {
+        loop {
+            // Before the ring: a stack that was submitted before the end is still processed.
+            let stopped = self.stop.is_set();
+            let Some(mut job) = self.from.pop() else {
+                if stopped || self.from.is_abandoned() {
+                    return;
+                }
+                if self.gives_way {
+                    std::thread::yield_now();
+                } else {
+                    std::hint::spin_loop();
+                }
+                continue;
+            };
+            self.images.add(job.images.len() as u64);
+            for work in job.images.drain(..) {
+                // The batch holds a stack.
+                let _ = self.batch.push(work);
+            }
+            self.chain.process(&mut self.batch, &mut job.images);
+            self.batch.clear();
+            let _ = self.to.push(job);
+        }
+    }
+}

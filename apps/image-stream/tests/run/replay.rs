@@ -1,0 +1,208 @@
+//! Captures: every frame and packet is accounted for, and the results do not depend on how they are
+//! processed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::capture::{Capture, detector, report};
+use crate::{json, program, succeed};
+
+const STAGES: &str = "[[stage]]\nname = \"veto\"\nmin_photons = 10.0\nmin_pixels = 5\n\
+                      [[stage]]\nname = \"peaks\"\nmin_peaks = 3\n[[stage]]\nname = \"compress\"\n";
+
+/// Replays a capture; its report.
+fn replay(capture: &Capture, config: &std::path::Path, more: &[&str]) -> Value {
+    let report = report(capture.folder.path());
+    let mut command = program();
+    command.args(["--quiet", "--force", "--port", &capture.port(), "--config"]);
+    command.arg(config).arg("--report").arg(&report).args(more);
+    succeed(&mut command);
+    json(&report)
+}
+
+fn counts(report: &Value, of: &str) -> Vec<(String, u64)> {
+    let counts = report[of].as_object().unwrap();
+    let mut counts: Vec<_> = counts
+        .iter()
+        .map(|(name, count)| (name.clone(), count.as_u64().unwrap()))
+        .collect();
+    counts.sort();
+    counts
+}
+
+#[test]
+fn a_capture_without_faults_gives_all_its_images() {
+    let capture = Capture::new(detector(20));
+    let config = capture.configure("i16", STAGES);
+    let run = replay(&capture, &config, &[]);
+    assert_eq!(run["end"], "exhausted");
+    let frames = [
+        ("complete", 20),
+        ("discarded", 0),
+        ("empty", 0),
+        ("partial", 0),
+        ("received", 20),
+    ];
+    let frames: Vec<_> = frames.map(|(name, n)| (name.to_owned(), n)).into();
+    assert_eq!(counts(&run, "frames"), frames);
+    assert_eq!(run["packets"]["placed"], 20 * 128);
+    assert_eq!(run["packets"]["missing"], 0);
+    assert_eq!(run["images"]["built"], 20);
+    assert_eq!(run["ledger"]["balanced"], true);
+    assert_eq!(run["ledger"]["delivered"], 20 * 128);
+    assert!(run["images"]["peaks"].as_u64().unwrap() > 20 * 10, "{run}");
+    for stage in ["veto", "peaks", "compress", "total"] {
+        assert!(run["latency_us"][stage].is_object(), "{stage}: {run}");
+    }
+}
+
+/// The same images, peaks and vetoes by any number of workers, and with any type of pixels.
+#[test]
+fn results_do_not_depend_on_workers() {
+    let mut emulated = detector(24);
+    emulated.pattern.hit_rate = 0.5;
+    let capture = Capture::new(emulated);
+    let config = capture.configure("i16", STAGES);
+    let alone = replay(&capture, &config, &[]);
+    assert!(alone["images"]["vetoed"].as_u64().unwrap() > 0, "{alone}");
+    assert!(alone["images"]["kept"].as_u64().unwrap() > 0, "{alone}");
+    for workers in ["1", "2"] {
+        let run = replay(&capture, &config, &["--workers", workers]);
+        assert_eq!(counts(&run, "images"), counts(&alone, "images"));
+        assert_eq!(counts(&run, "frames"), counts(&alone, "frames"));
+        let by_workers: u64 = run["workers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_u64)
+            .sum();
+        assert_eq!(by_workers, 24);
+    }
+    for pixels in ["i32", "f32"] {
+        let config = capture.configure(pixels, STAGES);
+        let run = replay(&capture, &config, &[]);
+        assert_eq!(run["images"]["kept"], alone["images"]["kept"], "{pixels}");
+    }
+}
+
+/// Exactly the frames whose packets were lost are partial, and each policy discards what it says.
+#[test]
+fn lost_packets_make_their_frames_partial() {
+    let mut emulated = detector(100);
+    emulated.faults.lost = 0.01;
+    let capture = Capture::new(emulated);
+    let done = &capture.report.done;
+    assert_eq!(done.faults_not_listed, 0);
+    let lost: Vec<_> = done.fault_list.iter().collect();
+    let frames: BTreeSet<u64> = lost.iter().map(|fault| fault.frame).collect();
+    assert!(frames.len() > 50, "{}", frames.len());
+    let config = capture.configure("i16", "");
+    let run = replay(&capture, &config, &[]);
+    assert_eq!(run["frames"]["partial"], frames.len());
+    assert_eq!(run["frames"]["complete"], 100 - frames.len());
+    assert_eq!(run["packets"]["missing"], lost.len());
+    assert_eq!(run["packets"]["placed"], 100 * 128 - lost.len());
+    assert_eq!(run["images"]["built"], 100);
+    assert_eq!(run["ledger"]["balanced"], true);
+
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace("[detector]", "[detector]\ndiscard = \"partial\"");
+    std::fs::write(&config, text).unwrap();
+    let run = replay(&capture, &config, &[]);
+    assert_eq!(run["frames"]["discarded"], frames.len());
+    assert_eq!(run["images"]["built"], 100 - frames.len());
+}
+
+/// The loss map of the file says which packets of which frames were lost, and no others.
+#[cfg(feature = "hdf5")]
+#[test]
+fn the_loss_map_of_the_file_names_the_lost_packets() {
+    let mut emulated = detector(60);
+    emulated.faults.lost = 0.005;
+    let capture = Capture::new(emulated);
+    let interfaces = 2;
+    let expected: BTreeSet<(u64, usize)> = capture
+        .report
+        .done
+        .fault_list
+        .iter()
+        .map(|fault| {
+            let interface = usize::from(fault.interface) % interfaces;
+            (fault.frame, interface * 64 + usize::from(fault.packet))
+        })
+        .collect();
+    assert!(expected.len() > 10);
+    let config = capture.configure("i16", "[[stage]]\nname = \"compress\"\n");
+    let file = capture.path("run.h5");
+    let run = replay(&capture, &config, &["--out", file.to_str().unwrap()]);
+    assert_eq!(run["images"]["written"], 60);
+    let file = hdf5_metno::File::open(&file).unwrap();
+    let frames: Vec<u64> = file
+        .dataset("entry/images/frame_number")
+        .unwrap()
+        .read_raw()
+        .unwrap();
+    let losses: Vec<u64> = file
+        .dataset("entry/images/packets_missing")
+        .unwrap()
+        .read_raw()
+        .unwrap();
+    let words = losses.len() / frames.len();
+    let mut found = BTreeSet::new();
+    for (frame, words) in frames.iter().zip(losses.chunks(words)) {
+        for packet in 0..128 {
+            if words[packet / 64] >> (packet % 64) & 1 == 1 {
+                found.insert((*frame, packet));
+            }
+        }
+    }
+    assert_eq!(found, expected);
+}
+
+/// Copies, reordering, late and damaged packets: each ends under its cause, and nothing is lost.
+#[test]
+fn every_fault_is_counted_under_its_cause() {
+    let mut emulated = detector(60);
+    emulated.faults.duplicated = 0.01;
+    emulated.faults.reordered = 0.02;
+    emulated.faults.corrupted = 0.01;
+    let capture = Capture::new(emulated);
+    let faults = &capture.report.done.faults;
+    assert!(faults.duplicated > 0 && faults.corrupted > 0);
+    let config = capture.configure("i16", "");
+    let run = replay(&capture, &config, &[]);
+    assert_eq!(run["images"]["built"], 60, "{run}");
+    assert_eq!(run["ledger"]["balanced"], true);
+    // A damaged packet fails its checksum, and its place is empty unless a copy came too.
+    let damaged = run["ledger"]["dropped"]["bad-checksum"]
+        .as_u64()
+        .unwrap_or(0);
+    assert!(damaged > 0, "{run}");
+    assert!(run["packets"]["missing"].as_u64().unwrap() <= damaged);
+    assert!(run["packets"]["duplicate"].as_u64().unwrap() <= faults.duplicated);
+    assert!(run["packets"]["duplicate"].as_u64().unwrap() > 0);
+}
+
+/// Dark frames are not images: the pedestals follow them.
+#[test]
+fn dark_frames_are_kept_apart() {
+    let mut emulated = detector(40);
+    emulated.dark_every = 4;
+    let capture = Capture::new(emulated);
+    let config = capture.configure("i16", &format!("[dark]\nevery = 4\n{STAGES}"));
+    let run = replay(&capture, &config, &[]);
+    assert_eq!(run["images"]["dark"], 10, "{run}");
+    assert_eq!(run["images"]["built"], 30);
+    assert_eq!(run["images"]["kept"], 30);
+}
+
+/// Without a calibration images are raw.
+#[test]
+fn raw_images_need_no_calibration() {
+    let capture = Capture::new(detector(10));
+    let config = capture.write("");
+    let run = replay(&capture, &config, &[]);
+    assert_eq!(run["frames"]["complete"], 10);
+    assert_eq!(run["images"]["kept"], 10);
+}
