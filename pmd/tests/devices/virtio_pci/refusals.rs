@@ -74,7 +74,7 @@ fn capabilities_that_make_no_sense() {
     refused(
         &set(0x40 + 60 + 8, &[0, 0]),
         "",
-        "which frames to receive: it does not answer",
+        "the receive filter: it does not answer",
     );
 }
 
@@ -84,9 +84,9 @@ fn devices_that_do_not_do_as_they_say() {
     refused(&bent(|model| model.faults.refuses = true), "", text);
     let text = "does not come to rest";
     refused(&bent(|model| model.faults.never_rests = true), "", text);
-    let text = "which frames to receive: it does not answer";
+    let text = "the receive filter: it does not answer";
     refused(&bent(|model| model.faults.mute = true), "", text);
-    let text = "which frames to receive: it says no";
+    let text = "the receive filter: it refuses";
     refused(&bent(|model| model.faults.says_no = true), "", text);
     let text = "changes faster than it can be read";
     refused(&bent(|model| model.faults.restless = true), "", text);

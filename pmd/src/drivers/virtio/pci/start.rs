@@ -268,16 +268,15 @@ impl<D: Device> Start<'_, D> {
     ) -> Result<(), BusError> {
         let device = &**self.device;
         let clock = device.clock();
-        let refused = |what| {
-            move |refusal| wrong(device, format!("the control queue, told {what}: {refusal}"))
-        };
+        let refused =
+            |what| move |refusal| wrong(device, format!("the command to set {what}: {refusal}"));
         if features.contains(Features::CONTROL_RX) {
             let result = control.set_filter(&clock, self.filter);
-            result.map_err(refused("which frames to receive"))?;
+            result.map_err(refused("the receive filter"))?;
         }
         if features.contains(Features::SEVERAL_QUEUES) {
             let result = control.set_pairs(&clock, self.pairs());
-            result.map_err(refused("how many queues are in use"))?;
+            result.map_err(refused("the number of queues"))?;
         }
         Ok(())
     }
