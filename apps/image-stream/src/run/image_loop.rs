@@ -110,6 +110,11 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         }
     }
 
+    /// Whether the loop may take packets and images: no stage is full, and no output that is waited for.
+    fn has_room(&mut self) -> bool {
+        self.sink.flush() && self.chain.has_room(&mut self.sink)
+    }
+
     fn moment(&self, start: Tsc, now: Tsc) -> Moment {
         Moment(self.clock.to_ns(now.since(start)).0)
     }
@@ -117,7 +122,7 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
     /// One round; whether there was anything to do.
     fn round(&mut self, start: Tsc, now: Tsc) -> bool {
         let moment = self.moment(start, now);
-        let has_room = self.chain.has_room(&mut self.sink);
+        let has_room = self.has_room();
         let mut busy = false;
         let mut time = moment;
         if let Some(reception) = &mut self.reception {
@@ -171,7 +176,7 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         let mut rounds = 0;
         loop {
             let now = self.clock.now();
-            let has_room = self.chain.has_room(&mut self.sink);
+            let has_room = self.has_room();
             let busy = self.round(start, now);
             rounds += usize::from(has_room);
             if has_room && !busy || rounds > self.last_rounds || now.since(from) > most {
@@ -193,7 +198,7 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         }
         loop {
             let now = self.clock.now();
-            let room = self.chain.has_room(&mut self.sink);
+            let room = self.has_room();
             let any = !enough && room && self.take_images(Moment(u64::MAX));
             self.chain.tick(self.moment(start, now), &mut self.sink);
             let idle = !any && self.waiting.is_none() && room;
@@ -205,8 +210,10 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
             }
         }
         self.chain.finish(&mut self.sink);
-        while !self.chain.has_room(&mut self.sink) && self.clock.now().since(from) <= most {
+        while !self.has_room() && self.clock.now().since(from) <= most {
             std::thread::yield_now();
         }
+        let held = self.chain.take_held().count();
+        self.sink.give_up(held);
     }
 }

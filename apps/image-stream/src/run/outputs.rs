@@ -33,8 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 enum Part {
     Image,
     Chunk,
+    #[cfg(feature = "hdf5")]
     RowOffsets,
+    #[cfg(feature = "hdf5")]
     Columns,
+    #[cfg(feature = "hdf5")]
     Values,
 }
 
@@ -50,8 +53,11 @@ impl<P: Stored> AsRef<[u8]> for Bytes<P> {
         match self.part {
             Part::Image => self.work.image.pixels().as_bytes(),
             Part::Chunk => findings.chunk(),
+            #[cfg(feature = "hdf5")]
             Part::RowOffsets => findings.row_offsets.as_bytes(),
+            #[cfg(feature = "hdf5")]
             Part::Columns => findings.columns.as_bytes(),
+            #[cfg(feature = "hdf5")]
             Part::Values => findings.values.as_bytes(),
         }
     }
@@ -67,6 +73,7 @@ pub struct OutputCounts {
 
 impl OutputCounts {
     /// Images in files.
+    #[cfg_attr(not(feature = "hdf5"), expect(clippy::unused_self))]
     pub fn written(&self) -> u64 {
         #[cfg(feature = "hdf5")]
         if let Some(file) = &self.file {
@@ -76,6 +83,7 @@ impl OutputCounts {
     }
 
     /// Images that a file had no room for, or that the disk refused.
+    #[cfg_attr(not(feature = "hdf5"), expect(clippy::unused_self))]
     pub fn overrun(&self) -> u64 {
         #[cfg(feature = "hdf5")]
         if let Some(file) = &self.file {

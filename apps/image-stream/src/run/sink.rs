@@ -57,6 +57,21 @@ impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
         self.total.view()
     }
 
+    /// Hands over an image that waits for the outputs; whether none waits any more.
+    pub fn flush(&mut self) -> bool {
+        if let Some(pending) = self.pending.take() {
+            self.send(pending);
+        }
+        self.pending.is_none()
+    }
+
+    /// Counts so many images, and the one that waits, as lost: the outputs took too long at the end of
+    /// the run.
+    pub fn give_up(&mut self, images: usize) {
+        let pending = self.pending.take().into_iter().count();
+        self.counts.overrun.add((images + pending) as u64);
+    }
+
     fn send(&mut self, work: Work<P>) {
         let Some(outputs) = &self.outputs else { return };
         match outputs.try_send(work) {
@@ -69,11 +84,8 @@ impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
 
 impl<P: Stored, O: Observe<P>> Sink<Work<P>> for ImageSink<P, O> {
     fn try_push(&mut self, work: Work<P>) -> Result<(), Work<P>> {
-        if let Some(pending) = self.pending.take() {
-            self.send(pending);
-            if self.pending.is_some() {
-                return Err(work);
-            }
+        if !self.flush() {
+            return Err(work);
         }
         if let Some(opened) = work.image.opened()
             && !self.patient
