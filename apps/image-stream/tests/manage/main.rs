@@ -42,11 +42,13 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Starts the manager of a source and receivers. Names of nodes are those of their sockets.
+    /// Starts the manager of a source and receivers. Names of nodes are those of their sockets,
+    /// or TCP addresses.
     fn manage(&self, top: &str, source: &str, receivers: &[(&str, &str)]) -> Manager<'_> {
         let control = |name: &str| {
-            let path = self.path(name);
-            format!("name = \"{name}\"\ncontrol = \"{}\"\n", path.display())
+            let path = self.path(name).display().to_string();
+            let control = if name.contains(':') { name } else { &path };
+            format!("name = \"{name}\"\ncontrol = \"{control}\"\n")
         };
         let mut config = format!("{top}\n[source]\n{}{source}\n", control("source"));
         for (name, rest) in receivers {

@@ -93,7 +93,8 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn source(socket: &Path, wire: &Arc<Wire>) -> Self {
-        Self::start(socket, Role::Source, wire, |session, run| {
+        let address = Address::Unix(socket.into());
+        Self::start(&address, Role::Source, wire, |session, run| {
             let Arm::Source(source) = &run.arm else {
                 return Err("no source".into());
             };
@@ -113,13 +114,22 @@ impl Program {
     }
 
     pub(crate) fn receiver(socket: &Path, wire: &Arc<Wire>, habit: Habit) -> Self {
-        Self::start(socket, Role::Receiver, wire, move |session, run| {
+        Self::receiver_at(&Address::Unix(socket.into()), wire, habit)
+    }
+
+    pub(crate) fn receiver_at(address: &Address, wire: &Arc<Wire>, habit: Habit) -> Self {
+        Self::start(address, Role::Receiver, wire, move |session, run| {
             receive(session, run, habit)
         })
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> String {
+        self.server.as_ref().unwrap().address().to_string()
+    }
+
     fn start(
-        socket: &Path,
+        address: &Address,
         role: Role,
         wire: &Arc<Wire>,
         work: impl Fn(&Session<TestNode>, &ArmedRun) -> Result<(), String> + Send + 'static,
@@ -135,7 +145,7 @@ impl Program {
         let session = Arc::new(Session::new(node, move |line| publish.send(line)));
         let clients = Arc::clone(&session);
         let service = Service::new(MAX_LINE, move |line| clients.answer(line)).with_events(&events);
-        let server = Server::start("test", &Address::Unix(socket.into()), service, &[]).unwrap();
+        let server = Server::start("test", address, service, &[]).unwrap();
         let (program, ends) = (Arc::clone(&session), Arc::clone(&quit));
         let body = move || {
             while !ends.load(Ordering::SeqCst) {

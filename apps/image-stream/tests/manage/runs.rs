@@ -20,9 +20,11 @@ fn transfer(report: &Value, receiver: usize) -> &Value {
 fn a_run_ends_with_the_source() {
     let (bench, wire) = (Bench::new(), Arc::new(Wire::default()));
     let source = Program::source(&bench.path("source"), &wire);
-    let [a, b] = ["a", "b"].map(|name| Program::receiver(&bench.path(name), &wire, Habit::Fast));
+    let a = Program::receiver(&bench.path("a"), &wire, Habit::Fast);
+    let b = Program::receiver_at(&"127.0.0.1:0".parse().unwrap(), &wire, Habit::Fast);
+    let b_address = b.address();
     let third = "[[receiver.transfer]]\nname = \"third\"\nevery = 3\n";
-    let receivers = [("a", CENTRE), ("b", third)];
+    let receivers = [("a", CENTRE), (&b_address, third)];
     let report = bench
         .manage("", "frames = 300\nrate_hz = 1000", &receivers)
         .wait()
