@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use pollux_images::calibration::TrackingConfig;
 use pollux_images::formats::{Detector as Kind, EigerBits, EigerLink, Layout};
 use pollux_images::receive::{DiscardPolicy, ReceiveConfig, Route};
+use pollux_images::transfer::{TransferConfig, check_all};
 use pollux_mempool::PoolConfig;
 use pollux_mempool::time::Ns;
 use pollux_pmd::event::RegionOptions;
@@ -42,6 +43,19 @@ pub struct ImageConfig {
     pub dark: Option<DarkConfig>,
     /// The stages, in order.
     pub stage: Vec<toml::Table>,
+    /// Receivers of regions of interest.
+    pub receiver: Vec<ReceiverConfig>,
+}
+
+/// A receiver of regions of interest, which it writes to a file: the buffers of its sub-images one
+/// after another, without a header.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiverConfig {
+    /// The file.
+    pub file: PathBuf,
+    /// What it gets: regions, one image in so many, a rate.
+    pub transfer: TransferConfig,
 }
 
 /// The detector, and where its packets arrive.
@@ -251,6 +265,9 @@ impl ImageConfig {
                 "[dark]: pedestals are tracked where [calibration] converts to pixels = \"i16\""
             );
         }
+        let transfers: Vec<_> = self.receiver.iter().map(|r| r.transfer.clone()).collect();
+        check_all(&transfers, layout.image(), size_of::<f32>(), u64::MAX)
+            .context("[[receiver]]")?;
         ensure!(
             self.calibration.is_none() || self.detector.kind == Kind::Jungfrau,
             "[calibration]: only JUNGFRAU is converted; leave it out for raw images"

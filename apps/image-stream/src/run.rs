@@ -22,6 +22,7 @@ mod plan;
 mod ports;
 mod receive_loop;
 mod reception;
+mod regions;
 mod report;
 mod sink;
 mod stages;

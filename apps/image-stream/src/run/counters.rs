@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pollux_app::metrics::{Ledgers, Page, Source};
 use pollux_images::receive::{FrameCounts, ReceiveCauses};
+use pollux_images::transfer::TransferView;
 use pollux_pipelines::BackPressure;
 use pollux_pmd::{Cause, Count, LatencyView};
 
@@ -59,6 +60,8 @@ pub struct Counters {
     /// Images of each worker.
     pub workers: Vec<Arc<Count>>,
     pub outputs: OutputCounts,
+    /// Receivers of regions.
+    pub receivers: Vec<TransferView>,
 }
 
 impl Counters {
@@ -139,6 +142,19 @@ impl Source for Counters {
             "Bragg peaks in images that were kept",
             [([], images.peaks.get())],
         )?;
+        let receivers = self.receivers.iter().map(TransferView::counts);
+        let receivers = receivers.flat_map(|counts| {
+            let outcomes = [("transferred", counts.images), ("overrun", counts.overrun)];
+            outcomes.map(|(outcome, count)| {
+                let labels = [
+                    ("receiver", counts.name.clone()),
+                    ("outcome", outcome.into()),
+                ];
+                (labels, count)
+            })
+        });
+        let help = "Images of each receiver of regions, by what became of them";
+        page.counter("image_receiver_images", help, receivers)?;
         let help = "Time of each stage, and from the first packet of an image to its end (total)";
         let times = self.latency.iter();
         let times = times.map(|(name, view)| ([("stage", name.clone())], view.clone()));

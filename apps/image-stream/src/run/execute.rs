@@ -28,6 +28,7 @@ use super::plan::Plan;
 use super::ports::{self, Opened};
 use super::receive_loop::ReceiveLoop;
 use super::reception::{BURST, Reception};
+use super::regions::{self, RegionThreads};
 use super::report::{Ended, Report};
 use super::sink::ImageSink;
 use super::stages::{self, Pool};
@@ -98,9 +99,23 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         let (sender, thread) = outputs.start(queue, &plan.cpus())?;
         (Some(sender), Some(thread))
     };
+    let (regions, views_of_regions, region_threads) = if plan.receivers.is_empty() {
+        (None, Vec::new(), RegionThreads::default())
+    } else {
+        let shape = plan.layout.image();
+        let opened = regions::open::<P>(&plan.receivers, shape, recorded, &plan.cpus())?;
+        (Some(opened.0), opened.1, opened.2)
+    };
     let counts = Arc::<ImageCounts>::default();
     let jitter = JitterMeter::new(clock);
-    let sink = ImageSink::new(sender, recorded, parts.observer, Arc::clone(&counts), clock);
+    let sink = ImageSink::new(
+        sender,
+        recorded,
+        regions,
+        parts.observer,
+        Arc::clone(&counts),
+        clock,
+    );
     let mut latency = stages::times(&parts.chain);
     latency.push(("total".into(), sink.total()));
     let workers = parts.pool.as_ref();
@@ -119,6 +134,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         lost_by_workers: workers.map(|pool| Arc::clone(&pool.counts)),
         workers: workers.map_or_else(Vec::new, Pool::images),
         outputs: output_counts,
+        receivers: views_of_regions,
     });
     let (metrics, cpus) = (plan.options.metrics, plan.cpus());
     let watch = Watch::start(metrics, Arc::clone(&counters), &views, &cpus)?;
@@ -172,6 +188,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     emulator_stop.stop();
     let (joined, joining) = threads.join(&stops);
     let written = output_thread.map_or(Ok(()), OutputThread::finish);
+    let received = region_threads.finish();
     let duration_s = began.elapsed().as_secs_f64();
     let stopped = stop(ports, joined.rx, joined.tx);
     let gone = gone || matches!(stopped, Err(PortError::Gone { .. }));
@@ -193,6 +210,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     told?;
     stopped.context("the run ended, but not cleanly")?;
     written?;
+    received?;
     counters.books.ledger.check()?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use pollux_app::{Cpus, Output, ReportOutputs, name_outputs};
 use pollux_images::Shape;
 use pollux_images::calibration::{Calibration, Gain, Map};
 use pollux_images::formats::Layout;
+use pollux_images::transfer::TransferConfig;
 use pollux_pmd::lcore;
 
 use super::demonstration::{Demonstration, FRAMES};
@@ -40,6 +41,8 @@ pub struct Plan<'a> {
     #[cfg_attr(not(feature = "hdf5"), expect(dead_code))]
     pub out: Option<Output>,
     pub reports: ReportOutputs,
+    /// Receivers of regions, each with its file.
+    pub receivers: Vec<(TransferConfig, Output)>,
 }
 
 impl<'a> Plan<'a> {
@@ -116,8 +119,14 @@ impl<'a> Plan<'a> {
                 return Err(error);
             }
         };
+        let mut receivers = Vec::new();
+        for receiver in &config.receiver {
+            let output = Output::new("[[receiver]] file", &receiver.file, overwrite)?;
+            receivers.push((receiver.transfer.clone(), output));
+        }
         Ok(Self {
             options,
+            receivers,
             config,
             layout,
             ports,

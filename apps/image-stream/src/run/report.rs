@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pollux_app::LedgerReport;
+use pollux_images::transfer::{TransferCounts, TransferView};
 use pollux_pmd::{LatencyView, Percentiles};
 use serde::Serialize;
 
@@ -34,7 +35,8 @@ pub struct Report {
     pub jitter_us: Quantiles,
     /// Rounds of the loop without reception, because a stage or an output was full.
     pub stops: u64,
-    pub receivers: Vec<ReceiverReport>,
+    /// Receivers of regions.
+    pub receivers: Vec<TransferCounts>,
     /// Images of each worker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<u64>,
@@ -73,16 +75,6 @@ pub struct PacketsReport {
     pub missing: u64,
     pub duplicate: u64,
     pub out_of_range: u64,
-}
-
-/// A receiver of a region.
-#[derive(Debug, Serialize)]
-pub struct ReceiverReport {
-    pub name: String,
-    /// First row and column, rows and columns.
-    pub region: [usize; 4],
-    pub images: u64,
-    pub bytes: u64,
 }
 
 /// Quantiles in microseconds.
@@ -167,7 +159,11 @@ impl Report {
                 .collect(),
             jitter_us: quantiles(&counters.gaps),
             stops: counters.back_pressure.stops.get(),
-            receivers: Vec::new(),
+            receivers: counters
+                .receivers
+                .iter()
+                .map(TransferView::counts)
+                .collect(),
             workers: counters.workers.iter().map(|count| count.get()).collect(),
             outputs: counters.outputs.report(),
             emulator: ended.emulator,
@@ -234,6 +230,19 @@ impl Report {
                 .map(|(name, n)| format!("{n} {name}"))
                 .collect();
             writeln!(out, "{output:<10} {}", counts.join(", "))?;
+        }
+        for TransferCounts {
+            name,
+            images,
+            bytes,
+            overrun,
+            ..
+        } in &self.receivers
+        {
+            writeln!(
+                out,
+                "receiver   {name}: {images} images, {bytes} B, {overrun} overrun"
+            )?;
         }
         let LedgerReport {
             from_wire,

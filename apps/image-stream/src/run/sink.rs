@@ -11,6 +11,7 @@ use pollux_pmd::{Clock, LatencyHistogram, LatencyView, TscClock};
 
 use super::counters::ImageCounts;
 use super::observe::Observe;
+use super::regions::Regions;
 
 /// Where images leave the loop.
 pub struct ImageSink<P, O> {
@@ -18,6 +19,8 @@ pub struct ImageSink<P, O> {
     /// An image that the outputs had no room for: recordings wait for them.
     pending: Option<Work<P>>,
     patient: bool,
+    /// Receivers of regions, which get vetoed images too.
+    regions: Option<Regions<P>>,
     observer: O,
     counts: Arc<ImageCounts>,
     clock: TscClock,
@@ -31,6 +34,7 @@ impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
     pub fn new(
         outputs: Option<SyncSender<Work<P>>>,
         patient: bool,
+        regions: Option<Regions<P>>,
         observer: O,
         counts: Arc<ImageCounts>,
         clock: TscClock,
@@ -39,6 +43,7 @@ impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
             outputs,
             pending: None,
             patient,
+            regions,
             observer,
             counts,
             clock,
@@ -84,8 +89,12 @@ impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
 
 impl<P: Stored, O: Observe<P>> Sink<Work<P>> for ImageSink<P, O> {
     fn try_push(&mut self, work: Work<P>) -> Result<(), Work<P>> {
-        if !self.flush() {
+        let has_room = self.regions.as_ref().is_none_or(Regions::has_room);
+        if !has_room || !self.flush() {
             return Err(work);
+        }
+        if let Some(regions) = &mut self.regions {
+            regions.push(&work.image);
         }
         if let Some(opened) = work.image.opened()
             && !self.patient

@@ -22,6 +22,10 @@ fn a_wrong_configuration_names_what_is_wrong() {
         ("[dark]\nevery = 2", "[calibration]"),
         ("[[stage]]\nname = \"veto\"", "[calibration]"),
         ("[detector]\nmodule = 1", "unknown field `module`"),
+        (
+            "[[receiver]]\nfile = \"x.raw\"\ntransfer = { name = \"r\", region = [{ rows = 513, columns = 1 }] }",
+            "region",
+        ),
         ("not toml", "TOML"),
     ];
     for (text, expected) in cases {

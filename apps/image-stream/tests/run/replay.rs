@@ -206,3 +206,40 @@ fn raw_images_need_no_calibration() {
     assert_eq!(run["frames"]["complete"], 10);
     assert_eq!(run["images"]["kept"], 10);
 }
+
+/// Two receivers at once: each gets exactly the pixels of its regions, of the images that are its own.
+#[test]
+fn receivers_get_their_regions() {
+    let capture = Capture::new(detector(12));
+    let all = capture.path("all.raw");
+    let part = capture.path("part.raw");
+    let receivers = format!(
+        "[[receiver]]\nfile = \"{}\"\ntransfer = {{ name = \"all\" }}\n\
+         [[receiver]]\nfile = \"{}\"\ntransfer = {{ name = \"part\", every = 3, \
+         region = [{{ first_row = 100, rows = 20, first_column = 500, columns = 30 }}] }}\n",
+        all.display(),
+        part.display()
+    );
+    let run = replay(&capture, &capture.write(&receivers), &[]);
+    let of = |n: usize| &run["receivers"][n];
+    assert_eq!(
+        (&of(0)["images"], &of(0)["overrun"]),
+        (&12.into(), &0.into())
+    );
+    assert_eq!(
+        (&of(1)["images"], &of(1)["overrun"]),
+        (&4.into(), &0.into())
+    );
+    let (all, part) = (std::fs::read(all).unwrap(), std::fs::read(part).unwrap());
+    let bytes = 512 * 1024 * 2;
+    assert_eq!((all.len(), part.len()), (12 * bytes, 4 * 20 * 30 * 2));
+    // The frames are numbered from 1: 3, 6, 9 and 12 have the remainder 0.
+    let expected: Vec<u8> = [2, 5, 8, 11]
+        .into_iter()
+        .flat_map(|image| (100..120).map(move |row| image * bytes + (row * 1024 + 500) * 2))
+        .flat_map(|first| all[first..first + 60].to_vec())
+        .collect();
+    assert_eq!(part, expected);
+    // It is what the detector sends: a raw image.
+    assert!(all[..bytes].chunks(2).any(|pixel| pixel != [0, 0]));
+}
