@@ -223,15 +223,15 @@ impl ImageConfig {
                 *file = folder.join(&*file);
             }
         }
-        config.check().with_context(name)?;
         Ok(config)
     }
 
-    /// Checks what can be checked before anything is opened.
+    /// Checks what can be checked before anything is opened. The demonstration has a calibration of its
+    /// own.
     ///
     /// # Errors
     /// A value out of range, or values that do not fit each other.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self, demonstration: bool) -> Result<()> {
         let layout = self.layout().context("[detector]")?;
         ensure!(
             layout.bits() == 16,
@@ -259,7 +259,10 @@ impl ImageConfig {
                 "[dark] phase = {}: less than every = {every}",
                 phase.unwrap_or_default()
             );
-            let pixels = self.calibration.as_ref().map(|c| c.pixels);
+            let pixels = match &self.calibration {
+                Some(calibration) => Some(calibration.pixels),
+                None => demonstration.then(Pixels::default),
+            };
             ensure!(
                 pixels == Some(Pixels::I16),
                 "[dark]: pedestals are tracked where [calibration] converts to pixels = \"i16\""
@@ -269,11 +272,15 @@ impl ImageConfig {
         check_all(&transfers, layout.image(), size_of::<f32>(), u64::MAX)
             .context("[[receiver]]")?;
         ensure!(
+            !demonstration || self.detector.kind == Kind::Jungfrau,
+            "[detector] kind: the demonstration emulates a JUNGFRAU; give a --port"
+        );
+        ensure!(
             self.calibration.is_none() || self.detector.kind == Kind::Jungfrau,
             "[calibration]: only JUNGFRAU is converted; leave it out for raw images"
         );
         ensure!(
-            self.calibration.is_some() || self.stage.is_empty(),
+            self.calibration.is_some() || demonstration || self.stage.is_empty(),
             "[[stage]]: stages take photons, and without [calibration] images are raw"
         );
         Ok(())

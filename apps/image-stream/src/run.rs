@@ -36,9 +36,10 @@ use arc_swap::ArcSwap;
 use pollux_app::Failure;
 use pollux_images::calibration::{Calibration, PedestalTracker};
 use pollux_images::convert::Converter;
-use pollux_images::receive::images;
+use pollux_images::receive::{ReceiveError, images};
 use pollux_images::stages::StagePixel;
 use pollux_images::statistics::{HitRate, ImageStatistics};
+use pollux_pipelines::assemble::AssembleError;
 
 use self::dark::Dark;
 use self::execute::{Parts, execute};
@@ -59,18 +60,28 @@ const WINDOW: usize = 1000;
 pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.clock.select()?;
     let plan = Plan::new(options).map_err(Failure::Usage)?;
-    let ended = match plan.pixels() {
+    match plan.pixels() {
         None => raw(&plan),
         Some(Pixels::I16) => converted::<i16>(&plan, PixelType::I16),
         Some(Pixels::I32) => converted::<i32>(&plan, PixelType::I32),
         Some(Pixels::F32) => converted::<f32>(&plan, PixelType::F32),
-    };
-    Ok(ended?)
+    }
+}
+
+/// The class of an error of the receiver: numbers in the configuration, or memory that cannot be had.
+fn refused(error: ReceiveError) -> Failure {
+    let no_memory = matches!(&error, ReceiveError::Assemble(AssembleError::Region(_)));
+    let error = anyhow::Error::from(error).context("[detector], [memory]");
+    if no_memory {
+        Failure::Run(error)
+    } else {
+        Failure::Usage(error)
+    }
 }
 
 /// A run of raw images.
-fn raw(plan: &Plan) -> Result<()> {
-    let (placer, reader) = images::<u16>(&plan.config.receive(plan.layout))?;
+fn raw(plan: &Plan) -> Result<(), Failure> {
+    let (placer, reader) = images::<u16>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let causes = *placer.causes();
     let parts = Parts {
         place: PlaceRaw(placer),
@@ -80,14 +91,15 @@ fn raw(plan: &Plan) -> Result<()> {
         pool: None,
         observer: (),
         dark: None,
+        bad: Vec::new(),
     };
-    execute(plan, PixelType::U16, parts)
+    Ok(execute(plan, PixelType::U16, parts)?)
 }
 
 /// A run of images in photons.
-fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<()> {
+fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<(), Failure> {
     let calibrations = plan.calibrations().context("[calibration]")?;
-    let (placer, reader) = images::<P>(&plan.config.receive(plan.layout))?;
+    let (placer, reader) = images::<P>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let converters: Converters = calibrations
         .iter()
         .map(|calibration| ArcSwap::from_pointee(Converter::new(calibration)))
@@ -96,7 +108,8 @@ fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<()> {
     let shape = plan.layout.image();
     let mask = mask(&calibrations);
     let causes = *placer.causes();
-    let built = stages::build(plan, shape, &mask).context("[[stage]]")?;
+    let built = stages::build(plan, shape, &mask).context("[[stage]]");
+    let built = built.map_err(Failure::Usage)?;
     let parts = Parts {
         place: PlaceConverted {
             placer,
@@ -108,12 +121,13 @@ fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<()> {
         chain: built.chain,
         pool: built.pool,
         observer: Statistics {
-            images: ImageStatistics::<P>::new(shape)?,
+            images: ImageStatistics::<P>::new(shape).map_err(Failure::usage)?,
             hits: HitRate::new(WINDOW),
         },
         dark,
+        bad: mask,
     };
-    execute(plan, pixel, parts)
+    Ok(execute(plan, pixel, parts)?)
 }
 
 /// What follows the dark frames, if there are any.

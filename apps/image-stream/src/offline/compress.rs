@@ -90,7 +90,11 @@ fn compress<P: Output + Value + IntoBytes + Immutable>(args: &Args) -> Result<()
         Method::Sparse => ".csr",
         Method::BitshuffleLz4 => ".bslz4",
     };
-    let threshold = P::threshold(args.threshold.unwrap_or(f32::NAN));
+    if let Some(photons) = args.threshold.filter(|photons| !photons.is_finite()) {
+        let error = anyhow!("--threshold {photons}: give a number of photons");
+        return Err(Failure::Usage(error));
+    }
+    let threshold = P::threshold(args.threshold.unwrap_or_default());
     let mut sparse = match (args.method, args.threshold) {
         (Method::Sparse, _) => {
             let compressor = CsrCompressor::<P>::new(Simd::best(), args.shape, threshold);

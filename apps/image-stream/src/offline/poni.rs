@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use pollux_images::integrate::Geometry;
 
 /// Reads a PONI file: lines of `Name: value`, in m and rad. Lines with `#` are comments.
@@ -29,13 +29,19 @@ fn parse(text: &str) -> Result<Geometry> {
     };
     let optional = |name: &str| entry(name).map(|value| number(name, value)).transpose();
     let required = |name: &str| optional(name)?.with_context(|| format!("no `{name}:`"));
+    let config = entry("Detector_config").unwrap_or("{}");
+    let config: serde_json::Value = serde_json::from_str(config).context("Detector_config")?;
+    // 3 is rows from the bottom, columns from the left: the order of the file.
+    let orientation = config["orientation"].as_i64().unwrap_or(3);
+    ensure!(
+        orientation == 3,
+        "orientation is {orientation} in Detector_config: only 3, pyFAI's default, is read"
+    );
     let pixel = |name: &str, inside: &str| {
         if let Some(size) = optional(name)? {
             return Ok(size);
         }
         // Version 2: `Detector_config: {"pixel1": 7.5e-05, "pixel2": 7.5e-05, ...}`.
-        let config = entry("Detector_config").unwrap_or("{}");
-        let config: serde_json::Value = serde_json::from_str(config).context("Detector_config")?;
         config[inside]
             .as_f64()
             .with_context(|| format!("neither `{name}:` nor `{inside}` in Detector_config"))
@@ -70,6 +76,19 @@ mod tests {
             let read = geometry.map(|g| (g.dist, g.pixel1, g.pixel2, g.rot1, g.wavelength));
             assert_eq!(read, Some((0.15, 7.5e-5, 8e-5, 0.1, Some(1e-10))));
         }
+    }
+
+    #[test]
+    fn another_orientation_is_refused() {
+        let text = |orientation| {
+            format!(
+                "Detector_config: {{\"pixel1\": 1e-4, \"pixel2\": 1e-4, \"orientation\": {orientation}}}\n{BODY}"
+            )
+        };
+        assert!(parse(&text(3)).is_ok());
+        assert!(
+            parse(&text(1)).is_err_and(|error| error.to_string().starts_with("orientation is 1"))
+        );
     }
 
     #[test]

@@ -28,6 +28,44 @@ pub struct ImageCounts {
     pub peaks: Count,
 }
 
+impl ImageCounts {
+    /// Images that have come to the end of the chain.
+    pub fn ended(&self) -> u64 {
+        self.kept.get() + self.vetoed.get()
+    }
+}
+
+/// Counts for the end of a file.
+#[cfg_attr(not(feature = "hdf5"), expect(dead_code))]
+pub struct Summary {
+    pub frames: Arc<FrameCounts>,
+    pub images: Arc<ImageCounts>,
+}
+
+#[cfg(feature = "hdf5")]
+impl Summary {
+    /// As the file takes it.
+    pub fn boxed(self) -> crate::nexus::Summary {
+        let Self { frames, images } = self;
+        Box::new(move || {
+            let counts = [
+                ("frames_complete", &frames.complete),
+                ("frames_partial", &frames.partial),
+                ("frames_empty", &frames.empty),
+                ("frames_discarded", &frames.discarded),
+                ("packets_missing", &frames.missing),
+                ("images_built", &images.built),
+                ("images_kept", &images.kept),
+                ("images_vetoed", &images.vetoed),
+                ("images_overrun", &images.overrun),
+            ];
+            counts
+                .map(|(name, count)| (name.into(), count.get()))
+                .into()
+        })
+    }
+}
+
 /// Packets by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packets {
@@ -85,11 +123,15 @@ impl Counters {
         self.outputs.written()
     }
 
-    /// Images that were lost behind the veto.
+    /// Images that were kept and that no file has: the outputs, or the disk, were too slow.
     pub fn overrun(&self) -> u64 {
+        self.images.overrun.get() + self.outputs.overrun()
+    }
+
+    /// Images that workers did not return in time.
+    pub fn lost(&self) -> u64 {
         let lost = self.lost_by_workers.as_ref();
-        let lost = lost.map_or(0, |counts| counts.lost.get());
-        self.images.overrun.get() + self.outputs.overrun() + lost
+        lost.map_or(0, |counts| counts.lost.get())
     }
 }
 
@@ -130,6 +172,7 @@ impl Source for Counters {
             ("vetoed", images.vetoed.get()),
             ("overrun", self.overrun()),
             ("written", self.written()),
+            ("lost", self.lost()),
         ];
         let outcomes = outcomes.map(|(name, count)| ([("outcome", name.into())], count));
         page.counter(

@@ -19,8 +19,9 @@ use crate::config::ImageConfig;
 pub const FRAMES: u64 = 2000;
 const RATE: f64 = 200.0;
 
-/// Fraction of its images with Bragg peaks.
+/// Fraction of its images with Bragg peaks, and the number of different images.
 const HIT_RATE: f64 = 0.3;
+const STACK: u32 = 20;
 
 /// Free buffers that the emulator keeps for itself.
 const CACHE: usize = 256;
@@ -65,6 +66,7 @@ impl Demonstration {
             ..ImagesConfig::default()
         };
         config.pattern.hit_rate = HIT_RATE;
+        config.stack = STACK;
         config.addresses.dst_ip = run.detector.ip;
         config.addresses.dst_port = run.detector.udp_port;
         let synthesis = Synthesis::new(&config).context("the demonstration")?;

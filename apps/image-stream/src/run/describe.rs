@@ -9,8 +9,11 @@ use super::plan::Plan;
 /// Thickness of the sensor of the detectors, in m.
 const SENSOR: f64 = 320e-6;
 
-/// The detector of a run.
-pub fn detector(plan: &Plan, pixel: PixelType) -> Detector {
+/// Bit of a bad pixel in the mask of NeXus (NXmx): dead.
+const DEAD: u32 = 1 << 1;
+
+/// The detector of a run; `bad` is true for its bad pixels, if they are known.
+pub fn detector(plan: &Plan, pixel: PixelType, bad: &[bool]) -> Detector {
     let (layout, beam) = (&plan.layout, &plan.config.beam);
     let shape = layout.image();
     let middle = |side: usize| (side as f64 - 1.0) / 2.0;
@@ -35,7 +38,8 @@ pub fn detector(plan: &Plan, pixel: PixelType) -> Detector {
             packets: layout.module_packets(),
             rows: layout.packet_rows(0..1).len(),
         },
-        mask: None,
+        mask: (!bad.is_empty())
+            .then(|| bad.iter().map(|&bad| if bad { DEAD } else { 0 }).collect()),
     }
 }
 
@@ -48,6 +52,7 @@ pub fn file<P: pollux_images::receive::Stored>(
     plan: &Plan,
     output: &pollux_app::Output,
     detector: &Detector,
+    summary: crate::nexus::Summary,
     queue: usize,
 ) -> anyhow::Result<(
     crate::nexus::Recorder,
@@ -92,5 +97,5 @@ pub fn file<P: pollux_images::receive::Stored>(
         loops: plan.cpus(),
         rotation: plan.options.rotation.rotation()?,
     };
-    Recorder::start(output, info, Box::new(Vec::new), config)
+    Recorder::start(output, info, summary, config)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use pollux_app::metrics::{Ledgers, Watch};
 use pollux_app::ports::{PortView, stop};
 use pollux_app::{Reports, stop_on_signals, user_message};
@@ -17,7 +17,7 @@ use pollux_pmd::lcore::{self, JitterMeter, StopFlag};
 use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{Ledger, PortError, RxQueue, TscClock};
 
-use super::counters::{Counters, ImageCounts};
+use super::counters::{Counters, ImageCounts, Summary};
 use super::dark::Dark;
 use super::demonstration::Source;
 use super::image_loop::ImageLoop;
@@ -35,6 +35,7 @@ use super::stages::{self, Pool};
 use super::threads::{Ending, Loops, Threads};
 use super::workers::Chain;
 use super::{describe, outputs};
+use crate::detector::Detector;
 use crate::image::PixelType;
 use crate::live::LiveConfig;
 
@@ -56,6 +57,8 @@ pub struct Parts<P: Stored, L, O> {
     pub pool: Option<Pool<P>>,
     pub observer: O,
     pub dark: Option<Dark>,
+    /// True for the bad pixels; empty if they are not known.
+    pub bad: Vec<bool>,
 }
 
 /// Executes a run.
@@ -84,19 +87,20 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let mut ledger = Ledger::new();
     let (ports, receptions) = ports::receptions(plan, &pool, opened, parts.place, &mut ledger)?;
 
-    // Recordings wait for the outputs, which then have room for all images that there are.
     let images = plan.config.memory.images;
-    let queue = if recorded {
-        images
-    } else {
-        (images / 4).max(1)
+    let queue = (images / 4).max(1);
+    let counts = Arc::<ImageCounts>::default();
+    let detector = describe::detector(plan, pixel, &parts.bad);
+    let summary = Summary {
+        frames: parts.reader.counts(),
+        images: Arc::clone(&counts),
     };
-    let outputs = open_outputs::<P>(plan, pixel, queue)?;
+    let outputs = open_outputs::<P>(plan, &detector, summary, queue)?;
     let output_counts = outputs.counts();
     let (sender, output_thread) = if outputs.is_empty() {
         (None, None)
     } else {
-        let (sender, thread) = outputs.start(queue, &plan.cpus())?;
+        let (sender, thread) = outputs.start(queue, recorded, &plan.cpus())?;
         (Some(sender), Some(thread))
     };
     let (regions, views_of_regions, region_threads) = if plan.receivers.is_empty() {
@@ -106,7 +110,6 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         let opened = regions::open::<P>(&plan.receivers, shape, recorded, &plan.cpus())?;
         (Some(opened.0), opened.1, opened.2)
     };
-    let counts = Arc::<ImageCounts>::default();
     let jitter = JitterMeter::new(clock);
     let sink = ImageSink::new(
         sender,
@@ -146,16 +149,19 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         None
     };
     let stops = Ending::default();
+    let last_rounds = LAST_ROUNDS + plan.config.memory.ring / BURST;
     let image_loop = ImageLoop {
         idle: idle(plan, own.as_mut())?,
         reception: own,
         reader: parts.reader,
-        desk: Desk::new(images),
+        // The other half of the buffers is for images that are being received.
+        desk: Desk::new(images / 2),
         chain: parts.chain,
         sink,
         dark: parts.dark,
         counts,
-        last_rounds: LAST_ROUNDS + plan.config.memory.ring / BURST,
+        last_rounds,
+        recorded,
         // In the demonstration the emulator counts: all its images are waited for.
         most: plan.options.images.filter(|_| source.is_none()),
         clock,
@@ -172,6 +178,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
             clock,
             jitter: JitterMeter::new(clock),
             stop: stops.receivers.clone(),
+            last_rounds,
             gives_way: plan.shares_cpus(),
         })
     };
@@ -195,8 +202,14 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let end = match &joined.emulator {
         _ if gone => "gone",
         Some((_, true)) => "complete",
+        None if plan
+            .options
+            .images
+            .is_some_and(|most| counters.images.built.get() >= most) =>
+        {
+            "enough"
+        }
         None if joined.images_ended && recorded => "exhausted",
-        None if joined.images_ended => "enough",
         _ => "stopped",
     };
     let ended = Ended {
@@ -212,6 +225,22 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     written?;
     received?;
     counters.books.ledger.check()?;
+    expect_images(&counters)
+}
+
+/// Packets of which none is in an image are a failure: the detector is another than the configured one.
+fn expect_images(counters: &Counters) -> Result<()> {
+    let balance = counters.books.ledger.balance();
+    let most = balance.drops().max_by_key(|&(_, packets)| packets);
+    let placed = counters.packets().placed;
+    if let Some((cause, packets)) = most.filter(|_| placed == 0) {
+        bail!(
+            "no packet of {} is in an image; {packets} were dropped as {}: compare [detector] with what \
+             is sent (pollux streams shows it)",
+            balance.from_wire,
+            cause.name()
+        );
+    }
     Ok(())
 }
 
@@ -240,14 +269,15 @@ fn idle<L: Place>(plan: &Plan, reception: Option<&mut Reception<L>>) -> Result<I
 /// The outputs that the command line names, each with room for `queue` images.
 fn open_outputs<P: Stored>(
     plan: &Plan,
-    pixel: PixelType,
+    detector: &Detector,
+    summary: Summary,
     queue: usize,
 ) -> Result<outputs::Outputs<P>> {
-    let detector = describe::detector(plan, pixel);
     let mut outputs = Outputs::none();
     #[cfg(feature = "hdf5")]
     if let Some(output) = &plan.out {
-        let (recorder, file_queue) = describe::file(plan, output, &detector, queue)?;
+        let (recorder, file_queue) =
+            describe::file(plan, output, detector, summary.boxed(), queue)?;
         outputs = outputs.with_file(recorder, file_queue);
     }
     if let Some(address) = plan.options.live {
@@ -257,7 +287,7 @@ fn open_outputs<P: Stored>(
             loops: plan.cpus(),
             ..LiveConfig::default()
         };
-        outputs = outputs.with_live(&detector, &config)?;
+        outputs = outputs.with_live(detector, &config)?;
     }
     Ok(outputs)
 }

@@ -44,6 +44,8 @@ pub struct ImageLoop<P, L, O> {
     pub idle: Idle,
     /// Ends the loop, after all receive loops have ended.
     pub stop: StopFlag,
+    /// The ports are recordings, which wait.
+    pub recorded: bool,
     /// The loops share CPUs.
     pub gives_way: bool,
     /// An image that waits until there is less work under way.
@@ -68,10 +70,7 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         while !self.stop.is_set() {
             let now = self.jitter.tick();
             let busy = self.round(start, now);
-            if self
-                .most
-                .is_some_and(|most| self.counts.built.get() >= most)
-            {
+            if self.has_enough() {
                 return;
             }
             if !busy && self.has_ended() {
@@ -110,9 +109,15 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         }
     }
 
-    /// Whether the loop may take packets and images: no stage is full, and no output that is waited for.
+    /// Whether the loop may take images: no stage is full, and no output that is waited for.
     fn has_room(&mut self) -> bool {
         self.sink.flush() && self.chain.has_room(&mut self.sink)
+    }
+
+    /// Whether there have been as many images as the run is to have.
+    fn has_enough(&self) -> bool {
+        self.most
+            .is_some_and(|most| self.counts.built.get() >= most)
     }
 
     fn moment(&self, start: Tsc, now: Tsc) -> Moment {
@@ -126,8 +131,9 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         let mut busy = false;
         let mut time = moment;
         if let Some(reception) = &mut self.reception {
-            // Without room packets wait in the receive rings, where a loss has a cause.
-            if has_room {
+            // Without room packets wait in the receive rings, where a loss has a cause. A recording waits
+            // also while there is work on the largest number of images.
+            if has_room && (self.waiting.is_none() || !self.recorded) {
                 busy = reception.poll(now, moment);
             }
             time = reception.time(moment);
@@ -143,6 +149,9 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
     fn take_images(&mut self, time: Moment) -> bool {
         let mut any = false;
         for _ in 0..ROUND {
+            if self.has_enough() {
+                break;
+            }
             let next = self.waiting.take().or_else(|| self.reader.poll(time));
             let Some(image) = next else { break };
             if let Some(dark) = &mut self.dark
@@ -185,24 +194,28 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         }
     }
 
-    /// Takes what is in the queues, closes all images, and waits for workers and outputs.
+    /// Takes what is in the queues, closes all images, and waits for workers and outputs, as long as there
+    /// is progress. What is left is counted as overrun.
     fn end(&mut self, start: Tsc) {
-        let from = self.clock.now();
-        let enough = self
-            .most
-            .is_some_and(|most| self.counts.built.get() >= most);
-        let most = self.clock.to_cycles(DRAIN);
-        if !enough {
-            self.empty_queues(start, from, most);
+        let patience = self.clock.to_cycles(DRAIN);
+        let mut progress = self.clock.now();
+        if !self.has_enough() {
+            self.empty_queues(start, progress, patience);
             self.reader.close_all();
         }
+        let mut done = 0;
         loop {
             let now = self.clock.now();
             let room = self.has_room();
-            let any = !enough && room && self.take_images(Moment(u64::MAX));
+            let any = room && self.take_images(Moment(u64::MAX));
             self.chain.tick(self.moment(start, now), &mut self.sink);
-            let idle = !any && self.waiting.is_none() && room;
-            if idle || now.since(from) > most {
+            if room && !any && (self.waiting.is_none() || self.has_enough()) {
+                break;
+            }
+            let ended = self.counts.ended();
+            if any || ended != done {
+                (progress, done) = (now, ended);
+            } else if now.since(progress) > patience {
                 break;
             }
             if !any {
@@ -210,10 +223,17 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
             }
         }
         self.chain.finish(&mut self.sink);
-        while !self.has_room() && self.clock.now().since(from) <= most {
+        let from = self.clock.now();
+        while !self.has_room() && self.clock.now().since(from) <= patience {
             std::thread::yield_now();
         }
         let held = self.chain.take_held().count();
-        self.sink.give_up(held);
+        let untaken = if self.has_enough() {
+            0
+        } else {
+            let rest = std::iter::from_fn(|| self.reader.poll(Moment(u64::MAX)));
+            self.waiting.take().into_iter().count() + rest.count()
+        };
+        self.sink.give_up(held + untaken);
     }
 }

@@ -1,9 +1,9 @@
 //! Outputs of a run: a thread that takes images from the loop and hands them to files and streams.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -135,6 +135,9 @@ pub struct Outputs<P> {
     file: Option<File<P>>,
     live: Option<Live<P>>,
     counts: OutputCounts,
+    /// Images with the outputs, where those are waited for: so many at most.
+    most: Option<usize>,
+    in_use: VecDeque<Weak<Work<P>>>,
 }
 
 impl<P: Stored> Outputs<P> {
@@ -145,6 +148,8 @@ impl<P: Stored> Outputs<P> {
             file: None,
             live: None,
             counts: OutputCounts::default(),
+            most: None,
+            in_use: VecDeque::new(),
         }
     }
 
@@ -181,13 +186,16 @@ impl<P: Stored> Outputs<P> {
         Ok(self)
     }
 
-    /// Starts the thread, off the CPUs of the loops. `queue` images wait for it at most.
+    /// Starts the thread, off the CPUs of the loops. `queue` images wait for it at most, and as many with
+    /// the outputs; with `patient` it waits for those.
     pub fn start(
-        self,
+        mut self,
         queue: usize,
+        patient: bool,
         loops: &[usize],
     ) -> Result<(SyncSender<Work<P>>, OutputThread)> {
         let (sender, receiver) = sync_channel(queue);
+        self.most = patient.then_some(queue);
         let done = Arc::<AtomicBool>::default();
         let (ended, loops) = (Arc::clone(&done), loops.to_vec());
         let thread = std::thread::Builder::new()
@@ -207,10 +215,13 @@ impl<P: Stored> Outputs<P> {
             let ended = done.load(Ordering::Acquire);
             match images.try_recv() {
                 Ok(work) => {
-                    if !began {
-                        self.begin(&work.image)?;
-                        began = true;
+                    if !std::mem::replace(&mut began, true)
+                        && let Err(error) = self.begin(&work.image)
+                    {
+                        tracing::error!("--live: {error:#}");
+                        self.live = None;
                     }
+                    self.wait_for_outputs();
                     self.hand_over(work);
                 }
                 Err(TryRecvError::Empty) if !ended => std::thread::sleep(NAP),
@@ -240,8 +251,23 @@ impl<P: Stored> Outputs<P> {
         Ok(())
     }
 
-    fn hand_over(&self, work: Work<P>) {
+    /// Waits until the outputs have returned enough images.
+    fn wait_for_outputs(&mut self) {
+        let Some(most) = self.most else { return };
+        loop {
+            self.in_use.retain(|work| work.strong_count() > 0);
+            if self.in_use.len() < most {
+                return;
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    fn hand_over(&mut self, work: Work<P>) {
         let work = Arc::new(work);
+        if self.most.is_some() {
+            self.in_use.push_back(Arc::downgrade(&work));
+        }
         let facts = facts(&work);
         let bytes = |part| Bytes {
             work: Arc::clone(&work),

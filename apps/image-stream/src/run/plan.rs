@@ -71,6 +71,12 @@ impl<'a> Plan<'a> {
             !demo || options.rx_loops == 1 && options.queues.unwrap_or(1) == 1,
             "--rx-loops and --queues are for other ports than the demonstration's"
         );
+        let source = options.config.as_ref();
+        let source = source.map_or_else(
+            || "without --config".into(),
+            |path| path.display().to_string(),
+        );
+        config.check(demo).context(source)?;
         let demonstration = if demo {
             ports = vec![LOOPBACK.into()];
             if options.config.is_none() {
@@ -83,7 +89,6 @@ impl<'a> Plan<'a> {
             let frames = options.images.unwrap_or(FRAMES);
             Some(Demonstration::new(&config, frames)?)
         } else {
-            config.check().context("without --config")?;
             None
         };
         let layout = config.layout().context("[detector]")?;

@@ -19,6 +19,8 @@ pub struct ReceiveLoop<L> {
     pub clock: TscClock,
     pub jitter: JitterMeter,
     pub stop: StopFlag,
+    /// Rounds that empty full receive rings.
+    pub last_rounds: usize,
     /// The loops share CPUs.
     pub gives_way: bool,
 }
@@ -44,6 +46,14 @@ impl<L: Place> ReceiveLoop<L> {
             if now >= next_chores {
                 next_chores = Tsc(now.0 + chores);
                 self.reception.chores();
+            }
+        }
+        // What is in the rings when the run ends belongs to it.
+        for _ in 0..self.last_rounds {
+            let now = self.clock.now();
+            let moment = Moment(self.clock.to_ns(now.since(start)).0);
+            if !self.reception.poll(now, moment) {
+                break;
             }
         }
         self.reception.finish()

@@ -1,4 +1,4 @@
-//! Report of a run: JSON (docs/formats/images-report.md), and text.
+//! Report of a run: JSON (docs/images.md), and text.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -65,6 +65,8 @@ pub struct ImagesReport {
     pub vetoed: u64,
     pub written: u64,
     pub overrun: u64,
+    /// Images that workers did not return in time: built = kept + vetoed + lost.
+    pub lost: u64,
     pub peaks: u64,
 }
 
@@ -143,6 +145,7 @@ impl Report {
                 vetoed: images.vetoed.get(),
                 written: counters.written(),
                 overrun: counters.overrun(),
+                lost: counters.lost(),
                 peaks: images.peaks.get(),
             },
             packets: PacketsReport {
@@ -200,12 +203,13 @@ impl Report {
         )?;
         writeln!(
             out,
-            "           {} kept with {} peaks, {} vetoed; {} written, {} overrun",
+            "           {} kept with {} peaks, {} vetoed; {} written, {} overrun, {} lost",
             self.images.kept,
             self.images.peaks,
             self.images.vetoed,
             self.images.written,
-            self.images.overrun
+            self.images.overrun,
+            self.images.lost
         )?;
         writeln!(
             out,

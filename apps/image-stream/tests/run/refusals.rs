@@ -89,15 +89,29 @@ fn wrong_stages_are_named() {
     for (stages, expected) in cases {
         let config = capture.configure("i16", stages);
         let port = capture.port();
-        let output = program()
-            .args(["--port", &port, "--config"])
-            .arg(&config)
-            .output()
-            .unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success());
+        let error = fail(
+            program().args(["--port", &port, "--config"]).arg(&config),
+            2,
+        );
         assert!(error.contains(expected), "{stages}: {error}");
     }
+}
+
+/// Everything is lost and accounted for: that is a failure, with the cause.
+#[test]
+fn packets_of_another_detector_are_a_failure() {
+    let capture = Capture::new(detector(2));
+    let config = capture.path("other.toml");
+    fs::write(&config, "[detector]\nkind = \"moench\"\n").unwrap();
+    let port = capture.port();
+    let error = fail(
+        program().args(["--port", &port, "--config"]).arg(&config),
+        1,
+    );
+    assert!(
+        error.contains("dropped as detector-type") || error.contains("dropped as packet-size"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -160,6 +160,22 @@ fn the_loss_map_of_the_file_names_the_lost_packets() {
     assert_eq!(found, expected);
 }
 
+/// More images than there are buffers, of which a slow file has many at a time: a recording waits.
+#[cfg(feature = "hdf5")]
+#[test]
+fn a_recording_waits_for_its_outputs() {
+    let capture = Capture::new(detector(60));
+    let text = std::fs::read_to_string(capture.write("[memory]\nimages = 8\n")).unwrap();
+    let config = capture.path("small.toml");
+    std::fs::write(&config, text).unwrap();
+    let file = capture.path("run.h5");
+    let run = replay(&capture, &config, &["--out", file.to_str().unwrap()]);
+    assert_eq!(run["frames"]["complete"], 60, "{run}");
+    assert_eq!(run["images"]["written"], 60, "{run}");
+    assert_eq!(run["images"]["overrun"], 0);
+    assert_eq!(run["ledger"]["dropped"].as_object().unwrap().len(), 0);
+}
+
 /// Copies, reordering, late and damaged packets: each ends under its cause, and nothing is lost.
 #[test]
 fn every_fault_is_counted_under_its_cause() {

@@ -73,6 +73,10 @@ impl<P: StagePixel> Compress<P> {
         if let Some(sparse) = &mut self.sparse
             && let Ok(Compressed::Sparse(csr)) = sparse.compress(pixels)
         {
+            // Another stage of this kind may have run before.
+            findings.row_offsets.clear();
+            findings.columns.clear();
+            findings.values.clear();
             findings.row_offsets.extend_from_slice(csr.row_offsets());
             findings.columns.extend_from_slice(csr.columns());
             findings.values.extend_from_slice(csr.values());

@@ -57,6 +57,7 @@ impl<P: StagePixel> Stage for Integrate<P> {
                     .integrate(work.image.pixels(), Variance::Poisson)
             {
                 let mean = curve.mean.iter().map(|&mean| mean as f32);
+                work.findings.curve.clear();
                 work.findings.curve.extend(mean);
             }
             out.push(work);

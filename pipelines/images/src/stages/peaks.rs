@@ -40,6 +40,13 @@ impl<P> FindPeaks<P> {
                 "beam = [{row}, {column}]: give the row and the column, in pixels"
             ));
         }
+        let most = options.criteria.max_peaks;
+        if options.min_peaks > most {
+            return Err(format!(
+                "min_peaks is {}: at most max_peaks, which is {most}, since no more are found",
+                options.min_peaks
+            ));
+        }
         let distance = distance_from(row, column);
         let radius = |row: usize, column: usize| match &env.mask {
             Some(mask) if mask.get(row * shape.columns + column) == Some(&true) => f64::NAN,
@@ -67,6 +74,7 @@ impl<P: StagePixel> Stage for FindPeaks<P> {
                 && let Ok(peaks) = self.finder.find(work.image.pixels())
             {
                 let found = peaks.list();
+                work.findings.peaks.clear();
                 work.findings.peaks.extend_from_slice(found);
                 work.findings.more_peaks = peaks.beyond;
                 work.findings.vetoed = found.len() < self.min_peaks;

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use crate::peaks::Peak;
-use crate::receive::Image;
+use crate::receive::{Image, Stored};
 
 /// The pixels of an image as the outputs take them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub struct Desk<P> {
     free: Receiver<Findings<P>>,
 }
 
-impl<P> Desk<P> {
+impl<P: Stored> Desk<P> {
     /// For so many images at a time: as many as the receiver has buffers.
     #[must_use]
     pub fn new(images: usize) -> Self {
@@ -131,17 +131,21 @@ impl<P> Desk<P> {
         Self { home, free }
     }
 
-    /// Begins the work on an image.
+    /// Begins the work on an image. An empty one is vetoed from the start.
     ///
     /// # Errors
     /// Gives the image back while there is work on the largest number of images.
     pub fn begin(&self, image: Image<P>) -> Result<Work<P>, Image<P>> {
         match self.free.try_recv() {
-            Ok(findings) => Ok(Work {
-                image,
-                findings,
-                home: self.home.clone(),
-            }),
+            Ok(mut findings) => {
+                findings.vetoed = image.is_empty();
+                let home = self.home.clone();
+                Ok(Work {
+                    image,
+                    findings,
+                    home,
+                })
+            }
             Err(_) => Err(image),
         }
     }
