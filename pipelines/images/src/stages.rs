@@ -30,7 +30,7 @@
 //! let stages: Vec<toml::Table> = config["stage"].clone().try_into()?;
 //! let mut env = StageEnv::new();
 //! env.insert(ImagesEnv::new(Shape::JUNGFRAU_MODULE, 512));
-//! let chain: Pipeline<Work<i16>, Work<i16>> = image_stages().pipeline(&stages, &mut env)?;
+//! let chain: Pipeline<Work<i16>, Work<i16>> = image_stages::<i16>().pipeline(&stages, &mut env)?;
 //! assert_eq!(chain.times().count(), 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
