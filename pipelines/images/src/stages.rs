@@ -10,7 +10,7 @@
 //!
 //! | name | options | what it adds |
 //! | --- | --- | --- |
-//! | `veto` | [`VetoConfig`](crate::veto::VetoConfig) | the number of intense pixels; vetoes an image with too few |
+//! | `veto` | [`VetoConfig`] | the number of intense pixels; vetoes an image with too few |
 //! | `peaks` | [`PeakOptions`] | the Bragg peaks; vetoes an image with too few, if asked to |
 //! | `integrate` | [`IntegrateOptions`] | the radial curve |
 //! | `compress` | [`CompressOptions`] | the compressed image |

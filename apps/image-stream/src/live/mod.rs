@@ -8,7 +8,7 @@
 //! | [`Series`] | a series of images, between its start and its end message |
 //!
 //! A PUSH socket needs a greeting, one command and frames with a length of the ZeroMQ message
-//! transport protocol (ZMTP 3.0), which [`zmtp`] has. Of the libraries, libzmq and the crate `zeromq`
+//! transport protocol (ZMTP 3.0), which `zmtp` has. Of the libraries, libzmq and the crate `zeromq`
 //! take a message as one block of memory and keep a queue of messages for each client, the crate one
 //! of 100 000. Here an image goes from its buffer to the socket, and the number of buffers that
 //! clients can hold is a constant.
