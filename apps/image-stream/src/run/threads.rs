@@ -110,7 +110,7 @@ impl<P: Stored> Threads<P> {
     /// Whether a loop has ended without which the run cannot go on.
     pub fn are_to_end(&self) -> bool {
         let emulated = self.emulator.as_ref().is_some_and(Lcore::is_finished);
-        // A recording ends with its receive loop.
+        // A receive loop ends by itself where its ports have, as when a device is gone.
         let received = self.receivers.iter().any(Lcore::is_finished);
         let worked = self.workers.iter().any(Lcore::is_finished);
         self.images.is_finished() || emulated || received || worked
