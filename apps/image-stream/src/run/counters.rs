@@ -10,6 +10,7 @@ use pollux_pipelines::BackPressure;
 use pollux_pmd::{Cause, Count, LatencyView};
 
 use super::outputs::OutputCounts;
+use super::overrun::Overload;
 
 /// What became of the images. Written by the loop that takes them.
 #[derive(Debug, Default)]
@@ -87,6 +88,8 @@ pub struct Counters {
     /// Counters of the packets of each receive loop.
     pub placers: Vec<pollux_pmd::TallyView>,
     pub causes: ReceiveCauses,
+    /// Packets that were lost since the run was too slow.
+    pub overload: Overload,
     /// Times of each stage, and `total`: from the first packet of an image to the end of its
     /// processing.
     pub latency: Vec<(String, LatencyView)>,
