@@ -12,12 +12,14 @@ use pollux_emulator::images::link::{FRAME_OVERHEAD, PacketLink, PortError, PortL
 use pollux_emulator::images::source::{Control, ImageSource, ImagesReport};
 use pollux_emulator::images::stack::{Stack, StackError};
 use pollux_emulator::images::synthesis::Synthesis;
+use pollux_images::formats::Layout;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Probed, Started, StartedPort, TscClock};
 
 use super::cli::ImagesCli;
+use super::control;
 use super::files::{Outputs, write_calibration, write_truth};
 use super::page::Source;
 use super::report::{Core, Run, plan};
@@ -45,35 +47,35 @@ pub(crate) fn run(cli: &ImagesCli, clock: ClockOption) -> Result<(), Failure> {
         return Ok(print(plan(&config, through).map_err(Failure::usage)?)?);
     }
     let outputs = Outputs::new(cli).map_err(Failure::Usage)?;
+    let stop = pollux_app::stop_on_signals().context("signals cannot be handled")?;
+    let layout = config.layout().map_err(Failure::usage)?;
+    if let Some(address) = &cli.control {
+        let stack = Arc::new(stack(cli, &config, &outputs)?);
+        return control::keep(address, config, &stop, &cpus, |config, stop, begin| {
+            let reports = cli.report.outputs()?.ready()?;
+            let port = open(cli, &layout)?;
+            let supervisor = Supervisor::new(cli, stop, &cpus, begin);
+            supervisor.perform(port, config, &stack, reports)
+        });
+    }
     // Before the run: a path that cannot be written is reported at once.
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
     let reports = Reports::new(cli.report.prints_json(), files)?;
-    let stop = pollux_app::stop_on_signals().context("signals cannot be handled")?;
-    let layout = config.layout().map_err(Failure::usage)?;
-    let port = match cli.port.get() {
-        Some(spec) => {
-            let port = registry.open(spec)?;
-            PortLink::check(spec, &port.capabilities(), &layout)
-                .map_err(|error| Failure::Run(error.into()))?;
-            Some(port)
-        }
-        None => None,
+    let port = open(cli, &layout)?;
+    let stack = Arc::new(stack(cli, &config, &outputs)?);
+    let supervisor = Supervisor::new(cli, stop, &cpus, &|_| true);
+    supervisor.perform(port, config, &stack, reports)
+}
+
+/// Opens the port that the command line names, if it names one.
+fn open(cli: &ImagesCli, layout: &Layout) -> Result<Option<Port<Probed>>, Failure> {
+    let Some(spec) = cli.port.get() else {
+        return Ok(None);
     };
-    let stack = stack(cli, &config, &outputs)?;
-    let supervisor = Supervisor {
-        stop,
-        cpu: cpus.first().copied(),
-        cli,
-    };
-    let run = match port {
-        Some(port) => through_port(port, config, stack, &supervisor)?,
-        None => through_sockets(config, stack, &supervisor)?,
-    };
-    let report = run.json();
-    let printed = reports.print(&report, |out| write!(out, "{run}"));
-    reports.write(&report)?;
-    run.verdict().map_err(Failure::Run)?;
-    Ok(printed?)
+    let port = ports::registry().open(spec)?;
+    PortLink::check(spec, &port.capabilities(), layout)
+        .map_err(|error| Failure::Run(error.into()))?;
+    Ok(Some(port))
 }
 
 /// The images to send. What is known about them is written.
@@ -99,7 +101,7 @@ fn stack(cli: &ImagesCli, config: &ImagesConfig, outputs: &Outputs) -> Result<St
 fn through_port(
     port: Port<Probed>,
     mut config: ImagesConfig,
-    stack: Stack,
+    stack: &Arc<Stack>,
     supervisor: &Supervisor<'_>,
 ) -> Result<Run, Failure> {
     let spec = port.spec().to_owned();
@@ -157,7 +159,7 @@ fn through_port(
 
 fn through_sockets(
     config: ImagesConfig,
-    stack: Stack,
+    stack: &Arc<Stack>,
     supervisor: &Supervisor<'_>,
 ) -> Result<Run, Failure> {
     let link = SocketLink::open(&config, stack.layout()).map_err(anyhow::Error::new)?;
@@ -170,19 +172,52 @@ fn through_sockets(
     })
 }
 
+/// Called when all resources of a run are open; whether it is started.
+pub(super) type Begin<'a> = dyn Fn(&Arc<Control>) -> bool + Sync + 'a;
+
 /// The main thread's part: signals, time, progress.
 struct Supervisor<'a> {
     stop: StopFlag,
     cpu: Option<usize>,
     cli: &'a ImagesCli,
+    begin: &'a Begin<'a>,
 }
 
-impl Supervisor<'_> {
+impl<'a> Supervisor<'a> {
+    fn new(cli: &'a ImagesCli, stop: StopFlag, cpus: &[usize], begin: &'a Begin<'a>) -> Self {
+        let cpu = cpus.first().copied();
+        Self {
+            stop,
+            cpu,
+            cli,
+            begin,
+        }
+    }
+
+    /// Sends all frames, and reports.
+    fn perform(
+        &self,
+        port: Option<Port<Probed>>,
+        config: ImagesConfig,
+        stack: &Arc<Stack>,
+        reports: Reports,
+    ) -> Result<(), Failure> {
+        let run = match port {
+            Some(port) => through_port(port, config, stack, self)?,
+            None => through_sockets(config, stack, self)?,
+        };
+        let report = run.json();
+        let printed = reports.print(&report, |out| write!(out, "{run}"));
+        reports.write(&report)?;
+        run.verdict().map_err(Failure::Run)?;
+        Ok(printed?)
+    }
+
     /// Runs the loop on its own core, and waits for it. Looks after the ports, if there are any.
     fn launch<L: PacketLink + Send + 'static>(
         &self,
         config: &ImagesConfig,
-        stack: Stack,
+        stack: &Arc<Stack>,
         link: L,
         ports: &[Port<Started>],
         views: &[PortView],
@@ -192,13 +227,17 @@ impl Supervisor<'_> {
             ports: views.to_vec(),
         };
         let clock = TscClock::get();
-        let mut source = ImageSource::new(config, stack, link, clock, self.stop.clone());
+        let mut source =
+            ImageSource::new(config, Arc::clone(stack), link, clock, self.stop.clone());
         let control = source.control();
         let page = Source {
             ledgers,
             control: Arc::clone(&control),
         };
         let mut watch = Watch::start(self.cli.metrics, page, views, self.cpu.as_slice())?;
+        if !(self.begin)(&control) {
+            return Ok((source.report(), source.into_link()));
+        }
         let lcore = lcore::launch("detector", self.cpu, move || {
             let report = source.run();
             (report, source.into_link())
