@@ -4,6 +4,7 @@
 mod node;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use pollux_app::Failure;
@@ -13,6 +14,9 @@ use pollux_images::control::{Arm, ArmedRun, Event, MAX_LINE, Session};
 use self::node::Receiver;
 use crate::cli::RunOptions;
 use crate::run::{self, Counters, Follow, Host, Plan};
+
+/// For so long the end of the program waits for clients to be told about it.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A run of the session, as the run itself sees it.
 struct Managed<'a> {
@@ -68,6 +72,7 @@ pub fn keep(options: &RunOptions, address: &Address) -> Result<(), Failure> {
         }
         ended.map_err(|error| format!("{error:#}"))
     });
+    events.flush(PATIENCE);
     Ok(())
 }
 

@@ -17,14 +17,14 @@ use pollux_pmd::lcore::{self, JitterMeter, StopFlag};
 use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{Cause, Ledger, PortError, RxQueue, TscClock};
 
-use super::counters::{Counters, ImageCounts, Summary};
+use super::counters::{Counters, ImageCounts, Overload, Summary};
 use super::dark::Dark;
 use super::demonstration::Source;
 use super::host::Host;
 use super::image_loop::ImageLoop;
 use super::observe::Observe;
 use super::outputs::{OutputThread, Outputs};
-use super::overrun::{Overload, Overruns};
+use super::overrun::Overruns;
 use super::place::Place;
 use super::plan::Plan;
 use super::ports::{self, Opened};

@@ -1,39 +1,13 @@
 //! Overruns of a run, as events for the manager: found in the counters, some times a second.
 
 use pollux_images::control::{Event, OverrunWatch};
-use pollux_images::formats::Layout;
 use pollux_images::transfer::TransferView;
-use pollux_pmd::{Balance, Cause};
 
 use super::counters::Counters;
 
 /// Most events of a round. A client that is 64 events behind is disconnected, and 64 receivers can be
 /// overrun at once.
 const MOST: usize = 16;
-
-/// Packets that were lost since loops did not take them in time.
-#[derive(Clone, Copy, Debug)]
-pub struct Overload {
-    causes: [Cause; 4],
-    /// Packets of an image.
-    packets: u64,
-}
-
-impl Overload {
-    /// `no_buffer` is the cause of packets without an image buffer.
-    pub fn new(no_buffer: Cause, layout: &Layout) -> Self {
-        Self {
-            causes: [Cause::NoMbuf, Cause::RingFull, Cause::KernelDrop, no_buffer],
-            packets: (layout.senders() * layout.packets()).max(1) as u64,
-        }
-    }
-
-    /// Images that the lost packets make up, at least.
-    fn images(&self, balance: &Balance) -> u64 {
-        let lost = self.causes.iter().map(|&cause| balance.dropped_for(cause));
-        lost.sum::<u64>().div_ceil(self.packets)
-    }
-}
 
 /// Watches of the receivers of regions, and of all outputs together.
 pub struct Overruns {
@@ -62,7 +36,10 @@ impl Overruns {
 
     /// Publishes what happened since the last call, as far as clients can take it.
     pub fn poll(&mut self, counters: &Counters, mut publish: impl FnMut(Event)) {
-        if let Some(event) = self.outputs.poll(lost(counters), self.has_room(counters)) {
+        if let Some(event) = self
+            .outputs
+            .poll(counters.lost_by_all(), self.has_room(counters))
+        {
             publish(event);
         }
         let (count, mut published) = (self.receivers.len(), 0);
@@ -89,11 +66,4 @@ impl Overruns {
         let written = counters.outputs.done().unwrap_or(handed);
         waiting < self.room.max(2) && 2 * handed.saturating_sub(written) <= self.room
     }
-}
-
-/// Images that all receivers lost: no output, image buffer or packet buffer was free in time.
-fn lost(counters: &Counters) -> u64 {
-    let packets = counters.books.ledger.balance();
-    let images = counters.images.overrun.get() + counters.outputs.behind();
-    images + counters.overload.images(&packets)
 }

@@ -72,15 +72,12 @@ impl Bench {
 
     /// The source, at the socket `source`. It sends as many images as a run asks for.
     pub(crate) fn source(&self, more: &[&str]) -> Node {
+        self.source_through("af_packet:vb", more)
+    }
+
+    pub(crate) fn source_through(&self, port: &str, more: &[&str]) -> Node {
         let words = [
-            &[
-                "images",
-                "af_packet:vb",
-                "--interfaces",
-                "2",
-                "--stack",
-                "3",
-            ][..],
+            &["images", port, "--interfaces", "2", "--stack", "3"][..],
             &["--control", "./source", "--report", "source-{n}.json"],
             more,
         ];

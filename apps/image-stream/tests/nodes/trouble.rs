@@ -77,7 +77,9 @@ fn a_node_that_never_answers_is_given_up() {
     assert_eq!(bench.report("manager.json")["source"]["finished"], true);
     bench.until("source", "idle");
     receiver.signal(Signal::CONT);
-    // The request of the manager reaches it now.
+    // Its manager is gone, and it has not been stopped.
+    bench.until_frames("receiver", 3);
+    bench.ask("receiver", "\"stop\"");
     bench.until("receiver", "idle");
     assert_eq!(bench.report("receiver-0001.json")["end"], "stopped");
     source.interrupt();

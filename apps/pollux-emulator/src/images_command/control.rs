@@ -2,6 +2,7 @@
 //! is a source node of an image stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use pollux_app::Failure;
@@ -11,7 +12,11 @@ use pollux_emulator::images::source::Control;
 use pollux_images::control::{Arm, Capabilities, Counts, MAX_LINE, Node, Role, Session, SourceRun};
 use pollux_pmd::lcore::StopFlag;
 
-use super::job::Begin;
+/// Called when all resources of a run are open; whether it is started.
+pub(super) type Begin<'a> = dyn Fn(&Arc<Control>) -> bool + Sync + 'a;
+
+/// For so long the end of the program waits for clients to be told about it.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Name and version of the program.
 const PROGRAM: &str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
@@ -125,5 +130,6 @@ pub(super) fn keep(
         }
         ended
     });
+    events.flush(PATIENCE);
     Ok(())
 }

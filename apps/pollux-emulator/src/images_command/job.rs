@@ -19,7 +19,7 @@ use pollux_pmd::ledger::SentView;
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Probed, Started, StartedPort, TscClock};
 
 use super::cli::ImagesCli;
-use super::control;
+use super::control::{self, Begin};
 use super::files::{Outputs, write_calibration, write_truth};
 use super::page::Source;
 use super::report::{Core, Run, plan};
@@ -171,9 +171,6 @@ fn through_sockets(
         ..supervisor.finish(config, report, &ledger)
     })
 }
-
-/// Called when all resources of a run are open; whether it is started.
-pub(super) type Begin<'a> = dyn Fn(&Arc<Control>) -> bool + Sync + 'a;
 
 /// The main thread's part: signals, time, progress.
 struct Supervisor<'a> {
