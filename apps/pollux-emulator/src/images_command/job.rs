@@ -59,15 +59,15 @@ pub(crate) fn run(cli: &ImagesCli, clock: ClockOption) -> Result<(), Failure> {
         }
         None => None,
     };
-    let stack = stack(cli, &config, &outputs)?;
     let supervisor = Supervisor {
         stop,
         cpu: cpus.first().copied(),
         cli,
     };
-    let run = match port {
-        Some(port) => through_port(port, config, stack, &supervisor)?,
-        None => through_sockets(config, stack, &supervisor)?,
+    let run = match (stack(&config, &outputs, &supervisor)?, port) {
+        (Some(stack), Some(port)) => through_port(port, config, stack, &supervisor)?,
+        (Some(stack), None) => through_sockets(config, stack, &supervisor)?,
+        (None, port) => supervisor.not_begun(config, port.as_ref()),
     };
     let report = run.json();
     let printed = reports.print(&report, |out| write!(out, "{run}"));
@@ -76,24 +76,36 @@ pub(crate) fn run(cli: &ImagesCli, clock: ClockOption) -> Result<(), Failure> {
     Ok(printed?)
 }
 
-/// The images to send. What is known about them is written.
-fn stack(cli: &ImagesCli, config: &ImagesConfig, outputs: &Outputs) -> Result<Stack, Failure> {
-    if !cli.raw.is_empty() {
-        let stack = Stack::from_files(config, &cli.raw);
-        return stack.map_err(|error| match error {
-            StackError::Read { .. } | StackError::Memory { .. } => Failure::Run(error.into()),
-            _ => Failure::usage(error),
-        });
+/// The images to send; `None` after a signal. What is known about them is written.
+fn stack(
+    config: &ImagesConfig,
+    outputs: &Outputs,
+    supervisor: &Supervisor<'_>,
+) -> Result<Option<Stack>, Failure> {
+    let (cli, stop) = (supervisor.cli, &supervisor.stop);
+    let made = if cli.raw.is_empty() {
+        let synthesis = Synthesis::new(config).map_err(Failure::usage)?;
+        let made = Stack::synthetic(&synthesis, stop);
+        if made.is_ok() {
+            if let Some(output) = &outputs.truth {
+                write_truth(output, &synthesis)?;
+            }
+            if let Some(folder) = &cli.calibration_out {
+                write_calibration(folder, cli.report.overwrite, &synthesis)?;
+            }
+        }
+        made
+    } else {
+        Stack::from_files(config, &cli.raw, stop)
+    };
+    match made {
+        Ok(stack) => Ok(Some(stack)),
+        Err(StackError::Stopped) => Ok(None),
+        Err(error @ (StackError::Read { .. } | StackError::Memory { .. })) => {
+            Err(Failure::Run(error.into()))
+        }
+        Err(error) => Err(Failure::usage(error)),
     }
-    let synthesis = Synthesis::new(config).map_err(Failure::usage)?;
-    let stack = Stack::synthetic(&synthesis).map_err(|error| Failure::Run(error.into()))?;
-    if let Some(output) = &outputs.truth {
-        write_truth(output, &synthesis)?;
-    }
-    if let Some(folder) = &cli.calibration_out {
-        write_calibration(folder, cli.report.overwrite, &synthesis)?;
-    }
-    Ok(stack)
 }
 
 fn through_port(
@@ -164,7 +176,7 @@ fn through_sockets(
     let (report, link) = supervisor.launch(&config, stack, link, &[], &[])?;
     let ledger = link.ledger();
     Ok(Run {
-        spec: format!("udp:{}", config.addresses.receiver().socket),
+        spec: udp(&config),
         tx_packets: report.packets_sent,
         ..supervisor.finish(config, report, &ledger)
     })
@@ -247,8 +259,27 @@ impl Supervisor<'_> {
             spec: String::new(),
             tx_packets: 0,
             core,
+            stopped: self.stop.is_set(),
             balance: ledger.balance(),
             failed: None,
         }
     }
+
+    /// A run that was stopped before it began.
+    fn not_begun(&self, config: ImagesConfig, port: Option<&Port<Probed>>) -> Run {
+        let spec = port.map_or_else(|| udp(&config), |port| port.spec().to_owned());
+        let report = ImagesReport {
+            rate_asked: config.rate,
+            ..ImagesReport::default()
+        };
+        Run {
+            spec,
+            ..self.finish(config, report, &Ledger::new())
+        }
+    }
+}
+
+/// The receiver, for the report of a run through sockets.
+fn udp(config: &ImagesConfig) -> String {
+    format!("udp:{}", config.addresses.receiver().socket)
 }
