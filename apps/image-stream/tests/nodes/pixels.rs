@@ -3,6 +3,7 @@
 use pollux_emulator::images::config::ImagesConfig;
 use pollux_emulator::images::stack::Stack;
 use pollux_emulator::images::synthesis::Synthesis;
+use pollux_pmd::lcore::StopFlag;
 
 /// Bytes of a row, and of a packet: four rows.
 pub(crate) const ROW: usize = 1024 * 2;
@@ -18,7 +19,7 @@ pub(crate) fn truth() -> Vec<Vec<u8>> {
         stack: 3,
         ..ImagesConfig::default()
     };
-    let stack = Stack::synthetic(&Synthesis::new(&config).unwrap()).unwrap();
+    let stack = Stack::synthetic(&Synthesis::new(&config).unwrap(), &StopFlag::new()).unwrap();
     (0..3).map(|place| stack.image(place).unwrap()).collect()
 }
 

@@ -143,6 +143,21 @@ impl Bench {
         reply.unwrap()["reply"].clone()
     }
 
+    /// What all programs have said.
+    fn logs(&self) -> String {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let logs = paths.filter(|path| path.extension().is_some_and(|end| end == "log"));
+        let read = |path: PathBuf| {
+            format!(
+                "{}:\n{}",
+                path.display(),
+                fs::read_to_string(&path).unwrap()
+            )
+        };
+        logs.map(read).collect()
+    }
+
     /// State and counts of a node.
     #[track_caller]
     pub(crate) fn status(&self, node: &str) -> Value {
@@ -156,8 +171,9 @@ impl Bench {
         while self.status(node)["state"] != state {
             assert!(
                 begun.elapsed() < LONG,
-                "{node} is not {state}: {}",
-                self.status(node)
+                "{node} is not {state}: {}\n{}",
+                self.status(node),
+                self.logs()
             );
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -168,7 +184,12 @@ impl Bench {
     pub(crate) fn until_frames(&self, node: &str, frames: u64) {
         let begun = Instant::now();
         while self.status(node)["counts"]["frames"].as_u64() < Some(frames) {
-            assert!(begun.elapsed() < LONG, "{node}: {}", self.status(node));
+            assert!(
+                begun.elapsed() < LONG,
+                "{node}: {}\n{}",
+                self.status(node),
+                self.logs()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -49,22 +49,25 @@ pub(crate) fn run(cli: &ImagesCli, clock: ClockOption) -> Result<(), Failure> {
     let outputs = Outputs::new(cli).map_err(Failure::Usage)?;
     let stop = pollux_app::stop_on_signals().context("signals cannot be handled")?;
     let layout = config.layout().map_err(Failure::usage)?;
+    let supervisor = Supervisor::new(cli, stop.clone(), &cpus, &|_| true);
     if let Some(address) = &cli.control {
-        let stack = Arc::new(stack(cli, &config, &outputs)?);
+        let Some(stack) = stack(&config, &outputs, &supervisor)? else {
+            return Ok(());
+        };
+        let stack = Arc::new(stack);
         return control::keep(address, config, &stop, &cpus, |config, stop, begin| {
             let reports = cli.report.outputs()?.ready()?;
             let port = open(cli, &layout)?;
             let supervisor = Supervisor::new(cli, stop, &cpus, begin);
-            supervisor.perform(port, config, &stack, reports)
+            supervisor.perform(port, config, Some(&stack), reports)
         });
     }
     // Before the run: a path that cannot be written is reported at once.
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
     let reports = Reports::new(cli.report.prints_json(), files)?;
     let port = open(cli, &layout)?;
-    let stack = Arc::new(stack(cli, &config, &outputs)?);
-    let supervisor = Supervisor::new(cli, stop, &cpus, &|_| true);
-    supervisor.perform(port, config, &stack, reports)
+    let stack = stack(&config, &outputs, &supervisor)?.map(Arc::new);
+    supervisor.perform(port, config, stack.as_ref(), reports)
 }
 
 /// Opens the port that the command line names, if it names one.
@@ -78,24 +81,36 @@ fn open(cli: &ImagesCli, layout: &Layout) -> Result<Option<Port<Probed>>, Failur
     Ok(Some(port))
 }
 
-/// The images to send. What is known about them is written.
-fn stack(cli: &ImagesCli, config: &ImagesConfig, outputs: &Outputs) -> Result<Stack, Failure> {
-    if !cli.raw.is_empty() {
-        let stack = Stack::from_files(config, &cli.raw);
-        return stack.map_err(|error| match error {
-            StackError::Read { .. } | StackError::Memory { .. } => Failure::Run(error.into()),
-            _ => Failure::usage(error),
-        });
+/// The images to send; `None` after a signal. What is known about them is written.
+fn stack(
+    config: &ImagesConfig,
+    outputs: &Outputs,
+    supervisor: &Supervisor<'_>,
+) -> Result<Option<Stack>, Failure> {
+    let (cli, stop) = (supervisor.cli, &supervisor.stop);
+    let made = if cli.raw.is_empty() {
+        let synthesis = Synthesis::new(config).map_err(Failure::usage)?;
+        let made = Stack::synthetic(&synthesis, stop);
+        if made.is_ok() {
+            if let Some(output) = &outputs.truth {
+                write_truth(output, &synthesis)?;
+            }
+            if let Some(folder) = &cli.calibration_out {
+                write_calibration(folder, cli.report.overwrite, &synthesis)?;
+            }
+        }
+        made
+    } else {
+        Stack::from_files(config, &cli.raw, stop)
+    };
+    match made {
+        Ok(stack) => Ok(Some(stack)),
+        Err(StackError::Stopped) => Ok(None),
+        Err(error @ (StackError::Read { .. } | StackError::Memory { .. })) => {
+            Err(Failure::Run(error.into()))
+        }
+        Err(error) => Err(Failure::usage(error)),
     }
-    let synthesis = Synthesis::new(config).map_err(Failure::usage)?;
-    let stack = Stack::synthetic(&synthesis).map_err(|error| Failure::Run(error.into()))?;
-    if let Some(output) = &outputs.truth {
-        write_truth(output, &synthesis)?;
-    }
-    if let Some(folder) = &cli.calibration_out {
-        write_calibration(folder, cli.report.overwrite, &synthesis)?;
-    }
-    Ok(stack)
 }
 
 fn through_port(
@@ -166,7 +181,7 @@ fn through_sockets(
     let (report, link) = supervisor.launch(&config, stack, link, &[], &[])?;
     let ledger = link.ledger();
     Ok(Run {
-        spec: format!("udp:{}", config.addresses.receiver().socket),
+        spec: udp(&config),
         tx_packets: report.packets_sent,
         ..supervisor.finish(config, report, &ledger)
     })
@@ -191,17 +206,18 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Sends all frames, and reports.
+    /// Sends all frames, unless a signal came before there was a stack, and reports.
     fn perform(
         &self,
         port: Option<Port<Probed>>,
         config: ImagesConfig,
-        stack: &Arc<Stack>,
+        stack: Option<&Arc<Stack>>,
         reports: Reports,
     ) -> Result<(), Failure> {
-        let run = match port {
-            Some(port) => through_port(port, config, stack, self)?,
-            None => through_sockets(config, stack, self)?,
+        let run = match (stack, port) {
+            (Some(stack), Some(port)) => through_port(port, config, stack, self)?,
+            (Some(stack), None) => through_sockets(config, stack, self)?,
+            (None, port) => self.not_begun(config, port.as_ref()),
         };
         let report = run.json();
         let printed = reports.print(&report, |out| write!(out, "{run}"));
@@ -283,8 +299,27 @@ impl<'a> Supervisor<'a> {
             spec: String::new(),
             tx_packets: 0,
             core,
+            stopped: self.stop.is_set(),
             balance: ledger.balance(),
             failed: None,
         }
     }
+
+    /// A run that was stopped before it began.
+    fn not_begun(&self, config: ImagesConfig, port: Option<&Port<Probed>>) -> Run {
+        let spec = port.map_or_else(|| udp(&config), |port| port.spec().to_owned());
+        let report = ImagesReport {
+            rate_asked: config.rate,
+            ..ImagesReport::default()
+        };
+        Run {
+            spec,
+            ..self.finish(config, report, &Ledger::new())
+        }
+    }
+}
+
+/// The receiver, for the report of a run through sockets.
+fn udp(config: &ImagesConfig) -> String {
+    format!("udp:{}", config.addresses.receiver().socket)
 }
