@@ -191,7 +191,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         pool: parts.pool,
         source,
     };
-    let mut overruns = Overruns::new(&counters, queue as u64);
+    let mut overruns = Overruns::new(&counters.receivers, queue as u64);
     host.ready(&counters, recorded);
     let began = Instant::now();
     let threads = Threads::launch(plan, loops, &clock)?;

@@ -19,6 +19,9 @@ const LONG: Duration = Duration::from_mins(1);
 /// Images are late after a time that no busy machine needs.
 const DETECTOR: &str = "[detector]\ninterfaces = 2\ntimeout_us = 5000000\n";
 
+/// A busy machine may let a node wait.
+const PATIENT: &str = "reply_timeout_s = 40.0";
+
 /// The two ends of a cable, and a folder.
 pub(crate) struct Bench {
     cable: Cable,
@@ -89,7 +92,14 @@ impl Bench {
     pub(crate) fn receiver(&self, tables: &str) -> Node {
         fs::write(self.path("run.toml"), format!("{DETECTOR}{tables}")).unwrap();
         let words = [
-            &["--port", "af_packet:va", "--config", "run.toml"][..],
+            &[
+                "--port",
+                "af_packet:va",
+                "--config",
+                "run.toml",
+                "--idle",
+                "sleep",
+            ][..],
             &[
                 "--control",
                 "./receiver",
@@ -112,6 +122,7 @@ impl Bench {
 
     /// A manager named so, with these keys of the source and these tables of the receiver.
     pub(crate) fn manager(&self, name: &str, top: &str, source: &str, receiver: &str) -> Node {
+        let top = if top.is_empty() { PATIENT } else { top };
         let mut config = format!("{top}\n[source]\nname = \"source\"\ncontrol = \"./source\"\n");
         let _ = write!(config, "{source}\n[[receiver]]\nname = \"receiver\"\n");
         let _ = write!(config, "control = \"./receiver\"\n{receiver}\n");
