@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CATALOGUE = Path("docs/errors.md")
-SOURCES = ("mempool", "pmd", "pipelines", "pipelines/na62", "apps/common/faults", "apps/l0-trigger", "apps/pollux",
-           "apps/pollux-emulator", "apps/common/app", "apps/common/recording")
+SOURCES = ("mempool", "pmd", "pipelines", "pipelines/images", "pipelines/na62", "apps/common/faults", "apps/image-stream",
+           "apps/l0-trigger", "apps/pollux", "apps/pollux-emulator", "apps/common/app", "apps/common/recording")
 
 # Messages that no user meets, and why.
 UNSEEN = {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use pollux_app::{
-    ClockOption, Cpus, DurationOption, PortsOption, ReportOptions, RotationOptions, address,
+    ClockOption, Cpus, DurationOption, PortsOption, ReportOptions, RotationOptions, address, lines,
     metrics,
 };
 use pollux_pmd::lcore::idle::IdlePolicy;
@@ -70,6 +70,24 @@ pub struct RunOptions {
     /// iterations it sleeps until a device wakes it, where devices can
     #[arg(long, value_name = "HOW", default_value_t)]
     pub idle: IdlePolicy,
+
+    /// Listen here for a manager, which starts and stops runs and says what each receiver gets
+    /// (docs/formats/images-control.md): unix:PATH, or ADDRESS:PORT
+    ///
+    /// The program opens its ports and files when it is armed. Names of files should have {n}, the next free
+    /// number: an existing file is an error. SIGINT and SIGTERM end the run in order, then the program.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Manager")]
+    pub control: Option<lines::Address>,
+
+    /// Write what a manager transfers to receivers that the configuration lacks to files in this folder:
+    /// NAME-{n}.raw
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "control",
+        help_heading = "Manager"
+    )]
+    pub transfers: Option<PathBuf>,
 
     #[command(flatten)]
     pub clock: ClockOption,

@@ -226,6 +226,43 @@ impl ImageConfig {
         Ok(config)
     }
 
+    /// Takes over what a manager has armed: a transfer with the name of a receiver replaces that of the
+    /// receiver, and any other one is a further receiver, with a file in `folder`.
+    ///
+    /// # Errors
+    /// A further receiver without a folder, or with a name that is none of a file.
+    pub fn arm(&mut self, armed: &[TransferConfig], folder: Option<&Path>) -> Result<()> {
+        let configured = self.receiver.len();
+        for transfer in armed {
+            let name = &transfer.name;
+            let (known, further) = self.receiver.split_at_mut(configured);
+            ensure!(
+                further.iter().all(|other| other.transfer.name != *name),
+                "two transfers are named `{name}`: give each its own name"
+            );
+            if let Some(receiver) = known.iter_mut().find(|one| one.transfer.name == *name) {
+                receiver.transfer = transfer.clone();
+                continue;
+            }
+            let folder = folder.with_context(|| {
+                format!(
+                    "transfer `{name}` has no file: configure a [[receiver]] of that name, or give \
+                     --transfers DIR"
+                )
+            })?;
+            let is_plain = |c: char| c.is_alphanumeric() || "-_+ ".contains(c);
+            ensure!(
+                name.chars().all(is_plain),
+                "transfer {name:?}: with --transfers a name has letters, digits, `-`, `_`, `+` and blanks"
+            );
+            self.receiver.push(ReceiverConfig {
+                file: folder.join(format!("{name}-{{n}}.raw")),
+                transfer: transfer.clone(),
+            });
+        }
+        Ok(())
+    }
+
     /// Checks what can be checked before anything is opened. The demonstration has a calibration of its
     /// own.
     ///

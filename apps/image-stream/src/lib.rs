@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`program`] | the command line |
 //! | `run` | a run: receives, processes and writes images |
+//! | `control` | runs that a manager starts and stops |
 //! | `manage` | the manager of a source and its receivers |
 //! | `offline` | each stage on files, without a detector |
 //! | [`ImageRecord`], [`Pixels`], [`Dense`], [`Sparse`] | an image to be handed to an output |
@@ -18,6 +19,7 @@
 
 mod cli;
 mod config;
+mod control;
 mod detector;
 mod image;
 pub mod live;

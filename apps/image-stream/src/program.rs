@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cli::RunOptions;
-use crate::{manage, offline, run};
+use crate::{control, manage, offline, run};
 
 /// Images of a detector: received, processed online and written; or the same stages on files
 #[derive(Parser)]
@@ -38,7 +38,10 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     pollux_app::log_to_stderr(if cli.run.quiet { "error" } else { "info" });
     pollux_app::exit(match &cli.command {
-        None => run::run(&cli.run),
+        None => match &cli.run.control {
+            Some(address) => control::keep(&cli.run, address),
+            None => run::run(&cli.run),
+        },
         Some(Command::Compress(args)) => offline::compress::run(args),
         Some(Command::Convert(args)) => offline::convert::run(args),
         Some(Command::Integrate(args)) => offline::integrate::run(args),

@@ -14,9 +14,11 @@ mod dark;
 mod demonstration;
 mod describe;
 mod execute;
+mod host;
 mod image_loop;
 mod observe;
 mod outputs;
+mod overrun;
 mod place;
 mod plan;
 mod ports;
@@ -41,11 +43,13 @@ use pollux_images::stages::StagePixel;
 use pollux_images::statistics::{HitRate, ImageStatistics};
 use pollux_pipelines::assemble::AssembleError;
 
+pub use self::counters::Counters;
 use self::dark::Dark;
 use self::execute::{Parts, execute};
+pub use self::host::{Follow, Host};
 use self::observe::Statistics;
 use self::place::{Converters, PlaceConverted, PlaceRaw};
-use self::plan::Plan;
+pub use self::plan::Plan;
 use crate::cli::RunOptions;
 use crate::config::Pixels;
 use crate::image::PixelType;
@@ -59,12 +63,21 @@ const WINDOW: usize = 1000;
 /// A configuration that is refused, a port that cannot be opened, an output that failed.
 pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.clock.select()?;
-    let plan = Plan::new(options).map_err(Failure::Usage)?;
+    let plan = Plan::new(options, &[]).map_err(Failure::Usage)?;
+    let quit = pollux_app::stop_on_signals().context("cannot handle signals")?;
+    perform(&plan, &Host::alone(quit))
+}
+
+/// Runs a plan until the end of the run, and reports.
+///
+/// # Errors
+/// As [`run`].
+pub fn perform(plan: &Plan, host: &Host<'_>) -> Result<(), Failure> {
     match plan.pixels() {
-        None => raw(&plan),
-        Some(Pixels::I16) => converted::<i16>(&plan, PixelType::I16),
-        Some(Pixels::I32) => converted::<i32>(&plan, PixelType::I32),
-        Some(Pixels::F32) => converted::<f32>(&plan, PixelType::F32),
+        None => raw(plan, host),
+        Some(Pixels::I16) => converted::<i16>(plan, PixelType::I16, host),
+        Some(Pixels::I32) => converted::<i32>(plan, PixelType::I32, host),
+        Some(Pixels::F32) => converted::<f32>(plan, PixelType::F32, host),
     }
 }
 
@@ -80,7 +93,7 @@ fn refused(error: ReceiveError) -> Failure {
 }
 
 /// A run of raw images.
-fn raw(plan: &Plan) -> Result<(), Failure> {
+fn raw(plan: &Plan, host: &Host<'_>) -> Result<(), Failure> {
     let (placer, reader) = images::<u16>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let causes = *placer.causes();
     let parts = Parts {
@@ -93,11 +106,11 @@ fn raw(plan: &Plan) -> Result<(), Failure> {
         dark: None,
         bad: Vec::new(),
     };
-    Ok(execute(plan, PixelType::U16, parts)?)
+    Ok(execute(plan, PixelType::U16, parts, host)?)
 }
 
 /// A run of images in photons.
-fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<(), Failure> {
+fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType, host: &Host<'_>) -> Result<(), Failure> {
     let calibrations = plan.calibrations().context("[calibration]")?;
     let (placer, reader) = images::<P>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let converters: Converters = calibrations
@@ -127,7 +140,7 @@ fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<(), Failure
         dark,
         bad: mask,
     };
-    Ok(execute(plan, pixel, parts)?)
+    Ok(execute(plan, pixel, parts, host)?)
 }
 
 /// What follows the dark frames, if there are any.

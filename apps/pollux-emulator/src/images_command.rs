@@ -1,6 +1,7 @@
 //! The sub-command `images`: an emulated image detector.
 
 mod cli;
+mod control;
 mod files;
 mod job;
 mod page;

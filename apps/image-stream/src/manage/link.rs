@@ -10,6 +10,8 @@ use std::time::Duration;
 use pollux_app::lines::Address;
 use pollux_images::control::{MAX_LINE, Message, Request};
 
+use super::shown;
+
 /// What came from a node.
 #[derive(Debug)]
 pub(super) enum Incoming {
@@ -71,10 +73,10 @@ fn next(lines: &mut BufReader<Stream>) -> Incoming {
     match read {
         Ok(0) => Incoming::Closed("it closed the connection: look at its log".into()),
         Ok(_) => match Message::parse(&line) {
-            Ok(message) => Incoming::Message(message),
-            Err(error) => Incoming::Closed(format!(
+            Ok(message) => Incoming::Message(shown::message(message)),
+            Err(error) => Incoming::Closed(shown::text(format!(
                 "its answer is refused: {error}; use programs of one version"
-            )),
+            ))),
         },
         Err(error) => Incoming::Closed(format!("the connection has failed: {error}")),
     }

@@ -10,7 +10,7 @@ use pollux_images::transfer::check_all;
 use pollux_pmd::lcore::StopFlag;
 
 use super::config::ManageConfig;
-use super::nodes::{Happened, Nodes};
+use super::nodes::{Happened, MAX_WAITING, Nodes};
 use super::pauses::Pauses;
 use super::report::{End, NodeReport, Report, SCHEMA};
 
@@ -146,35 +146,78 @@ impl Manager {
         Ok(())
     }
 
-    /// Arms all nodes, the receivers first, and waits until they are.
+    /// Arms all nodes: the source when the receivers are armed, since it may look for them.
     fn arm(&mut self) -> Result<()> {
-        let transfers = |n: usize| Arm::Transfers(self.config.receiver[n].transfer.clone());
-        let receivers = (0..self.config.receiver.len()).map(|n| (n + 1, transfers(n)));
-        let source = (SOURCE, Arm::Source(self.config.source.run()));
-        for (n, arm) in receivers.chain([source]).collect::<Vec<_>>() {
-            self.nodes.ask(n, &Request::Arm(arm))?;
-            self.known[n].is_armed = true;
-        }
-        let limit = self.config.arm_timeout();
         let begun = Instant::now();
-        for n in 0..self.known.len() {
-            while self.nodes.status(n)?.state != State::Armed {
-                let title = self.nodes.all()[n].title();
-                if let Some((n, happened)) = self.nodes.next(ROUND) {
-                    self.take(n, happened);
-                }
-                if let Some(error) = self.errors.first() {
-                    bail!("{error}");
-                }
-                ensure!(!self.stop.is_set(), "stopped before the start");
-                ensure!(
-                    begun.elapsed() < patience(limit),
-                    "{title}: not armed within {} s; look at its log, or raise arm_timeout_s",
-                    limit.as_secs_f64()
-                );
+        let receivers = self.config.receiver.iter();
+        let transfers: Vec<_> = receivers
+            .map(|receiver| Arm::Transfers(receiver.transfer.clone()))
+            .collect();
+        for (n, arm) in (1..).zip(transfers) {
+            self.ask_to_arm(n, arm)?;
+        }
+        for n in 1..self.known.len() {
+            self.wait_until_armed(n, begun)?;
+        }
+        self.ask_to_arm(SOURCE, Arm::Source(self.config.source.run()))?;
+        self.wait_until_armed(SOURCE, begun)?;
+        // What came meanwhile must not be taken for an event of the run.
+        for _ in 0..MAX_WAITING {
+            if !self.take_before_start(Duration::ZERO)? {
+                break;
             }
         }
         Ok(())
+    }
+
+    fn ask_to_arm(&mut self, n: usize, arm: Arm) -> Result<()> {
+        self.nodes.ask(n, &Request::Arm(arm))?;
+        self.known[n].is_armed = true;
+        Ok(())
+    }
+
+    fn wait_until_armed(&mut self, n: usize, begun: Instant) -> Result<()> {
+        let limit = self.config.arm_timeout();
+        while self.nodes.status(n)?.state != State::Armed {
+            self.take_before_start(ROUND)?;
+            ensure!(!self.stop.is_set(), "stopped before the start");
+            ensure!(
+                begun.elapsed() < patience(limit),
+                "{}: not armed within {} s; look at its log, or raise arm_timeout_s",
+                self.nodes.all()[n].title(),
+                limit.as_secs_f64()
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes note of what happens within this time, if anything does. The end of an armed run is an error.
+    fn take_before_start(&mut self, wait: Duration) -> Result<bool> {
+        let Some((n, happened)) = self.nodes.next(wait) else {
+            return Ok(false);
+        };
+        if !self.is_of_another_run(n, &happened) {
+            self.take(n, happened);
+            let title = self.nodes.all()[n].title();
+            ensure!(
+                !self.known[n].is_finished,
+                "{title}: its run was ended before the start: another client has stopped it"
+            );
+        }
+        match self.errors.first() {
+            Some(error) => bail!("{error}"),
+            None => Ok(true),
+        }
+    }
+
+    /// Whether a node tells the end of a run that was not this manager's: a node whose run is over is idle.
+    fn is_of_another_run(&mut self, n: usize, happened: &Happened) -> bool {
+        let is_end = matches!(
+            happened,
+            Happened::Event(Event::Error { .. } | Event::Finished { .. })
+        );
+        let status = is_end.then(|| self.nodes.status(n).ok()).flatten();
+        status.is_some_and(|status| !self.known[n].is_armed || status.state != State::Idle)
     }
 
     /// Ends the runs of the nodes that are armed, as far as they reply.
@@ -194,6 +237,7 @@ impl Manager {
             self.fail(format!("{error:#}"));
         }
         self.finish();
+        self.expect_images();
         if !self.errors.is_empty() {
             end = Ok(End::Failed);
         }
@@ -362,6 +406,22 @@ impl Manager {
             );
         }
         Ok(())
+    }
+
+    /// A receiver without an image of those that were sent is a failure: it listens elsewhere.
+    fn expect_images(&mut self) {
+        let sent = self.known[SOURCE].counts.frames;
+        for n in 1..self.known.len() {
+            let known = &self.known[n];
+            let has_none = known.is_finished && known.counts.frames == 0;
+            if sent > 0 && has_none && self.errors.is_empty() {
+                self.fail(format!(
+                    "{}: it has built no image of the {sent} that the source sent; compare its [detector] \
+                     and addresses with those of the source, and look at its log",
+                    self.nodes.all()[n].title()
+                ));
+            }
+        }
     }
 
     fn report(&mut self, end: End) -> Report {

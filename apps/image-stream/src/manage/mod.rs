@@ -15,6 +15,7 @@ mod manager;
 mod nodes;
 mod pauses;
 mod report;
+mod shown;
 
 use std::path::PathBuf;
 

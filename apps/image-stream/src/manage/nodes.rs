@@ -14,7 +14,7 @@ use super::link::{Incoming, Link};
 const QUEUE: usize = 256;
 
 /// Most events that come before the reply to a request.
-const MAX_WAITING: usize = 4096;
+pub(super) const MAX_WAITING: usize = 4096;
 
 /// What happened at a node.
 #[derive(Debug)]

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use pollux_app::metrics::{Ledgers, Page, Source};
+use pollux_images::formats::Layout;
 use pollux_images::receive::{FrameCounts, ReceiveCauses};
 use pollux_images::transfer::TransferView;
 use pollux_pipelines::BackPressure;
-use pollux_pmd::{Cause, Count, LatencyView};
+use pollux_pmd::{Balance, Cause, Count, LatencyView};
 
 use super::outputs::OutputCounts;
 
@@ -79,6 +80,30 @@ pub struct Packets {
     pub out_of_range: u64,
 }
 
+/// Packets that were lost since loops did not take them in time.
+#[derive(Clone, Copy, Debug)]
+pub struct Overload {
+    causes: [Cause; 4],
+    /// Packets of an image.
+    packets: u64,
+}
+
+impl Overload {
+    /// `no_buffer` is the cause of packets without an image buffer.
+    pub fn new(no_buffer: Cause, layout: &Layout) -> Self {
+        Self {
+            causes: [Cause::NoMbuf, Cause::RingFull, Cause::KernelDrop, no_buffer],
+            packets: (layout.senders() * layout.packets()).max(1) as u64,
+        }
+    }
+
+    /// Images that the lost packets make up, at least.
+    fn images(&self, balance: &Balance) -> u64 {
+        let lost = self.causes.iter().map(|&cause| balance.dropped_for(cause));
+        lost.sum::<u64>().div_ceil(self.packets)
+    }
+}
+
 /// Views of the counters of the loops.
 pub struct Counters {
     pub books: Ledgers,
@@ -87,6 +112,8 @@ pub struct Counters {
     /// Counters of the packets of each receive loop.
     pub placers: Vec<pollux_pmd::TallyView>,
     pub causes: ReceiveCauses,
+    /// Packets that were lost since the run was too slow.
+    pub overload: Overload,
     /// Times of each stage, and `total`: from the first packet of an image to the end of its
     /// processing.
     pub latency: Vec<(String, LatencyView)>,
@@ -126,6 +153,12 @@ impl Counters {
     /// Images that were kept and that no file has: the outputs, or the disk, were too slow.
     pub fn overrun(&self) -> u64 {
         self.images.overrun.get() + self.outputs.overrun()
+    }
+
+    /// Images that all receivers lost: no output, image buffer or packet buffer was free in time.
+    pub fn lost_by_all(&self) -> u64 {
+        let images = self.images.overrun.get() + self.outputs.behind();
+        images + self.overload.images(&self.books.ledger.balance())
     }
 
     /// Images that workers did not return in time.

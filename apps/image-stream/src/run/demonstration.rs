@@ -115,7 +115,7 @@ impl Demonstration {
         clock: TscClock,
         stop: StopFlag,
     ) -> Result<Source> {
-        let stack = Stack::synthetic(&self.synthesis)?;
+        let stack = Stack::synthetic(&self.synthesis, &StopFlag::new())?;
         let cache = pool.cache(CACHE)?;
         let layout = self.synthesis.layout();
         let link = PortLink::new(&self.config, layout, [tx], None, cache, false)?;

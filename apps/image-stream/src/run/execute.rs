@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use pollux_app::metrics::{Ledgers, Watch};
 use pollux_app::ports::{PortView, stop};
-use pollux_app::{Reports, stop_on_signals, user_message};
+use pollux_app::{Reports, user_message};
 use pollux_images::receive::{ImageReader, ReceiveCauses, Stored};
 use pollux_images::stages::Desk;
 use pollux_mempool::Mempool;
@@ -17,12 +17,14 @@ use pollux_pmd::lcore::{self, JitterMeter, StopFlag};
 use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{Cause, Ledger, PortError, RxQueue, TscClock};
 
-use super::counters::{Counters, ImageCounts, Summary};
+use super::counters::{Counters, ImageCounts, Overload, Summary};
 use super::dark::Dark;
 use super::demonstration::Source;
+use super::host::Host;
 use super::image_loop::ImageLoop;
 use super::observe::Observe;
 use super::outputs::{OutputThread, Outputs};
+use super::overrun::Overruns;
 use super::place::Place;
 use super::plan::Plan;
 use super::ports::{self, Opened};
@@ -73,9 +75,9 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     plan: &Plan,
     pixel: PixelType,
     parts: Parts<P, L, O>,
+    host: &Host<'_>,
 ) -> Result<()> {
     let reports = plan.reports.ready()?;
-    let quit = stop_on_signals().context("cannot handle signals")?;
     let pool = Mempool::new(plan.config.pool()).context("[memory]")?;
     let mut opened = ports::open(plan, &pool)?;
     let clock = TscClock::get();
@@ -84,7 +86,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let view = |o: &Opened| PortView::of(&o.port, &o.rx, &o.tx);
     let views: Vec<_> = opened.iter().map(view).collect();
     let recorded = opened.iter().any(|opened| opened.offered.recorded);
-    let mut ledger = Ledger::new();
+    let (mut ledger, no_buffer) = (Ledger::new(), parts.place.no_buffer());
     let (ports, receptions) = ports::receptions(plan, &pool, opened, parts.place, &mut ledger)?;
 
     let images = plan.config.memory.images;
@@ -131,6 +133,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         images: Arc::clone(&counts),
         placers: receptions.iter().map(Reception::placed).collect(),
         causes: parts.causes,
+        overload: Overload::new(no_buffer, &plan.layout),
         latency,
         gaps: jitter.gaps(),
         back_pressure: parts.chain.back_pressure(),
@@ -188,10 +191,14 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         pool: parts.pool,
         source,
     };
+    let mut overruns = Overruns::new(&counters.receivers, queue as u64);
+    host.ready(&counters, recorded);
     let began = Instant::now();
     let threads = Threads::launch(plan, loops, &clock)?;
     lcore::keep_off(&cpus);
-    let gone = supervise(plan, &counters, watch, &ports, &threads, &quit);
+    let gone = supervise(plan, &counters, watch, &ports, &threads, || {
+        host.keep(&counters, &mut overruns)
+    });
     emulator_stop.stop();
     let (joined, joining) = threads.join(&stops);
     let written = output_thread.map_or(Ok(()), OutputThread::finish);
@@ -297,21 +304,22 @@ fn open_outputs<P: Stored>(
     Ok(outputs)
 }
 
-/// Housekeeping of the main thread until the run is to end; whether a device is gone.
+/// Housekeeping of the main thread until the run is to end, as `is_to_end` may say; whether a device is
+/// gone.
 fn supervise<P: Stored>(
     plan: &Plan,
     counters: &Counters,
     mut watch: Watch,
     ports: &[Port<Started>],
     threads: &Threads<P>,
-    quit: &StopFlag,
+    mut is_to_end: impl FnMut() -> bool,
 ) -> bool {
     let start = Instant::now();
     let mut shown = (start, 0);
     let limit = plan.options.duration.duration;
     loop {
         let over = limit.is_some_and(|limit| start.elapsed() >= limit);
-        if threads.are_to_end() || over || quit.is_set() {
+        if threads.are_to_end() || over || is_to_end() {
             return false;
         }
         if !watch.keep(ports) {

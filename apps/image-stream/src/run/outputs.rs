@@ -92,6 +92,37 @@ impl OutputCounts {
         0
     }
 
+    /// Images that a file had no room for.
+    #[cfg_attr(not(feature = "hdf5"), expect(clippy::unused_self))]
+    pub fn behind(&self) -> u64 {
+        #[cfg(feature = "hdf5")]
+        if let Some(file) = &self.file {
+            return file.overrun.get();
+        }
+        0
+    }
+
+    /// Images that each output has done with, by the slowest of them; `None` without an output.
+    pub fn done(&self) -> Option<u64> {
+        let live = self.live.as_ref().map(|live| {
+            let counts = [
+                &live.sent,
+                &live.overrun,
+                &live.no_client,
+                &live.refused,
+                &live.lost,
+            ];
+            counts.map(|count| count.get()).iter().sum()
+        });
+        #[cfg(feature = "hdf5")]
+        if let Some(file) = &self.file {
+            let counts = [&file.written, &file.overrun, &file.refused, &file.failed];
+            let done = counts.map(|count| count.get()).iter().sum();
+            return Some(live.map_or(done, |live: u64| live.min(done)));
+        }
+        live
+    }
+
     /// Counts of each output by name.
     pub fn report(&self) -> BTreeMap<&'static str, BTreeMap<&'static str, u64>> {
         let mut report = BTreeMap::new();

@@ -8,8 +8,8 @@ use pollux_images::convert::Converter;
 use pollux_images::receive::{PacketPlacer, Placement};
 use pollux_images::stages::StagePixel;
 use pollux_pipelines::Moment;
-use pollux_pmd::TallyView;
 use pollux_pmd::endpoint::StreamFrame;
+use pollux_pmd::{Cause, TallyView};
 use zerocopy::IntoBytes as _;
 use zerocopy::byteorder::little_endian::U16;
 
@@ -26,6 +26,8 @@ pub trait Place: Sized + Send + 'static {
     fn for_another_loop(&self) -> Result<Self>;
     /// The counter of the packets, for the ledger.
     fn view(&self) -> TallyView;
+    /// The cause of packets for whose image there was no buffer.
+    fn no_buffer(&self) -> Cause;
 }
 
 /// Copies raw pixels.
@@ -44,6 +46,10 @@ impl Place for PlaceRaw {
 
     fn view(&self) -> TallyView {
         self.0.view()
+    }
+
+    fn no_buffer(&self) -> Cause {
+        self.0.no_buffer()
     }
 }
 
@@ -80,6 +86,10 @@ impl<P: StagePixel> Place for PlaceConverted<P> {
 
     fn view(&self) -> TallyView {
         self.placer.view()
+    }
+
+    fn no_buffer(&self) -> Cause {
+        self.placer.no_buffer()
     }
 }
 

@@ -46,16 +46,17 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Reads and checks all that the command line names.
+    /// Reads and checks all that the command line names, with what a manager has armed.
     ///
     /// # Errors
     /// What is wrong.
-    pub fn new(options: &'a RunOptions) -> Result<Self> {
+    pub fn new(options: &'a RunOptions, armed: &[TransferConfig]) -> Result<Self> {
         ensure!(cfg!(feature = "hdf5") || options.out.is_none(), NO_HDF5);
         let mut config = match &options.config {
             Some(path) => ImageConfig::read(path).context("--config")?,
             None => ImageConfig::default(),
         };
+        config.arm(armed, options.transfers.as_deref())?;
         let mut ports = options.ports.specs();
         let registry = pollux_app::ports::registry();
         for spec in &ports {
@@ -70,6 +71,10 @@ impl<'a> Plan<'a> {
         ensure!(
             !demo || options.rx_loops == 1 && options.queues.unwrap_or(1) == 1,
             "--rx-loops and --queues are for other ports than the demonstration's"
+        );
+        ensure!(
+            !demo || options.control.is_none(),
+            "--control: give a --port; the demonstration has a detector of its own"
         );
         let source = options.config.as_ref();
         let source = source.map_or_else(

@@ -70,6 +70,11 @@ fn nodes_that_cannot_be_understood_are_named() {
             "{\"version\":1,\"reply\":{\"error\":{\"text\":\"version 1 is not supported: 2 is\"}}}\n",
             "it says: version 1 is not supported: 2 is",
         ),
+        // A terminal must not obey it.
+        (
+            "{\"version\":1,\"reply\":{\"error\":{\"text\":\"\\u001b[2Jgone\"}}}\n",
+            "it says: \\u{1b}[2Jgone",
+        ),
         (
             "HTTP/1.1 400 Bad Request\r\n",
             "this is no message of a node",

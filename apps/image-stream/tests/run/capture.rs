@@ -26,7 +26,7 @@ impl Capture {
     pub(crate) fn new(config: ImagesConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let synthesis = Synthesis::new(&config).unwrap();
-        let stack = Stack::synthetic(&synthesis).unwrap();
+        let stack = Stack::synthetic(&synthesis, &StopFlag::new()).unwrap();
         let pool = Mempool::new(PoolConfig {
             buffers: 1024,
             data_room: 9000,

@@ -123,6 +123,9 @@ fn wrong_options_are_refused() {
         (&["--config", "/nowhere/run.toml"], "/nowhere/run.toml"),
         (&["--images", "0"], "0"),
         (&["--cores", "0,0"], "twice"),
+        (&["--control", "./control"], "--control: give a --port"),
+        (&["--control", "here", "--port", "null"], "unix:PATH"),
+        (&["--transfers", ".", "--port", "null"], "--control"),
     ] {
         let error = fail(program().args(options), 2);
         assert!(error.contains(expected), "{options:?}: {error}");

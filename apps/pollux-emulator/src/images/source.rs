@@ -49,9 +49,9 @@ impl Control {
 }
 
 /// What an emulated detector did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ImagesReport {
-    /// Whether all frames of the configuration were sent.
+    /// Whether all frames of the configuration were sent; false where it says "until stopped".
     pub complete: bool,
     /// Packets sent.
     pub packets_sent: u64,
@@ -93,11 +93,12 @@ pub struct ImagesReport {
 /// # let StartedPort { rx, tx, .. } = port.start()?;
 ///
 /// let config = ImagesConfig { rate: 0.0, ..ImagesConfig::default() };
-/// let stack = Stack::synthetic(&Synthesis::new(&config)?)?;
+/// let stop = StopFlag::new();
+/// let stack = Stack::synthetic(&Synthesis::new(&config)?, &stop)?;
 /// // What the receiver gets is in `rx`; this link receives nothing.
 /// let link = PortLink::new(&config, stack.layout(), tx, None, pool.cache(256)?, false)?;
 /// let clock = pollux_pmd::TscClock::get();
-/// let mut source = ImageSource::new(&config, stack, link, clock, StopFlag::new());
+/// let mut source = ImageSource::new(&config, stack, link, clock, stop);
 /// let control = source.control(); // to be used from any thread
 /// let lcore = lcore::launch("detector", Some(1), move || (source.run(), source.into_link()))?;
 ///
@@ -277,7 +278,10 @@ impl<L: PacketLink, C: Clock> ImageSource<L, C> {
         let duration_s = self.last_sent.0 as f64 / 1e9;
         let bytes_sent = sent.packets * self.stack.layout().payload_bytes() as u64;
         ImagesReport {
-            complete: done.frames == self.frames && self.stream.is_finished() && left == 0,
+            complete: self.frames > 0
+                && done.frames == self.frames
+                && self.stream.is_finished()
+                && left == 0,
             packets_sent: sent.packets,
             send_errors: sent.errors,
             connection_refused: sent.refused,

@@ -1,11 +1,12 @@
 //! The images of a stack in memory, and their packets.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use pollux_images::formats::{HEADER_LEN, Header, Layout};
 use pollux_mempool::time::Ns;
+use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::net::Checksum;
 
 use super::config::{ImagesConfig, MAX_STACK_BYTES};
@@ -58,7 +59,13 @@ pub enum StackError {
         /// Modules of the detector.
         modules: usize,
     },
+    /// The stop flag was set meanwhile.
+    #[error("stopped before the images were complete")]
+    Stopped,
 }
+
+/// Bytes of a stack that are cleared or summed from one look at the stop flag to the next.
+const STEP: usize = 1 << 26;
 
 /// Raw pixels of all images of a stack, and what their packets need beside them.
 #[derive(Debug)]
@@ -80,16 +87,17 @@ impl Stack {
     /// The synthetic images of a configuration.
     ///
     /// # Errors
-    /// A stack that is too large for the memory.
-    pub fn synthetic(synthesis: &Synthesis) -> Result<Self, StackError> {
+    /// A stack that is too large for the memory; `stop` was set before all images were made.
+    pub fn synthetic(synthesis: &Synthesis, stop: &StopFlag) -> Result<Self, StackError> {
         let layout = *synthesis.layout();
-        let mut stack = Self::empty(layout, synthesis.order())?;
+        let mut stack = Self::empty(layout, synthesis.order(), stop)?;
         let pixels = layout.module().pixels();
         let (mut photons, mut raw) = (vec![0; pixels], vec![0; pixels]);
         let mut bytes = vec![0; layout.module_bytes()];
         for module in 0..layout.modules() {
             let response = synthesis.response(module);
             for (place, image) in synthesis.order().all().enumerate() {
+                go_on(stop)?;
                 synthesis.module(image, module, &response, &mut photons, &mut raw);
                 for (out, raw) in bytes.as_chunks_mut().0.iter_mut().zip(&raw) {
                     *out = raw.to_le_bytes();
@@ -97,7 +105,7 @@ impl Stack {
                 stack.set_module(place, module, &bytes);
             }
         }
-        stack.sum();
+        stack.sum(stop)?;
         Ok(stack)
     }
 
@@ -105,8 +113,13 @@ impl Stack {
     /// those of the second one. There are as many images as the files have; none is dark.
     ///
     /// # Errors
-    /// A configuration that is not valid; files that cannot be read, or do not make whole images.
-    pub fn from_files(config: &ImagesConfig, files: &[PathBuf]) -> Result<Self, StackError> {
+    /// A configuration that is not valid; files that cannot be read, or do not make whole images; `stop`
+    /// was set before all were read.
+    pub fn from_files(
+        config: &ImagesConfig,
+        files: &[PathBuf],
+        stop: &StopFlag,
+    ) -> Result<Self, StackError> {
         config.validate()?;
         let layout = config.layout()?;
         let (module, modules) = (layout.module_bytes(), layout.modules());
@@ -119,41 +132,40 @@ impl Stack {
                     source,
                 })
         };
-        let mut frames = 0;
+        let mut counts = Vec::with_capacity(files.len());
         for path in files {
             let len = length(path)?;
             if len == 0 || !len.is_multiple_of(module) {
                 let path = path.clone();
                 return Err(StackError::Length { path, len, module });
             }
-            frames += len / module;
+            counts.push(len / module);
         }
+        let frames: usize = counts.iter().sum();
         if frames == 0 || !frames.is_multiple_of(modules) {
             return Err(StackError::Modules { frames, modules });
         }
         let images = u32::try_from(frames / modules).unwrap_or(u32::MAX);
-        let mut stack = Self::empty(layout, StackOrder::new(images, 0))?;
-        let mut next = 0;
-        for path in files {
+        let mut stack = Self::empty(layout, StackOrder::new(images, 0), stop)?;
+        let (mut next, mut frame) = (0, vec![0; module]);
+        for (path, count) in files.iter().zip(counts) {
             let read = |source| StackError::Read {
                 path: path.clone(),
                 source,
             };
-            for frame in fs::read(path).map_err(read)?.chunks_exact(module) {
-                if next < frames {
-                    stack.set_module(next / modules, next % modules, frame);
-                }
+            let mut file = File::open(path).map_err(read)?;
+            for _ in 0..count {
+                go_on(stop)?;
+                file.read_exact(&mut frame).map_err(read)?;
+                stack.set_module(next / modules, next % modules, &frame);
                 next += 1;
             }
-            if next > frames {
-                return Err(read(io::Error::other("it has grown meanwhile")));
-            }
         }
-        stack.sum();
+        stack.sum(stop)?;
         Ok(stack)
     }
 
-    fn empty(layout: Layout, order: StackOrder) -> Result<Self, StackError> {
+    fn empty(layout: Layout, order: StackOrder, stop: &StopFlag) -> Result<Self, StackError> {
         let (images, bytes) = (order.total(), layout.image_bytes());
         let refused = || StackError::Memory { images, bytes };
         let total = images.checked_mul(bytes).ok_or_else(refused)?;
@@ -161,7 +173,10 @@ impl Stack {
         if total as u64 > MAX_STACK_BYTES || pixels.try_reserve_exact(total).is_err() {
             return Err(refused());
         }
-        pixels.resize(total, 0);
+        while pixels.len() < total {
+            go_on(stop)?;
+            pixels.resize(total.min(pixels.len() + STEP), 0);
+        }
         Ok(Self {
             layout,
             order,
@@ -189,14 +204,19 @@ impl Stack {
         (image * self.layout.packets() + packet) * self.layout.senders() + sender
     }
 
-    fn sum(&mut self) {
-        let packets = self.pixels.chunks_exact(self.layout.packet_bytes());
+    fn sum(&mut self, stop: &StopFlag) -> Result<(), StackError> {
+        let bytes = self.layout.packet_bytes();
         let sum = |pixels| {
             let mut sum = Checksum::new();
             sum.add(pixels);
             sum.partial()
         };
-        self.sums = packets.map(sum).collect();
+        self.sums.reserve_exact(self.pixels.len() / bytes);
+        for pixels in self.pixels.chunks(STEP / bytes * bytes) {
+            go_on(stop)?;
+            self.sums.extend(pixels.chunks_exact(bytes).map(sum));
+        }
+        Ok(())
     }
 
     /// How packets make up the images.
@@ -252,6 +272,14 @@ impl Stack {
     pub fn sum_of(&self, place: PacketPlace) -> u16 {
         self.sums[place.0]
     }
+}
+
+/// An error once the stop flag is set.
+fn go_on(stop: &StopFlag) -> Result<(), StackError> {
+    if stop.is_set() {
+        return Err(StackError::Stopped);
+    }
+    Ok(())
 }
 
 /// The headers of all senders of a detector.

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use pollux_app::lines::Address;
 use pollux_app::{Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics};
 use pollux_emulator::config::ConfigError;
 use pollux_emulator::images::config::{ImagesConfig, MAX_RATE};
@@ -162,6 +163,15 @@ pub(crate) struct ImagesCli {
     /// CPU of the loop; of a list, the first
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cores: Vec<Cpus>,
+
+    /// Listen here for a manager, which starts, pauses and stops runs (docs/formats/images-control.md):
+    /// unix:PATH, or ADDRESS:PORT
+    ///
+    /// The stack is made once; the port is opened when the program is armed. --frames and --rate are what a
+    /// manager leaves out. {n} in the name of the report is the next free number. SIGINT and SIGTERM end the
+    /// run in order, then the program.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "check")]
+    pub(crate) control: Option<Address>,
 
     /// Write the truth about the images as JSON: peaks, rings, order of the stack
     #[arg(long, value_name = "FILE")]

@@ -12,12 +12,14 @@ use pollux_emulator::images::link::{FRAME_OVERHEAD, PacketLink, PortError, PortL
 use pollux_emulator::images::source::{Control, ImageSource, ImagesReport};
 use pollux_emulator::images::stack::{Stack, StackError};
 use pollux_emulator::images::synthesis::Synthesis;
+use pollux_images::formats::Layout;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Probed, Started, StartedPort, TscClock};
 
 use super::cli::ImagesCli;
+use super::control::{self, Begin};
 use super::files::{Outputs, write_calibration, write_truth};
 use super::page::Source;
 use super::report::{Core, Run, plan};
@@ -45,61 +47,76 @@ pub(crate) fn run(cli: &ImagesCli, clock: ClockOption) -> Result<(), Failure> {
         return Ok(print(plan(&config, through).map_err(Failure::usage)?)?);
     }
     let outputs = Outputs::new(cli).map_err(Failure::Usage)?;
+    let stop = pollux_app::stop_on_signals().context("signals cannot be handled")?;
+    let layout = config.layout().map_err(Failure::usage)?;
+    let supervisor = Supervisor::new(cli, stop.clone(), &cpus, &|_| true);
+    if let Some(address) = &cli.control {
+        let Some(stack) = stack(&config, &outputs, &supervisor)? else {
+            return Ok(());
+        };
+        let stack = Arc::new(stack);
+        return control::keep(address, config, &stop, &cpus, |config, stop, begin| {
+            let reports = cli.report.outputs()?.ready()?;
+            let port = open(cli, &layout)?;
+            let supervisor = Supervisor::new(cli, stop, &cpus, begin);
+            supervisor.perform(port, config, Some(&stack), reports)
+        });
+    }
     // Before the run: a path that cannot be written is reported at once.
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
     let reports = Reports::new(cli.report.prints_json(), files)?;
-    let stop = pollux_app::stop_on_signals().context("signals cannot be handled")?;
-    let layout = config.layout().map_err(Failure::usage)?;
-    let port = match cli.port.get() {
-        Some(spec) => {
-            let port = registry.open(spec)?;
-            PortLink::check(spec, &port.capabilities(), &layout)
-                .map_err(|error| Failure::Run(error.into()))?;
-            Some(port)
-        }
-        None => None,
-    };
-    let stack = stack(cli, &config, &outputs)?;
-    let supervisor = Supervisor {
-        stop,
-        cpu: cpus.first().copied(),
-        cli,
-    };
-    let run = match port {
-        Some(port) => through_port(port, config, stack, &supervisor)?,
-        None => through_sockets(config, stack, &supervisor)?,
-    };
-    let report = run.json();
-    let printed = reports.print(&report, |out| write!(out, "{run}"));
-    reports.write(&report)?;
-    run.verdict().map_err(Failure::Run)?;
-    Ok(printed?)
+    let port = open(cli, &layout)?;
+    let stack = stack(&config, &outputs, &supervisor)?.map(Arc::new);
+    supervisor.perform(port, config, stack.as_ref(), reports)
 }
 
-/// The images to send. What is known about them is written.
-fn stack(cli: &ImagesCli, config: &ImagesConfig, outputs: &Outputs) -> Result<Stack, Failure> {
-    if !cli.raw.is_empty() {
-        let stack = Stack::from_files(config, &cli.raw);
-        return stack.map_err(|error| match error {
-            StackError::Read { .. } | StackError::Memory { .. } => Failure::Run(error.into()),
-            _ => Failure::usage(error),
-        });
+/// Opens the port that the command line names, if it names one.
+fn open(cli: &ImagesCli, layout: &Layout) -> Result<Option<Port<Probed>>, Failure> {
+    let Some(spec) = cli.port.get() else {
+        return Ok(None);
+    };
+    let port = ports::registry().open(spec)?;
+    PortLink::check(spec, &port.capabilities(), layout)
+        .map_err(|error| Failure::Run(error.into()))?;
+    Ok(Some(port))
+}
+
+/// The images to send; `None` after a signal. What is known about them is written.
+fn stack(
+    config: &ImagesConfig,
+    outputs: &Outputs,
+    supervisor: &Supervisor<'_>,
+) -> Result<Option<Stack>, Failure> {
+    let (cli, stop) = (supervisor.cli, &supervisor.stop);
+    let made = if cli.raw.is_empty() {
+        let synthesis = Synthesis::new(config).map_err(Failure::usage)?;
+        let made = Stack::synthetic(&synthesis, stop);
+        if made.is_ok() {
+            if let Some(output) = &outputs.truth {
+                write_truth(output, &synthesis)?;
+            }
+            if let Some(folder) = &cli.calibration_out {
+                write_calibration(folder, cli.report.overwrite, &synthesis)?;
+            }
+        }
+        made
+    } else {
+        Stack::from_files(config, &cli.raw, stop)
+    };
+    match made {
+        Ok(stack) => Ok(Some(stack)),
+        Err(StackError::Stopped) => Ok(None),
+        Err(error @ (StackError::Read { .. } | StackError::Memory { .. })) => {
+            Err(Failure::Run(error.into()))
+        }
+        Err(error) => Err(Failure::usage(error)),
     }
-    let synthesis = Synthesis::new(config).map_err(Failure::usage)?;
-    let stack = Stack::synthetic(&synthesis).map_err(|error| Failure::Run(error.into()))?;
-    if let Some(output) = &outputs.truth {
-        write_truth(output, &synthesis)?;
-    }
-    if let Some(folder) = &cli.calibration_out {
-        write_calibration(folder, cli.report.overwrite, &synthesis)?;
-    }
-    Ok(stack)
 }
 
 fn through_port(
     port: Port<Probed>,
     mut config: ImagesConfig,
-    stack: Stack,
+    stack: &Arc<Stack>,
     supervisor: &Supervisor<'_>,
 ) -> Result<Run, Failure> {
     let spec = port.spec().to_owned();
@@ -157,14 +174,14 @@ fn through_port(
 
 fn through_sockets(
     config: ImagesConfig,
-    stack: Stack,
+    stack: &Arc<Stack>,
     supervisor: &Supervisor<'_>,
 ) -> Result<Run, Failure> {
     let link = SocketLink::open(&config, stack.layout()).map_err(anyhow::Error::new)?;
     let (report, link) = supervisor.launch(&config, stack, link, &[], &[])?;
     let ledger = link.ledger();
     Ok(Run {
-        spec: format!("udp:{}", config.addresses.receiver().socket),
+        spec: udp(&config),
         tx_packets: report.packets_sent,
         ..supervisor.finish(config, report, &ledger)
     })
@@ -175,14 +192,45 @@ struct Supervisor<'a> {
     stop: StopFlag,
     cpu: Option<usize>,
     cli: &'a ImagesCli,
+    begin: &'a Begin<'a>,
 }
 
-impl Supervisor<'_> {
+impl<'a> Supervisor<'a> {
+    fn new(cli: &'a ImagesCli, stop: StopFlag, cpus: &[usize], begin: &'a Begin<'a>) -> Self {
+        let cpu = cpus.first().copied();
+        Self {
+            stop,
+            cpu,
+            cli,
+            begin,
+        }
+    }
+
+    /// Sends all frames, unless a signal came before there was a stack, and reports.
+    fn perform(
+        &self,
+        port: Option<Port<Probed>>,
+        config: ImagesConfig,
+        stack: Option<&Arc<Stack>>,
+        reports: Reports,
+    ) -> Result<(), Failure> {
+        let run = match (stack, port) {
+            (Some(stack), Some(port)) => through_port(port, config, stack, self)?,
+            (Some(stack), None) => through_sockets(config, stack, self)?,
+            (None, port) => self.not_begun(config, port.as_ref()),
+        };
+        let report = run.json();
+        let printed = reports.print(&report, |out| write!(out, "{run}"));
+        reports.write(&report)?;
+        run.verdict().map_err(Failure::Run)?;
+        Ok(printed?)
+    }
+
     /// Runs the loop on its own core, and waits for it. Looks after the ports, if there are any.
     fn launch<L: PacketLink + Send + 'static>(
         &self,
         config: &ImagesConfig,
-        stack: Stack,
+        stack: &Arc<Stack>,
         link: L,
         ports: &[Port<Started>],
         views: &[PortView],
@@ -192,13 +240,17 @@ impl Supervisor<'_> {
             ports: views.to_vec(),
         };
         let clock = TscClock::get();
-        let mut source = ImageSource::new(config, stack, link, clock, self.stop.clone());
+        let mut source =
+            ImageSource::new(config, Arc::clone(stack), link, clock, self.stop.clone());
         let control = source.control();
         let page = Source {
             ledgers,
             control: Arc::clone(&control),
         };
         let mut watch = Watch::start(self.cli.metrics, page, views, self.cpu.as_slice())?;
+        if !(self.begin)(&control) {
+            return Ok((source.report(), source.into_link()));
+        }
         let lcore = lcore::launch("detector", self.cpu, move || {
             let report = source.run();
             (report, source.into_link())
@@ -247,8 +299,27 @@ impl Supervisor<'_> {
             spec: String::new(),
             tx_packets: 0,
             core,
+            stopped: self.stop.is_set(),
             balance: ledger.balance(),
             failed: None,
         }
     }
+
+    /// A run that was stopped before it began.
+    fn not_begun(&self, config: ImagesConfig, port: Option<&Port<Probed>>) -> Run {
+        let spec = port.map_or_else(|| udp(&config), |port| port.spec().to_owned());
+        let report = ImagesReport {
+            rate_asked: config.rate,
+            ..ImagesReport::default()
+        };
+        Run {
+            spec,
+            ..self.finish(config, report, &Ledger::new())
+        }
+    }
+}
+
+/// The receiver, for the report of a run through sockets.
+fn udp(config: &ImagesConfig) -> String {
+    format!("udp:{}", config.addresses.receiver().socket)
 }

@@ -30,6 +30,8 @@ pub(super) struct Run {
     /// Frames sent through it, answers to ARP included.
     pub(super) tx_packets: u64,
     pub(super) core: Option<Core>,
+    /// Whether a signal or --duration stopped it.
+    pub(super) stopped: bool,
     /// The ledger of what was received.
     pub(super) balance: Balance,
     /// A failure of the stop of the port.
@@ -109,6 +111,7 @@ impl fmt::Display for Run {
             "images    {} complete, {} partial, {} empty, by the packets that were sent intact",
             counts.complete, counts.partial, counts.empty
         )?;
+        write!(f, "\nend       {}", self.end())?;
         if done.faults_not_listed > 0 {
             write!(
                 f,
@@ -122,12 +125,22 @@ impl fmt::Display for Run {
 }
 
 impl Run {
+    /// Why the run ended: all frames were sent, a stop, or a link that took nothing any more.
+    fn end(&self) -> &'static str {
+        match (self.report.complete, self.stopped) {
+            (true, _) => "complete",
+            (_, true) => "stopped",
+            _ => "stalled",
+        }
+    }
+
     /// The report as JSON.
     pub(super) fn json(&self) -> serde_json::Value {
         let core =
             |core: &Core| json!({ "role": "detector", "cpu": core.cpu, "isolated": core.isolated });
         json!({
             "schema": SCHEMA,
+            "end": self.end(),
             "duration_s": self.report.duration_s,
             "ports": [{
                 "spec": self.spec,

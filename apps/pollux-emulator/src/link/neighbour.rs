@@ -70,21 +70,22 @@ impl Neighbour {
 
     /// Resolves the address of a peer. `attempt` sends a request if its argument is true, takes what
     /// was received, and returns the MAC address once it is known. Waits for the answer: for the start
-    /// of a run on an interface.
+    /// of a run on an interface. `None` if `stop` was set meanwhile.
     ///
     /// # Errors
-    /// No answer within five seconds, or before `stop` was set.
+    /// No answer within five seconds.
     pub(crate) fn resolve(
         peer: Ipv4Addr,
         clock: &impl Clock,
         stop: &StopFlag,
         mut attempt: impl FnMut(bool) -> Option<MacAddr>,
-    ) -> Result<MacAddr, NoAnswer> {
+    ) -> Result<Option<MacAddr>, NoAnswer> {
         for _ in 0..ARP_REQUESTS {
             let mut asks = true;
             let mut timeout = Timeout::new(clock, ARP_EVERY);
-            while !timeout.is_over(clock) && !stop.is_set() {
-                if let Some(mac) = attempt(asks) {
+            while !timeout.is_over(clock) {
+                let mac = attempt(asks);
+                if mac.is_some() || stop.is_set() {
                     return Ok(mac);
                 }
                 asks = false;

@@ -111,10 +111,10 @@ impl PortLink {
     }
 
     /// Asks for the trigger's station by ARP, and addresses all frames to it. Waits for the
-    /// answer: for the start of a run on an interface.
+    /// answer, or until `stop` is set: for the start of a run on an interface.
     ///
     /// # Errors
-    /// No answer within five seconds, or before `stop` was set.
+    /// No answer within five seconds.
     pub fn resolve(
         &mut self,
         config: &mut EmulatorConfig,
@@ -133,7 +133,7 @@ impl PortLink {
             self.poll(&mut nothing);
             self.neighbour.peer()
         })?;
-        config.addresses.trigger_mac = Some(mac);
+        config.addresses.trigger_mac = mac;
         self.templates = templates(config);
         Ok(())
     }

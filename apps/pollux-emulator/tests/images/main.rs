@@ -11,3 +11,4 @@ mod packets;
 mod physics;
 mod program;
 mod receiver;
+mod stop;

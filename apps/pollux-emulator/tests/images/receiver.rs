@@ -36,7 +36,7 @@ impl Clock for FastClock {
 
 /// The synthetic stack of a configuration.
 pub(crate) fn stack(config: &ImagesConfig) -> Stack {
-    Stack::synthetic(&Synthesis::new(config).unwrap()).unwrap()
+    Stack::synthetic(&Synthesis::new(config).unwrap(), &StopFlag::new()).unwrap()
 }
 
 /// A configuration with little to compute.

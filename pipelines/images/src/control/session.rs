@@ -2,11 +2,15 @@
 
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use pollux_pmd::lcore::StopFlag;
 
 use super::protocol::{Arm, Capabilities, Counts, Event, Message, Reply, Request, State, Status};
+
+/// Interval at which a program that serves runs looks at its signals.
+const ROUND: Duration = Duration::from_millis(20);
 
 /// A program that is controlled: a detector or a receiver. Methods are called by the [`Session`], on the
 /// thread that serves clients or at the end of a run. They return at once and do not use the session.
@@ -149,6 +153,31 @@ impl<N: Node> Session<N> {
         run.state
     }
 
+    /// Executes runs one after the other, until `quit` is set, which ends the run in order first. `body`
+    /// opens the resources of a run, says that it is [`ready`](Self::ready), waits for the
+    /// [start](Self::wait_for_start), and returns at the end of the run. Each run has a thread of its own: it
+    /// may keep off the CPUs of its loops.
+    pub fn serve(&self, quit: &StopFlag, body: impl Fn(&ArmedRun) -> Result<(), String> + Sync) {
+        while !quit.is_set() {
+            if let Some(run) = self.next(ROUND) {
+                let how = thread::scope(|scope| {
+                    let named = thread::Builder::new().name("run".into());
+                    let running = named.spawn_scoped(scope, || body(&run));
+                    let running = running.map_err(|error| format!("no thread: {error}"))?;
+                    while !running.is_finished() {
+                        if quit.is_set() {
+                            self.stop();
+                        }
+                        thread::sleep(ROUND);
+                    }
+                    let panicked = |_| Err("its thread has panicked".into());
+                    running.join().unwrap_or_else(panicked)
+                });
+                self.ended(how);
+            }
+        }
+    }
+
     /// The next armed run, if there is one within this time.
     pub fn next(&self, wait: Duration) -> Option<ArmedRun> {
         let waited = self
@@ -176,13 +205,24 @@ impl<N: Node> Session<N> {
         matches!(run.state, State::Running | State::Paused)
     }
 
+    /// Waits for the start of the run that is armed, and returns whether it has been started. Returns
+    /// false when it is stopped.
+    pub fn wait_for_start(&self, run: &ArmedRun) -> bool {
+        while !run.stop.is_set() {
+            if self.is_started(ROUND) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The run is over, and its counts are final: tells the clients. A pause ends with it.
     pub fn ended(&self, how: Result<(), String>) {
         let counts = self.node.counts();
         let mut run = self.run();
         self.node.pause(false);
         *run = Run::default();
-        drop(run);
+        // Under the lock: the next run cannot be armed before this event is on its way.
         self.publish(match how {
             Ok(()) => Event::Finished { counts },
             Err(text) => Event::Error { text },

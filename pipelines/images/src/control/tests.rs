@@ -1,6 +1,6 @@
 //! Messages as documented, and the states of a node.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use super::*;
 use crate::Shape;
 use crate::transfer::{DEFAULT_MEMORY, Receivers, TransferConfig, check_all};
 use pollux_pipelines::Moment;
+use pollux_pmd::lcore::StopFlag;
 
 const PAGE: &str = include_str!("../../../../docs/formats/images-control.md");
 
@@ -280,6 +281,58 @@ fn threads_wait_for_requests() {
         program.join().unwrap();
     });
     assert_eq!(events.lock().unwrap().len(), 2);
+}
+
+/// Runs one after the other, one that panics among them; the last one is ended by the program's own end.
+#[test]
+fn runs_are_served_until_the_program_ends() {
+    let (session, events) = session();
+    let (quit, runs) = (StopFlag::new(), AtomicUsize::new(0));
+    let body = |run: &ArmedRun| {
+        let n = runs.fetch_add(1, Ordering::Relaxed);
+        session.ready();
+        assert!(n != 1, "a defect");
+        if !session.wait_for_start(run) {
+            return Err("stopped before its start".into());
+        }
+        while !run.stop.is_set() {
+            thread::yield_now();
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let program = scope.spawn(|| session.serve(&quit, body));
+        for n in 0..4 {
+            let state = State::Arming;
+            assert_eq!(ask(&session, &transfers()), Reply::Done { state });
+            if n == 1 {
+                wait_for(&session, State::Idle);
+                continue;
+            }
+            wait_for(&session, State::Armed);
+            if n != 2 {
+                done(&session, &Request::Start, State::Running);
+            }
+            if n == 3 {
+                quit.stop();
+            } else {
+                ask(&session, &Request::Stop);
+            }
+            wait_for(&session, State::Idle);
+        }
+        program.join().unwrap();
+    });
+    let ends: Vec<_> = events.lock().unwrap().drain(..).collect();
+    let finished = |event: &Event| matches!(event, Event::Finished { .. });
+    assert_eq!(
+        ends.iter().map(finished).collect::<Vec<_>>(),
+        [true, false, false, true]
+    );
+    let said =
+        |event: &Event, text: &str| matches!(event, Event::Error { text: found } if found == text);
+    assert!(
+        said(&ends[1], "its thread has panicked") && said(&ends[2], "stopped before its start")
+    );
 }
 
 #[test]

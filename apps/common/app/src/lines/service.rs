@@ -2,11 +2,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
 
 /// Events that a client may be behind.
 const BEHIND: usize = 64;
+
+/// Interval at which a sender looks whether its events were taken.
+const NAP: Duration = Duration::from_millis(1);
 
 /// Answer to a line, or to one that is refused for this reason.
 type Answer = dyn Fn(Result<&[u8], &str>) -> String + Send + Sync;
@@ -71,5 +75,14 @@ impl Events {
     pub fn send(&self, line: String) {
         // Without clients it is for none.
         let _ = self.0.send(line.into());
+    }
+
+    /// Waits until all events are on their way to the clients, and no longer than `patience`. Before the end
+    /// of a server: it leaves behind what it has not sent.
+    pub fn flush(&self, patience: Duration) {
+        let begun = Instant::now();
+        while !self.0.is_empty() && begun.elapsed() < patience {
+            std::thread::sleep(NAP);
+        }
     }
 }

@@ -202,3 +202,24 @@ fn a_socket_is_its_owners_and_not_taken_from_others() {
     let error = echo(tcp.address(), &events).unwrap_err();
     assert!(format!("{error:#}").contains("cannot listen there"));
 }
+
+/// A server that ends leaves nothing behind that was flushed.
+#[test]
+fn flushed_events_reach_clients_before_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in addresses(&folder) {
+        let events = Events::default();
+        let server = echo(&address, &events).unwrap();
+        let mut client = connect(server.address());
+        // It is subscribed when it has an answer.
+        assert_eq!(ask(&mut client, "here\n"), "0 here\n");
+        events.send("the end\n".into());
+        events.flush(Duration::from_mins(1));
+        drop(server);
+        assert_eq!(line(&mut client), "the end\n");
+        assert_eq!(line(&mut client), "");
+        // Without clients nothing is waited for.
+        events.send("late\n".into());
+        events.flush(Duration::from_mins(1));
+    }
+}

@@ -150,10 +150,10 @@ impl PortLink {
     }
 
     /// Resolves the MAC address of the receiver by ARP, and addresses all packets to it. Waits for the
-    /// answer: for the start of a run on an interface.
+    /// answer, or until `stop` is set: for the start of a run on an interface.
     ///
     /// # Errors
-    /// No answer within five seconds, or before `stop` was set.
+    /// No answer within five seconds.
     pub fn resolve(
         &mut self,
         config: &mut ImagesConfig,
@@ -168,7 +168,7 @@ impl PortLink {
             self.poll();
             self.neighbour.peer()
         })?;
-        config.addresses.dst_mac = Some(mac);
+        config.addresses.dst_mac = mac;
         self.templates = templates(config, layout);
         Ok(())
     }
