@@ -115,6 +115,9 @@ class Process:
     def running(self):
         return self._child.poll() is None
 
+    def pid(self):
+        return self._child.pid
+
     def threads(self):
         """The names of its threads."""
         names = []
