@@ -271,7 +271,9 @@ fn idle<L: Place>(plan: &Plan, reception: Option<&mut Reception<L>>) -> Result<I
     Idle::new(plan.options.idle, SLEEP, queues.into_iter()).context("--idle")
 }
 
-/// The outputs that the command line names, each with room for `queue` images.
+/// The outputs that the command line names, with room for `queue` images. Where there are both, each
+/// has its half: a live client that takes nothing holds twice the room of the stream (a queue of the
+/// stream and one of the client), and the other image buffers suffice for the file.
 fn open_outputs<P: Stored>(
     plan: &Plan,
     detector: &Detector,
@@ -279,6 +281,11 @@ fn open_outputs<P: Stored>(
     queue: usize,
 ) -> Result<outputs::Outputs<P>> {
     let mut outputs = Outputs::none();
+    let queue = if plan.out.is_some() && plan.options.live.is_some() {
+        queue.div_ceil(2)
+    } else {
+        queue
+    };
     #[cfg(feature = "hdf5")]
     if let Some(output) = &plan.out {
         let (recorder, file_queue) =

@@ -18,6 +18,15 @@ fn a_wrong_configuration_names_what_is_wrong() {
             "[detector]\nkind = \"eiger\"\ninterfaces = 1\nbits = 8",
             "bits = 8",
         ),
+        (
+            "[memory]\nimages = 1099511627776",
+            "[memory] images = 1099511627776",
+        ),
+        ("[memory]\nimages = 0", "[memory] images = 0"),
+        ("[detector]\nhorizon = 0", "[detector] horizon = 0"),
+        ("[beam]\ndistance_m = nan", "[beam] distance_m = NaN"),
+        ("[beam]\npixel_m = 0.0", "[beam] pixel_m = 0"),
+        ("[beam]\ncentre = [inf, 1.0]", "[beam] centre = [inf, 1]"),
         ("[dark]\nevery = 1", "every = 1"),
         ("[dark]\nevery = 2", "[calibration]"),
         ("[[stage]]\nname = \"veto\"", "[calibration]"),
@@ -121,7 +130,9 @@ fn wrong_options_are_refused() {
         (&["--port", "loopback", "--port", "null"], "loopback"),
         (&["--rx-loops", "2"], "demonstration"),
         (&["--config", "/nowhere/run.toml"], "/nowhere/run.toml"),
+        (&["--config", "/dev/zero"], "/dev/zero: more than"),
         (&["--images", "0"], "0"),
+        (&["--file-size", "1MB"], "--out"),
         (&["--cores", "0,0"], "twice"),
     ] {
         let error = fail(program().args(options), 2);
