@@ -1,6 +1,5 @@
 //! Configuration of the manager: TOML.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 

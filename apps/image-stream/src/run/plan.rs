@@ -37,7 +37,6 @@ pub struct Plan<'a> {
     pub worker_cpus: Vec<Option<usize>>,
     /// One for each receive loop beside that of the images.
     pub receive_cpus: Vec<Option<usize>>,
-    #[cfg_attr(not(feature = "hdf5"), expect(dead_code))]
     pub out: Option<Output>,
     pub reports: ReportOutputs,
     /// Receivers of regions, each with its file.

@@ -1,6 +1,5 @@
 //! Source of a configuration.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
