@@ -66,7 +66,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub queues: Option<u16>,
 
-    /// Idle mode of the loop: busy (polls on), pause, or sleep[=ROUNDS]: after ROUNDS idle
+    /// Idle mode of loops that receive (others poll): busy (polls on), pause, or sleep[=ROUNDS]: after ROUNDS idle
     /// iterations it sleeps until a device wakes it, where devices can
     #[arg(long, value_name = "HOW", default_value_t)]
     pub idle: IdlePolicy,

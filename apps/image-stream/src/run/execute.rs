@@ -90,14 +90,14 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let (ports, receptions) = ports::receptions(plan, &pool, opened, parts.place, &mut ledger)?;
 
     let images = plan.config.memory.images;
-    let queue = (images / 4).max(1);
+    let queue = room(images, 1);
     let counts = Arc::<ImageCounts>::default();
     let detector = describe::detector(plan, pixel, &parts.bad);
     let summary = Summary {
         frames: parts.reader.counts(),
         images: Arc::clone(&counts),
     };
-    let outputs = open_outputs::<P>(plan, &detector, summary, queue)?;
+    let outputs = open_outputs::<P>(plan, &detector, summary)?;
     let output_counts = outputs.counts();
     let (sender, output_thread) = if outputs.is_empty() {
         (None, None)
@@ -278,14 +278,22 @@ fn idle<L: Place>(plan: &Plan, reception: Option<&mut Reception<L>>) -> Result<I
     Idle::new(plan.options.idle, SLEEP, queues.into_iter()).context("--idle")
 }
 
-/// The outputs that the command line names, each with room for `queue` images.
+/// Images that wait for each of so many outputs. A stalled live client holds twice as many, those of the
+/// stream's queue and its own, and leaves enough of the buffers that are not for reception to a file.
+const fn room(images: usize, outputs: usize) -> usize {
+    let room = images / 4 / if outputs == 0 { 1 } else { outputs };
+    if room == 0 { 1 } else { room }
+}
+
+/// The outputs that the command line names.
 fn open_outputs<P: Stored>(
     plan: &Plan,
     detector: &Detector,
-    summary: Summary,
-    queue: usize,
+    #[cfg_attr(not(feature = "hdf5"), expect(unused_variables))] summary: Summary,
 ) -> Result<outputs::Outputs<P>> {
     let mut outputs = Outputs::none();
+    let outputs_of_run = usize::from(plan.out.is_some()) + usize::from(plan.options.live.is_some());
+    let queue = room(plan.config.memory.images, outputs_of_run);
     #[cfg(feature = "hdf5")]
     if let Some(output) = &plan.out {
         let (recorder, file_queue) =
@@ -345,4 +353,25 @@ fn supervise<P: Stored>(
 
 fn tell(reports: Reports, report: &Report) -> Result<()> {
     reports.tell(report, |out| report.write(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LiveConfig, room};
+
+    #[test]
+    fn a_stalled_live_client_leaves_the_room_of_a_file() {
+        for images in [64, 256, 4096] {
+            let queue = room(images, 2);
+            // One image on its way to this client, none to the others that a stream may have.
+            let live = LiveConfig {
+                queue,
+                ..LiveConfig::default()
+            };
+            let stalled = live.held_images() - (LiveConfig { queue: 0, ..live }).held_images() + 2;
+            // And one that is being written.
+            assert!(stalled + queue + 1 <= images / 2, "{images}");
+        }
+        assert_eq!([room(2, 2), room(64, 1), room(64, 0)], [1, 16, 16]);
+    }
 }
