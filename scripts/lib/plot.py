@@ -51,7 +51,7 @@ def latency_plot(rows, pcie):
 
 def ratio_plot(rows):
     """Bars of the ratio of each row to its peer, logarithmic, with both values beside them, and the bar that is set."""
-    rows = [row for row in rows if row["ratio"]]
+    rows = [row for row in rows if row.get("ratio")]
     most = 2 ** max(1, *(int(log2(row["ratio"])) + 1 for row in rows))
     least, left, right, step = 0.5, 200, 560, 34
     bottom = TOP + step * len(rows)

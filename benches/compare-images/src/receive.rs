@@ -5,9 +5,10 @@
 //! | `receive_place` | the port `loopback`, whose sender is in this process | a UDP socket on the kernel's loopback interface |
 //! | `receive_place_af_packet` | the port `af_packet` at one end of a veth pair | a UDP socket at that end, with the same sender |
 //!
-//! The sender is on another core. It is never further ahead than [`WINDOW`] packets, which all rings
+//! The sender is on another core. It is never further ahead than [`WINDOW`](packets::WINDOW) packets, which all rings
 //! and sockets hold, so that nothing is lost: the rate is that of the slower core of the two.
 
+mod packets;
 mod port;
 mod sender;
 mod sockets;
@@ -23,22 +24,13 @@ use pollux_pmd::port::{Port, Started};
 use pollux_pmd_testkit::netns::{Cable, IP_B};
 use zerocopy::IntoBytes as _;
 
+use self::packets::{Images, PACKETS, PIXELS, PORT, Receive};
 use self::port::PortReceiver;
 use self::sender::{Sender, Shared};
 use self::sockets::{SocketReceiver, SocketTransmit};
 use crate::data::{Data, SHAPE};
 use crate::row::{Facts, Row, timed};
 
-/// Most packets in flight.
-const WINDOW: u64 = 256;
-/// Packets that are sent or received at a time, on each side.
-const BURST: usize = 64;
-/// Bytes of pixels in a packet.
-const PIXELS: usize = 8192;
-/// Packets of an image.
-const PACKETS: usize = 128;
-/// The UDP port of the module.
-const PORT: u16 = 50_001;
 /// An MTU that packets fit.
 const MTU: u32 = 9000;
 /// Images of a turn for each frame of the data.
@@ -51,38 +43,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) enum Link {
     Loopback,
     Veth,
-}
-
-/// What is sent: image n shows frame n modulo their number.
-struct Images {
-    frames: Vec<Vec<u16>>,
-    header: Header,
-}
-
-impl Images {
-    /// Header and pixels of packet `n`, counted over all images.
-    fn packet(&self, n: u64) -> (Header, &[u8]) {
-        let (image, packet) = (n / PACKETS as u64, n as usize % PACKETS);
-        let mut header = self.header;
-        header.frame_number.set(image + 1);
-        header.packet_number.set(packet as u32);
-        let pixels = self.frame(image).as_bytes();
-        (header, &pixels[packet * PIXELS..][..PIXELS])
-    }
-
-    /// The frame that an image shows.
-    fn frame(&self, image: u64) -> &[u16] {
-        &self.frames[image as usize % self.frames.len()]
-    }
-}
-
-/// Takes images; called with each one that is complete.
-type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
-
-/// Receives packets and places them in images.
-trait Receive {
-    /// Takes the packets that are there; their number.
-    fn poll(&mut self, take: Take) -> Result<usize>;
 }
 
 /// One side: a receiver, and what sends to it.

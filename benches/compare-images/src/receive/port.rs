@@ -18,8 +18,8 @@ use pollux_pmd::{Clock, PortConfig, Registry, RxQueue, StartedPort, TscClock, Tx
 use pollux_pmd_testkit::netns::{IP_A, IP_B, MAC_A, MAC_B};
 use zerocopy::IntoBytes as _;
 
+use super::packets::{BURST, Images, PIXELS, PORT, Receive, Take, WINDOW};
 use super::sender::Transmit;
-use super::{BURST, Images, PIXELS, PORT, Receive, Take, WINDOW};
 
 /// Packet buffers: those in flight, in rings and caches.
 const BUFFERS: usize = 4 * WINDOW as usize;

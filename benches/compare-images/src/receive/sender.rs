@@ -7,7 +7,7 @@ use std::thread::{JoinHandle, park, spawn};
 
 use anyhow::Result;
 
-use super::{BURST, WINDOW};
+use super::packets::{BURST, WINDOW};
 
 /// What sender and receiver know of each other.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use libc::{iovec, mmsghdr};
 use pollux_images::formats::{HEADER_LEN, Header};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
+use super::packets::{BURST, Images, PACKETS, PIXELS, Receive, Take};
 use super::sender::Transmit;
-use super::{BURST, Images, PACKETS, PIXELS, Receive, Take};
 
 /// Bytes that may wait in the socket: far more than those in flight, with the kernel's overhead.
 const BUFFER: libc::c_int = 32 << 20;
