@@ -132,8 +132,9 @@ fn two_receive_loops_give_the_images_of_one() {
     assert!(found[0] == found[1], "two loops made other images than one");
 }
 
-/// As fast as the link takes it: what the port did not have room for is counted by the kernel, and all
-/// else is in an image. Nothing is lost between port and images.
+/// As fast as the link takes it. Packets for which the rings have no room are counted by the kernel, and
+/// those that a busy machine brings too late by the assembler: each packet that was sent is in an image
+/// or under its cause, and images lack those packets and no others.
 #[test]
 fn at_the_highest_rate_each_packet_is_placed_or_counted() {
     let Some(cable) = Cable::bare(MTU) else {
@@ -145,10 +146,11 @@ fn at_the_highest_rate_each_packet_is_placed_or_counted() {
     };
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("run.toml");
-    let memory = "[memory]\nbuffers = 8192\nring = 2048\nimages = 64\n";
-    std::fs::write(&config, memory).unwrap();
+    let text = "[detector]\ntimeout_us = 1000000\n\
+                [memory]\nbuffers = 8192\nring = 2048\nimages = 64\n";
+    std::fs::write(&config, text).unwrap();
     let run = Run::start(&cable, &config, folder.path(), &["--port", "af_packet:va"]);
-    let sent = emulate(&cable, &emulated);
+    let sent = emulate(&cable, &emulated).packets_sent;
     std::thread::sleep(REST);
     run.interrupt();
     let run = run.report();
@@ -156,24 +158,21 @@ fn at_the_highest_rate_each_packet_is_placed_or_counted() {
     let number = |of: &str, name: &str| run[of][name].as_u64().unwrap();
     let ledger = &run["ledger"];
     assert_eq!(ledger["balanced"], true, "{run}");
-    assert_eq!(ledger["from_wire"], sent.packets_sent, "{run}");
+    assert_eq!(ledger["from_wire"], sent, "{run}");
     let drops = ledger["dropped"].as_object().unwrap();
-    let lost_before = drops.get("kernel-drop").map_or(0, |n| n.as_u64().unwrap());
-    assert!(
-        drops.keys().all(|cause| cause == "kernel-drop"),
-        "packets are lost behind the port: {run}"
-    );
-    assert_eq!(number("packets", "placed") + lost_before, sent.packets_sent);
-    // Of the frames that a packet came of, and of the numbers between them, all others are missing.
+    let counted = |cause: &str| drops.get(cause).map_or(0, |n| n.as_u64().unwrap());
+    let (by_kernel, late) = (counted("kernel-drop"), counted("late"));
+    let placed = number("packets", "placed");
+    assert_eq!(placed + by_kernel + late, sent, "lost otherwise: {run}");
+    // Frames of which no packet came are skipped numbers, or before the first and behind the last.
+    let lacking = by_kernel + late - number("packets", "missing");
+    assert_eq!(lacking % 128, 0, "{run}");
     let frames = number("frames", "received") + number("frames", "empty");
-    assert_eq!(
-        number("packets", "placed") + number("packets", "missing"),
-        frames * 128
-    );
-    let images = number("images", "built") + number("images", "overrun");
-    assert_eq!(images, frames, "{run}");
-    println!(
-        "{frames} frames, {lost_before} of {} packets lost by the kernel",
-        sent.packets_sent
-    );
+    assert_eq!(frames * 128 + lacking, sent, "{run}");
+    assert_eq!(number("images", "built"), frames, "{run}");
+    assert_eq!(number("images", "overrun"), 0, "{run}");
+    if by_kernel + late == 0 {
+        assert_eq!(run["frames"]["complete"], 200, "{run}");
+    }
+    println!("of {sent} packets {by_kernel} were lost by the kernel, {late} were late");
 }
