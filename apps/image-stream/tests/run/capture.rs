@@ -26,27 +26,8 @@ impl Capture {
     pub(crate) fn new(config: ImagesConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let synthesis = Synthesis::new(&config).unwrap();
-        let stack = Stack::synthetic(&synthesis, &StopFlag::new()).unwrap();
-        let pool = Mempool::new(PoolConfig {
-            buffers: 1024,
-            data_room: 9000,
-            ..PoolConfig::default()
-        });
-        let pool = pool.unwrap();
         let spec = format!("pcap:tx={}", folder.path().join("run.pcapng").display());
-        let port = Registry::builtin().open(&spec).unwrap();
-        let offered = port.capabilities();
-        let queues = PortConfig {
-            rx_queues: offered.max_rx_queues.min(1),
-            ..PortConfig::new(pool.clone())
-        };
-        let StartedPort { port, rx, tx } = port.configure(queues).unwrap().start().unwrap();
-        let cache = pool.cache(256).unwrap();
-        let link = PortLink::new(&config, synthesis.layout(), tx, rx, cache, true).unwrap();
-        let mut source = ImageSource::new(&config, stack, link, TscClock::get(), StopFlag::new());
-        let report = source.run();
-        let (tx, rx) = source.into_link().into_queues();
-        port.stop(rx, tx).unwrap();
+        let report = send(&config, &synthesis, &spec);
         Self {
             folder,
             report,
@@ -110,6 +91,32 @@ impl Capture {
         fs::write(&path, text).unwrap();
         path
     }
+}
+
+/// Sends the frames of a detector through a port.
+pub(crate) fn send(config: &ImagesConfig, synthesis: &Synthesis, spec: &str) -> ImagesReport {
+    let stack = Stack::synthetic(synthesis, &StopFlag::new()).unwrap();
+    let pool = Mempool::new(PoolConfig {
+        buffers: 1024,
+        data_room: 9000,
+        ..PoolConfig::default()
+    });
+    let pool = pool.unwrap();
+    let port = Registry::builtin().open(spec).unwrap();
+    let offered = port.capabilities();
+    let queues = PortConfig {
+        rx_queues: offered.max_rx_queues.min(1),
+        ..PortConfig::new(pool.clone())
+    };
+    let StartedPort { port, rx, tx } = port.configure(queues).unwrap().start().unwrap();
+    let cache = pool.cache(256).unwrap();
+    let is_capture = spec.starts_with("pcap:");
+    let link = PortLink::new(config, synthesis.layout(), tx, rx, cache, is_capture).unwrap();
+    let mut source = ImageSource::new(config, stack, link, TscClock::get(), StopFlag::new());
+    let report = source.run();
+    let (tx, rx) = source.into_link().into_queues();
+    port.stop(rx, tx).unwrap();
+    report
 }
 
 /// A detector of one module with two interfaces, and few images.

@@ -1,4 +1,4 @@
-//! Runs of `image-stream`: demonstration, captures with faults, refusals, stages on files.
+//! Runs of `image-stream`: demonstration, captures with faults, a detector on an interface, refusals, stages on files.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,6 +7,7 @@ mod demonstration;
 mod offline;
 mod refusals;
 mod replay;
+mod veth;
 
 use std::path::Path;
 use std::process::{Command, Output};
