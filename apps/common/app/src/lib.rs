@@ -16,6 +16,7 @@
 //! | [`metrics`] | Prometheus `/metrics` |
 //! | [`Background`] | background thread for servers beside the loops |
 //! | [`http`] | the server of metrics and of pages |
+//! | [`page`] | what the pages of runs share |
 //! | [`lines`] | the server of control links: a line of a client, a line as its answer |
 //! | [`Output`], [`name_outputs`], [`Overwrite`] | output files, their names and numbers, and the overwrite rule |
 //! | [`RotationOptions`], [`Rotation`], [`part`] | file rotation |
@@ -35,6 +36,7 @@ mod messages;
 pub mod metrics;
 mod options;
 mod output;
+pub mod page;
 pub mod ports;
 mod report;
 mod rotation;
