@@ -68,6 +68,8 @@ pub struct ImagesReport {
     /// Images that workers did not return in time: built = kept + vetoed + lost.
     pub lost: u64,
     pub peaks: u64,
+    /// Share of the images that were kept; null without images.
+    pub hit_rate: Option<f64>,
 }
 
 /// Packets of the detector.
@@ -147,6 +149,7 @@ impl Report {
                 overrun: counters.overrun(),
                 lost: counters.lost(),
                 peaks: images.peaks.get(),
+                hit_rate: images.hit_rate(),
             },
             packets: PacketsReport {
                 placed: packets.placed,
