@@ -22,6 +22,7 @@ mod page;
 mod place;
 mod plan;
 mod ports;
+mod project;
 mod receive_loop;
 mod reception;
 mod regions;

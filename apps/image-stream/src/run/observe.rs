@@ -2,32 +2,13 @@
 
 use pollux_images::receive::Stored;
 use pollux_images::stages::{StagePixel, Work};
-use pollux_images::statistics::{ImageStatistics, Snapshot};
+use pollux_images::statistics::ImageStatistics;
 
 use super::page::Tap;
 
 /// Sees each image once, in order, vetoed or not.
 pub trait Observe<P>: Send + 'static {
     fn observe(&mut self, work: &Work<P>);
-}
-
-/// Projections of all images.
-pub trait Project {
-    /// Computes up to `rows` further rows of a projection; whether all are computed.
-    fn project(&self, snapshot: &mut Snapshot, rows: usize) -> bool;
-}
-
-/// Of raw images no statistics are kept.
-impl Project for () {
-    fn project(&self, _snapshot: &mut Snapshot, _rows: usize) -> bool {
-        false
-    }
-}
-
-impl<P: StagePixel> Project for ImageStatistics<P> {
-    fn project(&self, snapshot: &mut Snapshot, rows: usize) -> bool {
-        snapshot.step(self, rows)
-    }
 }
 
 /// Raw images, for the page.

@@ -51,11 +51,17 @@ function rangeOf({ low, high, largest, least_positive }, scale) {
   return [Math.min(Math.max(least_positive, end * 1e-4) || end * 1e-4, end / 2), end];
 }
 
+// A range that a scale can have: ascending, and above 0 if it is logarithmic.
+function usable([low, high], scale) {
+  if (scale === "linear") return high > low ? [low, high] : [low, low + 1];
+  const top = high > 0 ? high : 1;
+  return [low > 0 && low < top ? low : top * 1e-4, top];
+}
+
 // A function from values to 0 to 1.
 function position([low, high], scale) {
   if (scale === "linear") return (value) => (value - low) / (high - low);
-  const from = Math.log(Math.max(low, Number.MIN_VALUE));
-  const length = Math.log(Math.max(high, Number.MIN_VALUE)) - from;
+  const [from, length] = [Math.log(low), Math.log(high / low)];
   return (value) => (value > 0 ? (Math.log(value) - from) / length : 0);
 }
 

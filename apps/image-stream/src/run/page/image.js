@@ -82,7 +82,7 @@ function wantedPart() {
 function parsed(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-  return { ...header, values: new Float32Array(buffer, 4 + length) };
+  return { ...header, heard: performance.now(), values: new Float32Array(buffer, 4 + length) };
 }
 
 async function askForImage() {
@@ -115,8 +115,8 @@ function showImage(picture) {
 function colourImage() {
   const { picture } = look;
   const { scale, map, auto } = settings();
+  look.range = usable(auto && picture ? rangeOf(picture.levels, scale) : look.range, scale);
   if (picture) {
-    if (auto) look.range = rangeOf(picture.levels, scale);
     look.tile ??= document.createElement("canvas");
     [look.tile.width, look.tile.height] = [picture.columns, picture.rows];
     const context = look.tile.getContext("2d");
@@ -189,23 +189,24 @@ function showCaption() {
   const { picture } = look;
   const caption = by("caption");
   if (!picture) {
-    caption.textContent = "No image yet.";
+    caption.textContent = `There is no ${by("view").selectedOptions[0].text} yet.`;
     return;
   }
-  const { view, frame, images, levels, image, factor, age_s } = picture;
+  const { view, frame, images, levels, image, factor } = picture;
+  const at = age(picture.age_s + (performance.now() - picture.heard) / 1000);
   caption.dataset.frame = frame;
   const unit = detector().unit === "photons" ? " photons" : "";
   const codes = `${many(levels.bad, "pixel")} without a value, ${levels.saturated} saturated`;
   const scaled = factor > 1 ? ` Shown 1 : ${factor}.` : "";
   if (!image) {
     const what = view === "mean" ? "Mean" : "Maximum";
-    caption.textContent = `${what} of ${many(images, "image")}, ${age(age_s)}: up to ${digits(levels.largest)}${unit}; ${codes}.${scaled}`;
+    caption.textContent = `${what} of ${many(images, "image")}, ${at}: up to ${digits(levels.largest)}${unit}; ${codes}.${scaled}`;
     return;
   }
   const word = make("strong", { class: image.vetoed ? "vetoed" : "kept" }, image.vetoed ? "vetoed" : "kept");
   const lost = image.missing_packets ? `; ${many(image.missing_packets, "packet")} lost` : "";
   const total = detector().unit === "photons" ? `${short(levels.sum)} photons, ` : "";
-  caption.replaceChildren(`Frame ${frame}, ${age(age_s)}: `, word,
+  caption.replaceChildren(`Frame ${frame}, ${at}: `, word,
     `, ${many(image.all_peaks, "peak")}; ${total}up to ${digits(levels.largest)}; ${codes}${lost}.${scaled}`);
 }
 
@@ -304,6 +305,8 @@ function listenToImage() {
   });
   by("view").addEventListener("change", () => {
     if (!look.live) by("live").click();
+    look.picture = null;
+    drawImage();
     askSoon();
   });
   for (const id of ["scale", "map", "auto"]) by(id).addEventListener("change", colourImage);
@@ -312,7 +315,6 @@ function listenToImage() {
     by(id).addEventListener("change", ({ target }) => {
       const value = Number(target.value);
       if (target.value !== "" && Number.isFinite(value)) look.range[i] = value;
-      if (look.range[1] <= look.range[0]) look.range[1] = look.range[0] + 1;
       colourImage();
     });
   }

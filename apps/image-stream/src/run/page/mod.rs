@@ -261,3 +261,6 @@ fn routes(shown: PageState) -> Router {
             get(move |RawQuery(query)| async move { shown.picture(query.as_deref()).await }),
         )
 }
+
+#[cfg(test)]
+mod tests;

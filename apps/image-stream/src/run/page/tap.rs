@@ -11,10 +11,10 @@ use pollux_mempool::{BoxConsumer, BoxProducer};
 use pollux_pmd::{Clock as _, TscClock};
 
 use super::exposure::{Content, Curves, Exposure, ImageCopy, View};
-use crate::run::observe::Project;
+use crate::run::project::Project;
 
 /// Pixels of a projection that are computed with each image.
-const STEP: usize = 1 << 14;
+const STEP: usize = 1 << 15;
 
 /// The side of the loop.
 pub struct Tap<P: Stored> {
