@@ -279,7 +279,7 @@ fn idle<L: Place>(plan: &Plan, reception: Option<&mut Reception<L>>) -> Result<I
 fn open_outputs<P: Stored>(
     plan: &Plan,
     detector: &Detector,
-    summary: Summary,
+    #[cfg_attr(not(feature = "hdf5"), expect(unused_variables))] summary: Summary,
     queue: usize,
 ) -> Result<outputs::Outputs<P>> {
     let mut outputs = Outputs::none();

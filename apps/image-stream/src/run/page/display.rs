@@ -17,7 +17,7 @@ use super::picture::{Levels, Picture, Region, Shown, Square};
 use super::query::Query;
 use super::tap::Tap;
 
-/// What is younger is not asked for again: clients share it.
+/// What is younger is not asked for again on a page: clients share it.
 pub const FRESH: Ns = Ns(200_000_000);
 
 /// Pictures and curves for the page, of images of any type.
@@ -25,7 +25,8 @@ pub trait Pictures: Send + 'static {
     /// Asks the loop for a view unless it is fresh; returns whether it is.
     fn ask(&mut self, view: View) -> bool;
 
-    /// The picture that is there: a header and its pixels. `None` before the first one.
+    /// The picture that is there: a header and its pixels. `None` before the first one, or if it is of
+    /// another frame than the one that is asked for.
     fn picture(&self, query: &Query) -> Option<Vec<u8>>;
 
     /// The curves that are there.
@@ -95,11 +96,14 @@ pub struct Display<P: Stored> {
     /// Rows of a module.
     module_rows: usize,
     axis: Option<Axis>,
+    /// What is younger is not asked for again.
+    fresh: Ns,
     clock: TscClock,
 }
 
 impl<P: Stored + Shown> Display<P> {
-    /// A display and its tap, for images of this shape of modules of so many rows.
+    /// A display and its tap, for images of this shape of modules of so many rows. What is younger than
+    /// `fresh` is not asked for again.
     ///
     /// # Errors
     /// None: the rings have a valid size.
@@ -107,6 +111,7 @@ impl<P: Stored + Shown> Display<P> {
         shape: Shape,
         module_rows: usize,
         axis: Option<Axis>,
+        fresh: Ns,
         clock: TscClock,
     ) -> Result<(Self, Tap<P>), RingError> {
         let (ask, asked) = box_ring(View::ALL.len())?;
@@ -124,6 +129,7 @@ impl<P: Stored + Shown> Display<P> {
             shape,
             module_rows,
             axis,
+            fresh,
             clock,
         };
         Ok((display, Tap::new(asked, fill, bins, clock)))
@@ -175,7 +181,7 @@ impl<P: Stored + Shown> Pictures for Display<P> {
     fn ask(&mut self, view: View) -> bool {
         self.collect();
         if let Some((exposure, _)) = self.shown(view)
-            && self.age(exposure) < FRESH
+            && self.age(exposure) < self.fresh
         {
             return true;
         }
@@ -208,6 +214,9 @@ impl<P: Stored + Shown> Pictures for Display<P> {
 
     fn picture(&self, query: &Query) -> Option<Vec<u8>> {
         let (exposure, levels) = self.shown(query.view)?;
+        if query.frame.is_some_and(|frame| frame != exposure.frame) {
+            return None;
+        }
         let (shape, region, factor) = (self.shape, query.region, query.factor);
         let (picture, image) = match &exposure.content {
             Content::Image(copy) => (

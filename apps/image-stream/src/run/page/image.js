@@ -89,7 +89,9 @@ async function askForImage() {
   if (!detector()) return null;
   fitFrame();
   hold();
-  const query = new URLSearchParams({ view: by("view").value, ...wantedPart() });
+  // An image that is held is not to be replaced by a later one.
+  const held = look.live || !look.picture ? {} : { frame: look.picture.frame };
+  const query = new URLSearchParams({ view: by("view").value, ...wantedPart(), ...held });
   const answer = await answered(`image.bin?${query}`);
   return answer.status === 204 ? null : parsed(await answer.arrayBuffer());
 }

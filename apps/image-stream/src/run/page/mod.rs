@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `/`, `/image.css`, `/colours.js`, `/image.js`, `/curve.js`, `/page.js` | the page |
 //! | `/run.json` | the report so far, the detector, and the histograms |
-//! | `/image.bin?view=V&row=R&column=C&rows=N&columns=M&factor=F` | a picture: docs/images.md |
+//! | `/image.bin?view=V&row=R&column=C&rows=N&columns=M&factor=F&frame=N` | a picture: docs/images.md |
 //! | `/curve.json` | the radial curve of the latest image that has one, and the mean of all |
 //!
 //! [`pollux_app::page`] has what the pages of all programs share. The image loop is asked for an image
@@ -35,11 +35,11 @@ use pollux_images::receive::Stored;
 use pollux_pmd::TscClock;
 use serde::Serialize;
 
-pub use self::display::{Display, Pictures};
 pub use self::picture::Shown;
 pub use self::tap::Tap;
 
 use self::axis::Axis;
+use self::display::{Display, FRESH, Pictures};
 use self::exposure::View;
 use self::history::{History, Now};
 use self::query::Query;
@@ -79,7 +79,8 @@ pub fn images<P: Stored + Shown>(
     };
     let has_curves = axis.is_some();
     let (rows, clock) = (layout.module().rows, TscClock::get());
-    let (display, tap) = Display::<P>::new(layout.image(), rows, axis, clock).context("--http")?;
+    let shape = layout.image();
+    let (display, tap) = Display::<P>::new(shape, rows, axis, FRESH, clock).context("--http")?;
     let images = Images {
         pictures: Box::new(display),
         has_statistics,
@@ -173,7 +174,9 @@ impl PageState {
             let why = "raw images have neither mean nor maximum\n";
             return (StatusCode::NOT_FOUND, why).into_response();
         }
-        self.ask(query.view).await;
+        if query.frame.is_none() {
+            self.ask(query.view).await;
+        }
         match self.pictures().picture(&query) {
             Some(picture) => bytes(picture),
             None => StatusCode::NO_CONTENT.into_response(),

@@ -15,7 +15,7 @@ const RATES = [
 // The share of the images that were kept, now.
 function hitRate() {
   const [kept, all] = [grown((run) => run.images.kept), grown(ended)];
-  const { hit_rate: whole } = now.images;
+  const { hit_rate: whole } = now;
   return [before ? share(kept, all) : "–", whole === null ? "of no image" : `${percent(whole)} in all`];
 }
 

@@ -224,7 +224,6 @@ impl Levels {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use pollux_images::Pixel as _;
     use proptest::prelude::*;
 
     fn naive(pixels: &[i16], of: Shape, region: Region, factor: usize, square: Square) -> Vec<f32> {

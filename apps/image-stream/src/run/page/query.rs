@@ -11,13 +11,15 @@ pub struct Query {
     pub region: Region,
     /// Pixels of a side that become one.
     pub factor: usize,
+    /// The frame that is held: the image is not to be replaced by a later one.
+    pub frame: Option<u64>,
 }
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// No name, or one that no request has.
-    #[error("`{0}`: give view, row, column, rows, columns or factor, each as name=value")]
+    #[error("`{0}`: give view, row, column, rows, columns, factor or frame, each as name=value")]
     Name(String),
     /// Another view.
     #[error("view={0}: give latest, kept, mean or maximum")]
@@ -45,6 +47,7 @@ impl Query {
                 columns: usize::MAX,
             },
             factor: 1,
+            frame: None,
         };
         let parts = text.unwrap_or_default().split('&');
         for part in parts.filter(|part| !part.is_empty()) {
@@ -61,6 +64,11 @@ impl Query {
                 "rows" => query.region.rows = number("rows")?,
                 "columns" => query.region.columns = number("columns")?,
                 "factor" => query.factor = number("factor")?,
+                "frame" => {
+                    let frame = value.parse();
+                    let frame = frame.map_err(|_| QueryError::Number("frame", value.into()))?;
+                    query.frame = Some(frame);
+                }
                 _ => return Err(QueryError::Name(part.into())),
             }
         }
@@ -92,10 +100,10 @@ mod tests {
         };
         let query = Query::parse(None).unwrap();
         assert_eq!(
-            (query.view, query.region, query.factor),
-            (View::Latest, all, 1)
+            (query.view, query.region, query.factor, query.frame),
+            (View::Latest, all, 1, None)
         );
-        let text = "view=mean&row=3&column=4&rows=5&columns=6&factor=2";
+        let text = "view=mean&row=3&column=4&rows=5&columns=6&factor=2&frame=18446744073709551615";
         let query = Query::parse(Some(text)).unwrap();
         let region = Region {
             row: 3,
@@ -104,8 +112,8 @@ mod tests {
             columns: 6,
         };
         assert_eq!(
-            (query.view, query.region, query.factor),
-            (View::Mean, region, 2)
+            (query.view, query.region, query.factor, query.frame),
+            (View::Mean, region, 2, Some(u64::MAX))
         );
     }
 
@@ -118,6 +126,7 @@ mod tests {
             ("row=-1", "row=-1: give a whole number"),
             ("row=99999999999", "row=99999999999"),
             ("factor=0", "factor=0"),
+            ("frame=-2", "frame=-2: give a whole number"),
             ("faktor=1", "`faktor=1`: give view"),
             ("\u{fffd}=%00", "give view"),
         ] {

@@ -1,13 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
-use std::thread::sleep;
-use std::time::Duration;
-
 use pollux_images::formats::Layout;
 use pollux_images::peaks::Peak;
 use pollux_images::receive::{Image, ImageReader, PacketPlacer, ReceiveConfig, Route, images};
 use pollux_images::stages::{Desk, Work};
 use pollux_images::statistics::ImageStatistics;
+use pollux_mempool::time::Ns;
 use pollux_pipelines::Moment;
 use pollux_pmd::TscClock;
 use pollux_pmd::stream::StreamId;
@@ -15,7 +13,7 @@ use pollux_pmd_testkit::guard::listen;
 use serde_json::Value;
 
 use super::axis::Axis;
-use super::display::{Display, FRESH, Pictures as _};
+use super::display::{Display, Pictures as _};
 use super::exposure::View;
 use super::query::Query;
 use super::tap::Tap;
@@ -23,6 +21,9 @@ use super::tap::Tap;
 /// Packets of an image of MOENCH, and the pixels of one.
 const PACKETS: u32 = 50;
 const PIXELS: usize = 3200;
+
+/// Longer than a test takes.
+const HOUR: Ns = Ns(3_600_000_000_000);
 
 /// A receiver of small images.
 struct Receiver {
@@ -71,13 +72,13 @@ impl Receiver {
         work
     }
 
-    fn display(&self) -> (Display<u16>, Tap<u16>) {
+    fn display(&self, fresh: Ns) -> (Display<u16>, Tap<u16>) {
         let axis = Axis {
             unit: "r_mm".into(),
             radial: vec![0.5, 1.5, 2.5],
         };
         let (shape, rows) = (self.layout.image(), self.layout.module().rows);
-        Display::new(shape, rows, Some(axis), TscClock::get()).unwrap()
+        Display::new(shape, rows, Some(axis), fresh, TscClock::get()).unwrap()
     }
 }
 
@@ -90,7 +91,7 @@ fn header(display: &Display<u16>, query: &str) -> Option<Value> {
 #[test]
 fn the_loop_fills_what_is_asked_for_and_allocates_nothing() {
     let mut receiver = Receiver::new();
-    let (mut display, mut tap) = receiver.display();
+    let (mut display, mut tap) = receiver.display(HOUR);
     let mut statistics = ImageStatistics::<i16>::new(receiver.layout.image()).unwrap();
     let pixels = vec![7; receiver.layout.image().pixels()];
     statistics.add(&pixels).unwrap();
@@ -144,31 +145,45 @@ fn the_loop_fills_what_is_asked_for_and_allocates_nothing() {
 }
 
 #[test]
-fn what_is_fresh_is_shared_and_what_is_old_is_asked_for_again() {
+fn what_is_fresh_is_shared() {
     let mut receiver = Receiver::new();
-    let (mut display, mut tap) = receiver.display();
+    let (mut display, mut tap) = receiver.display(HOUR);
     assert!(!display.ask(View::Latest));
     // A client that asks twice, before there is an image.
     assert!(!display.ask(View::Latest));
     for frame in 1..4 {
         tap.see(&receiver.work(frame, &[]), &());
+        assert!(display.ask(View::Latest));
+        assert_eq!(header(&display, "view=latest").unwrap()["frame"], 1);
     }
+}
+
+#[test]
+fn what_is_old_is_shown_until_there_is_another_one() {
+    let mut receiver = Receiver::new();
+    let (mut display, mut tap) = receiver.display(Ns(0));
     let frame = |display: &Display<u16>| header(display, "view=latest").unwrap()["frame"].clone();
-    assert!(display.ask(View::Latest));
-    assert_eq!(frame(&display), 1);
-    sleep(Duration::from_nanos(FRESH.0));
-    // It is shown until there is another one.
     assert!(!display.ask(View::Latest));
-    assert_eq!(frame(&display), 1);
-    tap.see(&receiver.work(4, &[]), &());
-    assert!(display.ask(View::Latest));
+    for seen in 1..5 {
+        tap.see(&receiver.work(seen, &[]), &());
+        assert!(!display.ask(View::Latest));
+        assert_eq!(frame(&display), seen);
+        assert!(!display.ask(View::Latest));
+        assert_eq!(frame(&display), seen);
+    }
+    // A frame that is held.
+    assert!(header(&display, "view=latest&frame=4").is_some());
+    assert!(header(&display, "view=latest&frame=3").is_none());
+    // The run has ended.
+    drop(tap);
+    assert!(!display.ask(View::Latest) && !display.ask(View::Mean));
     assert_eq!(frame(&display), 4);
 }
 
 #[test]
 fn a_kept_image_is_waited_for() {
     let mut receiver = Receiver::new();
-    let (mut display, mut tap) = receiver.display();
+    let (mut display, mut tap) = receiver.display(HOUR);
     assert!(!display.ask(View::Kept));
     let mut vetoed = receiver.work(1, &[]);
     vetoed.findings.vetoed = true;
@@ -181,9 +196,4 @@ fn a_kept_image_is_waited_for() {
         (&kept["frame"], &kept["image"]["vetoed"]),
         (&2.into(), &false.into())
     );
-    // The run has ended.
-    drop(tap);
-    sleep(Duration::from_nanos(FRESH.0));
-    assert!(!display.ask(View::Kept) && !display.ask(View::Mean));
-    assert_eq!(header(&display, "view=kept").unwrap()["frame"], 2);
 }
