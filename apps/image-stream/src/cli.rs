@@ -48,6 +48,10 @@ pub struct RunOptions {
     #[command(flatten)]
     pub metrics: metrics::Options,
 
+    /// Serve a page that shows the run and its images at http://ADDRESS:PORT/ during the run
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub http: Option<SocketAddr>,
+
     /// CPUs of the loops: that of the images, in the demonstration the emulator's, then the workers',
     /// then those of --rx-loops [default: the last ones, that of the images the last of all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

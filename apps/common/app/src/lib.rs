@@ -16,6 +16,7 @@
 //! | [`metrics`] | Prometheus `/metrics` |
 //! | [`Background`] | background thread for servers beside the loops |
 //! | [`http`] | the server of metrics and of pages |
+//! | [`page`] | what the pages of runs share |
 //! | [`lines`] | the server of control links: a line of a client, a line as its answer |
 //! | [`read_text`], [`read_up_to`] | input files that are read whole, up to a limit |
 //! | [`Output`], [`name_outputs`], [`Overwrite`] | output files, their names and numbers, and the overwrite rule |
@@ -37,6 +38,7 @@ mod messages;
 pub mod metrics;
 mod options;
 mod output;
+pub mod page;
 mod placement;
 pub mod ports;
 mod report;

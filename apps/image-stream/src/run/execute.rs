@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use pollux_app::metrics::{Ledgers, Watch};
+use pollux_app::metrics::Ledgers;
 use pollux_app::ports::{PortView, stop};
 use pollux_app::{Reports, user_message};
 use pollux_images::receive::{ImageReader, ReceiveCauses, Stored};
@@ -22,9 +22,11 @@ use super::dark::Dark;
 use super::demonstration::Source;
 use super::host::Host;
 use super::image_loop::ImageLoop;
+use super::monitoring::Monitoring;
 use super::observe::Observe;
 use super::outputs::{OutputThread, Outputs};
 use super::overrun::Overruns;
+use super::page::Images;
 use super::place::Place;
 use super::plan::Plan;
 use super::ports::{self, Opened};
@@ -61,6 +63,8 @@ pub struct Parts<P: Stored, L, O> {
     pub dark: Option<Dark>,
     /// True for the bad pixels; empty if they are not known.
     pub bad: Vec<bool>,
+    /// What the page shows of the images, if there is one.
+    pub page: Option<Images>,
 }
 
 /// Executes a run.
@@ -127,7 +131,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let counters = Arc::new(Counters {
         books: Ledgers {
             ledger,
-            ports: views.clone(),
+            ports: views,
         },
         frames: parts.reader.counts(),
         images: Arc::clone(&counts),
@@ -142,8 +146,8 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         outputs: output_counts,
         receivers: views_of_regions,
     });
-    let (metrics, cpus) = (plan.options.metrics, plan.cpus());
-    let watch = Watch::start(metrics, Arc::clone(&counters), &views, &cpus)?;
+    let cpus = plan.cpus();
+    let watch = Monitoring::open(plan, &detector, &counters, parts.page)?;
 
     let mut receptions = receptions.into_iter();
     let mut own = if plan.receive_cpus.is_empty() {
@@ -317,7 +321,7 @@ fn open_outputs<P: Stored>(
 fn supervise<P: Stored>(
     plan: &Plan,
     counters: &Counters,
-    mut watch: Watch,
+    mut watch: Monitoring,
     ports: &[Port<Started>],
     threads: &Threads<P>,
     mut is_to_end: impl FnMut() -> bool,

@@ -92,7 +92,7 @@ impl<'a> Plan<'a> {
                 config.detector.timeout_us = DEMONSTRATION_TIMEOUT_US;
             }
             if config.stage.is_empty() {
-                config.stage = Demonstration::stages()?;
+                config.stage = Demonstration::stages(&config)?;
             }
             let frames = options.images.unwrap_or(FRAMES);
             Some(Demonstration::new(&config, frames)?)

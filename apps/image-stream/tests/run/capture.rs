@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use pollux_emulator::images::config::ImagesConfig;
 use pollux_emulator::images::link::PortLink;
+use pollux_emulator::images::response::Response;
+use pollux_emulator::images::scene::{Peak, Ring};
 use pollux_emulator::images::source::{ImageSource, ImagesReport};
 use pollux_emulator::images::stack::Stack;
 use pollux_emulator::images::synthesis::Synthesis;
@@ -45,6 +47,30 @@ impl Capture {
         format!("pcap:rx={}", self.path("run.pcapng").display())
     }
 
+    /// Raw pixels of the image of a frame, as the detector sends it.
+    pub(crate) fn raw(&self, frame: u64) -> Vec<u16> {
+        let stack = Stack::synthetic(&self.synthesis).unwrap();
+        let bytes = stack.image(stack.order().place(frame)).unwrap();
+        let (pixels, _) = bytes.as_chunks();
+        pixels.iter().map(|&b| u16::from_le_bytes(b)).collect()
+    }
+
+    /// The response of the first module.
+    pub(crate) fn response(&self) -> Response {
+        self.synthesis.response(0)
+    }
+
+    /// The peaks that are in the image of a frame.
+    pub(crate) fn peaks(&self, frame: u64) -> Vec<Peak> {
+        let place = self.synthesis.order().place(frame);
+        self.synthesis.truth().images[place].peaks.to_vec()
+    }
+
+    /// The powder rings that are in all images.
+    pub(crate) fn rings(&self) -> Vec<Ring> {
+        self.synthesis.truth().rings.to_vec()
+    }
+
     /// Writes the maps of the modules, and a configuration with `more` behind it.
     pub(crate) fn configure(&self, pixels: &str, more: &str) -> PathBuf {
         let modules = 0..usize::from(self.config.modules);
@@ -58,15 +84,12 @@ impl Capture {
                     .map(|response| of(response, gain).as_bytes());
                 maps.collect::<Vec<_>>().concat()
             };
-            let pedestals = map(pollux_emulator::images::response::Response::pedestals);
-            let gains = map(pollux_emulator::images::response::Response::gains);
+            let pedestals = map(Response::pedestals);
+            let gains = map(Response::gains);
             fs::write(self.path(&format!("p{gain}.bin")), pedestals).unwrap();
             fs::write(self.path(&format!("g{gain}.bin")), gains).unwrap();
         }
-        let masks: Vec<u8> = responses
-            .iter()
-            .flat_map(pollux_emulator::images::response::Response::mask)
-            .collect();
+        let masks: Vec<u8> = responses.iter().flat_map(Response::mask).collect();
         fs::write(self.path("mask.bin"), masks).unwrap();
         let calibration = format!(
             "[calibration]\npedestals = [\"p0.bin\", \"p1.bin\", \"p2.bin\"]\n\

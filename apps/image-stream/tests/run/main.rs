@@ -5,6 +5,7 @@
 mod capture;
 mod demonstration;
 mod offline;
+mod page;
 mod refusals;
 mod replay;
 mod veth;
