@@ -10,7 +10,6 @@ use pollux_benches::{
     BOARDS, BUNCH, Criterion, Error, SEED, STEP, containers, events, frame, noisy_events, pool,
     report, settings,
 };
-use pollux_emulator::physics::{Rings, TruthEvent};
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mbuf, PoolCache, PoolConfig};
 use pollux_na62::formats::hits::HitsFrame;
@@ -19,6 +18,7 @@ use pollux_na62::formats::tel62::{Edge, Tel62, write_tel62};
 use pollux_na62::formats::{hits, mtp, tel62};
 use pollux_na62::l0::{Fragment, Fragments, Frame, fragment_pool};
 use pollux_na62::merge::{HitArrival, Merge, MergeOptions, SLOT, StampedHit};
+use pollux_na62::physics::model::{Rings, TruthEvent};
 use pollux_na62::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
 use pollux_na62::rich::geometry::POSITIONS;
 use pollux_na62::rich::{Hit, batch, fit};

@@ -13,8 +13,8 @@ use pollux_benches::{
     BOARDS, BUNCH, Criterion, Error, containers, events, frame, noisy_events, pool, report,
     settings,
 };
-use pollux_emulator::physics::{Rings, TruthEvent};
 use pollux_mempool::{Burst, PoolCache};
+use pollux_na62::physics::model::{Rings, TruthEvent};
 use pollux_pipelines::Moment;
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{PortConfig, Registry, RxQueue, StartedPort, TxQueue};

@@ -11,10 +11,10 @@ pub mod witness;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_na62::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_na62::formats::mtp::SOURCE_RICH;
+use pollux_na62::physics::model::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 use pollux_pmd::{MemoryGrant, PortConfig, Registry, StartedPort};
 

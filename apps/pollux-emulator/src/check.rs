@@ -5,8 +5,8 @@ use pollux_na62::formats::mtp::{MtpPacket, Primitive};
 use pollux_na62::l0::PrimitiveId;
 use serde::Serialize;
 
-use crate::physics::SlotEdges;
 use crate::truth::{Cursor, Moment, Timeline};
+use pollux_na62::physics::model::SlotEdges;
 
 /// Events that are remembered: a decision may come that many events after its own, 10 s at
 /// 100 kHz.
@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
     use crate::config::{EmulatorConfig, Spill};
-    use crate::physics::ModelConfig;
+    use pollux_na62::physics::model::ModelConfig;
 
     fn timeline(first_timestamp: u64) -> Timeline {
         Timeline::of(&EmulatorConfig {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use pollux_app::{ClockOption, Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics};
 use pollux_emulator::config::{Arrival, EmulatorConfig, SLOTS_PER_SECOND};
-use pollux_emulator::physics::Rings;
+use pollux_na62::physics::model::Rings;
 use pollux_pmd::net::MacAddr;
 
 use crate::fault_options::FaultOptions;

@@ -9,7 +9,7 @@ use pollux_mempool::time::Ns;
 use pollux_pmd::net::{MacAddr, UdpEndpoint};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::physics::{EventModel, ModelConfig, ModelError};
+use pollux_na62::physics::model::{EventModel, ModelConfig, ModelError};
 
 /// Slots of 25 ns in a second.
 pub const SLOTS_PER_SECOND: u64 = 40_000_000;

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use pollux_na62::rich::geometry::DISKS;
 use serde::{Deserialize, Serialize};
 
-use crate::physics::{Origin, TrueRing};
 use crate::truth::Moment;
+use pollux_na62::physics::model::{Origin, TrueRing};
 
 /// Name of the format, in its first line.
 pub const FORMAT: &str = "pollux-truth";

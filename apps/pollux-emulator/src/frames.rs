@@ -7,9 +7,9 @@ use pollux_na62::formats::mtp::SOURCE_RICH;
 use pollux_na62::rich::Hit;
 
 use crate::config::{ConfigError, EmulatorConfig, SLOT_NS};
-use crate::physics::{TruthEvent, board_hits};
 use crate::slots::Slots;
 use crate::truth::{Cursor, Moment, Timeline, Truth};
+use pollux_na62::physics::model::{TruthEvent, board_hits};
 
 /// One frame of a board, on its way to the trigger.
 #[derive(Debug)]
@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Arrival, Spill};
-    use crate::physics::{Carried, ModelConfig, Rings, SlotEdges};
+    use pollux_na62::physics::model::{Carried, ModelConfig, Rings, SlotEdges};
 
     /// Makes all frames of a run, and checks that they hold the truth.
     fn frames(config: &EmulatorConfig) -> Vec<Frame> {

@@ -11,10 +11,10 @@ use pollux_app::{Cpus, Failure, Output, Reports, name_outputs, print, user_messa
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign;
 use pollux_emulator::link::{Link, PortLink, SocketLink};
-use pollux_emulator::physics::TruthEvent;
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport, Progress};
 use pollux_emulator::truth::Truth;
 use pollux_mempool::{Mempool, PoolConfig};
+use pollux_na62::physics::model::TruthEvent;
 use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
 

@@ -5,11 +5,11 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`config`] | everything that determines a run, in TOML |
-//! | [`physics`], [`timeline`], [`truth`] | events and their times, made from seed and number wherever they are needed |
+//! | [`timeline`], [`truth`] | events ([`pollux_na62::physics`]) and their times, made from seed and number wherever they are needed |
 //! | [`frames`], [`faults`], [`stream`] | the boards' frames, what goes wrong, and in which order |
 //! | [`foreign`] | the truth about events that were made elsewhere, and its file format |
 //! | [`link`] | out through a port or through the kernel's sockets, and the decisions back |
-//! | [`check`], [`rings`], [`score`] | decisions and rings, held against the truth |
+//! | [`check`], [`rings`] | decisions and rings, held against the truth |
 //! | [`images`] | an emulated image detector: JUNGFRAU, EIGER or MOENCH modules |
 //! | [`run`] | the poll loop: an [`EmulatorLoop`](run::EmulatorLoop) |
 
@@ -20,10 +20,8 @@ pub mod foreign;
 pub mod frames;
 pub mod images;
 pub mod link;
-pub mod physics;
 pub mod rings;
 pub mod run;
-pub mod score;
 mod slots;
 pub mod stream;
 pub mod timeline;

@@ -7,9 +7,9 @@ use pollux_pmd::event::EventConsumer;
 use serde::Serialize;
 
 use crate::foreign::ForeignTruth;
-use crate::physics::{SlotEdges, TrueRing, TruthEvent};
-use crate::score::TruthScore;
 use crate::truth::{Cursor, Truth};
+use pollux_na62::physics::model::{SlotEdges, TrueRing, TruthEvent};
+use pollux_na62::physics::score::TruthScore;
 
 /// Slots by which a record may be out of order: 10 ms.
 const DISORDER: u64 = 400_000;
@@ -347,7 +347,7 @@ mod tests {
             let timestamp = truth.timeline().timestamp(n);
             producer.push(&record(timestamp)).unwrap();
             truth.event(n, &mut event);
-            let asked = |&i: &usize| crate::score::is_asked_for(&event.rings, i);
+            let asked = |&i: &usize| pollux_na62::physics::score::is_asked_for(&event.rings, i);
             findable += (0..event.rings.len()).filter(asked).count() as u64;
         }
         check.poll(4096);

@@ -12,9 +12,9 @@ use crate::check::{DecisionCheck, DecisionCounts};
 use crate::config::{ConfigError, EmulatorConfig, SLOT_NS, SLOTS_PER_SECOND};
 use crate::faults::FaultCounts;
 use crate::link::Link;
-use crate::physics::{TrueRing, TruthEvent};
 use crate::rings::{RingCheck, RingReport};
 use crate::stream::FrameStream;
+use pollux_na62::physics::model::{TrueRing, TruthEvent};
 
 /// How long the loop waits, after the last frame, for another decision: 500 ms.
 const GRACE: Ns = Ns(500_000_000);

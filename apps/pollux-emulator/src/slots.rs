@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use pollux_na62::rich::Hit;
 use pollux_na62::rich::geometry::PMS;
 
-use crate::physics::{SlotEdges, TruthEvent};
 use crate::truth::Moment;
+use pollux_na62::physics::model::{SlotEdges, TruthEvent};
 
 /// What the boards read in a slot of 25 ns.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use pollux_mempool::time::Ns;
 use crate::config::{ConfigError, EmulatorConfig};
 use crate::faults::{self, FaultCounts};
 use crate::frames::{Frame, FrameMaker, Spare};
-use crate::physics::TruthEvent;
 use crate::truth::Truth;
+use pollux_na62::physics::model::TruthEvent;
 
 /// All frames that the boards send in a run, faults included, in order. The sequence depends on
 /// the configuration alone, not on when it is asked for what.

@@ -22,7 +22,7 @@ use rand_distr::{Distribution, Exp1, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::config::{Arrival, EmulatorConfig, MAX_EVENTS, SLOT_NS, SLOTS_PER_SECOND};
-use crate::physics::SlotEdges;
+use pollux_na62::physics::model::SlotEdges;
 
 /// Events in a block, whose times are computed together.
 const BLOCK: usize = 1 << BLOCK_BITS;

@@ -2,8 +2,8 @@
 //! neither stored nor sent.
 
 use crate::config::{ConfigError, EmulatorConfig};
-use crate::physics::{EventModel, TruthEvent};
 pub use crate::timeline::{Cursor, Moment, Timeline};
+use pollux_na62::physics::model::{EventModel, TruthEvent};
 
 /// What really happens in a run of a given configuration.
 #[derive(Clone, Debug)]

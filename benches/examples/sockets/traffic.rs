@@ -3,9 +3,9 @@
 use std::net::SocketAddrV4;
 
 use pollux_benches::events;
-use pollux_emulator::physics::Rings;
 use pollux_na62::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_na62::formats::mtp::SOURCE_RICH;
+use pollux_na62::physics::model::Rings;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
 use pollux_pmd_testkit::netns::{IP_A, IP_B, MAC_A, MAC_B};
 

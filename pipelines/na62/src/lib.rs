@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`formats`] | detector payloads, byte by byte |
 //! | [`rich`] | RICH geometry, ring fits and ring finding |
+//! | `physics` | study of ring finding: events with a known truth (feature `physics`) |
 //! | [`merge`] | single hits of all sources, merged into windows of time |
 //! | [`l0`] | what flows through the L0 trigger, its counters and pools |
 //! | [`stages`] | readers, decompress, build, merge, rings, decide, answer |
@@ -40,6 +41,8 @@
 pub mod formats;
 pub mod l0;
 pub mod merge;
+#[cfg(feature = "physics")]
+pub mod physics;
 pub mod rich;
 pub mod stages;
 

@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::common::{Folder, ask, number, run, start};
 use pollux_emulator::config::EmulatorConfig;
-use pollux_emulator::physics::TruthEvent;
-use pollux_emulator::score::TruthScore;
 use pollux_emulator::truth::Truth;
+use pollux_na62::physics::model::TruthEvent;
+use pollux_na62::physics::score::TruthScore;
 use pollux_na62::rich::find::Ring;
 use serde_json::Value;
 

@@ -12,11 +12,11 @@ use crate::common::oracle::facts;
 use crate::common::{Folder, drops, number, pcap_port, run};
 use pollux_emulator::config::Faults;
 use pollux_emulator::foreign;
-use pollux_emulator::physics::TruthEvent;
 use pollux_emulator::truth::Truth;
 use pollux_mempool::time::WireTime;
 use pollux_na62::formats::mtp::MAX_PACKET;
 use pollux_na62::l0::{L0_EVENT, L0Record};
+use pollux_na62::physics::model::TruthEvent;
 use pollux_pmd::event::EventRecord;
 use serde_json::Value;
 

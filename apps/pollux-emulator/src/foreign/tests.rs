@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::float_cmp)] // numbers are read as they are written
 use super::*;
 use crate::config::EmulatorConfig;
-use crate::physics::TruthEvent;
 use crate::truth::Truth;
+use pollux_na62::physics::model::TruthEvent;
 
 const PAGE: &str = include_str!("../../../../docs/formats/truth.md");
 

@@ -1,7 +1,7 @@
 //! How well rings are found at the light yield of the real RICH: the bars that must hold.
 
-use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
-use pollux_emulator::score::TruthScore;
+use pollux_na62::physics::model::{EventModel, ModelConfig, Rings, TruthEvent};
+use pollux_na62::physics::score::TruthScore;
 use pollux_na62::rich::Hit;
 use pollux_na62::rich::find::{FinderConfig, RingFinder};
 use pollux_na62::rich::geometry::{PMS_PER_DISK, disk_of};
@@ -30,9 +30,10 @@ fn score(rings: u32, noise: f64, events: u64) -> (f64, f64) {
         of_many.add(&event.rings, &many);
         score.merge(&of_many);
         // Each ring of enough hits, held against all that were fitted.
-        let matched = pollux_emulator::score::matches(&event.rings, &fitted);
+        let matched = pollux_na62::physics::score::matches(&event.rings, &fitted);
         for (i, ring) in event.rings.iter().enumerate() {
-            let counts = ring.hits >= HITS && pollux_emulator::score::is_asked_for(&event.rings, i);
+            let counts =
+                ring.hits >= HITS && pollux_na62::physics::score::is_asked_for(&event.rings, i);
             asked += u64::from(counts);
             found += u64::from(counts && matched.contains(&Some(i)));
         }

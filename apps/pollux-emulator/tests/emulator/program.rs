@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign::ForeignTruth;
-use pollux_emulator::physics::{TrueRing, TruthEvent};
 use pollux_emulator::truth::Truth;
 use pollux_mempool::{Burst, Mempool, PoolConfig};
 use pollux_na62::formats::hits::{HitsFrame, MAX_HITS};
 use pollux_na62::formats::mtp::{MAX_PACKET, MtpWriter, Primitive, SOURCE_RICH};
 use pollux_na62::l0::PrimitiveId;
+use pollux_na62::physics::model::{TrueRing, TruthEvent};
 use pollux_na62::rich::Hit;
 use pollux_pmd::net::{ParseOptions, Parsed, Reject, parse};
 use pollux_pmd::{PortConfig, Registry, StartedPort};

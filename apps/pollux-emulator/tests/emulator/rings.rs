@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
-use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
-use pollux_emulator::score::TruthScore;
+use pollux_na62::physics::model::{EventModel, ModelConfig, Rings, TruthEvent};
+use pollux_na62::physics::score::TruthScore;
 use pollux_na62::rich::find::{FinderConfig, RingFinder};
 
 const EVENTS: u64 = 20_000;

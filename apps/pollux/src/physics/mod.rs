@@ -1,12 +1,8 @@
 //! `pollux physics`: measures the ring finder against the truth of emulated events.
 
-mod bound;
-mod momentum;
 mod page;
 mod plot;
-mod rate;
 mod report;
-mod study;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +10,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
 use pollux_app::{Failure, ReportOptions};
-use pollux_emulator::physics::ModelConfig;
+use pollux_na62::physics::model::ModelConfig;
 use pollux_na62::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
 
-use self::momentum::{MomentumRow, SeparationRow};
 use self::report::{Inputs, Report};
-use self::study::{Row, Study};
+use pollux_na62::physics::study::momentum::{MomentumRow, SeparationRow, separation};
+use pollux_na62::physics::study::{Row, Study};
 
 /// Measure the efficiency and purity of ring finding against the truth of emulated events
 ///
@@ -98,11 +94,11 @@ impl Found {
                 seed: study.seed,
                 events: study.events,
                 model: ModelConfig::default(),
-                finder: study.finder(),
+                finder: study.finder,
             },
             rows,
             shared,
-            separation: momentum::separation(&momentum),
+            separation: separation(&momentum),
             momentum,
         })
     }
@@ -140,8 +136,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let study = |method: Method| Study {
         seed: args.seed,
         events: args.events,
-        method: method.into(),
-        searches: args.searches,
+        finder: FinderConfig {
+            method: method.into(),
+            searches: args.searches,
+            ..FinderConfig::default()
+        },
     };
     let found = Found::by(&study(args.method), &stop)?;
     let report = found.report();
@@ -158,7 +157,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(folder) = &args.docs {
         // The page describes triplets; of the other method it shows the first rows only.
         let files = match args.method {
-            Method::Triplets => page::files(&report, &study(Method::CentreGrid).rows(&stop)?),
+            Method::Triplets => {
+                let rows = study(Method::CentreGrid).rows(&stop);
+                page::files(&report, &rows.map_err(anyhow::Error::from)?)
+            }
             Method::CentreGrid => {
                 let triplets = Found::by(&study(Method::Triplets), &stop)?;
                 page::files(&triplets.report(), &found.rows)

@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use pollux_emulator::physics::ModelConfig;
+use pollux_na62::physics::model::ModelConfig;
 use pollux_na62::rich::find::{FinderConfig, MAX_RINGS_PER_DISK};
 use pollux_na62::rich::geometry::{ACCEPTANCE_MM, FOCAL_LENGTH_MM, PITCH_MM, PMS, REFRACTIVITY};
 
-use super::momentum::{MomentumRow, SeparationRow};
 use super::plot::{Curve, Plot};
-use super::rate::Rate;
 use super::report::Report;
-use super::study::{NOISE, PILEUP, RINGS, Row, SHARED};
+use pollux_na62::physics::study::momentum::{MomentumRow, SeparationRow};
+use pollux_na62::physics::study::rate::Rate;
+use pollux_na62::physics::study::{NOISE, PILEUP, RINGS, Row, SHARED};
 
 /// Noise and pile-up in the plots over other variables.
 const PLOT_NOISE: f64 = 0.2;
@@ -469,12 +469,12 @@ For each centre on a grid, the method fills a histogram of the distances of all 
 
 #[cfg(test)]
 mod tests {
-    use pollux_emulator::physics::TrueRing;
-    use pollux_emulator::score::purity::PURITY;
-    use pollux_emulator::score::{CENTRE_MM, RADIUS_MM};
+    use pollux_na62::physics::model::TrueRing;
+    use pollux_na62::physics::score::purity::PURITY;
+    use pollux_na62::physics::score::{CENTRE_MM, RADIUS_MM};
 
-    use super::super::study::STRONG;
     use super::*;
+    use pollux_na62::physics::study::STRONG;
 
     #[test]
     fn the_text_has_the_figures_of_the_code() {

@@ -1,11 +1,11 @@
 //! JSON report of the study.
 
-use pollux_emulator::physics::ModelConfig;
+use pollux_na62::physics::model::ModelConfig;
 use pollux_na62::rich::find::FinderConfig;
 use serde::Serialize;
 
-use super::momentum::{MomentumRow, SeparationRow};
-use super::study::Row;
+use pollux_na62::physics::study::Row;
+use pollux_na62::physics::study::momentum::{MomentumRow, SeparationRow};
 
 /// Content of the JSON report.
 #[derive(Serialize)]

@@ -6,9 +6,9 @@ use std::path::Path;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use pollux_emulator::config::{Arrival, EmulatorConfig, Faults, Spill};
 use pollux_emulator::link::PortLink;
-use pollux_emulator::physics::{ModelConfig, Rings};
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
 use pollux_mempool::{Mempool, PoolConfig};
+use pollux_na62::physics::model::{ModelConfig, Rings};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{PortConfig, Registry, StartedPort, TscClock};
 

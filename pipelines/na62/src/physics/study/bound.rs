@@ -1,7 +1,7 @@
 //! Lower bound on the error of a fitted radius.
 
-use pollux_emulator::physics::TruthEvent;
-use pollux_na62::rich::geometry::POSITIONS;
+use crate::physics::model::TruthEvent;
+use crate::rich::geometry::POSITIONS;
 
 /// Least variance of the radius of ring `i`, in mm^2, for a fit that knows the hits of the ring
 /// (Cramer and Rao): element rr of the inverse of Fisher's information on centre and radius, to
@@ -36,8 +36,8 @@ pub(super) fn bound(event: &TruthEvent, i: usize, sigma: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use pollux_emulator::physics::TrueRing;
-    use pollux_na62::rich::Hit;
+    use crate::physics::model::TrueRing;
+    use crate::rich::Hit;
 
     use super::*;
 

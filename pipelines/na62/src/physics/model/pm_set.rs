@@ -1,6 +1,6 @@
 //! A set of photomultipliers, a bit each.
 
-use pollux_na62::rich::geometry::PMS;
+use crate::rich::geometry::PMS;
 
 /// A set of photomultipliers.
 pub(super) type PmSet = [u64; PMS.div_ceil(64)];

@@ -1,6 +1,6 @@
 //! The light cones: round openings in front of the photomultipliers, and the dead channels.
 
-use pollux_na62::rich::geometry::{PMS, POSITIONS, pm_at};
+use crate::rich::geometry::{PMS, POSITIONS, pm_at};
 use rand::SeedableRng;
 use rand::seq::index;
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,75 +1,86 @@
 //! Study of single rings against momentum: efficiency, and separation of pions and muons by the
 //! radius.
 
-use pollux_emulator::physics::{ModelConfig, Rings};
-use pollux_emulator::score::purity::owner_of;
-use pollux_emulator::score::{is_asked_for, matches};
-use pollux_na62::rich::geometry::ring_radius_mm;
-use pollux_na62::rich::particle::Particle;
 use pollux_pmd::lcore::StopFlag;
 use serde::Serialize;
 
 use super::rate::{Moments, Rate};
-use super::study::{STRONG, Study};
+use super::{STRONG, Study, StudyError};
+use crate::physics::model::{ModelConfig, Rings};
+use crate::physics::score::purity::owner_of;
+use crate::physics::score::{is_asked_for, matches};
+use crate::rich::geometry::ring_radius_mm;
+use crate::rich::particle::Particle;
 
 /// Momenta in GeV/c: the range of the RICH.
-pub(super) const MOMENTA: [f64; 9] = [15.0, 17.5, 20.0, 22.5, 25.0, 27.5, 30.0, 32.5, 35.0];
+pub const MOMENTA: [f64; 9] = [15.0, 17.5, 20.0, 22.5, 25.0, 27.5, 30.0, 32.5, 35.0];
 /// The particles, in the order of the model's shares.
-pub(super) const PARTICLES: [Particle; 3] = [Particle::Muon, Particle::Pion, Particle::Electron];
+pub const PARTICLES: [Particle; 3] = [Particle::Muon, Particle::Pion, Particle::Electron];
 
 /// Single rings of one particle type at one momentum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct MomentumRow {
+pub struct MomentumRow {
     /// muon, pion or electron.
-    pub(super) particle: &'static str,
+    pub particle: &'static str,
     /// Momentum in GeV/c.
-    pub(super) momentum: f64,
+    pub momentum: f64,
     /// Events judged.
-    pub(super) events: u64,
+    pub events: u64,
     /// True radius in mm.
-    pub(super) radius_mm: Option<f64>,
+    pub radius_mm: Option<f64>,
     /// Photomultipliers that saw light of a ring, on average.
-    pub(super) hits: Option<f64>,
+    pub hits: Option<f64>,
     /// Found rings per ring, whatever its number of hits.
-    pub(super) efficiency_all: Rate,
-    pub(super) efficiency_all_error: Option<f64>,
+    pub efficiency_all: Rate,
+    /// Statistical error of [`efficiency_all`](Self::efficiency_all).
+    pub efficiency_all_error: Option<f64>,
     /// Found rings per ring with at least 5 hits.
-    pub(super) efficiency: Rate,
-    pub(super) efficiency_error: Option<f64>,
+    pub efficiency: Rate,
+    /// Statistical error of [`efficiency`](Self::efficiency).
+    pub efficiency_error: Option<f64>,
     /// Found rings per ring with at least 7 hits.
-    pub(super) efficiency_7: Rate,
-    pub(super) efficiency_7_error: Option<f64>,
-    /// Mean and standard deviation of the fitted radius, of rings that are matched by the purity of
-    /// their hits: no tail of the radius is cut off.
-    pub(super) fitted_mm: Option<f64>,
-    pub(super) spread_mm: Option<f64>,
-    pub(super) spread_error_mm: Option<f64>,
+    pub efficiency_7: Rate,
+    /// Statistical error of [`efficiency_7`](Self::efficiency_7).
+    pub efficiency_7_error: Option<f64>,
+    /// Mean of the fitted radius, of rings that are matched by the purity of their hits: no tail of
+    /// the radius is cut off.
+    pub fitted_mm: Option<f64>,
+    /// Its standard deviation.
+    pub spread_mm: Option<f64>,
+    /// Statistical error of the standard deviation.
+    pub spread_error_mm: Option<f64>,
     /// Rings that are found and look like a pion's: the radius is below the middle between those of
     /// pion and muon, per found ring.
-    pub(super) as_pion: Rate,
-    pub(super) as_pion_error: Option<f64>,
+    pub as_pion: Rate,
+    /// Statistical error of [`as_pion`](Self::as_pion).
+    pub as_pion_error: Option<f64>,
 }
 
 /// Separation of pions and muons of one momentum by the fitted radius.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct SeparationRow {
+pub struct SeparationRow {
     /// Momentum in GeV/c.
-    pub(super) momentum: f64,
+    pub momentum: f64,
     /// Difference of the mean fitted radii in mm.
-    pub(super) distance_mm: Option<f64>,
+    pub distance_mm: Option<f64>,
     /// The same, over the root mean square of both standard deviations.
-    pub(super) sigmas: Option<f64>,
+    pub sigmas: Option<f64>,
     /// Pions among the found pion rings that are below the middle.
-    pub(super) pions_kept: Rate,
-    pub(super) pions_kept_error: Option<f64>,
+    pub pions_kept: Rate,
+    /// Statistical error of [`pions_kept`](Self::pions_kept).
+    pub pions_kept_error: Option<f64>,
     /// Muons among the found muon rings that are below the middle.
-    pub(super) muons_as_pions: Rate,
-    pub(super) muons_as_pions_error: Option<f64>,
+    pub muons_as_pions: Rate,
+    /// Statistical error of [`muons_as_pions`](Self::muons_as_pions).
+    pub muons_as_pions_error: Option<f64>,
 }
 
 impl Study {
     /// One row for each particle and momentum; the completed ones, if it is stopped.
-    pub(super) fn momenta(&self, stop: &StopFlag) -> anyhow::Result<Vec<MomentumRow>> {
+    ///
+    /// # Errors
+    /// Impossible parameters of the finder.
+    pub fn momenta(&self, stop: &StopFlag) -> Result<Vec<MomentumRow>, StudyError> {
         let mut rows = Vec::new();
         for (place, particle) in PARTICLES.into_iter().enumerate() {
             for momentum in MOMENTA {
@@ -97,8 +108,8 @@ impl Study {
         momentum: f64,
         model: &ModelConfig,
         stop: &StopFlag,
-    ) -> anyhow::Result<Option<MomentumRow>> {
-        let cfg = self.finder();
+    ) -> Result<Option<MomentumRow>, StudyError> {
+        let cfg = self.finder;
         let radius = |particle: Particle| ring_radius_mm(momentum, particle.mass()).map(f64::from);
         let middle = radius(Particle::Muon)
             .zip(radius(Particle::Pion))
@@ -154,7 +165,8 @@ impl Study {
 }
 
 /// Pions and muons of the same momentum.
-pub(super) fn separation(rows: &[MomentumRow]) -> Vec<SeparationRow> {
+#[must_use]
+pub fn separation(rows: &[MomentumRow]) -> Vec<SeparationRow> {
     let of = |particle: Particle, momentum: f64| {
         rows.iter()
             .find(|row| row.particle == particle.name() && (row.momentum - momentum).abs() < 1e-9)

@@ -1,94 +1,131 @@
-//! Study of the ring finder with events of many kinds.
+//! Study of a ring finder with events of many kinds.
+//!
+//! A true ring is required to be found if it has at least 5 hits, its centre is inside the
+//! acceptance, and no other centre on the disk is nearer than one pitch of the photomultipliers.
+//! What "found" means is in [`score`](super::score).
 
-use anyhow::Context as _;
-use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
-use pollux_emulator::score::purity::PurityScore;
-use pollux_emulator::score::{TruthScore, is_apart, is_asked_for, matches};
-use pollux_na62::rich::find::{
-    FinderConfig, MAX_BATCH, MAX_RINGS_PER_DISK, Method, Ring, RingFinder,
-};
-use pollux_na62::rich::geometry::DISKS;
+mod bound;
+pub mod momentum;
+pub mod rate;
+
 use pollux_pmd::lcore::StopFlag;
 use serde::Serialize;
 
-use super::bound::bound;
-use super::rate::{Moments, Rate};
+use self::bound::bound;
+use self::rate::{Moments, Rate};
+use super::model::{EventModel, ModelConfig, ModelError, Rings, TruthEvent};
+use super::score::purity::PurityScore;
+use super::score::{TruthScore, is_apart, is_asked_for, matches};
+use crate::rich::find::{
+    FinderConfig, FinderError, MAX_BATCH, MAX_RINGS_PER_DISK, Ring, RingFinder,
+};
+use crate::rich::geometry::DISKS;
 
 /// Numbers of rings in an event.
-pub(super) const RINGS: [u32; 4] = [1, 2, 3, 4];
+pub const RINGS: [u32; 4] = [1, 2, 3, 4];
 /// Noise hits for each hit of a ring.
-pub(super) const NOISE: [f64; 4] = [0.0, 0.1, 0.2, 0.4];
+pub const NOISE: [f64; 4] = [0.0, 0.1, 0.2, 0.4];
 /// Other events in the slot, on average: none, 10 MHz, 40 MHz.
-pub(super) const PILEUP: [f64; 3] = [0.0, 0.25, 1.0];
+pub const PILEUP: [f64; 3] = [0.0, 0.25, 1.0];
 /// Share of the rings that are seen by both disks, in the rows about those.
-pub(super) const SHARED: f64 = 0.15;
+pub const SHARED: f64 = 0.15;
 /// Minimum hits of a ring for a reliable fit.
-pub(super) const STRONG: u16 = 7;
+pub const STRONG: u16 = 7;
 
 /// Results for events of one kind. Each rate has a statistical error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Row {
+pub struct Row {
     /// Rings of an event.
-    pub(super) rings: u32,
+    pub rings: u32,
     /// Noise hits for each hit of a ring.
-    pub(super) noise: f64,
+    pub noise: f64,
     /// Other events in the slot, on average.
-    pub(super) pileup: f64,
+    pub pileup: f64,
     /// Share of the rings that are seen by both disks.
-    pub(super) shared: f64,
+    pub shared: f64,
     /// Events judged.
-    pub(super) events: u64,
+    pub events: u64,
     /// Reconstructible rings.
-    pub(super) findable: u64,
+    pub findable: u64,
     /// Fitted rings.
-    pub(super) fitted: u64,
+    pub fitted: u64,
     /// Found rings per reconstructible ring.
-    pub(super) efficiency: Rate,
-    pub(super) efficiency_error: Option<f64>,
+    pub efficiency: Rate,
+    /// Statistical error of [`efficiency`](Self::efficiency).
+    pub efficiency_error: Option<f64>,
     /// The same, whatever the number of hits.
-    pub(super) efficiency_all: Rate,
-    pub(super) efficiency_all_error: Option<f64>,
+    pub efficiency_all: Rate,
+    /// Statistical error of [`efficiency_all`](Self::efficiency_all).
+    pub efficiency_all_error: Option<f64>,
     /// The same, of rings with at least [`STRONG`] hits.
-    pub(super) efficiency_7: Rate,
-    pub(super) efficiency_7_error: Option<f64>,
+    pub efficiency_7: Rate,
+    /// Statistical error of [`efficiency_7`](Self::efficiency_7).
+    pub efficiency_7_error: Option<f64>,
     /// Fitted rings that belong to no true ring, per fitted ring.
-    pub(super) fake_rate: Rate,
-    pub(super) fake_rate_error: Option<f64>,
+    pub fake_rate: Rate,
+    /// Statistical error of [`fake_rate`](Self::fake_rate).
+    pub fake_rate_error: Option<f64>,
     /// The same, of fitted rings with at least [`STRONG`] hits.
-    pub(super) fake_rate_7: Rate,
-    pub(super) fake_rate_7_error: Option<f64>,
+    pub fake_rate_7: Rate,
+    /// Statistical error of [`fake_rate_7`](Self::fake_rate_7).
+    pub fake_rate_7_error: Option<f64>,
     /// Second fits of a true ring, per fitted ring.
-    pub(super) clone_rate: Rate,
-    pub(super) clone_rate_error: Option<f64>,
-    /// Efficiency, fakes and clones where rings are matched by the purity of their hits.
-    pub(super) purity_efficiency: Rate,
-    pub(super) purity_efficiency_error: Option<f64>,
-    pub(super) purity_fake_rate: Rate,
-    pub(super) purity_fake_rate_error: Option<f64>,
-    pub(super) purity_clone_rate: Rate,
-    pub(super) purity_clone_rate_error: Option<f64>,
+    pub clone_rate: Rate,
+    /// Statistical error of [`clone_rate`](Self::clone_rate).
+    pub clone_rate_error: Option<f64>,
+    /// Efficiency where rings are matched by the purity of their hits.
+    pub purity_efficiency: Rate,
+    /// Statistical error of [`purity_efficiency`](Self::purity_efficiency).
+    pub purity_efficiency_error: Option<f64>,
+    /// Fakes where rings are matched by the purity of their hits.
+    pub purity_fake_rate: Rate,
+    /// Statistical error of [`purity_fake_rate`](Self::purity_fake_rate).
+    pub purity_fake_rate_error: Option<f64>,
+    /// Clones where rings are matched by the purity of their hits.
+    pub purity_clone_rate: Rate,
+    /// Statistical error of [`purity_clone_rate`](Self::purity_clone_rate).
+    pub purity_clone_rate_error: Option<f64>,
     /// Reconstructible rings beyond the finder's limit for a disk, per reconstructible ring.
-    pub(super) over_limit: Rate,
-    pub(super) over_limit_error: Option<f64>,
+    pub over_limit: Rate,
+    /// Statistical error of [`over_limit`](Self::over_limit).
+    pub over_limit_error: Option<f64>,
     /// Root mean square of the error of the radius, over the found rings.
-    pub(super) radius_resolution_mm: Option<f64>,
-    pub(super) radius_resolution_error_mm: Option<f64>,
+    pub radius_resolution_mm: Option<f64>,
+    /// Its statistical error.
+    pub radius_resolution_error_mm: Option<f64>,
     /// Root mean square of the least error possible for a fit that knows the rings' hits.
-    pub(super) radius_bound_mm: Option<f64>,
+    pub radius_bound_mm: Option<f64>,
 }
 
-/// Parameters of the study.
-#[derive(Clone, Copy)]
-pub(super) struct Study {
-    pub(super) seed: u64,
-    pub(super) events: u64,
-    pub(super) method: Method,
-    pub(super) searches: u8,
+/// Parameters of a study.
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
+    /// Seed of the events.
+    pub seed: u64,
+    /// Events of each row.
+    pub events: u64,
+    /// The finder under study.
+    pub finder: FinderConfig,
+}
+
+/// Why a study cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StudyError {
+    /// Impossible parameters of the events.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Impossible parameters of the finder.
+    #[error(transparent)]
+    Finder(#[from] FinderError),
 }
 
 impl Study {
     /// One row for each kind of events; the completed ones, if it is stopped.
-    pub(super) fn rows(&self, stop: &StopFlag) -> anyhow::Result<Vec<Row>> {
+    ///
+    /// # Errors
+    /// Impossible parameters of the finder.
+    pub fn rows(&self, stop: &StopFlag) -> Result<Vec<Row>, StudyError> {
         let mut rows = Vec::new();
         for pileup in PILEUP {
             for noise in NOISE {
@@ -107,7 +144,10 @@ impl Study {
     }
 
     /// The same for events in which both disks share some rings.
-    pub(super) fn shared(&self, stop: &StopFlag) -> anyhow::Result<Vec<Row>> {
+    ///
+    /// # Errors
+    /// Impossible parameters of the finder.
+    pub fn shared(&self, stop: &StopFlag) -> Result<Vec<Row>, StudyError> {
         let mut rows = Vec::new();
         for rings in RINGS {
             let model = ModelConfig {
@@ -120,31 +160,22 @@ impl Study {
         Ok(rows)
     }
 
-    /// The finder under study.
-    pub(super) fn finder(&self) -> FinderConfig {
-        FinderConfig {
-            method: self.method,
-            searches: self.searches,
-            ..FinderConfig::default()
-        }
-    }
-
     /// Passes each event of a model and the found rings to `see`; false if it was stopped.
-    pub(super) fn each(
+    fn each(
         &self,
         model: &ModelConfig,
         stop: &StopFlag,
         mut see: impl FnMut(&TruthEvent, &[Ring]),
-    ) -> anyhow::Result<bool> {
+    ) -> Result<bool, StudyError> {
         let model = EventModel::new(*model)?;
-        let mut finder = RingFinder::new(self.finder())?;
+        let mut finder = RingFinder::new(self.finder)?;
         let mut events = vec![TruthEvent::default(); MAX_BATCH];
         for first in (0..self.events).step_by(MAX_BATCH) {
             if stop.is_set() {
                 return Ok(false);
             }
             let count = (self.events - first).min(MAX_BATCH as u64) as usize;
-            let batch = events.get_mut(..count).context("a batch of events")?;
+            let batch = &mut events[..count];
             for (n, event) in (first..).zip(batch.iter_mut()) {
                 model.event(self.seed, n, event);
             }
@@ -156,8 +187,17 @@ impl Study {
         Ok(true)
     }
 
-    fn row(&self, rings: u32, model: &ModelConfig, stop: &StopFlag) -> anyhow::Result<Option<Row>> {
-        let (cfg, sigma) = (self.finder(), model.hit_error_mm());
+    /// The row of events of a model, of `rings` rings each; `None` if it is stopped.
+    ///
+    /// # Errors
+    /// Impossible parameters.
+    pub fn row(
+        &self,
+        rings: u32,
+        model: &ModelConfig,
+        stop: &StopFlag,
+    ) -> Result<Option<Row>, StudyError> {
+        let (cfg, sigma) = (self.finder, model.hit_error_mm());
         let mut sums = Sums::default();
         let done = self.each(model, stop, |event, fitted| {
             sums.add(event, fitted, &cfg, sigma);

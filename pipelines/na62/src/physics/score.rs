@@ -12,10 +12,10 @@
 
 pub mod purity;
 
-use pollux_na62::rich::find::{MAX_RINGS, Ring};
-use pollux_na62::rich::geometry::PITCH_MM;
+use crate::rich::find::{MAX_RINGS, Ring};
+use crate::rich::geometry::PITCH_MM;
 
-use crate::physics::TrueRing;
+use crate::physics::model::TrueRing;
 
 /// Largest distance of the centres of a true ring and its fit, in mm.
 pub const CENTRE_MM: f32 = 20.0;
@@ -234,7 +234,7 @@ mod tests {
         );
     }
 
-    const ACCEPTANCE: f32 = pollux_na62::rich::geometry::ACCEPTANCE_MM;
+    const ACCEPTANCE: f32 = crate::rich::geometry::ACCEPTANCE_MM;
 
     #[test]
     fn rates_are_those_of_the_counts() {

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
-use pollux_na62::rich::geometry::{POSITIONS, pm_at};
+use crate::rich::geometry::{POSITIONS, pm_at};
 
 use super::*;
 

@@ -4,30 +4,36 @@ use serde::{Serialize, Serializer};
 
 /// A share of counted objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rate {
-    pub(super) part: u64,
-    pub(super) all: u64,
+pub struct Rate {
+    /// The objects that are part of the share.
+    pub part: u64,
+    /// All objects.
+    pub all: u64,
 }
 
 impl Rate {
-    pub(super) fn new(part: u64, all: u64) -> Self {
+    /// `part` of `all` objects.
+    #[must_use]
+    pub fn new(part: u64, all: u64) -> Self {
         Self { part, all }
     }
 
     /// Counts one more object.
-    pub(super) fn count(&mut self, is_part: bool) {
+    pub fn count(&mut self, is_part: bool) {
         self.part += u64::from(is_part);
         self.all += 1;
     }
 
     /// The share; `None` if no object was counted.
-    pub(super) fn value(self) -> Option<f64> {
+    #[must_use]
+    pub fn value(self) -> Option<f64> {
         (self.all > 0).then(|| self.part as f64 / self.all as f64)
     }
 
     /// Its statistical error: half of the interval of Wilson (1927) at one standard deviation,
     /// which also holds for shares of 0 and 1.
-    pub(super) fn error(self) -> Option<f64> {
+    #[must_use]
+    pub fn error(self) -> Option<f64> {
         let (p, n) = (self.value()?, self.all as f64);
         Some((p * (1.0 - p) / n + 0.25 / (n * n)).sqrt() / (1.0 + 1.0 / n))
     }
@@ -42,36 +48,42 @@ impl Serialize for Rate {
 
 /// Mean and spread of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Moments {
+pub struct Moments {
     n: f64,
     sum: f64,
     square: f64,
 }
 
 impl Moments {
-    pub(super) fn add(&mut self, value: f64) {
+    /// Adds a number.
+    pub fn add(&mut self, value: f64) {
         self.n += 1.0;
         self.sum += value;
         self.square += value * value;
     }
 
-    pub(super) fn mean(self) -> Option<f64> {
+    /// The mean; `None` without a number.
+    #[must_use]
+    pub fn mean(self) -> Option<f64> {
         (self.n > 0.0).then(|| self.sum / self.n)
     }
 
     /// Root mean square of the numbers.
-    pub(super) fn rms(self) -> Option<f64> {
+    #[must_use]
+    pub fn rms(self) -> Option<f64> {
         (self.n > 0.0).then(|| (self.square / self.n).sqrt())
     }
 
     /// Statistical error of [`rms`](Self::rms) and of [`deviation`](Self::deviation), for numbers
     /// that are nearly Gaussian.
-    pub(super) fn rms_error(self) -> Option<f64> {
+    #[must_use]
+    pub fn rms_error(self) -> Option<f64> {
         Some(self.rms()? / (2.0 * self.n).sqrt())
     }
 
     /// Standard deviation of the numbers.
-    pub(super) fn deviation(self) -> Option<f64> {
+    #[must_use]
+    pub fn deviation(self) -> Option<f64> {
         let (mean, rms) = (self.mean()?, self.rms()?);
         Some((rms * rms - mean * mean).max(0.0).sqrt())
     }

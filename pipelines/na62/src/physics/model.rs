@@ -21,8 +21,8 @@ mod pm_set;
 use std::f32::consts::TAU;
 use std::ops::Range;
 
-use pollux_na62::rich::Hit;
-use pollux_na62::rich::geometry::{
+use crate::rich::Hit;
+use crate::rich::geometry::{
     ACCEPTANCE_MM, DISKS, FOCAL_LENGTH_MM, PMS, REFRACTIVITY, board_of, ring_radius_mm,
 };
 use rand::{RngExt, SeedableRng};
@@ -154,7 +154,8 @@ impl TruthEvent {
 }
 
 /// Of hits that are sorted by photomultiplier, those that readout board `board` of `boards` sees.
-pub(crate) fn board_hits(hits: &[Hit], board: u8, boards: u8) -> &[Hit] {
+#[must_use]
+pub fn board_hits(hits: &[Hit], board: u8, boards: u8) -> &[Hit] {
     // The boards' photomultipliers are contiguous.
     let first = hits.partition_point(|hit| board_of(hit.pm, boards) < board);
     let end = hits.partition_point(|hit| board_of(hit.pm, boards) <= board);

@@ -5,11 +5,11 @@
 //! hit that two rings share counts for both. Nothing is asked of centre and radius, so that a poor
 //! fit to the right hits is found, and one that mixes two rings is not, however near it lies.
 
-use pollux_na62::rich::find::{FinderConfig, MAX_RINGS, Ring};
-use pollux_na62::rich::geometry::{POSITIONS, disk_of};
+use crate::rich::find::{FinderConfig, MAX_RINGS, Ring};
+use crate::rich::geometry::{POSITIONS, disk_of};
 
 use super::is_asked_for;
-use crate::physics::TruthEvent;
+use crate::physics::model::TruthEvent;
 
 /// The part of a fit's hits that must be of one true ring.
 pub const PURITY: f64 = 0.7;
@@ -78,11 +78,11 @@ pub fn owner_of(event: &TruthEvent, fit: &Ring, cfg: &FinderConfig) -> Option<us
 
 #[cfg(test)]
 mod tests {
-    use pollux_na62::rich::Hit;
-    use pollux_na62::rich::geometry::pm_at;
+    use crate::rich::Hit;
+    use crate::rich::geometry::pm_at;
 
     use super::*;
-    use crate::physics::TrueRing;
+    use crate::physics::model::TrueRing;
 
     /// An event with rings of radius 150 mm on disk 0 around (x, 0), twelve hits each, and so many
     /// hits of noise on the first of them.

@@ -1,7 +1,7 @@
 //! What the emulated events look like.
 
-use pollux_na62::rich::geometry::{PITCH_MM, ring_radius_mm};
-use pollux_na62::rich::particle::Particle;
+use crate::rich::geometry::{PITCH_MM, ring_radius_mm};
+use crate::rich::particle::Particle;
 use serde::{Deserialize, Serialize};
 
 /// Masses in GeV/c2 of muon, charged pion and electron.
