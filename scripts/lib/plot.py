@@ -47,3 +47,37 @@ def latency_plot(rows, pcie):
         parts += [f'<path d="M{RIGHT + 10} {at - 4} h20" stroke="{colour}" stroke-width="2"/>',
                   text(RIGHT + 35, at, words)]
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def ratio_plot(rows):
+    """Bars of the ratio of each row to its peer, logarithmic, with both values beside them, and the bar that is set."""
+    rows = [row for row in rows if row.get("ratio")]
+    most = 2 ** max(1, *(int(log2(row["ratio"])) + 1 for row in rows))
+    least, left, right, step = 0.5, 200, 560, 34
+    bottom = TOP + step * len(rows)
+    x = lambda ratio: left + (right - left) * log2(max(ratio, least) / least) / log2(most / least)  # noqa: E731
+
+    def text(at_x, at_y, words, anchor="start"):
+        return f'<text x="{at_x:.1f}" y="{at_y:.1f}" text-anchor="{anchor}">{words}</text>'
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="800" height="{bottom + 50}" font-family="sans-serif" '
+             'font-size="12">', f'<rect width="800" height="{bottom + 50}" fill="white"/>']
+    tick = least
+    while tick <= most:
+        colour = "black" if tick == 1 else "#cccccc"
+        parts += [f'<path d="M{x(tick):.1f} {TOP} V{bottom}" stroke="{colour}"/>',
+                  text(x(tick), bottom + 16, f"{tick:g}", "middle")]
+        tick *= 2
+    for place, row in enumerate(rows):
+        at = TOP + step * place
+        low, high = sorted((x(1), x(row["ratio"])))
+        parts += [f'<rect x="{low:.1f}" y="{at + 6}" width="{high - low:.1f}" height="{step - 14}" '
+                  f'fill="{"#0072b2" if row["ratio"] >= 1 else "#cc79a7"}"/>',
+                  text(left - 8, at + step / 2 + 3, row["name"], "end"),
+                  text(right + 10, at + step / 2 + 3,
+                       f"{row['ratio']:.2f}: {row['ours']:.2f} to {row['peer']:.2f} {row['unit'].split()[0]}")]
+        if "bar" in row:
+            bar = x(row["bar"]["ratio"])
+            parts.append(f'<path d="M{bar:.1f} {at + 3} V{at + step - 5}" stroke="#d55e00" stroke-width="2"/>')
+    parts += [text((left + right) / 2, bottom + 38, "times its peer, one core; orange: the bar", "middle")]
+    return "\n".join([*parts, "</svg>"]) + "\n"

@@ -48,6 +48,10 @@ pub struct RunOptions {
     #[command(flatten)]
     pub metrics: metrics::Options,
 
+    /// Serve a page that shows the run and its images at http://ADDRESS:PORT/ during the run
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub http: Option<SocketAddr>,
+
     /// CPUs of the loops: that of the images, in the demonstration the emulator's, then the workers',
     /// then those of --rx-loops [default: the last ones, that of the images the last of all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -66,7 +70,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub queues: Option<u16>,
 
-    /// Idle mode of the loop: busy (polls on), pause, or sleep[=ROUNDS]: after ROUNDS idle
+    /// Idle mode of loops that receive (others poll): busy (polls on), pause, or sleep[=ROUNDS]: after ROUNDS idle
     /// iterations it sleeps until a device wakes it, where devices can
     #[arg(long, value_name = "HOW", default_value_t)]
     pub idle: IdlePolicy,

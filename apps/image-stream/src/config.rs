@@ -47,6 +47,12 @@ pub struct ImageConfig {
     pub receiver: Vec<ReceiverConfig>,
 }
 
+/// Most image buffers.
+const MAX_IMAGES: usize = 1 << 12;
+
+/// Largest horizon in frames.
+const MAX_HORIZON: u64 = 1 << 30;
+
 /// A receiver of regions of interest, which it writes to a file: the buffers of its sub-images one
 /// after another, without a header.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -120,6 +126,27 @@ pub struct BeamConfig {
     pub count_time_s: f64,
     /// Time from image to image, in s.
     pub frame_time_s: f64,
+}
+
+impl BeamConfig {
+    fn check(&self) -> Result<()> {
+        for (key, value) in [
+            ("photon_energy_ev", self.photon_energy_ev),
+            ("distance_m", self.distance_m),
+            ("pixel_m", self.pixel_m),
+            ("count_time_s", self.count_time_s),
+            ("frame_time_s", self.frame_time_s),
+        ] {
+            let valid = value > 0.0 && value.is_finite();
+            ensure!(valid, "[beam] {key} = {value}: a finite number above 0");
+        }
+        let (row, column) = self.centre.unwrap_or_default();
+        ensure!(
+            row.is_finite() && column.is_finite(),
+            "[beam] centre = [{row}, {column}]: two finite numbers"
+        );
+        Ok(())
+    }
 }
 
 impl Default for BeamConfig {
@@ -209,7 +236,7 @@ impl ImageConfig {
     /// A file that cannot be read, or a text that is no configuration.
     pub fn read(path: &Path) -> Result<Self> {
         let name = || path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(name)?;
+        let text = pollux_app::read_text(path).with_context(name)?;
         let mut config: Self = toml::from_str(&text).with_context(name)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         if let Some(calibration) = &mut config.calibration {
@@ -274,6 +301,17 @@ impl ImageConfig {
             layout.bits() == 16,
             "[detector] bits = {}: runs take detectors with 16 bits a pixel",
             layout.bits()
+        );
+        self.beam.check()?;
+        let images = self.memory.images;
+        ensure!(
+            images.is_power_of_two() && (2..=MAX_IMAGES).contains(&images),
+            "[memory] images = {images}: a power of two from 2 to {MAX_IMAGES}"
+        );
+        let horizon = self.detector.horizon;
+        ensure!(
+            (1..=MAX_HORIZON).contains(&horizon),
+            "[detector] horizon = {horizon}: 1 to {MAX_HORIZON} frames"
         );
         let last = usize::from(self.detector.udp_port) + layout.senders() - 1;
         ensure!(

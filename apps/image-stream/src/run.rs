@@ -16,12 +16,15 @@ mod describe;
 mod execute;
 mod host;
 mod image_loop;
+mod monitoring;
 mod observe;
 mod outputs;
 mod overrun;
+mod page;
 mod place;
 mod plan;
 mod ports;
+mod project;
 mod receive_loop;
 mod reception;
 mod regions;
@@ -40,22 +43,20 @@ use pollux_images::calibration::{Calibration, PedestalTracker};
 use pollux_images::convert::Converter;
 use pollux_images::receive::{ReceiveError, images};
 use pollux_images::stages::StagePixel;
-use pollux_images::statistics::{HitRate, ImageStatistics};
+use pollux_images::statistics::ImageStatistics;
 use pollux_pipelines::assemble::AssembleError;
 
 pub use self::counters::Counters;
 use self::dark::Dark;
 use self::execute::{Parts, execute};
 pub use self::host::{Follow, Host};
-use self::observe::Statistics;
+use self::observe::{Raw, Statistics};
+use self::page::Shown;
 use self::place::{Converters, PlaceConverted, PlaceRaw};
 pub use self::plan::Plan;
 use crate::cli::RunOptions;
 use crate::config::Pixels;
 use crate::image::PixelType;
-
-/// Images of which the recent hit rate is.
-const WINDOW: usize = 1000;
 
 /// Runs until the end of the run, and reports.
 ///
@@ -96,21 +97,23 @@ fn refused(error: ReceiveError) -> Failure {
 fn raw(plan: &Plan, host: &Host<'_>) -> Result<(), Failure> {
     let (placer, reader) = images::<u16>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let causes = *placer.causes();
+    let (page, tap) = page::images(plan, &[], false)?;
     let parts = Parts {
         place: PlaceRaw(placer),
         causes,
         reader,
         chain: stages::nothing()?,
         pool: None,
-        observer: (),
+        observer: Raw(tap),
         dark: None,
         bad: Vec::new(),
+        page,
     };
     Ok(execute(plan, PixelType::U16, parts, host)?)
 }
 
 /// A run of images in photons.
-fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType, host: &Host<'_>) -> Result<(), Failure> {
+fn converted<P: StagePixel + Shown>(plan: &Plan, pixel: PixelType, host: &Host<'_>) -> Result<(), Failure> {
     let calibrations = plan.calibrations().context("[calibration]")?;
     let (placer, reader) = images::<P>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let converters: Converters = calibrations
@@ -123,6 +126,7 @@ fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType, host: &Host<'_>) -> R
     let causes = *placer.causes();
     let built = stages::build(plan, shape, &mask).context("[[stage]]");
     let built = built.map_err(Failure::Usage)?;
+    let (page, tap) = page::images(plan, &mask, true)?;
     let parts = Parts {
         place: PlaceConverted {
             placer,
@@ -135,10 +139,11 @@ fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType, host: &Host<'_>) -> R
         pool: built.pool,
         observer: Statistics {
             images: ImageStatistics::<P>::new(shape).map_err(Failure::usage)?,
-            hits: HitRate::new(WINDOW),
+            tap,
         },
         dark,
         bad: mask,
+        page,
     };
     Ok(execute(plan, pixel, parts, host)?)
 }

@@ -142,7 +142,7 @@ impl TriggerConfig {
 
     /// Reads the configuration that `--config` names.
     pub fn read(path: &Path, stages: &StageRegistry) -> Result<Self> {
-        let read = || Self::from_toml(&std::fs::read_to_string(path)?, stages);
+        let read = || Self::from_toml(&pollux_app::read_text(path)?, stages);
         read().with_context(|| format!("--config {}", path.display()))
     }
 

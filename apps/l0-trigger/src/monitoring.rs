@@ -6,18 +6,19 @@ use std::time::{Instant, SystemTime};
 use anyhow::Result;
 use pollux_app::http::Server;
 use pollux_app::metrics::Watch;
+use pollux_app::page::{About, Recorder, history};
 use pollux_pmd::{Port, Started};
 
 use crate::cli::Cli;
-use crate::page::history::{self, Recorder};
-use crate::page::{self, About, PageState};
+use crate::counters::Counters;
+use crate::page::{self, PageState};
 use crate::plan::Plan;
 use crate::setup::Setup;
 
 /// Servers that end when they are dropped.
 pub struct Monitoring {
     watch: Watch,
-    page: Option<(Server, Recorder)>,
+    page: Option<(Server, Recorder<Counters>)>,
 }
 
 impl Monitoring {
@@ -30,7 +31,7 @@ impl Monitoring {
         let page = match (cli.http, &setup.collector) {
             (Some(address), Some(collector)) => {
                 let started = Instant::now();
-                let (recorder, history) = history::history(Arc::clone(counters), started);
+                let (recorder, history) = history(Arc::clone(counters), started);
                 let shown = PageState {
                     counters: Arc::clone(counters),
                     config: plan.config.clone(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use pollux_app::Cpus;
+use pollux_app::{Cpus, place_loops};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign::ForeignTruth;
 use pollux_mempool::time::Ns;
@@ -131,7 +131,13 @@ impl Plan {
             !demo || receivers == 0,
             "--rx-loops is for other ports than the demonstration's"
         );
-        let mut cpus = place(&Cpus::of(&cli.cores), demo, workers, receivers)?.into_iter();
+        let roles = [
+            ("trigger", 1),
+            ("emulator", usize::from(demo)),
+            ("worker", workers),
+            ("receiver", receivers),
+        ];
+        let mut cpus = place_loops(&Cpus::of(&cli.cores), &roles)?.into_iter();
         let trigger_cpu = cpus.next().flatten();
         let emulator_cpu = if demo { cpus.next().flatten() } else { None };
         let mut plan = Self {
@@ -171,45 +177,6 @@ impl Plan {
         }
         Ok(plan)
     }
-}
-
-/// Which CPU each loop runs on: the trigger's, the emulator's in the demonstration, the workers', the
-/// receive loops'.
-fn place(
-    cores: &[usize],
-    demo: bool,
-    workers: usize,
-    receivers: usize,
-) -> Result<Vec<Option<usize>>> {
-    let allowed = lcore::allowed_cpus();
-    for (place, cpu) in cores.iter().enumerate() {
-        ensure!(
-            allowed.contains(cpu),
-            "--cores: cpu {cpu} is not among this process's: {allowed:?}"
-        );
-        ensure!(
-            !cores[..place].contains(cpu),
-            "--cores: cpu {cpu} is there twice: each loop needs one of its own"
-        );
-    }
-    let loops = 1 + usize::from(demo) + workers + receivers;
-    if cores.is_empty() {
-        if allowed.len() >= loops {
-            return Ok(allowed.into_iter().rev().take(loops).map(Some).collect());
-        }
-        let cpus = allowed.len();
-        tracing::warn!("{loops} loops share {cpus} CPUs, which increases latencies");
-        return Ok(vec![None; loops]);
-    }
-    let emulator = if demo { ",emulator" } else { "" };
-    ensure!(
-        cores.len() == loops,
-        "--cores: {} CPUs for {loops} loops: trigger{emulator}{}{}",
-        cores.len(),
-        ",worker".repeat(workers),
-        ",receiver".repeat(receivers)
-    );
-    Ok(cores.iter().copied().map(Some).collect())
 }
 
 impl Plan {

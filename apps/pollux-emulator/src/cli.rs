@@ -186,7 +186,7 @@ impl Cli {
             None => EmulatorConfig::default(),
             Some(path) => {
                 let what = || format!("configuration {}", path.display());
-                let text = fs::read_to_string(path).with_context(what)?;
+                let text = pollux_app::read_text(path).with_context(what)?;
                 EmulatorConfig::from_toml(&text).with_context(what)?
             }
         };

@@ -53,6 +53,7 @@ impl Clocks {
                 self.note_lags(source, time, since, at);
             }
             Vote::Ahead => self.put_off(source),
+            Vote::Tie if clock.line == MAIN && !self.is_divided(time, at) => {}
             // A single one may be a matter of who speaks first.
             Vote::Tie if clock.ties < TIES => self.each[source].ties += 1,
             Vote::Tie if self.other == Other::Unused => self.divide(time, at),

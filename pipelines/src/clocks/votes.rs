@@ -1,7 +1,7 @@
 //! Votes of the sources of a timeline on a time.
 
 use super::Clocks;
-use super::clock::{Clock, Line, OTHER};
+use super::clock::{Clock, Line, MAIN, OTHER};
 use super::outcome::Vote;
 use crate::stage::Moment;
 
@@ -72,6 +72,20 @@ impl Clocks {
         let recent = |clock: &Clock| at <= clock.heard.after(self.options.deadline);
         let mut others = self.voters(self.each[source].line, at);
         others.any(|(n, clock)| n != source && recent(clock))
+    }
+
+    /// Whether the sources that have reached a time are ahead of those that have not by nearly a
+    /// deadline. Sources of one time differ by the delay of their frames alone.
+    pub(super) fn is_divided(&self, time: u64, at: Moment) -> bool {
+        let (mut least, mut most) = (u64::MAX, 0);
+        for (_, clock) in self.voters(MAIN, at) {
+            if clock.has_come_to(time, self.options.grain) {
+                least = least.min(clock.said);
+            } else {
+                most = most.max(clock.said);
+            }
+        }
+        least.saturating_sub(most) > self.tolerance / 4 * 3
     }
 
     /// Votes of the sources of a timeline on a time: the sources that have reached it, against

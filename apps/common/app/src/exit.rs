@@ -46,15 +46,20 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
         Err(Failure::Usage(error)) => (error, 2),
         Err(Failure::Run(error)) => (error, 1),
     };
+    user_message(format_args!("error: {}", text(&error)));
+    ExitCode::from(status)
+}
+
+/// An error with its causes.
+fn text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Messages of some libraries already end with their cause.
-        if !text.contains(&cause) {
+        if !text.ends_with(&cause) {
             text = format!("{text}: {cause}");
         }
     }
-    user_message(format_args!("error: {text}"));
-    ExitCode::from(status)
+    text
 }
 
 #[cfg(test)]
@@ -63,6 +68,18 @@ mod tests {
     use super::*;
     use anyhow::Context as _;
     use pollux_pmd::Registry;
+
+    #[test]
+    fn each_cause_is_there_once() {
+        let error = |cause: &'static str| anyhow::anyhow!(cause).context("[detector] modules: 70");
+        assert_eq!(text(&error("modules")), "[detector] modules: 70: modules");
+        assert_eq!(text(&error("70")), "[detector] modules: 70");
+        let deep = error("0 modules").context("--config x.toml");
+        assert_eq!(
+            text(&deep),
+            "--config x.toml: [detector] modules: 70: 0 modules"
+        );
+    }
 
     #[test]
     fn a_wrong_spec_is_usage_in_any_context() {

@@ -10,13 +10,15 @@
 //! | [`Service`] | notifications to a service manager: sd_notify, watchdog |
 //! | [`reload_on_hangup`] | SIGHUP requests a reload of the configuration |
 //! | [`seconds`], [`bytes`], [`Rates`] | times, sizes and rates on a command line |
-//! | [`address`], [`Cpus`] | addresses and CPUs |
+//! | [`address`], [`Cpus`], [`place_loops`] | addresses and CPUs, and the CPU of each loop |
 //! | [`ClockOption`] | clock that the loops read |
 //! | [`ports`] | ports as a command line names them |
 //! | [`metrics`] | Prometheus `/metrics` |
 //! | [`Background`] | background thread for servers beside the loops |
 //! | [`http`] | the server of metrics and of pages |
+//! | [`page`] | what the pages of runs share |
 //! | [`lines`] | the server of control links: a line of a client, a line as its answer |
+//! | [`read_text`], [`read_up_to`] | input files that are read whole, up to a limit |
 //! | [`Output`], [`name_outputs`], [`Overwrite`] | output files, their names and numbers, and the overwrite rule |
 //! | [`RotationOptions`], [`Rotation`], [`part`] | file rotation |
 //! | [`ReportFile`], [`LedgerReport`] | the JSON report |
@@ -28,6 +30,7 @@ mod args;
 mod background;
 mod exit;
 pub mod http;
+mod input;
 mod json;
 pub mod lines;
 mod log;
@@ -35,6 +38,8 @@ mod messages;
 pub mod metrics;
 mod options;
 mod output;
+pub mod page;
+mod placement;
 pub mod ports;
 mod report;
 mod rotation;
@@ -45,11 +50,13 @@ mod units;
 pub use args::{ClockOption, Cpus, address};
 pub use background::Background;
 pub use exit::{Failure, exit};
+pub use input::{read_text, read_up_to};
 pub use json::{Json, Reports};
 pub use log::log_to_stderr;
 pub use messages::{print, print_with, user_message};
 pub use options::{DurationOption, PortOption, PortsOption, ReportOptions, ReportOutputs};
 pub use output::{BURST, Output, Overwrite, name_outputs, part};
+pub use placement::place_loops;
 pub use report::{LedgerReport, ReportFile, can_be_written};
 pub use rotation::{Rotation, RotationOptions};
 pub use service::Service;

@@ -13,7 +13,8 @@ use crate::units::{bytes, seconds};
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct RotationOptions {
-    /// Begin a new file at this size: 500k, 100MB, 4GB
+    /// Begin a new file at this size: 500k, 100MB, 4GB. A file may become longer by what is written at
+    /// once
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Files")]
     file_size: Option<u64>,
 

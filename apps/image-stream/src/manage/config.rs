@@ -1,6 +1,5 @@
 //! Configuration of the manager: TOML.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -90,7 +89,7 @@ impl ManageConfig {
     /// Reads and checks a file.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let name = || format!("--config {}", path.display());
-        let text = fs::read_to_string(path).with_context(name)?;
+        let text = pollux_app::read_text(path).with_context(name)?;
         let config: Self = toml::from_str(&text).with_context(name)?;
         config.check().with_context(name)?;
         Ok(config)

@@ -40,7 +40,8 @@ pub struct Args {
 
     /// Fit the gains to raw frames whose photons are known: RAW:PHOTONS pairs
     ///
-    /// A pixel with too little signal at a gain has the mean gain of the module.
+    /// A pixel with too little signal at a gain has the mean gain of the module. G1 or G2 in which no
+    /// pixel has signal has its usual ratio to G0.
     #[arg(long, value_name = "RAW:CONV,...", value_delimiter = ',', conflicts_with = "gain", value_parser = pair)]
     fit_gain: Vec<(PathBuf, PathBuf)>,
 
@@ -122,6 +123,14 @@ impl Args {
         let fit = fit_gains(pedestals, &pairs, FitOptions::default())?;
         for gain in Gain::ALL {
             let of = gain as usize;
+            if fit.fitted[of] == 0 {
+                pollux_app::user_message(format_args!(
+                    "gain {gain}: no pixel has enough signal: {:.4} ADU per photon, by its usual ratio \
+                     to G0; give frames with more signal, or --gain, where pixels are in {gain}",
+                    fit.means[of]
+                ));
+                continue;
+            }
             pollux_app::user_message(format_args!(
                 "gain {gain}: mean {:.4} ADU per photon, fitted for {} of {} pixels",
                 fit.means[of],

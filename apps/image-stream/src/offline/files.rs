@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -18,14 +19,23 @@ pub fn read<T: FromBytes + IntoBytes + Immutable + Copy>(
     path: &Path,
     shape: Shape,
 ) -> Result<Vec<T>> {
-    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let name = || path.display().to_string();
     let size = size_of::<T>();
+    let expected = shape.pixels() * size;
+    let file = File::open(path).with_context(name)?;
+    let found = file.metadata().with_context(name)?;
+    let mut bytes = Vec::new();
+    // A pipe or a device may have no end.
+    let read = file.take(expected as u64 + 1).read_to_end(&mut bytes);
+    let found = match read.with_context(name)? {
+        len if len <= expected => len.to_string(),
+        _ if found.is_file() => found.len().to_string(),
+        _ => format!("more than {expected}"),
+    };
     ensure!(
-        bytes.len() == shape.pixels() * size,
-        "{}: {} B, not the {} B of an image of {shape} with {size} B a pixel: check the file, or give --shape",
-        path.display(),
-        bytes.len(),
-        shape.pixels() * size
+        bytes.len() == expected,
+        "{}: {found} B, not the {expected} B of an image of {shape} with {size} B a pixel: check the file, or give --shape",
+        path.display()
     );
     let values = bytes.chunks_exact(size).map(T::read_from_bytes);
     // Each chunk has the size of a value.

@@ -152,7 +152,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let error = anyhow!("several images: give a folder for their results with --out");
         return Err(Failure::Usage(error));
     }
-    let geometry = poni::read(&args.poni).context("--poni")?;
+    let geometry = poni::read(&args.poni, args.shape).context("--poni")?;
     let mut integrator = args.integrator(&geometry)?;
     let outputs = match &args.out {
         Some(folder) => {
@@ -164,6 +164,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let variance = args.variance.as_ref();
     let variance = variance.map(|path| files::read(path, args.shape));
     let variance: Option<Vec<f32>> = variance.transpose().context("--variance")?;
+    if let Some((pixel, value)) = negative(variance.as_deref().unwrap_or_default()) {
+        let (row, column) = (pixel / args.shape.columns, pixel % args.shape.columns);
+        let error = anyhow!(
+            "--variance: {value} in row {row}, column {column}: a variance is 0 or more, or NaN for a \
+             bad pixel"
+        );
+        return Err(Failure::Usage(error));
+    }
     let variance = variance
         .as_deref()
         .map_or(Variance::Poisson, Variance::Image);
@@ -179,6 +187,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The first negative value, and its pixel.
+fn negative(variance: &[f32]) -> Option<(usize, f32)> {
+    let mut values = variance.iter().copied().enumerate();
+    values.find(|&(_, value)| value < 0.0)
 }
 
 /// A curve as text. Numbers have as many digits as tell them apart.

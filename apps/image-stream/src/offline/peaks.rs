@@ -86,7 +86,7 @@ impl Args {
 
 fn criteria(path: &Path) -> Result<PeakConfig> {
     let name = || format!("--criteria {}", path.display());
-    let text = std::fs::read_to_string(path).with_context(name)?;
+    let text = pollux_app::read_text(path).with_context(name)?;
     toml::from_str(&text).with_context(name)
 }
 

@@ -1,21 +1,23 @@
 //! Geometry from a PONI file, as pyFAI writes it (versions 1 and 2).
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use pollux_images::Shape;
 use pollux_images::integrate::Geometry;
 
-/// Reads a PONI file: lines of `Name: value`, in m and rad. Lines with `#` are comments.
+/// Reads a PONI file for images of a shape: lines of `Name: value`, in m and rad. Lines with `#` are
+/// comments.
 ///
 /// # Errors
-/// The file cannot be read, lacks a value, or has one that is not a number.
-pub fn read(path: &Path) -> Result<Geometry> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    parse(&text).with_context(|| path.display().to_string())
+/// The file cannot be read, lacks a value, has one that is not a number, or is of images of another
+/// shape.
+pub fn read(path: &Path, shape: Shape) -> Result<Geometry> {
+    let text = pollux_app::read_text(path).with_context(|| path.display().to_string())?;
+    parse(&text, shape).with_context(|| path.display().to_string())
 }
 
-fn parse(text: &str) -> Result<Geometry> {
+fn parse(text: &str, shape: Shape) -> Result<Geometry> {
     // A later entry replaces an earlier one: pyFAI appends to the file.
     let entry = |name: &str| {
         let lines = text.lines().rev().filter(|line| !line.starts_with('#'));
@@ -32,10 +34,16 @@ fn parse(text: &str) -> Result<Geometry> {
     let config = entry("Detector_config").unwrap_or("{}");
     let config: serde_json::Value = serde_json::from_str(config).context("Detector_config")?;
     // 3 is rows from the bottom, columns from the left: the order of the file.
-    let orientation = config["orientation"].as_i64().unwrap_or(3);
+    let orientation = &config["orientation"];
     ensure!(
-        orientation == 3,
+        orientation.is_null() || orientation.as_f64() == Some(3.0),
         "orientation is {orientation} in Detector_config: only 3, pyFAI's default, is read"
+    );
+    let (Shape { rows, columns }, largest) = (shape, &config["max_shape"]);
+    ensure!(
+        largest.is_null() || *largest == serde_json::json!([rows, columns]),
+        "max_shape is {largest} in Detector_config, for images of {shape}: give the PONI file of this \
+         detector, or --shape"
     );
     let pixel = |name: &str, inside: &str| {
         if let Some(size) = optional(name)? {
@@ -61,9 +69,14 @@ fn parse(text: &str) -> Result<Geometry> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use pollux_images::Shape;
+    use pollux_images::integrate::Geometry;
 
     const BODY: &str = "Distance: 0.15\nPoni1: 0.02\nPoni2: 0.04\nRot1: 0.1\nRot2: 0\nRot3: 0\nWavelength: 1e-10\n";
+
+    fn parse(text: &str) -> anyhow::Result<Geometry> {
+        super::parse(text, Shape::JUNGFRAU_MODULE)
+    }
 
     #[test]
     fn both_versions_are_read() {
@@ -80,15 +93,44 @@ mod tests {
 
     #[test]
     fn another_orientation_is_refused() {
-        let text = |orientation| {
+        let text = |orientation: &str| {
             format!(
                 "Detector_config: {{\"pixel1\": 1e-4, \"pixel2\": 1e-4, \"orientation\": {orientation}}}\n{BODY}"
             )
         };
-        assert!(parse(&text(3)).is_ok());
-        assert!(
-            parse(&text(1)).is_err_and(|error| error.to_string().starts_with("orientation is 1"))
-        );
+        for known in ["3", "3.0", "null"] {
+            assert!(parse(&text(known)).is_ok(), "{known}");
+        }
+        for other in ["1", "2.0", "3.5", "\"2\"", "\"3\"", "[3]"] {
+            let error = parse(&text(other))
+                .map(|_| ())
+                .map_err(|error| error.to_string());
+            let expected = format!("orientation is {other} in");
+            assert!(
+                error.is_err_and(|error| error.starts_with(&expected)),
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_detector_of_another_shape_is_refused() {
+        let text = |largest: &str| {
+            format!(
+                "Detector_config: {{\"pixel1\": 1e-4, \"pixel2\": 1e-4, \"max_shape\": {largest}}}\n{BODY}"
+            )
+        };
+        for known in ["[512, 1024]", "null"] {
+            assert!(parse(&text(known)).is_ok(), "{known}");
+        }
+        for other in ["[1024, 512]", "[512]", "\"512x1024\""] {
+            let error = parse(&text(other))
+                .map(|_| ())
+                .map_err(|error| error.to_string());
+            let wrong =
+                |error: String| error.starts_with("max_shape is") && error.contains("512 x 1024");
+            assert!(error.is_err_and(wrong), "{other}");
+        }
     }
 
     #[test]

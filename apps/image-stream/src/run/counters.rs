@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pollux_app::metrics::{Ledgers, Page, Source};
 use pollux_images::formats::Layout;
@@ -11,6 +12,9 @@ use pollux_pipelines::BackPressure;
 use pollux_pmd::{Balance, Cause, Count, LatencyView};
 
 use super::outputs::OutputCounts;
+
+/// Images of which the recent hit rate is.
+pub const WINDOW: usize = 1000;
 
 /// What became of the images. Written by the loop that takes them.
 #[derive(Debug, Default)]
@@ -27,12 +31,31 @@ pub struct ImageCounts {
     pub overrun: Count,
     /// Bragg peaks in the images that were kept.
     pub peaks: Count,
+    /// Share of the last images that were kept: the bits of an `f64`.
+    recent: AtomicU64,
 }
 
 impl ImageCounts {
     /// Images that have come to the end of the chain.
     pub fn ended(&self) -> u64 {
         self.kept.get() + self.vetoed.get()
+    }
+
+    /// Hit rate: share of the images that were kept; `None` before the first.
+    pub fn hit_rate(&self) -> Option<f64> {
+        let (kept, ended) = (self.kept.get(), self.ended());
+        (ended > 0).then(|| kept as f64 / ended as f64)
+    }
+
+    /// Hit rate of the last [`WINDOW`] images.
+    pub fn recent_hit_rate(&self) -> Option<f64> {
+        let rate = f64::from_bits(self.recent.load(Ordering::Relaxed));
+        (self.ended() > 0).then_some(rate)
+    }
+
+    /// Sets the hit rate of the last images.
+    pub fn set_recent_hit_rate(&self, rate: f64) {
+        self.recent.store(rate.to_bits(), Ordering::Relaxed);
     }
 }
 
@@ -217,6 +240,18 @@ impl Source for Counters {
             "image_peaks",
             "Bragg peaks in images that were kept",
             [([], images.peaks.get())],
+        )?;
+        let rates = [
+            ("run", images.hit_rate()),
+            ("last-1000", images.recent_hit_rate()),
+        ];
+        let rates = rates.into_iter().filter_map(|(window, rate)| {
+            rate.map(|rate| ([("images", String::from(window))], rate))
+        });
+        page.gauge(
+            "image_hit_rate",
+            "Share of the images that were kept: of the run, and of the last 1000",
+            rates,
         )?;
         let receivers = self.receivers.iter().map(TransferView::counts);
         let receivers = receivers.flat_map(|counts| {

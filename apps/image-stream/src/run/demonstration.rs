@@ -9,6 +9,8 @@ use pollux_emulator::images::stack::Stack;
 use pollux_emulator::images::synthesis::Synthesis;
 use pollux_images::Shape;
 use pollux_images::calibration::{Calibration, Gain, Map};
+use pollux_images::integrate::{Geometry, IntegrationConfig};
+use pollux_images::stages::IntegrateOptions;
 use pollux_mempool::Mempool;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{TscClock, TxQueue};
@@ -22,6 +24,16 @@ const RATE: f64 = 200.0;
 /// Fraction of its images with Bragg peaks, and the number of different images.
 const HIT_RATE: f64 = 0.3;
 const STACK: u32 = 20;
+
+/// Its powder rings, and their photons a pixel on the crest of the innermost one.
+const RINGS: u32 = 5;
+const RING_PHOTONS: f64 = 0.4;
+
+/// Bins of the radial curve.
+const BINS: usize = 500;
+
+/// Planck's constant times the speed of light, in eV m.
+const HC: f64 = 1.239_841_98e-6;
 
 /// Free buffers that the emulator keeps for itself.
 const CACHE: usize = 256;
@@ -66,6 +78,8 @@ impl Demonstration {
             ..ImagesConfig::default()
         };
         config.pattern.hit_rate = HIT_RATE;
+        config.pattern.rings = RINGS;
+        config.pattern.ring_photons = RING_PHOTONS;
         config.stack = STACK;
         config.addresses.dst_ip = run.detector.ip;
         config.addresses.dst_port = run.detector.udp_port;
@@ -73,13 +87,42 @@ impl Demonstration {
         Ok(Self { config, synthesis })
     }
 
-    /// Stages of the demonstration, where the configuration has none.
+    /// Stages of the demonstration, where the configuration of a run has none.
     ///
     /// # Errors
-    /// None: the text is part of the program.
-    pub fn stages() -> Result<Vec<toml::Table>> {
+    /// A geometry that the detector does not have.
+    pub fn stages(run: &ImageConfig) -> Result<Vec<toml::Table>> {
         let table: toml::Table = STAGES.parse()?;
-        Ok(table["stage"].clone().try_into()?)
+        let mut stages: Vec<toml::Table> = table["stage"].clone().try_into()?;
+        let (beam, shape) = (&run.beam, run.layout().context("[detector]")?.image());
+        let middle = |side: usize| (side as f64 - 1.0) / 2.0;
+        let (row, column) = beam
+            .centre
+            .unwrap_or((middle(shape.rows), middle(shape.columns)));
+        let geometry = Geometry {
+            dist: beam.distance_m,
+            // A pixel has its centre half a pixel from its corner.
+            poni1: (row + 0.5) * beam.pixel_m,
+            poni2: (column + 0.5) * beam.pixel_m,
+            rot1: 0.0,
+            rot2: 0.0,
+            rot3: 0.0,
+            pixel1: beam.pixel_m,
+            pixel2: beam.pixel_m,
+            wavelength: Some(HC / beam.photon_energy_ev),
+        };
+        let options = IntegrateOptions {
+            geometry,
+            curve: IntegrationConfig {
+                bins: BINS,
+                ..IntegrationConfig::default()
+            },
+            vetoed: false,
+        };
+        let mut integrate = toml::Table::try_from(&options)?;
+        integrate.insert("name".into(), "integrate".into());
+        stages.push(integrate);
+        Ok(stages)
     }
 
     /// Calibration of each module.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use pollux_app::metrics::{Ledgers, Watch};
+use pollux_app::metrics::Ledgers;
 use pollux_app::ports::{PortView, stop};
 use pollux_app::{Reports, user_message};
 use pollux_images::receive::{ImageReader, ReceiveCauses, Stored};
@@ -22,9 +22,11 @@ use super::dark::Dark;
 use super::demonstration::Source;
 use super::host::Host;
 use super::image_loop::ImageLoop;
+use super::monitoring::Monitoring;
 use super::observe::Observe;
 use super::outputs::{OutputThread, Outputs};
 use super::overrun::Overruns;
+use super::page::Images;
 use super::place::Place;
 use super::plan::Plan;
 use super::ports::{self, Opened};
@@ -61,6 +63,8 @@ pub struct Parts<P: Stored, L, O> {
     pub dark: Option<Dark>,
     /// True for the bad pixels; empty if they are not known.
     pub bad: Vec<bool>,
+    /// What the page shows of the images, if there is one.
+    pub page: Option<Images>,
 }
 
 /// Executes a run.
@@ -90,14 +94,14 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let (ports, receptions) = ports::receptions(plan, &pool, opened, parts.place, &mut ledger)?;
 
     let images = plan.config.memory.images;
-    let queue = (images / 4).max(1);
+    let queue = room(images, 1);
     let counts = Arc::<ImageCounts>::default();
     let detector = describe::detector(plan, pixel, &parts.bad);
     let summary = Summary {
         frames: parts.reader.counts(),
         images: Arc::clone(&counts),
     };
-    let outputs = open_outputs::<P>(plan, &detector, summary, queue)?;
+    let outputs = open_outputs::<P>(plan, &detector, summary)?;
     let output_counts = outputs.counts();
     let (sender, output_thread) = if outputs.is_empty() {
         (None, None)
@@ -127,7 +131,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let counters = Arc::new(Counters {
         books: Ledgers {
             ledger,
-            ports: views.clone(),
+            ports: views,
         },
         frames: parts.reader.counts(),
         images: Arc::clone(&counts),
@@ -142,8 +146,8 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         outputs: output_counts,
         receivers: views_of_regions,
     });
-    let (metrics, cpus) = (plan.options.metrics, plan.cpus());
-    let watch = Watch::start(metrics, Arc::clone(&counters), &views, &cpus)?;
+    let cpus = plan.cpus();
+    let watch = Monitoring::open(plan, &detector, &counters, parts.page)?;
 
     let mut receptions = receptions.into_iter();
     let mut own = if plan.receive_cpus.is_empty() {
@@ -278,14 +282,22 @@ fn idle<L: Place>(plan: &Plan, reception: Option<&mut Reception<L>>) -> Result<I
     Idle::new(plan.options.idle, SLEEP, queues.into_iter()).context("--idle")
 }
 
-/// The outputs that the command line names, each with room for `queue` images.
+/// Images that wait for each of so many outputs. A stalled live client holds twice as many, those of the
+/// stream's queue and its own, and leaves enough of the buffers that are not for reception to a file.
+const fn room(images: usize, outputs: usize) -> usize {
+    let room = images / 4 / if outputs == 0 { 1 } else { outputs };
+    if room == 0 { 1 } else { room }
+}
+
+/// The outputs that the command line names.
 fn open_outputs<P: Stored>(
     plan: &Plan,
     detector: &Detector,
-    summary: Summary,
-    queue: usize,
+    #[cfg_attr(not(feature = "hdf5"), expect(unused_variables))] summary: Summary,
 ) -> Result<outputs::Outputs<P>> {
     let mut outputs = Outputs::none();
+    let outputs_of_run = usize::from(plan.out.is_some()) + usize::from(plan.options.live.is_some());
+    let queue = room(plan.config.memory.images, outputs_of_run);
     #[cfg(feature = "hdf5")]
     if let Some(output) = &plan.out {
         let (recorder, file_queue) =
@@ -309,7 +321,7 @@ fn open_outputs<P: Stored>(
 fn supervise<P: Stored>(
     plan: &Plan,
     counters: &Counters,
-    mut watch: Watch,
+    mut watch: Monitoring,
     ports: &[Port<Started>],
     threads: &Threads<P>,
     mut is_to_end: impl FnMut() -> bool,
@@ -345,4 +357,25 @@ fn supervise<P: Stored>(
 
 fn tell(reports: Reports, report: &Report) -> Result<()> {
     reports.tell(report, |out| report.write(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LiveConfig, room};
+
+    #[test]
+    fn a_stalled_live_client_leaves_the_room_of_a_file() {
+        for images in [64, 256, 4096] {
+            let queue = room(images, 2);
+            // One image on its way to this client, none to the others that a stream may have.
+            let live = LiveConfig {
+                queue,
+                ..LiveConfig::default()
+            };
+            let stalled = live.held_images() - (LiveConfig { queue: 0, ..live }).held_images() + 2;
+            // And one that is being written.
+            assert!(stalled + queue + 1 <= images / 2, "{images}");
+        }
+        assert_eq!([room(2, 2), room(64, 1), room(64, 0)], [1, 16, 16]);
+    }
 }

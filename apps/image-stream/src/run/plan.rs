@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use pollux_app::{Cpus, Output, ReportOutputs, name_outputs};
+use pollux_app::{Cpus, Output, ReportOutputs, name_outputs, place_loops};
 use pollux_images::Shape;
 use pollux_images::calibration::{Calibration, Gain, Map};
 use pollux_images::formats::Layout;
 use pollux_images::transfer::TransferConfig;
-use pollux_pmd::lcore;
 
 use super::demonstration::{Demonstration, FRAMES};
 use crate::cli::RunOptions;
@@ -38,7 +37,6 @@ pub struct Plan<'a> {
     pub worker_cpus: Vec<Option<usize>>,
     /// One for each receive loop beside that of the images.
     pub receive_cpus: Vec<Option<usize>>,
-    #[cfg_attr(not(feature = "hdf5"), expect(dead_code))]
     pub out: Option<Output>,
     pub reports: ReportOutputs,
     /// Receivers of regions, each with its file.
@@ -52,6 +50,11 @@ impl<'a> Plan<'a> {
     /// What is wrong.
     pub fn new(options: &'a RunOptions, armed: &[TransferConfig]) -> Result<Self> {
         ensure!(cfg!(feature = "hdf5") || options.out.is_none(), NO_HDF5);
+        let rotation = options.rotation.rotation()?;
+        ensure!(
+            options.out.is_some() || !rotation.is_on(),
+            "--file-size and --file-seconds are limits of a file of --out: give it too"
+        );
         let mut config = match &options.config {
             Some(path) => ImageConfig::read(path).context("--config")?,
             None => ImageConfig::default(),
@@ -89,7 +92,7 @@ impl<'a> Plan<'a> {
                 config.detector.timeout_us = DEMONSTRATION_TIMEOUT_US;
             }
             if config.stage.is_empty() {
-                config.stage = Demonstration::stages()?;
+                config.stage = Demonstration::stages(&config)?;
             }
             let frames = options.images.unwrap_or(FRAMES);
             Some(Demonstration::new(&config, frames)?)
@@ -111,7 +114,13 @@ impl<'a> Plan<'a> {
             0 | 1 => 0,
             loops => loops,
         };
-        let mut cpus = place(&Cpus::of(&options.cores), demo, workers, receivers)?.into_iter();
+        let roles = [
+            ("images", 1),
+            ("emulator", usize::from(demo)),
+            ("worker", workers),
+            ("receiver", receivers),
+        ];
+        let mut cpus = place_loops(&Cpus::of(&options.cores), &roles)?.into_iter();
         let image_cpu = cpus.next().flatten();
         let emulator_cpu = if demo { cpus.next().flatten() } else { None };
         let overwrite = options.report.overwrite;
@@ -182,45 +191,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Which CPU each loop runs on: that of the images, the emulator's in the demonstration, the workers',
-/// the receive loops'.
-fn place(
-    cores: &[usize],
-    demo: bool,
-    workers: usize,
-    receivers: usize,
-) -> Result<Vec<Option<usize>>> {
-    let allowed = lcore::allowed_cpus();
-    for (place, cpu) in cores.iter().enumerate() {
-        ensure!(
-            allowed.contains(cpu),
-            "--cores: cpu {cpu} is not among this process's: {allowed:?}"
-        );
-        ensure!(
-            !cores[..place].contains(cpu),
-            "--cores: cpu {cpu} is there twice: each loop needs one of its own"
-        );
-    }
-    let loops = 1 + usize::from(demo) + workers + receivers;
-    if cores.is_empty() {
-        if allowed.len() >= loops {
-            return Ok(allowed.into_iter().rev().take(loops).map(Some).collect());
-        }
-        let cpus = allowed.len();
-        tracing::warn!("{loops} loops share {cpus} CPUs, which increases latencies");
-        return Ok(vec![None; loops]);
-    }
-    let emulator = if demo { ",emulator" } else { "" };
-    ensure!(
-        cores.len() == loops,
-        "--cores: {} CPUs for {loops} loops: images{emulator}{}{}",
-        cores.len(),
-        ",worker".repeat(workers),
-        ",receiver".repeat(receivers)
-    );
-    Ok(cores.iter().copied().map(Some).collect())
-}
-
 /// Reads the maps of all modules; each file has one module after another.
 fn read(config: &CalibrationConfig, module: Shape, modules: usize) -> Result<Vec<Calibration>> {
     let all = Shape {
@@ -235,7 +205,8 @@ fn read(config: &CalibrationConfig, module: Shape, modules: usize) -> Result<Vec
     let (pedestals, gains) = ([p0?, p1?, p2?], [g0?, g1?, g2?]);
     let bad = match &config.mask {
         Some(path) => {
-            let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+            let bytes = pollux_app::read_up_to(path, all.pixels() as u64);
+            let bytes = bytes.with_context(|| path.display().to_string())?;
             ensure!(
                 bytes.len() == all.pixels(),
                 "{}: {} B, not one for each of the {} pixels of {all}",

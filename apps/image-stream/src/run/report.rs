@@ -29,6 +29,8 @@ pub struct Report {
     pub rate_hz: f64,
     /// Pixels of the images, in 10^9 bytes a second of what the detector sent.
     pub gb_s: f64,
+    /// Share of the images that were kept; null without images.
+    pub hit_rate: Option<f64>,
     /// Times of each stage, and `total`.
     pub latency_us: BTreeMap<String, Quantiles>,
     /// The loop's gaps between two readings of the clock, its own work included.
@@ -157,6 +159,7 @@ impl Report {
             ledger: counters.books.ledger.balance().into(),
             rate_hz,
             gb_s: rate_hz * ended.raw_bytes as f64 / 1e9,
+            hit_rate: images.hit_rate(),
             latency_us: latency
                 .map(|(name, view)| (name.clone(), quantiles(view)))
                 .collect(),

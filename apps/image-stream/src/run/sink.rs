@@ -5,11 +5,12 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use pollux_images::receive::Stored;
 use pollux_images::stages::Work;
+use pollux_images::statistics::HitRate;
 use pollux_mempool::time::Tsc;
 use pollux_pipelines::Sink;
 use pollux_pmd::{Clock, LatencyHistogram, LatencyView, TscClock};
 
-use super::counters::ImageCounts;
+use super::counters::{ImageCounts, WINDOW};
 use super::observe::Observe;
 use super::regions::Regions;
 
@@ -22,6 +23,7 @@ pub struct ImageSink<P, O> {
     /// Receivers of regions, which get vetoed images too.
     regions: Option<Regions<P>>,
     observer: O,
+    hits: HitRate,
     counts: Arc<ImageCounts>,
     clock: TscClock,
     start: Tsc,
@@ -45,6 +47,7 @@ impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
             patient,
             regions,
             observer,
+            hits: HitRate::new(WINDOW),
             counts,
             clock,
             start: clock.now(),
@@ -103,6 +106,9 @@ impl<P: Stored, O: Observe<P>> Sink<Work<P>> for ImageSink<P, O> {
             self.total.record(now.saturating_sub(opened.0));
         }
         self.observer.observe(&work);
+        self.hits.record(!work.findings.vetoed);
+        let recent = self.hits.recent_rate().unwrap_or_default();
+        self.counts.set_recent_hit_rate(recent);
         if work.findings.vetoed {
             self.counts.vetoed.add(1);
         } else {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use pollux_emulator::images::config::ImagesConfig;
 use pollux_emulator::images::link::PortLink;
+use pollux_emulator::images::response::Response;
+use pollux_emulator::images::scene::{Peak, Ring};
 use pollux_emulator::images::source::{ImageSource, ImagesReport};
 use pollux_emulator::images::stack::Stack;
 use pollux_emulator::images::synthesis::Synthesis;
@@ -26,27 +28,8 @@ impl Capture {
     pub(crate) fn new(config: ImagesConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let synthesis = Synthesis::new(&config).unwrap();
-        let stack = Stack::synthetic(&synthesis, &StopFlag::new()).unwrap();
-        let pool = Mempool::new(PoolConfig {
-            buffers: 1024,
-            data_room: 9000,
-            ..PoolConfig::default()
-        });
-        let pool = pool.unwrap();
         let spec = format!("pcap:tx={}", folder.path().join("run.pcapng").display());
-        let port = Registry::builtin().open(&spec).unwrap();
-        let offered = port.capabilities();
-        let queues = PortConfig {
-            rx_queues: offered.max_rx_queues.min(1),
-            ..PortConfig::new(pool.clone())
-        };
-        let StartedPort { port, rx, tx } = port.configure(queues).unwrap().start().unwrap();
-        let cache = pool.cache(256).unwrap();
-        let link = PortLink::new(&config, synthesis.layout(), tx, rx, cache, true).unwrap();
-        let mut source = ImageSource::new(&config, stack, link, TscClock::get(), StopFlag::new());
-        let report = source.run();
-        let (tx, rx) = source.into_link().into_queues();
-        port.stop(rx, tx).unwrap();
+        let report = send(&config, &synthesis, &spec);
         Self {
             folder,
             report,
@@ -64,6 +47,30 @@ impl Capture {
         format!("pcap:rx={}", self.path("run.pcapng").display())
     }
 
+    /// Raw pixels of the image of a frame, as the detector sends it.
+    pub(crate) fn raw(&self, frame: u64) -> Vec<u16> {
+        let stack = Stack::synthetic(&self.synthesis).unwrap();
+        let bytes = stack.image(stack.order().place(frame)).unwrap();
+        let (pixels, _) = bytes.as_chunks();
+        pixels.iter().map(|&b| u16::from_le_bytes(b)).collect()
+    }
+
+    /// The response of the first module.
+    pub(crate) fn response(&self) -> Response {
+        self.synthesis.response(0)
+    }
+
+    /// The peaks that are in the image of a frame.
+    pub(crate) fn peaks(&self, frame: u64) -> Vec<Peak> {
+        let place = self.synthesis.order().place(frame);
+        self.synthesis.truth().images[place].peaks.to_vec()
+    }
+
+    /// The powder rings that are in all images.
+    pub(crate) fn rings(&self) -> Vec<Ring> {
+        self.synthesis.truth().rings.to_vec()
+    }
+
     /// Writes the maps of the modules, and a configuration with `more` behind it.
     pub(crate) fn configure(&self, pixels: &str, more: &str) -> PathBuf {
         let modules = 0..usize::from(self.config.modules);
@@ -77,15 +84,12 @@ impl Capture {
                     .map(|response| of(response, gain).as_bytes());
                 maps.collect::<Vec<_>>().concat()
             };
-            let pedestals = map(pollux_emulator::images::response::Response::pedestals);
-            let gains = map(pollux_emulator::images::response::Response::gains);
+            let pedestals = map(Response::pedestals);
+            let gains = map(Response::gains);
             fs::write(self.path(&format!("p{gain}.bin")), pedestals).unwrap();
             fs::write(self.path(&format!("g{gain}.bin")), gains).unwrap();
         }
-        let masks: Vec<u8> = responses
-            .iter()
-            .flat_map(pollux_emulator::images::response::Response::mask)
-            .collect();
+        let masks: Vec<u8> = responses.iter().flat_map(Response::mask).collect();
         fs::write(self.path("mask.bin"), masks).unwrap();
         let calibration = format!(
             "[calibration]\npedestals = [\"p0.bin\", \"p1.bin\", \"p2.bin\"]\n\
@@ -110,6 +114,32 @@ impl Capture {
         fs::write(&path, text).unwrap();
         path
     }
+}
+
+/// Sends the frames of a detector through a port.
+pub(crate) fn send(config: &ImagesConfig, synthesis: &Synthesis, spec: &str) -> ImagesReport {
+    let stack = Stack::synthetic(synthesis, &StopFlag::new()).unwrap();
+    let pool = Mempool::new(PoolConfig {
+        buffers: 1024,
+        data_room: 9000,
+        ..PoolConfig::default()
+    });
+    let pool = pool.unwrap();
+    let port = Registry::builtin().open(spec).unwrap();
+    let offered = port.capabilities();
+    let queues = PortConfig {
+        rx_queues: offered.max_rx_queues.min(1),
+        ..PortConfig::new(pool.clone())
+    };
+    let StartedPort { port, rx, tx } = port.configure(queues).unwrap().start().unwrap();
+    let cache = pool.cache(256).unwrap();
+    let is_capture = spec.starts_with("pcap:");
+    let link = PortLink::new(config, synthesis.layout(), tx, rx, cache, is_capture).unwrap();
+    let mut source = ImageSource::new(config, stack, link, TscClock::get(), StopFlag::new());
+    let report = source.run();
+    let (tx, rx) = source.into_link().into_queues();
+    port.stop(rx, tx).unwrap();
+    report
 }
 
 /// A detector of one module with two interfaces, and few images.

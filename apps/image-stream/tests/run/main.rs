@@ -1,12 +1,14 @@
-//! Runs of `image-stream`: demonstration, captures with faults, refusals, stages on files.
+//! Runs of `image-stream`: demonstration, captures with faults, a detector on an interface, refusals, stages on files.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod capture;
 mod demonstration;
 mod offline;
+mod page;
 mod refusals;
 mod replay;
+mod veth;
 
 use std::path::Path;
 use std::process::{Command, Output};

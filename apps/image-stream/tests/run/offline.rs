@@ -130,6 +130,37 @@ fn a_flat_image_integrates_to_its_value() {
 }
 
 #[test]
+fn a_variance_below_0_and_a_file_without_an_end_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let image = image(folder.path());
+    fs::write(
+        path("d.poni"),
+        "PixelSize1: 1e-4\nPixelSize2: 1e-4\nDistance: 0.1\nPoni1: 0.02\nPoni2: 0.04\nWavelength: 1e-10\n",
+    )
+    .unwrap();
+    let mut variance = vec![1.0_f32; PIXELS];
+    variance[0] = f32::NAN;
+    let integrate = |variance: &[f32], mask: &[&str]| {
+        fs::write(path("variance.f32"), variance.as_bytes()).unwrap();
+        let mut command = program();
+        command.arg("integrate").arg(&image).args(mask);
+        command.arg("--poni").arg(path("d.poni"));
+        command.arg("--variance").arg(path("variance.f32"));
+        command
+    };
+    succeed(&mut integrate(&variance, &[]));
+    let error = fail(&mut integrate(&variance, &["--mask", "/dev/zero"]), 1);
+    assert!(error.contains("/dev/zero: more than 524288 B"), "{error}");
+    variance[3 * 1024 + 7] = -1.0;
+    let error = fail(&mut integrate(&variance, &[]), 2);
+    assert!(
+        error.contains("--variance: -1 in row 3, column 7"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_bright_spot_is_a_peak() {
     let folder = tempfile::tempdir().unwrap();
     let image = image(folder.path());

@@ -1,6 +1,5 @@
 //! Source of a configuration.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
@@ -22,7 +21,7 @@ impl Source {
     pub fn text(&self) -> Result<String> {
         match self {
             Self::BuiltIn => Ok(String::new()),
-            Self::File(path) => fs::read_to_string(path).context("--config"),
+            Self::File(path) => pollux_app::read_text(path).context("--config"),
             Self::Text(text) => Ok(text.clone()),
         }
     }

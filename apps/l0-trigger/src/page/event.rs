@@ -1,7 +1,6 @@
 //! Sampled events in the format of the page.
 
-use std::time::SystemTime;
-
+use pollux_app::page::unix_s;
 use pollux_na62::rich::Hit;
 use pollux_na62::rich::find::{FinderConfig, Ring};
 use pollux_na62::rich::geometry::{PMS_PER_DISK, POSITIONS};
@@ -43,12 +42,6 @@ impl Event {
             rings,
         }
     }
-}
-
-/// Seconds since 1970-01-01 UTC.
-pub fn unix_s(at: SystemTime) -> f64 {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH);
-    since.unwrap_or_default().as_secs_f64()
 }
 
 /// Maximum distance of a hit from its ring, as configured for the finder.

@@ -2,31 +2,29 @@
 //!
 //! | path | what |
 //! | --- | --- |
-//! | `/`, `/page.css`, `/parts.js`, `/plots.js`, `/events.js`, `/page.js` | the page |
+//! | `/`, `/events.css`, `/events.js`, `/page.js` | the page |
 //! | `/run.json` | the counters of the report so far, and the histograms |
-//! | `/minute.json`, `/history.json` | what the counters were, second by second and since the start |
 //! | `/events.json?after=N` | sampled events with numbers above N |
 //! | `/plane.json` | where the photomultipliers are |
-//! | `/metrics` | for Prometheus |
+//!
+//! [`pollux_app::page`] has what the pages of all programs share.
 
 mod event;
 pub mod history;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use anyhow::Result;
 use axum::Router;
 use axum::extract::RawQuery;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
 use axum::routing::get;
 use pollux_app::http::Server;
-use pollux_app::metrics;
+use pollux_app::page::{self, About, Histogram, json, script, style};
 use pollux_na62::rich::geometry::{PITCH_MM, PMS_PER_DISK, POSITIONS};
-use pollux_pmd::LatencyView;
 use serde::Serialize;
 
 use crate::config::TriggerConfig;
@@ -37,15 +35,6 @@ use crate::report::{Counted, RecordingReport};
 use crate::summary;
 use event::{Event, Roads};
 use history::{History, Now};
-
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-const JSON: &str = "application/json";
-
-/// Nothing is loaded from other sources, whatever the page contains.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Unit of a hit's time: 25/256 ns.
 const FINE_NS: f64 = 25.0 / 256.0;
@@ -60,32 +49,6 @@ pub struct PageState {
     pub started: Instant,
 }
 
-/// Identification of the run.
-#[derive(Serialize)]
-pub struct About {
-    /// Name of the machine.
-    host: String,
-    /// In seconds since 1970-01-01 UTC.
-    started_unix_s: f64,
-    /// Name of the configuration; null for the built-in one.
-    config: Option<String>,
-    /// Its number, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<u32>,
-}
-
-impl About {
-    pub fn new(config: Option<&Path>, started: SystemTime, run: Option<u32>) -> Self {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
-        Self {
-            host: host.unwrap_or_default().trim().to_owned(),
-            started_unix_s: event::unix_s(started),
-            config: config.map(|path| path.display().to_string()),
-            run,
-        }
-    }
-}
-
 /// Serves the page on `address` while the server exists, on none of the CPUs in `loops`.
 pub fn serve(address: SocketAddr, shown: PageState, loops: &[usize]) -> Result<Server> {
     let server = Server::start(address, "the run page", routes(shown), loops)?;
@@ -94,33 +57,19 @@ pub fn serve(address: SocketAddr, shown: PageState, loops: &[usize]) -> Result<S
 }
 
 fn routes(shown: PageState) -> Router {
-    let asset =
-        |kind: &'static str, text: &'static str| get(move || async move { text_of(kind, text) });
     let shown = Arc::new(shown);
     let (of_run, of_events) = (Arc::clone(&shown), Arc::clone(&shown));
-    let (of_minute, of_past) = (shown.history.clone(), shown.history.clone());
     let roads = Roads::of(&shown.config);
     let plane = serde_json::to_string(&Plane::default()).unwrap_or_default();
-    metrics::routes(Arc::clone(&shown.counters))
-        .route("/", asset(HTML, include_str!("index.html")))
-        .route("/page.css", asset(CSS, include_str!("page.css")))
-        .route("/parts.js", asset(SCRIPT, include_str!("parts.js")))
-        .route("/plots.js", asset(SCRIPT, include_str!("plots.js")))
-        .route("/events.js", asset(SCRIPT, include_str!("events.js")))
-        .route("/page.js", asset(SCRIPT, include_str!("page.js")))
+    page::routes(include_str!("index.html"), &shown.history)
+        .route("/events.css", style(include_str!("events.css")))
+        .route("/events.js", script(include_str!("events.js")))
+        .route("/page.js", script(include_str!("page.js")))
         .route(
             "/plane.json",
-            get(move || async move { text_of(JSON, plane.clone()) }),
+            get(move || async move { page::json_text(plane.clone()) }),
         )
         .route("/run.json", get(move || async move { json(&of_run.run()) }))
-        .route(
-            "/minute.json",
-            get(move || async move { json(&of_minute.minute()) }),
-        )
-        .route(
-            "/history.json",
-            get(move || async move { json(&of_past.run()) }),
-        )
         .route(
             "/events.json",
             get(move |RawQuery(query)| async move {
@@ -138,23 +87,6 @@ fn routes(shown: PageState) -> Router {
 /// The number in `after=N`; 0 without a query.
 fn after(query: Option<&str>) -> Option<u64> {
     query.map_or(Some(0), |query| query.strip_prefix("after=")?.parse().ok())
-}
-
-fn text_of(kind: &'static str, text: impl IntoResponse) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    (headers, text).into_response()
-}
-
-fn json(value: &impl Serialize) -> Response {
-    match serde_json::to_string(value) {
-        Ok(text) => text_of(JSON, text),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
 }
 
 /// `/plane.json`.
@@ -196,26 +128,9 @@ struct Run<'a> {
     sampling: Sampling,
 }
 
-/// Times of a stage: number of times below each power of two of nanoseconds, without those below
-/// the previous power.
-#[derive(Serialize)]
-struct Histogram {
-    stage: String,
-    octaves: Vec<(u64, u64)>,
-}
-
 #[derive(Serialize)]
 struct Sampling {
     missed: u64,
-}
-
-impl Histogram {
-    fn of(stage: &str, times: &LatencyView) -> Self {
-        Self {
-            stage: stage.into(),
-            octaves: times.octaves().collect(),
-        }
-    }
 }
 
 impl PageState {
@@ -228,7 +143,7 @@ impl PageState {
         Run {
             version: env!("CARGO_PKG_VERSION"),
             about: &self.about,
-            now: self.history.now(),
+            now: history::now(&self.history),
             uptime_s: self.started.elapsed().as_secs_f64(),
             counted: summary::counted(&self.config, &self.counters),
             histograms: histograms.chain([gaps]).collect(),

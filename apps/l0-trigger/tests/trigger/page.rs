@@ -52,7 +52,9 @@ fn the_page_shows_the_run() {
         page.starts_with("HTTP/1.1 200") && page.contains("default-src 'none'"),
         "{page}"
     );
-    for asset in ["page.css", "parts.js", "plots.js", "events.js", "page.js"] {
+    let styles = ["page.css", "events.css"];
+    let scripts = ["parts.js", "plots.js", "poll.js", "events.js", "page.js"];
+    for asset in styles.into_iter().chain(scripts) {
         assert!(page.contains(&format!("\"{asset}\"")), "{page}");
         assert!(
             ask(&address, &format!("/{asset}"))

@@ -4,7 +4,11 @@
 use std::fs;
 use std::path::Path;
 
+use pollux_images::Shape;
+use pollux_images::bitshuffle::Bitshuffle;
 use pollux_images::formats::{Detector, Header, write_packet};
+use pollux_images::sparse::{Compressed, CsrCompressor, encode_dense};
+use pollux_pipelines::simd::Simd;
 
 fn save(target: &str, name: &str, bytes: &[u8]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -35,4 +39,41 @@ fn main() {
         "by-identifier",
         &[&[3][..], &whole, &next].concat(),
     );
+    sparse();
+    bitshuffle();
+}
+
+/// A sparse and a dense record of an image with a peak, one behind the other; and an image.
+fn sparse() {
+    let shape = Shape {
+        rows: 6,
+        columns: 40,
+    };
+    let mut image = vec![0_i16; shape.pixels()];
+    image[85..88].copy_from_slice(&[3, 90, 4]);
+    image[200] = i16::MIN;
+    let mut compressor = CsrCompressor::<i16>::new(Simd::SCALAR, shape, 3).expect("small");
+    let mut bytes = Vec::new();
+    if let Compressed::Sparse(csr) = compressor.compress(&image).expect("the shape") {
+        csr.encode(1, &mut bytes);
+    }
+    encode_dense(2, shape, 3_i16, &image, &mut bytes).expect("the shape");
+    save("sparse", "records", &bytes);
+    let pixels = image.iter().flat_map(|pixel| pixel.to_le_bytes());
+    let pixels: Vec<u8> = [5, 39, 3, 0].into_iter().chain(pixels).collect();
+    save("sparse", "image", &pixels);
+}
+
+/// A chunk of several blocks with pixels behind the last one, for each size of a pixel.
+fn bitshuffle() {
+    for (choice, pixel_size) in [1, 2, 4, 8].into_iter().enumerate() {
+        let image: Vec<u8> = (0..21 * pixel_size).map(|n| (n % 5) as u8).collect();
+        let bitshuffle = Bitshuffle::with_block(Simd::SCALAR, pixel_size, 8 * pixel_size);
+        let mut bitshuffle = bitshuffle.expect("a group");
+        let mut chunk = vec![0; bitshuffle.max_len(image.len())];
+        let len = bitshuffle.compress_chunk(&image, &mut chunk);
+        chunk.truncate(len.expect("room"));
+        let input = [&[choice as u8][..], &chunk].concat();
+        save("bitshuffle", &format!("pixels-of-{pixel_size}"), &input);
+    }
 }

@@ -32,6 +32,10 @@ impl Default for FitOptions {
     }
 }
 
+/// Mean gains of a recorded module at 12.4 keV, in ADU per photon. Their ratios are those of the
+/// capacitors of the pixels, for a gain in which no frame has a signal.
+const USUAL: [f32; 3] = [506.7, -17.97, -1.430];
+
 /// Fitted gains.
 #[derive(Clone, Debug)]
 pub struct Fit {
@@ -39,7 +43,8 @@ pub struct Fit {
     pub gains: [Map; 3],
     /// Mean gains of the module: of the pixels that have a fit.
     pub means: [f32; 3],
-    /// Number of pixels that have a fit.
+    /// Number of pixels that have a fit. Where it is 0, for G1 or G2, all pixels have the usual ratio to
+    /// the mean gain in G0.
     pub fitted: [usize; 3],
 }
 
@@ -56,7 +61,7 @@ pub enum FitError {
         /// Pixels of the pedestals of G0.
         expected: usize,
     },
-    /// No pixel has enough signal at a gain.
+    /// No pixel has enough signal in G0.
     #[error(
         "no pixel of {frames} frames has {least_signal} photons in {gain}: give frames with more \
          signal, or a gain map"
@@ -75,10 +80,11 @@ pub enum FitError {
 ///
 /// The gain of a pixel is the one with the least squares of (ADU - pedestal) - gain x photons over all
 /// frames, so that frames count by the square of their signal. A pixel with too little signal, or with
-/// a gain far from the others, has the mean gain of the module.
+/// a gain far from the others, has the mean gain of the module. Without any pixel that has enough signal
+/// in G1 or G2, that gain has its usual ratio to the mean gain in G0.
 ///
 /// # Errors
-/// Numbers of pixels that differ, or a gain at which no pixel has enough signal.
+/// Numbers of pixels that differ, or no pixel with enough signal in G0.
 pub fn fit_gains(
     pedestals: &[Map; 3],
     pairs: &[Pair],
@@ -99,17 +105,23 @@ pub fn fit_gains(
             });
         }
     }
-    let [g0, g1, g2] = Gain::ALL.map(|gain| {
+    let fit = |gain: Gain| {
         let pedestals = pedestals[gain as usize].values();
         let least_signal = options.least_signal[gain as usize];
-        let fit = fit_gain(gain, pedestals, pairs, least_signal, options.spread);
-        fit.ok_or(FitError::NoSignal {
-            gain,
-            frames: pairs.len(),
-            least_signal,
-        })
-    });
-    let fits = [g0?, g1?, g2?];
+        fit_gain(gain, pedestals, pairs, least_signal, options.spread)
+    };
+    let g0 = fit(Gain::G0).ok_or(FitError::NoSignal {
+        gain: Gain::G0,
+        frames: pairs.len(),
+        least_signal: options.least_signal[0],
+    })?;
+    let usual = |gain: Gain| {
+        let value = g0.1 * USUAL[gain as usize] / USUAL[0];
+        let map = Map::new(format!("usual gain {gain}"), vec![value; expected]);
+        (map, value, 0)
+    };
+    let [g1, g2] = [Gain::G1, Gain::G2].map(|gain| fit(gain).unwrap_or_else(|| usual(gain)));
+    let fits = [g0, g1, g2];
     Ok(Fit {
         means: [0, 1, 2].map(|gain: usize| fits[gain].1),
         fitted: [0, 1, 2].map(|gain: usize| fits[gain].2),

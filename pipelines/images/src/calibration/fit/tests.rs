@@ -85,6 +85,21 @@ fn data_that_does_not_fit_is_refused() {
     }
 }
 
+#[test]
+fn a_gain_without_signal_has_its_usual_ratio_to_g0() {
+    let (raw, photons) = ([2900, 2920, raw(Gain::G1, 12_500)], [1.0, 1.0, 50.0]);
+    let pair = Pair {
+        raw: &raw,
+        photons: &photons,
+    };
+    let fit = fit_gains(&pedestals(3), &[pair], FitOptions::default()).unwrap();
+    assert_eq!(fit.fitted, [2, 1, 0]);
+    let usual = 510.0 * -1.430 / 506.7;
+    assert!((fit.means[2] - usual).abs() < 1e-6, "{:?}", fit.means);
+    assert_eq!(fit.gains[2].values(), [fit.means[2]; 3]);
+    assert_eq!(fit.gains[1].values(), [-20.0; 3]);
+}
+
 proptest! {
     #[test]
     fn gains_of_exact_frames_are_found(

@@ -143,3 +143,34 @@ proptest! {
         scenario.check(&outcome);
     }
 }
+
+/// A clock that drifts away slowly is for a while about a deadline apart: some of the others have
+/// reached its time by then, and some have not, as their frames are delayed.
+#[test]
+fn a_clock_that_drifts_away_divides_no_others() {
+    let drifting = Scenario {
+        faults: [Fault::None, Fault::Drift(22_559), Fault::None, Fault::None],
+        rate: 164_525,
+        events: 4000,
+        events_per_frame: 2,
+        order: [0, 3, 1, 2],
+        jitter_us: 178,
+        seed: 15_576_590_842_121_488_972,
+        ..Scenario::default()
+    };
+    let outcome = drifting.build();
+    drifting.check(&outcome);
+    for drift in (-40_000..60_000).step_by(5000) {
+        for seed in 0..8 {
+            let mut scenario = drifting.clone();
+            (scenario.faults[1], scenario.seed) = (Fault::Drift(drift), seed);
+            let outcome = scenario.build();
+            // Two frames at most, until the majority is known.
+            assert!(
+                outcome.whole + 4 >= outcome.events,
+                "{} {scenario:?}",
+                outcome.whole
+            );
+        }
+    }
+}

@@ -5,27 +5,31 @@ const [WIDTH, HEIGHT, FOOT, HEAD] = [300, 120, 16, 14];
 // Seconds of the last minute.
 const MINUTE = 60;
 
-// What happened between notes, a second: pairs of two moments with a rate.
-function rates(notes, of) {
+// What happened between notes, of `per` if it is given, else a second: pairs of two moments with a
+// rate.
+function rates(notes, of, per = ({ uptime_s }) => uptime_s) {
   return notes.slice(1).map((note, i) => {
-    const seconds = note.uptime_s - notes[i].uptime_s;
-    return [notes[i].uptime_s, note.uptime_s, seconds > 0 ? Math.max(0, (of(note) - of(notes[i])) / seconds) : 0];
+    const whole = per(note) - per(notes[i]);
+    return [notes[i].uptime_s, note.uptime_s, whole > 0 ? Math.max(0, (of(note) - of(notes[i])) / whole) : 0];
   });
 }
 
+const aSecond = (n) => `${short(n)}/s`;
+
 // Lines of rates from a moment `from` to the newest note, which is at the right edge. `lines` are
-// names and what to take of a note; `ticks` are texts, evenly from left to right.
-function plot({ name, notes, from, lines, ticks }) {
+// names, what to take of a note, and what that is a part of, if not of a second; `ticks` are texts,
+// evenly from left to right. `most` is at the top, if it is given; `say` makes text of a rate.
+function plot({ name, notes, from, lines, ticks, most: top, say = aSecond }) {
   const to = notes.at(-1)?.uptime_s ?? from + 1;
   const x = (at) => (WIDTH * Math.max(0, at - from)) / Math.max(to - from, 1e-9);
-  const drawn = lines.map(([, of]) => rates(notes, of).filter(([, end]) => end > from));
-  const most = Math.max(...drawn.flat().map(([, , rate]) => rate), 0);
+  const drawn = lines.map(([, of, per]) => rates(notes, of, per).filter(([, end]) => end > from));
+  const most = top ?? Math.max(...drawn.flat().map(([, , rate]) => rate), 0);
   const foot = HEIGHT - FOOT;
   const y = (rate) => foot - ((foot - HEAD) * rate) / (most || 1);
-  const newest = lines.map(([line], i) => `${line} ${short(drawn[i].at(-1)?.[2] ?? 0)}/s`).join(", ");
+  const newest = lines.map(([line], i) => `${line} ${say(drawn[i].at(-1)?.[2] ?? 0)}`).join(", ");
   const svg = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "plot", "aria-label": `${name}: now ${newest}` });
   svg.append(shape("path", { class: "axis", d: `M0 ${foot}H${WIDTH}M0 ${HEAD}H${WIDTH}` }),
-    shape("text", { x: 0, y: HEAD - 3 }, `${short(most)}/s`));
+    shape("text", { x: 0, y: HEAD - 3 }, say(most)));
   ticks.forEach((tick, i) => {
     const at = (WIDTH * i) / (ticks.length - 1);
     const anchor = i === 0 ? "start" : i === ticks.length - 1 ? "end" : "middle";
@@ -45,31 +49,26 @@ function plot({ name, notes, from, lines, ticks }) {
 const AGO = ["60 s ago", "45", "30", "15", "now"];
 
 // A plot of the last minute: it fills from the right.
-function ofMinute(name, lines) {
+function ofMinute(name, lines, more = {}) {
   const { notes } = minute;
-  return plot({ name, notes, from: (notes.at(-1)?.uptime_s ?? 0) - MINUTE, lines, ticks: AGO });
+  return plot({ name, notes, from: (notes.at(-1)?.uptime_s ?? 0) - MINUTE, lines, ticks: AGO, ...more });
 }
 
 // The same of the whole run, up to now.
-function ofRun(name, lines) {
+function ofRun(name, lines, more = {}) {
   const newest = minute.notes.at(-1);
   const notes = past.notes.filter((note) => note.uptime_s < newest?.uptime_s).concat(newest ?? []);
   const start = now.about.started_unix_s;
   const at = (share) => clock(start + share * (newest?.uptime_s ?? 0)).at;
-  return plot({ name, notes, from: 0, lines, ticks: [at(0), at(0.5), `${at(1)} UTC`] });
+  return plot({ name, notes, from: 0, lines, ticks: [at(0), at(0.5), `${at(1)} UTC`], ...more });
 }
 
 const dropped = ({ dropped }) => sum(Object.values(dropped));
 
-const RATES = [
-  ["Events", [["built", ({ events }) => events], ["accepted", ({ accepted }) => accepted]]],
-  ["Frames", [["from the wire", ({ frames }) => frames]]],
-  ["Faults", [["dropped", dropped], ["missing", ({ missing }) => missing], ["late decisions", (note) => note.late_decisions]]],
-];
-
+// The program's RATES: names, lines, and what else a plot takes.
 function showRates() {
-  by("minute").replaceChildren(...RATES.map(([name, lines]) => ofMinute(`${name}, last minute`, lines)));
-  by("past").replaceChildren(...RATES.map(([name, lines]) => ofRun(`${name}, whole run`, lines)));
+  by("minute").replaceChildren(...RATES.map(([name, lines, more]) => ofMinute(`${name}, last minute`, lines, more)));
+  by("past").replaceChildren(...RATES.map(([name, lines, more]) => ofRun(`${name}, whole run`, lines, more)));
 }
 
 // A small one without words, for a table.
@@ -83,13 +82,13 @@ function spark(of) {
   return svg;
 }
 
-// One histogram: bars of a power of two each, from `low` to `high` (their exponents).
-function chart({ stage, octaves }, low, high) {
-  const quantiles = stage === "gaps" ? now.jitter_ns : now.latency_ns[stage];
+// One histogram: bars of a power of two each, from `low` to `high` (their exponents). `budget` is the
+// longest total time that is allowed, in ns, if there is one.
+function chart({ stage, times, octaves }, low, high, budget) {
   const most = Math.log10(1 + Math.max(...octaves.map(([, n]) => n), 1));
   const x = (ns) => (WIDTH * (Math.log2(ns) - low)) / (high - low);
   const told = ["p50", "p99", "p9999", "max"].map((name) =>
-    `${name === "p9999" ? "p99.99" : name} ${time(quantiles[name])}`).join(", ");
+    `${name === "p9999" ? "p99.99" : name} ${time(times[name])}`).join(", ");
   const svg = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${stage}: ${told}` });
   svg.append(shape("path", { class: "axis", d: `M0 ${HEIGHT - FOOT}H${WIDTH}` }));
   for (const [top, n] of octaves) {
@@ -102,20 +101,20 @@ function chart({ stage, octaves }, low, high) {
     // Not where the text would be cut.
     if (x(ns) > 12 && x(ns) < WIDTH - 20) svg.append(shape("text", { x: x(ns), y: HEIGHT - 3, "text-anchor": "middle" }, time(ns)));
   }
-  if (stage === "total") {
-    const at = x(now.deadline.budget_ns);
+  if (stage === "total" && budget) {
+    const at = x(budget);
     const side = at > WIDTH / 2 ? { x: at - 4, "text-anchor": "end" } : { x: at + 4 };
     svg.append(shape("path", { class: "budget", d: `M${at} 0V${HEIGHT - FOOT}` }),
-      shape("text", { ...side, y: 10 }, `budget ${time(now.deadline.budget_ns)}`));
+      shape("text", { ...side, y: 10 }, `budget ${time(budget)}`));
   }
   const figure = make("figure");
-  figure.append(make("h3", {}, stage), svg, make("figcaption", {}, quantiles.count ? told : "nothing yet"));
+  figure.append(make("h3", {}, stage), svg, make("figcaption", {}, times.count ? told : "nothing yet"));
   return figure;
 }
 
 function showLatency() {
+  const budget = now.deadline?.budget_ns;
   const tops = now.histograms.flatMap(({ octaves }) => octaves.filter(([, n]) => n > 0).map(([top]) => Math.log2(top + 1)));
-  const budget = Math.log2(now.deadline.budget_ns);
-  const [low, high] = [Math.min(...tops, 8) - 1, Math.max(...tops, Math.ceil(budget) + 1)];
-  by("latency").replaceChildren(...now.histograms.map((histogram) => chart(histogram, low, high)));
+  const [low, high] = [Math.min(...tops, 8) - 1, Math.max(...tops, budget ? Math.ceil(Math.log2(budget)) + 1 : 9)];
+  by("latency").replaceChildren(...now.histograms.map((histogram) => chart(histogram, low, high, budget)));
 }
