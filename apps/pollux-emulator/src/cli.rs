@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
@@ -227,6 +226,8 @@ fn set<T>(value: &mut T, flag: Option<T>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use clap::CommandFactory as _;
 
     use super::*;

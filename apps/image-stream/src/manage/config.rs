@@ -156,6 +156,8 @@ impl ManageConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const NODES: &str = "[source]\ncontrol = \"/a\"\n[[receiver]]\ncontrol = \"/b\"\n";

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, Result, anyhow};
 use pollux_images::receive::{Image, Stored};
 use pollux_images::stages::{Encoding, Work};
-use pollux_pmd::lcore;
+use pollux_pmd::{Count, lcore};
 use zerocopy::IntoBytes as _;
 
 use crate::Detector;
@@ -112,12 +112,12 @@ impl OutputCounts {
                 &live.refused,
                 &live.lost,
             ];
-            counts.map(|count| count.get()).iter().sum()
+            counts.map(Count::get).iter().sum()
         });
         #[cfg(feature = "hdf5")]
         if let Some(file) = &self.file {
             let counts = [&file.written, &file.overrun, &file.refused, &file.failed];
-            let done = counts.map(|count| count.get()).iter().sum();
+            let done = counts.map(Count::get).iter().sum();
             return Some(live.map_or(done, |live: u64| live.min(done)));
         }
         live

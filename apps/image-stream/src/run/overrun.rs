@@ -114,11 +114,13 @@ mod tests {
         told.dedup_by(|a, b| a.0 == b.0);
         assert_eq!(told.len(), 41);
         // All have room again.
-        ends.iter_mut().for_each(|end| drop(end.try_next()));
+        for end in &mut ends {
+            drop(end.try_next());
+        }
         let mut rooms = 0;
         for _ in 0..3 {
             overruns.tell(7, true, |event| {
-                rooms += usize::from(matches!(event, Event::Room { .. }))
+                rooms += usize::from(matches!(event, Event::Room { .. }));
             });
         }
         assert_eq!(rooms, 41);

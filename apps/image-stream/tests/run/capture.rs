@@ -49,7 +49,7 @@ impl Capture {
 
     /// Raw pixels of the image of a frame, as the detector sends it.
     pub(crate) fn raw(&self, frame: u64) -> Vec<u16> {
-        let stack = Stack::synthetic(&self.synthesis).unwrap();
+        let stack = Stack::synthetic(&self.synthesis, &StopFlag::new()).unwrap();
         let bytes = stack.image(stack.order().place(frame)).unwrap();
         let (pixels, _) = bytes.as_chunks();
         pixels.iter().map(|&b| u16::from_le_bytes(b)).collect()
