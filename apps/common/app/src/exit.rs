@@ -40,6 +40,7 @@ impl From<PortError> for Failure {
 }
 
 /// Prints the error and returns the exit status of the process.
+#[must_use]
 pub fn exit(result: Result<(), Failure>) -> ExitCode {
     let (error, status) = match result {
         Ok(()) => return ExitCode::SUCCESS,

@@ -293,7 +293,7 @@ const fn room(images: usize, outputs: usize) -> usize {
 fn open_outputs<P: Stored>(
     plan: &Plan,
     detector: &Detector,
-    #[cfg_attr(not(feature = "hdf5"), expect(unused_variables))] summary: Summary,
+    summary: Summary,
 ) -> Result<outputs::Outputs<P>> {
     let mut outputs = Outputs::none();
     let outputs_of_run = usize::from(plan.out.is_some()) + usize::from(plan.options.live.is_some());
@@ -304,6 +304,8 @@ fn open_outputs<P: Stored>(
             describe::file(plan, output, detector, summary.boxed(), queue)?;
         outputs = outputs.with_file(recorder, file_queue);
     }
+    #[cfg(not(feature = "hdf5"))]
+    drop(summary);
     if let Some(address) = plan.options.live {
         let config = LiveConfig {
             address,
@@ -374,7 +376,7 @@ mod tests {
             };
             let stalled = live.held_images() - (LiveConfig { queue: 0, ..live }).held_images() + 2;
             // And one that is being written.
-            assert!(stalled + queue + 1 <= images / 2, "{images}");
+            assert!(stalled + queue < images / 2, "{images}");
         }
         assert_eq!([room(2, 2), room(64, 1), room(64, 0)], [1, 16, 16]);
     }

@@ -50,11 +50,7 @@ impl<'a> Plan<'a> {
     /// What is wrong.
     pub fn new(options: &'a RunOptions, armed: &[TransferConfig]) -> Result<Self> {
         ensure!(cfg!(feature = "hdf5") || options.out.is_none(), NO_HDF5);
-        let rotation = options.rotation.rotation()?;
-        ensure!(
-            options.out.is_some() || !rotation.is_on(),
-            "--file-size and --file-seconds are limits of a file of --out: give it too"
-        );
+        check_rotation(options)?;
         let mut config = match &options.config {
             Some(path) => ImageConfig::read(path).context("--config")?,
             None => ImageConfig::default(),
@@ -189,6 +185,16 @@ impl<'a> Plan<'a> {
         let all = images.chain(&self.worker_cpus).chain(&self.receive_cpus);
         all.chain([&self.emulator_cpu]).flatten().copied().collect()
     }
+}
+
+/// Limits of files need a file.
+fn check_rotation(options: &RunOptions) -> Result<()> {
+    let rotation = options.rotation.rotation()?;
+    ensure!(
+        options.out.is_some() || !rotation.is_on(),
+        "--file-size and --file-seconds are limits of a file of --out: give it too"
+    );
+    Ok(())
 }
 
 /// Reads the maps of all modules; each file has one module after another.
