@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Debian's packages, where they are not called like the program.
-PACKAGES = {"apt-get": "apt", "busybox": "busybox-static", "depmod": "kmod", "dpdk-testpmd": "dpdk dpdk-dev",
-            "ip": "iproute2", "qemu-system-x86_64": "qemu-system-x86", "yosys-smtbmc": "yosys"}
+PACKAGES = {"apt-get": "apt", "busybox": "busybox-static", "cc": "gcc", "depmod": "kmod",
+            "dpdk-testpmd": "dpdk dpdk-dev", "ip": "iproute2", "qemu-system-x86_64": "qemu-system-x86", "yosys-smtbmc": "yosys"}
 
 
 class Skip(Exception):
