@@ -288,6 +288,9 @@ fn pictures_peaks_and_curves_are_those_of_the_photons() {
     }
 
     // The curves are largest on the innermost ring.
+    run.until("there are curves", || {
+        run.ask("/curve.json").0.starts_with("HTTP/1.1 200")
+    });
     let curves = run.json("/curve.json");
     let radius = capture.rings()[0].radius * 0.075;
     assert_eq!(curves["unit"], "r_mm");
