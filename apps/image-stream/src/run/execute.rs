@@ -279,9 +279,12 @@ fn idle<L: Place>(plan: &Plan, reception: Option<&mut Reception<L>>) -> Result<I
 fn open_outputs<P: Stored>(
     plan: &Plan,
     detector: &Detector,
-    #[cfg_attr(not(feature = "hdf5"), expect(unused_variables))] summary: Summary,
+    summary: Summary,
     queue: usize,
 ) -> Result<outputs::Outputs<P>> {
+    // For the end of a file.
+    #[cfg(not(feature = "hdf5"))]
+    drop(summary);
     let mut outputs = Outputs::none();
     #[cfg(feature = "hdf5")]
     if let Some(output) = &plan.out {
