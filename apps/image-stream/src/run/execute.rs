@@ -295,6 +295,9 @@ fn open_outputs<P: Stored>(
     detector: &Detector,
     summary: Summary,
 ) -> Result<outputs::Outputs<P>> {
+    // For the end of a file.
+    #[cfg(not(feature = "hdf5"))]
+    drop(summary);
     let mut outputs = Outputs::none();
     let outputs_of_run = usize::from(plan.out.is_some()) + usize::from(plan.options.live.is_some());
     let queue = room(plan.config.memory.images, outputs_of_run);

@@ -64,7 +64,7 @@ impl Running {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         let head = answer.windows(4).position(|end| end == b"\r\n\r\n");
-        let body = answer.split_off(head.expect("an answer") + 4);
+        let body = answer.split_off(head.unwrap() + 4);
         (String::from_utf8(answer).unwrap(), body)
     }
 
@@ -77,7 +77,7 @@ impl Running {
     /// A picture: its header and its pixels. Waits for the first one.
     fn picture(&self, query: &str) -> (Value, Vec<f32>) {
         let mut picture = None;
-        self.until("there is a picture", || {
+        until("there is a picture", || {
             let (head, body) = self.ask(&format!("/image.bin?{query}"));
             if head.starts_with("HTTP/1.1 204") {
                 return false;
@@ -87,14 +87,6 @@ impl Running {
             true
         });
         picture.unwrap()
-    }
-
-    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let from = Instant::now();
-        while !holds() {
-            assert!(from.elapsed() < PATIENCE, "never: {what}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
     }
 
     /// Interrupts the run; its report.
@@ -117,12 +109,21 @@ impl Drop for Running {
     }
 }
 
+/// Waits until something holds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !holds() {
+        assert!(from.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Header and pixels of a picture.
 fn parsed(body: &[u8]) -> (Value, Vec<f32>) {
     let length = u32::from_le_bytes(body[..4].try_into().unwrap()) as usize;
     let header: Value = serde_json::from_slice(&body[4..4 + length]).unwrap();
     let (pixels, rest) = body[4 + length..].as_chunks();
-    assert!(length % 4 == 0 && rest.is_empty());
+    assert!(length.is_multiple_of(4) && rest.is_empty());
     let pixels: Vec<_> = pixels.iter().map(|&b| f32::from_le_bytes(b)).collect();
     let shape = number(&header["rows"]) * number(&header["columns"]);
     assert_eq!(pixels.len(), shape);
@@ -253,11 +254,11 @@ fn pictures_peaks_and_curves_are_those_of_the_photons() {
     );
 
     // All images of the detector have been seen: the maximum is that of each of them.
-    run.until("all images were seen", || {
+    until("all images were seen", || {
         number(&run.json("/run.json")["images"]["built"]) > 12
     });
     let all: Vec<_> = (0..4).map(|frame| photons(&capture, frame)).collect();
-    run.until("the maximum includes them", || {
+    until("the maximum includes them", || {
         let (header, pixels) = run.picture("view=maximum");
         let is_new = number(&header["images"]) > 12;
         for (i, pixel) in pixels.iter().enumerate().filter(|_| is_new) {
@@ -288,6 +289,9 @@ fn pictures_peaks_and_curves_are_those_of_the_photons() {
     }
 
     // The curves are largest on the innermost ring.
+    until("there are curves", || {
+        run.ask("/curve.json").0.starts_with("HTTP/1.1 200")
+    });
     let curves = run.json("/curve.json");
     let radius = capture.rings()[0].radius * 0.075;
     assert_eq!(curves["unit"], "r_mm");
@@ -309,7 +313,7 @@ fn rows_of_lost_packets_are_named() {
     let capture = Capture::new(emulated);
     let config = capture.configure("i16", "");
     let run = Running::new(&["--port", &paced(&capture)], Some(&config));
-    run.until("an image lacks packets", || {
+    until("an image lacks packets", || {
         let (header, pixels) = run.picture("view=latest");
         let frame = header["frame"].as_u64().unwrap();
         let missing: Vec<[usize; 2]> =
@@ -370,12 +374,12 @@ fn the_demonstration_has_all_of_the_page() {
         (&now["end"], &now["detector"]["curves"]),
         (&"running".into(), &true.into())
     );
-    run.until("the past is noted", || {
+    until("the past is noted", || {
         let minute = run.json("/minute.json");
         let notes = minute["notes"].as_array().unwrap();
         notes.len() > 2 && notes[notes.len() - 1]["kept"].as_u64().unwrap() > 0
     });
-    run.until("there are curves", || {
+    until("there are curves", || {
         let (head, body) = run.ask("/curve.json");
         head.starts_with("HTTP/1.1 200") && !body.is_empty()
     });
@@ -419,7 +423,7 @@ fn who_asks_badly_does_not_hurt_the_run() {
         .collect();
     let built = |now: &Value| number(&now["images"]["built"]);
     let before = built(&run.json("/run.json"));
-    run.until("images are processed", || {
+    until("images are processed", || {
         built(&run.json("/run.json")) > before
     });
     let report = run.end();

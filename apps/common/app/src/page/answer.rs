@@ -37,11 +37,13 @@ pub fn json(value: &impl Serialize) -> Response {
 }
 
 /// An answer of JSON that is text already.
+#[must_use]
 pub fn json_text(text: String) -> Response {
     answer("application/json", text)
 }
 
 /// An answer of binary data.
+#[must_use]
 pub fn bytes(data: Vec<u8>) -> Response {
     answer("application/octet-stream", data)
 }

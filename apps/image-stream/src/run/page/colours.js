@@ -2,7 +2,7 @@
 "use strict";
 
 // Matplotlib's viridis and inferno (CC0) as polynomials of degree 6: coefficients of red, green and
-// blue, by power. They differ from the tables by less than 0.01.
+// blue, by power. They differ from the tables by 0.004 and 0.01 on average.
 const POLYNOMIALS = {
   viridis: [
     [0.2777273272234177, 0.005407344544966578, 0.3340998053353061],

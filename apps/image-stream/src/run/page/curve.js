@@ -27,6 +27,10 @@ function powerTicks(low, high) {
   return ticks.length > 1 ? ticks : [low, high];
 }
 
+// A list may be longer than that of a call's arguments may be.
+const largest = (list) => list.reduce((a, b) => Math.max(a, b), -Infinity);
+const smallest = (list) => list.reduce((a, b) => Math.min(a, b), Infinity);
+
 async function askForCurves() {
   if (!detector()?.curves) return null;
   const answer = await answered("curve.json");
@@ -45,8 +49,8 @@ function showCurve() {
   const values = lines.flatMap(([, line]) => line).filter((value) => value !== null);
   const isLog = by("curve-scale").value === "log";
   const positive = values.filter((value) => value > 0);
-  const top = Math.max(...values, 0) * (isLog ? 1.2 : 1.05) || 1;
-  const bottom = isLog ? Math.max(Math.min(...positive, top / 10), top * 1e-5) : Math.min(0, ...values);
+  const top = Math.max(largest(values), 0) * (isLog ? 1.2 : 1.05) || 1;
+  const bottom = isLog ? Math.max(Math.min(smallest(positive), top / 10), top * 1e-5) : Math.min(0, smallest(values));
   const [low, high] = [radial[0], radial.at(-1)];
   const x = (at) => ROOM.left + ((width - ROOM.left - ROOM.right) * (at - low)) / (high - low || 1);
   const share = isLog ? (value) => Math.log(Math.max(value, bottom) / bottom) / Math.log(top / bottom)
@@ -69,7 +73,7 @@ function showCurve() {
     parts.push(shape("path", { class: `line ${colour(n)}`, d: points.join("") }));
   });
   svg.replaceChildren(...parts);
-  const peak = curve.mean.indexOf(Math.max(...curve.mean));
+  const peak = curve.mean.indexOf(largest(curve.mean));
   const caption = by("curve-caption");
   caption.dataset.peak = peak;
   caption.replaceChildren(key(0), `frame ${frame}, ${age(curve.age_s)} `, key(1),

@@ -101,14 +101,13 @@ function askSoon() {
   clearTimeout(look.timer);
   look.timer = setTimeout(async () => {
     const picture = await askForImage().catch(() => null);
-    // While it is held, only another part of the same image fits.
-    if (picture && (look.live || samePicture(picture))) showImage(picture);
+    if (picture) showImage(picture);
   }, SETTLE_MS);
 }
 
-const samePicture = ({ view, frame }) => !look.picture || (view === look.picture.view && frame === look.picture.frame);
-
+// Shows an answer, unless another view has been chosen meanwhile.
 function showImage(picture) {
+  if (picture.view !== by("view").value) return;
   look.picture = picture;
   colourImage();
 }

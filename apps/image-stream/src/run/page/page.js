@@ -101,8 +101,7 @@ const program = {
     return { image, curve: await askForCurves() };
   },
   take({ image, curve }) {
-    // Another view may have been chosen meanwhile.
-    if (image && look.live && image.view === by("view").value) showImage(image);
+    if (image) showImage(image);
     curves.last = curve ?? curves.last;
   },
   forget() { [look.picture, curves.last] = [null, null]; },

@@ -201,7 +201,7 @@ impl Levels {
             }
         }
         // An odd step: not always the same columns.
-        let step = pixels.len() / SAMPLES | 1;
+        let step = (pixels.len() / SAMPLES) | 1;
         let sample = pixels.iter().step_by(step).map(|pixel| pixel.shown());
         let mut sample: Vec<f32> = sample.filter(|value| value.is_finite()).collect();
         sample.sort_unstable_by(f32::total_cmp);
