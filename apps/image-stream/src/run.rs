@@ -15,6 +15,7 @@ mod demonstration;
 mod describe;
 mod execute;
 mod image_loop;
+mod notes;
 mod observe;
 mod outputs;
 mod place;
@@ -36,8 +37,8 @@ use arc_swap::ArcSwap;
 use pollux_app::Failure;
 use pollux_images::calibration::{Calibration, PedestalTracker};
 use pollux_images::convert::Converter;
-use pollux_images::receive::{ReceiveError, images};
-use pollux_images::stages::StagePixel;
+use pollux_images::receive::{Raw, ReceiveError, images};
+use pollux_images::stages::{StagePixel, image_stages, raw_stages};
 use pollux_images::statistics::{HitRate, ImageStatistics};
 use pollux_pipelines::assemble::AssembleError;
 
@@ -61,7 +62,11 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.clock.select()?;
     let plan = Plan::new(options).map_err(Failure::Usage)?;
     match plan.pixels() {
-        None => raw(&plan),
+        None => match plan.layout.bits() {
+            8 => raw::<u8>(&plan, PixelType::U8),
+            32 => raw::<u32>(&plan, PixelType::U32),
+            _ => raw::<u16>(&plan, PixelType::U16),
+        },
         Some(Pixels::I16) => converted::<i16>(&plan, PixelType::I16),
         Some(Pixels::I32) => converted::<i32>(&plan, PixelType::I32),
         Some(Pixels::F32) => converted::<f32>(&plan, PixelType::F32),
@@ -80,26 +85,31 @@ fn refused(error: ReceiveError) -> Failure {
 }
 
 /// A run of raw images.
-fn raw(plan: &Plan) -> Result<(), Failure> {
-    let (placer, reader) = images::<u16>(&plan.config.receive(plan.layout)).map_err(refused)?;
+fn raw<P: Raw>(plan: &Plan, pixel: PixelType) -> Result<(), Failure> {
+    let (placer, reader) = images::<P>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let causes = *placer.causes();
+    let built = stages::build(plan, &raw_stages::<P>(), &[]).context("[[stage]]");
+    let built = built.map_err(Failure::Usage)?;
     let parts = Parts {
         place: PlaceRaw(placer),
         causes,
         reader,
-        chain: stages::nothing()?,
-        pool: None,
+        chain: built.chain,
+        pool: built.pool,
         observer: (),
         dark: None,
         bad: Vec::new(),
+        findings: built.findings,
     };
-    Ok(execute(plan, PixelType::U16, parts)?)
+    Ok(execute(plan, pixel, parts)?)
 }
 
 /// A run of images in photons.
 fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<(), Failure> {
     let calibrations = plan.calibrations().context("[calibration]")?;
-    let (placer, reader) = images::<P>(&plan.config.receive(plan.layout)).map_err(refused)?;
+    let mut receive = plan.config.receive(plan.layout);
+    receive.notes = notes::of_stages(&plan.config.stage);
+    let (placer, reader) = images::<P>(&receive).map_err(refused)?;
     let converters: Converters = calibrations
         .iter()
         .map(|calibration| ArcSwap::from_pointee(Converter::new(calibration)))
@@ -108,7 +118,7 @@ fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<(), Failure
     let shape = plan.layout.image();
     let mask = mask(&calibrations);
     let causes = *placer.causes();
-    let built = stages::build(plan, shape, &mask).context("[[stage]]");
+    let built = stages::build(plan, &image_stages::<P>(), &mask).context("[[stage]]");
     let built = built.map_err(Failure::Usage)?;
     let parts = Parts {
         place: PlaceConverted {
@@ -126,6 +136,7 @@ fn converted<P: StagePixel>(plan: &Plan, pixel: PixelType) -> Result<(), Failure
         },
         dark,
         bad: mask,
+        findings: built.findings,
     };
     Ok(execute(plan, pixel, parts)?)
 }

@@ -31,7 +31,7 @@ use super::reception::{BURST, Reception};
 use super::regions::{self, RegionThreads};
 use super::report::{Ended, Report};
 use super::sink::ImageSink;
-use super::stages::{self, Pool};
+use super::stages::{self, Findings, Pool};
 use super::threads::{Ending, Loops, Threads};
 use super::workers::Chain;
 use super::{describe, outputs};
@@ -59,6 +59,8 @@ pub struct Parts<P: Stored, L, O> {
     pub dark: Option<Dark>,
     /// True for the bad pixels; empty if they are not known.
     pub bad: Vec<bool>,
+    /// What the stages find in images.
+    pub findings: Findings,
 }
 
 /// Executes a run.
@@ -95,7 +97,8 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         frames: parts.reader.counts(),
         images: Arc::clone(&counts),
     };
-    let outputs = open_outputs::<P>(plan, &detector, summary, queue)?;
+    let findings = &parts.findings;
+    let outputs = open_outputs::<P>(plan, &detector, findings, summary, queue)?;
     let output_counts = outputs.counts();
     let (sender, output_thread) = if outputs.is_empty() {
         (None, None)
@@ -114,6 +117,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let sink = ImageSink::new(
         sender,
         recorded,
+        plan.options.vetoed,
         regions,
         parts.observer,
         Arc::clone(&counts),
@@ -155,7 +159,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         reception: own,
         reader: parts.reader,
         // The other half of the buffers is for images that are being received.
-        desk: Desk::new(images / 2),
+        desk: Desk::new(images / 2, &parts.findings.capacity),
         chain: parts.chain,
         sink,
         dark: parts.dark,
@@ -275,6 +279,7 @@ fn idle<L: Place>(plan: &Plan, reception: Option<&mut Reception<L>>) -> Result<I
 fn open_outputs<P: Stored>(
     plan: &Plan,
     detector: &Detector,
+    findings: &Findings,
     summary: Summary,
     queue: usize,
 ) -> Result<outputs::Outputs<P>> {
@@ -282,7 +287,7 @@ fn open_outputs<P: Stored>(
     #[cfg(feature = "hdf5")]
     if let Some(output) = &plan.out {
         let (recorder, file_queue) =
-            describe::file(plan, output, detector, summary.boxed(), queue)?;
+            describe::file(plan, output, (detector, findings), summary.boxed(), queue)?;
         outputs = outputs.with_file(recorder, file_queue);
     }
     if let Some(address) = plan.options.live {
@@ -292,7 +297,7 @@ fn open_outputs<P: Stored>(
             loops: plan.cpus(),
             ..LiveConfig::default()
         };
-        outputs = outputs.with_live(detector, &config)?;
+        outputs = outputs.with_live(detector, &config, findings.axis.clone())?;
     }
     Ok(outputs)
 }

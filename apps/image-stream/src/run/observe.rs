@@ -1,5 +1,6 @@
 //! What the loop keeps of the images for the operator.
 
+use pollux_images::receive::Raw;
 use pollux_images::stages::{StagePixel, Work};
 use pollux_images::statistics::{HitRate, ImageStatistics};
 
@@ -9,8 +10,8 @@ pub trait Observe<P>: Send + 'static {
 }
 
 /// Of raw images nothing is kept.
-impl Observe<u16> for () {
-    fn observe(&mut self, _work: &Work<u16>) {}
+impl<P: Raw> Observe<P> for () {
+    fn observe(&mut self, _work: &Work<P>) {}
 }
 
 /// Hit rate, mean and maximum of a run.
