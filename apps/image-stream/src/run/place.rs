@@ -17,6 +17,8 @@ use crate::config::DarkConfig;
 
 /// Places the packets of one receive loop.
 pub trait Place: Sized + Send + 'static {
+    /// Prepares the thread that will place packets: what is allocated for a thread is allocated here.
+    fn prepare(&self) {}
     /// Places a packet; it is counted.
     fn place(&mut self, frame: &StreamFrame, at: Moment);
     /// The same for another receive loop.
@@ -59,6 +61,13 @@ pub struct PlaceConverted<P> {
 }
 
 impl<P: StagePixel> Place for PlaceConverted<P> {
+    fn prepare(&self) {
+        // The first use in a thread allocates its list of converters in use.
+        for converter in &*self.converters {
+            drop(converter.load());
+        }
+    }
+
     #[inline]
     fn place(&mut self, frame: &StreamFrame, at: Moment) {
         let (converters, dark) = (&self.converters, &self.dark);

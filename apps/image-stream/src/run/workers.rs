@@ -1,8 +1,9 @@
 //! Workers: the event of each stack of images goes to a loop on a core of its own.
 //!
-//! A worker has two events: the images of one are processed while the other waits or is filled. The pool is an [`AsyncStage`]: the loop that receives submits a stack and goes on, so one stack is
-//! received while others are processed, and results leave in the order of the images. A stage that runs
-//! on another processor can take its place.
+//! A worker has two events: one is processed while the other waits. The pool is an [`AsyncStage`]: the
+//! loop that receives submits an event and goes on, so one stack is received while others are
+//! processed, and results leave in the order of the images. A stage that runs on another processor can
+//! take its place.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -136,25 +137,33 @@ impl<P: Stored> Worker<P> {
         loop {
             // Before the ring: a stack that was submitted before the end is still processed.
             let stopped = self.stop.is_set();
-            let Some(mut stack) = self.from.pop() else {
-                if stopped || self.from.is_abandoned() {
-                    return;
-                }
-                if self.gives_way {
-                    std::thread::yield_now();
-                } else {
-                    std::hint::spin_loop();
-                }
+            if self.process_next() {
                 continue;
-            };
-            self.images.add(stack.images.len() as u64);
-            for work in stack.images.drain(..) {
-                // The batch holds a stack.
-                let _ = self.batch.push(work);
             }
-            self.chain.process(&mut self.batch, &mut stack.images);
-            self.batch.clear();
-            let _ = self.to.push(stack);
+            if stopped || self.from.is_abandoned() {
+                return;
+            }
+            if self.gives_way {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
         }
+    }
+
+    /// Processes the next stack; false if none waits.
+    pub fn process_next(&mut self) -> bool {
+        let Some(mut stack) = self.from.pop() else {
+            return false;
+        };
+        self.images.add(stack.images.len() as u64);
+        for work in stack.images.drain(..) {
+            // The batch holds a stack.
+            let _ = self.batch.push(work);
+        }
+        self.chain.process(&mut self.batch, &mut stack.images);
+        self.batch.clear();
+        let _ = self.to.push(stack);
+        true
     }
 }

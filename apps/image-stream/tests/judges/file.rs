@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use image_stream::nexus::{Compression, FileInfo, Writer};
+use image_stream::nexus::{Compression, FileInfo, FindingsInfo, Writer};
 use image_stream::{Dense, PixelType, Pixels, Sparse};
 use tempfile::TempDir;
 
