@@ -167,7 +167,7 @@ impl Converter {
         }
         let counted = match (count, mark) {
             (None, None) => self.convert(first, raw, out).map(|()| [0; 2]),
-            (Some(count), Some(mark)) if count != mark => {
+            (Some(count), Some(mark)) if count.to_bits() != mark.to_bits() => {
                 let marks = [&mut [], &mut *notes.marks];
                 self.mark(first, raw, [count, mark], out, marks)
             }

@@ -37,6 +37,7 @@
 
 mod compress;
 mod env;
+mod event;
 mod integrate;
 mod lossless;
 mod peaks;
@@ -51,11 +52,12 @@ use pollux_pipelines::{DynStage, StageEnv};
 
 pub use compress::{CompressOptions, Method};
 pub use env::ImagesEnv;
+pub use event::StackFacts;
 pub use integrate::{IntegrateOptions, RadialAxis};
 pub use peaks::PeakOptions;
 pub use pixel::StagePixel;
 pub use raw::{RawCompressOptions, RawMethod};
-pub use stack::{Stack, StackFacts};
+pub use stack::Stack;
 pub use work::{Capacity, Desk, Encoding, Findings, Work};
 
 use crate::receive::Raw;

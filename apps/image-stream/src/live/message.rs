@@ -320,3 +320,6 @@ fn user_data(cbor: &mut Cbor<'_>, facts: &ImageFacts, loss: LossLayout, found: O
         cbor.rows((curve.len(), bins), F32_ARRAY, values);
     }
 }
+
+#[cfg(test)]
+mod tests;

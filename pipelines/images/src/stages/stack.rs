@@ -4,42 +4,9 @@
 //! Online Image Processing by GPU/FPGA Coprocessors using RDMA Techniques", 2020): the consolidated
 //! event says which images there are, and what they lack.
 
+use super::event::StackFacts;
 use super::work::Work;
-use crate::receive::{Image, Loss, Stored};
-
-/// What the event of a stack says. Each image of the stack carries it to the outputs, beside its own
-/// loss map.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StackFacts {
-    /// Number of the event in the run, from 0.
-    pub number: u64,
-    /// Images of the stack.
-    pub images: u32,
-    /// Images of which packets are missing, empty ones too.
-    pub incomplete: u32,
-    /// Packets that are missing in all of them.
-    pub missing: u32,
-}
-
-impl StackFacts {
-    fn add<P: Stored>(&mut self, image: &Image<P>) {
-        self.images += 1;
-        if !image.is_complete() {
-            self.incomplete += 1;
-            self.missing += image.missing_packets() as u32;
-        }
-    }
-
-    /// The event of a single image.
-    pub(super) fn of_image<P: Stored>(number: u64, image: &Image<P>) -> Self {
-        let mut facts = Self {
-            number,
-            ..Self::default()
-        };
-        facts.add(image);
-        facts
-    }
-}
+use crate::receive::{Loss, Stored};
 
 /// The event of a stack, with its images. Its list is filled again with the next stack.
 #[derive(Debug)]
@@ -62,10 +29,7 @@ impl<P: Stored> Stack<P> {
 
     /// Makes the event of this number of these images.
     pub fn fill(&mut self, number: u64, images: impl Iterator<Item = Work<P>>) {
-        self.facts = StackFacts {
-            number,
-            ..StackFacts::default()
-        };
+        self.facts = StackFacts::of_number(number);
         self.images.clear();
         for work in images {
             self.facts.add(&work.image);

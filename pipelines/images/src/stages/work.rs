@@ -5,7 +5,7 @@ use std::fmt;
 use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use super::stack::StackFacts;
+use super::event::StackFacts;
 use crate::peaks::Peak;
 use crate::receive::{Image, Stored};
 
