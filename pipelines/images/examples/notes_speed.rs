@@ -1,12 +1,14 @@
 //! Time of an image from its packets through conversion, veto and sparse compression, with the notes of
-//! the conversion and without, by turns.
+//! the conversion and without, by turns: seconds of CPU time, so that other programs count little.
 //!
 //! ```text
-//! cargo run --release -p pollux-images --example notes_speed [TURNS]
+//! cargo run --release -p pollux-images --example notes_speed [TURNS [VETO STORED]]
 //! ```
+//!
+//! VETO and STORED are the thresholds, in photons.
 
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pollux_images::Shape;
 use pollux_images::calibration::{Calibration, Map};
@@ -25,8 +27,6 @@ type Failure = Box<dyn Error>;
 const IMAGES: usize = 32;
 /// Images of a turn.
 const TURN: u64 = 400;
-const VETO: f32 = 10.0;
-const STORED: f32 = 1.0;
 
 struct Receiver {
     placer: PacketPlacer<i16>,
@@ -40,7 +40,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn new(notes: NoteConfig) -> Result<Self, Failure> {
+    fn new(notes: NoteConfig, veto: f32, stored: f32) -> Result<Self, Failure> {
         let layout = Layout::jungfrau(1, 1)?;
         let receive = ReceiveConfig {
             notes,
@@ -48,8 +48,8 @@ impl Receiver {
         };
         let (placer, reader) = images(&receive)?;
         let config: toml::Table = format!(
-            "stage = [{{ name = \"veto\", min_photons = {VETO:?}, min_pixels = 50 }},
-             {{ name = \"compress\", method = \"sparse\", min_photons = {STORED:?} }}]"
+            "stage = [{{ name = \"veto\", min_photons = {veto:?}, min_pixels = 50 }},
+             {{ name = \"compress\", method = \"sparse\", min_photons = {stored:?} }}]"
         )
         .parse()?;
         let stages: Vec<toml::Table> = config["stage"].clone().try_into()?;
@@ -74,7 +74,7 @@ impl Receiver {
         converter: &Converter,
         frames: &mut [Vec<Vec<u8>>],
     ) -> Result<Duration, Failure> {
-        let start = Instant::now();
+        let start = cpu_time()?;
         for _ in 0..TURN {
             let frame = &mut frames[self.number as usize % IMAGES];
             for payload in frame {
@@ -103,8 +103,15 @@ impl Receiver {
                 .filter(|work| !work.findings.vetoed)
                 .count() as u64;
         }
-        Ok(start.elapsed())
+        Ok(cpu_time()? - start)
     }
+}
+
+/// CPU time of this thread (Linux).
+fn cpu_time() -> Result<Duration, Failure> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds = text.split_whitespace().next().ok_or("schedstat is empty")?;
+    Ok(Duration::from_nanos(nanoseconds.parse()?))
 }
 
 /// Packets of the images: noise, and in each third image 1 % of intense pixels.
@@ -151,10 +158,13 @@ fn main() -> Result<(), Failure> {
     let converter = Converter::new(&calibration);
     let mut frames = frames()?;
     let notes = NoteConfig {
-        count: Some(VETO),
-        mark: Some(STORED),
+        count: Some(veto),
+        mark: Some(stored),
     };
-    let mut receivers = [Receiver::new(NoteConfig::default())?, Receiver::new(notes)?];
+    let mut receivers = [
+        Receiver::new(NoteConfig::default(), veto, stored)?,
+        Receiver::new(notes, veto, stored)?,
+    ];
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..turns {
         for (receiver, times) in receivers.iter_mut().zip(&mut times) {

@@ -126,6 +126,7 @@ fn facts(n: u64) -> ImageFacts {
         peaks: 4,
         kept: true,
         loss: LossMap::new(&[0b101]),
+        stack: pollux_images::stages::StackFacts::default(),
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) fn facts(n: u64) -> ImageFacts {
         peaks: n as u32 % 7,
         kept: !n.is_multiple_of(3),
         loss: LossMap::new(&[n, n << 32]),
+        stack: pollux_images::stages::StackFacts::default(),
     }
 }
 

@@ -37,15 +37,15 @@ impl<P: Output, const N: usize> Kernel for ConvertAndMark<'_, P, N> {
 
     #[inline(always)]
     fn run<V: Lanes>(self, isa: V::Isa) -> [usize; N] {
+        let least = self.least.map(|least| V::splat(isa, least));
         let mut marks = self.marks.map(<[u64]>::iter_mut);
         let mut counts = [0; N];
         self.blocks.each(|photons| {
             let (lanes, _) = photons.as_chunks::<LANES>();
             for k in 0..N {
-                let least = V::splat(isa, self.least[k]);
                 let mut word = 0;
                 for (n, lanes) in lanes.iter().enumerate() {
-                    let bits = V::bits(least.le(V::load(isa, lanes)));
+                    let bits = V::bits(least[k].le(V::load(isa, lanes)));
                     word |= u64::from(bits) << (n * LANES);
                 }
                 if let Some(mark) = marks[k].next() {
