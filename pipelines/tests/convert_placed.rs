@@ -26,6 +26,7 @@ fn config(buffers: usize) -> AssembleConfig {
         packets: PACKETS,
         packet_bytes: 4 * NUMBERS,
         header_bytes: 1,
+        note_bytes: [2, 4],
         fill: MISSING.to_le_bytes(),
         timeout: Ns(TIMEOUT),
         horizon: 50,
@@ -56,14 +57,33 @@ fn part(key: u64, part: usize) -> Part<'static> {
     }
 }
 
+/// Notes of a part, in both lists; every third one is placed without notes.
+fn notes(key: u64, n: usize) -> ([u8; 2], [u8; 4]) {
+    let byte = |of: u64| (key + of) as u8 | 1;
+    if n % 3 == 0 {
+        Default::default()
+    } else {
+        ([byte(n as u64); 2], [byte(100 + n as u64); 4])
+    }
+}
+
 /// Places a packet converted; `calls` counts the conversions.
 fn place(placer: &mut Placer, key: u64, n: usize, calls: &mut usize) -> Result<(), Cause> {
-    placer.place_with(&part(key, n), |to| {
+    let mut convert = |to: &mut [u8]| {
         *calls += 1;
         for (number_, to) in to.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             *to = converted(number(key, n, number_)).to_le_bytes();
         }
-    })
+    };
+    match n % 3 {
+        0 => placer.place_with(&part(key, n), convert),
+        _ => placer.place_noted(&part(key, n), |to, [first, second]| {
+            convert(to);
+            let notes = notes(key, n);
+            first.copy_from_slice(&notes.0);
+            second.copy_from_slice(&notes.1);
+        }),
+    }
 }
 
 /// Compares a frame with the parts that it has to have.
@@ -81,6 +101,14 @@ fn check(frame: &Frame, has: impl Fn(usize) -> bool) {
         let header = frame.header(n / PACKETS, n % PACKETS);
         assert_eq!(header, has(n).then_some(&[9][..]));
     }
+    let expected = (0..2 * PACKETS).map(|n| {
+        let notes = notes(frame.key(), n);
+        if has(n) { notes } else { Default::default() }
+    });
+    let (first, second): (Vec<_>, Vec<_>) = expected.unzip();
+    assert_eq!(frame.notes(0), first.concat(), "{frame:?}");
+    assert_eq!(frame.notes(1), second.concat(), "{frame:?}");
+    assert!(frame.notes(2).is_empty());
 }
 
 fn poll(reader: &mut FrameReader, now: u64) -> Vec<Frame> {
@@ -90,13 +118,13 @@ fn poll(reader: &mut FrameReader, now: u64) -> Vec<Frame> {
 proptest! {
     #[test]
     fn converted_packets_are_where_they_belong(
-        parts in prop::collection::vec(0..2 * PACKETS, 0..30),
-        keys in 1..5_u64,
+        frames in prop::collection::vec(prop::collection::vec(0..2 * PACKETS, 0..30), 1..6),
     ) {
-        let (mut placer, mut reader) = assembler(config(8)).unwrap();
-        for key in 0..keys {
+        // Two buffers: most frames are in one that an earlier frame has left.
+        let (mut placer, mut reader) = assembler(config(2)).unwrap();
+        for (key, parts) in (0..).zip(frames) {
             let (mut calls, mut seen) = (0, [false; 2 * PACKETS]);
-            for &n in &parts {
+            for n in parts {
                 let complete = seen == [true; 2 * PACKETS];
                 let placed = place(&mut placer, key, n, &mut calls);
                 let expected = if seen[n] || complete { Err(Cause::Duplicate) } else { Ok(()) };

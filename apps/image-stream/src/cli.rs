@@ -34,6 +34,10 @@ pub struct RunOptions {
     pub out: Option<PathBuf>,
 
     /// Limits of a file of --out: FILE's name then includes a number, run_00001.h5
+    /// Write the images that are vetoed to the files of --out too, marked as such
+    #[arg(long, requires = "out")]
+    pub vetoed: bool,
+
     #[command(flatten)]
     pub rotation: RotationOptions,
 

@@ -74,8 +74,10 @@ pub struct DetectorConfig {
     pub modules: usize,
     /// UDP interfaces of a module: 1 or 2.
     pub interfaces: usize,
-    /// Bits of a pixel of EIGER: 16.
+    /// Bits of a pixel of EIGER: 8, 16 or 32.
     pub bits: usize,
+    /// Network of EIGER: 10 or 1 Gbit/s, which sets the size of its packets.
+    pub link_gbit: u32,
     /// Address of this host: it answers ARP and ping.
     pub ip: Ipv4Addr,
     /// UDP port of the first interface of the first module; the others follow.
@@ -99,6 +101,7 @@ impl Default for DetectorConfig {
             modules: 1,
             interfaces: 2,
             bits: 16,
+            link_gbit: 10,
             ip: Ipv4Addr::new(198, 18, 0, 1),
             udp_port: 50_001,
             module_ids: None,
@@ -298,9 +301,15 @@ impl ImageConfig {
     pub fn check(&self, demonstration: bool) -> Result<()> {
         let layout = self.layout().context("[detector]")?;
         ensure!(
-            layout.bits() == 16,
-            "[detector] bits = {}: runs take detectors with 16 bits a pixel",
+            layout.bits() >= 8,
+            "[detector] bits = {}: runs take 8, 16 and 32 bits a pixel",
             layout.bits()
+        );
+        ensure!(
+            self.detector.kind == Kind::Eiger || self.detector.bits == 16,
+            "[detector] bits = {}: pixels of {} have 16",
+            self.detector.bits,
+            layout.detector()
         );
         self.beam.check()?;
         let images = self.memory.images;
@@ -355,8 +364,8 @@ impl ImageConfig {
             "[calibration]: only JUNGFRAU is converted; leave it out for raw images"
         );
         ensure!(
-            self.calibration.is_some() || demonstration || self.stage.is_empty(),
-            "[[stage]]: stages take photons, and without [calibration] images are raw"
+            self.calibration.is_some() || demonstration || self.stage.iter().all(is_compress),
+            "[[stage]]: other stages than compress take photons, and without [calibration] images are raw"
         );
         Ok(())
     }
@@ -371,6 +380,7 @@ impl ImageConfig {
             modules,
             interfaces,
             bits,
+            link_gbit,
             ..
         } = self.detector;
         Ok(match kind {
@@ -385,7 +395,12 @@ impl ImageConfig {
                     32 => EigerBits::ThirtyTwo,
                     _ => bail!("bits = {bits}: 4, 8, 16 or 32"),
                 };
-                Layout::eiger(modules, bits, EigerLink::TenGigabit)?
+                let link = match link_gbit {
+                    1 => EigerLink::OneGigabit,
+                    10 => EigerLink::TenGigabit,
+                    _ => bail!("link_gbit = {link_gbit}: 1 or 10"),
+                };
+                Layout::eiger(modules, bits, link)?
             }
             _ => bail!("kind = {kind}: runs take jungfrau, eiger and moench"),
         })
@@ -426,4 +441,9 @@ impl ImageConfig {
             ..PoolConfig::default()
         }
     }
+}
+
+/// Whether a stage is `compress`, which raw images have too.
+fn is_compress(stage: &toml::Table) -> bool {
+    stage.get("name").and_then(toml::Value::as_str) == Some("compress")
 }

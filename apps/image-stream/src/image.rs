@@ -1,12 +1,22 @@
 //! An image as the outputs take it: facts about it, and its pixels in a buffer that is handed over.
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
 use pollux_images::Shape;
+use pollux_images::peaks::Peak;
+use pollux_images::receive::Stored;
+use pollux_images::stages::{StackFacts, Work};
 
 /// Type of a pixel. Pixels are stored in little-endian order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PixelType {
-    /// Raw: gain bits and ADU.
+    /// Raw: counts (EIGER).
+    U8,
+    /// Raw: gain bits and ADU, or counts (EIGER).
     U16,
+    /// Raw: counts (EIGER).
+    U32,
     /// Photons, as [`pollux_images::Pixel`] defines them.
     I16,
     /// Photons.
@@ -20,8 +30,9 @@ impl PixelType {
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
+            Self::U8 => 1,
             Self::U16 | Self::I16 => 2,
-            Self::I32 | Self::F32 => 4,
+            Self::U32 | Self::I32 | Self::F32 => 4,
         }
     }
 
@@ -29,7 +40,9 @@ impl PixelType {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::U8 => "uint8",
             Self::U16 => "uint16",
+            Self::U32 => "uint32",
             Self::I16 => "int16",
             Self::I32 => "int32",
             Self::F32 => "float32",
@@ -42,6 +55,8 @@ impl PixelType {
         match self {
             // 0xC000 is saturated, and 0xFFFF is an error.
             Self::U16 => Some(0xBFFF),
+            Self::U8 => Some(u8::MAX as u32 - 1),
+            Self::U32 => Some(u32::MAX - 1),
             Self::I16 => Some(i16::MAX as u32 - 1),
             Self::I32 => Some(i32::MAX as u32 - 1),
             Self::F32 => None,
@@ -102,6 +117,8 @@ pub struct ImageFacts {
     pub kept: bool,
     /// Missing packets.
     pub loss: LossMap,
+    /// The event of the stack that the image belongs to.
+    pub stack: StackFacts,
 }
 
 impl Default for ImageFacts {
@@ -114,6 +131,7 @@ impl Default for ImageFacts {
             peaks: 0,
             kept: true,
             loss: LossMap::COMPLETE,
+            stack: StackFacts::default(),
         }
     }
 }
@@ -149,6 +167,24 @@ pub enum Pixels<B> {
     Sparse(Sparse<B>),
 }
 
+/// What stages found in an image: a handle that frees the findings, or returns them, when it is dropped.
+pub trait Found: Debug + Send + Sync {
+    /// Bragg peaks.
+    fn peaks(&self) -> &[Peak];
+    /// Radial curve: mean of each bin, and its standard error, in photons; empty without one.
+    fn curve(&self) -> [&[f32]; 2];
+}
+
+impl<P: Stored> Found for Work<P> {
+    fn peaks(&self) -> &[Peak] {
+        &self.findings.peaks
+    }
+
+    fn curve(&self) -> [&[f32]; 2] {
+        [&self.findings.curve, &self.findings.sigma]
+    }
+}
+
 /// An image to be handed to an output: its facts, and pixels as [`Dense`] or [`Pixels`].
 #[derive(Clone, Debug)]
 pub struct ImageRecord<P> {
@@ -156,6 +192,8 @@ pub struct ImageRecord<P> {
     pub facts: ImageFacts,
     /// Its pixels.
     pub pixels: P,
+    /// What stages found in it, if they found anything.
+    pub found: Option<Arc<dyn Found>>,
 }
 
 /// Reason why the pixels of an image are refused.

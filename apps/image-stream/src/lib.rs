@@ -7,7 +7,7 @@
 //! | `control` | runs that a manager starts and stops |
 //! | `manage` | the manager of a source and its receivers |
 //! | `offline` | each stage on files, without a detector |
-//! | [`ImageRecord`], [`Pixels`], [`Dense`], [`Sparse`] | an image to be handed to an output |
+//! | [`ImageRecord`], [`Found`], [`Pixels`], [`Dense`], [`Sparse`] | an image to be handed to an output |
 //! | [`ImageFacts`], [`LossMap`] | facts about it |
 //! | [`Detector`] | the detector and its beam |
 //! | `nexus` | image files (feature `hdf5`): docs/formats/image-file.md |
@@ -32,5 +32,6 @@ mod run;
 
 pub use detector::{Detector, DetectorError, LossLayout};
 pub use image::{
-    Dense, ImageFacts, ImageRecord, LossMap, MAX_LOSS_WORDS, PixelError, PixelType, Pixels, Sparse,
+    Dense, Found, ImageFacts, ImageRecord, LossMap, MAX_LOSS_WORDS, PixelError, PixelType, Pixels,
+    Sparse,
 };

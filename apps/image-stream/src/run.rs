@@ -17,6 +17,7 @@ mod execute;
 mod host;
 mod image_loop;
 mod monitoring;
+mod notes;
 mod observe;
 mod outputs;
 mod overrun;
@@ -41,8 +42,8 @@ use arc_swap::ArcSwap;
 use pollux_app::Failure;
 use pollux_images::calibration::{Calibration, PedestalTracker};
 use pollux_images::convert::Converter;
-use pollux_images::receive::{ReceiveError, images};
-use pollux_images::stages::StagePixel;
+use pollux_images::receive::{Raw, ReceiveError, images};
+use pollux_images::stages::{StagePixel, image_stages, raw_stages};
 use pollux_images::statistics::ImageStatistics;
 use pollux_pipelines::assemble::AssembleError;
 
@@ -50,7 +51,7 @@ pub use self::counters::Counters;
 use self::dark::Dark;
 use self::execute::{Parts, execute};
 pub use self::host::{Follow, Host};
-use self::observe::{Raw, Statistics};
+use self::observe::{RawImages, Statistics};
 use self::page::Shown;
 use self::place::{Converters, PlaceConverted, PlaceRaw};
 pub use self::plan::Plan;
@@ -75,7 +76,11 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
 /// As [`run`].
 pub fn perform(plan: &Plan, host: &Host<'_>) -> Result<(), Failure> {
     match plan.pixels() {
-        None => raw(plan, host),
+        None => match plan.layout.bits() {
+            8 => raw::<u8>(plan, PixelType::U8, host),
+            32 => raw::<u32>(plan, PixelType::U32, host),
+            _ => raw::<u16>(plan, PixelType::U16, host),
+        },
         Some(Pixels::I16) => converted::<i16>(plan, PixelType::I16, host),
         Some(Pixels::I32) => converted::<i32>(plan, PixelType::I32, host),
         Some(Pixels::F32) => converted::<f32>(plan, PixelType::F32, host),
@@ -94,28 +99,40 @@ fn refused(error: ReceiveError) -> Failure {
 }
 
 /// A run of raw images.
-fn raw(plan: &Plan, host: &Host<'_>) -> Result<(), Failure> {
-    let (placer, reader) = images::<u16>(&plan.config.receive(plan.layout)).map_err(refused)?;
+fn raw<P: Raw + Shown>(plan: &Plan, pixel: PixelType, host: &Host<'_>) -> Result<(), Failure> {
+    let (placer, reader) = images::<P>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let causes = *placer.causes();
+    let built = stages::build(plan, &raw_stages::<P>(), &[]).context("[[stage]]");
+    let built = built.map_err(Failure::Usage)?;
     let (page, tap) = page::images(plan, &[], false)?;
     let parts = Parts {
         place: PlaceRaw(placer),
         causes,
         reader,
-        chain: stages::nothing()?,
-        pool: None,
-        observer: Raw(tap),
+        chain: built.chain,
+        pool: built.pool,
+        observer: RawImages(tap),
         dark: None,
         bad: Vec::new(),
         page,
+        findings: built.findings,
     };
-    Ok(execute(plan, PixelType::U16, parts, host)?)
+    Ok(execute(plan, pixel, parts, host)?)
 }
 
 /// A run of images in photons.
-fn converted<P: StagePixel + Shown>(plan: &Plan, pixel: PixelType, host: &Host<'_>) -> Result<(), Failure> {
+fn converted<P: StagePixel + Shown>(
+    plan: &Plan,
+    pixel: PixelType,
+    host: &Host<'_>,
+) -> Result<(), Failure> {
     let calibrations = plan.calibrations().context("[calibration]")?;
-    let (placer, reader) = images::<P>(&plan.config.receive(plan.layout)).map_err(refused)?;
+    let mut receive = plan.config.receive(plan.layout);
+    // In one loop the stages find the image in the cache, and notes cost as much as they save.
+    if !(plan.worker_cpus.is_empty() && plan.receive_cpus.is_empty()) {
+        receive.notes = notes::of_stages(&plan.config.stage);
+    }
+    let (placer, reader) = images::<P>(&receive).map_err(refused)?;
     let converters: Converters = calibrations
         .iter()
         .map(|calibration| ArcSwap::from_pointee(Converter::new(calibration)))
@@ -124,7 +141,7 @@ fn converted<P: StagePixel + Shown>(plan: &Plan, pixel: PixelType, host: &Host<'
     let shape = plan.layout.image();
     let mask = mask(&calibrations);
     let causes = *placer.causes();
-    let built = stages::build(plan, shape, &mask).context("[[stage]]");
+    let built = stages::build(plan, &image_stages::<P>(), &mask).context("[[stage]]");
     let built = built.map_err(Failure::Usage)?;
     let (page, tap) = page::images(plan, &mask, true)?;
     let parts = Parts {
@@ -144,6 +161,7 @@ fn converted<P: StagePixel + Shown>(plan: &Plan, pixel: PixelType, host: &Host<'
         dark,
         bad: mask,
         page,
+        findings: built.findings,
     };
     Ok(execute(plan, pixel, parts, host)?)
 }

@@ -19,6 +19,7 @@
 //! G1 and G2 have tables of `f32`, and their results are off by a few units in the last place.
 
 mod kernel;
+mod notes;
 mod output;
 mod tables;
 
@@ -27,6 +28,7 @@ use zerocopy::FromBytes as _;
 use zerocopy::byteorder::little_endian::U16;
 
 use self::kernel::{Convert, ConvertAndMark, SetPedestals};
+pub use self::notes::{NoteConfig, Notes};
 pub use self::output::Output;
 use self::tables::{BLOCK, Tables};
 use crate::Shape;
@@ -140,16 +142,72 @@ impl Converter {
                 pixels: out.len(),
             });
         }
-        let least = P::least_photons(P::threshold(threshold));
-        let mut count = 0;
+        let [count] = self.mark(first, raw, [threshold], out, [marks])?;
+        Ok(count)
+    }
+
+    /// Converts a packet as [`convert`](Self::convert) does, and writes its notes.
+    ///
+    /// # Errors
+    /// As [`convert`](Self::convert), and notes of another number of pixels. The notes are then
+    /// cleared.
+    pub fn convert_and_note<P: Output>(
+        &self,
+        first: usize,
+        raw: &[u8],
+        out: &mut [P],
+        notes: &mut Notes<'_>,
+    ) -> Result<(), ConvertError> {
+        let NoteConfig { count, mark } = notes.config;
+        let words = notes.marks.len();
+        if mark.is_some() && words != out.len().div_ceil(BLOCK) {
+            let pixels = out.len();
+            notes.clear();
+            return Err(ConvertError::Marks { words, pixels });
+        }
+        let counted = match (count, mark) {
+            (None, None) => self.convert(first, raw, out).map(|()| [0; 2]),
+            (Some(count), Some(mark)) if count.to_bits() != mark.to_bits() => {
+                let marks = [&mut [], &mut *notes.marks];
+                self.mark(first, raw, [count, mark], out, marks)
+            }
+            (_, Some(threshold)) | (Some(threshold), None) => self
+                .mark(first, raw, [threshold], out, [&mut *notes.marks])
+                .map(|[count]| [count; 2]),
+        };
+        match counted {
+            Ok([count, _]) => notes.set_count(count),
+            Err(_) => notes.clear(),
+        }
+        counted.map(|_| ())
+    }
+
+    /// Converts, and counts the pixels that reach each of the thresholds; marks them where there are
+    /// words for it, as many as blocks or none.
+    #[inline]
+    fn mark<P: Output, const N: usize>(
+        &self,
+        first: usize,
+        raw: &[u8],
+        thresholds: [f32; N],
+        out: &mut [P],
+        mut marks: [&mut [u64]; N],
+    ) -> Result<[usize; N], ConvertError> {
+        let least = thresholds.map(|threshold| P::least_photons(P::threshold(threshold)));
+        let mut counts = [0; N];
         self.each_part(first, raw, out, |blocks, word| {
-            count += self.simd.run(ConvertAndMark {
+            let marks = marks.each_mut();
+            let marks = marks.map(|marks| marks.get_mut(word..).unwrap_or_default());
+            let found = self.simd.run(ConvertAndMark {
                 blocks,
                 least,
-                marks: marks.get_mut(word..).unwrap_or_default(),
+                marks,
             });
+            for (count, found) in counts.iter_mut().zip(found) {
+                *count += found;
+            }
         })?;
-        Ok(count)
+        Ok(counts)
     }
 
     /// Takes over the pedestals of a tracker if it has counted its number of dark frames since the last

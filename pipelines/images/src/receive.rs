@@ -1,8 +1,8 @@
 //! Receives images: packets of a detector placed in frames, by one loop or several.
 //!
 //! ```text
-//!  streams        PacketPlacer (one a loop)                ImageReader             Stacker
-//!  --------> check, find the sender, place  --> frames --> policy, counts --> N images, one event
+//!  streams        PacketPlacer (one a loop)                ImageReader
+//!  --------> check, find the sender, place  --> frames --> policy, counts --> images
 //! ```
 //!
 //! - A [`PacketPlacer`] checks each packet, finds its sender (a UDP interface of a module) by the
@@ -11,7 +11,6 @@
 //!   ([`assemble`](pollux_pipelines::assemble)).
 //! - An [`ImageReader`] delivers [`Image`]s in the order of their numbers. A number that no packet came
 //!   for is an empty image. The [`DiscardPolicy`] says whether empty and partial images are delivered.
-//! - A [`Stacker`] gathers images to a [`Stack`]: one event for many images.
 //!
 //! A packet is counted once: as placed, or under its drop cause. Every sender has to stay the one that
 //! it was at first: of two modules with the same identifier, or on the same stream, the second is
@@ -43,10 +42,10 @@
 mod config;
 mod image;
 mod loss;
+mod notes;
 mod place;
 mod reader;
 mod senders;
-mod stack;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -56,5 +55,4 @@ pub use image::Image;
 pub use loss::{Loss, PacketMask};
 pub use place::{PacketPlacer, Placement, ReceiveCauses, images};
 pub use reader::{FrameCounts, ImageReader};
-pub use stack::{Stack, Stacker};
 pub use stored::{Raw, Stored};

@@ -37,9 +37,13 @@
 
 mod compress;
 mod env;
+mod event;
 mod integrate;
+mod lossless;
 mod peaks;
 mod pixel;
+mod raw;
+mod stack;
 mod veto;
 mod work;
 
@@ -48,11 +52,15 @@ use pollux_pipelines::{DynStage, StageEnv};
 
 pub use compress::{CompressOptions, Method};
 pub use env::ImagesEnv;
-pub use integrate::IntegrateOptions;
+pub use event::StackFacts;
+pub use integrate::{IntegrateOptions, RadialAxis};
 pub use peaks::PeakOptions;
 pub use pixel::StagePixel;
-pub use work::{Desk, Encoding, Findings, Work};
+pub use raw::{RawCompressOptions, RawMethod};
+pub use stack::Stack;
+pub use work::{Capacity, Desk, Encoding, Findings, Work};
 
+use crate::receive::Raw;
 use crate::veto::VetoConfig;
 
 /// The stages by name, for images of converted pixels.
@@ -66,12 +74,16 @@ pub fn image_stages<P: StagePixel>() -> StageRegistry {
     });
     registry.register("peaks", |options: PeakOptions, env: &mut StageEnv| {
         let peaks = peaks::FindPeaks::<P>::new(&options, env.get()?)?;
+        add(env, |capacity| capacity.peaks = options.criteria.max_peaks);
         Ok(DynStage::new("peaks", peaks))
     });
     registry.register(
         "integrate",
         |options: IntegrateOptions, env: &mut StageEnv| {
             let integrate = integrate::Integrate::<P>::new(&options, env.get()?)?;
+            let axis = integrate.axis();
+            add(env, |capacity| capacity.bins = axis.values.len());
+            env.insert(axis);
             Ok(DynStage::new("integrate", integrate))
         },
     );
@@ -79,8 +91,31 @@ pub fn image_stages<P: StagePixel>() -> StageRegistry {
         "compress",
         |options: CompressOptions, env: &mut StageEnv| {
             let compress = compress::Compress::<P>::new(&options, env.get()?)?;
+            add(env, |capacity| compress.add_to(capacity));
             Ok(DynStage::new("compress", compress))
         },
     );
     registry
+}
+
+/// The stages by name, for raw images: `compress` without loss.
+#[must_use]
+pub fn raw_stages<P: Raw>() -> StageRegistry {
+    let mut registry = StageRegistry::new();
+    registry.name_kind::<Work<P>>("raw images");
+    registry.register("compress", |_: RawCompressOptions, env: &mut StageEnv| {
+        let compress = raw::CompressRaw::<P>::new(env.get()?)?;
+        add(env, |capacity| {
+            capacity.chunk_bytes = compress.chunk_bytes()
+        });
+        Ok(DynStage::new("compress", compress))
+    });
+    registry
+}
+
+/// Adds what a stage finds to the capacity in the environment.
+fn add(env: &mut StageEnv, change: impl FnOnce(&mut Capacity)) {
+    let mut capacity = env.get::<Capacity>().copied().unwrap_or_default();
+    change(&mut capacity);
+    env.insert(capacity);
 }

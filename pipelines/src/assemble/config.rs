@@ -51,6 +51,9 @@ pub enum AssembleError {
     Cause(#[from] CauseError),
 }
 
+/// Lists of notes of a frame.
+pub const NOTES: usize = 2;
+
 /// What an assembler is made of.
 #[derive(Clone, Debug)]
 pub struct AssembleConfig {
@@ -65,6 +68,9 @@ pub struct AssembleConfig {
     pub packet_bytes: usize,
     /// Bytes of each packet's header that are kept, beside the data; 0 for none.
     pub header_bytes: usize,
+    /// Bytes of a packet in each list of notes: what [`Placer::place_noted`](super::Placer::place_noted)
+    /// keeps of its data, beside them. 0 for none.
+    pub note_bytes: [usize; NOTES],
     /// What stands in the place of a packet that is missing, repeated: the code of a pixel without a
     /// value, little-endian; a code of two bytes is given twice.
     pub fill: [u8; 4],
@@ -85,6 +91,7 @@ impl Default for AssembleConfig {
             packets: 128,
             packet_bytes: 8192,
             header_bytes: 0,
+            note_bytes: [0; NOTES],
             fill: [0; 4],
             timeout: Ns(10_000_000),
             horizon: 4096,
@@ -118,7 +125,8 @@ impl AssembleConfig {
             });
         }
         let most = MAX_BYTES / self.frame_parts();
-        if !(1..=most).contains(&self.packet_bytes) || self.header_bytes > most {
+        let beside = self.note_bytes.iter().chain([&self.header_bytes]);
+        if !(1..=most).contains(&self.packet_bytes) || beside.max() > Some(&most) {
             return Err(AssembleError::Size {
                 packet: self.packet_bytes,
                 frame: self.packet_bytes.saturating_mul(self.frame_parts()),

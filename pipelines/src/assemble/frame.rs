@@ -204,6 +204,20 @@ impl Frame {
         }
     }
 
+    /// The notes of all packets in a list, each at its place; zeros where one is missing. None if there
+    /// is no such list.
+    #[must_use]
+    #[inline]
+    pub fn notes(&self, list: usize) -> &[u8] {
+        let config = &self.shared.config;
+        let Some(bytes) = config.note_bytes.get(list) else {
+            return &[];
+        };
+        let start = self.shared.note(list, self.buffer, 0);
+        // SAFETY: as for the data; a list has so many bytes for each part.
+        unsafe { slice::from_raw_parts(start, bytes * config.frame_parts()) }
+    }
+
     /// Whether it has a packet of a sender.
     #[must_use]
     pub fn has(&self, sender: usize, packet: usize) -> bool {
@@ -241,7 +255,8 @@ impl Frame {
     fn fill_missing(&mut self) {
         let config = &self.shared.config;
         for (sender, packet) in self.missing() {
-            let at = (sender * config.packets + packet) * config.packet_bytes;
+            let index = sender * config.packets + packet;
+            let at = index * config.packet_bytes;
             // SAFETY: the buffer is this frame's alone, and no slice of it has been given out; the
             // part is inside it, and initialised as all memory of a region.
             let part = unsafe {
@@ -250,6 +265,14 @@ impl Frame {
             };
             for piece in part.chunks_mut(config.fill.len()) {
                 piece.copy_from_slice(&config.fill[..piece.len()]);
+            }
+            for (list, &bytes) in config.note_bytes.iter().enumerate() {
+                // SAFETY: as for the part: its notes are this frame's alone, and inside the region.
+                unsafe {
+                    self.shared
+                        .note(list, self.buffer, index)
+                        .write_bytes(0, bytes)
+                };
             }
         }
     }

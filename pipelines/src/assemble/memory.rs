@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pollux_mempool::region::MemoryRegion;
 
-use super::config::{AssembleConfig, AssembleError};
+use super::config::{AssembleConfig, AssembleError, NOTES};
 use super::serials::Serials;
 use super::turns::Turns;
 
@@ -27,12 +27,15 @@ pub(super) struct Shared {
     pub(super) config: AssembleConfig,
     pub(super) turns: Turns,
     pub(super) serials: Serials,
-    /// First byte of the first frame, and of the headers of its first part.
+    /// First byte of the first frame, and of the header of its first part.
     data: NonNull<u8>,
     headers: NonNull<u8>,
+    /// First byte of each list of notes of the first frame.
+    notes: [NonNull<u8>; NOTES],
     _region: MemoryRegion,
     frame_stride: usize,
     header_stride: usize,
+    note_strides: [usize; NOTES],
     /// Frame number, and time of opening, of the frame in each buffer.
     pub(super) keys: Box<[AtomicU64]>,
     pub(super) opened: Box<[AtomicU64]>,
@@ -61,8 +64,13 @@ impl Shared {
         let parts = config.frame_parts();
         let frame_stride = config.frame_bytes().next_multiple_of(LINE);
         let header_stride = (parts * config.header_bytes).next_multiple_of(LINE);
+        let note_strides = config
+            .note_bytes
+            .map(|bytes| (parts * bytes).next_multiple_of(LINE));
         let data = config.buffers * frame_stride;
-        let bytes = data + config.buffers * header_stride;
+        let headers = config.buffers * header_stride;
+        let notes = note_strides.map(|stride| config.buffers * stride);
+        let bytes = data + headers + notes.iter().sum::<usize>();
         let region = MemoryRegion::builder(bytes)
             .pages(config.memory.pages)
             .numa_node(config.memory.numa_node)
@@ -73,10 +81,15 @@ impl Shared {
             turns: Turns::new(config.buffers, parts),
             serials: Serials::new(config.buffers),
             data: region.ptr_at(0, data)?,
-            headers: region.ptr_at(data, bytes - data)?,
+            headers: region.ptr_at(data, headers)?,
+            notes: [
+                region.ptr_at(data + headers, notes[0])?,
+                region.ptr_at(data + headers + notes[0], notes[1])?,
+            ],
             _region: region,
             frame_stride,
             header_stride,
+            note_strides,
             keys: words(0).collect(),
             opened: words(NOT_YET).collect(),
             newest: AtomicU64::new(NONE),
@@ -105,6 +118,16 @@ impl Shared {
         // SAFETY: the region has a stride for each buffer from `headers` on, and in it a header for
         // each part (`new`).
         unsafe { self.headers.as_ptr().add(at) }
+    }
+
+    /// First byte of a part's notes in a list. All are below their numbers.
+    #[inline]
+    pub(super) fn note(&self, list: usize, buffer: usize, part: usize) -> *mut u8 {
+        debug_assert!(buffer < self.config.buffers && part < self.config.frame_parts());
+        let at = buffer * self.note_strides[list] + part * self.config.note_bytes[list];
+        // SAFETY: the region has a stride of the list for each buffer from `notes` on, and in it notes
+        // for each part (`new`).
+        unsafe { self.notes[list].as_ptr().add(at) }
     }
 
     /// A buffer was closed, and its writers have left.

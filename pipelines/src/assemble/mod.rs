@@ -24,7 +24,7 @@
 //!   timeout is over, or when a frame needs its buffer; it says what it lacks ([`Frame::missing`]),
 //!   and zeros or another code stand there.
 //! - **Conversion** while a packet is in the cache: [`Placer::place_with`] has a function write the
-//!   packet's part of the frame.
+//!   packet's part of the frame, and [`Placer::place_noted`] keeps notes of it beside the data.
 //! - **Frame numbers** are not trusted: one that is far from the others is refused, until many say
 //!   the same (a sender began anew).
 //!
@@ -55,7 +55,7 @@ mod stage;
 mod turns;
 mod window;
 
-pub use config::{AssembleConfig, AssembleError};
+pub use config::{AssembleConfig, AssembleError, NOTES};
 pub use frame::{AssembleCounts, Frame, FrameReader};
 pub use place::{Part, Placer, assembler};
 pub use stage::{Assemble, PartFormat};

@@ -1,5 +1,6 @@
 //! The side that receives: places packets in their frames.
 
+use std::array;
 use std::ptr;
 use std::slice;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pollux_pmd::Cause;
 
-use super::config::{AssembleConfig, AssembleError};
+use super::config::{AssembleConfig, AssembleError, NOTES};
 use super::frame::FrameReader;
 use super::memory::{NOT_YET, Shared};
 use super::turns::{Entry, MAX_WRITERS};
@@ -134,6 +135,9 @@ impl Placer {
                     ptr::copy_nonoverlapping(part.header.as_ptr(), to, config.header_bytes);
                 }
             }
+            if config.note_bytes != [0; NOTES] {
+                self.clear_notes(buffer, index);
+            }
         })
     }
 
@@ -150,18 +154,51 @@ impl Placer {
         part: &Part<'_>,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<(), Cause> {
+        self.place_noted(part, |to, notes| {
+            write(to);
+            notes.into_iter().for_each(|notes| notes.fill(0));
+        })
+    }
+
+    /// Places a packet as [`place_with`](Self::place_with) does, and has `write` write the packet's
+    /// notes too, which hold what an earlier frame left there: as many bytes of each list as the
+    /// configuration says.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    #[inline]
+    pub fn place_noted(
+        &mut self,
+        part: &Part<'_>,
+        write: impl FnOnce(&mut [u8], [&mut [u8]; NOTES]),
+    ) -> Result<(), Cause> {
         place!(self, part, |shared, config, buffer, index| {
-            // SAFETY: as in `place`; the bytes are initialised as all memory of a region, and no other
-            // reference to them exists before this loop has left the buffer.
+            // SAFETY: as in `place`, of the data and of the notes; the bytes are initialised as all
+            // memory of a region, and no other reference to them exists before this loop has left the
+            // buffer.
             unsafe {
                 let to = shared.data(buffer).add(index * config.packet_bytes);
-                write(slice::from_raw_parts_mut(to, config.packet_bytes));
+                let to = slice::from_raw_parts_mut(to, config.packet_bytes);
+                let notes = array::from_fn(|list| {
+                    let notes = shared.note(list, buffer, index);
+                    slice::from_raw_parts_mut(notes, config.note_bytes[list])
+                });
+                write(to, notes);
                 if config.header_bytes > 0 {
                     let to = shared.header(buffer, index);
                     ptr::copy_nonoverlapping(part.header.as_ptr(), to, config.header_bytes);
                 }
             }
         })
+    }
+
+    /// Clears the notes of a part that this loop has claimed: those of an earlier frame.
+    #[cold]
+    fn clear_notes(&self, buffer: usize, index: usize) {
+        for (list, &bytes) in self.shared.config.note_bytes.iter().enumerate() {
+            // SAFETY: as in `place`; the region has so many bytes of notes for each part.
+            unsafe { self.shared.note(list, buffer, index).write_bytes(0, bytes) };
+        }
     }
 
     /// Why a part could not enter its buffer.

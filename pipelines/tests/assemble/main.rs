@@ -31,6 +31,7 @@ fn config() -> AssembleConfig {
         packets: PACKETS,
         packet_bytes: BYTES,
         header_bytes: HEADER,
+        note_bytes: [0; 2],
         fill: [0; 4],
         timeout: Ns(TIMEOUT),
         horizon: HORIZON,

@@ -22,7 +22,8 @@ import h5py
 import hdf5plugin  # registers the filters
 import numpy
 
-FACTS = ("frame_number", "timestamp", "exposure", "bunch_id", "peak_count", "kept", "is_sparse", "packets_missing")
+FACTS = ("frame_number", "timestamp", "exposure", "bunch_id", "peak_count", "kept", "is_sparse", "packets_missing",
+         "stack", "stack_images", "stack_incomplete", "stack_packets_missing")
 CLASSES = {"/": "NXroot", "/entry": "NXentry", "/entry/data": "NXdata", "/entry/instrument": "NXinstrument",
            "/entry/instrument/beam": "NXbeam", "/entry/instrument/detector": "NXdetector",
            "/entry/images": "NXcollection", "/entry/sparse": "NXcollection"}
@@ -39,6 +40,32 @@ def sparse_images(group, shape, dtype):
         pixels = slice(int(start), int(start) + int(ends[-1]))
         image[row, column[pixels]] = value[pixels]
         yield int(number), image
+
+
+def judge_peaks(peaks, facts, images):
+    """What is wrong with the peaks: as CrystFEL reads them, the first nPeaks of each row."""
+    number = peaks["nPeaks"][:images]
+    wrong = [] if numpy.array_equal(number, facts["peak_count"][:images]) else ["nPeaks is not peak_count"]
+    for name, values in peaks.items():
+        if name == "nPeaks":
+            continue
+        values = values[:images]
+        beyond = numpy.arange(values.shape[1]) >= number[:, numpy.newaxis]
+        if not numpy.isfinite(values).all() or values[beyond].any():
+            wrong.append(f"{name}: values behind the last peak, or no numbers")
+    return wrong
+
+
+def judge_curves(group, images):
+    """What is wrong with the curves: as a viewer of NXdata finds them."""
+    mean, axis = group[group.attrs["signal"]], group[group.attrs["axes"].split()[1]]
+    errors = group[group.attrs["signal"] + "_errors"]
+    wrong = [] if mean.shape == errors.shape and mean.shape[1:] == axis.shape else ["curves of several shapes"]
+    if not (numpy.diff(axis[:]) > 0).all():
+        wrong.append("the radial coordinate does not rise")
+    if not numpy.array_equal(numpy.isnan(mean[:images]), numpy.isnan(errors[:images])):
+        wrong.append("means without errors")
+    return wrong
 
 
 def judge(file, arguments):
@@ -93,6 +120,10 @@ def judge(file, arguments):
             for name, values in json.load(source).items():
                 if not numpy.array_equal(facts[name][:images], numpy.array(values)[:images]):
                     wrong.append(f"{name} differs")
+    if "peaks" in file["entry"]:
+        wrong += judge_peaks(file["entry/peaks"], facts, images)
+    if "integration" in file["entry"]:
+        wrong += judge_curves(file["entry/integration"], images)
     summary = {"images": images, "sparse": int(is_sparse.sum()), "shape": list(data.shape[1:]), "dtype": data.dtype.name,
                "filters": list(data._filters), "packets_missing": int(sum(
                    bin(int(word)).count("1") for word in facts["packets_missing"][:images].ravel())),

@@ -29,7 +29,7 @@ from dectris.compression import decompress
 from zmq.utils.monitor import recv_monitor_message
 
 # Typed arrays in little-endian order (RFC 8746, table 1).
-TYPES = {68: "u1", 69: "<u2", 70: "<u4", 71: "<u8", 72: "i1", 77: "<i2", 78: "<i4", 79: "<i8", 85: "<f4", 86: "<f8"}
+TYPES = {64: "u1", 68: "u1", 69: "<u2", 70: "<u4", 71: "<u8", 72: "i1", 77: "<i2", 78: "<i4", 79: "<i8", 85: "<f4", 86: "<f8"}
 # Fields that a message of stream v2 has.
 START = {"arm_date", "beam_center_x", "beam_center_y", "channels", "count_time", "detector_description",
          "detector_serial_number", "detector_translation", "frame_time", "goniometer", "image_dtype", "image_size_x",
@@ -103,6 +103,15 @@ class Series:
         times = [message[name] for name in ("start_time", "stop_time", "real_time")]
         self.expect(times[0][0] + times[2][0] == times[1][0] and len({it[1] for it in times}) == 1,
                     f"image {number}: times {times}")
+        user = message["user_data"]
+        loss = user["loss_map"]
+        bits = sum(bin(int(word)).count("1") for word in loss.ravel())
+        self.expect(bits == user["packets_missing"], f"image {number}: {bits} bits of the loss map")
+        if "peaks" in user:
+            self.expect(user["peaks"].shape == (user["peak_count"], 4), f"image {number}: peaks {user['peaks'].shape}")
+        if "curve" in user:
+            bins = len(self.start["user_data"]["radial"])
+            self.expect(user["curve"].shape == (2, bins), f"image {number}: curve {user['curve'].shape}")
         for pixels in message["data"].values():
             shape = self.start["image_size_y"], self.start["image_size_x"]
             kind = self.start["image_dtype"]

@@ -3,10 +3,13 @@
 
 use std::time::SystemTime;
 
+use ciborium_io::Write as _;
 use ciborium_ll::{Encoder, Header, simple};
+use pollux_images::peaks::Peak;
+use pollux_images::stages::RadialAxis;
 
-use crate::detector::Detector;
-use crate::image::{Dense, ImageFacts, PixelType};
+use crate::detector::{Detector, LossLayout};
+use crate::image::{Dense, Found, ImageFacts, PixelType};
 
 /// Ticks of the detector's clock in a second: the time base of a series.
 const CLOCK: u64 = 10_000_000;
@@ -15,6 +18,11 @@ const CLOCK: u64 = 10_000_000;
 const DATE_TIME: u64 = 0;
 const ARRAY: u64 = 40;
 const COMPRESSED: u64 = 56_500;
+
+/// Tags of arrays of numbers, little-endian (RFC 8746, table 1).
+const U64_ARRAY: u64 = 71;
+const F32_ARRAY: u64 = 85;
+const F64_ARRAY: u64 = 86;
 
 /// A series of images: a run, or a part of it.
 #[derive(Clone, Debug)]
@@ -33,6 +41,8 @@ pub struct Series {
     pub first_timestamp: u64,
     /// Name of the channel, of which there is one.
     pub channel: String,
+    /// Radial coordinate of the curves, if images have any.
+    pub axis: Option<RadialAxis>,
 }
 
 /// A series with what its messages have in common.
@@ -85,6 +95,29 @@ impl Cbor<'_> {
         self.text(date);
     }
 
+    fn bytes(&mut self, bytes: impl Iterator<Item = u8>, len: usize) {
+        self.push(Header::Bytes(Some(len)));
+        for byte in bytes {
+            let _ = self.0.write_all(&[byte]);
+        }
+    }
+
+    /// An array of rows of the same length: numbers of the type of that tag.
+    fn rows<const N: usize>(
+        &mut self,
+        (rows, columns): (usize, usize),
+        tag: u64,
+        numbers: impl Iterator<Item = [u8; N]>,
+    ) {
+        self.push(Header::Tag(ARRAY));
+        self.array(2);
+        self.array(2);
+        self.unsigned(rows as u64);
+        self.unsigned(columns as u64);
+        self.push(Header::Tag(tag));
+        self.bytes(numbers.flatten(), rows * columns * N);
+    }
+
     /// A time as the ratio of ticks to the time base.
     fn ticks(&mut self, ticks: u64) {
         self.array(2);
@@ -96,7 +129,9 @@ impl Cbor<'_> {
 /// Tag of an array of that type in little-endian order (RFC 8746, table 1).
 const fn typed_array(pixel: PixelType) -> u64 {
     match pixel {
+        PixelType::U8 => 64,
         PixelType::U16 => 69,
+        PixelType::U32 => 70,
         PixelType::I16 => 77,
         PixelType::I32 => 78,
         PixelType::F32 => 85,
@@ -167,7 +202,8 @@ impl SeriesMessages {
         cbor.key("series_id").unsigned(series.id);
         cbor.key("series_unique_id").text(&series.unique_id);
         cbor.key("threshold_energy").map(0);
-        cbor.key("user_data").map(0);
+        cbor.key("user_data");
+        axis(&mut cbor, series.axis.as_ref());
         cbor.key("virtual_pixel_interpolation_enabled").no();
         message
     }
@@ -178,6 +214,7 @@ impl SeriesMessages {
         &self,
         facts: &ImageFacts,
         pixels: &Dense<B>,
+        found: Option<&dyn Found>,
         message: &mut Vec<u8>,
     ) {
         message.clear();
@@ -195,12 +232,8 @@ impl SeriesMessages {
         cbor.key("series_unique_id").text(&series.unique_id);
         cbor.key("start_time").ticks(start);
         cbor.key("stop_time").ticks(start.saturating_add(exposure));
-        cbor.key("user_data").map(4);
-        cbor.key("frame_number").unsigned(facts.frame);
-        cbor.key("bunch_id").unsigned(facts.bunch);
-        cbor.key("peak_count").unsigned(facts.peaks.into());
-        cbor.key("packets_missing")
-            .unsigned(facts.loss.missing().into());
+        cbor.key("user_data");
+        user_data(&mut cbor, facts, detector.loss, found);
         cbor.key("data").map(1);
         cbor.text(&series.channel);
         cbor.push(Header::Tag(ARRAY));
@@ -229,3 +262,64 @@ impl SeriesMessages {
         message
     }
 }
+
+/// Values of a peak in the stream: row, column, intensity and signal to noise.
+const PEAK: [fn(&Peak) -> f32; 4] = [
+    |peak| peak.row,
+    |peak| peak.column,
+    |peak| peak.intensity,
+    |peak| peak.snr,
+];
+
+/// User data of the start: the radial coordinate.
+fn axis(cbor: &mut Cbor<'_>, axis: Option<&RadialAxis>) {
+    let Some(axis) = axis else {
+        cbor.map(0);
+        return;
+    };
+    let values = axis.values.iter().map(|value| value.to_le_bytes());
+    cbor.map(2);
+    cbor.key("radial_unit").text(axis.unit.name());
+    cbor.key("radial");
+    cbor.push(Header::Tag(F64_ARRAY));
+    cbor.bytes(values.flatten(), axis.values.len() * size_of::<f64>());
+}
+
+/// User data of an image: facts that the format has no place for, and what stages found.
+fn user_data(cbor: &mut Cbor<'_>, facts: &ImageFacts, loss: LossLayout, found: Option<&dyn Found>) {
+    let peaks = found.map_or(&[][..], Found::peaks);
+    let curve = found.map_or([&[][..]; 2], Found::curve);
+    let bins = curve[0].len();
+    cbor.map(9 + usize::from(!peaks.is_empty()) + usize::from(bins > 0));
+    cbor.key("frame_number").unsigned(facts.frame);
+    cbor.key("bunch_id").unsigned(facts.bunch);
+    cbor.key("peak_count").unsigned(facts.peaks.into());
+    cbor.key("packets_missing")
+        .unsigned(facts.loss.missing().into());
+    let words = facts.loss.words(loss.words()).iter();
+    let words = words.map(|word| word.to_le_bytes());
+    cbor.key("loss_map");
+    cbor.rows((loss.modules, loss.module_words()), U64_ARRAY, words);
+    let stack = &facts.stack;
+    cbor.key("stack").unsigned(stack.number);
+    cbor.key("stack_images").unsigned(stack.images.into());
+    cbor.key("stack_incomplete")
+        .unsigned(stack.incomplete.into());
+    cbor.key("stack_packets_missing")
+        .unsigned(stack.missing.into());
+    if !peaks.is_empty() {
+        let values = peaks.iter().flat_map(|peak| PEAK.map(|of| of(peak)));
+        let values = values.map(f32::to_le_bytes);
+        cbor.key("peaks");
+        cbor.rows((peaks.len(), PEAK.len()), F32_ARRAY, values);
+    }
+    if bins > 0 {
+        let values = curve.into_iter().flatten();
+        let values = values.map(|value| value.to_le_bytes());
+        cbor.key("curve");
+        cbor.rows((curve.len(), bins), F32_ARRAY, values);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -228,9 +228,13 @@ impl<B: AsRef<[u8]>> Server<B> {
             return None;
         };
         self.turn = client + 1;
-        let ImageRecord { facts, pixels } = image;
+        let ImageRecord {
+            facts,
+            pixels,
+            found,
+        } = image;
         self.clients[client].begin_image(pixels, |pixels, head| {
-            messages.image(&facts, pixels, head);
+            messages.image(&facts, pixels, found.as_deref(), head);
         });
         None
     }

@@ -64,6 +64,7 @@ impl Rig {
         ImageRecord {
             facts: facts(n),
             pixels: Dense::Raw(buffer),
+            found: None,
         }
     }
 
@@ -112,6 +113,7 @@ fn series() -> Series {
         first_frame: 1000,
         first_timestamp: 1 << 40,
         channel: "photons".into(),
+        axis: None,
     }
 }
 
@@ -124,6 +126,7 @@ fn facts(n: u64) -> ImageFacts {
         peaks: 4,
         kept: true,
         loss: LossMap::new(&[0b101]),
+        stack: pollux_images::stages::StackFacts::default(),
     }
 }
 
@@ -288,6 +291,7 @@ fn a_compressed_image_keeps_its_bytes() {
     let record = ImageRecord {
         facts: facts(0),
         pixels: Dense::BitshuffleLz4(bytes.clone()),
+        found: None,
     };
     stream.queue().push(record);
     client.message().unwrap();

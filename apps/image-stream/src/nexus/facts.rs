@@ -21,6 +21,10 @@ pub(super) struct FactColumns {
     kept: Column<u8>,
     sparse: Column<u8>,
     loss: LossColumn,
+    stack: Column<u64>,
+    stack_images: Column<u32>,
+    stack_incomplete: Column<u32>,
+    stack_missing: Column<u32>,
 }
 
 impl FactColumns {
@@ -35,6 +39,20 @@ impl FactColumns {
             kept: Column::create(at, "kept", "", "0 vetoed, 1 kept by the veto")?,
             sparse: Column::create(at, "is_sparse", "", "0 in data, 1 in sparse")?,
             loss: LossColumn::create(at, loss)?,
+            stack: Column::create(at, "stack", "", "Number of the event of its stack")?,
+            stack_images: Column::create(at, "stack_images", "", "Images of the stack")?,
+            stack_incomplete: Column::create(
+                at,
+                "stack_incomplete",
+                "",
+                "Images of the stack of which packets are missing",
+            )?,
+            stack_missing: Column::create(
+                at,
+                "stack_packets_missing",
+                "",
+                "Packets that are missing in the stack",
+            )?,
         })
     }
 
@@ -47,6 +65,10 @@ impl FactColumns {
         self.kept.push(facts.kept.into());
         self.sparse.push(sparse.into());
         self.loss.push(facts);
+        self.stack.push(facts.stack.number);
+        self.stack_images.push(facts.stack.images);
+        self.stack_incomplete.push(facts.stack.incomplete);
+        self.stack_missing.push(facts.stack.missing);
     }
 
     /// Appends everything but the frame numbers.
@@ -57,6 +79,10 @@ impl FactColumns {
         self.peaks.flush()?;
         self.kept.flush()?;
         self.sparse.flush()?;
+        self.stack.flush()?;
+        self.stack_images.flush()?;
+        self.stack_incomplete.flush()?;
+        self.stack_missing.flush()?;
         self.loss.flush()
     }
 

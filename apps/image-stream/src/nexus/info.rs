@@ -6,11 +6,12 @@ use hdf5_metno::{Dataset, File, Group, Result};
 use ndarray::ArrayView2;
 
 use super::column::{attribute, describe, group, number_attribute, number_set, text_set};
+use super::findings::FindingsInfo;
 use crate::detector::Detector;
 
 /// Version of the layout, in the attribute `pollux_version` of the root. It grows with every change
 /// that a reader could notice.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Compression of dense images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct FileInfo {
     pub detector: Detector,
     /// Compression of dense images.
     pub compression: Compression,
+    /// What stages find in the images.
+    pub findings: FindingsInfo,
 }
 
 /// A time as NeXus writes it: ISO 8601, in UTC.

@@ -16,12 +16,15 @@ mod chunk;
 mod column;
 mod error;
 mod facts;
+mod findings;
 mod info;
 mod recorder;
+mod rows;
 mod sparse;
 mod writer;
 
 pub use error::FileError;
+pub use findings::FindingsInfo;
 pub use info::{Compression, FileInfo};
 pub use recorder::{FileCounts, FileQueue, Recorder, RecorderConfig, Summary};
 pub use writer::Writer;

@@ -319,7 +319,7 @@ impl Files {
 
     fn write<B: AsRef<[u8]>>(&mut self, image: &ImageRecord<Pixels<B>>) -> Result<()> {
         let writer = self.writer.as_mut().context("no file is open")?;
-        match writer.write(&image.facts, &image.pixels) {
+        match writer.write(&image.facts, &image.pixels, image.found.as_deref()) {
             Ok(()) => {
                 self.gathered += 1;
                 self.counts.bytes.add(image.pixels.stored_bytes() as u64);

@@ -20,7 +20,9 @@ pub(super) struct SparseColumns {
 
 /// Values in the type of the image.
 enum Values {
+    U8(Column<u8>),
     U16(Column<u16>),
+    U32(Column<u32>),
     I16(Column<i16>),
     I32(Column<i32>),
     F32(Column<f32>),
@@ -72,7 +74,9 @@ impl Values {
     fn create(at: &Group, pixel: PixelType) -> Result<Self> {
         let (name, what) = ("values", "Value of each pixel");
         Ok(match pixel {
+            PixelType::U8 => Self::U8(Column::create(at, name, "", what)?),
             PixelType::U16 => Self::U16(Column::create(at, name, "", what)?),
+            PixelType::U32 => Self::U32(Column::create(at, name, "", what)?),
             PixelType::I16 => Self::I16(Column::create(at, name, "", what)?),
             PixelType::I32 => Self::I32(Column::create(at, name, "", what)?),
             PixelType::F32 => Self::F32(Column::create(at, name, "", what)?),
@@ -82,6 +86,8 @@ impl Values {
     fn extend(&mut self, bytes: &[u8]) {
         let (twos, fours) = (bytes.as_chunks().0, bytes.as_chunks().0);
         match self {
+            Self::U8(column) => column.extend(bytes.iter().copied()),
+            Self::U32(column) => column.extend(fours.iter().map(|&it| u32::from_le_bytes(it))),
             Self::U16(column) => column.extend(twos.iter().map(|&it| u16::from_le_bytes(it))),
             Self::I16(column) => column.extend(twos.iter().map(|&it| i16::from_le_bytes(it))),
             Self::I32(column) => column.extend(fours.iter().map(|&it| i32::from_le_bytes(it))),
@@ -91,6 +97,8 @@ impl Values {
 
     fn flush(&mut self) -> Result<()> {
         match self {
+            Self::U8(column) => column.flush(),
+            Self::U32(column) => column.flush(),
             Self::U16(column) => column.flush(),
             Self::I16(column) => column.flush(),
             Self::I32(column) => column.flush(),

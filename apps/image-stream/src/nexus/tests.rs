@@ -27,6 +27,7 @@ pub(super) fn info(compression: Compression) -> FileInfo {
         calibration: vec![("pedestal_g0".into(), "mod5_pedeG0.bin".into())],
         detector: detector(ROWS, COLUMNS, PixelType::I16),
         compression,
+        findings: FindingsInfo::default(),
     }
 }
 
@@ -39,6 +40,7 @@ pub(super) fn facts(n: u64) -> ImageFacts {
         peaks: n as u32 % 7,
         kept: !n.is_multiple_of(3),
         loss: LossMap::new(&[n, n << 32]),
+        stack: pollux_images::stages::StackFacts::default(),
     }
 }
 
@@ -109,11 +111,11 @@ fn images_and_facts_are_read_back() {
     let (_folder, path) = file();
     let mut writer = Writer::create(&path, false, &info(Compression::None)).unwrap();
     for n in 0..5 {
-        writer.write(&facts(n), &raw(n)).unwrap();
+        writer.write(&facts(n), &raw(n), None).unwrap();
     }
     writer.flush().unwrap();
     for n in 5..8 {
-        writer.write(&facts(n), &raw(n)).unwrap();
+        writer.write(&facts(n), &raw(n), None).unwrap();
     }
     writer
         .finish(&[("images_overrun".into(), 3), ("frames_partial".into(), 2)])
@@ -169,11 +171,11 @@ fn sparse_images_lie_beside_dense_ones() {
     let (_folder, path) = file();
     let mut writer = Writer::create(&path, false, &info(Compression::None)).unwrap();
     writer
-        .write(&facts(0), &Pixels::Sparse(sparse(0).1))
+        .write(&facts(0), &Pixels::Sparse(sparse(0).1), None)
         .unwrap();
-    writer.write(&facts(1), &raw(1)).unwrap();
+    writer.write(&facts(1), &raw(1), None).unwrap();
     writer
-        .write(&facts(2), &Pixels::Sparse(sparse(2).1))
+        .write(&facts(2), &Pixels::Sparse(sparse(2).1), None)
         .unwrap();
     writer.finish(&[]).unwrap();
     let file = File::open(&path).unwrap();
@@ -210,8 +212,8 @@ fn a_compressed_image_is_stored_as_it_was_given() {
     compressed.extend(8192u32.to_be_bytes());
     compressed.extend([5, 6, 7, 8, 9]);
     let given = Pixels::Dense(Dense::BitshuffleLz4(compressed.clone()));
-    writer.write(&facts(0), &given).unwrap();
-    writer.write(&facts(1), &raw(1)).unwrap();
+    writer.write(&facts(0), &given, None).unwrap();
+    writer.write(&facts(1), &raw(1), None).unwrap();
     writer.finish(&[]).unwrap();
     let file = File::open(&path).unwrap();
     let data = file.dataset("entry/data/data").unwrap();
@@ -238,7 +240,7 @@ fn a_compressed_image_is_stored_as_it_was_given() {
 fn pixels_that_do_not_fit_leave_the_file_as_it_is() {
     let (_folder, path) = file();
     let mut writer = Writer::create(&path, false, &info(Compression::None)).unwrap();
-    writer.write(&facts(0), &raw(0)).unwrap();
+    writer.write(&facts(0), &raw(0), None).unwrap();
     let short = Pixels::Dense(Dense::Raw(vec![0; 17]));
     let compressed = Pixels::Dense(Dense::BitshuffleLz4(vec![0; 20]));
     let mut wrong = sparse(0).1;
@@ -251,13 +253,13 @@ fn pixels_that_do_not_fit_leave_the_file_as_it_is() {
         (compressed, "image 1 is refused: it is compressed"),
         (Pixels::Sparse(wrong), "image 1 is refused: a sparse image"),
     ] {
-        let error = writer.write(&facts(1), &pixels).unwrap_err();
+        let error = writer.write(&facts(1), &pixels, None).unwrap_err();
         assert!(
             error.is_of_image() && error.to_string().contains(message),
             "{error}"
         );
     }
-    writer.write(&facts(1), &raw(1)).unwrap();
+    writer.write(&facts(1), &raw(1), None).unwrap();
     writer.finish(&[]).unwrap();
     let file = File::open(&path).unwrap();
     let images: Vec<_> = (0..2).flat_map(pixels).collect();
@@ -306,7 +308,7 @@ fn a_killed_writer_leaves_all_images_of_the_last_flush() {
     let mut writer = Writer::create(&path, false, &info(Compression::None)).unwrap();
     let mut flushed = 0;
     for n in 0..300 {
-        writer.write(&facts(n), &raw(n)).unwrap();
+        writer.write(&facts(n), &raw(n), None).unwrap();
         if n % 17 == 16 {
             writer.flush().unwrap();
             flushed = n + 1;

@@ -13,10 +13,11 @@ use super::chunk;
 use super::column::{describe, group, number_set, text_set};
 use super::error::FileError;
 use super::facts::FactColumns;
+use super::findings::Findings;
 use super::info::{Compression, FileInfo, iso};
 use super::sparse::SparseColumns;
 use crate::detector::Detector;
-use crate::image::{Dense, ImageFacts, PixelType, Pixels};
+use crate::image::{Dense, Found, ImageFacts, PixelType, Pixels};
 
 /// The registered HDF5 filter bitshuffle.
 const BITSHUFFLE: i32 = 32008;
@@ -28,6 +29,7 @@ pub struct Writer {
     data: Dataset,
     facts: FactColumns,
     sparse: SparseColumns,
+    findings: Findings,
     detector: Detector,
     compression: Compression,
     images: u64,
@@ -66,6 +68,7 @@ impl Writer {
         entry.link_hard("data/data", "instrument/detector/data")?;
         let facts = FactColumns::create(&entry, detector.loss)?;
         let sparse = SparseColumns::create(&entry, detector.pixel)?;
+        let findings = Findings::create(&entry, &info.findings)?;
         file.flush()?;
         // From here on nothing is created, only extended and written.
         file.start_swmr()?;
@@ -74,6 +77,7 @@ impl Writer {
             data,
             facts,
             sparse,
+            findings,
             file,
             detector: detector.clone(),
             compression: info.compression,
@@ -87,7 +91,7 @@ impl Writer {
         self.images
     }
 
-    /// Writes an image. Readers see it after the next [`flush`](Self::flush).
+    /// Writes an image, and what was found in it. Readers see it after the next [`flush`](Self::flush).
     ///
     /// # Errors
     /// Pixels that do not fit, which leave the file as it is; a disk that fails, after which nothing
@@ -96,13 +100,16 @@ impl Writer {
         &mut self,
         facts: &ImageFacts,
         pixels: &Pixels<B>,
+        found: Option<&dyn Found>,
     ) -> Result<(), FileError> {
         self.check(pixels)?;
         let written = match pixels {
             Pixels::Dense(dense) => self.write_dense(dense),
             Pixels::Sparse(sparse) => self.sparse.push(self.images, sparse),
         };
-        written.map_err(|error| self.failed(error))?;
+        written
+            .and_then(|()| self.findings.push(found))
+            .map_err(|error| self.failed(error))?;
         self.facts.push(facts, matches!(pixels, Pixels::Sparse(_)));
         self.images += 1;
         Ok(())
@@ -158,6 +165,7 @@ impl Writer {
     fn append(&mut self) -> Result<()> {
         self.extend_data(self.images)?;
         self.sparse.flush()?;
+        self.findings.flush()?;
         self.facts.flush()?;
         self.file.flush()?;
         self.facts.flush_frames()?;
@@ -222,6 +230,7 @@ fn create_data(at: &Group, detector: &Detector, compression: Compression) -> Res
         .create("data")?;
     let units = match detector.pixel {
         PixelType::U16 => "ADU",
+        PixelType::U8 | PixelType::U32 => "counts",
         PixelType::I16 | PixelType::I32 | PixelType::F32 => "photons",
     };
     describe(&set, units, "Images")?;
@@ -230,7 +239,9 @@ fn create_data(at: &Group, detector: &Detector, compression: Compression) -> Res
 
 const fn descriptor(pixel: PixelType) -> TypeDescriptor {
     match pixel {
+        PixelType::U8 => TypeDescriptor::Unsigned(IntSize::U1),
         PixelType::U16 => TypeDescriptor::Unsigned(IntSize::U2),
+        PixelType::U32 => TypeDescriptor::Unsigned(IntSize::U4),
         PixelType::I16 => TypeDescriptor::Integer(IntSize::U2),
         PixelType::I32 => TypeDescriptor::Integer(IntSize::U4),
         PixelType::F32 => TypeDescriptor::Float(FloatSize::U4),
@@ -241,7 +252,9 @@ const fn descriptor(pixel: PixelType) -> TypeDescriptor {
 fn bad(pixel: PixelType) -> OwnedDynValue {
     match pixel {
         // An error code of the detector.
+        PixelType::U8 => u8::MAX.into(),
         PixelType::U16 => u16::MAX.into(),
+        PixelType::U32 => u32::MAX.into(),
         PixelType::I16 => i16::BAD.into(),
         PixelType::I32 => i32::BAD.into(),
         PixelType::F32 => f32::BAD.into(),

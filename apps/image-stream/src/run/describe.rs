@@ -51,14 +51,14 @@ pub fn detector(plan: &Plan, pixel: PixelType, bad: &[bool]) -> Detector {
 pub fn file<P: pollux_images::receive::Stored>(
     plan: &Plan,
     output: &pollux_app::Output,
-    detector: &Detector,
+    (detector, findings): (&Detector, &super::stages::Findings),
     summary: crate::nexus::Summary,
     queue: usize,
 ) -> anyhow::Result<(
     crate::nexus::Recorder,
     crate::nexus::FileQueue<super::outputs::Bytes<P>>,
 )> {
-    use crate::nexus::{Compression, FileInfo, Recorder, RecorderConfig};
+    use crate::nexus::{Compression, FileInfo, FindingsInfo, Recorder, RecorderConfig};
     use anyhow::Context as _;
 
     let stages = &plan.config.stage;
@@ -90,6 +90,10 @@ pub fn file<P: pollux_images::receive::Stored>(
             Compression::BitshuffleLz4
         } else {
             Compression::None
+        },
+        findings: FindingsInfo {
+            max_peaks: Some(findings.capacity.peaks).filter(|&most| most > 0),
+            axis: findings.axis.clone(),
         },
     };
     let config = RecorderConfig {

@@ -35,7 +35,7 @@ use super::reception::{BURST, Reception};
 use super::regions::{self, RegionThreads};
 use super::report::{Ended, Report};
 use super::sink::ImageSink;
-use super::stages::{self, Pool};
+use super::stages::{self, Findings, Pool};
 use super::threads::{Ending, Loops, Threads};
 use super::workers::Chain;
 use super::{describe, outputs};
@@ -65,6 +65,8 @@ pub struct Parts<P: Stored, L, O> {
     pub bad: Vec<bool>,
     /// What the page shows of the images, if there is one.
     pub page: Option<Images>,
+    /// What the stages find in images.
+    pub findings: Findings,
 }
 
 /// Executes a run.
@@ -101,7 +103,8 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         frames: parts.reader.counts(),
         images: Arc::clone(&counts),
     };
-    let outputs = open_outputs::<P>(plan, &detector, summary)?;
+    let findings = &parts.findings;
+    let outputs = open_outputs::<P>(plan, &detector, findings, summary)?;
     let output_counts = outputs.counts();
     let (sender, output_thread) = if outputs.is_empty() {
         (None, None)
@@ -120,6 +123,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let sink = ImageSink::new(
         sender,
         recorded,
+        plan.options.vetoed,
         regions,
         parts.observer,
         Arc::clone(&counts),
@@ -162,7 +166,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         reception: own,
         reader: parts.reader,
         // The other half of the buffers is for images that are being received.
-        desk: Desk::new(images / 2),
+        desk: Desk::new(images / 2, &parts.findings.capacity),
         chain: parts.chain,
         sink,
         dark: parts.dark,
@@ -293,6 +297,7 @@ const fn room(images: usize, outputs: usize) -> usize {
 fn open_outputs<P: Stored>(
     plan: &Plan,
     detector: &Detector,
+    findings: &Findings,
     summary: Summary,
 ) -> Result<outputs::Outputs<P>> {
     // For the end of a file.
@@ -304,11 +309,9 @@ fn open_outputs<P: Stored>(
     #[cfg(feature = "hdf5")]
     if let Some(output) = &plan.out {
         let (recorder, file_queue) =
-            describe::file(plan, output, detector, summary.boxed(), queue)?;
+            describe::file(plan, output, (detector, findings), summary.boxed(), queue)?;
         outputs = outputs.with_file(recorder, file_queue);
     }
-    #[cfg(not(feature = "hdf5"))]
-    drop(summary);
     if let Some(address) = plan.options.live {
         let config = LiveConfig {
             address,
@@ -316,7 +319,7 @@ fn open_outputs<P: Stored>(
             loops: plan.cpus(),
             ..LiveConfig::default()
         };
-        outputs = outputs.with_live(detector, &config)?;
+        outputs = outputs.with_live(detector, &config, findings.axis.clone())?;
     }
     Ok(outputs)
 }

@@ -57,10 +57,18 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
     /// Runs until it is stopped, the recordings have ended, or there have been enough images; returns
     /// its queues.
     pub fn run(mut self, start: Tsc) -> (Vec<RxQueue>, Vec<TxQueue>) {
-        self.sink.begin(start);
+        self.begin(start);
         self.work(start);
         self.end(start);
         self.reception.map(Reception::finish).unwrap_or_default()
+    }
+
+    /// Prepares the thread of the loop.
+    fn begin(&mut self, start: Tsc) {
+        self.sink.begin(start);
+        if let Some(reception) = &self.reception {
+            reception.begin();
+        }
     }
 
     /// The loop itself: nothing but work, unless it shares its CPU.
@@ -170,6 +178,9 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
                     self.chain.process(&mut self.batch, &mut self.sink);
                     self.batch.clear();
                     any = true;
+                    if !self.has_room() {
+                        break;
+                    }
                 }
                 Err(image) => {
                     self.waiting = Some(image);
@@ -237,3 +248,6 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         self.sink.give_up(held + untaken);
     }
 }
+
+#[cfg(test)]
+mod tests;

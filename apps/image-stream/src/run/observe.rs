@@ -1,6 +1,6 @@
 //! What the loop keeps of the images for the operator.
 
-use pollux_images::receive::Stored;
+use pollux_images::receive::{Raw, Stored};
 use pollux_images::stages::{StagePixel, Work};
 use pollux_images::statistics::ImageStatistics;
 
@@ -12,10 +12,10 @@ pub trait Observe<P>: Send + 'static {
 }
 
 /// Raw images, for the page.
-pub struct Raw(pub Option<Tap<u16>>);
+pub struct RawImages<P: Raw>(pub Option<Tap<P>>);
 
-impl Observe<u16> for Raw {
-    fn observe(&mut self, work: &Work<u16>) {
+impl<P: Raw> Observe<P> for RawImages<P> {
+    fn observe(&mut self, work: &Work<P>) {
         if let Some(tap) = &mut self.0 {
             tap.see(work, &());
         }

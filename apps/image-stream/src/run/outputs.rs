@@ -9,12 +9,12 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow};
 use pollux_images::receive::{Image, Stored};
-use pollux_images::stages::{Encoding, Work};
+use pollux_images::stages::{Encoding, RadialAxis, Work};
 use pollux_pmd::{Count, lcore};
 use zerocopy::IntoBytes as _;
 
 use crate::Detector;
-use crate::image::{Dense, ImageFacts, ImageRecord, LossMap, MAX_LOSS_WORDS};
+use crate::image::{Dense, Found, ImageFacts, ImageRecord, LossMap, MAX_LOSS_WORDS};
 #[cfg(feature = "hdf5")]
 use crate::image::{Pixels, Sparse};
 use crate::live::{LiveConfig, LiveCounts, LiveQueue, LiveStream, Series};
@@ -165,6 +165,8 @@ pub struct Outputs<P> {
     #[cfg(feature = "hdf5")]
     file: Option<File<P>>,
     live: Option<Live<P>>,
+    /// Radial coordinate of the curves.
+    axis: Option<RadialAxis>,
     counts: OutputCounts,
     /// Images with the outputs, where those are waited for: so many at most.
     most: Option<usize>,
@@ -178,6 +180,7 @@ impl<P: Stored> Outputs<P> {
             #[cfg(feature = "hdf5")]
             file: None,
             live: None,
+            axis: None,
             counts: OutputCounts::default(),
             most: None,
             in_use: VecDeque::new(),
@@ -204,11 +207,17 @@ impl<P: Stored> Outputs<P> {
         self
     }
 
-    /// Adds a live stream.
+    /// Adds a live stream, which says the radial coordinate of the curves.
     ///
     /// # Errors
     /// An address that cannot be listened at.
-    pub fn with_live(mut self, detector: &Detector, config: &LiveConfig) -> Result<Self> {
+    pub fn with_live(
+        mut self,
+        detector: &Detector,
+        config: &LiveConfig,
+        axis: Option<RadialAxis>,
+    ) -> Result<Self> {
+        self.axis = axis;
         let stream = LiveStream::start(detector, config).context("--live")?;
         tracing::info!("live stream at tcp://{}", stream.address());
         self.counts.live = Some(Arc::clone(stream.counts()));
@@ -264,6 +273,7 @@ impl<P: Stored> Outputs<P> {
 
     /// Begins the series of the live stream with its first image.
     fn begin(&mut self, first: &Image<P>) -> Result<()> {
+        let axis = self.axis.take();
         let Some((stream, _)) = &self.live else {
             return Ok(());
         };
@@ -278,6 +288,7 @@ impl<P: Stored> Outputs<P> {
             first_frame: first.number(),
             first_timestamp: first.timestamp().unwrap_or_default(),
             channel: "photons".into(),
+            axis,
         })?;
         Ok(())
     }
@@ -308,9 +319,19 @@ impl<P: Stored> Outputs<P> {
             Encoding::BitshuffleLz4 => Dense::BitshuffleLz4(bytes(Part::Chunk)),
             Encoding::Raw | Encoding::Sparse => Dense::Raw(bytes(Part::Image)),
         };
-        if let Some((_, queue)) = &self.live {
+        let findings = &work.findings;
+        let has_found = !(findings.peaks.is_empty() && findings.curve.is_empty());
+        let found = || has_found.then(|| Arc::clone(&work) as Arc<dyn Found>);
+        // A vetoed image is for the file.
+        if let Some((_, queue)) = &self.live
+            && facts.kept
+        {
             let pixels = dense();
-            queue.push(ImageRecord { facts, pixels });
+            queue.push(ImageRecord {
+                facts,
+                pixels,
+                found: found(),
+            });
         }
         #[cfg(feature = "hdf5")]
         if let Some((_, queue)) = &self.file {
@@ -322,7 +343,11 @@ impl<P: Stored> Outputs<P> {
                 }),
                 _ => Pixels::Dense(dense()),
             };
-            queue.push(ImageRecord { facts, pixels });
+            queue.push(ImageRecord {
+                facts,
+                pixels,
+                found: found(),
+            });
         }
     }
 
@@ -370,6 +395,7 @@ fn facts<P: Stored>(work: &Work<P>) -> ImageFacts {
         peaks: work.findings.peaks.len() as u32,
         kept: !work.findings.vetoed,
         loss: loss(image),
+        stack: work.stack,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use arc_swap::ArcSwap;
 use pollux_images::convert::Converter;
-use pollux_images::receive::{PacketPlacer, Placement};
+use pollux_images::receive::{PacketPlacer, Placement, Raw};
 use pollux_images::stages::StagePixel;
 use pollux_pipelines::Moment;
 use pollux_pmd::endpoint::StreamFrame;
@@ -17,6 +17,8 @@ use crate::config::DarkConfig;
 
 /// Places the packets of one receive loop.
 pub trait Place: Sized + Send + 'static {
+    /// Prepares the thread that will place packets: what is allocated for a thread is allocated here.
+    fn prepare(&self) {}
     /// Places a packet; it is counted.
     fn place(&mut self, frame: &StreamFrame, at: Moment);
     /// The same for another receive loop.
@@ -31,9 +33,9 @@ pub trait Place: Sized + Send + 'static {
 }
 
 /// Copies raw pixels.
-pub struct PlaceRaw(pub PacketPlacer<u16>);
+pub struct PlaceRaw<P>(pub PacketPlacer<P>);
 
-impl Place for PlaceRaw {
+impl<P: Raw> Place for PlaceRaw<P> {
     #[inline]
     fn place(&mut self, frame: &StreamFrame, at: Moment) {
         // The placer counts what it refuses.
@@ -65,6 +67,13 @@ pub struct PlaceConverted<P> {
 }
 
 impl<P: StagePixel> Place for PlaceConverted<P> {
+    fn prepare(&self) {
+        // The first use in a thread allocates its list of converters in use.
+        for converter in &*self.converters {
+            drop(converter.load());
+        }
+    }
+
     #[inline]
     fn place(&mut self, frame: &StreamFrame, at: Moment) {
         let (converters, dark) = (&self.converters, &self.dark);
@@ -72,7 +81,7 @@ impl<P: StagePixel> Place for PlaceConverted<P> {
         let _ = self
             .placer
             .receive_with(frame, at, |to, raw: &[U16], pixels| {
-                place_pixels(converters, dark.as_ref(), &to, raw, pixels);
+                place_pixels(converters, dark.as_ref(), to, raw, pixels);
             });
     }
 
@@ -97,12 +106,13 @@ impl<P: StagePixel> Place for PlaceConverted<P> {
 fn place_pixels<P: StagePixel>(
     converters: &[ArcSwap<Converter>],
     dark: Option<&DarkConfig>,
-    to: &Placement<'_>,
+    mut to: Placement<'_>,
     raw: &[U16],
     pixels: &mut [P],
 ) {
     if dark.is_some_and(|dark| dark.is_dark(to.header.frame_number.get())) {
         // As many bytes: dark frames need pixels of 16 bits.
+        to.notes.clear();
         let (raw, pixels) = (raw.as_bytes(), pixels.as_mut_bytes());
         if raw.len() == pixels.len() {
             pixels.copy_from_slice(raw);
@@ -113,9 +123,10 @@ fn place_pixels<P: StagePixel>(
     let converted = converters.get(to.module).map(|converter| {
         converter
             .load()
-            .convert(to.first_pixel, raw.as_bytes(), pixels)
+            .convert_and_note(to.first_pixel, raw.as_bytes(), pixels, &mut to.notes)
     });
     if !matches!(converted, Some(Ok(()))) {
+        to.notes.clear();
         pixels.fill(P::BAD);
     }
 }

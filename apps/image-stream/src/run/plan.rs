@@ -103,8 +103,8 @@ impl<'a> Plan<'a> {
         );
         let workers = usize::from(options.workers);
         ensure!(
-            workers == 0 || demo || config.calibration.is_some(),
-            "--workers: raw images have no stages; configure [calibration]"
+            workers == 0 || !config.stage.is_empty(),
+            "--workers: there are no stages for them; configure [[stage]]"
         );
         let receivers = match usize::from(options.rx_loops) {
             0 | 1 => 0,

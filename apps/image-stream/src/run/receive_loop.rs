@@ -28,6 +28,7 @@ pub struct ReceiveLoop<L> {
 impl<L: Place> ReceiveLoop<L> {
     /// Receives until it has to end or all its queues have; returns its queues.
     pub fn run(mut self, start: Tsc) -> (Vec<RxQueue>, Vec<TxQueue>) {
+        self.reception.begin();
         let chores = self.clock.to_cycles(CHORES);
         let mut next_chores = start;
         while !self.stop.is_set() && !self.reception.has_ended() {

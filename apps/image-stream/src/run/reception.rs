@@ -60,6 +60,11 @@ impl<L: Place> Reception<L> {
         }
     }
 
+    /// Prepares the thread of the loop, before its first round.
+    pub fn begin(&self) {
+        self.place.prepare();
+    }
+
     /// One round over the queues, which began at `time` by the clock and `now` after the start of the
     /// run. Returns whether there was a frame.
     #[inline]

@@ -20,6 +20,8 @@ pub struct ImageSink<P, O> {
     /// An image that the outputs had no room for: recordings wait for them.
     pending: Option<Work<P>>,
     patient: bool,
+    /// Vetoed images are for the outputs too.
+    vetoed: bool,
     /// Receivers of regions, which get vetoed images too.
     regions: Option<Regions<P>>,
     observer: O,
@@ -32,10 +34,12 @@ pub struct ImageSink<P, O> {
 }
 
 impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
-    /// With `patient`, images wait for the outputs; else they are dropped where those are full.
+    /// With `patient`, images wait for the outputs; else they are dropped where those are full. With
+    /// `vetoed`, the outputs get vetoed images too.
     pub fn new(
         outputs: Option<SyncSender<Work<P>>>,
         patient: bool,
+        vetoed: bool,
         regions: Option<Regions<P>>,
         observer: O,
         counts: Arc<ImageCounts>,
@@ -45,6 +49,7 @@ impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
             outputs,
             pending: None,
             patient,
+            vetoed,
             regions,
             observer,
             hits: HitRate::new(WINDOW),
@@ -114,6 +119,8 @@ impl<P: Stored, O: Observe<P>> Sink<Work<P>> for ImageSink<P, O> {
         } else {
             self.counts.kept.add(1);
             self.counts.peaks.add(work.findings.peaks.len() as u64);
+        }
+        if self.vetoed || !work.findings.vetoed {
             self.send(work);
         }
         Ok(())

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use pollux_images::Shape;
 use pollux_images::receive::Stored;
-use pollux_images::stages::{ImagesEnv, StagePixel, Work, image_stages};
+use pollux_images::stages::{Capacity, ImagesEnv, RadialAxis, Work};
 use pollux_mempool::time::Ns;
 use pollux_pipelines::in_flight::{InFlight, InFlightCounts, InFlightOptions};
-use pollux_pipelines::{Batch, DynStage, Output, Pipeline, Stage, StageEnv};
+use pollux_pipelines::{Batch, DynStage, Output, Pipeline, Stage, StageEnv, StageRegistry};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Count, LatencyView};
 
@@ -32,10 +31,19 @@ impl<P: Stored> Pool<P> {
     }
 }
 
+/// What the stages of a run find in images.
+#[derive(Default)]
+pub struct Findings {
+    pub capacity: Capacity,
+    /// Radial coordinate of the curves, if there are any.
+    pub axis: Option<RadialAxis>,
+}
+
 /// The stages of a run.
 pub struct Built<P: Stored> {
     pub chain: Chain<P>,
     pub pool: Option<Pool<P>>,
+    pub findings: Findings,
 }
 
 /// Passes images on.
@@ -52,35 +60,46 @@ impl<P: Stored> Stage for Pass<P> {
     }
 }
 
-/// A chain of no stages.
-pub fn nothing<P: Stored>() -> Result<Chain<P>> {
-    let pass = DynStage::new("pass", Pass::<P>(std::marker::PhantomData));
-    Ok(Pipeline::new(vec![pass])?)
-}
-
 /// One chain of the configured stages.
-fn chain<P: StagePixel>(plan: &Plan, shape: Shape, mask: &[bool]) -> Result<Chain<P>> {
+fn chain<P: Stored>(
+    plan: &Plan,
+    registry: &StageRegistry,
+    mask: &[bool],
+) -> Result<(Chain<P>, Findings)> {
     if plan.config.stage.is_empty() {
-        return nothing();
+        let pass = DynStage::new("pass", Pass::<P>(std::marker::PhantomData));
+        return Ok((Pipeline::new(vec![pass])?, Findings::default()));
     }
     let mut env = StageEnv::new();
-    let mut images = ImagesEnv::new(shape, plan.layout.module().rows);
-    images.mask = Some(mask.to_vec());
+    let mut images = ImagesEnv::new(plan.layout.image(), plan.layout.module().rows);
+    images.mask = (!mask.is_empty()).then(|| mask.to_vec());
+    images.vetoed = plan.options.vetoed;
     env.insert(images);
-    Ok(image_stages::<P>().pipeline(&plan.config.stage, &mut env)?)
+    let chain = registry.pipeline(&plan.config.stage, &mut env)?;
+    let findings = Findings {
+        capacity: env.get().copied().unwrap_or_default(),
+        axis: env.get().ok().cloned(),
+    };
+    Ok((chain, findings))
 }
 
-/// The stages of a run, with its workers.
+/// The stages of a run, of those in the registry, with its workers. `mask` is true for bad pixels, and
+/// empty if they are not known.
 ///
 /// # Errors
 /// Stages that are refused.
-pub fn build<P: StagePixel>(plan: &Plan, shape: Shape, mask: &[bool]) -> Result<Built<P>> {
+pub fn build<P: Stored>(plan: &Plan, registry: &StageRegistry, mask: &[bool]) -> Result<Built<P>> {
+    let (first, findings) = chain(plan, registry, mask)?;
     let workers = plan.worker_cpus.len();
     if workers == 0 {
-        let chain = chain(plan, shape, mask)?;
-        return Ok(Built { chain, pool: None });
+        return Ok(Built {
+            chain: first,
+            pool: None,
+            findings,
+        });
     }
-    let chains = (0..workers).map(|_| chain(plan, shape, mask));
+    let others = (1..workers).map(|_| Ok(chain(plan, registry, mask)?.0));
+    let chains = std::iter::once(Ok(first)).chain(others);
     let chains = chains.collect::<Result<Vec<_>>>()?;
     let stop = StopFlag::new();
     let stack = plan.config.detector.stack;
@@ -99,6 +118,7 @@ pub fn build<P: StagePixel>(plan: &Plan, shape: Shape, mask: &[bool]) -> Result<
             stop,
             counts,
         }),
+        findings,
     })
 }
 

@@ -1,14 +1,15 @@
-//! Workers: each stack of images goes to a loop on a core of its own.
+//! Workers: the event of each stack of images goes to a loop on a core of its own.
 //!
-//! The pool is an [`AsyncStage`]: the loop that receives submits a stack and goes on, so one stack is
-//! received while others are processed, and results leave in the order of the images. A stage that runs
-//! on another processor can take its place.
+//! A worker has two events: one is processed while the other waits. The pool is an [`AsyncStage`]: the
+//! loop that receives submits an event and goes on, so one stack is received while others are
+//! processed, and results leave in the order of the images. A stage that runs on another processor can
+//! take its place.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use pollux_images::receive::Stored;
-use pollux_images::stages::{StagePixel, Work};
+use pollux_images::stages::{Stack, Work};
 use pollux_mempool::ring::RingError;
 use pollux_mempool::time::Ns;
 use pollux_mempool::{BoxConsumer, BoxProducer, box_ring};
@@ -17,24 +18,18 @@ use pollux_pipelines::{Batch, Pipeline};
 use pollux_pmd::Count;
 use pollux_pmd::lcore::StopFlag;
 
-/// Stacks of a worker: one in progress and one that waits.
+/// Events of a worker: one in progress and one that waits.
 const STACKS: usize = 2;
 
-/// A stack on its way to a worker and back.
-struct Job<P> {
-    ticket: Ticket,
-    images: Vec<Work<P>>,
-}
-
-/// The rings to a worker and back, and the free jobs.
+/// The rings to a worker and back, and the free events.
 struct Lane<P: Stored> {
-    to: BoxProducer<Job<P>>,
-    from: BoxConsumer<Job<P>>,
+    to: BoxProducer<Stack<P>>,
+    from: BoxConsumer<Stack<P>>,
     #[expect(
         clippy::vec_box,
         reason = "the rings take and return boxes, which are never made anew"
     )]
-    free: Vec<Box<Job<P>>>,
+    free: Vec<Box<Stack<P>>>,
 }
 
 /// Hands stacks to workers in turn.
@@ -49,8 +44,8 @@ pub type Chain<P> = Pipeline<Work<P>, Work<P>>;
 
 /// A worker before its launch.
 pub struct Worker<P: Stored> {
-    from: BoxConsumer<Job<P>>,
-    to: BoxProducer<Job<P>>,
+    from: BoxConsumer<Stack<P>>,
+    to: BoxProducer<Stack<P>>,
     chain: Chain<P>,
     batch: Batch<Work<P>>,
     images: Arc<Count>,
@@ -58,8 +53,8 @@ pub struct Worker<P: Stored> {
     gives_way: bool,
 }
 
-/// A pool of workers that each have a chain, and the workers. `stack` images are a job.
-pub fn pool<P: StagePixel>(
+/// A pool of workers that each have a chain, and the workers. An event has `stack` images.
+pub fn pool<P: Stored>(
     chains: Vec<Chain<P>>,
     stack: usize,
     stop: &StopFlag,
@@ -69,16 +64,11 @@ pub fn pool<P: StagePixel>(
     for chain in chains {
         let (to, from) = box_ring(STACKS)?;
         let (back, returned) = box_ring(STACKS)?;
-        let job = || {
-            Box::new(Job {
-                ticket: Ticket(0),
-                images: Vec::with_capacity(stack),
-            })
-        };
+        let event = || Box::new(Stack::with_capacity(stack));
         lanes.push(Lane {
             to,
             from: returned,
-            free: (0..STACKS).map(|_| job()).collect(),
+            free: (0..STACKS).map(|_| event()).collect(),
         });
         workers.push(Worker {
             from,
@@ -111,13 +101,12 @@ impl<P: Stored> AsyncStage for WorkerPool<P> {
         let lanes = self.lanes.len();
         for turn in 0..lanes {
             let lane = &mut self.lanes[(self.next + turn) % lanes];
-            let Some(mut job) = lane.free.pop() else {
+            let Some(mut stack) = lane.free.pop() else {
                 continue;
             };
-            job.ticket = ticket;
-            job.images.extend(images.drain());
-            // The ring has a place for each job of the lane.
-            let _ = lane.to.push(job);
+            stack.fill(ticket.0, images.drain());
+            // The ring has a place for each event of the lane.
+            let _ = lane.to.push(stack);
             self.next = (self.next + turn + 1) % lanes;
             return Ok(());
         }
@@ -126,10 +115,10 @@ impl<P: Stored> AsyncStage for WorkerPool<P> {
 
     fn poll(&mut self, made: &mut Vec<Work<P>>) -> Option<Ticket> {
         for lane in &mut self.lanes {
-            if let Some(mut job) = lane.from.pop() {
-                made.append(&mut job.images);
-                let ticket = job.ticket;
-                lane.free.push(job);
+            if let Some(mut stack) = lane.from.pop() {
+                made.append(&mut stack.images);
+                let ticket = Ticket(stack.facts().number);
+                lane.free.push(stack);
                 return Some(ticket);
             }
         }
@@ -148,25 +137,33 @@ impl<P: Stored> Worker<P> {
         loop {
             // Before the ring: a stack that was submitted before the end is still processed.
             let stopped = self.stop.is_set();
-            let Some(mut job) = self.from.pop() else {
-                if stopped || self.from.is_abandoned() {
-                    return;
-                }
-                if self.gives_way {
-                    std::thread::yield_now();
-                } else {
-                    std::hint::spin_loop();
-                }
+            if self.process_next() {
                 continue;
-            };
-            self.images.add(job.images.len() as u64);
-            for work in job.images.drain(..) {
-                // The batch holds a stack.
-                let _ = self.batch.push(work);
             }
-            self.chain.process(&mut self.batch, &mut job.images);
-            self.batch.clear();
-            let _ = self.to.push(job);
+            if stopped || self.from.is_abandoned() {
+                return;
+            }
+            if self.gives_way {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
         }
+    }
+
+    /// Processes the next stack; false if none waits.
+    pub fn process_next(&mut self) -> bool {
+        let Some(mut stack) = self.from.pop() else {
+            return false;
+        };
+        self.images.add(stack.images.len() as u64);
+        for work in stack.images.drain(..) {
+            // The batch holds a stack.
+            let _ = self.batch.push(work);
+        }
+        self.chain.process(&mut self.batch, &mut stack.images);
+        self.batch.clear();
+        let _ = self.to.push(stack);
+        true
     }
 }

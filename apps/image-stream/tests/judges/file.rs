@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use image_stream::nexus::{Compression, FileInfo, Writer};
+use image_stream::nexus::{Compression, FileInfo, FindingsInfo, Writer};
 use image_stream::{Dense, PixelType, Pixels, Sparse};
 use tempfile::TempDir;
 
@@ -26,6 +26,7 @@ fn info(pixel: PixelType, compression: Compression) -> FileInfo {
         calibration: Vec::new(),
         detector: detector(pixel),
         compression,
+        findings: FindingsInfo::default(),
     }
 }
 
@@ -50,7 +51,7 @@ impl Reference {
     }
 
     fn write(&mut self, writer: &mut Writer, image: Vec<u8>, pixels: &Pixels<Vec<u8>>) {
-        writer.write(&facts(self.images), pixels).unwrap();
+        writer.write(&facts(self.images), pixels, None).unwrap();
         self.pixels.extend(image);
         self.images += 1;
     }
@@ -172,7 +173,7 @@ fn a_writer_that_is_killed() {
     let mut writer = Writer::create(Path::new(&path), false, &info).unwrap();
     for n in 0.. {
         let pixels = Pixels::Dense(Dense::Raw(image(n, PixelType::I16)));
-        writer.write(&facts(n), &pixels).unwrap();
+        writer.write(&facts(n), &pixels, None).unwrap();
         if n % 13 == 12 {
             writer.flush().unwrap();
             let mut out = std::io::stdout().lock();

@@ -38,6 +38,7 @@ fn series() -> Series {
         first_frame: 1000,
         first_timestamp: 1 << 40,
         channel: "photons".into(),
+        axis: None,
     }
 }
 
@@ -51,6 +52,7 @@ fn record(n: u64, pixel: PixelType, compress: bool) -> ImageRecord<Dense<Vec<u8>
     ImageRecord {
         facts: facts(n),
         pixels,
+        found: None,
     }
 }
 

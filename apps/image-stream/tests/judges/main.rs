@@ -72,6 +72,7 @@ fn facts(n: u64) -> ImageFacts {
         peaks: n as u32 % 7,
         kept: !n.is_multiple_of(3),
         loss: LossMap::new(&[n, 1 << 49]),
+        stack: pollux_images::stages::StackFacts::default(),
     }
 }
 

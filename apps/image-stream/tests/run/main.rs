@@ -4,6 +4,9 @@
 
 mod capture;
 mod demonstration;
+mod eiger;
+#[cfg(feature = "hdf5")]
+mod findings;
 mod offline;
 mod page;
 mod refusals;

@@ -15,8 +15,13 @@ fn a_wrong_configuration_names_what_is_wrong() {
         ("[detector]\nstack = 40", "stack = 40"),
         ("[detector]\nkind = \"pilatus\"", "pilatus"),
         (
-            "[detector]\nkind = \"eiger\"\ninterfaces = 1\nbits = 8",
-            "bits = 8",
+            "[detector]\nkind = \"eiger\"\ninterfaces = 1\nbits = 4",
+            "bits = 4",
+        ),
+        ("[detector]\nbits = 8", "bits = 8"),
+        (
+            "[detector]\nkind = \"eiger\"\ninterfaces = 1\nlink_gbit = 2",
+            "link_gbit = 2",
         ),
         (
             "[memory]\nimages = 1099511627776",

@@ -12,7 +12,7 @@ const STAGES: &str = "[[stage]]\nname = \"veto\"\nmin_photons = 10.0\nmin_pixels
                       [[stage]]\nname = \"peaks\"\nmin_peaks = 3\n[[stage]]\nname = \"compress\"\n";
 
 /// Replays a capture; its report.
-fn replay(capture: &Capture, config: &std::path::Path, more: &[&str]) -> Value {
+pub(crate) fn replay(capture: &Capture, config: &std::path::Path, more: &[&str]) -> Value {
     let report = report(capture.folder.path());
     let mut command = program();
     command.args(["--quiet", "--force", "--port", &capture.port(), "--config"]);

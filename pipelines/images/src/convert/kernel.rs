@@ -14,11 +14,12 @@ pub(super) struct Convert<'a, P> {
     pub(super) out: &'a mut [[P; BLOCK]],
 }
 
-/// Converts blocks, and marks the pixels that have at least so many photons.
-pub(super) struct ConvertAndMark<'a, P> {
+/// Converts blocks, counts the pixels that have at least so many photons, and marks them where there
+/// are words for it; for several thresholds.
+pub(super) struct ConvertAndMark<'a, P, const N: usize> {
     pub(super) blocks: Convert<'a, P>,
-    pub(super) least: f32,
-    pub(super) marks: &'a mut [u64],
+    pub(super) least: [f32; N],
+    pub(super) marks: [&'a mut [u64]; N],
 }
 
 impl<P: Output> Kernel for Convert<'_, P> {
@@ -30,28 +31,30 @@ impl<P: Output> Kernel for Convert<'_, P> {
     }
 }
 
-impl<P: Output> Kernel for ConvertAndMark<'_, P> {
-    /// Number of marked pixels.
-    type Out = usize;
+impl<P: Output, const N: usize> Kernel for ConvertAndMark<'_, P, N> {
+    /// Number of pixels that reach each threshold.
+    type Out = [usize; N];
 
     #[inline(always)]
-    fn run<V: Lanes>(self, isa: V::Isa) -> usize {
-        let least = V::splat(isa, self.least);
-        let mut marks = self.marks.iter_mut();
-        let mut count = 0;
+    fn run<V: Lanes>(self, isa: V::Isa) -> [usize; N] {
+        let least = self.least.map(|least| V::splat(isa, least));
+        let mut marks = self.marks.map(<[u64]>::iter_mut);
+        let mut counts = [0; N];
         self.blocks.each(|photons| {
             let (lanes, _) = photons.as_chunks::<LANES>();
-            let mut word = 0;
-            for (n, lanes) in lanes.iter().enumerate() {
-                let bits = V::bits(least.le(V::load(isa, lanes)));
-                word |= u64::from(bits) << (n * LANES);
-            }
-            if let Some(mark) = marks.next() {
-                *mark = word;
-                count += word.count_ones() as usize;
+            for k in 0..N {
+                let mut word = 0;
+                for (n, lanes) in lanes.iter().enumerate() {
+                    let bits = V::bits(least[k].le(V::load(isa, lanes)));
+                    word |= u64::from(bits) << (n * LANES);
+                }
+                if let Some(mark) = marks[k].next() {
+                    *mark = word;
+                }
+                counts[k] += word.count_ones() as usize;
             }
         });
-        count
+        counts
     }
 }
 

@@ -64,6 +64,18 @@ impl RadialUnit {
         matches!(self, Self::QPerNm | Self::QPerAngstrom)
     }
 
+    /// Its name in configurations, which is pyFAI's.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QPerNm => "q_nm^-1",
+            Self::QPerAngstrom => "q_A^-1",
+            Self::TwoThetaRad => "2th_rad",
+            Self::TwoThetaDeg => "2th_deg",
+            Self::RadiusMm => "r_mm",
+        }
+    }
+
     /// Value in this unit of 1 in the unit of [`Placed::radial`].
     pub(super) fn scale(self) -> f64 {
         match self {

@@ -7,6 +7,7 @@ use pollux_pmd::event::RegionOptions;
 use pollux_pmd::stream::StreamId;
 use serde::{Deserialize, Serialize};
 
+use crate::convert::NoteConfig;
 use crate::formats::Layout;
 
 /// How the sender of a packet is found.
@@ -67,14 +68,6 @@ pub enum ReceiveError {
         /// Bits that the detector sends.
         sent: usize,
     },
-    /// A stack does not fit into the buffers.
-    #[error("stacks of {images} images with {buffers} frame buffers: a stack has 1 to {} images, since one is filled while another is processed", buffers / 2)]
-    Stack {
-        /// Images of a stack.
-        images: usize,
-        /// Frame buffers.
-        buffers: usize,
-    },
     /// The assembler could not be made.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
@@ -100,6 +93,8 @@ pub struct ReceiveConfig {
     pub horizon: u64,
     /// Memory of the images.
     pub memory: RegionOptions,
+    /// What the conversion notes of the pixels; nothing of raw ones.
+    pub notes: NoteConfig,
 }
 
 impl ReceiveConfig {
@@ -122,6 +117,7 @@ impl ReceiveConfig {
             timeout,
             horizon,
             memory,
+            notes: NoteConfig::default(),
         }
     }
 }

@@ -8,7 +8,9 @@ use pollux_pipelines::assemble::Frame;
 use zerocopy::FromBytes;
 
 use super::loss::{Loss, PacketMask};
+use super::notes;
 use super::stored::Stored;
+use crate::convert::NoteConfig;
 use crate::formats::{Header, Layout};
 
 /// What all images of a receiver share.
@@ -16,6 +18,7 @@ pub(super) struct Common<P> {
     pub(super) layout: Layout,
     /// Pixels of an empty image; none where those are discarded.
     pub(super) empty: Box<[P]>,
+    pub(super) notes: NoteConfig,
 }
 
 /// An image of a detector. It owns the memory of its pixels on any thread; dropping it gives the
@@ -64,6 +67,22 @@ impl<P: Stored> Image<P> {
             Some(frame) => <[P]>::ref_from_bytes(frame.data()).unwrap_or_default(),
             None => &self.common.empty,
         }
+    }
+
+    /// Number of pixels of at least so many photons, if the conversion counted them
+    /// ([`NoteConfig::count`]).
+    #[must_use]
+    pub fn count_from(&self, photons: f32) -> Option<usize> {
+        let noted = self.common.notes.count == Some(photons);
+        noted.then(|| self.frame.as_ref().map_or(0, notes::count))
+    }
+
+    /// Marks of the pixels of at least so many photons, if the conversion made them
+    /// ([`NoteConfig::mark`]): bit n of word w is that of pixel 64 w + n. An empty image has none.
+    #[must_use]
+    pub fn marks_from(&self, photons: f32) -> Option<&[u64]> {
+        let noted = self.common.notes.mark == Some(photons);
+        self.frame.as_ref().filter(|_| noted).map(notes::marks)
     }
 
     /// The pixels of a module; none if there is no such module.

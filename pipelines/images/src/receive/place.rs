@@ -13,10 +13,12 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use super::config::{DiscardPolicy, ReceiveConfig, ReceiveError};
 use super::image::Common;
+use super::notes;
 use super::reader::ImageReader;
 use super::senders::{Senders, Stranger};
 use super::stored::{Raw, Stored};
 use crate::Pixel;
+use crate::convert::{NoteConfig, Notes};
 use crate::formats::{HEADER_LEN, Header, Layout, Packet, PacketCauses};
 
 /// Drop causes of a receiver of images.
@@ -51,7 +53,7 @@ impl ReceiveCauses {
 }
 
 /// Where the pixels of a packet are in the image.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Placement<'a> {
     /// Number of the module.
     pub module: usize,
@@ -59,12 +61,15 @@ pub struct Placement<'a> {
     pub first_pixel: usize,
     /// Header of the packet.
     pub header: &'a Header,
+    /// What is to be noted of its pixels: to be written, or cleared, as the pixels are.
+    pub notes: Notes<'a>,
 }
 
 /// Places packets in images, in one receive loop, and counts them. Packets of the same images may be
 /// placed by several loops, each with a placer of its own.
 pub struct PacketPlacer<P> {
     layout: Layout,
+    notes: NoteConfig,
     placer: Placer,
     senders: Arc<Senders>,
     causes: ReceiveCauses,
@@ -75,9 +80,15 @@ pub struct PacketPlacer<P> {
 }
 
 impl<P: Stored> PacketPlacer<P> {
-    fn new(placer: Placer, senders: Arc<Senders>, layout: &Layout) -> Result<Self, ReceiveError> {
+    fn new(
+        placer: Placer,
+        senders: Arc<Senders>,
+        layout: &Layout,
+        notes: NoteConfig,
+    ) -> Result<Self, ReceiveError> {
         Ok(Self {
             layout: *layout,
+            notes,
             placer,
             senders,
             causes: ReceiveCauses::declare()?,
@@ -93,7 +104,7 @@ impl<P: Stored> PacketPlacer<P> {
     /// Too many loops.
     pub fn for_another_loop(&self) -> Result<Self, ReceiveError> {
         let placer = self.placer.for_another_loop()?;
-        Self::new(placer, Arc::clone(&self.senders), &self.layout)
+        Self::new(placer, Arc::clone(&self.senders), &self.layout, self.notes)
     }
 
     /// The drop causes that are not of the core.
@@ -220,7 +231,7 @@ impl<P: Raw> PacketPlacer<P> {
 impl<P: Pixel + Stored> PacketPlacer<P> {
     /// Has `convert` convert a packet, a whole UDP payload, while it is in the cache: from raw pixels,
     /// of the type that the detector sends, to those of the image at its place. It is called for
-    /// packets that are placed, and has to write all pixels.
+    /// packets that are placed, and has to write all pixels, and their notes.
     ///
     /// # Errors
     /// The cause for which the packet was not placed; it has been counted. `packet-size` if the raw
@@ -252,16 +263,20 @@ impl<P: Pixel + Stored> PacketPlacer<P> {
         }
         let interfaces = self.layout.interfaces();
         let first = part.sender % interfaces * self.layout.packets() + part.packet;
-        let placement = Placement {
-            module: part.sender / interfaces,
-            first_pixel: first * self.layout.packet_pixels(),
-            header,
-        };
+        let module = part.sender / interfaces;
+        let first_pixel = first * self.layout.packet_pixels();
+        let config = self.notes;
         let pixels = match <[R]>::ref_from_bytes(pixels) {
             Ok(pixels) => pixels,
             Err(_) => aligned(pixels, &mut self.scratch).ok_or(self.causes.packet.size)?,
         };
-        self.placer.place_with(&part, |to| {
+        self.placer.place_noted(&part, |to, notes| {
+            let placement = Placement {
+                module,
+                first_pixel,
+                header,
+                notes: notes::of_packet(config, notes),
+            };
             // A part begins at a pixel of a frame, which begins at a cache line.
             if let Ok(to) = <[P]>::mut_from_bytes(to) {
                 convert(placement, pixels, to);
@@ -316,6 +331,11 @@ pub fn images<P: Stored>(
     } else {
         layout.packet_pixels() * size_of::<P>()
     };
+    let notes = if P::IS_RAW {
+        NoteConfig::default()
+    } else {
+        config.notes
+    };
     let missing = P::MISSING;
     let missing = missing.as_bytes();
     let senders = Arc::new(Senders::new(&layout, &config.route)?);
@@ -325,6 +345,7 @@ pub fn images<P: Stored>(
         packets: layout.packets(),
         packet_bytes,
         header_bytes: HEADER_LEN,
+        note_bytes: notes.bytes(layout.packet_pixels()),
         fill: std::array::from_fn(|n| missing[n % missing.len()]),
         timeout: config.timeout,
         horizon: config.horizon,
@@ -336,7 +357,11 @@ pub fn images<P: Stored>(
         DiscardPolicy::Nothing => vec![P::MISSING; pixels].into(),
         DiscardPolicy::Empty | DiscardPolicy::Partial => Box::default(),
     };
-    let common = Arc::new(Common { layout, empty });
-    let placer = PacketPlacer::new(placer, Arc::clone(&senders), &layout)?;
+    let common = Arc::new(Common {
+        layout,
+        empty,
+        notes,
+    });
+    let placer = PacketPlacer::new(placer, Arc::clone(&senders), &layout, notes)?;
     Ok((placer, ImageReader::new(reader, senders, common, config)))
 }

@@ -7,10 +7,9 @@ use pollux_pipelines::Moment;
 use pollux_pipelines::assemble::{Frame, FrameReader};
 use pollux_pmd::Count;
 
-use super::config::{DiscardPolicy, ReceiveConfig, ReceiveError};
+use super::config::{DiscardPolicy, ReceiveConfig};
 use super::image::{Common, Image};
 use super::senders::Senders;
-use super::stack::Stacker;
 use super::stored::Stored;
 
 /// What became of the frames. Written by the reader alone.
@@ -37,7 +36,6 @@ pub struct ImageReader<P> {
     senders: Arc<Senders>,
     counts: Arc<FrameCounts>,
     policy: DiscardPolicy,
-    buffers: usize,
     /// Restarts of the sender, and the next frame number.
     expected: Option<(u8, u64)>,
     /// Empty images to deliver, and then the frame that follows them.
@@ -58,7 +56,6 @@ impl<P: Stored> ImageReader<P> {
             senders,
             counts: Arc::default(),
             policy: config.policy,
-            buffers: config.buffers,
             expected: None,
             skipped: 0..0,
             held: None,
@@ -118,14 +115,6 @@ impl<P: Stored> ImageReader<P> {
             return None;
         }
         Some(frame)
-    }
-
-    /// Gathers images to stacks of so many: two stacks at least have to fit into the buffers.
-    ///
-    /// # Errors
-    /// No image, or more than half of the buffers.
-    pub fn stacker(&self, images: usize) -> Result<Stacker<P>, ReceiveError> {
-        Stacker::new(images, self.buffers)
     }
 
     /// Closes all images that are under way, for the end of the input: [`poll`](Self::poll) has them

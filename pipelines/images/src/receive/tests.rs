@@ -2,6 +2,7 @@
 mod frames;
 mod images;
 mod modules;
+mod notes;
 mod runs;
 mod stacks;
 mod support;

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes as _;
 
 use super::env::ImagesEnv;
+use super::lossless::Lossless;
 use super::pixel::StagePixel;
-use super::work::{Encoding, Findings, Work};
-use crate::bitshuffle::Bitshuffle;
+use super::work::{Capacity, Encoding, Findings, Work};
+use crate::receive::Image;
 use crate::sparse::{Compressed, CsrCompressor};
 
 /// How images are compressed.
@@ -34,20 +35,21 @@ pub struct CompressOptions {
 }
 
 pub(super) struct Compress<P> {
-    dense: Bitshuffle,
-    sparse: Option<CsrCompressor<P>>,
-    /// Of the longest chunk.
-    chunk_bytes: usize,
+    dense: Lossless,
+    /// With its threshold in photons.
+    sparse: Option<(f32, CsrCompressor<P>)>,
+    rows: usize,
+    /// Whether vetoed images are compressed too.
+    vetoed: bool,
 }
 
 impl<P: StagePixel> Compress<P> {
     pub(super) fn new(options: &CompressOptions, env: &ImagesEnv) -> Result<Self, String> {
-        let dense = Bitshuffle::new(Simd::best(), size_of::<P>());
-        let dense = dense.map_err(|error| error.to_string())?;
+        let dense = Lossless::new::<P>(env.shape)?;
         let sparse = match (options.method, options.min_photons) {
             (Method::Sparse, Some(photons)) if photons > 0.0 && photons.is_finite() => {
                 let sparse = CsrCompressor::new(Simd::best(), env.shape, P::threshold(photons));
-                Some(sparse.map_err(|error| error.to_string())?)
+                Some((photons, sparse.map_err(|error| error.to_string())?))
             }
             (Method::Sparse, photons) => {
                 let given = photons.map_or_else(|| "missing".into(), |photons| photons.to_string());
@@ -61,18 +63,33 @@ impl<P: StagePixel> Compress<P> {
             }
             (Method::BitshuffleLz4, None) => None,
         };
-        let chunk_bytes = dense.max_len(env.shape.pixels() * size_of::<P>());
         Ok(Self {
             dense,
             sparse,
-            chunk_bytes,
+            rows: env.shape.rows,
+            vetoed: env.vetoed,
         })
     }
 
-    fn compress(&mut self, pixels: &[P], findings: &mut Findings<P>) {
-        if let Some(sparse) = &mut self.sparse
-            && let Ok(Compressed::Sparse(csr)) = sparse.compress(pixels)
-        {
+    /// Adds what it finds in the largest image.
+    pub(super) fn add_to(&self, capacity: &mut Capacity) {
+        capacity.chunk_bytes = self.dense.chunk_bytes();
+        if let Some((_, sparse)) = &self.sparse {
+            capacity.rows = self.rows + 1;
+            capacity.sparse_pixels = sparse.limit().unwrap_or_default();
+        }
+    }
+
+    fn compress(&mut self, image: &Image<P>, findings: &mut Findings<P>) {
+        let pixels = image.pixels();
+        let compressed = self.sparse.as_mut().map(|(photons, sparse)| {
+            match image.marks_from(*photons) {
+                // The number of bad pixels is no finding.
+                Some(marks) => sparse.compress_masked(pixels, marks, 0),
+                None => sparse.compress(pixels),
+            }
+        });
+        if let Some(Ok(Compressed::Sparse(csr))) = compressed {
             // Another stage of this kind may have run before.
             findings.row_offsets.clear();
             findings.columns.clear();
@@ -83,16 +100,7 @@ impl<P: StagePixel> Compress<P> {
             findings.encoding = Encoding::Sparse;
             return;
         }
-        // Grows once.
-        findings.room.resize(self.chunk_bytes, 0);
-        let (bytes, room) = (pixels.as_bytes(), &mut findings.room);
-        // A chunk that is not shorter stays raw.
-        if let Ok(len) = self.dense.compress_chunk(bytes, room)
-            && len < bytes.len()
-        {
-            findings.chunk_len = len;
-            findings.encoding = Encoding::BitshuffleLz4;
-        }
+        self.dense.compress(pixels.as_bytes(), findings);
     }
 }
 
@@ -104,8 +112,8 @@ impl<P: StagePixel> Stage for Compress<P> {
 
     fn process(&mut self, batch: &mut Batch<Work<P>>, out: &mut impl Output<Work<P>>) {
         for mut work in batch.drain() {
-            if !work.findings.vetoed {
-                self.compress(work.image.pixels(), &mut work.findings);
+            if self.vetoed || !work.findings.vetoed {
+                self.compress(&work.image, &mut work.findings);
             }
             out.push(work);
         }

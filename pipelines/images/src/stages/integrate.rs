@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::env::ImagesEnv;
 use super::pixel::StagePixel;
 use super::work::Work;
-use crate::integrate::{Geometry, IntegrationConfig, Integrator, Variance};
+use crate::integrate::{Geometry, IntegrationConfig, Integrator, RadialUnit, Variance};
 
 /// Options of the stage `integrate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,8 +24,18 @@ pub struct IntegrateOptions {
     pub vetoed: bool,
 }
 
+/// The radial coordinate of the curves, which the stage `integrate` adds to the environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RadialAxis {
+    /// Its unit.
+    pub unit: RadialUnit,
+    /// Its value in the middle of each bin.
+    pub values: Vec<f64>,
+}
+
 pub(super) struct Integrate<P> {
     integrator: Integrator,
+    unit: RadialUnit,
     vetoed: bool,
     pixel: PhantomData<fn(P)>,
 }
@@ -36,9 +46,17 @@ impl<P> Integrate<P> {
         let integrator = Integrator::new(env.shape, &options.geometry, &options.curve, mask);
         Ok(Self {
             integrator: integrator.map_err(|error| error.to_string())?,
+            unit: options.curve.unit,
             vetoed: options.vetoed,
             pixel: PhantomData,
         })
+    }
+
+    pub(super) fn axis(&self) -> RadialAxis {
+        RadialAxis {
+            unit: self.unit,
+            values: self.integrator.radial().to_vec(),
+        }
     }
 }
 
@@ -59,6 +77,9 @@ impl<P: StagePixel> Stage for Integrate<P> {
                 let mean = curve.mean.iter().map(|&mean| mean as f32);
                 work.findings.curve.clear();
                 work.findings.curve.extend(mean);
+                let sigma = curve.sigma.iter().map(|&sigma| sigma as f32);
+                work.findings.sigma.clear();
+                work.findings.sigma.extend(sigma);
             }
             out.push(work);
         }

@@ -31,7 +31,8 @@ impl<P: StagePixel> Stage for VetoStage<P> {
 
     fn process(&mut self, batch: &mut Batch<Work<P>>, out: &mut impl Output<Work<P>>) {
         for mut work in batch.drain() {
-            let intense = self.veto.count(work.image.pixels());
+            let noted = work.image.count_from(self.veto.min_photons());
+            let intense = noted.unwrap_or_else(|| self.veto.count(work.image.pixels()));
             work.findings.intense = Some(intense);
             work.findings.vetoed |= !self.veto.accepts(intense);
             out.push(work);

@@ -1,9 +1,11 @@
 //! An image on its way through the stages, and what they found in it.
 
+use std::cell::Cell;
 use std::fmt;
 use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use super::event::StackFacts;
 use crate::peaks::Peak;
 use crate::receive::{Image, Stored};
 
@@ -33,6 +35,8 @@ pub struct Findings<P> {
     pub more_peaks: u32,
     /// Radial curve: mean of each bin, in photons; empty without an integration.
     pub curve: Vec<f32>,
+    /// Standard error of each mean, in photons.
+    pub sigma: Vec<f32>,
     /// How the outputs take the pixels.
     pub encoding: Encoding,
     /// Room for the longest chunk, and the length of that of this image.
@@ -55,6 +59,7 @@ impl<P> Default for Findings<P> {
             peaks: Vec::new(),
             more_peaks: 0,
             curve: Vec::new(),
+            sigma: Vec::new(),
             encoding: Encoding::Raw,
             room: Vec::new(),
             chunk_len: 0,
@@ -66,6 +71,19 @@ impl<P> Default for Findings<P> {
 }
 
 impl<P> Findings<P> {
+    fn with_capacity(capacity: &Capacity) -> Self {
+        Self {
+            peaks: Vec::with_capacity(capacity.peaks),
+            curve: Vec::with_capacity(capacity.bins),
+            sigma: Vec::with_capacity(capacity.bins),
+            room: vec![0; capacity.chunk_bytes],
+            row_offsets: Vec::with_capacity(capacity.rows),
+            columns: Vec::with_capacity(capacity.sparse_pixels),
+            values: Vec::with_capacity(capacity.sparse_pixels),
+            ..Self::default()
+        }
+    }
+
     /// The compressed image, for [`Encoding::BitshuffleLz4`]; else it is empty.
     #[must_use]
     pub fn chunk(&self) -> &[u8] {
@@ -78,6 +96,7 @@ impl<P> Findings<P> {
         self.encoding = Encoding::Raw;
         self.peaks.clear();
         self.curve.clear();
+        self.sigma.clear();
         self.row_offsets.clear();
         self.columns.clear();
         self.values.clear();
@@ -91,6 +110,8 @@ pub struct Work<P> {
     pub image: Image<P>,
     /// What the stages found.
     pub findings: Findings<P>,
+    /// The event that the image belongs to.
+    pub stack: StackFacts,
     home: SyncSender<Findings<P>>,
 }
 
@@ -113,22 +134,43 @@ impl<P> fmt::Debug for Work<P> {
     }
 }
 
-/// Makes [`Work`] of images. The findings are recycled: their lists grow to what the largest image
-/// needs, and are allocated no more.
+/// Largest numbers of what stages find in an image. Each stage that the
+/// [registry](super::image_stages) makes adds its own to the environment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capacity {
+    /// Bragg peaks.
+    pub peaks: usize,
+    /// Bins of the curve.
+    pub bins: usize,
+    /// Bytes of a chunk.
+    pub chunk_bytes: usize,
+    /// Rows of a sparse image.
+    pub rows: usize,
+    /// Stored pixels of a sparse image.
+    pub sparse_pixels: usize,
+}
+
+/// Makes [`Work`] of images. The findings are recycled: their lists are allocated for the largest image
+/// when the desk is made.
 pub struct Desk<P> {
+    /// Images so far.
+    images: Cell<u64>,
     home: SyncSender<Findings<P>>,
     free: Receiver<Findings<P>>,
 }
 
 impl<P: Stored> Desk<P> {
-    /// For so many images at a time: as many as the receiver has buffers.
+    /// For so many images at a time, at most as many as the receiver has buffers, and what stages find
+    /// in them.
     #[must_use]
-    pub fn new(images: usize) -> Self {
+    pub fn new(images: usize, capacity: &Capacity) -> Self {
         let (home, free) = sync_channel(images);
         for _ in 0..images {
-            let _ = home.try_send(Findings::default());
+            let _ = home.try_send(Findings::with_capacity(capacity));
         }
-        Self { home, free }
+        let images = Cell::new(0);
+        Self { images, home, free }
     }
 
     /// Begins the work on an image. An empty one is vetoed from the start.
@@ -139,10 +181,14 @@ impl<P: Stored> Desk<P> {
         match self.free.try_recv() {
             Ok(mut findings) => {
                 findings.vetoed = image.is_empty();
+                let number = self.images.get();
+                self.images.set(number + 1);
+                let stack = StackFacts::of_image(number, &image);
                 let home = self.home.clone();
                 Ok(Work {
                     image,
                     findings,
+                    stack,
                     home,
                 })
             }

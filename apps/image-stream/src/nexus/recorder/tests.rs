@@ -37,6 +37,7 @@ fn image(n: u64) -> ImageRecord<Pixels<Vec<u8>>> {
     ImageRecord {
         facts: facts(n),
         pixels: raw(n),
+        found: None,
     }
 }
 

@@ -15,18 +15,26 @@ pub trait Shown: Copy + Send + Sync + 'static {
     fn shown(self) -> f32;
 }
 
-/// Raw: gain bits and ADU, or counts.
-impl Shown for u16 {
-    #[inline(always)]
-    fn shown(self) -> f32 {
-        // The value of missing packets, and an error code of JUNGFRAU.
-        if self == Self::MAX {
-            f32::NAN
-        } else {
-            f32::from(self)
-        }
-    }
+macro_rules! raw {
+    ($($pixel:ty)*) => {
+        $(
+            /// Raw: gain bits and ADU, or counts.
+            impl Shown for $pixel {
+                #[inline(always)]
+                fn shown(self) -> f32 {
+                    // The value of missing packets, and an error code of JUNGFRAU.
+                    if self == Self::MAX {
+                        f32::NAN
+                    } else {
+                        self as f32
+                    }
+                }
+            }
+        )*
+    };
 }
+
+raw!(u8 u16 u32);
 
 macro_rules! photons {
     ($($pixel:ty)*) => {

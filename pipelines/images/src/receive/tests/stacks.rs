@@ -1,16 +1,17 @@
-//! Stacks of images.
+//! The events of stacks.
 
 use pollux_pipelines::Moment;
 
 use super::super::*;
 use super::support::*;
+use crate::stages::{Capacity, Desk, Stack, StackFacts};
 
 #[test]
 fn images_are_gathered_to_stacks_with_a_loss_map() {
     let geometry = geometries()[3];
     let (mut placer, mut reader) = images::<u16>(&geometry.config(DiscardPolicy::Nothing)).unwrap();
-    let mut stacker = reader.stacker(3).unwrap();
-    let mut stacks = Vec::new();
+    let desk = Desk::new(8, &Capacity::default());
+    let mut works = Vec::new();
     for number in (0..8).filter(|&number| number != 4) {
         for key in geometry.keys(number) {
             // Rows 20 to 27 of the second module.
@@ -23,18 +24,29 @@ fn images_are_gathered_to_stacks_with_a_loss_map() {
             }
         }
         for image in poll(&mut reader, TIMEOUT) {
-            stacks.extend(stacker.push(image).unwrap());
+            works.push(desk.begin(image).unwrap());
         }
     }
-    stacks.extend(stacker.flush());
-    assert!(stacker.flush().is_none());
-    let numbers = stacks
+    // Each image is an event of its own at first.
+    let events = works
         .iter()
-        .map(|stack| stack.images().iter().map(Image::number).collect());
-    assert_eq!(
-        numbers.collect::<Vec<Vec<_>>>(),
-        [vec![0, 1, 2], vec![3, 4, 5], vec![6, 7]]
-    );
+        .map(|work| (work.stack.number, work.stack.images));
+    assert!(events.eq((0..8).map(|number| (number, 1))));
+    let mut works = works.into_iter().peekable();
+    let mut stacks = Vec::new();
+    while works.peek().is_some() {
+        let mut stack = Stack::with_capacity(3);
+        // The list of an earlier stack is filled again.
+        stack.fill(99, works.by_ref().take(0));
+        stack.fill(stacks.len() as u64, works.by_ref().take(3));
+        stacks.push(stack);
+    }
+    let numbers = |stack: &Stack<u16>| -> Vec<_> {
+        let images = stack.images.iter();
+        images.map(|work| work.image.number()).collect()
+    };
+    let numbers: Vec<_> = stacks.iter().map(numbers).collect();
+    assert_eq!(numbers, [vec![0, 1, 2], vec![3, 4, 5], vec![6, 7]]);
     let losses: Vec<Vec<_>> = stacks
         .iter()
         .map(|stack| stack.losses().collect())
@@ -51,41 +63,15 @@ fn images_are_gathered_to_stacks_with_a_loss_map() {
         losses,
         [vec![(1, rows)], vec![(1, whole(0)), (1, whole(1))], vec![]]
     );
-    assert_eq!(
-        [0, 1, 2].map(|n| stacks[n].is_complete()),
-        [false, false, true]
-    );
-}
-
-/// Stacks that are not given back end the supply: the images are the caller's to count, and their
-/// memory is free.
-#[test]
-fn stacks_that_are_kept_are_an_overrun() {
-    let geometry = geometries()[3];
-    let (mut placer, mut reader) = images::<u16>(&geometry.config(DiscardPolicy::Nothing)).unwrap();
-    let mut stacker = reader.stacker(8).unwrap();
-    let mut send = |number| {
-        let key = geometry.keys(number)[0];
-        let at = Moment(number * TIMEOUT);
-        let placed = placer.place(geometry.stream(key), &geometry.payload(key), at);
-        assert_eq!(placed, Ok(()));
-        poll(&mut reader, (number + 1) * TIMEOUT)
+    let facts = |number, images, incomplete, missing| StackFacts {
+        number,
+        images,
+        incomplete,
+        missing,
     };
-    let (mut kept, mut overrun, mut number) = (Vec::new(), 0, 0);
-    // Empty images take no buffer, so stacks run out before buffers do.
-    while overrun < 10 {
-        number += 20;
-        for image in send(number) {
-            match stacker.push(image) {
-                Ok(stack) => kept.extend(stack),
-                Err(_) => overrun += 1,
-            }
-        }
+    let expected = [facts(0, 3, 1, 2), facts(1, 3, 1, 128), facts(2, 2, 0, 0)];
+    for (stack, expected) in stacks.iter().zip(&expected) {
+        assert_eq!(stack.facts(), expected);
+        assert!(stack.images.iter().all(|work| work.stack == *expected));
     }
-    assert_eq!(kept.len(), 3);
-    drop(kept);
-    for image in send(number + 1) {
-        assert!(stacker.push(image).unwrap().is_none());
-    }
-    assert_eq!(stacker.flush().unwrap().images().len(), 1);
 }
