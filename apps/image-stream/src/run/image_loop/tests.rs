@@ -12,7 +12,7 @@ use pollux_images::convert::Converter;
 use pollux_images::formats::{Header, Layout, write_packet};
 use pollux_images::receive::{ReceiveConfig, Route, images};
 use pollux_images::stages::{Capacity, ImagesEnv, image_stages};
-use pollux_images::statistics::{HitRate, ImageStatistics};
+use pollux_images::statistics::ImageStatistics;
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pipelines::in_flight::{InFlight, InFlightOptions};
 use pollux_pipelines::{DynStage, Pipeline, StageEnv};
@@ -133,7 +133,7 @@ impl Rig {
         let reception = Reception::new(inputs.collect(), hosts, IP, receiver, cache, place);
         let observer = Statistics {
             images: ImageStatistics::new(shape).unwrap(),
-            hits: HitRate::new(100),
+            tap: None,
         };
         let clock = TscClock::get();
         let (sender, outputs) = sync_channel(4);

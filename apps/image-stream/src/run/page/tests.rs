@@ -3,7 +3,7 @@
 use pollux_images::formats::Layout;
 use pollux_images::peaks::Peak;
 use pollux_images::receive::{Image, ImageReader, PacketPlacer, ReceiveConfig, Route, images};
-use pollux_images::stages::{Desk, Work};
+use pollux_images::stages::{Capacity, Desk, Work};
 use pollux_images::statistics::ImageStatistics;
 use pollux_mempool::time::Ns;
 use pollux_pipelines::Moment;
@@ -38,7 +38,7 @@ impl Receiver {
         let layout = Layout::moench(1, 1).unwrap();
         let config = ReceiveConfig::new(layout, Route::Streams(vec![StreamId(0)]));
         let (placer, reader) = images(&config).unwrap();
-        let desk = Desk::new(8);
+        let desk = Desk::new(8, &Capacity::default());
         Self {
             placer,
             reader,
