@@ -113,7 +113,11 @@ fn raw(plan: &Plan, host: &Host<'_>) -> Result<(), Failure> {
 }
 
 /// A run of images in photons.
-fn converted<P: StagePixel + Shown>(plan: &Plan, pixel: PixelType, host: &Host<'_>) -> Result<(), Failure> {
+fn converted<P: StagePixel + Shown>(
+    plan: &Plan,
+    pixel: PixelType,
+    host: &Host<'_>,
+) -> Result<(), Failure> {
     let calibrations = plan.calibrations().context("[calibration]")?;
     let (placer, reader) = images::<P>(&plan.config.receive(plan.layout)).map_err(refused)?;
     let converters: Converters = calibrations
