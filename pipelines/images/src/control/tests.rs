@@ -288,6 +288,7 @@ fn threads_wait_for_requests() {
 fn runs_are_served_until_the_program_ends() {
     let (session, events) = session();
     let (quit, runs) = (StopFlag::new(), AtomicUsize::new(0));
+    let started = AtomicUsize::new(0);
     let body = |run: &ArmedRun| {
         let n = runs.fetch_add(1, Ordering::Relaxed);
         session.ready();
@@ -295,6 +296,7 @@ fn runs_are_served_until_the_program_ends() {
         if !session.wait_for_start(run) {
             return Err("stopped before its start".into());
         }
+        started.fetch_add(1, Ordering::Relaxed);
         while !run.stop.is_set() {
             thread::yield_now();
         }
@@ -311,7 +313,14 @@ fn runs_are_served_until_the_program_ends() {
             }
             wait_for(&session, State::Armed);
             if n != 2 {
+                let before = started.load(Ordering::Relaxed);
                 done(&session, &Request::Start, State::Running);
+                // A run that is stopped at once may not see its start.
+                let begun = Instant::now();
+                while started.load(Ordering::Relaxed) == before {
+                    assert!(begun.elapsed() < LONG, "run {n} does not see its start");
+                    thread::yield_now();
+                }
             }
             if n == 3 {
                 quit.stop();
