@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::receiver::{Bench, FastClock, small, stack};
 
 /// No wait in these tests is longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     let start = Instant::now();
