@@ -50,6 +50,7 @@ fn capture(layout: &Layout, path: &std::path::Path) -> Vec<u8> {
                 let pixels = bytes(frame, module, packet, layout.packet_bytes());
                 let mut header = Header::new(Detector::Eiger);
                 header.frame_number = frame.into();
+                header.module_id = (100 + module as u16).into();
                 header.packet_number = (packet as u32).into();
                 write_packet(&header, &pixels, &mut payload).unwrap();
                 images.extend(pixels);
