@@ -58,12 +58,10 @@ fn peaks_curves_and_vetoed_images_are_in_the_file() {
     emulated.pattern.hit_rate = 0.5;
     emulated.faults.lost = 0.002;
     let capture = Capture::new(emulated);
-    let text = capture.configure("i16", &format!("[beam]\n{STAGES}"));
-    let config = std::fs::read_to_string(&text).unwrap();
-    std::fs::write(&text, config.replace("[detector]", "[detector]\nstack = 4")).unwrap();
+    let config = capture.configure("i16", STAGES);
     let path = capture.path("run.h5");
     let out = ["--vetoed", "--out", path.to_str().unwrap()];
-    let run = replay(&capture, &text, &out);
+    let run = replay(&capture, &config, &out);
     assert_eq!(run["images"]["built"], 16, "{run}");
     assert_eq!(run["images"]["written"], 16, "{run}");
     let file = File::open(&path).unwrap();
