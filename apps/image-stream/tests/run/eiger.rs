@@ -50,6 +50,7 @@ fn capture(layout: &Layout, path: &std::path::Path) -> Vec<u8> {
                 let pixels = bytes(frame, module, packet, layout.packet_bytes());
                 let mut header = Header::new(Detector::Eiger);
                 header.frame_number = frame.into();
+                header.module_id = (100 + module as u16).into();
                 header.packet_number = (packet as u32).into();
                 write_packet(&header, &pixels, &mut payload).unwrap();
                 images.extend(pixels);
@@ -82,7 +83,7 @@ fn eiger_runs_with_every_whole_number_of_bytes_a_pixel() {
         let images = capture(&layout, &path("run.pcapng"));
         let gbit = if link == EigerLink::OneGigabit { 1 } else { 10 };
         let config = format!(
-            "[detector]\nkind = \"eiger\"\nmodules = 2\ninterfaces = 1\nbits = {name}\nlink_gbit = {gbit}\n\
+            "[detector]\nkind = \"eiger\"\nmodules = 2\ninterfaces = 1\nbits = {name}\nlink_gbit = {gbit}\ntimeout_us = 10000000\n\
              [[stage]]\nname = \"compress\"\n\
              [[receiver]]\nfile = \"{}\"\ntransfer = {{ name = \"all\" }}\n",
             path("all.raw").display()

@@ -45,24 +45,23 @@ fn image(file: &File, n: usize) -> Vec<i16> {
     image
 }
 
+/// Packets that each image lacks.
+fn missing(file: &File) -> Vec<u32> {
+    let words = column::<u64>(file, "images/packets_missing");
+    let bits = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum();
+    words.chunks(2).map(bits).collect()
+}
+
 #[test]
 fn peaks_curves_and_vetoed_images_are_in_the_file() {
     let mut emulated = detector(16);
     emulated.pattern.hit_rate = 0.5;
     emulated.faults.lost = 0.002;
     let capture = Capture::new(emulated);
-    let text = capture.configure("i16", &format!("[beam]\n{STAGES}"));
-    let config = std::fs::read_to_string(&text).unwrap();
-    std::fs::write(&text, config.replace("[detector]", "[detector]\nstack = 4")).unwrap();
+    let config = capture.configure("i16", STAGES);
     let path = capture.path("run.h5");
-    let out = [
-        "--vetoed",
-        "--workers",
-        "1",
-        "--out",
-        path.to_str().unwrap(),
-    ];
-    let run = replay(&capture, &text, &out);
+    let out = ["--vetoed", "--out", path.to_str().unwrap()];
+    let run = replay(&capture, &config, &out);
     assert_eq!(run["images"]["built"], 16, "{run}");
     assert_eq!(run["images"]["written"], 16, "{run}");
     let file = File::open(&path).unwrap();
@@ -72,32 +71,10 @@ fn peaks_curves_and_vetoed_images_are_in_the_file() {
     assert!((1..16).contains(&vetoed), "{kept:?}");
     assert_eq!(run["images"]["vetoed"], vetoed);
 
-    // Four events of four images, with what their images lack.
+    // Without workers each image is an event of its own.
     let stacks = column::<u64>(&file, "images/stack");
-    assert!(
-        stacks.iter().copied().eq((0..16).map(|n| n / 4)),
-        "{stacks:?}"
-    );
-    let words = column::<u64>(&file, "images/packets_missing");
-    let missing: Vec<u32> = words
-        .chunks(2)
-        .map(|words| words[0].count_ones() + words[1].count_ones())
-        .collect();
-    assert!(missing.iter().any(|&missing| missing > 0));
-    let of_stacks: Vec<u32> = missing
-        .chunks(4)
-        .flat_map(|stack| [stack.iter().sum(); 4])
-        .collect();
-    assert_eq!(
-        column::<u32>(&file, "images/stack_packets_missing"),
-        of_stacks
-    );
-    let incomplete = |stack: &[u32]| stack.iter().filter(|&&missing| missing > 0).count() as u32;
-    let of_stacks: Vec<u32> = missing
-        .chunks(4)
-        .flat_map(|stack| [incomplete(stack); 4])
-        .collect();
-    assert_eq!(column::<u32>(&file, "images/stack_incomplete"), of_stacks);
+    assert!(stacks.into_iter().eq(0..16));
+    let missing = missing(&file);
 
     // The largest pixel of each peak is near its centre of mass.
     let number = column::<i32>(&file, "peaks/nPeaks");
@@ -181,6 +158,53 @@ fn peaks_curves_and_vetoed_images_are_in_the_file() {
                 "image {n}"
             );
         }
+    }
+}
+
+/// The event of a stack, which a worker processes, says what its images lack.
+#[test]
+fn events_of_stacks_are_in_the_file() {
+    let mut emulated = detector(16);
+    emulated.faults.lost = 0.002;
+    let capture = Capture::new(emulated);
+    let veto = "[[stage]]\nname = \"veto\"\nmin_photons = 10.0\nmin_pixels = 5\n";
+    let config = capture.configure("i16", veto);
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace("[detector]", "[detector]\nstack = 4");
+    std::fs::write(&config, text).unwrap();
+    let path = capture.path("run.h5");
+    let out = [
+        "--workers",
+        "1",
+        "--vetoed",
+        "--out",
+        path.to_str().unwrap(),
+    ];
+    let run = replay(&capture, &config, &out);
+    assert_eq!(run["images"]["written"], 16, "{run}");
+    let file = File::open(&path).unwrap();
+
+    let missing = missing(&file);
+    assert!(missing.iter().any(|&missing| missing > 0));
+    let stacks = column::<u64>(&file, "images/stack");
+    let [images, incomplete, packets] = ["images", "incomplete", "packets_missing"]
+        .map(|name| column::<u32>(&file, &format!("images/stack_{name}")));
+    // An event waits for its last images for a while only, so that some may have fewer than four.
+    let mut first = 0;
+    for (number, stack) in (0..).zip(stacks.chunk_by(|a, b| a == b)) {
+        let all = first..first + stack.len();
+        let own = &missing[all.clone()];
+        let lacking = own.iter().filter(|&&missing| missing > 0).count();
+        let expected = (stack.len() as u32, lacking as u32, own.iter().sum());
+        assert!(stack.len() <= 4 && stack[0] == number, "{stacks:?}");
+        for n in all {
+            assert_eq!(
+                (images[n], incomplete[n], packets[n]),
+                expected,
+                "{stacks:?}"
+            );
+        }
+        first += stack.len();
     }
 }
 

@@ -136,7 +136,7 @@ impl Rig {
             tap: None,
         };
         let clock = TscClock::get();
-        let (sender, outputs) = sync_channel(4);
+        let (sender, outputs) = sync_channel(1);
         let counts = Arc::<ImageCounts>::default();
         let sink = ImageSink::new(
             Some(sender),
@@ -245,7 +245,7 @@ fn run(compress: &str, stack: usize, with_worker: bool) -> Option<Noise> {
                 }
             });
             // For a while nothing is taken, so that the queue becomes full.
-            if number % 9 < 6 {
+            if number % 9 < 4 {
                 outputs += rig.outputs.try_iter().count();
             }
         }

@@ -5,14 +5,13 @@ use std::array;
 use pollux_pipelines::{Batch, Moment, Pipeline, StageEnv};
 use proptest::prelude::*;
 use rand::seq::SliceRandom as _;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use zerocopy::IntoBytes as _;
 use zerocopy::byteorder::little_endian::U16;
 
 use super::super::*;
 use super::support::*;
-use crate::Pixel as _;
 use crate::Shape;
 use crate::calibration::{Calibration, Map};
 use crate::convert::{Converter, NoteConfig};
