@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use pollux_images::bitshuffle::Bitshuffle;
 use pollux_pipelines::simd::Simd;
 
-use crate::row::{Facts, Row, timed};
+use crate::row::{Facts, Row, Turn, timed};
 
 /// Compression of images of 16 bits a pixel.
 pub(crate) struct Compress {
@@ -43,7 +43,7 @@ impl Row for Compress {
         }
     }
 
-    fn ours(&mut self) -> Result<f64> {
+    fn ours(&mut self) -> Result<Turn> {
         timed(self.images.iter().map(Vec::len).sum(), || {
             for image in &self.images {
                 self.codec.compress(image, &mut self.out)?;
@@ -52,7 +52,7 @@ impl Row for Compress {
         })
     }
 
-    fn peer(&mut self) -> Result<f64> {
+    fn peer(&mut self) -> Result<Turn> {
         bail!("{} has its peer in another process", self.name)
     }
 

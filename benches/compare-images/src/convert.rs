@@ -15,7 +15,7 @@ use zerocopy::IntoBytes as _;
 
 use crate::data::{Data, SHAPE};
 use crate::peer::{Listed, Peer};
-use crate::row::{Facts, Row, timed};
+use crate::row::{Facts, Row, Turn, timed};
 
 /// Photons of a pixel that the veto counts and CSR keeps.
 const THRESHOLD: f32 = 10.0;
@@ -130,7 +130,7 @@ impl Row for Convert {
         }
     }
 
-    fn ours(&mut self) -> Result<f64> {
+    fn ours(&mut self) -> Result<Turn> {
         let bytes = self.images.bytes();
         timed(bytes, || {
             for (raw, out) in self.images.data.frames.iter().zip(&mut self.images.ours) {
@@ -144,7 +144,7 @@ impl Row for Convert {
         })
     }
 
-    fn peer(&mut self) -> Result<f64> {
+    fn peer(&mut self) -> Result<Turn> {
         let bytes = self.images.bytes();
         timed(bytes, || {
             for (raw, out) in self.images.data.frames.iter().zip(&mut self.images.peers) {
@@ -256,7 +256,7 @@ impl Row for ConvertVetoCsr {
         }
     }
 
-    fn ours(&mut self) -> Result<f64> {
+    fn ours(&mut self) -> Result<Turn> {
         let bytes = self.images.bytes();
         timed(bytes, || {
             for (raw, out) in self.images.data.frames.iter().zip(&mut self.images.ours) {
@@ -266,7 +266,7 @@ impl Row for ConvertVetoCsr {
         })
     }
 
-    fn peer(&mut self) -> Result<f64> {
+    fn peer(&mut self) -> Result<Turn> {
         let (bytes, threshold) = (self.images.bytes(), i16::threshold(THRESHOLD));
         let listed = &mut self.listed;
         timed(bytes, || {

@@ -10,7 +10,7 @@ use serde_json::json;
 use zerocopy::IntoBytes as _;
 
 use crate::data::{Data, SHAPE};
-use crate::row::{Facts, Row, timed};
+use crate::row::{Facts, Row, Turn, timed};
 
 /// Images of a turn: integration takes much longer than conversion.
 const IMAGES: usize = 4;
@@ -78,7 +78,7 @@ impl Row for Integrate {
         }
     }
 
-    fn ours(&mut self) -> Result<f64> {
+    fn ours(&mut self) -> Result<Turn> {
         timed(self.images.len() * SHAPE.pixels(), || {
             for image in &self.images {
                 self.integrator.integrate(image, Variance::Poisson)?;
@@ -87,7 +87,7 @@ impl Row for Integrate {
         })
     }
 
-    fn peer(&mut self) -> Result<f64> {
+    fn peer(&mut self) -> Result<Turn> {
         bail!("{} has its peer in another process", self.name)
     }
 

@@ -143,7 +143,7 @@ fn turn(rows: &mut [Box<dyn Row>], line: &str) -> Result<Value> {
         .context("a row and a side are wanted")?;
     let row = rows.iter_mut().find(|row| row.facts().name == name);
     let row = row.with_context(|| format!("no row {name}"))?;
-    let rate = match side {
+    let turn = match side {
         "ours" => row.ours()?,
         "peer" => row.peer()?,
         "check" => {
@@ -152,7 +152,7 @@ fn turn(rows: &mut [Box<dyn Row>], line: &str) -> Result<Value> {
         }
         _ => bail!("no side {side}"),
     };
-    Ok(json!({ "rate": rate }))
+    Ok(json!({ "rate": turn.rate, "busy": turn.busy }))
 }
 
 fn answer(answer: &Value) -> Result<()> {

@@ -29,7 +29,7 @@ use self::port::PortReceiver;
 use self::sender::{Sender, Shared};
 use self::sockets::{SocketReceiver, SocketTransmit};
 use crate::data::{Data, SHAPE};
-use crate::row::{Facts, Row, timed};
+use crate::row::{Facts, Row, Turn, giga};
 
 /// An MTU that packets fit.
 const MTU: u32 = 9000;
@@ -54,17 +54,19 @@ struct Side<R> {
 }
 
 impl<R: Receive> Side<R> {
-    /// Receives so many images.
+    /// Receives so many images; the time of the polls that had packets.
     fn receive(
         &mut self,
         images: usize,
         mut take: impl FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Duration> {
         let end = self.images + images as u64;
         self.sender.send((images * PACKETS) as u64);
         let shared: &Shared = self.sender.shared();
-        let (mut next, mut last) = (self.images, Instant::now());
+        let (mut next, mut busy) = (self.images, Duration::ZERO);
+        let mut last = Instant::now();
         while next < end {
+            let from = Instant::now();
             let packets = self.receiver.poll(&mut |pixels| {
                 take(next, pixels)?;
                 next += 1;
@@ -73,6 +75,7 @@ impl<R: Receive> Side<R> {
             if packets > 0 {
                 shared.received.fetch_add(packets as u64, Ordering::Release);
                 last = Instant::now();
+                busy += last - from;
             } else if last.elapsed() > PATIENCE {
                 let why = self.sender.failure();
                 bail!("image {next} of {end} is not complete: packets were lost{why}");
@@ -81,7 +84,18 @@ impl<R: Receive> Side<R> {
             }
         }
         self.images = next;
-        Ok(())
+        Ok(busy)
+    }
+
+    /// Times the reception of so many images.
+    fn turn(&mut self, images: usize) -> Result<Turn> {
+        let bytes = images * SHAPE.pixels() * size_of::<u16>();
+        let start = Instant::now();
+        let busy = self.receive(images, |_, _| Ok(()))?;
+        Ok(Turn {
+            rate: giga(bytes, start.elapsed()),
+            busy: Some(giga(bytes, busy)),
+        })
     }
 }
 
@@ -159,10 +173,6 @@ impl ReceivePlace {
     fn turn(&self) -> usize {
         TURNS * self.images.frames.len()
     }
-
-    fn elements(&self) -> usize {
-        self.turn() * SHAPE.pixels() * size_of::<u16>()
-    }
 }
 
 fn side<R>(receiver: R, transmit: impl sender::Transmit, core: usize) -> Side<R> {
@@ -182,14 +192,12 @@ impl Row for ReceivePlace {
         }
     }
 
-    fn ours(&mut self) -> Result<f64> {
-        let images = self.turn();
-        timed(self.elements(), || self.ours.receive(images, |_, _| Ok(())))
+    fn ours(&mut self) -> Result<Turn> {
+        self.ours.turn(self.turn())
     }
 
-    fn peer(&mut self) -> Result<f64> {
-        let images = self.turn();
-        timed(self.elements(), || self.peer.receive(images, |_, _| Ok(())))
+    fn peer(&mut self) -> Result<Turn> {
+        self.peer.turn(self.turn())
     }
 
     fn check(&mut self) -> Result<()> {
@@ -202,6 +210,7 @@ impl Row for ReceivePlace {
             Ok(())
         };
         self.ours.receive(turn, compare)?;
-        self.peer.receive(turn, compare)
+        self.peer.receive(turn, compare)?;
+        Ok(())
     }
 }

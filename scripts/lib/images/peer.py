@@ -117,7 +117,8 @@ class Bitshuffle:
     def check(self):
         for n, image in enumerate(self._images):
             own = Path(self._folder, f"{self._name}-{n}.bslz4").read_bytes()
-            if own != self._out.raw[:self._one(image)]:
+            length = self._one(image)
+            if own != self._out.raw[:length]:
                 raise ValueError(f"image {n} is compressed to other bytes than by the reference library")
 
 
