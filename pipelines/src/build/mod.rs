@@ -24,7 +24,8 @@
 //!
 //! The work for a fragment does not depend on the number of sources, apart from the width of the
 //! set. Votes take a step for each source: one vote a source and deadline, and one for each event
-//! that waits for its deadline.
+//! that waits for its deadline. With 64 sources that is little; with 1024 it is some 14 ms a
+//! deadline, which therefore should be 100 ms or more.
 //!
 //! ```
 //! use pollux_mempool::time::Ns;
