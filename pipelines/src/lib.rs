@@ -12,6 +12,7 @@
 //! | [`fan_out`] | a stage on a pool of workers, with the results in order |
 //! | [`in_flight`] | asynchronous stages: jobs of workers and GPUs, submitted and polled |
 //! | [`clocks`] | time by majority vote of sources that may disagree |
+//! | [`sources`] | sets of up to 1024 sources |
 //! | [`simd`] | vectors of sixteen numbers, with run-time dispatch |
 //!
 //! A detector's formats and stages are a crate of their own above this one, which knows none of
@@ -76,6 +77,7 @@ pub mod pipeline;
 pub mod registry;
 pub mod simd;
 pub mod sink;
+pub mod sources;
 pub mod stage;
 mod wanted;
 

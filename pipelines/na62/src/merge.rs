@@ -31,6 +31,7 @@ mod source;
 mod window;
 
 use pollux_mempool::time::Tsc;
+use pollux_pipelines::build::BuilderStats;
 use pollux_pipelines::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER};
 use pollux_pipelines::stage::Moment;
 use pollux_pmd::Cause;
@@ -52,7 +53,7 @@ const LAST: u64 = 1 << 62;
 #[derive(Debug)]
 pub struct Merge {
     options: MergeOptions,
-    clocks: Clocks,
+    clocks: Clocks<u64>,
     /// That of the majority, and that of sources which jumped or are in dispute.
     lines: [Timeline; 2],
     /// The latest arrival of all hits.
@@ -118,7 +119,9 @@ impl Merge {
 
     /// Shows what the clocks say of the sources.
     pub(crate) fn show_clocks(&mut self, stats: &L0Stats) {
-        stats.show_clocks(&mut self.clocks);
+        if let Some(news) = self.clocks.take_news() {
+            stats.show_clocks(&news);
+        }
     }
 
     /// Whether it is not known yet what becomes of the hits of a source.
@@ -381,7 +384,7 @@ impl Merge {
     }
 
     #[cold]
-    fn apply(&mut self, change: Change, out: &mut impl FnMut(Window)) {
+    fn apply(&mut self, change: Change<u64>, out: &mut impl FnMut(Window)) {
         match change {
             Change::Adopted => {
                 self.close_until(MAIN, u64::MAX, out);

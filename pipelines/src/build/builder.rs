@@ -1,361 +1,395 @@
 //! The builder itself.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use pollux_mempool::time::Ns;
-use pollux_pmd::{Cause, Tally, TallyView};
+use pollux_pmd::{Cause, TallyView};
 
-use super::options::{BuilderCounts, BuilderError, BuilderOptions, Built, Gather};
-use super::sources::SourceSet;
-use crate::clocks::LIVE;
+use super::gather::{Address, BuilderStats, Contribution, Gather};
+use super::options::{BuilderError, BuilderOptions};
+use super::outcomes::{Outcome, Outcomes};
+use super::timeline::{Open, Timeline};
+use crate::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
 use crate::sink::Output;
+use crate::sources::{SourceSet, set_of};
 use crate::stage::{Batch, Moment, Stage};
 
-/// How often, in parts of the deadline, an event that was held at its deadline is looked at.
-const LOOKS: u64 = 8;
-
-/// Refused fragments, at least, after which keys begin anew, however few sources there are.
-const RESYNC: u32 = 8;
-
-/// An event that waits for its sources.
-struct Open<E, S> {
-    key: u64,
-    since: Moment,
-    deadline: Moment,
-    sources: S,
-    count: usize,
-    /// The first source that contributed.
-    opener: usize,
-    event: E,
+/// The frame whose fragments are being taken.
+#[derive(Clone, Copy)]
+struct Taking {
+    source: usize,
+    /// Key of its first fragment, and the timeline that it belongs to.
+    first: u64,
+    line: Line,
+    /// What becomes of all of it.
+    outcome: Outcome,
+    /// What becomes of its late fragments, once one was.
+    late: Option<Cause>,
 }
 
-/// What is known of a source.
-#[derive(Clone, Copy, Default)]
-struct Source {
-    /// Its last key that was taken, and when any came.
-    said: u64,
-    heard: Option<Moment>,
-    /// The place behind its last fragment: where the next one goes unless something was lost.
-    /// Places of events that were closed count.
-    cursor: usize,
-    /// Open events that no other source has contributed to.
-    alone: usize,
-}
-
-/// Builds events, as a stage: fragments in, events out.
-pub struct Builder<G: Gather, S> {
-    gather: G,
-    options: BuilderOptions,
-    open: VecDeque<Open<G::Event, S>>,
-    each: Box<[Source]>,
-    /// Events that were closed.
-    closed: usize,
-    /// The lowest key that is not closed.
-    floor: u64,
-    /// The key that most sources have come to; `None` before any.
-    front: Option<u64>,
-    /// Sources whose last key was refused, and near this one.
-    strays: S,
-    stray: u64,
-    /// Fragments that said so.
-    strayed: u32,
-    run: u32,
+/// The event builder, as a stage: fragments in, events out.
+pub struct Builder<G: Gather<S>, S: SourceSet> {
+    pub(super) gather: G,
+    pub(super) deadline: Ns,
+    /// In keys.
+    horizon: u64,
+    /// Number of sources, all of them, and more than half of them.
+    pub(super) sources: u16,
+    pub(super) all: S,
+    pub(super) majority: u16,
+    /// That of the majority, and that of sources which jumped or are in dispute.
+    pub(super) lines: [Timeline<G::Event, S>; 2],
+    pub(super) clocks: Clocks<S>,
+    taking: Taking,
+    /// When the last fragment came.
     now: Moment,
-    tally: Tally,
-    counts: Arc<BuilderCounts>,
+    /// Open events of each source to which no other has contributed.
+    pub(super) alone: S::Each<u32>,
+    max_open: usize,
+    outcomes: Outcomes,
 }
 
-impl<G: Gather, S: SourceSet> Builder<G, S> {
+impl<G: Gather<S>, S: SourceSet> Builder<G, S> {
     /// Makes a builder.
     ///
     /// # Errors
     /// Options out of range.
     pub fn new(gather: G, options: BuilderOptions) -> Result<Self, BuilderError> {
         options.check::<S>()?;
+        let BuilderOptions {
+            sources,
+            deadline,
+            horizon,
+            keys_per_ns,
+            max_open,
+            last_burst,
+        } = options;
         Ok(Self {
             gather,
-            options,
-            open: VecDeque::with_capacity(options.max_open),
-            each: vec![Source::default(); options.sources].into(),
-            closed: 0,
-            floor: 0,
-            front: None,
-            strays: S::default(),
-            stray: 0,
-            strayed: 0,
-            run: 0,
+            deadline,
+            horizon,
+            sources: sources as u16,
+            all: set_of(sources, |_| true),
+            majority: sources as u16 / 2 + 1,
+            lines: [(); 2].map(|()| Timeline::with_capacity(max_open)),
+            clocks: Clocks::new(ClockOptions {
+                sources,
+                horizon,
+                slack: 0,
+                grain: 1,
+                deadline,
+                units_per_ns: keys_per_ns,
+                last_burst,
+            }),
+            taking: Taking {
+                source: 0,
+                first: 0,
+                line: MAIN,
+                outcome: Ok(()),
+                late: None,
+            },
             now: Moment(0),
-            tally: Tally::new(),
-            counts: Arc::default(),
+            alone: S::each(0),
+            max_open,
+            outcomes: Outcomes::new(sources),
         })
     }
 
-    /// Its place in the ledger: a fragment is delivered when it is in its event.
+    /// Its place in the ledger: a frame is delivered when one of its fragments is part of an event.
     #[must_use]
     pub fn tally(&self) -> TallyView {
-        self.tally.view()
+        self.outcomes.tally()
     }
 
-    /// What it counts.
+    /// What gathers its events.
     #[must_use]
-    pub fn counts(&self) -> Arc<BuilderCounts> {
-        Arc::clone(&self.counts)
+    pub fn gather(&self) -> &G {
+        &self.gather
     }
 
-    /// Adds a fragment.
+    /// Events that are open, of both timelines.
+    fn open(&self) -> usize {
+        self.lines.iter().map(|line| line.open.len()).sum()
+    }
+
+    /// Adds a fragment, counts it, and closes what is complete.
     #[inline]
-    fn add(
-        &mut self,
-        fragment: G::Fragment,
-        out: &mut impl Output<Built<G::Event, S>>,
-    ) -> Result<(), Cause> {
+    fn take(&mut self, fragment: G::Fragment<'_>, out: &mut impl Output<G::Built>) {
         let address = self.gather.address(&fragment);
-        // Deadlines are checked before the first fragment of a moment, and not between two
-        // fragments of the same moment: the output does not depend on their order.
+        // Deadlines are looked at before the first fragment of a moment, and not between two of one
+        // moment: what comes out does not depend on their order.
         if std::mem::replace(&mut self.now, address.at) != address.at {
             self.close_due(address.at, out);
         }
-        let (key, number) = (address.key, address.source);
-        let source = self.each.get_mut(number).ok_or(Cause::Unsupported)?;
-        source.heard = Some(address.at);
-        let front = *self.front.get_or_insert_with(|| {
-            self.floor = key.saturating_sub(self.options.horizon);
-            key
-        });
-        let late = key < self.floor;
-        // There would be no floor above the last of all keys.
-        if late || key.saturating_sub(front) > self.options.horizon || key == u64::MAX {
-            self.refuse(number, key, address.at, out)?;
-        } else {
-            self.strays.remove(number);
-        }
-        let place = match self.find(number, key) {
-            Ok(place) => place,
-            Err(place) => self.insert(place, number, key, address.at, out)?,
-        };
-        let Some(open) = self.open.get_mut(place) else {
-            return Err(Cause::NoRoom);
-        };
-        let source = &mut self.each[number];
-        source.said = key;
-        source.cursor = self.closed + place + 1;
-        if !open.sources.insert(number) {
-            return Err(Cause::Duplicate);
-        }
-        open.count += 1;
-        match open.count {
-            1 => source.alone += 1,
-            2 => self.each[open.opener].alone -= 1,
-            _ => {}
-        }
-        if 2 * open.count > self.options.sources {
-            self.front = self.front.max(Some(key));
-        }
-        self.gather.add(&mut open.event, number, fragment)
+        let outcome = self.add(fragment, &address, out);
+        let source = self.taking.source;
+        let on_trial =
+            self.clocks.is_on_trial() && outcome.is_ok() && self.clocks.line(source) == OTHER;
+        let stats = self.gather.stats();
+        self.outcomes
+            .count(stats, source, address.ends_frame, outcome, on_trial);
+        self.close_complete(out);
     }
 
-    /// A key that is not taken, unless most sources say the same: then it is, and keys begin anew.
+    /// Adds a fragment to its event.
+    #[inline]
+    fn add(
+        &mut self,
+        fragment: G::Fragment<'_>,
+        address: &Address,
+        out: &mut impl Output<G::Built>,
+    ) -> Outcome {
+        // In its place: copied with each fragment, it cost more than all that is asked of it.
+        if !self.outcomes.is_in_frame() {
+            self.taking = self.begin(address, out);
+        }
+        let (taking, key) = (&self.taking, address.key);
+        taking.outcome?;
+        // Within a frame keys ascend. There would be no floor above the last of all.
+        if key.wrapping_sub(taking.first) > self.horizon || key == u64::MAX {
+            return Err(Cause::OutOfWindow);
+        }
+        let (source, mut line) = (taking.source, taking.line);
+        if key < self.lines[line & 1].floor {
+            line = self.late(source, key, address.at, out)?;
+        }
+        self.clocks.said(source, key);
+        let place = match self.lines[line & 1].find(source, key) {
+            Ok(place) => place,
+            Err(place) => self.insert(line, place, &fragment, address, out)?,
+        };
+        self.clocks.in_time(source);
+        let timeline = &mut self.lines[line & 1];
+        timeline.point(source, place);
+        let Some(open) = timeline.open.get_mut(place) else {
+            return Err(Cause::NoRoom);
+        };
+        let before = open.sources;
+        if !open.sources.insert(source) {
+            return Err(Cause::Duplicate);
+        }
+        let alone = self.alone.as_mut();
+        match open.count {
+            0 => alone[source] += 1,
+            1 => alone[usize::from(open.opener)] -= 1,
+            _ => {}
+        }
+        open.count += 1;
+        if open.count == self.majority {
+            // The others have as long from now on, however long it was open before.
+            open.deadline = open.deadline.max(address.at.after(self.deadline));
+        }
+        let off = self.clocks.off();
+        let contribution = Contribution {
+            source,
+            before,
+            begins: !off.is_empty() && before.without(&off).is_empty(),
+        };
+        self.gather.add(&mut open.event, fragment, contribution)
+    }
+
+    /// Looks at the first fragment of a frame.
+    #[inline]
+    fn begin(&mut self, address: &Address, out: &mut impl Output<G::Built>) -> Taking {
+        let &Address {
+            key,
+            source,
+            at,
+            reordered,
+            ..
+        } = address;
+        let mut outcome = Err(Cause::Unsupported);
+        if source < usize::from(self.sources) {
+            self.settle(at, out);
+            let floor = self.lines[MAIN].floor;
+            outcome = self.clocks.admit(source, key, at, floor, reordered);
+            self.settle(at, out);
+        }
+        let line = match outcome {
+            Ok(()) => self.clocks.line(source),
+            Err(_) => MAIN,
+        };
+        Taking {
+            source,
+            first: key,
+            line,
+            outcome,
+            // It is late, and no more, if it comes behind others.
+            late: reordered.then_some(Cause::Late),
+        }
+    }
+
+    /// A fragment for an event that was closed: where it goes, if it is not refused.
     #[cold]
-    fn refuse(
+    fn late(
         &mut self,
         source: usize,
         key: u64,
         at: Moment,
-        out: &mut impl Output<Built<G::Event, S>>,
-    ) -> Result<(), Cause> {
-        let horizon = self.options.horizon;
-        let behind = self.floor.saturating_sub(key);
-        if key == u64::MAX {
-            return Err(Cause::OutOfWindow);
+        out: &mut impl Output<G::Built>,
+    ) -> Result<Line, Cause> {
+        let line = self.taking.line;
+        if let Some(cause) = self.taking.late {
+            return Err(cause);
         }
-        // A little late is no jump.
-        if (1..=horizon).contains(&behind) {
-            self.strays.remove(source);
-            return Err(Cause::Late);
+        let floor = self.lines[line].floor;
+        match self.clocks.late(source, key, floor, at) {
+            Late::Refused(cause) => {
+                self.clocks.said(source, key);
+                self.taking.late = Some(cause);
+                Err(cause)
+            }
+            Late::StepBack => {
+                self.lines[line].floor = key;
+                self.gather.stats().count_restart();
+                Ok(line)
+            }
+            Late::Moved => {
+                self.settle(at, out);
+                let line = self.clocks.line(source);
+                self.taking.line = line;
+                Ok(line)
+            }
         }
-        if key.abs_diff(self.stray) > horizon {
-            (self.strays, self.strayed) = (S::default(), 0);
-        }
-        self.stray = key;
-        self.strays.insert(source);
-        self.strayed += 1;
-        let is_live = |source: &&Source| source.heard.is_some_and(|heard| at <= heard.after(LIVE));
-        let live = self.each.iter().filter(is_live).count();
-        if self.strayed < RESYNC || 2 * self.strays.iter().count() <= live {
-            return Err(if behind > 0 {
-                Cause::Late
-            } else {
-                Cause::OutOfWindow
-            });
-        }
-        self.close_all(out);
-        (self.strays, self.strayed) = (S::default(), 0);
-        self.each.iter_mut().for_each(|source| source.said = 0);
-        self.floor = key.saturating_sub(horizon);
-        self.front = Some(key);
-        self.run += 1;
-        self.counts.restarts.add(1);
-        Ok(())
     }
 
-    /// Place of the open event with this key, or where it would be inserted.
+    /// Does what has been decided about the second timeline.
     #[inline]
-    fn find(&self, source: usize, key: u64) -> Result<usize, usize> {
-        let guess = self.each[source].cursor.saturating_sub(self.closed);
-        match self.open.get(guess) {
-            Some(open) if open.key == key => Ok(guess),
-            None if self.open.back().is_none_or(|last| last.key < key) => Err(self.open.len()),
-            _ => self.open.binary_search_by_key(&key, |open| open.key),
+    fn settle(&mut self, now: Moment, out: &mut impl Output<G::Built>) {
+        if self.clocks.is_restless() {
+            self.do_settle(now, out);
+        }
+    }
+
+    #[cold]
+    fn do_settle(&mut self, now: Moment, out: &mut impl Output<G::Built>) {
+        while let Some(change) = self.clocks.change(now) {
+            self.apply(&change, out);
+        }
+    }
+
+    fn apply(&mut self, change: &Change<S>, out: &mut impl Output<G::Built>) {
+        match *change {
+            Change::Adopted => {
+                self.close_all(MAIN, out);
+                self.lines.swap(MAIN, OTHER);
+                self.lines[OTHER].clear();
+                self.clocks.take_burst();
+                self.outcomes.settle(self.gather.stats(), Ok(()));
+                self.gather.stats().count_restart();
+            }
+            Change::Rejected(cause) => {
+                for open in self.lines[OTHER].open.drain(..) {
+                    open.leave(self.alone.as_mut());
+                }
+                self.lines[OTHER].clear();
+                self.outcomes.settle(self.gather.stats(), Err(cause));
+            }
+            Change::Disputed => {
+                self.outcomes.settle(self.gather.stats(), Ok(()));
+            }
+            Change::Split { from, .. } => {
+                let [main, other] = &mut self.lines;
+                main.split_to(other, from);
+            }
+            Change::Joined => {
+                self.close_all(OTHER, out);
+                self.lines[OTHER].clear();
+            }
         }
     }
 
     /// Opens an event at a place in the order; returns where it is then.
+    ///
+    /// # Errors
+    /// There is no room for it: as it is older than all that are open, and so the one to be given
+    /// up; as most sources have not come to it; or because there is no memory for one more.
     fn insert(
         &mut self,
+        line: Line,
         mut place: usize,
-        source: usize,
-        key: u64,
-        at: Moment,
-        out: &mut impl Output<Built<G::Event, S>>,
+        fragment: &G::Fragment<'_>,
+        address: &Address,
+        out: &mut impl Output<G::Built>,
     ) -> Result<usize, Cause> {
-        if self.options.sources > 1 && 2 * self.each[source].alone >= self.options.max_open {
-            return Err(Cause::NoRoom);
+        let &Address { key, at, .. } = address;
+        if 2 * self.open() >= self.max_open {
+            place = self.make_room(line, place, key, at, out)?;
         }
-        if self.open.len() == self.options.max_open {
-            // It is older than all that are open, and so the one to be given up; or most sources
-            // have not come to the oldest.
-            place = place.checked_sub(1).ok_or(Cause::Late)?;
-            if !self.is_reached(0, at) {
-                return Err(Cause::NoRoom);
-            }
-            self.counts.forced.add(1);
-            self.close_oldest(out);
-        }
-        let event = self.gather.open(key).ok_or(Cause::NoMbuf)?;
-        let mut deadline = at.after(self.options.deadline);
-        if let Some(next) = self.open.get(place) {
-            // It must not hold up the next younger one.
-            deadline = deadline.min(next.deadline);
+        let event = self.gather.open(fragment).ok_or(Cause::NoMbuf)?;
+        let mut deadline = at.after(self.deadline);
+        if let Some(next) = self.lines[line].open.get(place)
+            && next.deadline < deadline
+            && self.clocks.are_close(key, next.key)
+            && self.clocks.vote(line, next.key, next.since, at) == Vote::Reached
+        {
+            // It must not hold up the next younger one, unless that is ahead of most sources.
+            deadline = next.deadline;
         }
         let open = Open {
             key,
             since: at,
             deadline,
+            held: false,
             sources: S::default(),
             count: 0,
-            opener: source,
+            opener: self.taking.source as u16,
             event,
         };
-        // Nearly always behind all others, which takes no moving.
-        if place == self.open.len() {
-            self.open.push_back(open);
-        } else {
-            self.open.insert(place, open);
-        }
+        self.lines[line].insert(place, open);
         Ok(place)
     }
 
-    /// Whether most sources have come to an open event, or are not heard: of those that were heard
-    /// since it was opened, no more are behind it than have come to it.
+    /// Sees to it that one more event can be opened, while many are; returns its place then.
     #[cold]
-    fn is_reached(&self, place: usize, now: Moment) -> bool {
-        let Some(open) = self.open.get(place) else {
-            return true;
-        };
-        if self.front.is_some_and(|front| open.key <= front) {
-            return true;
-        }
-        let (mut reached, mut behind) = (0, 0);
-        for source in &self.each {
-            let heard = source
-                .heard
-                .is_some_and(|heard| heard >= open.since && heard <= now);
-            let has = source.said >= open.key;
-            reached += usize::from(has && source.heard.is_some());
-            behind += usize::from(heard && !has);
-        }
-        behind <= reached
-    }
-
-    /// Closes, from the oldest on, what is complete or has waited until `now`.
-    fn close_due(&mut self, now: Moment, out: &mut impl Output<Built<G::Event, S>>) {
-        while let Some(oldest) = self.open.front() {
-            if oldest.count < self.options.sources {
-                if oldest.deadline > now {
-                    break;
-                }
-                if !self.is_reached(0, now) {
-                    let step = Ns((self.options.deadline.0 / LOOKS).max(1));
-                    self.open[0].deadline = now.after(step);
-                    break;
-                }
-            }
-            self.close_oldest(out);
-        }
-    }
-
-    #[inline]
-    fn close_complete(&mut self, out: &mut impl Output<Built<G::Event, S>>) {
-        while let Some(oldest) = self.open.front()
-            && oldest.count == self.options.sources
+    fn make_room(
+        &mut self,
+        line: Line,
+        place: usize,
+        key: u64,
+        at: Moment,
+        out: &mut impl Output<G::Built>,
+    ) -> Result<usize, Cause> {
+        let source = self.taking.source;
+        // Half of the room is for events of several sources, of about now.
+        let alone = 2 * self.alone.as_ref()[source] as usize >= self.max_open;
+        if alone && self.clocks.has_company(source, at) || !self.clocks.is_in_step(source, key, at)
         {
-            self.close_oldest(out);
+            return Err(Cause::NoRoom);
         }
-    }
-
-    fn close_oldest(&mut self, out: &mut impl Output<Built<G::Event, S>>) {
-        let Some(open) = self.open.pop_front() else {
-            return;
-        };
-        if open.count == 1 {
-            self.each[open.opener].alone -= 1;
+        if self.open() < self.max_open {
+            return Ok(place);
         }
-        self.closed += 1;
-        self.floor = open.key + 1;
-        self.front = self.front.max(Some(open.key));
-        let complete = open.count == self.options.sources;
-        let count = if complete {
-            &self.counts.complete
-        } else {
-            &self.counts.incomplete
-        };
-        count.add(1);
-        out.push(Built {
-            key: open.key,
-            run: self.run,
-            sources: open.sources,
-            complete,
-            event: open.event,
-        });
-    }
-
-    fn close_all(&mut self, out: &mut impl Output<Built<G::Event, S>>) {
-        while !self.open.is_empty() {
-            self.close_oldest(out);
+        if line == OTHER && self.clocks.is_on_trial() || self.lines[line].open.is_empty() {
+            return Err(Cause::NoRoom);
         }
+        let place = place.checked_sub(1).ok_or(Cause::Late)?;
+        self.gather.stats().count_forced();
+        self.close_oldest(line, out);
+        Ok(place)
     }
 }
 
-impl<G: Gather, S: SourceSet> Stage for Builder<G, S> {
-    type In = G::Fragment;
-    type Out = Built<G::Event, S>;
+impl<G: Gather<S>, S: SourceSet> Stage for Builder<G, S> {
+    type In = G::Input;
+    type Out = G::Built;
 
-    fn process(&mut self, batch: &mut Batch<G::Fragment>, out: &mut impl Output<Self::Out>) {
-        for fragment in batch.drain() {
-            match self.add(fragment, out) {
-                Ok(()) => self.tally.count_delivered(1),
-                Err(cause) => self.tally.count_dropped(cause, 1),
-            }
-            self.close_complete(out);
+    fn process(&mut self, batch: &mut Batch<G::Input>, out: &mut impl Output<G::Built>) {
+        G::each(batch, |fragment| self.take(fragment, out));
+        if let Some(news) = self.clocks.take_news() {
+            self.gather.stats().show_clocks(&news);
         }
     }
 
-    fn tick(&mut self, now: Moment, out: &mut impl Output<Self::Out>) {
+    fn tick(&mut self, now: Moment, out: &mut impl Output<G::Built>) {
+        self.clocks.tick(now);
+        self.settle(now, out);
         self.close_due(now, out);
     }
 
-    fn finish(&mut self, out: &mut impl Output<Self::Out>) {
-        self.close_all(out);
+    fn finish(&mut self, out: &mut impl Output<G::Built>) {
+        while let Some(change) = self.clocks.finish() {
+            self.apply(&change, out);
+        }
+        self.close_all(MAIN, out);
+        self.close_all(OTHER, out);
     }
 }

@@ -5,9 +5,10 @@ use pollux_pmd::Cause;
 use super::clock::{Clock, Line, MAIN, NEVER, OTHER};
 use super::outcome::Late;
 use super::{AGREED, Clocks, LATE_RUN, Other};
+use crate::sources::SourceSet;
 use crate::stage::Moment;
 
-impl Clocks {
+impl<S: SourceSet> Clocks<S> {
     #[cold]
     pub(super) fn judge(
         &mut self,
@@ -109,7 +110,7 @@ impl Clocks {
             clock.late_since = at;
         }
         clock.late = clock.late.saturating_add(1);
-        self.lates |= 1 << source;
+        self.lates.insert(source);
         clock.late >= LATE_RUN && clock.late_since.after(self.options.deadline) < at
     }
 

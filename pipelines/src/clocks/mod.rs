@@ -37,6 +37,7 @@ use pollux_pmd::Cause;
 use self::clock::{Clock, NEVER};
 pub use self::clock::{LIVE, Line, MAIN, OTHER};
 pub use self::outcome::{Change, Late, News, Vote};
+use crate::sources::{SourceSet, set_of};
 use crate::stage::Moment;
 
 /// Consecutive late frames, over at least a deadline, that put a source off; frames of a single
@@ -53,7 +54,7 @@ pub const FIRST_BURST: u16 = 1;
 /// Parameters of [`Clocks`].
 #[derive(Clone, Copy, Debug)]
 pub struct ClockOptions {
-    /// Number of sources, at most 64.
+    /// Number of sources, at most as many as the set of sources has.
     pub sources: usize,
     /// How far a time stamp may be ahead of the last one of its source, and of the others.
     pub horizon: u64,
@@ -86,7 +87,7 @@ enum Other {
 /// # Panics
 /// Methods panic where `source` is not below [`ClockOptions::sources`].
 #[derive(Debug)]
-pub struct Clocks {
+pub struct Clocks<S> {
     options: ClockOptions,
     /// The deadline in units of time.
     tolerance: u64,
@@ -94,13 +95,13 @@ pub struct Clocks {
     each: Box<[Clock]>,
     other: Other,
     /// A split that [`change`](Self::change) has not reported yet.
-    split: Option<Change>,
-    /// Bit s: the last frames of source s were late.
-    lates: u64,
+    split: Option<Change<S>>,
+    /// Sources whose last frames were late.
+    lates: S,
     /// When the time of a source is next compared with the others.
     next_probe: Moment,
-    /// Bit s: source s is off.
-    off: u64,
+    /// Sources that are off.
+    off: S,
     /// Number of times that each source was put off, or returned to the others from another time.
     strays: Box<[u64]>,
     /// The burst that each timeline is in, from 1.
@@ -109,8 +110,8 @@ pub struct Clocks {
     has_news: bool,
 }
 
-impl Clocks {
-    /// Clocks of at most 64 sources that have sent nothing yet.
+impl<S: SourceSet> Clocks<S> {
+    /// Clocks of sources that have sent nothing yet.
     #[must_use]
     pub fn new(options: ClockOptions) -> Self {
         let tolerance = options.deadline.0 as f64 * options.units_per_ns;
@@ -120,9 +121,9 @@ impl Clocks {
             each: vec![Clock::default(); options.sources].into(),
             other: Other::Unused,
             split: None,
-            lates: 0,
+            lates: S::default(),
             next_probe: NEVER,
-            off: 0,
+            off: S::default(),
             strays: vec![0; options.sources].into(),
             bursts: [FIRST_BURST; 2],
             has_news: true,
@@ -131,7 +132,7 @@ impl Clocks {
 
     /// State of the sources, if it may have changed since the last call.
     #[inline]
-    pub fn take_news(&mut self) -> Option<News<'_>> {
+    pub fn take_news(&mut self) -> Option<News<'_, S>> {
         std::mem::take(&mut self.has_news).then(|| News {
             off: self.off,
             strays: &self.strays,
@@ -172,16 +173,16 @@ impl Clocks {
         self.each[source].said
     }
 
-    /// Bit s: source s is in this timeline.
+    /// Sources in this timeline.
     #[must_use]
-    pub fn members(&self, line: Line) -> u64 {
-        self.mask(|clock| clock.line == line)
+    pub fn members(&self, line: Line) -> S {
+        set_of(self.each.len(), |source| self.each[source].line == line)
     }
 
-    /// Bit s: source s differs from the majority.
+    /// Sources that differ from the majority.
     #[must_use]
     #[inline]
-    pub fn off(&self) -> u64 {
+    pub fn off(&self) -> S {
         self.off
     }
 
@@ -204,11 +205,6 @@ impl Clocks {
     #[inline]
     pub fn is_restless(&self) -> bool {
         self.other != Other::Unused
-    }
-
-    fn mask(&self, holds: impl Fn(&Clock) -> bool) -> u64 {
-        let bit = |(n, clock): (usize, &Clock)| u64::from(holds(clock)) << n;
-        self.each.iter().enumerate().map(bit).sum()
     }
 
     /// Checks a frame of `source` whose first time is `time`; events before `floor` of the main
@@ -250,8 +246,8 @@ impl Clocks {
     /// Records that a fragment of `source` was in time.
     #[inline]
     pub fn in_time(&mut self, source: usize) {
-        if self.lates != 0 {
-            self.lates &= !(1 << source);
+        if !self.lates.is_empty() {
+            self.lates.remove(source);
             self.each[source].late = 0;
         }
     }
@@ -261,7 +257,11 @@ impl Clocks {
         let on_trial = self.is_on_trial();
         let clock = &mut self.each[source];
         clock.is_plain = clock.is_known && !clock.off && !(on_trial && clock.line == OTHER);
-        self.off = self.off & !(1 << source) | u64::from(clock.off) << source;
+        if clock.off {
+            self.off.insert(source);
+        } else {
+            self.off.remove(source);
+        }
         self.has_news = true;
     }
 

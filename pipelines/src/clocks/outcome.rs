@@ -5,9 +5,9 @@ use pollux_pmd::Cause;
 /// State of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct News<'a> {
-    /// Bit s: source s differs from the majority.
-    pub off: u64,
+pub struct News<'a, S> {
+    /// Sources that differ from the majority.
+    pub off: S,
     /// Number of times that each source was put off, or returned to the others from another time.
     pub strays: &'a [u64],
     /// Burst number of the majority.
@@ -16,7 +16,7 @@ pub struct News<'a> {
 
 /// What a builder must do with its timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum Change<S> {
     /// Close all events of the main timeline; the other one takes its place, and its burst
     /// ([`Clocks::take_burst`](super::Clocks::take_burst)).
     Adopted,
@@ -24,11 +24,11 @@ pub enum Change {
     Rejected(Cause),
     /// There is no majority: close events of both timelines from now on.
     Disputed,
-    /// There is no majority, and these sources (bit s: source s) are ahead: with their events from
+    /// There is no majority, and some sources are ahead: with their events from
     /// this time on they go on in the other timeline.
     Split {
-        /// Bit s: source s is ahead.
-        ahead: u64,
+        /// The sources that are ahead.
+        ahead: S,
         /// The first time that is in the other timeline.
         from: u64,
     },

@@ -3,9 +3,10 @@
 use super::clock::{MAIN, NEVER, OTHER};
 use super::outcome::Vote;
 use super::{Clocks, LATE_RUN, Other, TIES};
+use crate::sources::SourceSet;
 use crate::stage::Moment;
 
-impl Clocks {
+impl<S: SourceSet> Clocks<S> {
     /// Looks at the times that sources have said, and where the others are a deadline later; called
     /// now and then.
     #[inline]

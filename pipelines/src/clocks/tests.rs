@@ -10,7 +10,7 @@ const HORIZON: u64 = 100_000 * US;
 const START: u64 = 4_800_000_000;
 
 struct Rig {
-    clocks: Clocks,
+    clocks: Clocks<u16>,
     /// Microseconds since the beginning.
     now: u64,
 }
@@ -58,7 +58,7 @@ impl Rig {
         }
     }
 
-    fn change(&mut self) -> Option<Change> {
+    fn change(&mut self) -> Option<Change<u16>> {
         self.clocks.change(self.at())
     }
 

@@ -8,9 +8,10 @@ use pollux_pmd::Cause;
 use super::clock::{MAIN, NEVER, OTHER};
 use super::outcome::Change;
 use super::{Clocks, LATE_RUN, Other};
+use crate::sources::SourceSet;
 use crate::stage::Moment;
 
-impl Clocks {
+impl<S: SourceSet> Clocks<S> {
     /// Counts a frame of the trial.
     pub(super) fn count_trial(&mut self, source: usize) {
         if let Other::Trial { frames, .. } = &mut self.other {
@@ -20,7 +21,7 @@ impl Clocks {
 
     /// What has been decided about the other timeline by `now`; asked before and behind each frame
     /// while the clocks are [restless](Self::is_restless), and now and then.
-    pub fn change(&mut self, now: Moment) -> Option<Change> {
+    pub fn change(&mut self, now: Moment) -> Option<Change<S>> {
         if let Some(split) = self.split.take() {
             return Some(split);
         }
@@ -32,7 +33,7 @@ impl Clocks {
                 frames,
                 stray,
             } => {
-                let members = self.members(OTHER).count_ones() as usize;
+                let members = self.members(OTHER).count();
                 let all = self.each.len();
                 if members == 0 {
                     return Some(self.reject(stray));
@@ -58,7 +59,7 @@ impl Clocks {
     }
 
     /// What becomes of a trial at the end of the input.
-    pub fn finish(&mut self) -> Option<Change> {
+    pub fn finish(&mut self) -> Option<Change<S>> {
         let now = self.each.iter().map(|clock| clock.heard).max()?;
         let change = self.change(now);
         if change.is_some() || !self.is_on_trial() {
@@ -67,8 +68,8 @@ impl Clocks {
         Some(self.end_trial(now))
     }
 
-    fn end_trial(&mut self, now: Moment) -> Change {
-        let members = self.members(OTHER).count_ones() as usize;
+    fn end_trial(&mut self, now: Moment) -> Change<S> {
+        let members = self.members(OTHER).count();
         let stay = self.voters(MAIN, now).count();
         if members > stay {
             return self.adopt();
@@ -93,7 +94,7 @@ impl Clocks {
         Change::Disputed
     }
 
-    fn adopt(&mut self) -> Change {
+    fn adopt(&mut self) -> Change<S> {
         self.other = Other::Unused;
         for clock in &mut self.each {
             // Who stays behind is compared with the others before it is heard again.
@@ -104,7 +105,7 @@ impl Clocks {
         Change::Adopted
     }
 
-    fn reject(&mut self, cause: Cause) -> Change {
+    fn reject(&mut self, cause: Cause) -> Change<S> {
         self.other = Other::Unused;
         for source in 0..self.each.len() {
             if self.each[source].line == OTHER {
@@ -117,35 +118,38 @@ impl Clocks {
 
     /// Those that have come to `time` go on in the other timeline.
     pub(super) fn divide(&mut self, time: u64, at: Moment) {
-        let (mut ahead, mut from) = (0, 0);
+        let (mut ahead, mut from) = (S::default(), 0);
         for (n, clock) in self.voters(MAIN, at) {
             if clock.has_come_to(time, self.options.grain) {
-                ahead |= 1 << n;
+                ahead.insert(n);
             } else {
                 from = from.max(clock.said.saturating_add(1));
             }
         }
-        self.dispute(ahead, at);
+        self.dispute(&ahead, at);
         self.split = Some(Change::Split { ahead, from });
     }
 
     /// A source, and those that are behind `floor` as it is, go on in the other timeline.
     pub(super) fn leave_behind(&mut self, source: usize, floor: u64, at: Moment) {
         let (last, grain) = (floor.saturating_sub(1), self.options.grain);
-        let behind = self
-            .voters(MAIN, at)
-            .filter(|(_, clock)| !clock.has_come_to(last, grain));
-        let behind = behind.fold(1 << source, |behind, (n, _)| behind | 1 << n);
-        self.dispute(behind, at);
+        let mut behind = S::default();
+        behind.insert(source);
+        for (n, clock) in self.voters(MAIN, at) {
+            if !clock.has_come_to(last, grain) {
+                behind.insert(n);
+            }
+        }
+        self.dispute(&behind, at);
     }
 
-    /// These sources (bit s: source s) go on in the other timeline, and there is no majority.
-    fn dispute(&mut self, sources: u64, at: Moment) {
+    /// These sources go on in the other timeline, and there is no majority.
+    fn dispute(&mut self, sources: &S, at: Moment) {
         let deadline = self.options.deadline;
         self.other = Other::Disputed;
         self.bursts[OTHER] = self.bursts[MAIN];
         for (n, clock) in self.each.iter_mut().enumerate() {
-            if sources >> n & 1 == 1 {
+            if sources.contains(n) {
                 clock.take_side(OTHER, at, deadline);
             }
         }

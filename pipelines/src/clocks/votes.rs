@@ -3,9 +3,10 @@
 use super::Clocks;
 use super::clock::{Clock, Line, MAIN, OTHER};
 use super::outcome::Vote;
+use crate::sources::SourceSet;
 use crate::stage::Moment;
 
-impl Clocks {
+impl<S: SourceSet> Clocks<S> {
     /// Whether a source that was at `said` may be at `time` now.
     pub(super) fn goes_on(&self, said: u64, heard: Moment, time: u64, at: Moment) -> bool {
         let reach = self.options.horizon.saturating_add(self.passed(heard, at));

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use pollux_pipelines::clocks::{Clocks, News};
-use pollux_pmd::Count;
+use pollux_pipelines::build::BuilderStats;
+use pollux_pipelines::clocks::News;
+use pollux_pipelines::sources::SourceSet;
+use pollux_pmd::{Cause, Count};
 
 /// Maximum number of sources of one event.
 pub const MAX_SOURCES: usize = 16;
@@ -231,23 +233,6 @@ impl L0Stats {
         }
     }
 
-    /// Copies the state of the sources' clocks to the counters, if it has changed.
-    #[inline]
-    pub(crate) fn show_clocks(&self, clocks: &mut Clocks) {
-        if let Some(news) = clocks.take_news() {
-            self.show_news(news);
-        }
-    }
-
-    #[cold]
-    fn show_news(&self, news: News<'_>) {
-        for (source, (counts, &strays)) in self.sources.iter().zip(news.strays).enumerate() {
-            counts.off.set(news.off >> source & 1);
-            counts.strays.set(strays);
-        }
-        self.events.burst.set(news.burst.into());
-    }
-
     /// Counts since `before`: of a part of the run. Fields that are not counts keep their current
     /// values.
     #[must_use]
@@ -263,5 +248,48 @@ impl L0Stats {
             events: self.events.since(&before.events),
             named: self.sources.iter().map(|_| Count::default()).collect(),
         }
+    }
+}
+
+impl BuilderStats for L0Stats {
+    #[cold]
+    fn count_refused(&self, source: usize, cause: Cause) {
+        let Some(counts) = self.sources.get(source) else {
+            return;
+        };
+        match cause {
+            Cause::Late => counts.late_fragments.add(1),
+            Cause::Duplicate => counts.duplicate_fragments.add(1),
+            Cause::NoMbuf => self.events.no_buffer.add(1),
+            _ => {}
+        }
+    }
+
+    fn count_lost(&self, source: usize, cause: Cause, frames: u64) {
+        if let Some(counts) = self.sources.get(source) {
+            match cause {
+                Cause::Late => counts.late.add(frames),
+                Cause::ClockSkew => counts.skewed.add(frames),
+                Cause::OutOfWindow => counts.out_of_window.add(frames),
+                _ => {}
+            }
+        }
+    }
+
+    fn count_forced(&self) {
+        self.events.forced.add(1);
+    }
+
+    fn count_restart(&self) {
+        self.events.resyncs.add(1);
+    }
+
+    #[cold]
+    fn show_clocks(&self, news: &News<'_, impl SourceSet>) {
+        for (source, (counts, &strays)) in self.sources.iter().zip(news.strays).enumerate() {
+            counts.off.set(news.off.contains(source).into());
+            counts.strays.set(strays);
+        }
+        self.events.burst.set(news.burst.into());
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
 use pollux_pipelines::StageEnv;
+use pollux_pipelines::build::{Outcome, Outcomes};
 use pollux_pipelines::sink::Output;
 use pollux_pipelines::stage::{Batch, Moment, Stage};
 use pollux_pmd::Cause;
@@ -20,7 +21,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{HOT_HITS, MAX_DEADLINE_US, MAX_WINDOW, check_hot, check_sources, check_times};
-use super::outcome::{Outcome, Outcomes};
 use super::read_mtp::WithoutHits;
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{
@@ -77,6 +77,7 @@ pub struct MergeHits {
     hits: Vec<StampedHit>,
     windows: Windows,
     outcomes: Outcomes,
+    stats: Arc<L0Stats>,
     /// Whether the frame whose fragments are being taken was admitted.
     frame: Option<Result<(), Refusal>>,
     /// Frames of each source that were refused since the last one that was not: they are missing
@@ -134,16 +135,21 @@ impl MergeHits {
             hot_hits: check_hot(hot_hits)?,
         })
         .map_err(|error| error.to_string())?;
+        let stats = stats(env)?;
+        let windows = Windows {
+            all: (1 << sources) - 1,
+            // A window is an event at once, so none is held here.
+            events: make_events(env, 0)?,
+            stats: Arc::clone(&stats),
+        };
+        let outcomes = Outcomes::new(sources);
+        env.ledger.add("merge", outcomes.tally());
         Ok(Self {
             merge,
             hits: Vec::with_capacity(MAX_HITS),
-            windows: Windows {
-                all: (1 << sources) - 1,
-                // A window is an event at once, so none is held here.
-                events: make_events(env, 0)?,
-                stats: stats(env)?,
-            },
-            outcomes: Outcomes::new("merge", env)?,
+            windows,
+            outcomes,
+            stats,
             frame: None,
             refused: [0; MAX_SOURCES],
         })
@@ -168,6 +174,7 @@ impl MergeHits {
             hits,
             windows,
             outcomes,
+            stats,
             frame,
             refused,
         } = self;
@@ -175,9 +182,9 @@ impl MergeHits {
         let time = hits.first().map_or(start, |hit| hit.time);
         let admitted = frame.unwrap_or_else(|| {
             merge.settle(fragment.at, &mut out);
-            settle(merge, outcomes, refused);
+            settle(merge, outcomes, stats, refused);
             let admitted = merge.admit(source, time, fragment.at, fragment.reordered, &mut out);
-            settle(merge, outcomes, refused);
+            settle(merge, outcomes, stats, refused);
             admitted
         });
         *frame = (!fragment.ends_frame).then_some(admitted);
@@ -200,9 +207,19 @@ impl MergeHits {
         taken.map_err(Cause::from)
     }
 
+    /// Counts frames that were on trial.
+    fn settle(&mut self) {
+        settle(
+            &mut self.merge,
+            &mut self.outcomes,
+            &self.stats,
+            &mut self.refused,
+        );
+    }
+
     /// Shows what the merger counts.
     fn tell(&mut self) {
-        let (counts, stats) = (self.merge.counts(), &self.windows.stats);
+        let (counts, stats) = (self.merge.counts(), &self.stats);
         stats.events.forced.set(counts.forced);
         stats.events.overfull.set(counts.overfull);
         stats.events.resyncs.set(counts.jumps);
@@ -212,16 +229,21 @@ impl MergeHits {
 
 /// Counts frames that were on trial.
 #[inline]
-fn settle(merge: &mut Merge, outcomes: &mut Outcomes, refused: &mut [u16; MAX_SOURCES]) {
+fn settle(
+    merge: &mut Merge,
+    outcomes: &mut Outcomes,
+    stats: &L0Stats,
+    refused: &mut [u16; MAX_SOURCES],
+) {
     let Some(outcome) = merge.take_settled() else {
         return;
     };
-    let frames = outcomes.settle(outcome.map_err(Cause::from));
     if outcome.is_err() {
-        for (refused, frames) in refused.iter_mut().zip(frames) {
+        for (refused, &frames) in refused.iter_mut().zip(outcomes.on_trial()) {
             *refused = refused.saturating_add(frames.min(u16::MAX.into()) as u16);
         }
     }
+    outcomes.settle(stats, outcome.map_err(Cause::from));
 }
 
 impl Windows {
@@ -271,7 +293,8 @@ impl Stage for MergeHits {
             let outcome = self.add(&fragment, out);
             let source = usize::from(fragment.source);
             let on_trial = outcome.is_ok() && self.merge.is_on_trial(source);
-            self.outcomes.count(&fragment, outcome, on_trial);
+            self.outcomes
+                .count(&*self.stats, source, fragment.ends_frame, outcome, on_trial);
         }
         self.tell();
     }
@@ -279,14 +302,14 @@ impl Stage for MergeHits {
     fn tick(&mut self, now: Moment, out: &mut impl Output<Event>) {
         self.merge
             .tick(now, &mut |window| self.windows.close(&window, out));
-        settle(&mut self.merge, &mut self.outcomes, &mut self.refused);
+        self.settle();
         self.tell();
     }
 
     fn finish(&mut self, out: &mut impl Output<Event>) {
         self.merge
             .finish(&mut |window| self.windows.close(&window, out));
-        settle(&mut self.merge, &mut self.outcomes, &mut self.refused);
+        self.settle();
         self.tell();
     }
 }

@@ -7,7 +7,6 @@ pub mod decompress;
 mod filling;
 mod limits;
 pub mod merge;
-mod outcome;
 pub mod read_mep;
 pub mod read_mtp;
 pub mod read_tel62;
