@@ -106,7 +106,7 @@ pub fn raw_stages<P: Raw>() -> StageRegistry {
     registry.register("compress", |_: RawCompressOptions, env: &mut StageEnv| {
         let compress = raw::CompressRaw::<P>::new(env.get()?)?;
         add(env, |capacity| {
-            capacity.chunk_bytes = compress.chunk_bytes()
+            capacity.chunk_bytes = compress.chunk_bytes();
         });
         Ok(DynStage::new("compress", compress))
     });

@@ -271,8 +271,8 @@ impl Frame {
                 unsafe {
                     self.shared
                         .note(list, self.buffer, index)
-                        .write_bytes(0, bytes)
-                };
+                        .write_bytes(0, bytes);
+                }
             }
         }
     }

@@ -156,7 +156,9 @@ impl Placer {
     ) -> Result<(), Cause> {
         self.place_noted(part, |to, notes| {
             write(to);
-            notes.into_iter().for_each(|notes| notes.fill(0));
+            for notes in notes {
+                notes.fill(0);
+            }
         })
     }
 

@@ -4,8 +4,8 @@ use std::array;
 
 use pollux_pipelines::{Batch, Moment, Pipeline, StageEnv};
 use proptest::prelude::*;
-use rand::seq::SliceRandom as _;
 use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use zerocopy::IntoBytes as _;
 use zerocopy::byteorder::little_endian::U16;
