@@ -89,7 +89,7 @@ impl Receiver {
                             converter.convert_and_note(to.first_pixel, raw, pixels, &mut to.notes);
                     },
                 );
-                placed.map_err(|cause| cause.name())?;
+                placed.map_err(pollux_pmd::Cause::name)?;
             }
             self.number += 1;
             let image = self.reader.poll(Moment(0)).ok_or("no image")?;
@@ -103,7 +103,7 @@ impl Receiver {
                 .filter(|work| !work.findings.vetoed)
                 .count() as u64;
         }
-        Ok(cpu_time()? - start)
+        Ok(cpu_time()?.saturating_sub(start))
     }
 }
 
