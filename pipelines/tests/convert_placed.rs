@@ -60,7 +60,7 @@ fn part(key: u64, part: usize) -> Part<'static> {
 /// Notes of a part, in both lists; every third one is placed without notes.
 fn notes(key: u64, n: usize) -> ([u8; 2], [u8; 4]) {
     let byte = |of: u64| (key + of) as u8 | 1;
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         Default::default()
     } else {
         ([byte(n as u64); 2], [byte(100 + n as u64); 4])

@@ -128,7 +128,7 @@ fn converted<P: StagePixel + Shown>(
 ) -> Result<(), Failure> {
     let calibrations = plan.calibrations().context("[calibration]")?;
     let mut receive = plan.config.receive(plan.layout);
-    // In one loop the stages find the image in the cache, and notes cost as much as they save.
+    // In one loop the stages find the image in the cache, and notes cost more than they save.
     if !(plan.worker_cpus.is_empty() && plan.receive_cpus.is_empty()) {
         receive.notes = notes::of_stages(&plan.config.stage);
     }

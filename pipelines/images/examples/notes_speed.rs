@@ -89,7 +89,7 @@ impl Receiver {
                             converter.convert_and_note(to.first_pixel, raw, pixels, &mut to.notes);
                     },
                 );
-                placed.map_err(|cause| cause.name())?;
+                placed.map_err(pollux_pmd::Cause::name)?;
             }
             self.number += 1;
             let image = self.reader.poll(Moment(0)).ok_or("no image")?;
@@ -103,7 +103,7 @@ impl Receiver {
                 .filter(|work| !work.findings.vetoed)
                 .count() as u64;
         }
-        Ok(cpu_time()? - start)
+        Ok(cpu_time()?.saturating_sub(start))
     }
 }
 
@@ -145,9 +145,10 @@ fn frames() -> Result<Vec<Vec<Vec<u8>>>, Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let turns = std::env::args()
-        .nth(1)
-        .map_or(Ok(11), |turns| turns.parse::<usize>())?;
+    let argument = |n| std::env::args().nth(n);
+    let turns = argument(1).map_or(Ok(11), |turns| turns.parse::<usize>())?;
+    let veto = argument(2).map_or(Ok(10.0), |photons| photons.parse::<f32>())?;
+    let stored = argument(3).map_or(Ok(1.0), |photons| photons.parse::<f32>())?;
     let map = |value| Map::new("map", vec![value; Shape::JUNGFRAU_MODULE.pixels()]);
     let calibration = Calibration::new(
         Shape::JUNGFRAU_MODULE,
@@ -171,6 +172,7 @@ fn main() -> Result<(), Failure> {
             times.push(receiver.turn(&converter, &mut frames)?.as_secs_f64() / TURN as f64);
         }
     }
+    println!("veto from {veto} photons, stored from {stored}:");
     for ((name, times), receiver) in ["images read again", "notes"]
         .iter()
         .zip(&mut times)

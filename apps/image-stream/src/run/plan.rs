@@ -43,6 +43,13 @@ pub struct Plan<'a> {
     pub receivers: Vec<(TransferConfig, Output)>,
 }
 
+/// The files of the report.
+fn reports(options: &RunOptions) -> Result<Reports> {
+    options.report.outputs().map_err(|failure| match failure {
+        pollux_app::Failure::Usage(error) | pollux_app::Failure::Run(error) => error,
+    })
+}
+
 impl<'a> Plan<'a> {
     /// Reads and checks all that the command line names, with what a manager has armed.
     ///
@@ -128,12 +135,7 @@ impl<'a> Plan<'a> {
             (json.0, &json.1),
         ];
         let [out, ..] = name_outputs(&files, None, overwrite)?;
-        let reports = match options.report.outputs() {
-            Ok(reports) => reports,
-            Err(pollux_app::Failure::Usage(error) | pollux_app::Failure::Run(error)) => {
-                return Err(error);
-            }
-        };
+        let reports = reports(options)?;
         let mut receivers = Vec::new();
         for receiver in &config.receiver {
             let output = Output::new("[[receiver]] file", &receiver.file, overwrite)?;

@@ -149,7 +149,7 @@ mod tests {
         let pixels = (0..MODULE.pixels()).map(|pixel| {
             let (row, column) = (pixel / MODULE.columns, pixel % MODULE.columns);
             let ring = 4000.0 / (1.0 + distance(row, column).floor());
-            let noise = (pixel * 7919 >> 3) % 3;
+            let noise = ((pixel * 7919) >> 3) % 3;
             let peak = if row % 20 / 2 == 5 && column % 30 / 2 == 7 {
                 300
             } else {

@@ -16,25 +16,21 @@ pub trait Shown: Copy + Send + Sync + 'static {
 }
 
 macro_rules! raw {
-    ($($pixel:ty)*) => {
+    ($($pixel:ty: $float:expr;)*) => {
         $(
             /// Raw: gain bits and ADU, or counts.
             impl Shown for $pixel {
                 #[inline(always)]
                 fn shown(self) -> f32 {
                     // The value of missing packets, and an error code of JUNGFRAU.
-                    if self == Self::MAX {
-                        f32::NAN
-                    } else {
-                        self as f32
-                    }
+                    if self == Self::MAX { f32::NAN } else { $float(self) }
                 }
             }
         )*
     };
 }
 
-raw!(u8 u16 u32);
+raw! { u8: f32::from; u16: f32::from; u32: |count| count as f32; }
 
 macro_rules! photons {
     ($($pixel:ty)*) => {

@@ -31,9 +31,12 @@ fn converter() -> Converter {
 
 /// Raw pixels of a packet: most have no photon, some have more, in every gain and code.
 fn raw(rng: &mut Xoshiro256PlusPlus, intense: f64) -> Vec<u8> {
-    let pixels = (0..4096).map(|_| match rng.random_bool(intense) {
-        true => rng.random(),
-        false => 2500 + rng.random_range(0..20_u16),
+    let pixels = (0..4096).map(|_| {
+        if rng.random_bool(intense) {
+            rng.random()
+        } else {
+            2500 + rng.random_range(0..20_u16)
+        }
     });
     pixels.flat_map(u16::to_le_bytes).collect()
 }
