@@ -75,7 +75,7 @@ def ratio_plot(rows):
                   f'fill="{"#0072b2" if row["ratio"] >= 1 else "#cc79a7"}"/>',
                   text(left - 8, at + step / 2 + 3, row["name"], "end"),
                   text(right + 10, at + step / 2 + 3,
-                       f"{row['ratio']:.2f}: {row['ours']:.2f} to {row['peer']:.2f} {row['unit'].split()[0]}")]
+                       f"{row['ratio']:.2f}: {row['ours']:.3g} to {row['peer']:.3g} {row['unit'].split()[0]}")]
         if "bar" in row:
             bar = x(row["bar"]["ratio"])
             parts.append(f'<path d="M{bar:.1f} {at + 3} V{at + step - 5}" stroke="#d55e00" stroke-width="2"/>')

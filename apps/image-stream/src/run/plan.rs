@@ -44,7 +44,7 @@ pub struct Plan<'a> {
 }
 
 /// The files of the report.
-fn reports(options: &RunOptions) -> Result<Reports> {
+fn reports(options: &RunOptions) -> Result<ReportOutputs> {
     options.report.outputs().map_err(|failure| match failure {
         pollux_app::Failure::Usage(error) | pollux_app::Failure::Run(error) => error,
     })

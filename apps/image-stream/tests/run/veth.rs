@@ -19,6 +19,8 @@ use crate::json;
 const MTU: u32 = 9000;
 /// After the last packet, until all of them are in the receiver's rings.
 const REST: Duration = Duration::from_millis(500);
+/// Images of several loops: the rings have room for all of their packets.
+const FRAMES: u64 = 4;
 
 /// The program at the end `va` of a cable.
 struct Run {
@@ -92,7 +94,6 @@ fn two_receive_loops_give_the_images_of_one() {
     let Some(cable) = Cable::bare(MTU) else {
         return;
     };
-    const FRAMES: u64 = 4;
     // Eight flows: both loops have some, but for one run in a hundred.
     let mut emulated = detector(FRAMES);
     emulated.modules = 4;
