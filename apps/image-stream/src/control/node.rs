@@ -32,7 +32,8 @@ impl Receiver {
             folder: plan.options.transfers.clone(),
             shape: plan.layout.image(),
             pixel_bytes: match plan.pixels() {
-                None | Some(Pixels::I16) => 2,
+                None => plan.layout.bits().div_ceil(8),
+                Some(Pixels::I16) => 2,
                 Some(Pixels::I32 | Pixels::F32) => 4,
             },
             counters: ArcSwapOption::empty(),

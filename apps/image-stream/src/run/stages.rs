@@ -14,8 +14,9 @@ use pollux_pmd::{Count, LatencyView};
 use super::plan::Plan;
 use super::workers::{self, Chain, Worker};
 
-/// How long the oldest stack may be with a worker before it is given up.
-const PATIENCE: Ns = Ns(2_000_000_000);
+/// How long the oldest stack may be with a worker before it is given up: longer than a busy machine
+/// takes for it, since a recording could have waited.
+const PATIENCE: Ns = Ns(30_000_000_000);
 
 /// Workers of a run, before their launch.
 pub struct Pool<P: Stored> {
