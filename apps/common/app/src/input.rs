@@ -27,7 +27,11 @@ pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// The file cannot be read, is longer, or is no text in UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read_up_to(path, MAX_TEXT)?);
-    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    text.map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let what = format!("no text in UTF-8: byte {at} is part of no character");
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    })
 }
 
 #[cfg(test)]
@@ -44,7 +48,8 @@ mod tests {
         assert!(long.to_string().starts_with("more than 3 B"), "{long}");
         assert_eq!(read_text(file.path()).unwrap(), "four");
         std::fs::write(file.path(), [0xFF]).unwrap();
-        assert!(read_text(file.path()).is_err());
+        let binary = read_text(file.path()).unwrap_err();
+        assert!(binary.to_string().contains("UTF-8"), "{binary}");
     }
 
     #[test]
