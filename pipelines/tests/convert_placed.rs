@@ -29,6 +29,7 @@ fn config(buffers: usize) -> AssembleConfig {
         note_bytes: [2, 4],
         fill: MISSING.to_le_bytes(),
         timeout: Ns(TIMEOUT),
+        jump: 50,
         horizon: 50,
         memory: RegionOptions {
             pages: PageSize::Kib4,

@@ -88,7 +88,9 @@ pub struct DetectorConfig {
     pub discard: DiscardPolicy,
     /// How long an image waits for its packets.
     pub timeout_us: u64,
-    /// How far a frame number may be ahead of the newest.
+    /// How far from the newest a frame number may be on the word of one packet.
+    pub jump: u64,
+    /// How far ahead it may be for the images between to be empty ones, not those of a new run.
     pub horizon: u64,
     /// Images in a stack: a worker takes so many at a time.
     pub stack: usize,
@@ -107,6 +109,7 @@ impl Default for DetectorConfig {
             module_ids: None,
             discard: DiscardPolicy::Nothing,
             timeout_us: 20_000,
+            jump: 64,
             horizon: 4096,
             stack: 1,
         }
@@ -317,10 +320,10 @@ impl ImageConfig {
             images.is_power_of_two() && (2..=MAX_IMAGES).contains(&images),
             "[memory] images = {images}: a power of two from 2 to {MAX_IMAGES}"
         );
-        let horizon = self.detector.horizon;
+        let DetectorConfig { jump, horizon, .. } = self.detector;
         ensure!(
-            (1..=MAX_HORIZON).contains(&horizon),
-            "[detector] horizon = {horizon}: 1 to {MAX_HORIZON} frames"
+            jump > 0 && (jump..=MAX_HORIZON).contains(&horizon),
+            "[detector] jump = {jump} and horizon = {horizon}: 1 to {MAX_HORIZON} frames, and the horizon no less than the jump"
         );
         let last = usize::from(self.detector.udp_port) + layout.senders() - 1;
         ensure!(
@@ -423,6 +426,7 @@ impl ImageConfig {
         config.policy = self.detector.discard;
         config.buffers = self.memory.images;
         config.timeout = Ns(self.detector.timeout_us.saturating_mul(1000));
+        config.jump = self.detector.jump;
         config.horizon = self.detector.horizon;
         config.memory = RegionOptions {
             numa_node: self.memory.numa_node,

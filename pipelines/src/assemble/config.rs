@@ -37,9 +37,16 @@ pub enum AssembleError {
         /// Bytes of a frame.
         frame: usize,
     },
-    /// The horizon is wrong.
-    #[error("a horizon of {0} frames: it must be 1 to 2^30")]
-    Horizon(u64),
+    /// The jump or the horizon is wrong.
+    #[error(
+        "a jump of {jump} frames and a horizon of {horizon}: 1 to 2^30 each, and the horizon no less than the jump"
+    )]
+    Horizon {
+        /// Frames of the jump.
+        jump: u64,
+        /// Frames of the horizon.
+        horizon: u64,
+    },
     /// There are too many loops.
     #[error("more than {MAX_WRITERS} receiving loops for one assembler")]
     Loops,
@@ -76,7 +83,11 @@ pub struct AssembleConfig {
     pub fill: [u8; 4],
     /// How long a frame waits for its packets, from the first one on.
     pub timeout: Ns,
-    /// How far a frame number may be ahead of the newest.
+    /// How far from the newest a frame number may be on the word of one packet, which costs as many
+    /// frames if it is wrong. Of a number further away many packets have to say the same.
+    pub jump: u64,
+    /// How far ahead such a number may be for the frames between to be lost ones. Further ahead, and
+    /// behind, the sender began anew.
     pub horizon: u64,
     /// The memory.
     pub memory: RegionOptions,
@@ -94,6 +105,7 @@ impl Default for AssembleConfig {
             note_bytes: [0; NOTES],
             fill: [0; 4],
             timeout: Ns(10_000_000),
+            jump: 64,
             horizon: 4096,
             memory: RegionOptions::default(),
         }
@@ -132,8 +144,9 @@ impl AssembleConfig {
                 frame: self.packet_bytes.saturating_mul(self.frame_parts()),
             });
         }
-        if !(1..=1 << 30).contains(&self.horizon) {
-            return Err(AssembleError::Horizon(self.horizon));
+        let (jump, horizon) = (self.jump, self.horizon);
+        if jump == 0 || jump > horizon || horizon > 1 << 30 {
+            return Err(AssembleError::Horizon { jump, horizon });
         }
         Ok(())
     }

@@ -43,6 +43,8 @@ pub(super) struct Shared {
     /// [`NONE`]; and the lowest that is not closed.
     pub(super) newest: AtomicU64,
     pub(super) floor: AtomicU64,
+    /// When the last frame began.
+    pub(super) begun: AtomicU64,
     /// Packets in a row whose frame numbers were refused, and the last number.
     pub(super) strays: AtomicU32,
     pub(super) stray: AtomicU64,
@@ -94,6 +96,7 @@ impl Shared {
             opened: words(NOT_YET).collect(),
             newest: AtomicU64::new(NONE),
             floor: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             strays: AtomicU32::new(0),
             stray: AtomicU64::new(0),
             closed: AtomicU64::new(0),

@@ -48,13 +48,14 @@ macro_rules! place {
             return Err(Cause::Malformed);
         }
         let $index = $part.sender * $config.packets + $part.packet;
-        let serial = $shared.admit($part.key)?;
+        let serial = $shared.admit($part.key, $part.at)?;
         let ($buffer, lap) = $shared.serials.split(serial);
         match $shared.turns.enter($buffer, lap) {
             Entry::Joined => {}
             Entry::Opened => {
                 $shared.keys[$buffer].store($part.key, Relaxed);
                 $shared.opened[$buffer].store($part.at.0.min(NOT_YET - 1), Relaxed);
+                $shared.begun.store($part.at.0, Relaxed);
             }
             refused => return Err($placer.refuse(refused, $buffer, serial, $index)),
         }

@@ -2,57 +2,90 @@
 //!
 //! A frame number becomes a [serial number](super::serials) that no restart of the sender takes back.
 //!
-//! A number that is ahead of the newest by more than the horizon, or that far behind, is refused:
-//! a wrong number must not move the window. So is one with more bits than a serial number has room for
-//! (38 with 64 buffers). [`RESYNC`] such packets in a row, near each other and
-//! without any that fits, are a restart of the sender, or a gap longer than the horizon: the window
-//! begins anew there. A reader may announce a restart, which the first packet then makes. A number that is a little behind is late, however often it comes: a sender that
-//! repeats its last frames does not have them delivered twice.
+//! A number is near if it is no further from the newest than [`jump`](super::AssembleConfig::jump).
+//! One that is far, ahead or behind, is refused: a wrong number must not move the window. So is one
+//! with more bits than a serial number has room for (38 with 64 buffers). [`RESYNC`] such packets in a
+//! row, near each other and without any that is taken, are believed: the window goes on there, if it is
+//! ahead within the horizon, and the frames between are lost; otherwise the sender began anew, and so
+//! does the window. A reader may announce that, which the first packet then makes.
+//!
+//! A near number that is behind what was delivered is late, however often it comes: a sender that
+//! repeats its last frames does not have them delivered twice. Only when no frame has begun for
+//! [`SILENCE`] is it refused as a far one is.
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
 
 use super::memory::{ANEW, NONE, Shared};
 use super::serials::RESTART_BITS;
+use crate::stage::Moment;
 
-/// Refused packets in a row that begin the window anew.
-pub(super) const RESYNC: u32 = 32;
+/// Refused packets in a row that are believed.
+const RESYNC: u32 = 32;
+
+/// How long after the begin of the last frame a sender may have begun anew near its last number.
+const SILENCE: Ns = Ns(1_000_000_000);
 
 impl Shared {
-    /// The serial number of a frame number.
+    /// The serial number of the frame of a packet that came at `at`.
     ///
     /// # Errors
-    /// The cause for which its packet is refused.
+    /// The cause for which the packet is refused.
     #[inline]
-    pub(super) fn admit(&self, key: u64) -> Result<u64, Cause> {
+    pub(super) fn admit(&self, key: u64, at: Moment) -> Result<u64, Cause> {
         let (mask, serials) = (self.serials.key_mask, &self.serials);
         if key & !mask != 0 {
             return Err(Cause::OutOfWindow);
         }
         let newest = self.newest.load(Relaxed);
         if newest & ANEW != 0 {
-            return self.begin(newest, key);
+            return self.begin(newest, key, at);
         }
         let serial = newest & !mask | key & mask;
         let ahead = serials.distance(serial, newest);
-        let refused = if ahead > self.config.horizon as i64 {
-            Cause::OutOfWindow
-        } else if serials.distance(serial, self.floor.load(Relaxed)) < 0 {
-            Cause::Late
-        } else {
-            if ahead > 0 && !self.advance(newest, serial) {
-                return self.admit_again(key);
-            }
-            if self.strays.load(Relaxed) != 0 {
-                self.strays.store(0, Relaxed);
-            }
-            return Ok(serial);
-        };
-        if ahead.unsigned_abs() > self.config.horizon && self.is_restart(key) {
-            return self.begin(newest, key);
+        let is_far = ahead.unsigned_abs() > self.config.jump;
+        if is_far || serials.distance(serial, self.floor.load(Relaxed)) < 0 {
+            return self.refuse(newest, key, at);
         }
-        Err(refused)
+        if ahead > 0 && !self.advance(newest, serial) {
+            return self.admit_again(key, at);
+        }
+        if self.strays.load(Relaxed) != 0 {
+            self.strays.store(0, Relaxed);
+        }
+        Ok(serial)
+    }
+
+    /// A number that is far, or behind what was delivered.
+    ///
+    /// # Errors
+    /// The cause for which its packet is refused, unless there have been enough of them.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, newest: u64, key: u64, at: Moment) -> Result<u64, Cause> {
+        let mask = self.serials.key_mask;
+        let serial = newest & !mask | key & mask;
+        let ahead = self.serials.distance(serial, newest);
+        let is_far = ahead.unsigned_abs() > self.config.jump;
+        let is_silent = at > Moment(self.begun.load(Relaxed)).after(SILENCE);
+        if (is_far || is_silent) && self.is_believed(key) {
+            if !(1..=self.config.horizon as i64).contains(&ahead) {
+                return self.begin(newest, key, at);
+            }
+            return if self.advance(newest, serial) {
+                self.strays.store(0, Relaxed);
+                Ok(serial)
+            } else {
+                self.admit_again(key, at)
+            };
+        }
+        Err(if ahead > 0 {
+            Cause::OutOfWindow
+        } else {
+            Cause::Late
+        })
     }
 
     /// Has the next packet begin the window anew.
@@ -73,15 +106,14 @@ impl Shared {
     /// inlined.
     #[cold]
     #[inline(never)]
-    fn admit_again(&self, key: u64) -> Result<u64, Cause> {
-        self.admit(key)
+    fn admit_again(&self, key: u64, at: Moment) -> Result<u64, Cause> {
+        self.admit(key, at)
     }
 
     /// Notes a refused number; whether there have been enough.
-    #[cold]
-    fn is_restart(&self, key: u64) -> bool {
+    fn is_believed(&self, key: u64) -> bool {
         let last = self.stray.swap(key, Relaxed);
-        if key.abs_diff(last) > self.config.horizon {
+        if key.abs_diff(last) > self.config.jump {
             self.strays.store(0, Relaxed);
         }
         self.strays.fetch_add(1, Relaxed) + 1 >= RESYNC
@@ -92,7 +124,7 @@ impl Shared {
     /// # Errors
     /// The cause for which its packet is refused, where another loop began elsewhere.
     #[cold]
-    fn begin(&self, newest: u64, key: u64) -> Result<u64, Cause> {
+    fn begin(&self, newest: u64, key: u64, at: Moment) -> Result<u64, Cause> {
         let mask = self.serials.key_mask;
         let all = mask << RESTART_BITS | ((1 << RESTART_BITS) - 1);
         let restarts = if newest == NONE {
@@ -107,12 +139,12 @@ impl Shared {
         {
             Ok(_) => {
                 // Somewhat older frames may still come, from another sender.
-                let older = self.config.horizon.min(serial & mask);
+                let older = self.config.jump.min(serial & mask);
                 self.floor.store(serial - older, Relaxed);
                 self.strays.store(0, Relaxed);
                 Ok(serial)
             }
-            Err(_) => self.admit_again(key),
+            Err(_) => self.admit_again(key, at),
         }
     }
 }

@@ -34,6 +34,7 @@ fn config() -> AssembleConfig {
         note_bytes: [0; 2],
         fill: [0; 4],
         timeout: Ns(TIMEOUT),
+        jump: HORIZON,
         horizon: HORIZON,
         memory: RegionOptions {
             pages: PageSize::Kib4,
@@ -354,6 +355,62 @@ fn a_stray_number_moves_nothing_and_a_new_begin_is_followed() {
     assert_eq!(delivered, (1_000_006..1_000_012).collect::<Vec<_>>());
 }
 
+/// A sender whose numbers are wrong in every packet, nearer than the horizon, costs another one nothing.
+#[test]
+fn persistent_wrong_numbers_cost_no_frame() {
+    let jump = 3;
+    let (mut placer, mut reader) = assembler(AssembleConfig { jump, ..config() }).unwrap();
+    let data = [1; BYTES];
+    for key in 1000..1500 {
+        for n in 0..6 {
+            for (wrong, cause) in [
+                (key + jump + 1 + key % (HORIZON - jump), Cause::OutOfWindow),
+                (key - jump - 1 - key % (HORIZON - jump), Cause::Late),
+            ] {
+                // Before the first packet, and after the last one.
+                if key > 1000 || n > 0 {
+                    assert_eq!(
+                        placer.place(&part(wrong, n, &data)),
+                        Err(cause),
+                        "{key} {n}"
+                    );
+                }
+            }
+            assert_eq!(placer.place(&part(key, n, &data)), Ok(()), "{key} {n}");
+        }
+        let frame = reader.poll(Moment(0)).unwrap();
+        assert_eq!((frame.key(), frame.is_complete()), (key, true));
+    }
+}
+
+/// A sender that begins anew near its last number is late, and is believed after a silence.
+#[test]
+fn a_new_begin_near_the_last_number_is_believed_after_a_silence() {
+    let (mut placer, mut reader) = assembler(config()).unwrap();
+    let data = [1; BYTES];
+    let mut run = |at: u64| {
+        let mut outcomes = Vec::new();
+        for key in 10..20 {
+            for n in 0..6 {
+                let part = Part {
+                    at: Moment(at),
+                    ..part(key, n, &data)
+                };
+                outcomes.push(placer.place(&part));
+            }
+            while reader.poll(Moment(at + TIMEOUT)).is_some() {}
+        }
+        outcomes
+    };
+    let second = 1_000_000_000;
+    assert_eq!(run(second), vec![Ok(()); 60]);
+    // Duplicates of the last frames, as long as they are held, and late ones.
+    assert!(run(2 * second).iter().all(Result::is_err));
+    let after = run(2 * second + 1);
+    assert_eq!(after[..31], vec![Err(Cause::Late); 31]);
+    assert_eq!(after[31..], vec![Ok(()); 29]);
+}
+
 #[test]
 fn wrong_numbers_are_refused_by_name() {
     let refusal = |config: AssembleConfig| assembler(config).err().unwrap().to_string();
@@ -381,13 +438,14 @@ fn wrong_numbers_are_refused_by_name() {
         });
         assert!(text.contains("at most 1073741824 B"), "{text}");
     }
-    assert!(
-        refusal(AssembleConfig {
-            horizon: 0,
+    for (jump, horizon) in [(0, 20), (21, 20), (1, (1 << 30) + 1)] {
+        let text = refusal(AssembleConfig {
+            jump,
+            horizon,
             ..config()
-        })
-        .contains("1 to 2^30")
-    );
+        });
+        assert!(text.contains("1 to 2^30 each"), "{text}");
+    }
 }
 
 /// Packets as the stage gets them: frame, number and byte, and when they came.

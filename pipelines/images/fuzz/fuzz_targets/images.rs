@@ -58,6 +58,7 @@ fuzz_target!(|data: &[u8]| {
         policy: policies[usize::from(choice >> 1) % 3],
         buffers: 4,
         timeout: Ns(64),
+        jump: 5,
         horizon: 20,
         memory: RegionOptions {
             pages: PageSize::Kib4,

@@ -89,7 +89,11 @@ pub struct ReceiveConfig {
     pub buffers: usize,
     /// How long an image waits for its packets, from the first one on.
     pub timeout: Ns,
-    /// How far a frame number may be ahead of the newest.
+    /// How far from the newest a frame number may be on the word of one packet, which costs as many
+    /// images if it is wrong ([`AssembleConfig::jump`]).
+    pub jump: u64,
+    /// How far ahead a frame number of which many packets say the same may be for the images between to
+    /// be empty ones ([`AssembleConfig::horizon`]).
     pub horizon: u64,
     /// Memory of the images.
     pub memory: RegionOptions,
@@ -98,13 +102,14 @@ pub struct ReceiveConfig {
 }
 
 impl ReceiveConfig {
-    /// All images are delivered; buffers, timeout, horizon and memory are those of
+    /// All images are delivered; buffers, timeout, jump, horizon and memory are those of
     /// [`AssembleConfig::default`].
     #[must_use]
     pub fn new(layout: Layout, route: Route) -> Self {
         let AssembleConfig {
             buffers,
             timeout,
+            jump,
             horizon,
             memory,
             ..
@@ -115,6 +120,7 @@ impl ReceiveConfig {
             policy: DiscardPolicy::default(),
             buffers,
             timeout,
+            jump,
             horizon,
             memory,
             notes: NoteConfig::default(),

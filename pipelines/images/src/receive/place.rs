@@ -348,6 +348,7 @@ pub fn images<P: Stored>(
         note_bytes: notes.bytes(layout.packet_pixels()),
         fill: std::array::from_fn(|n| missing[n % missing.len()]),
         timeout: config.timeout,
+        jump: config.jump,
         horizon: config.horizon,
         memory: config.memory,
     };

@@ -64,11 +64,17 @@ fn skipped_numbers_are_empty_images() {
     let mut run = Run::new(DiscardPolicy::Nothing);
     assert_eq!(run.frame(10), (128, vec![10]));
     assert_eq!(run.frame(13), (128, vec![-11, -12, 13]));
-    // Within the horizon, beyond the buffers.
+    // Beyond the buffers.
     assert_eq!(run.frame(45).1.len(), 32);
     let counts = run.reader.counts();
     assert_eq!((counts.received.get(), counts.empty.get()), (3, 2 + 31));
     assert_eq!(counts.missing.get(), 33 * 128);
+    // Further than one packet is believed, and within the horizon.
+    let (placed, images) = run.frame(45 + 50);
+    assert_eq!((placed, images.len()), (128 - 31, 50));
+    let counts = run.reader.counts();
+    assert_eq!((counts.received.get(), counts.empty.get()), (4, 33 + 49));
+    assert_eq!(counts.missing.get(), (33 + 49) * 128 + 31);
     let mut run = Run::new(DiscardPolicy::Empty);
     run.frame(10);
     assert_eq!(run.frame(13), (128, vec![13]));

@@ -59,6 +59,7 @@ impl Geometry {
             policy,
             buffers: 16,
             timeout: Ns(TIMEOUT),
+            jump: 40,
             horizon: 50,
             memory: RegionOptions {
                 pages: PageSize::Kib4,
