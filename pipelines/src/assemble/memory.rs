@@ -54,8 +54,8 @@ pub(super) struct Shared {
     pub(super) placers: AtomicU32,
 }
 
-// SAFETY: the memory belongs to no thread and is there as long as the region; `turns` says who may
-// touch which part of it.
+// SAFETY: the memory belongs to no thread and is there as long as the region; `turns` says which
+// loop may touch which part of it.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}

@@ -17,9 +17,9 @@
 //!   is dropped, on any thread and in any order; a packet whose buffer is still with the reader is
 //!   refused, under a cause of its own. Nothing is allocated after the start.
 //! - **Several loops** may place packets of the same frame ([`Placer::for_another_loop`]). A bitmap
-//!   says which parts are there: who sets a bit writes the part, so a copy of a packet is a
-//!   duplicate and touches nothing. The memory of a frame is shown to nobody while a loop may write
-//!   it: a frame is closed first, and delivered when the last writer has left it.
+//!   says which parts are there: the loop that sets a bit writes the part, so a copy of a packet is
+//!   a duplicate and touches nothing. The reader does not see the memory of a frame while a loop may
+//!   write it: a frame is closed first, and delivered when the last writer has left it.
 //! - **Delivery** is in the order of frame numbers. A frame that lacks packets is closed when its
 //!   timeout is over, or when a frame needs its buffer; it says what it lacks ([`Frame::missing`]),
 //!   and zeros or another code stand there.

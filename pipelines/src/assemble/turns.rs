@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A writer enters a buffer before it writes a part and leaves it afterwards; a closed buffer takes
-//! no more writers, and is taken when the last one has left. Who sets a part's bit first writes the
-//! part, so no two writers have the same bytes.
+//! no more writers, and is taken when the last one has left. The writer that sets the bit of a part
+//! writes the part, so no two writers have the same bytes.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -136,8 +136,8 @@ impl Turns {
                 _ => return Entry::Full,
             };
             // Acquire pairs with the Release in `free`: the reader's accesses are over and the
-            // bitmap is clear. Who joins reads what an opener wrote behind it, in one release
-            // sequence.
+            // bitmap is clear. A writer that joins reads what an opener wrote behind it, in one
+            // release sequence.
             match word.compare_exchange_weak(now, next, ordering("enter", Acquire), Relaxed) {
                 Ok(_) => return entry,
                 Err(other) => now = other,
@@ -171,7 +171,7 @@ impl Turns {
             if (next & PARTS) >> PART_SHIFT == self.parts {
                 next = next & !PHASE | CLOSED;
             }
-            // Release pairs with the Acquire in `take`: the part is written. Those who leave later
+            // Release pairs with the Acquire in `take`: the part is written. Writers that leave later
             // continue the release sequence.
             match word.compare_exchange_weak(now, next, ordering("leave", Release), Relaxed) {
                 Ok(_) => return next & PHASE == CLOSED && next & WRITERS == 0,
