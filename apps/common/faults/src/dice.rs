@@ -42,6 +42,14 @@ pub enum FaultError {
     /// A range is empty.
     #[error("delays from {} to {} ns: the shortest is above the longest", .0.0, .1.0)]
     Delay(Ns, Ns),
+    /// A bottleneck has no usable rate.
+    #[error("a bottleneck of {0} bit/s: the rate must be 10^3 to 10^12 bit/s")]
+    Rate(f64),
+    /// A bottleneck would mark frames that it has lost.
+    #[error(
+        "a bottleneck that marks above {0} B of its queue of {1} B: it must mark before it is full"
+    )]
+    Queue(u64, u64),
 }
 
 impl FaultRates {

@@ -3,8 +3,9 @@
 use pollux_mempool::time::Ns;
 use serde::Serialize;
 
+use crate::bottleneck::{Bottleneck, BottleneckOptions, Passage};
 use crate::departures::Departures;
-use crate::dice::{Dice, FaultRates, Outcome};
+use crate::dice::{Dice, FaultError, FaultRates, Outcome};
 use crate::frame::Frame;
 
 /// Distance by which a reordered frame is put back.
@@ -31,6 +32,17 @@ pub struct Counts {
     pub reordered: u64,
     /// Sent with a changed byte.
     pub corrupted: u64,
+    /// Marked by the bottleneck. The only count of frames that may have a fault beside.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub marked: u64,
+    /// Lost in the full queue of the bottleneck; not among the lost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub congested: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Applies at most one fault to each frame, and puts the frames in the order of sending.
@@ -39,6 +51,7 @@ pub struct Injector<F> {
     dice: Dice,
     behind: Behind,
     departures: Departures<F>,
+    bottleneck: Option<Bottleneck>,
     /// The frame that is held back, and the number of frames that have overtaken it.
     held: Option<(F, u32)>,
     made: u64,
@@ -54,9 +67,38 @@ impl<F: Frame> Injector<F> {
             dice: Dice::new(rates, seed),
             behind,
             departures: Departures::new(room),
+            bottleneck: None,
             held: None,
             made: 0,
             counts: Counts::default(),
+        }
+    }
+
+    /// Has frames pass a bottleneck, but for those that are delayed or reordered, which come later.
+    ///
+    /// # Errors
+    /// Numbers that the bottleneck cannot have.
+    pub fn with_bottleneck(mut self, options: BottleneckOptions) -> Result<Self, FaultError> {
+        options.check()?;
+        self.bottleneck = Some(Bottleneck::new(options));
+        Ok(self)
+    }
+
+    /// Passes the bottleneck; a frame that it loses.
+    fn pass(&mut self, frame: &mut F) -> bool {
+        let Some(bottleneck) = &mut self.bottleneck else {
+            return true;
+        };
+        match bottleneck.pass(frame.due(), frame.len_on_link()) {
+            Passage::Lost => {
+                self.counts.congested += 1;
+                false
+            }
+            Passage::Leaves { at, is_marked } => {
+                frame.set_due(at);
+                self.counts.marked += u64::from(is_marked && frame.mark());
+                true
+            }
         }
     }
 
@@ -80,7 +122,7 @@ impl<F: Frame> Injector<F> {
             Outcome::Duplicated => {
                 if let Some(copy) = copy(&frame) {
                     self.counts.duplicated += 1;
-                    self.departures.push(copy, false);
+                    drop(self.depart(copy));
                 }
             }
             Outcome::Reordered => match self.behind {
@@ -103,8 +145,17 @@ impl<F: Frame> Injector<F> {
             Outcome::Untouched => {}
         }
         let due = frame.due();
-        self.departures.push(frame, false);
+        let lost = self.depart(frame);
         self.overtaken(due);
+        lost
+    }
+
+    /// Queues a frame, behind the bottleneck if there is one; the frame if that loses it.
+    fn depart(&mut self, mut frame: F) -> Option<F> {
+        if !self.pass(&mut frame) {
+            return Some(frame);
+        }
+        self.departures.push(frame, false);
         None
     }
 
@@ -185,6 +236,14 @@ mod tests {
 
         fn set_due(&mut self, due: Ns) {
             self.due = due;
+        }
+
+        fn len_on_link(&self) -> usize {
+            10
+        }
+
+        fn mark(&mut self) -> bool {
+            self.number.is_multiple_of(2)
         }
 
         fn corrupt(&mut self, pick: impl FnOnce(usize) -> Option<(usize, u8)>) -> bool {
@@ -341,6 +400,42 @@ mod tests {
         assert_eq!(injector.push(frame, |_| None), None);
         assert_eq!(injector.peek(Some(Ns(7))), None);
         assert!(injector.peek(Some(Ns(8))).is_some() && injector.peek(None).is_some());
+    }
+
+    /// Frames come in bursts at twice the rate of the link.
+    #[test]
+    fn a_bottleneck_delays_marks_and_loses() {
+        let options = BottleneckOptions {
+            rate: 8e9,
+            mark_above: 200,
+            capacity: 400,
+        };
+        let injector = Injector::new(NONE, Behind::Frames(1), 1, 64);
+        let mut injector = injector.with_bottleneck(options).unwrap();
+        let (mut sent, mut lost) = (Vec::new(), Vec::new());
+        for number in 0..200 {
+            let (due, wrong) = (Ns(number * 5), None);
+            let frame = Numbered { number, due, wrong };
+            lost.extend(injector.push(frame, |_| None));
+            while injector.peek(Some(due)).is_some() {
+                sent.extend(injector.pop());
+            }
+        }
+        sent.extend(std::iter::from_fn(|| injector.pop()));
+        let counts = injector.counts();
+        assert_eq!(
+            (sent.len() + lost.len(), lost.len() as u64),
+            (200, counts.congested)
+        );
+        // 10 bytes leave in 10 ns, one behind the other, in order.
+        assert!(sent.windows(2).all(|two| two[1].due - two[0].due == Ns(10)));
+        assert!(sent.is_sorted_by_key(|frame| frame.number));
+        // 400 bytes fill in 80 frames; then each second one is lost.
+        assert_eq!(lost.first().map(|frame| frame.number), Some(79));
+        assert!((55..=62).contains(&lost.len()), "{}", lost.len());
+        // From half of the queue on even frames, which can be marked: 19 until it is full, and then all
+        // that pass.
+        assert_eq!(counts.marked, 19 + 60, "{counts:?}");
     }
 
     #[test]

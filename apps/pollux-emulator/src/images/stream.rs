@@ -40,6 +40,15 @@ impl pollux_faults::Frame for Packet {
         self.due = due;
     }
 
+    fn len_on_link(&self) -> usize {
+        self.len.into()
+    }
+
+    /// Its sender does not support marks.
+    fn mark(&mut self) -> bool {
+        false
+    }
+
     fn corrupt(&mut self, pick: impl FnOnce(usize) -> Option<(usize, u8)>) -> bool {
         self.corrupt = pick(self.len.into()).map(|(at, bits)| (at as u16, bits));
         self.corrupt.is_some()

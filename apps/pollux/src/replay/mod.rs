@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use pollux_app::{Failure, PortOption, ports};
-use pollux_faults::{Counts, FaultRates, Injector};
+use pollux_faults::{BottleneckOptions, Counts, FaultRates, Injector};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Ledger, PortConfig, PortSpec, Registry};
 use serde::Serialize;
 
-use self::options::{Delay, Reorder, Speed, probability};
+use self::options::{Delay, Reorder, Speed, bottleneck, probability};
 use self::player::{AHEAD, Player};
 use crate::supervisor::{Base, Options, Quantiles, Rig, Supervisor};
 
@@ -95,6 +95,11 @@ pub(crate) struct Args {
     #[arg(help_heading = "Faults")]
     corrupt: f64,
 
+    /// Pass a link of MBIT Mbit/s whose queue marks frames (ECN) above MARK bytes, and is full at CAPACITY
+    #[arg(long, value_name = "MBIT:MARK:CAPACITY", value_parser = bottleneck)]
+    #[arg(help_heading = "Faults")]
+    bottleneck: Option<BottleneckOptions>,
+
     /// Seed of the faults
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Faults")]
     seed: u64,
@@ -128,6 +133,8 @@ impl fmt::Display for Report {
             duplicated,
             reordered,
             corrupted,
+            marked,
+            congested,
         } = self.impaired;
         writeln!(
             f,
@@ -135,6 +142,12 @@ impl fmt::Display for Report {
              {reordered} reordered, {corrupted} corrupted; {} sent, {} unsent at the stop",
             self.read, self.sent, self.unsent
         )?;
+        if marked + congested > 0 {
+            writeln!(
+                f,
+                "congested {marked} marked, {congested} lost in the full queue"
+            )?;
+        }
         if let Some(behind) = &self.behind_ns {
             writeln!(f, "behind    {behind}")?;
         }
@@ -176,6 +189,10 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let Reorder { behind, .. } = args.reorder;
     // At most all buffers can wait.
     let injector = Injector::new(impairments, behind, args.seed, buffers.max(AHEAD));
+    let injector = match args.bottleneck {
+        Some(options) => injector.with_bottleneck(options).map_err(Failure::usage)?,
+        None => injector,
+    };
     let cache = pool.cache(CACHE).context("no packet buffers")?;
     let player = Player::new(
         queues,

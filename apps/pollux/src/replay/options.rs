@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use pollux_app::time_up_to;
-use pollux_faults::Behind;
+use pollux_faults::{Behind, BottleneckOptions};
 use pollux_pmd::mempool::time::Ns;
 
 /// Replay speed.
@@ -52,6 +52,25 @@ pub(super) fn probability(text: &str) -> Result<f64, String> {
         Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
         _ => Err("must be a probability, 0 to 1".into()),
     }
+}
+
+/// A bottleneck: `MBIT:MARK:CAPACITY`.
+pub(super) fn bottleneck(text: &str) -> Result<BottleneckOptions, String> {
+    let fields: Vec<_> = text.split(':').collect();
+    let options = match fields[..] {
+        [rate, mark_above, capacity] => (|| {
+            Some(BottleneckOptions {
+                rate: rate.parse::<f64>().ok()? * 1e6,
+                mark_above: mark_above.parse().ok()?,
+                capacity: capacity.parse().ok()?,
+            })
+        })(),
+        _ => None,
+    };
+    let options = options
+        .ok_or("write the rate in Mbit/s and two numbers of bytes, as in 1000:100000:400000")?;
+    options.check().map_err(|error| error.to_string())?;
+    Ok(options)
 }
 
 /// Probability of reordering, and its distance in frames.

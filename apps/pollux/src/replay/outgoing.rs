@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pollux_faults::Frame;
+use pollux_faults::{Frame, mark_congestion};
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Mbuf, PoolCache};
 use pollux_pmd::net::headers::EthernetHeader;
@@ -49,6 +49,14 @@ impl Frame for Outgoing {
 
     fn set_due(&mut self, due: Ns) {
         self.due = due;
+    }
+
+    fn len_on_link(&self) -> usize {
+        self.mbuf.total_len()
+    }
+
+    fn mark(&mut self) -> bool {
+        mark_congestion(self.mbuf.data_mut())
     }
 
     fn corrupt(&mut self, pick: impl FnOnce(usize) -> Option<(usize, u8)>) -> bool {
