@@ -22,6 +22,7 @@ const TIMEOUT: u64 = 100;
 fn config(buffers: usize) -> AssembleConfig {
     AssembleConfig {
         buffers,
+        spares: 0,
         senders: 2,
         packets: PACKETS,
         packet_bytes: 4 * NUMBERS,
@@ -163,6 +164,7 @@ fn several_loops_convert_parts_of_the_same_frames() {
     const FRAMES: u64 = 200;
     let (placer, mut reader) = assembler(AssembleConfig {
         timeout: Ns(1 << 60),
+        jump: FRAMES,
         horizon: FRAMES,
         ..config(256)
     })

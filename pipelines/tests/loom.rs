@@ -12,14 +12,21 @@ use loom::thread;
 #[allow(dead_code)]
 mod turns;
 
+#[path = "../src/assemble/spares.rs"]
+mod spares;
+
+use spares::Spares;
 use turns::{Entry, Turns, mutant};
 
 const PARTS: usize = 2;
 
-/// A buffer of two parts, each of which loom watches: it reports two accesses at once.
+/// A buffer of two parts, with two pieces of memory. Loom watches each part: it reports two accesses at
+/// once.
 struct Buffer {
     turns: Turns,
-    parts: [UnsafeCell<u64>; PARTS],
+    parts: [[UnsafeCell<u64>; PARTS]; 2],
+    /// With other memory, before the frame is read; else with its own afterwards.
+    refills_at_once: bool,
 }
 
 // SAFETY: loom checks the accesses to the cells.
@@ -34,10 +41,11 @@ impl Buffer {
             Entry::Opened | Entry::Joined => {}
             _ => return false,
         }
-        let claimed = self.turns.claim(0, part);
+        let memory = self.turns.memory(0);
+        let claimed = self.turns.claim(memory, part);
         if claimed {
             // SAFETY: loom checks that no other access runs at the same time.
-            self.parts[part].with_mut(|cell| unsafe { *cell = lap + 1 });
+            self.parts[memory][part].with_mut(|cell| unsafe { *cell = lap + 1 });
         }
         self.turns.leave(0, claimed);
         claimed
@@ -45,29 +53,36 @@ impl Buffer {
 
     /// Takes the buffer, if it can be had, reads the parts that are there, and gives it back.
     fn read(&self, lap: u64) -> Option<usize> {
-        let parts = self.turns.take(0)?;
-        let claimed = (0..PARTS).filter(|&part| self.turns.is_claimed(0, part));
+        let (parts, memory) = self.turns.take(0)?;
+        if self.refills_at_once {
+            self.turns.refill(0, 1 - memory);
+        }
+        let claimed = (0..PARTS).filter(|&part| self.turns.is_claimed(memory, part));
         let claimed: Vec<_> = claimed.collect();
         assert_eq!(claimed.len(), parts);
         for part in claimed {
             // SAFETY: loom checks that no write runs at the same time.
-            let value = self.parts[part].with(|cell| unsafe { *cell });
+            let value = self.parts[memory][part].with(|cell| unsafe { *cell });
             assert_eq!(value, lap + 1);
         }
-        self.turns.free(0);
+        self.turns.clear(memory);
+        if !self.refills_at_once {
+            self.turns.refill(0, memory);
+        }
         Some(parts)
     }
 }
 
 /// Two loops place both parts, one of them also a part of the next frame; the reader closes the
 /// frame when its time is over, whatever is there, and reads it.
-fn model() {
+fn model(refills_at_once: bool) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
-    builder.check(|| {
+    builder.check(move || {
         let buffer = Arc::new(Buffer {
-            turns: Turns::new(1, PARTS),
-            parts: [UnsafeCell::new(0), UnsafeCell::new(0)],
+            turns: Turns::new(1, 2, PARTS),
+            parts: [0, 0].map(|_| [UnsafeCell::new(0), UnsafeCell::new(0)]),
+            refills_at_once,
         });
         let other = Arc::clone(&buffer);
         let first = thread::spawn(move || {
@@ -86,7 +101,7 @@ fn model() {
         let (placed, next) = first.join().unwrap();
         let placed = placed + second.join().unwrap();
         if next {
-            // The buffer was free for it, so the frame before had been read.
+            // The buffer was free for it, so the frame before had been taken.
             assert!(read.is_some());
             buffer.turns.close(0, 1);
             assert_eq!(buffer.read(1), Some(1));
@@ -103,12 +118,52 @@ fn model() {
 #[test]
 fn a_part_is_written_once_and_read_by_the_reader_alone() {
     mutant::set("");
-    model();
-    for site in ["enter", "leave", "take", "free"] {
+    model(true);
+    model(false);
+    for (site, refills_at_once) in [
+        ("enter", false),
+        ("leave", false),
+        ("take", false),
+        ("refill", false),
+        ("enter", true),
+        ("refill", true),
+    ] {
         mutant::set(site);
-        let failed = catch_unwind(AssertUnwindSafe(model)).is_err();
+        let run = AssertUnwindSafe(|| model(refills_at_once));
+        let failed = catch_unwind(run).is_err();
         assert!(failed, "{site}: the model passes with a relaxed ordering");
-        println!("mutant {site}: found");
+        println!("mutant {site}, refilled at once {refills_at_once}: found");
     }
     mutant::set("");
+}
+
+/// Memory is given back by two threads while a buffer begins to wait for it: the buffer is refilled once,
+/// and what is left is spare.
+#[test]
+fn a_buffer_that_waits_is_refilled() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(|| {
+        let refilled = Arc::new(loom::sync::Mutex::new(Vec::new()));
+        let refill = |to: &Arc<loom::sync::Mutex<Vec<_>>>| {
+            let to = Arc::clone(to);
+            move |buffer, memory| to.lock().unwrap().push((buffer, memory))
+        };
+        // One spare piece, which the buffer gets for its first frame.
+        let spares = Arc::new(Spares::new(1, 2));
+        spares.refill_or_wait(0, refill(&refilled));
+        assert_eq!(refilled.lock().unwrap().pop(), Some((0, 1)));
+        let (other, to) = (Arc::clone(&spares), refill(&refilled));
+        let first = thread::spawn(move || other.give(0, 0, to));
+        let (other, to) = (Arc::clone(&spares), refill(&refilled));
+        let second = thread::spawn(move || other.give(0, 1, to));
+        spares.refill_or_wait(0, refill(&refilled));
+        first.join().unwrap();
+        second.join().unwrap();
+        let one = refilled.lock().unwrap().clone();
+        assert_eq!(one.len(), 1);
+        spares.refill_or_wait(0, refill(&refilled));
+        let two = refilled.lock().unwrap().clone();
+        assert!(two.len() == 2 && two[0].1 != two[1].1, "{two:?}");
+    });
 }

@@ -9,6 +9,7 @@
 //!
 //! Without `--rx-loops` and `--workers` the image loop does all of it on one core.
 
+mod conflicts;
 mod counters;
 mod dark;
 mod demonstration;

@@ -55,4 +55,5 @@ pub use image::Image;
 pub use loss::{Loss, PacketMask};
 pub use place::{PacketPlacer, Placement, ReceiveCauses, images};
 pub use reader::{FrameCounts, ImageReader};
+pub use senders::{ModuleIdentity, SenderConflict, SenderView};
 pub use stored::{Raw, Stored};

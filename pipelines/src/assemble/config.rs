@@ -17,7 +17,9 @@ const MAX_BYTES: usize = 1 << 30;
 #[non_exhaustive]
 pub enum AssembleError {
     /// The number of buffers is wrong.
-    #[error("{0} frame buffers: it must be a power of two from 2 to {MAX_BUFFERS}")]
+    #[error(
+        "{0} frame buffers: it must be a power of two from 2 to {MAX_BUFFERS}; and up to {MAX_BUFFERS} spare ones"
+    )]
     Buffers(usize),
     /// The number of parts is wrong.
     #[error("{senders} senders of {packets} packets a frame: together 1 to {MAX_PARTS}")]
@@ -64,9 +66,10 @@ pub const NOTES: usize = 2;
 /// What an assembler is made of.
 #[derive(Clone, Debug)]
 pub struct AssembleConfig {
-    /// Frames that may be under way or with the reader: a power of two. Frame numbers that are so
-    /// far apart share a buffer.
+    /// Frames that may be under way: a power of two. Frame numbers that are so far apart share a buffer.
     pub buffers: usize,
+    /// Frames that the reader may have beside, without a buffer that is occupied by them.
+    pub spares: usize,
     /// Senders of which each frame has packets.
     pub senders: usize,
     /// Packets of a frame from each sender.
@@ -97,7 +100,8 @@ impl Default for AssembleConfig {
     /// Frames of 128 packets of 8 KiB, of one sender, for which 10 ms are waited.
     fn default() -> Self {
         Self {
-            buffers: 64,
+            buffers: 32,
+            spares: 32,
             senders: 1,
             packets: 128,
             packet_bytes: 8192,
@@ -128,6 +132,9 @@ impl AssembleConfig {
     pub(super) fn check(&self) -> Result<(), AssembleError> {
         if !(2..=MAX_BUFFERS).contains(&self.buffers) || !self.buffers.is_power_of_two() {
             return Err(AssembleError::Buffers(self.buffers));
+        }
+        if self.spares > MAX_BUFFERS {
+            return Err(AssembleError::Buffers(self.spares));
         }
         let parts = self.senders.checked_mul(self.packets);
         if !parts.is_some_and(|parts| (1..=MAX_PARTS).contains(&parts)) {

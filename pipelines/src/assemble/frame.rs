@@ -108,19 +108,23 @@ impl FrameReader {
     /// Takes a closed frame.
     fn take(&mut self, buffer: usize, floor: u64, ahead: i64) -> Option<Frame> {
         let shared = &self.shared;
-        let parts = shared.turns.take(buffer)?;
+        let (parts, memory) = shared.turns.take(buffer)?;
         if ahead >= 0 {
             // Frames up to this one are late from now on, unless the window has begun anew.
             let next = floor.wrapping_add(ahead as u64 + 1);
             let _ = shared.floor.compare_exchange(floor, next, Relaxed, Relaxed);
         }
+        let (_, lap) = shared.turns.state(buffer);
         let mut frame = Frame {
             shared: Arc::clone(shared),
             buffer,
+            memory,
             key: shared.keys[buffer].load(Relaxed),
-            opened: Moment(shared.opened[buffer].load(Relaxed)),
+            opened: Moment(shared.opened[buffer].swap(NOT_YET, Relaxed)),
+            restarts: shared.serials.restarts(shared.serials.join(buffer, lap)),
             parts,
         };
+        shared.refill(buffer);
         let missing = shared.config.frame_parts() - parts;
         if missing == 0 {
             self.counts.complete.add(1);
@@ -151,12 +155,15 @@ impl FrameReader {
     }
 }
 
-/// A frame, which is its owner's alone on any thread. Dropping it gives its buffer back.
+/// A frame, which is its owner's alone on any thread. Dropping it gives its memory back.
 pub struct Frame {
     shared: Arc<Shared>,
+    /// The buffer whose memory it took.
     buffer: usize,
+    memory: usize,
     key: u64,
     opened: Moment,
+    restarts: u8,
     parts: usize,
 }
 
@@ -171,10 +178,7 @@ impl Frame {
     /// sequence.
     #[must_use]
     pub fn restarts(&self) -> u8 {
-        let (_, lap) = self.shared.turns.state(self.buffer);
-        self.shared
-            .serials
-            .restarts(self.shared.serials.join(self.buffer, lap))
+        self.restarts
     }
 
     /// When its first packet came.
@@ -194,11 +198,11 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn data(&self) -> &[u8] {
-        // SAFETY: the buffer was taken after all writers had left it, and only `drop` gives it back;
-        // a frame has so many bytes, and all memory of a region is initialised.
+        // SAFETY: the memory was taken after all writers had left its buffer, and only `drop` gives it
+        // back; a frame has so many bytes, and all memory of a region is initialised.
         unsafe {
             slice::from_raw_parts(
-                self.shared.data(self.buffer),
+                self.shared.data(self.memory),
                 self.shared.config.frame_bytes(),
             )
         }
@@ -213,7 +217,7 @@ impl Frame {
         let Some(bytes) = config.note_bytes.get(list) else {
             return &[];
         };
-        let start = self.shared.note(list, self.buffer, 0);
+        let start = self.shared.note(list, self.memory, 0);
         // SAFETY: as for the data; a list has so many bytes for each part.
         unsafe { slice::from_raw_parts(start, bytes * config.frame_parts()) }
     }
@@ -225,7 +229,7 @@ impl Frame {
         let exists = sender < config.senders && packet < config.packets;
         exists && {
             let index = sender * config.packets + packet;
-            self.shared.turns.is_claimed(self.buffer, index)
+            self.shared.turns.is_claimed(self.memory, index)
         }
     }
 
@@ -238,7 +242,7 @@ impl Frame {
         let config = &self.shared.config;
         let start = self
             .shared
-            .header(self.buffer, sender * config.packets + packet);
+            .header(self.memory, sender * config.packets + packet);
         // SAFETY: as for the data; each part has so many bytes of header.
         Some(unsafe { slice::from_raw_parts(start, config.header_bytes) })
     }
@@ -257,10 +261,10 @@ impl Frame {
         for (sender, packet) in self.missing() {
             let index = sender * config.packets + packet;
             let at = index * config.packet_bytes;
-            // SAFETY: the buffer is this frame's alone, and no slice of it has been given out; the
+            // SAFETY: the memory is this frame's alone, and no slice of it has been given out; the
             // part is inside it, and initialised as all memory of a region.
             let part = unsafe {
-                let start = self.shared.data(self.buffer).add(at);
+                let start = self.shared.data(self.memory).add(at);
                 slice::from_raw_parts_mut(start, config.packet_bytes)
             };
             for piece in part.chunks_mut(config.fill.len()) {
@@ -270,7 +274,7 @@ impl Frame {
                 // SAFETY: as for the part: its notes are this frame's alone, and inside the region.
                 unsafe {
                     self.shared
-                        .note(list, self.buffer, index)
+                        .note(list, self.memory, index)
                         .write_bytes(0, bytes);
                 }
             }
@@ -286,8 +290,7 @@ impl AsRef<[u8]> for Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        self.shared.opened[self.buffer].store(NOT_YET, Relaxed);
-        self.shared.turns.free(self.buffer);
+        self.shared.give_back(self.buffer, self.memory);
     }
 }
 

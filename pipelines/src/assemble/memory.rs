@@ -7,6 +7,7 @@ use pollux_mempool::region::MemoryRegion;
 
 use super::config::{AssembleConfig, AssembleError, NOTES};
 use super::serials::Serials;
+use super::spares::Spares;
 use super::turns::Turns;
 
 /// Frames begin at cache lines, so that two of them never share one.
@@ -27,6 +28,7 @@ pub(super) struct Shared {
     pub(super) config: AssembleConfig,
     pub(super) turns: Turns,
     pub(super) serials: Serials,
+    pub(super) spares: Spares,
     /// First byte of the first frame, and of the header of its first part.
     data: NonNull<u8>,
     headers: NonNull<u8>,
@@ -69,9 +71,10 @@ impl Shared {
         let note_strides = config
             .note_bytes
             .map(|bytes| (parts * bytes).next_multiple_of(LINE));
-        let data = config.buffers * frame_stride;
-        let headers = config.buffers * header_stride;
-        let notes = note_strides.map(|stride| config.buffers * stride);
+        let memories = config.buffers + config.spares;
+        let data = memories * frame_stride;
+        let headers = memories * header_stride;
+        let notes = note_strides.map(|stride| memories * stride);
         let bytes = data + headers + notes.iter().sum::<usize>();
         let region = MemoryRegion::builder(bytes)
             .pages(config.memory.pages)
@@ -80,7 +83,8 @@ impl Shared {
             .build()?;
         let words = |value: u64| (0..config.buffers).map(move |_| AtomicU64::new(value));
         Ok(Self {
-            turns: Turns::new(config.buffers, parts),
+            turns: Turns::new(config.buffers, memories, parts),
+            spares: Spares::new(config.buffers, memories),
             serials: Serials::new(config.buffers),
             data: region.ptr_at(0, data)?,
             headers: region.ptr_at(data, headers)?,
@@ -105,32 +109,50 @@ impl Shared {
         })
     }
 
-    /// First byte of a frame's data. `buffer` is below the number of buffers.
+    /// Pieces of memory: those of the buffers, and the spare ones.
+    fn memories(&self) -> usize {
+        self.config.buffers + self.config.spares
+    }
+
+    /// First byte of a frame's data. `memory` is below the number of pieces.
     #[inline]
-    pub(super) fn data(&self, buffer: usize) -> *mut u8 {
-        debug_assert!(buffer < self.config.buffers);
-        // SAFETY: the region has a stride for each buffer from `data` on (`new`).
-        unsafe { self.data.as_ptr().add(buffer * self.frame_stride) }
+    pub(super) fn data(&self, memory: usize) -> *mut u8 {
+        debug_assert!(memory < self.memories());
+        // SAFETY: the region has a stride for each piece of memory from `data` on (`new`).
+        unsafe { self.data.as_ptr().add(memory * self.frame_stride) }
     }
 
     /// First byte of the header of a frame's part. Both are below their numbers.
     #[inline]
-    pub(super) fn header(&self, buffer: usize, part: usize) -> *mut u8 {
-        debug_assert!(buffer < self.config.buffers && part < self.config.frame_parts());
-        let at = buffer * self.header_stride + part * self.config.header_bytes;
-        // SAFETY: the region has a stride for each buffer from `headers` on, and in it a header for
+    pub(super) fn header(&self, memory: usize, part: usize) -> *mut u8 {
+        debug_assert!(memory < self.memories() && part < self.config.frame_parts());
+        let at = memory * self.header_stride + part * self.config.header_bytes;
+        // SAFETY: the region has a stride for each piece from `headers` on, and in it a header for
         // each part (`new`).
         unsafe { self.headers.as_ptr().add(at) }
     }
 
     /// First byte of a part's notes in a list. All are below their numbers.
     #[inline]
-    pub(super) fn note(&self, list: usize, buffer: usize, part: usize) -> *mut u8 {
-        debug_assert!(buffer < self.config.buffers && part < self.config.frame_parts());
-        let at = buffer * self.note_strides[list] + part * self.config.note_bytes[list];
-        // SAFETY: the region has a stride of the list for each buffer from `notes` on, and in it notes
+    pub(super) fn note(&self, list: usize, memory: usize, part: usize) -> *mut u8 {
+        debug_assert!(memory < self.memories() && part < self.config.frame_parts());
+        let at = memory * self.note_strides[list] + part * self.config.note_bytes[list];
+        // SAFETY: the region has a stride of the list for each piece from `notes` on, and in it notes
         // for each part (`new`).
         unsafe { self.notes[list].as_ptr().add(at) }
+    }
+
+    /// Frees a buffer whose memory was taken, as soon as there is memory for it.
+    pub(super) fn refill(&self, buffer: usize) {
+        let refill = |buffer, memory| self.turns.refill(buffer, memory);
+        self.spares.refill_or_wait(buffer, refill);
+    }
+
+    /// Gives memory back that was taken from a buffer.
+    pub(super) fn give_back(&self, buffer: usize, memory: usize) {
+        self.turns.clear(memory);
+        let refill = |buffer, memory| self.turns.refill(buffer, memory);
+        self.spares.give(buffer, memory, refill);
     }
 
     /// A buffer was closed, and its writers have left.

@@ -13,9 +13,10 @@
 //! ```
 //!
 //! - **Buffers** form a circular list and persist, as those of a [`Clop`](pollux_pmd::event::Clop):
-//!   a frame's number says which is its own. A frame that is delivered belongs to its reader until it
-//!   is dropped, on any thread and in any order; a packet whose buffer is still with the reader is
-//!   refused, under a cause of its own. Nothing is allocated after the start.
+//!   a frame's number says which is its own. A frame that is delivered takes the memory of its buffer
+//!   along, and belongs to its reader until it is dropped, on any thread and in any order. The buffer
+//!   gets spare memory; while there is none, packets for it are refused, under a cause of their own.
+//!   Nothing is allocated after the start.
 //! - **Several loops** may place packets of the same frame ([`Placer::for_another_loop`]). A bitmap
 //!   says which parts are there: the loop that sets a bit writes the part, so a copy of a packet is
 //!   a duplicate and touches nothing. The reader does not see the memory of a frame while a loop may
@@ -51,6 +52,7 @@ mod frame;
 mod memory;
 mod place;
 mod serials;
+mod spares;
 mod stage;
 mod turns;
 mod window;

@@ -37,7 +37,7 @@ pub struct Part<'a> {
 macro_rules! place {
     (
         $placer:ident, $part:ident,
-        |$shared:ident, $config:ident, $buffer:ident, $index:ident| $write:block
+        |$shared:ident, $config:ident, $memory:ident, $index:ident| $write:block
     ) => {{
         let ($shared, $config) = (&*$placer.shared, &$placer.shared.config);
         let fits = $part.sender < $config.senders
@@ -49,21 +49,22 @@ macro_rules! place {
         }
         let $index = $part.sender * $config.packets + $part.packet;
         let serial = $shared.admit($part.key, $part.at)?;
-        let ($buffer, lap) = $shared.serials.split(serial);
-        match $shared.turns.enter($buffer, lap) {
+        let (buffer, lap) = $shared.serials.split(serial);
+        match $shared.turns.enter(buffer, lap) {
             Entry::Joined => {}
             Entry::Opened => {
-                $shared.keys[$buffer].store($part.key, Relaxed);
-                $shared.opened[$buffer].store($part.at.0.min(NOT_YET - 1), Relaxed);
+                $shared.keys[buffer].store($part.key, Relaxed);
+                $shared.opened[buffer].store($part.at.0.min(NOT_YET - 1), Relaxed);
                 $shared.begun.store($part.at.0, Relaxed);
             }
-            refused => return Err($placer.refuse(refused, $buffer, serial, $index)),
+            refused => return Err($placer.refuse(refused, buffer, serial, $index)),
         }
-        let claimed = $shared.turns.claim($buffer, $index);
+        let $memory = $shared.turns.memory(buffer);
+        let claimed = $shared.turns.claim($memory, $index);
         if claimed {
             $write
         }
-        if $shared.turns.leave($buffer, claimed) {
+        if $shared.turns.leave(buffer, claimed) {
             $shared.ready();
         }
         if claimed {
@@ -119,25 +120,25 @@ impl Placer {
     /// The cause for which it was not; the packet is the caller's to count.
     #[inline]
     pub fn place(&mut self, part: &Part<'_>) -> Result<(), Cause> {
-        place!(self, part, |shared, config, buffer, index| {
+        place!(self, part, |shared, config, memory, index| {
             let to = index * config.packet_bytes;
             let rest = config.packet_bytes - part.data.len();
             // SAFETY: this loop is in the buffer, so it is not the reader's, and it alone has claimed
             // this part; the part's bytes are inside the frame, its header inside the headers
             // (`fits`), and neither is memory of the packet.
             unsafe {
-                let to = shared.data(buffer).add(to);
+                let to = shared.data(memory).add(to);
                 ptr::copy_nonoverlapping(part.data.as_ptr(), to, part.data.len());
                 if rest > 0 {
                     to.add(part.data.len()).write_bytes(0, rest);
                 }
                 if config.header_bytes > 0 {
-                    let to = shared.header(buffer, index);
+                    let to = shared.header(memory, index);
                     ptr::copy_nonoverlapping(part.header.as_ptr(), to, config.header_bytes);
                 }
             }
             if config.note_bytes != [0; NOTES] {
-                self.clear_notes(buffer, index);
+                self.clear_notes(memory, index);
             }
         })
     }
@@ -175,20 +176,20 @@ impl Placer {
         part: &Part<'_>,
         write: impl FnOnce(&mut [u8], [&mut [u8]; NOTES]),
     ) -> Result<(), Cause> {
-        place!(self, part, |shared, config, buffer, index| {
+        place!(self, part, |shared, config, memory, index| {
             // SAFETY: as in `place`, of the data and of the notes; the bytes are initialised as all
             // memory of a region, and no other reference to them exists before this loop has left the
             // buffer.
             unsafe {
-                let to = shared.data(buffer).add(index * config.packet_bytes);
+                let to = shared.data(memory).add(index * config.packet_bytes);
                 let to = slice::from_raw_parts_mut(to, config.packet_bytes);
                 let notes = array::from_fn(|list| {
-                    let notes = shared.note(list, buffer, index);
+                    let notes = shared.note(list, memory, index);
                     slice::from_raw_parts_mut(notes, config.note_bytes[list])
                 });
                 write(to, notes);
                 if config.header_bytes > 0 {
-                    let to = shared.header(buffer, index);
+                    let to = shared.header(memory, index);
                     ptr::copy_nonoverlapping(part.header.as_ptr(), to, config.header_bytes);
                 }
             }
@@ -197,10 +198,10 @@ impl Placer {
 
     /// Clears the notes of a part that this loop has claimed: those of an earlier frame.
     #[cold]
-    fn clear_notes(&self, buffer: usize, index: usize) {
+    fn clear_notes(&self, memory: usize, index: usize) {
         for (list, &bytes) in self.shared.config.note_bytes.iter().enumerate() {
             // SAFETY: as in `place`; the region has so many bytes of notes for each part.
-            unsafe { self.shared.note(list, buffer, index).write_bytes(0, bytes) };
+            unsafe { self.shared.note(list, memory, index).write_bytes(0, bytes) };
         }
     }
 
@@ -209,7 +210,9 @@ impl Placer {
     fn refuse(&self, entry: Entry, buffer: usize, serial: u64, index: usize) -> Cause {
         let shared = &*self.shared;
         match entry {
-            Entry::Closed if shared.turns.is_claimed(buffer, index) => Cause::Duplicate,
+            Entry::Closed if shared.turns.is_claimed(shared.turns.memory(buffer), index) => {
+                Cause::Duplicate
+            }
             Entry::Closed => Cause::Late,
             _ => {
                 let (_, lap) = shared.turns.state(buffer);

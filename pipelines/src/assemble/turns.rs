@@ -4,18 +4,19 @@
 //!            first part              complete, or its time is over
 //!   free ----------------> filling -------------------------------> closed
 //!    ^                                                                |  no writer left
-//!    |                      the reader drops it                       v
+//!    |                          it is refilled                        v
 //!    +------------------------------------------------------------- taken
 //! ```
 //!
 //! A writer enters a buffer before it writes a part and leaves it afterwards; a closed buffer takes
-//! no more writers, and is taken when the last one has left. The writer that sets the bit of a part
+//! no more writers, and is taken when the last one has left. The memory of a buffer that is taken goes
+//! with the frame; the buffer is free when it has been refilled with other memory, or the same. The writer that sets the bit of a part
 //! writes the part, so no two writers have the same bytes.
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use Ordering::{Acquire, Relaxed, Release};
 
@@ -99,9 +100,11 @@ pub(crate) enum Entry {
     Full,
 }
 
-/// The words and bitmaps of all buffers.
+/// The words and the memory of all buffers, and the bitmaps of all memory.
 pub(crate) struct Turns {
     words: Box<[AtomicU64]>,
+    /// Number of the memory that a buffer has, unless it is taken.
+    memory: Box<[AtomicU32]>,
     bits: Box<[AtomicU64]>,
     /// Words of a bitmap.
     width: usize,
@@ -109,11 +112,13 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    pub(crate) fn new(buffers: usize, parts: usize) -> Self {
+    /// Buffers that have the memory of their own number; there is as much memory, or more.
+    pub(crate) fn new(buffers: usize, memories: usize, parts: usize) -> Self {
         let width = parts.div_ceil(64);
         Self {
             words: (0..buffers).map(|_| AtomicU64::new(NEVER)).collect(),
-            bits: (0..buffers * width).map(|_| AtomicU64::new(0)).collect(),
+            memory: (0..buffers as u32).map(AtomicU32::new).collect(),
+            bits: (0..memories * width).map(|_| AtomicU64::new(0)).collect(),
             width,
             parts: parts as u64,
         }
@@ -135,8 +140,8 @@ impl Turns {
                 _ if same => return Entry::Closed,
                 _ => return Entry::Full,
             };
-            // Acquire pairs with the Release in `free`: the reader's accesses are over and the
-            // bitmap is clear. A writer that joins reads what an opener wrote behind it, in one
+            // Acquire pairs with the Release in `refill`: the buffer has other memory, the accesses to
+            // that are over, and its bitmap is clear. A writer that joins reads what an opener wrote behind it, in one
             // release sequence.
             match word.compare_exchange_weak(now, next, ordering("enter", Acquire), Relaxed) {
                 Ok(_) => return entry,
@@ -145,18 +150,24 @@ impl Turns {
         }
     }
 
-    /// Claims a part of a buffer that was entered; whether it is the caller's to write.
+    /// Number of the memory of a buffer that was entered. Of others it may change at any time.
     #[inline]
-    pub(crate) fn claim(&self, buffer: usize, part: usize) -> bool {
+    pub(crate) fn memory(&self, buffer: usize) -> usize {
+        self.memory[buffer].load(Relaxed) as usize
+    }
+
+    /// Claims a part in the memory of a buffer that was entered; whether it is the caller's to write.
+    #[inline]
+    pub(crate) fn claim(&self, memory: usize, part: usize) -> bool {
         let bit = 1 << (part % 64);
         // Each bit is set once, whatever the order.
-        self.bits[buffer * self.width + part / 64].fetch_or(bit, Relaxed) & bit == 0
+        self.bits[memory * self.width + part / 64].fetch_or(bit, Relaxed) & bit == 0
     }
 
     /// Whether a part has been claimed.
     #[inline]
-    pub(crate) fn is_claimed(&self, buffer: usize, part: usize) -> bool {
-        let bits = self.bits[buffer * self.width + part / 64].load(Relaxed);
+    pub(crate) fn is_claimed(&self, memory: usize, part: usize) -> bool {
+        let bits = self.bits[memory * self.width + part / 64].load(Relaxed);
         bits >> (part % 64) & 1 == 1
     }
 
@@ -210,8 +221,9 @@ impl Turns {
         (state, word >> LAP_SHIFT)
     }
 
-    /// Takes a closed buffer that has no writer; its number of parts. Only the reader does.
-    pub(crate) fn take(&self, buffer: usize) -> Option<usize> {
+    /// Takes a closed buffer that has no writer; its number of parts, and its memory. Only the reader
+    /// does.
+    pub(crate) fn take(&self, buffer: usize) -> Option<(usize, usize)> {
         let word = &self.words[buffer];
         let now = word.load(Relaxed);
         let ready = now & PHASE == CLOSED && now & WRITERS == 0;
@@ -220,18 +232,25 @@ impl Turns {
         // else changes the word of a closed buffer without writers.
         let acquire = ordering("take", Acquire);
         let taken = ready && word.compare_exchange(now, next, acquire, Relaxed).is_ok();
-        taken.then_some(((now & PARTS) >> PART_SHIFT) as usize)
+        let parts = ((now & PARTS) >> PART_SHIFT) as usize;
+        taken.then(|| (parts, self.memory(buffer)))
     }
 
-    /// Gives back a buffer that was taken.
-    pub(crate) fn free(&self, buffer: usize) {
-        let bits = buffer * self.width..(buffer + 1) * self.width;
+    /// Clears the bitmap of memory that was taken with a buffer.
+    pub(crate) fn clear(&self, memory: usize) {
+        let bits = memory * self.width..(memory + 1) * self.width;
         self.bits[bits]
             .iter()
             .for_each(|bits| bits.store(0, Relaxed));
+    }
+
+    /// Frees a buffer that was taken, with memory that is clear and no other buffer's.
+    pub(crate) fn refill(&self, buffer: usize, memory: usize) {
+        self.memory[buffer].store(memory as u32, Relaxed);
         let word = &self.words[buffer];
         let lap = word.load(Relaxed) >> LAP_SHIFT << LAP_SHIFT;
-        // Release pairs with the Acquire in `enter`: the bitmap is clear, our accesses are over.
-        word.store(lap | FREE, ordering("free", Release));
+        // Release pairs with the Acquire in `enter`: the memory is the buffer's, its bitmap is clear, and
+        // the accesses to it are over.
+        word.store(lap | FREE, ordering("refill", Release));
     }
 }

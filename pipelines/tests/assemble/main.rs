@@ -28,6 +28,7 @@ const HORIZON: u64 = 20;
 fn config() -> AssembleConfig {
     AssembleConfig {
         buffers: BUFFERS as usize,
+        spares: 0,
         senders: SENDERS,
         packets: PACKETS,
         packet_bytes: BYTES,
@@ -80,8 +81,9 @@ struct Open {
 /// An assembler that keeps frames by their numbers.
 struct Model {
     frames: BTreeMap<u64, Open>,
-    /// Frames that the reader has.
-    held: BTreeSet<u64>,
+    /// Pieces of memory that are no buffer's, and frames whose buffers have none.
+    spares: usize,
+    waiting: BTreeSet<u64>,
     floor: Option<u64>,
     newest: u64,
 }
@@ -134,7 +136,7 @@ impl Model {
             frame.closed = true;
             return Outcome::NoBuffer;
         }
-        if let Some(&other) = self.held.iter().find(|other| shares(other)) {
+        if let Some(&other) = self.waiting.iter().find(|other| shares(other)) {
             let late = other > key;
             return if late {
                 Outcome::Dropped(Cause::Late)
@@ -165,8 +167,28 @@ impl Model {
         }
         let (key, frame) = oldest.remove_entry();
         self.floor = Some(key + 1);
-        self.held.insert(key);
+        if self.spares > 0 {
+            self.spares -= 1;
+        } else {
+            self.waiting.insert(key);
+        }
         Some((key, frame.content))
+    }
+
+    /// The reader drops a frame. Its own buffer comes before the others.
+    fn release(&mut self, key: u64) {
+        let buffer = |key: u64| key % BUFFERS;
+        let own = self
+            .waiting
+            .iter()
+            .find(|&&other| buffer(other) == buffer(key));
+        let first = || self.waiting.iter().min_by_key(|&&other| buffer(other));
+        match own.or_else(first).copied() {
+            Some(other) => {
+                self.waiting.remove(&other);
+            }
+            None => self.spares += 1,
+        }
     }
 }
 
@@ -262,11 +284,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn frames_are_those_of_the_model(ops in prop::collection::vec(op(), 1..120)) {
-        let (placer, reader) = assembler(config()).unwrap();
+    fn frames_are_those_of_the_model(ops in prop::collection::vec(op(), 1..120), spares in 0..4_usize) {
+        let (placer, reader) = assembler(AssembleConfig { spares, ..config() }).unwrap();
         let model = Model {
             frames: BTreeMap::new(),
-            held: BTreeSet::new(),
+            spares,
+            waiting: BTreeSet::new(),
             floor: None,
             newest: 0,
         };
@@ -292,14 +315,15 @@ proptest! {
                 Op::Poll => rig.poll(),
                 Op::Release(n) if n < rig.held.len() => {
                     let frame = rig.held.remove(n);
-                    rig.model.held.remove(&frame.key());
+                    rig.model.release(frame.key());
                 }
                 Op::Release(_) => {}
             }
         }
         // At the end of the input all frames come, and none is left.
-        rig.held.clear();
-        rig.model.held.clear();
+        for frame in rig.held.drain(..) {
+            rig.model.release(frame.key());
+        }
         rig.reader.close_all();
         rig.model.frames.values_mut().for_each(|frame| frame.closed = true);
         rig.poll();

@@ -262,8 +262,15 @@ impl Manager {
             if !self.errors.is_empty() {
                 return Ok(End::Failed);
             }
-            if self.known.iter().any(|known| known.is_ended) {
+            if self.known[SOURCE].is_ended {
                 return Ok(End::Finished);
+            }
+            if let Some(n) = self.known.iter().position(|known| known.is_ended) {
+                bail!(
+                    "{}: its run has ended while the source sends: its --images or --duration is over, or it was \
+                     interrupted",
+                    self.nodes.all()[n].title()
+                );
             }
             let elapsed = self.start.elapsed();
             if self.stop.is_set() || self.duration.is_some_and(|limit| elapsed >= limit) {

@@ -17,6 +17,7 @@ use pollux_pmd::lcore::{self, JitterMeter, StopFlag};
 use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{Cause, Ledger, PortError, RxQueue, TscClock};
 
+use super::conflicts::Conflicts;
 use super::counters::{Counters, ImageCounts, Overload, Summary};
 use super::dark::Dark;
 use super::demonstration::Source;
@@ -130,6 +131,9 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         clock,
     );
     let mut latency = stages::times(&parts.chain);
+    if let Some(pool) = &parts.pool {
+        latency.extend(pool.times.iter().cloned());
+    }
     latency.push(("total".into(), sink.total()));
     let workers = parts.pool.as_ref();
     let counters = Arc::new(Counters {
@@ -152,7 +156,10 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     });
     let cpus = plan.cpus();
     let watch = Monitoring::open(plan, &detector, &counters, parts.page)?;
+    let detector_ports = plan.config.ports(&plan.layout).collect();
+    let mut conflicts = Conflicts::new(parts.reader.senders(), detector_ports);
 
+    let received = receptions.iter().map(Reception::received_until).collect();
     let mut receptions = receptions.into_iter();
     let mut own = if plan.receive_cpus.is_empty() {
         receptions.next()
@@ -164,6 +171,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let image_loop = ImageLoop {
         idle: idle(plan, own.as_mut())?,
         reception: own,
+        received,
         reader: parts.reader,
         // The other half of the buffers is for images that are being received.
         desk: Desk::new(images / 2, &parts.findings.capacity),
@@ -205,12 +213,14 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let threads = Threads::launch(plan, loops, &clock)?;
     lcore::keep_off(&cpus);
     let gone = supervise(plan, &counters, watch, &ports, &threads, || {
+        conflicts.keep();
         host.keep(&counters, &mut overruns)
     });
     emulator_stop.stop();
     let (joined, joining) = threads.join(&stops);
     let written = output_thread.map_or(Ok(()), OutputThread::finish);
     let received = region_threads.finish();
+    conflicts.look();
     let duration_s = began.elapsed().as_secs_f64();
     let stopped = stop(ports, joined.rx, joined.tx);
     let gone = gone || matches!(stopped, Err(PortError::Gone { .. }));
@@ -240,23 +250,27 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     written?;
     received?;
     counters.books.ledger.check()?;
-    expect_images(&counters)
+    expect_images(&counters, recorded)
 }
 
 /// Packets of which none is in an image are a failure: the detector is another than the configured one.
-/// Frames that are no datagrams for this host are those of its network.
-fn expect_images(counters: &Counters) -> Result<()> {
+/// Frames that are no datagrams for this host are those of its network, but in a recording.
+fn expect_images(counters: &Counters, recorded: bool) -> Result<()> {
     let balance = counters.books.ledger.balance();
     let foreign = [Cause::Unsupported, Cause::NotForUs];
     let drops = balance
         .drops()
-        .filter(|(cause, _)| !foreign.contains(cause));
+        .filter(|(cause, _)| recorded || !foreign.contains(cause));
     let most = drops.max_by_key(|&(_, packets)| packets);
     let placed = counters.packets().placed;
     if let Some((cause, packets)) = most.filter(|_| placed == 0) {
+        let remedy = if cause == Cause::IpFragment {
+            "fragments are not put together: give the link an MTU for whole packets (ip link set DEV mtu 9000)"
+        } else {
+            "compare [detector] with what is sent (pollux streams shows it)"
+        };
         bail!(
-            "no packet of {} is in an image; {packets} were dropped as {}: compare [detector] with what \
-             is sent (pollux streams shows it)",
+            "no packet of {} is in an image; {packets} were dropped as {}: {remedy}",
             balance.from_wire,
             cause.name()
         );

@@ -15,7 +15,7 @@ use super::dark::Dark;
 use super::observe::Observe;
 use super::place::Place;
 use super::receive_loop::CHORES;
-use super::reception::Reception;
+use super::reception::{ReceivedUntil, Reception};
 use super::sink::ImageSink;
 use super::workers::Chain;
 
@@ -29,6 +29,8 @@ const DRAIN: Ns = Ns(5_000_000_000);
 pub struct ImageLoop<P, L, O> {
     /// The queues, unless receive loops have all of them.
     pub reception: Option<Reception<L>>,
+    /// Of all loops that receive.
+    pub received: Vec<ReceivedUntil>,
     pub reader: ImageReader<P>,
     pub desk: Desk<P>,
     pub chain: Chain<P>,
@@ -137,17 +139,17 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         let moment = self.moment(start, now);
         let has_room = self.has_room();
         let mut busy = false;
-        let mut time = moment;
-        if let Some(reception) = &mut self.reception {
-            // Without room packets wait in the receive rings, where a loss has a cause. A recording waits
-            // also while there is work on the largest number of images.
-            if has_room && (self.waiting.is_none() || !self.recorded) {
-                busy = reception.poll(now, moment);
-            }
-            time = reception.time(moment);
+        // Without room packets wait in the receive rings, where a loss has a cause. A recording waits also
+        // while there is work on the largest number of images.
+        if let Some(reception) = &mut self.reception
+            && has_room
+            && (self.waiting.is_none() || !self.recorded)
+        {
+            busy = reception.poll(now, moment);
         }
         if has_room {
-            busy |= self.take_images(time);
+            let received = self.received.iter().map(ReceivedUntil::get).min();
+            busy |= self.take_images(received.unwrap_or(moment));
         }
         self.chain.tick(moment, &mut self.sink);
         busy

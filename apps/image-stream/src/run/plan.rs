@@ -176,6 +176,11 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Whether the frames are those of a recording.
+    pub fn is_recorded(&self) -> bool {
+        self.ports.iter().any(|spec| spec.starts_with("pcap:"))
+    }
+
     /// Whether loops share CPUs.
     pub fn shares_cpus(&self) -> bool {
         self.image_cpu.is_none()

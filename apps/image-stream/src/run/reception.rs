@@ -1,6 +1,8 @@
 //! Reception: polls receive queues, and places the packets of the detector.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, Mbuf, PoolCache};
@@ -33,6 +35,24 @@ pub struct Reception<L> {
     recorded: bool,
     /// Time of the last frame of a recording.
     captured: Moment,
+    received: ReceivedUntil,
+}
+
+/// The time until which a loop has received all that came. Images are late by this time: by the clock they
+/// would be as soon as a loop is held up, with their packets in its queues.
+#[derive(Clone, Default)]
+pub struct ReceivedUntil(Arc<AtomicU64>);
+
+impl ReceivedUntil {
+    fn set(&self, time: Moment) {
+        // Relaxed: the packets are published by their frames.
+        self.0.store(time.0, Ordering::Relaxed);
+    }
+
+    /// The time; without an end when the loop has ended.
+    pub fn get(&self) -> Moment {
+        Moment(self.0.load(Ordering::Relaxed))
+    }
 }
 
 /// A port as a loop has it: what it offers, and its transmit queue if this loop has it.
@@ -57,6 +77,7 @@ impl<L: Place> Reception<L> {
             place,
             recorded,
             captured: Moment(0),
+            received: ReceivedUntil::default(),
         }
     }
 
@@ -69,7 +90,7 @@ impl<L: Place> Reception<L> {
     /// run. Returns whether there was a frame.
     #[inline]
     pub fn poll(&mut self, time: Tsc, now: Moment) -> bool {
-        let mut busy = false;
+        let (mut busy, mut all) = (false, true);
         for Input { rx, port, .. } in &mut self.inputs {
             let mut burst = Burst::<BURST>::new();
             let received = if self.recorded {
@@ -77,6 +98,8 @@ impl<L: Place> Reception<L> {
             } else {
                 rx.rx_at(time, &mut self.cache, &mut burst, BURST)
             };
+            // As many as asked for: there may be more.
+            all &= received < BURST;
             if received == 0 {
                 continue;
             }
@@ -99,13 +122,18 @@ impl<L: Place> Reception<L> {
                 }
             });
         }
+        if self.recorded {
+            self.received.set(self.captured);
+        } else if all {
+            self.received.set(now);
+        }
         busy
     }
 
-    /// The time by which images are late: that of capture for a recording, else `now`.
-    #[inline]
-    pub fn time(&self, now: Moment) -> Moment {
-        if self.recorded { self.captured } else { now }
+    /// The time by which images are late: of a recording that of its last frame, else the begin of the
+    /// last round that emptied the queues.
+    pub fn received_until(&self) -> ReceivedUntil {
+        self.received.clone()
     }
 
     /// Whether nothing more can be received.
@@ -136,6 +164,7 @@ impl<L: Place> Reception<L> {
 
     /// The queues, with which the ports are stopped.
     pub fn finish(self) -> (Vec<RxQueue>, Vec<TxQueue>) {
+        self.received.set(Moment(u64::MAX));
         let rx = self.inputs.into_iter().map(|input| input.rx).collect();
         let endpoints = self.endpoints.into_iter();
         (rx, endpoints.filter_map(PortEndpoint::into_tx).collect())

@@ -129,7 +129,7 @@ pub fn open<P: Stored>(
         let (name, loops) = (output.name(), loops.to_vec());
         let body = move || {
             lcore::keep_off(&loops);
-            write(images, file).context(name)
+            write(images, file, &name)
         };
         let thread = std::thread::Builder::new().name("receiver".into());
         let thread = thread.spawn(body).context("the thread of a receiver")?;
@@ -143,12 +143,26 @@ pub fn open<P: Stored>(
     Ok((regions, views, threads))
 }
 
-/// Writes sub-images one after another until the loop has ended.
-fn write<P: Stored>(mut images: SubImages<P>, mut file: File) -> Result<()> {
+/// Writes sub-images one after another until the loop has ended. After an error, which is logged at once,
+/// it writes no more: a part of a sub-image may be at the end of the file. All that is not written is
+/// counted as lost.
+fn write<P: Stored>(mut images: SubImages<P>, mut file: File, name: &str) -> Result<()> {
+    let mut result = Ok(());
     while !images.is_ended() {
-        if let Some(image) = images.next(WAIT) {
-            file.write_all(image.as_ref())?;
+        let Some(image) = images.next(WAIT) else {
+            continue;
+        };
+        if result.is_ok()
+            && let Err(error) = file.write_all(image.as_ref())
+        {
+            tracing::error!("{name}: {error}: no more is written to it, the run continues");
+            result = Err(anyhow::Error::from(error).context(format!(
+                "{name} is incomplete: it could not be written; free space, and run again"
+            )));
+        }
+        if result.is_err() {
+            image.give_up();
         }
     }
-    Ok(())
+    result
 }

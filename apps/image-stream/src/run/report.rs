@@ -225,6 +225,10 @@ impl Report {
             .iter()
             .map(|(name, times)| (&name[..], times));
         for (name, times) in times.chain([jitter]) {
+            if times.count == 0 {
+                writeln!(out, "  {name:<12} {:>8}", "-")?;
+                continue;
+            }
             writeln!(
                 out,
                 "  {name:<12} {:>8.1} {:>9.1} {:>9.1} {:>9.1} {:>9.1}",

@@ -12,17 +12,23 @@ use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Count, LatencyView};
 
 use super::plan::Plan;
-use super::workers::{self, Chain, Worker};
+use super::workers::{self, Chain, Stacking, Worker};
 
 /// How long the oldest stack may be with a worker before it is given up: longer than a busy machine
 /// takes for it, since a recording could have waited.
 const PATIENCE: Ns = Ns(30_000_000_000);
+
+/// For how long the first image of a stack waits for the others in a live run. In a recording, whose times
+/// have passed, it waits for the end.
+const STACK_WAIT: Ns = Ns(100_000_000);
 
 /// Workers of a run, before their launch.
 pub struct Pool<P: Stored> {
     pub workers: Vec<Worker<P>>,
     pub stop: StopFlag,
     pub counts: Arc<InFlightCounts>,
+    /// Times of the stages of each worker.
+    pub times: Vec<(String, LatencyView)>,
 }
 
 impl<P: Stored> Pool<P> {
@@ -102,9 +108,26 @@ pub fn build<P: Stored>(plan: &Plan, registry: &StageRegistry, mask: &[bool]) ->
     let others = (1..workers).map(|_| Ok(chain(plan, registry, mask)?.0));
     let chains = std::iter::once(Ok(first)).chain(others);
     let chains = chains.collect::<Result<Vec<_>>>()?;
+    // Of several workers each has its own.
+    let name = |worker: usize, stage: String| match workers {
+        1 => stage,
+        _ => format!("{stage}.{worker}"),
+    };
+    let own = |(worker, chain)| {
+        times(chain)
+            .into_iter()
+            .map(move |(stage, view)| (name(worker, stage), view))
+    };
+    let times = chains.iter().enumerate().flat_map(own).collect();
     let stop = StopFlag::new();
-    let stack = plan.config.detector.stack;
-    let (pool, workers) = workers::pool(chains, stack, &stop, plan.shares_cpus())?;
+    let images = plan.config.detector.stack;
+    let wait = if plan.is_recorded() {
+        Ns(u64::MAX / 2)
+    } else {
+        STACK_WAIT
+    };
+    let stacking = Stacking { images, wait };
+    let (pool, workers) = workers::pool(chains, stacking, &stop, plan.shares_cpus())?;
     let options = InFlightOptions {
         jobs: 2 * workers.len(),
         patience: PATIENCE,
@@ -118,6 +141,7 @@ pub fn build<P: Stored>(plan: &Plan, registry: &StageRegistry, mask: &[bool]) ->
             workers,
             stop,
             counts,
+            times,
         }),
         findings,
     })

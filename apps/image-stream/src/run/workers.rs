@@ -37,6 +37,16 @@ pub struct WorkerPool<P: Stored> {
     lanes: Vec<Lane<P>>,
     next: usize,
     stack: usize,
+    wait: Ns,
+}
+
+/// How an event is filled.
+#[derive(Clone, Copy)]
+pub struct Stacking {
+    /// Images of an event.
+    pub images: usize,
+    /// For how long the first waits for the others; the rest of a run is an event too.
+    pub wait: Ns,
 }
 
 /// The stages of one worker.
@@ -53,14 +63,18 @@ pub struct Worker<P: Stored> {
     gives_way: bool,
 }
 
-/// A pool of workers that each have a chain, and the workers. An event has `stack` images.
+/// A pool of workers that each have a chain, and the workers.
 pub fn pool<P: Stored>(
     chains: Vec<Chain<P>>,
-    stack: usize,
+    stacking: Stacking,
     stop: &StopFlag,
     gives_way: bool,
 ) -> Result<(WorkerPool<P>, Vec<Worker<P>>), RingError> {
     let (mut lanes, mut workers) = (Vec::new(), Vec::new());
+    let Stacking {
+        images: stack,
+        wait,
+    } = stacking;
     for chain in chains {
         let (to, from) = box_ring(STACKS)?;
         let (back, returned) = box_ring(STACKS)?;
@@ -80,8 +94,13 @@ pub fn pool<P: Stored>(
             gives_way,
         });
     }
-    let next = 0;
-    Ok((WorkerPool { lanes, next, stack }, workers))
+    let pool = WorkerPool {
+        lanes,
+        next: 0,
+        stack,
+        wait,
+    };
+    Ok((pool, workers))
 }
 
 impl<P: Stored> AsyncStage for WorkerPool<P> {
@@ -92,9 +111,8 @@ impl<P: Stored> AsyncStage for WorkerPool<P> {
         self.stack..=self.stack
     }
 
-    /// The rest of a stack that is not filled: at the end of a run, or where images stop.
     fn batch_wait(&self) -> Ns {
-        Ns(100_000_000)
+        self.wait
     }
 
     fn submit(&mut self, ticket: Ticket, images: &mut Batch<Work<P>>) -> Result<(), Busy> {

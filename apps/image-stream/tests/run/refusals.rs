@@ -28,7 +28,7 @@ fn a_wrong_configuration_names_what_is_wrong() {
             "[memory] images = 1099511627776",
         ),
         ("[memory]\nimages = 0", "[memory] images = 0"),
-        ("[detector]\nhorizon = 0", "[detector] horizon = 0"),
+        ("[detector]\nhorizon = 0", "horizon = 0"),
         ("[beam]\ndistance_m = nan", "[beam] distance_m = NaN"),
         ("[beam]\npixel_m = 0.0", "[beam] pixel_m = 0"),
         ("[beam]\ncentre = [inf, 1.0]", "[beam] centre = [inf, 1]"),

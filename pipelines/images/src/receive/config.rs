@@ -85,7 +85,8 @@ pub struct ReceiveConfig {
     pub route: Route,
     /// Which images are not delivered.
     pub policy: DiscardPolicy,
-    /// Images that may be under way or with their consumers: a power of two.
+    /// Images that may be under way or with their consumers: a power of two. Half of them are for those
+    /// under way, however long the consumers keep theirs.
     pub buffers: usize,
     /// How long an image waits for its packets, from the first one on.
     pub timeout: Ns,
@@ -108,6 +109,7 @@ impl ReceiveConfig {
     pub fn new(layout: Layout, route: Route) -> Self {
         let AssembleConfig {
             buffers,
+            spares,
             timeout,
             jump,
             horizon,
@@ -118,7 +120,7 @@ impl ReceiveConfig {
             layout,
             route,
             policy: DiscardPolicy::default(),
-            buffers,
+            buffers: buffers + spares,
             timeout,
             jump,
             horizon,

@@ -340,7 +340,9 @@ pub fn images<P: Stored>(
     let missing = missing.as_bytes();
     let senders = Arc::new(Senders::new(&layout, &config.route)?);
     let assemble = AssembleConfig {
-        buffers: config.buffers,
+        // Half of the images is under way, and half with their consumers.
+        buffers: (config.buffers / 2).max(2),
+        spares: config.buffers - (config.buffers / 2).max(2),
         senders: layout.senders(),
         packets: layout.packets(),
         packet_bytes,

@@ -9,7 +9,7 @@ use pollux_pmd::Count;
 
 use super::config::{DiscardPolicy, ReceiveConfig};
 use super::image::{Common, Image};
-use super::senders::Senders;
+use super::senders::{SenderView, Senders};
 use super::stored::Stored;
 
 /// What became of the frames. Written by the reader alone.
@@ -60,6 +60,12 @@ impl<P: Stored> ImageReader<P> {
             skipped: 0..0,
             held: None,
         }
+    }
+
+    /// Who sends.
+    #[must_use]
+    pub fn senders(&self) -> SenderView {
+        SenderView(Arc::clone(&self.senders))
     }
 
     /// What became of the frames.

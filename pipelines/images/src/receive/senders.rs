@@ -1,5 +1,7 @@
 //! Senders of a detector: which one a packet is of, and whether it is the same as before.
 
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -25,12 +27,83 @@ pub(super) enum Stranger {
     Conflict,
 }
 
+/// A module and its position as packets name them, and the stream that they came on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleIdentity {
+    /// The stream.
+    pub stream: StreamId,
+    /// Identifier of the module.
+    pub module_id: u16,
+    /// Row of the module or of its half (SLS header).
+    pub row: u16,
+    /// Column of it.
+    pub column: u16,
+}
+
+impl ModuleIdentity {
+    fn of(identity: u64) -> Self {
+        Self {
+            stream: StreamId((identity >> 48) as u16),
+            module_id: module_id(identity),
+            row: (identity >> 16) as u16,
+            column: identity as u16,
+        }
+    }
+}
+
+/// Two senders that are taken for one: packets of the other are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderConflict {
+    /// The sender whose packets are placed; none yet if each was refused for the identifier of another
+    /// module.
+    pub known: Option<ModuleIdentity>,
+    /// The last one whose packets were refused.
+    pub other: ModuleIdentity,
+    /// Packets that were refused.
+    pub packets: u64,
+}
+
+/// Who sends, readable from any thread.
+#[derive(Clone)]
+pub struct SenderView(pub(super) Arc<Senders>);
+
+impl SenderView {
+    /// The senders that are taken for one with another.
+    pub fn conflicts(&self) -> impl Iterator<Item = SenderConflict> + '_ {
+        self.0.all.iter().filter_map(|sender| {
+            let packets = sender.refused.load(Relaxed);
+            let known = sender.identity.load(Relaxed);
+            (packets > 0).then(|| SenderConflict {
+                known: (known != NONE).then(|| ModuleIdentity::of(known)),
+                other: ModuleIdentity::of(sender.other.load(Relaxed)),
+                packets,
+            })
+        })
+    }
+}
+
+impl fmt::Debug for SenderView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.conflicts()).finish()
+    }
+}
+
 /// What a sender has in each of its packets. All loops learn it from the first packet.
-#[derive(Default)]
 struct Sender {
     identity: AtomicU64,
     /// Packets of other identities since the last one of this.
     strays: AtomicU64,
+    /// Packets of other identities that were refused, and the last of these identities.
+    refused: AtomicU64,
+    other: AtomicU64,
+}
+
+impl Sender {
+    fn refuse(&self, identity: u64) -> Stranger {
+        self.other.store(identity, Relaxed);
+        self.refused.fetch_add(1, Relaxed);
+        Stranger::Conflict
+    }
 }
 
 /// The senders of a detector, shared by all loops.
@@ -82,6 +155,8 @@ impl Senders {
         let senders = (0..layout.senders()).map(|_| Sender {
             identity: AtomicU64::new(NONE),
             strays: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            other: AtomicU64::new(NONE),
         });
         Ok(Self {
             layout: *layout,
@@ -135,7 +210,7 @@ impl Senders {
         let is_new = known == NONE || sender.strays.fetch_add(1, Relaxed) + 1 >= enough;
         // Another loop may have been faster, with the same identity or another.
         if !is_new || !self.learn(index, known, identity) {
-            return Err(Stranger::Conflict);
+            return Err(sender.refuse(identity));
         }
         sender.strays.store(0, Relaxed);
         Ok(index)

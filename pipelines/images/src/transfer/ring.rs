@@ -59,6 +59,11 @@ impl<P> SubImage<P> {
     pub fn pixels(&self) -> &[P] {
         &self.pixels
     }
+
+    /// Counts it as lost, and not as transferred: the receiver could not keep it.
+    pub fn give_up(self) {
+        self.state.counts.give_up(size_of_val(&*self.pixels));
+    }
 }
 
 /// Bytes of the buffer, in the byte order of the host.

@@ -20,7 +20,7 @@ pub struct TransferCounts {
     pub images: u64,
     /// Bytes of their pixels.
     pub bytes: u64,
-    /// Sub-images that were lost since all buffers were with the receiver.
+    /// Sub-images that were lost: all buffers were with the receiver, or it could not keep them.
     pub overrun: u64,
 }
 
@@ -30,6 +30,9 @@ pub(super) struct Counts {
     pub(super) bytes: Count,
     pub(super) overrun: Count,
     returned: AtomicU64,
+    /// Sub-images that the receiver could not keep, and their bytes.
+    given_up: AtomicU64,
+    given_up_bytes: AtomicU64,
 }
 
 impl Counts {
@@ -38,6 +41,15 @@ impl Counts {
     pub(super) fn give_back(&self) {
         // Release: who sees the count finds the buffer in the ring.
         self.returned.fetch_add(1, Ordering::Release);
+    }
+
+    /// The receiver could not keep a sub-image of so many bytes.
+    #[cold]
+    pub(super) fn give_up(&self, bytes: usize) {
+        // Relaxed: the counts publish no other data.
+        self.given_up_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+        self.given_up.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -89,10 +101,11 @@ impl TransferView {
         &self.0.name
     }
 
-    /// Sub-images that were lost since all buffers were with the receiver.
+    /// Sub-images that were lost: all buffers were with the receiver, or it could not keep them.
     #[must_use]
     pub fn overrun(&self) -> u64 {
-        self.0.counts.overrun.get()
+        let counts = &self.0.counts;
+        counts.overrun.get() + counts.given_up.load(Ordering::Relaxed)
     }
 
     /// Buffers of the ring.
@@ -125,12 +138,14 @@ impl TransferView {
             counts,
             ..
         } = &*self.0;
+        let given_up = counts.given_up.load(Ordering::Relaxed);
+        let given_up_bytes = counts.given_up_bytes.load(Ordering::Relaxed);
         TransferCounts {
             name: name.clone(),
             region: regions.to_vec(),
-            images: counts.images.get(),
-            bytes: counts.bytes.get(),
-            overrun: counts.overrun.get(),
+            images: counts.images.get().saturating_sub(given_up),
+            bytes: counts.bytes.get().saturating_sub(given_up_bytes),
+            overrun: counts.overrun.get() + given_up,
         }
     }
 }

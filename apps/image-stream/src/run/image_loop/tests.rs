@@ -26,7 +26,7 @@ use pollux_pmd_testkit::guard::{Noise, listen};
 use super::super::observe::Statistics;
 use super::super::place::PlaceConverted;
 use super::super::reception::Input;
-use super::super::workers::{self, Worker};
+use super::super::workers::{self, Stacking, Worker};
 use super::*;
 use crate::config::DarkConfig;
 
@@ -109,8 +109,12 @@ impl Rig {
         let mut chain = registry.pipeline(&stages, &mut env).unwrap();
         let mut worker = None;
         if with_worker {
+            let stacking = Stacking {
+                images: stack,
+                wait: Ns(100_000_000),
+            };
             let (pool, mut all) =
-                workers::pool(vec![chain], stack, &StopFlag::new(), false).unwrap();
+                workers::pool(vec![chain], stacking, &StopFlag::new(), false).unwrap();
             let options = InFlightOptions {
                 jobs: 2,
                 ..InFlightOptions::default()
@@ -152,6 +156,7 @@ impl Rig {
             clock,
         );
         let images = ImageLoop {
+            received: vec![reception.received_until()],
             reception: Some(reception),
             reader,
             desk: Desk::new(8, env.get::<Capacity>().unwrap()),

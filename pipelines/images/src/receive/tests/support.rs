@@ -57,7 +57,7 @@ impl Geometry {
         let streams = 0..(self.modules * self.interfaces) as u16;
         ReceiveConfig {
             policy,
-            buffers: 16,
+            buffers: 32,
             timeout: Ns(TIMEOUT),
             jump: 40,
             horizon: 50,
