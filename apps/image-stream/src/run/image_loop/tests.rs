@@ -294,3 +294,34 @@ fn workers_and_their_loop_only_work() {
         noise.iter().for_each(Noise::assert_none);
     }
 }
+
+/// The loop is held up for longer than an image waits for its packets, which are in its queue.
+#[test]
+fn a_loop_that_is_held_up_closes_no_image() {
+    if TscClock::select(ClockChoice::Tsc).is_err() {
+        println!(
+            "skipped: the kernel's clock is in use, as neither CPU nor kernel trusts the other"
+        );
+        return;
+    }
+    let mut rig = Rig::new(r#"{ name = "compress" }"#, 1, false);
+    let start = rig.images.clock.now();
+    let at =
+        |clock: &TscClock, periods: u64| Tsc(start.0 + clock.to_cycles(Ns(PERIOD.0 * periods)));
+    rig.images.begin(start);
+    // A frame of which no packet is lost.
+    rig.send(1);
+    let clock = rig.images.clock;
+    rig.images.round(start, at(&clock, 1));
+    for _ in 0..8 {
+        rig.images.round(start, at(&clock, 1000));
+    }
+    let frames = rig.images.reader.counts();
+    assert_eq!((frames.complete.get(), frames.partial.get()), (1, 0));
+    // One that lacks a packet is late when the queues have been empty for long enough.
+    rig.send(2);
+    for round in 1001..1020 {
+        rig.images.round(start, at(&clock, round));
+    }
+    assert_eq!((frames.complete.get(), frames.partial.get()), (1, 1));
+}
