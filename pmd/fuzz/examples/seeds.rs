@@ -22,7 +22,7 @@ const fn end(last: u8) -> UdpEndpoint {
 }
 
 /// A spec of each driver with its options, as far as they can be combined.
-const SPECS: [&str; 8] = [
+const SPECS: [&str; 9] = [
     "loopback",
     "null:size=1500",
     "pcap:rx=a.pcap,tx=b.pcapng,pace=recorded,loop=3",
@@ -31,6 +31,7 @@ const SPECS: [&str; 8] = [
     "af_xdp:eth0,queue=1,ring=64,mode=copy,attach=skb,other=kernel,ports=58913-58928,\
      steer=58913:1+58914:0,wakeup=off,busy-poll=20,checksums=trust,promisc=on,multicast=all",
     "tap:pol0,mac=02:00:00:00:00:01,mtu=9000,up=on,persist=off",
+    "unix:/run/a.sock,peer=/run/b.sock,mac=02:00:00:00:00:06,mtu=4200",
     "pci:0000:03:00.0,noiommu=off,vf_token=00112233-4455-6677-8899-aabbccddeeff,mtu=9000,\
      promisc=on,multicast=all,unicast=02:00:00:00:00:02,descriptors=legacy,vfs=2,\
      vf-macs=02:00:00:00:00:03+02:00:00:00:00:04,vf-vlans=7+8",
