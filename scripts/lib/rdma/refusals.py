@@ -7,8 +7,6 @@ from lib.rdma.packets import (ACCESS, ADD, INVALID, NAK, READ, SEND_FIRST, SEND_
                               SEND_ONLY_INV, SWAP, UC, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE, WRITE_ONLY, reth)
 from lib.rdma.rocepeer import SENDS, STRANGER, pattern
 
-HIGH = 0xffff_ffff_ffff_f000
-
 
 def neighbour_goes_on(play, region):
     """Another queue pair of the endpoint is not touched by the failure of the first."""
@@ -53,10 +51,10 @@ def read_outside(play, name):
 
 @family("beyond 2^64:", ("WRITE", "READ"))
 def beyond_the_last_address(play, what):
-    """Address and length add up to a number that wraps; the range up to 2^64 itself is right."""
-    region, qp = play.region(4096, address=HIGH), play.qp(mtu=4096)
-    qp.write(region, 4000, pattern(96))
-    extended = reth(HIGH + 4000, region.key, 97)
+    """Address and length add up to a number that wraps: to one within a region that begins at 0."""
+    region, qp = play.region(4096, address=0), play.qp(mtu=4096)
+    qp.write(region, 0, pattern(96))
+    extended = reth((1 << 64) - 8, region.key, 97)
     if what == "WRITE":
         qp.packet(WRITE_ONLY, qp.psn, pattern(97, 1), extended=extended, ack=True)
     else:

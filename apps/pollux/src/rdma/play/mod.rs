@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     replay(&mut roce, &mut conversation, &times)?;
     let counts = roce.counts().get();
     let (rx, tx) = roce.into_queues();
-    port.stop(vec![rx], vec![tx])?;
+    port.stop(vec![rx], tx.into_iter().collect())?;
     if let Some(folder) = &args.memory_out {
         conversation.save(folder)?;
     }
