@@ -108,7 +108,8 @@ def read(sent, source, target):
     expect("MAC addresses", sent[:12] == target.mac_bytes() + source.mac_bytes())
     expect("IP addresses", packet[12:20] == source.ip_bytes() + target.ip_bytes())
     expect("IP header", packet[0] == 0x45 and packet[8] > 0 and checksum(packet[:20]) == 0)
-    expect("length of the frame", len(sent) == max(60, 14 + len(packet)))
+    # A NIC pads short frames, or the endpoint does.
+    expect("length of the frame", len(sent) in (14 + len(packet), 60))
     expect("length of the datagram", struct.unpack_from(">H", packet, 24)[0] == len(packet) - 20)
     expect("ICRC", icrc(packet[:-4]) == packet[-4:])
     opcode, flags, pkey, qp, last = struct.unpack_from(">BBHII", packet, 28)

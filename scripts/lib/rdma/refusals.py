@@ -122,7 +122,7 @@ LENGTHS = {
     "FIRST of more than the MTU": [(WRITE_FIRST, 260, 768)],
     "FIRST of no more than the MTU in all": [(WRITE_FIRST, 256, 256)],
     "MIDDLE of less than the MTU": [(WRITE_FIRST, 256, 768), (WRITE_MIDDLE, 252, None)],
-    "MIDDLE that is the end": [(WRITE_FIRST, 256, 512), (WRITE_MIDDLE, 256, None)],
+    "LAST behind the end": [(WRITE_FIRST, 256, 512), (WRITE_MIDDLE, 256, None), (WRITE_LAST, 4, None)],
     "LAST of nothing": [(WRITE_FIRST, 256, 512), (WRITE_LAST, 0, None)],
     "LAST of too little": [(WRITE_FIRST, 256, 512), (WRITE_LAST, 252, None)],
     "LAST of too much": [(WRITE_FIRST, 256, 500), (WRITE_LAST, 256, None)],
@@ -143,8 +143,8 @@ def lengths(play, name):
     for place, (operation, length, total) in enumerate(packets):
         extended = b"" if total is None else reth(region.address, region.key, total)
         qp.packet(operation, qp.psn + place, pattern(length), extended=extended)
-        if operation == WRITE_FIRST and place < len(packets) - 1:
-            region.expected[:length] = pattern(length)
+        if operation in (WRITE_FIRST, WRITE_MIDDLE) and place < len(packets) - 1:
+            region.expected[256 * place:256 * place + length] = pattern(length)
     qp.psn += len(packets) - 1
     fails(play, qp, region, INVALID)
 
