@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod faults;
+mod hub;
 mod messages;
+mod raw;
+mod requester;
+mod responder;
 mod rig;
-mod wire;
+mod traffic;
