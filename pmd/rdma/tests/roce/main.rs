@@ -3,6 +3,7 @@
 
 mod faults;
 mod hub;
+mod life;
 mod messages;
 mod raw;
 mod requester;
