@@ -164,7 +164,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(kind: QpKind, access: Access, path: &PathOptions) -> Self {
-        let (link, [a, (rx, tx)]) = link(2048);
+        let (link, [a, (rx, tx)]) = link(512);
         let mut host = Host::new(0, &link, a);
         let qp = host.queue_pair(kind, OWN.0, OWN.1);
         let peer = address(1, PEER.0, PEER.1);
