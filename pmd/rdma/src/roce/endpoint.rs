@@ -16,6 +16,7 @@ use super::drops::Causes;
 use super::events::Events;
 use super::handle::RoceQueuePair;
 use super::mailbox::Mailbox;
+use super::management::{Mad, Management, ManagementLoop};
 use super::output::{OVERHEAD, Output};
 use super::poll::{RoceLoop, chain_room};
 use super::qp::Qp;
@@ -92,6 +93,7 @@ struct Shared {
     max_frame: usize,
     registrations: Arc<Registrations>,
     mailbox: Arc<Mailbox>,
+    management: Arc<Management>,
 }
 
 /// A queue pair of a chosen number, for a conversation that is replayed.
@@ -130,6 +132,7 @@ impl RoceEndpoint {
         };
         let registrations = Registrations::new(MAX_BUFFERS);
         let mailbox = Arc::new(Mailbox::new(queue_pairs));
+        let management = Arc::new(Management::new());
         let reader = registrations.reader().ok_or(RoceError::NoReader)?;
         let max_frame = port.max_frame.min(cache.pool().data_room());
         let host = PortEndpoint::new(&host, Some(tx), ip);
@@ -138,6 +141,8 @@ impl RoceEndpoint {
             out: Output::new(host, cache, Counts::default()),
             reader,
             mailbox: Arc::clone(&mailbox),
+            management: Arc::clone(&management),
+            mads: ManagementLoop::new(ip),
             qps: Table::new(queue_pairs),
             turn: 0,
             // The ICRC covers what the UDP checksum does, and senders leave that out.
@@ -156,6 +161,7 @@ impl RoceEndpoint {
             max_frame,
             registrations,
             mailbox,
+            management,
         };
         Ok((Self(Arc::new(shared)), poll))
     }
@@ -221,6 +227,19 @@ impl RoceEndpoint {
             });
         }
         self.create_as(options, || Ok(number), identity.psn)
+    }
+
+    /// The next management datagram that queue pair 1 has received: what RDMA CM reads. At most 64 wait.
+    #[must_use]
+    pub fn receive_mad(&self) -> Option<Mad> {
+        self.0.management.receive()
+    }
+
+    /// Sends a management datagram to queue pair 1 of a host, whose MAC address is looked up by ARP. False
+    /// if 64 wait. It may be lost, as any datagram.
+    #[must_use]
+    pub fn send_mad(&self, mad: Mad) -> bool {
+        self.0.management.send(mad)
     }
 
     fn create_as(

@@ -22,6 +22,7 @@ mod endpoint;
 mod events;
 mod handle;
 mod mailbox;
+mod management;
 mod output;
 mod poll;
 mod qp;
@@ -34,4 +35,5 @@ mod wake;
 
 pub use counts::{RoceCounts, RoceCountsView};
 pub use endpoint::{QpIdentity, RoceEndpoint, RoceError, RoceOptions};
+pub use management::{MAD_BYTES, Mad};
 pub use poll::RoceLoop;

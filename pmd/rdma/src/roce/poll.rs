@@ -14,6 +14,7 @@ use zerocopy::FromBytes;
 use super::counts::RoceCountsView;
 use super::drops::{Causes, Drop};
 use super::mailbox::Mailbox;
+use super::management::{self, Management, ManagementLoop};
 use super::output::Output;
 use super::qp::Source;
 use super::table::Table;
@@ -37,6 +38,8 @@ pub struct RoceLoop {
     pub(super) out: Output,
     pub(super) reader: Reader,
     pub(super) mailbox: Arc<Mailbox>,
+    pub(super) management: Arc<Management>,
+    pub(super) mads: ManagementLoop,
     pub(super) qps: Table,
     /// The queue pair that is served first in the next poll.
     pub(super) turn: usize,
@@ -65,6 +68,8 @@ impl RoceLoop {
             out: &mut self.out,
             session: &session,
             qps: &mut self.qps,
+            management: &self.management,
+            mads: &mut self.mads,
             options: &self.options,
             chain: &mut self.chain,
         };
@@ -80,6 +85,7 @@ impl RoceLoop {
             is_busy |= qp.run(&session, parts.out, now);
         }
         drop(session);
+        self.mads.transmit(&self.management, &mut self.out, now);
         self.turn += 1;
         if self.turn >= self.qps.len() {
             self.turn = 0;
@@ -158,6 +164,8 @@ struct Parts<'a> {
     out: &'a mut Output,
     session: &'a Session<'a>,
     qps: &'a mut Table,
+    management: &'a Management,
+    mads: &'a mut ManagementLoop,
     options: &'a ParseOptions,
     chain: &'a mut [u8],
 }
@@ -220,6 +228,10 @@ impl Parts<'_> {
             return Err(Cause::NotForUs.into());
         };
         let number = QpNumber::new(packet.bth.qp()).ok_or(Drop::UnknownQp)?;
+        if number.get() == management::QP {
+            let host = (source, ethernet.0.src);
+            return Ok(self.mads.take(&packet, host, self.management)?);
+        }
         let qp = self.qps.get_mut(number).ok_or(Drop::UnknownQp)?;
         let source = Source {
             ip: source,
@@ -246,6 +258,7 @@ impl Parts<'_> {
     }
 
     fn observe_host(&mut self, ip: Ipv4Addr, mac: MacAddr) {
+        self.mads.observe_host(ip, mac);
         for qp in self.qps.from(0) {
             qp.observe_host(ip, mac);
         }

@@ -2,6 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod faults;
+mod hostile;
+mod hub;
+mod life;
 mod messages;
+mod raw;
+mod requester;
+mod responder;
 mod rig;
-mod wire;
+mod traffic;
