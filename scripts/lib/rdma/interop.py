@@ -183,8 +183,9 @@ class Command:
 
 def complaint(done):
     """Status and last words of a program that failed; perftest prints a table around them."""
-    words = [line.strip() for line in done.output.splitlines() if re.search("(?i)fail|error|cannot|couldn't|mismatch", line)]
-    return f"status {done.status}: {' | '.join(words or done.output.strip().splitlines()[-3:])[-300:]}"
+    lines = done.output.strip().splitlines()
+    words = [line.strip() for line in lines if re.search("(?i)fail|error|cannot|couldn't|mismatch", line)]
+    return f"status {done.status}: {' | '.join(words or lines[-3:])[-300:]}"
 
 
 def listens(machine, row):

@@ -12,7 +12,12 @@ from lib.rdma.icrc import PORT, icrc, roce_packet
  READ, RESPONSE_FIRST, RESPONSE_MIDDLE, RESPONSE_LAST, RESPONSE_ONLY, ACK,
  ATOMIC_ACK, SWAP, ADD) = range(21)
 SEND_LAST_INV, SEND_ONLY_INV = 0x16, 0x17
-RC, UC, UD = 0x00, 0x20, 0x60
+RC, UC = 0x00, 0x20
+# Congestion notification packet (annex A17): a service and an operation of its own, 16 bytes of nothing,
+# and the backward mark of the BTH.
+CNP_SERVICE, CNP, BACKWARD = 0x80, 0x81, 1
+# Congestion experienced (RFC 3168).
+MARKED = 3
 
 WITH_RETH = {WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM, READ}
 WITH_AETH = {RESPONSE_FIRST, RESPONSE_LAST, RESPONSE_ONLY, ACK}
@@ -90,6 +95,8 @@ class Packet(NamedTuple):
     msn: int
     immediate: int
     data: bytes
+    # Forward and backward mark of congestion.
+    marks: int
 
 
 class Wrong(Exception):
@@ -121,6 +128,8 @@ def read(sent, source, target):
     service, operation = opcode & 0xe0, opcode & 0x1f
     at, end = 40, len(packet) - 4 - pad
     address = key = length = syndrome = msn = immediate = None
+    if service == CNP_SERVICE:
+        operation |= service
     if operation in WITH_RETH:
         address, key, length = struct.unpack_from(">QII", packet, at)
         at += 16
@@ -134,4 +143,4 @@ def read(sent, source, target):
     expect("headers", at <= end)
     expect("pad", (len(packet) - 4 - at) % 4 == 0 and set(packet[end:-4]) <= {0})
     return Packet(service, operation, qp & 0xffffff, last % PSNS, bool(last >> 31), address, key, length,
-                  syndrome, msn, immediate, packet[at:end])
+                  syndrome, msn, immediate, packet[at:end], qp >> 30)

@@ -3,7 +3,7 @@
 import zlib
 
 from lib.rdma.cases import case, family
-from lib.rdma.packets import (ACKED, NAK, PSNS, READ, RNR, SEND_ONLY, SEQUENCE, WRITE_FIRST, WRITE_LAST,
+from lib.rdma.packets import (ACKED, MARKED, NAK, PSNS, READ, RNR, SEND_ONLY, SEQUENCE, WRITE_FIRST, WRITE_LAST,
                               WRITE_MIDDLE, WRITE_ONLY, reth)
 from lib.rdma.rocepeer import SENDS, pattern
 
@@ -189,3 +189,18 @@ def a_message_of_many_packets(play):
     region, qp = play.region(1 << 20), play.qp(mtu=4096)
     qp.write(region, 0, pattern(1 << 20))
     qp.read(region, 100, 50000)
+
+
+@family("congestion marks of", ("RC", "UC"))
+def congestion(play, kind):
+    """A marked packet is answered by a notification, but for those within 50 us of the last."""
+    region, qp = play.region(), play.qp(kind=kind.lower())
+    for place, pause in enumerate((0, 0, 0, 100, 0)):
+        play.wait(pause)
+        data = pattern(8, place)
+        qp.packet(WRITE_ONLY, qp.psn, data, extended=reth(region.address + 8 * place, region.key, 8), ecn=MARKED)
+        region.expected[8 * place:8 * place + 8] = data
+        qp.psn += 1
+        qp.msn += 1
+    qp.notifications = 2
+    qp.write(region, 100, pattern(8))

@@ -9,7 +9,7 @@ import zlib
 from lib.needs import Failure
 from lib.rdma import packets
 from lib.rdma.captures import frames
-from lib.rdma.packets import (ACK, ACKED, PSNS, RC, READ, RESPONSE_FIRST, RESPONSE_LAST, RESPONSE_MIDDLE,
+from lib.rdma.packets import (ACK, ACKED, BACKWARD, CNP, PSNS, RC, READ, RESPONSE_FIRST, RESPONSE_LAST, RESPONSE_MIDDLE,
                               RESPONSE_ONLY, SEND_FIRST, SEND_LAST, SEND_LAST_IMM, SEND_MIDDLE, SEND_ONLY,
                               SEND_ONLY_IMM, UC, WITH_RETH, WRITE_FIRST, WRITE_LAST, WRITE_LAST_IMM,
                               WRITE_MIDDLE, WRITE_ONLY, WRITE_ONLY_IMM, Host, Wrong, aeth, bth, reth)
@@ -134,6 +134,11 @@ class Play:
                 sent.append(packet)
         for qp in self.qps:
             own = [packet for packet in sent if packet.qp == qp.peer]
+            notified = [packet for packet in own if packet.operation == CNP]
+            check(f"congestion notifications: {notified}, not {qp.notifications}", len(notified) == qp.notifications
+                  and all((packet.data, packet.marks, packet.ack) == (bytes(16), BACKWARD, False) for packet in notified))
+            own = [packet for packet in own if packet.operation != CNP]
+            check(f"congestion marks of {own}", not any(packet.marks for packet in own))
             check(f"service of {own}", all(packet.service == qp.service for packet in own))
             qp.judge_answers([packet for packet in own if packet.operation in ANSWERS])
             qp.judge_requests([packet for packet in own if packet.operation not in ANSWERS])
@@ -178,6 +183,8 @@ class Qp:
         self.answers, self.requests, self.order = [], {}, []
         # Whether the endpoint may ask again, or fail.
         self.is_free = False
+        # Congestion notifications that it has to send.
+        self.notifications = 0
         # How often it may repeat its last ACK.
         self.spare_acks = 0
 
