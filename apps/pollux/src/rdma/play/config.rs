@@ -217,7 +217,10 @@ impl Config {
             );
             let posts = self.post.iter().filter(|post| post.qp == number).count();
             let most = QueuePair::REQUESTS;
-            ensure!(posts <= most, "[[qp]] {number}: {posts} times [[post]]: up to {most}");
+            ensure!(
+                posts <= most,
+                "[[qp]] {number}: {posts} times [[post]]: up to {most}"
+            );
         }
         for (place, post) in self.post.iter().enumerate() {
             self.check_post(post)

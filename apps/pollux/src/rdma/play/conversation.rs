@@ -67,7 +67,9 @@ impl Conversation {
         for (cookie, post) in (0..).zip(&config.post) {
             let mut all = queue_pairs.iter_mut().map(|known| &mut known.queue_pair);
             let qp = all.find(|qp| qp.number().get() == post.qp);
-            let posted = qp.context("no such queue pair").and_then(|qp| post_to(qp, cookie, post));
+            let posted = qp
+                .context("no such queue pair")
+                .and_then(|qp| post_to(qp, cookie, post));
             posted.with_context(|| format!("[[post]] {cookie}"))?;
         }
         for known in &mut queue_pairs {

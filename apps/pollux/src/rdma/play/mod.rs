@@ -107,7 +107,11 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let port = opened.pop().context("no port")?;
     let capabilities = port.capabilities();
     let started = port.configure(PortConfig::new(pool.clone()))?.start()?;
-    let StartedPort { port, mut rx, mut tx } = started;
+    let StartedPort {
+        port,
+        mut rx,
+        mut tx,
+    } = started;
     let queues = rx.pop().zip(tx.pop()).context("a queue is missing")?;
     let options = RoceOptions {
         mac: Some(config.mac),
@@ -187,14 +191,22 @@ fn drain(queue: &mut RxQueue, cache: &mut PoolCache) -> anyhow::Result<Vec<Ns>> 
     let (mut times, mut burst) = (Vec::new(), Burst::<32>::new());
     while !queue.state().is_final() {
         queue.rx(cache, &mut burst);
-        times.extend(burst.iter().map(|mbuf| mbuf.wire_time().map_or(Ns(0), |time| Ns(time.0))));
+        times.extend(
+            burst
+                .iter()
+                .map(|mbuf| mbuf.wire_time().map_or(Ns(0), |time| Ns(time.0))),
+        );
         cache.free_burst(&mut burst);
     }
     Ok(times)
 }
 
 /// The time goes on with the frames, and never back.
-fn replay(roce: &mut RoceLoop, conversation: &mut Conversation, times: &[Ns]) -> anyhow::Result<()> {
+fn replay(
+    roce: &mut RoceLoop,
+    conversation: &mut Conversation,
+    times: &[Ns],
+) -> anyhow::Result<()> {
     let mut now = times.first().copied().unwrap_or_default();
     settle(roce, conversation, now)?;
     for &time in times {
@@ -218,6 +230,9 @@ fn settle(roce: &mut RoceLoop, conversation: &mut Conversation, now: Ns) -> anyh
             return Ok(());
         }
     }
-    ensure!(false, "the endpoint is still busy after {POLLS} polls at one time");
+    ensure!(
+        false,
+        "the endpoint is still busy after {POLLS} polls at one time"
+    );
     Ok(())
 }
