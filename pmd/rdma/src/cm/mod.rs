@@ -22,9 +22,6 @@ mod event;
 mod mad;
 mod manager;
 mod receive;
-#[cfg(test)]
-mod tests;
-
 pub use event::{
     Agreed, CmDrops, CmError, CmEvent, ConnectionId, Failure, Offer, Outgoing, Reason,
 };

@@ -7,7 +7,7 @@ use super::*;
 /// A fate of most messages is to arrive.
 fn fates() -> impl Strategy<Value = Vec<u8>> {
     let fate = prop_oneof![2 => Just(0_u8), 2 => Just(1_u8), 1 => Just(2_u8), 1 => Just(3_u8)];
-    prop::collection::vec(fate, 0..24)
+    prop::collection::vec(fate, 0..15)
 }
 
 proptest! {

@@ -123,9 +123,8 @@ impl Network {
     fn step(&mut self) {
         self.now = self.now + Ns(1_000_000);
         let due = |(due, ..): &(Ns, Ipv4Addr, Outgoing)| *due <= self.now;
-        let (arrived, later) = self.on_the_way.drain(..).partition(due);
+        let (arrived, later): (VecDeque<_>, _) = self.on_the_way.drain(..).partition(due);
         self.on_the_way = later;
-        let arrived: Vec<_> = arrived;
         for (_, from, datagram) in arrived {
             for host in &mut self.hosts {
                 if host.ip == datagram.to {
