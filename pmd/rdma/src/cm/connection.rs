@@ -134,8 +134,8 @@ impl Connection {
         let qp = offer.qp.get() << 8;
         req.qp_resources.set(qp | u32::from(offer.reads_in));
         req.initiator_depth.set(offer.reads_out.into());
-        // A reliable connection, with flow control from end to end: 0 and 1.
-        req.remote_timeout.set(u32::from(to.timeout) << 3 | 1);
+        // A reliable connection, without flow control from end to end: 0 and 0.
+        req.remote_timeout.set(u32::from(to.timeout) << 3);
         let timeout_retry = u32::from(to.timeout) << 3 | u32::from(offer.path.retry & 7);
         req.psn_timeout_retry
             .set(self.peer_psn.get() << 8 | timeout_retry);
@@ -162,7 +162,6 @@ impl Connection {
         rep.psn.set(self.peer_psn.get() << 8);
         rep.responder_resources = offer.reads_in.min(peer.reads_out);
         rep.initiator_depth = offer.reads_out.min(peer.reads_in);
-        rep.set_flow_control();
         rep.rnr = (offer.path.rnr_retry & 7) << 5;
         rep.ca_guid.set(guid);
         fill(&mut rep.private, private);

@@ -229,11 +229,6 @@ pub(super) struct Rep {
 }
 
 impl Rep {
-    /// Flow control from end to end: the responder's acknowledgements say how many receives it has.
-    pub(super) fn set_flow_control(&mut self) {
-        self.ack_delay |= 1;
-    }
-
     /// Number of the sender's queue pair.
     pub(super) fn qp(&self) -> Option<QpNumber> {
         QpNumber::connectable(self.qp.get() >> 8)

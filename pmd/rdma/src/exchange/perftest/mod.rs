@@ -6,20 +6,25 @@
 //! barrier. At the end `*_bw` of WRITE and READ exchange a report of five numbers (8 B each), and most
 //! programs the keys again and `done`. How often the keys go to and fro is in [`Test`]. The kind of the
 //! queue pair, the size of a message and their number are options of the tools, and are not exchanged.
+//!
+//! With the tools' option -R there is no TCP. The connection manager connects a queue pair for the
+//! exchange, over which each message is a SEND; the keys are [packed](Keys::to_packed) (56 B), and there is
+//! no `done`. It connects the queue pairs of the test between the first two rounds of keys.
+
+mod keys;
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::pingpong::DONE;
-use super::text::Fields;
 use super::{Channel, ExchangeError, Stream};
-use crate::access::{Key, RemoteBuffer};
-use crate::address::{Mtu, Psn, QpAddress, QpNumber, gid_of, ip_of};
+use crate::address::Mtu;
 use crate::endpoint::ConnectError;
+
+pub use keys::{KEYS_BYTES, Keys, PACKED_KEYS_BYTES};
 
 /// The tools' port.
 pub const PORT: u16 = 18515;
-/// Bytes of a message with keys.
-pub const KEYS_BYTES: usize = 108;
 
 /// The version of the programs, as text.
 const VERSION: &[u8] = b"6.06";
@@ -108,6 +113,15 @@ impl FromStr for Test {
     }
 }
 
+/// How the messages travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Over TCP.
+    Tcp,
+    /// Over a queue pair that the connection manager has connected: each write of the [`Stream`] is a SEND.
+    QueuePair,
+}
+
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -115,104 +129,6 @@ pub enum Role {
     Client,
     /// It listens.
     Server,
-}
-
-/// What an end tells of its queue pair and buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keys {
-    /// Address of the queue pair.
-    pub qp: QpAddress,
-    /// READs that it takes at a time.
-    pub reads: u8,
-    /// Its buffer, for WRITE and READ.
-    pub buffer: RemoteBuffer,
-}
-
-impl Keys {
-    /// The keys as the tools write them.
-    #[must_use]
-    pub fn to_text(&self) -> [u8; KEYS_BYTES] {
-        let (qp, buffer) = (&self.qp, &self.buffer);
-        let mut text = format!(
-            "0000:{:04x}:{}:{:06x}:{}:{:016x}:",
-            self.reads,
-            qp.number,
-            qp.psn.get(),
-            buffer.key,
-            buffer.address
-        );
-        for byte in gid_of(qp.ip) {
-            text += &format!("{byte:02x}:");
-        }
-        text += "00000000:\0";
-        let mut bytes = [0; KEYS_BYTES];
-        for (to, from) in bytes.iter_mut().zip(text.bytes()) {
-            *to = from;
-        }
-        bytes
-    }
-
-    /// The keys of a peer.
-    ///
-    /// # Errors
-    /// It is not such a text, or not that of a queue pair at an IPv4 address.
-    pub fn from_text(text: &[u8; KEYS_BYTES]) -> Result<Self, ExchangeError> {
-        let expected = "keys of a queue pair with the GID of an IPv4 address: see option -x";
-        let raw = Raw::from_text(text)?;
-        let fields = Fields::new(text, STEP, expected);
-        let keys = || {
-            Some(Self {
-                qp: QpAddress {
-                    number: QpNumber::connectable(raw.number as u32)?,
-                    psn: Psn::new(raw.psn as u32),
-                    ip: ip_of(raw.gid)?,
-                    mac: None,
-                },
-                reads: u8::try_from(raw.reads).ok()?,
-                buffer: RemoteBuffer {
-                    address: raw.address,
-                    key: Key(raw.key as u32),
-                },
-            })
-        };
-        keys().ok_or_else(|| fields.error())
-    }
-}
-
-/// The fields of a message with keys. Before the connection manager has connected (option -R) they are 0.
-struct Raw {
-    reads: u64,
-    number: u64,
-    psn: u64,
-    key: u64,
-    address: u64,
-    gid: [u8; 16],
-}
-
-impl Raw {
-    fn from_text(text: &[u8; KEYS_BYTES]) -> Result<Self, ExchangeError> {
-        let expected = "`LID:READS:QPN:PSN:KEY:ADDRESS:GID:SRQN:` of 4, 4, 6, 6, 8, 16, 16 times 2 and 8 \
-                        hexadecimal digits (an end without a GID sends fewer: see option -x)";
-        let mut fields = Fields::new(text, STEP, expected);
-        let mut next = |digits| {
-            let number = fields.hex(digits)?;
-            fields.mark(b':').map(|()| number)
-        };
-        next(4)?;
-        let mut raw = Self {
-            reads: next(4)?,
-            number: next(6)?,
-            psn: next(6)?,
-            key: next(8)?,
-            address: next(16)?,
-            gid: [0; 16],
-        };
-        for byte in &mut raw.gid {
-            *byte = next(2)? as u8;
-        }
-        next(8)?;
-        Ok(raw)
-    }
 }
 
 /// What both ends use.
@@ -227,7 +143,7 @@ pub struct Common {
     pub cache_line: u32,
 }
 
-/// What the client measured.
+/// What the client measured; a server's numbers mean nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
     /// Bytes of a message.
@@ -248,8 +164,7 @@ pub struct Session<S> {
     channel: Channel<S>,
     test: Test,
     role: Role,
-    own: [u8; KEYS_BYTES],
-    peer: Option<Keys>,
+    over: Over,
 }
 
 impl<S: Stream> Session<S> {
@@ -261,14 +176,14 @@ impl<S: Stream> Session<S> {
         channel: Channel<S>,
         test: Test,
         role: Role,
+        over: Over,
         mtu: Mtu,
     ) -> Result<(Self, Common), ExchangeError> {
         let mut session = Self {
             channel,
             test,
             role,
-            own: [0; KEYS_BYTES],
-            peer: None,
+            over,
         };
         let mut version = [0; 16];
         version[..VERSION.len()].copy_from_slice(VERSION);
@@ -284,8 +199,8 @@ impl<S: Stream> Session<S> {
         Ok((session, common))
     }
 
-    /// Waits for the peer on both sides of a connection by the connection manager (the tools' option -R),
-    /// which `connect` makes: its port is the same as that of the exchange.
+    /// Waits for the peer before and behind the connection of the test's queue pairs, which `connect`
+    /// makes by the connection manager. Over a queue pair only.
     ///
     /// # Errors
     /// The peer is late, goes away, or sends something else; or `connect` fails.
@@ -293,70 +208,37 @@ impl<S: Stream> Session<S> {
         &mut self,
         connect: impl FnOnce() -> Result<(), ConnectError>,
     ) -> Result<(), ExchangeError> {
-        let nothing = Keys::nothing();
-        Raw::from_text(&self.swap(&nothing)?)?;
+        // Neither end has a queue pair to tell of.
+        self.swap(&[0; PACKED_KEYS_BYTES])?;
         connect()?;
-        Raw::from_text(&self.swap(&nothing)?)?;
-        Ok(())
+        self.swap(&[0; PACKED_KEYS_BYTES]).map(drop)
     }
 
-    /// Exchanges keys. `connect` connects the queue pair with those that it is given, and posts receives.
-    /// When this returns the peer is ready.
+    /// Exchanges keys. `connect` connects the queue pair with those that it is given, if the connection
+    /// manager has not, and posts receives. When this returns the peer is ready.
     ///
     /// # Errors
     /// The peer is late, goes away, or sends something else; or `connect` fails.
     pub fn connect(
-        &mut self,
+        mut self,
         own: &Keys,
         connect: impl FnOnce(&Keys) -> Result<(), ConnectError>,
-    ) -> Result<Keys, ExchangeError> {
-        self.own = own.to_text();
-        let peer = Keys::from_text(&self.swap(&self.own.clone())?)?;
-        self.peer = Some(peer);
-        for _ in 1..self.test.before() {
-            self.barrier()?;
+    ) -> Result<Ready<S>, ExchangeError> {
+        let peer = self.swap_keys(own)?;
+        let (before, after) = (self.test.before(), self.test.after());
+        let mut ready = Ready {
+            session: self,
+            own: *own,
+            peer,
+        };
+        for _ in 1..before {
+            ready.barrier()?;
         }
         connect(&peer)?;
-        for _ in 0..self.test.after() {
-            self.barrier()?;
+        for _ in 0..after {
+            ready.barrier()?;
         }
-        Ok(peer)
-    }
-
-    /// Ends the exchange, after the client's last request is done; a server waits for that here. The
-    /// result is what the peer reports. [`Channel::within`] comes before: the deadline is that of the run.
-    ///
-    /// # Errors
-    /// The peer is late, goes away, or sends something else.
-    pub fn finish(mut self, report: &Report) -> Result<Option<Report>, ExchangeError> {
-        let end = self.test.end();
-        let mut theirs = None;
-        if end == End::Report {
-            self.barrier()?;
-            theirs = Some(self.report(report)?);
-        }
-        if end != End::Close {
-            self.barrier()?;
-            self.channel.send(DONE, STEP)?;
-            self.channel.drain(STEP)?;
-        }
-        Ok(theirs)
-    }
-
-    /// The channel, for another deadline.
-    pub fn channel(&mut self) -> &mut Channel<S> {
-        &mut self.channel
-    }
-
-    fn report(&mut self, own: &Report) -> Result<Report, ExchangeError> {
-        let mut number = |own: u64| self.swap(&own.to_be_bytes()).map(u64::from_be_bytes);
-        Ok(Report {
-            bytes: number(own.bytes)?,
-            messages: number(own.messages)?,
-            peak: f64::from_bits(number(own.peak.to_bits())?),
-            mean: f64::from_bits(number(own.mean.to_bits())?),
-            message_rate: f64::from_bits(number(own.message_rate.to_bits())?),
-        })
+        Ok(ready)
     }
 
     /// Sends a message and takes one of the same length, in the order of the role.
@@ -371,14 +253,11 @@ impl<S: Stream> Session<S> {
         }
     }
 
-    /// Keys for the second time: they are the same.
-    fn barrier(&mut self) -> Result<(), ExchangeError> {
-        let text = self.swap(&self.own.clone())?;
-        if Some(Keys::from_text(&text)?) == self.peer {
-            Ok(())
-        } else {
-            let expected = "the keys that it sent before";
-            Err(ExchangeError::malformed(STEP, &text, expected))
+    /// Sends keys and takes the peer's.
+    fn swap_keys(&mut self, own: &Keys) -> Result<Keys, ExchangeError> {
+        match self.over {
+            Over::Tcp => Keys::from_text(&self.swap(&own.to_text())?),
+            Over::QueuePair => Keys::from_packed(&self.swap(&own.to_packed())?),
         }
     }
 
@@ -395,18 +274,71 @@ impl<S: Stream> Session<S> {
     }
 }
 
-impl Keys {
-    /// What the tools send while they have no queue pair.
-    fn nothing() -> [u8; KEYS_BYTES] {
-        let mut text = [b'0'; KEYS_BYTES];
-        for colon in [4, 9, 16, 23, 32, 49, 106] {
-            text[colon] = b':';
+/// An exchange with a program that is ready: both ends are connected.
+#[derive(Debug)]
+pub struct Ready<S> {
+    session: Session<S>,
+    own: Keys,
+    peer: Keys,
+}
+
+impl<S: Stream> Ready<S> {
+    /// What the peer told.
+    #[must_use]
+    pub fn peer(&self) -> &Keys {
+        &self.peer
+    }
+
+    /// Ends the exchange, after the client's last request is done; a server waits for that here, and all
+    /// of it has to happen within the time. The result is what the peer reports.
+    ///
+    /// # Errors
+    /// The peer is late, goes away, or sends something else.
+    pub fn finish(
+        mut self,
+        report: &Report,
+        patience: Duration,
+    ) -> Result<Option<Report>, ExchangeError> {
+        self.session.channel.within(patience);
+        let end = self.session.test.end();
+        let mut theirs = None;
+        if end == End::Report {
+            self.barrier()?;
+            theirs = Some(self.report(report)?);
         }
-        for byte in 0..16 {
-            text[52 + 3 * byte] = b':';
+        if end != End::Close {
+            self.barrier()?;
+            if self.session.over == Over::Tcp {
+                self.session.channel.send(DONE, STEP)?;
+                self.session.channel.drain(STEP)?;
+            }
         }
-        text[107] = 0;
-        text
+        Ok(theirs)
+    }
+
+    /// Keys again: they are the same.
+    fn barrier(&mut self) -> Result<(), ExchangeError> {
+        let again = self.session.swap_keys(&self.own)?;
+        if again == self.peer {
+            return Ok(());
+        }
+        Err(ExchangeError::Malformed {
+            step: STEP,
+            got: format!("keys of queue pair {}", again.qp.number),
+            expected: "the keys that it sent before",
+        })
+    }
+
+    fn report(&mut self, own: &Report) -> Result<Report, ExchangeError> {
+        let session = &mut self.session;
+        let mut number = |own: u64| session.swap(&own.to_be_bytes()).map(u64::from_be_bytes);
+        Ok(Report {
+            bytes: number(own.bytes)?,
+            messages: number(own.messages)?,
+            peak: f64::from_bits(number(own.peak.to_bits())?),
+            mean: f64::from_bits(number(own.mean.to_bits())?),
+            message_rate: f64::from_bits(number(own.message_rate.to_bits())?),
+        })
     }
 }
 
