@@ -197,6 +197,9 @@ mod tests {
         assert_eq!(Mtu::from_bytes(4096), Some(Mtu::B4096));
         assert_eq!(Mtu::from_bytes(1500), None);
         assert_eq!(Mtu::ALL.map(Mtu::code), [1, 2, 3, 4, 5]);
-        assert_eq!([0, 3, 6].map(Mtu::from_code), [None, Some(Mtu::B1024), None]);
+        assert_eq!(
+            [0, 3, 6].map(Mtu::from_code),
+            [None, Some(Mtu::B1024), None]
+        );
     }
 }

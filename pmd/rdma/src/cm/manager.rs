@@ -125,7 +125,7 @@ impl ConnectionManager {
                 private,
             },
         );
-        connection.timer = Some(self.timer(now, self.interval(), self.options.retries));
+        connection.timer = Some(self.timer(now));
         self.send(peer, &connection.message);
         let id = connection.id;
         self.put(connection);
@@ -195,7 +195,7 @@ impl ConnectionManager {
     /// # Errors
     /// It is over, or is not established.
     pub fn disconnect(&mut self, id: ConnectionId, now: Ns) -> Result<(), CmError> {
-        let timer = self.timer(now, self.interval(), self.options.retries);
+        let timer = self.timer(now);
         let connection = self.at(id, &[State::Established, State::RepSent])?;
         let peer = connection.peer.ok_or(CmError::State(id))?;
         connection.state = State::DreqSent;
@@ -286,11 +286,12 @@ impl ConnectionManager {
         Ns(4096 << self.options.timeout)
     }
 
-    fn timer(&self, now: Ns, interval: Ns, left: u8) -> Timer {
+    /// Repetition of a message that is sent now.
+    fn timer(&self, now: Ns) -> Timer {
         Timer {
-            due: now + interval,
-            interval,
-            left,
+            due: now + self.interval(),
+            interval: self.interval(),
+            left: self.options.retries,
         }
     }
 
@@ -300,10 +301,8 @@ impl ConnectionManager {
         state: State,
         peer: Ipv4Addr,
     ) -> Option<Result<Connection, CmError>> {
-        let over = |one: &Option<Connection>| {
-            one.as_ref()
-                .is_none_or(|one| one.state == State::TimeWait)
-        };
+        let over =
+            |one: &Option<Connection>| one.as_ref().is_none_or(|one| one.state == State::TimeWait);
         let free = self.table.iter().position(Option::is_none);
         let index = free.or_else(|| self.table.iter().position(over))?;
         let numbers = random::bits().and_then(|id| Ok((id, random::bits()?)));

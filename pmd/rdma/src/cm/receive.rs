@@ -63,9 +63,11 @@ impl ConnectionManager {
     fn on_req(&mut self, source: Ipv4Addr, mad: &Mad, req: &Req, now: Ns) {
         let (peer_id, guid) = (req.local_id.get(), req.ca_guid.get());
         let transaction = mad.transaction.get();
-        let known = self.table.iter().flatten().find(|one| {
-            (one.peer_ip, one.peer_guid, one.peer_id) == (source, guid, peer_id)
-        });
+        let known = self
+            .table
+            .iter()
+            .flatten()
+            .find(|one| (one.peer_ip, one.peer_guid, one.peer_id) == (source, guid, peer_id));
         if let Some(known) = known {
             let message = known.message;
             let repeats = match known.state {
@@ -254,7 +256,12 @@ impl ConnectionManager {
         match connection {
             Some(Connection {
                 state: State::ReqSent | State::RepSent,
-                timer: Some(Timer { due, interval, left }),
+                timer:
+                    Some(Timer {
+                        due,
+                        interval,
+                        left,
+                    }),
                 ..
             }) if *left > 0 => {
                 *left -= 1;

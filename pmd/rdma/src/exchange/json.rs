@@ -65,11 +65,12 @@ impl Description {
             let expected = "a description of at most 64 KiB";
             return Err(ExchangeError::malformed(STEP, json, expected));
         }
-        let wire: Wire = serde_json::from_slice(json).map_err(|error| ExchangeError::Malformed {
-            step: STEP,
-            got: format!("JSON with an error ({error})"),
-            expected: "a description of version 1",
-        })?;
+        let wire: Wire =
+            serde_json::from_slice(json).map_err(|error| ExchangeError::Malformed {
+                step: STEP,
+                got: format!("JSON with an error ({error})"),
+                expected: "a description of version 1",
+            })?;
         wire.try_into()
     }
 
@@ -210,9 +211,7 @@ fn refuse(field: &str, value: impl std::fmt::Debug, expected: &'static str) -> E
 /// A number of exactly so many hexadecimal digits.
 fn hex(text: &str, digits: usize) -> Option<u64> {
     let is_hex = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex
-        .then(|| u64::from_str_radix(text, 16).ok())
-        .flatten()
+    is_hex.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
 impl TryFrom<Wire> for Description {
@@ -268,8 +267,8 @@ impl TryFrom<WireBuffer> for Offered {
         }
         let address = hex(&wire.address, 16)
             .ok_or_else(|| refuse("address", &wire.address, "16 hexadecimal digits"))?;
-        let key = hex(&wire.key, 8)
-            .ok_or_else(|| refuse("key", &wire.key, "8 hexadecimal digits"))?;
+        let key =
+            hex(&wire.key, 8).ok_or_else(|| refuse("key", &wire.key, "8 hexadecimal digits"))?;
         let last = address.checked_add(wire.bytes.saturating_sub(1));
         if last.is_none() {
             let expected = "a length that ends at 2^64 or before";

@@ -89,7 +89,8 @@ fn reason_of(changes: &[(usize, u8)]) -> Option<u16> {
     let mut peer = ConnectionManager::new(CmOptions::new(ACTIVE)).unwrap();
     let mut cm = ConnectionManager::new(CmOptions::new(PASSIVE)).unwrap();
     cm.listen(PORT);
-    peer.connect(PASSIVE, PORT, &offer(0x31), &[], Ns(0)).unwrap();
+    peer.connect(PASSIVE, PORT, &offer(0x31), &[], Ns(0))
+        .unwrap();
     let mut mad = peer.transmit().unwrap().mad;
     for &(at, byte) in changes {
         mad[at] = byte;
@@ -148,7 +149,10 @@ fn an_answer_that_lies_fails() {
     cm.receive(PASSIVE, &rep, Ns(0));
     assert!(matches!(
         cm.event(),
-        Some(CmEvent::Failed { why: Failure::Answer(_), .. })
+        Some(CmEvent::Failed {
+            why: Failure::Answer(_),
+            ..
+        })
     ));
     while let Some(datagram) = cm.transmit() {
         peer.receive(ACTIVE, &datagram.mad, Ns(0));
@@ -170,7 +174,10 @@ fn more_time_is_given() {
     // Service time-out 20: 4.29 s.
     mra[24 + 9] = 20 << 3;
     cm.receive(PASSIVE, &mra, Ns(0));
-    assert_eq!(cm.poll(Ns(5_000_000_000)), Some(Ns((4096 << 20) + (4096 << 18))));
+    assert_eq!(
+        cm.poll(Ns(5_000_000_000)),
+        Some(Ns((4096 << 20) + (4096 << 18)))
+    );
     assert_eq!(cm.transmit(), None);
     for _ in 0..20 {
         cm.receive(PASSIVE, &mra, Ns(0));

@@ -83,12 +83,9 @@ impl Host {
     }
 
     fn is_over(&self) -> bool {
-        self.seen.iter().any(|event| {
-            matches!(
-                event,
-                CmEvent::Disconnected { .. } | CmEvent::Failed { .. }
-            )
-        })
+        self.seen
+            .iter()
+            .any(|event| matches!(event, CmEvent::Disconnected { .. } | CmEvent::Failed { .. }))
     }
 }
 

@@ -25,7 +25,10 @@ fn both_ends_agree() {
         _ => None,
     });
     let (private, port) = private.unwrap();
-    assert_eq!((&private[..6], private.len(), port), (&b"hello\0"[..], 56, PORT));
+    assert_eq!(
+        (&private[..6], private.len(), port),
+        (&b"hello\0"[..], 56, PORT)
+    );
 
     network.hosts[0].cm.disconnect(id, network.now).unwrap();
     network.run(10);
@@ -123,7 +126,10 @@ fn request(from: &mut ConnectionManager, qp: u32) -> [u8; MAD_BYTES] {
 
 #[test]
 fn a_full_table_refuses_and_has_room_again() {
-    let (mut cm, mut peer) = (alone(2), ConnectionManager::new(CmOptions::new(ACTIVE)).unwrap());
+    let (mut cm, mut peer) = (
+        alone(2),
+        ConnectionManager::new(CmOptions::new(ACTIVE)).unwrap(),
+    );
     for qp in 0x11..0x14 {
         let req = request(&mut peer, qp);
         cm.receive(ACTIVE, &req, Ns(0));
@@ -132,7 +138,13 @@ fn a_full_table_refuses_and_has_room_again() {
     peer.receive(PASSIVE, &rej.mad, Ns(0));
     assert!(matches!(
         peer.event(),
-        Some(CmEvent::Failed { why: Failure::Rejected { reason: Reason::NO_RESOURCES, .. }, .. })
+        Some(CmEvent::Failed {
+            why: Failure::Rejected {
+                reason: Reason::NO_RESOURCES,
+                ..
+            },
+            ..
+        })
     ));
     let asked: Vec<_> = std::iter::from_fn(|| cm.event()).collect();
     let [CmEvent::Requested { id, .. }, CmEvent::Requested { .. }] = asked[..] else {
@@ -173,7 +185,8 @@ fn private_data_have_limits() {
     let mut cm = alone(1);
     let refused = cm.connect(ACTIVE, PORT, &offer(2), &[0; 57], Ns(0));
     assert_eq!(refused, Err(CmError::PrivateData { len: 57, most: 56 }));
-    cm.connect(ACTIVE, PORT, &offer(2), &[0; 56], Ns(0)).unwrap();
+    cm.connect(ACTIVE, PORT, &offer(2), &[0; 56], Ns(0))
+        .unwrap();
     let refused = cm.connect(ACTIVE, PORT, &offer(2), &[], Ns(0));
     assert_eq!(refused, Err(CmError::TooMany(1)));
 }

@@ -3,7 +3,6 @@
 use zerocopy::network_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::STEP;
 use crate::access::{Key, RemoteBuffer};
 use crate::address::{Psn, QpAddress, QpNumber, gid_of, ip_of};
 use crate::exchange::ExchangeError;
@@ -14,6 +13,7 @@ pub const KEYS_BYTES: usize = 108;
 /// Bytes of keys over a queue pair.
 pub const PACKED_KEYS_BYTES: usize = 56;
 
+pub(super) const STEP: &str = "perftest's exchange";
 const EXPECTED: &str = "keys of a queue pair with the GID of an IPv4 address: see option -x";
 
 /// What an end tells of its queue pair and buffer.
@@ -32,18 +32,15 @@ impl Keys {
     #[must_use]
     pub fn to_text(&self) -> [u8; KEYS_BYTES] {
         let (qp, buffer) = (&self.qp, &self.buffer);
-        let mut text = format!(
-            "0000:{:04x}:{}:{:06x}:{}:{:016x}:",
+        let gid = gid_of(qp.ip).map(|byte| format!("{byte:02x}")).join(":");
+        let text = format!(
+            "0000:{:04x}:{}:{:06x}:{}:{:016x}:{gid}:00000000:\0",
             self.reads,
             qp.number,
             qp.psn.get(),
             buffer.key,
             buffer.address
         );
-        for byte in gid_of(qp.ip) {
-            text += &format!("{byte:02x}:");
-        }
-        text += "00000000:\0";
         let mut bytes = [0; KEYS_BYTES];
         for (to, from) in bytes.iter_mut().zip(text.bytes()) {
             *to = from;

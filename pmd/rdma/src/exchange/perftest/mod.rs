@@ -21,6 +21,7 @@ use super::{Channel, ExchangeError, Stream};
 use crate::address::Mtu;
 use crate::endpoint::ConnectError;
 
+use keys::STEP;
 pub use keys::{KEYS_BYTES, Keys, PACKED_KEYS_BYTES};
 
 /// The tools' port.
@@ -35,7 +36,6 @@ const CYCLE: u32 = 4096;
 const CACHE_LINE: u32 = 64;
 /// Most that a peer may ask for: a page of 2 MiB.
 const MOST_CYCLE: u32 = 2 << 20;
-const STEP: &str = "perftest's exchange";
 
 /// A program of perftest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,13 +264,12 @@ impl<S: Stream> Session<S> {
     /// The larger one of both ends' numbers.
     fn larger(&mut self, own: u32) -> Result<u32, ExchangeError> {
         let theirs = self.swap(&own.to_be_bytes())?;
-        match u32::from_be_bytes(theirs) {
-            number @ 1..=MOST_CYCLE => Ok(number.max(own)),
-            _ => {
-                let expected = "bytes of a page or cache line, up to 2 MiB";
-                Err(ExchangeError::malformed(STEP, &theirs, expected))
-            }
+        let number = u32::from_be_bytes(theirs);
+        if (1..=MOST_CYCLE).contains(&number) {
+            return Ok(number.max(own));
         }
+        let expected = "bytes of a page or cache line, up to 2 MiB";
+        Err(ExchangeError::malformed(STEP, &theirs, expected))
     }
 }
 
