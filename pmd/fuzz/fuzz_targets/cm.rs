@@ -73,8 +73,8 @@ impl Host {
                 let qp = u32::from(what >> 3);
                 drop(self.cm.connect(other, PORT, &offer(qp), &[what], now));
             }
-            (1 | 2, Some(id)) => drop(self.cm.accept(*id, &offer(id_bits(id)), &[what], now)),
-            (3 | 4, Some(id)) => drop(self.cm.confirm(*id)),
+            (1 | 2, Some(id)) => drop(self.cm.accept(*id, &offer(id_bits(id)), &[what])),
+            (3 | 4, Some(id)) => drop(self.cm.confirm(*id, now)),
             (5, Some(id)) => drop(self.cm.disconnect(*id, now)),
             (6, Some(id)) => drop(self.cm.reject(*id, &[what], now)),
             _ => {}

@@ -95,7 +95,7 @@ fn a_client_says_what_rping_says() {
     assert_eq!(agreed.path.first_psn.unwrap().get(), 0xa1_4945);
     assert_eq!(agreed.peer.ip, SERVER);
     assert_eq!((agreed.path.rnr_retry, agreed.reads_out), (7, 1));
-    cm.confirm(id).unwrap();
+    cm.confirm(id, Ns(0)).unwrap();
     let (ours, mut theirs) = (sent(&mut cm), recorded("RTU"));
     patch(&mut theirs, &ours, &[TRANSACTION, LOCAL_ID]);
     assert_eq!(ours, theirs);
@@ -124,7 +124,9 @@ fn a_server_says_what_rping_says() {
         panic!("no request");
     };
     assert_eq!((peer, port, mtu), (CLIENT, PORT, Mtu::B4096));
-    let agreed = cm.accept(id, &rping(), &[], Ns(0)).unwrap();
+    let agreed = cm.accept(id, &rping(), &[]).unwrap();
+    assert_eq!(cm.transmit(), None, "the queue pair is connected first");
+    cm.confirm(id, Ns(0)).unwrap();
     assert_eq!(agreed.peer.number.get(), 0x21);
     assert_eq!(agreed.path.first_psn.unwrap().get(), 0xf4_9e07);
     let (ours, mut theirs) = (sent(&mut cm), recorded("REP"));
@@ -198,9 +200,10 @@ fn conversation() -> Vec<Vec<u8>> {
     let Some(CmEvent::Requested { id: asked, .. }) = server.event() else {
         panic!("no request");
     };
-    server.accept(asked, &rping(), b"welcome", Ns(0)).unwrap();
+    server.accept(asked, &rping(), b"welcome").unwrap();
+    server.confirm(asked, Ns(0)).unwrap();
     pass(&mut server, &mut client, back);
-    client.confirm(id).unwrap();
+    client.confirm(id, Ns(0)).unwrap();
     pass(&mut client, &mut server, there);
     client.disconnect(id, Ns(0)).unwrap();
     pass(&mut client, &mut server, there);

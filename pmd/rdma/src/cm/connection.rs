@@ -25,6 +25,8 @@ pub(super) enum State {
     RepReceived,
     /// Passive: REQ was received, and the program has not answered.
     ReqReceived,
+    /// Passive: the program has accepted, and not confirmed.
+    RepReady,
     /// Passive: REP was sent.
     RepSent,
     /// Both ends agree.
@@ -186,7 +188,7 @@ impl Connection {
     /// REJ of the last message of the peer (InfiniBand, 12.6.7).
     pub(super) fn rej(&self, reason: Reason, private: &[u8]) -> Mad {
         let of = match self.state {
-            State::ReqSent | State::ReqReceived => mad::OF_REQ,
+            State::ReqSent | State::ReqReceived | State::RepReady => mad::OF_REQ,
             State::RepReceived | State::RepSent => mad::OF_REP,
             _ => mad::OF_OTHER,
         };

@@ -47,8 +47,8 @@ pub struct Agreed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CmEvent {
-    /// A peer asks for a connection: [accept](super::ConnectionManager::accept) or
-    /// [reject](super::ConnectionManager::reject) it.
+    /// A peer asks for a connection: [accept](super::ConnectionManager::accept) it, connect the queue pair
+    /// and [confirm](super::ConnectionManager::confirm), or [reject](super::ConnectionManager::reject) it.
     Requested {
         /// The connection.
         id: ConnectionId,
@@ -70,7 +70,7 @@ pub enum CmEvent {
         /// 196 bytes for the program, as far as the peer uses them.
         private: Box<[u8]>,
     },
-    /// The peer has confirmed what this end accepted.
+    /// The peer has confirmed what this end accepted. Its packets may come before.
     Established {
         /// The connection.
         id: ConnectionId,

@@ -133,7 +133,7 @@ impl ConnectionManager {
     }
 
     /// Accepts a request, with up to 196 bytes for the peer's program. Connect the queue pair with the
-    /// result; [`CmEvent::Established`] follows.
+    /// result, then [`confirm`](Self::confirm): the peer's packets follow.
     ///
     /// # Errors
     /// The request is over, or the private data are too long.
@@ -142,49 +142,56 @@ impl ConnectionManager {
         id: ConnectionId,
         offer: &Offer,
         private: &[u8],
-        now: Ns,
     ) -> Result<Agreed, CmError> {
         check_private(private, REP_PRIVATE)?;
         let guid = self.guid;
         let connection = self.at(id, &[State::ReqReceived])?;
         let peer = connection.peer.ok_or(CmError::State(id))?;
         connection.offer = Some(*offer);
-        connection.state = State::RepSent;
         connection.message = connection.rep(offer, &peer, guid, private);
-        connection.timer = Some(Timer {
-            due: now + peer.interval,
-            interval: peer.interval,
-            left: peer.retries,
-        });
         let agreed = connection.agreed().ok_or(CmError::State(id))?;
-        let (to, message) = (connection.peer_ip, connection.message);
-        self.send(to, &message);
+        connection.state = State::RepReady;
         Ok(agreed)
     }
 
-    /// Rejects a request, or what the peer accepted, with up to 148 bytes for the peer's program.
+    /// Rejects a request, or what the peer has accepted, with up to 148 bytes for the peer's program.
     ///
     /// # Errors
-    /// The connection is over or established, or the private data are too long.
+    /// The connection is over or confirmed, or the private data are too long.
     pub fn reject(&mut self, id: ConnectionId, private: &[u8], now: Ns) -> Result<(), CmError> {
         check_private(private, REJ_PRIVATE)?;
-        let connection = self.at(id, &[State::ReqReceived, State::RepReceived])?;
+        let states = [State::ReqReceived, State::RepReady, State::RepReceived];
+        let connection = self.at(id, &states)?;
         let message = connection.rej(Reason::CONSUMER, private);
+        connection.message = message;
         let to = connection.peer_ip;
-        close(connection, message, now);
+        close(connection, now);
         self.send(to, &message);
         Ok(())
     }
 
-    /// Tells the peer that the queue pair is connected with what it accepted: the connection is
-    /// established.
+    /// Tells the peer that the queue pair is connected with what both ends agreed upon. For the active end
+    /// the connection is then established; for the passive one [`CmEvent::Established`] follows.
     ///
     /// # Errors
     /// The connection is over, or was confirmed.
-    pub fn confirm(&mut self, id: ConnectionId) -> Result<(), CmError> {
-        let connection = self.at(id, &[State::RepReceived])?;
-        connection.state = State::Established;
-        connection.message = connection.rtu();
+    pub fn confirm(&mut self, id: ConnectionId, now: Ns) -> Result<(), CmError> {
+        let connection = self.at(id, &[State::RepReceived, State::RepReady])?;
+        match connection.peer {
+            Some(peer) if connection.state == State::RepReady => {
+                connection.state = State::RepSent;
+                connection.timer = Some(Timer {
+                    due: now + peer.interval,
+                    interval: peer.interval,
+                    left: peer.retries,
+                });
+            }
+            _ => {
+                connection.state = State::Established;
+                connection.message = connection.rtu();
+                connection.timer = None;
+            }
+        }
         let (to, message) = (connection.peer_ip, connection.message);
         self.send(to, &message);
         Ok(())
@@ -241,11 +248,14 @@ impl ConnectionManager {
                 return;
             }
             State::DreqSent => CmEvent::Disconnected { id },
-            State::ReqReceived | State::RepReceived => failed(id, Failure::TooLate),
+            State::ReqReceived | State::RepReady | State::RepReceived => {
+                failed(id, Failure::TooLate)
+            }
             _ => failed(id, Failure::NoAnswer),
         };
         let message = connection.rej(Reason::TIMEOUT, &[]);
-        close(connection, message, now);
+        connection.message = message;
+        close(connection, now);
         self.send(to, &message);
         self.events.push_back(event);
     }
@@ -334,10 +344,9 @@ impl ConnectionManager {
     }
 }
 
-/// Ends a connection, which answers late messages with the last one.
-pub(super) fn close(connection: &mut Connection, message: Mad, now: Ns) {
+/// Ends a connection. If its last message is REJ, that answers late ones of the peer.
+pub(super) fn close(connection: &mut Connection, now: Ns) {
     connection.state = State::TimeWait;
-    connection.message = message;
     connection.timer = Some(patience(now));
 }
 

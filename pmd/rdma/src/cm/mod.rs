@@ -3,11 +3,12 @@
 //!
 //! ```text
 //!  active                         passive
-//!    connect    -- REQ -->        Requested
-//!    Accepted   <-- REP --        accept
-//!    confirm    -- RTU -->        Established
-//!    disconnect -- DREQ -->       Disconnected
-//!    Disconnected <-- DREP --
+//!    connect       -- REQ -->     Requested
+//!                                 accept
+//!    Accepted      <-- REP --     confirm
+//!    confirm       -- RTU -->     Established
+//!    disconnect    -- DREQ -->    Disconnected
+//!    Disconnected  <-- DREP --
 //! ```
 //!
 //! [`ConnectionManager`] has no sockets, no queue pairs and no clock: datagrams and time go in, datagrams

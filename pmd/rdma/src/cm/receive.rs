@@ -6,7 +6,7 @@ use pollux_pmd::mempool::time::Ns;
 use zerocopy::FromBytes;
 
 use super::connection::{Connection, Peer, State, Timer, rej};
-use super::event::{CmEvent, ConnectionId, Failure, Reason};
+use super::event::{CmEvent, Failure, Reason};
 use super::mad::{self, Dreq, Ids, MAD_BYTES, Mad, Mra, Rej, Rep, Req};
 use super::manager::{ConnectionManager, close, failed, patience};
 use crate::address::{Mtu, Psn, QpKind, gid_of};
@@ -121,9 +121,7 @@ impl ConnectionManager {
         });
         if let Some(stale) = stale {
             let id = stale.id;
-            // Its late messages have no answer, or that of an unknown connection.
-            stale.state = State::TimeWait;
-            stale.timer = Some(patience(now));
+            close(stale, now);
             self.events.push_back(CmEvent::Disconnected { id });
             return Err(Reason::STALE);
         }
@@ -218,7 +216,8 @@ impl ConnectionManager {
         connection.state = State::RepReceived;
         let Some(agreed) = connection.agreed() else {
             let message = connection.rej(Reason::UNSUPPORTED, &[]);
-            close(connection, message, now);
+            connection.message = message;
+            close(connection, now);
             self.send(source, &message);
             let why = Failure::Answer("queue pair number");
             self.events.push_back(failed(id, why));
@@ -287,7 +286,11 @@ impl ConnectionManager {
         };
         let id = connection.id;
         let event = match connection.state {
-            State::ReqSent | State::RepSent | State::RepReceived | State::ReqReceived => {
+            State::ReqSent
+            | State::ReqReceived
+            | State::RepReady
+            | State::RepSent
+            | State::RepReceived => {
                 let why = Failure::Rejected {
                     reason: Reason(rej.reason.get()),
                     private: Box::new(rej.private),
@@ -300,9 +303,7 @@ impl ConnectionManager {
                 return;
             }
         };
-        // A rejection has no answer.
-        let message = connection.rtu();
-        close(connection, message, now);
+        close(connection, now);
         self.events.push_back(event);
     }
 
@@ -317,7 +318,7 @@ impl ConnectionManager {
             Some(connection) if connection.state == State::TimeWait => self.drops.duplicate += 1,
             Some(connection) if connection.offer.is_some_and(|offer| offer.qp.get() == qp) => {
                 let id = connection.id;
-                close(connection, message, now);
+                close(connection, now);
                 self.events.push_back(CmEvent::Disconnected { id });
             }
             Some(_) => {
@@ -331,9 +332,8 @@ impl ConnectionManager {
     fn on_drep(&mut self, source: Ipv4Addr, ids: &Ids, now: Ns) {
         match self.find(source, ids.remote_id.get(), ids.local_id.get()) {
             Some(connection) if connection.state == State::DreqSent => {
-                let id: ConnectionId = connection.id;
-                let message = connection.message;
-                close(connection, message, now);
+                let id = connection.id;
+                close(connection, now);
                 self.events.push_back(CmEvent::Disconnected { id });
             }
             Some(_) => self.drops.duplicate += 1,

@@ -23,9 +23,10 @@ fn busy() -> (ConnectionManager, Vec<[u8; MAD_BYTES]>) {
         while let Some(event) = cm.event() {
             match event {
                 CmEvent::Requested { id, .. } => {
-                    cm.accept(id, &offer(0x22), &[], Ns(0)).unwrap();
+                    cm.accept(id, &offer(0x22), &[]).unwrap();
+                    cm.confirm(id, Ns(0)).unwrap();
                 }
-                CmEvent::Accepted { id, .. } => cm.confirm(id).unwrap(),
+                CmEvent::Accepted { id, .. } => cm.confirm(id, Ns(0)).unwrap(),
                 CmEvent::Established { id } if round == 1 => cm.disconnect(id, Ns(0)).unwrap(),
                 _ => {}
             }
@@ -37,9 +38,10 @@ fn busy() -> (ConnectionManager, Vec<[u8; MAD_BYTES]>) {
         while let Some(event) = peer.event() {
             match event {
                 CmEvent::Requested { id, .. } => {
-                    peer.accept(id, &offer(0x32), &[], Ns(0)).unwrap();
+                    peer.accept(id, &offer(0x32), &[]).unwrap();
+                    peer.confirm(id, Ns(0)).unwrap();
                 }
-                CmEvent::Accepted { id, .. } => peer.confirm(id).unwrap(),
+                CmEvent::Accepted { id, .. } => peer.confirm(id, Ns(0)).unwrap(),
                 _ => {}
             }
         }
@@ -140,7 +142,8 @@ fn an_answer_that_lies_fails() {
     let Some(CmEvent::Requested { id, .. }) = peer.event() else {
         panic!("no request");
     };
-    peer.accept(id, &offer(0x32), &[], Ns(0)).unwrap();
+    peer.accept(id, &offer(0x32), &[]).unwrap();
+    peer.confirm(id, Ns(0)).unwrap();
     let mut rep = peer.transmit().unwrap().mad;
     rep[24 + 12..24 + 15].copy_from_slice(&[0, 0, 1]);
     // From another host it is nothing.

@@ -59,12 +59,13 @@ impl Host {
         while let Some(event) = self.cm.event() {
             match &event {
                 CmEvent::Requested { id, .. } => {
-                    let agreed = self.cm.accept(*id, &offer(self.qp), b"welcome", now);
+                    let agreed = self.cm.accept(*id, &offer(self.qp), b"welcome");
                     self.agreed = Some(agreed.unwrap());
+                    self.cm.confirm(*id, now).unwrap();
                 }
                 CmEvent::Accepted { id, agreed, .. } => {
                     self.agreed = Some(*agreed);
-                    self.cm.confirm(*id).unwrap();
+                    self.cm.confirm(*id, now).unwrap();
                 }
                 _ => {}
             }
