@@ -71,7 +71,7 @@ impl Host {
         match (what & 7, id) {
             (0, _) => {
                 let qp = u32::from(what >> 3);
-                drop(self.cm.connect(other, PORT, &offer(qp), &[what], now));
+                let _ = self.cm.connect(other, PORT, &offer(qp), &[what], now);
             }
             (1 | 2, Some(id)) => drop(self.cm.accept(*id, &offer(id_bits(id)), &[what])),
             (3 | 4, Some(id)) => drop(self.cm.confirm(*id, now)),
