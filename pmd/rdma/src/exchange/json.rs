@@ -23,6 +23,41 @@ const VERSION: u32 = 1;
 const STEP: &str = "exchanging descriptions";
 
 /// What an end tells its peer: its queue pair, and the registered buffers that the peer may access.
+///
+/// ```no_run
+/// use std::error::Error;
+/// use std::net::SocketAddr;
+/// use std::time::Duration;
+///
+/// use pollux_rdma::exchange::{Channel, Description, Offered};
+/// use pollux_rdma::{Access, Buffer, Endpoint, Mtu, PathOptions, QpOptions, QueuePair};
+///
+/// /// A queue pair whose peer listens at `to`, and may write `images`; and the peer's buffers.
+/// fn connect(
+///     endpoint: &mut Endpoint,
+///     images: &Buffer,
+///     to: SocketAddr,
+/// ) -> Result<(QueuePair, Vec<Offered>), Box<dyn Error>> {
+///     let qp = endpoint.create_queue_pair(&QpOptions::default())?;
+///     let ours = Description {
+///         qp: qp.address(),
+///         kind: qp.kind(),
+///         mtu: Mtu::B4096,
+///         buffers: vec![Offered {
+///             name: "images".into(),
+///             buffer: images.remote(),
+///             bytes: images.len() as u64,
+///             access: Access::WRITE,
+///         }],
+///     };
+///     let mut channel = Channel::connect(to, Duration::from_secs(10))?;
+///     let theirs = ours.exchange(&mut channel)?;
+///     let mtu = ours.agree(&theirs)?;
+///     let path = PathOptions { mtu, ..PathOptions::default() };
+///     endpoint.connect(&qp, &theirs.qp, &path)?;
+///     Ok((qp, theirs.buffers))
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Address of the queue pair.

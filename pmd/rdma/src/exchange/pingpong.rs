@@ -58,6 +58,24 @@ pub fn from_text(text: &[u8; ADDRESS_BYTES]) -> Result<QpAddress, ExchangeError>
 
 /// The client's part. `connect` connects the queue pair to the address that it is given.
 ///
+/// ```no_run
+/// use std::error::Error;
+/// use std::net::IpAddr;
+/// use std::time::Duration;
+///
+/// use pollux_rdma::exchange::{Channel, pingpong};
+/// use pollux_rdma::{Endpoint, PathOptions, QueuePair};
+///
+/// /// Connects to `ibv_rc_pingpong -d rxe0 -g 1` on another host.
+/// fn connect(endpoint: &mut Endpoint, qp: &QueuePair, host: IpAddr) -> Result<(), Box<dyn Error>> {
+///     let to = (host, pingpong::PORT).into();
+///     let mut channel = Channel::connect(to, Duration::from_secs(10))?;
+///     let path = PathOptions::default();
+///     pingpong::client(&mut channel, &qp.address(), |peer| endpoint.connect(qp, peer, &path))?;
+///     Ok(())
+/// }
+/// ```
+///
 /// # Errors
 /// The peer is late, goes away, or sends something else; or `connect` fails.
 pub fn client<S: Stream>(
