@@ -5,6 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -263,6 +264,8 @@ fn descriptions_over_a_socket_and_a_file() {
     let writer = thread::spawn(move || description().to_file(&later).unwrap());
     assert_eq!(Description::from_file(&path, PATIENCE).unwrap(), ours);
     writer.join().unwrap();
+    let mode = path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "keys are for the owner alone");
     let absent = Description::from_file(&folder.path().join("absent"), Duration::from_millis(30));
     assert!(matches!(absent, Err(ExchangeError::Deadline { .. })));
 }

@@ -176,6 +176,16 @@ pub enum CmError {
         /// Most bytes.
         most: usize,
     },
+    /// An option is out of its limits.
+    #[error("{option} = {value}: give {allowed}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: usize,
+        /// What is allowed.
+        allowed: &'static str,
+    },
     /// No random bits could be had.
     #[error("the system has no random bits")]
     Random,

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
 use std::net::Ipv4Addr;
 
 use pollux_pmd::mempool::time::Ns;
@@ -68,20 +67,28 @@ impl ConnectionManager {
     /// A connection manager without connections, with an identifier that is random.
     ///
     /// # Errors
-    /// The system has no random bits.
-    pub fn new(options: CmOptions) -> io::Result<Self> {
-        let guid = u64::from(random::bits()?) << 32 | u64::from(random::bits()?);
-        let connections = options.connections.clamp(1, MOST);
+    /// An option is out of its limits, or the system has no random bits.
+    pub fn new(options: CmOptions) -> Result<Self, CmError> {
+        let (timeout, retries) = (options.timeout.into(), options.retries.into());
+        for (option, value, limits, allowed) in [
+            ("connections", options.connections, 1..=MOST, "1 to 256"),
+            ("timeout", timeout, 0..=31, "0 to 31"),
+            ("retries", retries, 0..=15, "0 to 15"),
+        ] {
+            if !limits.contains(&value) {
+                return Err(CmError::Option {
+                    option,
+                    value,
+                    allowed,
+                });
+            }
+        }
+        let bits = || random::bits().map(u64::from).map_err(|_| CmError::Random);
         Ok(Self {
-            options: CmOptions {
-                connections,
-                timeout: options.timeout.min(31),
-                retries: options.retries.min(15),
-                ..options
-            },
-            guid,
+            options,
+            guid: bits()? << 32 | bits()?,
             ports: Vec::new(),
-            table: (0..connections).map(|_| None).collect(),
+            table: (0..options.connections).map(|_| None).collect(),
             out: VecDeque::new(),
             events: VecDeque::new(),
             drops: CmDrops::default(),

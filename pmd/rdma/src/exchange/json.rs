@@ -1,7 +1,9 @@
 //! A JSON description of an end: `docs/formats/rdma-exchange.md`.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -109,16 +111,21 @@ impl Description {
         wire.try_into()
     }
 
-    /// Writes the description into a file, all at once.
+    /// Writes the description into a file, all at once, which its owner alone can read: it has keys.
     ///
     /// # Errors
     /// The file system refuses.
     pub fn to_file(&self, path: &Path) -> Result<(), ExchangeError> {
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
-        fs::write(&new, self.to_json() + "\n")
-            .and_then(|()| fs::rename(&new, path))
-            .map_err(io_at("writing the description"))
+        let write = || {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            let mut file = options.open(&new)?;
+            file.write_all((self.to_json() + "\n").as_bytes())?;
+            fs::rename(&new, path)
+        };
+        write().map_err(io_at("writing the description"))
     }
 
     /// Reads the description that the peer writes into a file, when it is there.

@@ -181,6 +181,24 @@ fn a_peer_that_started_anew_ends_its_old_connection() {
 }
 
 #[test]
+fn options_have_limits() {
+    for (connections, timeout, retries) in [(0, 18, 15), (257, 18, 15), (64, 32, 15), (64, 18, 16)]
+    {
+        let options = CmOptions {
+            connections,
+            timeout,
+            retries,
+            ..CmOptions::new(ACTIVE)
+        };
+        let refused = ConnectionManager::new(options).err();
+        assert!(
+            matches!(refused, Some(CmError::Option { .. })),
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
 fn private_data_have_limits() {
     let mut cm = alone(1);
     let refused = cm.connect(ACTIVE, PORT, &offer(2), &[0; 57], Ns(0));
