@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::access::Access;
-use crate::address::{Mtu, QpAddress, QpKind};
+use crate::address::{Mtu, Psn, QpAddress, QpKind};
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
 use crate::registrations::Buffer;
@@ -138,6 +138,9 @@ pub struct PathOptions {
     pub rnr_retry: u8,
     /// How long the peer waits if this end is not ready: a code up to 31 (InfiniBand, table 45).
     pub rnr_timer: u8,
+    /// Number of the first packet that this end sends, where the peer chose it (RDMA CM); otherwise it is
+    /// that of the queue pair's own address.
+    pub first_psn: Option<Psn>,
 }
 
 impl Default for PathOptions {
@@ -149,6 +152,7 @@ impl Default for PathOptions {
             retry: 7,
             rnr_retry: 7,
             rnr_timer: 12,
+            first_psn: None,
         }
     }
 }

@@ -16,9 +16,11 @@
 
 mod access;
 mod address;
+pub mod cm;
 mod copy;
 mod endpoint;
 mod event;
+pub mod exchange;
 mod layouts;
 mod memory;
 mod queue_pair;
