@@ -1,6 +1,8 @@
 //! `pollux rdma`: endpoints for remote memory access.
 
+mod counts;
 mod play;
+mod tool;
 
 use clap::Subcommand;
 use pollux_app::Failure;
@@ -15,12 +17,16 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    Ping(tool::PingArgs),
     Play(play::Args),
+    Serve(tool::ServeArgs),
 }
 
 /// Runs the sub-command.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     match &args.command {
+        Command::Ping(args) => tool::ping(args, registry),
         Command::Play(args) => play::run(args, registry),
+        Command::Serve(args) => tool::serve(args, registry),
     }
 }

@@ -156,6 +156,7 @@ impl Qp {
             retry: self.retry,
             rnr_retry: self.rnr_retry,
             rnr_timer: self.rnr_timer,
+            ..PathOptions::default()
         })
     }
 

@@ -4,48 +4,21 @@ use std::fmt;
 
 use pollux_app::LedgerReport;
 use pollux_pmd::Balance;
-use pollux_rdma::roce::RoceCounts;
 use pollux_rdma::{Done, Failed, Received};
 use serde::Serialize;
+
+use super::super::counts::Counts;
 
 /// Content of `--report`.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) command: &'static str,
     pub(super) ledger: LedgerReport,
-    pub(super) rdma: Rdma,
+    pub(super) rdma: Counts,
     pub(super) completions: Vec<Completion>,
     pub(super) failed: Vec<FailedQp>,
     #[serde(skip)]
     pub(super) balance: Balance,
-}
-
-/// Counters of the endpoint.
-#[derive(Serialize)]
-pub(super) struct Rdma {
-    sent: u64,
-    requests: u64,
-    retransmitted: u64,
-    not_ready: u64,
-    timeouts: u64,
-    marked: u64,
-    notified: u64,
-    missed: u64,
-}
-
-impl From<RoceCounts> for Rdma {
-    fn from(counts: RoceCounts) -> Self {
-        Self {
-            sent: counts.sent,
-            requests: counts.requests,
-            retransmitted: counts.retransmitted,
-            not_ready: counts.not_ready,
-            timeouts: counts.timeouts,
-            marked: counts.marked,
-            notified: counts.notified,
-            missed: counts.missed,
-        }
-    }
 }
 
 /// A request that is done, or a receive that is used up.
@@ -110,18 +83,7 @@ impl From<Failed> for FailedQp {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "ledger    {}", self.balance)?;
-        let Rdma {
-            sent,
-            requests,
-            retransmitted,
-            missed,
-            ..
-        } = self.rdma;
-        writeln!(
-            f,
-            "packets   {sent} sent, {requests} of them of requests, {retransmitted} of those again; \
-             {missed} missed"
-        )?;
+        writeln!(f, "packets   {}", self.rdma)?;
         for done in &self.completions {
             let Completion {
                 qp,
