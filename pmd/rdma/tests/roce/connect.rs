@@ -1,8 +1,14 @@
 //! Queue pairs that the connection manager connects, over datagrams of queue pair 1.
 
+use std::thread;
+use std::time::Duration;
+
 use pollux_rdma::cm::{CmEvent, CmOptions, ConnectionId, ConnectionManager, Offer};
+use pollux_rdma::exchange::perftest::{Keys, Over, Report, Role, Session, Test};
+use pollux_rdma::exchange::{Channel, Messages};
 use pollux_rdma::{
-    Access, Event, Get, Message, Mtu, PathOptions, Payload, QpOptions, QueuePair, Receive, Status,
+    Access, Event, Get, Key, Message, Mtu, PathOptions, Payload, QpKind, QpOptions, QueuePair,
+    Receive, RemoteBuffer, Status,
 };
 
 use crate::rig::{IPS, Pair, memory, path};
@@ -180,4 +186,65 @@ fn the_connection_manager_connects_over_losses() {
     converse(&mut managed.pair, &mut qps);
     drop(qps);
     managed.pair.stop();
+}
+
+/// perftest's exchange as with option -R, both ends of this crate.
+#[test]
+fn an_exchange_passes_over_a_queue_pair() {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let mut pair = Pair::new();
+    let qps = [0, 1].map(|n| pair.hosts[n].queue_pair(QpKind::Reliable, 17 + n as u32, 5));
+    let addresses = qps.each_ref().map(QueuePair::address);
+    pair.join(&qps, &path(Mtu::B1024));
+    let mut number = 0..2;
+    let streams = qps.map(|qp| {
+        let host = &mut pair.hosts[number.next().unwrap()];
+        Messages::new(&mut host.endpoint, qp).unwrap()
+    });
+    let keys = addresses.map(|qp| Keys {
+        qp,
+        reads: 4,
+        buffer: RemoteBuffer {
+            address: 1 << 40,
+            key: Key(qp.number.get()),
+        },
+    });
+    let [client, server] = streams;
+    thread::scope(|scope| {
+        let ends = [(client, Role::Client), (server, Role::Server)].map(|(stream, role)| {
+            scope.spawn(move || {
+                let own = keys[role as usize];
+                let channel = Channel::new(stream, PATIENCE);
+                let (mut session, common) =
+                    Session::open(channel, Test::WriteBw, role, Over::QueuePair, Mtu::B4096)
+                        .unwrap();
+                assert_eq!(common.mtu, Mtu::B4096);
+                session.around(|| Ok(())).unwrap();
+                let ready = session.connect(&own, |_| Ok(())).unwrap();
+                assert_eq!(ready.peer().buffer, keys[1 - role as usize].buffer);
+                let report = Report {
+                    bytes: u64::from(own.buffer.key.0),
+                    ..Report::default()
+                };
+                ready.finish(&report, PATIENCE).unwrap().unwrap().bytes
+            })
+        });
+        while !ends.iter().all(thread::ScopedJoinHandle::is_finished) {
+            pair.step();
+        }
+        assert_eq!(ends.map(|end| end.join().unwrap()), [18, 17]);
+    });
+    // A peer that says nothing is left at the deadline.
+    let qp = pair.hosts[0].queue_pair(QpKind::Reliable, 19, 5);
+    let stream = Messages::new(&mut pair.hosts[0].endpoint, qp).unwrap();
+    let channel = Channel::new(stream, Duration::from_millis(30));
+    let opened = Session::open(
+        channel,
+        Test::WriteBw,
+        Role::Server,
+        Over::QueuePair,
+        Mtu::B4096,
+    );
+    assert!(opened.unwrap_err().to_string().contains("in time"));
+    pair.stop();
 }
