@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 use libfuzzer_sys::fuzz_target;
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd_fuzz::Input;
-use pollux_rdma::cm::{CmEvent, CmOptions, ConnectionId, ConnectionManager, MAD_BYTES, Offer};
-use pollux_rdma::{PathOptions, QpNumber};
+use pollux_rdma::cm::{CmEvent, CmOptions, ConnectionId, ConnectionManager, Offer};
+use pollux_rdma::{MAD_BYTES, Mad, PathOptions, QpNumber};
 
 const PORT: u16 = 7174;
 const OURS: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
@@ -34,8 +34,7 @@ fn offer(qp: u32) -> Offer {
     Offer {
         qp: QpNumber::new(2 + qp % 64).expect("a number of 24 bits"),
         path: PathOptions::default(),
-        reads_in: 16,
-        reads_out: 16,
+        answers: 16,
     }
 }
 
@@ -81,9 +80,9 @@ impl Host {
         }
         let sent: Vec<_> = iter::from_fn(|| self.cm.transmit()).collect();
         assert!(sent.len() <= WAITING);
-        assert!(sent.iter().all(|datagram| datagram.to == other));
+        assert!(sent.iter().all(|datagram| datagram.host == other));
         self.sent
-            .extend(sent.into_iter().map(|datagram| datagram.mad));
+            .extend(sent.into_iter().map(|datagram| datagram.bytes));
     }
 }
 
@@ -115,7 +114,13 @@ fuzz_target!(|data: &[u8]| {
                 for _ in 0..input.u8() % 4 {
                     mad[usize::from(input.u8())] = input.u8();
                 }
-                to.receive(ip, &mad, now);
+                to.receive(
+                    &Mad {
+                        host: ip,
+                        bytes: mad,
+                    },
+                    now,
+                );
             }
             _ => {
                 now = now + Ns(u64::from(input.u16()) << 20);

@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 
 use pollux_pmd::mempool::time::Ns;
-use pollux_rdma::cm::{CmEvent, CmOptions, ConnectionManager, MAD_BYTES, Offer};
-use pollux_rdma::{Mtu, PathOptions, QpNumber};
+use pollux_rdma::cm::{CmEvent, CmOptions, ConnectionManager, Offer};
+use pollux_rdma::{MAD_BYTES, Mad, Mtu, PathOptions, QpNumber};
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 3);
@@ -27,10 +27,10 @@ fn rping() -> Offer {
             timeout: 19,
             retry: 7,
             rnr_retry: 7,
+            gets: 1,
             ..PathOptions::default()
         },
-        reads_in: 1,
-        reads_out: 1,
+        answers: 1,
     }
 }
 
@@ -69,8 +69,12 @@ const TRANSACTION: (usize, usize) = (8, 8);
 const LOCAL_ID: (usize, usize) = (BODY, 4);
 const REMOTE_ID: (usize, usize) = (BODY + 4, 4);
 
+fn from(host: Ipv4Addr, bytes: [u8; MAD_BYTES]) -> Mad {
+    Mad { host, bytes }
+}
+
 fn sent(cm: &mut ConnectionManager) -> [u8; MAD_BYTES] {
-    cm.transmit().unwrap().mad
+    cm.transmit().unwrap().bytes
 }
 
 #[test]
@@ -87,14 +91,14 @@ fn a_client_says_what_rping_says() {
 
     let mut rep = recorded("REP");
     rep[BODY + 4..BODY + 8].copy_from_slice(&ours[BODY..BODY + 4]);
-    cm.receive(SERVER, &rep, Ns(0));
+    cm.receive(&from(SERVER, rep), Ns(0));
     let Some(CmEvent::Accepted { agreed, .. }) = cm.event() else {
         panic!("no answer");
     };
     assert_eq!(agreed.peer.number.get(), 0x21);
     assert_eq!(agreed.path.first_psn.unwrap().get(), 0xa1_4945);
     assert_eq!(agreed.peer.ip, SERVER);
-    assert_eq!((agreed.path.rnr_retry, agreed.reads_out), (7, 1));
+    assert_eq!((agreed.path.rnr_retry, agreed.path.gets), (7, 1));
     cm.confirm(id, Ns(0)).unwrap();
     let (ours, mut theirs) = (sent(&mut cm), recorded("RTU"));
     patch(&mut theirs, &ours, &[TRANSACTION, LOCAL_ID]);
@@ -105,14 +109,14 @@ fn a_client_says_what_rping_says() {
     assert_eq!(ours, theirs);
     let mut drep = recorded("DREP");
     drep[BODY + 4..BODY + 8].copy_from_slice(&ours[BODY..BODY + 4]);
-    cm.receive(SERVER, &drep, Ns(0));
+    cm.receive(&from(SERVER, drep), Ns(0));
     assert_eq!(cm.event(), Some(CmEvent::Disconnected { id }));
 }
 
 #[test]
 fn a_server_says_what_rping_says() {
     let mut cm = manager(SERVER);
-    cm.receive(CLIENT, &recorded("REQ"), Ns(0));
+    cm.receive(&from(CLIENT, recorded("REQ")), Ns(0));
     let Some(CmEvent::Requested {
         id,
         peer,
@@ -140,9 +144,9 @@ fn a_server_says_what_rping_says() {
         mad[REMOTE_ID.0..REMOTE_ID.0 + 4].copy_from_slice(&ours[BODY..BODY + 4]);
         mad
     };
-    cm.receive(CLIENT, &with_id("RTU"), Ns(0));
+    cm.receive(&from(CLIENT, with_id("RTU")), Ns(0));
     assert_eq!(cm.event(), Some(CmEvent::Established { id }));
-    cm.receive(CLIENT, &with_id("DREQ"), Ns(0));
+    cm.receive(&from(CLIENT, with_id("DREQ")), Ns(0));
     assert_eq!(cm.event(), Some(CmEvent::Disconnected { id }));
     let (ours, mut theirs) = (sent(&mut cm), recorded("DREP"));
     patch(&mut theirs, &ours, &[LOCAL_ID]);
@@ -185,11 +189,11 @@ fn conversation() -> Vec<Vec<u8>> {
     let (mut client, mut server) = (manager(CLIENT), manager(SERVER));
     let mut frames = Vec::new();
     let mut pass =
-        |from: &mut ConnectionManager, to: &mut ConnectionManager, ips: [Ipv4Addr; 2]| {
-            while let Some(datagram) = from.transmit() {
-                assert_eq!(datagram.to, ips[1]);
-                frames.push(frame(ips[0], ips[1], &datagram.mad));
-                to.receive(ips[0], &datagram.mad, Ns(0));
+        |sender: &mut ConnectionManager, to: &mut ConnectionManager, ips: [Ipv4Addr; 2]| {
+            while let Some(datagram) = sender.transmit() {
+                assert_eq!(datagram.host, ips[1]);
+                frames.push(frame(ips[0], ips[1], &datagram.bytes));
+                to.receive(&from(ips[0], datagram.bytes), Ns(0));
             }
         };
     let (there, back) = ([CLIENT, SERVER], [SERVER, CLIENT]);

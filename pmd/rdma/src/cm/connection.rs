@@ -6,7 +6,7 @@ use pollux_pmd::mempool::time::Ns;
 use zerocopy::FromZeros;
 
 use super::event::{Agreed, ConnectionId, Offer, Reason};
-use super::mad::{self, Dreq, Ids, IpHeader, Mad, Rej, Rep, Req};
+use super::layouts::{self, Datagram, Dreq, Ids, IpHeader, Rej, Rep, Req};
 use crate::address::{Mtu, Psn, QpAddress, QpNumber, gid_of};
 
 /// Default partition, full member (InfiniBand, 10.9.1.2): the only one of RoCE.
@@ -63,7 +63,7 @@ pub(super) struct Connection {
     /// The PSN with which the peer begins, chosen by this end.
     pub(super) peer_psn: Psn,
     /// The message that is repeated: at its time, or when the peer repeats the one that it answers.
-    pub(super) message: Mad,
+    pub(super) message: Datagram,
     pub(super) timer: Option<Timer>,
 }
 
@@ -78,8 +78,8 @@ pub(super) struct Peer {
     pub(super) retry: Option<u8>,
     pub(super) rnr_retry: u8,
     /// GETs that the peer answers, and asks for, at a time.
-    pub(super) reads_in: u8,
-    pub(super) reads_out: u8,
+    pub(super) answers: u8,
+    pub(super) gets: u8,
     /// How long this end waits for an answer of the peer, and how often it asks.
     pub(super) interval: Ns,
     pub(super) retries: u8,
@@ -97,7 +97,7 @@ impl Connection {
             offer: None,
             peer: None,
             peer_psn,
-            message: Mad::new_zeroed(),
+            message: Datagram::new_zeroed(),
             timer: None,
         }
     }
@@ -114,6 +114,7 @@ impl Connection {
         path.mtu = peer.mtu;
         path.retry = peer.retry.unwrap_or(path.retry);
         path.rnr_retry = peer.rnr_retry;
+        path.gets = path.gets.min(peer.answers);
         path.first_psn = Some(peer.first_psn);
         Some(Agreed {
             peer: QpAddress {
@@ -123,19 +124,18 @@ impl Connection {
                 mac: None,
             },
             path,
-            reads_out: offer.reads_out.min(peer.reads_in),
         })
     }
 
     /// REQ (InfiniBand, 12.6.5).
-    pub(super) fn req(&self, offer: &Offer, to: &Request<'_>) -> Mad {
+    pub(super) fn req(&self, offer: &Offer, to: &Request<'_>) -> Datagram {
         let mut req = Req::new_zeroed();
         req.local_id.set(self.id.0);
-        req.service.set(mad::service(to.port));
+        req.service.set(layouts::service(to.port));
         req.ca_guid.set(to.guid);
         let qp = offer.qp.get() << 8;
-        req.qp_resources.set(qp | u32::from(offer.reads_in));
-        req.initiator_depth.set(offer.reads_out.into());
+        req.qp_resources.set(qp | u32::from(offer.answers));
+        req.initiator_depth.set(offer.path.gets.into());
         // A reliable connection, without flow control from end to end: 0 and 0.
         req.remote_timeout.set(u32::from(to.timeout) << 3);
         let timeout_retry = u32::from(to.timeout) << 3 | u32::from(offer.path.retry & 7);
@@ -152,45 +152,45 @@ impl Connection {
         req.primary.ack_timeout = offer.path.timeout << 3;
         req.ip = IpHeader::new(to.own_ip, to.own_port, self.peer_ip);
         fill(&mut req.private, to.private);
-        Mad::new(mad::REQ, self.transaction, &req)
+        Datagram::new(layouts::REQ, self.transaction, &req)
     }
 
     /// REP (InfiniBand, 12.6.8).
-    pub(super) fn rep(&self, offer: &Offer, peer: &Peer, guid: u64, private: &[u8]) -> Mad {
+    pub(super) fn rep(&self, offer: &Offer, peer: &Peer, guid: u64, private: &[u8]) -> Datagram {
         let mut rep = Rep::new_zeroed();
         rep.local_id.set(self.id.0);
         rep.remote_id.set(self.peer_id);
         rep.qp.set(offer.qp.get() << 8);
         rep.psn.set(self.peer_psn.get() << 8);
-        rep.responder_resources = offer.reads_in.min(peer.reads_out);
-        rep.initiator_depth = offer.reads_out.min(peer.reads_in);
+        rep.responder_resources = offer.answers.min(peer.gets);
+        rep.initiator_depth = offer.path.gets.min(peer.answers);
         rep.rnr = (offer.path.rnr_retry & 7) << 5;
         rep.ca_guid.set(guid);
         fill(&mut rep.private, private);
-        Mad::new(mad::REP, self.transaction, &rep)
+        Datagram::new(layouts::REP, self.transaction, &rep)
     }
 
     /// RTU (InfiniBand, 12.6.9).
-    pub(super) fn rtu(&self) -> Mad {
+    pub(super) fn rtu(&self) -> Datagram {
         let ids = Ids::new(self.id.0, self.peer_id);
-        Mad::new(mad::RTU, self.transaction, &ids)
+        Datagram::new(layouts::RTU, self.transaction, &ids)
     }
 
     /// DREQ (InfiniBand, 12.6.10).
-    pub(super) fn dreq(&self, peer_qp: QpNumber) -> Mad {
+    pub(super) fn dreq(&self, peer_qp: QpNumber) -> Datagram {
         let mut dreq = Dreq::new_zeroed();
         dreq.local_id.set(self.id.0);
         dreq.remote_id.set(self.peer_id);
         dreq.remote_qp.set(peer_qp.get() << 8);
-        Mad::new(mad::DREQ, self.transaction, &dreq)
+        Datagram::new(layouts::DREQ, self.transaction, &dreq)
     }
 
     /// REJ of the last message of the peer (InfiniBand, 12.6.7).
-    pub(super) fn rej(&self, reason: Reason, private: &[u8]) -> Mad {
+    pub(super) fn rej(&self, reason: Reason, private: &[u8]) -> Datagram {
         let of = match self.state {
-            State::ReqSent | State::ReqReceived | State::RepReady => mad::OF_REQ,
-            State::RepReceived | State::RepSent => mad::OF_REP,
-            _ => mad::OF_OTHER,
+            State::ReqSent | State::ReqReceived | State::RepReady => layouts::OF_REQ,
+            State::RepReceived | State::RepSent => layouts::OF_REP,
+            _ => layouts::OF_OTHER,
         };
         rej(
             self.transaction,
@@ -222,14 +222,14 @@ pub(super) fn rej(
     of: u8,
     reason: Reason,
     private: &[u8],
-) -> Mad {
+) -> Datagram {
     let mut rej = Rej::new_zeroed();
     rej.local_id.set(own_id);
     rej.remote_id.set(peer_id);
     rej.message = of;
     rej.reason.set(reason.0);
     fill(&mut rej.private, private);
-    Mad::new(mad::REJ, transaction, &rej)
+    Datagram::new(layouts::REJ, transaction, &rej)
 }
 
 /// Private data: what does not fit was refused before.

@@ -23,13 +23,11 @@ impl fmt::Display for ConnectionId {
 pub struct Offer {
     /// Number of its queue pair.
     pub qp: QpNumber,
-    /// Its side of the path. The passive end takes the MTU, and how often it repeats requests, of the
-    /// active one.
+    /// Its side of the path: `gets` is the initiator depth. The passive end takes the MTU, and how often it
+    /// repeats requests, of the active one.
     pub path: PathOptions,
     /// GETs of the peer that it answers at a time (responder resources).
-    pub reads_in: u8,
-    /// GETs that it asks for at a time (initiator depth).
-    pub reads_out: u8,
+    pub answers: u8,
 }
 
 /// What both ends have agreed upon: connect the queue pair with it.
@@ -37,10 +35,8 @@ pub struct Offer {
 pub struct Agreed {
     /// The peer's queue pair.
     pub peer: QpAddress,
-    /// The path; its `first_psn` is set.
+    /// The path: the smaller numbers of both, and `first_psn`.
     pub path: PathOptions,
-    /// GETs that this end may ask for at a time.
-    pub reads_out: u8,
 }
 
 /// What the connection manager reports.
@@ -189,15 +185,6 @@ pub enum CmError {
     /// No random bits could be had.
     #[error("the system has no random bits")]
     Random,
-}
-
-/// A datagram for queue pair 1 of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing {
-    /// The host.
-    pub to: Ipv4Addr,
-    /// The datagram.
-    pub mad: [u8; super::MAD_BYTES],
 }
 
 /// Datagrams that the connection manager received and did not act upon, by cause.

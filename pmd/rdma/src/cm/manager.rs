@@ -8,11 +8,10 @@ use pollux_pmd::mempool::time::Ns;
 use zerocopy::IntoBytes;
 
 use super::connection::{Connection, Request, State, Timer};
-use super::event::{
-    Agreed, CmDrops, CmError, CmEvent, ConnectionId, Failure, Offer, Outgoing, Reason,
-};
-use super::mad::{MAD_BYTES, Mad};
+use super::event::{Agreed, CmDrops, CmError, CmEvent, ConnectionId, Failure, Offer, Reason};
+use super::layouts::Datagram;
 use crate::address::Psn;
+use crate::mad::{MAD_BYTES, Mad};
 use crate::random;
 
 /// Most connections: the number of one has eight bits.
@@ -58,7 +57,7 @@ pub struct ConnectionManager {
     pub(super) guid: u64,
     pub(super) ports: Vec<u16>,
     pub(super) table: Vec<Option<Connection>>,
-    out: VecDeque<Outgoing>,
+    out: VecDeque<Mad>,
     pub(super) events: VecDeque<CmEvent>,
     pub(super) drops: CmDrops,
 }
@@ -267,8 +266,8 @@ impl ConnectionManager {
         self.events.push_back(event);
     }
 
-    /// The next datagram to send to queue pair 1 of a host, with the Q_Key of management.
-    pub fn transmit(&mut self) -> Option<Outgoing> {
+    /// The next datagram to send to queue pair 1 of a host.
+    pub fn transmit(&mut self) -> Option<Mad> {
         self.out.pop_front()
     }
 
@@ -288,14 +287,14 @@ impl ConnectionManager {
         4 * self.table.len() + 16
     }
 
-    pub(super) fn send(&mut self, to: Ipv4Addr, mad: &Mad) {
+    pub(super) fn send(&mut self, host: Ipv4Addr, datagram: &Datagram) {
         if self.out.len() >= self.most_waiting() {
             self.drops.no_room += 1;
             return;
         }
         let mut bytes = [0; MAD_BYTES];
-        bytes.copy_from_slice(mad.as_bytes());
-        self.out.push_back(Outgoing { to, mad: bytes });
+        bytes.copy_from_slice(datagram.as_bytes());
+        self.out.push_back(Mad { host, bytes });
     }
 
     /// How long this end waits for an answer.

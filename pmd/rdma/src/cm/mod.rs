@@ -20,7 +20,7 @@
 //!
 //! use pollux_pmd::mempool::time::Ns;
 //! use pollux_rdma::cm::{CmEvent, CmOptions, ConnectionManager, Offer};
-//! use pollux_rdma::{PathOptions, QpNumber};
+//! use pollux_rdma::{Mad, PathOptions, QpNumber};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let hosts = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
@@ -30,15 +30,15 @@
 //! let offer = |qp| Offer {
 //!     qp,
 //!     path: PathOptions::default(),
-//!     reads_in: 16,
-//!     reads_out: 4,
+//!     answers: 16,
 //! };
 //! let numbers = [17, 18].map(|number| QpNumber::new(number).expect("24 bits"));
 //! let now = Ns(0);
 //! active.connect(hosts[1], 7174, &offer(numbers[0]), b"hello", now)?;
 //!
 //! let req = active.transmit().ok_or("a request")?;
-//! passive.receive(hosts[0], &req.mad, now);
+//! assert_eq!(req.host, hosts[1]);
+//! passive.receive(&Mad { host: hosts[0], ..req }, now);
 //! if let Some(CmEvent::Requested { id, private, .. }) = passive.event() {
 //!     assert_eq!(private[..5], *b"hello");
 //!     let agreed = passive.accept(id, &offer(numbers[1]), &[])?;
@@ -55,13 +55,10 @@
 
 mod connection;
 mod event;
-mod mad;
+mod layouts;
 mod manager;
 mod receive;
-pub use event::{
-    Agreed, CmDrops, CmError, CmEvent, ConnectionId, Failure, Offer, Outgoing, Reason,
-};
-pub use mad::MAD_BYTES;
+pub use event::{Agreed, CmDrops, CmError, CmEvent, ConnectionId, Failure, Offer, Reason};
 pub use manager::{CmOptions, ConnectionManager};
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use zerocopy::FromBytes;
 
 use super::connection::{Connection, Peer, State, Timer, rej};
 use super::event::{CmEvent, Failure, Reason};
-use super::mad::{self, Dreq, Ids, MAD_BYTES, Mad, Mra, Rej, Rep, Req};
+use super::layouts::{self, Datagram, Dreq, Ids, Mra, Rej, Rep, Req};
 use super::manager::{ConnectionManager, close, failed, patience};
 use crate::address::{Mtu, Psn, QpKind, gid_of};
+use crate::mad::Mad;
 
 /// Longest time that a peer may ask for, and shortest after which a message is repeated.
 const MOST_WAIT: u64 = 60_000_000_000;
@@ -21,9 +22,10 @@ fn time(code: u8) -> u64 {
 }
 
 impl ConnectionManager {
-    /// Takes a datagram that came to queue pair 1, from queue pair 1 of a host.
-    pub fn receive(&mut self, source: Ipv4Addr, mad: &[u8; MAD_BYTES], now: Ns) {
-        let Ok(mad) = Mad::ref_from_bytes(mad) else {
+    /// Takes a datagram that came to queue pair 1 from a host.
+    pub fn receive(&mut self, mad: &Mad, now: Ns) {
+        let source = mad.host;
+        let Ok(mad) = Datagram::ref_from_bytes(&mad.bytes) else {
             return;
         };
         if !mad.is_communication_management() {
@@ -31,20 +33,20 @@ impl ConnectionManager {
             return;
         }
         match mad.attribute.get() {
-            mad::REQ => self.with(mad, |cm, req: &Req| cm.on_req(source, mad, req, now)),
-            mad::MRA => self.with(mad, |cm, mra: &Mra| cm.on_mra(source, mra, now)),
-            mad::REJ => self.with(mad, |cm, rej: &Rej| cm.on_rej(source, rej, now)),
-            mad::REP => self.with(mad, |cm, rep: &Rep| cm.on_rep(source, mad, rep, now)),
-            mad::RTU => self.with(mad, |cm, ids: &Ids| cm.on_rtu(source, ids)),
-            mad::DREQ => self.with(mad, |cm, dreq: &Dreq| cm.on_dreq(source, mad, dreq, now)),
-            mad::DREP => self.with(mad, |cm, ids: &Ids| cm.on_drep(source, ids, now)),
+            layouts::REQ => self.with(mad, |cm, req: &Req| cm.on_req(source, mad, req, now)),
+            layouts::MRA => self.with(mad, |cm, mra: &Mra| cm.on_mra(source, mra, now)),
+            layouts::REJ => self.with(mad, |cm, rej: &Rej| cm.on_rej(source, rej, now)),
+            layouts::REP => self.with(mad, |cm, rep: &Rep| cm.on_rep(source, mad, rep, now)),
+            layouts::RTU => self.with(mad, |cm, ids: &Ids| cm.on_rtu(source, ids)),
+            layouts::DREQ => self.with(mad, |cm, dreq: &Dreq| cm.on_dreq(source, mad, dreq, now)),
+            layouts::DREP => self.with(mad, |cm, ids: &Ids| cm.on_drep(source, ids, now)),
             _ => self.drops.malformed += 1,
         }
     }
 
     fn with<T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutable + zerocopy::Unaligned>(
         &mut self,
-        mad: &Mad,
+        mad: &Datagram,
         act: impl FnOnce(&mut Self, &T),
     ) {
         if let Some(body) = mad.body() {
@@ -60,7 +62,7 @@ impl ConnectionManager {
             .filter(|one| one.matches(source, own, peers))
     }
 
-    fn on_req(&mut self, source: Ipv4Addr, mad: &Mad, req: &Req, now: Ns) {
+    fn on_req(&mut self, source: Ipv4Addr, mad: &Datagram, req: &Req, now: Ns) {
         let (peer_id, guid) = (req.local_id.get(), req.ca_guid.get());
         let transaction = mad.transaction.get();
         let known = self
@@ -72,7 +74,7 @@ impl ConnectionManager {
             let message = known.message;
             let repeats = match known.state {
                 State::RepSent => true,
-                State::TimeWait => message.attribute.get() == mad::REJ,
+                State::TimeWait => message.attribute.get() == layouts::REJ,
                 _ => false,
             };
             self.drops.duplicate += 1;
@@ -91,13 +93,13 @@ impl ConnectionManager {
             },
             Err(reason) => reason,
         };
-        let message = rej(transaction, 0, peer_id, mad::OF_REQ, refused, &[]);
+        let message = rej(transaction, 0, peer_id, layouts::OF_REQ, refused, &[]);
         self.send(source, &message);
     }
 
     /// What a request says of its sender, or why it is rejected.
     fn check_req(&mut self, source: Ipv4Addr, req: &Req, now: Ns) -> Result<Peer, Reason> {
-        let port = mad::port_of(req.service.get());
+        let port = layouts::port_of(req.service.get());
         if !port.is_some_and(|port| self.ports.contains(&port)) {
             return Err(Reason::INVALID_SERVICE);
         }
@@ -133,8 +135,8 @@ impl ConnectionManager {
             mtu,
             retry: Some(timeout_retry & 7),
             rnr_retry: req.mtu_rnr & 7,
-            reads_in: req.qp_resources.get() as u8,
-            reads_out: req.initiator_depth.get() as u8,
+            answers: req.qp_resources.get() as u8,
+            gets: req.initiator_depth.get() as u8,
             interval: Ns(interval.max(LEAST_INTERVAL)),
             retries: (req.max_retries >> 4).max(1),
         })
@@ -163,7 +165,7 @@ impl ConnectionManager {
         self.put(connection);
     }
 
-    fn on_rep(&mut self, source: Ipv4Addr, mad: &Mad, rep: &Rep, now: Ns) {
+    fn on_rep(&mut self, source: Ipv4Addr, mad: &Datagram, rep: &Rep, now: Ns) {
         let (own, peer_id) = (rep.remote_id.get(), rep.local_id.get());
         let connection = self
             .table
@@ -178,7 +180,7 @@ impl ConnectionManager {
                 mad.transaction.get(),
                 own,
                 peer_id,
-                mad::OF_REP,
+                layouts::OF_REP,
                 reason,
                 &[],
             );
@@ -188,7 +190,7 @@ impl ConnectionManager {
         if connection.state != State::ReqSent {
             let repeats = match connection.state {
                 State::Established => true,
-                State::TimeWait => connection.message.attribute.get() == mad::REJ,
+                State::TimeWait => connection.message.attribute.get() == layouts::REJ,
                 _ => false,
             };
             // RTU or REJ; before that the program is asked.
@@ -208,8 +210,8 @@ impl ConnectionManager {
             mtu: offer.path.mtu,
             retry: None,
             rnr_retry: rep.rnr >> 5,
-            reads_in: rep.responder_resources,
-            reads_out: rep.initiator_depth,
+            answers: rep.responder_resources,
+            gets: rep.initiator_depth,
             interval: Ns(0),
             retries: 0,
         });
@@ -307,11 +309,11 @@ impl ConnectionManager {
         self.events.push_back(event);
     }
 
-    fn on_dreq(&mut self, source: Ipv4Addr, mad: &Mad, dreq: &Dreq, now: Ns) {
+    fn on_dreq(&mut self, source: Ipv4Addr, mad: &Datagram, dreq: &Dreq, now: Ns) {
         let (own, peer_id) = (dreq.remote_id.get(), dreq.local_id.get());
         // The answer is the same for a connection that is over, or is unknown: the peer may end its own.
         let ids = Ids::new(own, peer_id);
-        let message = Mad::new(mad::DREP, mad.transaction.get(), &ids);
+        let message = Datagram::new(layouts::DREP, mad.transaction.get(), &ids);
         let qp = dreq.remote_qp.get() >> 8;
         match self.find(source, own, peer_id) {
             None => self.drops.unknown += 1,

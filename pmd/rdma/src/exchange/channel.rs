@@ -171,6 +171,12 @@ impl<S: Stream> Channel<S> {
         }
     }
 
+    /// Waits until the stream has passed on what was sent, if it has a way to know.
+    pub(super) fn flush(&mut self, step: &'static str) -> Result<(), ExchangeError> {
+        self.ready(step)?;
+        self.stream.flush().or_else(|error| retry(step, error))
+    }
+
     /// Reads until the peer closes the stream: closing it with bytes that were not read would abort it.
     pub(super) fn drain(&mut self, step: &'static str) -> Result<(), ExchangeError> {
         let mut rest = [0; 256];

@@ -6,12 +6,13 @@
 //! | [`pingpong`] | `ibv_rc_pingpong` and `ibv_uc_pingpong` of libibverbs |
 //! | [`perftest`] | `ib_send_bw`, `ib_write_lat` and so on of perftest 4.5 |
 //!
-//! All go through the host's kernel, not through a port: they are for the control thread, block, and
-//! end at a deadline. What a peer sends is limited before it is read, and checked.
+//! All go through the host's kernel, not through a port, but for perftest's option -R, which needs
+//! [`Messages`]. They are for the control thread, block, and end at a deadline. What a peer sends is limited before it is read, and checked.
 
 mod channel;
 mod error;
 mod json;
+mod messages;
 pub mod perftest;
 pub mod pingpong;
 mod text;
@@ -19,3 +20,4 @@ mod text;
 pub use channel::{Channel, Listener, Stream};
 pub use error::ExchangeError;
 pub use json::{Description, MAX_JSON, Offered};
+pub use messages::Messages;

@@ -1,6 +1,7 @@
 //! The RoCEv2 back end, over wires inside the process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod connect;
 mod faults;
 mod hostile;
 mod hub;

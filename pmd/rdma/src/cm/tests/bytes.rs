@@ -17,8 +17,8 @@ fn busy() -> (ConnectionManager, Vec<[u8; MAD_BYTES]>) {
     let mut known = Vec::new();
     for round in 0..4 {
         while let Some(datagram) = peer.transmit() {
-            known.push(datagram.mad);
-            cm.receive(ACTIVE, &datagram.mad, Ns(0));
+            known.push(datagram.bytes);
+            cm.receive(&from(ACTIVE, datagram.bytes), Ns(0));
         }
         while let Some(event) = cm.event() {
             match event {
@@ -32,8 +32,8 @@ fn busy() -> (ConnectionManager, Vec<[u8; MAD_BYTES]>) {
             }
         }
         while let Some(datagram) = cm.transmit() {
-            known.push(datagram.mad);
-            peer.receive(PASSIVE, &datagram.mad, Ns(0));
+            known.push(datagram.bytes);
+            peer.receive(&from(PASSIVE, datagram.bytes), Ns(0));
         }
         while let Some(event) = peer.event() {
             match event {
@@ -67,7 +67,7 @@ proptest! {
             for (at, byte) in changes {
                 mad[at] = byte;
             }
-            cm.receive(ACTIVE, &mad, Ns(5));
+            cm.receive(&from(ACTIVE, mad), Ns(5));
         }
         while cm.poll(Ns(6)).is_some_and(|next| next <= Ns(6)) {}
         prop_assert!(std::iter::from_fn(|| cm.transmit()).count() < 300);
@@ -81,7 +81,7 @@ proptest! {
         let mut bytes = [0xa5; MAD_BYTES];
         bytes[..32].copy_from_slice(&mad);
         bytes[0] = 0;
-        cm.receive(ACTIVE, &bytes, Ns(0));
+        cm.receive(&from(ACTIVE, bytes), Ns(0));
         prop_assert_eq!(cm.drops().malformed, before + 1);
     }
 }
@@ -93,12 +93,12 @@ fn reason_of(changes: &[(usize, u8)]) -> Option<u16> {
     cm.listen(PORT);
     peer.connect(PASSIVE, PORT, &offer(0x31), &[], Ns(0))
         .unwrap();
-    let mut mad = peer.transmit().unwrap().mad;
+    let mut mad = peer.transmit().unwrap().bytes;
     for &(at, byte) in changes {
         mad[at] = byte;
     }
-    cm.receive(ACTIVE, &mad, Ns(0));
-    let rej = cm.transmit()?.mad;
+    cm.receive(&from(ACTIVE, mad), Ns(0));
+    let rej = cm.transmit()?.bytes;
     // Attribute, and reason: byte 10 behind the header of 24 bytes.
     assert_eq!(rej[16..18], [0, 0x12]);
     Some(u16::from_be_bytes([rej[34], rej[35]]))
@@ -138,18 +138,18 @@ fn an_answer_that_lies_fails() {
     let mut peer = ConnectionManager::new(CmOptions::new(PASSIVE)).unwrap();
     peer.listen(PORT);
     cm.connect(PASSIVE, PORT, &offer(0x31), &[], Ns(0)).unwrap();
-    peer.receive(ACTIVE, &cm.transmit().unwrap().mad, Ns(0));
+    peer.receive(&from(ACTIVE, cm.transmit().unwrap().bytes), Ns(0));
     let Some(CmEvent::Requested { id, .. }) = peer.event() else {
         panic!("no request");
     };
     peer.accept(id, &offer(0x32), &[]).unwrap();
     peer.confirm(id, Ns(0)).unwrap();
-    let mut rep = peer.transmit().unwrap().mad;
+    let mut rep = peer.transmit().unwrap().bytes;
     rep[24 + 12..24 + 15].copy_from_slice(&[0, 0, 1]);
     // From another host it is nothing.
-    cm.receive(ACTIVE, &rep, Ns(0));
+    cm.receive(&from(ACTIVE, rep), Ns(0));
     assert_eq!(cm.drops().unknown, 1);
-    cm.receive(PASSIVE, &rep, Ns(0));
+    cm.receive(&from(PASSIVE, rep), Ns(0));
     assert!(matches!(
         cm.event(),
         Some(CmEvent::Failed {
@@ -158,7 +158,7 @@ fn an_answer_that_lies_fails() {
         })
     ));
     while let Some(datagram) = cm.transmit() {
-        peer.receive(ACTIVE, &datagram.mad, Ns(0));
+        peer.receive(&from(ACTIVE, datagram.bytes), Ns(0));
     }
     assert!(matches!(peer.event(), Some(CmEvent::Failed { .. })));
 }
@@ -168,7 +168,7 @@ fn an_answer_that_lies_fails() {
 fn more_time_is_given() {
     let mut cm = ConnectionManager::new(CmOptions::new(ACTIVE)).unwrap();
     cm.connect(PASSIVE, PORT, &offer(0x31), &[], Ns(0)).unwrap();
-    let req = cm.transmit().unwrap().mad;
+    let req = cm.transmit().unwrap().bytes;
     let mut mra = req;
     mra[17] = 0x11;
     mra[24..].fill(0);
@@ -176,14 +176,14 @@ fn more_time_is_given() {
     mra[28..32].copy_from_slice(&req[24..28]);
     // Service time-out 20: 4.29 s.
     mra[24 + 9] = 20 << 3;
-    cm.receive(PASSIVE, &mra, Ns(0));
+    cm.receive(&from(PASSIVE, mra), Ns(0));
     assert_eq!(
         cm.poll(Ns(5_000_000_000)),
         Some(Ns((4096 << 20) + (4096 << 18)))
     );
     assert_eq!(cm.transmit(), None);
     for _ in 0..20 {
-        cm.receive(PASSIVE, &mra, Ns(0));
+        cm.receive(&from(PASSIVE, mra), Ns(0));
     }
     assert_eq!(cm.drops().duplicate, 6);
     cm.poll(Ns(6_000_000_000));

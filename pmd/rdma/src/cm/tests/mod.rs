@@ -12,6 +12,7 @@ use pollux_pmd::mempool::time::Ns;
 use super::*;
 use crate::address::{Mtu, QpNumber};
 use crate::endpoint::PathOptions;
+use crate::mad::{MAD_BYTES, Mad};
 
 const PORT: u16 = 7174;
 const ACTIVE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
@@ -24,11 +25,16 @@ fn offer(number: u32) -> Offer {
             mtu: Mtu::B4096,
             retry: 5,
             rnr_retry: 6,
+            gets: 8,
             ..PathOptions::default()
         },
-        reads_in: 16,
-        reads_out: 8,
+        answers: 16,
     }
+}
+
+/// A datagram from a host.
+fn from(host: Ipv4Addr, bytes: [u8; MAD_BYTES]) -> Mad {
+    Mad { host, bytes }
 }
 
 /// A manager and the program that it has.
@@ -94,7 +100,7 @@ impl Host {
 struct Network {
     hosts: [Host; 2],
     now: Ns,
-    on_the_way: VecDeque<(Ns, Ipv4Addr, Outgoing)>,
+    on_the_way: VecDeque<(Ns, Ipv4Addr, Mad)>,
     fates: VecDeque<u8>,
 }
 
@@ -120,13 +126,17 @@ impl Network {
     /// Lets a millisecond pass.
     fn step(&mut self) {
         self.now = self.now + Ns(1_000_000);
-        let due = |(due, ..): &(Ns, Ipv4Addr, Outgoing)| *due <= self.now;
+        let due = |(due, ..): &(Ns, Ipv4Addr, Mad)| *due <= self.now;
         let (arrived, later): (VecDeque<_>, _) = self.on_the_way.drain(..).partition(due);
         self.on_the_way = later;
         for (_, from, datagram) in arrived {
             for host in &mut self.hosts {
-                if host.ip == datagram.to {
-                    host.cm.receive(from, &datagram.mad, self.now);
+                if host.ip == datagram.host {
+                    let datagram = Mad {
+                        host: from,
+                        ..datagram
+                    };
+                    host.cm.receive(&datagram, self.now);
                 }
             }
         }
@@ -142,8 +152,7 @@ impl Network {
                     _ => &[late],
                 };
                 for time in times {
-                    self.on_the_way
-                        .push_back((*time, host.ip, datagram.clone()));
+                    self.on_the_way.push_back((*time, host.ip, datagram));
                 }
             }
         }

@@ -19,7 +19,7 @@ fn both_ends_agree() {
     assert_eq!(theirs.path.first_psn, Some(ours.peer.psn));
     assert_eq!((ours.path.mtu, theirs.path.mtu), (Mtu::B4096, Mtu::B4096));
     assert_eq!((theirs.path.retry, theirs.path.rnr_retry), (5, 6));
-    assert_eq!((ours.reads_out, theirs.reads_out), (8, 8));
+    assert_eq!((ours.path.gets, theirs.path.gets), (8, 8));
     let private = passive.seen.iter().find_map(|event| match event {
         CmEvent::Requested { private, port, .. } => Some((private.clone(), *port)),
         _ => None,
@@ -121,7 +121,7 @@ fn alone(connections: usize) -> ConnectionManager {
 
 fn request(from: &mut ConnectionManager, qp: u32) -> [u8; MAD_BYTES] {
     from.connect(PASSIVE, PORT, &offer(qp), &[], Ns(0)).unwrap();
-    from.transmit().unwrap().mad
+    from.transmit().unwrap().bytes
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn a_full_table_refuses_and_has_room_again() {
     );
     for qp in 0x11..0x14 {
         let req = request(&mut peer, qp);
-        cm.receive(ACTIVE, &req, Ns(0));
+        cm.receive(&from(ACTIVE, req), Ns(0));
     }
     let rej = cm.transmit().unwrap();
-    peer.receive(PASSIVE, &rej.mad, Ns(0));
+    peer.receive(&from(PASSIVE, rej.bytes), Ns(0));
     assert!(matches!(
         peer.event(),
         Some(CmEvent::Failed {
@@ -152,7 +152,7 @@ fn a_full_table_refuses_and_has_room_again() {
     };
     cm.reject(id, b"busy", Ns(0)).unwrap();
     let rej = cm.transmit().unwrap();
-    peer.receive(PASSIVE, &rej.mad, Ns(0));
+    peer.receive(&from(PASSIVE, rej.bytes), Ns(0));
     let Some(CmEvent::Failed { why, .. }) = peer.event() else {
         panic!("no answer");
     };
@@ -161,7 +161,7 @@ fn a_full_table_refuses_and_has_room_again() {
     };
     assert_eq!((reason, &private[..5]), (Reason::CONSUMER, &b"busy\0"[..]));
     let req = request(&mut peer, 0x15);
-    cm.receive(ACTIVE, &req, Ns(0));
+    cm.receive(&from(ACTIVE, req), Ns(0));
     assert!(matches!(cm.event(), Some(CmEvent::Requested { .. })));
 }
 

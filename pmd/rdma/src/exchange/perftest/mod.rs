@@ -118,7 +118,8 @@ impl FromStr for Test {
 pub enum Over {
     /// Over TCP.
     Tcp,
-    /// Over a queue pair that the connection manager has connected: each write of the [`Stream`] is a SEND.
+    /// Over a queue pair that the connection manager has connected: each message is a SEND. The stream is
+    /// [`Messages`](super::Messages).
     QueuePair,
 }
 
@@ -307,7 +308,11 @@ impl<S: Stream> Ready<S> {
         }
         if end != End::Close {
             self.barrier()?;
-            if self.session.over == Over::Tcp {
+        }
+        match (self.session.over, end) {
+            (Over::QueuePair, _) => self.session.channel.flush(STEP)?,
+            (Over::Tcp, End::Close) => {}
+            (Over::Tcp, _) => {
                 self.session.channel.send(DONE, STEP)?;
                 self.session.channel.drain(STEP)?;
             }

@@ -9,9 +9,7 @@ use zerocopy::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::address::{QpKind, QpNumber};
-
-/// Bytes of a management datagram (13.4.2).
-pub const MAD_BYTES: usize = 256;
+use crate::mad::MAD_BYTES;
 
 /// Base version of management datagrams (13.4.3).
 const BASE_VERSION: u8 = 1;
@@ -34,7 +32,7 @@ pub(super) const DREP: u16 = 0x16;
 /// A management datagram: common header (13.4.2) and the message.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct Mad {
+pub(super) struct Datagram {
     base_version: u8,
     class: u8,
     class_version: u8,
@@ -49,9 +47,9 @@ pub(super) struct Mad {
     body: [u8; 232],
 }
 
-const _: () = assert!(size_of::<Mad>() == MAD_BYTES);
+const _: () = assert!(size_of::<Datagram>() == MAD_BYTES);
 
-impl Mad {
+impl Datagram {
     /// A message with its header.
     pub(super) fn new(
         attribute: u16,
