@@ -21,6 +21,8 @@ OURS, PEER, HOST = "192.168.77.1", "192.168.77.2", "10.0.2.2"
 OUR_MAC, PEER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 # The TCP port of the machine's servers.
 PORT = 18515
+# That of rping, of the connection manager.
+RPING = 7174
 
 HARM = {"": Faults(), "1 % loss": Faults(loss=0.01), "reordering": Faults(reorder=0.05),
         "duplication": Faults(duplicate=0.05), "corruption": Faults(corrupt=0.01)}
@@ -91,7 +93,7 @@ def rows():
             add("ib_write_bw", 65536, mtu=4096, harm=harm)
         add("ib_read_bw", 65536, mtu=4096, harm="reordering")
         add("ib_write_bw", 65536, cm=True)
-        add("rping", 64, 4096, 65536)
+        add("rping", 64, 4096, 65535)
         add("rping", 4096, harm="1 % loss")
     return found
 
@@ -113,12 +115,12 @@ COMMANDS = {"server": "serve", "client": "ping"}
 
 
 def our_words(row, wire, tcp):
-    """Our program: `tcp` is where it listens, or connects to, for the exchange."""
+    """Our program: `tcp` is where it listens, or connects to, for an exchange over TCP."""
     if row.cm or row.program.exchange == "cm":
-        raise Skip("our programs do not connect by the connection manager yet")
+        tcp = f"{OURS if row.ours == 'server' else PEER}:{PORT if row.cm else RPING}"
     return ["rdma", COMMANDS[row.ours], "--port", wire, "--ip", OURS, "--at", tcp, "--as", row.peer,
             "--kind", row.service.lower(), "--mtu", row.mtu, "--bytes", row.size, "--count", row.count,
-            "--patience", ROW]
+            "--patience", ROW, *(["--cm"] if row.cm else [])]
 
 
 def free_port():

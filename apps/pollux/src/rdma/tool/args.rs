@@ -28,6 +28,11 @@ pub(in super::super) struct Options {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:18515")]
     pub(super) at: SocketAddr,
 
+    /// Connect by the connection manager (RDMA CM), as `-R` of perftest and as rping; --at is then an
+    /// address of an endpoint
+    #[arg(long)]
+    pub(super) cm: bool,
+
     /// The program at the other end, which determines the exchange and the requests
     #[arg(long = "as", value_name = "PROGRAM")]
     pub(super) program: Program,
@@ -85,13 +90,14 @@ pub(super) enum Program {
     IbWriteLat,
     IbReadBw,
     IbReadLat,
+    Rping,
 }
 
 impl Program {
     /// The test of perftest; `None` of a program of libibverbs.
     pub(super) fn test(self) -> Option<Test> {
         match self {
-            Self::IbvRcPingpong | Self::IbvUcPingpong => None,
+            Self::IbvRcPingpong | Self::IbvUcPingpong | Self::Rping => None,
             Self::IbSendBw => Some(Test::SendBw),
             Self::IbSendLat => Some(Test::SendLat),
             Self::IbWriteBw => Some(Test::WriteBw),

@@ -22,6 +22,7 @@ const IDLE: u32 = 64;
 /// An endpoint on a port.
 pub(super) struct Host {
     pub(super) endpoint: Endpoint,
+    pub(super) roce: RoceEndpoint,
     port: Port<Started>,
     lcore: Lcore<RoceLoop>,
     stop: StopFlag,
@@ -61,6 +62,7 @@ impl Host {
         let lcore = lcore::launch("rdma", None, move || poll(roce, &flag));
         Ok(Self {
             endpoint: endpoint.endpoint(),
+            roce: endpoint,
             port,
             lcore: lcore.map_err(anyhow::Error::from)?,
             stop,

@@ -2,22 +2,30 @@
 
 mod args;
 mod host;
+mod manager;
 mod requests;
+mod rping;
 
 use std::fmt;
 use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use pollux_app::{Failure, LedgerReport};
 use pollux_pmd::Registry;
+use pollux_rdma::cm::ConnectionId;
 use pollux_rdma::exchange::perftest::{Keys, Over, Report as Measured, Role, Session, Test};
-use pollux_rdma::exchange::{Channel, Listener, Stream, pingpong};
-use pollux_rdma::{Key, Operation, PathOptions, QpOptions, QueuePair, RemoteBuffer};
+use pollux_rdma::exchange::{Channel, Listener, Messages, Stream, pingpong};
+use pollux_rdma::{
+    ConnectError, Key, Mtu, Operation, PathOptions, QpOptions, QueuePair, RemoteBuffer,
+};
 use serde::Serialize;
 
 use self::args::Options;
+use self::args::Program;
 use self::host::Host;
+use self::manager::Manager;
 use self::requests::{Area, Job, Work};
 use super::counts::Counts;
 
@@ -25,6 +33,11 @@ use super::counts::Counts;
 const READS: u8 = 16;
 /// Requests at a time of the programs that measure rates.
 const DEPTH: u64 = QueuePair::REQUESTS as u64;
+/// Where nothing is accessed.
+const NOWHERE: RemoteBuffer = RemoteBuffer {
+    address: 0,
+    key: Key(0),
+};
 /// How long the endpoint answers repeated packets of a program that says nothing at its end.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -114,28 +127,55 @@ fn run(options: &Options, role: Role, registry: &Registry) -> Result<(), Failure
 
 /// The exchange, and what follows it; how long that took.
 fn converse(options: &Options, role: Role, host: &mut Host) -> anyhow::Result<Duration> {
+    if options.cm || options.program == Program::Rping {
+        return managed(options, role, host);
+    }
     let channel = match role {
         Role::Client => Channel::connect(options.at, options.patience)?,
         Role::Server => {
             let listener = Listener::bind(options.at)?;
-            let mut out = std::io::stdout();
-            writeln!(out, "ready at {}", listener.address()?)?;
-            out.flush()?;
+            announce(listener.address()?)?;
             listener.accept(options.patience)?
         }
     };
     match options.program.test() {
         None => pingpong(options, role, host, channel),
-        Some(test) => perftest(options, role, test, host, channel),
+        Some(test) => {
+            let opened = Session::open(channel, test, role, Over::Tcp, options.mtu);
+            let (session, common) = opened.context("the exchange with perftest failed")?;
+            let (area, mut qp) = parts(options, host, common.cycle)?;
+            let path = path(common.mtu);
+            let connect = |qp: &_, peer: &Keys| host.endpoint.connect(qp, &peer.qp, &path);
+            perftest(options, role, test, session, (&area, &mut qp), connect)
+        }
     }
 }
 
-fn queue_pair(options: &Options, host: &mut Host) -> anyhow::Result<QueuePair> {
-    let options = QpOptions {
+/// Says that the server can be reached.
+fn announce(at: SocketAddr) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "ready at {at}")?;
+    out.flush()?;
+    Ok(())
+}
+
+fn path(mtu: Mtu) -> PathOptions {
+    PathOptions {
+        mtu,
+        ..PathOptions::default()
+    }
+}
+
+/// The memory, and the queue pair with its receives.
+fn parts(options: &Options, host: &mut Host, cycle: u32) -> anyhow::Result<(Area, QueuePair)> {
+    let area = Area::new(&mut host.endpoint, options.bytes, cycle)?;
+    let created = host.endpoint.create_queue_pair(&QpOptions {
         kind: options.kind(),
         ..QpOptions::default()
-    };
-    Ok(host.endpoint.create_queue_pair(&options)?)
+    });
+    let mut qp = created?;
+    area.post_receives(&mut qp)?;
+    Ok((area, qp))
 }
 
 fn pingpong<S: Stream>(
@@ -144,61 +184,112 @@ fn pingpong<S: Stream>(
     host: &mut Host,
     mut channel: Channel<S>,
 ) -> anyhow::Result<Duration> {
-    let area = Area::new(&mut host.endpoint, options.bytes, 1)?;
-    let mut qp = queue_pair(options, host)?;
-    area.post_receives(&mut qp)?;
-    let own = qp.address();
-    let path = PathOptions {
-        mtu: options.mtu,
-        ..PathOptions::default()
-    };
+    let (area, mut qp) = parts(options, host, 1)?;
+    let (own, path) = (qp.address(), path(options.mtu));
     let connect = |peer: &_| host.endpoint.connect(&qp, peer, &path);
     match role {
         Role::Client => pingpong::client(&mut channel, &own, connect)?,
         Role::Server => pingpong::server(&mut channel, &own, connect)?,
     };
-    let nowhere = RemoteBuffer {
-        address: 0,
-        key: Key(0),
-    };
     let is_first = role == Role::Client;
-    let begin = Instant::now();
-    let work = Work::new(&mut qp, &area, nowhere, options.count, options.patience);
-    work.run(Job::Echo { is_first })?;
-    let took = begin.elapsed();
+    let took = work(options, &area, &mut qp, NOWHERE, |work| {
+        work.run(Job::Echo { is_first })
+    })?;
     std::thread::sleep(LINGER);
     Ok(took)
 }
 
+/// From the exchange of keys on.
 fn perftest<S: Stream>(
     options: &Options,
     role: Role,
     test: Test,
-    host: &mut Host,
-    channel: Channel<S>,
+    session: Session<S>,
+    (area, qp): (&Area, &mut QueuePair),
+    connect: impl FnOnce(&QueuePair, &Keys) -> Result<(), ConnectError>,
 ) -> anyhow::Result<Duration> {
-    let opened = Session::open(channel, test, role, Over::Tcp, options.mtu);
-    let (session, common) = opened.context("the exchange with perftest failed")?;
-    let area = Area::new(&mut host.endpoint, options.bytes, common.cycle)?;
-    let mut qp = queue_pair(options, host)?;
-    area.post_receives(&mut qp)?;
     let keys = Keys {
         qp: qp.address(),
         reads: READS,
         buffer: area.buffer.remote(),
     };
-    let path = PathOptions {
-        mtu: common.mtu,
-        ..PathOptions::default()
-    };
-    let connect = |peer: &Keys| host.endpoint.connect(&qp, &peer.qp, &path);
-    let ready = session.connect(&keys, connect)?;
+    let ready = session.connect(&keys, |peer| connect(qp, peer))?;
     let remote = ready.peer().buffer;
-    let begin = Instant::now();
-    let work = Work::new(&mut qp, &area, remote, options.count, options.patience);
-    work.run(job(test, role))?;
-    let took = begin.elapsed();
+    let took = work(options, area, qp, remote, |work| work.run(job(test, role)))?;
     ready.finish(&Measured::default(), options.patience)?;
+    Ok(took)
+}
+
+/// The requests of an end; how long they took.
+fn work(
+    options: &Options,
+    area: &Area,
+    qp: &mut QueuePair,
+    remote: RemoteBuffer,
+    job: impl FnOnce(&mut Work<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<Duration> {
+    let begin = Instant::now();
+    let mut work = Work::new(qp, area, remote, options.count, options.patience);
+    job(&mut work)?;
+    Ok(begin.elapsed())
+}
+
+/// Programs that connect by the connection manager.
+fn managed(options: &Options, role: Role, host: &mut Host) -> anyhow::Result<Duration> {
+    let IpAddr::V4(ip) = options.at.ip() else {
+        bail!(
+            "--at {}: the address of an endpoint is one of IPv4",
+            options.at
+        );
+    };
+    let to = (ip, options.at.port());
+    let mut manager = Manager::new(&host.roce, options.ip, options.patience)?;
+    if role == Role::Server {
+        manager.listen(to.1);
+        announce(options.at)?;
+    }
+    let path = path(options.mtu);
+    let mut connect = |endpoint: &mut _, qp: &_| -> anyhow::Result<ConnectionId> {
+        match role {
+            Role::Client => manager.connect(endpoint, qp, path, to),
+            Role::Server => manager.accept(endpoint, qp, path),
+        }
+    };
+    let (area, mut qp) = parts(options, host, 1)?;
+    let Some(test) = options.program.test() else {
+        let id = connect(&mut host.endpoint, &qp)?;
+        let is_server = role == Role::Server;
+        let part = if is_server { rping::serve } else { rping::ping };
+        let took = work(options, &area, &mut qp, NOWHERE, part)?;
+        manager.end(id, !is_server)?;
+        return Ok(took);
+    };
+    let first = host.endpoint.create_queue_pair(&QpOptions::default())?;
+    let stream = Messages::new(&mut host.endpoint, first)?;
+    let id = connect(&mut host.endpoint, stream.queue_pair())?;
+    let channel = Channel::new(stream, options.patience);
+    let opened = Session::open(channel, test, role, Over::QueuePair, options.mtu);
+    let (mut session, _) = opened.context("the exchange with perftest failed")?;
+    let mut connected = Ok(id);
+    session
+        .around(|| {
+            connected = connect(&mut host.endpoint, &qp);
+            connected
+                .as_ref()
+                .map(drop)
+                .map_err(|_| ConnectError::PeerGone)
+        })
+        .or_else(|error| connected.as_ref().map(drop).map_err(|_| error))?;
+    let id = connected?;
+    let took = perftest(
+        options,
+        role,
+        test,
+        session,
+        (&area, &mut qp),
+        |_, _| Ok(()),
+    )?;
+    manager.end(id, role == Role::Client)?;
     Ok(took)
 }
 

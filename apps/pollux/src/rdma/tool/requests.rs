@@ -9,6 +9,8 @@ use pollux_rdma::{
     Receive, RemoteBuffer, Status, Wait,
 };
 
+/// Bytes of a message that are kept.
+const HEAD: usize = 16;
 /// Most receives, and the most bytes of all of them.
 const RECEIVES: usize = 64;
 const RECEIVE_BYTES: usize = 64 << 20;
@@ -52,6 +54,16 @@ impl Area {
         })
     }
 
+    /// Bytes of a message.
+    pub(super) fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Offsets of the two parts for requests and peers.
+    pub(super) fn parts(&self) -> [usize; 2] {
+        [0, self.stride as usize]
+    }
+
     /// Posts all receives.
     pub(super) fn post_receives(&self, qp: &mut QueuePair) -> Result<()> {
         for cookie in 0..self.receives {
@@ -62,9 +74,13 @@ impl Area {
     }
 
     fn post_receive(&self, qp: &mut QueuePair, cookie: u64) -> Result<()> {
-        let to = self.buffer.part((2 + cookie) * self.stride, self.bytes);
+        let to = self.buffer.part(self.receive_at(cookie), self.bytes);
         qp.post_receive(Receive { cookie, to })?;
         Ok(())
+    }
+
+    fn receive_at(&self, cookie: u64) -> u64 {
+        (2 + cookie) * self.stride
     }
 
     /// Posts a request; false if the queue is full.
@@ -112,6 +128,10 @@ pub(super) struct Work<'a> {
     posted: u64,
     done: u64,
     received: u64,
+    /// Messages that were waited for.
+    taken: u64,
+    /// Beginning of the last message.
+    message: [u8; HEAD],
 }
 
 impl<'a> Work<'a> {
@@ -131,10 +151,12 @@ impl<'a> Work<'a> {
             posted: 0,
             done: 0,
             received: 0,
+            taken: 0,
+            message: [0; HEAD],
         }
     }
 
-    pub(super) fn run(mut self, job: Job) -> Result<()> {
+    pub(super) fn run(&mut self, job: Job) -> Result<()> {
         match job {
             Job::Nothing => Ok(()),
             Job::Receive => {
@@ -182,11 +204,7 @@ impl<'a> Work<'a> {
             }
             let own = self.area.stride as usize + last;
             self.area.buffer.write(own, &[number as u8])?;
-            self.post(Operation::Put)?;
-            self.qp.doorbell();
-            while self.done < self.posted {
-                self.event()?;
-            }
+            self.request(Operation::Put)?;
         }
         if is_first {
             self.await_byte(last, self.count as u8)?;
@@ -214,6 +232,41 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// Makes a request, and waits until it is done.
+    pub(super) fn request(&mut self, operation: Operation) -> Result<()> {
+        self.post(operation)?;
+        self.await_done()
+    }
+
+    /// Sends a message from the descriptor, and waits until it is done.
+    pub(super) fn tell(&mut self, message: &[u8]) -> Result<()> {
+        let sent = self.qp.send(Message {
+            cookie: 0,
+            payload: Payload::Immediate(message),
+            immediate: None,
+        });
+        ensure!(sent.is_ok(), "a message was not taken");
+        self.posted += 1;
+        self.await_done()
+    }
+
+    fn await_done(&mut self) -> Result<()> {
+        self.qp.doorbell();
+        while self.done < self.posted {
+            self.event()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next message, of which there is one at a time; its beginning.
+    pub(super) fn await_message(&mut self) -> Result<[u8; HEAD]> {
+        self.taken += 1;
+        while self.received < self.taken {
+            self.event()?;
+        }
+        Ok(self.message)
+    }
+
     /// Waits for an event, and takes it.
     fn event(&mut self) -> Result<()> {
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -225,6 +278,11 @@ impl<'a> Work<'a> {
             Event::Done(done) if done.status == Status::Ok => self.done += 1,
             Event::Received(received) if received.status == Status::Ok => {
                 self.received += 1;
+                let (at, bytes) = (self.area.receive_at(received.cookie), received.bytes);
+                let head = (bytes as usize).min(HEAD);
+                self.area
+                    .buffer
+                    .read(at as usize, &mut self.message[..head])?;
                 self.area.post_receive(self.qp, received.cookie)?;
                 self.qp.doorbell();
             }
