@@ -101,7 +101,7 @@ def rows():
 def peer_words(row, server):
     """The program in the machine, as the server or against one."""
     if row.program.exchange == "cm":
-        return f"rping {'-s -a ' + PEER if server else '-c -a ' + OURS} -v -V -S {row.size} -C {row.count}"
+        return f"rping {'-s -a ' + PEER if server else '-c -a ' + OURS} -V -S {row.size} -C {row.count}"
     at = "" if server else OURS if row.cm else HOST
     if row.program.exchange == "pingpong":
         return f"{row.peer} -d rxe0 -g 1 -c -s {row.size} -m {row.mtu} -n {row.count} -p {{port}} {at}"
@@ -251,10 +251,14 @@ class Bench:
                 server = Command(peer, peer_words(row, True).format(port=PORT))
                 listens(peer, row)
                 tcp = f"{'127.0.0.1' if self.program else HOST}:{self.forward}"
+                failed = ""
                 with ours.start(row, tcp) as process:
-                    ours.finish(process)
+                    try:
+                        ours.finish(process)
+                    except Failure as why:
+                        failed = f"{why}; "
                 done = peer.finish(server.number, ROW + 30)
-                check(f"peer: {complaint(done)}", done.status == 0)
+                check(f"{failed}peer: {complaint(done)}", done.status == 0 and not failed)
         return judge(capture)
 
 

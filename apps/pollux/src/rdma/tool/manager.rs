@@ -112,17 +112,21 @@ impl Manager {
         }
     }
 
-    /// Ends a connection, or waits for its end.
-    pub(super) fn end(&mut self, id: ConnectionId, is_active: bool) -> Result<()> {
+    /// Ends the connections, or waits for their end.
+    pub(super) fn end(&mut self, mut ids: Vec<ConnectionId>, is_active: bool) -> Result<()> {
         if is_active {
             let now = self.now();
-            self.manager.disconnect(id, now)?;
+            for &id in &ids {
+                self.manager.disconnect(id, now)?;
+            }
         }
         let deadline = Instant::now() + PARTING;
         // A peer that has gone needs no farewell.
-        while let Some(event) = self.event(deadline) {
-            if matches!(event, CmEvent::Disconnected { .. }) {
-                break;
+        while !ids.is_empty()
+            && let Some(event) = self.event(deadline)
+        {
+            if let CmEvent::Disconnected { id } = event {
+                ids.retain(|&open| open != id);
             }
         }
         Ok(())

@@ -261,26 +261,25 @@ fn managed(options: &Options, role: Role, host: &mut Host) -> anyhow::Result<Dur
         let is_server = role == Role::Server;
         let part = if is_server { rping::serve } else { rping::ping };
         let took = work(options, &area, &mut qp, NOWHERE, part)?;
-        manager.end(id, !is_server)?;
+        manager.end(vec![id], !is_server)?;
         return Ok(took);
     };
     let first = host.endpoint.create_queue_pair(&QpOptions::default())?;
     let stream = Messages::new(&mut host.endpoint, first)?;
-    let id = connect(&mut host.endpoint, stream.queue_pair())?;
+    let mut ids = vec![connect(&mut host.endpoint, stream.queue_pair())?];
     let channel = Channel::new(stream, options.patience);
     let opened = Session::open(channel, test, role, Over::QueuePair, options.mtu);
     let (mut session, _) = opened.context("the exchange with perftest failed")?;
-    let mut connected = Ok(id);
-    session
-        .around(|| {
-            connected = connect(&mut host.endpoint, &qp);
-            connected
-                .as_ref()
-                .map(drop)
-                .map_err(|_| ConnectError::PeerGone)
-        })
-        .or_else(|error| connected.as_ref().map(drop).map_err(|_| error))?;
-    let id = connected?;
+    let mut second = None;
+    let exchanged = session.around(|| {
+        let connected = connect(&mut host.endpoint, &qp);
+        let is_connected = connected.is_ok();
+        second = Some(connected);
+        is_connected.then_some(()).ok_or(ConnectError::PeerGone)
+    });
+    // The connection manager says more of a failure than the exchange.
+    ids.extend(second.transpose()?);
+    exchanged?;
     let took = perftest(
         options,
         role,
@@ -289,7 +288,7 @@ fn managed(options: &Options, role: Role, host: &mut Host) -> anyhow::Result<Dur
         (&area, &mut qp),
         |_, _| Ok(()),
     )?;
-    manager.end(id, role == Role::Client)?;
+    manager.end(ids, role == Role::Client)?;
     Ok(took)
 }
 
