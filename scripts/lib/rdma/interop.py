@@ -27,6 +27,8 @@ RPING = 7174
 HARM = {"": Faults(), "1 % loss": Faults(loss=0.01), "reordering": Faults(reorder=0.05),
         "duplication": Faults(duplicate=0.05), "corruption": Faults(corrupt=0.01)}
 
+# Time-outs of 0.27 s: an emulated machine is slow.
+TIMEOUT = 16
 # Seconds for a row's programs.
 ROW = 60
 
@@ -106,8 +108,7 @@ def peer_words(row, server):
     if row.program.exchange == "pingpong":
         return f"{row.peer} -d rxe0 -g 1 -c -s {row.size} -m {row.mtu} -n {row.count} -p {{port}} {at}"
     return (f"{row.peer} -d rxe0 -x 1 -F -s {row.size} -m {row.mtu} -n {row.count} -c {row.service}"
-            # Time-outs of 0.27 s: an emulated machine is slow.
-            f" -u 16{' -R' if row.cm else ''} -p {{port}} {at}")
+            f" -u {TIMEOUT}{' -R' if row.cm else ''} -p {{port}} {at}")
 
 
 # Our program's command for each role.
@@ -120,7 +121,7 @@ def our_words(row, wire, tcp):
         tcp = f"{OURS if row.ours == 'server' else PEER}:{PORT if row.cm else RPING}"
     return ["rdma", COMMANDS[row.ours], "--port", wire, "--ip", OURS, "--at", tcp, "--as", row.peer,
             "--kind", row.service.lower(), "--mtu", row.mtu, "--bytes", row.size, "--count", row.count,
-            "--patience", ROW, *(["--cm"] if row.cm else [])]
+            "--timeout", TIMEOUT, "--patience", ROW, *(["--cm"] if row.cm else [])]
 
 
 def free_port():

@@ -40,7 +40,7 @@ const POLLS: usize = 1 << 20;
 ///   key = 0x11223344
 ///   address = 0x10000           # as peers have it
 ///   bytes = 4096
-///   access = ["read", "write"]  # rights of peers
+///   access = ["write"]          # rights of peers: "read", "write"
 ///   file = "first.bin"          # first contents; else zero
 ///   [[qp]]                      # a queue pair, connected
 ///   number = 0x11
@@ -181,13 +181,13 @@ fn frame_times(args: &Args, registry: &Registry) -> Result<Vec<Ns>, Failure> {
     let StartedPort { port, mut rx, tx } = port.configure(config)?.start()?;
     let mut cache = cache(&pool)?;
     let queue = rx.first_mut().context("a queue is missing")?;
-    let times = drain(queue, &mut cache)?;
+    let times = drain(queue, &mut cache);
     drop(cache);
     port.stop(rx, tx)?;
     Ok(times)
 }
 
-fn drain(queue: &mut RxQueue, cache: &mut PoolCache) -> anyhow::Result<Vec<Ns>> {
+fn drain(queue: &mut RxQueue, cache: &mut PoolCache) -> Vec<Ns> {
     let (mut times, mut burst) = (Vec::new(), Burst::<32>::new());
     while !queue.state().is_final() {
         queue.rx(cache, &mut burst);
@@ -198,7 +198,7 @@ fn drain(queue: &mut RxQueue, cache: &mut PoolCache) -> anyhow::Result<Vec<Ns>> 
         );
         cache.free_burst(&mut burst);
     }
-    Ok(times)
+    times
 }
 
 /// The time goes on with the frames, and never back.

@@ -45,6 +45,11 @@ pub(in super::super) struct Options {
     #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = mtu)]
     pub(super) mtu: Mtu,
 
+    /// Time-out of an acknowledgement: 4.096 us x 2^N; 0: none
+    #[arg(long, value_name = "N", default_value_t = 14)]
+    #[arg(value_parser = clap::value_parser!(u8).range(..=31))]
+    pub(super) timeout: u8,
+
     /// Bytes of a message
     #[arg(long, value_name = "N", default_value_t = 4096)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 28))]

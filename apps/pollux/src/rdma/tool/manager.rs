@@ -18,7 +18,7 @@ const PARTING: Duration = Duration::from_secs(5);
 
 /// The connection manager of an endpoint.
 pub(super) struct Manager {
-    manager: ConnectionManager,
+    connections: ConnectionManager,
     endpoint: RoceEndpoint,
     begin: Instant,
     deadline: Instant,
@@ -28,7 +28,7 @@ impl Manager {
     pub(super) fn new(endpoint: &RoceEndpoint, ip: Ipv4Addr, patience: Duration) -> Result<Self> {
         let begin = Instant::now();
         Ok(Self {
-            manager: ConnectionManager::new(CmOptions::new(ip))?,
+            connections: ConnectionManager::new(CmOptions::new(ip))?,
             endpoint: endpoint.clone(),
             begin,
             deadline: begin + patience,
@@ -36,7 +36,7 @@ impl Manager {
     }
 
     pub(super) fn listen(&mut self, port: u16) {
-        self.manager.listen(port);
+        self.connections.listen(port);
     }
 
     fn now(&self) -> Ns {
@@ -47,10 +47,10 @@ impl Manager {
     fn pass(&mut self) {
         let now = self.now();
         while let Some(mad) = self.endpoint.receive_mad() {
-            self.manager.receive(&mad, now);
+            self.connections.receive(&mad, now);
         }
-        self.manager.poll(now);
-        while let Some(mad) = self.manager.transmit() {
+        self.connections.poll(now);
+        while let Some(mad) = self.connections.transmit() {
             // If there is no room it is as if it were lost.
             let _ = self.endpoint.send_mad(mad);
         }
@@ -60,7 +60,7 @@ impl Manager {
     fn event(&mut self, deadline: Instant) -> Option<CmEvent> {
         while Instant::now() < deadline {
             self.pass();
-            if let Some(event) = self.manager.event() {
+            if let Some(event) = self.connections.event() {
                 // What it had to say on the way.
                 self.pass();
                 return Some(event);
@@ -79,11 +79,11 @@ impl Manager {
         (host, port): (Ipv4Addr, u16),
     ) -> Result<ConnectionId> {
         let (offer, now) = (offer(qp, path), self.now());
-        let id = self.manager.connect(host, port, &offer, &[], now)?;
+        let id = self.connections.connect(host, port, &offer, &[], now)?;
         match self.event(self.deadline) {
             Some(CmEvent::Accepted { agreed, .. }) => {
                 endpoint.connect(qp, &agreed.peer, &agreed.path)?;
-                self.manager.confirm(id, self.now())?;
+                self.connections.confirm(id, self.now())?;
                 self.pass();
                 Ok(id)
             }
@@ -102,9 +102,9 @@ impl Manager {
         let Some(CmEvent::Requested { id, .. }) = self.event(self.deadline) else {
             bail!("no peer asked for a connection in time");
         };
-        let agreed = self.manager.accept(id, &offer(qp, path), &[])?;
+        let agreed = self.connections.accept(id, &offer(qp, path), &[])?;
         endpoint.connect(qp, &agreed.peer, &agreed.path)?;
-        self.manager.confirm(id, self.now())?;
+        self.connections.confirm(id, self.now())?;
         match self.event(self.deadline) {
             Some(CmEvent::Established { .. }) => Ok(id),
             Some(CmEvent::Failed { why, .. }) => bail!("a peer asked for a connection: {why}"),
@@ -117,7 +117,7 @@ impl Manager {
         if is_active {
             let now = self.now();
             for &id in &ids {
-                self.manager.disconnect(id, now)?;
+                self.connections.disconnect(id, now)?;
             }
         }
         let deadline = Instant::now() + PARTING;

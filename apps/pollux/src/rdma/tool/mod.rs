@@ -144,7 +144,7 @@ fn converse(options: &Options, role: Role, host: &mut Host) -> anyhow::Result<Du
             let opened = Session::open(channel, test, role, Over::Tcp, options.mtu);
             let (session, common) = opened.context("the exchange with perftest failed")?;
             let (area, mut qp) = parts(options, host, common.cycle)?;
-            let path = path(common.mtu);
+            let path = path(options, common.mtu);
             let connect = |qp: &_, peer: &Keys| host.endpoint.connect(qp, &peer.qp, &path);
             perftest(options, role, test, session, (&area, &mut qp), connect)
         }
@@ -159,9 +159,10 @@ fn announce(at: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn path(mtu: Mtu) -> PathOptions {
+fn path(options: &Options, mtu: Mtu) -> PathOptions {
     PathOptions {
         mtu,
+        timeout: options.timeout,
         ..PathOptions::default()
     }
 }
@@ -185,7 +186,7 @@ fn pingpong<S: Stream>(
     mut channel: Channel<S>,
 ) -> anyhow::Result<Duration> {
     let (area, mut qp) = parts(options, host, 1)?;
-    let (own, path) = (qp.address(), path(options.mtu));
+    let (own, path) = (qp.address(), path(options, options.mtu));
     let connect = |peer: &_| host.endpoint.connect(&qp, peer, &path);
     match role {
         Role::Client => pingpong::client(&mut channel, &own, connect)?,
@@ -248,7 +249,7 @@ fn managed(options: &Options, role: Role, host: &mut Host) -> anyhow::Result<Dur
         manager.listen(to.1);
         announce(options.at)?;
     }
-    let path = path(options.mtu);
+    let path = path(options, options.mtu);
     let mut connect = |endpoint: &mut _, qp: &_| -> anyhow::Result<ConnectionId> {
         match role {
             Role::Client => manager.connect(endpoint, qp, path, to),
