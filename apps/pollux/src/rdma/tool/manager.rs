@@ -5,12 +5,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use pollux_pmd::mempool::time::Ns;
-use pollux_rdma::cm::{CmEvent, CmOptions, ConnectionId, ConnectionManager, Offer};
+use pollux_rdma::cm::{
+    CmEvent, CmOptions, ConnectionId, ConnectionManager, Failure, Offer, Reason,
+};
 use pollux_rdma::roce::RoceEndpoint;
 use pollux_rdma::{Endpoint, PathOptions, QueuePair};
 
 /// Interval at which datagrams are looked for.
 const LOOK: Duration = Duration::from_millis(1);
+/// Pause before a host is asked again.
+const RETRY: Duration = Duration::from_millis(50);
 /// READs that this end answers at a time.
 const ANSWERS: u8 = 16;
 /// How long an end is waited for, which the peer may have forgotten.
@@ -70,7 +74,7 @@ impl Manager {
         None
     }
 
-    /// Connects a queue pair to a port of a host.
+    /// Connects a queue pair to a port of a host, where a program may begin to listen later.
     pub(super) fn connect(
         &mut self,
         endpoint: &mut Endpoint,
@@ -78,17 +82,22 @@ impl Manager {
         path: PathOptions,
         (host, port): (Ipv4Addr, u16),
     ) -> Result<ConnectionId> {
-        let (offer, now) = (offer(qp, path), self.now());
-        let id = self.connections.connect(host, port, &offer, &[], now)?;
-        match self.event(self.deadline) {
-            Some(CmEvent::Accepted { agreed, .. }) => {
-                endpoint.connect(qp, &agreed.peer, &agreed.path)?;
-                self.connections.confirm(id, self.now())?;
-                self.pass();
-                Ok(id)
+        loop {
+            let (offer, now) = (offer(qp, path), self.now());
+            let id = self.connections.connect(host, port, &offer, &[], now)?;
+            match self.event(self.deadline) {
+                Some(CmEvent::Accepted { agreed, .. }) => {
+                    endpoint.connect(qp, &agreed.peer, &agreed.path)?;
+                    self.connections.confirm(id, self.now())?;
+                    self.pass();
+                    return Ok(id);
+                }
+                Some(CmEvent::Failed { why, .. }) if listens_later(&why) => {
+                    std::thread::sleep(RETRY);
+                }
+                Some(CmEvent::Failed { why, .. }) => bail!("no connection to {host}:{port}: {why}"),
+                _ => bail!("no connection to {host}:{port} in time"),
             }
-            Some(CmEvent::Failed { why, .. }) => bail!("no connection to {host}:{port}: {why}"),
-            _ => bail!("no connection to {host}:{port} in time"),
         }
     }
 
@@ -131,6 +140,11 @@ impl Manager {
         }
         Ok(())
     }
+}
+
+/// Whether the peer's host is there, without a program at the port.
+fn listens_later(why: &Failure) -> bool {
+    matches!(why, Failure::Rejected { reason, .. } if *reason == Reason::INVALID_SERVICE)
 }
 
 fn offer(qp: &QueuePair, path: PathOptions) -> Offer {
