@@ -153,6 +153,7 @@ impl RoceEndpoint {
             },
             causes: Causes::declare()?,
             tally: Tally::new(),
+            next: None,
             chain: chain_room(),
         };
         let shared = Shared {

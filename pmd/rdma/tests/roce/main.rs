@@ -3,6 +3,7 @@
 
 mod faults;
 mod hostile;
+mod hot_path;
 mod hub;
 mod life;
 mod messages;
