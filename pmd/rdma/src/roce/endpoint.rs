@@ -239,7 +239,7 @@ impl RoceEndpoint {
     /// Sends a management datagram to queue pair 1 of a host, whose MAC address is looked up by ARP. False
     /// if 64 wait. It may be lost, as any datagram.
     #[must_use]
-    pub fn send_mad(&self, mad: Mad) -> bool {
+    pub fn send_mad(&self, mad: &Mad) -> bool {
         self.0.management.send(mad)
     }
 
