@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
+use pollux_mempool::time::Ns;
 use pollux_pmd::endpoint::PortEndpoint;
 use pollux_pmd::event::{EventQueue, RegionOptions};
 use pollux_pmd::net::{MacAddr, ParseOptions};
@@ -153,6 +154,7 @@ impl RoceEndpoint {
             },
             causes: Causes::declare()?,
             tally: Tally::new(),
+            retry_at: Ns(0),
             next: None,
             chain: chain_room(),
         };

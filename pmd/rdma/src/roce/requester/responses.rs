@@ -176,7 +176,7 @@ impl Requester {
         let mut is_progress = false;
         while self.completed < self.started {
             let numbers = *self.numbers(self.completed);
-            if end.since(numbers.first) <= 0 {
+            if end.since(self.unacknowledged) <= 0 {
                 break;
             }
             if self.is_read(self.completed) {
@@ -184,9 +184,8 @@ impl Requester {
             }
             let behind = numbers.first.after(numbers.packets);
             if end.since(behind) < 0 {
-                is_progress |= end.since(self.unacknowledged) > 0;
                 self.unacknowledged = end;
-                break;
+                return (true, false);
             }
             self.unacknowledged = behind;
             self.completed += 1;
