@@ -152,6 +152,7 @@ impl RoceEndpoint {
                 local: Some(ip),
                 ..ParseOptions::default()
             },
+            ip,
             causes: Causes::declare()?,
             tally: Tally::new(),
             retry_at: Ns(0),

@@ -46,6 +46,7 @@ pub struct RoceLoop {
     /// The queue pair that is served first in the next poll.
     pub(super) turn: usize,
     pub(super) options: ParseOptions,
+    pub(super) ip: Ipv4Addr,
     pub(super) causes: Causes,
     pub(super) tally: Tally,
     /// When frames that a kernel refused are sent again.
@@ -84,6 +85,7 @@ impl RoceLoop {
             management: &self.management,
             mads: &mut self.mads,
             options: &self.options,
+            ip: self.ip,
             chain: &mut self.chain,
         };
         for mbuf in burst.iter() {
@@ -210,6 +212,7 @@ struct Parts<'a> {
     management: &'a Management,
     mads: &'a mut ManagementLoop,
     options: &'a ParseOptions,
+    ip: Ipv4Addr,
     chain: &'a mut [u8],
 }
 
@@ -273,6 +276,10 @@ impl Parts<'_> {
         ) else {
             return Err(Cause::NotForUs.into());
         };
+        // Not to a group.
+        if udp.addresses.dst() != IpAddr::V4(self.ip) {
+            return Err(Cause::NotForUs.into());
+        }
         let number = QpNumber::new(packet.bth.qp()).ok_or(Drop::UnknownQp)?;
         if number.get() == management::QP {
             let host = (source, ethernet.0.src);
