@@ -154,6 +154,7 @@ impl RoceEndpoint {
             },
             causes: Causes::declare()?,
             tally: Tally::new(),
+            next: None,
             chain: chain_room(),
         };
         let shared = Shared {

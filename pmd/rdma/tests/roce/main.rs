@@ -4,6 +4,7 @@
 mod connect;
 mod faults;
 mod hostile;
+mod hot_path;
 mod hub;
 mod life;
 mod messages;
