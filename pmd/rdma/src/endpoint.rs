@@ -171,6 +171,7 @@ impl Default for PathOptions {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // options may be added
 impl PathOptions {
     /// Checks the numbers.
     fn check(&self) -> Result<(), ConnectError> {
@@ -192,6 +193,7 @@ impl PathOptions {
 }
 
 /// What a back end has of an endpoint.
+#[allow(clippy::trivially_copy_pass_by_ref)] // as in the API: options may be added
 pub(crate) trait EndpointDriver: Send {
     fn register(
         &mut self,

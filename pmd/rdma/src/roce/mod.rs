@@ -23,6 +23,7 @@ mod events;
 mod handle;
 mod mailbox;
 mod management;
+mod message;
 mod output;
 mod poll;
 mod qp;

@@ -23,6 +23,8 @@ use crate::registrations::{Reader, Session};
 
 /// Frames that a poll receives at most.
 const BURST: usize = 32;
+/// Interval at which frames that a kernel refused are sent again, if nothing else is sent.
+const RETRY_INTERVAL: u64 = 100_000;
 /// Partition keys differ in the bit of full members only.
 const PARTITION: u16 = 0x7fff;
 /// Congestion experienced (RFC 3168).
@@ -46,6 +48,8 @@ pub struct RoceLoop {
     pub(super) options: ParseOptions,
     pub(super) causes: Causes,
     pub(super) tally: Tally,
+    /// When frames that a kernel refused are sent again.
+    pub(super) retry_at: Ns,
     /// A frame of a recording that the next poll takes.
     pub(super) next: Option<Mbuf>,
     /// Where a frame of several buffers is put together.
@@ -101,6 +105,10 @@ impl RoceLoop {
         }
         self.out.cache.free_burst(&mut burst);
         self.out.flush();
+        if now >= self.retry_at {
+            self.retry_at = Ns(now.0.saturating_add(RETRY_INTERVAL));
+            self.out.host.retry(&mut self.out.cache);
+        }
         is_busy
     }
 

@@ -185,9 +185,10 @@ impl Requester {
         if !is_sent {
             return Ok(false);
         }
-        out.counts.request(psn.since(self.sent_end) < 0);
+        let is_repeated = psn.since(self.sent_end) < 0;
+        out.counts.request(is_repeated);
         let behind = numbers.first.after(end);
-        if behind.since(self.sent_end) > 0 {
+        if !is_repeated {
             self.sent_end = behind;
         }
         self.packet = end;
