@@ -44,7 +44,7 @@ impl Managed {
             manager.poll(now);
             while let Some(mad) = manager.transmit() {
                 if self.losses.pop() != Some(true) {
-                    assert!(host.control.send_mad(mad));
+                    assert!(host.control.send_mad(&mad));
                 }
             }
         }
