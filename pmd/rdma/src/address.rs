@@ -1,7 +1,7 @@
 //! What two ends tell each other to connect.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use pollux_pmd::net::MacAddr;
 
@@ -17,6 +17,16 @@ impl QpNumber {
             Some(Self(number))
         } else {
             None
+        }
+    }
+
+    /// The number, if a queue pair of it can be connected: not one of management (0 and 1), nor that of
+    /// multicast (InfiniBand, 3.5.10).
+    #[must_use]
+    pub const fn connectable(number: u32) -> Option<Self> {
+        match Self::new(number) {
+            Some(number) if number.0 > 1 && number.0 < 0xff_ffff => Some(number),
+            _ => None,
         }
     }
 
@@ -116,6 +126,18 @@ impl Mtu {
         256 << self as usize
     }
 
+    /// The MTU of a number in messages of connection management (InfiniBand, table 106).
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|mtu| mtu.code() == code)
+    }
+
+    /// Its number in messages of connection management: 1 for 256 B to 5 for 4096 B.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
     /// Packets of a message: an empty one has one too.
     #[must_use]
     pub const fn packets(self, bytes: u32) -> u32 {
@@ -140,6 +162,18 @@ pub struct QpAddress {
     pub mac: Option<MacAddr>,
 }
 
+/// GID of an IPv4 address (InfiniBand, annex A17.4.5.2): the IPv6 address that maps it.
+pub(crate) const fn gid_of(ip: Ipv4Addr) -> [u8; 16] {
+    ip.to_ipv6_mapped().octets()
+}
+
+/// The IPv4 address of a GID; `None` for one of another kind, or that no single host has.
+pub(crate) fn ip_of(gid: [u8; 16]) -> Option<Ipv4Addr> {
+    Ipv6Addr::from(gid)
+        .to_ipv4_mapped()
+        .filter(|ip| !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +187,7 @@ mod tests {
         assert_eq!(last.since(Psn::new(5)), -6);
         assert_eq!(Psn::new(0x80_0000).since(Psn::new(0)), -0x80_0000);
         assert_eq!(QpNumber::new(1 << 24), None);
+        assert_eq!([0, 1, 0xff_ffff].map(QpNumber::connectable), [None; 3]);
     }
 
     #[test]
@@ -161,5 +196,10 @@ mod tests {
         assert_eq!(packets, [1, 1, 1, 2, 1 << 23]);
         assert_eq!(Mtu::from_bytes(4096), Some(Mtu::B4096));
         assert_eq!(Mtu::from_bytes(1500), None);
+        assert_eq!(Mtu::ALL.map(Mtu::code), [1, 2, 3, 4, 5]);
+        assert_eq!(
+            [0, 3, 6].map(Mtu::from_code),
+            [None, Some(Mtu::B1024), None]
+        );
     }
 }

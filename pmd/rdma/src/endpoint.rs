@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::access::Access;
-use crate::address::{Mtu, QpAddress, QpKind};
+use crate::address::{Mtu, Psn, QpAddress, QpKind};
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
 use crate::registrations::Buffer;
@@ -148,10 +148,16 @@ pub struct PathOptions {
     pub rnr_retry: u8,
     /// How long the peer waits if this end is not ready: a code up to 31 (InfiniBand, table 45).
     pub rnr_timer: u8,
+    /// GETs that are asked for at a time, 1 at least: no more than the peer answers at a time.
+    pub gets: u8,
+    /// Number of the first packet that this end sends, where the peer chose it (RDMA CM); otherwise it is
+    /// that of the queue pair's own address.
+    pub first_psn: Option<Psn>,
 }
 
 impl Default for PathOptions {
-    /// 1024 B, 67 ms, 7 retries, any number of retries to a peer that is not ready, 0.64 ms.
+    /// 1024 B, 67 ms, 7 retries, any number of retries to a peer that is not ready, 0.64 ms,
+    /// four GETs at a time.
     fn default() -> Self {
         Self {
             mtu: Mtu::B1024,
@@ -159,6 +165,8 @@ impl Default for PathOptions {
             retry: 7,
             rnr_retry: 7,
             rnr_timer: 12,
+            gets: 4,
+            first_psn: None,
         }
     }
 }

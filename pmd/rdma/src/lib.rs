@@ -16,10 +16,13 @@
 
 mod access;
 mod address;
+pub mod cm;
 mod copy;
 mod endpoint;
 mod event;
+pub mod exchange;
 mod layouts;
+mod mad;
 mod memory;
 mod queue_pair;
 mod random;
@@ -33,6 +36,7 @@ pub use access::{Access, Key, RemoteBuffer};
 pub use address::{Mtu, Psn, QpAddress, QpKind, QpNumber};
 pub use endpoint::{ConnectError, Endpoint, PathOptions, QpError, QpOptions, RegisterError};
 pub use event::{Done, Event, Failed, Operation, Received, Status};
+pub use mad::{MAD_BYTES, Mad};
 pub use memory::{Memory, OutOfBounds};
 pub use queue_pair::{QueuePair, Refusal, Refused, Wait};
 pub use registrations::Buffer;

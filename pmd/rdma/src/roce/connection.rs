@@ -7,7 +7,7 @@ use pollux_pmd::net::roce::RnrTimer;
 use pollux_pmd::net::{MacAddr, UdpTemplate};
 
 use super::output::{Output, headers_to};
-use crate::address::{Mtu, QpAddress, QpNumber};
+use crate::address::{Mtu, Psn, QpAddress, QpNumber};
 use crate::endpoint::PathOptions;
 
 /// Time after which an ARP request is repeated.
@@ -28,6 +28,10 @@ pub(super) struct Connection {
     /// `None` for ever.
     pub(super) rnr_retry: Option<u8>,
     pub(super) rnr_timer: RnrTimer,
+    /// READs that may be in flight.
+    pub(super) reads: u32,
+    /// Number of the first packet, if the peer has chosen it.
+    pub(super) first_psn: Option<Psn>,
     own_ip: Ipv4Addr,
     own: QpNumber,
     mac: Option<MacAddr>,
@@ -54,6 +58,8 @@ impl Connection {
             retry: path.retry,
             rnr_retry: (path.rnr_retry != FOR_EVER).then_some(path.rnr_retry),
             rnr_timer: RnrTimer::new(path.rnr_timer),
+            reads: path.gets.max(1).into(),
+            first_psn: path.first_psn,
             own_ip,
             own,
             mac: peer.mac,

@@ -17,7 +17,7 @@ use super::drops::Causes;
 use super::events::Events;
 use super::handle::RoceQueuePair;
 use super::mailbox::Mailbox;
-use super::management::{Mad, Management, ManagementLoop};
+use super::management::{Management, ManagementLoop};
 use super::output::{OVERHEAD, Output};
 use super::poll::{RoceLoop, chain_room};
 use super::qp::Qp;
@@ -30,6 +30,7 @@ use crate::address::{Psn, QpAddress, QpNumber};
 use crate::endpoint::{
     ConnectError, Endpoint, EndpointDriver, PathOptions, QpError, QpOptions, RegisterError,
 };
+use crate::mad::Mad;
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
 use crate::random;

@@ -13,9 +13,8 @@ use zerocopy::IntoBytes;
 
 use super::drops::Drop;
 use super::output::{Output, headers_to};
+use crate::mad::{MAD_BYTES, Mad};
 
-/// Bytes of a management datagram (13.4.2).
-pub const MAD_BYTES: usize = 256;
 /// Queue pair of general services.
 pub(super) const QP: u32 = 1;
 /// Its key (10.2.5).
@@ -28,15 +27,6 @@ const HOSTS: usize = 32;
 /// repeats it.
 const ARP_INTERVAL: u64 = 10_000_000;
 const PATIENCE: u64 = 1_000_000_000;
-
-/// A management datagram from or to a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mad {
-    /// The other host.
-    pub host: Ipv4Addr,
-    /// Its bytes.
-    pub bytes: [u8; MAD_BYTES],
-}
 
 #[derive(Default)]
 struct Queues {

@@ -86,5 +86,4 @@ mod wake;
 
 pub use counts::{RoceCounts, RoceCountsView};
 pub use endpoint::{QpIdentity, RoceEndpoint, RoceError, RoceOptions};
-pub use management::{MAD_BYTES, Mad};
 pub use poll::RoceLoop;

@@ -79,6 +79,9 @@ impl Qp {
     pub(super) fn connect(&mut self, connection: Connection, first: Psn) {
         if matches!(self.state, State::Unconnected) {
             self.responder.expect(first);
+            if let Some(psn) = connection.first_psn {
+                self.requester.begin(psn);
+            }
             self.state = State::Connected(connection);
         }
     }

@@ -18,7 +18,7 @@ use super::events::Events;
 use super::output::Output;
 use super::retry::Retries;
 use crate::access::RemoteBuffer;
-use crate::address::{Mtu, Psn, QpKind, QpNumber};
+use crate::address::{Psn, QpKind, QpNumber};
 use crate::event::{Done, Event, Operation, Status};
 use crate::queue_pair::QueuePair;
 use crate::registrations::Session;
@@ -28,8 +28,6 @@ use crate::work_queue::{Descriptor, IMMEDIATE, Place, Worker};
 const WINDOW: i32 = 128;
 /// An acknowledgement is requested every so many packets, so that the window never stands still.
 const ACK_INTERVAL: u32 = 32;
-/// READs that may be in flight: no more than responders commonly keep (verbs: max_rd_atomic).
-const READS: u32 = 4;
 /// Most packets from the first that is not acknowledged to the last of a request: numbers compare over
 /// half of their range.
 const HALF: u32 = 1 << 23;
@@ -80,6 +78,11 @@ impl Requester {
             sent_end: psn,
             retries: Retries::default(),
         }
+    }
+
+    /// The number of the first packet, before any is sent.
+    pub(super) fn begin(&mut self, psn: Psn) {
+        (self.next, self.unacknowledged, self.sent_end) = (psn, psn, psn);
     }
 
     /// The numbers of a started request.
@@ -139,7 +142,7 @@ impl Requester {
             Some((descriptor, _)) => *descriptor,
             None => return Ok(false),
         };
-        if self.at == self.started && !self.start(&descriptor, mtu) {
+        if self.at == self.started && !self.start(&descriptor, connection) {
             return Ok(false);
         }
         let numbers = *self.numbers(self.at);
@@ -202,13 +205,13 @@ impl Requester {
     }
 
     /// Gives the next request its numbers; false if it has to wait.
-    fn start(&mut self, descriptor: &Descriptor, mtu: Mtu) -> bool {
-        let packets = mtu.packets(descriptor.bytes);
+    fn start(&mut self, descriptor: &Descriptor, connection: &Connection) -> bool {
+        let packets = connection.mtu.packets(descriptor.bytes);
         let in_flight = self.next.since(self.unacknowledged).cast_unsigned();
         if in_flight.saturating_add(packets) > HALF {
             return false;
         }
-        if descriptor.operation == Operation::Get && self.reads_in_flight() >= READS {
+        if descriptor.operation == Operation::Get && self.reads_in_flight() >= connection.reads {
             return false;
         }
         *self.numbers(self.started) = Numbers {

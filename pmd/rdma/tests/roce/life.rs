@@ -1,9 +1,9 @@
 //! Life of queue pairs: addresses, ends, and what comes after them.
 
-use pollux_rdma::roce::{MAD_BYTES, Mad, QpIdentity, RoceError, RoceOptions};
+use pollux_rdma::roce::{QpIdentity, RoceError, RoceOptions};
 use pollux_rdma::{
-    Access, ConnectError, Event, Get, Key, Message, Mtu, PathOptions, Payload, Psn, Put, QpAddress,
-    QpError, QpKind, QpNumber, QpOptions, Receive, RemoteBuffer, Status, Wait,
+    Access, ConnectError, Event, Get, Key, MAD_BYTES, Mad, Message, Mtu, PathOptions, Payload, Psn,
+    Put, QpAddress, QpError, QpKind, QpNumber, QpOptions, Receive, RemoteBuffer, Status, Wait,
 };
 
 use crate::rig::{Host, IPS, MACS, Pair, link, memory, path};
