@@ -54,6 +54,16 @@ pub enum ConnectError {
     /// It is connected, has failed, or was destroyed.
     #[error("queue pair {0} is connected, or has failed: make a new one")]
     State(crate::QpNumber),
+    /// An option is out of its limits.
+    #[error("{option} = {value}: 0 to {most} are allowed")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: u8,
+        /// The largest value.
+        most: u8,
+    },
     /// The path cannot carry packets of that size.
     #[error(
         "an MTU of {mtu} B needs frames of {needed} B, and the port has {has} B: choose a smaller one"
@@ -161,7 +171,29 @@ impl Default for PathOptions {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // options may be added
+impl PathOptions {
+    /// Checks the numbers.
+    fn check(&self) -> Result<(), ConnectError> {
+        let all = [
+            ("timeout", self.timeout, 31),
+            ("retry", self.retry, 7),
+            ("rnr_retry", self.rnr_retry, 7),
+            ("rnr_timer", self.rnr_timer, 31),
+        ];
+        let wrong = all.into_iter().find(|(_, value, most)| value > most);
+        wrong.map_or(Ok(()), |(option, value, most)| {
+            Err(ConnectError::Option {
+                option,
+                value,
+                most,
+            })
+        })
+    }
+}
+
 /// What a back end has of an endpoint.
+#[allow(clippy::trivially_copy_pass_by_ref)] // as in the API: options may be added
 pub(crate) trait EndpointDriver: Send {
     fn register(
         &mut self,
@@ -223,13 +255,15 @@ impl Endpoint {
     /// [address](QueuePair::address); receives may be posted before.
     ///
     /// # Errors
-    /// It is connected, or is another endpoint's; or the path does not carry packets of the MTU.
+    /// It is connected, or is another endpoint's; the path does not carry packets of the MTU; or an option
+    /// is out of its limits.
     pub fn connect(
         &mut self,
         qp: &QueuePair,
         peer: &QpAddress,
         path: &PathOptions,
     ) -> Result<(), ConnectError> {
+        path.check()?;
         self.0.connect(qp, peer, path)
     }
 }

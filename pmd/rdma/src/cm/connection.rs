@@ -149,7 +149,7 @@ impl Connection {
         req.primary.local_gid = gid_of(to.own_ip);
         req.primary.remote_gid = gid_of(self.peer_ip);
         req.primary.hop_limit = HOPS;
-        req.primary.ack_timeout = offer.path.timeout << 3;
+        req.primary.ack_timeout = (offer.path.timeout & 31) << 3;
         req.ip = IpHeader::new(to.own_ip, to.own_port, self.peer_ip);
         fill(&mut req.private, to.private);
         Datagram::new(layouts::REQ, self.transaction, &req)

@@ -167,7 +167,7 @@ impl Pace {
             self.target += ADDITIVE;
         }
         self.target = self.target.min(LINE_RATE);
-        self.current = (self.current + self.target) / 2.0;
+        self.current = f64::midpoint(self.current, self.target);
         if LINE_RATE - self.current < ADDITIVE {
             self.current = LINE_RATE;
         }

@@ -42,6 +42,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    #[allow(clippy::trivially_copy_pass_by_ref)] // as in the API: options may be added
     pub(super) fn new(
         own_ip: Ipv4Addr,
         own: QpNumber,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
+use pollux_mempool::time::Ns;
 use pollux_pmd::endpoint::PortEndpoint;
 use pollux_pmd::event::{EventQueue, RegionOptions};
 use pollux_pmd::net::{MacAddr, ParseOptions};
@@ -152,8 +153,11 @@ impl RoceEndpoint {
                 local: Some(ip),
                 ..ParseOptions::default()
             },
+            ip,
             causes: Causes::declare()?,
             tally: Tally::new(),
+            retry_at: Ns(0),
+            next: None,
             chain: chain_room(),
         };
         let shared = Shared {
@@ -239,7 +243,7 @@ impl RoceEndpoint {
     /// Sends a management datagram to queue pair 1 of a host, whose MAC address is looked up by ARP. False
     /// if 64 wait. It may be lost, as any datagram.
     #[must_use]
-    pub fn send_mad(&self, mad: Mad) -> bool {
+    pub fn send_mad(&self, mad: &Mad) -> bool {
         self.0.management.send(mad)
     }
 

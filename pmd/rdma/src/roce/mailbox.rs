@@ -25,6 +25,7 @@ struct Known {
     is_connected: bool,
 }
 
+#[allow(clippy::vec_box)] // the loop moves and drops no queue pair, but its pointer
 struct Inner {
     commands: Vec<Command>,
     /// Removed queue pairs, which the control side frees: the loop does not.

@@ -62,11 +62,11 @@ impl Management {
     }
 
     /// Sends a datagram; false if too many wait.
-    pub(super) fn send(&self, mad: Mad) -> bool {
+    pub(super) fn send(&self, mad: &Mad) -> bool {
         let mut queues = self.lock();
         let has_room = queues.outgoing.len() < ROOM;
         if has_room {
-            queues.outgoing.push_back((mad, None));
+            queues.outgoing.push_back((*mad, None));
             // Release pairs with the Acquire in `transmit`.
             self.has_outgoing.store(true, Ordering::Release);
         }

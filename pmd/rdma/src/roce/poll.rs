@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, Mbuf};
 use pollux_pmd::net::headers::{ArpPacket, EthernetHeader};
-use pollux_pmd::net::roce::{ICRC_LEN, Packet, UDP_PORT, icrc};
+use pollux_pmd::net::roce::{Bth, ICRC_LEN, Packet, UDP_PORT, icrc};
 use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UDP_HEADERS, Udp, parse};
-use pollux_pmd::{Cause, RxQueue, Tally, TallyView, TxQueue};
+use pollux_pmd::{Cause, RxQueue, RxState, Tally, TallyView, TxQueue};
 use zerocopy::FromBytes;
 
 use super::counts::RoceCountsView;
@@ -23,6 +23,8 @@ use crate::registrations::{Reader, Session};
 
 /// Frames that a poll receives at most.
 const BURST: usize = 32;
+/// Interval at which frames that a kernel refused are sent again, if nothing else is sent.
+const RETRY_INTERVAL: u64 = 100_000;
 /// Partition keys differ in the bit of full members only.
 const PARTITION: u16 = 0x7fff;
 /// Congestion experienced (RFC 3168).
@@ -44,8 +46,13 @@ pub struct RoceLoop {
     /// The queue pair that is served first in the next poll.
     pub(super) turn: usize,
     pub(super) options: ParseOptions,
+    pub(super) ip: Ipv4Addr,
     pub(super) causes: Causes,
     pub(super) tally: Tally,
+    /// When frames that a kernel refused are sent again.
+    pub(super) retry_at: Ns,
+    /// A frame of a recording that the next poll takes.
+    pub(super) next: Option<Mbuf>,
     /// Where a frame of several buffers is put together.
     pub(super) chain: Box<[u8]>,
 }
@@ -62,7 +69,14 @@ impl RoceLoop {
     pub fn poll_up_to(&mut self, now: Ns, frames: usize) -> bool {
         self.mailbox.take(&mut self.qps);
         let mut burst = Burst::<BURST>::new();
-        let received = self.rx.rx_up_to(&mut self.out.cache, &mut burst, frames);
+        if frames > 0
+            && let Some(next) = self.next.take()
+        {
+            // The burst is empty.
+            drop(burst.push(next));
+        }
+        let frames = frames.saturating_sub(burst.len());
+        self.rx.rx_up_to(&mut self.out.cache, &mut burst, frames);
         let session = self.reader.enter();
         let mut parts = Parts {
             out: &mut self.out,
@@ -71,6 +85,7 @@ impl RoceLoop {
             management: &self.management,
             mads: &mut self.mads,
             options: &self.options,
+            ip: self.ip,
             chain: &mut self.chain,
         };
         for mbuf in burst.iter() {
@@ -80,7 +95,7 @@ impl RoceLoop {
                 Err(Refused::Drop(drop)) => self.tally.count_dropped(self.causes.of(drop), 1),
             }
         }
-        let mut is_busy = received > 0;
+        let mut is_busy = !burst.is_empty();
         for qp in parts.qps.from(self.turn) {
             is_busy |= qp.run(&session, parts.out, now);
         }
@@ -92,7 +107,33 @@ impl RoceLoop {
         }
         self.out.cache.free_burst(&mut burst);
         self.out.flush();
+        if now >= self.retry_at {
+            self.retry_at = Ns(now.0.saturating_add(RETRY_INTERVAL));
+            self.out.host.retry(&mut self.out.cache);
+        }
         is_busy
+    }
+
+    /// Capture time of the next frame of a recording, which the next poll takes as its first one; `None`
+    /// if there is none now, or it has no time. What is due before that time has to be done first: by polls
+    /// [up to](Self::poll_up_to) no frame, at each [deadline](Self::next_deadline).
+    pub fn peek_recorded(&mut self) -> Option<Ns> {
+        if self.next.is_none() {
+            let mut burst = Burst::<1>::new();
+            self.rx.rx(&mut self.out.cache, &mut burst);
+            self.next = burst.pop();
+        }
+        let time = self.next.as_ref()?.wire_time()?;
+        Some(Ns(time.0))
+    }
+
+    /// Whether the port can still yield frames: a recording ends.
+    #[must_use]
+    pub fn rx_state(&self) -> RxState {
+        match self.next {
+            Some(_) => RxState::Live,
+            None => self.rx.state(),
+        }
     }
 
     /// The next time at which something is due, if nothing is received until then: of acknowledgements
@@ -136,6 +177,10 @@ impl RoceLoop {
     pub fn into_queues(mut self) -> (RxQueue, Option<TxQueue>) {
         self.out.flush();
         self.out.abandon();
+        if let Some(next) = self.next.take() {
+            self.tally.count_dropped(Cause::Aborted, 1);
+            self.out.cache.free(next);
+        }
         let Self { rx, out, .. } = self;
         (rx, out.host.into_tx())
     }
@@ -167,6 +212,7 @@ struct Parts<'a> {
     management: &'a Management,
     mads: &'a mut ManagementLoop,
     options: &'a ParseOptions,
+    ip: Ipv4Addr,
     chain: &'a mut [u8],
 }
 
@@ -213,8 +259,11 @@ impl Parts<'_> {
         let (Some(datagram), Some(payload)) = (frame.get(ip..end), frame.get(start..end)) else {
             return Err(Cause::Malformed.into());
         };
+        if payload.len() < size_of::<Bth>() + ICRC_LEN {
+            return Err(Cause::Malformed.into());
+        }
         // The ICRC first: nothing else of a damaged packet counts.
-        if payload.len() < ICRC_LEN || !icrc::is_valid(datagram) {
+        if !icrc::is_valid(datagram) {
             return Err(Drop::BadIcrc.into());
         }
         let packet = Packet::parse(payload).map_err(|_| Cause::Malformed)?;
@@ -227,6 +276,10 @@ impl Parts<'_> {
         ) else {
             return Err(Cause::NotForUs.into());
         };
+        // Not to a group.
+        if udp.addresses.dst() != IpAddr::V4(self.ip) {
+            return Err(Cause::NotForUs.into());
+        }
         let number = QpNumber::new(packet.bth.qp()).ok_or(Drop::UnknownQp)?;
         if number.get() == management::QP {
             let host = (source, ethernet.0.src);

@@ -10,9 +10,10 @@ use super::congestion::Congestion;
 use super::connection::Connection;
 use super::drops::{Drop, Failure};
 use super::events::Events;
+use super::message::Context;
 use super::output::Output;
 use super::requester::Requester;
-use super::responder::{Context, Responder};
+use super::responder::Responder;
 use crate::address::{Psn, QpKind, QpNumber};
 use crate::event::{Event, Failed, Status};
 use crate::registrations::Session;
@@ -181,9 +182,10 @@ impl Qp {
             }
             State::Failed(connection, _) => {
                 let portion = (now, PORTION);
-                let sent = match self.responder.has_work() {
-                    true => self.responder.send(connection, out, session, portion),
-                    false => Ok(0),
+                let sent = if self.responder.has_work() {
+                    self.responder.send(connection, out, session, portion)
+                } else {
+                    Ok(0)
                 };
                 self.flush();
                 sent.unwrap_or(0)

@@ -24,8 +24,8 @@ use crate::queue_pair::QueuePair;
 use crate::registrations::Session;
 use crate::work_queue::{Descriptor, IMMEDIATE, Place, Worker};
 
-/// Packets that may be sent and not acknowledged.
-const WINDOW: i32 = 256;
+/// Packets that may be sent and not acknowledged: half a MiB at the largest MTU.
+const WINDOW: i32 = 128;
 /// An acknowledgement is requested every so many packets, so that the window never stands still.
 const ACK_INTERVAL: u32 = 32;
 /// Most packets from the first that is not acknowledged to the last of a request: numbers compare over
@@ -185,9 +185,10 @@ impl Requester {
         if !is_sent {
             return Ok(false);
         }
-        out.counts.request(psn.since(self.sent_end) < 0);
+        let is_repeated = psn.since(self.sent_end) < 0;
+        out.counts.request(is_repeated);
         let behind = numbers.first.after(end);
-        if behind.since(self.sent_end) > 0 {
+        if !is_repeated {
             self.sent_end = behind;
         }
         self.packet = end;

@@ -1,16 +1,15 @@
 //! Responder: executes the peer's requests in order, and answers them (InfiniBand, 9.7.4, 9.7.5 and 9.8).
 
-mod messages;
+mod execute;
 
 use pollux_mempool::time::Ns;
 use pollux_pmd::net::roce::{Aeth, Bth, NakCode, Opcode, Operation, Packet, Syndrome};
 use zerocopy::IntoBytes;
 
-use self::messages::{Message, Refusal};
 use super::connection::Connection;
-use super::counts::Counts;
 use super::drops::{Drop, Failure};
 use super::events::Events;
+use super::message::{Context, MAX_MESSAGE, Message, Refusal};
 use super::output::Output;
 use super::reads::Reads;
 use crate::access::{Access, Key, RemoteBuffer};
@@ -18,18 +17,6 @@ use crate::address::{Psn, QpNumber};
 use crate::event::{Event, Received, Status};
 use crate::registrations::Session;
 use crate::work_queue::Worker;
-
-/// Most bytes of a message.
-const MAX_MESSAGE: u32 = 1 << 31;
-
-/// What a responder needs of its queue pair.
-pub(super) struct Context<'a> {
-    pub(super) qp: QpNumber,
-    pub(super) connection: &'a Connection,
-    pub(super) session: &'a Session<'a>,
-    pub(super) events: &'a mut Events,
-    pub(super) counts: &'a mut Counts,
-}
 
 /// An answer that is due.
 #[derive(Clone, Copy)]

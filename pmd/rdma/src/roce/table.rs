@@ -7,6 +7,7 @@ use crate::address::QpNumber;
 const NONE: u16 = u16::MAX;
 
 /// Queue pairs side by side, with a hash table of their places. Nothing allocates but the construction.
+#[allow(clippy::vec_box)] // the loop moves and drops no queue pair, but its pointer
 pub(super) struct Table {
     qps: Vec<Box<Qp>>,
     /// Places by number, with linear probing; twice as many as queue pairs, or more.

@@ -7,10 +7,11 @@ use pollux_rdma::cm::{CmEvent, CmOptions, ConnectionId, ConnectionManager, Offer
 use pollux_rdma::exchange::perftest::{Keys, Over, Report, Role, Session, Test};
 use pollux_rdma::exchange::{Channel, Messages};
 use pollux_rdma::{
-    Access, Event, Get, Key, Message, Mtu, PathOptions, Payload, QpKind, QpOptions, QueuePair,
+    Access, Event, Get, Key, Message, Mtu, PathOptions, Payload, Psn, QpKind, QpOptions, QueuePair,
     Receive, RemoteBuffer, Status,
 };
 
+use crate::raw::{Raw, Scene, Seen};
 use crate::rig::{IPS, Pair, memory, path};
 
 const PORT: u16 = 7174;
@@ -43,7 +44,7 @@ impl Managed {
             manager.poll(now);
             while let Some(mad) = manager.transmit() {
                 if self.losses.pop() != Some(true) {
-                    assert!(host.control.send_mad(mad));
+                    assert!(host.control.send_mad(&mad));
                 }
             }
         }
@@ -247,4 +248,30 @@ fn an_exchange_passes_over_a_queue_pair() {
     );
     assert!(opened.unwrap_err().to_string().contains("in time"));
     pair.stop();
+}
+
+/// The path's own numbers, on the wire.
+#[test]
+fn gets_in_flight_and_the_first_number_are_those_of_the_path() {
+    let options = PathOptions {
+        gets: 2,
+        first_psn: Some(Psn::new(0xff_ffff)),
+        ..path(Mtu::B256)
+    };
+    let mut scene = Scene::new(QpKind::Reliable, Access::LOCAL, &options);
+    let from = RemoteBuffer {
+        address: 1 << 40,
+        key: Key(3),
+    };
+    for cookie in 0..4 {
+        let to = scene.buffer.part(0, 100);
+        scene.qp.get(Get { cookie, from, to }).unwrap();
+    }
+    scene.qp.doorbell();
+    let psns = |seen: Vec<Seen>| seen.iter().map(|seen| seen.psn).collect::<Vec<_>>();
+    assert_eq!(psns(scene.poll()), [0xff_ffff, 0]);
+    assert!(scene.poll().is_empty());
+    let response = Raw::new(0x10, 0xff_ffff).aeth(0x1f).data(&[1; 100]);
+    assert_eq!(psns(scene.exchange(&[response])), [1]);
+    scene.stop();
 }

@@ -184,8 +184,7 @@ fn attack(kind: QpKind, packets: u32, seed: u64) -> u64 {
             for seen in scene.poll() {
                 match seen.opcode {
                     // Acknowledged: what is expected next.
-                    0x11 => psns.0 = (seen.psn + 1) & 0xff_ffff,
-                    0x0d..=0x10 => psns.0 = (seen.psn + 1) & 0xff_ffff,
+                    0x0d..=0x11 => psns.0 = (seen.psn + 1) & 0xff_ffff,
                     0x00..=0x0c => psns.1 = seen.psn,
                     _ => {}
                 }

@@ -383,6 +383,36 @@ fn responses_that_are_too_short_or_too_long_fail() {
     }
 }
 
+/// Numbers compare over half of their range, and the longest message at the smallest MTU has as many.
+#[test]
+fn a_get_of_2_gib_takes_half_of_all_numbers() {
+    let mut scene = scene(&path(Mtu::B256));
+    put(&mut scene, 0, 1);
+    get(&mut scene, 1, 1 << 31);
+    put(&mut scene, 2, 1);
+    // It waits until nothing is in flight, and the next one for its responses.
+    assert_eq!(psns(&scene.poll()), [0]);
+    assert_eq!(psns(&scene.exchange(&[ack(0, 0x1f)])), [1]);
+    assert_eq!(outcomes(&mut scene), [(Some(0), Status::Ok)]);
+    let last = Raw::new(0x0f, (FIRST + (1 << 23)) & 0xff_ffff).aeth(0x1f);
+    // The last one says that others are lost.
+    assert_eq!(psns(&scene.exchange(&[last.data(&[1; 256])])), [1]);
+    scene.exchange(&[Raw::new(0x0d, FIRST + 1).aeth(0x1f).data(&[1; 256])]);
+    // The memory ends behind 32 of them.
+    for n in 2..34 {
+        scene.exchange(&[Raw::new(0x0e, FIRST + n).data(&[n as u8; 256])]);
+    }
+    scene.poll();
+    assert_eq!(scene.bytes(31 * 256, 256), [32; 256]);
+    let expected = [
+        (Some(1), Status::LocalAccess),
+        (None, Status::LocalAccess),
+        (Some(2), Status::Flushed),
+    ];
+    assert_eq!(outcomes(&mut scene), expected);
+    scene.stop();
+}
+
 #[test]
 fn a_notification_slows_the_queue_pair_down_for_a_while() {
     let mut scene = scene(&path(Mtu::B4096));

@@ -3,7 +3,10 @@
 use zerocopy::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{DEFAULT_PKEY, Opcode};
+use super::opcode::{AETH, DETH, IMMDT, Opcode, RETH};
+
+/// Default partition key: full member of the default partition.
+pub const DEFAULT_PKEY: u16 = 0xffff;
 
 /// Mask of queue pair numbers, packet and message sequence numbers: 24 bits.
 const MASK_24: u32 = 0xff_ffff;
@@ -210,8 +213,8 @@ impl Deth {
 
 const _: () = {
     assert!(size_of::<Bth>() == 12);
-    assert!(size_of::<Reth>() == 16);
-    assert!(size_of::<Aeth>() == 4);
-    assert!(size_of::<ImmDt>() == 4);
-    assert!(size_of::<Deth>() == 8);
+    assert!(size_of::<Reth>() == RETH);
+    assert!(size_of::<Aeth>() == AETH);
+    assert!(size_of::<ImmDt>() == IMMDT);
+    assert!(size_of::<Deth>() == DETH);
 };

@@ -6,7 +6,8 @@
 
 use crc32fast::Hasher;
 
-use super::ICRC_LEN;
+/// Bytes of the ICRC, behind the payload.
+pub const ICRC_LEN: usize = 4;
 
 /// Bytes of ones in front.
 const FRONT: usize = 8;

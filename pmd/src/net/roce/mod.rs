@@ -17,14 +17,11 @@ mod syndrome;
 #[cfg(test)]
 mod tests;
 
-pub use headers::{Aeth, Bth, Deth, ImmDt, Reth};
+pub use headers::{Aeth, Bth, DEFAULT_PKEY, Deth, ImmDt, Reth};
+pub use icrc::ICRC_LEN;
 pub use opcode::{Opcode, Operation, Part, Service};
 pub use packet::{Packet, PacketError};
 pub use syndrome::{NakCode, RnrTimer, Syndrome};
 
 /// UDP destination port of RoCEv2.
 pub const UDP_PORT: u16 = 4791;
-/// Default partition key: full member of the default partition.
-pub const DEFAULT_PKEY: u16 = 0xffff;
-/// Bytes of the ICRC, behind the payload.
-pub const ICRC_LEN: usize = 4;

@@ -1,6 +1,10 @@
 //! Opcodes (InfiniBand, table 38; congestion notification: annex A17.9.3).
 
-use super::headers::{Aeth, Deth, ImmDt, Reth};
+/// Bytes of the headers (9.2 to 9.5).
+pub(super) const RETH: usize = 16;
+pub(super) const AETH: usize = 4;
+pub(super) const DETH: usize = 8;
+pub(super) const IMMDT: usize = 4;
 
 /// Service of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -234,7 +238,7 @@ impl Opcode {
         }
     }
 
-    /// Whether the packet carries an [`Reth`].
+    /// Whether the packet carries an [`Reth`](super::Reth).
     #[must_use]
     #[inline]
     pub const fn has_reth(self) -> bool {
@@ -245,7 +249,7 @@ impl Opcode {
         }
     }
 
-    /// Whether the packet carries an [`Aeth`].
+    /// Whether the packet carries an [`Aeth`](super::Aeth).
     #[must_use]
     #[inline]
     pub const fn has_aeth(self) -> bool {
@@ -256,7 +260,7 @@ impl Opcode {
         }
     }
 
-    /// Whether the packet carries a [`Deth`].
+    /// Whether the packet carries a [`Deth`](super::Deth).
     #[must_use]
     #[inline]
     pub const fn has_deth(self) -> bool {
@@ -274,26 +278,10 @@ impl Opcode {
             Operation::Congestion => 16,
             _ => 0,
         };
-        let reth = if self.has_reth() {
-            size_of::<Reth>()
-        } else {
-            0
-        };
-        let aeth = if self.has_aeth() {
-            size_of::<Aeth>()
-        } else {
-            0
-        };
-        let deth = if self.has_deth() {
-            size_of::<Deth>()
-        } else {
-            0
-        };
-        let immediate = if self.has_immediate() {
-            size_of::<ImmDt>()
-        } else {
-            0
-        };
+        let reth = if self.has_reth() { RETH } else { 0 };
+        let aeth = if self.has_aeth() { AETH } else { 0 };
+        let deth = if self.has_deth() { DETH } else { 0 };
+        let immediate = if self.has_immediate() { IMMDT } else { 0 };
         reth + aeth + deth + immediate + other
     }
 }

@@ -3,7 +3,8 @@
 use zerocopy::FromBytes;
 
 use super::headers::{Aeth, Bth, Deth, ImmDt, Reth};
-use super::{ICRC_LEN, Opcode};
+use super::icrc::ICRC_LEN;
+use super::opcode::Opcode;
 
 /// Why a packet cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]

@@ -56,7 +56,7 @@ impl Manager {
         self.connections.poll(now);
         while let Some(mad) = self.connections.transmit() {
             // If there is no room it is as if it were lost.
-            let _ = self.endpoint.send_mad(mad);
+            let _ = self.endpoint.send_mad(&mad);
         }
     }
 

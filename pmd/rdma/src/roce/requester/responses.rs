@@ -1,7 +1,7 @@
 //! What a requester does with responses and with their absence.
 
 use pollux_mempool::time::Ns;
-use pollux_pmd::net::roce::{NakCode, Packet, Syndrome};
+use pollux_pmd::net::roce::{Aeth, NakCode, Packet, Syndrome};
 
 use super::Requester;
 use crate::address::Psn;
@@ -22,7 +22,7 @@ impl Requester {
         now: Ns,
     ) -> Result<Option<Failure>, Drop> {
         let psn = Psn::new(packet.bth.psn());
-        let syndrome = packet.aeth().map(|aeth| aeth.syndrome());
+        let syndrome = packet.aeth().map(Aeth::syndrome);
         let syndrome = syndrome.and_then(Syndrome::from_code);
         let syndrome = syndrome.ok_or(Drop::Unexpected)?;
         self.check_in_flight(psn)?;
@@ -176,7 +176,7 @@ impl Requester {
         let mut is_progress = false;
         while self.completed < self.started {
             let numbers = *self.numbers(self.completed);
-            if end.since(numbers.first) <= 0 {
+            if end.since(self.unacknowledged) <= 0 {
                 break;
             }
             if self.is_read(self.completed) {
@@ -184,9 +184,8 @@ impl Requester {
             }
             let behind = numbers.first.after(numbers.packets);
             if end.since(behind) < 0 {
-                is_progress |= end.since(self.unacknowledged) > 0;
                 self.unacknowledged = end;
-                break;
+                return (true, false);
             }
             self.unacknowledged = behind;
             self.completed += 1;

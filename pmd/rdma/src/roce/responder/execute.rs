@@ -1,62 +1,13 @@
-//! Execution of the packets of a message: checks of the responder, and copies (InfiniBand, 9.7.4.1).
+//! Execution of the packets of a message: in order, with one copy.
 
 use pollux_pmd::net::roce::{Operation, Packet, Part};
 
-use super::{Context, MAX_MESSAGE, Responder};
-use crate::access::{Access, Key, RemoteBuffer};
+use super::Responder;
+use crate::access::Access;
 use crate::address::Psn;
 use crate::event::Status;
-use crate::roce::drops::Drop;
+use crate::roce::message::{Context, Refusal, begin, check, target};
 use crate::work_queue::Place;
-
-/// Why a request is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// No receive, or no room for an event.
-    NotReady,
-    /// Not executed, or its packets contradict each other.
-    Invalid,
-    /// Wrong key, range or rights.
-    Access,
-    /// Longer than its receive.
-    TooLong,
-    /// The receive's own memory is not registered.
-    LocalAccess,
-}
-
-impl Refusal {
-    pub(super) fn drop(self) -> Drop {
-        match self {
-            Self::NotReady => Drop::NotReady,
-            Self::Invalid | Self::TooLong => Drop::InvalidRequest,
-            Self::Access => Drop::Access,
-            Self::LocalAccess => Drop::LocalAccess,
-        }
-    }
-
-    /// Why the queue pair fails, if it does.
-    pub(super) fn status(self) -> Option<Status> {
-        match self {
-            Self::NotReady => None,
-            Self::Invalid => Some(Status::RemoteInvalidRequest),
-            Self::Access => Some(Status::RemoteAccess),
-            Self::TooLong => Some(Status::LocalLength),
-            Self::LocalAccess => Some(Status::LocalAccess),
-        }
-    }
-}
-
-/// A message of which packets have come.
-#[derive(Clone, Copy)]
-pub(super) struct Message {
-    operation: Operation,
-    /// Bytes that are where they should be.
-    done: u32,
-    /// Bytes of a WRITE.
-    len: u32,
-    /// Where a WRITE goes.
-    to: RemoteBuffer,
-}
 
 impl Responder {
     /// Executes a packet that is the expected one. Returns the sequence numbers that it takes. A refusal
@@ -175,59 +126,4 @@ impl Responder {
         self.msn = self.msn.wrapping_add(1);
         Ok(packets)
     }
-}
-
-/// The message that begins with a packet.
-#[inline]
-fn begin(packet: &Packet<'_>, context: &Context<'_>) -> Result<Message, Refusal> {
-    let operation = packet.opcode.operation();
-    let mut message = Message {
-        operation,
-        done: 0,
-        len: 0,
-        to: RemoteBuffer {
-            address: 0,
-            key: Key(0),
-        },
-    };
-    if operation == Operation::Write {
-        let (to, len) = target(packet)?;
-        let mtu = context.connection.mtu.bytes();
-        if packet.opcode.part() == Part::First && len as usize <= mtu {
-            return Err(Refusal::Invalid);
-        }
-        check(to, len, Access::WRITE, context)?;
-        (message.to, message.len) = (to, len);
-    }
-    Ok(message)
-}
-
-/// The range of a WRITE or READ.
-#[inline]
-fn target(packet: &Packet<'_>) -> Result<(RemoteBuffer, u32), Refusal> {
-    let reth = packet.reth().ok_or(Refusal::Invalid)?;
-    let bytes = reth.length.get();
-    if bytes > MAX_MESSAGE {
-        return Err(Refusal::Invalid);
-    }
-    let remote = RemoteBuffer {
-        address: reth.address.get(),
-        key: Key(reth.key.get()),
-    };
-    Ok((remote, bytes))
-}
-
-/// Checks a range; without bytes any key will do (9.7.4.1.5).
-#[inline]
-fn check(
-    remote: RemoteBuffer,
-    bytes: u32,
-    needed: Access,
-    context: &Context<'_>,
-) -> Result<(), Refusal> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let found = context.session.remote(remote, u64::from(bytes), needed);
-    found.map(drop).map_err(|_| Refusal::Access)
 }
