@@ -184,16 +184,27 @@ ENDIAN = {"u8": "u8", "u16": "U16", "u32": "U32", "u64": "U64"}
 
 def card_rust(memory):
     """Types of records that only the card has."""
+    return types_rust(memory, "card", "Descriptors and events of the card.", "crate")
+
+
+def rdma_rust(memory):
+    """Types of the events of queue pairs."""
+    return types_rust(memory, "rdma", "Events of queue pairs.", "pollux_pmd")
+
+
+def types_rust(memory, rust, title, pmd):
+    layouts = [layout for layout in memory if layout.rust == rust]
+    kinds = {kind for layout in layouts for field in layout.fields for kind in re.findall(r"u\d+", field.type)}
     lines = [
         RUST_HEADER,
-        "//! Descriptors and events of the card. `hw/docs/layouts.md` has them as tables.",
+        f"//! {title} `hw/docs/layouts.md` has them as tables.",
         "",
-        "use zerocopy::little_endian::{U16, U32, U64};",
+        f"use zerocopy::little_endian::{{{', '.join(sorted((ENDIAN[k] for k in kinds - {'u8'}), key=lambda k: int(k[1:])))}}};",
         "use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};",
         "",
     ]
-    lines += ["use crate::event::EventKind;", ""]
-    for layout in (layout for layout in memory if layout.rust == "card"):
+    lines += [f"use {pmd}::event::EventKind;", ""]
+    for layout in layouts:
         lines += rust_type(layout)
     return "\n".join(lines)
 

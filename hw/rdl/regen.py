@@ -28,6 +28,7 @@ def outputs():
         "hw/model/src/layouts.rs": layouts.model_rust(memory),
         "pmd/src/drivers/card/layouts.rs": layouts.card_rust(memory),
         "pmd/src/event/layouts.rs": layouts.event_rust(memory),
+        "pmd/rdma/src/layouts.rs": layouts.rdma_rust(memory),
     }
     return made
 

@@ -135,6 +135,14 @@ builders! {
         persist(on: bool) "persist" = on_off(on);
     }
 
+    /// A `unix` port.
+    UnixBuilder {
+        /// Address of the port.
+        mac(mac: MacAddr) "mac" = mac.to_string();
+        /// MTU in bytes.
+        mtu(bytes: usize) "mtu" = bytes.to_string();
+    }
+
     /// An `af_xdp` port.
     AfXdpBuilder {
         /// First of the NIC's queues.
@@ -277,6 +285,14 @@ impl Port<Probed> {
     /// A kernel interface whose other end is the port.
     pub fn tap(name: impl Into<String>) -> TapBuilder {
         TapBuilder(PortSpec::of("tap", Some(name.into())))
+    }
+
+    /// Datagrams between a socket at `path` and the peer's.
+    pub fn unix(path: impl AsRef<Path>, peer: impl AsRef<Path>) -> UnixBuilder {
+        let path = path.as_ref().display().to_string();
+        let mut spec = PortSpec::of("unix", Some(path));
+        spec.set_option("peer", peer.as_ref().display().to_string());
+        UnixBuilder(spec)
     }
 
     /// A network interface with kernel bypass (XDP).

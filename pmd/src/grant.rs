@@ -8,8 +8,8 @@
 /// is undefined. Safe code cannot rule that out, so it cannot make a grant. The author of the
 /// `unsafe` block that makes one is responsible for the devices and peers that it is used for.
 ///
-/// Ports that need no grant (`loopback`, `null`, `pcap`, `af_packet`, `af_xdp`, `tap`, and
-/// vhost-user as the back end) open without one.
+/// Ports that need no grant (`loopback`, `null`, `pcap`, `af_packet`, `af_xdp`, `tap`, `unix`,
+/// and vhost-user as the back end) open without one.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryGrant(());
 

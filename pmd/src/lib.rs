@@ -37,6 +37,7 @@
         feature = "igb",
         feature = "pcap",
         feature = "tap",
+        feature = "unix",
         feature = "vhost-user",
         feature = "virtio",
     )),

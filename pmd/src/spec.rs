@@ -9,6 +9,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use crate::net::MacAddr;
+
 /// A parsed port spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSpec {
@@ -282,6 +284,23 @@ impl PortSpec {
             let others: Vec<_> = others.iter().map(|(word, _)| *word).collect();
             self.bad_value(key, text, &format!("{} or {last}", others.join(", ")))
         })
+    }
+
+    /// The unicast address of an option, if the spec has it.
+    ///
+    /// # Errors
+    /// Another text, or a multicast address.
+    pub(crate) fn station(&self, key: &str) -> Result<Option<MacAddr>, SpecError> {
+        let Some(text) = self.option(key) else {
+            return Ok(None);
+        };
+        match text.parse::<MacAddr>() {
+            Ok(mac) if mac.is_unicast() => Ok(Some(mac)),
+            _ => {
+                let expected = "the address of one station, as in 02:00:00:00:00:01";
+                Err(self.bad_value(key, text, expected))
+            }
+        }
     }
 
     /// The error for an unacceptable value.

@@ -19,7 +19,9 @@ from pathlib import Path
 from lib.cargo import ROOT
 from lib.needs import Skip, Failure, need
 
-# Modules of the kernel, besides built-in ones; with their dependencies.
+# First process of the machines that test drivers.
+INIT = ROOT / "apps/rigs/guest/init"
+# Modules of their kernel, besides built-in ones; with their dependencies.
 MODULES = ["vfio-pci", "e1000e", "igb", "igbvf", "virtio_net", "virtio_pci", "af_packet"]
 
 
@@ -105,10 +107,10 @@ class Kernel:
             part.rename(self.image)
         return self
 
-    def modules(self):
-        """Files of the modules, each after its dependencies."""
+    def modules(self, names):
+        """Files of these modules, each after its dependencies."""
         files = []
-        for module in MODULES:
+        for module in names:
             said = must(["modprobe", "-d", self.folder, "-S", self.version, "--show-depends",
                          "--ignore-install", module])
             files += re.findall(r"^insmod (\S+)", said, re.MULTILINE)
@@ -204,20 +206,20 @@ def add_module(file, folder):
     return file.name
 
 
-def initramfs(kernel, programs, temp, others=()):
-    """All files of the machine: Pollux's programs, by name, other programs with their libraries,
-    modules, and its first process."""
+def initramfs(kernel, programs, temp, others=(), files=(), modules=MODULES, init=INIT):
+    """All files of the machine: Pollux's programs, by name, other programs and libraries with the
+    libraries that they need, files as they are, modules, and its first process."""
     root = temp / "root"
     for name in ("bin", "dev", "proc", "sys", "tmp", "modules"):
         (root / name).mkdir(parents=True)
     shutil.copy(shutil.which("busybox"), root / "bin")
-    shutil.copy(ROOT / "apps/rigs/guest/init", root / "init")
+    shutil.copy(init, root / "init")
     shutil.copy(ROOT / "scripts/bind", root / "bin")
     for name, program in programs.items():
         must(["strip", "--strip-debug", "-o", root / "bin" / name, program])
-    for file in dict.fromkeys(map(Path, [*others, *libraries([*programs.values(), *others])])):
+    for file in dict.fromkeys(map(Path, [*others, *files, *libraries([*programs.values(), *others])])):
         install(file, root)
-    names = [add_module(module, root / "modules") for module in kernel.modules()]
+    names = [add_module(module, root / "modules") for module in kernel.modules(modules)]
     (root / "modules/order").write_text("".join(f"{name}\n" for name in names), encoding="utf8")
     # Not compressed: the machine would take longer to unpack it.
     names = "".join(f"{path.relative_to(root)}\n" for path in root.rglob("*"))

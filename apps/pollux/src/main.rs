@@ -13,6 +13,7 @@ mod payload;
 mod physics;
 mod ports;
 mod promisc;
+mod rdma;
 mod replay;
 mod scale;
 mod stolen_time;
@@ -55,6 +56,7 @@ enum Command {
     Live(live::Args),
     Physics(physics::Args),
     Ports(ports::Args),
+    Rdma(rdma::Args),
     Replay(replay::Args),
     Streams(streams::Args),
     Unbind(bind::UnbindArgs),
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Command::Live(args) => live::run(&args),
         Command::Physics(args) => physics::run(&args),
         Command::Ports(args) => ports::run(&args, &registry),
+        Command::Rdma(args) => rdma::run(&args, &registry),
         Command::Replay(args) => replay::run(&args, &registry),
         Command::Streams(args) => streams::run(&args, &registry),
         Command::Unbind(args) => bind::unbind(&args),

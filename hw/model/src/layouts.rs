@@ -48,6 +48,30 @@ pub const TIMING_EDGE_CLOCKS: usize = 24;
 pub const TIMING_EDGE_TRIGGERS: usize = 32;
 pub const TIMING_EDGE_STAGES: usize = 40;
 
+pub const RDMA_DONE_SIZE: usize = 40;
+pub const RDMA_DONE_KIND: u8 = 5;
+pub const RDMA_DONE_COOKIE: usize = 16;
+pub const RDMA_DONE_OPERATION: usize = 24;
+pub const RDMA_DONE_STATUS: usize = 28;
+pub const RDMA_DONE_RESERVED: usize = 32;
+pub const RDMA_DONE_STAGES: usize = 40;
+
+pub const RDMA_RECEIVED_SIZE: usize = 40;
+pub const RDMA_RECEIVED_KIND: u8 = 6;
+pub const RDMA_RECEIVED_COOKIE: usize = 16;
+pub const RDMA_RECEIVED_IMMEDIATE: usize = 24;
+pub const RDMA_RECEIVED_MISSED: usize = 28;
+pub const RDMA_RECEIVED_FLAGS: usize = 32;
+pub const RDMA_RECEIVED_STATUS: usize = 36;
+pub const RDMA_RECEIVED_STAGES: usize = 40;
+
+pub const RDMA_FAILED_SIZE: usize = 40;
+pub const RDMA_FAILED_KIND: u8 = 7;
+pub const RDMA_FAILED_STATUS: usize = 16;
+pub const RDMA_FAILED_PSN: usize = 20;
+pub const RDMA_FAILED_RESERVED: usize = 24;
+pub const RDMA_FAILED_STAGES: usize = 40;
+
 pub const CLOP_RECORD_SIZE: usize = 16;
 pub const CLOP_RECORD_LENGTH: usize = 0;
 pub const CLOP_RECORD_SOURCE_PORT: usize = 4;

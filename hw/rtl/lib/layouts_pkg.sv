@@ -55,6 +55,33 @@ package layouts_pkg;
     localparam TIMING_EDGE_TRIGGERS_AT = 256, TIMING_EDGE_TRIGGERS_W = 64;
     localparam TIMING_EDGE_STAGES_AT = 320, TIMING_EDGE_STAGES_W = 128;
 
+    // A request of a queue pair is done (pmd/rdma).
+    localparam RDMA_DONE_W = 320;
+    localparam RDMA_DONE_KIND = 5;
+    localparam RDMA_DONE_COOKIE_AT = 128, RDMA_DONE_COOKIE_W = 64;
+    localparam RDMA_DONE_OPERATION_AT = 192, RDMA_DONE_OPERATION_W = 32;
+    localparam RDMA_DONE_STATUS_AT = 224, RDMA_DONE_STATUS_W = 32;
+    localparam RDMA_DONE_RESERVED_AT = 256, RDMA_DONE_RESERVED_W = 64;
+    localparam RDMA_DONE_STAGES_AT = 320, RDMA_DONE_STAGES_W = 128;
+
+    // A message was received, or a PUT with immediate; or a receive was flushed (pmd/rdma).
+    localparam RDMA_RECEIVED_W = 320;
+    localparam RDMA_RECEIVED_KIND = 6;
+    localparam RDMA_RECEIVED_COOKIE_AT = 128, RDMA_RECEIVED_COOKIE_W = 64;
+    localparam RDMA_RECEIVED_IMMEDIATE_AT = 192, RDMA_RECEIVED_IMMEDIATE_W = 32;
+    localparam RDMA_RECEIVED_MISSED_AT = 224, RDMA_RECEIVED_MISSED_W = 32;
+    localparam RDMA_RECEIVED_FLAGS_AT = 256, RDMA_RECEIVED_FLAGS_W = 32;
+    localparam RDMA_RECEIVED_STATUS_AT = 288, RDMA_RECEIVED_STATUS_W = 32;
+    localparam RDMA_RECEIVED_STAGES_AT = 320, RDMA_RECEIVED_STAGES_W = 128;
+
+    // A queue pair has failed (pmd/rdma): its requests and receives are flushed, and it takes no more.
+    localparam RDMA_FAILED_W = 320;
+    localparam RDMA_FAILED_KIND = 7;
+    localparam RDMA_FAILED_STATUS_AT = 128, RDMA_FAILED_STATUS_W = 32;
+    localparam RDMA_FAILED_PSN_AT = 160, RDMA_FAILED_PSN_W = 32;
+    localparam RDMA_FAILED_RESERVED_AT = 192, RDMA_FAILED_RESERVED_W = 128;
+    localparam RDMA_FAILED_STAGES_AT = 320, RDMA_FAILED_STAGES_W = 128;
+
     // In front of each payload in a buffer with records (docs/formats/clop.md).
     localparam CLOP_RECORD_W = 128;
     localparam CLOP_RECORD_LENGTH_AT = 0, CLOP_RECORD_LENGTH_W = 32;

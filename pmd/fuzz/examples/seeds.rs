@@ -10,6 +10,9 @@ use pollux_mempool::Burst;
 use pollux_pmd::net::{Checksum, MacAddr, Responder, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 use pollux_pmd::{PortConfig, Registry, StartedPort};
 use pollux_pmd_fuzz::pool;
+use pollux_rdma::exchange::perftest::Keys;
+use pollux_rdma::exchange::{Description, Offered, pingpong};
+use pollux_rdma::{Access, Key, Mtu, Psn, QpAddress, QpKind, QpNumber, RemoteBuffer};
 
 const PEER: UdpEndpoint = end(1);
 const PORT: UdpEndpoint = end(2);
@@ -22,7 +25,7 @@ const fn end(last: u8) -> UdpEndpoint {
 }
 
 /// A spec of each driver with its options, as far as they can be combined.
-const SPECS: [&str; 8] = [
+const SPECS: [&str; 9] = [
     "loopback",
     "null:size=1500",
     "pcap:rx=a.pcap,tx=b.pcapng,pace=recorded,loop=3",
@@ -31,6 +34,7 @@ const SPECS: [&str; 8] = [
     "af_xdp:eth0,queue=1,ring=64,mode=copy,attach=skb,other=kernel,ports=58913-58928,\
      steer=58913:1+58914:0,wakeup=off,busy-poll=20,checksums=trust,promisc=on,multicast=all",
     "tap:pol0,mac=02:00:00:00:00:01,mtu=9000,up=on,persist=off",
+    "unix:/run/a.sock,peer=/run/b.sock,mac=02:00:00:00:00:06,mtu=4200",
     "pci:0000:03:00.0,noiommu=off,vf_token=00112233-4455-6677-8899-aabbccddeeff,mtu=9000,\
      promisc=on,multicast=all,unicast=02:00:00:00:00:02,descriptors=legacy,vfs=2,\
      vf-macs=02:00:00:00:00:03+02:00:00:00:00:04,vf-vlans=7+8",
@@ -141,7 +145,56 @@ fn pcap(magic: [u8; 4], number: fn(u32) -> [u8; 4]) -> Vec<u8> {
     bytes
 }
 
+/// All that a peer says, by the way of the exchange: see the target.
+fn exchanges() -> Vec<(&'static str, u8, Vec<u8>)> {
+    let qp = QpAddress {
+        number: QpNumber::new(17).expect("24 bits"),
+        psn: Psn::new(0x12_3456),
+        ip: Ipv4Addr::new(192, 168, 77, 2),
+        mac: None,
+    };
+    let buffer = RemoteBuffer {
+        address: 0x7f12_3456_7000,
+        key: Key(0x0102_0304),
+    };
+    let description = Description {
+        qp,
+        kind: QpKind::Unreliable,
+        mtu: Mtu::B4096,
+        buffers: vec![Offered {
+            name: "images".into(),
+            buffer,
+            bytes: 1 << 22,
+            access: Access::ALL,
+        }],
+    };
+    let keys = Keys {
+        qp,
+        reads: 16,
+        buffer,
+    };
+    let (text, packed) = (keys.to_text().repeat(4), keys.to_packed().repeat(6));
+    let begin = b"6.06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\0\0\0\x405\0".as_slice();
+    let pingpong = pingpong::to_text(&qp);
+    let json = description.to_json().into_bytes();
+    vec![
+        ("pingpong-client", 0, pingpong.to_vec()),
+        ("pingpong-server", 4, [&pingpong[..], b"done\0"].concat()),
+        ("json", 8, [&json[..], b"\n"].concat()),
+        ("send_lat", 7 << 2, [begin, &text, b"done\0"].concat()),
+        (
+            "write_bw",
+            8 << 2 | 1,
+            [begin, &text, &[0; 40], &text].concat(),
+        ),
+        ("write_bw-R", 8 << 2 | 2, [begin, &packed].concat()),
+    ]
+}
+
 fn main() {
+    for (name, way, said) in exchanges() {
+        save("exchange", name, &[&[way, 64], &said[..]].concat());
+    }
     for (name, frame) in frames() {
         save("parse", name, &[&[7, 128], &frame[..]].concat());
     }

@@ -7,7 +7,7 @@ pub mod af_packet;
 pub mod af_xdp;
 #[cfg(feature = "card")]
 pub mod card;
-#[cfg(any(feature = "af_packet", feature = "dpdk"))]
+#[cfg(any(feature = "af_packet", feature = "dpdk", feature = "unix"))]
 mod chain;
 #[cfg(any(feature = "pci", feature = "vhost-user"))]
 pub mod dma;
@@ -28,10 +28,17 @@ pub mod null;
 pub mod pcap;
 #[cfg(feature = "pci")]
 pub mod pci;
-#[cfg(any(feature = "af_packet", feature = "af_xdp", feature = "tap"))]
+#[cfg(any(
+    feature = "af_packet",
+    feature = "af_xdp",
+    feature = "tap",
+    feature = "unix"
+))]
 mod step;
 #[cfg(feature = "tap")]
 pub mod tap;
+#[cfg(feature = "unix")]
+pub mod unix;
 #[cfg(feature = "vhost-user")]
 pub mod vhost_user;
 #[cfg(any(feature = "vhost-user", feature = "virtio"))]
@@ -43,11 +50,12 @@ pub use virtio::hostile as hostile_virtio;
 use crate::registry::Registry;
 
 /// Optional drivers: name in a spec, cargo feature, and whether it is enabled.
-const OPTIONAL: [(&str, &str, bool); 6] = [
+const OPTIONAL: [(&str, &str, bool); 7] = [
     ("pcap", "pcap", cfg!(feature = "pcap")),
     ("af_packet", "af_packet", cfg!(feature = "af_packet")),
     ("tap", "tap", cfg!(feature = "tap")),
     ("af_xdp", "af_xdp", cfg!(feature = "af_xdp")),
+    ("unix", "unix", cfg!(feature = "unix")),
     ("vhost-user", "vhost-user", cfg!(feature = "vhost-user")),
     ("pci", "e1000e, igb, virtio or card", cfg!(feature = "pci")),
 ];
@@ -68,6 +76,8 @@ impl Registry {
         registry.register(tap::DESCRIPTION, tap::open);
         #[cfg(feature = "af_xdp")]
         registry.register(af_xdp::DESCRIPTION, af_xdp::open);
+        #[cfg(feature = "unix")]
+        registry.register(unix::DESCRIPTION, unix::open);
         #[cfg(feature = "vhost-user")]
         registry.register_either(vhost_user::DESCRIPTION, vhost_user::open);
         #[cfg(feature = "pci")]

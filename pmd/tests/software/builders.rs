@@ -27,6 +27,7 @@ fn pairs() -> Vec<(&'static str, PortSpec)> {
     let table = RssTable::new(&[0, 1, 1, 1]);
     let af_packet = || Port::af_packet("eth0");
     let tap = || Port::tap("pol0");
+    let unix = || Port::unix("/run/a.sock", "/run/b.sock");
     let xdp = || Port::af_xdp("eth0");
     let vhost = || Port::vhost_user("/run/x.sock");
     let pci = || Port::pci("0000:03:00.0");
@@ -54,6 +55,8 @@ fn pairs() -> Vec<(&'static str, PortSpec)> {
         "tap:pol0,mtu=9000" = tap().mtu(9000),
         "tap:pol0,up=on" = tap().up(true),
         "tap:pol0,persist=off" = tap().persist(false),
+        "unix:/run/a.sock,peer=/run/b.sock,mac=02:00:00:00:00:01" = unix().mac(STATION),
+        "unix:/run/a.sock,peer=/run/b.sock,mtu=4200" = unix().mtu(4200),
         "af_xdp:eth0,queue=2" = xdp().queue(2),
         "af_xdp:eth0,ring=64" = xdp().ring(64),
         "af_xdp:eth0,mode=auto" = xdp().mode(XdpMode::Auto),

@@ -296,6 +296,10 @@ fn every_other_driver_says_that_it_enters_the_kernel() {
             "pcap" => format!("pcap:tx={}", capture.display()),
             "af_packet" | "af_xdp" => format!("{name}:lo"),
             "tap" => format!("tap:plx{}", std::process::id()),
+            "unix" => {
+                let [socket, peer] = ["a", "b"].map(|name| directory.path().join(name));
+                format!("unix:{},peer={}", socket.display(), peer.display())
+            }
             "vhost-user" => {
                 let socket = directory.path().join("socket");
                 format!("vhost-user:{},role=device", socket.display())

@@ -20,3 +20,4 @@ mod ports;
 mod queue_config;
 mod reassembly;
 mod receive_loops;
+mod unix;

@@ -124,19 +124,9 @@ impl Options {
             let expected = "an interface's name has at most 15 characters, and no space, / : or %";
             return Err(spec.bad_value("target", name, expected));
         }
-        let mac = match spec.option("mac") {
-            None => None,
-            Some(text) => match text.parse::<MacAddr>() {
-                Ok(mac) if mac.is_unicast() => Some(mac),
-                _ => {
-                    let expected = "the address of one station, as in 02:00:00:00:00:01";
-                    return Err(spec.bad_value("mac", text, expected));
-                }
-            },
-        };
         Ok(Self {
             name: name.into(),
-            mac,
+            mac: spec.station("mac")?,
             mtu: spec.number("mtu", 68..=65_521)?,
             up: spec.switch("up", false)?,
             persist: match spec.option("persist") {

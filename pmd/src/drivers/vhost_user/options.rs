@@ -110,13 +110,6 @@ impl Options {
             let expected = "a power of two, 2 to 32768";
             return Err(spec.bad_value("ring", &size.to_string(), expected));
         }
-        let mac = spec.option("mac").map(|text| {
-            let expected = "an address of one station, as 02:00:00:00:00:01";
-            match text.parse::<MacAddr>() {
-                Ok(mac) if mac.is_unicast() => Ok(mac),
-                _ => Err(spec.bad_value("mac", text, expected)),
-            }
-        });
         // 68 is the minimum by virtio 1.2, section 5.1.4.1.
         let mtu = spec.number("mtu", 68..=usize::from(u16::MAX))?;
         let queues = spec.number("queues", 1..=usize::from(MAX_PAIRS))?;
@@ -129,7 +122,7 @@ impl Options {
             packed: spec.switch("packed", true)?,
             in_order: spec.switch("in-order", true)?,
             mergeable: spec.switch("mergeable", true)?,
-            mac: mac.transpose()?,
+            mac: spec.station("mac")?,
             mtu: mtu.unwrap_or(1500) as u16,
             sealed: spec.switch("sealed", false)?,
         })

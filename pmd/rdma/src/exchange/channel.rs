@@ -1,0 +1,294 @@
+//! A stream with a deadline.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::ExchangeError;
+
+/// How often a peer is looked for that does not listen yet.
+pub(super) const RETRY: Duration = Duration::from_millis(20);
+
+/// A stream whose reads and writes end after a time.
+pub trait Stream: Read + Write {
+    /// Sets the longest time of a read, and of a write.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    fn set_patience(&self, patience: Duration) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(patience))?;
+        self.set_write_timeout(Some(patience))
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(patience))?;
+        self.set_write_timeout(Some(patience))
+    }
+}
+
+/// A connection to a peer, with a deadline for all that is said over it.
+#[derive(Debug)]
+pub struct Channel<S> {
+    stream: S,
+    deadline: Instant,
+}
+
+impl Channel<TcpStream> {
+    /// Connects to a peer, which may begin to listen later. The time is that of the whole exchange, until
+    /// [`within`](Self::within) sets another.
+    ///
+    /// # Errors
+    /// The peer does not listen in time, or cannot be reached.
+    pub fn connect(to: SocketAddr, patience: Duration) -> Result<Self, ExchangeError> {
+        let step = "connecting to the peer";
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = time_left(deadline).ok_or(ExchangeError::Deadline { step })?;
+            match TcpStream::connect_timeout(&to, left) {
+                Ok(stream) => {
+                    stream.set_nodelay(true).map_err(io_at(step))?;
+                    return Ok(Self { stream, deadline });
+                }
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    thread::sleep(RETRY.min(left));
+                }
+                Err(error) => return Err(io_at(step)(error)),
+            }
+        }
+    }
+}
+
+impl<S: Stream> Channel<S> {
+    /// A channel over a stream that is connected. The time is that of the whole exchange, until
+    /// [`within`](Self::within) sets another.
+    pub fn new(stream: S, patience: Duration) -> Self {
+        let deadline = Instant::now() + patience;
+        Self { stream, deadline }
+    }
+
+    /// Sets another deadline: so long from now.
+    pub fn within(&mut self, patience: Duration) {
+        self.deadline = Instant::now() + patience;
+    }
+
+    fn ready(&self, step: &'static str) -> Result<(), ExchangeError> {
+        let left = time_left(self.deadline).ok_or(ExchangeError::Deadline { step })?;
+        self.stream.set_patience(left).map_err(io_at(step))
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8], step: &'static str) -> Result<(), ExchangeError> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            self.ready(step)?;
+            match self.stream.write(&bytes[sent..]) {
+                Ok(0) => {
+                    return Err(ExchangeError::CutShort {
+                        step,
+                        got: sent,
+                        expected: bytes.len(),
+                    });
+                }
+                Ok(more) => sent += more,
+                Err(error) => retry(step, error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What there is, at most to the end of `into`; 0 if the peer has closed the stream.
+    fn read_some(&mut self, into: &mut [u8], step: &'static str) -> Result<usize, ExchangeError> {
+        loop {
+            self.ready(step)?;
+            match self.stream.read(into) {
+                Ok(read) => return Ok(read),
+                Err(error) => retry(step, error)?,
+            }
+        }
+    }
+
+    pub(super) fn read<const N: usize>(
+        &mut self,
+        step: &'static str,
+    ) -> Result<[u8; N], ExchangeError> {
+        let mut bytes = [0; N];
+        let mut got = 0;
+        while got < N {
+            match self.read_some(&mut bytes[got..], step)? {
+                0 => {
+                    return Err(ExchangeError::CutShort {
+                        step,
+                        got,
+                        expected: N,
+                    });
+                }
+                more => got += more,
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// A line of `most` bytes or fewer, without its end. Bytes behind the line are lost.
+    pub(super) fn line(
+        &mut self,
+        most: usize,
+        step: &'static str,
+    ) -> Result<Vec<u8>, ExchangeError> {
+        let mut line = Vec::new();
+        let mut part = [0; 4096];
+        loop {
+            let read = self.read_some(&mut part, step)?;
+            let part = &part[..read];
+            if let Some(end) = part.iter().position(|&byte| byte == b'\n') {
+                line.extend_from_slice(&part[..end]);
+                if line.len() <= most {
+                    return Ok(line);
+                }
+            } else {
+                line.extend_from_slice(part);
+            }
+            if line.len() > most {
+                let expected = "a line of at most 64 KiB";
+                return Err(ExchangeError::malformed(step, &line, expected));
+            }
+            if read == 0 {
+                return Err(ExchangeError::CutShort {
+                    step,
+                    got: line.len(),
+                    expected: most,
+                });
+            }
+        }
+    }
+
+    /// Waits until the stream has passed on what was sent, if it has a way to know.
+    pub(super) fn flush(&mut self, step: &'static str) -> Result<(), ExchangeError> {
+        self.ready(step)?;
+        self.stream.flush().or_else(|error| retry(step, error))
+    }
+
+    /// Reads until the peer closes the stream: closing it with bytes that were not read would abort it.
+    pub(super) fn drain(&mut self, step: &'static str) -> Result<(), ExchangeError> {
+        let mut rest = [0; 256];
+        loop {
+            match self.read_some(&mut rest, step) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(ExchangeError::Io { source, .. })
+                    if source.kind() == ErrorKind::ConnectionReset =>
+                {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Waits for peers.
+#[derive(Debug)]
+pub struct Listener(TcpListener);
+
+impl Listener {
+    /// Listens at an address; port 0 is any.
+    ///
+    /// # Errors
+    /// The address is in use, or is not the host's.
+    pub fn bind(at: SocketAddr) -> Result<Self, ExchangeError> {
+        let step = "listening for the peer";
+        TcpListener::bind(at).map(Self).map_err(io_at(step))
+    }
+
+    /// The address.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn address(&self) -> Result<SocketAddr, ExchangeError> {
+        self.0.local_addr().map_err(io_at("listening for the peer"))
+    }
+
+    /// Waits for the next peer. The time is that of the whole exchange, until
+    /// [`within`](Channel::within) sets another.
+    ///
+    /// # Errors
+    /// None came in time.
+    pub fn accept(&self, patience: Duration) -> Result<Channel<TcpStream>, ExchangeError> {
+        let step = "waiting for the peer";
+        let deadline = Instant::now() + patience;
+        self.0.set_nonblocking(true).map_err(io_at(step))?;
+        loop {
+            let left = time_left(deadline).ok_or(ExchangeError::Deadline { step })?;
+            match self.0.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false).map_err(io_at(step))?;
+                    stream.set_nodelay(true).map_err(io_at(step))?;
+                    return Ok(Channel { stream, deadline });
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let mut events = [PollFd::new(&self.0, PollFlags::IN)];
+                    let left = Timespec::try_from(left).ok();
+                    poll(&mut events, left.as_ref()).or_else(|errno| {
+                        let error = io::Error::from(errno);
+                        retry(step, error).map(|()| 0)
+                    })?;
+                }
+                Err(error) => retry(step, error)?,
+            }
+        }
+    }
+}
+
+/// Contents of a file that a peer writes, when it is there.
+pub(super) fn read_file(
+    path: &std::path::Path,
+    most: usize,
+    patience: Duration,
+    step: &'static str,
+) -> Result<Vec<u8>, ExchangeError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match fs::File::open(path) {
+            Ok(file) => {
+                let mut bytes = Vec::new();
+                let mut file = file.take(most as u64 + 1);
+                file.read_to_end(&mut bytes).map_err(io_at(step))?;
+                return Ok(bytes);
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let left = time_left(deadline).ok_or(ExchangeError::Deadline { step })?;
+                thread::sleep(RETRY.min(left));
+            }
+            Err(error) => return Err(io_at(step)(error)),
+        }
+    }
+}
+
+/// Time to a deadline; `None` behind it.
+fn time_left(deadline: Instant) -> Option<Duration> {
+    deadline
+        .checked_duration_since(Instant::now())
+        .filter(|left| !left.is_zero())
+}
+
+pub(super) fn io_at(step: &'static str) -> impl Fn(io::Error) -> ExchangeError {
+    move |source| ExchangeError::Io { step, source }
+}
+
+/// Whether a call is to be repeated.
+fn retry(step: &'static str, error: io::Error) -> Result<(), ExchangeError> {
+    match error.kind() {
+        ErrorKind::Interrupted => Ok(()),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Err(ExchangeError::Deadline { step }),
+        _ => Err(io_at(step)(error)),
+    }
+}

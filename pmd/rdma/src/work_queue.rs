@@ -1,0 +1,164 @@
+//! Work queue: descriptors from the program to the loop that executes them, with data beside them.
+//!
+//! A circular list. The program fills slots and rings the doorbell, which shows all of them at once; the
+//! loop reads them, as often as it sends them, and gives a slot back when its request is done.
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+
+use crate::access::{Key, RemoteBuffer};
+use crate::event::Operation;
+use crate::sync::{AtomicU32, Ordering};
+
+use Ordering::{Acquire, Release};
+
+/// Most bytes of data in a descriptor (cHPP: 2 KiB).
+pub(crate) const IMMEDIATE: usize = 2048;
+
+/// Where the data of a request are, or go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Beside the descriptor.
+    Slot,
+    /// In a registered range: its key, and the first byte.
+    Buffer(Key, u64),
+}
+
+/// A request or a receive as a back end gets it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptor {
+    pub(crate) cookie: u64,
+    pub(crate) operation: Operation,
+    pub(crate) bytes: u32,
+    pub(crate) immediate: Option<u32>,
+    pub(crate) place: Place,
+    /// Of a PUT and a GET.
+    pub(crate) remote: RemoteBuffer,
+}
+
+struct Slot {
+    descriptor: UnsafeCell<Descriptor>,
+    data: UnsafeCell<[u8; IMMEDIATE]>,
+}
+
+struct Shared {
+    slots: Box<[Slot]>,
+    /// Descriptors that the doorbell has shown, and those that are done, since the start.
+    shown: AtomicU32,
+    done: AtomicU32,
+}
+
+// SAFETY: a slot is the loop's between the counts `done` and `shown`, and the program's otherwise; each
+// count is written by one side, with Release after its last access, and read by the other with Acquire
+// before its first.
+unsafe impl Sync for Shared {}
+
+/// The program's side.
+pub(crate) struct Poster {
+    shared: Arc<Shared>,
+    /// Descriptors so far, and how many the loop has done at the last look.
+    posted: u32,
+    done: u32,
+}
+
+/// The loop's side.
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    done: u32,
+}
+
+/// A queue of `slots` descriptors, a power of two.
+pub(crate) fn work_queue(slots: usize) -> (Poster, Worker) {
+    debug_assert!(slots.is_power_of_two() && slots <= 1 << 16);
+    let empty = Descriptor {
+        cookie: 0,
+        operation: Operation::Send,
+        bytes: 0,
+        immediate: None,
+        place: Place::Slot,
+        remote: RemoteBuffer {
+            address: 0,
+            key: Key(0),
+        },
+    };
+    let slot = |_| Slot {
+        descriptor: UnsafeCell::new(empty),
+        data: UnsafeCell::new([0; IMMEDIATE]),
+    };
+    let shared = Arc::new(Shared {
+        slots: (0..slots).map(slot).collect(),
+        shown: AtomicU32::new(0),
+        done: AtomicU32::new(0),
+    });
+    let worker = Worker {
+        shared: Arc::clone(&shared),
+        done: 0,
+    };
+    let poster = Poster {
+        shared,
+        posted: 0,
+        done: 0,
+    };
+    (poster, worker)
+}
+
+impl Poster {
+    /// Fills a slot; false if none is free. `data` are copied beside the descriptor, up to
+    /// [`IMMEDIATE`] bytes.
+    #[inline]
+    pub(crate) fn post(&mut self, descriptor: Descriptor, data: &[u8]) -> bool {
+        let slots = &self.shared.slots;
+        if self.posted.wrapping_sub(self.done) as usize == slots.len() {
+            self.done = self.shared.done.load(Acquire);
+            if self.posted.wrapping_sub(self.done) as usize == slots.len() {
+                return false;
+            }
+        }
+        let slot = &slots[self.posted as usize % slots.len()];
+        let len = data.len().min(IMMEDIATE);
+        // SAFETY: the slot is the program's: fewer than all are between `done` and `posted`, and what is
+        // beyond `posted` has not been shown.
+        unsafe {
+            *slot.descriptor.get() = descriptor;
+            (&mut *slot.data.get())[..len].copy_from_slice(&data[..len]);
+        }
+        self.posted = self.posted.wrapping_add(1);
+        true
+    }
+
+    /// Shows all descriptors.
+    #[inline]
+    pub(crate) fn ring(&mut self) {
+        self.shared.shown.store(self.posted, Release);
+    }
+}
+
+impl Worker {
+    /// Descriptors that have been shown and are not done.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.shared.shown.load(Acquire).wrapping_sub(self.done)
+    }
+
+    /// The descriptor after `n` others that are not done, with the data beside it.
+    #[inline]
+    pub(crate) fn get(&self, n: u32) -> Option<(&Descriptor, &[u8; IMMEDIATE])> {
+        if n >= self.len() {
+            return None;
+        }
+        let slots = &self.shared.slots;
+        let slot = &slots[self.done.wrapping_add(n) as usize % slots.len()];
+        // SAFETY: the slot has been shown and is not done, so it is the loop's; it stays so until
+        // `finish`, which needs `&mut self`.
+        Some(unsafe { (&*slot.descriptor.get(), &*slot.data.get()) })
+    }
+
+    /// Gives the oldest slot back: its request is done. Only if there is one.
+    #[inline]
+    pub(crate) fn finish(&mut self) {
+        if self.len() > 0 {
+            self.done = self.done.wrapping_add(1);
+            self.shared.done.store(self.done, Release);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The RoCEv2 back end, over wires inside the process.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::trivially_copy_pass_by_ref)] // options, as in the API
+
+mod connect;
+mod faults;
+mod hostile;
+mod hot_path;
+mod hub;
+mod life;
+mod messages;
+mod raw;
+mod reads;
+mod requester;
+mod responder;
+mod rig;
+mod traffic;
+mod unreliable;

@@ -1,0 +1,77 @@
+//! READs, against packets made of bytes.
+
+use pollux_rdma::{Access, Mtu, QpKind};
+
+use crate::raw::{ADDRESS, BYTES, KEY, PEER, Raw, Scene, Seen};
+use crate::rig::path;
+
+const FIRST: u32 = PEER.1;
+
+#[test]
+fn a_read_is_answered_again_from_where_it_is_asked() {
+    let mut scene = Scene::new(QpKind::Reliable, Access::READ, &path(Mtu::B256));
+    let data: Vec<u8> = (0..1000_u32).map(|n| n as u8).collect();
+    scene.memory.write(10, &data).unwrap();
+    let read = |psn, skip: u32| {
+        let at = ADDRESS + 10 + u64::from(skip);
+        Raw::new(0x0c, psn).reth(at, KEY, 1000 - skip)
+    };
+    let responses = |seen: Vec<Seen>| -> Vec<(u8, u32, Vec<u8>)> {
+        let strip = |seen: Seen| {
+            let aeth = if seen.opcode == 0x0e { 0 } else { 4 };
+            (seen.opcode, seen.psn, seen.rest[aeth..].to_vec())
+        };
+        seen.into_iter().map(strip).collect()
+    };
+    let all = |from: u32| -> Vec<(u8, u32, Vec<u8>)> {
+        let part = |n: u32| match (n == from, n == 3) {
+            (true, true) => 0x10,
+            (true, false) => 0x0d,
+            (false, false) => 0x0e,
+            (false, true) => 0x0f,
+        };
+        let chunks = data.chunks(256).enumerate().skip(from as usize);
+        chunks
+            .map(|(n, chunk)| (part(n as u32), FIRST + n as u32, chunk.to_vec()))
+            .collect()
+    };
+    assert_eq!(responses(scene.exchange(&[read(FIRST, 0)])), all(0));
+    for skip in [0, 1, 3] {
+        assert_eq!(
+            responses(scene.exchange(&[read(FIRST + skip, skip * 256)])),
+            all(skip)
+        );
+    }
+    // It took the numbers of its responses.
+    let seen = scene.exchange(&[Raw::new(0x0c, FIRST + 4).reth(ADDRESS, KEY, 1)]);
+    assert_eq!((seen.len(), seen[0].psn), (1, FIRST + 4));
+    // A duplicate that reaches beyond what was asked is none.
+    assert_eq!(
+        scene.exchange(&[Raw::new(0x0c, FIRST + 4).reth(ADDRESS, KEY, 257)]),
+        []
+    );
+    assert_eq!(scene.host.dropped("invalid-request"), 1);
+    scene.stop();
+}
+
+#[test]
+fn responses_leave_in_portions_and_acknowledgements_wait_for_them() {
+    let options = path(Mtu::B256);
+    let mut scene = Scene::new(QpKind::Reliable, Access::ALL, &options);
+    let packets = [
+        Raw::new(0x0c, FIRST).reth(ADDRESS, KEY, BYTES as u32),
+        Raw::new(0x0a, FIRST + 32)
+            .reth(ADDRESS, KEY, 5)
+            .data(b"after"),
+    ];
+    let mut seen = scene.exchange(&packets);
+    while seen.len() < 33 {
+        let more = scene.poll();
+        assert!(!more.is_empty());
+        seen.extend(more);
+    }
+    let psns: Vec<u32> = seen.iter().map(|seen| seen.psn).collect();
+    assert_eq!(psns, (FIRST..=FIRST + 32).collect::<Vec<_>>());
+    assert_eq!((seen[31].opcode, seen[32].opcode), (0x0f, 0x11));
+    scene.stop();
+}
