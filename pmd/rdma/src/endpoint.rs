@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::address::{Mtu, QpAddress, QpKind};
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
-use crate::registrations::Buffer;
+use crate::buffer::Buffer;
 
 /// Why a range could not be registered.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,9 @@ pub enum QpError {
     /// The system refused what it needs to wait for events.
     #[error("no event descriptor")]
     Sleep(#[from] std::io::Error),
+    /// The peer has to take its memory, and did not.
+    #[error("the peer did not take its queues: {0}")]
+    Peer(String),
 }
 
 /// Why two queue pairs could not be connected.
@@ -54,6 +57,9 @@ pub enum ConnectError {
     /// It is connected, has failed, or was destroyed.
     #[error("queue pair {0} is connected, or has failed: make a new one")]
     State(crate::QpNumber),
+    /// The peer has no such queue pair, or it is connected.
+    #[error("the peer has no queue pair {0} that is not connected")]
+    NoPeer(crate::QpNumber),
     /// The path cannot carry packets of that size.
     #[error(
         "an MTU of {mtu} B needs frames of {needed} B, and the port has {has} B: choose a smaller one"
