@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use crate::access::Access;
 use crate::address::{Mtu, QpAddress, QpKind};
+use crate::buffer::Buffer;
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
-use crate::buffer::Buffer;
 
 /// Why a range could not be registered.
 #[derive(Debug, thiserror::Error)]

@@ -141,7 +141,11 @@ impl EndpointDriver for ShmDriver {
     }
 
     fn create(&mut self, options: &QpOptions) -> Result<QueuePair, QpError> {
-        let tally = self.tallies.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let tally = self
+            .tallies
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let seat = Seat {
             tallies: Arc::clone(&self.tallies),
             tally: Some(tally.ok_or(QpError::TooMany(self.limit))?),

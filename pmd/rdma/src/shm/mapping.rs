@@ -33,7 +33,9 @@ impl Mapping {
         // Only memory files have seals: the pages of other files could block for ever.
         let seals = fcntl_get_seals(fd)?;
         if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
-            return Err(refused("the memory file is not sealed against SHRINK and GROW"));
+            return Err(refused(
+                "the memory file is not sealed against SHRINK and GROW",
+            ));
         }
         let stat = fstat(fd)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {

@@ -185,7 +185,11 @@ impl Responder {
             return Err(Violation::Entry);
         };
         let left = message.total - message.taken;
-        let len = if message.is_put { 0 } else { left.min(CHUNK as u32) };
+        let len = if message.is_put {
+            0
+        } else {
+            left.min(CHUNK as u32)
+        };
         if u32::from(entry.len) != len {
             return Err(Violation::Entry);
         }
