@@ -12,7 +12,7 @@ use crate::access::{Access, Key, RemoteBuffer};
 use crate::bytes::Bytes;
 use crate::memory::OutOfBounds;
 use crate::random;
-use crate::sync::{AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering, fence, relax};
+use crate::sync::{AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering, fence, ordering, relax};
 
 use Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -152,7 +152,9 @@ impl Registrations {
         entry.rights.store(write | read, Relaxed);
         entry.start.store(start.as_ptr(), Relaxed);
         // Release pairs with the Acquire in `find`: who finds the key finds the range.
-        entry.key.store(VALID | u64::from(remote.key.0), Release);
+        entry
+            .key
+            .store(VALID | u64::from(remote.key.0), ordering("enter", Release));
         Ok((slot, remote))
     }
 
@@ -173,7 +175,7 @@ impl Registrations {
         (0..=last)
             .map(|way| &self.slots[(first + way) % count])
             // Acquire pairs with the Release in `register`.
-            .find(|slot| slot.key.load(Acquire) == VALID | u64::from(key.0))
+            .find(|slot| slot.key.load(ordering("find", Acquire)) == VALID | u64::from(key.0))
     }
 
     /// Takes the range of a key away, as [`unregister`](Self::unregister); false if no range has the key.
@@ -192,8 +194,8 @@ impl Registrations {
         fence(SeqCst);
         for Sessions(session) in &self.sessions {
             // Acquire pairs with the Release at the end of a session: its accesses are over.
-            let seen = session.load(Acquire);
-            while seen % 2 == 1 && session.load(Acquire) == seen {
+            let seen = session.load(ordering("see-end", Acquire));
+            while seen % 2 == 1 && session.load(ordering("see-end", Acquire)) == seen {
                 relax();
             }
         }
@@ -239,7 +241,8 @@ impl Drop for Session<'_> {
     #[inline]
     fn drop(&mut self) {
         // Release: the accesses of the session are over.
-        self.session.store(self.session.load(Relaxed) + 1, Release);
+        let next = self.session.load(Relaxed) + 1;
+        self.session.store(next, ordering("end", Release));
     }
 }
 
@@ -286,3 +289,6 @@ impl Session<'_> {
         Ok(unsafe { Bytes::new(start, len as usize) })
     }
 }
+
+#[cfg(test)]
+mod tests;
