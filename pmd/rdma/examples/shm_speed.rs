@@ -19,13 +19,15 @@ const TURNS: usize = 9;
 const ROUNDS: u64 = 20_000;
 
 fn main() {
-    lcore::pin("main", 0).unwrap();
     let (left, right) = UnixStream::pair().unwrap();
     let other = std::thread::spawn(|| shm::endpoint(right, 4).unwrap());
     let (mut here, _) = shm::endpoint(left, 4).unwrap();
     let (mut there, _) = other.join().unwrap();
     for bytes in [64 << 10, 1 << 20] {
-        put(&mut here, &mut there, bytes);
+        // A thread hands its core down to those that it starts.
+        std::thread::scope(|scope| {
+            scope.spawn(|| put(&mut here, &mut there, bytes));
+        });
     }
     messages(&mut here, &mut there);
 }
@@ -66,6 +68,7 @@ fn memory(end: &mut Endpoint, bytes: usize, access: Access) -> (Buffer, *mut u8)
 }
 
 fn put(here: &mut Endpoint, there: &mut Endpoint, bytes: usize) {
+    lcore::pin("put", 0).unwrap();
     let (from, source) = memory(here, bytes, Access::LOCAL);
     let (into, target) = memory(there, bytes, Access::WRITE);
     let [mut qp, _peer] = pair(here, there);
@@ -141,17 +144,29 @@ fn messages(here: &mut Endpoint, there: &mut Endpoint) {
     let (mut ours, mut peer) = ([0.0; TURNS], [0.0; TURNS]);
     for n in 0..TURNS {
         peer[n] = nanoseconds(cache_line());
-        let start = Instant::now();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                lcore::pin("peer", 1).unwrap();
-                exchange(&mut b, &there_into, false);
-            });
-            exchange(&mut a, &here_into, true);
-        });
-        ours[n] = nanoseconds(start.elapsed());
+        ours[n] = nanoseconds(both(
+            || exchange(&mut a, &here_into, true),
+            || exchange(&mut b, &there_into, false),
+        ));
     }
     report("nap_shm 8 B", ours, peer, "ns");
+}
+
+/// Time of the first, while the second runs on another core.
+fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) -> Duration {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            lcore::pin("second", 1).unwrap();
+            second();
+        });
+        let first = scope.spawn(|| {
+            lcore::pin("first", 0).unwrap();
+            let start = Instant::now();
+            first();
+            start.elapsed()
+        });
+        first.join().unwrap()
+    })
 }
 
 /// A cache line that two cores write in turn.
@@ -159,19 +174,19 @@ fn cache_line() -> Duration {
     #[repr(align(128))]
     struct Line(AtomicU64);
     let line = Line(AtomicU64::new(0));
-    let start = Instant::now();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            lcore::pin("peer", 1).unwrap();
+    let wait = |value| while line.0.load(Ordering::Acquire) != value {};
+    both(
+        || {
             for n in 0..ROUNDS {
-                while line.0.load(Ordering::Acquire) != 2 * n + 1 {}
+                line.0.store(2 * n + 1, Ordering::Release);
+                wait(2 * n + 2);
+            }
+        },
+        || {
+            for n in 0..ROUNDS {
+                wait(2 * n + 1);
                 line.0.store(2 * n + 2, Ordering::Release);
             }
-        });
-        for n in 0..ROUNDS {
-            line.0.store(2 * n + 1, Ordering::Release);
-            while line.0.load(Ordering::Acquire) != 2 * n + 2 {}
-        }
-    });
-    start.elapsed()
+        },
+    )
 }

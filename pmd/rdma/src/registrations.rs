@@ -215,8 +215,10 @@ impl Reader {
     #[inline]
     pub(crate) fn enter(&mut self) -> Session<'_> {
         let Sessions(session) = &self.table.sessions[self.number];
-        // Only this loop writes it.
-        session.store(session.load(Relaxed) + 1, Relaxed);
+        // Only this loop writes it. Release: who sees this session instead of the end of the one before it
+        // sees that one's accesses as over.
+        let next = session.load(Relaxed) + 1;
+        session.store(next, ordering("begin", Release));
         fence(SeqCst);
         Session {
             table: &self.table,

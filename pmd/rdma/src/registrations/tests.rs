@@ -131,7 +131,7 @@ fn model_of_a_range_that_is_taken_away() {
     // SAFETY: as above.
     unsafe impl Send for Cell {}
 
-    let sites = ["enter", "find", "end", "see-end", "fence"];
+    let sites = ["enter", "find", "begin", "end", "see-end", "fence"];
     crate::sync::holds_but_for(&sites, || {
         let table = Registrations::new(1, 1);
         let cell = Arc::new(Cell(UnsafeCell::new(0)));

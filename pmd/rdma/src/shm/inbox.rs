@@ -6,9 +6,9 @@
 //! ```text
 //! offset   bytes  written by  content
 //!      0       8  owner       progress: entries consumed, receives posted (wrapping counts)
-//!      8       4  owner       state: open, destroyed, or failed with a status
-//!     12       4  owner       number of the queue pair that the owner is connected to; 0: none yet
 //!     64       4  both        1: the owner sleeps; a futex
+//!     68       4  owner       state: open, destroyed, or failed with a status
+//!     72       4  owner       number of the queue pair that the owner is connected to; 0: none yet
 //!    128  each 2112           entries, [`SLOTS`]:
 //!      0       8  peer        turn (position of the entry + 1), length of its data, kind, flags
 //!      8       8  peer        bytes of the message, immediate
@@ -35,9 +35,9 @@ pub(super) const CHUNK: usize = 2048;
 /// Bytes of an inbox.
 pub(super) const INBOX: usize = FIRST_SLOT + SLOTS as usize * SLOT;
 
-const STATE: usize = 8;
-const PARTNER: usize = 12;
 const SLEEPING: usize = 64;
+const STATE: usize = 68;
+const PARTNER: usize = 72;
 const FIRST_SLOT: usize = 128;
 const SLOT: usize = 2112;
 const DATA: usize = 32;
