@@ -54,13 +54,24 @@ pub(crate) enum TableError {
 pub(crate) type Keep = Arc<dyn Send + Sync>;
 
 /// A registered range. Written by the one who holds the lock, while no key is valid.
-#[derive(Default)]
 struct Slot {
     key: AtomicU64,
     address: AtomicU64,
     len: AtomicU64,
     rights: AtomicU64,
     start: AtomicPtr<u8>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            key: AtomicU64::new(0),
+            address: AtomicU64::new(0),
+            len: AtomicU64::new(0),
+            rights: AtomicU64::new(0),
+            start: AtomicPtr::new(NonNull::dangling().as_ptr()),
+        }
+    }
 }
 
 /// Sessions of a loop so far, twice; odd within one. In a cache line of its own: only that loop writes it.

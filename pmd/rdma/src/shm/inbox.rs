@@ -22,7 +22,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::bytes::Bytes;
@@ -172,10 +172,11 @@ impl Inbox {
         Progress::from_word(self.word(0).load(Acquire))
     }
 
+    /// A caller that then asks whether the peer [is asleep](Self::is_asleep) finds it so, or the peer finds this.
     #[inline]
     pub(super) fn set_progress(&self, progress: Progress) {
-        // Release pairs with the Acquire in `progress`.
-        self.word(0).store(progress.word(), Release);
+        // The Release of it pairs with the Acquire in `progress`; for its order see `is_asleep`.
+        self.word(0).swap(progress.word(), SeqCst);
     }
 
     /// State of the owner.
@@ -195,8 +196,8 @@ impl Inbox {
             State::Destroyed => 1,
             State::Failed(code) => code.saturating_add(2),
         };
-        // Release pairs with the Acquire in `state`.
-        self.half(STATE).store(word, Release);
+        // The Release of it pairs with the Acquire in `state`; for its order see `is_asleep`.
+        self.half(STATE).swap(word, SeqCst);
     }
 
     /// Number of the queue pair that the owner is connected to; 0: none.
@@ -210,9 +211,16 @@ impl Inbox {
     }
 
     /// The word on which the owner sleeps.
-    #[inline]
     pub(super) fn sleeping(&self) -> &AtomicU32 {
         self.half(SLEEPING)
+    }
+
+    /// Whether the owner sleeps, or is about to.
+    #[inline]
+    pub(super) fn is_asleep(&self) -> bool {
+        // SeqCst, as the exchanges before it (which cost less than a store and a fence): either this comes
+        // before the sleeper's fence, and it finds what was written, or after it, and this finds it asleep.
+        self.half(SLEEPING).load(SeqCst) != 0
     }
 
     /// What is at position `at`.
@@ -237,7 +245,8 @@ impl Inbox {
         })
     }
 
-    /// Shows the entry at position `at`, whose data were written before.
+    /// Shows the entry at position `at`, whose data were written before; as
+    /// [`set_progress`](Self::set_progress).
     #[inline]
     pub(super) fn publish(&self, at: u32, entry: &Entry) {
         let message = u64::from(entry.total) | u64::from(entry.immediate) << 32;
@@ -249,8 +258,8 @@ impl Inbox {
             | u64::from(entry.len) << 32
             | u64::from(entry.kind) << 48
             | u64::from(entry.flags) << 56;
-        // Release pairs with the Acquire in `take`.
-        self.slot_word(at, 0).store(head, Release);
+        // The Release of it pairs with the Acquire in `take`; for its order see `is_asleep`.
+        self.slot_word(at, 0).swap(head, SeqCst);
     }
 
     /// The data of the entry at position `at`.

@@ -105,3 +105,73 @@ pub(super) unsafe fn hand_over(region: &MemoryRegion, write: bool) -> io::Result
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     Ok(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use pollux_mempool::region::PageSize;
+    use rustix::fs::{MemfdFlags, fcntl_add_seals, ftruncate, memfd_create};
+
+    use super::*;
+
+    const BYTES: u64 = 8192;
+
+    fn region() -> MemoryRegion {
+        let builder = MemoryRegion::builder(BYTES as usize).pages(PageSize::Kib4);
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn a_range_is_the_same_memory() {
+        let region = region();
+        // SAFETY: there is no other process.
+        let file = unsafe { hand_over(&region, true) }.unwrap();
+        let mapping = Mapping::new(file.as_fd(), 5000, 100, true).unwrap();
+        // SAFETY: both are mapped, and no other thread accesses them.
+        unsafe {
+            mapping.start().as_ptr().write_volatile(7);
+            let same = region.ptr_at(5000, 1).unwrap().as_ptr();
+            assert_eq!(same.read_volatile(), 7);
+        }
+    }
+
+    #[test]
+    fn what_is_for_reading_cannot_be_written() {
+        let region = region();
+        // SAFETY: there is no other process.
+        let file = unsafe { hand_over(&region, false) }.unwrap();
+        assert!(Mapping::new(file.as_fd(), 0, BYTES, false).is_ok());
+        assert!(Mapping::new(file.as_fd(), 0, BYTES, true).is_err());
+        assert!(rustix::io::write(&file, b"x").is_err());
+        assert!(ftruncate(&file, 0).is_err());
+    }
+
+    #[test]
+    fn other_files_and_ranges_are_refused() {
+        let why = |file: &OwnedFd, offset, len| {
+            let mapping = Mapping::new(file.as_fd(), offset, len, true);
+            mapping.err().unwrap().to_string()
+        };
+        let unsealed = memfd_create("unsealed", MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&unsealed, BYTES).unwrap();
+        assert!(why(&unsealed, 0, BYTES).contains("not sealed"));
+        fcntl_add_seals(&unsealed, SealFlags::SHRINK).unwrap();
+        assert!(why(&unsealed, 0, BYTES).contains("not sealed"));
+        let zero = open("/dev/zero", OFlags::RDWR, Mode::empty()).unwrap();
+        assert!(!why(&zero, 0, BYTES).is_empty());
+        fcntl_add_seals(&unsealed, SealFlags::GROW).unwrap();
+        for (offset, len) in [
+            (0, BYTES + 1),
+            (BYTES, 1),
+            (0, 0),
+            (u64::MAX, 2),
+            (1, u64::MAX),
+        ] {
+            assert!(
+                why(&unsealed, offset, len).contains("not inside"),
+                "{offset} {len}"
+            );
+        }
+    }
+}

@@ -139,10 +139,7 @@ impl Pair {
         let Some(peer) = self.own.peer.get() else {
             return;
         };
-        // Pairs with the fence in `sleep`: either the peer sees what was written, or this sees that it
-        // sleeps.
-        fence(SeqCst);
-        if peer.inbox.sleeping().load(Relaxed) != 0 {
+        if peer.inbox.is_asleep() {
             wake(&peer.inbox);
         }
     }
@@ -323,7 +320,7 @@ impl QueuePairDriver for Pair {
     fn sleep(&mut self, timeout: Option<Duration>) {
         let sleeping = self.own.inbox.sleeping();
         sleeping.store(1, Relaxed);
-        // Pairs with the fence in `notify`.
+        // Before what the peer may have written is looked at (`Inbox::is_asleep`).
         fence(SeqCst);
         if self.is_idle() {
             let timeout = timeout.map(|timeout| Timespec {
@@ -341,8 +338,11 @@ impl Drop for Pair {
     fn drop(&mut self) {
         self.responder.abandon(Cause::Aborted);
         self.seat.give_tally(self.responder.take_tally());
-        self.own.inbox.set_state(State::Destroyed);
-        self.notify();
+        // How it failed stays there for the peer.
+        if self.is_open() {
+            self.own.inbox.set_state(State::Destroyed);
+            self.notify();
+        }
         self.connection.link.destroy(&self.own);
     }
 }

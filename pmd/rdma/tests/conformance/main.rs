@@ -11,6 +11,7 @@
 
 mod failures;
 mod order;
+mod process;
 mod refusals;
 mod rig;
 mod shm;
