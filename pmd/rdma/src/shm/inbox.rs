@@ -271,6 +271,16 @@ impl Inbox {
     }
 }
 
+/// What a hostile peer can do.
+#[cfg(any(all(test, not(loom)), fuzzing))]
+impl Inbox {
+    /// Writes a word anywhere.
+    pub(super) fn forge(&self, word: usize, low: u32, high: u32) {
+        let word = self.word(word * 8 % INBOX);
+        word.store(u64::from(low) | u64::from(high) << 32, SeqCst);
+    }
+}
+
 /// An inbox in memory of this process.
 pub(super) fn own(region: pollux_mempool::region::MemoryRegion) -> Option<Inbox> {
     let start = region.ptr_at(0, INBOX).ok()?;

@@ -53,6 +53,10 @@
 //!   [`Status::PeerGone`](crate::Status::PeerGone), after all that it had sent.
 
 mod driver;
+#[cfg(any(all(test, not(loom)), fuzzing))]
+#[doc(hidden)]
+#[path = "../../tests/hostile/shm.rs"]
+pub mod hostile;
 mod inbox;
 mod link;
 mod mapping;
