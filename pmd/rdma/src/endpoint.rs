@@ -170,6 +170,7 @@ pub(crate) trait EndpointDriver: Send {
 
     fn create(&mut self, options: &QpOptions) -> Result<QueuePair, QpError>;
 
+    #[allow(clippy::trivially_copy_pass_by_ref)] // the options of a path will be more
     fn connect(
         &mut self,
         qp: &QueuePair,

@@ -289,6 +289,7 @@ impl Session<'_> {
     }
 
     #[inline]
+    #[allow(clippy::unused_self)] // the bytes are there for as long as the session
     fn bytes(&self, slot: &Slot, offset: u64, len: u64) -> Result<Bytes<'_>, AccessError> {
         let of = slot.len.load(Relaxed);
         if offset > of || len > of - offset {

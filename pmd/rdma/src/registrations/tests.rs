@@ -2,7 +2,7 @@ use super::*;
 
 #[cfg(not(loom))]
 mod properties {
-    use std::collections::HashMap;
+    use std::collections::HashSet;
 
     use pollux_mempool::region::MemoryRegion;
     use proptest::prelude::*;
@@ -99,7 +99,7 @@ mod properties {
                     Step::Unregister(_) | Step::Look(..) => {}
                 }
             }
-            let keys: HashMap<_, _> = list.iter().map(|buffer| (buffer.key().0, ())).collect();
+            let keys: HashSet<_> = list.iter().map(Buffer::key).collect();
             prop_assert_eq!(keys.len(), list.len());
         }
     }

@@ -108,7 +108,7 @@ pub(super) unsafe fn hand_over(region: &MemoryRegion, write: bool) -> io::Result
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use pollux_mempool::region::PageSize;
     use rustix::fs::{MemfdFlags, fcntl_add_seals, ftruncate, memfd_create};

@@ -71,7 +71,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 
-use pollux_pmd::{Cause, CauseError, Ledger, Tally};
+use pollux_pmd::{Cause, CauseError, Count, Ledger, Tally};
 
 use crate::endpoint::Endpoint;
 use crate::registrations::{MAX_BUFFERS, Registrations};
@@ -122,7 +122,7 @@ impl Monitor {
 
     /// Violations of the protocol in rings, by name.
     pub fn violations(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let counts = self.counters.violations.iter().map(|count| count.get());
+        let counts = self.counters.violations.iter().map(Count::get);
         Violation::NAMES.into_iter().zip(counts)
     }
 

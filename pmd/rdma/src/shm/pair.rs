@@ -154,9 +154,7 @@ impl Pair {
             self.fail(status, true);
             return None;
         }
-        let Some(peer) = self.own.peer.get() else {
-            return None;
-        };
+        let peer = self.own.peer.get()?;
         // Before the inbox is looked into: what the peer did before its end is there.
         let end = self.end_of(peer.inbox.state());
         let requester = &mut self.requester;

@@ -13,7 +13,7 @@ pub(crate) fn a_range_is_taken_away_while_it_is_used<F: Fixture>() {
     let own = rig.buffer(A, bytes, Access::LOCAL);
     own.write(0, &pattern(1, bytes)).unwrap();
     let all = memory(bytes);
-    let end = &mut rig.fixture.ends()[B];
+    let [_, end] = rig.fixture.ends();
     let remote = end.register_buffer(&all, 0..bytes, Access::ALL).unwrap();
     let at = remote.remote();
     for cookie in 0..16 {

@@ -22,7 +22,7 @@ fn is_refused<F: Fixture>(
     let all = memory(3 * BYTES);
     let data = pattern(1, 3 * BYTES);
     all.write(0, &data).unwrap();
-    let end = &mut rig.fixture.ends()[B];
+    let [_, end] = rig.fixture.ends();
     let remote = end.register_buffer(&all, BYTES..2 * BYTES, access).unwrap();
     let remote = at(remote.remote());
     own.write(0, &[0xee; BYTES]).unwrap();
@@ -130,7 +130,7 @@ pub(crate) fn a_message_longer_than_its_receive<F: Fixture>() {
     for bytes in [101, 5000, 100_000] {
         let mut rig = Rig::<F>::new();
         let own = rig.buffer(A, 100_000, Access::LOCAL);
-        own.write(0, &[0xee; 100_000]).unwrap();
+        own.write(0, &vec![0xee; 100_000]).unwrap();
         let remote = rig.buffer(B, 100_000, Access::WRITE);
         rig.sides[B].receive(1, remote.part(0, 100));
         rig.sides[B].receive(2, remote.part(0, 100_000));

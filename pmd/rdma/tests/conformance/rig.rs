@@ -213,8 +213,10 @@ impl<F: Fixture> Rig<F> {
     /// Registered memory of a side.
     pub(crate) fn buffer(&mut self, side: usize, bytes: usize, access: Access) -> Buffer {
         let memory = memory(bytes);
-        let end = &mut self.fixture.ends()[side];
-        end.register_buffer(&memory, 0..bytes, access).unwrap()
+        let ends = self.fixture.ends();
+        ends[side]
+            .register_buffer(&memory, 0..bytes, access)
+            .unwrap()
     }
 }
 

@@ -1,4 +1,5 @@
 //! A peer that writes anything into the rings: for the property test and the fuzz target.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -368,7 +369,12 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(400))]
+        #![proptest_config(ProptestConfig {
+            cases: 400,
+            // It would be beside a file that is not there.
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
         /// No byte outside of what was granted, no request twice or never, no hang, and a ledger that
         /// balances.
         #[test]
