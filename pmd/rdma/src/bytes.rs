@@ -39,6 +39,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -60,6 +60,16 @@ pub enum ConnectError {
     /// The peer has no such queue pair, or it is connected.
     #[error("the peer has no queue pair {0} that is not connected")]
     NoPeer(crate::QpNumber),
+    /// An option is out of its limits.
+    #[error("{option} = {value}: 0 to {most} are allowed")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: u8,
+        /// The largest value.
+        most: u8,
+    },
     /// The path cannot carry packets of that size.
     #[error(
         "an MTU of {mtu} B needs frames of {needed} B, and the port has {has} B: choose a smaller one"
@@ -159,6 +169,26 @@ impl Default for PathOptions {
     }
 }
 
+impl PathOptions {
+    /// Checks the numbers.
+    fn check(&self) -> Result<(), ConnectError> {
+        let all = [
+            ("timeout", self.timeout, 31),
+            ("retry", self.retry, 7),
+            ("rnr_retry", self.rnr_retry, 7),
+            ("rnr_timer", self.rnr_timer, 31),
+        ];
+        let wrong = all.into_iter().find(|(_, value, most)| value > most);
+        wrong.map_or(Ok(()), |(option, value, most)| {
+            Err(ConnectError::Option {
+                option,
+                value,
+                most,
+            })
+        })
+    }
+}
+
 /// What a back end has of an endpoint.
 pub(crate) trait EndpointDriver: Send {
     fn register(
@@ -222,13 +252,15 @@ impl Endpoint {
     /// [address](QueuePair::address); receives may be posted before.
     ///
     /// # Errors
-    /// It is connected, or is another endpoint's; or the path does not carry packets of the MTU.
+    /// It is connected, or is another endpoint's; the path does not carry packets of the MTU; or an option
+    /// is out of its limits.
     pub fn connect(
         &mut self,
         qp: &QueuePair,
         peer: &QpAddress,
         path: &PathOptions,
     ) -> Result<(), ConnectError> {
+        path.check()?;
         self.0.connect(qp, peer, path)
     }
 }

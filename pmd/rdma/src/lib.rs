@@ -27,6 +27,7 @@ mod queue_pair;
 mod random;
 mod registrations;
 mod request;
+pub mod roce;
 pub mod shm;
 mod sync;
 mod work_queue;

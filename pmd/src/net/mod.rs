@@ -16,6 +16,7 @@ mod partial_checksum;
 mod reassemble;
 mod reject;
 mod responder;
+pub mod roce;
 mod template;
 mod template_v6;
 

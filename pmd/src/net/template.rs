@@ -120,6 +120,15 @@ impl UdpTemplate {
         self
     }
 
+    /// Sets the byte of differentiated services and ECN; it is 0 otherwise.
+    #[must_use]
+    pub fn with_service(mut self, service: u8) -> Self {
+        self.headers.ip.service = service;
+        self.ip_sum = Checksum::new();
+        self.ip_sum.add(self.headers.ip.as_bytes());
+        self
+    }
+
     /// Writes the headers to the first [`UDP_HEADERS`] bytes of `buf`, in front of the
     /// `payload_len` bytes of payload that are already there, and returns the length of the frame.
     /// The port pads short frames to the 60 bytes of Ethernet.
@@ -229,13 +238,15 @@ mod tests {
         fn parse_reads_what_was_written(
             src in any::<([u8; 4], u16)>(), dst in any::<([u8; 4], u16)>(),
             payload in proptest::collection::vec(any::<u8>(), 0..200),
-            absent: bool, spare in 0usize..20,
+            absent: bool, spare in 0usize..20, service: u8,
         ) {
             let end = |mac, (ip, port): ([u8; 4], u16)| UdpEndpoint {
                 mac: MacAddr(mac), socket: SocketAddrV4::new(ip.into(), port),
             };
             let checksum = if absent { UdpChecksum::Absent } else { UdpChecksum::Whole };
-            let template = UdpTemplate::new(end(SRC_MAC, src), end(DST_MAC, dst)).with_checksum(checksum);
+            let template = UdpTemplate::new(end(SRC_MAC, src), end(DST_MAC, dst))
+                .with_checksum(checksum)
+                .with_service(service);
             let mut buf = vec![0; UDP_HEADERS];
             buf.extend(&payload);
             buf.extend(vec![0xbb; spare]);
@@ -246,6 +257,7 @@ mod tests {
             prop_assert_eq!((udp.addresses.dst(), udp.dst_port), (dst.0.into(), dst.1));
             prop_assert_eq!(udp.payload(&buf), &payload[..]);
             prop_assert_eq!(udp.checksum == 0, absent);
+            prop_assert_eq!(buf[15], service);
             prop_assert!(buf[len..].iter().all(|&byte| byte == 0xbb));
         }
     }

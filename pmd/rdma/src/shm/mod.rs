@@ -148,7 +148,7 @@ pub fn endpoint(socket: UnixStream, queue_pairs: usize) -> Result<(Endpoint, Mon
     if !(1..=MAX_QUEUE_PAIRS).contains(&queue_pairs) {
         return Err(ShmError::QueuePairs(queue_pairs));
     }
-    let access = Cause::declare("access", "no registered memory, or no right to it")?;
+    let access = Cause::declare("local-access", "data for memory that is not registered")?;
     let counters = Arc::new(Counters::new(access));
     let tables = || Registrations::new(MAX_BUFFERS, queue_pairs);
     let link = Arc::clone(&counters.link);

@@ -14,6 +14,7 @@ mod order;
 mod process;
 mod refusals;
 mod rig;
+mod roce;
 mod shm;
 mod transfers;
 mod waiting;

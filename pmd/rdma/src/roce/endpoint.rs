@@ -1,0 +1,326 @@
+//! The control side of an endpoint.
+
+use std::net::Ipv4Addr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use pollux_mempool::PoolCache;
+use pollux_pmd::endpoint::PortEndpoint;
+use pollux_pmd::event::{EventQueue, RegionOptions};
+use pollux_pmd::net::{MacAddr, ParseOptions};
+use pollux_pmd::{Capabilities, CauseError, RxQueue, Tally, TxQueue};
+
+use super::connection::Connection;
+use super::counts::Counts;
+use super::drops::Causes;
+use super::events::Events;
+use super::handle::RoceQueuePair;
+use super::mailbox::Mailbox;
+use super::management::{Mad, Management, ManagementLoop};
+use super::output::{OVERHEAD, Output};
+use super::poll::{RoceLoop, chain_room};
+use super::qp::Qp;
+use super::requester::Requester;
+use super::responder::Responder;
+use super::table::Table;
+use super::wake::Wake;
+use crate::access::{Access, RemoteBuffer};
+use crate::address::{Psn, QpAddress, QpNumber};
+use crate::buffer::Buffer;
+use crate::endpoint::{
+    ConnectError, Endpoint, EndpointDriver, PathOptions, QpError, QpOptions, RegisterError,
+};
+use crate::memory::Memory;
+use crate::queue_pair::QueuePair;
+use crate::random;
+use crate::registrations::{MAX_BUFFERS, Registrations};
+use crate::work_queue::work_queue;
+
+/// Most queue pairs of an endpoint.
+const MAX_QPS: usize = 1024;
+/// Numbers below are those of management.
+const FIRST_NUMBER: u32 = 2;
+
+/// Why an endpoint could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RoceError {
+    /// The number of queue pairs is out of its limits.
+    #[error("{0} queue pairs: an endpoint has 1 to {MAX_QPS}")]
+    QueuePairs(usize),
+    /// The port has no MAC address.
+    #[error("the port has no MAC address: give one in the options")]
+    NoMac,
+    /// The process has too many drop causes.
+    #[error(transparent)]
+    Cause(#[from] CauseError),
+    /// More loops look ranges up than a table has room for.
+    #[error("the table of registered memory has no room for a loop")]
+    NoReader,
+}
+
+/// What an endpoint is made of.
+#[derive(Clone, Debug)]
+pub struct RoceOptions {
+    /// Its IP address.
+    pub ip: Ipv4Addr,
+    /// Its MAC address; the port's if `None`.
+    pub mac: Option<MacAddr>,
+    /// Most queue pairs, 1 to 1024.
+    pub queue_pairs: usize,
+}
+
+impl RoceOptions {
+    /// An endpoint with this address, the port's MAC address, and up to 64 queue pairs.
+    #[must_use]
+    pub fn new(ip: Ipv4Addr) -> Self {
+        Self {
+            ip,
+            mac: None,
+            queue_pairs: 64,
+        }
+    }
+}
+
+/// The control side of a RoCEv2 endpoint: what it can do beyond the [`Endpoint`] of all back ends. Clones
+/// are the same endpoint.
+#[derive(Clone)]
+pub struct RoceEndpoint(Arc<Shared>);
+
+struct Shared {
+    ip: Ipv4Addr,
+    mac: MacAddr,
+    /// Largest frame that the port sends, in one buffer.
+    max_frame: usize,
+    registrations: Arc<Registrations>,
+    mailbox: Arc<Mailbox>,
+    management: Arc<Management>,
+}
+
+/// A queue pair of a chosen number, for a conversation that is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpIdentity {
+    /// Its number.
+    pub number: QpNumber,
+    /// Number of the first packet that it sends.
+    pub psn: Psn,
+}
+
+impl RoceEndpoint {
+    /// An endpoint on a receive and a transmit queue of a port with these capabilities, and the loop that
+    /// an lcore has to poll. The cache is that of a pool whose buffers hold a whole packet to be sent.
+    ///
+    /// # Errors
+    /// Options out of their limits, or no MAC address.
+    pub fn new(
+        options: &RoceOptions,
+        port: &Capabilities,
+        (rx, tx): (RxQueue, TxQueue),
+        cache: PoolCache,
+    ) -> Result<(Self, RoceLoop), RoceError> {
+        let RoceOptions {
+            ip,
+            mac,
+            queue_pairs,
+        } = *options;
+        if !(1..=MAX_QPS).contains(&queue_pairs) {
+            return Err(RoceError::QueuePairs(queue_pairs));
+        }
+        let mac = mac.or(port.mac).ok_or(RoceError::NoMac)?;
+        let host = Capabilities {
+            mac: Some(mac),
+            ..port.clone()
+        };
+        let registrations = Registrations::new(MAX_BUFFERS, 1);
+        let mailbox = Arc::new(Mailbox::new(queue_pairs));
+        let management = Arc::new(Management::new());
+        let reader = registrations.reader().ok_or(RoceError::NoReader)?;
+        let max_frame = port.max_frame.min(cache.pool().data_room());
+        let host = PortEndpoint::new(&host, Some(tx), ip);
+        let poll = RoceLoop {
+            rx,
+            out: Output::new(host, cache, Counts::default()),
+            reader,
+            mailbox: Arc::clone(&mailbox),
+            management: Arc::clone(&management),
+            mads: ManagementLoop::new(ip),
+            qps: Table::new(queue_pairs),
+            turn: 0,
+            // The ICRC covers what the UDP checksum does, and senders leave that out.
+            options: ParseOptions {
+                udp_checksum: false,
+                local: Some(ip),
+                ..ParseOptions::default()
+            },
+            causes: Causes::declare()?,
+            tally: Tally::new(),
+            next: None,
+            chain: chain_room(),
+        };
+        let shared = Shared {
+            ip,
+            mac,
+            max_frame,
+            registrations,
+            mailbox,
+            management,
+        };
+        Ok((Self(Arc::new(shared)), poll))
+    }
+
+    /// The endpoint as the API of all back ends has it.
+    #[must_use]
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint::new(Box::new(self.clone()))
+    }
+
+    /// Registers a range under a key and at an address of the caller's choice, for a conversation that is
+    /// replayed. A key that can be guessed is no protection.
+    ///
+    /// # Errors
+    /// As [`Endpoint::register_buffer`], a key in use, or an address whose range ends beyond 2^64.
+    pub fn register_buffer_at(
+        &self,
+        memory: &Memory,
+        range: Range<usize>,
+        access: Access,
+        at: RemoteBuffer,
+    ) -> Result<Buffer, RegisterError> {
+        let bytes = range.len();
+        if at.address.checked_add(bytes as u64).is_none() {
+            let why = format!("it would end beyond 2^64 at address {:#x}", at.address);
+            return Err(RegisterError { bytes, why });
+        }
+        self.register_as(memory, range, access, Some(at))
+    }
+
+    fn register_as(
+        &self,
+        memory: &Memory,
+        range: Range<usize>,
+        access: Access,
+        at: Option<RemoteBuffer>,
+    ) -> Result<Buffer, RegisterError> {
+        let bytes = range.len();
+        let registered = self.0.registrations.register(memory, range, access, at);
+        registered.map_err(|error| RegisterError {
+            bytes,
+            why: error.to_string(),
+        })
+    }
+
+    /// Makes a queue pair with a number and a first sequence number of the caller's choice, for a
+    /// conversation that is replayed.
+    ///
+    /// # Errors
+    /// As [`Endpoint::create_queue_pair`], or a number that is in use.
+    pub fn create_queue_pair_as(
+        &self,
+        options: &QpOptions,
+        identity: QpIdentity,
+    ) -> Result<QueuePair, QpError> {
+        options.check()?;
+        let number = identity.number;
+        if number.get() < FIRST_NUMBER || self.0.mailbox.has(number) {
+            return Err(QpError::Option {
+                option: "number",
+                value: u64::from(number.get()),
+                allowed: "2 to 2^24 - 1, and one that no queue pair has",
+            });
+        }
+        self.create_as(options, || Ok(number), identity.psn)
+    }
+
+    /// The next management datagram that queue pair 1 has received: what RDMA CM reads. At most 64 wait.
+    #[must_use]
+    pub fn receive_mad(&self) -> Option<Mad> {
+        self.0.management.receive()
+    }
+
+    /// Sends a management datagram to queue pair 1 of a host, whose MAC address is looked up by ARP. False
+    /// if 64 wait. It may be lost, as any datagram.
+    #[must_use]
+    pub fn send_mad(&self, mad: Mad) -> bool {
+        self.0.management.send(mad)
+    }
+
+    fn create_as(
+        &self,
+        options: &QpOptions,
+        pick: impl FnMut() -> Result<QpNumber, QpError>,
+        psn: Psn,
+    ) -> Result<QueuePair, QpError> {
+        let wake = Arc::new(Wake::new()?);
+        let events = EventQueue::new(options.events, &RegionOptions::default())?;
+        let (producer, consumer) = events.split();
+        let (requests, worker) = work_queue(QueuePair::REQUESTS);
+        let (receives, receiver) = work_queue(options.receives);
+        let kind = options.kind;
+        let make = |number| {
+            let events = Events::new(producer, Arc::clone(&wake));
+            let (requester, responder) = (Requester::new(worker, psn), Responder::new(receiver));
+            Box::new(Qp::new(number, kind, requester, responder, events))
+        };
+        let number = self.0.mailbox.add(pick, make)?;
+        let driver = RoceQueuePair {
+            requests,
+            receives,
+            events: consumer,
+            next: None,
+            wake,
+            mailbox: Arc::clone(&self.0.mailbox),
+            number,
+        };
+        let address = QpAddress {
+            number,
+            psn,
+            ip: self.0.ip,
+            mac: Some(self.0.mac),
+        };
+        Ok(QueuePair::new(Box::new(driver), kind, address))
+    }
+}
+
+/// A random number of a queue pair.
+fn pick() -> Result<QpNumber, QpError> {
+    loop {
+        let number = QpNumber::new(random::bits()? >> 8);
+        if let Some(number) = number.filter(|number| number.get() >= FIRST_NUMBER) {
+            return Ok(number);
+        }
+    }
+}
+
+impl EndpointDriver for RoceEndpoint {
+    fn register(
+        &mut self,
+        memory: &Memory,
+        range: Range<usize>,
+        access: Access,
+    ) -> Result<Buffer, RegisterError> {
+        self.register_as(memory, range, access, None)
+    }
+
+    fn create(&mut self, options: &QpOptions) -> Result<QueuePair, QpError> {
+        let psn = Psn::new(random::bits()?);
+        self.create_as(options, pick, psn)
+    }
+
+    fn connect(
+        &mut self,
+        qp: &QueuePair,
+        peer: &QpAddress,
+        path: &PathOptions,
+    ) -> Result<(), ConnectError> {
+        let needed = path.mtu.bytes() + OVERHEAD;
+        if needed > self.0.max_frame {
+            return Err(ConnectError::Mtu {
+                mtu: path.mtu.bytes(),
+                needed,
+                has: self.0.max_frame,
+            });
+        }
+        let connection = Connection::new(self.0.ip, qp.number(), peer, path);
+        self.0.mailbox.connect(qp.number(), connection, peer.psn)
+    }
+}

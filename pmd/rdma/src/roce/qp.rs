@@ -1,0 +1,297 @@
+//! A queue pair in the loop: its state, and the way of its packets.
+
+use std::net::Ipv4Addr;
+
+use pollux_mempool::time::Ns;
+use pollux_pmd::net::MacAddr;
+use pollux_pmd::net::roce::{Bth, Opcode, Operation, Packet, Service};
+
+use super::congestion::Congestion;
+use super::connection::Connection;
+use super::drops::{Drop, Failure};
+use super::events::Events;
+use super::output::Output;
+use super::requester::Requester;
+use super::responder::{Context, Responder};
+use crate::address::{Psn, QpKind, QpNumber};
+use crate::event::{Event, Failed, Status};
+use crate::registrations::Session;
+
+/// Most packets that a queue pair sends in a poll, each of requests and of responses: its neighbours wait
+/// no longer than that.
+const PORTION: u32 = 32;
+
+/// Bit of the BTH that makes a packet a congestion notification.
+const BACKWARD: u32 = 1 << 30;
+/// Reserved bytes of a congestion notification.
+const NOTIFICATION: [u8; 16] = [0; 16];
+
+/// State of a queue pair.
+enum State {
+    /// Receives may be posted.
+    Unconnected,
+    Connected(Connection),
+    /// Of the connection an answer may have to be sent; the event of the failure may wait for room.
+    Failed(Connection, Option<Failure>),
+}
+
+/// Where a packet comes from.
+#[derive(Clone, Copy)]
+pub(super) struct Source {
+    pub(super) ip: Ipv4Addr,
+    pub(super) mac: MacAddr,
+    /// A bottleneck has marked it.
+    pub(super) is_marked: bool,
+}
+
+/// A queue pair.
+pub(super) struct Qp {
+    pub(super) number: QpNumber,
+    kind: QpKind,
+    state: State,
+    requester: Requester,
+    responder: Responder,
+    events: Events,
+    congestion: Congestion,
+}
+
+impl Qp {
+    pub(super) fn new(
+        number: QpNumber,
+        kind: QpKind,
+        requester: Requester,
+        responder: Responder,
+        events: Events,
+    ) -> Self {
+        Self {
+            number,
+            kind,
+            state: State::Unconnected,
+            requester,
+            responder,
+            events,
+            congestion: Congestion::default(),
+        }
+    }
+
+    /// Connects it; the peer's first packet has the number `first`.
+    pub(super) fn connect(&mut self, connection: Connection, first: Psn) {
+        if matches!(self.state, State::Unconnected) {
+            self.responder.expect(first);
+            self.state = State::Connected(connection);
+        }
+    }
+
+    /// Learns the MAC address of a host, if it is the peer.
+    pub(super) fn observe_host(&mut self, ip: Ipv4Addr, mac: MacAddr) {
+        if let State::Connected(connection) | State::Failed(connection, _) = &mut self.state {
+            connection.observe_host(ip, mac);
+        }
+    }
+
+    /// Takes a packet.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        packet: &Packet<'_>,
+        source: Source,
+        session: &Session<'_>,
+        out: &mut Output,
+        now: Ns,
+    ) -> Result<(), Drop> {
+        let State::Connected(connection) = &mut self.state else {
+            return Err(Drop::UnknownQp);
+        };
+        if source.ip != connection.ip {
+            return Err(Drop::Source);
+        }
+        if !connection.is_resolved() {
+            connection.observe_host(source.ip, source.mac);
+        }
+        match (packet.opcode.service(), self.kind) {
+            (Service::Reliable, QpKind::Reliable) | (Service::Unreliable, QpKind::Unreliable) => {}
+            (Service::Congestion, _) => {
+                out.counts.notified();
+                self.congestion.cut(now);
+                return Ok(());
+            }
+            _ => return Err(Drop::Transport),
+        }
+        if source.is_marked {
+            out.counts.marked();
+            self.congestion.mark(now);
+        }
+        let failure = match packet.opcode.operation() {
+            Operation::Acknowledge => {
+                let counts = &mut out.counts;
+                self.requester
+                    .acknowledge(packet, connection, counts, now)?
+            }
+            Operation::ReadResponse => self
+                .requester
+                .read_response(packet, connection, session, now)?,
+            Operation::AtomicAcknowledge => return Err(Drop::Unexpected),
+            _ => {
+                let mut context = Context {
+                    qp: self.number,
+                    connection,
+                    session,
+                    events: &mut self.events,
+                    counts: &mut out.counts,
+                };
+                let taken = match self.kind {
+                    QpKind::Reliable => self.responder.take(packet, &mut context),
+                    QpKind::Unreliable => {
+                        let taken = self.responder.take_unreliable(packet, &mut context);
+                        taken.map_err(|drop| (drop, None))
+                    }
+                };
+                let Err((drop, failure)) = taken else {
+                    return Ok(());
+                };
+                if let Some(failure) = failure {
+                    self.fail(failure);
+                }
+                return Err(drop);
+            }
+        };
+        if let Some(failure) = failure {
+            self.fail_request(failure);
+        }
+        Ok(())
+    }
+
+    /// Runs timers, and sends a portion of what is due. Returns whether something was sent.
+    #[inline]
+    pub(super) fn run(&mut self, session: &Session<'_>, out: &mut Output, now: Ns) -> bool {
+        let sent = match &mut self.state {
+            State::Unconnected => return false,
+            State::Connected(connection) => {
+                let counts = &mut out.counts;
+                match self.requester.run_timers(connection, counts, now) {
+                    Some(failure) => {
+                        self.fail_request(failure);
+                        0
+                    }
+                    None => self.send(session, out, now),
+                }
+            }
+            State::Failed(connection, _) => {
+                let portion = (now, PORTION);
+                let sent = match self.responder.has_work() {
+                    true => self.responder.send(connection, out, session, portion),
+                    false => Ok(0),
+                };
+                self.flush();
+                sent.unwrap_or(0)
+            }
+        };
+        self.requester.finish(self.number, &mut self.events);
+        self.events.announce();
+        sent > 0
+    }
+
+    #[inline]
+    fn send(&mut self, session: &Session<'_>, out: &mut Output, now: Ns) -> u32 {
+        let State::Connected(connection) = &mut self.state else {
+            return 0;
+        };
+        if self.congestion.is_notification_due() && notify(connection, out, now) {
+            self.congestion.notification_sent(now);
+        }
+        let mut responses = 0;
+        if self.responder.has_work() {
+            match self
+                .responder
+                .send(connection, out, session, (now, PORTION))
+            {
+                Ok(sent) => responses = sent,
+                Err(failure) => {
+                    self.fail(failure);
+                    return 1;
+                }
+            }
+        }
+        let most = if self.congestion.is_cut() { 1 } else { PORTION };
+        if !self.congestion.may_send(now) {
+            return responses;
+        }
+        let requests = self
+            .requester
+            .send(self.kind, connection, out, session, (now, most));
+        match requests {
+            Ok(sent) => {
+                let bytes = u64::from(sent) * connection.mtu.bytes() as u64;
+                self.congestion.sent(bytes, now);
+                responses + sent
+            }
+            Err(failure) => {
+                self.fail_request(failure);
+                1
+            }
+        }
+    }
+
+    /// The next time at which something is due.
+    pub(super) fn next_deadline(&self) -> Option<Ns> {
+        self.requester.next_deadline()
+    }
+
+    /// The rate in bit/s to which congestion has cut it.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.congestion.rate()
+    }
+
+    /// Fails with the oldest request.
+    #[cold]
+    fn fail_request(&mut self, failure: Failure) {
+        let (number, events) = (self.number, &mut self.events);
+        self.requester.finish(number, events);
+        // Without room for its event it is flushed with the others.
+        self.requester.fail_oldest(number, events, failure.status);
+        self.fail(failure);
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: Failure) {
+        let state = std::mem::replace(&mut self.state, State::Unconnected);
+        self.state = match state {
+            State::Connected(connection) => State::Failed(connection, Some(failure)),
+            other => other,
+        };
+        self.requester.stop();
+    }
+
+    /// Writes the event of the failure, then those of the requests and receives that are given up, as far
+    /// as there is room.
+    fn flush(&mut self) {
+        let State::Failed(_, failure) = &mut self.state else {
+            return;
+        };
+        let (qp, events) = (self.number, &mut self.events);
+        if let Some(Failure { status, psn }) = *failure {
+            if !events.push(Event::Failed(Failed { qp, status, psn })) {
+                return;
+            }
+            *failure = None;
+        }
+        self.requester.finish(qp, events);
+        while self.requester.fail_oldest(qp, events, Status::Flushed) {}
+        let none = (0, None, false);
+        while self
+            .responder
+            .finish_oldest(qp, events, none, Status::Flushed)
+        {}
+    }
+}
+
+/// Sends a congestion notification; false if it has to wait.
+#[cold]
+fn notify(connection: &mut Connection, out: &mut Output, now: Ns) -> bool {
+    let Some(headers) = connection.headers(now, out) else {
+        return false;
+    };
+    let mut bth = Bth::new(Opcode::Congestion, connection.peer.get(), 0);
+    bth.congestion_qp = (bth.congestion_qp.get() | BACKWARD).into();
+    out.send(&headers, bth, &[&NOTIFICATION], 0, |_| true)
+}
