@@ -12,6 +12,7 @@
 mod failures;
 mod order;
 mod process;
+mod random;
 mod refusals;
 mod rig;
 mod roce;
@@ -39,6 +40,9 @@ macro_rules! suite {
                 data_are_there_before_their_event
                 events_that_are_not_taken_stop_and_lose_nothing
                 a_message_waits_for_its_receive
+            }
+            random: {
+                requests_of_all_kinds_both_ways
             }
             refusals: {
                 a_wrong_key
