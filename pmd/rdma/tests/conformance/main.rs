@@ -10,6 +10,7 @@
 )]
 
 mod failures;
+mod hot_path;
 mod order;
 mod process;
 mod random;
