@@ -6,15 +6,14 @@ use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pollux_mempool::region::{MemoryRegion, PageSize};
-use pollux_pmd::count::Count;
-use pollux_pmd::{Cause, Tally};
+use pollux_pmd::Tally;
 
 use super::inbox::{INBOX, own};
-use super::link::{Connection, LinkCounters, OwnPair};
+use super::link::{Connection, OwnPair};
 use super::mapping::hand_over;
 use super::pair::Pair;
 use super::requester::Tables;
-use super::violation::Violation;
+use super::seat::{Counters, Seat};
 use crate::access::Access;
 use crate::address::{Psn, QpAddress, QpNumber};
 use crate::buffer::{Buffer, Withdraw};
@@ -25,46 +24,6 @@ use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
 use crate::random;
 use crate::registrations::Registrations;
-
-/// Counters of an endpoint.
-pub(super) struct Counters {
-    pub(super) violations: [Count; Violation::COUNT],
-    pub(super) link: Arc<LinkCounters>,
-    access: Cause,
-}
-
-/// What a queue pair has of its endpoint: one of the tallies, which it gives back.
-pub(super) struct Seat {
-    tallies: Arc<Mutex<Vec<Tally>>>,
-    tally: Option<Tally>,
-    counters: Arc<Counters>,
-}
-
-impl Seat {
-    pub(super) fn take_tally(&mut self) -> Tally {
-        self.tally.take().unwrap_or_default()
-    }
-
-    pub(super) fn give_tally(&mut self, tally: Tally) {
-        self.tally = Some(tally);
-    }
-
-    /// Cause of messages without access to their receive.
-    pub(super) fn access(&self) -> Cause {
-        self.counters.access
-    }
-
-    pub(super) fn count(&self, violation: Violation) {
-        self.counters.violations[violation as usize].add_shared(1);
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        tallies.extend(self.tally.take());
-    }
-}
 
 /// An endpoint that shares memory with the peer.
 pub(super) struct ShmDriver {
@@ -98,16 +57,6 @@ impl ShmDriver {
             if number > 1 && self.connection.link.own(number).is_none() {
                 return QpNumber::new(number).ok_or(QpError::TooMany(self.limit));
             }
-        }
-    }
-}
-
-impl Counters {
-    pub(super) fn new(access: Cause) -> Self {
-        Self {
-            violations: Default::default(),
-            link: Arc::default(),
-            access,
         }
     }
 }
@@ -146,11 +95,8 @@ impl EndpointDriver for ShmDriver {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop();
-        let seat = Seat {
-            tallies: Arc::clone(&self.tallies),
-            tally: Some(tally.ok_or(QpError::TooMany(self.limit))?),
-            counters: Arc::clone(&self.counters),
-        };
+        let tally = tally.ok_or(QpError::TooMany(self.limit))?;
+        let seat = Seat::new(&self.tallies, tally, &self.counters);
         let too_many = QpError::TooMany(self.limit);
         let link = &self.connection.link;
         let readers = self.own.reader().zip(link.remote.reader());

@@ -49,6 +49,8 @@
 //!   else.
 //! - What it writes into the rings is checked; a violation fails the queue pair and is counted
 //!   ([`Monitor::violations`]). What it does to pages of its memory files costs their content alone.
+//! - A queue pair sleeps on a word of its inbox (futex(2)), which the peer wakes only then. A descriptor
+//!   instead could be made to block the process that writes to it: both share its flags.
 //! - The end of its process, at any moment, is the event [`Failed`](crate::Failed) with
 //!   [`Status::PeerGone`](crate::Status::PeerGone), after all that it had sent.
 
@@ -64,6 +66,7 @@ mod message;
 mod pair;
 mod requester;
 mod responder;
+mod seat;
 mod violation;
 
 use std::io;
@@ -75,8 +78,9 @@ use pollux_pmd::{Cause, CauseError, Count, Ledger, Tally};
 
 use crate::endpoint::Endpoint;
 use crate::registrations::{MAX_BUFFERS, Registrations};
-use driver::{Counters, ShmDriver};
+use driver::ShmDriver;
 use link::Connection;
+use seat::Counters;
 use violation::Violation;
 
 /// Most queue pairs of an endpoint.

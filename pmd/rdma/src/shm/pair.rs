@@ -13,11 +13,11 @@ use pollux_pmd::event::EventRecord;
 use rustix::event::Timespec;
 use rustix::thread::futex;
 
-use super::driver::Seat;
 use super::inbox::{Progress, State};
 use super::link::{Connection, OwnPair, wake};
 use super::requester::{Environment, Requester, Tables};
 use super::responder::{Outcome, Responder};
+use super::seat::Seat;
 use super::violation::Violation;
 use crate::address::{Psn, QpKind, QpNumber};
 use crate::event::{Event, Failed, Status};
