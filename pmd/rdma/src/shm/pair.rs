@@ -26,9 +26,9 @@ use crate::work_queue::Descriptor;
 
 /// Bytes that one call copies at most.
 const PORTION: usize = 1 << 20;
-/// Calls without an event for each look at the peer's progress. Its entries say it too, and a line that is
-/// read all the time costs the peer more to write.
-const LOOK: u32 = 8;
+/// Calls without an event, about a microsecond, for each look at the peer's progress. Its entries say it
+/// too, and a line that is read all the time costs the peer a transfer to write.
+const LOOK: u32 = 64;
 
 /// How far a queue pair that has failed is.
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ pub(super) struct Pair {
     tables: Tables,
     /// The peer's queue pair is connected to this one.
     is_accepted: bool,
-    /// Calls without an event.
+    /// Calls since the last event.
     idle: u32,
     ending: Ending,
     /// Events so far of each kind: requests, receives, failures.
@@ -305,6 +305,7 @@ impl QueuePairDriver for Pair {
             event = self.flush();
         }
         let event = event?;
+        self.idle = 0;
         let sequence = match event {
             Event::Done(_) => &mut self.sequences[0],
             Event::Received(_) => &mut self.sequences[1],
