@@ -12,7 +12,9 @@ use crate::access::{Access, Key, RemoteBuffer};
 use crate::bytes::Bytes;
 use crate::memory::OutOfBounds;
 use crate::random;
-use crate::sync::{AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering, fence, ordering, relax};
+use crate::sync::{
+    AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering, fence, ordering, relax, store_and_fence,
+};
 
 use Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -185,8 +187,8 @@ impl Registrations {
         let last = self.displacement.load(Relaxed) as usize;
         (0..=last)
             .map(|way| &self.slots[(first + way) % count])
-            // Acquire pairs with the Release in `register`.
-            .find(|slot| slot.key.load(ordering("find", Acquire)) == VALID | u64::from(key.0))
+            // It acquires what `insert` releases; for its order see `Reader::enter`.
+            .find(|slot| slot.key.load(ordering("find", SeqCst)) == VALID | u64::from(key.0))
     }
 
     /// Takes the range of a key away, as [`unregister`](Self::unregister); false if no range has the key.
@@ -229,8 +231,7 @@ impl Reader {
         // Only this loop writes it. Release: who sees this session instead of the end of the one before it
         // sees that one's accesses as over.
         let next = session.load(Relaxed) + 1;
-        session.store(next, ordering("begin", Release));
-        fence(SeqCst);
+        store_and_fence("begin", session, next);
         Session {
             table: &self.table,
             session,

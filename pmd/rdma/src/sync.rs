@@ -81,6 +81,21 @@ pub(crate) mod mutant {
     }
 }
 
+/// Stores with Release, before every load that is SeqCst and comes later. An exchange does both, and costs
+/// less than a store and a fence.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn store_and_fence(_site: &str, to: &AtomicU64, value: u64) {
+    to.swap(value, Ordering::SeqCst);
+}
+
+/// The same for loom, to which an exchange is no fence.
+#[cfg(loom)]
+pub(crate) fn store_and_fence(site: &str, to: &AtomicU64, value: u64) {
+    to.store(value, ordering(site, Ordering::Release));
+    fence(Ordering::SeqCst);
+}
+
 /// In a loop that waits for another thread, which may wait for this one's CPU.
 pub(crate) fn relax() {
     #[cfg(loom)]

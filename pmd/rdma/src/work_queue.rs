@@ -40,6 +40,8 @@ struct Slot {
     data: UnsafeCell<[u8; IMMEDIATE]>,
 }
 
+/// Aligned: other data are in other cache lines.
+#[repr(align(128))]
 struct Shared {
     slots: Box<[Slot]>,
     /// Descriptors that the doorbell has shown, and those that are done, since the start.

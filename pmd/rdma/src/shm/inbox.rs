@@ -218,7 +218,7 @@ impl Inbox {
     /// Whether the owner sleeps, or is about to.
     #[inline]
     pub(super) fn is_asleep(&self) -> bool {
-        // SeqCst, as the exchanges before it (which cost less than a store and a fence): either this comes
+        // SeqCst, as the exchange or the fence before it: either this comes
         // before the sleeper's fence, and it finds what was written, or after it, and this finds it asleep.
         self.half(SLEEPING).load(SeqCst) != 0
     }
@@ -245,8 +245,8 @@ impl Inbox {
         })
     }
 
-    /// Shows the entry at position `at`, whose data were written before; as
-    /// [`set_progress`](Self::set_progress).
+    /// Shows the entry at position `at`, whose data were written before. A fence comes between this and
+    /// [`is_asleep`](Self::is_asleep) of the peer.
     #[inline]
     pub(super) fn publish(&self, at: u32, entry: &Entry) {
         let message = u64::from(entry.total) | u64::from(entry.immediate) << 32;
@@ -258,8 +258,9 @@ impl Inbox {
             | u64::from(entry.len) << 32
             | u64::from(entry.kind) << 48
             | u64::from(entry.flags) << 56;
-        // The Release of it pairs with the Acquire in `take`; for its order see `is_asleep`.
-        self.slot_word(at, 0).swap(head, SeqCst);
+        // Release pairs with the Acquire in `take`. Not an exchange: the words before it would be there first,
+        // and a peer that polls the line would take it away in between.
+        self.slot_word(at, 0).store(head, Release);
     }
 
     /// The data of the entry at position `at`.

@@ -50,7 +50,8 @@ pub(super) enum AskError {
     File(#[from] io::Error),
 }
 
-/// A queue pair of this endpoint, as the endpoint and the link know it.
+/// A queue pair of this endpoint, as the endpoint and the link know it. Aligned as [`Link`].
+#[repr(align(128))]
 pub(super) struct OwnPair {
     pub(super) number: u32,
     pub(super) inbox: Inbox,
@@ -89,7 +90,9 @@ struct Pairs {
     peers: HashMap<u32, PeerPair>,
 }
 
-/// What the threads of the program and that of the link share.
+/// What the threads of the program and that of the link share. Aligned: each poll reads it, so nothing that
+/// is written all the time may be in its cache lines.
+#[repr(align(128))]
 pub(super) struct Link {
     socket: UnixStream,
     is_gone: AtomicBool,

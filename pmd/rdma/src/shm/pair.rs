@@ -43,7 +43,8 @@ enum Ending {
     Flush,
 }
 
-/// A queue pair as its program drives it.
+/// A queue pair as its program drives it. Aligned: what other threads write is in other cache lines.
+#[repr(align(128))]
 pub(super) struct Pair {
     own: Arc<OwnPair>,
     qp: QpNumber,
@@ -108,6 +109,7 @@ impl Pair {
             match self.requester.execute(&mut environment, PORTION) {
                 Ok(false) => {}
                 Ok(true) => {
+                    fence(SeqCst);
                     self.responder.set_told();
                     is_news = true;
                 }
