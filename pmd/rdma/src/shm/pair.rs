@@ -9,7 +9,6 @@ use std::sync::atomic::fence;
 use std::time::Duration;
 
 use pollux_pmd::Cause;
-use pollux_pmd::event::EventRecord;
 use rustix::event::Timespec;
 use rustix::thread::futex;
 
@@ -56,8 +55,6 @@ pub(super) struct Pair {
     /// Calls since the last event.
     idle: u32,
     ending: Ending,
-    /// Events so far of each kind: requests, receives, failures.
-    sequences: [u32; 3],
     seat: Seat,
     connection: Arc<Connection>,
 }
@@ -82,10 +79,15 @@ impl Pair {
             is_accepted: false,
             idle: 0,
             ending: Ending::Open,
-            sequences: [0; 3],
             seat,
             connection,
         }
+    }
+
+    /// Whether there are requests to be executed, or progress that the peer does not know.
+    #[inline]
+    fn has_work(&self) -> bool {
+        self.requester.has_requests() || self.responder.has_news()
     }
 
     /// Executes requests and shows receives; wakes the peer if that is news for it.
@@ -297,25 +299,22 @@ impl QueuePairDriver for Pair {
         self.advance();
     }
 
-    fn poll_event(&mut self) -> Option<EventRecord> {
+    #[inline]
+    fn poll_event(&mut self) -> Option<Event> {
         let mut event = None;
         if self.is_open() {
             event = self.next();
-            self.advance();
+            if self.has_work() {
+                self.advance();
+            }
         }
         if event.is_none() && !self.is_open() {
             event = self.flush();
         }
-        let event = event?;
-        self.idle = 0;
-        let sequence = match event {
-            Event::Done(_) => &mut self.sequences[0],
-            Event::Received(_) => &mut self.sequences[1],
-            Event::Failed(_) => &mut self.sequences[2],
-        };
-        let record = event.to_record(*sequence);
-        *sequence = sequence.wrapping_add(1);
-        Some(record)
+        if event.is_some() {
+            self.idle = 0;
+        }
+        event
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) {

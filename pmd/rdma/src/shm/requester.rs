@@ -113,6 +113,12 @@ impl Requester {
         self.worker.len() > 0
     }
 
+    /// Whether any of it is not executed.
+    #[inline]
+    pub(super) fn has_requests(&self) -> bool {
+        self.executed != self.worker.len()
+    }
+
     /// What the peer says that it has done.
     #[inline]
     pub(super) fn learn(&mut self, progress: Progress) -> Result<(), Violation> {

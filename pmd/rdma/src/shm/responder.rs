@@ -117,10 +117,16 @@ impl Responder {
         self.told = self.progress;
     }
 
+    /// Whether there is progress that the peer was not told.
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        self.told != self.progress
+    }
+
     /// Tells the peer how far this is. Returns whether that is news.
     #[inline]
     pub(super) fn tell(&mut self, inbox: &Inbox) -> bool {
-        let is_news = self.told != self.progress;
+        let is_news = self.has_news();
         if is_news {
             inbox.set_progress(self.progress);
             self.told = self.progress;

@@ -62,7 +62,7 @@ impl Asker {
     fn new<F: Fixture>(rig: &mut Rig<F>, side: usize, seed: u64) -> Self {
         let mut buffer = |side: usize, access| rig.buffer(side, ROOM, access);
         let asker = Self {
-            random: Random(seed << 32 | side as u64 + 1),
+            random: Random((seed << 32) | (side as u64 + 1)),
             source: buffer(side, Access::LOCAL),
             target: buffer(side, Access::LOCAL),
             put: buffer(1 - side, Access::WRITE),
