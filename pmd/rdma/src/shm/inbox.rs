@@ -44,25 +44,40 @@ const DATA: usize = 32;
 
 const _: () = assert!(SLOTS.is_power_of_two() && SLOT.is_multiple_of(64) && DATA + CHUNK <= SLOT);
 
-/// What the owner of an inbox has done so far; counts wrap.
+/// What the owner of an inbox has done so far; counts wrap. One word, as in the memory: half of it that was
+/// just written would have to reach the cache before all of it can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
-    /// Entries that it has taken.
-    pub(super) consumed: u32,
-    /// Receives that it has posted.
-    pub(super) posted: u32,
-}
+pub(super) struct Progress(u64);
 
 impl Progress {
+    /// Entries that it has taken.
+    #[inline]
+    pub(super) fn consumed(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Receives that it has posted.
+    #[inline]
+    pub(super) fn posted(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    pub(super) fn set_consumed(&mut self, consumed: u32) {
+        self.0 = self.0 >> 32 << 32 | u64::from(consumed);
+    }
+
+    #[inline]
+    pub(super) fn set_posted(&mut self, posted: u32) {
+        self.0 = u64::from(self.0 as u32) | u64::from(posted) << 32;
+    }
+
     fn word(self) -> u64 {
-        u64::from(self.consumed) | u64::from(self.posted) << 32
+        self.0
     }
 
     fn from_word(word: u64) -> Self {
-        Self {
-            consumed: word as u32,
-            posted: (word >> 32) as u32,
-        }
+        Self(word)
     }
 }
 

@@ -123,27 +123,27 @@ impl Requester {
     #[inline]
     pub(super) fn learn(&mut self, progress: Progress) -> Result<(), Violation> {
         // What an entry says may be older than what was read before.
-        let taken = progress.consumed.wrapping_sub(self.taken);
+        let taken = progress.consumed().wrapping_sub(self.taken);
         if (taken as i32) > 0 {
             if taken > self.sent.wrapping_sub(self.taken) {
                 return Err(Violation::Acknowledgement);
             }
-            self.taken = progress.consumed;
+            self.taken = progress.consumed();
             let is_reached = |end: u32| self.taken.wrapping_sub(end) as i32 >= 0;
             self.awaited = self.awaited.filter(|&end| !is_reached(end));
         }
-        if progress.posted.wrapping_sub(self.posted) as i32 > 0 {
-            if progress.posted.wrapping_sub(self.used) > MAX_RECEIVES {
+        if progress.posted().wrapping_sub(self.posted) as i32 > 0 {
+            if progress.posted().wrapping_sub(self.used) > MAX_RECEIVES {
                 return Err(Violation::Receives);
             }
-            self.posted = progress.posted;
+            self.posted = progress.posted();
         }
         Ok(())
     }
 
     /// Whether the peer's progress is what this knows.
     pub(super) fn knows(&self, progress: Progress) -> bool {
-        progress.consumed == self.taken && progress.posted == self.posted
+        progress.consumed() == self.taken && progress.posted() == self.posted
     }
 
     /// Executes requests, up to so many bytes. Returns whether the peer's inbox has new entries.

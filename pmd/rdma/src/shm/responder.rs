@@ -101,7 +101,8 @@ impl Responder {
     pub(super) fn show(&mut self) -> bool {
         let new = self.receives.len() - self.shown;
         self.shown = self.receives.len();
-        self.progress.posted = self.progress.posted.wrapping_add(new as u32);
+        let posted = self.progress.posted().wrapping_add(new as u32);
+        self.progress.set_posted(posted);
         new > 0
     }
 
@@ -136,7 +137,7 @@ impl Responder {
 
     /// Whether the inbox has an entry.
     pub(super) fn has_entry(&self, inbox: &Inbox) -> bool {
-        inbox.take(self.progress.consumed) != Turn::Empty
+        inbox.take(self.progress.consumed()) != Turn::Empty
     }
 
     /// Takes entries until a message is whole, at most all that fit into the inbox. `learn` is given the
@@ -150,7 +151,7 @@ impl Responder {
         mut learn: impl FnMut(Progress) -> Result<(), Violation>,
     ) -> Outcome {
         for _ in 0..SLOTS {
-            let entry = match inbox.take(self.progress.consumed) {
+            let entry = match inbox.take(self.progress.consumed()) {
                 Turn::Empty => break,
                 Turn::Wrong => return self.violated(Violation::Turn),
                 Turn::Entry(entry) => entry,
@@ -162,11 +163,12 @@ impl Responder {
                 Ok(outcome) => outcome,
                 Err(violation) => return self.violated(violation),
             };
-            self.progress.consumed = self.progress.consumed.wrapping_add(1);
+            let consumed = self.progress.consumed().wrapping_add(1);
+            self.progress.set_consumed(consumed);
             if !matches!(outcome, Outcome::Nothing) {
                 return outcome;
             }
-            let untold = self.progress.consumed.wrapping_sub(self.told.consumed);
+            let untold = self.progress.consumed().wrapping_sub(self.told.consumed());
             if untold >= UNTOLD {
                 self.tell(inbox);
             }
@@ -207,7 +209,7 @@ impl Responder {
             match session.local(receive.key, receive.offset, receive.len.into()) {
                 Ok(to) => {
                     let (at, len) = (message.taken as usize, len as usize);
-                    let from = inbox.data(self.progress.consumed).part(0, len);
+                    let from = inbox.data(self.progress.consumed()).part(0, len);
                     from.copy_to(&to.part(at, len));
                     message.taken += len as u32;
                 }

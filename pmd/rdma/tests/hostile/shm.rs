@@ -237,11 +237,13 @@ impl Victim {
                 .forge(usize::from(input.byte() % 10), input.word(), input.word()),
             4..=23 => self.write(input),
             24..=29 => {
-                self.progress.consumed = self
+                let consumed = self
                     .progress
-                    .consumed
+                    .consumed()
                     .wrapping_add((input.byte() % 3).into());
-                self.progress.posted = self.progress.posted.wrapping_add(input.byte().into());
+                self.progress.set_consumed(consumed);
+                let posted = self.progress.posted().wrapping_add(input.byte().into());
+                self.progress.set_posted(posted);
                 self.peer.set_progress(self.progress);
             }
             30..=45 => self.post(input),
@@ -276,8 +278,8 @@ impl Victim {
             0 => entry.kind = input.byte() % 5,
             1 => entry.flags = input.byte(),
             2 => entry.len = input.half(),
-            3 => entry.progress.consumed = input.word(),
-            4 => entry.progress.posted = input.word(),
+            3 => entry.progress.set_consumed(input.word()),
+            4 => entry.progress.set_posted(input.word()),
             5 => entry.number = input.word(),
             6..=8 => {
                 (entry.kind, entry.flags, entry.len) = (PUT, 1, 0);
