@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use crate::access::Access;
 use crate::address::{Mtu, Psn, QpAddress, QpKind};
+use crate::buffer::Buffer;
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
-use crate::registrations::Buffer;
 
 /// Why a range could not be registered.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,9 @@ pub enum QpError {
     /// The system refused what it needs to wait for events.
     #[error("no event descriptor")]
     Sleep(#[from] std::io::Error),
+    /// The peer has to take its memory, and did not.
+    #[error("the peer did not take its queues: {0}")]
+    Peer(String),
 }
 
 /// Why two queue pairs could not be connected.
@@ -54,6 +57,9 @@ pub enum ConnectError {
     /// It is connected, has failed, or was destroyed.
     #[error("queue pair {0} is connected, or has failed: make a new one")]
     State(crate::QpNumber),
+    /// The peer has no such queue pair, or it is connected.
+    #[error("the peer has no queue pair {0} that is not connected")]
+    NoPeer(crate::QpNumber),
     /// An option is out of its limits.
     #[error("{option} = {value}: 0 to {most} are allowed")]
     Option {
@@ -204,6 +210,7 @@ pub(crate) trait EndpointDriver: Send {
 
     fn create(&mut self, options: &QpOptions) -> Result<QueuePair, QpError>;
 
+    #[allow(clippy::trivially_copy_pass_by_ref)] // the options of a path will be more
     fn connect(
         &mut self,
         qp: &QueuePair,

@@ -16,6 +16,8 @@
 
 mod access;
 mod address;
+mod buffer;
+mod bytes;
 pub mod cm;
 mod copy;
 mod endpoint;
@@ -29,15 +31,16 @@ mod random;
 mod registrations;
 mod request;
 pub mod roce;
+pub mod shm;
 mod sync;
 mod work_queue;
 
 pub use access::{Access, Key, RemoteBuffer};
 pub use address::{Mtu, Psn, QpAddress, QpKind, QpNumber};
+pub use buffer::Buffer;
 pub use endpoint::{ConnectError, Endpoint, PathOptions, QpError, QpOptions, RegisterError};
 pub use event::{Done, Event, Failed, Operation, Received, Status};
 pub use mad::{MAD_BYTES, Mad};
 pub use memory::{Memory, OutOfBounds};
 pub use queue_pair::{QueuePair, Refusal, Refused, Wait};
-pub use registrations::Buffer;
 pub use request::{Get, Local, Message, Payload, Put, Receive};

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use pollux_pmd::event::EventRecord;
-
 use crate::access::{Key, RemoteBuffer};
 use crate::address::{QpAddress, QpKind, QpNumber};
 use crate::event::{Event, Operation};
@@ -26,7 +24,7 @@ pub(crate) trait QueuePairDriver: Send {
     fn doorbell(&mut self);
 
     /// The next event.
-    fn poll_event(&mut self) -> Option<EventRecord>;
+    fn poll_event(&mut self) -> Option<Event>;
 
     /// Returns when there may be an event, at the latest after `timeout`; enters the kernel.
     fn sleep(&mut self, timeout: Option<Duration>);
@@ -218,13 +216,7 @@ impl QueuePair {
     /// more.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        loop {
-            // A record that no queue pair writes is that of a broken device: passed over.
-            let record = self.driver.poll_event()?;
-            if let Some(event) = Event::from_record(&record) {
-                return Some(event);
-            }
-        }
+        self.driver.poll_event()
     }
 
     /// The next event, for which it waits. Another thread has to poll the back end meanwhile, if that

@@ -4,24 +4,22 @@
 //! takes a range away clears its key first, and then waits until every loop that was within a session has
 //! left it. So a loop finds a range without a lock, and holds it no longer than a session.
 
-use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError};
 
 use crate::access::{Access, Key, RemoteBuffer};
-use crate::copy::{copy_from_shared, copy_shared, copy_to_shared};
-use crate::memory::{Memory, OutOfBounds};
+use crate::bytes::Bytes;
+use crate::memory::OutOfBounds;
 use crate::random;
-use crate::sync::{AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering, fence, relax};
+use crate::sync::{
+    AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering, fence, ordering, relax, store_and_fence,
+};
 
 use Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 /// Most ranges of an endpoint.
 pub(crate) const MAX_BUFFERS: usize = 256;
-/// Most loops that look ranges up.
-const READERS: usize = 4;
 /// A key word that has a key.
 const VALID: u64 = 1 << 32;
 /// Rights in a slot.
@@ -54,8 +52,10 @@ pub(crate) enum TableError {
     Random(#[from] io::Error),
 }
 
+/// What keeps the memory of a range mapped.
+pub(crate) type Keep = Arc<dyn Send + Sync>;
+
 /// A registered range. Written by the one who holds the lock, while no key is valid.
-#[derive(Default)]
 struct Slot {
     key: AtomicU64,
     address: AtomicU64,
@@ -64,32 +64,50 @@ struct Slot {
     start: AtomicPtr<u8>,
 }
 
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            key: AtomicU64::new(0),
+            address: AtomicU64::new(0),
+            len: AtomicU64::new(0),
+            rights: AtomicU64::new(0),
+            start: AtomicPtr::new(NonNull::dangling().as_ptr()),
+        }
+    }
+}
+
+/// Sessions of a loop so far, twice; odd within one. In a cache line of its own: only that loop writes it.
+#[derive(Default)]
+#[repr(align(64))]
+struct Sessions(AtomicU64);
+
 /// The registered ranges of an endpoint.
 pub(crate) struct Registrations {
     slots: Box<[Slot]>,
     /// Longest way of a key from its own slot: 0, but for keys that a program chose.
     displacement: AtomicU64,
-    /// Sessions of each loop, odd within one.
-    sessions: [AtomicU64; READERS],
+    sessions: Box<[Sessions]>,
     owner: Mutex<Owner>,
 }
 
 /// What only the registering side has.
 struct Owner {
-    readers: usize,
+    /// Which of the sessions have a loop.
+    readers: Box<[bool]>,
     /// The memory of each range.
-    memories: Vec<Option<Memory>>,
+    memories: Box<[Option<Keep>]>,
 }
 
 impl Registrations {
-    pub(crate) fn new(slots: usize) -> Arc<Self> {
+    /// A table of up to `slots` ranges, which up to `readers` loops look up.
+    pub(crate) fn new(slots: usize, readers: usize) -> Arc<Self> {
         Arc::new(Self {
             slots: (0..slots).map(|_| Slot::default()).collect(),
             displacement: AtomicU64::new(0),
-            sessions: Default::default(),
+            sessions: (0..readers).map(|_| Sessions::default()).collect(),
             owner: Mutex::new(Owner {
-                readers: 0,
-                memories: vec![None; slots],
+                readers: (0..readers).map(|_| false).collect(),
+                memories: (0..slots).map(|_| None).collect(),
             }),
         })
     }
@@ -97,26 +115,28 @@ impl Registrations {
     /// A loop that looks ranges up; `None` if there are enough.
     pub(crate) fn reader(self: &Arc<Self>) -> Option<Reader> {
         let mut owner = self.owner();
-        let number = owner.readers;
-        (number < READERS).then(|| {
-            owner.readers += 1;
-            Reader {
-                table: Arc::clone(self),
-                number,
-            }
+        let number = owner.readers.iter().position(|is_used| !is_used)?;
+        owner.readers[number] = true;
+        Some(Reader {
+            table: Arc::clone(self),
+            number,
         })
     }
 
-    /// Registers a range, under a key and at an address of the caller's choice, or under a random key of
-    /// which the low bits are the slot, and at its own address.
-    pub(crate) fn register(
-        self: &Arc<Self>,
-        memory: &Memory,
-        range: Range<usize>,
+    /// Enters a range, under a key and at an address of the caller's choice, or under a random key of which
+    /// the low bits are the slot, and at its own address. Returns its slot.
+    ///
+    /// # Safety
+    /// The range can be read, and written if `access` has writing or a request of the endpoint writes it,
+    /// for as long as `keep` lives; its bytes are accessed by copies alone.
+    pub(crate) unsafe fn insert(
+        &self,
+        start: NonNull<u8>,
+        len: usize,
         access: Access,
         choice: Option<RemoteBuffer>,
-    ) -> Result<Buffer, TableError> {
-        let start = memory.at(&range)?;
+        keep: Keep,
+    ) -> Result<(usize, RemoteBuffer), TableError> {
         let mut owner = self.owner();
         let count = self.slots.len();
         if let Some(taken) = choice.filter(|choice| self.find(choice.key).is_some()) {
@@ -133,27 +153,22 @@ impl Registrations {
                 key: Key(random::bits()? << 8 | slot as u32),
             },
         };
-        owner.memories[slot] = Some(memory.clone());
+        owner.memories[slot] = Some(keep);
         if choice.is_some() {
             self.displacement.fetch_max(way as u64, Relaxed);
         }
         let entry = &self.slots[slot];
         entry.address.store(remote.address, Relaxed);
-        entry.len.store(range.len() as u64, Relaxed);
+        entry.len.store(len as u64, Relaxed);
         let write = if access.remote_write { WRITE } else { 0 };
         let read = if access.remote_read { READ } else { 0 };
         entry.rights.store(write | read, Relaxed);
         entry.start.store(start.as_ptr(), Relaxed);
         // Release pairs with the Acquire in `find`: who finds the key finds the range.
-        entry.key.store(VALID | u64::from(remote.key.0), Release);
-        Ok(Buffer {
-            table: Arc::clone(self),
-            memory: memory.clone(),
-            range,
-            access,
-            remote,
-            slot,
-        })
+        entry
+            .key
+            .store(VALID | u64::from(remote.key.0), ordering("enter", Release));
+        Ok((slot, remote))
     }
 
     fn owner(&self) -> MutexGuard<'_, Owner> {
@@ -172,21 +187,28 @@ impl Registrations {
         let last = self.displacement.load(Relaxed) as usize;
         (0..=last)
             .map(|way| &self.slots[(first + way) % count])
-            // Acquire pairs with the Release in `register`.
-            .find(|slot| slot.key.load(Acquire) == VALID | u64::from(key.0))
+            // It acquires what `insert` releases; for its order see `Reader::enter`.
+            .find(|slot| slot.key.load(ordering("find", SeqCst)) == VALID | u64::from(key.0))
+    }
+
+    /// Takes the range of a key away, as [`unregister`](Self::unregister); false if no range has the key.
+    pub(crate) fn remove(&self, key: Key) -> bool {
+        let entry = |slot: &Slot| slot.key.load(Relaxed) == VALID | u64::from(key.0);
+        let slot = self.slots.iter().position(entry);
+        slot.inspect(|&slot| self.unregister(slot)).is_some()
     }
 
     /// Takes a range away: when this returns no loop uses it, and none finds it.
-    fn unregister(&self, slot: usize) {
+    pub(crate) fn unregister(&self, slot: usize) {
         let mut owner = self.owner();
         self.slots[slot].key.store(0, Relaxed);
         // Pairs with the fence in `Reader::enter`: a loop whose session is not seen here does not see the
         // key in it.
         fence(SeqCst);
-        for session in &self.sessions[..owner.readers] {
+        for Sessions(session) in &self.sessions {
             // Acquire pairs with the Release at the end of a session: its accesses are over.
-            let seen = session.load(Acquire);
-            while seen % 2 == 1 && session.load(Acquire) == seen {
+            let seen = session.load(ordering("see-end", Acquire));
+            while seen % 2 == 1 && session.load(ordering("see-end", Acquire)) == seen {
                 relax();
             }
         }
@@ -205,14 +227,21 @@ impl Reader {
     /// unregistering waits for them.
     #[inline]
     pub(crate) fn enter(&mut self) -> Session<'_> {
-        let session = &self.table.sessions[self.number];
-        // Only this loop writes it.
-        session.store(session.load(Relaxed) + 1, Relaxed);
-        fence(SeqCst);
+        let Sessions(session) = &self.table.sessions[self.number];
+        // Only this loop writes it. Release: who sees this session instead of the end of the one before it
+        // sees that one's accesses as over.
+        let next = session.load(Relaxed) + 1;
+        store_and_fence("begin", session, next);
         Session {
             table: &self.table,
             session,
         }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.table.owner().readers[self.number] = false;
     }
 }
 
@@ -226,7 +255,8 @@ impl Drop for Session<'_> {
     #[inline]
     fn drop(&mut self) {
         // Release: the accesses of the session are over.
-        self.session.store(self.session.load(Relaxed) + 1, Release);
+        let next = self.session.load(Relaxed) + 1;
+        self.session.store(next, ordering("end", Release));
     }
 }
 
@@ -260,6 +290,7 @@ impl Session<'_> {
     }
 
     #[inline]
+    #[allow(clippy::unused_self)] // the bytes are there for as long as the session
     fn bytes(&self, slot: &Slot, offset: u64, len: u64) -> Result<Bytes<'_>, AccessError> {
         let of = slot.len.load(Relaxed);
         if offset > of || len > of - offset {
@@ -268,145 +299,11 @@ impl Session<'_> {
         let start = slot.start.load(Relaxed);
         // SAFETY: the range begins at `start` and has `of` bytes, `offset` of them at least (`register`).
         let start = unsafe { NonNull::new_unchecked(start.add(offset as usize)) };
-        Ok(Bytes {
-            start,
-            len: len as usize,
-            _session: std::marker::PhantomData,
-        })
+        // SAFETY: the range has so many bytes from there on; it is not taken away within the session, and
+        // is accessed by copies alone (`insert`).
+        Ok(unsafe { Bytes::new(start, len as usize) })
     }
 }
 
-/// Bytes of registered memory within a session.
-#[derive(Clone, Copy)]
-pub(crate) struct Bytes<'a> {
-    start: NonNull<u8>,
-    len: usize,
-    _session: std::marker::PhantomData<&'a ()>,
-}
-
-impl Bytes<'_> {
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Writes all of them; `from` has as many.
-    #[inline]
-    pub(crate) fn write(&self, from: &[u8]) {
-        debug_assert_eq!(from.len(), self.len);
-        let len = from.len().min(self.len);
-        // SAFETY: the range has so many bytes, and is not taken away within the session; memory of
-        // registered ranges is in no slice (`Memory`).
-        unsafe { copy_to_shared(self.start.as_ptr(), &from[..len]) };
-    }
-
-    /// Reads all of them; `to` has as many.
-    #[inline]
-    pub(crate) fn read(&self, to: &mut [u8]) {
-        debug_assert_eq!(to.len(), self.len);
-        let len = to.len().min(self.len);
-        // SAFETY: as in `write`.
-        unsafe { copy_from_shared(self.start.as_ptr(), &mut to[..len]) };
-    }
-
-    /// Copies all of them to as many others, from the first byte on. Where the two overlap, the bytes
-    /// there are any.
-    pub(crate) fn copy_to(&self, to: &Bytes<'_>) {
-        let len = self.len.min(to.len);
-        // SAFETY: as in `write`, for both.
-        unsafe { copy_shared(to.start.as_ptr(), self.start.as_ptr(), len) };
-    }
-}
-
-/// A registered range of memory: with its key a peer may access it, according to its rights. Dropping it
-/// takes the range away, and waits for loops that are about to use it, which takes no longer than a poll
-/// of theirs.
-pub struct Buffer {
-    table: Arc<Registrations>,
-    memory: Memory,
-    range: Range<usize>,
-    access: Access,
-    remote: RemoteBuffer,
-    slot: usize,
-}
-
-impl Buffer {
-    /// Its key.
-    #[must_use]
-    pub fn key(&self) -> Key {
-        self.remote.key
-    }
-
-    /// What a peer has to know to access it.
-    #[must_use]
-    pub fn remote(&self) -> RemoteBuffer {
-        self.remote
-    }
-
-    /// Rights of peers.
-    #[must_use]
-    pub fn access(&self) -> Access {
-        self.access
-    }
-
-    /// Bytes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.range.len()
-    }
-
-    /// Whether it has no byte.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.range.is_empty()
-    }
-
-    /// A part of it, for a request.
-    #[must_use]
-    pub fn part(&self, offset: u64, len: u32) -> crate::Local {
-        crate::Local {
-            key: self.key(),
-            offset,
-            len,
-        }
-    }
-
-    /// Copies bytes from `offset` on to `to`, as [`Memory::read`] does.
-    ///
-    /// # Errors
-    /// The range is not inside the buffer.
-    pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), OutOfBounds> {
-        self.memory.read(self.at(offset, to.len())?, to)
-    }
-
-    /// Copies `from` to the bytes from `offset` on, as [`Memory::write`] does.
-    ///
-    /// # Errors
-    /// The range is not inside the buffer.
-    pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), OutOfBounds> {
-        self.memory.write(self.at(offset, from.len())?, from)
-    }
-
-    fn at(&self, offset: usize, len: usize) -> Result<usize, OutOfBounds> {
-        let of = self.range.len();
-        let is_inside = offset <= of && len <= of - offset;
-        let refused = OutOfBounds { offset, len, of };
-        is_inside.then(|| self.range.start + offset).ok_or(refused)
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        self.table.unregister(self.slot);
-    }
-}
-
-impl fmt::Debug for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Buffer")
-            .field("key", &self.remote.key)
-            .field("address", &self.remote.address)
-            .field("len", &self.range.len())
-            .field("access", &self.access)
-            .finish_non_exhaustive()
-    }
-}
+#[cfg(test)]
+mod tests;

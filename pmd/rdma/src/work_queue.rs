@@ -3,12 +3,11 @@
 //! A circular list. The program fills slots and rings the doorbell, which shows all of them at once; the
 //! loop reads them, as often as it sends them, and gives a slot back when its request is done.
 
-use std::cell::UnsafeCell;
 use std::sync::Arc;
 
 use crate::access::{Key, RemoteBuffer};
 use crate::event::Operation;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering, UnsafeCell, ordering};
 
 use Ordering::{Acquire, Release};
 
@@ -41,6 +40,8 @@ struct Slot {
     data: UnsafeCell<[u8; IMMEDIATE]>,
 }
 
+/// Aligned: other data are in other cache lines.
+#[repr(align(128))]
 struct Shared {
     slots: Box<[Slot]>,
     /// Descriptors that the doorbell has shown, and those that are done, since the start.
@@ -109,7 +110,7 @@ impl Poster {
     pub(crate) fn post(&mut self, descriptor: Descriptor, data: &[u8]) -> bool {
         let slots = &self.shared.slots;
         if self.posted.wrapping_sub(self.done) as usize == slots.len() {
-            self.done = self.shared.done.load(Acquire);
+            self.done = self.shared.done.load(ordering("see-done", Acquire));
             if self.posted.wrapping_sub(self.done) as usize == slots.len() {
                 return false;
             }
@@ -118,10 +119,11 @@ impl Poster {
         let len = data.len().min(IMMEDIATE);
         // SAFETY: the slot is the program's: fewer than all are between `done` and `posted`, and what is
         // beyond `posted` has not been shown.
-        unsafe {
-            *slot.descriptor.get() = descriptor;
-            (&mut *slot.data.get())[..len].copy_from_slice(&data[..len]);
-        }
+        slot.descriptor.with_mut(|to| unsafe { *to = descriptor });
+        // SAFETY: as above.
+        let copy =
+            |to: *mut [u8; IMMEDIATE]| unsafe { (&mut *to)[..len].copy_from_slice(&data[..len]) };
+        slot.data.with_mut(copy);
         self.posted = self.posted.wrapping_add(1);
         true
     }
@@ -129,7 +131,9 @@ impl Poster {
     /// Shows all descriptors.
     #[inline]
     pub(crate) fn ring(&mut self) {
-        self.shared.shown.store(self.posted, Release);
+        self.shared
+            .shown
+            .store(self.posted, ordering("show", Release));
     }
 }
 
@@ -137,7 +141,10 @@ impl Worker {
     /// Descriptors that have been shown and are not done.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
-        self.shared.shown.load(Acquire).wrapping_sub(self.done)
+        self.shared
+            .shown
+            .load(ordering("see-shown", Acquire))
+            .wrapping_sub(self.done)
     }
 
     /// The descriptor after `n` others that are not done, with the data beside it.
@@ -150,7 +157,10 @@ impl Worker {
         let slot = &slots[self.done.wrapping_add(n) as usize % slots.len()];
         // SAFETY: the slot has been shown and is not done, so it is the loop's; it stays so until
         // `finish`, which needs `&mut self`.
-        Some(unsafe { (&*slot.descriptor.get(), &*slot.data.get()) })
+        let descriptor = slot.descriptor.with(|of| unsafe { &*of });
+        // SAFETY: as above.
+        let data = slot.data.with(|of| unsafe { &*of });
+        Some((descriptor, data))
     }
 
     /// Gives the oldest slot back: its request is done. Only if there is one.
@@ -158,7 +168,10 @@ impl Worker {
     pub(crate) fn finish(&mut self) {
         if self.len() > 0 {
             self.done = self.done.wrapping_add(1);
-            self.shared.done.store(self.done, Release);
+            self.shared.done.store(self.done, ordering("done", Release));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ use super::table::Table;
 use super::wake::Wake;
 use crate::access::{Access, RemoteBuffer};
 use crate::address::{Psn, QpAddress, QpNumber};
+use crate::buffer::Buffer;
 use crate::endpoint::{
     ConnectError, Endpoint, EndpointDriver, PathOptions, QpError, QpOptions, RegisterError,
 };
@@ -34,7 +35,7 @@ use crate::mad::Mad;
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
 use crate::random;
-use crate::registrations::{Buffer, MAX_BUFFERS, Registrations};
+use crate::registrations::{MAX_BUFFERS, Registrations};
 use crate::work_queue::work_queue;
 
 /// Most queue pairs of an endpoint.
@@ -132,7 +133,7 @@ impl RoceEndpoint {
             mac: Some(mac),
             ..port.clone()
         };
-        let registrations = Registrations::new(MAX_BUFFERS);
+        let registrations = Registrations::new(MAX_BUFFERS, 1);
         let mailbox = Arc::new(Mailbox::new(queue_pairs));
         let management = Arc::new(Management::new());
         let reader = registrations.reader().ok_or(RoceError::NoReader)?;

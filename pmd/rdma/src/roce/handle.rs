@@ -8,6 +8,7 @@ use pollux_pmd::event::{EventConsumer, EventRecord};
 use super::mailbox::Mailbox;
 use super::wake::Wake;
 use crate::address::QpNumber;
+use crate::event::Event;
 use crate::queue_pair::QueuePairDriver;
 use crate::work_queue::{Descriptor, Poster};
 
@@ -42,8 +43,14 @@ impl QueuePairDriver for RoceQueuePair {
     }
 
     #[inline]
-    fn poll_event(&mut self) -> Option<EventRecord> {
-        self.next.take().or_else(|| self.events.poll())
+    fn poll_event(&mut self) -> Option<Event> {
+        loop {
+            // A record that no queue pair writes is that of a broken device: passed over.
+            let record = self.next.take().or_else(|| self.events.poll())?;
+            if let Some(event) = Event::from_record(&record) {
+                return Some(event);
+            }
+        }
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) {
