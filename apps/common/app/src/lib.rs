@@ -6,9 +6,9 @@
 //! | [`Failure`], [`exit`] | the exit status: 0, 1 for a failure, 2 for an invalid request |
 //! | [`log_to_stderr`] | tracing |
 //! | [`print()`], [`print_with`], [`user_message`] | user messages: text on standard output, lines on standard error |
-//! | [`stop_on_signals`], [`patience`] | SIGINT and SIGTERM ask the loops to stop, and to hurry |
+//! | [`stop_on_signals`], [`patience`] | SIGINT, SIGTERM and SIGHUP ask the loops to stop, and to hurry |
 //! | [`Service`] | notifications to a service manager: sd_notify, watchdog |
-//! | [`reload_on_hangup`] | SIGHUP requests a reload of the configuration |
+//! | [`stop_or_reload_on_signals`] | the same, but SIGHUP requests a reload of the configuration |
 //! | [`seconds`], [`bytes`], [`Rates`] | times, sizes and rates on a command line |
 //! | [`address`], [`Cpus`], [`place_loops`] | addresses and CPUs, and the CPU of each loop |
 //! | [`ClockOption`] | clock that the loops read |
@@ -60,5 +60,5 @@ pub use placement::place_loops;
 pub use report::{LedgerReport, ReportFile, can_be_written};
 pub use rotation::{Rotation, RotationOptions};
 pub use service::Service;
-pub use signals::{Reload, patience, reload_on_hangup, stop_on_signals};
+pub use signals::{Reload, patience, stop_on_signals, stop_or_reload_on_signals};
 pub use units::{Rates, bytes, bytes_within, seconds, seconds_up_to, time_up_to};
