@@ -19,6 +19,7 @@
 //! | [`page`] | what the pages of runs share |
 //! | [`lines`] | the server of control links: a line of a client, a line as its answer |
 //! | [`read_text`], [`read_up_to`] | input files that are read whole, up to a limit |
+//! | [`NamedFile`], [`expect_distinct`] | files of a run that must be different ones |
 //! | [`Output`], [`name_outputs`], [`Overwrite`] | output files, their names and numbers, and the overwrite rule |
 //! | [`RotationOptions`], [`Rotation`], [`part`] | file rotation |
 //! | [`ReportFile`], [`LedgerReport`] | the JSON report |
@@ -28,6 +29,7 @@
 
 mod args;
 mod background;
+mod distinct;
 mod exit;
 pub mod http;
 mod input;
@@ -49,13 +51,14 @@ mod units;
 
 pub use args::{ClockOption, Cpus, address};
 pub use background::Background;
+pub use distinct::{NamedFile, expect_distinct};
 pub use exit::{Failure, exit};
 pub use input::{read_text, read_up_to};
 pub use json::{Json, Reports};
 pub use log::log_to_stderr;
 pub use messages::{print, print_with, user_message};
 pub use options::{DurationOption, PortOption, PortsOption, ReportOptions, ReportOutputs};
-pub use output::{BURST, Output, Overwrite, name_outputs, part};
+pub use output::{BURST, NEXT_IN_HELP, Output, Overwrite, name_outputs, part};
 pub use placement::place_loops;
 pub use report::{LedgerReport, ReportFile, can_be_written};
 pub use rotation::{Rotation, RotationOptions};
