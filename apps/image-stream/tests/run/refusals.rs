@@ -36,7 +36,7 @@ fn a_wrong_configuration_names_what_is_wrong() {
             "[detector] timeout_us = 0: 100",
         ),
         ("[[stage]]\nmin_photons = 1.0", "number 1: no `name`"),
-        ("[detector]\nhorizon = 0", "[detector] horizon = 0"),
+        ("[detector]\nhorizon = 0", "and horizon = 0: 1 to"),
         ("[beam]\ndistance_m = nan", "[beam] distance_m = NaN"),
         ("[beam]\npixel_m = 0.0", "[beam] pixel_m = 0"),
         ("[beam]\ncentre = [inf, 1.0]", "[beam] centre = [inf, 1]"),
