@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use pollux_app::{
-    ClockOption, Cpus, DurationOption, PortsOption, ReportOptions, RotationOptions, address, lines,
-    metrics,
+    ClockOption, Cpus, DurationOption, NEXT_IN_HELP, PortsOption, ReportOptions, RotationOptions,
+    address, lines, metrics,
 };
 use pollux_pmd::lcore::idle::IdlePolicy;
 
@@ -33,11 +33,11 @@ pub struct RunOptions {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Limits of a file of --out: FILE's name then includes a number, run_00001.h5
     /// Write the images that are vetoed to the files of --out too, marked as such
     #[arg(long, requires = "out")]
     pub vetoed: bool,
 
+    /// Limits of a file of --out: FILE's name then includes a number, run_00001.h5
     #[command(flatten)]
     pub rotation: RotationOptions,
 
@@ -81,16 +81,13 @@ pub struct RunOptions {
 
     /// Listen here for a manager, which starts and stops runs and says what each receiver gets
     /// (docs/formats/images-control.md): unix:PATH, or ADDRESS:PORT
-    ///
-    /// The program opens its ports and files when it is armed. Names of files should have {n}, the next free
-    /// number: an existing file is an error. SIGINT and SIGTERM end the run in order, then the program.
-    #[arg(long, value_name = "ADDRESS", help_heading = "Manager")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Manager", long_help = control_help())]
     pub control: Option<lines::Address>,
 
-    /// Write what a manager transfers to receivers that the configuration lacks to files in this folder:
-    /// NAME-{n}.raw
+    /// Folder of the files of what a manager transfers to receivers that the configuration lacks
     #[arg(
         long,
+        help = transfers_help(),
         value_name = "DIR",
         requires = "control",
         help_heading = "Manager"
@@ -103,4 +100,21 @@ pub struct RunOptions {
     /// Print only errors and the report
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+fn control_help() -> String {
+    format!(
+        "Listen here for a manager, which starts and stops runs and says what each receiver gets \
+         (docs/formats/images-control.md): unix:PATH, or ADDRESS:PORT\n\n\
+         The program opens its ports and files when it is armed. Names of files should have {NEXT_IN_HELP}, \
+         the next free number: an existing file is an error. SIGINT, SIGTERM and SIGHUP end the run in order, \
+         then the program."
+    )
+}
+
+fn transfers_help() -> String {
+    format!(
+        "Write what a manager transfers to receivers that the configuration lacks to files in this folder: \
+         NAME-{NEXT_IN_HELP}.raw"
+    )
 }

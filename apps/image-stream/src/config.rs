@@ -50,6 +50,12 @@ pub struct ImageConfig {
 /// Most image buffers.
 const MAX_IMAGES: usize = 1 << 12;
 
+/// Packet buffers that a loop which receives or sends holds at most: those of its cache, and a burst.
+const LOOP_BUFFERS: usize = 256 + 32;
+
+/// Shortest time that an image waits for its packets: below it, those that a busy host takes late are lost.
+const MIN_TIMEOUT_US: u64 = 100;
+
 /// Largest horizon in frames.
 const MAX_HORIZON: u64 = 1 << 30;
 
@@ -325,6 +331,11 @@ impl ImageConfig {
             jump > 0 && (jump..=MAX_HORIZON).contains(&horizon),
             "[detector] jump = {jump} and horizon = {horizon}: 1 to {MAX_HORIZON} frames, and the horizon no less than the jump"
         );
+        let timeout = self.detector.timeout_us;
+        ensure!(
+            timeout >= MIN_TIMEOUT_US,
+            "[detector] timeout_us = {timeout}: {MIN_TIMEOUT_US} or more; images wait so long for their packets"
+        );
         let last = usize::from(self.detector.udp_port) + layout.senders() - 1;
         ensure!(
             self.detector.udp_port > 0 && u16::try_from(last).is_ok(),
@@ -366,9 +377,29 @@ impl ImageConfig {
             self.calibration.is_none() || self.detector.kind == Kind::Jungfrau,
             "[calibration]: only JUNGFRAU is converted; leave it out for raw images"
         );
+        if let Some(n) = self.stage.iter().position(|stage| name(stage).is_none()) {
+            bail!(
+                "[[stage]] number {}: no `name`: give one of veto, peaks, integrate and compress",
+                n + 1
+            );
+        }
         ensure!(
             self.calibration.is_some() || demonstration || self.stage.iter().all(is_compress),
             "[[stage]]: other stages than compress take photons, and without [calibration] images are raw"
+        );
+        Ok(())
+    }
+
+    /// Checks that there are packet buffers for so many loops that receive or send.
+    ///
+    /// # Errors
+    /// Too few, with the number that is needed.
+    pub fn check_buffers(&self, loops: usize) -> Result<()> {
+        let (buffers, least) = (self.memory.buffers, loops * LOOP_BUFFERS);
+        ensure!(
+            buffers >= least,
+            "[memory] buffers = {buffers}: this run needs {least} or more, {LOOP_BUFFERS} for each of its \
+             {loops} loops that receive or send"
         );
         Ok(())
     }
@@ -447,7 +478,12 @@ impl ImageConfig {
     }
 }
 
+/// Name of a stage.
+fn name(stage: &toml::Table) -> Option<&str> {
+    stage.get("name").and_then(toml::Value::as_str)
+}
+
 /// Whether a stage is `compress`, which raw images have too.
 fn is_compress(stage: &toml::Table) -> bool {
-    stage.get("name").and_then(toml::Value::as_str) == Some("compress")
+    name(stage) == Some("compress")
 }

@@ -90,7 +90,10 @@ pub fn perform(plan: &Plan, host: &Host<'_>) -> Result<(), Failure> {
 
 /// The class of an error of the receiver: numbers in the configuration, or memory that cannot be had.
 fn refused(error: ReceiveError) -> Failure {
-    let no_memory = matches!(&error, ReceiveError::Assemble(AssembleError::Region(_)));
+    let no_memory = match &error {
+        ReceiveError::Assemble(AssembleError::Region(error)) => !error.is_usage(),
+        _ => false,
+    };
     let error = anyhow::Error::from(error).context("[detector], [memory]");
     if no_memory {
         Failure::Run(error)
@@ -127,7 +130,8 @@ fn converted<P: StagePixel + Shown>(
     pixel: PixelType,
     host: &Host<'_>,
 ) -> Result<(), Failure> {
-    let calibrations = plan.calibrations().context("[calibration]")?;
+    let calibrations = plan.calibrations().context("[calibration]");
+    let calibrations = calibrations.map_err(Failure::Usage)?;
     let mut receive = plan.config.receive(plan.layout);
     // In one loop the stages find the image in the cache, and notes cost more than they save.
     if !(plan.worker_cpus.is_empty() && plan.receive_cpus.is_empty()) {

@@ -72,8 +72,8 @@ fn execute(
     clock: RunClock,
     decisions: Option<DecisionHandler>,
 ) -> Result<()> {
-    let quit = pollux_app::stop_on_signals().context("cannot handle signals")?;
-    let reload = pollux_app::reload_on_hangup().context("cannot handle signals")?;
+    let signals = pollux_app::stop_or_reload_on_signals();
+    let (quit, reload) = signals.context("cannot handle signals")?;
     let mut service = Service::from_env();
     let host = Host {
         run: outputs.run,

@@ -112,6 +112,20 @@ pub enum PoolError {
     Ring(#[from] RingError),
 }
 
+impl PoolError {
+    /// Whether the error is in the request, and not in what this machine has at the moment.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Buffers(_) | Self::Room { .. } | Self::TooLarge { .. } | Self::Cache { .. } => {
+                true
+            }
+            Self::Region(error) => error.is_usage(),
+            Self::RegionTooSmall { .. } | Self::Ring(_) => false,
+        }
+    }
+}
+
 /// BufferLayout in pages of this size, of whole cache lines: no two buffers share one. Checks all sizes.
 pub(super) fn layout(config: &PoolConfig, page_size: usize) -> Result<BufferLayout, PoolError> {
     let &PoolConfig {

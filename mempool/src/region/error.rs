@@ -93,6 +93,12 @@ pub enum RegionError {
 }
 
 impl RegionError {
+    /// Whether the error is in the request, and not in what this machine has at the moment.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::ZeroSize | Self::NoSuchNode { .. })
+    }
+
     /// Whether other pages could help.
     pub(super) fn is_about_pages(&self) -> bool {
         matches!(self, Self::Unsupported { .. } | Self::NoHugepages { .. })

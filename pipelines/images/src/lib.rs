@@ -16,6 +16,7 @@
 //! | [`stages`] | all of these as stages of a chain |
 //! | [`statistics`] | hit rate, mean and maximum of all images |
 //! | [`transfer`] | sub-images for several receivers: regions, subsampling, rates |
+//! | [`read_regular`] | input files of which the size is known |
 //! | [`control`] | messages between detectors, receivers and the manager of a run |
 //!
 //! Each kernel is compiled for AVX-512, AVX2 and for neither ([`pollux_pipelines::simd`]), with equal
@@ -31,6 +32,7 @@ pub mod integrate;
 pub mod peaks;
 pub mod pixel;
 pub mod receive;
+mod regular;
 pub mod sparse;
 pub mod stages;
 pub mod statistics;
@@ -38,3 +40,4 @@ pub mod transfer;
 pub mod veto;
 
 pub use pixel::{Pixel, Shape};
+pub use regular::read_regular;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use pollux_mempool::PoolError;
 use pollux_pmd::PortError;
 
 use crate::user_message;
@@ -23,9 +24,10 @@ impl Failure {
 }
 
 impl From<anyhow::Error> for Failure {
-    /// A port error keeps its class whatever context was added to it.
+    /// An error of a port or of a pool keeps its class whatever context was added to it.
     fn from(error: anyhow::Error) -> Self {
-        if error.downcast_ref().is_some_and(PortError::is_usage) {
+        let of_port = error.downcast_ref().is_some_and(PortError::is_usage);
+        if of_port || error.downcast_ref().is_some_and(PoolError::is_usage) {
             Self::Usage(error)
         } else {
             Self::Run(error)

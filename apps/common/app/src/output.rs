@@ -1,14 +1,20 @@
 //! Output files: their names, placeholders in them, and the handling of existing files.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use pollux_pmd::Registry;
+
+use crate::distinct::{NamedFile, expect_distinct, is_special};
 
 /// Placeholder for the next free number in a file name.
 const NEXT: &str = "{n}";
+
+/// The same in the text of a help, where clap has a line break for `{n}`: an escape sequence without an
+/// effect lies between, which only a terminal is sent.
+pub const NEXT_IN_HELP: &str = "{\u{1b}[0mn}";
 
 /// Placeholder for the number of the run.
 const RUN: &str = "{run}";
@@ -22,12 +28,17 @@ pub const BURST: &str = "{burst}";
 #[group(skip)]
 pub struct Overwrite {
     /// Overwrite existing output files
-    ///
-    /// Without it an existing file is an error before anything is opened. The letter n in braces in
-    /// the name of a file is the next free number: run-0001.json, then run-0002.json. With it the
-    /// files of an earlier divided recording are removed before the new one begins.
-    #[arg(long)]
+    #[arg(long, long_help = force_help())]
     pub force: bool,
+}
+
+fn force_help() -> String {
+    format!(
+        "Overwrite existing output files\n\nWithout it an existing file is an error before anything is \
+         opened. {NEXT_IN_HELP} in the name of a file is the next free number: run-0001.json, then \
+         run-0002.json. With it the files of an earlier divided recording are removed before the new one \
+         begins."
+    )
 }
 
 /// An output file with its resolved name.
@@ -71,13 +82,8 @@ pub fn name_outputs<const N: usize>(
         output.path = numbered(&output.path, number);
         output.expect_free()?;
     }
-    let named: Vec<_> = outputs.iter().flatten().collect();
-    for (n, output) in named.iter().enumerate() {
-        let same = |other: &&&Output| other.path == output.path && !output.is_special();
-        if let Some(other) = named[..n].iter().find(same) {
-            bail!("{} and {} name the same file", other.name(), output.option);
-        }
-    }
+    let named: Vec<_> = outputs.iter().flatten().map(Output::file).collect();
+    expect_distinct(&named)?;
     Ok(outputs)
 }
 
@@ -220,14 +226,6 @@ fn shown(option: &str, path: &Path) -> String {
     format!("{option} {}", path.display())
 }
 
-/// Whether the path is no file on a disk: a device, a pipe, a socket, or a descriptor that is open
-/// already. Writing there overwrites nothing.
-fn is_special(path: &Path) -> bool {
-    let open = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
-    open.iter().any(|open| path.starts_with(open))
-        || fs::metadata(path).is_ok_and(|found| !found.is_file())
-}
-
 impl Output {
     /// Resolves the name of one file. `{n}` in its name is the next free number.
     ///
@@ -248,6 +246,12 @@ impl Output {
     #[must_use]
     pub fn name(&self) -> String {
         shown(self.option, &self.path)
+    }
+
+    /// The file, to be compared with others of the run.
+    #[must_use]
+    pub fn file(&self) -> NamedFile {
+        NamedFile::written(self.name(), &self.path)
     }
 
     /// Whether it is a device, a pipe or the like, which is neither created nor overwritten.
@@ -395,6 +399,20 @@ impl Output {
             }
             created => created.with_context(|| self.name()),
         }
+    }
+
+    /// Creates the file and writes it as a whole. What was begun is removed where the rest is refused, as
+    /// on a full disk.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); the disk's refusal.
+    pub fn write(&self, bytes: &[u8]) -> Result<()> {
+        let written = self.create()?.write_all(bytes);
+        if written.is_err() && !self.is_special() {
+            // The refusal is what is told.
+            let _ = fs::remove_file(&self.path);
+        }
+        written.with_context(|| self.name())
     }
 }
 

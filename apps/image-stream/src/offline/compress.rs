@@ -29,7 +29,7 @@ use super::files;
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
-    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option."
+    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option or file."
 )]
 pub struct Args {
     /// Images
@@ -107,17 +107,17 @@ fn compress<P: Output + Value + IntoBytes + Immutable>(args: &Args) -> Result<()
         }
     };
     let mut dense = Bitshuffle::new(Simd::best(), size_of::<P>()).map_err(anyhow::Error::from)?;
-    let outputs = files::results(&args.images, &args.out, suffix, args.overwrite);
+    let outputs = files::results(&args.images, Vec::new(), &args.out, suffix, args.overwrite);
     let outputs = outputs.map_err(Failure::Usage)?;
     for (number, (path, output)) in args.images.iter().zip(&outputs).enumerate() {
-        let photons: Vec<f32> = files::read(path, args.shape)?;
+        let photons: Vec<f32> = files::read("image", path, args.shape)?;
         let image: Vec<P> = photons.into_iter().map(pixel).collect();
         let result = match &mut sparse {
             Some(sparse) => record(sparse, number as u64, args.shape, threshold, &image),
             None => chunk(&mut dense, image.as_bytes()),
         };
         let result = result.with_context(|| path.display().to_string())?;
-        files::write(output, &result)?;
+        output.write(&result)?;
         let (before, after) = (image.as_bytes().len(), result.len());
         let (name, ratio) = (output.path().display(), before as f64 / after as f64);
         print_with(|out| writeln!(out, "{name}: {before} B to {after} B, {ratio:.2} to 1"))?;

@@ -1,11 +1,14 @@
 //! `image-stream convert`: raw frames of a JUNGFRAU module to photons.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
-use pollux_app::{Failure, Overwrite, print_with};
+use anyhow::{Context as _, Result, anyhow};
+use pollux_app::{Failure, NamedFile, Overwrite, print_with};
 use pollux_images::Shape;
-use pollux_images::calibration::{Calibration, FitOptions, Gain, Map, Pair, Reading, fit_gains};
+use pollux_images::calibration::{
+    Calibration, Fit, FitOptions, Gain, Map, MapError, Pair, Reading, fit_gains,
+};
 use pollux_images::convert::Converter;
 use zerocopy::IntoBytes as _;
 
@@ -23,7 +26,7 @@ use super::files;
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
-    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option."
+    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option or file."
 )]
 pub struct Args {
     /// Raw frames
@@ -74,53 +77,78 @@ fn pair(text: &str) -> Result<(PathBuf, PathBuf), String> {
 /// Files that cannot be read or written, or do not fit together.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shape = args.shape;
-    let outputs = files::results(&args.raw, &args.out, ".f32", args.overwrite);
+    let outputs = files::results(&args.raw, args.maps(), &args.out, ".f32", args.overwrite);
     let outputs = outputs.map_err(Failure::Usage)?;
     let converter = Converter::new(&args.calibration(shape)?);
     let mut photons = vec![0.0_f32; shape.pixels()];
     for (path, output) in args.raw.iter().zip(&outputs) {
-        let raw: Vec<u16> = files::read(path, shape)?;
+        let raw: Vec<u16> = files::read("--raw", path, shape)?;
         let converted = converter.convert(0, raw.as_bytes(), &mut photons);
         converted.with_context(|| path.display().to_string())?;
-        files::write(output, photons.as_bytes())?;
+        output.write(photons.as_bytes())?;
         tell(output.path(), &raw)?;
     }
     Ok(())
 }
 
+/// A pedestal map.
+fn pedestals(path: &Path, shape: Shape) -> Result<Map, Failure> {
+    Map::read(path, shape).map_err(|error| {
+        let kind = match &error {
+            MapError::Read { error, .. } => error.kind(),
+            MapError::Size { .. } => ErrorKind::InvalidInput,
+        };
+        files::unreadable(kind, anyhow::Error::new(error).context("--pedestal"))
+    })
+}
+
 impl Args {
-    fn calibration(&self, shape: Shape) -> Result<Calibration> {
-        let map = |path: &PathBuf| Map::read(path, shape).context("--pedestal");
-        let pedestals: Vec<Map> = self.pedestal.iter().map(map).collect::<Result<_>>()?;
+    /// All files that are read beside the raw frames.
+    fn maps(&self) -> Vec<NamedFile> {
+        let pairs = self.fit_gain.iter();
+        let pairs = pairs.flat_map(|(raw, photons)| [("--fit-gain", raw), ("--fit-gain", photons)]);
+        let pedestals = self.pedestal.iter().map(|path| ("--pedestal", path));
+        let gain = self.gain.iter().map(|path| ("--gain", path));
+        let mask = self.mask.iter().map(|path| ("--mask", path));
+        let all = pedestals.chain(gain).chain(mask).chain(pairs);
+        all.map(|(option, path)| NamedFile::read(option, path))
+            .collect()
+    }
+
+    fn calibration(&self, shape: Shape) -> Result<Calibration, Failure> {
+        let maps = self.pedestal.iter().map(|path| pedestals(path, shape));
+        let maps = maps.collect::<Result<Vec<Map>, Failure>>()?;
         // The command line has three.
-        let pedestals: [Map; 3] = pedestals
+        let pedestals: [Map; 3] = maps
             .try_into()
-            .map_err(|_| anyhow::anyhow!("--pedestal: give three files"))?;
+            .map_err(|_| Failure::Usage(anyhow!("--pedestal: give three files")))?;
         let gains = match &self.gain {
-            Some(path) => gain_maps(path, shape).context("--gain")?,
-            None => self.fit(&pedestals, shape).context("--fit-gain")?,
+            Some(path) => gain_maps(path, shape)?,
+            None => self.fit(&pedestals, shape)?,
         };
         let bad = match &self.mask {
             Some(path) => {
-                let mask: Vec<u8> = files::read(path, shape).context("--mask")?;
+                let mask: Vec<u8> = files::read("--mask", path, shape)?;
                 mask.into_iter().map(|byte| byte != 0).collect()
             }
             None => vec![false; shape.pixels()],
         };
-        Ok(Calibration::new(shape, pedestals, gains, bad)?)
+        Calibration::new(shape, pedestals, gains, bad).map_err(Failure::usage)
     }
 
-    fn fit(&self, pedestals: &[Map; 3], shape: Shape) -> Result<[Map; 3]> {
+    fn fit(&self, pedestals: &[Map; 3], shape: Shape) -> Result<[Map; 3], Failure> {
         let read = |(raw, photons): &(PathBuf, PathBuf)| {
-            Ok((files::read(raw, shape)?, files::read(photons, shape)?))
+            let raw = files::read("--fit-gain", raw, shape)?;
+            Ok((raw, files::read("--fit-gain", photons, shape)?))
         };
-        let frames: Vec<(Vec<u16>, Vec<f32>)> =
-            self.fit_gain.iter().map(read).collect::<Result<_>>()?;
+        let frames = self.fit_gain.iter().map(read);
+        let frames = frames.collect::<Result<Vec<(Vec<u16>, Vec<f32>)>, Failure>>()?;
         let pairs: Vec<Pair> = frames
             .iter()
             .map(|(raw, photons)| Pair { raw, photons })
             .collect();
-        let fit = fit_gains(pedestals, &pairs, FitOptions::default())?;
+        let fit = fit_gains(pedestals, &pairs, FitOptions::default());
+        let fit = fit.context("--fit-gain").map_err(Failure::Usage)?;
         for gain in Gain::ALL {
             let of = gain as usize;
             if fit.fitted[of] == 0 {
@@ -137,23 +165,30 @@ impl Args {
                 fit.fitted[of],
                 shape.pixels()
             ));
+            warn(&fit, gain);
         }
         Ok(fit.gains)
     }
 }
 
+/// Warns of gains that are none.
+fn warn(fit: &Fit, gain: Gain) {
+    let of = gain as usize;
+    if fit.is_implausible(gain) {
+        tracing::warn!(
+            "--fit-gain: gain {gain} is implausible: {:.4} ADU per photon, and {} of {} pixels with enough \
+             signal are far from the median: check that each RAW:PHOTONS pair is of one frame, and that the \
+             pedestals are of this module",
+            fit.means[of],
+            fit.far[of],
+            fit.far[of] + fit.fitted[of]
+        );
+    }
+}
+
 /// Reads the maps of G0, G1 and G2 from one file.
-fn gain_maps(path: &Path, shape: Shape) -> Result<[Map; 3]> {
-    let all = Shape {
-        rows: 3 * shape.rows,
-        ..shape
-    };
-    let values: Vec<f32> = files::read(path, all)?;
-    ensure!(
-        values.len() == all.pixels(),
-        "{}: not three maps",
-        path.display()
-    );
+fn gain_maps(path: &Path, shape: Shape) -> Result<[Map; 3], Failure> {
+    let values: Vec<f32> = files::read_several("--gain", path, shape, Gain::ALL.len())?;
     Ok(Gain::ALL.map(|gain| {
         let first = gain as usize * shape.pixels();
         let name = format!("map {gain} of {}", path.display());

@@ -2,41 +2,68 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
-use pollux_app::{Output, Overwrite};
-use pollux_images::Shape;
+use anyhow::{Context as _, Result, anyhow, ensure};
+use pollux_app::{Failure, NamedFile, Output, Overwrite, expect_distinct};
+use pollux_images::{Shape, read_regular};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Reads a file of exactly one image.
+/// The failure of a file that cannot be read: a directory or a pipe is a wrong option.
+pub fn unreadable(kind: ErrorKind, error: anyhow::Error) -> Failure {
+    match kind {
+        ErrorKind::IsADirectory | ErrorKind::InvalidInput => Failure::Usage(error),
+        _ => Failure::Run(error),
+    }
+}
+
+/// Reads a file of exactly one image; `option` names the file in errors.
 ///
 /// # Errors
 /// The file cannot be read, or its size is not that of the image.
 pub fn read<T: FromBytes + IntoBytes + Immutable + Copy>(
+    option: &str,
     path: &Path,
     shape: Shape,
-) -> Result<Vec<T>> {
-    let name = || path.display().to_string();
+) -> Result<Vec<T>, Failure> {
+    read_several(option, path, shape, 1)
+}
+
+/// Reads a file of so many images, one after another.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_several<T: FromBytes + IntoBytes + Immutable + Copy>(
+    option: &str,
+    path: &Path,
+    shape: Shape,
+    images: usize,
+) -> Result<Vec<T>, Failure> {
+    let name = format!("{option} {}", path.display());
     let size = size_of::<T>();
-    let expected = shape.pixels() * size;
-    let file = File::open(path).with_context(name)?;
-    let found = file.metadata().with_context(name)?;
-    let mut bytes = Vec::new();
-    // A pipe or a device may have no end.
-    let read = file.take(expected as u64 + 1).read_to_end(&mut bytes);
-    let found = match read.with_context(name)? {
-        len if len <= expected => len.to_string(),
-        _ if found.is_file() => found.len().to_string(),
-        _ => format!("more than {expected}"),
+    let expected = images * shape.pixels() * size;
+    let (found, bytes) = match read_regular(path, expected) {
+        Ok(read) => read,
+        Err(error) => {
+            return Err(unreadable(
+                error.kind(),
+                anyhow::Error::new(error).context(name),
+            ));
+        }
     };
-    ensure!(
-        bytes.len() == expected,
-        "{}: {found} B, not the {expected} B of an image of {shape} with {size} B a pixel: check the file, or give --shape",
-        path.display()
-    );
+    if found != expected as u64 || bytes.len() != expected {
+        let what = match images {
+            1 => "an image".into(),
+            _ => format!("{images} maps"),
+        };
+        let error = anyhow!(
+            "{name}: {found} B, not the {expected} B of {what} of {shape} with {size} B a pixel: check the \
+             file, or give --shape"
+        );
+        return Err(Failure::Usage(error));
+    }
     let values = bytes.chunks_exact(size).map(T::read_from_bytes);
     // Each chunk has the size of a value.
     Ok(values.filter_map(Result::ok).collect())
@@ -57,13 +84,14 @@ pub fn shape(text: &str) -> Result<Shape, String> {
 }
 
 /// Names the results of several files in one folder: the name of each file with another suffix.
-/// Creates the folder.
+/// Creates the folder. `read` is what the command reads beside them.
 ///
 /// # Errors
-/// Two files with one name, a result that exists and is not to be overwritten, or a folder that
-/// cannot be created.
+/// Two files with one name, a result that exists and is not to be overwritten, a result that is a file
+/// which is read, or a folder that cannot be created.
 pub fn results(
     files: &[PathBuf],
+    read: Vec<NamedFile>,
     folder: &Path,
     suffix: &str,
     overwrite: Overwrite,
@@ -83,14 +111,15 @@ pub fn results(
         result.push(OsStr::new(suffix));
         outputs.push(Output::new("--out", Path::new(&result), overwrite)?);
     }
+    let images = files.iter().map(|path| NamedFile::read("image", path));
+    let written = outputs.iter().map(Output::file);
+    expect_distinct(
+        &read
+            .into_iter()
+            .chain(images)
+            .chain(written)
+            .collect::<Vec<_>>(),
+    )?;
     fs::create_dir_all(folder).with_context(|| format!("--out {}", folder.display()))?;
     Ok(outputs)
-}
-
-/// Writes a result.
-///
-/// # Errors
-/// The file cannot be written.
-pub fn write(output: &Output, bytes: &[u8]) -> Result<()> {
-    fs::write(output.path(), bytes).with_context(|| output.name())
 }

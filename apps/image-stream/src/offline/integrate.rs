@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::ValueEnum;
-use pollux_app::{Failure, Overwrite, print};
+use pollux_app::{Failure, NamedFile, Overwrite, print};
 use pollux_images::Shape;
 use pollux_images::integrate::{
     Curve, Geometry, IntegrationConfig, Integrator, RadialUnit, Split, Variance,
@@ -27,7 +27,7 @@ use super::{files, poni};
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
-    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option."
+    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option or file."
 )]
 pub struct Args {
     /// Images
@@ -133,13 +133,32 @@ impl Args {
     fn integrator(&self, geometry: &Geometry) -> Result<Integrator, Failure> {
         let mask = match &self.mask {
             Some(path) => {
-                let bytes: Vec<u8> = files::read(path, self.shape).context("--mask")?;
+                let bytes: Vec<u8> = files::read("--mask", path, self.shape)?;
                 Some(bytes.into_iter().map(|byte| byte != 0).collect::<Vec<_>>())
             }
             None => None,
         };
-        Integrator::new(self.shape, geometry, &self.config(), mask.as_deref())
-            .map_err(Failure::usage)
+        let integrator = Integrator::new(self.shape, geometry, &self.config(), mask.as_deref());
+        let integrator = integrator.map_err(Failure::usage)?;
+        if let ([low, high], true) = (&self.range[..], integrator.is_empty()) {
+            let error = anyhow!(
+                "--range {low} {high}: no pixel is there: check --unit, --poni and --mask, or leave the \
+                 range out"
+            );
+            return Err(Failure::Usage(error));
+        }
+        Ok(integrator)
+    }
+
+    /// All files that are read beside the images.
+    fn inputs(&self) -> Vec<NamedFile> {
+        let mask = self.mask.iter().map(|path| ("--mask", path));
+        let variance = self.variance.iter().map(|path| ("--variance", path));
+        let all = [("--poni", &self.poni)].into_iter();
+        all.chain(mask)
+            .chain(variance)
+            .map(|(option, path)| NamedFile::read(option, path))
+            .collect()
     }
 }
 
@@ -156,14 +175,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut integrator = args.integrator(&geometry)?;
     let outputs = match &args.out {
         Some(folder) => {
-            let outputs = files::results(&args.images, folder, ".csv", args.overwrite);
+            let outputs =
+                files::results(&args.images, args.inputs(), folder, ".csv", args.overwrite);
             outputs.map_err(Failure::Usage)?
         }
         None => Vec::new(),
     };
     let variance = args.variance.as_ref();
-    let variance = variance.map(|path| files::read(path, args.shape));
-    let variance: Option<Vec<f32>> = variance.transpose().context("--variance")?;
+    let variance = variance.map(|path| files::read("--variance", path, args.shape));
+    let variance: Option<Vec<f32>> = variance.transpose()?;
     if let Some((pixel, value)) = negative(variance.as_deref().unwrap_or_default()) {
         let (row, column) = (pixel / args.shape.columns, pixel % args.shape.columns);
         let error = anyhow!(
@@ -177,12 +197,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .map_or(Variance::Poisson, Variance::Image);
     let radial = integrator.radial().to_vec();
     for (n, path) in args.images.iter().enumerate() {
-        let image: Vec<f32> = files::read(path, args.shape)?;
+        let image: Vec<f32> = files::read("image", path, args.shape)?;
         let curve = integrator.integrate(&image, variance);
         let curve = curve.with_context(|| path.display().to_string())?;
         let text = table(args.unit, &radial, curve);
         match outputs.get(n) {
-            Some(output) => files::write(output, text.as_bytes())?,
+            Some(output) => output.write(text.as_bytes())?,
             None => print(text)?,
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
-use pollux_app::{Failure, Output, Overwrite, print, user_message};
+use pollux_app::{Failure, NamedFile, Output, Overwrite, expect_distinct, print, user_message};
 use pollux_images::Shape;
 use pollux_images::peaks::{PeakConfig, PeakFinder, Peaks, distance_from};
 
@@ -23,7 +23,7 @@ use super::files;
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
-    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option."
+    after_help = "Exit status: 0, 1 when a file cannot be read or written, 2 on a wrong option or file."
 )]
 pub struct Args {
     /// Images
@@ -99,16 +99,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let output = args.out.as_ref();
     let output = output.map(|path| Output::new("--out", path, args.overwrite));
     let output = output.transpose().map_err(Failure::Usage)?;
+    let criteria = args.criteria.iter().map(|path| ("--criteria", path));
+    let images = args.images.iter().map(|path| ("image", path));
+    let read = images.chain(criteria);
+    let read = read.map(|(option, path)| NamedFile::read(option, path));
+    let files: Vec<_> = read.chain(output.iter().map(Output::file)).collect();
+    expect_distinct(&files).map_err(Failure::Usage)?;
     let mut text = String::from(HEAD);
     for path in &args.images {
-        let image: Vec<f32> = files::read(path, args.shape)?;
+        let image: Vec<f32> = files::read("image", path, args.shape)?;
         let peaks = finder.find(&image);
         let peaks = peaks.with_context(|| path.display().to_string())?;
         list(&mut text, path, peaks);
         tell(path, peaks);
     }
     match output {
-        Some(output) => files::write(&output, text.as_bytes())?,
+        Some(output) => output.write(text.as_bytes())?,
         None => print(text)?,
     }
     Ok(())

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use pollux_app::{Cpus, Output, ReportOutputs, name_outputs, place_loops};
-use pollux_images::Shape;
+use pollux_app::{
+    Cpus, NamedFile, Output, ReportOutputs, expect_distinct, name_outputs, place_loops,
+};
 use pollux_images::calibration::{Calibration, Gain, Map};
 use pollux_images::formats::Layout;
 use pollux_images::transfer::TransferConfig;
+use pollux_images::{Shape, read_regular};
 
 use super::demonstration::{Demonstration, FRAMES};
 use crate::cli::RunOptions;
@@ -87,7 +89,9 @@ impl<'a> Plan<'a> {
             || "without --config".into(),
             |path| path.display().to_string(),
         );
-        config.check(demo).context(source)?;
+        config.check(demo).with_context(|| source.clone())?;
+        let loops = usize::from(options.rx_loops.max(1)) + usize::from(demo);
+        config.check_buffers(loops).context(source)?;
         let demonstration = if demo {
             ports = vec![LOOPBACK.into()];
             if options.config.is_none() {
@@ -134,13 +138,19 @@ impl<'a> Plan<'a> {
             (report.0, &report.1),
             (json.0, &json.1),
         ];
-        let [out, ..] = name_outputs(&files, None, overwrite)?;
+        let [out, report, json] = name_outputs(&files, None, overwrite)?;
         let reports = reports(options)?;
         let mut receivers = Vec::new();
         for receiver in &config.receiver {
             let output = Output::new("[[receiver]] file", &receiver.file, overwrite)?;
             receivers.push((receiver.transfer.clone(), output));
         }
+        let outputs = [&out, &report, &json].into_iter().flatten();
+        let outputs = outputs.chain(receivers.iter().map(|(_, output)| output));
+        let mut files = inputs(options, &config);
+        files.extend(ports.iter().flat_map(|spec| NamedFile::of_port(spec)));
+        files.extend(outputs.map(Output::file));
+        expect_distinct(&files)?;
         Ok(Self {
             options,
             receivers,
@@ -194,6 +204,18 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// The files that a run reads, beside those of its ports.
+fn inputs(options: &RunOptions, config: &ImageConfig) -> Vec<NamedFile> {
+    let calibration = config.calibration.iter().flat_map(|calibration| {
+        let maps = calibration.pedestals.iter().chain(&calibration.gains);
+        maps.chain(&calibration.mask)
+    });
+    let read = |(what, path): (&str, &PathBuf)| NamedFile::read(what, path);
+    let configuration = options.config.iter().map(|path| ("--config", path));
+    let calibration = calibration.map(|path| ("[calibration]", path));
+    configuration.chain(calibration).map(read).collect()
+}
+
 /// Limits of files need a file.
 fn check_rotation(options: &RunOptions) -> Result<()> {
     let rotation = options.rotation.rotation()?;
@@ -218,13 +240,12 @@ fn read(config: &CalibrationConfig, module: Shape, modules: usize) -> Result<Vec
     let (pedestals, gains) = ([p0?, p1?, p2?], [g0?, g1?, g2?]);
     let bad = match &config.mask {
         Some(path) => {
-            let bytes = pollux_app::read_up_to(path, all.pixels() as u64);
-            let bytes = bytes.with_context(|| path.display().to_string())?;
+            let read = read_regular(path, all.pixels());
+            let (found, bytes) = read.with_context(|| path.display().to_string())?;
             ensure!(
-                bytes.len() == all.pixels(),
-                "{}: {} B, not one for each of the {} pixels of {all}",
+                found == all.pixels() as u64 && bytes.len() == all.pixels(),
+                "{}: {found} B, not one for each of the {} pixels of {all}",
                 path.display(),
-                bytes.len(),
                 all.pixels()
             );
             bytes.into_iter().map(|byte| byte != 0).collect()

@@ -1,5 +1,10 @@
 //! The demonstration.
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
 use crate::{json, program, succeed};
 
 /// It receives, converts, vetoes, finds and compresses what an emulated detector sends; the machine may
@@ -35,11 +40,19 @@ fn it_ends_with_a_report_and_a_balanced_ledger() {
     assert!(number("images", "kept") > 0 && number("images", "vetoed") > 0);
 }
 
+/// A process that was started to ignore SIGHUP, as by `nohup`, goes on doing so.
 #[test]
 fn a_signal_ends_it_with_a_report() {
-    use std::process::Stdio;
-    use std::time::{Duration, Instant};
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+    end_by(Signal::INT);
+    if ignored & 1 == 0 {
+        end_by(Signal::HUP);
+    }
+}
 
+fn end_by(signal: Signal) {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.json");
     let mut child = program()
@@ -58,7 +71,7 @@ fn a_signal_ends_it_with_a_report() {
         assert!(read > 0, "it ended before it began");
     }
     let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
     let from = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {

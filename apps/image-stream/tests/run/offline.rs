@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use zerocopy::IntoBytes as _;
 
@@ -150,8 +151,14 @@ fn a_variance_below_0_and_a_file_without_an_end_are_refused() {
         command
     };
     succeed(&mut integrate(&variance, &[]));
-    let error = fail(&mut integrate(&variance, &["--mask", "/dev/zero"]), 1);
-    assert!(error.contains("/dev/zero: more than 524288 B"), "{error}");
+    let error = fail(&mut integrate(&variance, &["--mask", "/dev/zero"]), 2);
+    assert!(
+        error.contains("--mask /dev/zero: not a regular file"),
+        "{error}"
+    );
+    let beyond = ["--range", "5000", "6000"];
+    let error = fail(&mut integrate(&variance, &beyond), 2);
+    assert!(error.contains("--range 5000 6000: no pixel"), "{error}");
     variance[3 * 1024 + 7] = -1.0;
     let error = fail(&mut integrate(&variance, &[]), 2);
     assert!(
@@ -198,7 +205,7 @@ fn files_of_another_size_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let short = folder.path().join("short.f32");
     fs::write(&short, [0; 100]).unwrap();
-    let error = fail(program().arg("peaks").arg(&short), 1);
+    let error = fail(program().arg("peaks").arg(&short), 2);
     assert!(
         error.contains("short.f32") && error.contains("100 B"),
         "{error}"
@@ -213,6 +220,103 @@ fn files_of_another_size_are_refused() {
     let error = fail(&mut command, 2);
     assert!(
         error.contains("--gain") || error.contains("--fit-gain"),
+        "{error}"
+    );
+}
+
+/// Raw frames of which every pixel has so many photons of 500 ADU, with pedestals of 2400.
+fn constant(folder: &Path, name: &str, photons: &[u16]) {
+    let pixel = |n: usize| photons[n % photons.len()];
+    let raw: Vec<u16> = (0..PIXELS).map(|n| 2400 + 500 * pixel(n)).collect();
+    fs::write(folder.join(format!("{name}.bin")), raw.as_bytes()).unwrap();
+    let photons: Vec<f32> = (0..PIXELS).map(|n| f32::from(pixel(n))).collect();
+    fs::write(folder.join(format!("{name}.f32")), photons.as_bytes()).unwrap();
+}
+
+/// A conversion of `a.bin` with gains fitted to a pair.
+fn convert(folder: &Path, pair: &str) -> Command {
+    for (gain, pedestal) in [2400.0_f32, 13_500.0, 14_100.0].into_iter().enumerate() {
+        let map = vec![pedestal; PIXELS];
+        fs::write(folder.join(format!("p{gain}.bin")), map.as_bytes()).unwrap();
+    }
+    let mut command = program();
+    command.current_dir(folder);
+    command.args([
+        "convert",
+        "--raw",
+        "a.bin",
+        "--pedestal",
+        "p0.bin",
+        "p1.bin",
+        "p2.bin",
+    ]);
+    command.args(["--fit-gain", pair]);
+    command
+}
+
+#[test]
+fn a_pair_of_two_frames_gives_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    constant(folder.path(), "a", &[1, 2, 3, 4]);
+    constant(folder.path(), "b", &[4, 1, 2, 1]);
+    for (pair, warns) in [("a.bin:a.f32", false), ("a.bin:b.f32", true)] {
+        let output = succeed(convert(folder.path(), pair).args(["--out", "photons", "--force"]));
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(errors.contains("gain G0 is implausible"), warns, "{errors}");
+    }
+}
+
+#[test]
+fn inputs_are_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    constant(folder.path(), "a", &[1]);
+    let path = |name: &str| folder.path().join(name);
+    // The photons of the pair are at the place of the result.
+    let mut command = convert(folder.path(), "a.bin:a.f32");
+    let error = fail(command.args(["--out", ".", "--force"]), 2);
+    assert!(
+        error.contains("--out ./a.f32 would overwrite --fit-gain a.f32"),
+        "{error}"
+    );
+    let image = image(folder.path());
+    let before = fs::read(&image).unwrap();
+    fs::hard_link(&image, path("table.csv")).unwrap();
+    let mut command = program();
+    command
+        .arg("peaks")
+        .arg(&image)
+        .arg("--out")
+        .arg(path("table.csv"));
+    let error = fail(command.arg("--force"), 2);
+    assert!(error.contains("would overwrite image"), "{error}");
+    fs::create_dir(path("out")).unwrap();
+    std::os::unix::fs::symlink(&image, path("out/flat.bslz4")).unwrap();
+    let mut command = program();
+    command
+        .arg("compress")
+        .arg(&image)
+        .arg("--out")
+        .arg(path("out"));
+    fail(command.arg("--force"), 2);
+    assert!(fs::read(&image).unwrap() == before);
+}
+
+#[test]
+fn a_short_gain_file_is_one_of_three_maps() {
+    let folder = tempfile::tempdir().unwrap();
+    constant(folder.path(), "a", &[1]);
+    let mut command = convert(folder.path(), "a.bin:a.f32");
+    command.args(["--out", "photons"]);
+    let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    let args = args.iter().map(|arg| match arg.to_str() {
+        Some("--fit-gain") => "--gain".into(),
+        Some("a.bin:a.f32") => "a.f32".into(),
+        _ => arg.clone(),
+    });
+    let mut command = program();
+    let error = fail(command.current_dir(folder.path()).args(args), 2);
+    assert!(
+        error.contains("--gain a.f32: 2097152 B, not the 6291456 B of 3 maps of 512 x 1024"),
         "{error}"
     );
 }

@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use pollux_app::lines::Address;
-use pollux_app::{Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics};
+use pollux_app::{Cpus, DurationOption, NEXT_IN_HELP, PortOption, Rates, ReportOptions, metrics};
 use pollux_emulator::config::ConfigError;
 use pollux_emulator::images::config::{ImagesConfig, MAX_RATE};
 use pollux_images::formats::Detector;
@@ -26,11 +26,15 @@ use crate::fault_options::FaultOptions;
     .required_unless_present_any(["udp", "check"])
     .conflicts_with("udp")))]
 #[command(mut_arg("port", |arg| arg.conflicts_with("udp")))]
+#[command(mut_args(of_packets))]
 pub(crate) struct ImagesCli {
     #[command(flatten)]
     pub(crate) port: PortOption,
 
     /// Send through the kernel's UDP sockets to this address; PORT is that of --dst-port
+    ///
+    /// Where the MTU of the route is below the size of a packet the kernel sends fragments, which
+    /// image-stream does not reassemble.
     #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["dst_ip", "dst_port", "dst_mac"])]
     pub(crate) udp: Option<SocketAddrV4>,
 
@@ -166,11 +170,7 @@ pub(crate) struct ImagesCli {
 
     /// Listen here for a manager, which starts, pauses and stops runs (docs/formats/images-control.md):
     /// unix:PATH, or ADDRESS:PORT
-    ///
-    /// The stack is made once; the port is opened when the program is armed. --frames and --rate are what a
-    /// manager leaves out. {n} in the name of the report is the next free number. SIGINT and SIGTERM end the
-    /// run in order, then the program.
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "check")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "check", long_help = control_help())]
     pub(crate) control: Option<Address>,
 
     /// Write the truth about the images as JSON: peaks, rings, order of the stack
@@ -194,6 +194,34 @@ pub(crate) struct ImagesCli {
     /// Print only errors and the report
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// Faults of the images are those of packets.
+fn of_packets(arg: Arg) -> Arg {
+    let help = match arg.get_id().as_str() {
+        "lost" => "Probability that a packet is never sent [default: 0]",
+        "late" => "Probability that a packet is sent late [default: 0]",
+        "late_by" => {
+            "Delay of late packets: a number of seconds, or a time like 500us [default: 2ms]"
+        }
+        "duplicated" => "Probability that a packet is sent twice [default: 0]",
+        "reordered" => {
+            "Probability that a packet is sent after the next one of its sender [default: 0]"
+        }
+        "corrupted" => "Probability that a byte of a packet is changed [default: 0]",
+        _ => return arg,
+    };
+    arg.help(help)
+}
+
+fn control_help() -> String {
+    format!(
+        "Listen here for a manager, which starts, pauses and stops runs (docs/formats/images-control.md): \
+         unix:PATH, or ADDRESS:PORT\n\n\
+         The stack is made once; the port is opened when the program is armed. --frames and --rate are what \
+         a manager leaves out. {NEXT_IN_HELP} in the name of the report is the next free number. SIGINT, \
+         SIGTERM and SIGHUP end the run in order, then the program."
+    )
 }
 
 /// Name of a detector on the command line.

@@ -1,11 +1,10 @@
 //! Files that `images` writes: the truth, and the calibration of the modules.
 
 use std::fs;
-use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use pollux_app::{Output, Overwrite, name_outputs};
+use pollux_app::{NamedFile, Output, Overwrite, expect_distinct, name_outputs};
 use pollux_emulator::images::synthesis::Synthesis;
 
 use super::cli::ImagesCli;
@@ -27,6 +26,11 @@ impl Outputs {
             (json.0, &json.1),
         ];
         let [truth, report, json] = name_outputs(&files, None, cli.report.overwrite)?;
+        let raw = cli.raw.iter().map(|path| NamedFile::read("--raw", path));
+        let port = cli.port.get().into_iter().flat_map(NamedFile::of_port);
+        let outputs = [&truth, &report, &json].into_iter().flatten();
+        let files = raw.chain(port).chain(outputs.map(Output::file));
+        expect_distinct(&files.collect::<Vec<_>>())?;
         Ok(Self {
             truth,
             report,
@@ -37,11 +41,8 @@ impl Outputs {
 
 /// Writes the truth about the images as JSON.
 pub(super) fn write_truth(output: &Output, synthesis: &Synthesis) -> anyhow::Result<()> {
-    let mut file = BufWriter::new(output.create()?);
-    serde_json::to_writer(&mut file, &synthesis.truth()).with_context(|| output.name())?;
-    writeln!(file)
-        .and_then(|()| file.flush())
-        .with_context(|| output.name())
+    let json = serde_json::to_string(&synthesis.truth()).with_context(|| output.name())?;
+    output.write((json + "\n").as_bytes())
 }
 
 /// Writes the calibration of all modules: for module m the pedestals of each gain in ADC units
@@ -56,9 +57,7 @@ pub(super) fn write_calibration(
     let option = "--calibration-out";
     fs::create_dir_all(folder).with_context(|| format!("{option} {}", folder.display()))?;
     let write = |name: String, bytes: &[u8]| {
-        let output = Output::new(option, &folder.join(name), overwrite)?;
-        let written = output.create()?.write_all(bytes);
-        written.with_context(|| output.name())
+        Output::new(option, &folder.join(name), overwrite)?.write(bytes)
     };
     for module in 0..synthesis.layout().modules() {
         let response = synthesis.response(module);

@@ -24,6 +24,8 @@ use super::files::{Outputs, write_calibration, write_truth};
 use super::page::Source;
 use super::report::{Core, Run, plan};
 
+/// Headers of IPv4 and UDP, which an MTU includes.
+const IP_OVERHEAD: usize = 28;
 /// Buffers for packets on their way out, and for what a queue receives.
 const BUFFERS: usize = 2048;
 /// Buffers in the loop's own cache.
@@ -178,6 +180,15 @@ fn through_sockets(
     supervisor: &Supervisor<'_>,
 ) -> Result<Run, Failure> {
     let link = SocketLink::open(&config, stack.layout()).map_err(anyhow::Error::new)?;
+    let packet = IP_OVERHEAD + stack.layout().payload_bytes();
+    if let Some(mtu) = link.mtu().filter(|&mtu| (mtu as usize) < packet) {
+        tracing::warn!(
+            "{}: the route has an MTU of {mtu} B, below the {packet} B of a packet: the kernel sends \
+             fragments, which image-stream does not reassemble; `ip link set dev IF mtu 9000` on all \
+             interfaces of the way",
+            udp(&config)
+        );
+    }
     let (report, link) = supervisor.launch(&config, stack, link, &[], &[])?;
     let ledger = link.ledger();
     Ok(Run {

@@ -36,6 +36,9 @@ impl Default for FitOptions {
 /// capacitors of the pixels, for a gain in which no frame has a signal.
 const USUAL: [f32; 3] = [506.7, -17.97, -1.430];
 
+/// Factor by which a gain may differ from the usual one: that of photons of 1.5 to 100 keV does by less.
+const UNUSUAL: f32 = 8.0;
+
 /// Fitted gains.
 #[derive(Clone, Debug)]
 pub struct Fit {
@@ -46,6 +49,21 @@ pub struct Fit {
     /// Number of pixels that have a fit. Where it is 0, for G1 or G2, all pixels have the usual ratio to
     /// the mean gain in G0.
     pub fitted: [usize; 3],
+    /// Number of pixels with enough signal whose gain is too far from the median of the module.
+    pub far: [usize; 3],
+}
+
+impl Fit {
+    /// Gains that the pairs do not explain: of more than a tenth of the pixels with enough signal the gain
+    /// is far from the median, or the mean has the wrong sign or differs from the usual gain by more than
+    /// a factor of [`UNUSUAL`].
+    #[must_use]
+    pub fn is_implausible(&self, gain: Gain) -> bool {
+        let of = gain as usize;
+        let ratio = self.means[of] / USUAL[of];
+        10 * self.far[of] > self.fitted[of] + self.far[of]
+            || !(1.0 / UNUSUAL..=UNUSUAL).contains(&ratio)
+    }
 }
 
 /// Gains cannot be fitted.
@@ -118,25 +136,27 @@ pub fn fit_gains(
     let usual = |gain: Gain| {
         let value = g0.1 * USUAL[gain as usize] / USUAL[0];
         let map = Map::new(format!("usual gain {gain}"), vec![value; expected]);
-        (map, value, 0)
+        (map, value, [0, 0])
     };
     let [g1, g2] = [Gain::G1, Gain::G2].map(|gain| fit(gain).unwrap_or_else(|| usual(gain)));
     let fits = [g0, g1, g2];
     Ok(Fit {
         means: [0, 1, 2].map(|gain: usize| fits[gain].1),
-        fitted: [0, 1, 2].map(|gain: usize| fits[gain].2),
+        fitted: [0, 1, 2].map(|gain: usize| fits[gain].2[0]),
+        far: [0, 1, 2].map(|gain: usize| fits[gain].2[1]),
         gains: fits.map(|(map, ..)| map),
     })
 }
 
-/// Gains of all pixels at one gain, their mean, and the number of pixels that have a fit.
+/// Gains of all pixels at one gain, their mean, and the numbers of pixels that have a fit, and of those
+/// whose fit is wrong.
 fn fit_gain(
     gain: Gain,
     pedestals: &[f32],
     pairs: &[Pair],
     least_signal: f32,
     spread: f32,
-) -> Option<(Map, f32, usize)> {
+) -> Option<(Map, f32, [usize; 2])> {
     let mut fits = vec![None; pedestals.len()];
     for (pixel, (fit, &pedestal)) in fits.iter_mut().zip(pedestals).enumerate() {
         let (mut product, mut square) = (0.0, 0.0);
@@ -166,10 +186,11 @@ fn fit_gain(
         return None;
     }
     let mean = sum / fitted as f64;
+    let far = sorted.len() - fitted;
     let values = fits.into_iter();
     let values = values.map(|fit| fit.filter(near).unwrap_or(mean) as f32);
     let map = Map::new(format!("fitted gain {gain}"), values.collect());
-    Some((map, mean as f32, fitted))
+    Some((map, mean as f32, [fitted, far]))
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! A value for each pixel of a module, in memory and in files.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::Shape;
+use crate::{Shape, read_regular};
 
 /// A value for each pixel, row by row, and the name that errors call it by.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,13 +23,13 @@ pub enum MapError {
         error: std::io::Error,
         /// Its right size.
         bytes: usize,
-        /// Shape of the module.
+        /// Shape of the map.
         shape: Shape,
     },
     /// The file has another size.
     #[error(
-        "{path} has {found} bytes instead of {bytes} (f32 LE, {shape}): give the map of this module, \
-         without a header"
+        "{path} has {found} bytes instead of {bytes} (f32 LE, {shape}): give one number for each pixel, \
+         module after module, without a header"
     )]
     Size {
         /// The file.
@@ -40,7 +38,7 @@ pub enum MapError {
         found: u64,
         /// Its right size.
         bytes: usize,
-        /// Shape of the module.
+        /// Shape of the map.
         shape: Shape,
     },
 }
@@ -59,26 +57,17 @@ impl Map {
     /// values name the file.
     ///
     /// # Errors
-    /// The file cannot be read, or its size does not fit the shape.
+    /// The file cannot be read or is no regular one, or its size does not fit the shape.
     pub fn read(path: &Path, shape: Shape) -> Result<Self, MapError> {
         let bytes = shape.pixels() * size_of::<f32>();
-        let read = || -> std::io::Result<(u64, Vec<u8>)> {
-            let mut file = File::open(path)?;
-            let found = file.metadata()?.len();
-            let mut contents = Vec::new();
-            if found == bytes as u64 {
-                contents.reserve_exact(bytes);
-                file.by_ref().take(found).read_to_end(&mut contents)?;
-            }
-            Ok((found, contents))
-        };
-        let (found, contents) = read().map_err(|error| MapError::Read {
+        let read = read_regular(path, bytes);
+        let (found, contents) = read.map_err(|error| MapError::Read {
             path: path.to_owned(),
             error,
             bytes,
             shape,
         })?;
-        if contents.len() != bytes {
+        if found != bytes as u64 || contents.len() != bytes {
             return Err(MapError::Size {
                 path: path.to_owned(),
                 found,

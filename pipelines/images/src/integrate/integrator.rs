@@ -88,6 +88,12 @@ impl Integrator {
         })
     }
 
+    /// Whether no pixel is in a bin: all curves are 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
     /// Radial coordinate of the middle of each bin, in the configured unit.
     #[must_use]
     pub fn radial(&self) -> &[f64] {

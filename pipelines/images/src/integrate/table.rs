@@ -125,6 +125,16 @@ pub(super) enum Table {
     Parts(Shares<Part>),
 }
 
+impl Table {
+    /// Whether no pixel has a share.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Whole(shares) => shares.shares.is_empty(),
+            Self::Parts(shares) => shares.shares.is_empty(),
+        }
+    }
+}
+
 /// Coordinates of the pixels, which shares are computed from.
 pub(super) struct Pixels<'a> {
     pub(super) shape: Shape,

@@ -161,11 +161,9 @@ impl Pcap {
     }
 
     fn reader(&self, path: &Path) -> Result<Reader, PortError> {
-        let file = File::open(path).map_err(|error| self.system("open", path, error))?;
-        let metadata = file
-            .metadata()
-            .map_err(|error| self.system("open", path, error))?;
-        if !metadata.is_file() {
+        let open = |error| self.system("open", path, error);
+        // The open of a pipe waits for a writer.
+        if !fs::metadata(path).map_err(open)?.is_file() {
             // A pipe would block the poll loop, and each queue must read the whole file.
             let what = format!(
                 "{} is not a regular file; copy the capture into one",
@@ -173,6 +171,7 @@ impl Pcap {
             );
             return Err(self.device(what));
         }
+        let file = File::open(path).map_err(open)?;
         Reader::new(file, self.rounds)
             .map_err(|error| self.device(format!("{} {error}", path.display())))
     }

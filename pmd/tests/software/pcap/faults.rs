@@ -202,6 +202,11 @@ fn a_spec_that_cannot_work_says_what_to_do() {
     let missing = error("pcap:rx=/no/such/file.pcap");
     assert!(missing.contains("/no/such/file.pcap") && missing.contains("check the path"));
     assert!(error(&format!("pcap:rx={}", dir.path().display())).contains("not a regular file"));
+    // The open of a pipe would wait for a writer.
+    let pipe = dir.path().join("pipe");
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, 0o600.into(), 0).unwrap();
+    assert!(error(&format!("pcap:rx={}", pipe.display())).contains("not a regular file"));
 
     let path = Maker::pcap(false, 0xa1b2_c3d4, 1).save(&dir);
     let pool = pool(64);

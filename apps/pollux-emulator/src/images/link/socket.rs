@@ -6,6 +6,7 @@ use std::mem::offset_of;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use pollux_images::formats::{Header, Layout};
+use rustix::net::sockopt;
 use socket2::Socket;
 use zerocopy::IntoBytes as _;
 
@@ -39,6 +40,15 @@ impl SocketLink {
             headers: Headers::new(config, layout),
             sent: SentCounts::default(),
         })
+    }
+}
+
+impl SocketLink {
+    /// The least MTU of the routes to the receiver, in bytes, where the kernel knows it.
+    #[must_use]
+    pub fn mtu(&self) -> Option<u32> {
+        let mtus = self.senders.iter().map(sockopt::ip_mtu);
+        mtus.filter_map(Result::ok).min()
     }
 }
 

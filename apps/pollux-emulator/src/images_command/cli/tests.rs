@@ -45,6 +45,15 @@ fn defaults_in_the_help_are_the_real_ones() {
     }
 }
 
+/// clap has a line break for it.
+#[test]
+fn the_placeholder_of_the_next_number_is_in_the_help() {
+    let help = Alone::command().render_long_help().to_string();
+    let placeholders = help.matches("{n}").count();
+    assert_eq!(placeholders, 2, "{help}");
+    assert!(help.contains("a packet is never sent") && !help.contains("a frame is"));
+}
+
 #[test]
 fn options_are_the_configuration() {
     assert_eq!(config(&[]), ImagesConfig::default());

@@ -51,7 +51,8 @@ fn pixels_without_a_fit_have_the_mean_of_the_others() {
         fit.means.map(f32::to_bits),
         [510.0f32, -20.0, -2.0].map(f32::to_bits)
     );
-    assert_eq!(fit.fitted, [2, 1, 1]);
+    assert_eq!((fit.fitted, fit.far), ([2, 1, 1], [1, 0, 0]));
+    assert!(fit.is_implausible(Gain::G0) && !fit.is_implausible(Gain::G1));
     let mut g0 = vec![510.0; 12];
     g0[..2].copy_from_slice(&[500.0, 520.0]);
     let expected = [g0, vec![-20.0; 12], vec![-2.0; 12]];

@@ -157,6 +157,11 @@ fn bins_without_pixels_are_zero() {
         };
         let curve = integrate(SHAPE, &GEOMETRY, &outside, None, &image);
         assert_eq!(curve, Curve::new(10));
+        let is_empty = |config: &IntegrationConfig| {
+            let integrator = Integrator::new(SHAPE, &GEOMETRY, config, None);
+            integrator.unwrap().is_empty()
+        };
+        assert!(is_empty(&outside) && !is_empty(&config(split, 10)));
         // A range with a pixel, and one that is masked as a whole.
         let mask = vec![true; SHAPE.pixels()];
         let inside = IntegrationConfig {
