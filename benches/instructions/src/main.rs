@@ -7,6 +7,7 @@ mod callgrind;
 mod loops;
 mod pipelines;
 mod pmd;
+mod rdma;
 mod trigger;
 
 use std::path::PathBuf;
@@ -52,6 +53,7 @@ enum Inner {
 /// All loops, in the order of the report.
 fn all() -> Vec<Loop> {
     let mut loops = pmd::all();
+    loops.extend(rdma::all());
     loops.extend(pipelines::all());
     loops.extend(trigger::all());
     loops
