@@ -48,11 +48,11 @@ const POLLS: usize = 1 << 20;
 ///   peer = 0x22
 ///   peer_ip = "10.0.0.2"
 ///   peer_mac = "02:00:00:00:00:02"
-///   recv_psn = 100            # of the peer's first packet
-///   send_psn = 5000           # of the endpoint's
+///   recv_psn = 100              # of the peer's first packet
+///   send_psn = 5000             # of the endpoint's
 ///   mtu = 1024
 ///   receives = 4                # posted at the start
-///   receive_bytes = 1024      # of each
+///   receive_bytes = 1024        # of each
 ///   timeout = 14                # 4.096 us x 2^14; also retry (7), rnr_retry (7), rnr_timer (12)
 ///   [[post]]                    # a request of the endpoint
 ///   qp = 0x11
