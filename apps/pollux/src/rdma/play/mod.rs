@@ -46,14 +46,14 @@ const POLLS: usize = 1 << 20;
 ///   number = 0x11
 ///   kind = "rc"                 # or "uc"
 ///   peer = 0x22
-///   `peer_ip` = "10.0.0.2"
-///   `peer_mac` = "02:00:00:00:00:02"
-///   `recv_psn` = 100            # of the peer's first packet
-///   `send_psn` = 5000           # of the endpoint's
+///   peer_ip = "10.0.0.2"
+///   peer_mac = "02:00:00:00:00:02"
+///   recv_psn = 100              # of the peer's first packet
+///   send_psn = 5000             # of the endpoint's
 ///   mtu = 1024
 ///   receives = 4                # posted at the start
-///   `receive_bytes` = 1024      # of each
-///   timeout = 14                # 4.096 us x 2^14; also retry (7), `rnr_retry` (7), `rnr_timer` (12)
+///   receive_bytes = 1024        # of each
+///   timeout = 14                # 4.096 us x 2^14; also retry (7), rnr_retry (7), rnr_timer (12)
 ///   [[post]]                    # a request of the endpoint
 ///   qp = 0x11
 ///   op = "put"                  # or "get", "send"
@@ -65,6 +65,7 @@ const POLLS: usize = 1 << 20;
 ///   immediate = 7               # with "put" and "send", if wanted
 ///
 /// Example: pollux rdma play --config play.toml --port pcap:rx=in.pcap,tx=out.pcapng --memory-out memory
+#[allow(clippy::doc_markdown, clippy::doc_link_with_quotes)] // an example in TOML
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,

@@ -145,7 +145,11 @@ fn converse(options: &Options, role: Role, host: &mut Host) -> anyhow::Result<Du
             let (session, common) = opened.context("the exchange with perftest failed")?;
             let (area, mut qp) = parts(options, host, common.cycle)?;
             let path = path(options, common.mtu);
-            let connect = |qp: &_, peer: &Keys| host.endpoint.connect(qp, &peer.qp, &path);
+            let connect = |qp: &_, peer: &Keys| {
+                let gets = peer.reads.clamp(1, READS);
+                let path = PathOptions { gets, ..path };
+                host.endpoint.connect(qp, &peer.qp, &path)
+            };
             perftest(options, role, test, session, (&area, &mut qp), connect)
         }
     }
