@@ -89,9 +89,11 @@ impl<'a> Plan<'a> {
             || "without --config".into(),
             |path| path.display().to_string(),
         );
-        config.check(demo).with_context(|| source.clone())?;
         let loops = usize::from(options.rx_loops.max(1)) + usize::from(demo);
-        config.check_buffers(loops).context(source)?;
+        let checked = config
+            .check(demo)
+            .and_then(|()| config.check_buffers(loops));
+        checked.context(source)?;
         let demonstration = if demo {
             ports = vec![LOOPBACK.into()];
             if options.config.is_none() {
@@ -147,10 +149,8 @@ impl<'a> Plan<'a> {
         }
         let outputs = [&out, &report, &json].into_iter().flatten();
         let outputs = outputs.chain(receivers.iter().map(|(_, output)| output));
-        let mut files = inputs(options, &config);
-        files.extend(ports.iter().flat_map(|spec| NamedFile::of_port(spec)));
-        files.extend(outputs.map(Output::file));
-        expect_distinct(&files)?;
+        let files = inputs(options, &config, &ports).into_iter();
+        expect_distinct(&files.chain(outputs.map(Output::file)).collect::<Vec<_>>())?;
         Ok(Self {
             options,
             receivers,
@@ -204,8 +204,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The files that a run reads, beside those of its ports.
-fn inputs(options: &RunOptions, config: &ImageConfig) -> Vec<NamedFile> {
+/// The files that a run reads, and those of its ports.
+fn inputs(options: &RunOptions, config: &ImageConfig, ports: &[String]) -> Vec<NamedFile> {
     let calibration = config.calibration.iter().flat_map(|calibration| {
         let maps = calibration.pedestals.iter().chain(&calibration.gains);
         maps.chain(&calibration.mask)
@@ -213,7 +213,9 @@ fn inputs(options: &RunOptions, config: &ImageConfig) -> Vec<NamedFile> {
     let read = |(what, path): (&str, &PathBuf)| NamedFile::read(what, path);
     let configuration = options.config.iter().map(|path| ("--config", path));
     let calibration = calibration.map(|path| ("[calibration]", path));
-    configuration.chain(calibration).map(read).collect()
+    let ports = ports.iter().flat_map(|spec| NamedFile::of_port(spec));
+    let files = configuration.chain(calibration).map(read);
+    files.chain(ports).collect()
 }
 
 /// Limits of files need a file.

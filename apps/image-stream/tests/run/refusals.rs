@@ -215,6 +215,12 @@ fn wrong_stages_are_named() {
             "[[stage]]\nname = \"compress\"\nmethod = \"sparse\"",
             "min_photons",
         ),
+        (
+            "[[stage]]\nname = \"integrate\"\ngeometry = { dist = 0.1, poni1 = 0, poni2 = 0, rot1 = 0, \
+             rot2 = 0, rot3 = 0, pixel1 = 75e-6, pixel2 = 75e-6 }\ncurve = { unit = \"r_mm\", \
+             range = [900, 1000] }",
+            "no pixel is in a bin",
+        ),
     ];
     for (stages, expected) in cases {
         let config = capture.configure("i16", stages);

@@ -44,8 +44,12 @@ impl<P> Integrate<P> {
     pub(super) fn new(options: &IntegrateOptions, env: &ImagesEnv) -> Result<Self, String> {
         let mask = env.mask.as_deref();
         let integrator = Integrator::new(env.shape, &options.geometry, &options.curve, mask);
+        let integrator = integrator.map_err(|error| error.to_string())?;
+        if integrator.is_empty() {
+            return Err("no pixel is in a bin: correct the range, the geometry or the mask".into());
+        }
         Ok(Self {
-            integrator: integrator.map_err(|error| error.to_string())?,
+            integrator,
             unit: options.curve.unit,
             vetoed: options.vetoed,
             pixel: PhantomData,

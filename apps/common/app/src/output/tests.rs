@@ -1,6 +1,5 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use std::io::Write as _;
 
 const KEEP: Overwrite = Overwrite { force: false };
 const FORCE: Overwrite = Overwrite { force: true };
