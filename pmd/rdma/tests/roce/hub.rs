@@ -1,6 +1,6 @@
 //! A wire with faults between two endpoints.
 
-use pollux_faults::{Behind, Counts, FaultRates, Frame, Injector};
+use pollux_faults::{Behind, Counts, FaultRates, Frame, Injector, mark_congestion};
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, PoolCache};
 use pollux_pmd::{RxQueue, TxQueue};
@@ -20,6 +20,14 @@ impl Frame for OnWire {
 
     fn set_due(&mut self, due: Ns) {
         self.due = due;
+    }
+
+    fn len_on_link(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn mark(&mut self) -> bool {
+        mark_congestion(&mut self.bytes)
     }
 
     fn corrupt(&mut self, pick: impl FnOnce(usize) -> Option<(usize, u8)>) -> bool {
