@@ -52,27 +52,6 @@ fn reports(options: &RunOptions) -> Result<ReportOutputs> {
     })
 }
 
-/// Whether the ports are those of the demonstration.
-///
-/// # Errors
-/// It is combined with what it does not have.
-fn is_demonstration(options: &RunOptions, ports: &[String]) -> Result<bool> {
-    let demo = ports.is_empty() || ports == [LOOPBACK];
-    ensure!(
-        demo || !ports.iter().any(|spec| spec == LOOPBACK),
-        "--port {LOOPBACK} is the demonstration's, and cannot be combined with others"
-    );
-    ensure!(
-        !demo || options.rx_loops == 1 && options.queues.unwrap_or(1) == 1,
-        "--rx-loops and --queues are for other ports than the demonstration's"
-    );
-    ensure!(
-        !demo || options.control.is_none(),
-        "--control: give a --port; the demonstration has a detector of its own"
-    );
-    Ok(demo)
-}
-
 impl<'a> Plan<'a> {
     /// Reads and checks all that the command line names, with what a manager has armed.
     ///
@@ -92,7 +71,19 @@ impl<'a> Plan<'a> {
             let checked = registry.check(spec);
             checked.with_context(|| format!("--port {spec}"))?;
         }
-        let demo = is_demonstration(options, &ports)?;
+        let demo = ports.is_empty() || ports == [LOOPBACK];
+        ensure!(
+            demo || !ports.iter().any(|spec| spec == LOOPBACK),
+            "--port {LOOPBACK} is the demonstration's, and cannot be combined with others"
+        );
+        ensure!(
+            !demo || options.rx_loops == 1 && options.queues.unwrap_or(1) == 1,
+            "--rx-loops and --queues are for other ports than the demonstration's"
+        );
+        ensure!(
+            !demo || options.control.is_none(),
+            "--control: give a --port; the demonstration has a detector of its own"
+        );
         let source = options.config.as_ref();
         let source = source.map_or_else(
             || "without --config".into(),
