@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use pollux_app::{
-    Cpus, NamedFile, Output, ReportOutputs, expect_distinct, name_outputs, place_loops,
+    Cpus, NamedFile, Output, Overwrite, ReportOutputs, expect_distinct, name_outputs, place_loops,
 };
 use pollux_images::calibration::{Calibration, Gain, Map};
 use pollux_images::formats::Layout;
@@ -13,7 +13,7 @@ use pollux_images::{Shape, read_regular};
 
 use super::demonstration::{Demonstration, FRAMES};
 use crate::cli::RunOptions;
-use crate::config::{CalibrationConfig, ImageConfig, Pixels};
+use crate::config::{CalibrationConfig, ImageConfig, Pixels, ReceiverConfig};
 
 /// The port of the demonstration.
 const LOOPBACK: &str = "loopback";
@@ -66,11 +66,7 @@ impl<'a> Plan<'a> {
         };
         config.arm(armed, options.transfers.as_deref())?;
         let mut ports = options.ports.specs();
-        let registry = pollux_app::ports::registry();
-        for spec in &ports {
-            let checked = registry.check(spec);
-            checked.with_context(|| format!("--port {spec}"))?;
-        }
+        check_ports(&ports)?;
         let demo = ports.is_empty() || ports == [LOOPBACK];
         ensure!(
             demo || !ports.iter().any(|spec| spec == LOOPBACK),
@@ -119,7 +115,7 @@ impl<'a> Plan<'a> {
             workers == 0 || !config.stage.is_empty(),
             "--workers: there are no stages for them; configure [[stage]]"
         );
-        let receivers = match usize::from(options.rx_loops) {
+        let others = match usize::from(options.rx_loops) {
             0 | 1 => 0,
             loops => loops,
         };
@@ -127,7 +123,7 @@ impl<'a> Plan<'a> {
             ("images", 1),
             ("emulator", usize::from(demo)),
             ("worker", workers),
-            ("receiver", receivers),
+            ("receiver", others),
         ];
         let mut cpus = place_loops(&Cpus::of(&options.cores), &roles)?.into_iter();
         let image_cpu = cpus.next().flatten();
@@ -142,11 +138,7 @@ impl<'a> Plan<'a> {
         ];
         let [out, report, json] = name_outputs(&files, None, overwrite)?;
         let reports = reports(options)?;
-        let mut receivers = Vec::new();
-        for receiver in &config.receiver {
-            let output = Output::new("[[receiver]] file", &receiver.file, overwrite)?;
-            receivers.push((receiver.transfer.clone(), output));
-        }
+        let receivers = receivers(&config, overwrite)?;
         let outputs = [&out, &report, &json].into_iter().flatten();
         let outputs = outputs.chain(receivers.iter().map(|(_, output)| output));
         let files = inputs(options, &config, &ports).into_iter();
@@ -202,6 +194,25 @@ impl<'a> Plan<'a> {
         let all = images.chain(&self.worker_cpus).chain(&self.receive_cpus);
         all.chain([&self.emulator_cpu]).flatten().copied().collect()
     }
+}
+
+/// Checks the specs of the ports.
+fn check_ports(ports: &[String]) -> Result<()> {
+    let registry = pollux_app::ports::registry();
+    for spec in ports {
+        let checked = registry.check(spec);
+        checked.with_context(|| format!("--port {spec}"))?;
+    }
+    Ok(())
+}
+
+/// The receivers of regions, each with its file.
+fn receivers(config: &ImageConfig, overwrite: Overwrite) -> Result<Vec<(TransferConfig, Output)>> {
+    let file = |receiver: &ReceiverConfig| {
+        let output = Output::new("[[receiver]] file", &receiver.file, overwrite)?;
+        Ok((receiver.transfer.clone(), output))
+    };
+    config.receiver.iter().map(file).collect()
 }
 
 /// The files that a run reads, and those of its ports.
