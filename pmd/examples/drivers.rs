@@ -149,6 +149,8 @@ mod tests {
                     // Options that require others.
                     "pace=fast" | "loop=64" => ",rx=x.pcap",
                     "vf-macs=02:00:00:00:00:01" | "vf-vlans=5" => ",vfs=1",
+                    _ if name == "unix" && option.starts_with("peer=") => "",
+                    _ if name == "unix" => ",peer=/run/b.sock",
                     _ => "",
                 };
                 let mut specs = vec![format!("{port},{option}{more}")];

@@ -73,9 +73,16 @@ fn main() -> ExitCode {
     // Only the registry lists the drivers, so the help is completed at run time. A sub-command with
     // an after-help of its own takes no ports.
     let specs = format!("{}\n\n{EXIT_STATUS}", pollux_app::ports::help(&registry));
-    let cli = Cli::command().mut_subcommands(|command| match command.get_after_help() {
+    let complete = |command: clap::Command| match command.get_after_help() {
         None => command.after_help(specs.clone()),
         Some(_) => command,
+    };
+    let cli = Cli::command().mut_subcommands(|command| {
+        if command.has_subcommands() {
+            command.mut_subcommands(complete)
+        } else {
+            complete(command)
+        }
     });
     let cli = Cli::from_arg_matches(&cli.get_matches()).unwrap_or_else(|error| error.exit());
 

@@ -47,6 +47,8 @@ pub(super) struct Manager {
     errors: Vec<String>,
     /// The source was started, and is not being stopped yet.
     is_running: bool,
+    /// The node whose run ended first.
+    first_ended: usize,
     start: Instant,
     /// From the start to the end of the run, before nodes complete their files.
     ended: Duration,
@@ -69,6 +71,7 @@ impl Manager {
             is_quiet,
             errors: Vec::new(),
             is_running: false,
+            first_ended: SOURCE,
             start: Instant::now(),
             ended: Duration::ZERO,
             config,
@@ -237,6 +240,9 @@ impl Manager {
             self.fail(format!("{error:#}"));
         }
         self.finish();
+        if matches!(end, Ok(End::Finished)) {
+            self.expect_all();
+        }
         self.expect_images();
         if !self.errors.is_empty() {
             end = Ok(End::Failed);
@@ -262,15 +268,9 @@ impl Manager {
             if !self.errors.is_empty() {
                 return Ok(End::Failed);
             }
-            if self.known[SOURCE].is_ended {
-                return Ok(End::Finished);
-            }
             if let Some(n) = self.known.iter().position(|known| known.is_ended) {
-                bail!(
-                    "{}: its run has ended while the source sends: its --images or --duration is over, or it was \
-                     interrupted",
-                    self.nodes.all()[n].title()
-                );
+                self.first_ended = n;
+                return Ok(End::Finished);
             }
             let elapsed = self.start.elapsed();
             if self.stop.is_set() || self.duration.is_some_and(|limit| elapsed >= limit) {
@@ -413,6 +413,20 @@ impl Manager {
             );
         }
         Ok(())
+    }
+
+    /// A run that ends before all frames have been sent is a failure, unless it was to go on until it is
+    /// stopped.
+    fn expect_all(&mut self) {
+        let sent = self.known[SOURCE].counts.frames;
+        let asked = self.config.source.run().frames.unwrap_or(0);
+        if sent < asked {
+            let title = self.nodes.all()[self.first_ended].title();
+            self.fail(format!(
+                "{title}: its run has ended after {sent} of {asked} frames: its --images or --duration is over, or \
+                 it was interrupted"
+            ));
+        }
     }
 
     /// A receiver without an image of those that were sent is a failure: it listens elsewhere.

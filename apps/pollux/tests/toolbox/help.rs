@@ -15,7 +15,8 @@ struct Help {
 
 impl Help {
     fn of(program: &Path, command: Option<&str>) -> Self {
-        let output = Command::new(program).args(command).arg("--help").output();
+        let words = command.unwrap_or_default().split_whitespace();
+        let output = Command::new(program).args(words).arg("--help").output();
         let output = output.unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         let stem = program.file_name().unwrap().to_str().unwrap();
@@ -68,10 +69,25 @@ impl Help {
     }
 }
 
-/// The names of all sub-commands of the toolbox, as its help lists them.
+/// The names of all sub-commands of the toolbox, as its help lists them; of a group those in it.
 pub(crate) fn subcommands() -> Vec<String> {
-    let toolbox = Help::of(Path::new(env!("CARGO_BIN_EXE_pollux")), None);
-    let commands = toolbox.text.lines().skip_while(|line| *line != "Commands:");
+    let pollux = Path::new(env!("CARGO_BIN_EXE_pollux"));
+    let names = listed(&Help::of(pollux, None));
+    let names = names.into_iter().flat_map(|name| {
+        let group = listed(&Help::of(pollux, Some(&name)));
+        let within = group.iter().map(|command| format!("{name} {command}"));
+        if group.is_empty() {
+            vec![name]
+        } else {
+            within.collect()
+        }
+    });
+    names.collect()
+}
+
+/// The sub-commands that a help lists.
+fn listed(help: &Help) -> Vec<String> {
+    let commands = help.text.lines().skip_while(|line| *line != "Commands:");
     let commands = commands.skip(1).take_while(|line| !line.is_empty());
     let names = commands.map(|line| line.split_whitespace().next().unwrap().to_owned());
     names.filter(|command| command != "help").collect()
@@ -144,6 +160,10 @@ fn one_set_of_options() {
         ("pollux doctor", format!("{result} cores")),
         ("pollux physics", result.into()),
         ("pollux ports", result.into()),
+        // One lcore, until the conversation is over.
+        ("pollux rdma ping", format!("PORT port {result}")),
+        ("pollux rdma play", format!("PORT port {result}")),
+        ("pollux rdma serve", format!("PORT port {result}")),
         // Lines of JSON are no report.
         ("pollux events", "json force".into()),
         // Endless, and what it shows is on a page for machines already.

@@ -1,6 +1,9 @@
 //! Exit status of every sub-command, as docs/errors.md has it: 0 for what ended as asked, 1 for what
 //! was tried and failed, 2 for what cannot be asked.
 
+use std::fs;
+use std::path::Path;
+
 use crate::bind::kernel::Kernel;
 use crate::help::subcommands;
 use crate::metrics::Watched;
@@ -32,7 +35,21 @@ fn the_status_says_what_became_of_a_run() {
     // 0, 1 and 2.
     let (missing, nowhere) = ("pcap:rx=/nowhere.pcapng", "/nowhere/report.json");
     let no_driver = "nowhere:eth1";
-    let cases: [Case; 14] = [
+    let conversation = folder.path("play.toml");
+    fs::write(
+        &conversation,
+        "ip = '10.0.0.1'\nmac = '02:00:00:00:00:01'\n",
+    )
+    .unwrap();
+    let conversation = conversation.to_str().unwrap();
+    let (played, unplayed) = (folder.path("played.pcapng"), folder.path("unplayed.pcapng"));
+    let both = |rx: &str, tx: &Path| format!("{rx},tx={}", tx.display());
+    let (plays, plays_missing) = (both(&port, &played), both(missing, &unplayed));
+    let end = "--mac 02:00:00:00:00:01 --ip 10.0.0.1 --as ibv_rc_pingpong --patience 0.1";
+    let ends = |more: &[&'static str]| -> Vec<&'static str> {
+        more.iter().copied().chain(end.split(' ')).collect()
+    };
+    let cases: [Case; 17] = [
         (
             "bench",
             [
@@ -104,6 +121,31 @@ fn the_status_says_what_became_of_a_run() {
         (
             "ports",
             [vec![], vec!["--report", nowhere], vec!["--driver"]],
+        ),
+        // Of both the peer is another program: scripts/rdma-interop.
+        (
+            "rdma ping",
+            [
+                vec!["--help"],
+                ends(&["null", "--at", "127.0.0.1:1"]),
+                ends(&[no_driver]),
+            ],
+        ),
+        (
+            "rdma play",
+            [
+                vec!["--config", conversation, &plays],
+                vec!["--config", conversation, &plays_missing],
+                vec!["--config", conversation, no_driver],
+            ],
+        ),
+        (
+            "rdma serve",
+            [
+                vec!["--help"],
+                ends(&["null", "--at", "127.0.0.1:0"]),
+                ends(&[no_driver]),
+            ],
         ),
         (
             "replay",

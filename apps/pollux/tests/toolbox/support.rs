@@ -21,7 +21,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 pub(crate) fn pollux(command: &str) -> Command {
     let mut pollux = Command::new(env!("CARGO_BIN_EXE_pollux"));
-    pollux.arg(command).env_remove("RUST_LOG");
+    pollux.args(command.split(' ')).env_remove("RUST_LOG");
     pollux
 }
 

@@ -65,7 +65,11 @@ const POLLS: usize = 1 << 20;
 ///   immediate = 7               # with "put" and "send", if wanted
 ///
 /// Example: pollux rdma play --config play.toml --port pcap:rx=in.pcap,tx=out.pcapng --memory-out memory
-#[allow(clippy::doc_markdown, clippy::doc_link_with_quotes)] // an example in TOML
+#[allow(
+    clippy::doc_markdown,
+    clippy::doc_link_with_quotes,
+    rustdoc::broken_intra_doc_links
+)] // TOML
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
