@@ -56,7 +56,7 @@ pub struct Fit {
 impl Fit {
     /// Gains that the pairs do not explain: of more than a tenth of the pixels with enough signal the gain
     /// is far from the median, or the mean has the wrong sign or differs from the usual gain by more than
-    /// a factor of [`UNUSUAL`].
+    /// a factor of 8.
     #[must_use]
     pub fn is_implausible(&self, gain: Gain) -> bool {
         let of = gain as usize;
