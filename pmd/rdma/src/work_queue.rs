@@ -35,15 +35,15 @@ pub(crate) struct Descriptor {
     pub(crate) remote: RemoteBuffer,
 }
 
-struct Slot {
+struct Slot<const DATA: usize> {
     descriptor: UnsafeCell<Descriptor>,
-    data: UnsafeCell<[u8; IMMEDIATE]>,
+    data: UnsafeCell<[u8; DATA]>,
 }
 
 /// Aligned: other data are in other cache lines.
 #[repr(align(128))]
-struct Shared {
-    slots: Box<[Slot]>,
+struct Shared<const DATA: usize> {
+    slots: Box<[Slot<DATA>]>,
     /// Descriptors that the doorbell has shown, and those that are done, since the start.
     shown: AtomicU32,
     done: AtomicU32,
@@ -52,24 +52,25 @@ struct Shared {
 // SAFETY: a slot is the loop's between the counts `done` and `shown`, and the program's otherwise; each
 // count is written by one side, with Release after its last access, and read by the other with Acquire
 // before its first.
-unsafe impl Sync for Shared {}
+unsafe impl<const DATA: usize> Sync for Shared<DATA> {}
 
 /// The program's side.
-pub(crate) struct Poster {
-    shared: Arc<Shared>,
+pub(crate) struct Poster<const DATA: usize = IMMEDIATE> {
+    shared: Arc<Shared<DATA>>,
     /// Descriptors so far, and how many the loop has done at the last look.
     posted: u32,
     done: u32,
 }
 
 /// The loop's side.
-pub(crate) struct Worker {
-    shared: Arc<Shared>,
+pub(crate) struct Worker<const DATA: usize = IMMEDIATE> {
+    shared: Arc<Shared<DATA>>,
     done: u32,
 }
 
-/// A queue of `slots` descriptors, a power of two.
-pub(crate) fn work_queue(slots: usize) -> (Poster, Worker) {
+/// A queue of `slots` descriptors, a power of two, with `DATA` bytes beside each: [`IMMEDIATE`] of
+/// requests, none of receives.
+pub(crate) fn work_queue<const DATA: usize>(slots: usize) -> (Poster<DATA>, Worker<DATA>) {
     debug_assert!(slots.is_power_of_two() && slots <= 1 << 16);
     let empty = Descriptor {
         cookie: 0,
@@ -84,7 +85,7 @@ pub(crate) fn work_queue(slots: usize) -> (Poster, Worker) {
     };
     let slot = |_| Slot {
         descriptor: UnsafeCell::new(empty),
-        data: UnsafeCell::new([0; IMMEDIATE]),
+        data: UnsafeCell::new([0; DATA]),
     };
     let shared = Arc::new(Shared {
         slots: (0..slots).map(slot).collect(),
@@ -103,9 +104,9 @@ pub(crate) fn work_queue(slots: usize) -> (Poster, Worker) {
     (poster, worker)
 }
 
-impl Poster {
+impl<const DATA: usize> Poster<DATA> {
     /// Fills a slot; false if none is free. `data` are copied beside the descriptor, up to
-    /// [`IMMEDIATE`] bytes.
+    /// `DATA` bytes.
     #[inline]
     pub(crate) fn post(&mut self, descriptor: Descriptor, data: &[u8]) -> bool {
         let slots = &self.shared.slots;
@@ -116,13 +117,12 @@ impl Poster {
             }
         }
         let slot = &slots[self.posted as usize % slots.len()];
-        let len = data.len().min(IMMEDIATE);
+        let len = data.len().min(DATA);
         // SAFETY: the slot is the program's: fewer than all are between `done` and `posted`, and what is
         // beyond `posted` has not been shown.
         slot.descriptor.with_mut(|to| unsafe { *to = descriptor });
         // SAFETY: as above.
-        let copy =
-            |to: *mut [u8; IMMEDIATE]| unsafe { (&mut *to)[..len].copy_from_slice(&data[..len]) };
+        let copy = |to: *mut [u8; DATA]| unsafe { (&mut *to)[..len].copy_from_slice(&data[..len]) };
         slot.data.with_mut(copy);
         self.posted = self.posted.wrapping_add(1);
         true
@@ -137,7 +137,7 @@ impl Poster {
     }
 }
 
-impl Worker {
+impl<const DATA: usize> Worker<DATA> {
     /// Descriptors that have been shown and are not done.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
@@ -149,7 +149,7 @@ impl Worker {
 
     /// The descriptor after `n` others that are not done, with the data beside it.
     #[inline]
-    pub(crate) fn get(&self, n: u32) -> Option<(&Descriptor, &[u8; IMMEDIATE])> {
+    pub(crate) fn get(&self, n: u32) -> Option<(&Descriptor, &[u8; DATA])> {
         if n >= self.len() {
             return None;
         }

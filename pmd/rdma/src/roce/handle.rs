@@ -15,7 +15,7 @@ use crate::work_queue::{Descriptor, Poster};
 /// The program's side of a queue pair. Dropping it destroys the queue pair.
 pub(super) struct RoceQueuePair {
     pub(super) requests: Poster,
-    pub(super) receives: Poster,
+    pub(super) receives: Poster<0>,
     pub(super) events: EventConsumer,
     /// An event that was found on the way to sleep.
     pub(super) next: Option<EventRecord>,

@@ -29,7 +29,7 @@ enum Reply {
 
 /// The responder of a queue pair.
 pub(super) struct Responder {
-    receives: Worker,
+    receives: Worker<0>,
     /// Number of the next packet.
     expected: Psn,
     /// Messages that are complete.
@@ -47,7 +47,7 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    pub(super) fn new(receives: Worker) -> Self {
+    pub(super) fn new(receives: Worker<0>) -> Self {
         Self {
             receives,
             expected: Psn::default(),

@@ -33,7 +33,7 @@ proptest! {
     /// Posts, doorbells and ends in any order: what is shown is what was posted before the doorbell.
     #[test]
     fn a_queue_is_a_list(steps in proptest::collection::vec(0..3_u8, 1..300)) {
-        let (mut poster, mut worker) = work_queue(4);
+        let (mut poster, mut worker) = work_queue::<IMMEDIATE>(4);
         let (mut posted, mut shown, mut done) = (0_u64, 0_u64, 0_u64);
         for step in steps {
             match step {
@@ -66,7 +66,7 @@ proptest! {
 fn model_of_a_program_and_a_loop() {
     const REQUESTS: u64 = 4;
     crate::sync::holds_but_for(&["show", "see-shown", "done", "see-done"], || {
-        let (mut poster, mut worker) = work_queue(2);
+        let (mut poster, mut worker) = work_queue::<IMMEDIATE>(2);
         let program = loom::thread::spawn(move || {
             for n in 0..REQUESTS {
                 while !poster.post(descriptor(n), &n.to_ne_bytes()) {
