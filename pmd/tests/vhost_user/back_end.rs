@@ -61,9 +61,10 @@ fn a_back_end_that_talks_nonsense_is_left() {
         expected += 1;
         wait_for_violations(&mut port, expected);
     }
-    // A legacy device, and a back end that disconnects: no violations.
+    // A legacy device, and a back end that disconnects: no violations. It does so before it
+    // replies: a front end that has its features sends it the memory, which then may be lost.
     back_end(&listener, &[(GET_FEATURES, 5, &[0; 8])]).until_closed();
-    drop(back_end(&listener, &[(GET_FEATURES, 5, &features)]));
+    drop(back_end(&listener, &[]));
     // A correct back end.
     drop(listener);
     std::fs::remove_file(place.socket()).unwrap();
