@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::free_list::FreeList;
 use crate::mbuf::ChecksumRequest;
-use crate::pool::BufferLayout;
+use crate::pool::layout::BufferLayout;
 use crate::region::MemoryRegion;
 use crate::time::{Tsc, WireTime};
 

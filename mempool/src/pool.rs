@@ -2,7 +2,7 @@
 //! holds the free ones.
 
 mod config;
-mod layout;
+pub(crate) mod layout;
 
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;

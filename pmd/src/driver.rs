@@ -17,7 +17,10 @@ use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 use crate::arrival::ArrivalTime;
 use crate::ledger::{Sent, Tally};
 use crate::net::MacAddr;
-use crate::port::{PortConfig, PortError, QueueSupport, RxState};
+use crate::port::config::PortConfig;
+use crate::port::error::PortError;
+use crate::port::queue_config::QueueSupport;
+use crate::port::state::RxState;
 
 use self::rss::RssSupport;
 

@@ -4,11 +4,11 @@
 //! Queues are values. Each is owned by the poll loop that polls it, and [`Port::stop`] requires all
 //! of them back, so a port cannot be reconfigured while a loop runs.
 
-mod config;
-mod error;
+pub(crate) mod config;
+pub(crate) mod error;
 mod queue;
-mod queue_config;
-mod state;
+pub(crate) mod queue_config;
+pub(crate) mod state;
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
