@@ -39,9 +39,17 @@ pub enum QpError {
     /// The memory of its queues could not be had.
     #[error(transparent)]
     Events(#[from] pollux_pmd::event::EventError),
-    /// The system refused what it needs to wait for events.
-    #[error("no event descriptor")]
-    Sleep(#[from] std::io::Error),
+    /// The system refused the descriptor on which a program waits for events.
+    #[error("no event descriptor: {0}; raise the limit of open files (ulimit -n)")]
+    Sleep(std::io::Error),
+    /// The system has no random bits for its number.
+    #[error(
+        "no random bits for a queue pair's number: {0}; a system-call filter has to permit getrandom(2)"
+    )]
+    Random(std::io::Error),
+    /// The memory of its queues cannot be handed to the peer.
+    #[error("the memory file of a queue pair: {0}; raise the limit of open files (ulimit -n)")]
+    MemoryFile(std::io::Error),
     /// The peer has to take its memory, and did not.
     #[error("the peer did not take its queues: {0}")]
     Peer(String),

@@ -21,23 +21,27 @@ const FAST_RECOVERY: u32 = 5;
 /// Step of an additive increase, and of a hyper increase, in bit/s.
 const ADDITIVE: f64 = 40e6;
 const HYPER: f64 = 400e6;
-/// Rate of a queue pair that was never notified, in bit/s.
-const LINE_RATE: f64 = 100e9;
 /// Least rate, in bit/s.
 const MIN_RATE: f64 = 10e6;
+/// Time that a sender may be late, for which it sends more at once: a poll may take as long.
+const CREDIT: u64 = 10_000;
 
 /// Congestion state of a queue pair, of both directions.
-#[derive(Default)]
 pub(super) struct Congestion {
+    /// Rate of a queue pair that was never notified, in bit/s.
+    line_rate: f64,
     /// When the last notification was sent, and whether one is due.
     notified: Option<Ns>,
     is_due: bool,
     /// The sender's rate, if it was cut.
     pace: Option<Pace>,
+    /// Packets wait for their time.
+    is_held: bool,
 }
 
 /// A rate that was cut.
 struct Pace {
+    line_rate: f64,
     current: f64,
     target: f64,
     /// Estimate of the share of notifications (alpha).
@@ -52,6 +56,17 @@ struct Pace {
 }
 
 impl Congestion {
+    /// Of a queue pair on a link of this rate, in bit/s.
+    pub(super) fn new(line_rate: f64) -> Self {
+        Self {
+            line_rate: line_rate.max(MIN_RATE),
+            notified: None,
+            is_due: false,
+            pace: None,
+            is_held: false,
+        }
+    }
+
     /// A marked packet came.
     pub(super) fn mark(&mut self, now: Ns) {
         let is_early = |at: Ns| now.0.saturating_sub(at.0) < NOTIFY_INTERVAL;
@@ -72,9 +87,11 @@ impl Congestion {
 
     /// A notification came: cuts the rate.
     pub(super) fn cut(&mut self, now: Ns) {
+        let line_rate = self.line_rate;
         let pace = self.pace.get_or_insert(Pace {
-            current: LINE_RATE,
-            target: LINE_RATE,
+            line_rate,
+            current: line_rate,
+            target: line_rate,
             alpha: 1.0,
             estimated_at: now,
             increased_at: now,
@@ -83,6 +100,9 @@ impl Congestion {
             bytes: 0,
             free_at: now,
         });
+        // What was due before.
+        pace.update(now);
+        pace.free_at = pace.free_at.max(now);
         pace.target = pace.current;
         pace.current = (pace.current * (1.0 - pace.alpha / 2.0)).max(MIN_RATE);
         pace.alpha += (1.0 - pace.alpha) / GAIN;
@@ -90,34 +110,34 @@ impl Congestion {
         (pace.by_time, pace.by_bytes, pace.bytes) = (0, 0, 0);
     }
 
-    /// Whether the next packet may leave.
+    /// How many of `most` packets may be sent now: all, or at a rate that is cut one or none.
     #[inline]
-    pub(super) fn may_send(&mut self, now: Ns) -> bool {
-        match &mut self.pace {
-            None => true,
-            Some(pace) => {
-                pace.update(now);
-                let is_free = pace.free_at <= now;
-                if pace.current >= LINE_RATE {
-                    self.pace = None;
-                }
-                is_free
-            }
+    pub(super) fn allowance(&mut self, now: Ns, most: u32) -> u32 {
+        self.is_held = false;
+        let Some(pace) = &mut self.pace else {
+            return most;
+        };
+        pace.update(now);
+        if pace.current >= self.line_rate {
+            self.pace = None;
+            return most;
         }
+        self.is_held = pace.free_at > now;
+        u32::from(!self.is_held)
     }
 
-    /// Bytes were sent.
+    /// When packets that wait for their time may leave.
+    pub(super) fn held_until(&self) -> Option<Ns> {
+        let pace = self.pace.as_ref().filter(|_| self.is_held);
+        pace.map(|pace| pace.free_at)
+    }
+
+    /// Bytes of packets were sent.
     #[inline]
     pub(super) fn sent(&mut self, bytes: u64, now: Ns) {
         if let Some(pace) = &mut self.pace {
             pace.sent(bytes, now);
         }
-    }
-
-    /// Whether the rate is cut.
-    #[inline]
-    pub(super) fn is_cut(&self) -> bool {
-        self.pace.is_some()
     }
 
     /// The rate in bit/s, if it is cut.
@@ -150,7 +170,8 @@ impl Pace {
 
     fn sent(&mut self, bytes: u64, now: Ns) {
         let time = (bytes * 8) as f64 / self.current * 1e9;
-        self.free_at = Ns(self.free_at.max(now).0.saturating_add(time as u64));
+        let start = self.free_at.0.max(now.0.saturating_sub(CREDIT));
+        self.free_at = Ns(start.saturating_add(time as u64));
         self.bytes += bytes;
         if self.bytes >= INCREASE_BYTES {
             self.bytes = 0;
@@ -166,10 +187,10 @@ impl Pace {
         } else if self.by_time.max(self.by_bytes) > FAST_RECOVERY {
             self.target += ADDITIVE;
         }
-        self.target = self.target.min(LINE_RATE);
+        self.target = self.target.min(self.line_rate);
         self.current = f64::midpoint(self.current, self.target);
-        if LINE_RATE - self.current < ADDITIVE {
-            self.current = LINE_RATE;
+        if self.line_rate - self.current < ADDITIVE {
+            self.current = self.line_rate;
         }
     }
 }

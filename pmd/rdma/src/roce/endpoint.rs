@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
 use pollux_mempool::time::Ns;
+use pollux_pmd::driver::Megabits;
 use pollux_pmd::endpoint::PortEndpoint;
 use pollux_pmd::event::{EventQueue, RegionOptions};
 use pollux_pmd::net::{MacAddr, ParseOptions};
 use pollux_pmd::{Capabilities, CauseError, RxQueue, Tally, TxQueue};
 
+use super::congestion::Congestion;
 use super::connection::Connection;
 use super::counts::Counts;
 use super::drops::Causes;
@@ -40,6 +42,8 @@ use crate::work_queue::work_queue;
 
 /// Most queue pairs of an endpoint.
 const MAX_QPS: usize = 1024;
+/// Rate of a link of unknown speed, in bit/s.
+const ASSUMED_RATE: f64 = 100e9;
 /// Numbers below are those of management.
 const FIRST_NUMBER: u32 = 2;
 
@@ -70,16 +74,21 @@ pub struct RoceOptions {
     pub mac: Option<MacAddr>,
     /// Most queue pairs, 1 to 1024.
     pub queue_pairs: usize,
+    /// Speed of the port's link ([`Port::link`](pollux_pmd::Port::link)): the rate that congestion cuts. 100
+    /// Gb/s are assumed if `None`.
+    pub speed: Option<Megabits>,
 }
 
 impl RoceOptions {
-    /// An endpoint with this address, the port's MAC address, and up to 64 queue pairs.
+    /// An endpoint with this address, the port's MAC address, a link of unknown speed, and up to 64 queue
+    /// pairs.
     #[must_use]
     pub fn new(ip: Ipv4Addr) -> Self {
         Self {
             ip,
             mac: None,
             queue_pairs: 64,
+            speed: None,
         }
     }
 }
@@ -94,6 +103,8 @@ struct Shared {
     mac: MacAddr,
     /// Largest frame that the port sends, in one buffer.
     max_frame: usize,
+    /// Rate of its link, in bit/s.
+    line_rate: f64,
     registrations: Arc<Registrations>,
     mailbox: Arc<Mailbox>,
     management: Arc<Management>,
@@ -124,6 +135,7 @@ impl RoceEndpoint {
             ip,
             mac,
             queue_pairs,
+            speed,
         } = *options;
         if !(1..=MAX_QPS).contains(&queue_pairs) {
             return Err(RoceError::QueuePairs(queue_pairs));
@@ -165,6 +177,7 @@ impl RoceEndpoint {
             ip,
             mac,
             max_frame,
+            line_rate: speed.map_or(ASSUMED_RATE, |speed| f64::from(speed.0) * 1e6),
             registrations,
             mailbox,
             management,
@@ -254,16 +267,18 @@ impl RoceEndpoint {
         pick: impl FnMut() -> Result<QpNumber, QpError>,
         psn: Psn,
     ) -> Result<QueuePair, QpError> {
-        let wake = Arc::new(Wake::new()?);
+        let wake = Arc::new(Wake::new().map_err(QpError::Sleep)?);
         let events = EventQueue::new(options.events, &RegionOptions::default())?;
         let (producer, consumer) = events.split();
         let (requests, worker) = work_queue(QueuePair::REQUESTS);
         let (receives, receiver) = work_queue(options.receives);
-        let kind = options.kind;
+        let (kind, line_rate) = (options.kind, self.0.line_rate);
         let make = |number| {
             let events = Events::new(producer, Arc::clone(&wake));
             let (requester, responder) = (Requester::new(worker, psn), Responder::new(receiver));
-            Box::new(Qp::new(number, kind, requester, responder, events))
+            let congestion = Congestion::new(line_rate);
+            let qp = Qp::new(number, kind, requester, responder, events, congestion);
+            Box::new(qp)
         };
         let number = self.0.mailbox.add(pick, make)?;
         let driver = RoceQueuePair {
@@ -288,7 +303,7 @@ impl RoceEndpoint {
 /// A random number of a queue pair.
 fn pick() -> Result<QpNumber, QpError> {
     loop {
-        let number = QpNumber::new(random::bits()? >> 8);
+        let number = QpNumber::new(random::bits().map_err(QpError::Random)? >> 8);
         if let Some(number) = number.filter(|number| number.get() >= FIRST_NUMBER) {
             return Ok(number);
         }
@@ -306,7 +321,7 @@ impl EndpointDriver for RoceEndpoint {
     }
 
     fn create(&mut self, options: &QpOptions) -> Result<QueuePair, QpError> {
-        let psn = Psn::new(random::bits()?);
+        let psn = Psn::new(random::bits().map_err(QpError::Random)?);
         self.create_as(options, pick, psn)
     }
 

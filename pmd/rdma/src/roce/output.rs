@@ -43,6 +43,8 @@ pub(super) struct Output {
     pub(super) host: PortEndpoint,
     pub(super) cache: PoolCache,
     pub(super) counts: Counts,
+    /// Bytes of all frames so far.
+    pub(super) bytes: u64,
     burst: Burst<32>,
 }
 
@@ -52,6 +54,7 @@ impl Output {
             host,
             cache,
             counts,
+            bytes: 0,
             burst: Burst::new(),
         }
     }
@@ -92,6 +95,7 @@ impl Output {
             self.cache.free(mbuf);
             return false;
         }
+        self.bytes = self.bytes.wrapping_add(mbuf.data().len() as u64);
         // The burst has room.
         drop(self.burst.push(mbuf));
         self.counts.sent();

@@ -63,6 +63,7 @@ impl Qp {
         requester: Requester,
         responder: Responder,
         events: Events,
+        congestion: Congestion,
     ) -> Self {
         Self {
             number,
@@ -71,7 +72,7 @@ impl Qp {
             requester,
             responder,
             events,
-            congestion: Congestion::default(),
+            congestion,
         }
     }
 
@@ -196,20 +197,41 @@ impl Qp {
         sent > 0
     }
 
+    /// Sends what is due: a portion, or at a rate that was cut packet by packet.
     #[inline]
     fn send(&mut self, session: &Session<'_>, out: &mut Output, now: Ns) -> u32 {
+        if self.congestion.is_notification_due() {
+            self.notify(out, now);
+        }
+        let mut sent = 0;
+        while sent < PORTION {
+            let most = self.congestion.allowance(now, PORTION);
+            let before = out.bytes;
+            let more = self.send_up_to(session, out, (now, most));
+            self.congestion.sent(out.bytes.wrapping_sub(before), now);
+            sent += more;
+            if most != 1 || more == 0 {
+                break;
+            }
+        }
+        sent
+    }
+
+    /// Sends up to so many packets of requests and as many of responses; an acknowledgement waits for no
+    /// time.
+    #[inline]
+    fn send_up_to(
+        &mut self,
+        session: &Session<'_>,
+        out: &mut Output,
+        (now, most): (Ns, u32),
+    ) -> u32 {
         let State::Connected(connection) = &mut self.state else {
             return 0;
         };
-        if self.congestion.is_notification_due() && notify(connection, out, now) {
-            self.congestion.notification_sent(now);
-        }
         let mut responses = 0;
         if self.responder.has_work() {
-            match self
-                .responder
-                .send(connection, out, session, (now, PORTION))
-            {
+            match self.responder.send(connection, out, session, (now, most)) {
                 Ok(sent) => responses = sent,
                 Err(failure) => {
                     self.fail(failure);
@@ -217,19 +239,14 @@ impl Qp {
                 }
             }
         }
-        let most = if self.congestion.is_cut() { 1 } else { PORTION };
-        if !self.congestion.may_send(now) {
+        if most == 0 {
             return responses;
         }
         let requests = self
             .requester
             .send(self.kind, connection, out, session, (now, most));
         match requests {
-            Ok(sent) => {
-                let bytes = u64::from(sent) * connection.mtu.bytes() as u64;
-                self.congestion.sent(bytes, now);
-                responses + sent
-            }
+            Ok(sent) => responses + sent,
             Err(failure) => {
                 self.fail_request(failure);
                 1
@@ -237,9 +254,21 @@ impl Qp {
         }
     }
 
+    /// Sends a congestion notification, unless it has to wait for room.
+    #[cold]
+    fn notify(&mut self, out: &mut Output, now: Ns) {
+        if let State::Connected(connection) = &mut self.state
+            && notify(connection, out, now)
+        {
+            self.congestion.notification_sent(now);
+        }
+    }
+
     /// The next time at which something is due.
     pub(super) fn next_deadline(&self) -> Option<Ns> {
-        self.requester.next_deadline()
+        let held = self.congestion.held_until();
+        let held = held.filter(|_| self.requester.has_work() || self.responder.has_work());
+        self.requester.next_deadline().into_iter().chain(held).min()
     }
 
     /// The rate in bit/s to which congestion has cut it.

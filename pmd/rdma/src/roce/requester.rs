@@ -92,7 +92,7 @@ impl Requester {
 
     /// Whether there is a packet to be sent, as far as requests go.
     #[inline]
-    fn has_work(&self) -> bool {
+    pub(super) fn has_work(&self) -> bool {
         self.at < self.started || self.at < self.queue.len()
     }
 
@@ -121,7 +121,8 @@ impl Requester {
             }
             sent += 1;
         }
-        if sent > 0 && kind == QpKind::Reliable {
+        // Also for packets that the port does not take, while its link is down.
+        if kind == QpKind::Reliable && (sent > 0 || self.has_work()) {
             self.retries.arm(now, connection.timeout);
         }
         Ok(sent)

@@ -53,7 +53,7 @@ impl ShmDriver {
     /// A number that no other queue pair of this endpoint has.
     fn number(&self) -> Result<QpNumber, QpError> {
         loop {
-            let number = random::bits()? & 0xff_ffff;
+            let number = random::bits().map_err(QpError::Random)? & 0xff_ffff;
             if number > 1 && self.connection.link.own(number).is_none() {
                 return QpNumber::new(number).ok_or(QpError::TooMany(self.limit));
             }
@@ -105,7 +105,7 @@ impl EndpointDriver for ShmDriver {
         let region = MemoryRegion::builder(INBOX).pages(PageSize::Kib4).build();
         let region = region.map_err(pollux_pmd::event::EventError::from)?;
         // SAFETY: the region is the inbox's alone, which is accessed as memory that the peer writes.
-        let file = unsafe { hand_over(&region, true) }?;
+        let file = unsafe { hand_over(&region, true) }.map_err(QpError::MemoryFile)?;
         let inbox = own(region).ok_or(QpError::TooMany(self.limit))?;
         let pair = Arc::new(OwnPair {
             number: number.get(),
@@ -117,7 +117,7 @@ impl EndpointDriver for ShmDriver {
         created.map_err(|error| QpError::Peer(error.to_string()))?;
         let address = QpAddress {
             number,
-            psn: Psn::new(random::bits()?),
+            psn: Psn::new(random::bits().map_err(QpError::Random)?),
             ip: std::net::Ipv4Addr::UNSPECIFIED,
             mac: None,
         };

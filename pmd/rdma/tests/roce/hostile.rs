@@ -128,7 +128,8 @@ fn attack(kind: QpKind, packets: u32, seed: u64) -> u64 {
         let secret_buffer = scene.host.register(&secret, Access::LOCAL);
         secret.write(0, &[0xaa; BYTES]).unwrap();
         let to = scene.buffer.part(0, 700);
-        for cookie in 0..64 {
+        // A message without one finds the endpoint not ready.
+        for cookie in 0..rng.random_range(0..64) {
             scene.qp.post_receive(Receive { cookie, to }).unwrap();
         }
         for cookie in 0..16 {

@@ -1,8 +1,11 @@
 //! A wire with faults between two endpoints.
 
-use pollux_faults::{Behind, Counts, FaultRates, Frame, Injector, mark_congestion};
+use pollux_faults::{
+    Behind, BottleneckOptions, Counts, FaultRates, Frame, Injector, mark_congestion,
+};
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, PoolCache};
+use pollux_pmd::driver::Megabits;
 use pollux_pmd::{RxQueue, TxQueue};
 
 use crate::rig::{Host, Link, link};
@@ -59,10 +62,15 @@ pub(crate) struct Hub {
 
 impl Hub {
     pub(crate) fn new(rates: FaultRates, seed: u64) -> Self {
+        Self::with_speed(rates, seed, None)
+    }
+
+    fn with_speed(rates: FaultRates, seed: u64, speed: Option<Megabits>) -> Self {
         rates.check().unwrap();
         let ((first, [a, hub_a]), (second, [b, hub_b])) = (link(8192), link(8192));
         let links = [first, second];
-        let hosts = [Host::new(0, &links[0], a), Host::new(1, &links[1], b)];
+        let host = |n, queues| Host::with_speed(n, &links[n], queues, speed);
+        let hosts = [host(0, a), host(1, b)];
         let end = |(rx, tx), link: &Link| (rx, tx, link.pool.cache(64).unwrap());
         let ends = [end(hub_a, &links[0]), end(hub_b, &links[1])];
         let way = |from| Way {
@@ -76,6 +84,14 @@ impl Hub {
             ends,
             ways: [0, 1].map(way),
         }
+    }
+
+    /// Without faults, with a slow link from the first host to the second, whose ports tell their speed.
+    pub(crate) fn with_bottleneck(options: BottleneckOptions, speed: Megabits) -> Self {
+        let mut hub = Self::with_speed(FaultRates::default(), 0, Some(speed));
+        let injector = Injector::new(FaultRates::default(), Behind::Frames(0), 0, ROOM);
+        hub.ways[0].injector = injector.with_bottleneck(options).unwrap();
+        hub
     }
 
     /// No faults from now on. What was on its way is lost.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::trivially_copy_pass_by_ref)] // options, as in the API
 
+mod congestion;
 mod connect;
 mod faults;
 mod hostile;

@@ -226,6 +226,17 @@ impl Scene {
         }
     }
 
+    /// Bytes of the frames that the endpoint has sent.
+    pub(crate) fn sizes(&mut self) -> Vec<usize> {
+        let mut sizes = Vec::new();
+        let mut burst = Burst::<32>::new();
+        while self.rx.rx(&mut self.cache, &mut burst) > 0 {
+            sizes.extend(burst.iter().map(|mbuf| mbuf.data().len()));
+            self.cache.free_burst(&mut burst);
+        }
+        sizes
+    }
+
     pub(crate) fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.memory.read(at, &mut bytes).unwrap();

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use pollux_mempool::region::{MemoryRegion, PageSize};
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pmd::driver::Megabits;
 use pollux_pmd::net::MacAddr;
 use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{
@@ -81,8 +82,19 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn new(n: usize, link: &Link, queues: (RxQueue, TxQueue)) -> Self {
+        Self::with_speed(n, link, queues, None)
+    }
+
+    /// The same, whose port tells a speed.
+    pub(crate) fn with_speed(
+        n: usize,
+        link: &Link,
+        queues: (RxQueue, TxQueue),
+        speed: Option<Megabits>,
+    ) -> Self {
         let options = RoceOptions {
             mac: Some(MACS[n]),
+            speed,
             ..RoceOptions::new(IPS[n])
         };
         let cache = link.pool.cache(256).unwrap();

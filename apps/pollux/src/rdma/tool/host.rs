@@ -50,6 +50,7 @@ impl Host {
         let cache = pool.cache(CACHE).context("no packet buffers")?;
         let roce = RoceOptions {
             mac: options.mac,
+            speed: port.link().speed,
             ..RoceOptions::new(options.ip)
         };
         let mut ledger = Ledger::new();
