@@ -132,6 +132,11 @@ impl Congestion {
         pace.map(|pace| pace.free_at)
     }
 
+    /// Nothing is sent any more.
+    pub(super) fn stop(&mut self) {
+        self.pace = None;
+    }
+
     /// Bytes of packets were sent.
     #[inline]
     pub(super) fn sent(&mut self, bytes: u64, now: Ns) {

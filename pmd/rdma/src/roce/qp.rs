@@ -294,6 +294,7 @@ impl Qp {
             other => other,
         };
         self.requester.stop();
+        self.congestion.stop();
     }
 
     /// Writes the event of the failure, then those of the requests and receives that are given up, as far

@@ -9,6 +9,7 @@ mod hostile;
 mod hot_path;
 mod hub;
 mod life;
+mod link;
 mod messages;
 mod raw;
 mod reads;

@@ -1,6 +1,7 @@
 //! Endpoints on ports, polled by hand with a clock of the test's own.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 
 use pollux_mempool::region::{MemoryRegion, PageSize};
 use pollux_mempool::time::Ns;
@@ -61,7 +62,34 @@ pub(crate) fn link(buffers: usize) -> (Link, [(RxQueue, TxQueue); 2]) {
     (link, [(rx1, tx0), (rx0, tx1)])
 }
 
+/// A port whose other end is another one's, by sockets of these paths, and its queues.
+pub(crate) fn unix_link(path: &Path, peer: &Path) -> (Link, (RxQueue, TxQueue)) {
+    let pool = pool(2048);
+    let spec = format!("unix:{},peer={}", path.display(), peer.display());
+    let port = Registry::builtin().open(&spec).unwrap();
+    let port = port.configure(PortConfig::new(pool.clone())).unwrap();
+    let capabilities = port.capabilities();
+    let StartedPort {
+        port,
+        mut rx,
+        mut tx,
+    } = port.start().unwrap();
+    let queues = (rx.pop().unwrap(), tx.pop().unwrap());
+    let link = Link {
+        port,
+        pool,
+        capabilities,
+    };
+    (link, queues)
+}
+
 impl Link {
+    /// Stops the port of one end.
+    pub(crate) fn stop_one(self, (rx, tx): (RxQueue, Option<TxQueue>)) {
+        self.port.stop(vec![rx], tx.into_iter().collect()).unwrap();
+        assert_eq!(self.pool.available(), self.pool.buffers());
+    }
+
     /// Stops the port; all buffers are back.
     pub(crate) fn stop(self, ends: [(RxQueue, Option<TxQueue>); 2]) {
         let (rx, tx): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
