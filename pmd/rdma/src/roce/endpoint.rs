@@ -238,14 +238,17 @@ impl RoceEndpoint {
     ) -> Result<QueuePair, QpError> {
         options.check()?;
         let number = identity.number;
-        if number.get() < FIRST_NUMBER || self.0.mailbox.has(number) {
-            return Err(QpError::Option {
+        let mut is_free = number.get() >= FIRST_NUMBER;
+        // It is asked for again if a queue pair has it.
+        let pick = || match std::mem::replace(&mut is_free, false) {
+            true => Ok(number),
+            false => Err(QpError::Option {
                 option: "number",
                 value: u64::from(number.get()),
                 allowed: "2 to 2^24 - 1, and one that no queue pair has",
-            });
-        }
-        self.create_as(options, || Ok(number), identity.psn)
+            }),
+        };
+        self.create_as(options, pick, identity.psn)
     }
 
     /// The next management datagram that queue pair 1 has received: what RDMA CM reads. At most 64 wait.
@@ -303,8 +306,8 @@ impl RoceEndpoint {
 /// A random number of a queue pair.
 fn pick() -> Result<QpNumber, QpError> {
     loop {
-        let number = QpNumber::new(random::bits().map_err(QpError::Random)? >> 8);
-        if let Some(number) = number.filter(|number| number.get() >= FIRST_NUMBER) {
+        let bits = random::bits().map_err(QpError::Random)?;
+        if let Some(number) = QpNumber::connectable(bits >> 8) {
             return Ok(number);
         }
     }

@@ -91,11 +91,6 @@ impl Mailbox {
         Ok(number)
     }
 
-    /// Whether a queue pair has the number.
-    pub(super) fn has(&self, number: QpNumber) -> bool {
-        self.lock().known.iter().any(|known| known.number == number)
-    }
-
     pub(super) fn connect(
         &self,
         number: QpNumber,
@@ -116,7 +111,19 @@ impl Mailbox {
     pub(super) fn remove(&self, number: QpNumber) {
         let mut inner = self.lock();
         inner.known.retain(|known| known.number != number);
-        self.post(&mut inner, Command::Remove(number));
+        // One that the loop has not seen it never sees: so no more wait than there can be queue pairs,
+        // however long it does not poll.
+        let is_of = |command: &Command| match command {
+            Command::Add(qp) => qp.number == number,
+            Command::Connect(of, ..) => *of == number,
+            Command::Remove(_) => false,
+        };
+        let is_added = |command: &Command| matches!(command, Command::Add(_)) && is_of(command);
+        let is_unseen = inner.commands.iter().any(is_added);
+        inner.commands.retain(|command| !is_of(command));
+        if !is_unseen {
+            self.post(&mut inner, Command::Remove(number));
+        }
     }
 
     /// Has the loop do what is wanted.

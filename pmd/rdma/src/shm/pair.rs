@@ -12,7 +12,7 @@ use pollux_pmd::Cause;
 use rustix::event::Timespec;
 use rustix::thread::futex;
 
-use super::inbox::{Progress, State};
+use super::inbox::{Inbox, Progress, State};
 use super::link::{Connection, OwnPair, wake};
 use super::requester::{Environment, Requester, Tables};
 use super::responder::{Outcome, Responder};
@@ -160,7 +160,7 @@ impl Pair {
         }
         let peer = self.own.peer.get()?;
         // Before the inbox is looked into: what the peer did before its end is there.
-        let end = self.end_of(peer.inbox.state());
+        let end = self.end_of(&peer.inbox);
         let requester = &mut self.requester;
         let learn = |progress: Progress| requester.learn(progress);
         let own = &self.own.inbox;
@@ -203,9 +203,11 @@ impl Pair {
 
     /// How the peer has ended, if it has.
     #[inline]
-    fn end_of(&self, state: State) -> Option<Result<Status, Violation>> {
-        match state {
-            State::Open if self.connection.link.is_gone() => Some(Ok(Status::PeerGone)),
+    fn end_of(&self, inbox: &Inbox) -> Option<Result<Status, Violation>> {
+        // In this order: what the peer has said before its end is there.
+        let is_gone = self.connection.link.is_gone();
+        match inbox.state() {
+            State::Open if is_gone => Some(Ok(Status::PeerGone)),
             State::Open => None,
             State::Destroyed => Some(Ok(Status::PeerGone)),
             State::Failed(code) => {
@@ -280,7 +282,7 @@ impl Pair {
             && is_accepted
             && !self.responder.has_entry(&self.own.inbox)
             && (!self.requester.is_busy() || self.requester.knows(peer.inbox.progress()))
-            && self.end_of(peer.inbox.state()).is_none()
+            && self.end_of(&peer.inbox).is_none()
     }
 }
 

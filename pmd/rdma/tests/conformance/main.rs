@@ -2,6 +2,7 @@
 //!
 //! A back end is a [`rig::Fixture`]: two endpoints that are linked, and a way to drive what has no thread of
 //! its own. The tests are functions over a fixture; [`suite`] makes them tests of one.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,6 +12,7 @@
 
 mod failures;
 mod hot_path;
+mod limits;
 mod order;
 mod process;
 mod random;
@@ -55,6 +57,14 @@ macro_rules! suite {
                 a_message_longer_than_its_receive
                 what_cannot_be_posted
                 what_cannot_be_registered
+            }
+            limits: {
+                an_old_key_opens_nothing_new
+                a_key_of_the_other_end_is_no_local_one
+                ranges_of_nothing_and_of_too_much
+                a_request_beyond_its_memory_moves_nothing
+                buffers_are_dropped_at_any_moment
+                queue_pairs_are_dropped_at_any_moment
             }
             failures: {
                 a_range_is_taken_away_while_it_is_used
