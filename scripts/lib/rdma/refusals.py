@@ -3,8 +3,9 @@
 import struct
 
 from lib.rdma.cases import case, family
-from lib.rdma.packets import (ACCESS, ADD, INVALID, NAK, READ, SEND_FIRST, SEND_LAST, SEND_LAST_INV, SEND_ONLY,
-                              SEND_ONLY_INV, SWAP, UC, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE, WRITE_ONLY, reth)
+from lib.rdma.packets import (ACCESS, ADD, INVALID, NAK, READ, RNR, SEND_FIRST, SEND_LAST, SEND_LAST_INV, SEND_MIDDLE,
+                              SEND_ONLY, SEND_ONLY_INV, SWAP, UC, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE, WRITE_ONLY,
+                              WRITE_ONLY_IMM, reth)
 from lib.rdma.rocepeer import SENDS, STRANGER, pattern
 
 
@@ -84,6 +85,40 @@ def a_region_without_rights(play):
     fails(play, qp, free, ACCESS)
 
 
+@family("not ready, and", ("WRITE ONLY with immediate", "WRITE LAST with immediate", "SEND ONLY", "SEND FIRST"))
+def not_ready_and_wrong(play, name):
+    """Without a receive a request waits; when it comes again it may be wrong, and is refused then."""
+    region, qp = play.region(contents=pattern(8192)), play.qp()
+    number = b"\0\0\0\7"
+    operation, data, extended = {
+        "WRITE ONLY with immediate": (WRITE_ONLY_IMM, pattern(8), reth(region.address, region.key, 8) + number),
+        "WRITE LAST with immediate": (9, pattern(300)[256:], number),
+        "SEND ONLY": (SEND_ONLY, pattern(8), b""), "SEND FIRST": (SEND_FIRST, pattern(256), b""),
+    }[name]
+    if "LAST" in name:
+        qp.packet(WRITE_FIRST, qp.psn, pattern(256), extended=reth(region.address, region.key, 300))
+        qp.psn += 1
+    qp.packet(operation, qp.psn, data, extended=extended, ack=True)
+    qp.expect(RNR | 12, qp.psn)
+    play.drop("not-ready")
+    play.wait(1000)
+    # Now of another kind, which cannot follow.
+    qp.packet(SEND_MIDDLE, qp.psn, pattern(256), ack=True)
+    fails(play, qp, region, INVALID)
+
+
+@case
+def an_immediate_with_a_bad_key_takes_no_receive(play):
+    """The receive is flushed with the queue pair, not used up."""
+    region, qp = play.region(), play.qp(receives=1)
+    extended = reth(region.address, region.key ^ 1, 8) + b"\0\0\0\7"
+    qp.packet(WRITE_ONLY_IMM, qp.psn, pattern(8), extended=extended, ack=True)
+    play.complete(qp, "received", "send", "flushed")
+    qp.expect(NAK | ACCESS, qp.psn)
+    play.drop("access")
+    neighbour_goes_on(play, region)
+
+
 def parts(region):
     """Packets by name: operation, data, extended header."""
     head = reth(region.address, region.key, 768)
@@ -97,7 +132,9 @@ def parts(region):
 
 SEQUENCES = ("WRITE MIDDLE", "WRITE LAST", "SEND MIDDLE", "SEND LAST", "WRITE FIRST, WRITE ONLY",
              "WRITE FIRST, WRITE FIRST", "WRITE FIRST, SEND ONLY", "SEND FIRST, WRITE MIDDLE",
-             "SEND FIRST, SEND ONLY", "WRITE FIRST, READ", "WRITE FIRST, SEND MIDDLE")
+             "SEND FIRST, SEND ONLY", "WRITE FIRST, READ", "WRITE FIRST, SEND MIDDLE", "SEND FIRST, SEND FIRST",
+             "SEND FIRST, WRITE ONLY", "SEND FIRST, READ", "SEND FIRST, WRITE LAST",
+             "WRITE FIRST, WRITE MIDDLE, SEND LAST", "WRITE FIRST, WRITE MIDDLE, WRITE LAST, WRITE MIDDLE")
 
 
 @family("out of order:", SEQUENCES)
@@ -108,8 +145,10 @@ def out_of_order(play, names):
     for name in before:
         operation, length, extended = parts(region)[name]
         qp.packet(operation, qp.psn, pattern(length), extended=extended)
-        if operation == WRITE_FIRST:
-            region.expected[:256] = pattern(256)
+        if operation in (WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST):
+            at = 256 * (operation - WRITE_FIRST)
+            region.expected[at:at + 256] = pattern(256)
+            qp.msn += operation == WRITE_LAST
         qp.psn += 1
     operation, length, extended = parts(region)[wrong]
     qp.packet(operation, qp.psn, pattern(length, 8), extended=extended, ack=True)
@@ -133,6 +172,11 @@ LENGTHS = {
     "SEND FIRST of less than the MTU": [(SEND_FIRST, 252, None)],
     "SEND ONLY of more than the MTU": [(SEND_ONLY, 260, None)],
     "READ of more than 2^31": [(READ, 0, (1 << 31) + 1)],
+    "WRITE of more than 2^31": [(WRITE_FIRST, 256, (1 << 31) + 1)],
+    "READ with data": [(READ, 4, 4)],
+    "SEND MIDDLE of less than the MTU": [(SEND_FIRST, 256, None), (SEND_MIDDLE, 252, None)],
+    "SEND LAST of nothing": [(SEND_FIRST, 256, None), (SEND_LAST, 0, None)],
+    "SEND LAST of more than the MTU": [(SEND_FIRST, 256, None), (SEND_LAST, 260, None)],
 }
 
 

@@ -1,7 +1,7 @@
 """Cases in which the endpoint requests, and the peer answers."""
 
 from lib.rdma.cases import case, family
-from lib.rdma.packets import (ACCESS, ACK, INVALID, NAK, OPERATION, PSNS, RESPONSE_LAST, RESPONSE_ONLY, RNR,
+from lib.rdma.packets import (ACCESS, ACK, CNP, INVALID, NAK, OPERATION, PSNS, RESPONSE_LAST, RESPONSE_ONLY, RNR,
                               SEQUENCE, aeth)
 from lib.rdma.rocepeer import pattern
 
@@ -163,6 +163,124 @@ def an_answer_in_time(play):
     play.tick(600)
     qp.acknowledge(numbers[3], 1)
     done(play, qp, "put", 1000)
+
+
+@case
+def time_out_0_is_none(play):
+    """No answer for ten seconds, and nothing is sent again."""
+    region, qp = endpoint(play, timeout=0, retry=1)
+    numbers = qp.post("put", region, 0, 600)
+    play.tick(10_000_000)
+    qp.acknowledge(numbers[-1], 1)
+    done(play, qp, "put", 600)
+
+
+@case
+def retry_0_is_none(play):
+    """The first time-out is the last."""
+    region, qp = endpoint(play, timeout=8, retry=0)
+    qp.post("put", region, 0, 600)
+    play.tick()
+    play.tick(1200)
+    play.tick(1200)
+    done(play, qp, "put", 600, "retry-exceeded")
+
+
+@case
+def rnr_retry_0_is_none(play):
+    region, qp = endpoint(play, rnr_retry=0)
+    number = qp.post("send", region, 0, 10)
+    play.tick()
+    qp.acknowledge(number[0], 0, RNR | 1)
+    play.tick(1000)
+    done(play, qp, "send", 10, "rnr-retry-exceeded")
+
+
+@case
+def rnr_retry_7_is_for_ever(play):
+    region, qp = endpoint(play, rnr_retry=7)
+    number = qp.post("send", region, 0, 10)
+    for _ in range(40):
+        play.tick()
+        qp.acknowledge(number[0], 0, RNR | 1)
+        qp.order += number
+        play.tick(100)
+    qp.acknowledge(number[0], 1)
+    done(play, qp, "send", 10)
+
+
+# Milliseconds by code (table 45).
+WAITS = {0: 655.36, 1: 0.01, 2: 0.02, 13: 0.96, 24: 40.96, 31: 491.52}
+
+
+@family("not ready for code", WAITS)
+def not_ready_for(play, code):
+    """One queue pair sends again when that time is over. The other one has an ACK just before, and has
+    nothing to send then."""
+    us = round(WAITS[code] * 1000)
+    region, late = endpoint(play)
+    early = play.qp() if us > 100 else None
+    numbers = {qp: qp.post("send", region, 0, 600) for qp in (late, early) if qp}
+    play.tick()
+    for qp, of in numbers.items():
+        qp.acknowledge(of[0], 0, RNR | code)
+        done(play, qp, "send", 600)
+    if early:
+        play.wait(us - 80)
+        early.acknowledge(numbers[early][-1], 1)
+    play.tick(200)
+    late.order += numbers[late]
+    late.acknowledge(numbers[late][-1], 1)
+
+
+@case
+def responses_that_come_twice(play):
+    """Those that have come are for nothing any more, within the READ and behind it."""
+    region, qp = endpoint(play)
+    first = qp.post("get", region, 0, 1000)[0]
+    second = qp.post("put", region, 9000, 10)
+    play.tick()
+    data = pattern(1000, 3)
+    qp.respond(first, 1, data, only=[0, 1])
+    qp.respond(first, 1, bytes(1000), only=[0, 1])
+    qp.respond(first, 1, data, only=[2, 3])
+    qp.respond(first, 1, bytes(1000))
+    qp.acknowledge(second[0], 2)
+    region.expected[:1000] = data
+    done(play, qp, "get", 1000)
+    done(play, qp, "put", 10)
+
+
+@case
+def a_response_acknowledges_what_is_before_its_READ(play):
+    """Requests before it need no ACK of their own (9.7.5.1.4)."""
+    region, qp = endpoint(play)
+    qp.post("put", region, 9000, 600)
+    qp.post("send", region, 9000, 10)
+    first = qp.post("get", region, 0, 300)[0]
+    play.tick()
+    qp.respond(first, 3, pattern(300, 3))
+    region.expected[:300] = pattern(300, 3)
+    done(play, qp, "put", 600)
+    done(play, qp, "send", 10)
+    done(play, qp, "get", 300)
+
+
+@case
+def notifications_slow_down_and_lose_nothing(play):
+    """Each halves the rate at first (DCQCN, equation 1): a million times less is a packet in 250 us at the
+    least rate of 10 Mb/s. All packets leave, in order, one behind the other."""
+    region, qp = endpoint(play)
+    numbers = qp.post("put", region, 0, 2000)
+    play.tick()
+    for _ in range(24):
+        qp.packet(CNP, 0, bytes(16), service=0)
+    play.notified = 24
+    qp.acknowledge(numbers[0], 0, NAK | SEQUENCE)
+    qp.order += numbers
+    play.tick(20_000)
+    qp.acknowledge(numbers[-1], 1)
+    done(play, qp, "put", 2000)
 
 
 @family("READ lost its", ("first response", "middle response", "last response"))

@@ -70,6 +70,28 @@ def nothing_with_a_bad_key(play):
 
 
 @case
+def the_migration_state_is_either(play):
+    """rdma_rxe sends 0, others 1."""
+    region, qp = play.region(), play.qp()
+    for place, migrated in enumerate((True, False, True, False)):
+        extended = reth(region.address + 8 * place, region.key, 8)
+        qp.packet(WRITE_ONLY, qp.psn, pattern(8, place), extended=extended, ack=True, migrated=migrated)
+        region.expected[8 * place:8 * place + 8] = pattern(8, place)
+        qp.psn += 1
+        qp.done()
+
+
+@case
+def a_limited_member_of_the_partition(play):
+    """Its key lacks the highest bit; a full member takes its packets (10.9.3)."""
+    region, qp = play.region(), play.qp()
+    qp.packet(WRITE_ONLY, qp.psn, pattern(8), extended=reth(region.address, region.key, 8), ack=True, pkey=0x7fff)
+    region.expected[:8] = pattern(8)
+    qp.psn += 1
+    qp.done()
+
+
+@case
 def sequence_numbers_wrap(play):
     """Within a message, between messages, and within the response to a READ."""
     region, qp = play.region(contents=pattern(8192)), play.qp(recv_psn=PSNS - 2, receives=4)

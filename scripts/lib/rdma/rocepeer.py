@@ -49,7 +49,7 @@ class Play:
 
     def __init__(self):
         self.now, self.frames, self.regions, self.qps, self.posts = START, [], [], [], []
-        self.completions, self.dropped, self.missed = [], {}, 0
+        self.completions, self.dropped, self.missed, self.notified = [], {}, 0, 0
 
     def region(self, length=8192, access=("read", "write"), key=None, address=None, contents=None):
         place = len(self.regions) + 1
@@ -165,7 +165,9 @@ class Play:
         for cause, count in self.dropped.items():
             check(f"{cause}: {ledger['dropped'].get(cause, 0)}, not {count}",
                   ledger["dropped"].get(cause, 0) == count)
-        check(f"missed: {report['rdma']['missed']}, not {self.missed}", report["rdma"]["missed"] == self.missed)
+        for count in ("missed", "notified"):
+            found, wanted = report["rdma"][count], getattr(self, count)
+            check(f"{count}: {found}, not {wanted}", found == wanted)
 
 
 class Qp:
@@ -199,10 +201,10 @@ class Qp:
     # The peer sends.
 
     def packet(self, operation, psn, data=b"", *, extended=b"", ack=False, service=None, qp=None, source=THEM,
-               pad=None, pkey=0xffff, version=0, **wrong):
+               pad=None, pkey=0xffff, version=0, migrated=True, **wrong):
         pad = -len(data) % 4 if pad is None else pad
         header = bth((self.service if service is None else service) | operation,
-                     self.number if qp is None else qp, psn, ack, pad, pkey, version)
+                     self.number if qp is None else qp, psn, ack, pad, pkey, version, migrated)
         self.play.frame(packets.frame(source, US, header + extended, data + bytes(pad), **wrong))
 
     def request(self, operations, data, head=b"", immediate=None, ack=True, only=None):

@@ -1,7 +1,8 @@
 """Cases of unreliable connections."""
 
 from lib.rdma.cases import case, family
-from lib.rdma.packets import READ, SEND_ONLY, WRITE_ONLY, reth
+from lib.rdma.packets import (READ, SEND_FIRST, SEND_LAST, SEND_ONLY, SWAP, WRITE_FIRST, WRITE_LAST, WRITE_ONLY,
+                              WRITE_ONLY_IMM, reth)
 from lib.rdma.rocepeer import SENDS, WRITES, pattern
 
 
@@ -67,6 +68,34 @@ def refused(play, what):
     qp.packet(READ if what == "READ" else WRITE_ONLY, qp.psn, b"" if what == "READ" else pattern(4), extended=extended)
     neighbour = play.qp(kind="uc")
     neighbour.write(region, 0, pattern(300))
+
+
+@family("UC is silent about", ("a SEND longer than its receive", "an immediate without a receive",
+                                "FIRST within a message", "a length that is too short", "a length that is too long",
+                                "an atomic operation"))
+def silent(play, what):
+    """Dropped, nothing is answered, and the connection goes on with the next message."""
+    region = play.region(contents=pattern(8192))
+    qp = play.qp(kind="uc", receives=0 if "without" in what else 1, receive_bytes=300)
+    head = reth(region.address, region.key, 300)
+    known = pattern(300)
+    packets = {
+        "a SEND longer than its receive": [(SEND_FIRST, known[:256], b""), (SEND_LAST, known[:45], b"")],
+        "an immediate without a receive": [(WRITE_ONLY_IMM, known[:8], reth(region.address, region.key, 8) + bytes(4))],
+        "FIRST within a message": [(WRITE_FIRST, known[:256], head), (WRITE_FIRST, known[:256], head)],
+        "a length that is too short": [(WRITE_FIRST, known[:256], head), (WRITE_LAST, known[256:299], b"")],
+        "a length that is too long": [(WRITE_FIRST, known[:256], head), (WRITE_LAST, known[256:] + known[:4], b"")],
+        "an atomic operation": [(SWAP, b"", reth(region.address, region.key, 1) + bytes(12))],
+    }[what]
+    for operation, data, extended in packets:
+        qp.packet(operation, qp.psn, data, extended=extended)
+        qp.psn += 1
+    if "atomic" in what:
+        # An opcode that the service does not have: no packet of the connection.
+        play.missed = 1
+    qp.write(region, 1000, pattern(300, 9))
+    if "without" not in what:
+        qp.send(pattern(200, 4))
 
 
 @case

@@ -163,7 +163,9 @@ fn connect(qp: &Qp, roce: &RoceEndpoint, endpoint: &mut Endpoint) -> Result<Conn
     let received = match qp.receives * qp.receive_bytes as usize {
         0 => None,
         bytes => {
-            let memory = memory(bytes)?;
+            let (receives, each) = (qp.receives, qp.receive_bytes);
+            let named = || format!("receives = {receives} of receive_bytes = {each}");
+            let memory = memory(bytes).with_context(named)?;
             let buffer = endpoint.register_buffer(&memory, 0..bytes, Access::LOCAL)?;
             Some((memory, buffer))
         }
