@@ -221,6 +221,11 @@ impl QueuePair {
 
     /// The next event, for which it waits. Another thread has to poll the back end meanwhile, if that
     /// needs to be polled.
+    ///
+    /// What wakes a program that sleeps is the back end's own: an eventfd of the loop, or a futex in memory
+    /// that the peer has too. The end of a peer that is known to have ended wakes it as well. There is no
+    /// descriptor for another event loop: a program with several queue pairs polls them, or has a thread
+    /// for each that sleeps.
     pub fn wait_event(&mut self, wait: Wait) -> Option<Event> {
         let (Wait::Poll(timeout) | Wait::Sleep(timeout)) = wait;
         let start = Instant::now();

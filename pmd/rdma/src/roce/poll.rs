@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, Mbuf};
-use pollux_pmd::net::headers::{ArpPacket, EthernetHeader};
+use pollux_pmd::net::headers::{
+    ArpPacket, ETHERTYPE_QINQ, ETHERTYPE_VLAN, EthernetHeader, VlanTag,
+};
 use pollux_pmd::net::roce::{Bth, ICRC_LEN, Packet, UDP_PORT, icrc};
-use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UDP_HEADERS, Udp, parse};
+use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, Udp, parse};
 use pollux_pmd::{Cause, RxQueue, RxState, Tally, TallyView, TxQueue};
 use zerocopy::FromBytes;
 
@@ -255,7 +257,17 @@ impl Parts<'_> {
     fn take_packet(&mut self, frame: &[u8], udp: &Udp, now: Ns) -> Result<(), Refused> {
         let start = usize::from(udp.payload_offset);
         let end = start + usize::from(udp.payload_len);
-        let ip = start - (UDP_HEADERS - size_of::<EthernetHeader>());
+        let (IpAddr::V4(source), Some(ethernet)) = (
+            udp.addresses.src(),
+            EthernetHeader::ref_from_prefix(frame).ok(),
+        ) else {
+            return Err(Cause::NotForUs.into());
+        };
+        // Not to a group.
+        if udp.addresses.dst() != IpAddr::V4(self.ip) {
+            return Err(Cause::NotForUs.into());
+        }
+        let ip = ip_offset(frame);
         let (Some(datagram), Some(payload)) = (frame.get(ip..end), frame.get(start..end)) else {
             return Err(Cause::Malformed.into());
         };
@@ -269,16 +281,6 @@ impl Parts<'_> {
         let packet = Packet::parse(payload).map_err(|_| Cause::Malformed)?;
         if packet.bth.pkey.get() & PARTITION != PARTITION {
             return Err(Drop::Partition.into());
-        }
-        let (IpAddr::V4(source), Some(ethernet)) = (
-            udp.addresses.src(),
-            EthernetHeader::ref_from_prefix(frame).ok(),
-        ) else {
-            return Err(Cause::NotForUs.into());
-        };
-        // Not to a group.
-        if udp.addresses.dst() != IpAddr::V4(self.ip) {
-            return Err(Cause::NotForUs.into());
         }
         let number = QpNumber::new(packet.bth.qp()).ok_or(Drop::UnknownQp)?;
         if number.get() == management::QP {
@@ -316,6 +318,20 @@ impl Parts<'_> {
             qp.observe_host(ip, mac);
         }
     }
+}
+
+/// First byte of the IP header of a frame that was parsed: behind at most two VLAN tags.
+#[inline]
+fn ip_offset(frame: &[u8]) -> usize {
+    let mut at = size_of::<EthernetHeader>();
+    let tags = [ETHERTYPE_VLAN, ETHERTYPE_QINQ].map(u16::to_be_bytes);
+    while frame
+        .get(at - 2..at)
+        .is_some_and(|ethertype| tags.iter().any(|tag| tag == ethertype))
+    {
+        at += size_of::<VlanTag>();
+    }
+    at
 }
 
 /// Room for a frame of several buffers.

@@ -153,8 +153,8 @@ impl Sender {
             }
             model.notify(now);
         }
-        for bytes in scene.sizes() {
-            model.send(bytes as u64);
+        for frame in scene.frames() {
+            model.send(frame.len() as u64);
         }
         let rate = scene.host.poll.rate(scene.qp.number());
         self.is_paced = rate.is_some();

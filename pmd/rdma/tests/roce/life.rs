@@ -6,7 +6,8 @@ use pollux_rdma::{
     Put, QpAddress, QpError, QpKind, QpNumber, QpOptions, Receive, RemoteBuffer, Status, Wait,
 };
 
-use crate::rig::{Host, IPS, MACS, Pair, link, memory, path};
+use crate::raw::{ADDRESS, KEY, PEER, Raw, Scene, Seen};
+use crate::rig::{Host, IPS, MACS, Pair, address, link, memory, path};
 
 fn send(cookie: u64) -> Message<'static> {
     Message {
@@ -153,6 +154,47 @@ fn a_second_connection_takes_nothing_of_the_first() {
     }
     drop(second);
     pair.stop();
+}
+
+/// Even with the same number: packets of the connection before are duplicates, or behind a gap.
+#[test]
+fn packets_of_an_earlier_connection_are_not_executed() {
+    let mut scene = Scene::new(QpKind::Reliable, Access::ALL, &path(Mtu::B256));
+    let connect = |scene: &mut Scene, first| {
+        let qp = scene.host.queue_pair(QpKind::Reliable, 0x12, 0);
+        let peer = address(1, PEER.0, first);
+        let path = path(Mtu::B256);
+        scene.host.endpoint.connect(&qp, &peer, &path).unwrap();
+        qp
+    };
+    let write = |psn, byte| {
+        let raw = Raw::new(0x0a, psn).reth(ADDRESS, KEY, 4).data(&[byte; 4]);
+        Raw { qp: 0x12, ..raw }
+    };
+    let old: Vec<_> = (1000..1010).map(|psn| write(psn, 1)).collect();
+    let qp = connect(&mut scene, 1000);
+    assert_eq!(scene.exchange(&old).len(), 1);
+    assert_eq!(scene.bytes(0, 4), [1; 4]);
+    drop(qp);
+    // Of none at all, while there is no queue pair.
+    assert_eq!(scene.exchange(&old), []);
+    assert_eq!(scene.host.dropped("unknown-qp"), 10);
+    for first in [1, 0xff_0000, 5000] {
+        let qp = connect(&mut scene, first);
+        scene.exchange(&[write(first, 7)]);
+        scene.exchange(&old);
+        assert_eq!(scene.bytes(0, 4), [7; 4], "{first}");
+        let seen = scene.exchange(&[write(first + 1, 8)]);
+        assert!(
+            seen.iter().any(|seen| Seen::ack(first + 1, 0x1f)(seen)),
+            "{seen:?}"
+        );
+        assert_eq!(scene.bytes(0, 4), [8; 4], "{first}");
+        drop(qp);
+    }
+    let counts = ["duplicate", "psn-gap"].map(|cause| scene.host.dropped(cause));
+    assert_eq!(counts, [10, 20]);
+    scene.stop();
 }
 
 #[test]

@@ -23,7 +23,7 @@ struct End {
 
 impl End {
     fn new(n: usize, paths: &[PathBuf; 2]) -> Self {
-        let (link, queues) = unix_link(&paths[n], &paths[1 - n]);
+        let (link, queues) = unix_link(&paths[n], &paths[1 - n], 4200);
         let mut host = Host::new(n, &link, queues);
         let buffer = host.register(&memory(2 * BYTES as usize), Access::ALL);
         Self { host, link, buffer }
@@ -290,4 +290,28 @@ fn a_peer_that_is_gone_is_given_up_and_another_one_takes_its_place() {
         wire.finish(&mut next, round + 2);
     }
     wire.stop();
+}
+
+#[test]
+fn an_mtu_that_the_port_does_not_carry_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| folder.path().join(name));
+    let (link, queues) = unix_link(&paths[0], &paths[1], 1500);
+    let mut host = Host::new(0, &link, queues);
+    let qp = host
+        .endpoint
+        .create_queue_pair(&QpOptions::default())
+        .unwrap();
+    let refused = host.endpoint.connect(&qp, &qp.address(), &path(Mtu::B2048));
+    let why = refused.unwrap_err().to_string();
+    assert!(
+        why.contains("2048") && why.contains("1514") && why.contains("smaller"),
+        "{why}"
+    );
+    // It is not connected by that.
+    host.endpoint
+        .connect(&qp, &qp.address(), &path(Mtu::B1024))
+        .unwrap();
+    drop(qp);
+    link.stop_one(host.poll.into_queues());
 }

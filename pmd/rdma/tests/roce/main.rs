@@ -5,6 +5,7 @@
 mod congestion;
 mod connect;
 mod faults;
+mod frames;
 mod hostile;
 mod hot_path;
 mod hub;
@@ -16,5 +17,6 @@ mod reads;
 mod requester;
 mod responder;
 mod rig;
+mod threads;
 mod traffic;
 mod unreliable;

@@ -145,6 +145,53 @@ fn all_kinds(kind: QpKind, mtu: Mtu) {
     pair.stop();
 }
 
+/// Within one memory, so that it takes no more of it: to a range that begins a little earlier, which is
+/// written behind what is read.
+#[test]
+#[ignore = "two gigabytes of memory, and a minute"]
+fn messages_of_2_gib() {
+    const BYTES: usize = 1 << 31;
+    const BEFORE: usize = 2 << 20;
+    for kind in [QpKind::Reliable, QpKind::Unreliable] {
+        let mut pair = Pair::new();
+        let all = memory(BYTES + BEFORE);
+        let range = BEFORE..BEFORE + BYTES;
+        let own = pair.hosts[0]
+            .endpoint
+            .register_buffer(&all, range, Access::LOCAL)
+            .unwrap();
+        let remote = pair.hosts[1].register(&all, Access::WRITE);
+        let marks = || (0..BYTES).step_by(65_537).chain([BYTES - 4]);
+        for at in marks() {
+            own.write(at, &(at as u32).to_le_bytes()).unwrap();
+        }
+        let [mut a, b] = pair.connect(kind, &path(Mtu::B4096));
+        let (cookie, immediate) = (1, None);
+        let payload = Payload::Indirect(own.part(0, 1 << 31));
+        let to = remote.remote();
+        a.put(Put {
+            cookie,
+            payload,
+            to,
+            immediate,
+        })
+        .unwrap();
+        a.doorbell();
+        assert_eq!(
+            pair.event(&mut a),
+            done(&a, Operation::Put, 1 << 31, cookie)
+        );
+        pair.settle();
+        for at in marks() {
+            let mut found = [0; 4];
+            remote.read(at, &mut found).unwrap();
+            assert_eq!(u32::from_le_bytes(found), at as u32);
+        }
+        drop((a, b));
+        pair.stop();
+    }
+}
+
 #[test]
 fn reliable_messages_of_all_kinds() {
     for mtu in Mtu::ALL {

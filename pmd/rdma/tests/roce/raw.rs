@@ -24,8 +24,15 @@ fn crc32(bytes: impl IntoIterator<Item = u8>) -> u32 {
 
 /// ICRC of a frame with an IPv4 header of 20 bytes, without the ICRC.
 pub(crate) fn icrc(frame: &[u8]) -> [u8; 4] {
+    icrc_behind(frame, 20)
+}
+
+/// The same, with an IPv4 header of so many bytes.
+pub(crate) fn icrc_behind(frame: &[u8], header: usize) -> [u8; 4] {
+    let behind = 14 + header;
     let masked = |(at, &byte): (usize, &u8)| match at {
-        15 | 22 | 24 | 25 | 40 | 41 | 46 => 0xff,
+        15 | 22 | 24 | 25 => 0xff,
+        _ if [behind + 6, behind + 7, behind + 12].contains(&at) => 0xff,
         _ => byte,
     };
     let frame = frame.iter().enumerate().skip(14).map(masked);
@@ -226,15 +233,15 @@ impl Scene {
         }
     }
 
-    /// Bytes of the frames that the endpoint has sent.
-    pub(crate) fn sizes(&mut self) -> Vec<usize> {
-        let mut sizes = Vec::new();
+    /// The frames that the endpoint has sent, as they are.
+    pub(crate) fn frames(&mut self) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
         let mut burst = Burst::<32>::new();
         while self.rx.rx(&mut self.cache, &mut burst) > 0 {
-            sizes.extend(burst.iter().map(|mbuf| mbuf.data().len()));
+            frames.extend(burst.iter().map(|mbuf| mbuf.data().to_vec()));
             self.cache.free_burst(&mut burst);
         }
-        sizes
+        frames
     }
 
     pub(crate) fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
@@ -255,6 +262,12 @@ impl Scene {
     /// Stops everything: the ledger balances and all buffers are back.
     pub(crate) fn stop(mut self) {
         self.seen();
+        self.stop_unread();
+    }
+
+    /// The same, of packets that are for another MAC address.
+    pub(crate) fn stop_unread(mut self) {
+        self.frames();
         self.host.balance();
         drop((self.qp, self.cache));
         let own = self.host.poll.into_queues();

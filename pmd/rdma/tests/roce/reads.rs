@@ -3,7 +3,7 @@
 use pollux_rdma::{Access, Mtu, QpKind};
 
 use crate::raw::{ADDRESS, BYTES, KEY, PEER, Raw, Scene, Seen};
-use crate::rig::path;
+use crate::rig::{address, path};
 
 const FIRST: u32 = PEER.1;
 
@@ -54,6 +54,24 @@ fn a_read_is_answered_again_from_where_it_is_asked() {
     scene.stop();
 }
 
+/// Also one whose answer has not begun: the numbers before are those that the peer has.
+#[test]
+fn a_read_that_waits_is_answered_from_where_it_is_asked_again() {
+    let mut scene = Scene::new(QpKind::Reliable, Access::READ, &path(Mtu::B256));
+    let all = BYTES as u32;
+    let read = |psn, skip: u32| {
+        let at = ADDRESS + u64::from(skip) * 256;
+        Raw::new(0x0c, psn).reth(at, KEY, all - skip * 256)
+    };
+    // Each is a portion.
+    let seen = scene.exchange(&[read(FIRST, 0), read(FIRST + 32, 0)]);
+    assert_eq!((seen.len(), seen[31].psn), (32, FIRST + 31));
+    let seen = scene.exchange(&[read(FIRST + 32 + 5, 5)]);
+    let psns: Vec<u32> = seen.iter().map(|seen| seen.psn).collect();
+    assert_eq!(psns, (FIRST + 37..FIRST + 64).collect::<Vec<_>>());
+    scene.stop();
+}
+
 #[test]
 fn responses_leave_in_portions_and_acknowledgements_wait_for_them() {
     let options = path(Mtu::B256);
@@ -73,5 +91,39 @@ fn responses_leave_in_portions_and_acknowledgements_wait_for_them() {
     let psns: Vec<u32> = seen.iter().map(|seen| seen.psn).collect();
     assert_eq!(psns, (FIRST..=FIRST + 32).collect::<Vec<_>>());
     assert_eq!((seen[31].opcode, seen[32].opcode), (0x0f, 0x11));
+    scene.stop();
+}
+
+/// A long GET is answered in portions: an acknowledgement of another queue pair leaves in the next poll.
+#[test]
+fn a_long_get_delays_no_acknowledgement_of_a_neighbour() {
+    let options = path(Mtu::B256);
+    let mut scene = Scene::new(QpKind::Reliable, Access::ALL, &options);
+    let neighbour = scene.host.queue_pair(QpKind::Reliable, 0x12, 0);
+    let peer = address(1, PEER.0, 7000);
+    let connected = scene.host.endpoint.connect(&neighbour, &peer, &options);
+    connected.unwrap();
+    let reads = (0..100).map(|n| Raw::new(0x0c, FIRST + 32 * n).reth(ADDRESS, KEY, BYTES as u32));
+    let reads: Vec<_> = reads.collect();
+    let mut seen = 0;
+    for chunk in reads.chunks(25) {
+        seen += scene.exchange(chunk).len();
+    }
+    for n in 0..20 {
+        let mut write = Raw::new(0x0a, 7000 + n).reth(ADDRESS, KEY, 1).data(&[1]);
+        write.qp = 0x12;
+        let sent = scene.exchange(&[write]);
+        let acks = sent.iter().filter(|seen| Seen::ack(7000 + n, 0x1f)(seen));
+        assert_eq!(acks.count(), 1, "{n}");
+        seen += sent.len() - 1;
+    }
+    // The answers have not all left by then, and do so.
+    assert!(seen < 3200, "{seen}");
+    while seen < 3200 {
+        let more = scene.poll().len();
+        assert!(more > 0, "{seen}");
+        seen += more;
+    }
+    drop(neighbour);
     scene.stop();
 }

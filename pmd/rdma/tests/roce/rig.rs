@@ -63,9 +63,9 @@ pub(crate) fn link(buffers: usize) -> (Link, [(RxQueue, TxQueue); 2]) {
 }
 
 /// A port whose other end is another one's, by sockets of these paths, and its queues.
-pub(crate) fn unix_link(path: &Path, peer: &Path) -> (Link, (RxQueue, TxQueue)) {
+pub(crate) fn unix_link(path: &Path, peer: &Path, mtu: usize) -> (Link, (RxQueue, TxQueue)) {
     let pool = pool(2048);
-    let spec = format!("unix:{},peer={}", path.display(), peer.display());
+    let spec = format!("unix:{},peer={},mtu={mtu}", path.display(), peer.display());
     let port = Registry::builtin().open(&spec).unwrap();
     let port = port.configure(PortConfig::new(pool.clone())).unwrap();
     let capabilities = port.capabilities();
@@ -109,6 +109,11 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    /// The control side goes, and the loop stays.
+    pub(crate) fn without_control(self) -> RoceLoop {
+        self.poll
+    }
+
     pub(crate) fn new(n: usize, link: &Link, queues: (RxQueue, TxQueue)) -> Self {
         Self::with_speed(n, link, queues, None)
     }
@@ -178,7 +183,7 @@ impl Host {
 /// Two hosts on a link.
 pub(crate) struct Pair {
     pub(crate) hosts: [Host; 2],
-    link: Link,
+    pub(crate) link: Link,
     pub(crate) now: Ns,
 }
 
