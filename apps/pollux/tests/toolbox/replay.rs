@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use pollux_pmd_testkit::frames::naive_checksum;
 use pollux_pmd_testkit::netns::Cable;
 use serde_json::Value;
 
@@ -70,6 +71,45 @@ fn a_file_has_the_times_of_its_speed_and_rounds() {
     );
     let (out, _) = replayed(&recording(3), &["--speed", "max"]);
     assert_eq!(out[2].0, 2_000_000_000, "stays as it was");
+}
+
+/// Frames at 1.44 times the rate of a link of 1 kbit/s; every second one supports marks.
+#[test]
+fn a_bottleneck_delays_marks_and_loses() {
+    let frame = |n: u32| {
+        let mut frame = datagram(n, 9000, &[n as u8; 30]);
+        frame[15] = if n.is_multiple_of(2) { 2 } else { 0 };
+        frame[24..26].fill(0);
+        let sum = naive_checksum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        (n, frame)
+    };
+    let capture = Capture::new(&(0..200).map(frame).collect::<Vec<_>>());
+    let folder = Folder::new();
+    let sink = folder.sink("out.pcapng");
+    let path = capture.path.to_str().unwrap();
+    let link = ["--speed", "2.5", "--bottleneck", "0.001:200:400"];
+    let report = reported("replay", &[&[path, &sink][..], &link].concat(), 0);
+    let out = packets(&folder.path("out.pcapng"));
+    let count = |key: &str| report[key].as_u64().unwrap();
+    assert_eq!((count("read"), count("sent")), (200, out.len() as u64));
+    assert_eq!(
+        (count("sent") + count("congested"), count("lost")),
+        (200, 0)
+    );
+    assert_eq!(report["ledger"]["dropped"]["impaired"], count("congested"));
+    // 72 B take 576 ms, and come each 400 ms: once the queue is full 3 of 10 are lost.
+    assert!(out.is_sorted_by_key(number));
+    let pause = 8 * out[0].1.len() as u64 * 1_000_000;
+    assert!(out.windows(2).all(|two| two[1].0 - two[0].0 >= pause - 1));
+    assert!((30..80).contains(&count("congested")), "{report}");
+    let marks = out.iter().filter(|packet| packet.1[15] & 3 == 3).count() as u64;
+    assert!(marks == count("marked") && marks > 40, "{report}");
+    for packet in &out {
+        assert_eq!(naive_checksum(&packet.1[14..34]), 0);
+        let is_able = number(packet).is_multiple_of(2);
+        assert!(packet.1[15] == 0 && !is_able || packet.1[15] >= 2 && is_able);
+    }
 }
 
 #[test]
