@@ -240,13 +240,13 @@ impl RoceEndpoint {
         let number = identity.number;
         let mut is_free = number.get() >= FIRST_NUMBER;
         // It is asked for again if a queue pair has it.
-        let pick = || match std::mem::replace(&mut is_free, false) {
-            true => Ok(number),
-            false => Err(QpError::Option {
+        let pick = || {
+            let was_free = std::mem::replace(&mut is_free, false);
+            was_free.then_some(number).ok_or(QpError::Option {
                 option: "number",
                 value: u64::from(number.get()),
                 allowed: "2 to 2^24 - 1, and one that no queue pair has",
-            }),
+            })
         };
         self.create_as(options, pick, identity.psn)
     }

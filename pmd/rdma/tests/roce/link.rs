@@ -100,7 +100,8 @@ impl Wire {
     fn post(&self, qps: &mut [QueuePair; 2], round: u8) {
         for n in [0, 1] {
             let (own, peer) = (&self.ends[n].buffer, &self.ends[1 - n].buffer);
-            own.write(0, &[round + n as u8; BYTES as usize]).unwrap();
+            own.write(0, &vec![round + n as u8; BYTES as usize])
+                .unwrap();
             let (payload, to) = (
                 Payload::Indirect(own.part(0, BYTES)),
                 peer.remote().at(BYTES.into()),

@@ -9,7 +9,7 @@ use pollux_rdma::{
     Access, Event, Mtu, PathOptions, Payload, Put, QpKind, QpOptions, QueuePair, Status, Wait,
 };
 
-use crate::rig::{Pair, memory, path};
+use crate::rig::{Host, Pair, memory, path};
 
 /// Polls loops until it is told to stop.
 fn drive(mut loops: [RoceLoop; 2], is_over: &AtomicBool) -> [RoceLoop; 2] {
@@ -45,7 +45,7 @@ fn ranges_come_and_go_under_requests_of_several_threads() {
         ..
     } = Pair::new();
     let controls = [a.control.clone(), b.control.clone()];
-    let loops = [a, b].map(|host| host.without_control());
+    let loops = [a, b].map(Host::without_control);
     let is_over = AtomicBool::new(false);
     let loops = std::thread::scope(|scope| {
         let driver = scope.spawn(|| drive(loops, &is_over));
@@ -58,7 +58,7 @@ fn ranges_come_and_go_under_requests_of_several_threads() {
                 let own = near
                     .register_buffer(&memories[0], 0..BYTES, Access::LOCAL)
                     .unwrap();
-                own.write(0, &[thread; BYTES]).unwrap();
+                own.write(0, &vec![thread; BYTES]).unwrap();
                 for round in 0..40 {
                     let [mut qp, peer] = [&mut near, &mut far]
                         .map(|end| end.create_queue_pair(&QpOptions::default()).unwrap());
@@ -84,14 +84,14 @@ fn ranges_come_and_go_under_requests_of_several_threads() {
                         qp.wait_event(Wait::Poll(LONG)).unwrap();
                     }
                     far.unregister_buffer(target);
-                    memories[1].write(0, &[0; BYTES]).unwrap();
+                    memories[1].write(0, &vec![0; BYTES]).unwrap();
                     // All end, by the poll and by sleep.
                     let mut left = QueuePair::REQUESTS - usize::from(round % 2 == 0);
                     while left > 0 {
                         match qp.wait_event(Wait::Sleep(LONG)).expect("an event") {
                             Event::Done(_) => left -= 1,
                             Event::Failed(failed) => {
-                                assert_eq!(failed.status, Status::RemoteAccess)
+                                assert_eq!(failed.status, Status::RemoteAccess);
                             }
                             Event::Received(received) => panic!("{received:?}"),
                         }
@@ -142,7 +142,7 @@ fn what_is_dropped_first_takes_nothing_with_it() {
             mut now,
         } = pair;
         // The endpoints go first; their queue pairs and buffers stay.
-        let mut loops = hosts.map(|host| host.without_control());
+        let mut loops = hosts.map(Host::without_control);
         let mut poll = |loops: &mut [RoceLoop; 2]| {
             for _ in 0..2000 {
                 now.0 += 1000;
