@@ -35,35 +35,42 @@ class Done(NamedTuple):
     output: str
 
 
-def image(folder, temp):
-    """A kernel, and the files of such a machine."""
+def image(folder, temp, programs=(), modules=()):
+    """A kernel, and the files of such a machine, with programs of Pollux, by name, and more modules."""
     need_programs()
-    for package, programs in TOOLS.items():
+    for package, tools in TOOLS.items():
         try:
-            need(*programs)
+            need(*tools)
         except Skip as why:
             raise Skip(f"{str(why).split(':', maxsplit=1)[0]}: apt-get install {package}") from why
     if not PROVIDER.exists() or not DRIVER.exists():
         raise Skip(f"no {PROVIDER.name}: apt-get install ibverbs-providers")
     found = [Path(shutil.which(name)) for names in TOOLS.values() for name in names]
     kernel = Kernel.debian(folder)
-    return kernel, initramfs(kernel, {}, temp, [*found, PROVIDER, LOADED], [DRIVER], MODULES, INIT)
+    files = initramfs(kernel, dict(programs), temp, [*found, PROVIDER, LOADED], [DRIVER],
+                      [*MODULES, *modules], INIT)
+    return kernel, files
+
+
+def wire(name, local, remote):
+    """Arguments of QEMU for a wire whose frames are datagrams between two sockets."""
+    ends = f"local.type=unix,local.path={local},remote.type=unix,remote.path={remote}"
+    return ["-netdev", f"dgram,id={name},{ends}"]
 
 
 class Machine:
     """A running machine. Its RoCE packets are the datagrams between the sockets `local`, which QEMU
     binds, and `remote`. Its TCP reaches the host at 10.0.2.2, and is reached by the host's ports of
-    `forwards`: {port of the host: port of the machine}."""
+    `forwards`: {port of the host: port of the machine}. More devices are arguments of QEMU."""
 
-    def __init__(self, log, system, local, remote, mac, address, forwards=None):
+    def __init__(self, log, system, local, remote, mac, address, forwards=None, devices=(), parameters=""):
         forwards = "".join(f",hostfwd=tcp:127.0.0.1:{ours}-:{its}" for ours, its in (forwards or {}).items())
         kernel, files = system
         self.answers, self.count = {}, 0
         self.guest = Guest(log, kernel, files, [
-            "-netdev", f"dgram,id=roce,local.type=unix,local.path={local},remote.type=unix,remote.path={remote}",
-            "-device", f"virtio-net-pci,netdev=roce,mac={mac},host_mtu=9000",
-            "-netdev", f"user,id=tcp{forwards}", "-device", "virtio-net-pci,netdev=tcp"],
-            f"-- {mac} {address}/24")
+            *wire("roce", local, remote), "-device", f"virtio-net-pci,netdev=roce,mac={mac},host_mtu=9000",
+            "-netdev", f"user,id=tcp{forwards}", "-device", "virtio-net-pci,netdev=tcp", *devices],
+            f"{parameters} -- {mac} {address}/24")
 
     def __enter__(self):
         try:

@@ -5,14 +5,18 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::ExchangeError;
+use super::patience::{Deadline, Patience};
 
 /// How often a peer is looked for that does not listen yet.
-pub(super) const RETRY: Duration = Duration::from_millis(20);
+const RETRY: Duration = Duration::from_millis(20);
+/// How long one attempt to connect takes at most, so that a flag is looked at: as long as the kernel waits
+/// before it sends its first packet again.
+const ATTEMPT: Duration = Duration::from_secs(1);
 
 /// A stream whose reads and writes end after a time.
 pub trait Stream: Read + Write {
@@ -41,7 +45,7 @@ impl Stream for UnixStream {
 #[derive(Debug)]
 pub struct Channel<S> {
     stream: S,
-    deadline: Instant,
+    deadline: Deadline,
 }
 
 impl Channel<TcpStream> {
@@ -50,12 +54,12 @@ impl Channel<TcpStream> {
     ///
     /// # Errors
     /// The peer does not listen in time, or cannot be reached.
-    pub fn connect(to: SocketAddr, patience: Duration) -> Result<Self, ExchangeError> {
+    pub fn connect(to: SocketAddr, patience: impl Into<Patience>) -> Result<Self, ExchangeError> {
         let step = "connecting to the peer";
-        let deadline = Instant::now() + patience;
+        let deadline = Deadline::new(patience.into());
         loop {
-            let left = time_left(deadline).ok_or(ExchangeError::Deadline { step })?;
-            match TcpStream::connect_timeout(&to, left) {
+            let left = deadline.left(step)?;
+            match TcpStream::connect_timeout(&to, left.min(ATTEMPT)) {
                 Ok(stream) => {
                     stream.set_nodelay(true).map_err(io_at(step))?;
                     return Ok(Self { stream, deadline });
@@ -63,7 +67,7 @@ impl Channel<TcpStream> {
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     thread::sleep(RETRY.min(left));
                 }
-                Err(error) => return Err(io_at(step)(error)),
+                Err(error) => retry(step, error)?,
             }
         }
     }
@@ -72,19 +76,19 @@ impl Channel<TcpStream> {
 impl<S: Stream> Channel<S> {
     /// A channel over a stream that is connected. The time is that of the whole exchange, until
     /// [`within`](Self::within) sets another.
-    pub fn new(stream: S, patience: Duration) -> Self {
-        let deadline = Instant::now() + patience;
+    pub fn new(stream: S, patience: impl Into<Patience>) -> Self {
+        let deadline = Deadline::new(patience.into());
         Self { stream, deadline }
     }
 
-    /// Sets another deadline: so long from now.
-    pub fn within(&mut self, patience: Duration) {
-        self.deadline = Instant::now() + patience;
+    /// Sets another deadline: so long from now. A flag stays the same.
+    pub fn within(&mut self, time: Duration) {
+        self.deadline = self.deadline.again(time);
     }
 
     fn ready(&self, step: &'static str) -> Result<(), ExchangeError> {
-        let left = time_left(self.deadline).ok_or(ExchangeError::Deadline { step })?;
-        self.stream.set_patience(left).map_err(io_at(step))
+        let nap = self.deadline.nap(step)?;
+        self.stream.set_patience(nap).map_err(io_at(step))
     }
 
     pub(super) fn send(&mut self, bytes: &[u8], step: &'static str) -> Result<(), ExchangeError> {
@@ -173,25 +177,32 @@ impl<S: Stream> Channel<S> {
 
     /// Waits until the stream has passed on what was sent, if it has a way to know.
     pub(super) fn flush(&mut self, step: &'static str) -> Result<(), ExchangeError> {
-        self.ready(step)?;
-        self.stream.flush().or_else(|error| retry(step, error))
+        loop {
+            self.ready(step)?;
+            match self.stream.flush() {
+                Ok(()) => return Ok(()),
+                Err(error) => retry(step, error)?,
+            }
+        }
     }
 
-    /// Reads until the peer closes the stream: closing it with bytes that were not read would abort it.
-    pub(super) fn drain(&mut self, step: &'static str) -> Result<(), ExchangeError> {
-        let mut rest = [0; 256];
-        loop {
+    /// Reads so many bytes, or until the peer closes the stream: closing it with bytes that were not read
+    /// would abort it.
+    pub(super) fn drain(&mut self, bytes: usize, step: &'static str) -> Result<(), ExchangeError> {
+        let (mut rest, mut read) = ([0; 256], 0);
+        while read < bytes {
             match self.read_some(&mut rest, step) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
+                Ok(0) => break,
+                Ok(more) => read += more,
                 Err(ExchangeError::Io { source, .. })
                     if source.kind() == ErrorKind::ConnectionReset =>
                 {
-                    return Ok(());
+                    break;
                 }
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 }
 
@@ -222,12 +233,15 @@ impl Listener {
     ///
     /// # Errors
     /// None came in time.
-    pub fn accept(&self, patience: Duration) -> Result<Channel<TcpStream>, ExchangeError> {
+    pub fn accept(
+        &self,
+        patience: impl Into<Patience>,
+    ) -> Result<Channel<TcpStream>, ExchangeError> {
         let step = "waiting for the peer";
-        let deadline = Instant::now() + patience;
+        let deadline = Deadline::new(patience.into());
         self.0.set_nonblocking(true).map_err(io_at(step))?;
         loop {
-            let left = time_left(deadline).ok_or(ExchangeError::Deadline { step })?;
+            let nap = deadline.nap(step)?;
             match self.0.accept() {
                 Ok((stream, _)) => {
                     stream.set_nonblocking(false).map_err(io_at(step))?;
@@ -236,8 +250,8 @@ impl Listener {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let mut events = [PollFd::new(&self.0, PollFlags::IN)];
-                    let left = Timespec::try_from(left).ok();
-                    poll(&mut events, left.as_ref()).or_else(|errno| {
+                    let nap = Timespec::try_from(nap).ok();
+                    poll(&mut events, nap.as_ref()).or_else(|errno| {
                         let error = io::Error::from(errno);
                         retry(step, error).map(|()| 0)
                     })?;
@@ -255,7 +269,7 @@ pub(super) fn read_file(
     patience: Duration,
     step: &'static str,
 ) -> Result<Vec<u8>, ExchangeError> {
-    let deadline = Instant::now() + patience;
+    let deadline = Deadline::new(patience.into());
     loop {
         match fs::File::open(path) {
             Ok(file) => {
@@ -265,30 +279,21 @@ pub(super) fn read_file(
                 return Ok(bytes);
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let left = time_left(deadline).ok_or(ExchangeError::Deadline { step })?;
-                thread::sleep(RETRY.min(left));
+                thread::sleep(RETRY.min(deadline.left(step)?));
             }
             Err(error) => return Err(io_at(step)(error)),
         }
     }
 }
 
-/// Time to a deadline; `None` behind it.
-fn time_left(deadline: Instant) -> Option<Duration> {
-    deadline
-        .checked_duration_since(Instant::now())
-        .filter(|left| !left.is_zero())
-}
-
 pub(super) fn io_at(step: &'static str) -> impl Fn(io::Error) -> ExchangeError {
     move |source| ExchangeError::Io { step, source }
 }
 
-/// Whether a call is to be repeated.
+/// Whether a call is to be repeated: there may be time left, or the flag may be set.
 fn retry(step: &'static str, error: io::Error) -> Result<(), ExchangeError> {
     match error.kind() {
-        ErrorKind::Interrupted => Ok(()),
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => Err(ExchangeError::Deadline { step }),
+        ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(()),
         _ => Err(io_at(step)(error)),
     }
 }

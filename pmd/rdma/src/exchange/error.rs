@@ -16,6 +16,12 @@ pub enum ExchangeError {
         /// The step.
         step: &'static str,
     },
+    /// The flag of the exchange's [`Patience`](super::Patience) was set.
+    #[error("{step}: stopped before the peer did its part")]
+    Stopped {
+        /// The step.
+        step: &'static str,
+    },
     /// The peer went away.
     #[error("{step}: the peer closed the connection after {got} of {expected} B: see its output")]
     CutShort {

@@ -7,12 +7,14 @@
 //! | [`perftest`] | `ib_send_bw`, `ib_write_lat` and so on of perftest 4.5 |
 //!
 //! All go through the host's kernel, not through a port, but for perftest's option -R, which needs
-//! [`Messages`]. They are for the control thread, block, and end at a deadline. What a peer sends is limited before it is read, and checked.
+//! [`Messages`]. They are for the control thread, block, and end at a deadline, or when a flag is set
+//! ([`Patience`]). What a peer sends is limited before it is read, and checked.
 
 mod channel;
 mod error;
 mod json;
 mod messages;
+mod patience;
 pub mod perftest;
 pub mod pingpong;
 mod text;
@@ -21,3 +23,4 @@ pub use channel::{Channel, Listener, Stream};
 pub use error::ExchangeError;
 pub use json::{Description, MAX_JSON, Offered};
 pub use messages::Messages;
+pub use patience::Patience;

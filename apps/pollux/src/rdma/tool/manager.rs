@@ -4,12 +4,15 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::Ns;
 use pollux_rdma::cm::{
     CmEvent, CmOptions, ConnectionId, ConnectionManager, Failure, Offer, Reason,
 };
 use pollux_rdma::roce::RoceEndpoint;
 use pollux_rdma::{Endpoint, PathOptions, QueuePair};
+
+use super::stop::expect_no_stop;
 
 /// Interval at which datagrams are looked for.
 const LOOK: Duration = Duration::from_millis(1);
@@ -26,16 +29,23 @@ pub(super) struct Manager {
     endpoint: RoceEndpoint,
     begin: Instant,
     deadline: Instant,
+    stop: StopFlag,
 }
 
 impl Manager {
-    pub(super) fn new(endpoint: &RoceEndpoint, ip: Ipv4Addr, patience: Duration) -> Result<Self> {
+    pub(super) fn new(
+        endpoint: &RoceEndpoint,
+        ip: Ipv4Addr,
+        patience: Duration,
+        stop: &StopFlag,
+    ) -> Result<Self> {
         let begin = Instant::now();
         Ok(Self {
             connections: ConnectionManager::new(CmOptions::new(ip))?,
             endpoint: endpoint.clone(),
             begin,
             deadline: begin + patience,
+            stop: stop.clone(),
         })
     }
 
@@ -60,18 +70,27 @@ impl Manager {
         }
     }
 
-    /// The next event before the deadline.
-    fn event(&mut self, deadline: Instant) -> Option<CmEvent> {
-        while Instant::now() < deadline {
+    /// The next event, unless `is_over` is true before it.
+    fn event(&mut self, mut is_over: impl FnMut() -> Result<bool>) -> Result<Option<CmEvent>> {
+        while !is_over()? {
             self.pass();
             if let Some(event) = self.connections.event() {
                 // What it had to say on the way.
                 self.pass();
-                return Some(event);
+                return Ok(Some(event));
             }
             std::thread::sleep(LOOK);
         }
-        None
+        Ok(None)
+    }
+
+    /// The next event before the deadline.
+    fn event_in_time(&mut self) -> Result<Option<CmEvent>> {
+        let (stop, deadline) = (self.stop.clone(), self.deadline);
+        self.event(|| {
+            expect_no_stop(&stop)?;
+            Ok(Instant::now() >= deadline)
+        })
     }
 
     /// Connects a queue pair to a port of a host, where a program may begin to listen later.
@@ -85,7 +104,7 @@ impl Manager {
         loop {
             let (offer, now) = (offer(qp, path), self.now());
             let id = self.connections.connect(host, port, &offer, &[], now)?;
-            match self.event(self.deadline) {
+            match self.event_in_time()? {
                 Some(CmEvent::Accepted { agreed, .. }) => {
                     endpoint.connect(qp, &agreed.peer, &agreed.path)?;
                     self.connections.confirm(id, self.now())?;
@@ -108,13 +127,14 @@ impl Manager {
         qp: &QueuePair,
         path: PathOptions,
     ) -> Result<ConnectionId> {
-        let Some(CmEvent::Requested { id, .. }) = self.event(self.deadline) else {
+        let event = self.event_in_time()?;
+        let Some(CmEvent::Requested { id, .. }) = event else {
             bail!("no peer asked for a connection in time");
         };
         let agreed = self.connections.accept(id, &offer(qp, path), &[])?;
         endpoint.connect(qp, &agreed.peer, &agreed.path)?;
         self.connections.confirm(id, self.now())?;
-        match self.event(self.deadline) {
+        match self.event_in_time()? {
             Some(CmEvent::Established { .. }) => Ok(id),
             Some(CmEvent::Failed { why, .. }) => bail!("a peer asked for a connection: {why}"),
             _ => bail!("a peer asked for a connection, and did not confirm it in time"),
@@ -129,10 +149,11 @@ impl Manager {
                 self.connections.disconnect(id, now)?;
             }
         }
-        let deadline = Instant::now() + PARTING;
+        let begin = Instant::now();
         // A peer that has gone needs no farewell.
         while !ids.is_empty()
-            && let Some(event) = self.event(deadline)
+            && let Some(event) =
+                self.event(|| Ok(begin.elapsed() >= pollux_app::patience(PARTING)))?
         {
             if let CmEvent::Disconnected { id } = event {
                 ids.retain(|&open| open != id);

@@ -3,18 +3,18 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use pollux_pmd::mempool::region::MemoryRegion;
+use pollux_pmd::lcore::StopFlag;
 use pollux_rdma::{
-    Access, Buffer, Endpoint, Event, Get, Memory, Message, Operation, Payload, Put, QueuePair,
-    Receive, RemoteBuffer, Status, Wait,
+    Event, Get, Message, Operation, Payload, Put, QueuePair, Received, RemoteBuffer, Status, Wait,
 };
+
+use super::area::Area;
+use super::stop::{LOOK, expect_no_stop};
 
 /// Bytes of a message that are kept.
 const HEAD: usize = 16;
-/// Most receives, and the most bytes of all of them.
-const RECEIVES: usize = 64;
-const RECEIVE_BYTES: usize = 64 << 20;
-
+/// How long a PUT may take whose last byte is there.
+const SETTLE: Duration = Duration::from_secs(1);
 /// What one end of a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Job {
@@ -30,91 +30,10 @@ pub(super) enum Job {
     Nothing,
 }
 
-/// Memory of a queue pair: what peers access, what requests send and fetch, and the receives.
-pub(super) struct Area {
-    pub(super) buffer: Buffer,
-    bytes: u32,
-    /// Distance of two of its parts.
-    stride: u64,
-    receives: u64,
-}
-
-impl Area {
-    pub(super) fn new(endpoint: &mut Endpoint, bytes: u32, cycle: u32) -> Result<Self> {
-        let stride = bytes.max(cycle) as usize;
-        let receives = (RECEIVE_BYTES / stride).clamp(2, RECEIVES);
-        let region = MemoryRegion::builder((2 + receives) * stride).build();
-        let memory = Memory::new(region.context("no memory for messages")?);
-        let len = memory.len();
-        Ok(Self {
-            buffer: endpoint.register_buffer(&memory, 0..len, Access::ALL)?,
-            bytes,
-            stride: stride as u64,
-            receives: receives as u64,
-        })
-    }
-
-    /// Bytes of a message.
-    pub(super) fn bytes(&self) -> u32 {
-        self.bytes
-    }
-
-    /// Offsets of the two parts for requests and peers.
-    pub(super) fn parts(&self) -> [usize; 2] {
-        [0, self.stride as usize]
-    }
-
-    /// Posts all receives.
-    pub(super) fn post_receives(&self, qp: &mut QueuePair) -> Result<()> {
-        for cookie in 0..self.receives {
-            self.post_receive(qp, cookie)?;
-        }
-        qp.doorbell();
-        Ok(())
-    }
-
-    fn post_receive(&self, qp: &mut QueuePair, cookie: u64) -> Result<()> {
-        let to = self.buffer.part(self.receive_at(cookie), self.bytes);
-        qp.post_receive(Receive { cookie, to })?;
-        Ok(())
-    }
-
-    fn receive_at(&self, cookie: u64) -> u64 {
-        (2 + cookie) * self.stride
-    }
-
-    /// Posts a request; false if the queue is full.
-    fn post(&self, qp: &mut QueuePair, operation: Operation, remote: RemoteBuffer) -> bool {
-        let own = self.buffer.part(self.stride, self.bytes);
-        let payload = Payload::Indirect(own);
-        match operation {
-            Operation::Put => {
-                let put = Put {
-                    cookie: 0,
-                    payload,
-                    to: remote,
-                    immediate: None,
-                };
-                qp.put(put).is_ok()
-            }
-            Operation::Get => {
-                let get = Get {
-                    cookie: 0,
-                    from: remote,
-                    to: own,
-                };
-                qp.get(get).is_ok()
-            }
-            Operation::Send => {
-                let message = Message {
-                    cookie: 0,
-                    payload,
-                    immediate: None,
-                };
-                qp.send(message).is_ok()
-            }
-        }
-    }
+/// How long one end takes at most, and a flag that ends it early.
+pub(super) struct Limits<'a> {
+    pub(super) stop: &'a StopFlag,
+    pub(super) patience: Duration,
 }
 
 /// One end of a program.
@@ -123,6 +42,7 @@ pub(super) struct Work<'a> {
     pub(super) area: &'a Area,
     pub(super) remote: RemoteBuffer,
     pub(super) count: u64,
+    stop: &'a StopFlag,
     deadline: Instant,
     /// Requests posted and done, messages received.
     posted: u64,
@@ -130,6 +50,8 @@ pub(super) struct Work<'a> {
     received: u64,
     /// Messages that were waited for.
     taken: u64,
+    /// Messages whose bytes were compared.
+    checked: u64,
     /// Beginning of the last message.
     message: [u8; HEAD],
 }
@@ -140,20 +62,37 @@ impl<'a> Work<'a> {
         area: &'a Area,
         remote: RemoteBuffer,
         count: u64,
-        patience: Duration,
+        limits: &Limits<'a>,
     ) -> Self {
         Self {
             qp,
             area,
             remote,
             count,
-            deadline: Instant::now() + patience,
+            stop: limits.stop,
+            deadline: Instant::now() + limits.patience,
             posted: 0,
             done: 0,
             received: 0,
             taken: 0,
+            checked: 0,
             message: [0; HEAD],
         }
+    }
+
+    /// Messages that it has sent, fetched or received so far.
+    pub(super) fn messages(&self) -> u64 {
+        self.done.max(self.received)
+    }
+
+    /// Messages whose bytes were compared so far.
+    pub(super) fn checked(&self) -> u64 {
+        self.checked
+    }
+
+    /// Counts a message whose bytes were compared.
+    pub(super) fn count_check(&mut self) {
+        self.checked += 1;
     }
 
     pub(super) fn run(&mut self, job: Job) -> Result<()> {
@@ -172,12 +111,28 @@ impl<'a> Work<'a> {
     }
 
     fn requests(&mut self, operation: Operation, depth: u64) -> Result<()> {
+        let is_get = operation == Operation::Get;
+        // What is fetched has a place of its own until it is checked.
+        let depth = if is_get {
+            depth.min(self.area.slots())
+        } else {
+            depth
+        };
         while self.done < self.count {
             while self.posted < self.count && self.posted - self.done < depth {
-                self.post(operation)?;
+                let own = match operation {
+                    Operation::Get => self.area.slot(self.posted),
+                    Operation::Put if self.posted + 1 == self.count => self.area.last(),
+                    _ => self.area.own(),
+                };
+                self.post(operation, own)?;
             }
             self.qp.doorbell();
+            let before = self.done;
             self.event()?;
+            if is_get && self.done > before {
+                self.check(self.area.slot(before), before)?;
+            }
         }
         Ok(())
     }
@@ -186,7 +141,7 @@ impl<'a> Work<'a> {
         let ahead = u64::from(is_first);
         while self.done < self.count || self.received < self.count {
             while self.posted < self.count.min(self.received + ahead) {
-                self.post(Operation::Send)?;
+                self.post(Operation::Send, self.area.own())?;
             }
             self.qp.doorbell();
             self.event()?;
@@ -196,45 +151,93 @@ impl<'a> Work<'a> {
 
     /// The last byte is the number of the PUT.
     fn putting(&mut self, is_first: bool) -> Result<()> {
-        let last = self.area.bytes as usize - 1;
+        let last = self.area.bytes() as usize - 1;
         for number in 1..=self.count {
             if !is_first || number > 1 {
-                self.await_byte(last, self.received as u8 + 1)?;
-                self.received += 1;
+                self.await_put(last)?;
             }
-            let own = self.area.stride as usize + last;
+            let own = self.area.own() as usize + last;
             self.area.buffer.write(own, &[number as u8])?;
             self.request(Operation::Put)?;
         }
         if is_first {
-            self.await_byte(last, self.count as u8)?;
+            self.await_put(last)?;
         }
         Ok(())
     }
 
-    fn await_byte(&self, at: usize, value: u8) -> Result<()> {
-        let mut byte = [!value];
-        while byte != [value] {
-            self.area.buffer.read(at, &mut byte)?;
-            ensure!(
-                Instant::now() < self.deadline,
-                "the peer's PUT {value} did not come"
-            );
+    /// Waits for the peer's next PUT, whose last byte is `last`, and checks the others.
+    fn await_put(&mut self, last: usize) -> Result<()> {
+        let number = self.received + 1;
+        let mut byte = [!(number as u8)];
+        while byte != [number as u8] {
+            self.area.buffer.read(last, &mut byte)?;
+            self.expect_time(|| format!("the peer's PUT {number} did not come"))?;
             std::thread::yield_now();
         }
+        self.received = number;
+        if !self.area.contents().is_known() {
+            return Ok(());
+        }
+        // The bytes of a packet have no order: the last one may be there first.
+        let settled = Instant::now() + SETTLE;
+        while let Err(wrong) = self.area.check_put(last) {
+            ensure!(Instant::now() < settled, "PUT {number}: {wrong}");
+            std::thread::yield_now();
+        }
+        self.count_check();
         Ok(())
     }
 
-    fn post(&mut self, operation: Operation) -> Result<()> {
-        let is_posted = self.area.post(self.qp, operation, self.remote);
+    /// Checks a message in a slot, which is then free for the next.
+    fn check(&mut self, at: u64, number: u64) -> Result<()> {
+        let checked = self.area.check_slot(at);
+        checked.with_context(|| format!("message {number}"))?;
+        if self.area.contents().is_known() {
+            self.count_check();
+        }
+        Ok(())
+    }
+
+    fn post(&mut self, operation: Operation, own: u64) -> Result<()> {
+        let own = self.area.buffer.part(own, self.area.bytes());
+        let (payload, remote) = (Payload::Indirect(own), self.remote);
+        let (cookie, immediate) = (0, None);
+        let is_posted = match operation {
+            Operation::Put => {
+                let put = Put {
+                    cookie,
+                    payload,
+                    to: remote,
+                    immediate,
+                };
+                self.qp.put(put).is_ok()
+            }
+            Operation::Get => {
+                let get = Get {
+                    cookie,
+                    from: remote,
+                    to: own,
+                };
+                self.qp.get(get).is_ok()
+            }
+            Operation::Send => {
+                let message = Message {
+                    cookie,
+                    payload,
+                    immediate,
+                };
+                self.qp.send(message).is_ok()
+            }
+        };
         ensure!(is_posted, "a request was not taken");
         self.posted += 1;
         Ok(())
     }
 
-    /// Makes a request, and waits until it is done.
+    /// Makes a request with this end's own part, and waits until it is done.
     pub(super) fn request(&mut self, operation: Operation) -> Result<()> {
-        self.post(operation)?;
+        self.post(operation, self.area.own())?;
         self.await_done()
     }
 
@@ -269,27 +272,55 @@ impl<'a> Work<'a> {
 
     /// Waits for an event, and takes it.
     fn event(&mut self) -> Result<()> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let Some(event) = self.qp.wait_event(Wait::Sleep(left)) else {
-            let (done, received) = (self.done, self.received);
-            bail!("the peer is silent: {done} requests were done and {received} messages received");
-        };
-        match event {
+        match self.next_event()? {
             Event::Done(done) if done.status == Status::Ok => self.done += 1,
-            Event::Received(received) if received.status == Status::Ok => {
-                self.received += 1;
-                let (at, bytes) = (self.area.receive_at(received.cookie), received.bytes);
-                let head = (bytes as usize).min(HEAD);
-                self.area
-                    .buffer
-                    .read(at as usize, &mut self.message[..head])?;
-                self.area.post_receive(self.qp, received.cookie)?;
-                self.qp.doorbell();
-            }
+            Event::Received(received) if received.status == Status::Ok => self.take(&received)?,
             Event::Done(done) => bail!("a request failed: {}", done.status),
             Event::Received(received) => bail!("a receive failed: {}", received.status),
             Event::Failed(failed) => bail!("the queue pair failed: {}", failed.status),
         }
+        Ok(())
+    }
+
+    fn next_event(&mut self) -> Result<Event> {
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if let Some(event) = self.qp.wait_event(Wait::Sleep(left.min(LOOK))) {
+                return Ok(event);
+            }
+            self.expect_time(|| {
+                let (done, received) = (self.done, self.received);
+                format!(
+                    "the peer is silent: {done} requests were done and {received} messages received"
+                )
+            })?;
+        }
+    }
+
+    /// Takes a message, and posts its receive again.
+    fn take(&mut self, received: &Received) -> Result<()> {
+        let (at, number) = (self.area.slot(received.cookie), self.received);
+        let head = (received.bytes as usize).min(HEAD);
+        let message = &mut self.message[..head];
+        self.area.buffer.read(at as usize, message)?;
+        if self.area.contents().is_known() {
+            let (bytes, wanted) = (received.bytes, self.area.bytes());
+            ensure!(
+                bytes == wanted,
+                "message {number} has {bytes} B instead of {wanted}: give both ends the same size"
+            );
+            self.check(at, number)?;
+        }
+        self.received += 1;
+        self.area.post_receive(self.qp, received.cookie)?;
+        self.qp.doorbell();
+        Ok(())
+    }
+
+    /// Refuses to wait any longer after a stop, and behind the deadline.
+    fn expect_time(&self, what: impl FnOnce() -> String) -> Result<()> {
+        expect_no_stop(self.stop)?;
+        ensure!(Instant::now() < self.deadline, what());
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The program `rping` of librdmacm: the client tells where a text is, which the server gets, and where
 //! it wants it, which the server puts there.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use pollux_rdma::{Key, Operation, RemoteBuffer};
 
 use super::requests::Work;
@@ -11,9 +11,10 @@ const ADVERTISEMENT: usize = 16;
 
 /// The server's part.
 pub(super) fn serve(work: &mut Work<'_>) -> Result<()> {
-    for _ in 0..work.count {
+    for number in 0..work.count {
         work.remote = read(&work.await_message()?);
         work.request(Operation::Get)?;
+        expect_text(work, work.area.own(), number)?;
         work.tell(&[0; ADVERTISEMENT])?;
         work.remote = read(&work.await_message()?);
         work.request(Operation::Put)?;
@@ -25,18 +26,37 @@ pub(super) fn serve(work: &mut Work<'_>) -> Result<()> {
 /// The client's part: the text returns as it was.
 pub(super) fn ping(work: &mut Work<'_>) -> Result<()> {
     for number in 0..work.count {
+        let (from, to) = (work.area.own(), 0);
         let text = text(number, work.area.bytes() as usize);
-        let [from, to] = work.area.parts();
-        work.area.buffer.write(from, &text)?;
+        work.area.buffer.write(from as usize, &text)?;
         for offset in [from, to] {
-            let place = work.area.buffer.remote().at(offset as u64);
+            let place = work.area.buffer.remote().at(offset);
             work.tell(&write(place, text.len() as u32))?;
             work.await_message()?;
         }
-        let mut back = vec![0; text.len()];
-        work.area.buffer.read(to, &mut back)?;
-        ensure!(back == text, "text {number} came back otherwise");
+        expect_text(work, to, number)?;
     }
+    Ok(())
+}
+
+/// Checks the text at an offset.
+fn expect_text(work: &mut Work<'_>, at: u64, number: u64) -> Result<()> {
+    let wanted = text(number, work.area.bytes() as usize);
+    let mut found = vec![0; wanted.len()];
+    work.area.buffer.read(at as usize, &mut found)?;
+    let differs = found
+        .iter()
+        .zip(&wanted)
+        .position(|(found, wanted)| found != wanted);
+    if let Some(n) = differs {
+        bail!(
+            "text {number}: byte {n} is {:#04x} instead of {:#04x}: the data were damaged on the way, or the \
+             peer has others",
+            found[n],
+            wanted[n]
+        );
+    }
+    work.count_check();
     Ok(())
 }
 

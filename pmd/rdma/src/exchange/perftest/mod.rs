@@ -29,6 +29,8 @@ pub const PORT: u16 = 18515;
 
 /// The version of the programs, as text.
 const VERSION: &[u8] = b"6.06";
+/// Where the note is behind it.
+const NOTE_AT: usize = 16 - NOTE;
 /// Oldest version with this exchange, in hundredths.
 const OLDEST: u32 = 570;
 /// A page, and a cache line.
@@ -132,9 +134,32 @@ pub enum Role {
     Server,
 }
 
+/// Bytes of a [`Hello::note`].
+pub const NOTE: usize = 8;
+
+/// What an end begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The largest MTU.
+    pub mtu: Mtu,
+    /// What it tells an end of its own kind: the message of the version has room for it, where perftest has
+    /// zeros, and does not look.
+    pub note: [u8; NOTE],
+}
+
+impl From<Mtu> for Hello {
+    /// Without a note, as perftest.
+    fn from(mtu: Mtu) -> Self {
+        let note = [0; NOTE];
+        Self { mtu, note }
+    }
+}
+
 /// What both ends use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Common {
+    /// What the peer notes; zeros are perftest's.
+    pub note: [u8; NOTE],
     /// The smaller MTU.
     pub mtu: Mtu,
     /// Bytes of the buffers through which requests go round, if those are shorter: the larger of both
@@ -178,8 +203,9 @@ impl<S: Stream> Session<S> {
         test: Test,
         role: Role,
         over: Over,
-        mtu: Mtu,
+        hello: impl Into<Hello>,
     ) -> Result<(Self, Common), ExchangeError> {
+        let Hello { mtu, note } = hello.into();
         let mut session = Self {
             channel,
             test,
@@ -188,11 +214,15 @@ impl<S: Stream> Session<S> {
         };
         let mut version = [0; 16];
         version[..VERSION.len()].copy_from_slice(VERSION);
-        check_version(&session.swap(&version)?)?;
+        version[NOTE_AT..].copy_from_slice(&note);
+        let theirs = session.swap(&version)?;
+        check_version(&theirs)?;
+        let note = std::array::from_fn(|n| theirs[NOTE_AT + n]);
         let cycle = session.larger(CYCLE)?;
         let cache_line = session.larger(CACHE_LINE)?;
         let theirs = session.swap(&[b'0' + mtu.code(), 0])?;
         let common = Common {
+            note,
             mtu: mtu.min(mtu_of(theirs)?),
             cycle,
             cache_line,
@@ -314,7 +344,7 @@ impl<S: Stream> Ready<S> {
             (Over::Tcp, End::Close) => {}
             (Over::Tcp, _) => {
                 self.session.channel.send(DONE, STEP)?;
-                self.session.channel.drain(STEP)?;
+                self.session.channel.drain(DONE.len(), STEP)?;
             }
         }
         Ok(theirs)

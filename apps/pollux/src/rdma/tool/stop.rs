@@ -1,0 +1,31 @@
+//! Ends before the end: a signal stops a conversation.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use pollux_pmd::lcore::StopFlag;
+use pollux_rdma::exchange::ExchangeError;
+
+/// How often the flag is looked at by what waits.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+
+/// Error: the program was stopped.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped by a signal")]
+struct Stopped;
+
+/// Refuses to go on after a stop.
+pub(super) fn expect_no_stop(stop: &StopFlag) -> Result<()> {
+    if stop.is_set() {
+        return Err(Stopped.into());
+    }
+    Ok(())
+}
+
+/// Whether an error is nothing but a stop.
+pub(super) fn is_stop(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let exchange = cause.downcast_ref();
+        cause.is::<Stopped>() || matches!(exchange, Some(ExchangeError::Stopped { .. }))
+    })
+}
