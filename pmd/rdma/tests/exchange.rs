@@ -10,8 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pollux_rdma::exchange::perftest::{self, Keys, Over, Report, Role, Session, Test};
-use pollux_rdma::exchange::{Channel, Description, ExchangeError, Listener, Offered, pingpong};
+use pollux_pmd::lcore::StopFlag;
+use pollux_rdma::exchange::perftest::{self, Hello, Keys, Over, Report, Role, Session, Test};
+use pollux_rdma::exchange::{
+    Channel, Description, ExchangeError, Listener, Offered, Patience, pingpong,
+};
 use pollux_rdma::{Access, ConnectError, Key, Mtu, Psn, QpAddress, QpKind, QpNumber, RemoteBuffer};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -313,6 +316,68 @@ fn a_peer_that_hangs_is_left_at_the_deadline() {
     drop(listener);
     let none = Channel::<TcpStream>::connect(at, Duration::from_millis(60));
     assert!(matches!(none, Err(ExchangeError::Deadline { .. })));
+}
+
+#[test]
+fn a_flag_ends_a_wait() {
+    let stopped = |found: Result<(), ExchangeError>, what: &str| {
+        assert!(
+            matches!(found, Err(ExchangeError::Stopped { .. })),
+            "{what}: {found:?}"
+        );
+    };
+    let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    thread::scope(|scope| {
+        // The flags are set while the peers are waited for, which do nothing.
+        let soon = || {
+            let stop = StopFlag::new();
+            let patience = Patience::until(&stop, PATIENCE);
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(40));
+                stop.stop();
+            });
+            patience
+        };
+        for (way, begin) in WAYS {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            stopped(begin(Channel::new(ours, soon())), way);
+            drop(theirs);
+        }
+        stopped(listener.accept(soon()).map(drop), "accept");
+        let at = listener.address().unwrap();
+        drop(listener);
+        stopped(Channel::connect(at, soon()).map(drop), "connect");
+    });
+}
+
+#[test]
+fn two_ends_of_a_kind_note_it() {
+    let note = *b"of test\0";
+    let hello = Hello {
+        mtu: Mtu::B1024,
+        note,
+    };
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let open = |stream, role| {
+        let channel = Channel::new(stream, PATIENCE);
+        let opened = Session::open(channel, Test::SendBw, role, Over::Tcp, hello);
+        opened.unwrap().1.note
+    };
+    thread::scope(|scope| {
+        let server = scope.spawn(|| open(theirs, Role::Server));
+        assert_eq!(open(ours, Role::Client), note);
+        assert_eq!(server.join().unwrap(), note);
+    });
+    // perftest has zeros there.
+    let (channel, mut peer) = pair();
+    peer.write_all(b"6.06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\0\0\0\x403\0")
+        .unwrap();
+    let opened = Session::open(channel, Test::SendBw, Role::Server, Over::Tcp, hello);
+    assert_eq!(opened.unwrap().1.note, [0; perftest::NOTE]);
+    let mut version = [0; 16];
+    version[..4].copy_from_slice(b"6.06");
+    version[8..].copy_from_slice(&note);
+    assert_eq!(take(&mut peer, 16), version);
 }
 
 /// A peer that says this, and closes the stream.

@@ -109,7 +109,7 @@ class Guest:
         machine, host = self.ends(side)
         shape = f"--as {row.program} --mtu {mtu} --bytes {row.bytes} --count {row.count} --timeout {TIMEOUT}"
         serve = [self.program, "rdma", "serve", f"unix:{host},peer={machine},mac={HOST_MAC}", "--ip", HOST_IP,
-                 "--at", "127.0.0.1:0", "--patience", TURN, *shape.split()]
+                 "--at", "127.0.0.1:0", "--patience", TURN, "--idle", "sleep=16", "--json", *shape.split()]
         with Process(serve) as server:
             server.until("the server is not ready", lambda: "ready at" in server.said())
             port = re.search(r"ready at \S+:(\d+)", server.said())[1]
@@ -120,8 +120,10 @@ class Guest:
                 words = (f"{row.program} -d rxe0 -x 1 -F -s {row.bytes} -m {mtu} -n {row.count} -u {TIMEOUT}"
                          f" -p {port} {GATEWAY}")
                 figure = row.peer(self.machine.must(words, TURN))
-            status = server.wait(TURN)
-            check(f"server: status {status}: {(server.said() + server.complained()).strip()[-300:]}", status == 0)
+            status, said = server.wait(TURN), server.said()
+            check(f"server: status {status}: {(said + server.complained()).strip()[-300:]}", status == 0)
+            checked = json.loads(said[said.index("{"):])["checked"]
+            check("the host's end has compared nothing of ours", checked or side == "peer")
         return figure
 
 

@@ -15,6 +15,7 @@ mod metrics;
 mod physics;
 mod ports;
 mod programs;
+mod rdma;
 mod replay;
 mod status;
 mod streams;

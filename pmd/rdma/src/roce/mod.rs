@@ -71,6 +71,7 @@ mod drops;
 mod endpoint;
 mod events;
 mod handle;
+mod idle;
 mod mailbox;
 mod management;
 mod message;

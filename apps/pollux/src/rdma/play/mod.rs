@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use pollux_app::{Failure, PortOption, ReportOptions, ports};
+use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::{Ledger, PortConfig, Registry, RxQueue, StartedPort};
@@ -76,8 +77,8 @@ const POLLS: usize = 1 << 20;
     mut_arg("place", |arg| arg.help("Capture that is received and file that is sent to"))
 )]
 #[command(
-    after_help = "Exit status: 0 when the conversation was replayed, whatever the peer did in it, 1 when it failed, 2 on \
-                  a wrong option or configuration."
+    after_help = "SIGINT and SIGTERM end the replay in order. Exit status: 0 when the conversation was replayed, or stopped, \
+                  whatever the peer did in it, 1 when it failed, 2 on a wrong option or configuration."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -104,8 +105,9 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         let created = fs::create_dir_all(folder);
         created.with_context(|| format!("--memory-out {}", folder.display()))?;
     }
+    let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let reports = args.report.outputs()?.ready()?;
-    let times = frame_times(args, registry)?;
+    let times = frame_times(args, registry, &stop)?;
 
     let pool = pool()?;
     let mut opened = ports::open(registry, &[args.port.spec()])?;
@@ -132,7 +134,8 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let conversation = Conversation::new(&config, &endpoint).with_context(named);
     let mut conversation = conversation.map_err(Failure::Usage)?;
 
-    replay(&mut roce, &mut conversation, &times)?;
+    replay(&mut roce, &mut conversation, &times, &stop)?;
+    let end = if stop.is_set() { "stopped" } else { "complete" };
     let counts = roce.counts().get();
     let (rx, tx) = roce.into_queues();
     port.stop(vec![rx], tx.into_iter().collect())?;
@@ -142,13 +145,14 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let balance = ledger.balance();
     let report = Report {
         command: "rdma play",
+        end,
         ledger: balance.into(),
         rdma: counts.into(),
         completions: conversation.completions,
         failed: conversation.failed,
         balance,
     };
-    reports.write(&report)?;
+    reports.tell(&report, |out| write!(out, "{report}"))?;
     ledger.check().map_err(anyhow::Error::from)?;
     Ok(())
 }
@@ -168,7 +172,7 @@ fn cache(pool: &Mempool) -> anyhow::Result<PoolCache> {
 
 /// Time stamps of the capture, by a port of its own: what is due before a frame has to be done before it
 /// is received.
-fn frame_times(args: &Args, registry: &Registry) -> Result<Vec<Ns>, Failure> {
+fn frame_times(args: &Args, registry: &Registry, stop: &StopFlag) -> Result<Vec<Ns>, Failure> {
     let spec = args.port.spec();
     let pool = pool()?;
     registry.check(spec)?;
@@ -186,15 +190,15 @@ fn frame_times(args: &Args, registry: &Registry) -> Result<Vec<Ns>, Failure> {
     let StartedPort { port, mut rx, tx } = port.configure(config)?.start()?;
     let mut cache = cache(&pool)?;
     let queue = rx.first_mut().context("a queue is missing")?;
-    let times = drain(queue, &mut cache);
+    let times = drain(queue, &mut cache, stop);
     drop(cache);
     port.stop(rx, tx)?;
     Ok(times)
 }
 
-fn drain(queue: &mut RxQueue, cache: &mut PoolCache) -> Vec<Ns> {
+fn drain(queue: &mut RxQueue, cache: &mut PoolCache, stop: &StopFlag) -> Vec<Ns> {
     let (mut times, mut burst) = (Vec::new(), Burst::<32>::new());
-    while !queue.state().is_final() {
+    while !queue.state().is_final() && !stop.is_set() {
         queue.rx(cache, &mut burst);
         times.extend(
             burst
@@ -206,15 +210,16 @@ fn drain(queue: &mut RxQueue, cache: &mut PoolCache) -> Vec<Ns> {
     times
 }
 
-/// The time goes on with the frames, and never back.
+/// The time goes on with the frames, and never back. A stop leaves out the frames that follow.
 fn replay(
     roce: &mut RoceLoop,
     conversation: &mut Conversation,
     times: &[Ns],
+    stop: &StopFlag,
 ) -> anyhow::Result<()> {
     let mut now = times.first().copied().unwrap_or_default();
     settle(roce, conversation, now)?;
-    for &time in times {
+    for &time in times.iter().take_while(|_| !stop.is_set()) {
         while let Some(due) = roce.next_deadline().filter(|due| due.0 < time.0) {
             now = now.max(due);
             settle(roce, conversation, now)?;

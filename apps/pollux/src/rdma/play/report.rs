@@ -13,6 +13,7 @@ use super::super::counts::Counts;
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) command: &'static str,
+    pub(super) end: &'static str,
     pub(super) ledger: LedgerReport,
     pub(super) rdma: Counts,
     pub(super) completions: Vec<Completion>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use pollux_app::{PortOption, ReportOptions, seconds};
+use pollux_pmd::lcore::idle::IdlePolicy;
 use pollux_pmd::net::MacAddr;
 use pollux_rdma::exchange::perftest::Test;
 use pollux_rdma::{Mtu, QpKind};
@@ -59,6 +60,11 @@ pub(in super::super) struct Options {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: u64,
+
+    /// Idle mode of the loop: busy (polls on), pause, or sleep[=ROUNDS]: after ROUNDS idle iterations it
+    /// sleeps until the device wakes it, if that can
+    #[arg(long, value_name = "HOW", default_value_t)]
+    pub(super) idle: IdlePolicy,
 
     /// Longest time of the exchange, and of all messages
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]

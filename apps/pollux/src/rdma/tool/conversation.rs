@@ -89,12 +89,12 @@ impl<'a> Conversation<'a> {
                 let contents = Contents::of(test, &common);
                 let (area, mut qp) = self.parts(host, common.cycle, contents)?;
                 let path = self.path(common.mtu);
-                let connect = |qp: &_, peer: &Keys| {
+                let connect = |host: &mut Host, qp: &_, peer: &Keys| {
                     let gets = peer.reads.clamp(1, READS);
                     let path = PathOptions { gets, ..path };
                     host.endpoint.connect(qp, &peer.qp, &path)
                 };
-                self.perftest(test, session, (&area, &mut qp), connect)
+                self.perftest(host, test, session, (&area, &mut qp), connect)
             }
         }
     }
@@ -145,7 +145,7 @@ impl<'a> Conversation<'a> {
             Role::Server => pingpong::server(&mut channel, &own, connect)?,
         };
         let is_first = self.role == Role::Client;
-        self.work(&area, &mut qp, NOWHERE, |work| {
+        self.work(host, (&area, &mut qp), NOWHERE, |work| {
             work.run(Job::Echo { is_first })
         })?;
         std::thread::sleep(pollux_app::patience(LINGER));
@@ -155,20 +155,29 @@ impl<'a> Conversation<'a> {
     /// From the exchange of keys on.
     fn perftest<S: Stream>(
         &mut self,
+        host: &mut Host,
         test: Test,
         session: Session<S>,
         (area, qp): (&Area, &mut QueuePair),
-        connect: impl FnOnce(&QueuePair, &Keys) -> Result<(), ConnectError>,
+        connect: impl FnOnce(&mut Host, &QueuePair, &Keys) -> Result<(), ConnectError>,
     ) -> Result<()> {
         let keys = Keys {
             qp: qp.address(),
             reads: READS,
             buffer: area.buffer.remote(),
         };
-        let ready = session.connect(&keys, |peer| connect(qp, peer))?;
-        let (remote, job) = (ready.peer().buffer, job(test, self.role));
-        self.work(area, qp, remote, |work| work.run(job))?;
+        let ready = session.connect(&keys, |peer| connect(host, qp, peer))?;
+        let remote = ready.peer().buffer;
+        let begin = Instant::now();
+        let job = job(test, self.role);
+        if let Some(job) = job {
+            self.work(host, (area, qp), remote, |work| work.run(job))?;
+        }
         ready.finish(&Measured::default(), self.options.patience)?;
+        if job.is_none() {
+            self.progress.messages = self.options.count;
+            self.progress.time = begin.elapsed();
+        }
         // An unreliable connection may have lost the last one.
         let is_target = test == Test::WriteBw && self.role == Role::Server;
         if is_target && area.contents().is_known() && qp.kind() == QpKind::Reliable {
@@ -181,8 +190,8 @@ impl<'a> Conversation<'a> {
     /// The requests of an end.
     fn work(
         &mut self,
-        area: &Area,
-        qp: &mut QueuePair,
+        host: &mut Host,
+        (area, qp): (&Area, &mut QueuePair),
         remote: RemoteBuffer,
         job: impl FnOnce(&mut Work<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -191,15 +200,18 @@ impl<'a> Conversation<'a> {
             patience: self.options.patience,
         };
         let count = self.options.count;
-        let begin = Instant::now();
-        let mut work = Work::new(qp, area, remote, count, &limits);
-        let done = job(&mut work);
-        self.progress = Progress {
-            // A program whose peer does it all is none the wiser before the end.
-            messages: if done.is_ok() { count } else { work.messages() },
-            checked: work.checked(),
-            time: begin.elapsed(),
-        };
+        let (done, progress) = host.foreground(|poller| {
+            let begin = Instant::now();
+            let mut work = Work::new(poller, qp, area, remote, count, &limits);
+            let done = job(&mut work);
+            let progress = Progress {
+                messages: if done.is_ok() { count } else { work.messages() },
+                checked: work.checked(),
+                time: begin.elapsed(),
+            };
+            (done, progress)
+        })?;
+        self.progress = progress;
         done
     }
 
@@ -247,7 +259,7 @@ impl<'a> Conversation<'a> {
                 Role::Server => rping::serve,
                 Role::Client => rping::ping,
             };
-            return self.work(&area, &mut qp, NOWHERE, part);
+            return self.work(host, (&area, &mut qp), NOWHERE, part);
         };
         let first = host.endpoint.create_queue_pair(&QpOptions::default())?;
         let stream = Messages::new(&mut host.endpoint, first)?;
@@ -265,7 +277,7 @@ impl<'a> Conversation<'a> {
         // The connection manager says more of a failure than the exchange.
         second?;
         exchanged?;
-        self.perftest(test, session, (&area, &mut qp), |_, _| Ok(()))
+        self.perftest(host, test, session, (&area, &mut qp), |_, _, _| Ok(()))
     }
 }
 
@@ -277,27 +289,21 @@ fn announce(at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// What an end of a program does.
-fn job(test: Test, role: Role) -> Job {
+/// What an end of a program does; `None` if its peer does it all.
+fn job(test: Test, role: Role) -> Option<Job> {
     let is_client = role == Role::Client;
-    let requests = |operation, depth| {
-        if is_client {
-            Job::Requests { operation, depth }
-        } else {
-            Job::Nothing
-        }
-    };
+    let requests = |operation, depth| is_client.then_some(Job::Requests { operation, depth });
     match test {
-        Test::SendBw if !is_client => Job::Receive,
+        Test::SendBw if !is_client => Some(Job::Receive),
         Test::SendBw => requests(Operation::Send, DEPTH),
-        Test::SendLat => Job::Echo {
+        Test::SendLat => Some(Job::Echo {
             is_first: is_client,
-        },
+        }),
         Test::WriteBw => requests(Operation::Put, DEPTH),
         // Its server begins.
-        Test::WriteLat => Job::Putting {
+        Test::WriteLat => Some(Job::Putting {
             is_first: !is_client,
-        },
+        }),
         Test::ReadBw => requests(Operation::Get, DEPTH),
         Test::ReadLat => requests(Operation::Get, 1),
     }

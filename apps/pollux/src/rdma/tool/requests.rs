@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use pollux_pmd::lcore::StopFlag;
 use pollux_rdma::{
-    Event, Get, Message, Operation, Payload, Put, QueuePair, Received, RemoteBuffer, Status, Wait,
+    Event, Get, Message, Operation, Payload, Put, QueuePair, Received, RemoteBuffer, Status,
 };
 
 use super::area::Area;
-use super::stop::{LOOK, expect_no_stop};
+use super::host::Poller;
+use super::stop::expect_no_stop;
 
 /// Bytes of a message that are kept.
 const HEAD: usize = 16;
@@ -26,8 +27,6 @@ pub(super) enum Job {
     Receive,
     /// PUTs to and fro, which the peer finds by looking at the last byte.
     Putting { is_first: bool },
-    /// The peer does it all.
-    Nothing,
 }
 
 /// How long one end takes at most, and a flag that ends it early.
@@ -38,7 +37,8 @@ pub(super) struct Limits<'a> {
 
 /// One end of a program.
 pub(super) struct Work<'a> {
-    pub(super) qp: &'a mut QueuePair,
+    poller: &'a mut Poller,
+    qp: &'a mut QueuePair,
     pub(super) area: &'a Area,
     pub(super) remote: RemoteBuffer,
     pub(super) count: u64,
@@ -58,6 +58,7 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub(super) fn new(
+        poller: &'a mut Poller,
         qp: &'a mut QueuePair,
         area: &'a Area,
         remote: RemoteBuffer,
@@ -65,6 +66,7 @@ impl<'a> Work<'a> {
         limits: &Limits<'a>,
     ) -> Self {
         Self {
+            poller,
             qp,
             area,
             remote,
@@ -97,7 +99,6 @@ impl<'a> Work<'a> {
 
     pub(super) fn run(&mut self, job: Job) -> Result<()> {
         match job {
-            Job::Nothing => Ok(()),
             Job::Receive => {
                 while self.received < self.count {
                     self.event()?;
@@ -172,8 +173,8 @@ impl<'a> Work<'a> {
         let mut byte = [!(number as u8)];
         while byte != [number as u8] {
             self.area.buffer.read(last, &mut byte)?;
+            self.poller.poll();
             self.expect_time(|| format!("the peer's PUT {number} did not come"))?;
-            std::thread::yield_now();
         }
         self.received = number;
         if !self.area.contents().is_known() {
@@ -183,7 +184,7 @@ impl<'a> Work<'a> {
         let settled = Instant::now() + SETTLE;
         while let Err(wrong) = self.area.check_put(last) {
             ensure!(Instant::now() < settled, "PUT {number}: {wrong}");
-            std::thread::yield_now();
+            self.poller.poll();
         }
         self.count_check();
         Ok(())
@@ -282,12 +283,13 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// Polls until there is an event.
     fn next_event(&mut self) -> Result<Event> {
         loop {
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            if let Some(event) = self.qp.wait_event(Wait::Sleep(left.min(LOOK))) {
+            if let Some(event) = self.qp.poll_event() {
                 return Ok(event);
             }
+            self.poller.poll();
             self.expect_time(|| {
                 let (done, received) = (self.done, self.received);
                 format!(

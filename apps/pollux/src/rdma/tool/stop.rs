@@ -1,13 +1,8 @@
 //! Ends before the end: a signal stops a conversation.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use pollux_pmd::lcore::StopFlag;
 use pollux_rdma::exchange::ExchangeError;
-
-/// How often the flag is looked at by what waits.
-pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// Error: the program was stopped.
 #[derive(Debug, thiserror::Error)]
