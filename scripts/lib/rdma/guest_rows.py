@@ -30,8 +30,8 @@ perftest):
 
 The other end of both is `pollux rdma serve` on the host, on the port `unix`. It checks what Pollux's
 end sends. Medians of the turns; the jitter is the distance of the best and the worst turn, as a part
-of the median. The machine is emulated (TCG). Needs the programs of scripts/rdma-interop. Run nothing
-else."""
+of the median. The machine is emulated (TCG), with one CPU. The kernel's NIC needs no IOMMU, ours is
+behind one. Needs the programs of scripts/rdma-interop. Run nothing else."""
 
 # Of the host's end, and of both NICs of the machine.
 HOST_IP, HOST_MAC = "192.168.77.1", "02:00:00:00:00:01"
@@ -47,7 +47,8 @@ TIMEOUT = 16
 # Seconds for a turn.
 TURN = 60
 
-# The kernel's NIC does without the IOMMU, ours is behind it.
+# The kernel's NIC does without the IOMMU, ours is behind it. With two CPUs, which QEMU emulates by turns,
+# a program that polls would take the time of those that it waits for.
 PARAMETERS = "intel_iommu=on iommu.passthrough=1 hugepages=128 maxcpus=1"
 
 

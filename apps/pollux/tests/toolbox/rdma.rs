@@ -158,7 +158,7 @@ fn send_a_wrong_byte(wire: &Wire, at: SocketAddr) {
         ..PoolConfig::default()
     })
     .unwrap();
-    let mut registry = Registry::builtin();
+    let registry = Registry::builtin();
     let port = registry.open(&wire.port("b", "a", 2)).unwrap();
     let capabilities = port.capabilities();
     let started = port.configure(PortConfig::new(pool.clone())).unwrap();
