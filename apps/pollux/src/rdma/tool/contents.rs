@@ -61,7 +61,7 @@ impl Contents {
             }
         }
         if is_inverted {
-            piece.iter_mut().for_each(|byte| *byte = !*byte);
+            piece = piece.map(|byte| !byte);
         }
         piece
     }
