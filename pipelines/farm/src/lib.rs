@@ -4,5 +4,19 @@
 //!
 //! Feeding nodes hold a fragment of every event. A scheduler gives each event to one computing
 //! node, so that no receiver, column or link is overrun.
+//!
+//! Each role is a state machine that sees messages and the time ([`role::Role`]): it allocates
+//! nothing after its start, and does no input or output. The same code runs over ports, runs in a
+//! simulation, and is the reference for the gateware.
 
+pub mod feeder;
+pub mod fragments;
+pub mod message;
+pub mod node;
+pub mod results;
+pub mod role;
+pub mod scheduler;
 pub mod time;
+pub mod topology;
+pub mod trigger;
+pub mod wire;

@@ -1,0 +1,361 @@
+//! A feeder: keeps the fragments of one source, and transfers them as flow control messages say
+//! (thesis, III.E).
+
+pub mod mockup;
+pub mod store;
+
+use std::collections::VecDeque;
+
+use crate::fragments::{Fragments, Outgoing};
+use crate::message::{Alive, Flow, Member, Message};
+use crate::role::{Address, Outbox, Role, Transfer};
+use crate::time::Time;
+use crate::topology::{Feeders, MAX_FEEDERS, Topology};
+
+/// Configuration of a feeder.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Number of the run.
+    pub run: u32,
+    /// Its number: its place in the ring.
+    pub id: u8,
+    /// Bytes of the slot that each receive buffer has for a feeder: most bytes of a payload.
+    pub slot: u32,
+    /// Most MEPs in flight, as of the scheduler.
+    pub in_flight: usize,
+    /// Messages pass on while a transfer of more than so many bytes runs, if they do not say
+    /// `hold`; others wait for the end of the transfer.
+    pub bypass_above: u32,
+    /// Time between two messages that say that the feeder runs.
+    pub beat: Time,
+}
+
+/// A feeder that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A number that the farm does not have.
+    #[error("feeder {id} of {feeders}: the first one is 0")]
+    NoFeeder {
+        /// The number.
+        id: u8,
+        /// Feeders of the farm.
+        feeders: usize,
+    },
+    /// No MEP in flight.
+    #[error("0 MEPs in flight: set `in_flight` as the scheduler has it")]
+    InFlight,
+    /// No time between two messages.
+    #[error("`beat` is zero: the feeder would send without end")]
+    NoBeat,
+}
+
+/// Counters of a feeder, each of one cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Transfers (thesis, register TAGS). Those of all feeders are equal at the end of a run
+    /// without faults.
+    pub transfers: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+    /// Events without data in the store.
+    pub absent: u64,
+    /// Events whose data are larger than their part of a slot.
+    pub oversize: u64,
+    /// Messages that were passed on while a long transfer ran.
+    pub bypassed: u64,
+    /// Messages that were passed on because data were not there yet.
+    pub early: u64,
+    /// Messages that tell what is decided, without an event.
+    pub releases: u64,
+    /// Messages that arrived again.
+    pub repeated: u64,
+    /// Messages of an attempt that has been given up.
+    pub stale: u64,
+    /// Messages of events that were decided before.
+    pub decided: u64,
+    /// Messages for other feeders, which were passed on.
+    pub not_pending: u64,
+    /// Messages that found the queue full.
+    pub queue_full: u64,
+    /// Messages with a receive buffer that the farm does not have.
+    pub out_of_range: u64,
+    /// Messages of another run.
+    pub other_run: u64,
+    /// Messages that are not for a feeder.
+    pub unexpected: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    mep: u64,
+    attempt: u16,
+}
+
+/// A feeder and its store.
+#[derive(Debug)]
+pub struct Feeder<S> {
+    config: Config,
+    /// The node of each descriptor.
+    nodes: Box<[u16]>,
+    store: S,
+    queue: VecDeque<Flow>,
+    /// The message whose transfer runs, and bytes of the transfer.
+    current: Option<(Flow, u32)>,
+    /// The last attempt of each MEP in flight that was taken.
+    served: Box<[Served]>,
+    decided: u64,
+    beat: Time,
+    counters: Counters,
+}
+
+impl<S: Fragments> Feeder<S> {
+    /// A feeder that knows the receive buffers of a farm. All memory is allocated here.
+    ///
+    /// # Errors
+    /// A configuration that cannot be.
+    pub fn new(
+        config: Config,
+        topology: &Topology,
+        store: S,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        let (id, feeders) = (config.id, topology.feeders());
+        if usize::from(id) >= feeders {
+            return Err(ConfigError::NoFeeder { id, feeders });
+        }
+        if config.in_flight == 0 {
+            return Err(ConfigError::InFlight);
+        }
+        if config.beat == Time::ZERO {
+            return Err(ConfigError::NoBeat);
+        }
+        let none = Served {
+            mep: u64::MAX,
+            attempt: 0,
+        };
+        let nodes = topology.nodes();
+        Ok(Self {
+            nodes: (0..topology.descriptors())
+                .map(|descriptor| (descriptor % nodes) as u16)
+                .collect(),
+            store,
+            queue: VecDeque::with_capacity(config.in_flight),
+            current: None,
+            served: vec![none; config.in_flight].into(),
+            decided: 0,
+            beat: now,
+            counters: Counters::default(),
+            config,
+        })
+    }
+
+    /// Counters since the start.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The store, to add data to.
+    pub fn store_mut(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// Messages that wait for the transfer, and the one whose transfer runs.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queue.len() + usize::from(self.current.is_some())
+    }
+
+    /// The transfer that ran is complete: its message goes on, and the next transfer starts.
+    pub fn transferred(&mut self, out: &mut impl Outbox) {
+        if let Some((flow, _)) = self.current.take() {
+            self.done(flow, out);
+            self.serve(out);
+        }
+    }
+
+    fn flow(&mut self, flow: &Flow, out: &mut impl Outbox) {
+        self.learn(flow.decided);
+        let mine = Feeders::only(self.config.id);
+        if flow.pending.and(mine).is_empty() {
+            self.counters.not_pending += 1;
+            self.forward(*flow, out);
+            return;
+        }
+        if flow.count == 0 {
+            self.counters.releases += 1;
+            self.done(*flow, out);
+            return;
+        }
+        if flow.descriptor.index() >= self.nodes.len() {
+            self.counters.out_of_range += 1;
+            return;
+        }
+        if flow.event.saturating_add(flow.count.into()) <= self.decided {
+            self.counters.decided += 1;
+            self.done(*flow, out);
+            return;
+        }
+        let served = self.served[self.slot(flow)];
+        if served.mep == flow.mep {
+            // A message comes once in each attempt and round, until it is taken.
+            let newer = flow.attempt.wrapping_sub(served.attempt) as i16;
+            if newer <= 0 {
+                let count = if newer == 0 {
+                    &mut self.counters.repeated
+                } else {
+                    &mut self.counters.stale
+                };
+                *count += 1;
+                return;
+            }
+        }
+        if self.passes(flow) {
+            self.counters.bypassed += 1;
+            self.forward(*flow, out);
+            return;
+        }
+        if self.queue.len() >= self.config.in_flight {
+            self.counters.queue_full += 1;
+            return;
+        }
+        self.take(flow);
+        self.queue.push_back(*flow);
+        self.serve(out);
+    }
+
+    fn slot(&self, flow: &Flow) -> usize {
+        (flow.mep % self.served.len() as u64) as usize
+    }
+
+    /// The message is this feeder's to transfer: repetitions are not.
+    fn take(&mut self, flow: &Flow) {
+        let slot = self.slot(flow);
+        self.served[slot] = Served {
+            mep: flow.mep,
+            attempt: flow.attempt,
+        };
+    }
+
+    /// The message will come again in this attempt.
+    fn give_back(&mut self, flow: &Flow) {
+        let slot = self.slot(flow);
+        self.served[slot].attempt = flow.attempt.wrapping_sub(1);
+    }
+
+    /// Whether a message need not wait for the transfer that runs.
+    fn passes(&self, flow: &Flow) -> bool {
+        let bytes = self.current.map_or(0, |(_, bytes)| bytes);
+        bytes > self.config.bypass_above && !flow.hold
+    }
+
+    fn learn(&mut self, decided: u64) {
+        if decided > self.decided {
+            self.decided = decided;
+            self.store.release(decided);
+        }
+    }
+
+    /// Starts transfers until one runs or no message waits.
+    fn serve(&mut self, out: &mut impl Outbox) {
+        while self.current.is_none() {
+            let Some(flow) = self.queue.pop_front() else {
+                return;
+            };
+            if !flow.hold && !self.has_all(&flow) {
+                self.counters.early += 1;
+                self.give_back(&flow);
+                self.forward(flow, out);
+                continue;
+            }
+            self.start(flow, out);
+        }
+        // Behind a long transfer, messages pass on.
+        let waiting = self.queue.len();
+        for _ in 0..waiting {
+            let Some(flow) = self.queue.pop_front() else {
+                return;
+            };
+            if self.passes(&flow) {
+                self.counters.bypassed += 1;
+                self.give_back(&flow);
+                self.forward(flow, out);
+            } else {
+                self.queue.push_back(flow);
+            }
+        }
+    }
+
+    fn has_all(&self, flow: &Flow) -> bool {
+        let mut events = flow.event..flow.event.saturating_add(flow.count.into());
+        events.all(|event| self.store.length(event, flow.part).is_some())
+    }
+
+    fn start(&mut self, flow: Flow, out: &mut impl Outbox) {
+        let outgoing = Outgoing::new(self.config.id, &flow, &self.store, self.config.slot);
+        let (fragment, oversize) = (outgoing.fragment(), outgoing.oversize());
+        let counters = &mut self.counters;
+        counters.transfers += 1;
+        counters.events += u64::from(fragment.count);
+        counters.bytes += u64::from(fragment.bytes);
+        counters.absent += u64::from(fragment.absent - oversize);
+        counters.oversize += u64::from(oversize);
+        let bytes = fragment.bytes;
+        let node = self.nodes[flow.descriptor.index()];
+        match out.transfer(node, &outgoing) {
+            Transfer::Done => self.done(flow, out),
+            Transfer::Running => self.current = Some((flow, bytes)),
+        }
+    }
+
+    /// Passes a message on with the own bit cleared.
+    fn done(&self, mut flow: Flow, out: &mut impl Outbox) {
+        flow.pending = flow.pending.without(Feeders::only(self.config.id));
+        self.forward(flow, out);
+    }
+
+    /// Passes a message on to the next feeder that has to transfer, or back to the scheduler.
+    fn forward(&self, flow: Flow, out: &mut impl Outbox) {
+        let next = flow.pending.next_from(self.config.id + 1);
+        let to = next.map_or(Address::Scheduler, Address::Feeder);
+        out.send(to, &Message::Flow(flow));
+    }
+}
+
+const _: () = assert!(MAX_FEEDERS < u8::MAX as usize);
+
+impl<P, S: Fragments> Role<P> for Feeder<S> {
+    fn receive(&mut self, _now: Time, message: &Message, _payload: P, out: &mut impl Outbox) {
+        if message.run() != self.config.run {
+            self.counters.other_run += 1;
+            return;
+        }
+        match message {
+            Message::Flow(flow) => self.flow(flow, out),
+            _ => self.counters.unexpected += 1,
+        }
+    }
+
+    fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+        if now >= self.beat {
+            self.beat = now + self.config.beat;
+            let alive = Alive {
+                run: self.config.run,
+                from: Member::Feeder(self.config.id),
+            };
+            out.send(Address::Scheduler, &Message::Alive(alive));
+        }
+    }
+
+    fn next_deadline(&self) -> Time {
+        self.beat
+    }
+}

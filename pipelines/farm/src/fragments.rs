@@ -1,0 +1,150 @@
+//! The data of a feeder, and the frames that carry them.
+
+use crate::message::{Flow, Fragment, Message};
+use crate::wire;
+use crate::wire::payload::{ABSENT, OVERSIZE, Writer, padded, table_len};
+
+/// The data of a feeder by event.
+pub trait Fragments {
+    /// Bytes of a part of an event's data; none where the feeder does not have it.
+    fn length(&self, event: u64, part: u8) -> Option<u32>;
+
+    /// Writes that many bytes. The buffer is as long as [`Self::length`] says.
+    fn write(&self, event: u64, part: u8, into: &mut [u8]);
+
+    /// All events before this one are decided: their data are not needed any more.
+    fn release(&mut self, before: u64);
+}
+
+/// A frame that cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// The buffer ends before the frame does.
+    #[error(
+        "a fragment of {needed} bytes does not fit a buffer of {room}: set a smaller slot, or a larger data room"
+    )]
+    Room {
+        /// Bytes of the frame.
+        needed: u64,
+        /// Bytes of the buffer.
+        room: usize,
+    },
+    /// The store gives another length than before.
+    #[error("the data of event {event} have another length than before")]
+    Changed {
+        /// The event.
+        event: u64,
+    },
+}
+
+/// A fragment that a feeder transfers: its header, and the store that has its data.
+#[derive(Debug)]
+pub struct Outgoing<'a, S> {
+    fragment: Fragment,
+    store: &'a S,
+    slot: u32,
+    oversize: u16,
+}
+
+impl<'a, S: Fragments> Outgoing<'a, S> {
+    /// The fragment of a feeder that a message asks for. A payload has at most `slot` bytes: data
+    /// larger than what is left of it are left out.
+    #[must_use]
+    pub fn new(feeder: u8, flow: &Flow, store: &'a S, slot: u32) -> Self {
+        let mut bytes = table_len(flow.count);
+        let (mut absent, mut oversize) = (0, 0);
+        for event in flow.event..flow.event.saturating_add(flow.count.into()) {
+            match length(store, event, flow.part, bytes, slot) {
+                ABSENT => absent += 1,
+                OVERSIZE => oversize += 1,
+                length => bytes += padded(length).unwrap_or(0),
+            }
+        }
+        let fragment = Fragment {
+            run: flow.run,
+            feeder,
+            mep: flow.mep,
+            event: flow.event,
+            count: flow.count,
+            descriptor: flow.descriptor,
+            generation: flow.generation,
+            attempt: flow.attempt,
+            part: flow.part,
+            members: flow.members,
+            absent: absent + oversize,
+            bytes,
+            payload_crc: None,
+        };
+        Self {
+            fragment,
+            store,
+            slot,
+            oversize,
+        }
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn fragment(&self) -> &Fragment {
+        &self.fragment
+    }
+
+    /// Events whose data are left out, because they are larger than the slot.
+    #[must_use]
+    pub fn oversize(&self) -> u16 {
+        self.oversize
+    }
+
+    /// Bytes of the frame.
+    #[must_use]
+    pub fn frame_len(&self) -> usize {
+        wire::HEADER + self.fragment.bytes as usize
+    }
+
+    /// Writes the frame: the header, and the data straight from the store. With `crc`, the payload
+    /// gets one. Returns the length.
+    ///
+    /// # Errors
+    /// A buffer that is too short, or a store that has changed.
+    pub fn write(&self, crc: bool, frame: &mut [u8]) -> Result<usize, FrameError> {
+        let fragment = &self.fragment;
+        let too_short = FrameError::Room {
+            needed: self.frame_len() as u64,
+            room: frame.len(),
+        };
+        let frame = frame.get_mut(..self.frame_len()).ok_or(too_short)?;
+        let (header, payload) = frame.split_at_mut(wire::HEADER);
+        let mut writer = Writer::new(payload, fragment.count).ok_or(too_short)?;
+        let changed = |event| FrameError::Changed { event };
+        for event in fragment.event..fragment.event.saturating_add(fragment.count.into()) {
+            let used = writer.len() as u32;
+            let length = length(self.store, event, fragment.part, used, self.slot);
+            let data = writer.event(length).ok_or(changed(event))?;
+            if !data.is_empty() {
+                self.store.write(event, fragment.part, data);
+            }
+        }
+        if writer.len() != fragment.bytes as usize {
+            return Err(changed(fragment.event));
+        }
+        let payload_crc = crc.then(|| crc32fast::hash(payload));
+        let message = Message::Fragment(Fragment {
+            payload_crc,
+            ..*fragment
+        });
+        header.copy_from_slice(&wire::encode(&message));
+        Ok(self.frame_len())
+    }
+}
+
+/// Length of an event's data in a payload that has `used` bytes.
+fn length(store: &impl Fragments, event: u64, part: u8, used: u32, slot: u32) -> u32 {
+    let Some(length) = store.length(event, part) else {
+        return ABSENT;
+    };
+    let end = padded(length).and_then(|bytes| used.checked_add(bytes));
+    match end {
+        Some(end) if length < OVERSIZE && end <= slot => length,
+        _ => OVERSIZE,
+    }
+}

@@ -1,0 +1,434 @@
+//! A computing node: builds events in its receive buffers, has them worked on, and sends the
+//! decision and the feedback (thesis, III.A and III.B.6).
+
+mod buffer;
+mod unacked;
+
+use std::collections::VecDeque;
+
+use buffer::{Buffer, Place, State};
+use unacked::Unacked;
+
+use crate::message::{Alive, Decision, Feedback, Fragment, Member, Message, More};
+use crate::role::{Address, Outbox, Role};
+use crate::time::Time;
+use crate::topology::{Descriptor, Feeders, Topology};
+
+/// Configuration of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Number of the run.
+    pub run: u32,
+    /// Its number.
+    pub id: u16,
+    /// Bytes of the slot that a receive buffer has for a feeder: most bytes of a payload.
+    pub slot: u32,
+    /// Events that are worked on at a time: processors of the node.
+    pub workers: usize,
+    /// Time between two messages that say that the node runs, and after which a message that was
+    /// not answered is sent again.
+    pub beat: Time,
+}
+
+/// A node that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A number that the farm does not have.
+    #[error("node {id} of {nodes}: the first one is 0")]
+    NoNode {
+        /// The number.
+        id: u16,
+        /// Nodes of the farm.
+        nodes: usize,
+    },
+    /// No worker.
+    #[error("0 workers: no event would be worked on; set `workers` to 1 or more")]
+    NoWorker,
+    /// No time between two messages.
+    #[error("`beat` is zero: the node would send without end")]
+    NoBeat,
+}
+
+/// Counters of a node, each of one cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Fragments that were placed.
+    pub placed: u64,
+    /// MEPs that were built.
+    pub built: u64,
+    /// Of them, those with the fragments of all feeders.
+    pub complete: u64,
+    /// Events in the MEPs that were built.
+    pub events: u64,
+    /// MEPs that were decided.
+    pub decided: u64,
+    /// Second parts that were built.
+    pub second: u64,
+    /// Fragments that were there already.
+    pub repeated: u64,
+    /// Fragments of MEPs that were built or given up before.
+    pub late: u64,
+    /// Fragments for a buffer in which an event is still worked on.
+    pub busy: u64,
+    /// Fragments for buffers of other nodes, or that the farm does not have.
+    pub misrouted: u64,
+    /// Fragments from feeders that the farm does not have.
+    pub no_feeder: u64,
+    /// Fragments that differ from others of their MEP in the events or in the feeders.
+    pub disagree: u64,
+    /// Fragments larger than a slot.
+    pub oversize: u64,
+    /// Fragments of a second part that was not asked for.
+    pub unasked: u64,
+    /// MEPs whose buffer was assigned to another before they were built.
+    pub abandoned: u64,
+    /// Messages that were sent again.
+    pub resent: u64,
+    /// Messages of another run.
+    pub other_run: u64,
+    /// Messages that are not for a node.
+    pub unexpected: u64,
+}
+
+/// An event, or several of a MEP, that is built.
+#[derive(Debug)]
+pub struct Built<'a, P> {
+    /// The MEP.
+    pub mep: u64,
+    /// Its first event.
+    pub event: u64,
+    /// Its events.
+    pub count: u16,
+    /// Feeders of the farm whose fragments it lacks.
+    pub missing: Feeders,
+    /// Fragments of single events without data.
+    pub absent: u16,
+    /// Payloads of the first part by feeder.
+    pub fragments: &'a [Option<P>],
+    /// Payloads of the second part by feeder; none before it was asked for.
+    pub second: &'a [Option<P>],
+    /// Whether the second part is built.
+    pub has_second: bool,
+    /// Earlier calls of [`Work::work`] with this MEP.
+    pub calls: u32,
+}
+
+/// What is to be done with a MEP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It is decided: bit n is set if event n is accepted.
+    Decide(u64),
+    /// A processor works on it until that time, and [`Work::work`] is called again.
+    Wait(Time),
+    /// The second part is needed. [`Work::work`] is called again when it is built.
+    More,
+}
+
+/// The trigger algorithm of a node.
+pub trait Work<P> {
+    /// Works on a MEP.
+    fn work(&mut self, now: Time, built: &Built<'_, P>) -> Step;
+}
+
+impl<P, F: FnMut(Time, &Built<'_, P>) -> Step> Work<P> for F {
+    fn work(&mut self, now: Time, built: &Built<'_, P>) -> Step {
+        self(now, built)
+    }
+}
+
+/// A node. `P` is the handle of a payload, `W` the trigger algorithm.
+#[derive(Debug)]
+pub struct Node<P, W> {
+    config: Config,
+    topology: Topology,
+    column: u8,
+    buffers: Box<[Buffer<P>]>,
+    /// Buffers that are built and wait for a processor.
+    built: VecDeque<usize>,
+    /// Processors that work.
+    working: usize,
+    work: W,
+    unacked: Unacked,
+    beat: Time,
+    /// When a processor is done next.
+    wake: Time,
+    counters: Counters,
+    /// MEPs that lack the fragment of a feeder, by feeder.
+    missing: Box<[u64]>,
+}
+
+impl<P, W: Work<P>> Node<P, W> {
+    /// A node with free buffers. All memory is allocated here.
+    ///
+    /// # Errors
+    /// A configuration that cannot be.
+    pub fn new(
+        config: Config,
+        topology: &Topology,
+        work: W,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        let (id, nodes) = (config.id, topology.nodes());
+        let Some(column) = topology.column_of(id) else {
+            return Err(ConfigError::NoNode { id, nodes });
+        };
+        if config.workers == 0 {
+            return Err(ConfigError::NoWorker);
+        }
+        if config.beat == Time::ZERO {
+            return Err(ConfigError::NoBeat);
+        }
+        let (buffers, feeders) = (topology.buffers(), topology.feeders());
+        Ok(Self {
+            topology: topology.clone(),
+            column,
+            buffers: (0..buffers).map(|_| Buffer::new(feeders)).collect(),
+            built: VecDeque::with_capacity(buffers),
+            working: 0,
+            work,
+            unacked: Unacked::new(4 * buffers),
+            beat: now,
+            wake: Time::MAX,
+            counters: Counters::default(),
+            missing: vec![0; feeders].into(),
+            config,
+        })
+    }
+
+    /// Counters since the start.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// MEPs that lack the fragment of a feeder, by feeder.
+    #[must_use]
+    pub fn missing(&self) -> &[u64] {
+        &self.missing
+    }
+
+    /// The trigger algorithm.
+    #[must_use]
+    pub fn work(&self) -> &W {
+        &self.work
+    }
+
+    /// Buffers in use, and decisions that the result node has not acknowledged.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        let used = |buffer: &&Buffer<P>| buffer.state != State::Idle;
+        self.buffers.iter().filter(used).count() + self.unacked.len()
+    }
+
+    fn descriptor(&self, buffer: usize) -> Descriptor {
+        let descriptor = self.topology.descriptor(self.config.id, buffer);
+        descriptor.unwrap_or_default()
+    }
+
+    fn fragment(&mut self, now: Time, fragment: &Fragment, payload: P, out: &mut impl Outbox) {
+        let place = self.topology.buffer_of(fragment.descriptor);
+        let Some((_, n)) = place.filter(|place| place.0 == self.config.id) else {
+            self.counters.misrouted += 1;
+            return;
+        };
+        if usize::from(fragment.feeder) >= self.topology.feeders() {
+            self.counters.no_feeder += 1;
+            return;
+        }
+        let counters = &mut self.counters;
+        let buffer = &mut self.buffers[n];
+        match buffer.place(fragment, payload, self.config.slot, counters) {
+            Place::Incomplete => {}
+            Place::Complete => {
+                if buffer.part() == 0 {
+                    counters.built += 1;
+                    counters.events += u64::from(fragment.count);
+                    let missing = buffer.missing(self.topology.feeders());
+                    counters.complete += u64::from(missing.is_empty());
+                    for (feeder, count) in (0..).zip(&mut self.missing) {
+                        *count += u64::from(missing.has(feeder));
+                    }
+                } else {
+                    counters.second += 1;
+                }
+                self.built.push_back(n);
+                self.serve(now, out);
+            }
+        }
+    }
+
+    /// Starts work while a processor is free.
+    fn serve(&mut self, now: Time, out: &mut impl Outbox) {
+        while self.working < self.config.workers {
+            let Some(n) = self.built.pop_front() else {
+                return;
+            };
+            self.step(n, now, out);
+        }
+    }
+
+    /// Works on the MEP of a buffer.
+    fn step(&mut self, n: usize, now: Time, out: &mut impl Outbox) {
+        let feeders = self.topology.feeders();
+        let buffer = &mut self.buffers[n];
+        match self.work.work(now, &buffer.built(feeders)) {
+            Step::Wait(until) => {
+                buffer.wait(until);
+                self.working += 1;
+                self.wake = self.wake.min(until);
+            }
+            Step::More if buffer.part() == 0 => {
+                buffer.ask(now);
+                let more = self.more(n);
+                out.send(Address::Scheduler, &Message::More(more));
+            }
+            // There is no third part: what asks for one accepts nothing.
+            Step::More => self.decide(n, 0, now, out),
+            Step::Decide(accepted) => self.decide(n, accepted, now, out),
+        }
+    }
+
+    fn more(&self, n: usize) -> More {
+        let buffer = &self.buffers[n];
+        More {
+            run: self.config.run,
+            descriptor: self.descriptor(n),
+            generation: buffer.generation(),
+            mep: buffer.mep(),
+        }
+    }
+
+    fn decide(&mut self, n: usize, accepted: u64, now: Time, out: &mut impl Outbox) {
+        let (run, descriptor) = (self.config.run, self.descriptor(n));
+        let feeders = self.topology.feeders();
+        let buffer = &mut self.buffers[n];
+        let generation = buffer.generation();
+        let built = buffer.built(feeders);
+        let decision = Decision {
+            run,
+            mep: built.mep,
+            event: built.event,
+            count: built.count,
+            descriptor,
+            generation,
+            absent: built.absent,
+            missing: built.missing,
+            accepted: accepted & Feeders::first(built.count.into()).0,
+        };
+        buffer.clear();
+        self.counters.decided += 1;
+        if self.unacked.add(decision, now) {
+            out.send(Address::Results, &Message::Decision(decision));
+            self.release(n, now, out);
+        } else {
+            self.buffers[n].hold(decision);
+        }
+    }
+
+    /// Tells the scheduler that a buffer is free.
+    fn release(&mut self, n: usize, now: Time, out: &mut impl Outbox) {
+        self.buffers[n].free(now);
+        let feedback = self.feedback(n);
+        out.send(Address::Scheduler, &Message::Feedback(feedback));
+    }
+
+    fn feedback(&self, n: usize) -> Feedback {
+        let buffer = &self.buffers[n];
+        Feedback {
+            run: self.config.run,
+            column: self.column,
+            descriptor: self.descriptor(n),
+            generation: buffer.generation(),
+            mep: buffer.mep(),
+        }
+    }
+
+    fn acknowledged(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
+        if !self.unacked.remove(mep) {
+            self.counters.repeated += 1;
+            return;
+        }
+        // A buffer waits for room in the list.
+        for n in 0..self.buffers.len() {
+            if let Some(decision) = self.buffers[n].held()
+                && self.unacked.add(decision, now)
+            {
+                out.send(Address::Results, &Message::Decision(decision));
+                self.release(n, now, out);
+                return;
+            }
+        }
+    }
+
+    /// Ends the work of processors whose time is over.
+    fn wake(&mut self, now: Time, out: &mut impl Outbox) {
+        if now < self.wake {
+            return;
+        }
+        self.wake = Time::MAX;
+        for n in 0..self.buffers.len() {
+            match self.buffers[n].state {
+                State::Working(until) if until <= now => {
+                    self.working -= 1;
+                    self.step(n, now, out);
+                }
+                State::Working(until) => self.wake = self.wake.min(until),
+                _ => {}
+            }
+        }
+        self.serve(now, out);
+    }
+
+    /// Says that the node runs, and sends again what was not answered.
+    fn remind(&mut self, now: Time, out: &mut impl Outbox) {
+        if now < self.beat {
+            return;
+        }
+        let old = now - self.config.beat;
+        self.beat = now + self.config.beat;
+        let from = Member::Node(self.config.id);
+        let run = self.config.run;
+        out.send(Address::Scheduler, &Message::Alive(Alive { run, from }));
+        for n in 0..self.buffers.len() {
+            match self.buffers[n].state {
+                State::Idle if self.buffers[n].since() <= old => {
+                    let feedback = self.feedback(n);
+                    out.send(Address::Scheduler, &Message::Feedback(feedback));
+                }
+                State::Asking if self.buffers[n].since() <= old => {
+                    self.counters.resent += 1;
+                    let more = self.more(n);
+                    out.send(Address::Scheduler, &Message::More(more));
+                }
+                _ => {}
+            }
+        }
+        for decision in self.unacked.since(old, now) {
+            self.counters.resent += 1;
+            out.send(Address::Results, &Message::Decision(*decision));
+        }
+    }
+}
+
+impl<P, W: Work<P>> Role<P> for Node<P, W> {
+    fn receive(&mut self, now: Time, message: &Message, payload: P, out: &mut impl Outbox) {
+        if message.run() != self.config.run {
+            self.counters.other_run += 1;
+            return;
+        }
+        match message {
+            Message::Fragment(fragment) => self.fragment(now, fragment, payload, out),
+            Message::Ack(ack) => self.acknowledged(ack.mep, now, out),
+            _ => self.counters.unexpected += 1,
+        }
+    }
+
+    fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+        self.wake(now, out);
+        self.remind(now, out);
+    }
+
+    fn next_deadline(&self) -> Time {
+        self.beat.min(self.wake)
+    }
+}

@@ -1,0 +1,261 @@
+//! A receive buffer: a slot for each feeder, and a bitmap of those that are filled.
+
+use super::{Built, Counters};
+use crate::message::{Decision, Fragment};
+use crate::time::Time;
+use crate::topology::Feeders;
+
+/// What happens in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Free.
+    Idle,
+    /// Fragments arrive.
+    Building,
+    /// Built; waits for a processor.
+    Built,
+    /// A processor works until that time.
+    Working(Time),
+    /// The second part was asked for.
+    Asking,
+    /// Decided; waits until the decision can be sent.
+    Held,
+}
+
+/// What a fragment did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Incomplete,
+    Complete,
+}
+
+/// A receive buffer.
+#[derive(Debug)]
+pub(super) struct Buffer<P> {
+    pub(super) state: State,
+    /// The assignment: fragments of earlier ones are late.
+    generation: u32,
+    mep: u64,
+    event: u64,
+    count: u16,
+    attempt: u16,
+    part: u8,
+    /// Feeders whose fragments are expected in this part.
+    members: Feeders,
+    /// Feeders whose fragments of this part are here.
+    got: Feeders,
+    /// Feeders whose fragments of the first part are here.
+    first: Feeders,
+    absent: u16,
+    calls: u32,
+    since: Time,
+    held: Option<Decision>,
+    /// Payloads by feeder, of the first part and then of the second.
+    slots: Box<[Option<P>]>,
+}
+
+impl<P> Buffer<P> {
+    pub(super) fn new(feeders: usize) -> Self {
+        Self {
+            state: State::Idle,
+            generation: 0,
+            mep: u64::MAX,
+            event: 0,
+            count: 0,
+            attempt: 0,
+            part: 0,
+            members: Feeders::NONE,
+            got: Feeders::NONE,
+            first: Feeders::NONE,
+            absent: 0,
+            calls: 0,
+            since: Time::ZERO,
+            held: None,
+            slots: (0..2 * feeders).map(|_| None).collect(),
+        }
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub(super) fn mep(&self) -> u64 {
+        self.mep
+    }
+
+    pub(super) fn part(&self) -> u8 {
+        self.part
+    }
+
+    pub(super) fn since(&self) -> Time {
+        self.since
+    }
+
+    /// Feeders of the farm whose fragments of the first part are not here.
+    pub(super) fn missing(&self, feeders: usize) -> Feeders {
+        Feeders::first(feeders).without(self.first)
+    }
+
+    /// Takes a fragment.
+    pub(super) fn place(
+        &mut self,
+        fragment: &Fragment,
+        payload: P,
+        slot: u32,
+        counters: &mut Counters,
+    ) -> Place {
+        let newer = fragment.generation.wrapping_sub(self.generation) as i32;
+        if newer > 0 && !self.begin(fragment, counters) {
+            return Place::Incomplete;
+        }
+        if newer < 0 || fragment.mep != self.mep || fragment.part < self.part {
+            counters.late += 1;
+            return Place::Incomplete;
+        }
+        match self.state {
+            State::Building if fragment.part == self.part => {}
+            State::Asking if fragment.part == 1 => self.begin_second(),
+            State::Idle | State::Built | State::Working(_) | State::Held => {
+                counters.late += 1;
+                return Place::Incomplete;
+            }
+            State::Asking => {
+                counters.late += 1;
+                return Place::Incomplete;
+            }
+            State::Building => {
+                counters.unasked += 1;
+                return Place::Incomplete;
+            }
+        }
+        let sent_later = fragment.attempt.wrapping_sub(self.attempt) as i16;
+        if sent_later > 0 || self.members.is_empty() {
+            // Feeders may have left the ring since.
+            self.attempt = fragment.attempt;
+            self.members = fragment.members;
+        }
+        if self.got.has(fragment.feeder) {
+            counters.repeated += 1;
+            return self.is_complete();
+        }
+        let agrees = fragment.event == self.event
+            && fragment.count == self.count
+            && (sent_later < 0 || fragment.members == self.members);
+        let fits = fragment.bytes <= slot;
+        counters.disagree += u64::from(!agrees);
+        counters.oversize += u64::from(!fits);
+        if agrees && fits {
+            counters.placed += 1;
+            self.absent = self.absent.saturating_add(fragment.absent);
+            let place = self.index(fragment.feeder);
+            self.slots[place] = Some(payload);
+        } else {
+            // The fragment is of no use, and no other will come.
+            self.absent = self.absent.saturating_add(self.count);
+        }
+        self.got = self.got.with(Feeders::only(fragment.feeder));
+        self.is_complete()
+    }
+
+    fn index(&self, feeder: u8) -> usize {
+        usize::from(self.part) * (self.slots.len() / 2) + usize::from(feeder)
+    }
+
+    /// Begins with the first fragment of a new MEP, unless the one before is still worked on.
+    fn begin(&mut self, fragment: &Fragment, counters: &mut Counters) -> bool {
+        match self.state {
+            State::Idle => {}
+            State::Building | State::Asking => {
+                counters.abandoned += 1;
+                self.clear();
+            }
+            State::Built | State::Working(_) | State::Held => {
+                counters.busy += 1;
+                return false;
+            }
+        }
+        self.state = State::Building;
+        self.generation = fragment.generation;
+        self.mep = fragment.mep;
+        self.event = fragment.event;
+        self.count = fragment.count;
+        self.attempt = fragment.attempt;
+        self.members = fragment.members;
+        self.part = 0;
+        self.got = Feeders::NONE;
+        self.first = Feeders::NONE;
+        self.absent = 0;
+        self.calls = 0;
+        true
+    }
+
+    fn begin_second(&mut self) {
+        self.state = State::Building;
+        self.part = 1;
+        self.members = Feeders::NONE;
+        self.got = Feeders::NONE;
+    }
+
+    /// Whether the last fragment that is expected is here.
+    fn is_complete(&mut self) -> Place {
+        if !self.members.without(self.got).is_empty() {
+            return Place::Incomplete;
+        }
+        if self.part == 0 {
+            self.first = self.got;
+        }
+        self.state = State::Built;
+        Place::Complete
+    }
+
+    /// What is built.
+    pub(super) fn built(&mut self, feeders: usize) -> Built<'_, P> {
+        let calls = self.calls;
+        self.calls = calls.saturating_add(1);
+        let missing = self.missing(feeders);
+        let (fragments, second) = self.slots.split_at(feeders);
+        Built {
+            mep: self.mep,
+            event: self.event,
+            count: self.count,
+            missing,
+            absent: self.absent,
+            fragments,
+            second,
+            has_second: self.part == 1,
+            calls,
+        }
+    }
+
+    pub(super) fn wait(&mut self, until: Time) {
+        self.state = State::Working(until);
+    }
+
+    pub(super) fn ask(&mut self, now: Time) {
+        self.state = State::Asking;
+        self.since = now;
+    }
+
+    /// Drops the payloads.
+    pub(super) fn clear(&mut self) {
+        for slot in &mut self.slots {
+            *slot = None;
+        }
+    }
+
+    /// The decision waits until it can be sent.
+    pub(super) fn hold(&mut self, decision: Decision) {
+        self.state = State::Held;
+        self.held = Some(decision);
+    }
+
+    pub(super) fn held(&self) -> Option<Decision> {
+        self.held
+    }
+
+    pub(super) fn free(&mut self, now: Time) {
+        self.state = State::Idle;
+        self.held = None;
+        self.since = now;
+    }
+}

@@ -1,0 +1,54 @@
+//! The seam between a role and what carries its messages.
+
+use crate::fragments::{Fragments, Outgoing};
+use crate::message::Message;
+use crate::time::Time;
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Address {
+    /// The scheduler.
+    Scheduler,
+    /// A feeder.
+    Feeder(u8),
+    /// A computing node.
+    Node(u16),
+    /// The result node.
+    Results,
+}
+
+/// State of a transfer that was handed to a carrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// The sender's side of it is complete: its data are on their way.
+    Done,
+    /// It runs; [`Feeder::transferred`](crate::feeder::Feeder::transferred) is called at its end.
+    Running,
+}
+
+/// Takes the messages of a role: frames of a port, or the links of a simulation.
+///
+/// A carrier may lose, damage, repeat and reorder messages; it does not wait.
+pub trait Outbox {
+    /// Sends a message without payload.
+    fn send(&mut self, to: Address, message: &Message);
+
+    /// Starts the transfer of a fragment to a node. The carrier has [`Outgoing::write`] write the
+    /// data straight from the feeder's store into a frame.
+    fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer;
+}
+
+/// A role of the farm. `P` is the carrier's handle of a payload: a packet buffer in a run,
+/// nothing in a simulation. A node keeps it until the event is decided; no payload is copied.
+///
+/// Time never goes backwards from call to call.
+pub trait Role<P> {
+    /// Takes a message. `payload` is that of a fragment, and is dropped with all others.
+    fn receive(&mut self, now: Time, message: &Message, payload: P, out: &mut impl Outbox);
+
+    /// Does what is due.
+    fn poll(&mut self, now: Time, out: &mut impl Outbox);
+
+    /// When something is due next: the latest moment of the next call of [`Self::poll`].
+    fn next_deadline(&self) -> Time;
+}

@@ -1,0 +1,90 @@
+//! State of each receive buffer of the farm, against which feedback is checked.
+
+use crate::topology::Descriptor;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not registered, or its node was excluded.
+    Unknown,
+    Free,
+    Assigned {
+        mep: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    generation: u32,
+    state: State,
+}
+
+/// What a feedback message means for its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Release {
+    /// The buffer is new.
+    Registered,
+    /// Its MEP is finished.
+    Finished(u64),
+    /// It was free before: the message was repeated.
+    Repeated,
+    /// It has been assigned again since.
+    Stale,
+    /// The message names an event that the buffer was not assigned.
+    Foreign,
+}
+
+/// The receive buffers by descriptor.
+#[derive(Debug)]
+pub(super) struct Buffers(Box<[Buffer]>);
+
+impl Buffers {
+    pub(super) fn new(descriptors: usize) -> Self {
+        let unknown = Buffer {
+            generation: 0,
+            state: State::Unknown,
+        };
+        Self(vec![unknown; descriptors].into())
+    }
+
+    /// Takes a feedback message.
+    pub(super) fn release(&mut self, at: Descriptor, generation: u32, mep: u64) -> Release {
+        let Some(buffer) = self.0.get_mut(at.index()) else {
+            return Release::Foreign;
+        };
+        let release = match buffer.state {
+            // The scheduler or the node may have been restarted.
+            State::Unknown => {
+                buffer.generation = buffer.generation.max(generation);
+                Release::Registered
+            }
+            State::Free if generation == buffer.generation => Release::Repeated,
+            State::Assigned { mep: assigned }
+                if generation == buffer.generation && mep == assigned =>
+            {
+                Release::Finished(mep)
+            }
+            State::Assigned { .. } if generation < buffer.generation => Release::Stale,
+            State::Free | State::Assigned { .. } => Release::Foreign,
+        };
+        if matches!(release, Release::Registered | Release::Finished(_)) {
+            buffer.state = State::Free;
+        }
+        release
+    }
+
+    /// Assigns a free buffer, and returns its generation.
+    pub(super) fn assign(&mut self, at: Descriptor, mep: u64) -> u32 {
+        self.0.get_mut(at.index()).map_or(0, |buffer| {
+            buffer.state = State::Assigned { mep };
+            buffer.generation = buffer.generation.wrapping_add(1);
+            buffer.generation
+        })
+    }
+
+    /// The node of the buffer is excluded.
+    pub(super) fn forget(&mut self, at: Descriptor) {
+        if let Some(buffer) = self.0.get_mut(at.index()) {
+            buffer.state = State::Unknown;
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The scheduler's end of the flow control ring.
+
+use super::flights::{Flight, Phase};
+use super::timers::Timer;
+use super::{Choice, Scheduler};
+use crate::message::{Flow, Message};
+use crate::role::{Address, Outbox};
+use crate::time::Time;
+use crate::topology::{Descriptor, Feeders};
+
+/// A message without events, which tells the feeders what is decided when no other message does.
+#[derive(Debug)]
+pub(super) struct ReleaseMessage {
+    /// All events before this one are decided.
+    decided: u64,
+    /// What the feeders know of it.
+    told: u64,
+    /// The message that is in the ring.
+    copy: Option<Flow>,
+    number: u64,
+    deadline: Time,
+}
+
+impl Default for ReleaseMessage {
+    fn default() -> Self {
+        Self {
+            decided: 0,
+            told: 0,
+            copy: None,
+            number: 0,
+            deadline: Time::MAX,
+        }
+    }
+}
+
+impl ReleaseMessage {
+    /// More is decided: the feeders are told by `deadline` at the latest.
+    pub(super) fn decided(&mut self, event: u64, deadline: Time) {
+        self.decided = self.decided.max(event);
+        if !self.is_told() && self.deadline == Time::MAX {
+            self.deadline = deadline;
+        }
+    }
+
+    /// A message that all feeders have seen said this.
+    fn tell(&mut self, decided: u64) {
+        self.told = self.told.max(decided);
+        if self.is_told() {
+            self.deadline = Time::MAX;
+            self.copy = None;
+        }
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.told == self.decided
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        self.deadline
+    }
+}
+
+impl Scheduler {
+    /// Gives a MEP to a receive buffer.
+    pub(super) fn dispatch(&mut self, mep: u64, choice: Choice, now: Time, out: &mut impl Outbox) {
+        let Some((node, _)) = self.config.topology.buffer_of(choice.descriptor) else {
+            return;
+        };
+        let generation = self.buffers.assign(choice.descriptor, mep);
+        let repeated = !self.columns.may_follow(choice.column);
+        self.columns.dispatched(choice.column);
+        let Some(flight) = self.flights.get(mep) else {
+            return;
+        };
+        *flight = Flight {
+            node,
+            column: choice.column,
+            descriptor: choice.descriptor,
+            generation,
+            part: 0,
+            overdue: 0,
+            wants_more: false,
+            ..*flight
+        };
+        self.counters.dispatched += 1;
+        self.counters.columns_repeated += u64::from(repeated);
+        self.counters.flow.sent += 1;
+        self.nodes[usize::from(node)].events += 1;
+        self.send_attempt(mep, now, out);
+    }
+
+    /// Sends the second part of a MEP whose node asked for it, if it is its turn.
+    pub(super) fn serve_second(&mut self, now: Time, out: &mut impl Outbox) -> bool {
+        let Some(&mep) = self.second.front() else {
+            return false;
+        };
+        let Some(flight) = self.flights.get(mep).filter(|flight| flight.wants_more) else {
+            self.second.pop_front();
+            return true;
+        };
+        let (phase, column) = (flight.phase, flight.column);
+        if phase != Phase::Building {
+            return false;
+        }
+        let ready = self.ready.filter(|_| self.pending() > 0);
+        let free =
+            self.columns.may_follow(column) && ready.is_none_or(|choice| choice.column != column);
+        // Where no event waits, there is none to go to another column in between.
+        if !free && ready.is_some() {
+            return false;
+        }
+        self.second.pop_front();
+        if let Some(flight) = self.flights.get(mep) {
+            flight.part = 1;
+            flight.overdue = 0;
+            flight.wants_more = false;
+        }
+        self.columns.dispatched(column);
+        self.counters.flow.sent += 1;
+        self.send_attempt(mep, now, out);
+        true
+    }
+
+    /// Sends a MEP to its receive buffer again.
+    pub(super) fn resend(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
+        self.counters.flow.resent += 1;
+        self.send_attempt(mep, now, out);
+    }
+
+    /// Sends the message of a MEP anew: all feeders that take part transfer.
+    fn send_attempt(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
+        let members = self.members;
+        let second = members.and(self.config.second);
+        let hold = self.config.loops == 0;
+        let Some(flight) = self.flights.get(mep) else {
+            return;
+        };
+        flight.members = match flight.part {
+            0 => members,
+            _ if second.is_empty() => members.next_from(0).map_or(members, Feeders::only),
+            _ => second,
+        };
+        flight.pending = flight.members;
+        flight.attempt = flight.attempt.wrapping_add(1);
+        flight.loops = 0;
+        flight.hold = hold;
+        flight.phase = Phase::Ring;
+        self.send_round(mep, now, out);
+    }
+
+    /// Sends the message of a MEP into the ring.
+    fn send_round(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
+        let (run, decided) = (self.config.run, self.release.decided);
+        let deadline = now + self.config.ring_timeout;
+        let Some(flight) = self.flights.get(mep) else {
+            return;
+        };
+        flight.expected = true;
+        let flow = Flow {
+            run,
+            mep,
+            event: flight.event,
+            count: flight.count,
+            descriptor: flight.descriptor,
+            generation: flight.generation,
+            attempt: flight.attempt,
+            part: flight.part,
+            loops: flight.loops,
+            hold: flight.hold,
+            members: flight.members,
+            pending: flight.pending,
+            decided,
+        };
+        self.flights.start(mep, Timer::Ring, deadline);
+        send(&flow, out);
+    }
+
+    /// Compares a message that returned with the copy of what was sent.
+    pub(super) fn returned(&mut self, flow: &Flow, now: Time, out: &mut impl Outbox) {
+        if flow.count == 0 {
+            self.release_returned(flow);
+            return;
+        }
+        let sent = flow.mep < self.unsent;
+        let event_timeout = now + self.config.event_timeout;
+        let loops = self.config.loops;
+        let counts = &mut self.counters.flow;
+        let Some(flight) = self.flights.get(flow.mep).filter(|_| sent) else {
+            let stale = flow.mep < self.flights.oldest();
+            let count = if stale {
+                &mut counts.stale
+            } else {
+                &mut counts.errors
+            };
+            *count += 1;
+            return;
+        };
+        if !flight.expected || flight.attempt != flow.attempt || flight.loops > flow.loops {
+            counts.stale += 1;
+            return;
+        }
+        if !flight.is_copy(flow) {
+            counts.errors += 1;
+            return;
+        }
+        flight.pending = flow.pending;
+        if flow.part == 0 && flow.loops == 0 {
+            self.release.tell(flow.decided);
+        }
+        if !flow.pending.is_empty() && flight.phase == Phase::Ring {
+            flight.loops = flight.loops.saturating_add(1);
+            flight.hold = flight.loops >= loops;
+            counts.loops += 1;
+            self.send_round(flow.mep, now, out);
+            return;
+        }
+        counts.returned += 1;
+        flight.expected = false;
+        if flight.phase == Phase::Ring {
+            flight.phase = Phase::Building;
+            self.flights.start(flow.mep, Timer::Event, event_timeout);
+        } else {
+            self.flights.stop(flow.mep);
+            self.flights.retire();
+        }
+        self.serve(now, out);
+    }
+
+    /// Sends what is decided, if no other message has told the feeders in time.
+    pub(super) fn tell_released(&mut self, now: Time, out: &mut impl Outbox) {
+        if now < self.release.deadline || self.members.is_empty() {
+            return;
+        }
+        self.release.number += 1;
+        let flow = Flow {
+            run: self.config.run,
+            mep: self.release.number,
+            event: 0,
+            count: 0,
+            descriptor: Descriptor(0),
+            generation: 0,
+            attempt: 0,
+            part: 0,
+            loops: 0,
+            hold: true,
+            members: self.members,
+            pending: self.members,
+            decided: self.release.decided,
+        };
+        self.release.copy = Some(flow);
+        self.release.deadline = now + self.config.ring_timeout;
+        send(&flow, out);
+    }
+
+    fn release_returned(&mut self, flow: &Flow) {
+        let pending = Feeders::NONE;
+        if self.release.copy.map(|copy| Flow { pending, ..copy }) == Some(*flow) {
+            self.release.tell(flow.decided);
+        } else if flow.mep <= self.release.number {
+            self.counters.flow.stale += 1;
+        } else {
+            self.counters.flow.errors += 1;
+        }
+    }
+}
+
+/// Sends a message to the first feeder that has to transfer.
+fn send(flow: &Flow, out: &mut impl Outbox) {
+    if let Some(feeder) = flow.pending.next_from(0) {
+        out.send(Address::Feeder(feeder), &Message::Flow(*flow));
+    }
+}

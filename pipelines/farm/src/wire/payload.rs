@@ -1,0 +1,134 @@
+//! Payload of a fragment: the data of one feeder of the events of a MEP.
+//!
+//! First the length of each event's data, a `u32` each, then the data; the lengths together, and
+//! the data of each event, are padded to 8 bytes.
+
+use crate::message::{Fragment, MAX_PACK};
+
+use super::WireError;
+
+/// Length of an event of which the feeder has no data.
+pub const ABSENT: u32 = u32::MAX;
+
+/// Length of an event whose data are larger than a slot of the receive buffer holds.
+pub const OVERSIZE: u32 = u32::MAX - 1;
+
+/// Bytes that an event's data of a length take, or none where they do not fit a `u32`.
+#[must_use]
+pub fn padded(length: u32) -> Option<u32> {
+    match length {
+        ABSENT | OVERSIZE => Some(0),
+        length => length.checked_next_multiple_of(8),
+    }
+}
+
+/// Bytes of the table of lengths of so many events.
+#[must_use]
+pub fn table_len(count: u16) -> u32 {
+    (u32::from(count) * 4).next_multiple_of(8)
+}
+
+/// Checks the payload of a fragment: its length, its CRC where it has one, and that its events fill it.
+///
+/// # Errors
+/// A payload that differs from its header, or lengths that differ from the payload.
+pub fn check(fragment: &Fragment, payload: &[u8]) -> Result<(), WireError> {
+    if payload.len() as u64 != u64::from(fragment.bytes) {
+        return Err(WireError::Payload {
+            found: payload.len(),
+            said: fragment.bytes,
+        });
+    }
+    if fragment
+        .payload_crc
+        .is_some_and(|crc| crc != crc32fast::hash(payload))
+    {
+        return Err(WireError::PayloadCrc);
+    }
+    let mut absent = 0;
+    let mut sum = u64::from(table_len(fragment.count));
+    for n in 0..fragment.count.into() {
+        let length = length(payload, n).ok_or(WireError::Field("lengths"))?;
+        absent += u16::from(length >= OVERSIZE);
+        sum += u64::from(padded(length).ok_or(WireError::Field("lengths"))?);
+    }
+    if sum != payload.len() as u64 {
+        return Err(WireError::Field("lengths"));
+    }
+    if absent != fragment.absent {
+        return Err(WireError::Field("absent"));
+    }
+    Ok(())
+}
+
+fn length(payload: &[u8], n: usize) -> Option<u32> {
+    let bytes = payload.get(n * 4..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+/// The data of each event of a payload that [`check`] accepts: none of an event that is absent.
+pub fn events(count: u16, payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut start = table_len(count) as usize;
+    (0..usize::from(count)).map(move |n| {
+        let length = length(payload, n)?;
+        let data = payload.get(start..)?.get(..length as usize);
+        start = start.checked_add(padded(length)? as usize)?;
+        data
+    })
+}
+
+/// Writes a payload.
+pub struct Writer<'a> {
+    payload: &'a mut [u8],
+    count: usize,
+    written: usize,
+    end: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// A payload of so many events in a buffer; none where the buffer or the MEP cannot hold them.
+    #[must_use]
+    pub fn new(payload: &'a mut [u8], count: u16) -> Option<Self> {
+        let end = table_len(count) as usize;
+        let fits = usize::from(count) <= MAX_PACK;
+        payload.get_mut(..end).filter(|_| fits)?.fill(0);
+        Some(Self {
+            payload,
+            count: count.into(),
+            written: 0,
+            end,
+        })
+    }
+
+    /// The room for the next event's data of a length, which the caller fills: empty for
+    /// [`ABSENT`] and [`OVERSIZE`], none where the buffer ends before or all events are written.
+    pub fn event(&mut self, length: u32) -> Option<&mut [u8]> {
+        if self.written == self.count {
+            return None;
+        }
+        let end = self.end.checked_add(padded(length)? as usize)?;
+        let room = self.payload.get_mut(self.end..end)?;
+        let data = if length >= OVERSIZE {
+            0
+        } else {
+            length as usize
+        };
+        room[data..].fill(0);
+        let (start, n) = (self.end, self.written);
+        self.payload[n * 4..][..4].copy_from_slice(&length.to_le_bytes());
+        (self.end, self.written) = (end, n + 1);
+        Some(&mut self.payload[start..start + data])
+    }
+
+    /// Bytes of the payload so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end
+    }
+
+    /// Whether no event is written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.written == 0
+    }
+}
