@@ -90,7 +90,7 @@ pub struct Feedback {
     pub mep: u64,
 }
 
-/// A feeder or a node that runs.
+/// A member that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alive {
     /// Number of the run.
@@ -106,6 +106,8 @@ pub enum Member {
     Feeder(u8),
     /// A computing node.
     Node(u16),
+    /// The result node.
+    Results,
 }
 
 /// A node asks for the second part of a MEP.
@@ -158,8 +160,10 @@ pub struct Ack {
 pub struct Decided {
     /// Number of the run.
     pub run: u32,
-    /// A MEP that is decided.
+    /// The first of 64 MEPs.
     pub mep: u64,
+    /// Bit n is set: MEP `mep + n` is decided. At least one is.
+    pub bits: u64,
     /// All MEPs before this one are decided.
     pub before: u64,
 }
@@ -185,7 +189,7 @@ pub enum Message {
     Fragment(Fragment),
     /// Node to scheduler.
     Feedback(Feedback),
-    /// Feeder or node to scheduler.
+    /// Feeder, node or result node to scheduler.
     Alive(Alive),
     /// Node to scheduler.
     More(More),

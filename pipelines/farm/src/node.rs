@@ -213,6 +213,11 @@ impl<P, W: Work<P>> Node<P, W> {
         &self.work
     }
 
+    /// The trigger algorithm, to change it in the run.
+    pub fn work_mut(&mut self) -> &mut W {
+        &mut self.work
+    }
+
     /// Buffers in use, and decisions that the result node has not acknowledged.
     #[must_use]
     pub fn in_use(&self) -> usize {

@@ -1,6 +1,6 @@
 //! The result node: takes decisions from all nodes, and hands them on in order, each once.
 
-use crate::message::{Ack, Decided, Decision, Message};
+use crate::message::{Ack, Alive, Decided, Decision, Member, Message};
 use crate::role::{Address, Outbox, Role};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -12,7 +12,7 @@ pub struct Config {
     pub run: u32,
     /// Most MEPs in flight, as of the scheduler.
     pub in_flight: usize,
-    /// Time between two messages that say what is decided.
+    /// Time between two messages that say that the result node runs, and what is decided.
     pub beat: Time,
 }
 
@@ -87,7 +87,7 @@ impl Results {
             before: 0,
             next: 0,
             next_event: 0,
-            beat: now + config.beat,
+            beat: now,
             counters: Counters::default(),
             config,
         })
@@ -145,8 +145,38 @@ impl Results {
         }
         out.send(Address::Node(node), &Message::Ack(Ack { run, mep }));
         let before = self.before;
-        let decided = Decided { run, mep, before };
+        let bits = 1;
+        let decided = Decided {
+            run,
+            mep,
+            bits,
+            before,
+        };
         out.send(Address::Scheduler, &Message::Decided(decided));
+    }
+
+    /// Tells the scheduler of all decisions that it does not know from the first ones on: messages
+    /// may have been lost.
+    fn repeat(&self, out: &mut impl Outbox) {
+        let (run, before) = (self.config.run, self.before);
+        let end = self.next.saturating_add(self.decisions.len() as u64);
+        let first = before.saturating_sub(1);
+        for mep in (first..end).step_by(64) {
+            let is_decided = |n: u64| {
+                let mep = mep + n;
+                mep < before || (mep < end && self.decisions[self.slot(mep)].is_some())
+            };
+            let bits = (0..64).fold(0, |bits, n| bits | u64::from(is_decided(n)) << n);
+            if bits != 0 {
+                let decided = Decided {
+                    run,
+                    mep,
+                    bits,
+                    before,
+                };
+                out.send(Address::Scheduler, &Message::Decided(decided));
+            }
+        }
     }
 
     fn take(&mut self, slot: usize, decision: &Decision) {
@@ -181,12 +211,10 @@ impl<P> Role<P> for Results {
             return;
         }
         self.beat = now + self.config.beat;
-        // The last message of a run may have been lost.
-        let (run, before) = (self.config.run, self.before);
-        if let Some(mep) = before.checked_sub(1) {
-            let decided = Decided { run, mep, before };
-            out.send(Address::Scheduler, &Message::Decided(decided));
-        }
+        let run = self.config.run;
+        let from = Member::Results;
+        out.send(Address::Scheduler, &Message::Alive(Alive { run, from }));
+        self.repeat(out);
     }
 
     fn next_deadline(&self) -> Time {

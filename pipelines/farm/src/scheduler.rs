@@ -60,6 +60,7 @@ pub struct Scheduler {
     flights: Flights,
     nodes: Box<[Peer]>,
     feeders: Box<[Peer]>,
+    results: Peer,
     /// Feeders that take part.
     members: Feeders,
     /// The receive buffer of the next event.
@@ -94,6 +95,7 @@ impl Scheduler {
             flights: Flights::new(config.in_flight),
             nodes: peers(topology.nodes()),
             feeders: peers(topology.feeders()),
+            results: Peer::new(now),
             members: Feeders::first(topology.feeders()),
             ready: None,
             unsent: 0,
@@ -133,7 +135,8 @@ impl Scheduler {
         (self.flights.next() - self.unsent) as usize + self.again.len()
     }
 
-    /// MEPs that are triggered, and not decided or still in the ring.
+    /// MEPs that are triggered, and not decided, still in the ring, or kept by feeders that do not
+    /// know of the decision yet.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flights.len()
@@ -167,7 +170,7 @@ impl Scheduler {
     /// feeders know.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.flights.len() == 0 && self.triggers.gathered() == 0 && self.release.is_told()
+        self.flights.len() == 0 && self.triggers.gathered() == 0
     }
 
     /// Why nothing leaves the scheduler, if that is so and events wait.
@@ -267,7 +270,7 @@ impl Scheduler {
             Release::Foreign => counts.foreign += 1,
         }
         if let Release::Finished(mep) = release {
-            self.finished(mep);
+            self.finished(mep, now);
         }
         if matches!(release, Release::Registered | Release::Finished(_)) {
             let (column, descriptor) = (message.column, message.descriptor);
@@ -276,16 +279,18 @@ impl Scheduler {
         }
     }
 
-    /// The node of a MEP has finished it: no time-out but that of its message goes on.
-    fn finished(&mut self, mep: u64) {
+    /// The node of a MEP has finished it, and its decision is awaited.
+    fn finished(&mut self, mep: u64, now: Time) {
+        let deadline = now + self.config.event_timeout;
         let Some(flight) = self.flights.get(mep) else {
             return;
         };
         if matches!(flight.phase, Phase::Ring | Phase::Building) {
             flight.phase = Phase::Processed;
             flight.wants_more = false;
+            flight.overdue = 0;
             if !flight.expected {
-                self.flights.stop(mep);
+                self.flights.start(mep, Timer::Event, deadline);
             }
         }
     }
@@ -322,19 +327,27 @@ impl Scheduler {
     }
 
     fn decide(&mut self, message: &Decided, now: Time, out: &mut impl Outbox) {
-        if message.mep >= self.unsent || message.before > self.unsent {
+        self.results.hear(now);
+        let last = u64::from(message.bits.checked_ilog2().unwrap_or(0));
+        let is_sent = message
+            .mep
+            .checked_add(last)
+            .is_some_and(|mep| mep < self.unsent);
+        if !is_sent || message.before > self.unsent {
             self.counters.decided_foreign += 1;
             return;
         }
         for mep in self.decided..message.before {
             self.mark_decided(mep);
         }
-        self.mark_decided(message.mep);
+        for n in (0..=last).filter(|n| message.bits >> n & 1 == 1) {
+            self.mark_decided(message.mep + n);
+        }
         self.decided = self.decided.max(message.before);
         let next_event = self.flights.next_event();
         let event = (self.flights.get(self.decided)).map_or(next_event, |flight| flight.event);
         self.release.decided(event, now + self.config.ring_timeout);
-        self.flights.retire();
+        self.flights.retire(self.release.told());
         self.serve(now, out);
     }
 
@@ -350,11 +363,13 @@ impl Scheduler {
     }
 
     fn expire(&mut self, timer: Timer, slot: usize, now: Time, out: &mut impl Outbox) {
+        let again = now + self.config.event_timeout;
+        let heard = self.results.has_spoken(now - self.config.silence);
         let Some(flight) = self.flights.at(slot) else {
             return;
         };
-        let (mep, node) = (flight.mep, flight.node);
-        match (timer, flight.phase) {
+        let (mep, node, phase) = (flight.mep, flight.node, flight.phase);
+        match (timer, phase) {
             (Timer::Ring, Phase::Ring) => {
                 self.counters.flow.timeouts += 1;
                 self.resend(mep, now, out);
@@ -362,15 +377,30 @@ impl Scheduler {
             (Timer::Ring, _) => {
                 flight.expected = false;
                 self.counters.flow.unreturned += 1;
-                self.flights.retire();
+                if phase == Phase::Processed {
+                    self.flights.start(mep, Timer::Event, again);
+                }
+                self.flights.retire(self.release.told());
             }
-            (Timer::Event, _) => {
-                flight.overdue += 1;
-                if flight.overdue >= self.config.tries {
-                    self.counters.exclusions.overdue_nodes += 1;
-                    self.drop_node(node);
+            (Timer::Event, phase) => {
+                // Without acknowledgements, nodes cannot go on either.
+                if heard {
+                    flight.overdue += 1;
                 } else {
-                    self.resend(mep, now, out);
+                    self.counters.results_silent += 1;
+                }
+                let exclusions = &mut self.counters.exclusions;
+                match (flight.overdue < self.config.tries, phase) {
+                    (true, Phase::Processed) => self.flights.start(mep, Timer::Event, again),
+                    (true, _) => self.resend(mep, now, out),
+                    (false, Phase::Processed) => {
+                        exclusions.undecided_nodes += 1;
+                        self.drop_node(node);
+                    }
+                    (false, _) => {
+                        exclusions.overdue_nodes += 1;
+                        self.drop_node(node);
+                    }
                 }
             }
         }
@@ -421,6 +451,7 @@ impl Scheduler {
         let peer = match from {
             Member::Feeder(feeder) => self.feeders.get_mut(usize::from(feeder)),
             Member::Node(node) => self.nodes.get_mut(usize::from(node)),
+            Member::Results => Some(&mut self.results),
         };
         match peer {
             Some(peer) => peer.hear(now),

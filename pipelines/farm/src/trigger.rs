@@ -44,7 +44,7 @@ fn check(rate: f64, most: f64) -> Result<f64, RateError> {
 }
 
 /// Triggers at equal distances.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Regular {
     rate: f64,
     number: u64,

@@ -80,6 +80,7 @@ pub fn encode(message: &Message) -> [u8; HEADER] {
             let (kind, number) = match m.from {
                 Member::Feeder(feeder) => (1, feeder.into()),
                 Member::Node(node) => (2, node),
+                Member::Results => (3, 0),
             };
             fields.member = kind;
             fields.descriptor = U16::new(number);
@@ -104,7 +105,7 @@ pub fn encode(message: &Message) -> [u8; HEADER] {
         Message::Decided(m) => {
             fields.kind = Kind::Decided as u8;
             fields.mep = U64::new(m.mep);
-            fields.words[0] = U64::new(m.before);
+            fields.words = [U64::new(m.before), U64::new(m.bits)];
         }
         Message::Trigger(m) => {
             fields.kind = Kind::Trigger as u8;
@@ -182,6 +183,7 @@ pub fn decode(frame: &[u8]) -> Result<Message, WireError> {
             from: match (fields.member, fields.descriptor.get()) {
                 (1, feeder) if usize::from(feeder) < MAX_FEEDERS => Member::Feeder(feeder as u8),
                 (2, node) => Member::Node(node),
+                (3, 0) => Member::Results,
                 _ => return Err(WireError::Field("member")),
             },
         }),
@@ -200,6 +202,10 @@ pub fn decode(frame: &[u8]) -> Result<Message, WireError> {
             run: fields.run.get(),
             mep: fields.mep.get(),
             before: fields.words[0].get(),
+            bits: match fields.words[1].get() {
+                0 => return Err(WireError::Field("bits")),
+                bits => bits,
+            },
         }),
         Kind::Trigger => Message::Trigger(Trigger {
             run: fields.run.get(),

@@ -115,11 +115,7 @@ impl<P> Buffer<P> {
         match self.state {
             State::Building if fragment.part == self.part => {}
             State::Asking if fragment.part == 1 => self.begin_second(),
-            State::Idle | State::Built | State::Working(_) | State::Held => {
-                counters.late += 1;
-                return Place::Incomplete;
-            }
-            State::Asking => {
+            State::Idle | State::Built | State::Working(_) | State::Asking | State::Held => {
                 counters.late += 1;
                 return Place::Incomplete;
             }

@@ -51,21 +51,20 @@ impl Buffers {
         let Some(buffer) = self.0.get_mut(at.index()) else {
             return Release::Foreign;
         };
+        let newer = generation.wrapping_sub(buffer.generation) as i32;
         let release = match buffer.state {
             // The scheduler or the node may have been restarted.
-            State::Unknown => {
-                buffer.generation = buffer.generation.max(generation);
-                Release::Registered
-            }
-            State::Free if generation == buffer.generation => Release::Repeated,
-            State::Assigned { mep: assigned }
-                if generation == buffer.generation && mep == assigned =>
-            {
+            State::Unknown => Release::Registered,
+            _ if newer < 0 => Release::Stale,
+            State::Free if newer == 0 => Release::Repeated,
+            State::Assigned { mep: assigned } if newer == 0 && mep == assigned => {
                 Release::Finished(mep)
             }
-            State::Assigned { .. } if generation < buffer.generation => Release::Stale,
             State::Free | State::Assigned { .. } => Release::Foreign,
         };
+        if release == Release::Registered && newer > 0 {
+            buffer.generation = generation;
+        }
         if matches!(release, Release::Registered | Release::Finished(_)) {
             buffer.state = State::Free;
         }

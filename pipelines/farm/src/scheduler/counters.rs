@@ -77,6 +77,8 @@ pub struct ExclusionCounts {
     pub silent_nodes: u64,
     /// Nodes that did not finish an event in time, though all fragments were sent.
     pub overdue_nodes: u64,
+    /// Nodes that released the buffer of an event without a decision on it.
+    pub undecided_nodes: u64,
     /// Feeders that were silent.
     pub silent_feeders: u64,
     /// On command.
@@ -108,6 +110,8 @@ pub struct Counters {
     pub other_run: u64,
     /// Messages that are not for a scheduler, or from members that the farm does not have.
     pub unexpected: u64,
+    /// Time-outs of events while the result node was silent: no node is to blame.
+    pub results_silent: u64,
     /// Decisions on MEPs that were never sent.
     pub decided_foreign: u64,
 }

@@ -179,10 +179,12 @@ impl Flights {
         self.timers.stop(slot);
     }
 
-    /// Forgets the oldest MEPs that are decided and whose messages are not expected any more.
-    pub(super) fn retire(&mut self) {
+    /// Forgets the oldest MEPs that are decided and whose messages are not expected any more, as
+    /// far as the feeders know that their events are decided: all events before `told`.
+    pub(super) fn retire(&mut self, told: u64) {
         while let Some(flight) = self.get(self.oldest) {
-            if flight.phase != Phase::Decided || flight.expected {
+            let is_told = flight.event + u64::from(flight.count) <= told;
+            if flight.phase != Phase::Decided || flight.expected || !is_told {
                 break;
             }
             self.oldest += 1;

@@ -51,7 +51,19 @@ impl ReleaseMessage {
         }
     }
 
-    pub(super) fn is_told(&self) -> bool {
+    /// All feeders know that the events before this one are decided.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// The feeders are to be told at once, for their buffers are full.
+    pub(super) fn hurry(&mut self, now: Time) {
+        if !self.is_told() && self.copy.is_none() {
+            self.deadline = now;
+        }
+    }
+
+    fn is_told(&self) -> bool {
         self.told == self.decided
     }
 
@@ -216,13 +228,15 @@ impl Scheduler {
         }
         counts.returned += 1;
         flight.expected = false;
-        if flight.phase == Phase::Ring {
-            flight.phase = Phase::Building;
-            self.flights.start(flow.mep, Timer::Event, event_timeout);
-        } else {
-            self.flights.stop(flow.mep);
-            self.flights.retire();
+        match flight.phase {
+            Phase::Ring => {
+                flight.phase = Phase::Building;
+                self.flights.start(flow.mep, Timer::Event, event_timeout);
+            }
+            Phase::Processed => self.flights.start(flow.mep, Timer::Event, event_timeout),
+            Phase::Waiting | Phase::Building | Phase::Decided => self.flights.stop(flow.mep),
         }
+        self.flights.retire(self.release.told());
         self.serve(now, out);
     }
 
@@ -256,6 +270,7 @@ impl Scheduler {
         let pending = Feeders::NONE;
         if self.release.copy.map(|copy| Flow { pending, ..copy }) == Some(*flow) {
             self.release.tell(flow.decided);
+            self.flights.retire(self.release.told());
         } else if flow.mep <= self.release.number {
             self.counters.flow.stale += 1;
         } else {

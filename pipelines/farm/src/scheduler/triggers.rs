@@ -76,6 +76,7 @@ impl Scheduler {
             let refused = u64::from(count - taken);
             if self.flights.is_full() {
                 self.counters.triggers.in_flight_full += refused;
+                self.release.hurry(now);
                 break;
             }
             if self.pending() >= self.config.pending {

@@ -29,8 +29,13 @@ impl Peer {
         self.heard = now;
     }
 
+    /// Whether it was heard at that time or later.
+    pub(super) fn has_spoken(&self, since: Time) -> bool {
+        self.heard >= since
+    }
+
     fn is_silent(&self, since: Time) -> bool {
-        !self.excluded && self.heard < since
+        !self.excluded && !self.has_spoken(since)
     }
 }
 
@@ -49,7 +54,8 @@ impl Scheduler {
         // Where the scheduler itself stood still, it has not listened either.
         let late = now - self.watch;
         if late > interval(&self.config) {
-            for peer in self.nodes.iter_mut().chain(&mut self.feeders) {
+            let peers = self.nodes.iter_mut().chain(&mut self.feeders);
+            for peer in peers.chain([&mut self.results]) {
                 peer.heard = peer.heard + late;
             }
         }

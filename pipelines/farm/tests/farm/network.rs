@@ -14,37 +14,37 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Probabilities for each frame.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    pub lost: f64,
-    pub damaged: f64,
-    pub repeated: f64,
+pub(crate) struct Faults {
+    pub(crate) lost: f64,
+    pub(crate) damaged: f64,
+    pub(crate) repeated: f64,
 }
 
 /// A frame that arrives.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Arrival {
-    pub time: Time,
+pub(crate) struct Arrival {
+    pub(crate) time: Time,
     number: u64,
-    pub to: Address,
-    pub frame: Vec<u8>,
+    pub(crate) to: Address,
+    pub(crate) frame: Vec<u8>,
 }
 
-pub struct Network {
+pub(crate) struct Network {
     arrivals: BinaryHeap<Reverse<Arrival>>,
     last: BTreeMap<(Address, Address), Time>,
-    pub faults: Faults,
-    pub random: Xoshiro256PlusPlus,
+    pub(crate) faults: Faults,
+    pub(crate) random: Xoshiro256PlusPlus,
     number: u64,
     /// Frames that were not delivered whole.
-    pub spoiled: u64,
+    pub(crate) spoiled: u64,
     /// Feeders whose transfers take time.
-    pub slow: bool,
+    pub(crate) slow: bool,
     /// Ends of transfers.
-    pub transfers: BinaryHeap<Reverse<(Time, u8)>>,
+    pub(crate) transfers: BinaryHeap<Reverse<(Time, u8)>>,
 }
 
 impl Network {
-    pub fn new(seed: u64, faults: Faults) -> Self {
+    pub(crate) fn new(seed: u64, faults: Faults) -> Self {
         Self {
             arrivals: BinaryHeap::new(),
             last: BTreeMap::new(),
@@ -57,29 +57,24 @@ impl Network {
         }
     }
 
-    pub fn next_time(&self) -> Time {
+    pub(crate) fn next_time(&self) -> Time {
         let arrival = self.arrivals.peek().map(|arrival| arrival.0.time);
         let transfer = self.transfers.peek().map(|transfer| transfer.0.0);
         let times = [arrival, transfer];
         times.into_iter().flatten().min().unwrap_or(Time::MAX)
     }
 
-    pub fn arrived(&mut self, now: Time) -> Option<Arrival> {
+    pub(crate) fn arrived(&mut self, now: Time) -> Option<Arrival> {
         let due = self.arrivals.peek()?.0.time <= now;
         due.then(|| self.arrivals.pop()).flatten().map(|a| a.0)
     }
 
-    pub fn transferred(&mut self, now: Time) -> Option<u8> {
+    pub(crate) fn transferred(&mut self, now: Time) -> Option<u8> {
         let due = self.transfers.peek()?.0.0 <= now;
         due.then(|| self.transfers.pop()).flatten().map(|t| t.0.1)
     }
 
-    /// Frames under way.
-    pub fn len(&self) -> usize {
-        self.arrivals.len()
-    }
-
-    pub fn send(&mut self, now: Time, from: Address, to: Address, mut frame: Vec<u8>) {
+    pub(crate) fn send(&mut self, now: Time, from: Address, to: Address, mut frame: Vec<u8>) {
         if self.random.random_bool(self.faults.lost) {
             self.spoiled += 1;
             return;
@@ -112,10 +107,10 @@ impl Network {
 }
 
 /// The end of a member at the network.
-pub struct Port<'a> {
-    pub network: &'a mut Network,
-    pub now: Time,
-    pub from: Address,
+pub(crate) struct Port<'a> {
+    pub(crate) network: &'a mut Network,
+    pub(crate) now: Time,
+    pub(crate) from: Address,
 }
 
 impl Outbox for Port<'_> {

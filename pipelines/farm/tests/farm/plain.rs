@@ -1,12 +1,12 @@
 //! Runs without faults.
 
 use pollux_farm::scheduler::{Config, Discipline, Mode};
-use pollux_farm::topology::Topology;
+use pollux_farm::topology::{Feeders, Topology};
 
 use super::farm::Farm;
 use super::network::Faults;
 
-pub fn config(feeders: usize, columns: usize, nodes: usize, buffers: usize) -> Config {
+pub(crate) fn config(feeders: usize, columns: usize, nodes: usize, buffers: usize) -> Config {
     let topology = Topology::regular(feeders, columns, nodes, buffers).expect("a farm");
     Config {
         in_flight: 256,
@@ -22,7 +22,7 @@ fn run(config: Config, events: u64, rate: f64) -> Farm {
     farm.finish();
     farm.check();
     assert!(farm.builds().iter().all(|&builds| builds == 1));
-    assert!(farm.missing().all(|missing| missing.is_empty()));
+    assert!(farm.missing().all(Feeders::is_empty));
     let counters = *farm.scheduler.counters();
     assert_eq!(counters.flow.sent, counters.flow.returned);
     assert_eq!(counters.flow.resent, 0);

@@ -1,5 +1,7 @@
 //! The scheduler against a brute-force one, and its rules one by one.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod model;
 mod rules;
 
@@ -24,7 +26,8 @@ impl Outbox for Sink {
         let Message::Flow(flow) = message else {
             panic!("{message:?} from a scheduler");
         };
-        assert_eq!(to, Address::Feeder(0));
+        let first = flow.pending.next_from(0).map(Address::Feeder);
+        assert_eq!(Some(to), first);
         self.0.push(*flow);
     }
 
@@ -71,25 +74,34 @@ fn config() -> impl Strategy<Value = Config> {
             let nodes = prop::collection::vec(node, 1..3 * columns);
             let partitions = prop::collection::vec(0_u8..2, columns);
             let wait = any::<bool>();
-            (Just(columns), nodes, partitions, wait, any::<bool>(), 1_usize..4)
+            (
+                Just(columns),
+                nodes,
+                partitions,
+                wait,
+                any::<bool>(),
+                1_usize..4,
+            )
         })
-        .prop_map(|(columns, nodes, mut partition_of, wait, longest, buffers)| {
-            let topology = Topology::new(5, columns, &nodes, buffers).expect("a farm");
-            if !partition_of.contains(&0) {
-                partition_of.clear();
-            }
-            Config {
-                mode: if wait { Mode::Wait } else { Mode::Skip },
-                discipline: if longest {
-                    Discipline::QueueLength
-                } else {
-                    Discipline::Turns
-                },
-                partition_of,
-                pending: 12,
-                ..Config::new(RUN, topology)
-            }
-        })
+        .prop_map(
+            |(columns, nodes, mut partition_of, wait, longest, buffers)| {
+                let topology = Topology::new(5, columns, &nodes, buffers).expect("a farm");
+                if !partition_of.contains(&0) {
+                    partition_of.clear();
+                }
+                Config {
+                    mode: if wait { Mode::Wait } else { Mode::Skip },
+                    discipline: if longest {
+                        Discipline::QueueLength
+                    } else {
+                        Discipline::Turns
+                    },
+                    partition_of,
+                    pending: 12,
+                    ..Config::new(RUN, topology)
+                }
+            },
+        )
 }
 
 fn feedback(model: &Model, topology: &Topology, d: usize) -> Feedback {
@@ -112,7 +124,6 @@ fn lie(model: &Model, topology: &Topology, d: usize, how: u8) -> Feedback {
     let mut message = feedback(model, topology, d);
     let assigned = matches!(model.buffers[d], Buffer::Assigned(_));
     match how {
-        0 => message.run += 1,
         1 => message.descriptor = Descriptor(topology.descriptors() as u16),
         2 => message.column += 1,
         3 if assigned => message.mep += 1,
@@ -162,7 +173,9 @@ fn run(config: Config, ops: Vec<Op>) -> Result<(), TestCaseError> {
                 model.mode = mode;
                 model.serve();
                 let value = u32::from(mode == Mode::Wait);
-                scheduler.write(Register::Mode, value, now, out).expect("a mode");
+                scheduler
+                    .write(Register::Mode, value, now, out)
+                    .expect("a mode");
             }
             Op::Return(n) if !ring.is_empty() => {
                 let flow = ring.swap_remove(n.index(ring.len()));
@@ -185,7 +198,12 @@ fn run(config: Config, ops: Vec<Op>) -> Result<(), TestCaseError> {
                 }
                 let (mep, before) = (mep as u64, before as u64);
                 let run = RUN;
-                let decided = Message::Decided(Decided { run, mep, before });
+                let decided = Message::Decided(Decided {
+                    run,
+                    mep,
+                    bits: 1,
+                    before,
+                });
                 scheduler.receive(now, &decided, (), out);
                 model.serve();
             }
