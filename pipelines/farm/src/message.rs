@@ -123,6 +123,17 @@ pub struct More {
     pub mep: u64,
 }
 
+/// The scheduler has given the MEPs of a receive buffer to others, up to this assignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Withdraw {
+    /// Number of the run.
+    pub run: u32,
+    /// The receive buffer.
+    pub descriptor: Descriptor,
+    /// As of the flow control message.
+    pub generation: u32,
+}
+
 /// What a node decided on the events of a MEP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -201,6 +212,8 @@ pub enum Message {
     Decided(Decided),
     /// Trigger source to scheduler.
     Trigger(Trigger),
+    /// Scheduler to node.
+    Withdraw(Withdraw),
 }
 
 impl Message {
@@ -217,6 +230,7 @@ impl Message {
             Self::Ack(message) => message.run,
             Self::Decided(message) => message.run,
             Self::Trigger(message) => message.run,
+            Self::Withdraw(message) => message.run,
         }
     }
 }

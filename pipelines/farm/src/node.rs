@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use buffer::{Buffer, Place, State};
 use unacked::Unacked;
 
-use crate::message::{Alive, Decision, Feedback, Fragment, Member, Message, More};
+use crate::message::{Alive, Decision, Feedback, Fragment, Member, Message, More, Withdraw};
 use crate::role::{Address, Outbox, Role};
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders, Topology};
@@ -80,7 +80,7 @@ pub struct Counters {
     pub oversize: u64,
     /// Fragments of a second part that was not asked for.
     pub unasked: u64,
-    /// MEPs whose buffer was assigned to another before they were built.
+    /// MEPs that were given to others before they were built.
     pub abandoned: u64,
     /// Messages that were sent again.
     pub resent: u64,
@@ -348,6 +348,23 @@ impl<P, W: Work<P>> Node<P, W> {
         }
     }
 
+    /// Gives up what a buffer waits for, if others have it.
+    fn withdraw(&mut self, withdraw: &Withdraw, now: Time, out: &mut impl Outbox) {
+        let place = self.topology.buffer_of(withdraw.descriptor);
+        let Some((_, n)) = place.filter(|place| place.0 == self.config.id) else {
+            self.counters.misrouted += 1;
+            return;
+        };
+        let buffer = &mut self.buffers[n];
+        let newer = buffer.generation().wrapping_sub(withdraw.generation) as i32;
+        let waits = matches!(buffer.state, State::Building | State::Asking);
+        if newer <= 0 && waits {
+            self.counters.abandoned += 1;
+            buffer.clear();
+            self.release(n, now, out);
+        }
+    }
+
     fn acknowledged(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
         if !self.unacked.remove(mep) {
             self.counters.repeated += 1;
@@ -424,6 +441,7 @@ impl<P, W: Work<P>> Role<P> for Node<P, W> {
         match message {
             Message::Fragment(fragment) => self.fragment(now, fragment, payload, out),
             Message::Ack(ack) => self.acknowledged(ack.mep, now, out),
+            Message::Withdraw(withdraw) => self.withdraw(withdraw, now, out),
             _ => self.counters.unexpected += 1,
         }
     }

@@ -27,8 +27,9 @@ pub use counters::{
 };
 pub use registers::{Register, RegisterError};
 pub use triggers::Source;
+pub use watch::Exclusion;
 
-use crate::message::{Decided, Feedback, Member, Message, More};
+use crate::message::{Decided, Feedback, Message, More};
 use crate::role::{Outbox, Role};
 use crate::time::Time;
 use crate::topology::{Feeders, Topology};
@@ -179,7 +180,7 @@ impl Scheduler {
         if self.pending() == 0 {
             return None;
         }
-        let gone = |peers: &[Peer]| peers.iter().all(|peer| peer.excluded);
+        let gone = |peers: &[Peer]| peers.iter().all(|peer| peer.excluded.is_some());
         if !self.enabled {
             Some(Stall::Disabled)
         } else if self.members.is_empty() {
@@ -254,7 +255,7 @@ impl Scheduler {
             return;
         }
         let peer = &mut self.nodes[usize::from(node)];
-        if peer.excluded {
+        if peer.excluded.is_some() {
             counts.excluded += 1;
             return;
         }
@@ -389,18 +390,11 @@ impl Scheduler {
                 } else {
                     self.counters.results_silent += 1;
                 }
-                let exclusions = &mut self.counters.exclusions;
                 match (flight.overdue < self.config.tries, phase) {
                     (true, Phase::Processed) => self.flights.start(mep, Timer::Event, again),
                     (true, _) => self.resend(mep, now, out),
-                    (false, Phase::Processed) => {
-                        exclusions.undecided_nodes += 1;
-                        self.drop_node(node);
-                    }
-                    (false, _) => {
-                        exclusions.overdue_nodes += 1;
-                        self.drop_node(node);
-                    }
+                    (false, Phase::Processed) => self.drop_node(node, Exclusion::Undecided),
+                    (false, _) => self.drop_node(node, Exclusion::Overdue),
                 }
             }
         }
@@ -418,9 +412,12 @@ impl<P> Role<P> for Scheduler {
             Message::Feedback(feedback) => self.feedback(feedback, now, out),
             Message::More(more) => self.more(more, now, out),
             Message::Decided(decided) => self.decide(decided, now, out),
-            Message::Alive(alive) => self.heard(alive.from, now),
+            Message::Alive(alive) => self.heard(alive.from, now, out),
             Message::Trigger(trigger) => self.triggered_by_port(trigger, now, out),
-            Message::Fragment(_) | Message::Decision(_) | Message::Ack(_) => {
+            Message::Fragment(_)
+            | Message::Decision(_)
+            | Message::Ack(_)
+            | Message::Withdraw(_) => {
                 self.counters.unexpected += 1;
             }
         }
@@ -443,19 +440,5 @@ impl<P> Role<P> for Scheduler {
             .min(self.triggers.deadline())
             .min(self.release.deadline())
             .min(self.watch)
-    }
-}
-
-impl Scheduler {
-    fn heard(&mut self, from: Member, now: Time) {
-        let peer = match from {
-            Member::Feeder(feeder) => self.feeders.get_mut(usize::from(feeder)),
-            Member::Node(node) => self.nodes.get_mut(usize::from(node)),
-            Member::Results => Some(&mut self.results),
-        };
-        match peer {
-            Some(peer) => peer.hear(now),
-            None => self.counters.unexpected += 1,
-        }
     }
 }

@@ -142,10 +142,10 @@ impl Iterator for Bunches {
     }
 }
 
-/// Whether a bunch crossing of the nominal filling scheme has a bunch (LHC Design Report, CERN-2004-003,
-/// volume I, chapter 2): trains of 72 bunches and 8 gaps, three or four of them to a fill of the
-/// SPS, with the gaps of its kicker and of the LHC's between the fills, and the abort gap at the
-/// end.
+/// Whether a bunch crossing of the nominal filling scheme has a bunch (R. Bailey, P. Collier,
+/// *Standard Filling Schemes for Various LHC Operation Modes*, LHC Project Note 323, 2003): trains
+/// of 72 bunches and 8 empty crossings, three or four of them to a fill of the SPS, with the rise
+/// time of the kicker between the fills, and the abort gap at the end.
 #[must_use]
 pub fn is_filled(crossing: u32) -> bool {
     const TRAIN: u32 = 72 + 8;

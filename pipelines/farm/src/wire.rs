@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::message::{
     Ack, Alive, Decided, Decision, Feedback, Flow, Fragment, MAX_PACK, Member, Message, More,
-    Trigger,
+    Trigger, Withdraw,
 };
 use crate::topology::{Descriptor, Feeders, MAX_FEEDERS};
 use header::{Fields, Kind};
@@ -112,6 +112,10 @@ pub fn encode(message: &Message) -> [u8; HEADER] {
             fields.event = U64::new(m.first);
             fields.count = U16::new(m.count);
         }
+        Message::Withdraw(m) => {
+            fields.kind = Kind::Withdraw as u8;
+            fields.place(m.descriptor, m.generation, 0);
+        }
     }
     fields.crc = U32::new(fields.computed_crc());
     let mut bytes = [0; HEADER];
@@ -211,6 +215,11 @@ pub fn decode(frame: &[u8]) -> Result<Message, WireError> {
             run: fields.run.get(),
             first: fields.event.get(),
             count: fields.count.get(),
+        }),
+        Kind::Withdraw => Message::Withdraw(Withdraw {
+            run: fields.run.get(),
+            descriptor: Descriptor(fields.descriptor.get()),
+            generation: fields.generation.get(),
         }),
     };
     // What was read is all that was there: each message has one form.

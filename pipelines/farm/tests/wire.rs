@@ -7,6 +7,7 @@ use pollux_farm::feeder::store::{Store, StoreError};
 use pollux_farm::fragments::{Fragments, FrameError, Outgoing};
 use pollux_farm::message::{
     Ack, Alive, Decided, Decision, Feedback, Flow, Fragment, Member, Message, More, Trigger,
+    Withdraw,
 };
 use pollux_farm::topology::{Descriptor, Feeders};
 use pollux_farm::wire::payload::{self, ABSENT, OVERSIZE, Writer};
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 
 fn message() -> impl Strategy<Value = Message> {
     let numbers = any::<(u32, u64, u32, u64, u64, u16, u16)>();
-    let small = (0_usize..9, 1_u16..=64, 0_u8..2, any::<(u8, bool)>());
+    let small = (0_usize..10, 1_u16..=64, 0_u8..2, any::<(u8, bool)>());
     (numbers, small).prop_map(|(numbers, small)| {
         let (run, mep, generation, a, b, descriptor, attempt) = numbers;
         let (kind, count, part, (byte, flag)) = small;
@@ -92,6 +93,11 @@ fn message() -> impl Strategy<Value = Message> {
                 bits: a | 1,
                 before: b,
             }),
+            8 => Message::Withdraw(Withdraw {
+                run,
+                descriptor,
+                generation,
+            }),
             _ => Message::Trigger(Trigger {
                 run,
                 first: a,
@@ -119,7 +125,7 @@ proptest! {
     #[test]
     fn each_message_has_one_form(mut bytes in any::<[[u8; 32]; 2]>()) {
         let bytes = bytes.as_flattened_mut();
-        (bytes[0], bytes[1], bytes[2]) = (1, 1 + bytes[1] % 10, bytes[2] % 4);
+        (bytes[0], bytes[1], bytes[2]) = (1, 1 + bytes[1] % 11, bytes[2] % 4);
         repair(bytes);
         if let Ok(message) = wire::decode(bytes) {
             prop_assert_eq!(&wire::encode(&message)[..], bytes);

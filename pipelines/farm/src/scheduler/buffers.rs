@@ -80,6 +80,13 @@ impl Buffers {
         })
     }
 
+    /// The last assignment of a buffer that has not registered since its node was excluded.
+    pub(super) fn withdrawn(&self, at: Descriptor) -> Option<u32> {
+        let buffer = self.0.get(at.index())?;
+        let is_lost = buffer.state == State::Unknown && buffer.generation > 0;
+        is_lost.then_some(buffer.generation)
+    }
+
     /// The node of the buffer is excluded.
     pub(super) fn forget(&mut self, at: Descriptor) {
         if let Some(buffer) = self.0.get_mut(at.index()) {

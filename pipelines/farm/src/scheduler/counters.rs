@@ -83,6 +83,8 @@ pub struct ExclusionCounts {
     pub silent_feeders: u64,
     /// On command.
     pub commanded: u64,
+    /// Silent members that were heard again, and readmitted.
+    pub returned: u64,
     /// MEPs of excluded nodes that were given to others.
     pub reassigned: u64,
 }

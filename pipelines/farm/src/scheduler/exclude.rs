@@ -2,6 +2,7 @@
 
 use super::Scheduler;
 use super::flights::Phase;
+use super::watch::Exclusion;
 use crate::role::Outbox;
 use crate::time::Time;
 use crate::topology::Feeders;
@@ -11,11 +12,10 @@ impl Scheduler {
     /// an excluded node is discarded. False where there is no such node or it is excluded.
     pub fn exclude_node(&mut self, node: u16, now: Time, out: &mut impl Outbox) -> bool {
         let known = self.nodes.get(usize::from(node));
-        if known.is_none_or(|peer| peer.excluded) {
+        if known.is_none_or(|peer| peer.excluded.is_some()) {
             return false;
         }
-        self.counters.exclusions.commanded += 1;
-        self.drop_node(node);
+        self.drop_node(node, Exclusion::Commanded);
         self.serve(now, out);
         true
     }
@@ -25,10 +25,9 @@ impl Scheduler {
         let Some(peer) = self.nodes.get_mut(usize::from(node)) else {
             return false;
         };
-        if !peer.excluded {
+        if peer.excluded.take().is_none() {
             return false;
         }
-        peer.excluded = false;
         peer.hear(now);
         if let Some(column) = self.config.topology.column_of(node) {
             self.columns.set_live(column, true);
@@ -40,11 +39,10 @@ impl Scheduler {
     /// where there is no such feeder or it is excluded.
     pub fn exclude_feeder(&mut self, feeder: u8) -> bool {
         let known = self.feeders.get(usize::from(feeder));
-        if known.is_none_or(|peer| peer.excluded) {
+        if known.is_none_or(|peer| peer.excluded.is_some()) {
             return false;
         }
-        self.counters.exclusions.commanded += 1;
-        self.drop_feeder(feeder);
+        self.drop_feeder(feeder, Exclusion::Commanded);
         true
     }
 
@@ -53,10 +51,9 @@ impl Scheduler {
         let Some(peer) = self.feeders.get_mut(usize::from(feeder)) else {
             return false;
         };
-        if !peer.excluded {
+        if peer.excluded.take().is_none() {
             return false;
         }
-        peer.excluded = false;
         peer.hear(now);
         self.members = self.members.with(Feeders::only(feeder));
         self.serve(now, out);
@@ -67,7 +64,7 @@ impl Scheduler {
     #[must_use]
     pub fn is_excluded(&self, node: u16) -> bool {
         let peer = self.nodes.get(usize::from(node));
-        peer.is_some_and(|peer| peer.excluded)
+        peer.is_some_and(|peer| peer.excluded.is_some())
     }
 
     /// MEPs that a node was given.
@@ -79,19 +76,31 @@ impl Scheduler {
     }
 
     /// A feeder leaves the ring. Its messages time out and are sent past it.
-    pub(super) fn drop_feeder(&mut self, feeder: u8) {
+    pub(super) fn drop_feeder(&mut self, feeder: u8, why: Exclusion) {
         if let Some(peer) = self.feeders.get_mut(usize::from(feeder)) {
-            peer.excluded = true;
+            peer.excluded = Some(why);
+        }
+        let counts = &mut self.counters.exclusions;
+        match why {
+            Exclusion::Commanded => counts.commanded += 1,
+            _ => counts.silent_feeders += 1,
         }
         self.members = self.members.without(Feeders::only(feeder));
     }
 
     /// A node leaves the farm.
-    pub(super) fn drop_node(&mut self, node: u16) {
+    pub(super) fn drop_node(&mut self, node: u16, why: Exclusion) {
         let Some(peer) = self.nodes.get_mut(usize::from(node)) else {
             return;
         };
-        peer.excluded = true;
+        peer.excluded = Some(why);
+        let counts = &mut self.counters.exclusions;
+        match why {
+            Exclusion::Silent => counts.silent_nodes += 1,
+            Exclusion::Overdue => counts.overdue_nodes += 1,
+            Exclusion::Undecided => counts.undecided_nodes += 1,
+            Exclusion::Commanded => counts.commanded += 1,
+        }
         let topology = &self.config.topology;
         let Some(column) = topology.column_of(node) else {
             return;
@@ -109,7 +118,7 @@ impl Scheduler {
         let nodes = self.nodes.iter().enumerate();
         let live = nodes
             .clone()
-            .any(|(n, peer)| lives(n as u16) && !peer.excluded);
+            .any(|(n, peer)| lives(n as u16) && peer.excluded.is_none());
         self.columns.set_live(column, live);
         for mep in self.decided..self.unsent {
             let Some(flight) = self.flights.get(mep) else {

@@ -242,7 +242,11 @@ impl Scheduler {
 
     /// Sends what is decided, if no other message has told the feeders in time.
     pub(super) fn tell_released(&mut self, now: Time, out: &mut impl Outbox) {
-        if now < self.release.deadline || self.members.is_empty() {
+        if now < self.release.deadline {
+            return;
+        }
+        self.release.deadline = now + self.config.ring_timeout;
+        if self.members.is_empty() {
             return;
         }
         self.release.number += 1;
@@ -262,7 +266,6 @@ impl Scheduler {
             decided: self.release.decided,
         };
         self.release.copy = Some(flow);
-        self.release.deadline = now + self.config.ring_timeout;
         send(&flow, out);
     }
 

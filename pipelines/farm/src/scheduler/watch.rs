@@ -2,12 +2,27 @@
 
 use super::Scheduler;
 use super::config::Config;
+use crate::message::{Member, Message, Withdraw};
+use crate::role::{Address, Outbox};
 use crate::time::Time;
+
+/// Why a member is excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exclusion {
+    /// It was silent: it is readmitted when it is heard again.
+    Silent,
+    /// It did not finish an event in time, though all fragments were sent.
+    Overdue,
+    /// It released the buffer of an event without a decision.
+    Undecided,
+    /// On command.
+    Commanded,
+}
 
 /// A node or a feeder, as the scheduler sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
-    pub(super) excluded: bool,
+    pub(super) excluded: Option<Exclusion>,
     /// MEPs that it was given.
     pub(super) events: u64,
     known: bool,
@@ -17,7 +32,7 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(now: Time) -> Self {
         Self {
-            excluded: false,
+            excluded: None,
             events: 0,
             known: false,
             heard: now,
@@ -35,7 +50,7 @@ impl Peer {
     }
 
     fn is_silent(&self, since: Time) -> bool {
-        !self.excluded && !self.has_spoken(since)
+        self.excluded.is_none() && !self.has_spoken(since)
     }
 }
 
@@ -64,14 +79,58 @@ impl Scheduler {
         for node in 0..self.nodes.len() {
             let peer = &self.nodes[node];
             if peer.known && peer.is_silent(since) {
-                self.counters.exclusions.silent_nodes += 1;
-                self.drop_node(node as u16);
+                self.drop_node(node as u16, Exclusion::Silent);
             }
         }
         for feeder in 0..self.feeders.len() {
             if self.feeders[feeder].is_silent(since) {
-                self.counters.exclusions.silent_feeders += 1;
-                self.drop_feeder(feeder as u8);
+                self.drop_feeder(feeder as u8, Exclusion::Silent);
+            }
+        }
+    }
+
+    /// A member says that it runs.
+    pub(super) fn heard(&mut self, from: Member, now: Time, out: &mut impl Outbox) {
+        let peer = match from {
+            Member::Feeder(feeder) => self.feeders.get_mut(usize::from(feeder)),
+            Member::Node(node) => self.nodes.get_mut(usize::from(node)),
+            Member::Results => Some(&mut self.results),
+        };
+        let Some(peer) = peer else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        peer.hear(now);
+        let returns = peer.excluded == Some(Exclusion::Silent);
+        self.counters.exclusions.returned += u64::from(returns);
+        match from {
+            Member::Feeder(feeder) if returns => {
+                self.readmit_feeder(feeder, now, out);
+            }
+            Member::Node(node) => {
+                if returns {
+                    self.readmit_node(node, now);
+                }
+                self.withdraw(node, out);
+            }
+            Member::Feeder(_) | Member::Results => {}
+        }
+    }
+
+    /// Tells a node which of its buffers wait for events that were given to others.
+    fn withdraw(&self, node: u16, out: &mut impl Outbox) {
+        let excluded = self.is_excluded(node);
+        let topology = &self.config.topology;
+        for buffer in (0..topology.buffers()).filter(|_| !excluded) {
+            if let Some(descriptor) = topology.descriptor(node, buffer)
+                && let Some(generation) = self.buffers.withdrawn(descriptor)
+            {
+                let withdraw = Withdraw {
+                    run: self.config.run,
+                    descriptor,
+                    generation,
+                };
+                out.send(Address::Node(node), &Message::Withdraw(withdraw));
             }
         }
     }

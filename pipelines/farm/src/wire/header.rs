@@ -60,10 +60,11 @@ pub(super) enum Kind {
     Ack,
     Decided,
     Trigger,
+    Withdraw,
 }
 
 impl Kind {
-    pub(super) const LAST: u8 = Self::Trigger as u8;
+    pub(super) const LAST: u8 = Self::Withdraw as u8;
 }
 
 impl TryFrom<u8> for Kind {
@@ -80,6 +81,7 @@ impl TryFrom<u8> for Kind {
             7 => Self::Ack,
             8 => Self::Decided,
             9 => Self::Trigger,
+            10 => Self::Withdraw,
             other => return Err(other),
         })
     }

@@ -277,3 +277,34 @@ fn a_suspended_node_delays_its_events_alone() {
     let other = farm.scheduler.events_of(4);
     assert!(slow < other, "{slow} and {other}");
 }
+
+#[test]
+fn members_that_stood_still_return() {
+    for (seed, member) in [(1, Address::Node(4)), (2, Address::Feeder(2))] {
+        let mut farm = Farm::new(quick(config(5, 3, 9, 4)), seed, Faults::default());
+        if let Address::Feeder(feeder) = member {
+            for node in &mut farm.nodes {
+                node.work_mut().may_lack = Feeders::only(feeder);
+            }
+        }
+        farm.triggers(300, RATE, seed);
+        farm.dead.insert(member);
+        farm.triggers(900, RATE, seed);
+        farm.run_until(farm.now + Time::from_ns(2_000_000));
+        farm.dead.clear();
+        farm.run_until(farm.now + Time::from_ns(200_000));
+        let before = farm.scheduler.events_of(4);
+        farm.triggers(EVENTS, RATE, seed);
+        farm.finish();
+        farm.check();
+        blames_none(&farm);
+        let exclusions = farm.scheduler.counters().exclusions;
+        assert_eq!(exclusions.returned, 1);
+        assert!(farm.scheduler.events_of(4) > before + 30);
+        // Every buffer came back.
+        farm.run_until(farm.now + Time::from_ns(200_000));
+        for column in 0..3 {
+            assert_eq!(farm.scheduler.free(column), 12);
+        }
+    }
+}
