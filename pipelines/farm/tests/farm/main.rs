@@ -7,3 +7,4 @@ mod faults;
 mod lies;
 mod network;
 mod plain;
+mod random;
