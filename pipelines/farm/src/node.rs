@@ -2,9 +2,14 @@
 //! decision and the feedback (thesis, III.A and III.B.6).
 
 mod buffer;
+mod counters;
 mod unacked;
+mod work;
 
 use std::collections::VecDeque;
+
+pub use counters::Counters;
+pub use work::{Built, Step, Work};
 
 use buffer::{Buffer, Place, State};
 use unacked::Unacked;
@@ -47,93 +52,6 @@ pub enum ConfigError {
     /// No time between two messages.
     #[error("`beat` is zero: the node would send without end")]
     NoBeat,
-}
-
-/// Counters of a node, each of one cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Fragments that were placed.
-    pub placed: u64,
-    /// MEPs that were built.
-    pub built: u64,
-    /// Of them, those with the fragments of all feeders.
-    pub complete: u64,
-    /// Events in the MEPs that were built.
-    pub events: u64,
-    /// MEPs that were decided.
-    pub decided: u64,
-    /// Second parts that were built.
-    pub second: u64,
-    /// Fragments that were there already.
-    pub repeated: u64,
-    /// Fragments of MEPs that were built or given up before.
-    pub late: u64,
-    /// Fragments for a buffer in which an event is still worked on.
-    pub busy: u64,
-    /// Fragments for buffers of other nodes, or that the farm does not have.
-    pub misrouted: u64,
-    /// Fragments from feeders that the farm does not have.
-    pub no_feeder: u64,
-    /// Fragments that differ from others of their MEP in the events or in the feeders.
-    pub disagree: u64,
-    /// Fragments larger than a slot.
-    pub oversize: u64,
-    /// Fragments of a second part that was not asked for.
-    pub unasked: u64,
-    /// MEPs that were given to others before they were built.
-    pub abandoned: u64,
-    /// Messages that were sent again.
-    pub resent: u64,
-    /// Messages of another run.
-    pub other_run: u64,
-    /// Messages that are not for a node.
-    pub unexpected: u64,
-}
-
-/// An event, or several of a MEP, that is built.
-#[derive(Debug)]
-pub struct Built<'a, P> {
-    /// The MEP.
-    pub mep: u64,
-    /// Its first event.
-    pub event: u64,
-    /// Its events.
-    pub count: u16,
-    /// Feeders of the farm whose fragments it lacks.
-    pub missing: Feeders,
-    /// Fragments of single events without data.
-    pub absent: u16,
-    /// Payloads of the first part by feeder.
-    pub fragments: &'a [Option<P>],
-    /// Payloads of the second part by feeder; none before it was asked for.
-    pub second: &'a [Option<P>],
-    /// Whether the second part is built.
-    pub has_second: bool,
-    /// Earlier calls of [`Work::work`] with this MEP.
-    pub calls: u32,
-}
-
-/// What is to be done with a MEP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// It is decided: bit n is set if event n is accepted.
-    Decide(u64),
-    /// A processor works on it until that time, and [`Work::work`] is called again.
-    Wait(Time),
-    /// The second part is needed. [`Work::work`] is called again when it is built.
-    More,
-}
-
-/// The trigger algorithm of a node.
-pub trait Work<P> {
-    /// Works on a MEP.
-    fn work(&mut self, now: Time, built: &Built<'_, P>) -> Step;
-}
-
-impl<P, F: FnMut(Time, &Built<'_, P>) -> Step> Work<P> for F {
-    fn work(&mut self, now: Time, built: &Built<'_, P>) -> Step {
-        self(now, built)
-    }
 }
 
 /// A node. `P` is the handle of a payload, `W` the trigger algorithm.

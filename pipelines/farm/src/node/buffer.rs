@@ -1,6 +1,7 @@
 //! A receive buffer: a slot for each feeder, and a bitmap of those that are filled.
 
-use super::{Built, Counters};
+use super::counters::Counters;
+use super::work::Built;
 use crate::message::{Decision, Fragment};
 use crate::time::Time;
 use crate::topology::Feeders;

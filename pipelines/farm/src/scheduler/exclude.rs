@@ -1,8 +1,8 @@
 //! Exclusion and readmission of nodes and feeders.
 
-use super::Scheduler;
 use super::flights::Phase;
-use super::watch::Exclusion;
+use super::peer::Exclusion;
+use super::state::Scheduler;
 use crate::role::Outbox;
 use crate::time::Time;
 use crate::topology::Feeders;

@@ -1,6 +1,8 @@
 //! Registers of the scheduler, numbered as in the thesis (VII.C).
 
-use super::{Mode, Scheduler, Source};
+use super::config::Mode;
+use super::gather::Source;
+use super::state::Scheduler;
 use crate::role::Outbox;
 use crate::time::Time;
 

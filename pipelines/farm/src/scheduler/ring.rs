@@ -1,76 +1,13 @@
 //! The scheduler's end of the flow control ring.
 
+use super::columns::Choice;
 use super::flights::{Flight, Phase};
+use super::state::Scheduler;
 use super::timers::Timer;
-use super::{Choice, Scheduler};
 use crate::message::{Flow, Message};
 use crate::role::{Address, Outbox};
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders};
-
-/// A message without events, which tells the feeders what is decided when no other message does.
-#[derive(Debug)]
-pub(super) struct ReleaseMessage {
-    /// All events before this one are decided.
-    decided: u64,
-    /// What the feeders know of it.
-    told: u64,
-    /// The message that is in the ring.
-    copy: Option<Flow>,
-    number: u64,
-    deadline: Time,
-}
-
-impl Default for ReleaseMessage {
-    fn default() -> Self {
-        Self {
-            decided: 0,
-            told: 0,
-            copy: None,
-            number: 0,
-            deadline: Time::MAX,
-        }
-    }
-}
-
-impl ReleaseMessage {
-    /// More is decided: the feeders are told by `deadline` at the latest.
-    pub(super) fn decided(&mut self, event: u64, deadline: Time) {
-        self.decided = self.decided.max(event);
-        if !self.is_told() && self.deadline == Time::MAX {
-            self.deadline = deadline;
-        }
-    }
-
-    /// A message that all feeders have seen said this.
-    fn tell(&mut self, decided: u64) {
-        self.told = self.told.max(decided);
-        if self.is_told() {
-            self.deadline = Time::MAX;
-            self.copy = None;
-        }
-    }
-
-    /// All feeders know that the events before this one are decided.
-    pub(super) fn told(&self) -> u64 {
-        self.told
-    }
-
-    /// The feeders are to be told at once, for their buffers are full.
-    pub(super) fn hurry(&mut self, now: Time) {
-        if !self.is_told() && self.copy.is_none() {
-            self.deadline = now;
-        }
-    }
-
-    fn is_told(&self) -> bool {
-        self.told == self.decided
-    }
-
-    pub(super) fn deadline(&self) -> Time {
-        self.deadline
-    }
-}
 
 impl Scheduler {
     /// Gives a MEP to a receive buffer.

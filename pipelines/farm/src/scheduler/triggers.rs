@@ -1,57 +1,10 @@
 //! From triggers to MEPs.
 
-use super::Scheduler;
+use super::gather::Source;
+use super::state::Scheduler;
 use crate::message::Trigger;
 use crate::role::Outbox;
 use crate::time::Time;
-
-/// Sources of triggers (thesis, register 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
-    /// The program's own generator: [`crate::trigger`].
-    #[default]
-    Internal,
-    /// A port: [`Trigger`] messages.
-    External,
-    /// By hand: [`Register::HandTrigger`](super::Register::HandTrigger).
-    Hand,
-}
-
-/// Triggers that are gathered to a MEP.
-#[derive(Debug)]
-pub(super) struct State {
-    pub(super) selected: Source,
-    pub(super) enabled: bool,
-    gathered: u16,
-    first: Time,
-    deadline: Time,
-    /// Number of the next trigger of the port.
-    next: u64,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            selected: Source::Internal,
-            enabled: true,
-            gathered: 0,
-            first: Time::ZERO,
-            deadline: Time::MAX,
-            next: 0,
-        }
-    }
-}
-
-impl State {
-    pub(super) fn gathered(&self) -> u16 {
-        self.gathered
-    }
-
-    /// When an incomplete MEP is closed.
-    pub(super) fn deadline(&self) -> Time {
-        self.deadline
-    }
-}
 
 impl Scheduler {
     /// Selects the source of triggers.

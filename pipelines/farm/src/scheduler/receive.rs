@@ -1,0 +1,211 @@
+//! What a scheduler does with messages, and when time-outs are over.
+
+use super::buffers::Release;
+use super::columns::Choice;
+use super::flights::Phase;
+use super::peer::Exclusion;
+use super::state::Scheduler;
+use super::timers::Timer;
+use crate::message::{Decided, Feedback, Message, More};
+use crate::role::{Outbox, Role};
+use crate::time::Time;
+
+impl<P> Role<P> for Scheduler {
+    fn receive(&mut self, now: Time, message: &Message, _payload: P, out: &mut impl Outbox) {
+        if message.run() != self.config.run {
+            self.counters.other_run += 1;
+            return;
+        }
+        match message {
+            Message::Flow(flow) => self.returned(flow, now, out),
+            Message::Feedback(feedback) => self.feedback(feedback, now, out),
+            Message::More(more) => self.more(more, now, out),
+            Message::Decided(decided) => self.decide(decided, now, out),
+            Message::Alive(alive) => self.heard(alive.from, now, out),
+            Message::Trigger(trigger) => self.triggered_by_port(trigger, now, out),
+            Message::Fragment(_)
+            | Message::Decision(_)
+            | Message::Ack(_)
+            | Message::Withdraw(_) => {
+                self.counters.unexpected += 1;
+            }
+        }
+    }
+
+    fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+        self.close_due(now, out);
+        while let Some((timer, slot)) = self.flights.timers.expired(now) {
+            self.expire(timer, slot, now, out);
+        }
+        self.tell_released(now, out);
+        self.look_after(now);
+        self.serve(now, out);
+    }
+
+    fn next_deadline(&self) -> Time {
+        self.flights
+            .timers
+            .next_deadline()
+            .min(self.triggers.deadline())
+            .min(self.release.deadline())
+            .min(self.watch)
+    }
+}
+
+impl Scheduler {
+    fn feedback(&mut self, message: &Feedback, now: Time, out: &mut impl Outbox) {
+        let counts = &mut self.counters.feedback;
+        let Some((node, _)) = self.config.topology.buffer_of(message.descriptor) else {
+            counts.out_of_range += 1;
+            return;
+        };
+        if self.config.topology.column_of(node) != Some(message.column) {
+            counts.wrong_column += 1;
+            return;
+        }
+        let peer = &mut self.nodes[usize::from(node)];
+        if peer.excluded.is_some() {
+            counts.excluded += 1;
+            return;
+        }
+        peer.hear(now);
+        let release = self
+            .buffers
+            .release(message.descriptor, message.generation, message.mep);
+        match release {
+            Release::Registered => counts.registered += 1,
+            Release::Finished(_) => counts.released += 1,
+            Release::Repeated => counts.repeated += 1,
+            Release::Stale => counts.stale += 1,
+            Release::Foreign => counts.foreign += 1,
+        }
+        if let Release::Finished(mep) = release {
+            self.finished(mep, now);
+        }
+        if matches!(release, Release::Registered | Release::Finished(_)) {
+            let (column, descriptor) = (message.column, message.descriptor);
+            self.columns.push(Choice { column, descriptor });
+            self.serve(now, out);
+        }
+    }
+
+    /// The node of a MEP has finished it, and its decision is awaited.
+    fn finished(&mut self, mep: u64, now: Time) {
+        let deadline = now + self.config.event_timeout;
+        let Some(flight) = self.flights.get(mep) else {
+            return;
+        };
+        if matches!(flight.phase, Phase::Ring | Phase::Building) {
+            flight.phase = Phase::Processed;
+            flight.wants_more = false;
+            flight.overdue = 0;
+            if !flight.expected {
+                self.flights.start(mep, Timer::Event, deadline);
+            }
+        }
+    }
+
+    fn more(&mut self, message: &More, now: Time, out: &mut impl Outbox) {
+        if let Some((node, _)) = self.config.topology.buffer_of(message.descriptor)
+            && let Some(peer) = self.nodes.get_mut(usize::from(node))
+        {
+            peer.hear(now);
+        }
+        let counts = &mut self.counters.more;
+        let sent = message.mep < self.unsent;
+        let Some(flight) = self.flights.get(message.mep).filter(|_| sent) else {
+            if message.mep < self.flights.oldest() {
+                counts.repeated += 1;
+            } else {
+                counts.foreign += 1;
+            }
+            return;
+        };
+        if flight.descriptor != message.descriptor || flight.generation != message.generation {
+            counts.foreign += 1;
+            return;
+        }
+        let first = flight.part == 0 && !flight.wants_more;
+        if !first || !matches!(flight.phase, Phase::Ring | Phase::Building) {
+            counts.repeated += 1;
+            return;
+        }
+        flight.wants_more = true;
+        counts.taken += 1;
+        self.second.push_back(message.mep);
+        self.serve(now, out);
+    }
+
+    fn decide(&mut self, message: &Decided, now: Time, out: &mut impl Outbox) {
+        self.results.hear(now);
+        let last = u64::from(message.bits.checked_ilog2().unwrap_or(0));
+        let is_sent = message
+            .mep
+            .checked_add(last)
+            .is_some_and(|mep| mep < self.unsent);
+        if !is_sent || message.before > self.unsent {
+            self.counters.decided_foreign += 1;
+            return;
+        }
+        for mep in self.decided..message.before {
+            self.mark_decided(mep);
+        }
+        for n in (0..=last).filter(|n| message.bits >> n & 1 == 1) {
+            self.mark_decided(message.mep + n);
+        }
+        self.decided = self.decided.max(message.before);
+        let next_event = self.flights.next_event();
+        let event = (self.flights.get(self.decided)).map_or(next_event, |flight| flight.event);
+        self.release.decided(event, now + self.config.ring_timeout);
+        self.flights.retire(self.release.told());
+        self.serve(now, out);
+    }
+
+    fn mark_decided(&mut self, mep: u64) {
+        let Some(flight) = self.flights.get(mep) else {
+            return;
+        };
+        flight.phase = Phase::Decided;
+        flight.wants_more = false;
+        if !flight.expected {
+            self.flights.stop(mep);
+        }
+    }
+
+    fn expire(&mut self, timer: Timer, slot: usize, now: Time, out: &mut impl Outbox) {
+        let again = now + self.config.event_timeout;
+        let heard = self.results.has_spoken(now - self.config.silence);
+        let Some(flight) = self.flights.at(slot) else {
+            return;
+        };
+        let (mep, node, phase) = (flight.mep, flight.node, flight.phase);
+        match (timer, phase) {
+            (Timer::Ring, Phase::Ring) => {
+                self.counters.flow.timeouts += 1;
+                self.resend(mep, now, out);
+            }
+            (Timer::Ring, _) => {
+                flight.expected = false;
+                self.counters.flow.unreturned += 1;
+                if phase == Phase::Processed {
+                    self.flights.start(mep, Timer::Event, again);
+                }
+                self.flights.retire(self.release.told());
+            }
+            (Timer::Event, phase) => {
+                // Without acknowledgements, nodes cannot go on either.
+                if heard {
+                    flight.overdue += 1;
+                } else {
+                    self.counters.results_silent += 1;
+                }
+                match (flight.overdue < self.config.tries, phase) {
+                    (true, Phase::Processed) => self.flights.start(mep, Timer::Event, again),
+                    (true, _) => self.resend(mep, now, out),
+                    (false, Phase::Processed) => self.drop_node(node, Exclusion::Undecided),
+                    (false, _) => self.drop_node(node, Exclusion::Overdue),
+                }
+            }
+        }
+    }
+}
