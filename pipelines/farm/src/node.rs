@@ -285,7 +285,7 @@ impl<P, W: Work<P>> Node<P, W> {
 
     fn acknowledged(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
         if !self.unacked.remove(mep) {
-            self.counters.repeated += 1;
+            self.counters.acks_repeated += 1;
             return;
         }
         // A buffer waits for room in the list.

@@ -17,6 +17,8 @@ pub struct Counters {
     pub second: u64,
     /// Fragments that were there already.
     pub repeated: u64,
+    /// Acknowledgements of decisions that were acknowledged before.
+    pub acks_repeated: u64,
     /// Fragments of MEPs that were built or given up before.
     pub late: u64,
     /// Fragments for a buffer in which an event is still worked on.

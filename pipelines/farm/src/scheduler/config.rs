@@ -30,6 +30,17 @@ pub enum Discipline {
     QueueLength,
 }
 
+/// How feeders learn of the receive buffer of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// The message goes from feeder to feeder: they transfer one after the other.
+    #[default]
+    Ring,
+    /// All feeders get the message at once, and transfer at once: no flow control, for comparison.
+    /// Messages are not bypassed, and their return is not waited for.
+    None,
+}
+
 /// A scheduler that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -86,6 +97,8 @@ pub struct Config {
     pub run: u32,
     /// The farm.
     pub topology: Topology,
+    /// How feeders learn of the receive buffer of an event.
+    pub policy: Policy,
     /// What happens when the next column is busy.
     pub mode: Mode,
     /// How the next column is chosen.
@@ -124,6 +137,7 @@ impl Config {
             run,
             second: Feeders::first(topology.feeders()),
             topology,
+            policy: Policy::Ring,
             mode: Mode::Skip,
             discipline: Discipline::Turns,
             partition_of: Vec::new(),

@@ -22,7 +22,8 @@ pub struct TriggerCounts {
 pub struct FlowCounts {
     /// Sent into the ring, further rounds and repetitions not counted.
     pub sent: u64,
-    /// Returned as they were sent, from feeders that have all transferred.
+    /// Returned as they were sent, from feeders that have all transferred. Without flow control,
+    /// each feeder returns one.
     pub returned: u64,
     /// Sent for another round, because busy feeders had passed them on.
     pub loops: u64,

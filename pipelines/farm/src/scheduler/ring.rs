@@ -1,6 +1,7 @@
 //! The scheduler's end of the flow control ring.
 
 use super::columns::Choice;
+use super::config::Policy;
 use super::flights::{Flight, Phase};
 use super::state::Scheduler;
 use super::timers::Timer;
@@ -80,7 +81,7 @@ impl Scheduler {
     fn send_attempt(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
         let members = self.members;
         let second = members.and(self.config.second);
-        let hold = self.config.loops == 0;
+        let hold = self.config.loops == 0 || self.config.policy == Policy::None;
         let Some(flight) = self.flights.get(mep) else {
             return;
         };
@@ -101,10 +102,12 @@ impl Scheduler {
     fn send_round(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
         let (run, decided) = (self.config.run, self.release.decided);
         let deadline = now + self.config.ring_timeout;
+        let event_deadline = now + self.config.event_timeout;
+        let policy = self.config.policy;
         let Some(flight) = self.flights.get(mep) else {
             return;
         };
-        flight.expected = true;
+        flight.expected = policy == Policy::Ring;
         let flow = Flow {
             run,
             mep,
@@ -120,8 +123,17 @@ impl Scheduler {
             pending: flight.pending,
             decided,
         };
-        self.flights.start(mep, Timer::Ring, deadline);
-        send(&flow, out);
+        match policy {
+            Policy::Ring => {
+                self.flights.start(mep, Timer::Ring, deadline);
+                send(&flow, out);
+            }
+            Policy::None => {
+                flight.phase = Phase::Building;
+                self.flights.start(mep, Timer::Event, event_deadline);
+                send_to_all(&flow, out);
+            }
+        }
     }
 
     /// Compares a message that returned with the copy of what was sent.
@@ -144,6 +156,10 @@ impl Scheduler {
             *count += 1;
             return;
         };
+        if self.config.policy == Policy::None && flight.attempt == flow.attempt {
+            counts.returned += 1;
+            return;
+        }
         if !flight.expected || flight.attempt != flow.attempt || flight.loops > flow.loops {
             counts.stale += 1;
             return;
@@ -223,5 +239,16 @@ impl Scheduler {
 fn send(flow: &Flow, out: &mut impl Outbox) {
     if let Some(feeder) = flow.pending.next_from(0) {
         out.send(Address::Feeder(feeder), &Message::Flow(*flow));
+    }
+}
+
+/// Sends a message to each feeder that has to transfer: it returns from there.
+fn send_to_all(flow: &Flow, out: &mut impl Outbox) {
+    let mut next = 0;
+    while let Some(feeder) = flow.pending.next_from(next) {
+        let pending = Feeders::only(feeder);
+        let message = Message::Flow(Flow { pending, ..*flow });
+        out.send(Address::Feeder(feeder), &message);
+        next = feeder + 1;
     }
 }

@@ -112,6 +112,8 @@ pub(crate) struct Farm {
     pub(crate) now: Time,
     pub(crate) triggered: u64,
     pub(crate) damaged: u64,
+    /// From trigger to decision, in picoseconds.
+    pub(crate) latency: Vec<u64>,
     /// Members that lie.
     pub(crate) change: Option<Change>,
     /// Feeder whose data come later than the trigger.
@@ -169,6 +171,7 @@ impl Farm {
             now,
             triggered: 0,
             damaged: 0,
+            latency: Vec::new(),
             change: None,
             late: None,
         }
@@ -222,6 +225,11 @@ impl Farm {
         }
         if let Some(change) = &mut self.change {
             change(&mut message);
+        }
+        if let (Address::Results, Message::Decision(decision)) = (from, &message)
+            && let Some(triggered) = self.scheduler.triggered_at(decision.mep)
+        {
+            self.latency.push((self.now - triggered).ps());
         }
         self.receive(from, &message, payload);
     }

@@ -1,6 +1,6 @@
 //! Runs without faults.
 
-use pollux_farm::scheduler::{Config, Discipline, Mode};
+use pollux_farm::scheduler::{Config, Discipline, Mode, Policy};
 use pollux_farm::topology::{Feeders, Topology};
 
 use super::farm::Farm;
@@ -87,6 +87,25 @@ fn every_discipline_serves_every_event() {
         };
         run(config, 1000, 1e6);
     }
+}
+
+#[test]
+fn without_flow_control_all_feeders_transfer_at_once() {
+    let config = Config {
+        policy: Policy::None,
+        ..config(5, 6, 12, 4)
+    };
+    let mut farm = Farm::new(config, 1, Faults::default());
+    farm.triggers(2000, 1e6, 2);
+    farm.finish();
+    farm.check();
+    assert!(farm.builds().iter().all(|&builds| builds == 1));
+    let flow = farm.scheduler.counters().flow;
+    assert_eq!((flow.sent, flow.returned), (2000, 5 * 2000));
+    // A ring of five feeders takes five hops; at once, it takes one.
+    let latency = |farm: &Farm| farm.latency.iter().sum::<u64>() / farm.latency.len() as u64;
+    let ring = run(self::config(5, 6, 12, 4), 2000, 1e6);
+    assert!(latency(&ring) > latency(&farm) + 3_000_000);
 }
 
 #[test]

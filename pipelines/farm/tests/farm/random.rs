@@ -1,7 +1,7 @@
 //! Random farms with all faults at once.
 
 use pollux_farm::role::Address;
-use pollux_farm::scheduler::{Config, Discipline, Mode};
+use pollux_farm::scheduler::{Config, Discipline, Mode, Policy};
 use pollux_farm::topology::Feeders;
 use proptest::prelude::*;
 
@@ -15,6 +15,7 @@ struct Case {
     farm: (usize, usize, usize, usize),
     discipline: Discipline,
     mode: Mode,
+    policy: Policy,
     pack: u16,
     loops: u8,
     faults: Faults,
@@ -26,7 +27,8 @@ struct Case {
 
 fn case() -> impl Strategy<Value = Case> {
     let farm = (1_usize..12, 1_usize..5, 1_usize..4, 1_usize..5);
-    let how = (any::<bool>(), any::<bool>(), 1_u16..20, 0_u8..4);
+    let policy = prop_oneof![4 => Just(Policy::Ring), 1 => Just(Policy::None)];
+    let how = (any::<bool>(), any::<bool>(), 1_u16..20, 0_u8..4, policy);
     let faults = (0.0..0.01, 0.0..0.01, 0.0..0.03);
     let rest = (any::<bool>(), 0_u64..20, any::<u64>());
     let killed = (prop::option::of(0_u16..20), prop::option::of(0_u8..12));
@@ -48,6 +50,7 @@ fn case() -> impl Strategy<Value = Case> {
                 Discipline::QueueLength
             },
             mode: if how.1 { Mode::Skip } else { Mode::Wait },
+            policy: how.4,
             pack: how.2,
             loops: how.3,
             faults: Faults {
@@ -68,6 +71,7 @@ fn run(case: &Case) {
     let config = Config {
         discipline: case.discipline.clone(),
         mode: case.mode,
+        policy: case.policy,
         pack: case.pack,
         loops: case.loops,
         ..quick(config(feeders, columns, nodes, buffers))
