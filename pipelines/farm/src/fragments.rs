@@ -30,7 +30,9 @@ pub enum FrameError {
         room: usize,
     },
     /// The store gives another length than before.
-    #[error("the data of event {event} have another length than before")]
+    #[error(
+        "the data of event {event} changed while they were sent: a store keeps an event until it is decided"
+    )]
     Changed {
         /// The event.
         event: u64,

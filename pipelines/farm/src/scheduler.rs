@@ -24,7 +24,6 @@ mod timers;
 mod triggers;
 mod watch;
 
-pub use columns::{Choice, Columns};
 pub use config::{Config, ConfigError, Discipline, MAX_IN_FLIGHT, Mode, Policy};
 pub use counters::{
     Counters, ExclusionCounts, FeedbackCounts, FlowCounts, MoreCounts, TriggerCounts,

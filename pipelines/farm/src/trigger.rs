@@ -24,7 +24,7 @@ pub enum RateError {
     #[error("rate {0} Hz: it must be above 0 and finite; set `rate`")]
     NotPositive(f64),
     /// More than one trigger a picosecond, or a filled bunch.
-    #[error("rate {rate} Hz: this source has at most {most}")]
+    #[error("rate {rate} Hz: this source has at most {most}; set a lower `rate`")]
     TooHigh {
         /// The rate.
         rate: f64,

@@ -32,7 +32,9 @@ pub enum WireError {
     #[error("{0} bytes are no message: a header has {HEADER}")]
     Short(usize),
     /// Another version.
-    #[error("version {0} of the farm's messages: this program reads {VERSION}")]
+    #[error(
+        "version {0} of the farm's messages: this program reads {VERSION}; run the same version everywhere"
+    )]
     Version(u8),
     /// Damaged on the way.
     #[error("the CRC of the header is {computed:08x}, not {stored:08x}: it was damaged")]

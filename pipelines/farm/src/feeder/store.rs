@@ -40,7 +40,7 @@ pub enum StoreError {
         slot: usize,
     },
     /// There are parts 0 and 1.
-    #[error("part {0}: there are 0 and 1")]
+    #[error("part {0} of an event: there are 0 and 1")]
     Part(u8),
 }
 

@@ -8,11 +8,11 @@ use crate::topology::Descriptor;
 
 /// A free receive buffer that was taken from the queue of its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub(super) struct Choice {
     /// The column.
-    pub column: u8,
+    pub(super) column: u8,
     /// The receive buffer.
-    pub descriptor: Descriptor,
+    pub(super) descriptor: Descriptor,
 }
 
 #[derive(Debug)]
@@ -28,10 +28,9 @@ struct Partition {
 /// Of several columns that have nodes, the one of the last dispatch is no candidate. The
 /// partitions come in turn, and a partition's columns by the discipline.
 #[derive(Debug)]
-pub struct Columns {
+pub(super) struct Columns {
     queues: Box<[VecDeque<Descriptor>]>,
     partitions: Box<[Partition]>,
-    partition_of: Box<[u8]>,
     next_partition: usize,
     mode: Mode,
     discipline: Discipline,
@@ -59,8 +58,7 @@ fn columns_of(mut mask: u64) -> impl Iterator<Item = u8> {
 
 impl Columns {
     /// Empty queues; every column that has a node takes part.
-    #[must_use]
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         let topology = &config.topology;
         let columns = topology.columns();
         let mut nodes_in = vec![0; columns];
@@ -99,12 +97,11 @@ impl Columns {
                 .fold(0, |mask, (c, _)| mask | bit(c as u8)),
             last: None,
             passed: 0,
-            partition_of,
         }
     }
 
     /// Adds a free buffer at the end of its column's queue.
-    pub fn push(&mut self, choice: Choice) {
+    pub(super) fn push(&mut self, choice: Choice) {
         if let Some(queue) = self.queues.get_mut(usize::from(choice.column)) {
             queue.push_back(choice.descriptor);
             self.free |= bit(choice.column);
@@ -112,7 +109,7 @@ impl Columns {
     }
 
     /// Returns a buffer that was taken and not used to the front of its column's queue.
-    pub fn push_front(&mut self, choice: Choice) {
+    pub(super) fn push_front(&mut self, choice: Choice) {
         if let Some(queue) = self.queues.get_mut(usize::from(choice.column)) {
             queue.push_front(choice.descriptor);
             self.free |= bit(choice.column);
@@ -121,7 +118,7 @@ impl Columns {
 
     /// Takes the next buffer, if the discipline grants one. Its column is taken as used last only
     /// at [`Self::dispatched`].
-    pub fn take(&mut self) -> Option<Choice> {
+    pub(super) fn take(&mut self) -> Option<Choice> {
         let (partition, column) = self.choose()?;
         let queue = self.queues.get_mut(usize::from(column))?;
         let descriptor = queue.pop_front()?;
@@ -133,24 +130,17 @@ impl Columns {
     }
 
     /// An event goes to the column: the next one does not, if there are others.
-    pub fn dispatched(&mut self, column: u8) {
+    pub(super) fn dispatched(&mut self, column: u8) {
         self.last = Some(column);
     }
 
     /// Whether an event may go to the column next.
-    #[must_use]
-    pub fn may_follow(&self, column: u8) -> bool {
+    pub(super) fn may_follow(&self, column: u8) -> bool {
         self.last != Some(column) || self.live & !bit(column) == 0
     }
 
-    /// The column of the last dispatch.
-    #[must_use]
-    pub fn last(&self) -> Option<u8> {
-        self.last
-    }
-
     /// Takes a column out, or in again.
-    pub fn set_live(&mut self, column: u8, live: bool) {
+    pub(super) fn set_live(&mut self, column: u8, live: bool) {
         if live {
             self.live |= bit(column);
         } else {
@@ -159,7 +149,7 @@ impl Columns {
     }
 
     /// Removes the buffers of a column that are not kept.
-    pub fn retain(&mut self, column: u8, keep: impl FnMut(&Descriptor) -> bool) {
+    pub(super) fn retain(&mut self, column: u8, keep: impl FnMut(&Descriptor) -> bool) {
         if let Some(queue) = self.queues.get_mut(usize::from(column)) {
             queue.retain(keep);
             if queue.is_empty() {
@@ -169,27 +159,24 @@ impl Columns {
     }
 
     /// Whether busy columns are passed.
-    #[must_use]
-    pub fn mode(&self) -> Mode {
+    pub(super) fn mode(&self) -> Mode {
         self.mode
     }
 
     /// Changes whether busy columns are passed.
-    pub fn set_mode(&mut self, mode: Mode) {
+    pub(super) fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
     }
 
     /// Free buffers of a column.
-    #[must_use]
-    pub fn queued(&self, column: u8) -> usize {
+    pub(super) fn queued(&self, column: u8) -> usize {
         self.queues
             .get(usize::from(column))
             .map_or(0, VecDeque::len)
     }
 
     /// How often a busy column was passed.
-    #[must_use]
-    pub fn passed(&self) -> u64 {
+    pub(super) fn passed(&self) -> u64 {
         self.passed
     }
 
@@ -267,11 +254,5 @@ impl Columns {
                 *balance = (*balance + weight(c) - charge).clamp(-total, total);
             }
         }
-    }
-
-    /// The partition of a column.
-    #[must_use]
-    pub fn partition_of(&self, column: u8) -> Option<u8> {
-        self.partition_of.get(usize::from(column)).copied()
     }
 }

@@ -86,7 +86,9 @@ pub enum ConfigError {
     #[error("`tries` is 0: a node would be excluded at once; set 1 or more")]
     NoTry,
     /// Feeders that are not there.
-    #[error("`second` names feeder {0}, which the farm does not have")]
+    #[error(
+        "`second` names feeder {0}, which the farm does not have: leave it out, or raise `feeders`"
+    )]
     NoFeeder(u8),
 }
 

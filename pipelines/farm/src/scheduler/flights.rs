@@ -161,6 +161,14 @@ impl Flights {
         self.slots.get_mut(slot).filter(|_| kept.contains(&mep))
     }
 
+    /// The MEP, if it is in flight, to look at.
+    pub(super) fn look(&self, mep: u64) -> Option<&Flight> {
+        let kept = self.oldest..self.next;
+        self.slots
+            .get(self.slot(mep))
+            .filter(|_| kept.contains(&mep))
+    }
+
     /// The MEP in a slot, if one is in flight there.
     pub(super) fn at(&mut self, slot: usize) -> Option<&mut Flight> {
         let mep = self.slots.get(slot)?.mep;

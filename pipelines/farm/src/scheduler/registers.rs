@@ -110,7 +110,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// A register that can only be written, or a column that is not there.
-    pub fn read(&mut self, register: Register) -> Result<u32, RegisterError> {
+    pub fn read(&self, register: Register) -> Result<u32, RegisterError> {
         let value = match register {
             Register::Enable => self.enabled.into(),
             Register::TriggerSource => match self.triggers.selected {
@@ -205,9 +205,10 @@ impl Scheduler {
     }
 
     /// Copies of messages that are in the ring.
-    pub fn copies(&mut self) -> usize {
+    #[must_use]
+    pub fn copies(&self) -> usize {
         let kept = self.flights.oldest()..self.unsent;
-        kept.filter(|&mep| self.flights.get(mep).is_some_and(|flight| flight.expected))
+        kept.filter(|&mep| self.flights.look(mep).is_some_and(|flight| flight.expected))
             .count()
     }
 

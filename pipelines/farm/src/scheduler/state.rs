@@ -130,8 +130,9 @@ impl Scheduler {
     }
 
     /// When the first event of a MEP in flight was triggered.
-    pub fn triggered_at(&mut self, mep: u64) -> Option<Time> {
-        self.flights.get(mep).map(|flight| flight.triggered)
+    #[must_use]
+    pub fn triggered_at(&self, mep: u64) -> Option<Time> {
+        self.flights.look(mep).map(|flight| flight.triggered)
     }
 
     /// Free receive buffers of a column, the one of the next event included.
