@@ -332,8 +332,10 @@ impl<S: Fragments> Feeder<S> {
 
 const _: () = assert!(MAX_FEEDERS < u8::MAX as usize);
 
-impl<P, S: Fragments> Role<P> for Feeder<S> {
-    fn receive(&mut self, _now: Time, message: &Message, _payload: P, out: &mut impl Outbox) {
+impl<S: Fragments> Role for Feeder<S> {
+    type Payload = ();
+
+    fn receive(&mut self, _now: Time, message: &Message, (): (), out: &mut impl Outbox) {
         if message.run() != self.config.run {
             self.counters.other_run += 1;
             return;

@@ -350,7 +350,9 @@ impl<P, W: Work<P>> Node<P, W> {
     }
 }
 
-impl<P, W: Work<P>> Role<P> for Node<P, W> {
+impl<P, W: Work<P>> Role for Node<P, W> {
+    type Payload = P;
+
     fn receive(&mut self, now: Time, message: &Message, payload: P, out: &mut impl Outbox) {
         if message.run() != self.config.run {
             self.counters.other_run += 1;

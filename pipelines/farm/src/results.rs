@@ -194,8 +194,10 @@ impl Results {
     }
 }
 
-impl<P> Role<P> for Results {
-    fn receive(&mut self, _now: Time, message: &Message, _payload: P, out: &mut impl Outbox) {
+impl Role for Results {
+    type Payload = ();
+
+    fn receive(&mut self, _now: Time, message: &Message, (): (), out: &mut impl Outbox) {
         if message.run() != self.config.run {
             self.counters.other_run += 1;
             return;

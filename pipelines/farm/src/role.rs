@@ -38,13 +38,21 @@ pub trait Outbox {
     fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer;
 }
 
-/// A role of the farm. `P` is the carrier's handle of a payload: a packet buffer in a run,
-/// nothing in a simulation. A node keeps it until the event is decided; no payload is copied.
-///
-/// Time never goes backwards from call to call.
-pub trait Role<P> {
-    /// Takes a message. `payload` is that of a fragment, and is dropped with all others.
-    fn receive(&mut self, now: Time, message: &Message, payload: P, out: &mut impl Outbox);
+/// A role of the farm. Time never goes backwards from call to call.
+pub trait Role {
+    /// The carrier's handle of the payload of a fragment: a packet buffer in a run, nothing in a
+    /// simulation. A node keeps it until the event is decided; no payload is copied. Roles that
+    /// get no payload have `()`.
+    type Payload;
+
+    /// Takes a message. A payload that comes with another message than a fragment is dropped.
+    fn receive(
+        &mut self,
+        now: Time,
+        message: &Message,
+        payload: Self::Payload,
+        out: &mut impl Outbox,
+    );
 
     /// Does what is due.
     fn poll(&mut self, now: Time, out: &mut impl Outbox);

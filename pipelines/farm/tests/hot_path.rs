@@ -125,10 +125,10 @@ impl Farm {
 
     fn step(&mut self) {
         let (now, out) = (self.now, &mut self.carrier);
-        Role::<()>::poll(&mut self.scheduler, now, out);
-        Role::<()>::poll(&mut self.results, now, out);
+        self.scheduler.poll(now, out);
+        self.results.poll(now, out);
         for feeder in &mut self.feeders {
-            Role::<()>::poll(feeder, now, out);
+            feeder.poll(now, out);
         }
         for node in &mut self.nodes {
             node.poll(now, out);

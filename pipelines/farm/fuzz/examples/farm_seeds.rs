@@ -108,9 +108,7 @@ fn main() {
         feedback(1),
     ]
     .into_iter()
-    .flat_map(|(role, step, message)| {
-        [&[role, step][..], &wire::encode(&message)].concat()
-    })
+    .flat_map(|(role, step, message)| [&[role, step][..], &wire::encode(&message)].concat())
     .collect();
     save("farm_roles", "built", &built);
     let looped: Vec<u8> = built

@@ -35,7 +35,8 @@ impl Outbox for Sent {
     fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer {
         let mut frame = vec![0; outgoing.frame_len()];
         outgoing.write(true, &mut frame).expect("room");
-        self.0.push((Address::Node(node), Message::Fragment(*outgoing.fragment())));
+        self.0
+            .push((Address::Node(node), Message::Fragment(*outgoing.fragment())));
         if outgoing.fragment().mep % 3 == 0 {
             Transfer::Running
         } else {
@@ -131,15 +132,15 @@ fuzz_target!(|data: &[u8]| {
         }
         assert!(out.0.len() < 4096, "{} messages", out.0.len());
         now = now + Time::from_ns(u64::from(step) * 10);
-        Role::<()>::poll(&mut scheduler, now, &mut out);
-        Role::<()>::poll(&mut feeder, now, &mut out);
+        scheduler.poll(now, &mut out);
+        feeder.poll(now, &mut out);
         node.poll(now, &mut out);
-        Role::<()>::poll(&mut results, now, &mut out);
+        results.poll(now, &mut out);
         let deadlines = [
-            Role::<()>::next_deadline(&scheduler),
-            Role::<()>::next_deadline(&feeder),
+            scheduler.next_deadline(),
+            feeder.next_deadline(),
             node.next_deadline(),
-            Role::<()>::next_deadline(&results),
+            results.next_deadline(),
         ];
         assert!(deadlines.iter().all(|&deadline| deadline > now));
         while results.fetch().is_some() {}

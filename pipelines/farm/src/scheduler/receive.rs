@@ -10,8 +10,10 @@ use crate::message::{Decided, Feedback, Message, More};
 use crate::role::{Outbox, Role};
 use crate::time::Time;
 
-impl<P> Role<P> for Scheduler {
-    fn receive(&mut self, now: Time, message: &Message, _payload: P, out: &mut impl Outbox) {
+impl Role for Scheduler {
+    type Payload = ();
+
+    fn receive(&mut self, now: Time, message: &Message, (): (), out: &mut impl Outbox) {
         if message.run() != self.config.run {
             self.counters.other_run += 1;
             return;

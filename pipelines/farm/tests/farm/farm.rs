@@ -188,9 +188,9 @@ impl Farm {
 
     fn deadline(&self, member: Address) -> Time {
         match member {
-            Address::Scheduler => Role::<()>::next_deadline(&self.scheduler),
-            Address::Results => Role::<()>::next_deadline(&self.results),
-            Address::Feeder(n) => Role::<()>::next_deadline(&self.feeders[usize::from(n)]),
+            Address::Scheduler => self.scheduler.next_deadline(),
+            Address::Results => self.results.next_deadline(),
+            Address::Feeder(n) => self.feeders[usize::from(n)].next_deadline(),
             Address::Node(n) => self.nodes[usize::from(n)].next_deadline(),
         }
     }
@@ -200,9 +200,9 @@ impl Farm {
         let mut port = Port { network, now, from };
         let out = &mut port;
         match from {
-            Address::Scheduler => Role::<()>::poll(&mut self.scheduler, now, out),
-            Address::Results => Role::<()>::poll(&mut self.results, now, out),
-            Address::Feeder(n) => Role::<()>::poll(&mut self.feeders[usize::from(n)], now, out),
+            Address::Scheduler => self.scheduler.poll(now, out),
+            Address::Results => self.results.poll(now, out),
+            Address::Feeder(n) => self.feeders[usize::from(n)].poll(now, out),
             Address::Node(n) => self.nodes[usize::from(n)].poll(now, out),
         }
     }
