@@ -310,13 +310,14 @@ impl Farm {
     pub(crate) fn triggers(&mut self, events: u64, rate: f64, seed: u64) {
         let start = self.now;
         let source = trigger::Poisson::new(rate, seed).expect("a rate");
-        for time in source {
+        for time in source.take(200_000) {
             self.run_until(start + time);
             self.trigger();
             if self.triggered == events {
                 return;
             }
         }
+        panic!("no event goes on: {:?}", self.scheduler.counters());
     }
 
     /// Runs until all is done.
