@@ -280,7 +280,9 @@ fn a_suspended_node_delays_its_events_alone() {
 
 #[test]
 fn members_that_stood_still_return() {
-    for (seed, member) in [(1, Address::Node(4)), (2, Address::Feeder(2))] {
+    let mut abandoned = 0;
+    let nodes = (3..12).map(|seed| (seed, Address::Node(4)));
+    for (seed, member) in nodes.chain([(2, Address::Feeder(2))]) {
         let mut farm = Farm::new(quick(config(5, 3, 9, 4)), seed, Faults::default());
         if let Address::Feeder(feeder) = member {
             for node in &mut farm.nodes {
@@ -301,10 +303,12 @@ fn members_that_stood_still_return() {
         let exclusions = farm.scheduler.counters().exclusions;
         assert_eq!(exclusions.returned, 1);
         assert!(farm.scheduler.events_of(4) > before + 30);
-        // Every buffer came back.
+        // Every buffer came back, those that waited for fragments when their node stood still too.
+        abandoned += farm.nodes[4].counters().abandoned;
         farm.run_until(farm.now + Time::from_ns(200_000));
         for column in 0..3 {
             assert_eq!(farm.scheduler.free(column), 12);
         }
     }
+    assert!(abandoned > 0);
 }
