@@ -16,6 +16,7 @@ pub mod node;
 pub mod results;
 pub mod role;
 pub mod scheduler;
+pub mod sim;
 pub mod time;
 pub mod topology;
 pub mod trigger;
