@@ -1,5 +1,6 @@
 //! `pollux rdma`: endpoints for remote memory access.
 
+mod bench;
 mod counts;
 mod play;
 mod tool;
@@ -7,6 +8,7 @@ mod tool;
 use clap::Subcommand;
 use pollux_app::Failure;
 use pollux_pmd::Registry;
+use pollux_rdma::Mtu;
 
 /// Access the memory of other machines, and let them access this one's (RDMA over Ethernet, RoCEv2)
 #[derive(clap::Args)]
@@ -17,6 +19,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    Bench(bench::Args),
     Ping(tool::PingArgs),
     Play(play::Args),
     Serve(tool::ServeArgs),
@@ -25,8 +28,16 @@ enum Command {
 /// Runs the sub-command.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     match &args.command {
+        Command::Bench(args) => bench::run(args, registry),
         Command::Ping(args) => tool::ping(args, registry),
         Command::Play(args) => play::run(args, registry),
         Command::Serve(args) => tool::serve(args, registry),
     }
+}
+
+/// Parses the bytes of data in a packet.
+fn mtu(text: &str) -> Result<Mtu, String> {
+    let bytes = text.parse().ok();
+    let mtu = bytes.and_then(Mtu::from_bytes);
+    mtu.ok_or_else(|| "256, 512, 1024, 2048 or 4096 bytes".into())
 }

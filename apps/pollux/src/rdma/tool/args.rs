@@ -10,6 +10,8 @@ use pollux_pmd::net::MacAddr;
 use pollux_rdma::exchange::perftest::Test;
 use pollux_rdma::{Mtu, QpKind};
 
+use super::super::mtu;
+
 /// Options of both ends.
 #[derive(clap::Args)]
 #[group(skip)]
@@ -117,10 +119,4 @@ impl Program {
             Self::IbReadLat => Some(Test::ReadLat),
         }
     }
-}
-
-fn mtu(text: &str) -> Result<Mtu, String> {
-    let bytes = text.parse().ok();
-    let mtu = bytes.and_then(Mtu::from_bytes);
-    mtu.ok_or_else(|| "256, 512, 1024, 2048 or 4096 bytes".into())
 }
