@@ -160,6 +160,8 @@ fn one_set_of_options() {
         ("pollux doctor", format!("{result} cores")),
         ("pollux physics", result.into()),
         ("pollux ports", result.into()),
+        // A trial for each row.
+        ("pollux rdma bench", format!("PORT cores {result}")),
         // One lcore, until the conversation is over.
         ("pollux rdma ping", format!("PORT port {result}")),
         ("pollux rdma play", format!("PORT port {result}")),

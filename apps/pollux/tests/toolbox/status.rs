@@ -49,7 +49,7 @@ fn the_status_says_what_became_of_a_run() {
     let ends = |more: &[&'static str]| -> Vec<&'static str> {
         more.iter().copied().chain(end.split(' ')).collect()
     };
-    let cases: [Case; 17] = [
+    let cases: [Case; 18] = [
         (
             "bench",
             [
@@ -121,6 +121,14 @@ fn the_status_says_what_became_of_a_run() {
         (
             "ports",
             [vec![], vec!["--report", nowhere], vec!["--driver"]],
+        ),
+        (
+            "rdma bench",
+            [
+                vec!["--trial", "0.001", "--bytes", "64", "--measure", "rate"],
+                vec!["--trial", "0.001", "--bytes", "64", "--report", nowhere],
+                vec!["null"],
+            ],
         ),
         // Of both the peer is another program: scripts/rdma-interop.
         (

@@ -306,7 +306,8 @@ impl QueuePairDriver for Pair {
         let mut event = None;
         if self.is_open() {
             event = self.next();
-            if self.has_work() {
+            let is_answered = event.is_some() && !self.requester.has_requests();
+            if self.has_work() && !is_answered {
                 self.advance();
             }
         }
