@@ -99,8 +99,9 @@ struct Owner {
 }
 
 impl Registrations {
-    /// A table of up to `slots` ranges, which up to `readers` loops look up.
+    /// A table of up to `slots` ranges, a power of two, which up to `readers` loops look up.
     pub(crate) fn new(slots: usize, readers: usize) -> Arc<Self> {
+        debug_assert!(slots.is_power_of_two());
         Arc::new(Self {
             slots: (0..slots).map(|_| Slot::default()).collect(),
             displacement: AtomicU64::new(0),
@@ -143,7 +144,7 @@ impl Registrations {
             return Err(TableError::KeyInUse(taken.key));
         }
         let first = choice.map_or(0, |choice| self.home(choice.key));
-        let mut ways = (0..count).map(|way| (way, (first + way) % count));
+        let mut ways = (0..count).map(|way| (way, self.place(first + way)));
         let free = ways.find(|&(_, slot)| owner.memories[slot].is_none());
         let (way, slot) = free.ok_or(TableError::Full)?;
         let remote = match choice {
@@ -177,16 +178,22 @@ impl Registrations {
     }
 
     fn home(&self, key: Key) -> usize {
-        key.0 as usize % self.slots.len()
+        self.place(key.0 as usize)
+    }
+
+    /// A slot, counted round the table. A mask: every packet needs it.
+    #[inline(always)]
+    fn place(&self, slot: usize) -> usize {
+        slot & self.slots.len().wrapping_sub(1)
     }
 
     /// The slot of a key.
     #[inline]
     fn find(&self, key: Key) -> Option<&Slot> {
-        let (count, first) = (self.slots.len(), self.home(key));
+        let first = self.home(key);
         let last = self.displacement.load(Relaxed) as usize;
         (0..=last)
-            .map(|way| &self.slots[(first + way) % count])
+            .map(|way| &self.slots[self.place(first + way)])
             // It acquires what `insert` releases; for its order see `Reader::enter`.
             .find(|slot| slot.key.load(ordering("find", SeqCst)) == VALID | u64::from(key.0))
     }
