@@ -179,16 +179,25 @@ impl Requester {
         Ok(self.sent != sent)
     }
 
+    /// Whether the oldest request is done.
+    #[inline]
+    fn is_oldest_done(&self) -> bool {
+        let end = self.ends[self.done as usize % QueuePair::REQUESTS];
+        let is_reached = self.taken.wrapping_sub(end) as i32 >= 0;
+        self.executed > 0 && (is_reached || self.kind == QpKind::Unreliable)
+    }
+
+    /// Whether the oldest request is done, or one has failed.
+    #[inline]
+    pub(super) fn has_event(&self) -> bool {
+        self.is_oldest_done() || self.failed.is_some()
+    }
+
     /// The oldest request, if it is done.
     #[inline]
     pub(super) fn complete(&mut self, qp: QpNumber) -> Option<Done> {
-        if self.executed == 0 {
-            return None;
-        }
-        let end = self.ends[self.done as usize % QueuePair::REQUESTS];
-        let is_reached = self.taken.wrapping_sub(end) as i32 >= 0;
-        let is_done = is_reached || self.kind == QpKind::Unreliable;
-        is_done.then(|| self.finish(qp, Status::Ok))?
+        self.is_oldest_done()
+            .then(|| self.finish(qp, Status::Ok))?
     }
 
     /// Ends the oldest request.

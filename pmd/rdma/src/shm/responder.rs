@@ -136,6 +136,7 @@ impl Responder {
     }
 
     /// Whether the inbox has an entry.
+    #[inline]
     pub(super) fn has_entry(&self, inbox: &Inbox) -> bool {
         inbox.take(self.progress.consumed()) != Turn::Empty
     }

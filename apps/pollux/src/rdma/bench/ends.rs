@@ -84,7 +84,7 @@ impl Ends {
         let (left, right) = UnixStream::pair().context("no pair of sockets")?;
         let other = std::thread::spawn(|| shm::endpoint(right, 2));
         let (here, _) = shm::endpoint(left, 2)?;
-        let there = other.join().map_err(|_| anyhow!("a thread has failed"))?;
+        let there = other.join().map_err(|_| anyhow!("an end of the bench is missing"))?;
         Ok(Self {
             endpoints: [here, there?.0],
             pollers: Some([Poller::new(None), Poller::new(None)]),
@@ -143,7 +143,7 @@ impl Ends {
             endpoints.push(endpoint.endpoint());
             pollers.push(Poller::new(Some(roce)));
         }
-        let two = || anyhow!("a queue is missing");
+        let two = || anyhow!("an end of the bench is missing");
         Ok(Self {
             endpoints: endpoints.try_into().map_err(|_| two())?,
             pollers: Some(pollers.try_into().map_err(|_| two())?),
@@ -252,6 +252,6 @@ impl Pair {
         });
         let made: Vec<_> = made.collect();
         let pair = made.try_into();
-        pair.map(Self).map_err(|_| anyhow!("an end is missing"))
+        pair.map(Self).map_err(|_| anyhow!("an end of the bench is missing"))
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn run(
     stop: &StopFlag,
 ) -> Result<Outcome> {
     let Some([first, second]) = ends.pollers.take() else {
-        bail!("a loop is missing");
+        bail!("an end of the bench is missing");
     };
     let core = |n: usize| cores.get(n).copied().flatten();
     let shared = Arc::new(Shared::default());
