@@ -2,13 +2,13 @@
 
 mod bench;
 mod counts;
+mod mtu;
 mod play;
 mod tool;
 
 use clap::Subcommand;
 use pollux_app::Failure;
 use pollux_pmd::Registry;
-use pollux_rdma::Mtu;
 
 /// Access the memory of other machines, and let them access this one's (RDMA over Ethernet, RoCEv2)
 #[derive(clap::Args)]
@@ -33,11 +33,4 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         Command::Play(args) => play::run(args, registry),
         Command::Serve(args) => tool::serve(args, registry),
     }
-}
-
-/// Parses the bytes of data in a packet.
-fn mtu(text: &str) -> Result<Mtu, String> {
-    let bytes = text.parse().ok();
-    let mtu = bytes.and_then(Mtu::from_bytes);
-    mtu.ok_or_else(|| "256, 512, 1024, 2048 or 4096 bytes".into())
 }

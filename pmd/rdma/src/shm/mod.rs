@@ -4,7 +4,8 @@
 //! copy, made by the process that asks for it; the peer's processor takes no part. Messages, immediates and
 //! acknowledgements go through a ring in shared memory for each direction of a connection. Nothing needs to
 //! be polled but for the queue pairs: requests are executed at the doorbell, up to 1 MiB, and go on with
-//! every call that takes events.
+//! every call that takes events. A message whose event was taken is done for the peer with the next call:
+//! most often that is the doorbell of the answer, whose entry says it.
 //!
 //! ```
 //! use std::os::unix::net::UnixStream;

@@ -318,11 +318,19 @@ impl QueuePairDriver for Pair {
             self.idle = self.idle.wrapping_add(1);
             return None;
         }
+        // What the call before has taken: told now, since most often an answer has told it meanwhile. It is
+        // told before a message that may fail.
+        if self.responder.has_news() {
+            self.advance();
+        }
         let mut event = None;
         if self.is_open() {
             event = self.next();
-            let is_answered = event.is_some() && !self.requester.has_requests();
-            if self.has_work() && !is_answered {
+            let has_work = match event {
+                Some(_) => self.requester.has_requests(),
+                None => self.has_work(),
+            };
+            if has_work {
                 self.advance();
             }
         }
@@ -358,6 +366,8 @@ impl Drop for Pair {
         self.seat.give_tally(self.responder.take_tally());
         // How it failed stays there for the peer.
         if self.is_open() {
+            // What was taken is done, for the peer too.
+            self.responder.tell(&self.own.inbox);
             self.own.inbox.set_state(State::Destroyed);
             self.notify();
         }

@@ -196,8 +196,7 @@ impl Requester {
     /// The oldest request, if it is done.
     #[inline]
     pub(super) fn complete(&mut self, qp: QpNumber) -> Option<Done> {
-        self.is_oldest_done()
-            .then(|| self.finish(qp, Status::Ok))?
+        self.is_oldest_done().then(|| self.finish(qp, Status::Ok))?
     }
 
     /// Ends the oldest request.

@@ -124,6 +124,30 @@ pub(crate) fn a_destroyed_queue_pair_ends_its_partner_alone<F: Fixture>() {
     assert_ne!(a.qp.number(), old);
 }
 
+/// A message whose event was taken is done, also if that was the last thing that its receiver did.
+pub(crate) fn a_message_that_was_taken_is_done<F: Fixture>() {
+    let mut rig = Rig::<F>::new();
+    let into = rig.buffer(B, 100, Access::LOCAL);
+    rig.sides[B].receive(1, into.part(0, 100));
+    rig.sides[A].send(2, Payload::Immediate(b"last"));
+    let event = loop {
+        rig.fixture.poll();
+        rig.sides[A].take();
+        if let Some(event) = rig.sides[B].qp.poll_event() {
+            break event;
+        }
+    };
+    assert!(
+        matches!(event, Event::Received(received) if received.status == Status::Ok),
+        "{event:?}"
+    );
+    let [a, b] = rig.sides;
+    drop(b);
+    rig.sides = pair(&mut rig.fixture, &QpOptions::default());
+    rig.sides[A] = a;
+    rig.expect_done(A, 2, Operation::Send, 4);
+}
+
 pub(crate) fn a_second_connection_is_refused<F: Fixture>() {
     let mut rig = Rig::<F>::new();
     let path = PathOptions::default();

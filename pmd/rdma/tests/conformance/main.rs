@@ -70,6 +70,7 @@ macro_rules! suite {
                 a_range_is_taken_away_while_it_is_used
                 a_failed_queue_pair_flushes_and_its_neighbour_goes_on
                 a_destroyed_queue_pair_ends_its_partner_alone
+                a_message_that_was_taken_is_done
                 a_second_connection_is_refused
             }
             waiting: {

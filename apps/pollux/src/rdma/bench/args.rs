@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use pollux_app::{Cpus, ReportOptions, bytes_within, seconds};
 use pollux_rdma::{Mtu, Operation, QueuePair};
 
-use super::super::mtu;
-use super::loops::Plan;
+use super::super::mtu::mtu;
+use super::plan::Plan;
 
 /// Largest message.
 const MOST: u64 = 1 << 28;

@@ -20,7 +20,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::args::Args;
-use super::loops::Plan;
+use super::plan::Plan;
 
 /// Buffers of the pool, and in the local cache of a loop.
 const BUFFERS: usize = 8192;
@@ -84,7 +84,9 @@ impl Ends {
         let (left, right) = UnixStream::pair().context("no pair of sockets")?;
         let other = std::thread::spawn(|| shm::endpoint(right, 2));
         let (here, _) = shm::endpoint(left, 2)?;
-        let there = other.join().map_err(|_| anyhow!("an end of the bench is missing"))?;
+        let there = other
+            .join()
+            .map_err(|_| anyhow!("an end of the bench is missing"))?;
         Ok(Self {
             endpoints: [here, there?.0],
             pollers: Some([Poller::new(None), Poller::new(None)]),
@@ -252,6 +254,7 @@ impl Pair {
         });
         let made: Vec<_> = made.collect();
         let pair = made.try_into();
-        pair.map(Self).map_err(|_| anyhow!("an end of the bench is missing"))
+        pair.map(Self)
+            .map_err(|_| anyhow!("an end of the bench is missing"))
     }
 }

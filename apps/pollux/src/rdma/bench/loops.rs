@@ -1,9 +1,7 @@
 //! The two loops of a measurement: one posts requests, the other answers them.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use pollux_pmd::lcore::{self, StopFlag};
@@ -12,41 +10,12 @@ use pollux_pmd::{LatencyHistogram, LatencyView};
 use pollux_rdma::{Event, Get, Message, Operation, Payload, Put, QueuePair, Receive, Refusal};
 
 use super::ends::{End, Ends, Pair, Poller};
+use super::plan::Plan;
 
 /// Share of a trial before the part that counts.
 const WARM_UP: u32 = 10;
 /// How long there may be nothing before the measurement has failed.
 const PATIENCE: u64 = 10_000_000_000;
-
-/// A measurement.
-#[derive(Clone, Copy)]
-pub(super) struct Plan {
-    pub(super) operation: Operation,
-    /// The rate, or the latency.
-    pub(super) is_rate: bool,
-    pub(super) bytes: u32,
-    pub(super) depth: u32,
-    pub(super) trial: Duration,
-}
-
-impl Plan {
-    /// Whether the responder's memory has the data at the start.
-    pub(super) fn is_from_responder(self) -> bool {
-        self.operation == Operation::Get
-    }
-
-    /// What is measured, in reports.
-    pub(super) fn measure(self) -> &'static str {
-        if self.is_rate { "rate" } else { "latency" }
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, measure) = (self.operation.name(), self.measure());
-        write!(f, "{measure} of {name}, {} B", self.bytes)
-    }
-}
 
 /// Result of a measurement.
 pub(super) struct Outcome {

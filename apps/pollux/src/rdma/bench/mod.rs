@@ -3,6 +3,7 @@
 mod args;
 mod ends;
 mod loops;
+mod plan;
 mod report;
 mod verify;
 
@@ -13,7 +14,7 @@ use pollux_pmd::lcore::StopFlag;
 
 pub(super) use self::args::Args;
 use self::ends::{Ends, Pair};
-use self::loops::Plan;
+use self::plan::Plan;
 use self::report::{Report, Row};
 use super::counts::Counts;
 

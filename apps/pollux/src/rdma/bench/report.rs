@@ -6,7 +6,8 @@ use pollux_app::LedgerReport;
 use serde::Serialize;
 
 use super::super::counts::Counts;
-use super::loops::{Outcome, Plan};
+use super::loops::Outcome;
+use super::plan::Plan;
 use crate::supervisor::Quantiles;
 
 /// Content of `--report`.

@@ -2,7 +2,8 @@
 
 use anyhow::{Result, bail};
 
-use super::loops::{Outcome, Plan};
+use super::loops::Outcome;
+use super::plan::Plan;
 
 /// Compares the memory of both ends; something has been transferred.
 pub(super) fn compare(plan: Plan, outcome: &Outcome) -> Result<()> {

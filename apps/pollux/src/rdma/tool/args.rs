@@ -10,7 +10,7 @@ use pollux_pmd::net::MacAddr;
 use pollux_rdma::exchange::perftest::Test;
 use pollux_rdma::{Mtu, QpKind};
 
-use super::super::mtu;
+use super::super::mtu::mtu;
 
 /// Options of both ends.
 #[derive(clap::Args)]
