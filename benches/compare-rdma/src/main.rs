@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     let (bytes, time) = (options.bytes, Duration::try_from_secs_f64(options.seconds)?);
     let found = match options.what {
         What::PutShm { rounds } => {
-            let [ours, peer] = put::measure((core, other), bytes, time, rounds)?;
+            let [ours, peer] = put::measure(core, bytes, time, rounds)?;
             json!({ "ours": ours, "peer": peer })
         }
         What::Line => trip(&line::measure((core, other), time)?),

@@ -12,15 +12,14 @@ use pollux_rdma::{
     Status, shm,
 };
 
-/// GB/s of turns of both: PUTs of `bytes`, one at a time, and copies.
+/// GB/s of turns of both, on one core: PUTs of `bytes`, one at a time, and copies. The other end of the link
+/// takes no part.
 pub(super) fn measure(
-    (core, other): (usize, usize),
+    core: usize,
     bytes: usize,
     time: Duration,
     rounds: usize,
 ) -> Result<[Vec<f64>; 2]> {
-    // The other end of the link only answers; its thread has the CPU of its creator.
-    lcore::pin("put", other)?;
     let (left, right) = UnixStream::pair()?;
     let answer = std::thread::spawn(|| shm::endpoint(right, 1));
     let (mut here, _) = shm::endpoint(left, 1)?;

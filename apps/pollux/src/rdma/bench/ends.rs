@@ -185,7 +185,6 @@ fn sum(a: RoceCounts, b: RoceCounts) -> RoceCounts {
         marked: a.marked + b.marked,
         notified: a.notified + b.notified,
         missed: a.missed + b.missed,
-        ..a
     }
 }
 
