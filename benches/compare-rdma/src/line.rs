@@ -18,7 +18,7 @@ const ROUNDS: u64 = 1024;
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// Round trips: this side writes an even number, the other one the next.
+/// Means of round trips: this side writes an even number, the other one the next.
 pub(super) fn measure((core, other): (usize, usize), time: Duration) -> Result<LatencyView> {
     let line = Arc::new(Line::default());
     let there = Arc::clone(&line);
@@ -33,14 +33,15 @@ pub(super) fn measure((core, other): (usize, usize), time: Duration) -> Result<L
     })?;
     let measured = lcore::launch("line", Some(core), move || {
         let (clock, mut trips, mut next) = (TscClock::get(), LatencyHistogram::new(), 1);
+        // Nothing but the line: a clock that is read for each would take as long.
         let mut exchange = |trips: &mut LatencyHistogram| {
+            let begin = clock.now();
             for _ in 0..ROUNDS {
-                let begin = clock.now();
                 line.0.store(next, Ordering::Release);
                 while line.0.load(Ordering::Acquire) == next {}
-                trips.record(clock.to_ns(clock.now().since(begin)).0);
                 next += 2;
             }
+            trips.record(clock.to_ns(clock.now().since(begin)).0 / ROUNDS);
         };
         exchange(&mut LatencyHistogram::new());
         let begin = Instant::now();
