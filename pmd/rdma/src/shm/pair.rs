@@ -27,7 +27,7 @@ use crate::work_queue::Descriptor;
 const PORTION: usize = 1 << 20;
 /// Calls without an event, about a microsecond, for each look at the peer's progress. Its entries say it
 /// too, and a line that is read all the time costs the peer a transfer to write.
-const LOOK: u32 = 64;
+const LOOK: u32 = 256;
 
 /// How far a queue pair that has failed is.
 #[derive(Clone, Copy)]

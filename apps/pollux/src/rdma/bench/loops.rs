@@ -150,29 +150,38 @@ impl Side {
         Ok(())
     }
 
-    /// Polls, and takes all events. A receive that is used up is posted again, with the next doorbell.
+    /// Polls, and takes all events.
     #[inline]
     fn poll(&mut self) -> Result<()> {
         self.poller.poll();
-        while let Some(event) = self.end.qp.poll_event() {
-            let status = match event {
-                Event::Done(done) => {
-                    self.done += 1;
-                    done.status
-                }
-                Event::Received(received) => {
-                    self.received += 1;
-                    let (cookie, to) = (received.cookie, self.end.buffer.part(0, self.plan.bytes));
-                    self.end.qp.post_receive(Receive { cookie, to })?;
-                    received.status
-                }
-                Event::Failed(failed) => failed.status,
-            };
-            if status != pollux_rdma::Status::Ok {
-                bail!("the queue pair has failed: {status}");
-            }
-        }
+        while self.take()? {}
         Ok(())
+    }
+
+    /// Takes an event; false if there is none. A receive that is used up is posted again, with the next
+    /// doorbell.
+    #[inline]
+    fn take(&mut self) -> Result<bool> {
+        let Some(event) = self.end.qp.poll_event() else {
+            return Ok(false);
+        };
+        let status = match event {
+            Event::Done(done) => {
+                self.done += 1;
+                done.status
+            }
+            Event::Received(received) => {
+                self.received += 1;
+                let (cookie, to) = (received.cookie, self.end.buffer.part(0, self.plan.bytes));
+                self.end.qp.post_receive(Receive { cookie, to })?;
+                received.status
+            }
+            Event::Failed(failed) => failed.status,
+        };
+        if status != pollux_rdma::Status::Ok {
+            bail!("the queue pair has failed: {status}");
+        }
+        Ok(true)
     }
 
     /// Requests, for the time of a trial; how many counted, and in which time.
@@ -224,13 +233,15 @@ impl Side {
         self.post()?;
         self.end.qp.doorbell();
         let is_get = self.plan.operation == Operation::Get;
+        let waits = |side: &Self| match is_get {
+            true => side.done < side.posted,
+            false => side.received == received,
+        };
         let mut polls = 0_u32;
-        while if is_get {
-            self.done < self.posted
-        } else {
-            self.received == received
-        } {
-            self.poll()?;
+        while waits(self) {
+            self.poller.poll();
+            // Others wait until the next request is posted.
+            while waits(self) && self.take()? {}
             polls = polls.wrapping_add(1);
             if polls.is_multiple_of(LOOK) && self.poller.now().0 - begin.0 > PATIENCE {
                 bail!("no answer within {} s", PATIENCE / 1_000_000_000);
@@ -246,16 +257,17 @@ impl Side {
     /// Answers until the requester has ended.
     fn respond(&mut self) -> Result<()> {
         let answers = !self.plan.is_rate && self.plan.operation != Operation::Get;
-        let mut seen = 0;
         while !self.shared.is_over.load(Ordering::Acquire) {
-            self.poll()?;
-            if self.received > seen {
+            let received = self.received;
+            self.poller.poll();
+            // An answer does not wait for other events.
+            while self.take()? && !(answers && self.received > received) {}
+            if self.received > received {
                 if answers {
                     self.post()?;
                 }
                 // Shows the receives as well.
                 self.end.qp.doorbell();
-                seen = self.received;
             }
         }
         self.settle()
