@@ -233,9 +233,12 @@ impl Side {
         self.post()?;
         self.end.qp.doorbell();
         let is_get = self.plan.operation == Operation::Get;
-        let waits = |side: &Self| match is_get {
-            true => side.done < side.posted,
-            false => side.received == received,
+        let waits = |side: &Self| {
+            if is_get {
+                side.done < side.posted
+            } else {
+                side.received == received
+            }
         };
         let mut polls = 0_u32;
         while waits(self) {
