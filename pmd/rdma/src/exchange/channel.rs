@@ -71,6 +71,21 @@ impl Channel<TcpStream> {
             }
         }
     }
+
+    /// Whether the peer has not closed its end. It has nothing more to say: the exchange is over.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let look = || {
+            self.stream.set_nonblocking(true)?;
+            let looked = self.stream.peek(&mut [0]);
+            self.stream.set_nonblocking(false)?;
+            looked
+        };
+        match look() {
+            Ok(bytes) => bytes > 0,
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
 }
 
 impl<S: Stream> Channel<S> {

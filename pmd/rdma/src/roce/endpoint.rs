@@ -28,7 +28,7 @@ use super::responder::Responder;
 use super::table::Table;
 use super::wake::Wake;
 use crate::access::{Access, RemoteBuffer};
-use crate::address::{Psn, QpAddress, QpNumber};
+use crate::address::{Mtu, Psn, QpAddress, QpNumber};
 use crate::buffer::Buffer;
 use crate::endpoint::{
     ConnectError, Endpoint, EndpointDriver, PathOptions, QpError, QpOptions, RegisterError,
@@ -189,6 +189,14 @@ impl RoceEndpoint {
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::new(Box::new(self.clone()))
+    }
+
+    /// The largest MTU whose packets the port and the pool carry; 256 B if they carry none.
+    #[must_use]
+    pub fn mtu(&self) -> Mtu {
+        let mut all = Mtu::ALL.into_iter().rev();
+        let fits = all.find(|mtu| mtu.bytes() + OVERHEAD <= self.0.max_frame);
+        fits.unwrap_or(Mtu::B256)
     }
 
     /// Registers a range under a key and at an address of the caller's choice, for a conversation that is
