@@ -13,6 +13,7 @@
 //! | [`bitshuffle`] | lossless compression: bit transpose, then LZ4 |
 //! | [`integrate`] | azimuthal integration |
 //! | [`peaks`] | Bragg peaks: position, intensity, background |
+//! | [`stack`] | stacks of images that a detector writes into memory by remote access |
 //! | [`stages`] | all of these as stages of a chain |
 //! | [`statistics`] | hit rate, mean and maximum of all images |
 //! | [`transfer`] | sub-images for several receivers: regions, subsampling, rates |
@@ -34,6 +35,7 @@ pub mod pixel;
 pub mod receive;
 mod regular;
 pub mod sparse;
+pub mod stack;
 pub mod stages;
 pub mod statistics;
 pub mod transfer;
