@@ -9,7 +9,7 @@ use pollux_pmd::{Clock, Count};
 use serde::Serialize;
 
 use super::config::ImagesConfig;
-use super::link::PacketLink;
+use super::link::{PacketLink, StackCounts};
 use super::stack::Stack;
 use super::stream::{Done, PacketStream};
 
@@ -71,6 +71,9 @@ pub struct ImagesReport {
     pub rate_achieved: f64,
     /// Gigabytes (10^9 B) of UDP payload a second.
     pub gb_s: f64,
+    /// Stacks, where images were written into the receiver's memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<StackCounts>,
     /// Frames, packets and faults.
     #[serde(flatten)]
     pub done: Done,
@@ -125,6 +128,8 @@ pub struct ImageSource<L, C> {
     last_sent: Ns,
     /// Since when the link has taken nothing.
     stalled: Option<Tsc>,
+    /// What the receiver has not confirmed, at the end.
+    unconfirmed: usize,
 }
 
 impl<L: PacketLink, C: Clock> ImageSource<L, C> {
@@ -155,6 +160,7 @@ impl<L: PacketLink, C: Clock> ImageSource<L, C> {
             held_up: Ns(0),
             last_sent: Ns(0),
             stalled: None,
+            unconfirmed: 0,
         }
     }
 
@@ -182,11 +188,16 @@ impl<L: PacketLink, C: Clock> ImageSource<L, C> {
         let sent = self.send(due, now);
         let left = self.link.flush();
         self.link.poll();
-        if self.stream.is_finished() && left == 0 {
+        let is_finished = self.stream.is_finished();
+        let unconfirmed = if is_finished { self.link.finish() } else { 0 };
+        if is_finished && left == 0 && unconfirmed == 0 {
             return false;
         }
+        let is_answered = unconfirmed != self.unconfirmed;
+        self.unconfirmed = unconfirmed;
+        let left = left + unconfirmed;
         let waits = self.stream.peek().is_some_and(|packet| packet.due <= due);
-        if sent > 0 || (!waits && left == 0) {
+        if sent > 0 || is_answered || (!waits && left == 0) {
             self.stalled = None;
         } else if self.has_stalled() {
             return false;
@@ -281,7 +292,8 @@ impl<L: PacketLink, C: Clock> ImageSource<L, C> {
             complete: self.frames > 0
                 && done.frames == self.frames
                 && self.stream.is_finished()
-                && left == 0,
+                && left == 0
+                && self.link.finish() == 0,
             packets_sent: sent.packets,
             send_errors: sent.errors,
             connection_refused: sent.refused,
@@ -291,6 +303,7 @@ impl<L: PacketLink, C: Clock> ImageSource<L, C> {
             rate_asked: self.rate,
             rate_achieved: done.frames as f64 / duration_s.max(1e-9),
             gb_s: bytes_sent as f64 / 1e9 / duration_s.max(1e-9),
+            stacks: self.link.stacks(),
             done,
         }
     }

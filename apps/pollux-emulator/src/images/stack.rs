@@ -83,6 +83,21 @@ pub struct Stack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketPlace(usize);
 
+impl PacketPlace {
+    /// The place of this number, in the order of the stack.
+    #[must_use]
+    pub(super) const fn new(index: usize) -> Self {
+        Self(index)
+    }
+
+    /// Its number, in the order of the stack.
+    #[must_use]
+    #[inline]
+    pub(super) const fn index(self) -> usize {
+        self.0
+    }
+}
+
 impl Stack {
     /// The synthetic images of a configuration.
     ///
@@ -229,6 +244,12 @@ impl Stack {
     #[must_use]
     pub fn order(&self) -> StackOrder {
         self.order
+    }
+
+    /// Packets of all images.
+    #[must_use]
+    pub fn packets(&self) -> usize {
+        self.sums.len()
     }
 
     /// Bytes of the images.

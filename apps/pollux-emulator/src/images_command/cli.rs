@@ -1,6 +1,6 @@
 //! The command line of `images`.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 
 use clap::{Arg, Args, ValueEnum};
@@ -37,6 +37,18 @@ pub(crate) struct ImagesCli {
     /// image-stream does not reassemble.
     #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["dst_ip", "dst_port", "dst_mac"])]
     pub(crate) udp: Option<SocketAddrV4>,
+
+    /// Write the images into the memory of a receiver that listens here for module 0, that of module m at
+    /// PORT + m: stacks of image lines by RDMA over the port (RoCEv2), as RASHPA does
+    ///
+    /// The receiver is `image-stream --rdma`. It says how many images a stack has, and when a buffer is free.
+    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["udp", "dst_ip", "dst_port", "dst_mac", "control", "check"])]
+    pub(crate) rdma: Option<SocketAddr>,
+
+    /// Wait until the receiver has a free buffer, as no detector does; otherwise the stack is lost, and
+    /// counted as overrun
+    #[arg(long, requires = "rdma")]
+    pub(crate) rdma_wait: bool,
 
     /// Type of the modules [default: jungfrau]
     #[arg(long, value_name = "TYPE")]

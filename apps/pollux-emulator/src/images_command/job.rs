@@ -1,28 +1,28 @@
 //! One run of `images`: makes the stack, opens the link, runs the loop, stops in order.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use pollux_app::metrics::{Ledgers, Watch};
 use pollux_app::ports::{self, PortView};
-use pollux_app::{ClockOption, Cpus, Failure, Reports, print, user_message};
+use pollux_app::{ClockOption, Cpus, Failure, Reports, print};
 use pollux_emulator::images::config::ImagesConfig;
-use pollux_emulator::images::link::{FRAME_OVERHEAD, PacketLink, PortError, PortLink, SocketLink};
-use pollux_emulator::images::source::{Control, ImageSource, ImagesReport};
+use pollux_emulator::images::link::{
+    FRAME_OVERHEAD, PacketLink as _, PortError, PortLink, SocketLink,
+};
 use pollux_emulator::images::stack::{Stack, StackError};
 use pollux_emulator::images::synthesis::Synthesis;
 use pollux_images::formats::Layout;
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_pmd::lcore::{self, StopFlag};
+use pollux_pmd::lcore;
 use pollux_pmd::ledger::SentView;
-use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Probed, Started, StartedPort, TscClock};
+use pollux_pmd::{Port, PortConfig, PortSpec, Probed, StartedPort, TscClock};
 
 use super::cli::ImagesCli;
-use super::control::{self, Begin};
+use super::control;
 use super::files::{Outputs, write_calibration, write_truth};
-use super::page::Source;
-use super::report::{Core, Run, plan};
+use super::rdma::through_rdma;
+use super::report::{Run, plan};
+use super::supervisor::{Supervisor, udp};
 
 /// Headers of IPv4 and UDP, which an MTU includes.
 const IP_OVERHEAD: usize = 28;
@@ -61,7 +61,7 @@ pub(crate) fn run(cli: &ImagesCli, clock: ClockOption) -> Result<(), Failure> {
             let reports = cli.report.outputs()?.ready()?;
             let port = open(cli, &layout)?;
             let supervisor = Supervisor::new(cli, stop, &cpus, begin);
-            supervisor.perform(port, config, Some(&stack), reports)
+            perform(&supervisor, port, config, Some(&stack), reports)
         });
     }
     // Before the run: a path that cannot be written is reported at once.
@@ -69,7 +69,7 @@ pub(crate) fn run(cli: &ImagesCli, clock: ClockOption) -> Result<(), Failure> {
     let reports = Reports::new(cli.report.prints_json(), files)?;
     let port = open(cli, &layout)?;
     let stack = stack(&config, &outputs, &supervisor)?.map(Arc::new);
-    supervisor.perform(port, config, stack.as_ref(), reports)
+    perform(&supervisor, port, config, stack.as_ref(), reports)
 }
 
 /// Opens the port that the command line names, if it names one.
@@ -78,8 +78,11 @@ fn open(cli: &ImagesCli, layout: &Layout) -> Result<Option<Port<Probed>>, Failur
         return Ok(None);
     };
     let port = ports::registry().open(spec)?;
-    PortLink::check(spec, &port.capabilities(), layout)
-        .map_err(|error| Failure::Run(error.into()))?;
+    // Lines are written in packets of the endpoint.
+    if cli.rdma.is_none() {
+        PortLink::check(spec, &port.capabilities(), layout)
+            .map_err(|error| Failure::Run(error.into()))?;
+    }
     Ok(Some(port))
 }
 
@@ -113,6 +116,29 @@ fn stack(
         }
         Err(error) => Err(Failure::usage(error)),
     }
+}
+
+/// Sends all frames, unless a signal came before there was a stack, and reports.
+fn perform(
+    supervisor: &Supervisor<'_>,
+    port: Option<Port<Probed>>,
+    config: ImagesConfig,
+    stack: Option<&Arc<Stack>>,
+    reports: Reports,
+) -> Result<(), Failure> {
+    let run = match (stack, port) {
+        (Some(stack), Some(port)) => match supervisor.cli.rdma {
+            Some(to) => through_rdma(port, to, config, stack, supervisor)?,
+            None => through_port(port, config, stack, supervisor)?,
+        },
+        (Some(stack), None) => through_sockets(config, stack, supervisor)?,
+        (None, port) => supervisor.not_begun(config, port.as_ref()),
+    };
+    let report = run.json();
+    let printed = reports.print(&report, |out| write!(out, "{run}"));
+    reports.write(&report)?;
+    run.verdict().map_err(Failure::Run)?;
+    Ok(printed?)
 }
 
 fn through_port(
@@ -157,7 +183,7 @@ fn through_port(
     }
     let sent = link.sent_views();
     let port = [port];
-    let (mut report, link) = supervisor.launch(&config, stack, link, &port, &views)?;
+    let (mut report, link) = supervisor.launch(&config, stack, link, (&port, &views), || true)?;
     let ledger = link.ledger();
     let (tx, rx) = link.into_queues();
     let stopped = ports::stop(port.into(), rx, tx);
@@ -189,148 +215,11 @@ fn through_sockets(
             udp(&config)
         );
     }
-    let (report, link) = supervisor.launch(&config, stack, link, &[], &[])?;
+    let (report, link) = supervisor.launch(&config, stack, link, (&[], &[]), || true)?;
     let ledger = link.ledger();
     Ok(Run {
         spec: udp(&config),
         tx_packets: report.packets_sent,
         ..supervisor.finish(config, report, &ledger)
     })
-}
-
-/// The main thread's part: signals, time, progress.
-struct Supervisor<'a> {
-    stop: StopFlag,
-    cpu: Option<usize>,
-    cli: &'a ImagesCli,
-    begin: &'a Begin<'a>,
-}
-
-impl<'a> Supervisor<'a> {
-    fn new(cli: &'a ImagesCli, stop: StopFlag, cpus: &[usize], begin: &'a Begin<'a>) -> Self {
-        let cpu = cpus.first().copied();
-        Self {
-            stop,
-            cpu,
-            cli,
-            begin,
-        }
-    }
-
-    /// Sends all frames, unless a signal came before there was a stack, and reports.
-    fn perform(
-        &self,
-        port: Option<Port<Probed>>,
-        config: ImagesConfig,
-        stack: Option<&Arc<Stack>>,
-        reports: Reports,
-    ) -> Result<(), Failure> {
-        let run = match (stack, port) {
-            (Some(stack), Some(port)) => through_port(port, config, stack, self)?,
-            (Some(stack), None) => through_sockets(config, stack, self)?,
-            (None, port) => self.not_begun(config, port.as_ref()),
-        };
-        let report = run.json();
-        let printed = reports.print(&report, |out| write!(out, "{run}"));
-        reports.write(&report)?;
-        run.verdict().map_err(Failure::Run)?;
-        Ok(printed?)
-    }
-
-    /// Runs the loop on its own core, and waits for it. Looks after the ports, if there are any.
-    fn launch<L: PacketLink + Send + 'static>(
-        &self,
-        config: &ImagesConfig,
-        stack: &Arc<Stack>,
-        link: L,
-        ports: &[Port<Started>],
-        views: &[PortView],
-    ) -> Result<(ImagesReport, L), Failure> {
-        let ledgers = Ledgers {
-            ledger: link.ledger(),
-            ports: views.to_vec(),
-        };
-        let clock = TscClock::get();
-        let mut source =
-            ImageSource::new(config, Arc::clone(stack), link, clock, self.stop.clone());
-        let control = source.control();
-        let page = Source {
-            ledgers,
-            control: Arc::clone(&control),
-        };
-        let mut watch = Watch::start(self.cli.metrics, page, views, self.cpu.as_slice())?;
-        if !(self.begin)(&control) {
-            return Ok((source.report(), source.into_link()));
-        }
-        let lcore = lcore::launch("detector", self.cpu, move || {
-            let report = source.run();
-            (report, source.into_link())
-        })
-        .map_err(anyhow::Error::new)?;
-        self.wait(&control, || {
-            if !watch.keep(ports) {
-                self.stop.stop();
-            }
-            lcore.is_finished()
-        });
-        Ok(lcore.join().map_err(anyhow::Error::new)?)
-    }
-
-    fn wait(&self, control: &Control, mut finished: impl FnMut() -> bool) {
-        let start = Instant::now();
-        let (mut shown, mut frames) = (start, 0);
-        while !finished() {
-            std::thread::sleep(Duration::from_millis(20));
-            let now = Instant::now();
-            let limit = self.cli.duration.duration;
-            if limit.is_some_and(|duration| now - start >= duration) {
-                self.stop.stop();
-            }
-            if !self.cli.quiet && now - shown >= Duration::from_secs(1) {
-                let made = control.frames.get();
-                let rate = (made - frames) as f64 / (now - shown).as_secs_f64();
-                user_message(format_args!(
-                    "{:6.0} s  {made} frames ({rate:.1}/s), {} packets",
-                    (now - start).as_secs_f64(),
-                    control.packets.get()
-                ));
-                (shown, frames) = (now, made);
-            }
-        }
-    }
-
-    fn finish(&self, config: ImagesConfig, report: ImagesReport, ledger: &Ledger) -> Run {
-        let core = self.cpu.map(|cpu| Core {
-            cpu,
-            isolated: lcore::check_isolation("detector", cpu),
-        });
-        Run {
-            config,
-            report,
-            spec: String::new(),
-            tx_packets: 0,
-            core,
-            stopped: self.stop.is_set(),
-            balance: ledger.balance(),
-            failed: None,
-        }
-    }
-
-    /// A run that was stopped before it began.
-    fn not_begun(&self, config: ImagesConfig, port: Option<&Port<Probed>>) -> Run {
-        let spec = port.map_or_else(|| udp(&config), |port| port.spec().to_owned());
-        let report = ImagesReport {
-            rate_asked: config.rate,
-            ..ImagesReport::default()
-        };
-        Run {
-            spec,
-            ..self.finish(config, report, &Ledger::new())
-        }
-    }
-}
-
-/// The receiver, for the report of a run through sockets.
-fn udp(config: &ImagesConfig) -> String {
-    format!("udp:{}", config.addresses.receiver().socket)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use pollux_app::LedgerReport;
 use pollux_emulator::config::ConfigError;
 use pollux_emulator::images::config::ImagesConfig;
+use pollux_emulator::images::link::StackCounts;
 use pollux_emulator::images::order::StackOrder;
 use pollux_emulator::images::source::ImagesReport;
 use pollux_pmd::Balance;
@@ -34,6 +35,8 @@ pub(super) struct Run {
     pub(super) stopped: bool,
     /// The ledger of what was received.
     pub(super) balance: Balance,
+    /// Whether the receiver, into whose memory images are written, ended before the run.
+    pub(super) is_receiver_gone: bool,
     /// A failure of the stop of the port.
     pub(super) failed: Option<anyhow::Error>,
 }
@@ -111,6 +114,13 @@ impl fmt::Display for Run {
             "images    {} complete, {} partial, {} empty, by the packets that were sent intact",
             counts.complete, counts.partial, counts.empty
         )?;
+        if let Some(stacks) = r.stacks {
+            write!(
+                f,
+                "\nstacks    {} announced, {} taken, {} overrun",
+                stacks.announced, stacks.taken, stacks.overrun
+            )?;
+        }
         write!(f, "\nend       {}", self.end())?;
         if done.faults_not_listed > 0 {
             write!(
@@ -125,9 +135,10 @@ impl fmt::Display for Run {
 }
 
 impl Run {
-    /// Why the run ended: all frames were sent, a stop, or a link that took nothing any more.
+    /// Why the run ended: all frames were sent, the receiver is gone, a stop, or a link that took nothing any more.
     fn end(&self) -> &'static str {
         match (self.report.complete, self.stopped) {
+            (false, _) if self.is_receiver_gone => "gone",
             (true, _) => "complete",
             (_, true) => "stopped",
             _ => "stalled",
@@ -168,6 +179,22 @@ impl Run {
         }
         if let Some(error) = self.failed {
             return Err(error);
+        }
+        if let Some(stacks) = r.stacks {
+            let StackCounts {
+                announced,
+                taken,
+                overrun,
+                ..
+            } = stacks;
+            anyhow::ensure!(
+                taken == announced,
+                "the receiver has taken {taken} of {announced} stacks: it ended, or frames were lost on the way"
+            );
+            anyhow::ensure!(
+                announced > 0 || overrun == 0,
+                "the receiver never had a free buffer: all {overrun} stacks are lost"
+            );
         }
         anyhow::ensure!(
             self.balance.is_balanced(),

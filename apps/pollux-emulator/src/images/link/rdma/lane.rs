@@ -1,0 +1,257 @@
+//! A module's connection to its receiver.
+
+use pollux_images::stack::StackLayout;
+use pollux_mempool::time::Ns;
+use pollux_rdma::{Buffer, Event, Local, Payload, Put, QueuePair, RemoteBuffer, Status};
+
+use super::super::api::StackCounts;
+
+/// How long the receiver may take to answer before the last announcement is repeated: that may be lost.
+const REPEAT: Ns = Ns(20_000_000);
+
+/// Where a line goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Into this image of the stack that is being written.
+    Image(usize),
+    /// Nowhere: its stack is lost, or announced already.
+    Lost,
+    /// It has to wait until a buffer is free.
+    Wait,
+}
+
+/// A stack that is being written.
+struct Open {
+    /// Lines that were not written yet, by image and line.
+    missing: Vec<bool>,
+    left: usize,
+}
+
+/// The connection, and the stacks that go over it. Stack n goes into buffer n modulo their number, if the
+/// receiver has taken all but the last of so many stacks; numbers are those of stacks that are written.
+pub(super) struct Lane {
+    qp: QueuePair,
+    /// How many stacks the receiver has taken, which it writes here.
+    taken: Buffer,
+    layout: StackLayout,
+    buffers: Vec<RemoteBuffer>,
+    waits: bool,
+    /// Stacks that were announced: the number of the next one.
+    announced: u32,
+    /// Place of the stack among all of the run: written, lost, or announced.
+    current: Option<u64>,
+    stack: Open,
+    is_open: bool,
+    /// Requests that were posted, and those that are done.
+    posted: u64,
+    done: u64,
+    /// Requests that a doorbell has started.
+    started: u64,
+    /// When the receiver was last expected to answer, and what it had said then.
+    asked: Ns,
+    answer: u32,
+    has_failed: bool,
+    counts: StackCounts,
+}
+
+impl Lane {
+    pub(super) fn new(
+        qp: QueuePair,
+        taken: Buffer,
+        layout: StackLayout,
+        buffers: Vec<RemoteBuffer>,
+        waits: bool,
+    ) -> Self {
+        let lines = layout.images() * layout.lines();
+        Self {
+            qp,
+            taken,
+            layout,
+            buffers,
+            waits,
+            announced: 0,
+            current: None,
+            stack: Open {
+                missing: vec![false; lines],
+                left: 0,
+            },
+            is_open: false,
+            posted: 0,
+            done: 0,
+            started: 0,
+            asked: Ns(0),
+            answer: 0,
+            has_failed: false,
+            counts: StackCounts::default(),
+        }
+    }
+
+    /// Whether two requests can be posted: a line, and the announcement of the stack before it.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.has_failed || self.posted - self.done + 2 <= QueuePair::REQUESTS as u64
+    }
+
+    /// Requests that are done.
+    #[inline]
+    pub(super) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Stacks that the receiver has, and has not taken. A number that cannot be is as if none were taken.
+    fn outstanding(&self) -> u32 {
+        let mut taken = [0; size_of::<u32>()];
+        // The buffer has as many bytes.
+        let _ = self.taken.read(0, &mut taken);
+        let outstanding = self.announced.wrapping_sub(u32::from_le_bytes(taken));
+        outstanding.min(self.buffers.len() as u32)
+    }
+
+    /// Where the lines of a frame go, counted from the first one of the run.
+    #[inline]
+    pub(super) fn place(&mut self, frame: u64) -> Place {
+        let images = self.layout.images() as u64;
+        let (stack, image) = (frame / images, (frame % images) as usize);
+        if self.current != Some(stack) {
+            if self.current.is_some_and(|current| stack < current) {
+                return Place::Lost;
+            }
+            self.end_stack();
+            let is_full = self.outstanding() as usize >= self.buffers.len();
+            if is_full && self.waits && !self.has_failed {
+                return Place::Wait;
+            }
+            self.current = Some(stack);
+            if is_full || self.has_failed {
+                self.counts.overrun += 1;
+            } else {
+                self.is_open = true;
+                self.stack.missing.fill(true);
+                self.stack.left = self.stack.missing.len();
+            }
+        }
+        if self.is_open && !self.has_failed {
+            Place::Image(image)
+        } else {
+            Place::Lost
+        }
+    }
+
+    /// Where a place of the stack that is being written is at the receiver.
+    fn remote(&self, offset: usize) -> RemoteBuffer {
+        let slot = self.announced as usize % self.buffers.len();
+        self.buffers[slot].at(offset as u64)
+    }
+
+    /// Number of the request that is posted next; the first one has 1.
+    #[inline]
+    pub(super) fn next_request(&self) -> u64 {
+        self.posted + 1
+    }
+
+    /// Writes a line of the stack; the last one announces it. Whether the request was taken.
+    #[inline]
+    pub(super) fn put(&mut self, image: usize, line: usize, from: Local) -> bool {
+        let to = self.remote(self.layout.offset(image, line));
+        let at = image * self.layout.lines() + line;
+        if let Some(missing) = self.stack.missing.get_mut(at) {
+            self.stack.left -= usize::from(std::mem::take(missing));
+        }
+        let is_last = self.stack.left == 0;
+        let immediate = is_last.then_some(self.announced);
+        let posted = self.post(Payload::Indirect(from), to, immediate);
+        if is_last {
+            self.is_announced();
+        }
+        posted
+    }
+
+    /// Announces the stack that was begun, if lines of it were never sent.
+    fn end_stack(&mut self) {
+        if self.is_open {
+            self.announce(self.announced);
+            self.is_announced();
+        }
+    }
+
+    fn is_announced(&mut self) {
+        self.is_open = false;
+        self.announced = self.announced.wrapping_add(1);
+        self.counts.announced += 1;
+    }
+
+    /// A PUT of nothing, with the number of a stack.
+    fn announce(&mut self, stack: u32) {
+        let to = self.remote(0);
+        // Without room it is repeated.
+        let _ = self.post(Payload::Immediate(&[]), to, Some(stack));
+    }
+
+    fn post(&mut self, payload: Payload<'_>, to: RemoteBuffer, immediate: Option<u32>) -> bool {
+        let put = Put {
+            cookie: self.posted,
+            payload,
+            to,
+            immediate,
+        };
+        let is_posted = self.qp.put(put).is_ok();
+        self.posted += u64::from(is_posted);
+        is_posted
+    }
+
+    /// Starts what was posted.
+    #[inline]
+    pub(super) fn doorbell(&mut self) {
+        if self.started != self.posted {
+            self.started = self.posted;
+            self.qp.doorbell();
+        }
+    }
+
+    /// Takes events, and repeats an announcement without an answer.
+    #[inline]
+    pub(super) fn poll(&mut self, now: Ns) {
+        while let Some(event) = self.qp.poll_event() {
+            match event {
+                Event::Done(done) => {
+                    self.done += 1;
+                    self.has_failed |= done.status != Status::Ok;
+                    self.asked = now;
+                }
+                Event::Failed(_) => self.has_failed = true,
+                // Its peer has nothing to say.
+                Event::Received(_) => {}
+            }
+        }
+        let outstanding = self.outstanding();
+        if outstanding == 0 || outstanding != self.answer || self.posted > self.done {
+            (self.answer, self.asked) = (outstanding, now);
+        } else if now - self.asked > REPEAT && !self.has_failed {
+            self.asked = now;
+            self.announce(self.announced.wrapping_sub(1));
+            self.counts.repeated += 1;
+            self.doorbell();
+        }
+    }
+
+    /// Ends the stack that was begun; stacks that the receiver has not taken.
+    pub(super) fn finish(&mut self) -> usize {
+        if self.is_open && self.has_room() {
+            self.end_stack();
+            self.doorbell();
+        }
+        if self.has_failed {
+            return 0;
+        }
+        self.outstanding() as usize + usize::from(self.is_open)
+    }
+
+    /// What became of the stacks.
+    pub(super) fn counts(&self) -> StackCounts {
+        let outstanding = u64::from(self.outstanding());
+        StackCounts {
+            taken: self.counts.announced.saturating_sub(outstanding),
+            ..self.counts
+        }
+    }
+}
