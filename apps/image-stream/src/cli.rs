@@ -74,6 +74,13 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub queues: Option<u16>,
 
+    /// Receive stacks of image lines that sources write into memory by RDMA over the port (RoCEv2), as RASHPA
+    /// does; the source of module m connects at PORT + m here (docs/formats/rdma-images.md)
+    ///
+    /// The endpoint has the address detector.ip. A source is `pollux-emulator images --rdma`.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address, conflicts_with = "control")]
+    pub rdma: Option<SocketAddr>,
+
     /// Idle mode of loops that receive (others poll): busy (polls on), pause, or sleep[=ROUNDS]: after ROUNDS idle
     /// iterations it sleeps until a device wakes it, where devices can
     #[arg(long, value_name = "HOW", default_value_t)]

@@ -45,6 +45,8 @@ pub struct ImageConfig {
     pub stage: Vec<toml::Table>,
     /// Receivers of regions of interest.
     pub receiver: Vec<ReceiverConfig>,
+    /// Stacks that sources write into memory.
+    pub rdma: RdmaConfig,
 }
 
 /// Most image buffers.
@@ -55,6 +57,9 @@ const LOOP_BUFFERS: usize = 256 + 32;
 
 /// Shortest time that an image waits for its packets: below it, those that a busy host takes late are lost.
 const MIN_TIMEOUT_US: u64 = 100;
+
+/// Most stack buffers: ranges that an endpoint registers.
+const MAX_STACKS: usize = 256;
 
 /// Largest horizon in frames.
 const MAX_HORIZON: u64 = 1 << 30;
@@ -199,6 +204,20 @@ impl Default for MemoryConfig {
             images: 64,
             numa_node: None,
         }
+    }
+}
+
+/// Stack buffers, into which sources write (`--rdma`).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RdmaConfig {
+    /// Stack buffers of each module, each for the images of a stack.
+    pub stacks: usize,
+}
+
+impl Default for RdmaConfig {
+    fn default() -> Self {
+        Self { stacks: 8 }
     }
 }
 
@@ -386,6 +405,19 @@ impl ImageConfig {
         ensure!(
             self.calibration.is_some() || demonstration || self.stage.iter().all(is_compress),
             "[[stage]]: other stages than compress take photons, and without [calibration] images are raw"
+        );
+        Ok(())
+    }
+
+    /// Checks the stack buffers of a run into whose memory sources write.
+    ///
+    /// # Errors
+    /// Too few, or more than an endpoint registers.
+    pub fn check_stacks(&self) -> Result<()> {
+        let (stacks, modules) = (self.rdma.stacks, self.detector.modules);
+        ensure!(
+            stacks >= 2 && stacks.saturating_mul(modules) <= MAX_STACKS,
+            "[rdma] stacks = {stacks}: 2 or more, and {MAX_STACKS} at most for all {modules} modules together"
         );
         Ok(())
     }

@@ -12,6 +12,7 @@ use pollux_pipelines::BackPressure;
 use pollux_pmd::{Balance, Cause, Count, LatencyView};
 
 use super::outputs::OutputCounts;
+use super::rdma::RdmaView;
 
 /// Images of which the recent hit rate is.
 pub const WINDOW: usize = 1000;
@@ -150,6 +151,8 @@ pub struct Counters {
     pub outputs: OutputCounts,
     /// Receivers of regions.
     pub receivers: Vec<TransferView>,
+    /// Stacks that sources write into memory, where images come so.
+    pub rdma: Option<RdmaView>,
 }
 
 impl Counters {

@@ -27,12 +27,13 @@ use super::monitoring::Monitoring;
 use super::observe::Observe;
 use super::outputs::{OutputThread, Outputs};
 use super::overrun::Overruns;
+use super::packets::BURST;
 use super::page::Images;
 use super::place::Place;
 use super::plan::Plan;
-use super::ports::{self, Opened};
+use super::ports::{self, HandedOut, Opened};
 use super::receive_loop::ReceiveLoop;
-use super::reception::{BURST, Reception};
+use super::reception::Reception;
 use super::regions::{self, RegionThreads};
 use super::report::{Ended, Report};
 use super::sink::ImageSink;
@@ -94,7 +95,13 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let views: Vec<_> = opened.iter().map(view).collect();
     let recorded = opened.iter().any(|opened| opened.offered.recorded);
     let (mut ledger, no_buffer) = (Ledger::new(), parts.place.no_buffer());
-    let (ports, receptions) = ports::receptions(plan, &pool, opened, parts.place, &mut ledger)?;
+    let handed_out = ports::receptions(plan, &pool, opened, parts.place, &mut ledger)?;
+    let HandedOut {
+        ports,
+        receptions,
+        rdma,
+    } = handed_out;
+    let (sources, rdma) = rdma.unzip();
 
     let images = plan.config.memory.images;
     let queue = room(images, 1);
@@ -153,6 +160,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         workers: workers.map_or_else(Vec::new, Pool::images),
         outputs: output_counts,
         receivers: views_of_regions,
+        rdma,
     });
     let cpus = plan.cpus();
     let watch = Monitoring::open(plan, &detector, &counters, parts.page)?;
@@ -221,6 +229,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let written = output_thread.map_or(Ok(()), OutputThread::finish);
     let received = region_threads.finish();
     conflicts.look();
+    drop(sources);
     let duration_s = began.elapsed().as_secs_f64();
     let stopped = stop(ports, joined.rx, joined.tx);
     let gone = gone || matches!(stopped, Err(PortError::Gone { .. }));
@@ -250,6 +259,9 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     written?;
     received?;
     counters.books.ledger.check()?;
+    if let Some(rdma) = &counters.rdma {
+        rdma.lines().check()?;
+    }
     expect_images(&counters, recorded)
 }
 

@@ -15,7 +15,8 @@ use super::dark::Dark;
 use super::observe::Observe;
 use super::place::Place;
 use super::receive_loop::CHORES;
-use super::reception::{ReceivedUntil, Reception};
+use super::received::ReceivedUntil;
+use super::reception::Reception;
 use super::sink::ImageSink;
 use super::workers::Chain;
 
@@ -141,11 +142,12 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         let mut busy = false;
         // Without room packets wait in the receive rings, where a loss has a cause. A recording waits also
         // while there is work on the largest number of images.
-        if let Some(reception) = &mut self.reception
-            && has_room
-            && (self.waiting.is_none() || !self.recorded)
-        {
-            busy = reception.poll(now, moment);
+        if let Some(reception) = &mut self.reception {
+            busy = if has_room && (self.waiting.is_none() || !self.recorded) {
+                reception.poll(now, moment)
+            } else {
+                reception.hold(moment)
+            };
         }
         if has_room {
             let received = self.received.iter().map(ReceivedUntil::get).min();
@@ -213,6 +215,9 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
         let patience = self.clock.to_cycles(DRAIN);
         let mut progress = self.clock.now();
         if !self.has_enough() {
+            if let Some(reception) = &mut self.reception {
+                reception.close();
+            }
             self.empty_queues(start, progress, patience);
             self.reader.close_all();
         }

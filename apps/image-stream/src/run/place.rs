@@ -9,6 +9,7 @@ use pollux_images::receive::{PacketPlacer, Placement, Raw};
 use pollux_images::stages::StagePixel;
 use pollux_pipelines::Moment;
 use pollux_pmd::endpoint::StreamFrame;
+use pollux_pmd::stream::StreamId;
 use pollux_pmd::{Cause, TallyView};
 use zerocopy::IntoBytes as _;
 use zerocopy::byteorder::little_endian::U16;
@@ -21,6 +22,8 @@ pub trait Place: Sized + Send + 'static {
     fn prepare(&self) {}
     /// Places a packet; it is counted.
     fn place(&mut self, frame: &StreamFrame, at: Moment);
+    /// Places a packet that is in one piece, as its sender has made it; it is counted.
+    fn place_payload(&mut self, stream: StreamId, payload: &[u8], at: Moment);
     /// The same for another receive loop.
     ///
     /// # Errors
@@ -40,6 +43,12 @@ impl<P: Raw> Place for PlaceRaw<P> {
     fn place(&mut self, frame: &StreamFrame, at: Moment) {
         // The placer counts what it refuses.
         let _ = self.0.receive(frame, at);
+    }
+
+    #[inline]
+    fn place_payload(&mut self, stream: StreamId, payload: &[u8], at: Moment) {
+        // The placer counts what it refuses.
+        let _ = self.0.place(stream, payload, at);
     }
 
     fn for_another_loop(&self) -> Result<Self> {
@@ -81,6 +90,17 @@ impl<P: StagePixel> Place for PlaceConverted<P> {
         let _ = self
             .placer
             .receive_with(frame, at, |to, raw: &[U16], pixels| {
+                place_pixels(converters, dark.as_ref(), to, raw, pixels);
+            });
+    }
+
+    #[inline]
+    fn place_payload(&mut self, stream: StreamId, payload: &[u8], at: Moment) {
+        let (converters, dark) = (&self.converters, &self.dark);
+        // The placer counts what it refuses.
+        let _ = self
+            .placer
+            .place_with(stream, payload, at, |to, raw: &[U16], pixels| {
                 place_pixels(converters, dark.as_ref(), to, raw, pixels);
             });
     }

@@ -11,6 +11,8 @@ use pollux_images::formats::Layout;
 use pollux_images::transfer::TransferConfig;
 use pollux_images::{Shape, read_regular};
 
+use pollux_pmd::lcore::idle::IdlePolicy;
+
 use super::demonstration::{Demonstration, FRAMES};
 use crate::cli::RunOptions;
 use crate::config::{CalibrationConfig, ImageConfig, Pixels, ReceiverConfig};
@@ -80,6 +82,9 @@ impl<'a> Plan<'a> {
             !demo || options.control.is_none(),
             "--control: give a --port; the demonstration has a detector of its own"
         );
+        if options.rdma.is_some() {
+            check_rdma(options, &ports)?;
+        }
         let source = options.config.as_ref();
         let source = source.map_or_else(
             || "without --config".into(),
@@ -88,7 +93,8 @@ impl<'a> Plan<'a> {
         let loops = usize::from(options.rx_loops.max(1)) + usize::from(demo);
         let checked = config
             .check(demo)
-            .and_then(|()| config.check_buffers(loops));
+            .and_then(|()| config.check_buffers(loops))
+            .and_then(|()| options.rdma.map_or(Ok(()), |_| config.check_stacks()));
         checked.context(source)?;
         let demonstration = if demo {
             ports = vec![LOOPBACK.into()];
@@ -203,6 +209,25 @@ fn check_ports(ports: &[String]) -> Result<()> {
         let checked = registry.check(spec);
         checked.with_context(|| format!("--port {spec}"))?;
     }
+    Ok(())
+}
+
+/// Stacks are received by the loop of the images, on one port that sends too.
+fn check_rdma(options: &RunOptions, ports: &[String]) -> Result<()> {
+    let is_recorded = ports.iter().any(|spec| spec.starts_with("pcap:"));
+    ensure!(
+        ports.len() == 1 && ports != [LOOPBACK] && !is_recorded,
+        "--rdma: give one --port to a network, on which the endpoint receives and answers"
+    );
+    ensure!(
+        options.rx_loops == 1 && options.queues.unwrap_or(1) == 1,
+        "--rx-loops and --queues: with --rdma the loop of the images receives, by one queue"
+    );
+    ensure!(
+        !matches!(options.idle, IdlePolicy::Sleep { .. }),
+        "--idle {}: with --rdma the loop polls; use busy or pause",
+        options.idle
+    );
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Ports of a run: opened, started, and their queues given to the loops.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use pollux_app::ports;
 use pollux_mempool::Mempool;
 use pollux_pmd::endpoint::{Classifier, Receiver};
@@ -9,9 +9,11 @@ use pollux_pmd::port::{Configured, Port, PortConfig, Started, StartedPort};
 use pollux_pmd::stream::{DemuxBuilder, StreamId};
 use pollux_pmd::{Capabilities, Ledger, RxQueue, TxQueue};
 
+use super::packets::{Input, PacketReception};
 use super::place::Place;
 use super::plan::Plan;
-use super::reception::{Input, Reception};
+use super::rdma::{self, RdmaView, Sources};
+use super::reception::Reception;
 
 /// Free buffers that a loop keeps for itself.
 const CACHE: usize = 256;
@@ -31,7 +33,10 @@ pub fn open(plan: &Plan, pool: &Mempool) -> Result<Vec<Opened>> {
     let probed = ports::open(&registry, &plan.ports)?;
     let mut configured = Vec::new();
     for port in probed {
-        let rx_queues = ports::rx_queues(&port, plan.options.queues);
+        let rx_queues = match plan.options.rdma {
+            Some(_) => 1,
+            None => ports::rx_queues(&port, plan.options.queues),
+        };
         let tx_queues = port.capabilities().max_tx_queues.min(1);
         configured.push(port.configure(PortConfig {
             rx_queues,
@@ -54,7 +59,12 @@ pub fn open(plan: &Plan, pool: &Mempool) -> Result<Vec<Opened>> {
 }
 
 /// The ports, and their queues in the hands of the loops.
-type HandedOut<L> = (Vec<Port<Started>>, Vec<Reception<L>>);
+pub struct HandedOut<L> {
+    pub ports: Vec<Port<Started>>,
+    pub receptions: Vec<Reception<L>>,
+    /// The sources of stacks that are written into memory, and counters, instead of packets.
+    pub rdma: Option<(Sources, RdmaView)>,
+}
 
 /// Gives the queues of the ports to the receive loops in turn. The first loop has the ports' transmit
 /// queues, and answers ARP and ping.
@@ -65,6 +75,15 @@ pub fn receptions<L: Place>(
     place: L,
     ledger: &mut Ledger,
 ) -> Result<HandedOut<L>> {
+    if let Some(listen) = plan.options.rdma {
+        let opened = opened.into_iter().next().context("--rdma: no port")?;
+        let parts = rdma::open(plan, listen, pool, opened, place, ledger)?;
+        return Ok(HandedOut {
+            ports: vec![parts.port],
+            receptions: vec![Reception::Stacks(parts.reception)],
+            rdma: Some((parts.sources, parts.view)),
+        });
+    }
     let loops = plan.receive_cpus.len().max(1);
     let mut inputs: Vec<Vec<Input>> = (0..loops).map(|_| Vec::new()).collect();
     let (mut started, mut hosts, mut queue) = (Vec::new(), Vec::new(), 0);
@@ -116,7 +135,12 @@ pub fn receptions<L: Place>(
             .collect();
         let cache = pool.cache(CACHE)?;
         let ip = plan.config.detector.ip;
-        receptions.push(Reception::new(inputs, hosts, ip, receiver, cache, place));
+        let packets = PacketReception::new(inputs, hosts, ip, receiver, cache, place);
+        receptions.push(Reception::Packets(packets));
     }
-    Ok((started, receptions))
+    Ok(HandedOut {
+        ports: started,
+        receptions,
+        rdma: None,
+    })
 }

@@ -1,172 +1,104 @@
-//! Reception: polls receive queues, and places the packets of the detector.
+//! Reception of a loop: packets from receive queues, or stacks that sources write into memory.
 
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use pollux_mempool::time::{Ns, Tsc};
-use pollux_mempool::{Burst, Mbuf, PoolCache};
+use pollux_mempool::time::Tsc;
 use pollux_pipelines::Moment;
-use pollux_pmd::endpoint::{PortEndpoint, Receiver};
-use pollux_pmd::{Capabilities, RxQueue, TallyView, TxQueue};
+use pollux_pmd::{RxQueue, TallyView, TxQueue};
 
+use super::packets::PacketReception;
 use super::place::Place;
+use super::rdma::StackReception;
+use super::received::ReceivedUntil;
 
-/// Largest burst.
-pub const BURST: usize = 32;
-
-/// A receive queue.
-pub struct Input {
-    pub rx: RxQueue,
-    /// Index of its port among the endpoints.
-    pub port: usize,
-    /// Its driver enters the kernel, where frames may be lost uncounted for a while.
-    pub kernel_backed: bool,
+/// What a loop receives.
+pub enum Reception<L> {
+    /// Packets of the detector.
+    Packets(PacketReception<L>),
+    /// Stacks of image lines.
+    Stacks(StackReception<L>),
 }
-
-/// The queues of one loop, and all that it does with their frames.
-pub struct Reception<L> {
-    inputs: Vec<Input>,
-    receiver: Receiver,
-    endpoints: Vec<PortEndpoint>,
-    cache: PoolCache,
-    place: L,
-    /// The ports are recordings: time is that of capture.
-    recorded: bool,
-    /// Time of the last frame of a recording.
-    captured: Moment,
-    received: ReceivedUntil,
-}
-
-/// The time until which a loop has received all that came. Images are late by this time: by the clock they
-/// would be as soon as a loop is held up, with their packets in its queues.
-#[derive(Clone, Default)]
-pub struct ReceivedUntil(Arc<AtomicU64>);
-
-impl ReceivedUntil {
-    fn set(&self, time: Moment) {
-        // Relaxed: the packets are published by their frames.
-        self.0.store(time.0, Ordering::Relaxed);
-    }
-
-    /// The time; without an end when the loop has ended.
-    pub fn get(&self) -> Moment {
-        Moment(self.0.load(Ordering::Relaxed))
-    }
-}
-
-/// A port as a loop has it: what it offers, and its transmit queue if this loop has it.
-pub type Host = (Capabilities, Option<TxQueue>);
 
 impl<L: Place> Reception<L> {
-    pub fn new(
-        inputs: Vec<Input>,
-        hosts: Vec<Host>,
-        ip: Ipv4Addr,
-        receiver: Receiver,
-        cache: PoolCache,
-        place: L,
-    ) -> Self {
-        let recorded = hosts.iter().any(|(offered, _)| offered.recorded);
-        let endpoint = |(offered, tx): Host| PortEndpoint::new(&offered, tx, ip);
-        Self {
-            inputs,
-            receiver,
-            endpoints: hosts.into_iter().map(endpoint).collect(),
-            cache,
-            place,
-            recorded,
-            captured: Moment(0),
-            received: ReceivedUntil::default(),
-        }
-    }
-
     /// Prepares the thread of the loop, before its first round.
     pub fn begin(&self) {
-        self.place.prepare();
+        match self {
+            Self::Packets(packets) => packets.begin(),
+            Self::Stacks(stacks) => stacks.begin(),
+        }
     }
 
-    /// One round over the queues, which began at `time` by the clock and `now` after the start of the
-    /// run. Returns whether there was a frame.
+    /// One round, which began at `time` by the clock and `now` after the start of the run. Returns whether
+    /// there was anything to do.
     #[inline]
     pub fn poll(&mut self, time: Tsc, now: Moment) -> bool {
-        let (mut busy, mut all) = (false, true);
-        for Input { rx, port, .. } in &mut self.inputs {
-            let mut burst = Burst::<BURST>::new();
-            let received = if self.recorded {
-                rx.rx_up_to(&mut self.cache, &mut burst, BURST)
-            } else {
-                rx.rx_at(time, &mut self.cache, &mut burst, BURST)
-            };
-            // As many as asked for: there may be more.
-            all &= received < BURST;
-            if received == 0 {
-                continue;
-            }
-            busy = true;
-            burst.iter().for_each(Mbuf::prefetch_read);
-            burst.take_all(|mbuf| {
-                let at = if self.recorded {
-                    Moment(mbuf.wire_time().unwrap_or_default().0)
-                } else {
-                    now
-                };
-                self.captured = self.captured.max(at);
-                let (endpoints, cache) = (&mut self.endpoints, &mut self.cache);
-                let frame = self
-                    .receiver
-                    .receive(mbuf, Ns(at.0), *port, endpoints, cache);
-                if let Some(frame) = frame {
-                    self.place.place(&frame, at);
-                    cache.free(frame.mbuf);
-                }
-            });
+        match self {
+            Self::Packets(packets) => packets.poll(time, now),
+            Self::Stacks(stacks) => stacks.poll(now),
         }
-        if self.recorded {
-            self.received.set(self.captured);
-        } else if all {
-            self.received.set(now);
-        }
-        busy
     }
 
-    /// The time by which images are late: of a recording that of its last frame, else the begin of the
-    /// last round that emptied the queues.
+    /// A round without room for images: packets wait in their queues; lines are written on, and wait in their
+    /// buffers.
+    #[inline]
+    pub fn hold(&mut self, now: Moment) -> bool {
+        match self {
+            Self::Packets(_) => false,
+            Self::Stacks(stacks) => stacks.serve(now),
+        }
+    }
+
+    /// The run ends: what has come so far belongs to it.
+    pub fn close(&mut self) {
+        if let Self::Stacks(stacks) = self {
+            stacks.close();
+        }
+    }
+
+    /// The time by which images are late.
     pub fn received_until(&self) -> ReceivedUntil {
-        self.received.clone()
+        match self {
+            Self::Packets(packets) => packets.received_until(),
+            Self::Stacks(stacks) => stacks.received_until(),
+        }
     }
 
     /// Whether nothing more can be received.
     pub fn has_ended(&self) -> bool {
-        self.inputs.iter().all(|input| input.rx.state().is_final())
+        match self {
+            Self::Packets(packets) => packets.has_ended(),
+            Self::Stacks(stacks) => stacks.has_ended(),
+        }
     }
 
-    /// The counter of the packets.
+    /// The counter of the packets, or lines.
     pub fn placed(&self) -> TallyView {
-        self.place.view()
+        match self {
+            Self::Packets(packets) => packets.placed(),
+            Self::Stacks(stacks) => stacks.placed(),
+        }
     }
 
-    /// The queues, for an idle loop.
+    /// The queues, for an idle loop. An endpoint has work of its own, and does not wait for its queue.
     pub fn queues(&mut self) -> impl Iterator<Item = &mut RxQueue> {
-        self.inputs.iter_mut().map(|input| &mut input.rx)
+        let packets = match self {
+            Self::Packets(packets) => Some(packets.queues()),
+            Self::Stacks(_) => None,
+        };
+        packets.into_iter().flatten()
     }
 
     /// Reads counters outside of the process, and sends what was refused: every now and then.
     #[cold]
     pub fn chores(&mut self) {
-        for input in self.inputs.iter_mut().filter(|input| input.kernel_backed) {
-            input.rx.sync_counters();
-        }
-        for endpoint in &mut self.endpoints {
-            endpoint.retry(&mut self.cache);
+        if let Self::Packets(packets) = self {
+            packets.chores();
         }
     }
 
     /// The queues, with which the ports are stopped.
     pub fn finish(self) -> (Vec<RxQueue>, Vec<TxQueue>) {
-        self.received.set(Moment(u64::MAX));
-        let rx = self.inputs.into_iter().map(|input| input.rx).collect();
-        let endpoints = self.endpoints.into_iter();
-        (rx, endpoints.filter_map(PortEndpoint::into_tx).collect())
+        match self {
+            Self::Packets(packets) => packets.finish(),
+            Self::Stacks(stacks) => stacks.finish(),
+        }
     }
 }

@@ -9,6 +9,7 @@ use pollux_pmd::{LatencyView, Percentiles};
 use serde::Serialize;
 
 use super::counters::Counters;
+use super::rdma::{RdmaReport, RdmaView};
 
 /// Version of the report's layout; incremented with every change that readers can notice.
 pub const SCHEMA: u32 = 1;
@@ -25,6 +26,9 @@ pub struct Report {
     pub images: ImagesReport,
     pub packets: PacketsReport,
     pub ledger: LedgerReport,
+    /// Stacks that sources have written into memory, where images come so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma: Option<RdmaReport>,
     /// Images a second, from the start of the run to its end.
     pub rate_hz: f64,
     /// Pixels of the images, in 10^9 bytes a second of what the detector sent.
@@ -157,6 +161,7 @@ impl Report {
                 out_of_range: packets.out_of_range,
             },
             ledger: counters.books.ledger.balance().into(),
+            rdma: counters.rdma.as_ref().map(RdmaView::report),
             rate_hz,
             gb_s: rate_hz * ended.raw_bytes as f64 / 1e9,
             hit_rate: images.hit_rate(),
