@@ -19,7 +19,12 @@ pub struct StackReception<L> {
     scratch: Box<[u64]>,
     packet_bytes: usize,
     received: ReceivedUntil,
+    /// Time of the last round.
+    now: Moment,
 }
+
+/// Rounds at the end in which sources are told how many stacks were taken: it is posted, then sent.
+const LAST_ROUNDS: usize = 4;
 
 impl<L: Place> StackReception<L> {
     pub fn new(roce: RoceLoop, seats: Vec<Seat>, packet_bytes: usize, place: L) -> Self {
@@ -30,6 +35,7 @@ impl<L: Place> StackReception<L> {
             scratch: vec![0; packet_bytes.div_ceil(8)].into(),
             packet_bytes,
             received: ReceivedUntil::default(),
+            now: Moment(0),
         }
     }
 
@@ -60,6 +66,7 @@ impl<L: Place> StackReception<L> {
     /// for images.
     #[inline]
     pub fn serve(&mut self, now: Moment) -> bool {
+        self.now = now;
         let now = Ns(now.0);
         let is_busy = self.roce.poll(now);
         for seat in &mut self.seats {
@@ -91,8 +98,12 @@ impl<L: Place> StackReception<L> {
     }
 
     /// The queues, with which the port is stopped.
-    pub fn finish(self) -> (Vec<RxQueue>, Vec<TxQueue>) {
+    pub fn finish(mut self) -> (Vec<RxQueue>, Vec<TxQueue>) {
         self.received.end();
+        // Sources learn what was taken last.
+        for _ in 0..LAST_ROUNDS {
+            self.serve(self.now);
+        }
         // Queue pairs are destroyed before their loop.
         drop(self.seats);
         let (rx, tx) = self.roce.into_queues();
