@@ -9,6 +9,7 @@ mod eiger;
 mod findings;
 mod offline;
 mod page;
+mod rdma;
 mod refusals;
 mod replay;
 mod veth;

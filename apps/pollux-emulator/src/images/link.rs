@@ -6,6 +6,7 @@ mod port;
 mod rdma;
 mod socket;
 
+pub(crate) use api::GRACE;
 pub use api::{PacketLink, SentCounts, StackCounts};
 pub use port::{FRAME_OVERHEAD, PortError, PortLink};
 pub use rdma::{Connections, RdmaError, RdmaLink, RdmaOptions};

@@ -9,15 +9,13 @@ use pollux_pmd::{Clock, Count};
 use serde::Serialize;
 
 use super::config::ImagesConfig;
-use super::link::{PacketLink, StackCounts};
+use super::link::{GRACE, PacketLink, StackCounts};
 use super::stack::Stack;
 use super::stream::{Done, PacketStream};
 
 /// How far the loop may be behind its own time before that time is stopped for it: a detector never
 /// sends a burst to make up for lost time.
 const MAX_BEHIND: Ns = Ns(500_000);
-/// How long the loop waits, after the last packet or a stop, for a link that takes nothing: 500 ms.
-const GRACE: Ns = Ns(500_000_000);
 /// Packets that are sent before the loop looks at what was received.
 const MAX_SENT: usize = 64;
 /// Packets of each sender that are made ahead.
@@ -271,14 +269,19 @@ impl<L: PacketLink, C: Clock> ImageSource<L, C> {
         sent
     }
 
-    /// Whether no further frame is begun, and the link has taken nothing for [`GRACE`].
+    /// Whether no further frame is begun, and the link has taken nothing for too long.
     fn has_stalled(&mut self) -> bool {
         if !self.stop.is_set() && self.stream.horizon().is_some() {
             return false;
         }
         let now = self.clock.now();
         let since = *self.stalled.get_or_insert(now);
-        now.since(since) > self.clock.to_cycles(GRACE)
+        let patience = if self.stop.is_set() {
+            GRACE
+        } else {
+            self.link.patience()
+        };
+        now.since(since) > self.clock.to_cycles(patience)
     }
 
     /// What was done so far; the end of the run for its list of faults, which is taken.

@@ -1,10 +1,14 @@
 //! A link to the receiver, and the counts of what it sent.
 
+use pollux_mempool::time::Ns;
 use pollux_pmd::Ledger;
 use serde::Serialize;
 
 use crate::images::stack::Stack;
 use crate::images::stream::Packet;
+
+/// How long a loop waits, after the last packet or a stop, for a link that takes nothing: 500 ms.
+pub(crate) const GRACE: Ns = Ns(500_000_000);
 
 /// What was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +45,11 @@ pub trait PacketLink {
 
     /// Takes what was received, and answers ARP and ping.
     fn poll(&mut self) {}
+
+    /// How long the receiver may take at the end, unless the run is stopped.
+    fn patience(&self) -> Ns {
+        GRACE
+    }
 
     /// Called when all packets were offered: ends what was begun. Returns how much of it the receiver has not
     /// confirmed, if it confirms what it has.

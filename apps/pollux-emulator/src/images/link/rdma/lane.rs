@@ -9,6 +9,15 @@ use super::super::api::StackCounts;
 /// How long the receiver may take to answer before the last announcement is repeated: that may be lost.
 const REPEAT: Ns = Ns(20_000_000);
 
+/// What the counter of stacks has until the receiver writes it: that it is ready, and has taken none.
+const NOT_READY: u32 = u32::MAX;
+
+/// Prepares the counter of stacks that the receiver has taken.
+pub(super) fn prepare(taken: &Buffer) {
+    // It has as many bytes.
+    let _ = taken.write(0, &NOT_READY.to_le_bytes());
+}
+
 /// Where a line goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -98,12 +107,22 @@ impl Lane {
         self.done
     }
 
-    /// Stacks that the receiver has, and has not taken. A number that cannot be is as if none were taken.
-    fn outstanding(&self) -> u32 {
+    /// How many stacks the receiver says it has taken.
+    fn taken(&self) -> u32 {
         let mut taken = [0; size_of::<u32>()];
         // The buffer has as many bytes.
         let _ = self.taken.read(0, &mut taken);
-        let outstanding = self.announced.wrapping_sub(u32::from_le_bytes(taken));
+        u32::from_le_bytes(taken)
+    }
+
+    /// Whether the receiver takes what is written.
+    pub(super) fn is_ready(&self) -> bool {
+        self.taken() != NOT_READY
+    }
+
+    /// Stacks that the receiver has, and has not taken. A number that cannot be is as if none were taken.
+    fn outstanding(&self) -> u32 {
+        let outstanding = self.announced.wrapping_sub(self.taken());
         outstanding.min(self.buffers.len() as u32)
     }
 
@@ -224,7 +243,11 @@ impl Lane {
             }
         }
         let outstanding = self.outstanding();
-        if outstanding == 0 || outstanding != self.answer || self.posted > self.done {
+        if outstanding == 0
+            || !self.is_ready()
+            || outstanding != self.answer
+            || self.posted > self.done
+        {
             (self.answer, self.asked) = (outstanding, now);
         } else if now - self.asked > REPEAT && !self.has_failed {
             self.asked = now;

@@ -14,7 +14,7 @@ mod lane;
 mod lines;
 
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pollux_images::formats::Layout;
 use pollux_images::stack::{StackLayout, TAKEN, stack_name};
@@ -38,6 +38,9 @@ use crate::images::stream::Packet;
 
 /// Bytes of the counter of stacks that the receiver has taken.
 const COUNTER: usize = size_of::<u32>();
+
+/// How long the receiver may take for a stack: its stages may be slow.
+const PATIENCE: Ns = Ns(30_000_000_000);
 
 /// Why a detector cannot write into the memory of its receiver.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +92,17 @@ pub enum RdmaError {
         found: String,
         /// Bytes of an image of a module, with the headers of its lines.
         image: usize,
+    },
+    /// The receiver has not said that it is ready.
+    #[error(
+        "module {module}, receiver at {to}: no packet of it has come: compare IP addresses, ports and MTU of \
+         both ends"
+    )]
+    NotReady {
+        /// The module.
+        module: usize,
+        /// Where the receiver of the first module listens.
+        to: SocketAddr,
     },
     /// A port number beyond the last one.
     #[error("module {module}: port {base} + {module} is beyond 65535; give a lower one")]
@@ -172,7 +186,7 @@ impl RdmaLink {
             channels.push(channel);
         }
         let clock = TscClock::get();
-        let link = Self {
+        let mut link = Self {
             roce,
             ledger,
             begin: clock.now(),
@@ -185,7 +199,22 @@ impl RdmaLink {
             sent: SentCounts::default(),
             _endpoint: endpoint,
         };
+        link.wait_until_ready(options)?;
         Ok((link, Connections(channels)))
+    }
+
+    /// Waits until the receiver has connected all modules: until then it drops what comes.
+    fn wait_until_ready(&mut self, options: &RdmaOptions) -> Result<(), RdmaError> {
+        let begin = Instant::now();
+        while let Some(module) = self.lanes.iter().position(|lane| !lane.is_ready()) {
+            if begin.elapsed() > options.patience {
+                let to = options.to;
+                return Err(RdmaError::NotReady { module, to });
+            }
+            self.poll();
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Frames that the endpoint has sent.
@@ -218,6 +247,7 @@ fn connect(
     let to = SocketAddr::new(options.to.ip(), port);
     let memory = Memory::new(MemoryRegion::builder(COUNTER).build()?);
     let taken = endpoint.register_buffer(&memory, 0..COUNTER, Access::WRITE)?;
+    lane::prepare(&taken);
     let qp = endpoint.create_queue_pair(&QpOptions {
         kind: QpKind::Unreliable,
         ..QpOptions::default()
@@ -355,6 +385,10 @@ impl PacketLink for RdmaLink {
         for lane in &mut self.lanes {
             lane.poll(now);
         }
+    }
+
+    fn patience(&self) -> Ns {
+        PATIENCE
     }
 
     fn finish(&mut self) -> usize {
