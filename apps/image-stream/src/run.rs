@@ -20,6 +20,7 @@ mod image_loop;
 mod monitoring;
 mod notes;
 mod observe;
+mod opened;
 mod outputs;
 mod overrun;
 mod packets;

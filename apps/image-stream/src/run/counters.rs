@@ -269,6 +269,9 @@ impl Source for Counters {
         });
         let help = "Images of each receiver of regions, by what became of them";
         page.counter("image_receiver_images", help, receivers)?;
+        if let Some(rdma) = &self.rdma {
+            rdma.measure(page)?;
+        }
         let help = "Time of each stage, and from the first packet of an image to its end (total)";
         let times = self.latency.iter();
         let times = times.map(|(name, view)| ([("stage", name.clone())], view.clone()));

@@ -25,13 +25,14 @@ use super::host::Host;
 use super::image_loop::ImageLoop;
 use super::monitoring::Monitoring;
 use super::observe::Observe;
+use super::opened::Opened;
 use super::outputs::{OutputThread, Outputs};
 use super::overrun::Overruns;
 use super::packets::BURST;
 use super::page::Images;
 use super::place::Place;
 use super::plan::Plan;
-use super::ports::{self, HandedOut, Opened};
+use super::ports::{self, HandedOut};
 use super::receive_loop::ReceiveLoop;
 use super::reception::Reception;
 use super::regions::{self, RegionThreads};
@@ -275,6 +276,18 @@ fn expect_images(counters: &Counters, recorded: bool) -> Result<()> {
         .filter(|(cause, _)| recorded || !foreign.contains(cause));
     let most = drops.max_by_key(|&(_, packets)| packets);
     let placed = counters.packets().placed;
+    if let Some(rdma) = counters.rdma.as_ref().filter(|_| placed == 0) {
+        let lines = rdma.lines().balance();
+        let most = lines.drops().max_by_key(|&(_, lines)| lines);
+        if let Some((cause, dropped)) = most {
+            bail!(
+                "no line of {} is in an image; {dropped} were dropped as {}: compare [detector] with the \
+                 source, and look for losses on the way (rdma.missed_packets)",
+                lines.from_wire,
+                cause.name()
+            );
+        }
+    }
     if let Some((cause, packets)) = most.filter(|_| placed == 0) {
         let remedy = if cause == Cause::IpFragment {
             "fragments are not put together: give the link an MTU for whole packets (ip link set DEV mtu 9000)"

@@ -9,6 +9,7 @@ use pollux_pmd::port::{Configured, Port, PortConfig, Started, StartedPort};
 use pollux_pmd::stream::{DemuxBuilder, StreamId};
 use pollux_pmd::{Capabilities, Ledger, RxQueue, TxQueue};
 
+use super::opened::Opened;
 use super::packets::{Input, PacketReception};
 use super::place::Place;
 use super::plan::Plan;
@@ -17,14 +18,6 @@ use super::reception::Reception;
 
 /// Free buffers that a loop keeps for itself.
 const CACHE: usize = 256;
-
-/// A started port before its queues are given out.
-pub struct Opened {
-    pub port: Port<Started>,
-    pub offered: Capabilities,
-    pub rx: Vec<RxQueue>,
-    pub tx: Vec<TxQueue>,
-}
 
 /// Opens and starts all ports. All are configured before any is started: one that is wrong leaves no
 /// trace of the others.

@@ -247,6 +247,19 @@ impl Report {
                 .collect();
             writeln!(out, "{output:<10} {}", counts.join(", "))?;
         }
+        if let Some(rdma) = &self.rdma {
+            writeln!(
+                out,
+                "stacks     {} of {} sources: {} not announced, {} announced again, {} refused; {} packets missed",
+                rdma.stacks,
+                rdma.sources,
+                rdma.unannounced,
+                rdma.repeated,
+                rdma.refused,
+                rdma.missed_packets
+            )?;
+            writeln!(out, "lines      {}", balance(&rdma.lines))?;
+        }
         for TransferCounts {
             name,
             images,
@@ -260,21 +273,23 @@ impl Report {
                 "receiver   {name}: {images} images, {bytes} B, {overrun} overrun"
             )?;
         }
-        let LedgerReport {
-            from_wire,
-            delivered,
-            dropped,
-            balanced,
-        } = &self.ledger;
-        let dropped: Vec<_> = dropped
-            .iter()
-            .map(|(cause, n)| format!(" + {n} {cause}"))
-            .collect();
-        let state = if *balanced { "" } else { ": NOT BALANCED" };
-        writeln!(
-            out,
-            "ledger     {from_wire} from wire = {delivered} delivered{}{state}",
-            dropped.concat()
-        )
+        writeln!(out, "ledger     {}", balance(&self.ledger))
     }
+}
+
+/// A ledger in one line.
+fn balance(ledger: &LedgerReport) -> String {
+    let LedgerReport {
+        from_wire,
+        delivered,
+        dropped,
+        balanced,
+    } = ledger;
+    let dropped: Vec<_> = dropped
+        .iter()
+        .map(|(cause, n)| format!(" + {n} {cause}"))
+        .collect();
+    let state = if *balanced { "" } else { ": NOT BALANCED" };
+    let dropped = dropped.concat();
+    format!("{from_wire} from wire = {delivered} delivered{dropped}{state}")
 }

@@ -10,5 +10,6 @@ mod pace;
 mod packets;
 mod physics;
 mod program;
+mod rdma;
 mod receiver;
 mod stop;

@@ -1,8 +1,10 @@
 //! Counters of stacks and of their lines.
 
+use std::fmt;
 use std::sync::Arc;
 
 use pollux_app::LedgerReport;
+use pollux_app::metrics::Page;
 use pollux_pmd::{Cause, CauseError, Count, Ledger, Tally, TallyView};
 use serde::Serialize;
 
@@ -114,6 +116,34 @@ impl RdmaView {
             missed_packets: sum(|seat| &seat.missed),
             lines: self.lines.balance().into(),
         }
+    }
+
+    /// Writes the counters to a page of metrics.
+    ///
+    /// # Errors
+    /// Those of the page.
+    pub fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
+        let report = self.report();
+        let stacks = [
+            ("taken", report.stacks),
+            ("unannounced", report.unannounced),
+            ("repeated", report.repeated),
+            ("refused", report.refused),
+        ];
+        let stacks = stacks.map(|(name, count)| ([("outcome", String::from(name))], count));
+        let help = "Stacks that sources have written into memory, and their announcements";
+        page.counter("image_stacks", help, stacks)?;
+        let lines = self.lines.balance();
+        let dropped = lines.drops().map(|(cause, n)| (cause.name().to_owned(), n));
+        let lines = std::iter::once(("placed".to_owned(), lines.delivered)).chain(dropped);
+        let lines = lines.map(|(name, count)| ([("outcome", name)], count));
+        page.counter(
+            "image_lines",
+            "Lines of stacks, by what became of them",
+            lines,
+        )?;
+        let help = "Packets of sources that were lost on the way";
+        page.counter("image_missed_packets", help, [([], report.missed_packets)])
     }
 
     /// The ledger of the lines.

@@ -36,9 +36,9 @@ pub use self::reception::StackReception;
 use self::seat::Seat;
 use self::sources::Place as SourcePlace;
 pub use self::sources::Sources;
+use super::opened::Opened;
 use super::place::Place;
 use super::plan::Plan;
-use super::ports::Opened;
 
 /// Packet buffers that the endpoint keeps for itself.
 const CACHE: usize = 256;

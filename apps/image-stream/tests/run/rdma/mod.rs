@@ -41,10 +41,11 @@ fn lines(run: &Value) -> &Value {
 /// modules are lost.
 #[test]
 fn stacks_give_the_images_of_packets() {
-    const FRAMES: u64 = 8;
+    const FRAMES: u64 = 4;
     for lost in [0.0, 0.01] {
         let mut emulated = detector(FRAMES);
         emulated.modules = 2;
+        emulated.stack = 2;
         emulated.faults.lost = lost;
         let capture = Capture::new(emulated.clone());
         let config = |file: &str| {
@@ -80,7 +81,8 @@ fn stacks_give_the_images_of_packets() {
 #[test]
 fn losses_on_the_way_are_known_line_by_line() {
     const FRAMES: u64 = 10;
-    let emulated = detector(FRAMES);
+    let mut emulated = detector(FRAMES);
+    emulated.stack = 2;
     let capture = Capture::new(emulated.clone());
     let config = patient(&capture.write(&whole(&capture, 512, "lossy.raw")), 2);
     // Stacks 1 and 4, the last one, are not announced by their last lines.
@@ -111,8 +113,9 @@ fn losses_on_the_way_are_known_line_by_line() {
     let (pixels, _) = file.as_chunks::<2>();
     assert_eq!(pixels.len() as u64, FRAMES * 512 * 1024);
     let (mut missing, line) = (0, 4 * 1024);
+    let both = [0, 1].map(|n| capture.raw(emulated.first_frame + n));
     for (n, image) in pixels.chunks(512 * 1024).enumerate() {
-        let expected = capture.raw(emulated.first_frame + n as u64);
+        let expected = &both[n % 2];
         for (found, expected) in image.chunks(line).zip(expected.chunks(line)) {
             let found: Vec<_> = found
                 .iter()
@@ -171,9 +174,11 @@ fn a_source_that_lies_and_dies_leaves_the_next_one_alone() {
     assert!(sent.complete, "{sent:?}");
     let run = receiver.report();
     let rdma = &run["rdma"];
-    let counts = ["sources", "refused", "repeated", "unannounced", "stacks"];
+    let counts = ["sources", "refused", "unannounced", "stacks"];
     let counts = counts.map(|count| rdma[count].as_u64().unwrap());
-    assert_eq!(counts, [2, 3, 2, 1, 6], "{rdma}");
+    assert_eq!(counts, [2, 3, 1, 6], "{rdma}");
+    // The next source may have to repeat itself too, on a busy machine.
+    assert!(rdma["repeated"].as_u64() >= Some(2), "{rdma}");
     assert_eq!(run["ledger"]["dropped"]["access"], 1);
     assert_eq!(lines(&run)["dropped"]["detector-type"], 1);
     // Of the first stack all but one line, of the second one too.

@@ -6,7 +6,7 @@ use pollux_mempool::region::MemoryRegion;
 use pollux_rdma::{Access, Buffer, Endpoint, Local, Memory};
 use zerocopy::IntoBytes as _;
 
-use super::RdmaError;
+use super::error::RdmaError;
 use crate::images::stack::{PacketPlace, Stack};
 
 /// All lines, each with room for its header behind its pixels. The pixels stay as they are; the header is
