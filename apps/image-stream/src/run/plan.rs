@@ -10,7 +10,6 @@ use pollux_images::calibration::{Calibration, Gain, Map};
 use pollux_images::formats::Layout;
 use pollux_images::transfer::TransferConfig;
 use pollux_images::{Shape, read_regular};
-
 use pollux_pmd::lcore::idle::IdlePolicy;
 
 use super::demonstration::{Demonstration, FRAMES};
@@ -82,9 +81,7 @@ impl<'a> Plan<'a> {
             !demo || options.control.is_none(),
             "--control: give a --port; the demonstration has a detector of its own"
         );
-        if options.rdma.is_some() {
-            check_rdma(options, &ports)?;
-        }
+        check_rdma(options, &ports)?;
         let source = options.config.as_ref();
         let source = source.map_or_else(
             || "without --config".into(),
@@ -214,6 +211,9 @@ fn check_ports(ports: &[String]) -> Result<()> {
 
 /// Stacks are received by the loop of the images, on one port that sends too.
 fn check_rdma(options: &RunOptions, ports: &[String]) -> Result<()> {
+    if options.rdma.is_none() {
+        return Ok(());
+    }
     let is_recorded = ports.iter().any(|spec| spec.starts_with("pcap:"));
     ensure!(
         ports.len() == 1 && ports != [LOOPBACK] && !is_recorded,

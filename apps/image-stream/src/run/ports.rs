@@ -3,11 +3,11 @@
 use anyhow::{Context as _, Result, ensure};
 use pollux_app::ports;
 use pollux_mempool::Mempool;
+use pollux_pmd::Ledger;
 use pollux_pmd::endpoint::{Classifier, Receiver};
 use pollux_pmd::net::ParseOptions;
 use pollux_pmd::port::{Configured, Port, PortConfig, Started, StartedPort};
 use pollux_pmd::stream::{DemuxBuilder, StreamId};
-use pollux_pmd::{Capabilities, Ledger, RxQueue, TxQueue};
 
 use super::opened::Opened;
 use super::packets::{Input, PacketReception};

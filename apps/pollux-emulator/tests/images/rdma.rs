@@ -1,7 +1,7 @@
 //! Into the memory of a receiver: the bytes of lines, buffers that are not free, and a receiver that lies.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use pollux_emulator::images::config::ImagesConfig;
@@ -24,7 +24,7 @@ use zerocopy::IntoBytes as _;
 use crate::receiver::{small, stack};
 
 /// Long enough for any machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 /// From the start of a run on; what its receiver has not taken by then, it never takes.
 const REST: Duration = Duration::from_secs(1);
 const BUFFERS: usize = 2;
@@ -57,6 +57,87 @@ struct Seen {
     buffers: Vec<Vec<u8>>,
 }
 
+/// A receiver that tells `taken` of the announcements so far, until `ended`.
+fn receive(
+    listener: &Listener,
+    (offered, queues, cache): (Capabilities, (RxQueue, TxQueue), PoolCache),
+    bytes: usize,
+    taken: impl Fn(&[u32]) -> u32,
+    ended: &Receiver<()>,
+) -> Seen {
+    let options = RoceOptions::new(Ipv4Addr::new(198, 18, 0, 1));
+    let (control, mut roce) = RoceEndpoint::new(&options, &offered, queues, cache).unwrap();
+    let mut endpoint = control.endpoint();
+    let memory = Memory::new(MemoryRegion::builder(BUFFERS * bytes).build().unwrap());
+    let range = |n| n * bytes..(n + 1) * bytes;
+    let buffers = (0..BUFFERS).map(|n| endpoint.register_buffer(&memory, range(n), Access::WRITE));
+    let buffers: Vec<_> = buffers.collect::<Result<_, _>>().unwrap();
+    let unreliable = QpOptions {
+        kind: QpKind::Unreliable,
+        ..QpOptions::default()
+    };
+    let mut qp = endpoint.create_queue_pair(&unreliable).unwrap();
+    let receive = Receive {
+        cookie: 0,
+        to: Local {
+            key: Key(0),
+            offset: 0,
+            len: 0,
+        },
+    };
+    for _ in 0..unreliable.receives {
+        qp.post_receive(receive).unwrap();
+    }
+    let all = buffers.iter().enumerate();
+    let ours = Description {
+        qp: qp.address(),
+        kind: qp.kind(),
+        mtu: control.mtu(),
+        buffers: all
+            .map(|(n, buffer)| Offered {
+                name: stack_name(n),
+                buffer: buffer.remote(),
+                bytes: bytes as u64,
+                access: Access::WRITE,
+            })
+            .collect(),
+    };
+    let mut channel = listener.accept(LONG).unwrap();
+    let theirs = ours.exchange(&mut channel).unwrap();
+    let path = PathOptions {
+        mtu: ours.agree(&theirs).unwrap(),
+        ..PathOptions::default()
+    };
+    endpoint.connect(&qp, &theirs.qp, &path).unwrap();
+    let counter = theirs.buffer(TAKEN).unwrap().buffer;
+    let (begin, mut announced) = (Instant::now(), Vec::new());
+    while ended.try_recv() == Err(TryRecvError::Empty) {
+        roce.poll(Ns(begin.elapsed().as_nanos() as u64));
+        while let Some(event) = qp.poll_event() {
+            if let Event::Received(received) = event {
+                announced.push(received.immediate.unwrap());
+                qp.post_receive(receive).unwrap();
+            }
+        }
+        let _ = qp.put(Put {
+            cookie: 0,
+            payload: Payload::Immediate(&taken(&announced).to_le_bytes()),
+            to: counter,
+            immediate: None,
+        });
+        qp.doorbell();
+    }
+    let read = |n| {
+        let mut all = vec![0; bytes];
+        memory.read(n * bytes, &mut all).unwrap();
+        all
+    };
+    Seen {
+        announced,
+        buffers: (0..BUFFERS).map(read).collect(),
+    }
+}
+
 /// Sends all frames of a configuration to a receiver that tells `taken` of the announcements so far.
 fn send(
     config: &ImagesConfig,
@@ -68,81 +149,8 @@ fn send(
     let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let to = listener.address().unwrap();
     let (end, ended) = channel::<()>();
-    let (offered, queues, cache) = port(folder.path(), "r", "s");
-    let receiver = std::thread::spawn(move || {
-        let options = RoceOptions::new(Ipv4Addr::new(198, 18, 0, 1));
-        let (control, mut roce) = RoceEndpoint::new(&options, &offered, queues, cache).unwrap();
-        let mut endpoint = control.endpoint();
-        let memory = Memory::new(MemoryRegion::builder(BUFFERS * bytes).build().unwrap());
-        let range = |n| n * bytes..(n + 1) * bytes;
-        let buffers =
-            (0..BUFFERS).map(|n| endpoint.register_buffer(&memory, range(n), Access::WRITE));
-        let buffers: Vec<_> = buffers.collect::<Result<_, _>>().unwrap();
-        let unreliable = QpOptions {
-            kind: QpKind::Unreliable,
-            ..QpOptions::default()
-        };
-        let mut qp = endpoint.create_queue_pair(&unreliable).unwrap();
-        let receive = Receive {
-            cookie: 0,
-            to: Local {
-                key: Key(0),
-                offset: 0,
-                len: 0,
-            },
-        };
-        for _ in 0..unreliable.receives {
-            qp.post_receive(receive).unwrap();
-        }
-        let all = buffers.iter().enumerate();
-        let ours = Description {
-            qp: qp.address(),
-            kind: qp.kind(),
-            mtu: control.mtu(),
-            buffers: all
-                .map(|(n, buffer)| Offered {
-                    name: stack_name(n),
-                    buffer: buffer.remote(),
-                    bytes: bytes as u64,
-                    access: Access::WRITE,
-                })
-                .collect(),
-        };
-        let mut channel = listener.accept(LONG).unwrap();
-        let theirs = ours.exchange(&mut channel).unwrap();
-        let path = PathOptions {
-            mtu: ours.agree(&theirs).unwrap(),
-            ..PathOptions::default()
-        };
-        endpoint.connect(&qp, &theirs.qp, &path).unwrap();
-        let counter = theirs.buffer(TAKEN).unwrap().buffer;
-        let (begin, mut announced) = (Instant::now(), Vec::new());
-        while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-            roce.poll(Ns(begin.elapsed().as_nanos() as u64));
-            while let Some(event) = qp.poll_event() {
-                if let Event::Received(received) = event {
-                    announced.push(received.immediate.unwrap());
-                    qp.post_receive(receive).unwrap();
-                }
-            }
-            let _ = qp.put(Put {
-                cookie: 0,
-                payload: Payload::Immediate(&taken(&announced).to_le_bytes()),
-                to: counter,
-                immediate: None,
-            });
-            qp.doorbell();
-        }
-        let read = |n| {
-            let mut all = vec![0; bytes];
-            memory.read(n * bytes, &mut all).unwrap();
-            all
-        };
-        Seen {
-            announced,
-            buffers: (0..BUFFERS).map(read).collect(),
-        }
-    });
+    let queues = port(folder.path(), "r", "s");
+    let receiver = std::thread::spawn(move || receive(&listener, queues, bytes, taken, &ended));
     let (offered, queues, cache) = port(folder.path(), "s", "r");
     let options = RdmaOptions {
         to: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), to.port()),

@@ -24,8 +24,8 @@ use pollux_pmd::{ClockChoice, PortConfig, Registry, StartedPort};
 use pollux_pmd_testkit::guard::{Noise, listen};
 
 use super::super::observe::Statistics;
+use super::super::packets::{Input, PacketReception};
 use super::super::place::PlaceConverted;
-use super::super::reception::Input;
 use super::super::workers::{self, Stacking, Worker};
 use super::*;
 use crate::config::DarkConfig;
@@ -138,7 +138,8 @@ impl Rig {
         });
         let hosts = vec![(offered, None)];
         let cache = pool.cache(256).unwrap();
-        let reception = Reception::new(inputs.collect(), hosts, IP, receiver, cache, place);
+        let packets = PacketReception::new(inputs.collect(), hosts, IP, receiver, cache, place);
+        let reception = Reception::Packets(packets);
         let observer = Statistics {
             images: ImageStatistics::new(shape).unwrap(),
             tap: None,

@@ -12,7 +12,8 @@ use super::seat::Seat;
 
 /// The endpoint, and the seats of all modules.
 pub struct StackReception<L> {
-    roce: RoceLoop,
+    /// Beside the rest, which is as small as a reception of packets.
+    roce: Box<RoceLoop>,
     seats: Vec<Seat>,
     place: L,
     /// A packet of the detector: header and pixels. Words, for the alignment.
@@ -29,7 +30,7 @@ const LAST_ROUNDS: usize = 4;
 impl<L: Place> StackReception<L> {
     pub fn new(roce: RoceLoop, seats: Vec<Seat>, packet_bytes: usize, place: L) -> Self {
         Self {
-            roce,
+            roce: Box::new(roce),
             seats,
             place,
             scratch: vec![0; packet_bytes.div_ceil(8)].into(),

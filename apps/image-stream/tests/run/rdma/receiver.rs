@@ -12,7 +12,7 @@ use crate::capture::{Capture, report};
 use crate::{json, program};
 
 /// Long enough for any machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// Adds to a configuration what these tests need: stacks of so many images, which wait long enough for a busy
 /// machine.

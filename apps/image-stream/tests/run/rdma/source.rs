@@ -15,7 +15,7 @@ use pollux_pmd::{Port, PortConfig, Registry, Started, StartedPort, TscClock};
 use crate::capture::Capture;
 
 /// Long enough for any machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// A detector at the socket `s`.
 pub(super) struct Source {

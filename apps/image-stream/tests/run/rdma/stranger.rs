@@ -18,7 +18,7 @@ use pollux_rdma::{
 use crate::capture::Capture;
 
 /// Long enough for any machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// It is at the socket `s`. Dropping it ends its connection.
 pub(super) struct Stranger {
