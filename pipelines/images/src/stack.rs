@@ -139,9 +139,16 @@ mod tests {
                 }
             }
             assert!(next <= stack.bytes());
-            assert_eq!(StackLayout::of_bytes(&layout, stack.bytes() as u64), Some(stack));
+            assert_eq!(
+                StackLayout::of_bytes(&layout, stack.bytes() as u64),
+                Some(stack)
+            );
             for bytes in [0, 1, stack.bytes() - 64, stack.bytes() + 64, usize::MAX] {
-                assert_eq!(StackLayout::of_bytes(&layout, bytes as u64), None, "{bytes}");
+                assert_eq!(
+                    StackLayout::of_bytes(&layout, bytes as u64),
+                    None,
+                    "{bytes}"
+                );
             }
         }
     }

@@ -10,6 +10,7 @@ use super::rdma::StackReception;
 use super::received::ReceivedUntil;
 
 /// What a loop receives.
+#[expect(clippy::large_enum_variant, reason = "one for each loop")]
 pub enum Reception<L> {
     /// Packets of the detector.
     Packets(PacketReception<L>),

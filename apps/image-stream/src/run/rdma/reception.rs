@@ -12,8 +12,7 @@ use super::seat::Seat;
 
 /// The endpoint, and the seats of all modules.
 pub struct StackReception<L> {
-    /// Beside the rest, which is as small as a reception of packets.
-    roce: Box<RoceLoop>,
+    roce: RoceLoop,
     seats: Vec<Seat>,
     place: L,
     /// A packet of the detector: header and pixels. Words, for the alignment.
@@ -30,7 +29,7 @@ const LAST_ROUNDS: usize = 4;
 impl<L: Place> StackReception<L> {
     pub fn new(roce: RoceLoop, seats: Vec<Seat>, packet_bytes: usize, place: L) -> Self {
         Self {
-            roce: Box::new(roce),
+            roce,
             seats,
             place,
             scratch: vec![0; packet_bytes.div_ceil(8)].into(),
