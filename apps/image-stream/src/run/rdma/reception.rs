@@ -70,7 +70,7 @@ impl<L: Place> StackReception<L> {
         let now = Ns(now.0);
         let is_busy = self.roce.poll(now);
         for seat in &mut self.seats {
-            seat.poll(now);
+            seat.poll(now, !is_busy);
         }
         is_busy
     }

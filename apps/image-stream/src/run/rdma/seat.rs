@@ -15,6 +15,9 @@ use super::state::{LoopEnd, Peer};
 /// How often the source is told how many stacks were taken, if nothing changes: that may be lost on the way.
 const TELL: Ns = Ns(5_000_000);
 
+/// Rounds in which what a source has sent is received after its end: with 32 frames each more than a queue holds.
+const MAX_ROUNDS: u32 = 4096;
+
 /// The header of a line that is not there.
 const CLEARED: [u8; HEADER_LEN] = [0; HEADER_LEN];
 
@@ -30,6 +33,8 @@ pub struct Seat {
     peer: Option<Peer>,
     /// The source is gone, and stacks that it has left are taken.
     is_leaving: bool,
+    /// Rounds since it was seen to be gone.
+    rounds: u32,
     /// Stacks that were taken, and those that are over. The numbers wrap.
     taken: u32,
     announced: u32,
@@ -58,6 +63,7 @@ impl Seat {
             shared,
             peer: None,
             is_leaving: false,
+            rounds: 0,
             taken: 0,
             announced: 0,
             image: 0,
@@ -67,15 +73,28 @@ impl Seat {
         }
     }
 
-    /// Takes what the source announces, and tells it what was taken.
+    /// Takes what the source announces, and tells it what was taken. `is_dry` says that nothing was received in
+    /// this round.
     #[inline]
-    pub fn poll(&mut self, now: Ns) {
+    pub fn poll(&mut self, now: Ns, is_dry: bool) {
         if self.peer.is_none() {
             self.meet();
         }
         self.take_events();
         self.tell(now);
         if self.peer.is_some() && self.shared.has_left() {
+            self.wait_for_the_rest(is_dry);
+        }
+    }
+
+    /// The source is gone: what it has sent may wait in the receive queue, until a round finds nothing there or as
+    /// much as a queue holds was received.
+    #[cold]
+    fn wait_for_the_rest(&mut self, is_dry: bool) {
+        self.rounds += 1;
+        // The first round may have begun before the source left.
+        if self.rounds > 1 && is_dry || self.rounds > MAX_ROUNDS {
+            self.rounds = 0;
             self.leave();
         }
     }

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::capture::{Capture, report};
@@ -47,18 +48,19 @@ impl Receiver {
     ) -> Self {
         let path = |name| capture.path(name).display().to_string();
         let (report, log) = (report(capture.folder.path()), capture.path("receiver.log"));
+        let file = File::create(&log).unwrap();
         let port = format!("unix:{},peer={}", path("r"), path(peer));
         let (images, listen) = (images.to_string(), address.to_string());
         let child = program()
             .args([
-                "--force", "--port", &port, "--rdma", &listen, "--images", &images,
+                "--force", "--quiet", "--port", &port, "--rdma", &listen, "--images", &images,
             ])
             .arg("--config")
             .arg(config)
             .arg("--report")
             .arg(&report)
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).unwrap())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
             .spawn();
         Self {
             child: child.unwrap().into(),
@@ -97,10 +99,13 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
+        let child = self.child.get_mut();
         if std::thread::panicking() {
+            // Its report says what it lacks.
+            let _ = kill_process(Pid::from_child(child), Signal::INT);
+            std::thread::sleep(Duration::from_secs(2));
             println!("{}", std::fs::read_to_string(&self.log).unwrap_or_default());
         }
-        let child = self.child.get_mut();
         if matches!(child.try_wait(), Ok(None)) {
             let _ = child.kill();
             let _ = child.wait();
