@@ -167,10 +167,13 @@ impl Stranger {
 
     /// Waits until the receiver says that it has taken so many stacks.
     pub(super) fn wait_until_taken(&mut self, stacks: u32) {
-        let mut taken = [0; 4];
-        while u32::from_le_bytes(taken) != stacks {
+        let taken = |buffer: &Buffer| {
+            let mut taken = [0; 4];
+            buffer.read(0, &mut taken).unwrap();
+            u32::from_le_bytes(taken)
+        };
+        while taken(&self.taken) != stacks {
             self.poll();
-            self.taken.read(0, &mut taken).unwrap();
         }
     }
 }
