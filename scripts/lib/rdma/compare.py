@@ -3,8 +3,8 @@
 import json
 import statistics
 import subprocess
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Callable
 
 from lib import testbed
@@ -43,11 +43,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Setup:
-    """What rows are measured with: folder of the built programs, two CPUs, turns of each side and their seconds."""
+    """What rows are measured with: folder of the built programs, two CPUs, turns of each side and their seconds; and
+    what several rows share, which ends with `stack`."""
     programs: object
     cores: tuple
     rounds: int
     seconds: float
+    stack: ExitStack
+    kept: dict = field(default_factory=dict)
+
+    def shared(self, name, make):
+        """What the context manager of `make` enters, once for all rows."""
+        if name not in self.kept:
+            self.kept[name] = self.stack.enter_context(make())
+        return self.kept[name]
 
     def bench(self, *words):
         """Runs `pollux rdma bench` for a turn; its only row."""
