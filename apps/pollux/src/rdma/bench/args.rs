@@ -30,7 +30,7 @@ const MOST: u64 = 1 << 28;
 /// Examples:
 ///   pollux rdma bench --cores 2,3
 ///   pollux rdma bench loopback --operation put --bytes 1048576 --measure rate --cores 2,3
-///   pollux rdma bench af_packet:va af_packet:vb --mtu 1024 --report run.json
+///   pollux rdma bench af_packet:eth1 af_packet:eth2 --mtu 1024 --report run.json
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(
