@@ -29,7 +29,7 @@ use crate::registrations::Registrations;
 /// Time for the peer to say who it is.
 const INTRODUCTION: Duration = Duration::from_secs(5);
 /// Time for the peer to take a range or an inbox.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Time for the peer to give a range up.
 const WITHDRAWAL: Duration = Duration::from_millis(100);
 
