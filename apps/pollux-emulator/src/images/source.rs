@@ -269,9 +269,12 @@ impl<L: PacketLink, C: Clock> ImageSource<L, C> {
         sent
     }
 
-    /// Whether no further frame is begun, and the link has taken nothing for too long.
+    /// Whether no further frame is begun, or the receiver confirms, and the link has taken nothing for
+    /// too long.
     fn has_stalled(&mut self) -> bool {
-        if !self.stop.is_set() && self.stream.horizon().is_some() {
+        // A receiver that confirms what it took has its patience within the run too.
+        let confirms = self.link.stacks().is_some();
+        if !self.stop.is_set() && !confirms && self.stream.horizon().is_some() {
             return false;
         }
         let now = self.clock.now();

@@ -188,6 +188,10 @@ impl Run {
                 ..
             } = stacks;
             anyhow::ensure!(
+                r.complete || !self.is_receiver_gone,
+                "the receiver ended before the run: it has taken {taken} of {announced} stacks"
+            );
+            anyhow::ensure!(
                 taken == announced,
                 "the receiver has taken {taken} of {announced} stacks: it ended, or frames were lost on the way"
             );

@@ -72,12 +72,13 @@ impl Channel<TcpStream> {
         }
     }
 
-    /// Whether the peer has not closed its end. It has nothing more to say: the exchange is over.
+    /// Whether the peer has not closed its end. It has nothing more to say, as the exchange is over;
+    /// what it says all the same is discarded.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let look = || {
             self.stream.set_nonblocking(true)?;
-            let looked = self.stream.peek(&mut [0]);
+            let looked = (&self.stream).read(&mut [0; 4096]);
             self.stream.set_nonblocking(false)?;
             looked
         };

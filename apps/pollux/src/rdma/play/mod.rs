@@ -76,10 +76,9 @@ const POLLS: usize = 1 << 20;
     verbatim_doc_comment,
     mut_arg("place", |arg| arg.help("Capture that is received and file that is sent to"))
 )]
-#[command(
-    after_help = "SIGINT and SIGTERM end the replay in order. Exit status: 0 when the conversation was replayed, or stopped, \
-                  whatever the peer did in it, 1 when it failed, 2 on a wrong option or configuration."
-)]
+#[command(after_help = "SIGINT and SIGTERM end the replay in order.\n\n\
+                  Exit status: 0 when the conversation was replayed, or stopped, whatever the peer did in it, 1 when it \
+                  failed, 2 on a wrong option or configuration.")]
 pub(crate) struct Args {
     #[command(flatten)]
     port: PortOption,

@@ -18,6 +18,9 @@ use super::lane::{self, Lane};
 /// Bytes of the counter of stacks that the receiver has taken.
 const COUNTER: usize = size_of::<u32>();
 
+/// Maximum number of images of a stack, which the receiver chooses: `image-stream` has no more open.
+const MAX_IMAGES: usize = 1 << 12;
+
 /// How a detector is connected.
 #[derive(Clone, Copy, Debug)]
 pub struct RdmaOptions {
@@ -81,6 +84,7 @@ pub(super) fn connect(
         to,
         found: found(&theirs),
         image: StackLayout::new(layout, 1).bytes(),
+        most: MAX_IMAGES,
     })?;
     Ok((Lane::new(qp, taken, stack, buffers, options.waits), channel))
 }
@@ -119,7 +123,8 @@ fn exchange(
 /// The stack buffers of a receiver, in their order, and what they hold.
 fn buffers(layout: &Layout, theirs: &Description) -> Option<(StackLayout, Vec<RemoteBuffer>)> {
     let bytes = theirs.buffer(&stack_name(0))?.bytes;
-    let stack = StackLayout::of_bytes(layout, bytes)?;
+    let stack =
+        StackLayout::of_bytes(layout, bytes).filter(|stack| stack.images() <= MAX_IMAGES)?;
     let writable = |n| {
         let offered = theirs.buffer(&stack_name(n))?;
         let fits = offered.bytes == bytes && offered.access.permits(Access::WRITE);

@@ -46,7 +46,7 @@ pub enum RdmaError {
     /// The receiver has no buffers for stacks of these images.
     #[error(
         "module {module}, {to}: the receiver has {found}; it needs buffers `stack 0`, `stack 1` and so on \
-         of one length, for whole images of {image} B a module: compare its [detector] with this one"
+         of one length, for 1 to {most} whole images of {image} B a module: compare its [detector] with this one"
     )]
     Buffers {
         /// The module.
@@ -57,6 +57,8 @@ pub enum RdmaError {
         found: String,
         /// Bytes of an image of a module, with the headers of its lines.
         image: usize,
+        /// Maximum number of images of a stack.
+        most: usize,
     },
     /// The receiver has not said that it is ready.
     #[error(
