@@ -274,16 +274,26 @@ fn exists(path: &Path) -> bool {
 
 #[test]
 fn a_signal_ends_the_messages() {
-    let wire = Wire::new();
-    let options = "--as ib_send_lat --bytes 8 --count 100000000";
-    let (server, at) = wire.serve("127.0.0.1:0", options);
-    let client = wire.start("ping", &at, options);
-    std::thread::sleep(Duration::from_secs(1));
-    interrupt(&client);
-    let client = is_success(&client.wait_with_output().unwrap());
-    interrupt(&server.child);
-    let (server, _) = server.report(0);
-    for report in [client, server] {
+    // One end of a pair: to the other one, the end that leaves is a failure.
+    for is_client in [true, false] {
+        let wire = Wire::new();
+        let options = "--as ib_send_lat --bytes 8 --count 100000000";
+        let (mut server, at) = wire.serve("127.0.0.1:0", options);
+        let mut client = wire.start("ping", &at, options);
+        std::thread::sleep(Duration::from_secs(1));
+        let report = if is_client {
+            interrupt(&client);
+            let report = is_success(&client.wait_with_output().unwrap());
+            server.child.kill().unwrap();
+            server.child.wait().unwrap();
+            report
+        } else {
+            interrupt(&server.child);
+            let (report, _) = server.report(0);
+            client.kill().unwrap();
+            client.wait().unwrap();
+            report
+        };
         assert_eq!(report["end"], "stopped");
         assert!(
             report["messages"].as_u64().is_some_and(|count| count > 0),
