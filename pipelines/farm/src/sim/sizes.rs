@@ -4,6 +4,8 @@ use rand::SeedableRng as _;
 use rand_distr::{Distribution as _, Exp1, LogNormal};
 use rand_xoshiro::SplitMix64;
 
+use crate::sim::settings::{Key, Kind};
+
 /// Distribution of the sizes of fragments, of a given mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -19,6 +21,16 @@ pub enum Shape {
 impl Shape {
     /// Their names, for [`named`](Self::named).
     pub const NAMES: &[&str] = &["fixed", "exponential", "lognormal"];
+
+    /// The parameter of a scenario that names it.
+    pub(super) const fn key(default: &'static str) -> Key {
+        Key {
+            name: "sizes",
+            kind: Kind::Word(Self::NAMES),
+            default,
+            text: "distribution of the sizes of fragments; log-normal with sigma = mean",
+        }
+    }
 
     /// The distribution of a name; of all equal sizes for another one.
     #[must_use]

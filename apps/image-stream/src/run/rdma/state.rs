@@ -1,8 +1,8 @@
 //! What the thread of the sources and the loop share of a module.
 //!
 //! A seat is free, taken, or left. The thread gives a free one to a source, and marks it when the source has left.
-//! The loop takes what that source has written, and only then the seat is free again: nobody else writes into
-//! its buffers before.
+//! The loop takes what that source has written, and only then the seat is free again: no other source writes
+//! into its buffers before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -32,12 +32,7 @@ pub(super) const KEYS: &[Key] = &[
         default: "building",
         text: "all fragments of an event go to one node, or each to a random one (credits, none)",
     },
-    Key {
-        name: "sizes",
-        kind: Kind::Word(Shape::NAMES),
-        default: "lognormal",
-        text: "distribution of the sizes of fragments; log-normal with sigma = mean",
-    },
+    Shape::key("lognormal"),
     Key {
         name: "barrier",
         kind: Kind::Switch,

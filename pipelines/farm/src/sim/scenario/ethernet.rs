@@ -33,12 +33,7 @@ pub(super) const KEYS: &[Key] = &[
         default: "1024",
         text: "mean size of a fragment in bytes, with all headers: one frame",
     },
-    Key {
-        name: "sizes",
-        kind: Kind::Word(Shape::NAMES),
-        default: "fixed",
-        text: "distribution of the sizes of fragments; log-normal with sigma = mean",
-    },
+    Shape::key("fixed"),
     Key {
         name: "buffer",
         kind: Kind::Whole(64, 1_000_000_000),

@@ -40,12 +40,7 @@ pub(super) const KEYS: &[Key] = &[
         default: "267",
         text: "mean size of a fragment in bytes: 32 Tb/s from 500 servers at 30 MHz",
     },
-    Key {
-        name: "sizes",
-        kind: Kind::Word(Shape::NAMES),
-        default: "lognormal",
-        text: "distribution of the sizes of fragments; log-normal with sigma = mean",
-    },
+    Shape::key("lognormal"),
     Key {
         name: "gbps",
         kind: Kind::Whole(1, 1600),
