@@ -196,5 +196,5 @@ module evb_sched #(
         end
     end
 
-    wire unused = &{1'b0, inc[22], win_wdata[31:16], win_wstrb[3:2], win_addr[1:0]};
+    wire unused = &{1'b0, inc[22], win_wdata[31:16], win_wstrb[3:2], win_addr};
 endmodule
