@@ -42,7 +42,7 @@ void message(const Pins &pins, int index, pollux_flow &to) {
     out->ends |= (FEEDER(n, ends) ? 1 : 0) << n
 
 // States of evb_engine.
-enum { STATE_RELEASE = 17, STATE_COMMAND_2 = 19 };
+enum { STATE_RELEASE = 17 };
 
 extern "C" {
 
@@ -92,7 +92,7 @@ void pollux_ring_cycle(pollux_ring *ring, const pollux_ring_in *in, pollux_ring_
 
     const auto state = ENGINE(state);
     out->scheduler = (ENGINE(go_trigger) ? POLLUX_OP_TRIGGER : 0) | (ENGINE(go_change) ? POLLUX_OP_CHANGE : 0)
-        | (state == STATE_COMMAND_2 ? POLLUX_OP_COMMAND : 0) | (ENGINE(go_decide) ? POLLUX_OP_DECIDE : 0)
+        | (ENGINE(c_looks) ? POLLUX_OP_COMMAND : 0) | (ENGINE(go_decide) ? POLLUX_OP_DECIDE : 0)
         | (ENGINE(go_flow) ? POLLUX_OP_FLOW : 0) | (ENGINE(go_feedback) ? POLLUX_OP_FEEDBACK : 0)
         | (ENGINE(go_expire) ? POLLUX_OP_EXPIRE : 0) | (state == STATE_RELEASE ? POLLUX_OP_RELEASE : 0)
         | (ENGINE(ready) ? POLLUX_READY : 0) | (ENGINE(busy) ? POLLUX_BUSY : 0)

@@ -65,17 +65,17 @@ module evb_sched #(
     logic [7:0]  loops;
     logic [15:0] nodes, limit, member;
     logic [30:0] timeout;
-    logic [31:0] feeders, partition, period, members, triggered, pending, peak, errors, passed;
+    logic [31:0] feeders, partition, period, members, triggered, errors, passed;
     logic [3:0]  overflow, peak_bits;
     logic [4:0]  output_level;
-    logic [SW:0] copies;
+    logic [SW:0] copies, pending, peak;
     logic        win_write, counters_valid, counters_ready, column_valid, node_valid;
     logic [12:0] win_addr;
     logic [31:0] win_wdata, counters_rdata, column_rdata;
     logic [3:0]  win_wstrb;
     logic [15:0] weight;
     logic [16:0] used;
-    logic [4:0]  node_column;
+    logic [CW-1:0] node_column;
     logic        column_ready, node_ready;
 
     evb_regs registers (
@@ -91,7 +91,7 @@ module evb_sched #(
         .sts_event(triggered), .sts_passed(passed), .sts_pending_peak_peak(peak_bits),
         .sts_input_used({1'b0, feedback_level}), .sts_output_used({3'd0, output_level}),
         .sts_copies_used({{(15 - SW) {1'b0}}, copies}), .sts_returned_used({1'b0, flow_level}),
-        .sts_pending_used(pending),
+        .sts_pending_used({{(31 - SW) {1'b0}}, pending}),
         .cfg_run, .cfg_nodes(nodes), .cfg_descriptors, .cfg_feeders(feeders), .cfg_discipline_discipline(discipline),
         .cfg_partition(partition), .cfg_loops(loops), .cfg_ring_timeout_cycles(timeout), .cfg_pending_limit(limit),
         .cfg_trigger_period_cycles(period), .pulse_setup_start(setup),
@@ -100,7 +100,7 @@ module evb_sched #(
         .win_write, .win_addr, .win_wdata, .win_wstrb,
         .win_counters_valid(counters_valid), .win_counters_ready(counters_ready), .win_counters_rdata(counters_rdata),
         .win_column_valid(column_valid), .win_column_ready(column_ready), .win_column_rdata(column_rdata),
-        .win_node_valid(node_valid), .win_node_ready(node_ready), .win_node_rdata({27'd0, node_column})
+        .win_node_valid(node_valid), .win_node_ready(node_ready), .win_node_rdata({{(32 - CW) {1'b0}}, node_column})
     );
 
     // A table is read while no command looks at it.
@@ -155,7 +155,7 @@ module evb_sched #(
         .w_weight(column_valid && column_ready && win_write && !win_addr[2] && &win_wstrb[1:0]),
         .look_column(win_addr[3 +: CW]), .weight_data(win_wdata[15:0]), .look_weight(weight), .look_used(used),
         .w_node(node_valid && node_ready && win_write && win_wstrb[0]), .look_node(win_addr[2 +: NW]),
-        .node_data(win_wdata[4:0]), .look_node_column(node_column),
+        .node_data(win_wdata[CW-1:0]), .look_node_column(node_column),
         .trigger(trigger_enable && source),
         .s_feedback_valid(feedback_valid), .s_feedback_ready(feedback_ready), .s_feedback_data(feedback),
         .s_flow_valid(flow_valid), .s_flow_ready(flow_ready), .s_flow_data(flow),
@@ -180,9 +180,9 @@ module evb_sched #(
     );
 
     // Eighths of the limit.
-    wire [34:0] peaks  = {peak, 3'd0};
-    wire [34:0] twice  = {18'd0, limit, 1'b0};
-    wire [34:0] limits = {19'd0, limit};
+    wire [19:0] peaks  = {{(16 - SW) {1'b0}}, peak, 3'd0};
+    wire [19:0] twice  = {3'd0, limit, 1'b0};
+    wire [19:0] limits = {4'd0, limit};
 
     always_ff @(posedge clk) begin
         overflow  <= overflow | {flow_lost, feedback_lost, inc[8], inc[7] || inc[6]};
