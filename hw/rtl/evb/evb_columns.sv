@@ -308,4 +308,22 @@ module evb_columns #(
     assign inc_passed = fresh ? ones : '0;
 
     wire unused = &{1'b0, unused_first};
+
+`ifdef FORMAL
+    // Any one column: choices of others, in turn, while it could have been chosen.
+    (* anyconst *) logic [CW-1:0] f_mine;
+    logic [CW:0] f_passes = 0;
+    wire         f_open   = open_0[f_mine];
+
+    always_ff @(posedge clk) begin
+        if (state == PICK && cfg_discipline == 0 && !cfg_wait) begin
+            f_passes <= f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
+        end
+        if (rst) f_passes <= '0;
+    end
+
+    always_ff @(posedge clk) if (!rst) begin
+        if (f_mine < COLUMNS && cfg_discipline == 0 && !two) assert (f_passes < COLUMNS);
+    end
+`endif
 endmodule

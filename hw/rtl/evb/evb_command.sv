@@ -85,7 +85,8 @@ module evb_command #(
     assign done      = state == DONE;
 
     always_ff @(posedge clk) begin
-        if (command) begin
+        // One at a time.
+        if (command && !waits && state == REST) begin
             waits  <= 1'b1;
             kind   <= command_kind;
             member <= command_member;

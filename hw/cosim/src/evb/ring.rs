@@ -215,7 +215,7 @@ impl Ring {
 
     /// Gives a command, unless another one is under way.
     pub(crate) fn command(&mut self, command: Command) -> bool {
-        if self.command.is_some() {
+        if self.command.is_some() || self.outputs.scheduler & bits::BUSY != 0 {
             return false;
         }
         self.command = Some(command);
