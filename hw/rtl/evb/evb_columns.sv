@@ -99,10 +99,10 @@ module evb_columns #(
     wire                select     = next_partition ? any_1 : !any_0 && any_1;
 
     evb_pick #(.N(COLUMNS)) live_pick (
-        .set(cfg_live), .from({COLUMNS{1'b1}}), .first(unused_first), .above(live_above)
+        .members(cfg_live), .from({COLUMNS{1'b1}}), .first(unused_first), .above(live_above)
     );
-    evb_pick #(.N(COLUMNS)) partition_0 (.set(open_0), .from(from_0), .first(pick_0), .above(above_0));
-    evb_pick #(.N(COLUMNS)) partition_1 (.set(open_1), .from(from_1), .first(pick_1), .above(above_1));
+    evb_pick #(.N(COLUMNS)) partition_0 (.members(open_0), .from(from_0), .first(pick_0), .above(above_0));
+    evb_pick #(.N(COLUMNS)) partition_1 (.members(open_1), .from(from_1), .first(pick_1), .above(above_1));
 
     // The choice that is under way: the column, those behind it, its partition's candidates and turn.
     logic [COLUMNS-1:0] picked, above, mine, open, passed;

@@ -7,7 +7,8 @@
 module evb_command #(
     parameter COLUMNS = 32,    // columns, at most
     parameter NODES   = 1024,  // nodes, at most, a power of two
-    parameter BUFFERS = 4096   // receive buffers of all nodes, at most, a power of two
+    parameter BUFFERS = 4096,  // receive buffers of all nodes, at most, a power of two
+    parameter SLOTS   = 256    // events in flight, a power of two
 ) (
     input  logic                       clk,
     input  logic                       rst,
@@ -52,10 +53,15 @@ module evb_command #(
     input  logic [31:0]                decided,
     input  logic [31:0]                unsent,
     output logic                       reads,
-    output logic [31:0]                number,
+    output logic [$clog2(SLOTS)-1:0]   slot,
     input  logic                       is_open,
     input  logic [$clog2(NODES)-1:0]   event_node,
-    output logic                       reassigns
+    output logic                       reassigns,
+
+    // Events that wait again, first in, first out.
+    output logic                       again_valid,
+    input  logic                       again_take,
+    output logic [31:0]                again_number
 );
     localparam NW = $clog2(NODES), BW = $clog2(BUFFERS);
     localparam REST = 4'd0, LOOK = 4'd1, ACT = 4'd2, TAKE = 4'd3, HEAD = 4'd4, KEEP = 4'd5, BACK = 4'd6, FORGET = 4'd7,
@@ -67,9 +73,20 @@ module evb_command #(
     logic        is_node, is_excluded, is_feeder, is_its;
     logic [BW:0] left;
     logic [16:0] forget;
+    logic [31:0] number;
 
     wire [31:0]  feeder = (32'd1 << member[4:0]) & {32{state == ACT && is_feeder}};
 
+    logic                 again_room;
+    logic [$clog2(SLOTS):0] again_level;
+
+    fifo_sync #(.WIDTH(32), .DEPTH(SLOTS)) again (
+        .clk, .rst,
+        .s_valid(reassigns), .s_ready(again_room), .s_data(number),
+        .m_valid(again_valid), .m_ready(again_take), .m_data(again_number), .level(again_level)
+    );
+
+    assign slot      = number[$clog2(SLOTS)-1:0];
     assign node      = member[NW-1:0];
     assign looks     = state == ACT;
     assign excludes  = state == ACT && kind == 2'd0 && is_node && !is_excluded;
@@ -139,4 +156,6 @@ module evb_command #(
             waits <= 1'b0;
         end
     end
+
+    wire unused = &{1'b0, again_room, again_level};
 endmodule

@@ -65,7 +65,7 @@ module evb_engine #(
     output logic                             s_decided_ready,
     input  logic [63:0]                      s_decided_data,
 
-    // Messages to the first feeder.
+    // Messages to the first feeder: valid for one cycle, when ready.
     output logic                             m_flow_valid,
     input  logic                             m_flow_ready,
     output logic [layouts_pkg::FLOW_W-1:0]   m_flow_data,
@@ -78,7 +78,6 @@ module evb_engine #(
     output logic [$clog2(SLOTS):0]           sts_pending,
     output logic [$clog2(SLOTS):0]           sts_peak,
     output logic [$clog2(SLOTS):0]           sts_copies,
-    output logic [4:0]                       sts_output,
 
     // Counted events, lowest first: sent, returned, another round, sent again, not returned, too late,
     // pending full, in flight full, arrivals lost, feedback (8, as evb_buffers has them), other run, decided
@@ -115,8 +114,7 @@ module evb_engine #(
     // flight, wait for the first time, wait at all.
     logic [31:0] unsent, oldest, decided;
     logic [SW:0] in_flight, waiting, pending;
-    logic [3:0]  arrivals;
-    logic        enabled, waits, triggered_last;
+    logic        enabled, waits;
     logic [31:0] members;
     logic        has_members;
 
@@ -156,40 +154,32 @@ module evb_engine #(
     logic           release_over, release_at_once, release_copied;
     logic [31:0]    told, release_number, release_decided, release_members;
 
-    // What may begin. Everything that can be sent is sent first.
-    logic           again_valid;
-    logic [31:0]    again_number;
-    wire            quiet      = state == IDLE && idle;
-    wire            room       = m_flow_room && timer_room;
-    wire            can        = enabled && has_members && ready;
-    wire            wants      = can && (again_valid || waiting != 0);
-    wire            go_again   = quiet && wants && room && again_valid;
-    wire            go_new     = quiet && wants && room && !again_valid;
-    wire            settled    = quiet && !wants;
-    wire            go_release = settled && (release_at_once || (release_over && !timer_due && !timer_examining && !timer_looking));
-    wire            go_expire  = settled && !release_at_once && timer_due;
-    wire            free_slot  = settled && !release_at_once && !release_over && !timer_due && !timer_examining;
-    wire            changes    = enabled != cfg_enable || waits != cfg_wait;
-    wire            others     = changes || command_waits || s_decided_valid || s_flow_valid || s_feedback_valid;
-    wire            go_trigger = free_slot && (trigger || arrivals != 0) && !(triggered_last && others);
-    wire            full       = in_flight[SW];
-    wire            at_limit   = {{(16 - SW) {1'b0}}, pending} >= {1'b0, cfg_pending_limit};
-    wire            accepted   = go_trigger && !full && !at_limit;
-    wire            go_direct  = accepted && can && room;
-    wire            go_other   = free_slot && !go_trigger;
-    wire            go_change  = go_other && changes;
-    wire            go_command = go_other && !changes && command_waits;
-    wire            go_decide  = go_other && !changes && !command_waits && s_decided_valid;
-    wire            go_flow    = go_other && !changes && !command_waits && !s_decided_valid && s_flow_valid;
-    wire            go_feedback = go_other && !changes && !command_waits && !s_decided_valid && !s_flow_valid
-                                && s_feedback_valid;
+    // What begins.
+    logic again_valid, go_again, go_new, go_release, go_expire, go_trigger, accepted, go_direct, go_change, go_command,
+          go_decide, go_flow, go_feedback, settled, begins, lost, command_waits;
+    logic [31:0] again_number;
+    wire clears   = state == SETUP;
+    wire can      = enabled && has_members && ready;
+    wire room     = m_flow_ready && timer_room;
+    wire full     = in_flight[SW];
+    wire at_limit = {{(16 - SW) {1'b0}}, pending} >= {1'b0, cfg_pending_limit};
+
+    evb_turns turns (
+        .clk, .clear(rst || clears),
+        .quiet(state == IDLE && idle), .can, .room, .waits(waiting != 0), .waits_again(again_valid),
+        .timer_due, .timer_examining, .timer_looking, .release_over, .release_at_once,
+        .trigger, .full, .at_limit, .change(enabled != cfg_enable || waits != cfg_wait), .command(command_waits),
+        .decide(s_decided_valid), .flow(s_flow_valid), .feedback(s_feedback_valid),
+        .go_again, .go_new, .go_release, .go_expire, .go_trigger, .accepted, .go_direct, .go_change, .go_command,
+        .go_decide, .go_flow, .go_feedback, .settled, .begins, .lost
+    );
 
     assign s_decided_ready  = go_decide;
     assign s_flow_ready     = go_flow;
     assign s_feedback_ready = go_feedback;
 
     // Messages. A first one is made in the cycle of its trigger, others are prepared.
-    logic                m_flow_room, no_loops;
+    logic                no_loops;
     wire                 send_first = go_new || go_direct;
     wire                 send_now   = state == SEND && room;
     wire                 dispatch   = send_first || (send_now && prepared_dispatch);
@@ -203,29 +193,46 @@ module evb_engine #(
     wire [31:0] f_number  = flow[layouts_pkg::FLOW_NUMBER_AT +: 32];
     wire [31:0] f_pending = flow[layouts_pkg::FLOW_PENDING_AT +: 32];
 
-    wire clears = state == SETUP;
+    assign m_flow_valid = (send_first || send_now) && |message[layouts_pkg::FLOW_PENDING_AT +: 32];
+    assign m_flow_data  = message;
 
-    fifo_sync #(
-        .WIDTH(FLOW_W),
-        .DEPTH(16)
-    ) output_buffer (
-        .clk, .rst(rst || clears),
-        .s_valid((send_first || send_now) && |message[layouts_pkg::FLOW_PENDING_AT +: 32]),
-        .s_ready(m_flow_room), .s_data(message),
-        .m_valid(m_flow_valid), .m_ready(m_flow_ready), .m_data(m_flow_data), .level(sts_output)
-    );
+    // Commands.
+    logic          excludes, readmits, forgets, reassigns, c_done, c_looks, c_pop, c_push, c_reads;
+    logic [NW-1:0] c_node;
+    logic [CW-1:0] c_column;
+    logic [BW-1:0] c_buffer, forgotten;
+    logic [SW-1:0] c_slot;
+    logic [31:0]   leaves, joins;
 
-    // Events of excluded nodes, first in, first out.
-    logic again_room;
-    logic [SW:0] again_level;
-    fifo_sync #(
-        .WIDTH(32),
-        .DEPTH(SLOTS)
-    ) again (
-        .clk, .rst(rst || clears),
-        .s_valid(reassigns), .s_ready(again_room), .s_data(c_number),
-        .m_valid(again_valid), .m_ready(state == AGAIN_1), .m_data(again_number), .level(again_level)
-    );
+    // Verdicts on feedback and on messages that return.
+    logic [NW-1:0] setup_node, sender;
+    logic [CW-1:0] setup_column, member_column;
+    logic          member_excluded, sender_excluded, is_new, is_finished, is_in_flight;
+    logic [8:0]    judged;
+    logic       goes_on, returned, is_release, tells;
+    logic [2:0] compared;
+
+    // A decision.
+    wire dc_valid     = $signed(decision[63:32] - unsent) < 0 && $signed(decision[31:0] - unsent) <= 0;
+    wire dc_in_flight = $signed(decision[63:32] - oldest) >= 0;
+    wire dc_done      = $signed(decision[31:0] - decided) <= 0;
+
+    // Phases of events.
+    wire [SW-1:0] slot = state == COMMAND ? c_slot : at;
+    wire [2:0] phase = phases[slot];
+    wire       in_ring_or_built = phase == RING || phase == BUILDING;
+    wire       turns_over       = state == FLOW_2 && returned && phase == RING;
+    wire       finishes         = state == FEEDBACK_4 && is_in_flight && in_ring_or_built;
+    wire       decides          = (state == DECIDE_1 && dc_valid && dc_in_flight) || (state == DECIDE_2 && !dc_done);
+    wire       stop             = (state == FLOW_2 && returned) || (state == EXPIRE && phase != RING) || reassigns;
+
+    always_ff @(posedge clk) begin
+        if (starts) phases[sent[SW-1:0]] <= RING;
+        else if (turns_over || finishes || decides || reassigns) begin
+            phases[state == DECIDE_2 ? decided[SW-1:0] : slot] <= turns_over ? BUILDING : finishes ? PROCESSED
+                                                              : decides ? DECIDED : WAITING;
+        end
+    end
 
     evb_timers #(.SLOTS(SLOTS)) timers (
         .clk, .rst, .now,
@@ -245,10 +252,7 @@ module evb_engine #(
     wire           give_back = state == GIVE_BACK;
     wire           choose    = state == CHECK && !ready;
 
-    evb_columns #(
-        .COLUMNS(COLUMNS),
-        .BUFFERS(BUFFERS)
-    ) columns (
+    evb_columns #(.COLUMNS(COLUMNS), .BUFFERS(BUFFERS)) columns (
         .clk, .rst(rst || clears),
         .cfg_discipline, .cfg_wait(waits), .cfg_live(live), .cfg_partition,
         .w_weight, .look_column(c_looks ? c_column : look_column), .weight_data, .look_weight, .look_used(used),
@@ -263,15 +267,8 @@ module evb_engine #(
     // Buffers and their nodes.
     wire           reads_buffer = reading || go_feedback;
     wire [BW-1:0]  buffer       = reading ? head : s_feedback_data[layouts_pkg::FEEDBACK_DESCRIPTOR_AT +: BW];
-    logic [NW-1:0] setup_node, sender;
-    logic [CW-1:0] setup_column, member_column;
-    logic          member_excluded, sender_excluded, is_new, is_finished, is_in_flight;
-    logic [8:0]    judged;
 
-    evb_nodes #(
-        .COLUMNS(COLUMNS),
-        .NODES(NODES)
-    ) nodes (
+    evb_nodes #(.COLUMNS(COLUMNS), .NODES(NODES)) nodes (
         .clk, .rst, .cfg_nodes,
         .setup, .clear(clears), .clear_number({{(16 - AW) {1'b0}}, walk}), .buffer_node(setup_node),
         .buffer_column(setup_column),
@@ -281,12 +278,7 @@ module evb_engine #(
         .sender, .sender_excluded, .live
     );
 
-    evb_buffers #(
-        .COLUMNS(COLUMNS),
-        .NODES(NODES),
-        .BUFFERS(BUFFERS),
-        .SLOTS(SLOTS)
-    ) buffers (
+    evb_buffers #(.COLUMNS(COLUMNS), .NODES(NODES), .BUFFERS(BUFFERS), .SLOTS(SLOTS)) buffers (
         .clk, .cfg_run, .cfg_descriptors,
         .clear(clears), .clear_buffer(walk[BW-1:0]), .clear_node(setup_node), .clear_column(setup_column),
         .read(reads_buffer), .read_buffer(buffer), .generation, .node(place_node), .column(place_column),
@@ -296,19 +288,13 @@ module evb_engine #(
         .oldest, .in_flight, .sender, .sender_excluded, .is_new, .is_finished, .is_in_flight, .verdict(judged)
     );
 
-    // Messages that return.
-    logic       goes_on, returned, is_release, tells;
-    logic [2:0] compared;
 
-    evb_copies #(
-        .NODES(NODES),
-        .SLOTS(SLOTS)
-    ) copies (
+    evb_copies #(.NODES(NODES), .SLOTS(SLOTS)) copies (
         .clk, .cfg_run,
         .send(starts), .send_slot(sent[SW-1:0]), .send_copy(message[FLOW_W-1:KEPT]), .send_node(dispatch ? next_node : prepared_node),
         .read(go_flow || go_expire || state == AGAIN_1 || c_reads),
         .read_slot(go_flow ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW] : go_expire ? due_number[SW-1:0]
-                   : state == AGAIN_1 ? again_number[SW-1:0] : c_number[SW-1:0]),
+                   : state == AGAIN_1 ? again_number[SW-1:0] : c_slot),
         .copy, .copy_node,
         .flow, .compare(state == FLOW_1), .expected, .unsent, .oldest, .told,
         .release_copied, .release_number, .release_decided, .release_members, .in_ring(phase == RING),
@@ -323,72 +309,37 @@ module evb_engine #(
         .copied(release_copied), .number(release_number), .copy_decided(release_decided), .copy_members(release_members)
     );
 
-    // Phases of events.
-    wire [SW-1:0] slot = state == COMMAND ? c_number[SW-1:0] : at;
-    wire [2:0] phase = phases[slot];
-    wire       in_ring_or_built = phase == RING || phase == BUILDING;
-    wire       turns_over       = state == FLOW_2 && returned && phase == RING;
-    wire       finishes         = state == FEEDBACK_4 && is_in_flight && in_ring_or_built;
-    wire       decides          = (state == DECIDE_1 && dc_valid && dc_in_flight) || (state == DECIDE_2 && !dc_done);
-    wire       stop             = (state == FLOW_2 && returned) || (state == EXPIRE && phase != RING) || reassigns;
-
-    always_ff @(posedge clk) begin
-        if (starts) phases[sent[SW-1:0]] <= RING;
-        else if (turns_over || finishes || decides || reassigns) begin
-            phases[state == DECIDE_2 ? decided[SW-1:0] : slot] <= turns_over ? BUILDING : finishes ? PROCESSED
-                                                              : decides ? DECIDED : WAITING;
-        end
-    end
-
     wire [7:0] copy_loops = copy[LOOPS +: 8];
     wire [7:0] next_loops = &copy_loops ? copy_loops : copy_loops + 1'b1;
 
-    // A decision.
-    wire dc_valid     = $signed(decision[63:32] - unsent) < 0 && $signed(decision[31:0] - unsent) <= 0;
-    wire dc_in_flight = $signed(decision[63:32] - oldest) >= 0;
-    wire dc_done      = $signed(decision[31:0] - decided) <= 0;
-
-    // Commands.
-    logic          excludes, readmits, forgets, reassigns, command_waits, c_done, c_looks, c_pop, c_push, c_reads;
-    logic [NW-1:0] c_node;
-    logic [CW-1:0] c_column;
-    logic [BW-1:0] c_buffer, forgotten;
-    logic [31:0]   c_number, leaves, joins;
-
-    evb_command #(
-        .COLUMNS(COLUMNS),
-        .NODES(NODES),
-        .BUFFERS(BUFFERS)
-    ) commands (
+    evb_command #(.COLUMNS(COLUMNS), .NODES(NODES), .BUFFERS(BUFFERS), .SLOTS(SLOTS)) commands (
         .clk, .rst(rst || setup || clears), .cfg_nodes, .cfg_descriptors, .cfg_feeders,
         .command, .command_kind, .command_member, .waits(command_waits), .start(go_command), .done(c_done),
         .node(c_node), .column(c_column), .node_column(member_column), .node_excluded(member_excluded),
         .excludes, .readmits, .leaves, .joins,
         .looks(c_looks), .used, .pop(c_pop), .head, .head_node(place_node), .push(c_push), .buffer(c_buffer),
         .forgets, .forgotten,
-        .decided, .unsent, .reads(c_reads), .number(c_number), .is_open(in_ring_or_built || phase == PROCESSED),
-        .event_node(copy_node), .reassigns
+        .decided, .unsent, .reads(c_reads), .slot(c_slot), .is_open(in_ring_or_built || phase == PROCESSED),
+        .event_node(copy_node), .reassigns,
+        .again_valid, .again_take(state == AGAIN_1), .again_number
     );
 
     assign busy = clears || command_waits || state == COMMAND;
+
+    wire retires = oldest != told && !expected;
 
     // The steps.
     always_ff @(posedge clk) begin
         now         <= now + 1'b1;
         has_members <= |members;
         no_loops    <= cfg_loops == 0;
-        if (go_trigger || go_release || go_expire || go_other) time_of_op <= now;
-        if (free_slot && (go_trigger || others)) triggered_last <= go_trigger;
+        if (begins) time_of_op <= now;
         if (fresh) begin
             ready_generation <= generation;
             ready_node       <= place_node;
         end
 
         // Triggers.
-        if (trigger != go_trigger) begin
-            if (go_trigger) arrivals <= arrivals - 1'b1;
-            else if (!(&arrivals)) arrivals <= arrivals + 1'b1;
-        end
         if (accepted) sts_triggered <= sts_triggered + 1'b1;
         if (accepted && !go_direct && pending >= sts_peak) sts_peak <= pending + 1'b1;
         if (accepted != (state == RETIRE && retires)) in_flight <= accepted ? in_flight + 1'b1 : in_flight - 1'b1;
@@ -522,11 +473,9 @@ module evb_engine #(
             in_flight       <= '0;
             waiting         <= '0;
             pending         <= '0;
-            arrivals        <= '0;
             sts_triggered   <= '0;
             sts_peak        <= '0;
             enabled         <= 1'b0;
-            triggered_last  <= 1'b0;
         end
         if (rst || setup) begin
             state      <= SETUP;
@@ -534,7 +483,6 @@ module evb_engine #(
         end
     end
 
-    wire retires = oldest != told && !expected;
 
     // Counted events.
     always_ff @(posedge clk) begin
@@ -542,17 +490,14 @@ module evb_engine #(
             accepted, state == FLOW_2 && compared[1], dispatch && !may_follow, reassigns, state == DECIDE_1 && !dc_valid,
             (state == FEEDBACK_3 && judged[8]) || (state == FLOW_2 && compared[2]),
             judged[7:0] & {8{state == FEEDBACK_3}},
-            trigger && !go_trigger && &arrivals, go_trigger && full, go_trigger && !full && at_limit,
+            lost, go_trigger && full, go_trigger && !full && at_limit,
             state == FLOW_2 && compared[0], state == EXPIRE && phase != RING, state == EXPIRE && phase == RING,
             state == FLOW_2 && goes_on, state == FLOW_2 && returned, dispatch
         };
         if (rst) inc <= '0;
     end
 
-    assign sts_ready   = ready;
-    assign sts_enabled = enabled;
-    assign sts_members = members;
-    assign sts_pending = pending;
+    assign {sts_ready, sts_enabled, sts_members, sts_pending} = {ready, enabled, members, pending};
 
-    wire unused = &{1'b0, again_room, again_level, copy[FLOW_W-KEPT-1:MEMBERS+32], copy[LOOPS+9:LOOPS+8]};
+    wire unused = &{1'b0, settled, copy[FLOW_W-KEPT-1:MEMBERS+32], copy[LOOPS+9:LOOPS+8]};
 endmodule

@@ -170,6 +170,7 @@ module evb_node #(
     assign give_back = (early_now && room) || early_next || passes_next;
 
     // Messages out.
+    logic [2:0] output_level;
     wire forwards = ends || (state == JUDGE && room && (untouched || cleared || early_now)) || early_next || passes_next;
     wire [FLOW_W-1:0] outgoing = state == JUDGE ? flow : state == IDLE ? current : head;
     wire [FLOW_W-1:0] bit_     = {{(FLOW_W - 1) {1'b0}}, ends || (state == JUDGE && cleared)} << (PENDING + ID);
@@ -182,7 +183,6 @@ module evb_node #(
         .s_valid(forwards), .s_ready(room), .s_data(outgoing & ~bit_),
         .m_valid(m_flow_valid), .m_ready(m_flow_ready), .m_data(m_flow_data), .level(output_level)
     );
-    logic [2:0] output_level;
 
     fifo_sync #(
         .WIDTH(FLOW_W),

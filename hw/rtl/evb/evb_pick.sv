@@ -7,7 +7,7 @@ module evb_pick #(
     parameter N = 32  // members
 ) (
     // The set, and all bits from the place on.
-    input  logic [N-1:0] set,
+    input  logic [N-1:0] members,
     input  logic [N-1:0] from,
     // At most one bit; none if the set is empty.
     output logic [N-1:0] first,
@@ -17,13 +17,13 @@ module evb_pick #(
         if (N < 1 || N > 32) N_must_be_1_to_32 parameter_error ();
     endgenerate
 
-    wire [N-1:0] ahead = set & from;
+    wire [N-1:0] ahead = members & from;
 
     // Bits at or above the lowest one.
     logic [N-1:0] fill_ahead, fill_all;
     always_comb begin
         fill_ahead = ahead;
-        fill_all   = set;
+        fill_all   = members;
         fill_ahead = fill_ahead | (fill_ahead << 1);
         fill_all   = fill_all | (fill_all << 1);
         fill_ahead = fill_ahead | (fill_ahead << 2);

@@ -78,6 +78,13 @@ module evb_sched #(
     logic [CW-1:0] node_column;
     logic        column_ready, node_ready;
 
+    // Input buffers, and the output buffer: a message is offered in the cycle after.
+    logic                  feedback_room, feedback_valid, feedback_ready, flow_room, flow_valid, flow_ready,
+                           engine_valid, engine_ready;
+    logic [FEEDBACK_W-1:0] feedback;
+    logic [FLOW_W-1:0]     flow, engine_flow;
+    logic [6:0]            feedback_level, flow_level;
+
     evb_regs registers (
         .clk, .rst,
         .s_axil_awaddr, .s_axil_awvalid, .s_axil_awready, .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid, .s_axil_wready,
@@ -118,12 +125,7 @@ module evb_sched #(
         if (rst || !trigger_enable || select[1]) until_next <= period;
     end
 
-    // Input buffers. What finds one full is lost and counted.
-    logic                  feedback_room, feedback_valid, feedback_ready, flow_room, flow_valid, flow_ready;
-    logic [FEEDBACK_W-1:0] feedback;
-    logic [FLOW_W-1:0]     flow;
-    logic [6:0]            feedback_level, flow_level;
-
+    // What finds an input buffer full is lost and counted.
     fifo_sync #(.WIDTH(FEEDBACK_W), .DEPTH(INPUTS)) feedback_buffer (
         .clk, .rst(rst || setup),
         .s_valid(s_feedback_valid), .s_ready(feedback_room), .s_data(s_feedback_data),
@@ -134,6 +136,12 @@ module evb_sched #(
         .clk, .rst(rst || setup),
         .s_valid(s_flow_valid), .s_ready(flow_room), .s_data(s_flow_data),
         .m_valid(flow_valid), .m_ready(flow_ready), .m_data(flow), .level(flow_level)
+    );
+
+    fifo_sync #(.WIDTH(FLOW_W), .DEPTH(16)) output_buffer (
+        .clk, .rst(rst || setup),
+        .s_valid(engine_valid), .s_ready(engine_ready), .s_data(engine_flow),
+        .m_valid(m_flow_valid), .m_ready(m_flow_ready), .m_data(m_flow_data), .level(output_level)
     );
 
     logic [22:0] inc;
@@ -160,9 +168,9 @@ module evb_sched #(
         .s_feedback_valid(feedback_valid), .s_feedback_ready(feedback_ready), .s_feedback_data(feedback),
         .s_flow_valid(flow_valid), .s_flow_ready(flow_ready), .s_flow_data(flow),
         .s_decided_valid, .s_decided_ready, .s_decided_data,
-        .m_flow_valid, .m_flow_ready, .m_flow_data,
+        .m_flow_valid(engine_valid), .m_flow_ready(engine_ready), .m_flow_data(engine_flow),
         .sts_ready(ready), .sts_enabled(enabled), .sts_members(members), .sts_triggered(triggered),
-        .sts_pending(pending), .sts_peak(peak), .sts_copies(copies), .sts_output(output_level),
+        .sts_pending(pending), .sts_peak(peak), .sts_copies(copies),
         .inc, .inc_passed
     );
 

@@ -5,10 +5,13 @@
 
 mod farm;
 mod flow;
+mod latency;
 mod model;
 mod oracle;
 mod ring;
 mod setting;
+
+pub use latency::latencies;
 
 /// Runs of random configurations.
 #[derive(Clone, Debug, Default)]

@@ -277,6 +277,11 @@ impl Ring {
         true
     }
 
+    /// Whether the scheduler has a receive buffer for the next event.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.outputs.scheduler & bits::READY != 0
+    }
+
     /// Transfers that run.
     pub(crate) fn runs(&self, feeder: usize) -> bool {
         self.transfers[feeder]
