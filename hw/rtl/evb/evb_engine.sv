@@ -117,10 +117,8 @@ module evb_engine #(
     logic        enabled, waits;
     logic [31:0] members;
     logic        has_members;
-
-    logic [2:0]         phases [0:SLOTS-1];
+    logic [2:0]  phases [0:SLOTS-1];
     logic [COLUMNS-1:0] live;
-
     // The operation's message, and places in tables.
     logic [layouts_pkg::FEEDBACK_W-1:0] feedback;
     logic [FLOW_W-1:0]                  flow, prepared;
@@ -174,9 +172,7 @@ module evb_engine #(
         .go_decide, .go_flow, .go_feedback, .settled, .begins, .lost
     );
 
-    assign s_decided_ready  = go_decide;
-    assign s_flow_ready     = go_flow;
-    assign s_feedback_ready = go_feedback;
+    assign {s_decided_ready, s_flow_ready, s_feedback_ready} = {go_decide, go_flow, go_feedback};
 
     // Messages. A first one is made in the cycle of its trigger, others are prepared.
     logic                no_loops;
