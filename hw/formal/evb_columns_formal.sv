@@ -6,8 +6,8 @@
 // of another column than the last one, if there are several with nodes. A column with free buffers that
 // may follow is passed by each other column at most once.
 // formal: aiger
-// formal: bounded 16
-// formal: cover 16
+// formal: bounded 20
+// formal: cover 24
 // mutant: if (take) last <= ready_bit; => if (take && several) last <= last;
 // mutant: .w_data(give_back ? heads[queue] : op_buffer) => .w_data(give_back ? tails[queue] : op_buffer)
 // mutant: from_0 <= above; => from_0 <= '1;
@@ -114,7 +114,7 @@ module evb_columns_formal (
             if (fresh && last == ready_column) assert (others == 0);
         end
         cover (ready && here && there && ready_buffer == which);
-        cover (give_back && count == 2);
+        cover (give_back);
     end
 
     wire unused = &{1'b0, reading, head, look_weight, inc_passed};
