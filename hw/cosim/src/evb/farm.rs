@@ -10,8 +10,9 @@ use pollux_farm::topology::{Descriptor, Feeders};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::command::Command;
 use super::model::{FEEDERS, SLOTS};
-use super::ring::{Command, Ring};
+use super::ring::Ring;
 use super::setting::Setting;
 
 /// Bytes that a transfer takes a cycle, and cycles beside.
@@ -63,12 +64,13 @@ pub(crate) fn run(seed: u64, events: u64) -> anyhow::Result<Report> {
     let mut ring = Ring::new(&setting, seed)?;
     let mut farm = Farm::new(&setting, random);
     farm.register_all();
-    while ring.events < events && ring.mismatch.is_none() && ring.cycles < events * 2000 + PATIENCE {
+    while ring.events < events && ring.mismatch.is_none() && ring.cycles < events * 2000 + PATIENCE
+    {
         farm.commands(&mut ring);
         farm.trigger(&mut ring);
         farm.cycle(&mut ring);
     }
-    farm.settle(&mut ring)?;
+    farm.settle(&mut ring);
     if ring.mismatch.is_none() {
         compare_registers(&mut ring, &setting)?;
     }
@@ -236,7 +238,11 @@ impl<'a> Farm<'a> {
     fn assigned(&mut self, flow: &Flow, cycle: u64) {
         let descriptor = flow.descriptor.0;
         let latency = self.setting.latency;
-        let slow = if self.random.random_range(0..50) == 0 { 20 } else { 1 };
+        let slow = if self.random.random_range(0..50) == 0 {
+            20
+        } else {
+            1
+        };
         self.generations[descriptor as usize] = flow.generation;
         self.finished[descriptor as usize] = false;
         let at = cycle + self.random.random_range(latency / 2..latency * 3 / 2) * slow;
@@ -342,7 +348,7 @@ impl<'a> Farm<'a> {
     }
 
     /// Runs without triggers until nothing is left to do.
-    fn settle(&mut self, ring: &mut Ring) -> anyhow::Result<()> {
+    fn settle(&mut self, ring: &mut Ring) {
         ring.stop_triggers();
         let (mut still, end) = (0, ring.cycles + PATIENCE);
         while still < STILL && ring.mismatch.is_none() {
@@ -369,7 +375,6 @@ impl<'a> Farm<'a> {
             }
         }
         (ring.inputs.fault_lose, ring.inputs.fault_flip) = (0, 0);
-        Ok(())
     }
 }
 
@@ -396,14 +401,19 @@ fn compare_registers(ring: &mut Ring, setting: &Setting) -> anyhow::Result<()> {
         let expected = ring.roles.scheduler.read(software)?;
         let found = ring.read(register.at)?;
         if found != expected {
-            ring.differs(format!("{} is {found}, {software:?} {expected}", register.name));
+            ring.differs(format!(
+                "{} is {found}, {software:?} {expected}",
+                register.name
+            ));
         }
     }
     for column in 0..setting.columns {
         let found = ring.read(evb::COLUMN_USED.of(column))?;
         let expected = ring.roles.scheduler.free(column as u8) as u32;
         if found != expected {
-            ring.differs(format!("column {column} has {found}, the software {expected}"));
+            ring.differs(format!(
+                "column {column} has {found}, the software {expected}"
+            ));
         }
     }
     let counters = *ring.roles.scheduler.counters();
@@ -436,7 +446,10 @@ fn compare_registers(ring: &mut Ring, setting: &Setting) -> anyhow::Result<()> {
     ] {
         let found = ring.read(register.at)?;
         if u64::from(found) != expected {
-            ring.differs(format!("{} is {found}, the software has {expected}", register.name));
+            ring.differs(format!(
+                "{} is {found}, the software has {expected}",
+                register.name
+            ));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! The gateware says which operation it begins (`shim/ring.h`); the roles do the same, and every
 //! message, every transfer, and in the end every register and counter are compared.
 
+mod command;
 mod farm;
 mod flow;
 mod latency;

@@ -18,6 +18,8 @@ pub(crate) mod bits {
     pub(crate) const FEEDBACK: u32 = 1 << 5;
     pub(crate) const EXPIRE: u32 = 1 << 6;
     pub(crate) const RELEASE: u32 = 1 << 7;
+    /// All of them.
+    pub(crate) const OPERATIONS: u32 = 0xff;
     pub(crate) const READY: u32 = 1 << 8;
     pub(crate) const BUSY: u32 = 1 << 9;
     pub(crate) const QUIET: u32 = 1 << 10;

@@ -9,6 +9,7 @@ use pollux_farm::role::Role;
 use pollux_farm::scheduler::{Register, Source};
 use pollux_farm::time::Time;
 
+use super::command::Command;
 use super::flow;
 use super::model::{FEEDERS, In, Model, Offer, Out, bits};
 use super::oracle::{Begun, Roles};
@@ -18,26 +19,6 @@ use super::setting::Setting;
 const ADDRESS_STEP: u64 = 0x1_0000;
 /// Cycles of a register access or a set-up.
 const PATIENCE: u32 = 10_000;
-
-/// A command of the register `COMMAND`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    ExcludeNode(u16),
-    ReadmitNode(u16),
-    ExcludeFeeder(u8),
-    ReadmitFeeder(u8),
-}
-
-impl Command {
-    fn word(self) -> u32 {
-        match self {
-            Self::ExcludeNode(node) => node.into(),
-            Self::ReadmitNode(node) => 1 << 16 | u32::from(node),
-            Self::ExcludeFeeder(feeder) => 2 << 16 | u32::from(feeder),
-            Self::ReadmitFeeder(feeder) => 3 << 16 | u32::from(feeder),
-        }
-    }
-}
 
 /// What the farm around the ring has to know of a cycle.
 #[derive(Debug, Default)]
@@ -51,6 +32,10 @@ pub(crate) struct Seen {
 }
 
 /// The ring.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings as they are written, in effect, and under way"
+)]
 pub(crate) struct Ring {
     model: Model,
     pub(crate) inputs: In,
@@ -251,7 +236,10 @@ impl Ring {
 
     /// Whether accesses, commands and changes are done.
     pub(crate) fn is_still(&self) -> bool {
-        self.writes.is_empty() && self.command.is_none() && !self.changes && self.feedback.is_empty()
+        self.writes.is_empty()
+            && self.command.is_none()
+            && !self.changes
+            && self.feedback.is_empty()
     }
 
     /// Whether feedback can be sent.
@@ -304,7 +292,7 @@ impl Ring {
             self.writes.pop_front();
         }
         let mut seen = Seen {
-            busy: happens & bits::QUIET == 0 || happens & 0xff != 0,
+            busy: happens & bits::QUIET == 0 || happens & bits::OPERATIONS != 0,
             ..Seen::default()
         };
         self.operate(happens);
@@ -315,7 +303,7 @@ impl Ring {
 
     /// The scheduler does what the gateware does.
     fn operate(&mut self, happens: u32) {
-        if happens & 0xff == 0 {
+        if happens & bits::OPERATIONS == 0 {
             return;
         }
         let now = self.roles.tick();
@@ -341,19 +329,19 @@ impl Ring {
             self.inputs.decided_valid = 0;
             match self.decided.take() {
                 Some(decided) => self.roles.receive(&Message::Decided(decided)),
-                None => self.differs("a decision that was not offered".into()),
+                None => self.differs("a decision that was not offered"),
             }
         }
         if happens & bits::FLOW != 0 {
             match self.links[FEEDERS].pop_front() {
                 Some(flow) => self.roles.receive(&Message::Flow(flow)),
-                None => self.differs("a message that was not on the last link".into()),
+                None => self.differs("a message that was not on the last link"),
             }
         }
         if happens & bits::FEEDBACK != 0 {
             match self.feedback.pop_front() {
                 Some(feedback) => self.roles.receive(&Message::Feedback(feedback)),
-                None => self.differs("feedback that was not sent".into()),
+                None => self.differs("feedback that was not sent"),
             }
         }
         if happens & bits::EXPIRE != 0 {
@@ -380,7 +368,7 @@ impl Ring {
             self.roles.expire();
         }
         if counted(&self.roles) < number {
-            self.differs("a time-out that the software does not have next".into());
+            self.differs("a time-out that the software does not have next");
         }
     }
 
@@ -402,7 +390,7 @@ impl Ring {
             Some(Command::ReadmitFeeder(feeder)) => {
                 scheduler.readmit_feeder(feeder, now, sent);
             }
-            None => self.differs("a command that was not given".into()),
+            None => self.differs("a command that was not given"),
         }
     }
 
@@ -418,14 +406,17 @@ impl Ring {
                 n => self.roles.feeders[n - 1].1.flows.pop_front(),
             };
             if expected != Some(found) {
-                self.differs(format!("link {link}: {found:?}, the software: {expected:?}"));
+                self.differs(format!(
+                    "link {link}: {found:?}, the software: {expected:?}"
+                ));
             }
             if link == 0 {
                 self.events += u64::from(found.count == 1 && found.loops == 0);
                 seen.sent = Some(found);
             }
             let fault = self.inputs.fault_flip >> link & 1 == 1;
-            self.damaged += u64::from(fault && link == FEEDERS && self.inputs.fault_lose >> link & 1 == 0);
+            self.damaged +=
+                u64::from(fault && link == FEEDERS && self.inputs.fault_lose >> link & 1 == 0);
             if !fault && self.inputs.fault_lose >> link & 1 == 0 {
                 self.links[link].push_back(found);
             }
@@ -459,12 +450,11 @@ impl Ring {
                 feeder.transferred(done);
             }
             if bit(out.takes) {
-                match self.links[n].pop_front() {
-                    Some(flow) => feeder.receive(Time::ZERO, &Message::Flow(flow), (), done),
-                    None => {
-                        self.differs(format!("feeder {n}: a message that was not on its link"));
-                        return;
-                    }
+                if let Some(flow) = self.links[n].pop_front() {
+                    feeder.receive(Time::ZERO, &Message::Flow(flow), (), done);
+                } else {
+                    self.differs(format!("feeder {n}: a message that was not on its link"));
+                    return;
                 }
             }
         }
@@ -472,7 +462,7 @@ impl Ring {
     }
 
     /// Records the first difference.
-    pub(crate) fn differs(&mut self, what: String) {
+    pub(crate) fn differs(&mut self, what: impl std::fmt::Display) {
         let cycle = self.cycles;
         self.mismatch
             .get_or_insert_with(|| format!("cycle {cycle}: {what}"));
@@ -487,7 +477,8 @@ impl Ring {
     pub(crate) fn is_even(&self) -> bool {
         self.roles.sent.flows.is_empty()
             && self.links.iter().all(VecDeque::is_empty)
-            && (self.roles.feeders.iter()).all(|(_, done)| done.flows.is_empty() && done.transfers.is_empty())
+            && (self.roles.feeders.iter())
+                .all(|(_, done)| done.flows.is_empty() && done.transfers.is_empty())
     }
 }
 

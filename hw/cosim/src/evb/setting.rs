@@ -57,11 +57,7 @@ impl Setting {
             .collect();
         let discipline = match random.random_range(0..4) {
             0 => Discipline::QueueLength,
-            1 => Discipline::Weights(
-                (0..columns)
-                    .map(|_| random.random_range(1..=100))
-                    .collect(),
-            ),
+            1 => Discipline::Weights((0..columns).map(|_| random.random_range(1..=100)).collect()),
             _ => Discipline::Turns,
         };
         let mut partition_of: Vec<u8> = (0..columns).map(|_| random.random_range(0..2)).collect();
