@@ -6,10 +6,10 @@
 // of another column than the last one, if there are several with nodes. A column with free buffers that
 // may follow is passed by each other column at most once.
 // formal: aiger
-// formal: bounded 20
+// formal: bounded 16
 // formal: cover 24
 // mutant: if (take) last <= ready_bit; => if (take && several) last <= last;
-// mutant: .w_data(give_back ? heads[queue] : op_buffer) => .w_data(give_back ? tails[queue] : op_buffer)
+// mutant: if (take || drop || give_back) ready <= 1'b0; => if (take || give_back) ready <= 1'b0;
 // mutant: from_0 <= above; => from_0 <= '1;
 
 module evb_columns_formal (

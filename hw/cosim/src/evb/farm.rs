@@ -437,7 +437,7 @@ fn compare_registers(ring: &mut Ring, setting: &Setting) -> anyhow::Result<()> {
         (evb::WRONG_COLUMN, feedback.wrong_column),
         (evb::EXCLUDED, feedback.excluded),
         (evb::FEEDBACK_LOST, 0),
-        (evb::RETURNED_LOST, 0),
+        (evb::RETURNED_LOST, ring.lost()),
         (evb::RETURNED_DAMAGED, damaged),
         (evb::OTHER_RUN, counters.other_run),
         (evb::DECIDED_FOREIGN, counters.decided_foreign),

@@ -1,6 +1,8 @@
 //! The ring from its RTL beside the software roles: each operation that the gateware begins is done by
 //! the roles too, and what they send is compared.
 
+mod setup;
+
 use std::collections::VecDeque;
 
 use pollux_card_model::evb_registers::evb;
@@ -17,6 +19,9 @@ use super::setting::Setting;
 
 /// Bytes between the addresses of two receive buffers.
 const ADDRESS_STEP: u64 = 0x1_0000;
+/// Messages that the scheduler's input buffer holds; cycles of a link.
+const INPUTS: usize = 64;
+const LINK: u64 = 2;
 /// Cycles of a register access or a set-up.
 const PATIENCE: u32 = 10_000;
 
@@ -41,8 +46,11 @@ pub(crate) struct Ring {
     pub(crate) inputs: In,
     outputs: Out,
     pub(crate) roles: Roles,
-    /// Messages on each link.
-    links: Vec<VecDeque<Flow>>,
+    /// Messages on each link, and when they were sent.
+    links: Vec<VecDeque<(u64, Flow)>>,
+    /// Messages in the scheduler's input buffer, and those that found it full.
+    returned: VecDeque<Flow>,
+    lost: u64,
     /// Feedback in the input buffer.
     feedback: VecDeque<Feedback>,
     /// The decision that is on offer.
@@ -82,6 +90,8 @@ impl Ring {
             outputs: Out::default(),
             roles,
             links: vec![VecDeque::new(); FEEDERS + 1],
+            returned: VecDeque::new(),
+            lost: 0,
             feedback: VecDeque::new(),
             decided: None,
             transfers: [false; FEEDERS],
@@ -101,86 +111,6 @@ impl Ring {
         };
         ring.set_up(setting)?;
         Ok(ring)
-    }
-
-    fn set_up(&mut self, setting: &Setting) -> anyhow::Result<()> {
-        self.inputs.slot = setting.slot;
-        self.inputs.bypass_above = setting.bypass_above;
-        self.inputs.reset = 1;
-        self.raw(8);
-        self.inputs.reset = 0;
-        self.raw(2000);
-        for descriptor in 0..setting.descriptors() {
-            self.inputs.table_valid = 1;
-            self.inputs.descriptor = descriptor as u16;
-            self.inputs.address = descriptor as u64 * ADDRESS_STEP;
-            self.raw(1);
-        }
-        self.inputs.table_valid = 0;
-        for (node, &column) in setting.column_of.iter().enumerate() {
-            self.write(evb::NODE_COLUMN.of(node), column.into())?;
-        }
-        if let pollux_farm::scheduler::Discipline::Weights(weights) = &setting.discipline {
-            for (column, &weight) in weights.iter().enumerate() {
-                self.write(evb::COLUMN_WEIGHT.of(column), weight.into())?;
-            }
-        }
-        let partition = (setting.partition_of.iter().enumerate())
-            .fold(0, |mask, (column, &p)| mask | u32::from(p) << column);
-        let discipline = match setting.discipline {
-            pollux_farm::scheduler::Discipline::Turns => 0,
-            pollux_farm::scheduler::Discipline::Weights(_) => 1,
-            pollux_farm::scheduler::Discipline::QueueLength => 2,
-        };
-        for (register, value) in [
-            (evb::RUN, setting.run),
-            (evb::NODES, setting.column_of.len() as u32),
-            (evb::DESCRIPTORS, setting.descriptors() as u32),
-            (evb::FEEDERS, setting.members()),
-            (evb::DISCIPLINE, discipline),
-            (evb::PARTITION, partition),
-            (evb::LOOPS, setting.loops.into()),
-            (evb::RING_TIMEOUT, setting.timeout),
-            (evb::PENDING_LIMIT, setting.pending as u32),
-            (evb::TRIGGER_PERIOD, setting.period as u32),
-            (evb::TRIGGER_SELECT, setting.source),
-            (evb::SETUP, 1),
-        ] {
-            self.write(register.at, value)?;
-        }
-        for _ in 0..PATIENCE {
-            self.raw(1);
-            if self.outputs.scheduler & bits::BUSY == 0 {
-                break;
-            }
-        }
-        // The software's scheduler begins with this.
-        self.changes = true;
-        self.write(evb::MODE.at, setting.wait.into())?;
-        self.write(evb::ENABLE.at, 1)?;
-        self.write(evb::TRIGGER_ENABLE.at, 1)?;
-        self.changes = false;
-        Ok(())
-    }
-
-    /// Cycles in which nothing is compared.
-    fn raw(&mut self, cycles: u32) {
-        for _ in 0..cycles {
-            self.model.cycle(&self.inputs, &mut self.outputs);
-        }
-    }
-
-    /// Writes a register during the set-up.
-    fn write(&mut self, at: usize, value: u32) -> anyhow::Result<()> {
-        self.writes.push_back((at, value));
-        for _ in 0..PATIENCE {
-            self.step();
-            if self.writes.is_empty() {
-                self.raw(4);
-                return Ok(());
-            }
-        }
-        anyhow::bail!("a write of register {at:#x} is not taken")
     }
 
     /// Reads a register.
@@ -295,7 +225,18 @@ impl Ring {
             busy: happens & bits::QUIET == 0 || happens & bits::OPERATIONS != 0,
             ..Seen::default()
         };
+        let has_room = self.returned.len() < INPUTS;
         self.operate(happens);
+        while let Some(&(sent, flow)) = self.links[FEEDERS].front()
+            && self.cycles >= sent + LINK
+        {
+            self.links[FEEDERS].pop_front();
+            if has_room {
+                self.returned.push_back(flow);
+            } else {
+                self.lost += 1;
+            }
+        }
         self.compare_messages(&mut seen);
         self.operate_feeders(&mut seen);
         seen
@@ -333,9 +274,9 @@ impl Ring {
             }
         }
         if happens & bits::FLOW != 0 {
-            match self.links[FEEDERS].pop_front() {
+            match self.returned.pop_front() {
                 Some(flow) => self.roles.receive(&Message::Flow(flow)),
-                None => self.differs("a message that was not on the last link"),
+                None => self.differs("a message that did not return"),
             }
         }
         if happens & bits::FEEDBACK != 0 {
@@ -418,7 +359,7 @@ impl Ring {
             self.damaged +=
                 u64::from(fault && link == FEEDERS && self.inputs.fault_lose >> link & 1 == 0);
             if !fault && self.inputs.fault_lose >> link & 1 == 0 {
-                self.links[link].push_back(found);
+                self.links[link].push_back((self.cycles, found));
             }
         }
     }
@@ -450,7 +391,7 @@ impl Ring {
                 feeder.transferred(done);
             }
             if bit(out.takes) {
-                if let Some(flow) = self.links[n].pop_front() {
+                if let Some((_, flow)) = self.links[n].pop_front() {
                     feeder.receive(Time::ZERO, &Message::Flow(flow), (), done);
                 } else {
                     self.differs(format!("feeder {n}: a message that was not on its link"));
@@ -473,9 +414,15 @@ impl Ring {
         self.damaged
     }
 
+    /// Messages that the scheduler's input buffer had no room for.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// Whether all that the software has sent has been seen.
     pub(crate) fn is_even(&self) -> bool {
         self.roles.sent.flows.is_empty()
+            && self.returned.is_empty()
             && self.links.iter().all(VecDeque::is_empty)
             && (self.roles.feeders.iter())
                 .all(|(_, done)| done.flows.is_empty() && done.transfers.is_empty())
