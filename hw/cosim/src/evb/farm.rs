@@ -45,6 +45,8 @@ struct Farm<'a> {
     before: u64,
     generations: Vec<u32>,
     excluded: Vec<bool>,
+    /// A node that registers when its readmission is done.
+    returns: Option<usize>,
     away: Feeders,
     finished: Vec<bool>,
     next_trigger: u64,
@@ -95,6 +97,7 @@ impl<'a> Farm<'a> {
             before: 0,
             generations: vec![0; descriptors],
             excluded: vec![false; setting.column_of.len()],
+            returns: None,
             away: Feeders::NONE,
             finished: vec![true; descriptors],
             next_trigger: 0,
@@ -183,7 +186,7 @@ impl<'a> Farm<'a> {
             && ring.command(Command::ReadmitNode(node as u16))
         {
             self.excluded[node] = false;
-            self.register(node);
+            self.returns = Some(node);
         }
     }
 
@@ -219,6 +222,11 @@ impl<'a> Farm<'a> {
             && ring.offer(decided)
         {
             self.decisions.pop_front();
+        }
+        if ring.is_obeyed()
+            && let Some(node) = self.returns.take()
+        {
+            self.register(node);
         }
         let seen = ring.step();
         if let Some(flow) = seen.sent

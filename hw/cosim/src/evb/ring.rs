@@ -128,9 +128,14 @@ impl Ring {
         anyhow::bail!("a read of register {at:#x} is not answered")
     }
 
+    /// Whether no command is under way.
+    pub(crate) fn is_obeyed(&self) -> bool {
+        self.command.is_none() && self.outputs.scheduler & bits::BUSY == 0
+    }
+
     /// Gives a command, unless another one is under way.
     pub(crate) fn command(&mut self, command: Command) -> bool {
-        if self.command.is_some() || self.outputs.scheduler & bits::BUSY != 0 {
+        if !self.is_obeyed() {
             return false;
         }
         self.command = Some(command);
