@@ -6,7 +6,7 @@
 // of another column than the last one, if there are several with nodes. A column with free buffers that
 // may follow is passed by each other column at most once.
 // formal: aiger
-// formal: bounded 16
+// formal: bounded 15
 // formal: cover 24
 // mutant: if (take) last <= ready_bit; => if (take && several) last <= last;
 // mutant: if (take || drop || give_back) ready <= 1'b0; => if (take || give_back) ready <= 1'b0;
