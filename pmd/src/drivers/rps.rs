@@ -226,7 +226,7 @@ impl RxDriver for Steering {
         let mut own = 0;
         burst.take_all(|mut mbuf| {
             let parsed = classify(&mbuf, &ParseOptions::TRUSTED);
-            let queue = flow::queue_of(parsed, self.queues);
+            let queue = flow::queue_of(&parsed, self.queues);
             let share = usize::from(queue).checked_sub(1);
             let kept = match share.and_then(|share| self.shares.get_mut(share)) {
                 None => {

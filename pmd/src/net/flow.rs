@@ -6,7 +6,7 @@ use super::Parsed;
 
 /// The receive queue of a classified frame: by its UDP addresses and ports, so that a flow stays
 /// together; the first queue for all other frames, fragments among them.
-pub(crate) fn queue_of<E>(parsed: Result<Parsed, E>, queues: u16) -> u16 {
+pub(crate) fn queue_of<E>(parsed: &Result<Parsed, E>, queues: u16) -> u16 {
     let Ok(Parsed::Udp(udp)) = parsed else {
         return 0;
     };

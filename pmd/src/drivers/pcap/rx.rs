@@ -148,5 +148,5 @@ fn owner(frame: &[u8], queues: u16) -> u16 {
     if queues == 1 {
         return 0;
     }
-    flow::queue_of(parse(frame, frame.len(), &ParseOptions::TRUSTED), queues)
+    flow::queue_of(&parse(frame, frame.len(), &ParseOptions::TRUSTED), queues)
 }
