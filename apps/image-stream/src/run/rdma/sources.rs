@@ -17,7 +17,7 @@ use super::stacks::Stacks;
 use super::state::{Peer, SourcesEnd};
 
 /// How long a source may take for the exchange of addresses.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a source is waited for at a time.
 const WAIT: Duration = Duration::from_hours(1);
 /// How often the thread looks whether a source has left.

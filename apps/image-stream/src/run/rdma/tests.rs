@@ -3,7 +3,7 @@
 
 use std::io::{ErrorKind, Read as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pollux_emulator::images::config::ImagesConfig;
 use pollux_emulator::images::link::{Connections, PacketLink as _, RdmaLink, RdmaOptions};
@@ -32,7 +32,7 @@ use pollux_rdma::{Access, Key, Memory, Mtu, Psn, QpAddress, QpKind, QpNumber, Re
 use super::counts::{self, RdmaView};
 use super::reception::StackReception;
 use super::seat::Seat;
-use super::sources::{Place, Source, Sources};
+use super::sources::{PATIENCE, Place, Source, Sources};
 use super::stacks::Stacks;
 use super::state;
 use crate::run::place::PlaceRaw;
@@ -325,4 +325,16 @@ fn a_silent_connection_holds_up_no_other_module() {
     let end = std::io::copy(&mut silent, &mut std::io::sink()).map_err(|error| error.kind());
     assert_eq!(end, Err(ErrorKind::WouldBlock), "it was closed before");
     drop(sources);
+}
+
+/// A run ends also while a connection is silent.
+#[test]
+fn a_stop_ends_an_exchange() {
+    let mut rig = Rig::new(1);
+    let sources = Sources::start(std::mem::take(&mut rig.places), &[]).unwrap();
+    let begin = Instant::now();
+    let mut silent = TcpStream::connect(rig.address).unwrap();
+    assert_eq!(silent.read(&mut [0]).unwrap(), 1);
+    drop(sources);
+    assert!(begin.elapsed() < PATIENCE);
 }
