@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn both_ends_ask_whether_a_silent_host_is_there() {
         let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let time = Duration::from_secs(60);
+        let time = Duration::from_mins(1);
         let connected = Channel::connect(listener.address().unwrap(), time).unwrap();
         let accepted = listener.accept(time).unwrap();
         for stream in [&connected.stream, &accepted.stream] {
