@@ -8,7 +8,7 @@ use super::super::api::StackCounts;
 
 /// How long the receiver may take to answer before the last announcement is repeated: that may be lost. Three
 /// repetitions come within the least time for which images of several modules wait (`image-stream`, 20 ms).
-pub(super) const REPEAT: Ns = Ns(5_000_000);
+const REPEAT: Ns = Ns(5_000_000);
 
 /// What the counter of stacks has until the receiver writes it: that it is ready, and has taken none.
 const NOT_READY: u32 = u32::MAX;
