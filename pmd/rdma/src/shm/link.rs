@@ -194,7 +194,9 @@ impl Link {
             number: pair.number,
             ..Message::new(kind::CREATE)
         };
-        self.ask(message, Some(file.as_fd()), self.patience)?;
+        let asked = self.ask(message, Some(file.as_fd()), self.patience);
+        // One that is silent may take it later: a queue pair that is not there.
+        asked.inspect_err(|_| self.destroy(pair))?;
         let mut pairs = lock(&self.pairs);
         pairs.own.insert(pair.number, Arc::downgrade(pair));
         Ok(())

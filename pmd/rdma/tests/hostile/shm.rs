@@ -372,6 +372,30 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::QpError;
+
+    /// A peer that answers too late keeps no place for a queue pair that was not made.
+    #[test]
+    fn a_queue_pair_that_the_peer_does_not_take_is_withdrawn() {
+        let (socket, silent) = UnixStream::pair().unwrap();
+        let hello = Message {
+            address: HELLO,
+            ..Message::new(kind::HELLO)
+        };
+        send(&silent, &hello, None).unwrap();
+        silent
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let (mut end, _) = endpoint_with(socket, 1, Duration::from_millis(20)).unwrap();
+        let refused = end.create_queue_pair(&QpOptions::default());
+        assert!(matches!(refused, Err(QpError::Peer(_))), "{refused:?}");
+        let [hello, create, destroy] = [(); 3].map(|()| receive(&silent).unwrap().0);
+        assert_eq!((hello.kind, create.kind), (kind::HELLO, kind::CREATE));
+        assert_eq!(
+            (destroy.kind, destroy.number),
+            (kind::DESTROY, create.number)
+        );
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig {
