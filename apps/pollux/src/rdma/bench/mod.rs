@@ -6,6 +6,7 @@ mod loops;
 mod patience;
 mod plan;
 mod report;
+mod shared;
 mod side;
 #[cfg(test)]
 mod tests;

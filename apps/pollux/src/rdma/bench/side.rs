@@ -9,9 +9,9 @@ use pollux_pmd::mempool::time::Ns;
 use pollux_rdma::{Event, Get, Message, Operation, Payload, Put, QueuePair, Receive, Refusal};
 
 use super::ends::{End, Poller};
-use super::loops::Shared;
 use super::patience::Patience;
 use super::plan::Plan;
+use super::shared::Shared;
 
 /// Share of a trial before the part that counts.
 const WARM_UP: u64 = 10;
