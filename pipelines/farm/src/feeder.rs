@@ -251,6 +251,14 @@ impl<S: Fragments> Feeder<S> {
                 *count += 1;
                 return;
             }
+            // The attempt that waits has been given up.
+            let mut jobs = self.queue.iter_mut();
+            if let Some(job) = jobs.find(|job| !job.requested && job.flow.mep == flow.mep) {
+                job.flow = *flow;
+                self.counters.stale += 1;
+                self.take(flow);
+                return;
+            }
         }
         if self.passes(flow) {
             self.counters.bypassed += 1;

@@ -57,9 +57,11 @@ fuzz_target!(|data: &[u8]| {
     let Some((&policy, data)) = data.split_first() else {
         return;
     };
-    let policy = match policy % 3 {
+    let policy = match policy % 5 {
         0 => Policy::Ring,
         1 => Policy::Credits,
+        2 => Policy::Slots { barrier: true },
+        3 => Policy::Slots { barrier: false },
         _ => Policy::None,
     };
     let mut now = Time::ZERO;

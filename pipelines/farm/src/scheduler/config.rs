@@ -40,6 +40,13 @@ pub enum Policy {
     /// (`node::Node::with_credits`): receivers limit the traffic, as the builder units of CMS and
     /// the data collection of ATLAS do, and the grants of Homa.
     Credits,
+    /// A barrel shifter, as that of LHCb Run 3: in each slot all feeders transfer at once, each to
+    /// another node. Messages are not bypassed.
+    Slots {
+        /// A slot begins when all transfers of the one before are complete. Otherwise a feeder goes
+        /// on by itself.
+        barrier: bool,
+    },
     /// All feeders get the message at once, and transfer at once: no flow control, for comparison.
     /// Messages are not bypassed, and their return is not waited for.
     None,
@@ -160,6 +167,11 @@ impl Config {
             tries: 4,
             silence: Time::from_ns(100_000_000),
         }
+    }
+
+    /// Whether the slots of the barrel shifter are separated.
+    pub(super) fn has_barrier(&self) -> bool {
+        self.policy == Policy::Slots { barrier: true }
     }
 
     /// A feeder that is silent for so long may be dead: its events are not overdue.

@@ -195,6 +195,7 @@ impl Scheduler {
             (Timer::Ring, _) => {
                 flight.expected = false;
                 self.counters.flow.unreturned += 1;
+                self.leave(mep);
                 if phase == Phase::Processed {
                     self.flights.start(mep, Timer::Event, again);
                 }

@@ -13,7 +13,11 @@ use super::plain::config;
 
 const EVENTS: u64 = 1200;
 const RATE: f64 = 5e5;
-const POLICIES: [Policy; 1] = [Policy::Credits];
+const POLICIES: [Policy; 3] = [
+    Policy::Credits,
+    Policy::Slots { barrier: true },
+    Policy::Slots { barrier: false },
+];
 
 fn small(policy: Policy) -> Config {
     Config {
@@ -23,8 +27,11 @@ fn small(policy: Policy) -> Config {
 }
 
 fn farm(config: Config, seed: u64, faults: Faults) -> Farm {
+    let asks = config.policy == Policy::Credits;
     let mut farm = Farm::new(config, seed, faults);
-    farm.set_credits(1 + seed as usize % 7);
+    if asks {
+        farm.set_credits(1 + seed as usize % 7);
+    }
     farm
 }
 
@@ -129,7 +136,7 @@ fn fragments_of_a_dead_feeder_alone_are_missing() {
             let counters = farm.scheduler.counters();
             assert_eq!(counters.exclusions.silent_feeders, 1);
             assert_eq!(counters.exclusions.reassigned, 0, "no node is to blame");
-            assert!(counters.feeders_silent > 0);
+            assert!(policy != Policy::Credits || counters.feeders_silent > 0);
         }
     }
 }
@@ -201,6 +208,32 @@ fn members_are_excluded_and_readmitted_in_the_run() {
         let missing = farm.missing().filter(|m| !m.is_empty()).count();
         assert!((250..=350).contains(&missing), "{missing}");
     }
+}
+
+/// In a slot, each feeder transfers to another node; one credit is one transfer to a node.
+#[test]
+fn no_two_feeders_transfer_to_a_node_at_once() {
+    let overlaps = |policy| {
+        let config = Config {
+            in_flight: 64,
+            pending: 32,
+            ..quick(config(6, 4, 12, 2))
+        };
+        let mut farm = Farm::new(Config { policy, ..config }, 2, Faults::default());
+        if policy == Policy::Credits {
+            farm.set_credits(1);
+        }
+        farm.network.slow = true;
+        farm.triggers(EVENTS, 2e6, 2);
+        farm.finish();
+        farm.check();
+        is_whole(&farm);
+        farm.network.overlaps
+    };
+    assert_eq!(overlaps(Policy::Slots { barrier: true }), 0);
+    // A large frame may arrive here before its transfer has ended.
+    assert!(overlaps(Policy::Credits) < EVENTS / 20);
+    assert!(overlaps(Policy::None) > EVENTS);
 }
 
 /// Most credits are in use: not more than a node has.

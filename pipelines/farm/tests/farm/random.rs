@@ -30,6 +30,8 @@ fn case() -> impl Strategy<Value = Case> {
     let policy = prop_oneof![
         3 => Just(Policy::Ring),
         3 => Just(Policy::Credits),
+        2 => Just(Policy::Slots { barrier: true }),
+        1 => Just(Policy::Slots { barrier: false }),
         1 => Just(Policy::None)
     ];
     let how = (any::<bool>(), any::<bool>(), 1_u16..20, 0_u8..4, policy);
