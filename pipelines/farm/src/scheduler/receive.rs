@@ -201,6 +201,10 @@ impl Scheduler {
                 }
                 self.flights.retire(self.release.told());
             }
+            // The node has asked for the second part, and waits for the scheduler.
+            (Timer::Event, _) if flight.wants_more => {
+                self.flights.start(mep, Timer::Event, again);
+            }
             (Timer::Event, phase) => {
                 // Without acknowledgements, nodes cannot go on either; nor without fragments.
                 match (results, feeders) {
