@@ -1,6 +1,6 @@
 """Plots as SVG, written by hand: a handful of shapes."""
 
-from math import log2, log10
+from math import floor, log2, log10
 
 # The plane inside the axes.
 LEFT, RIGHT, TOP, BOTTOM = 70, 600, 30, 330
@@ -90,7 +90,7 @@ def curves_plot(across, up, series):
     """Curves, linear in both directions from 0. `series` is a list of (name, [(x, y)])."""
     def steps(most):
         """The distance of at most ten marks that reach a value, a round number."""
-        step = 10 ** int(log10(most) - 1)
+        step = 10 ** floor(log10(most) - 1)
         return next(step * factor for factor in (1, 2, 5, 10, 20, 50, 100) if step * factor * 10 >= most)
 
     most_x = max(x for _, points in series for x, _ in points)

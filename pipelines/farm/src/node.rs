@@ -10,8 +10,8 @@ mod work;
 
 use std::collections::VecDeque;
 
-pub use asking::CREDITS;
 pub use counters::Counters;
+pub use requests::CREDITS;
 pub use work::{Built, Step, Work};
 
 use buffer::{Buffer, Place, State};

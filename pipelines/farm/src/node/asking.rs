@@ -1,6 +1,8 @@
 //! A node that asks feeders for its fragments (policy `credits`).
 
 use super::buffer::Place;
+#[cfg(doc)]
+use super::requests::CREDITS;
 use super::requests::Requests;
 use super::{ConfigError, Node, Work};
 use crate::message::{Assign, Message};
@@ -9,9 +11,6 @@ use crate::role::{Address, Outbox};
 use crate::scheduler::Policy;
 use crate::time::Time;
 use crate::topology::Feeders;
-
-/// Fragments that a node may ask for ahead, if it is not told otherwise.
-pub const CREDITS: usize = 16;
 
 impl<P, W: Work<P>> Node<P, W> {
     /// Sets how many fragments the node may have asked for and not received, instead of

@@ -10,6 +10,9 @@ use super::buffer::Buffer;
 use crate::time::Time;
 use crate::topology::Feeders;
 
+/// Fragments that a node may ask for ahead, if it is not told otherwise.
+pub const CREDITS: usize = 16;
+
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     buffer: usize,

@@ -4,7 +4,7 @@ use crate::message::Flow;
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders};
 
-use super::place::Shift;
+use super::rounds::Shift;
 use super::timers::{Timer, Timers};
 
 /// How far a MEP is.

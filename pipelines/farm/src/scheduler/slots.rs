@@ -4,59 +4,15 @@
 //! Each feeder gets a message of its own, and returns it. `loops` says the slot, and with the place
 //! of the event in its round, which feeder returned the message.
 
-use std::collections::VecDeque;
-
 use super::config::Policy;
 use super::flights::Phase;
-use super::place::{Place, Shift};
+use super::rounds::{Place, Shift};
 use super::state::Scheduler;
 use super::timers::Timer;
 use crate::message::{Flow, Message};
 use crate::role::{Address, Outbox};
 use crate::time::Time;
-use crate::topology::{Feeders, MAX_FEEDERS};
-
-#[derive(Debug)]
-struct Round {
-    /// The MEPs by their places.
-    meps: Vec<u64>,
-    /// MEPs that are still in it.
-    left: usize,
-    slot: u8,
-    /// Messages of the slot that have not returned.
-    out: usize,
-}
-
-impl Round {
-    /// Whether the next slot may begin.
-    fn is_over(&self, slots: usize) -> bool {
-        self.left > 0 && self.out == 0 && usize::from(self.slot) + 1 < slots
-    }
-}
-
-/// MEPs that wait for a round, and the rounds: one with a barrier between the slots, two without.
-#[derive(Debug)]
-pub(super) struct Shifter {
-    waiting: VecDeque<u64>,
-    rounds: [Round; 2],
-    next: u8,
-}
-
-impl Shifter {
-    pub(super) fn new(in_flight: usize) -> Self {
-        let round = || Round {
-            meps: Vec::with_capacity(MAX_FEEDERS),
-            left: 0,
-            slot: 0,
-            out: 0,
-        };
-        Self {
-            waiting: VecDeque::with_capacity(in_flight),
-            rounds: [round(), round()],
-            next: 0,
-        }
-    }
-}
+use crate::topology::Feeders;
 
 /// The feeder that transfers to a place in a slot.
 fn feeder_at(number: u8, slot: u8, feeders: usize) -> u8 {

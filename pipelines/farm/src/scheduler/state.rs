@@ -10,7 +10,7 @@ use super::flights::Flights;
 use super::gather::Gather;
 use super::peer::{Peer, interval};
 use super::release::ReleaseMessage;
-use super::slots::Shifter;
+use super::rounds::Shifter;
 use crate::time::Time;
 use crate::topology::{Feeders, Topology};
 
