@@ -34,6 +34,9 @@ pub trait Carrier: Outbox {
     /// Handle of the payload of a fragment, which keeps it where it arrived.
     type Payload;
 
+    /// The member that sends from now on.
+    fn set_sender(&mut self, from: Address);
+
     /// Takes the next message that has arrived for a member of the loop. What is no message is
     /// counted and dropped.
     fn next(&mut self) -> Option<Arrival<Self::Payload>>;

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use pollux_pmd::ledger::{Tally, TallyView};
+use pollux_pmd::ledger::Tally;
 use pollux_pmd::mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::port::{RxQueue, TxQueue};
 use pollux_pmd::{Cause, CauseError};
@@ -73,9 +73,7 @@ impl Routes {
     /// # Errors
     /// A member that the farm does not have.
     pub fn set(&mut self, member: Address, way: u16) -> Result<(), CarrierError> {
-        let place = self
-            .place(member)
-            .ok_or(CarrierError::NoMember(member))?;
+        let place = self.place(member).ok_or(CarrierError::NoMember(member))?;
         self.ways[place] = way;
         Ok(())
     }
@@ -98,7 +96,6 @@ impl Routes {
 }
 
 /// Configuration of a carrier.
-#[derive(Clone, Debug)]
 pub struct EthernetConfig {
     /// Where the members are.
     pub routes: Routes,
@@ -108,6 +105,8 @@ pub struct EthernetConfig {
     pub crc: bool,
     /// Messages that are damaged on purpose.
     pub damage: Option<Damage>,
+    /// Counts the frames that are delivered or dropped.
+    pub tally: Tally,
 }
 
 /// Frames that were not sent, each of one cause.
@@ -146,7 +145,6 @@ pub struct Ethernet {
     /// The queue that is asked next.
     turn: usize,
     reading: Option<Reading>,
-    tally: Tally,
     unsent: Unsent,
     damaged: Cause,
 }
@@ -163,7 +161,12 @@ impl Ethernet {
         cache: PoolCache,
     ) -> Result<Self, CarrierError> {
         let ways = tx.len();
-        if let Some(&way) = config.routes.ways.iter().find(|&&way| usize::from(way) >= ways) {
+        if let Some(&way) = config
+            .routes
+            .ways
+            .iter()
+            .find(|&&way| usize::from(way) >= ways)
+        {
             return Err(CarrierError::NoWay { way, ways });
         }
         if config.max_frame < ETHERNET + HEADER {
@@ -181,21 +184,12 @@ impl Ethernet {
             taken: Vec::with_capacity(BURST),
             turn: 0,
             reading: None,
-            tally: Tally::new(),
             unsent: Unsent::default(),
-            damaged: Cause::declare("damaged-message", "the CRC of a message of the farm is wrong")?,
+            damaged: Cause::declare(
+                "damaged-message",
+                "the CRC of a message of the farm is wrong",
+            )?,
         })
-    }
-
-    /// The member that sends from now on: its address is the source of the frames that begin.
-    pub fn set_sender(&mut self, from: Address) {
-        self.from = from;
-    }
-
-    /// Counters of the frames that were delivered, and dropped by the carrier.
-    #[must_use]
-    pub fn tally(&self) -> TallyView {
-        self.tally.view()
     }
 
     /// Messages that were damaged on purpose.
@@ -221,7 +215,9 @@ impl Ethernet {
     #[must_use]
     pub fn into_queues(mut self) -> (Vec<RxQueue>, Vec<TxQueue>) {
         let unread = self.taken.len() + usize::from(self.reading.is_some());
-        self.tally.count_dropped(Cause::Aborted, unread as u64);
+        self.config
+            .tally
+            .count_dropped(Cause::Aborted, unread as u64);
         let queues = self.ways.into_iter().map(|way| way.into_queue().0);
         (self.rx.into(), queues.collect())
     }
@@ -295,21 +291,23 @@ impl Ethernet {
         let Reading { frame, to, at } = reading;
         let rest = frame.data().get(at..).unwrap_or_default();
         let message = match wire::decode(rest) {
-            Ok(Message::Fragment(fragment)) => {
-                match payload::check(&fragment, &rest[HEADER..]) {
-                    Ok(()) => {
-                        self.tally.count_delivered(1);
-                        let payload = Payload::new(frame, at + HEADER, &self.buffers);
-                        let message = Message::Fragment(fragment);
-                        let payload = Some(payload);
-                        return Some(Arrival { to, message, payload });
-                    }
-                    Err(error) => {
-                        self.refuse(frame, error);
-                        return None;
-                    }
+            Ok(Message::Fragment(fragment)) => match payload::check(&fragment, &rest[HEADER..]) {
+                Ok(()) => {
+                    self.config.tally.count_delivered(1);
+                    let payload = Payload::new(frame, at + HEADER, &self.buffers);
+                    let message = Message::Fragment(fragment);
+                    let payload = Some(payload);
+                    return Some(Arrival {
+                        to,
+                        message,
+                        payload,
+                    });
                 }
-            }
+                Err(error) => {
+                    self.refuse(frame, error);
+                    return None;
+                }
+            },
             Ok(message) => message,
             Err(error) => {
                 self.refuse(frame, error);
@@ -320,11 +318,15 @@ impl Ethernet {
             let at = at + HEADER;
             self.reading = Some(Reading { frame, to, at });
         } else {
-            self.tally.count_delivered(1);
+            self.config.tally.count_delivered(1);
             self.buffers.borrow_mut().free(frame);
         }
         let payload = None;
-        Some(Arrival { to, message, payload })
+        Some(Arrival {
+            to,
+            message,
+            payload,
+        })
     }
 
     /// Drops a frame, or what is left of it.
@@ -338,7 +340,7 @@ impl Ethernet {
     }
 
     fn drop_frame(&mut self, frame: Mbuf, cause: Cause) {
-        self.tally.count_dropped(cause, 1);
+        self.config.tally.count_dropped(cause, 1);
         self.buffers.borrow_mut().free(frame);
     }
 }
@@ -384,6 +386,10 @@ impl Outbox for Ethernet {
 
 impl Carrier for Ethernet {
     type Payload = Payload;
+
+    fn set_sender(&mut self, from: Address) {
+        self.from = from;
+    }
 
     fn next(&mut self) -> Option<Arrival<Payload>> {
         loop {
