@@ -33,8 +33,8 @@ pub(crate) struct OutputCounts {
 #[derive(Clone)]
 pub struct SwitchView {
     pub(crate) decisions: Arc<Decisions>,
-    /// `None` for a port that does not send.
-    pub(crate) outputs: Vec<Option<Arc<OutputCounts>>>,
+    /// Ports that send, by name.
+    pub(crate) outputs: Vec<(String, Arc<OutputCounts>)>,
 }
 
 impl SwitchView {
@@ -42,18 +42,15 @@ impl SwitchView {
     #[must_use]
     pub fn report(&self) -> SwitchReport {
         let decisions = &self.decisions;
-        let outputs = (0..).zip(&self.outputs).filter_map(|(port, counts)| {
-            let counts = counts.as_ref()?;
-            Some(OutputReport {
-                port,
-                offered: counts.offered.get(),
-                offered_bytes: counts.offered_bytes.get(),
-                sent: counts.sent.get(),
-                output_full: counts.output_full.get(),
-                no_mbuf: counts.no_mbuf.get(),
-                aborted: counts.aborted.get(),
-                peak_bytes: counts.peak_bytes.get(),
-            })
+        let outputs = self.outputs.iter().map(|(port, counts)| OutputReport {
+            port: port.clone(),
+            offered: counts.offered.get(),
+            offered_bytes: counts.offered_bytes.get(),
+            sent: counts.sent.get(),
+            output_full: counts.output_full.get(),
+            no_mbuf: counts.no_mbuf.get(),
+            aborted: counts.aborted.get(),
+            peak_bytes: counts.peak_bytes.get(),
         });
         SwitchReport {
             unicast: decisions.unicast.get(),
@@ -90,8 +87,8 @@ pub struct SwitchReport {
 /// been [finished](crate::Switch::finish).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OutputReport {
-    /// Index of the port.
-    pub port: usize,
+    /// Name of the port.
+    pub port: String,
     /// Frames and copies for this output.
     pub offered: u64,
     /// Their bytes.
@@ -128,25 +125,25 @@ impl fmt::Display for SwitchReport {
         )?;
         writeln!(
             f,
-            "addresses {} learned, {} moved, {} not learned: table full",
+            "addresses {} learned, {} moved, {} frames not learned from (table full)",
             self.learned, self.moved, self.table_full
         )?;
         writeln!(
             f,
-            "{:>6} {:>12} {:>12} {:>12} {:>10} {:>10} {:>10}",
-            "output", "offered", "sent", "output-full", "no-mbuf", "aborted", "peak bytes"
+            "{:>12} {:>12} {:>12} {:>10} {:>10} {:>10}  output",
+            "offered", "sent", "output-full", "no-mbuf", "aborted", "peak bytes"
         )?;
         for output in &self.outputs {
             writeln!(
                 f,
-                "{:>6} {:>12} {:>12} {:>12} {:>10} {:>10} {:>10}",
-                output.port,
+                "{:>12} {:>12} {:>12} {:>10} {:>10} {:>10}  {}",
                 output.offered,
                 output.sent,
                 output.output_full,
                 output.no_mbuf,
                 output.aborted,
-                output.peak_bytes
+                output.peak_bytes,
+                output.port
             )?;
         }
         Ok(())

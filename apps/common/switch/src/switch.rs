@@ -21,6 +21,8 @@ const KICK: u32 = 1024;
 
 /// Queues of a port of the switch.
 pub struct SwitchPort {
+    /// Name in the ledger and the report.
+    pub name: String,
     /// Receive queues: all that the port has, or none for a port that only sends.
     pub rx: Vec<RxQueue>,
     /// Transmit queue; `None` for a port that only receives.
@@ -54,6 +56,7 @@ pub struct SwitchPort {
 /// # }
 /// ```
 pub struct Switch<C: Clock = TscClock> {
+    names: Vec<String>,
     inputs: Vec<Vec<RxQueue>>,
     outputs: Vec<Option<Output>>,
     addresses: AddressTable,
@@ -92,12 +95,14 @@ impl<C: Clock> Switch<C> {
         if ports.is_empty() || ports.len() > 1024 {
             return Err(SwitchError::Ports(ports.len()));
         }
-        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        let (mut names, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         for port in ports {
+            names.push(port.name);
             inputs.push(port.rx);
             outputs.push(port.tx.map(|tx| Output::new(tx, config, &clock)));
         }
         Ok(Self {
+            names,
             inputs,
             outputs,
             addresses: AddressTable::new(config.addresses, clock.to_cycles(config.age)),
@@ -115,9 +120,9 @@ impl<C: Clock> Switch<C> {
     /// by their owner.
     pub fn add_to(&self, ledger: &mut Ledger) {
         ledger.add("switch", self.tally.view());
-        for (port, output) in self.outputs.iter().enumerate() {
+        for (name, output) in self.names.iter().zip(&self.outputs) {
             if let Some(output) = output {
-                ledger.add(format!("switch output {port}"), output.tally());
+                ledger.add(format!("switch output {name}"), output.tally());
             }
         }
     }
@@ -125,10 +130,14 @@ impl<C: Clock> Switch<C> {
     /// Reader of the counters.
     #[must_use]
     pub fn view(&self) -> SwitchView {
-        let counts = |output: &Option<Output>| output.as_ref().map(|o| Arc::clone(&o.counts));
+        let outputs = self.names.iter().zip(&self.outputs);
+        let outputs = outputs.filter_map(|(name, output)| {
+            let counts = Arc::clone(&output.as_ref()?.counts);
+            Some((name.clone(), counts))
+        });
         SwitchView {
             decisions: Arc::clone(&self.decisions),
-            outputs: self.outputs.iter().map(counts).collect(),
+            outputs: outputs.collect(),
         }
     }
 
@@ -193,8 +202,9 @@ impl<C: Clock> Switch<C> {
     /// Ends the switch: frames that still wait are aborted. Returns the queues of the ports.
     #[must_use]
     pub fn finish(self, cache: &mut PoolCache) -> Vec<SwitchPort> {
-        let ports = self.inputs.into_iter().zip(self.outputs);
-        let ports = ports.map(|(rx, output)| SwitchPort {
+        let ports = self.names.into_iter().zip(self.inputs).zip(self.outputs);
+        let ports = ports.map(|((name, rx), output)| SwitchPort {
+            name,
             rx,
             tx: output.map(|output| output.finish(cache)),
         });

@@ -65,6 +65,7 @@ impl Rig {
             let rx = started.rx.remove(0);
             ledger.add(format!("port {n}"), rx.tally());
             ends.push(SwitchPort {
+                name: n.to_string(),
                 rx: vec![rx],
                 tx: Some(started.tx.remove(1)),
             });
