@@ -20,6 +20,28 @@ pub struct FarmConfig {
     pub times: Times,
     /// Loops and memory.
     pub loops: Loops,
+    /// The switch that carries the frames; without it, they go from loop to loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch: Option<SwitchTable>,
+}
+
+/// A switch in the process.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SwitchTable {
+    /// Bytes of the buffer of each output.
+    pub buffer: usize,
+    /// Rate of each output.
+    pub rate_gbps: f64,
+}
+
+impl Default for SwitchTable {
+    fn default() -> Self {
+        Self {
+            buffer: 64 << 10,
+            rate_gbps: 10.0,
+        }
+    }
 }
 
 /// The members of the farm.
@@ -51,8 +73,10 @@ impl Default for Members {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Traffic {
-    /// Who sends when: `ring` or `none`.
+    /// Who sends when: `ring`, `credits` or `none`.
     pub policy: PolicyName,
+    /// Fragments that a node asks for at a time, with `credits`.
+    pub credits: usize,
     /// What happens when the next column is busy: `skip` or `wait`.
     pub mode: ModeName,
     /// Rounds in which busy feeders pass the message on.
@@ -78,6 +102,7 @@ impl Default for Traffic {
     fn default() -> Self {
         Self {
             policy: PolicyName::Ring,
+            credits: 24,
             mode: ModeName::Skip,
             bypass: 0,
             pack: 1,
@@ -162,5 +187,8 @@ impl FarmConfig {
         set(&mut traffic.rate_hz, options.rate.map(|rate| rate.0));
         set(&mut traffic.triggers, options.triggers);
         set(&mut self.loops.loops, options.loops.map(Some));
+        if let Some(buffer) = options.switch {
+            self.switch.get_or_insert_default().buffer = buffer;
+        }
     }
 }

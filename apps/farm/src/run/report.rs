@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use pollux_app::LedgerReport;
 use pollux_farm::scheduler::{self, Stall};
 use pollux_pmd::Percentiles;
+use pollux_switch::{SwitchReport, SwitchView};
 use serde::Serialize;
 
 use super::config::FarmConfig;
@@ -44,6 +45,8 @@ pub struct Report<'a> {
     latency_us: Latency,
     messages: Messages,
     ledger: LedgerReport,
+    /// The switch, if there was one.
+    switch: Option<SwitchReport>,
     #[serde(skip)]
     stall: Option<&'static str>,
 }
@@ -133,7 +136,13 @@ struct Messages {
 }
 
 impl<'a> Report<'a> {
-    pub fn new(plan: &'a Plan, shown: &Shown, outcomes: &[Outcome], ended: Ended) -> Self {
+    pub fn new(
+        plan: &'a Plan,
+        shown: &Shown,
+        outcomes: &[Outcome],
+        ended: Ended,
+        switch: Option<&SwitchView>,
+    ) -> Self {
         let scheduler = outcomes
             .iter()
             .find_map(|outcome| outcome.scheduler.as_ref());
@@ -232,6 +241,7 @@ impl<'a> Report<'a> {
                 misrouted: sum(|outcome| outcome.misrouted),
             },
             ledger: shown.books.ledger.balance().into(),
+            switch: switch.map(SwitchView::report),
             stall: scheduler.and_then(|s| s.stall).map(text),
         }
     }
