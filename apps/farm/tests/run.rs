@@ -99,6 +99,7 @@ fn all_events_are_built_and_decided_in_order() {
         "--events 4000 --pack 32 --loops 1",
         "--events 2001 --pack 7 --fragment 100 --loops 1 --mode wait",
         "--events 2000 --policy none --loops 1",
+        "--events 2000 --policy credits --loops 1",
         "--events 500 --feeders 1 --nodes 1 --columns 1 --buffers 1 --loops 1",
         "--events 300 --feeders 64 --nodes 5 --columns 3 --buffers 2 --loops 1 --bypass 3",
         "--events 300 --fragment 0 --loops 1",
@@ -190,6 +191,29 @@ fn damaged_messages_leave_the_same_events() {
             assert!(dropped.values().map(number).sum::<u64>() > 0);
         }
     }
+}
+
+#[test]
+fn bounded_outputs_lose_frames_without_flow_control_alone() {
+    let args = "--events 300 --fragment 1400 --switch 64k --loops 2";
+    for policy in ["ring", "credits"] {
+        let report = report(PATIENT, &format!("{args} --policy {policy}"));
+        is_whole(&report);
+        assert_eq!(lost_at_outputs(&report), 0, "{policy}");
+    }
+    let report = report(QUICK, &format!("{args} --policy none"));
+    assert!(lost_at_outputs(&report) > 0);
+    assert!(number(&report["ledger"]["dropped"]["output-full"]) > 0);
+}
+
+/// Frames that found the output of a switch full.
+fn lost_at_outputs(report: &Value) -> u64 {
+    let outputs = report["switch"]["outputs"].as_array().unwrap();
+    assert_eq!(outputs.len(), 2 + 24 + 12);
+    outputs
+        .iter()
+        .map(|output| number(&output["output_full"]))
+        .sum()
 }
 
 #[test]

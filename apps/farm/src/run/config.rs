@@ -131,7 +131,7 @@ pub struct Times {
 impl Default for Times {
     fn default() -> Self {
         Self {
-            timeout_us: 200_000,
+            timeout_us: 500_000,
             silence_us: 3_000_000,
             pack_wait_us: 1000,
         }

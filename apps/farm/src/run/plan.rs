@@ -226,7 +226,7 @@ impl<'a> Plan<'a> {
             in_flight: self.config.traffic.in_flight,
             // Transfers are complete when they are handed to a queue.
             bypass_above: self.slot,
-            beat: self.timeout(),
+            beat: self.beat(),
         }
     }
 
@@ -237,7 +237,7 @@ impl<'a> Plan<'a> {
             id,
             slot: self.slot,
             workers: 1,
-            beat: self.timeout(),
+            beat: self.beat(),
         }
     }
 
@@ -252,7 +252,7 @@ impl<'a> Plan<'a> {
         results::Config {
             run: RUN,
             in_flight: self.config.traffic.in_flight,
-            beat: self.timeout(),
+            beat: self.beat(),
         }
     }
 
@@ -328,6 +328,12 @@ impl<'a> Plan<'a> {
 
     fn timeout(&self) -> Time {
         micros(self.config.times.timeout_us)
+    }
+
+    /// Time between two signs of life.
+    fn beat(&self) -> Time {
+        let silence = Time::from_ps(self.silence().ps() / 4);
+        self.timeout().min(silence).max(Time::from_ps(1))
     }
 
     fn silence(&self) -> Time {
