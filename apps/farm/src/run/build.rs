@@ -16,7 +16,7 @@ use pollux_mempool::time::Tsc;
 use pollux_pmd::{LatencyHistogram, Tally, TscClock};
 
 use super::counters::{Control, Counts};
-use super::plan::Plan;
+use super::plan::{CACHE, Plan};
 use super::seats::{FeederSeat, NodeSeat, Order, ResultSeat, SchedulerSeat};
 use super::station::{Members, Station};
 use super::wiring::Lines;
@@ -48,7 +48,7 @@ pub struct Own {
 pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Ethernet>> {
     let cache = common
         .pool
-        .cache(plan.cache)
+        .cache(CACHE)
         .context("packet buffers of a loop")?;
     let members = plan.members(&common, own.latency)?;
     let config = EthernetConfig {
@@ -74,7 +74,6 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
 pub struct Parts {
     routes: Routes,
     max_frame: usize,
-    cache: usize,
     crc: bool,
     damage: Option<pollux_farm::carrier::Damage>,
     gives_way: bool,
@@ -132,7 +131,6 @@ impl Parts {
         Ok(Self {
             routes,
             max_frame: plan.max_frame(),
-            cache: plan.cache(),
             crc: plan.crc(),
             damage: plan.damage(number),
             gives_way: plan.shares_cpus(),

@@ -94,8 +94,9 @@ pub struct Traffic {
     pub rate_hz: Option<f64>,
     /// Distances of the triggers: `regular`, `poisson` or `bunches`.
     pub triggers: TriggerName,
-    /// Most events, or packs of events, that are triggered and not decided.
-    pub in_flight: usize,
+    /// Most events, or packs of events, that are triggered and not decided; without it, four times
+    /// the receive buffers, or 4096 where messages are lost on purpose and events wait for them.
+    pub in_flight: Option<usize>,
 }
 
 impl Default for Traffic {
@@ -111,7 +112,7 @@ impl Default for Traffic {
             crc: None,
             rate_hz: None,
             triggers: TriggerName::Regular,
-            in_flight: 4096,
+            in_flight: None,
         }
     }
 }
@@ -119,6 +120,7 @@ impl Default for Traffic {
 /// Time-outs, in microseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "keys name their unit")]
 pub struct Times {
     /// What was not answered is sent again.
     pub timeout_us: u64,

@@ -119,22 +119,14 @@ pub fn execute(plan: &Plan) -> Result<()> {
     let end = watched.watch(monitoring, &stop);
     let left = watched.drain();
     common.control.stop.stop();
-    let mut outcomes = Vec::new();
-    let mut joined = Ok(());
-    for thread in threads {
-        match thread.join() {
-            Ok(Ok(outcome)) => outcomes.push(outcome),
-            Ok(Err(error)) => joined = Err(error),
-            Err(error) => joined = Err(error.into()),
-        }
-    }
+    let mut outcomes = join(threads);
     let duration = began.elapsed();
     let (mut rx, mut tx) = switch.map(Lcore::join).transpose()?.unwrap_or_default();
-    for outcome in &mut outcomes {
+    for outcome in outcomes.iter_mut().flatten() {
         rx.append(&mut outcome.rx);
         tx.append(&mut outcome.tx);
     }
-    joined?;
+    let outcomes = outcomes?;
     let stopped = ports::stop(ports, rx, tx);
     let ended = Ended {
         end,
@@ -164,6 +156,13 @@ fn launch(plan: &Plan, common: &Common, own: Vec<Own>) -> Result<Vec<Loop>> {
         threads.push(lcore::launch(&format!("loop {number}"), cpu, body)?);
     }
     Ok(threads)
+}
+
+/// Waits for the end of the loops.
+fn join(threads: Vec<Loop>) -> Result<Vec<Outcome>> {
+    // All are waited for, whatever one of them says.
+    let joined: Vec<_> = threads.into_iter().map(Lcore::join).collect();
+    joined.into_iter().map(|outcome| outcome?).collect()
 }
 
 /// A run that is watched.

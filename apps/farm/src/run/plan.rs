@@ -32,7 +32,7 @@ const LEAST_ROOM: usize = 1536;
 const MAX_FRAME: usize = 1 << 19;
 
 /// Free buffers that a loop keeps.
-const CACHE: usize = 256;
+pub const CACHE: usize = 256;
 
 /// Longest time-out: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
@@ -202,8 +202,8 @@ impl<'a> Plan<'a> {
             },
             pack: traffic.pack,
             pack_wait: micros(self.config.times.pack_wait_us),
-            in_flight: traffic.in_flight,
-            pending: traffic.in_flight,
+            in_flight: self.in_flight(),
+            pending: self.in_flight(),
             loops: traffic.bypass,
             ring_timeout: timeout,
             event_timeout: timeout,
@@ -223,7 +223,7 @@ impl<'a> Plan<'a> {
             run: RUN,
             id,
             slot: self.slot,
-            in_flight: self.config.traffic.in_flight,
+            in_flight: self.in_flight(),
             // Transfers are complete when they are handed to a queue.
             bypass_above: self.slot,
             beat: self.beat(),
@@ -251,7 +251,7 @@ impl<'a> Plan<'a> {
     pub fn results(&self) -> results::Config {
         results::Config {
             run: RUN,
-            in_flight: self.config.traffic.in_flight,
+            in_flight: self.in_flight(),
             beat: self.beat(),
         }
     }
@@ -296,11 +296,6 @@ impl<'a> Plan<'a> {
             .clamp(least, most)
     }
 
-    /// Free buffers that a loop keeps.
-    pub fn cache(&self) -> usize {
-        CACHE
-    }
-
     /// The packet buffers: for all receive buffers with all their fragments, as many under way,
     /// the caches, and messages to all members.
     pub fn pool(&self) -> PoolConfig {
@@ -324,6 +319,21 @@ impl<'a> Plan<'a> {
     fn room(&self) -> usize {
         let bytes = ETHERNET + HEADER + self.slot as usize;
         bytes.next_multiple_of(64).max(LEAST_ROOM)
+    }
+
+    /// MEPs in flight. Small tables stay in the CPU's cache; where messages are lost, the other
+    /// events of a time-out have to fit.
+    fn in_flight(&self) -> usize {
+        let buffers = self.topology.descriptors();
+        let is_lossy = self.options.corrupt > 0.0 || !self.options.kill.is_empty();
+        let least = if is_lossy || self.switch.is_some() {
+            4096
+        } else {
+            256
+        };
+        let default = buffers.saturating_mul(4).next_power_of_two().max(least);
+        let most = scheduler::MAX_IN_FLIGHT;
+        self.config.traffic.in_flight.unwrap_or(default.min(most))
     }
 
     fn timeout(&self) -> Time {

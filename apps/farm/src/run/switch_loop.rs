@@ -8,9 +8,7 @@ use pollux_pmd::{Ledger, RxQueue, TxQueue};
 use pollux_switch::{Switch, SwitchConfig, SwitchPort, SwitchView};
 
 use super::counters::Control;
-
-/// Free buffers that the loop keeps.
-const CACHE: usize = 256;
+use super::plan::CACHE;
 
 /// The switch, before it runs.
 pub struct SwitchLoop {
