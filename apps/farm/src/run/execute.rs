@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use pollux_app::metrics::{Ledgers, Watch};
 use pollux_app::ports::{self, PortView};
 use pollux_app::{patience, user_message};
@@ -19,7 +19,7 @@ use super::counters::{Control, Counts, Shown};
 use super::outcome::Outcome;
 use super::page::ServedPage;
 use super::plan::{Plan, micros};
-use super::report::{Ended, Report};
+use super::report::{Ended, PATIENCE, Report};
 use super::switch_loop::SwitchLoop;
 use super::wiring::Wiring;
 use super::work::Suspension;
@@ -29,9 +29,6 @@ const ROUND: Duration = Duration::from_millis(10);
 
 /// Time between two lines about the progress.
 const TELL: Duration = Duration::from_secs(1);
-
-/// A run without a decision for so long does not end by itself.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Longest wait for the frames under way at the end.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -264,16 +261,4 @@ impl Watched<'_> {
             std::thread::sleep(ROUND);
         }
     }
-}
-
-/// What is wrong with a run that did not end as asked.
-pub fn expect_complete(end: &str, decided: u64, stall: Option<&str>) -> Result<()> {
-    if end == "stalled" {
-        bail!(
-            "no event was decided for {} s after {decided}: {}",
-            PATIENCE.as_secs(),
-            stall.unwrap_or("a member does not answer")
-        );
-    }
-    Ok(())
 }

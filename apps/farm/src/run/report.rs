@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use pollux_app::LedgerReport;
 use pollux_farm::scheduler::{self, Stall};
 use pollux_pmd::Percentiles;
@@ -12,9 +12,11 @@ use serde::Serialize;
 
 use super::config::FarmConfig;
 use super::counters::Shown;
-use super::execute::expect_complete;
 use super::outcome::{Outcome, SchedulerOutcome};
 use super::plan::Plan;
+
+/// A run without a decision for so long does not end by itself.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a run ended.
 #[derive(Clone, Copy)]
@@ -403,4 +405,16 @@ fn text(stall: Stall) -> &'static str {
         Stall::NoNode => "all nodes are excluded",
         Stall::Busy => "no receive buffer that may be next is free",
     }
+}
+
+/// What is wrong with a run that did not end as asked.
+fn expect_complete(end: &str, decided: u64, stall: Option<&str>) -> Result<()> {
+    if end == "stalled" {
+        bail!(
+            "no event was decided for {} s after {decided}: {}",
+            PATIENCE.as_secs(),
+            stall.unwrap_or("a member does not answer")
+        );
+    }
+    Ok(())
 }

@@ -12,11 +12,11 @@ use pollux_pmd::mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::port::{RxQueue, TxQueue};
 use pollux_pmd::{Cause, CauseError};
 
+use super::arrival::{Arrival, Carrier};
 use super::damage::Damage;
 use super::frame::{ETHERNET, mac_of, read_header, write_header};
 use super::payload::{Buffers, Payload};
 use super::way::Way;
-use super::{Arrival, Carrier};
 use crate::fragments::{Fragments, Outgoing};
 use crate::message::Message;
 use crate::role::{Address, Outbox, Transfer};
