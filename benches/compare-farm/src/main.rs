@@ -4,18 +4,20 @@
 
 mod members;
 mod room;
+mod share;
 mod sockets;
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
 use pollux_farm::topology::Topology;
 use pollux_pmd::lcore::{self, Lcore};
 use pollux_pmd::{Clock as _, TscClock};
 use serde_json::json;
 
-use self::members::{Control, Members, Outcome, Share};
+use self::members::{Control, Members, Outcome};
+use self::share::Share;
 use self::sockets::{Sockets, links};
 
 /// Runs the farm on kernel sockets; prints what it did as JSON
@@ -115,16 +117,4 @@ fn main() -> Result<()> {
         "of {fragments} fragments {checked} arrived, {wrong} of them wrong"
     );
     Ok(())
-}
-
-/// Which loop has a member: as `farm run` deals them, feeders and nodes to each.
-fn part(of: usize, number: usize, loops: usize) -> std::ops::Range<usize> {
-    of * number / loops..of * (number + 1) / loops
-}
-
-/// The loop of element `n` of `of`.
-fn loop_of(n: usize, of: usize, loops: usize) -> Result<usize> {
-    (0..loops)
-        .find(|&number| part(of, number, loops).contains(&n))
-        .context("a member without a loop")
 }

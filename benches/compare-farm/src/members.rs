@@ -16,8 +16,8 @@ use pollux_farm::wire::payload::{self, padded, table_len};
 use pollux_pmd::mempool::time::Tsc;
 use pollux_pmd::{Clock as _, TscClock};
 
-use crate::part;
 use crate::room::Payload;
+use crate::share::{Share, part};
 use crate::sockets::Sockets;
 
 /// Number of the run in messages.
@@ -40,16 +40,6 @@ const ROUND: usize = 512;
 const ACCEPTED: u64 = 25;
 /// Longest time without a decision.
 const PATIENCE: Time = Time::from_ns(20_000_000_000);
-
-/// What a loop is to do.
-#[derive(Clone, Copy)]
-pub(crate) struct Share {
-    pub(crate) number: usize,
-    pub(crate) loops: usize,
-    pub(crate) events: u64,
-    pub(crate) pack: u16,
-    pub(crate) fragment: u32,
-}
 
 /// What the loops tell each other beside the messages: beginning and end.
 #[derive(Default)]

@@ -19,9 +19,8 @@ use pollux_farm::topology::Topology;
 use pollux_farm::wire::payload::{padded, table_len};
 use pollux_farm::wire::{self, HEADER};
 
-use crate::loop_of;
-use crate::members::Share;
 use crate::room::{Payload, Rooms};
+use crate::share::{Share, loop_of};
 
 /// Datagrams of a call.
 const BURST: usize = 64;

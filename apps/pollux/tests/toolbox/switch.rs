@@ -53,7 +53,11 @@ fn an_incast_of_files_loses_what_exceeds_the_buffer() {
     let [a, b, c] = captures.each_ref().map(Capture::spec);
     let out = folder.sink("out.pcapng");
     let limits = ["--rate", "1000", "--buffer", "1000", "--duration", "0.2"];
-    let report = reported("switch", &[&[&a, &b, &c, &out][..], &limits].concat(), 0);
+    let report = reported(
+        "switch",
+        &[&[a.as_str(), &b, &c, &out][..], &limits].concat(),
+        0,
+    );
     let output = &report["outputs"][0];
     assert_eq!(output["port"], out);
     assert_eq!(output["offered"], 30);
@@ -125,7 +129,8 @@ impl Hosts {
     fn bridge(&self) {
         // With the spanning tree, since a bridge without it forwards its messages; ports forward at
         // once.
-        self.middle.ip("link add br0 type bridge mcast_snooping 0 stp_state 1 forward_delay 0");
+        self.middle
+            .ip("link add br0 type bridge mcast_snooping 0 stp_state 1 forward_delay 0");
         self.middle.ip("link set br0 up");
         for n in 0..Self::COUNT {
             self.middle.ip(&format!("link set p{n} master br0"));
@@ -154,7 +159,9 @@ impl Ends {
         let open = |host: &Namespace| {
             let config = PortConfig::new(pool.clone());
             host.within(|| {
-                let port = Registry::builtin().open_promiscuous("af_packet:va").unwrap();
+                let port = Registry::builtin()
+                    .open_promiscuous("af_packet:va")
+                    .unwrap();
                 port.configure(config).unwrap().start().unwrap()
             })
         };
@@ -246,7 +253,11 @@ fn conversation() -> Vec<(usize, Vec<u8>)> {
     let mut from_zero = frame(Some(12), 11, 89);
     from_zero[6..12].fill(0);
     sent.push((1, from_zero));
-    for group in [[0x01, 0, 0x5e, 1, 2, 3], [0x33, 0x33, 0, 0, 0, 5], [1, 0, 0, 0, 0, 0]] {
+    for group in [
+        [0x01, 0, 0x5e, 1, 2, 3],
+        [0x33, 0x33, 0, 0, 0, 5],
+        [1, 0, 0, 0, 0, 0],
+    ] {
         sent.push((2, to(group, 12)));
     }
     sent.extend((0..16).map(|last| (0, to([0x01, 0x80, 0xc2, 0, 0, last], 14))));
@@ -295,7 +306,11 @@ fn the_kernels_hosts_ping_each_other_through_the_switch() {
             let line = format!("ping -c 5 -i 0.01 -W 30 10.77.0.{target}");
             let output = hosts.hosts[0].exec(&line);
             let said = text(&output.stdout);
-            assert!(output.status.success(), "{driver}: {said}{}", text(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{driver}: {said}{}",
+                text(&output.stderr)
+            );
             assert!(said.contains("5 received"), "{driver}: {said}");
         }
         switch.interrupt();
@@ -304,7 +319,11 @@ fn the_kernels_hosts_ping_each_other_through_the_switch() {
         assert!(report["unicast"].as_u64().unwrap() >= 20, "{report}");
         // Questions for the stations' addresses.
         assert!(report["flooded"].as_u64().unwrap() >= 1, "{report}");
-        assert_eq!(report["ledger"]["dropped"], serde_json::json!({}), "{report}");
+        assert_eq!(
+            report["ledger"]["dropped"],
+            serde_json::json!({}),
+            "{report}"
+        );
     }
 }
 
@@ -339,7 +358,10 @@ fn a_slow_output_loses_and_counts() {
     };
     for (n, host) in hosts.hosts.iter().enumerate() {
         host.ip(&format!("address add 10.77.0.{}/24 dev va", n + 1));
-        for (other, last) in (0..Hosts::COUNT).map(|n| (n, n + 1)).filter(|&(other, _)| other != n) {
+        for (other, last) in (0..Hosts::COUNT)
+            .map(|n| (n, n + 1))
+            .filter(|&(other, _)| other != n)
+        {
             host.ip(&format!(
                 "neighbour add 10.77.0.{last} lladdr 02:00:00:00:01:0{other} dev va nud permanent"
             ));
@@ -360,7 +382,9 @@ fn a_slow_output_loses_and_counts() {
             sender.send_to(&[1; 958], "10.77.0.2:9000").unwrap();
         }
     }
-    receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
     let mut received = 0;
     while receiver.recv(&mut [0; 1500]).is_ok() {
         received += 1;
