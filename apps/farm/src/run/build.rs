@@ -13,13 +13,13 @@ use pollux_farm::scheduler::Scheduler;
 use pollux_farm::time::Time;
 use pollux_mempool::Mempool;
 use pollux_mempool::time::Tsc;
-use pollux_pmd::port::{RxQueue, TxQueue};
 use pollux_pmd::{LatencyHistogram, Tally, TscClock};
 
 use super::counters::{Control, Counts};
-use super::plan::Plan;
+use super::plan::{CACHE, Plan};
 use super::seats::{FeederSeat, NodeSeat, Order, ResultSeat, SchedulerSeat};
 use super::station::{Members, Station};
+use super::wiring::Lines;
 use super::work::{NodeWork, Suspension};
 
 /// What all loops of a run share.
@@ -35,8 +35,7 @@ pub struct Common {
 
 /// What a loop has for itself.
 pub struct Own {
-    pub rx: Vec<RxQueue>,
-    pub tx: Vec<TxQueue>,
+    pub lines: Lines,
     pub tally: Tally,
     /// Of the loop with the scheduler.
     pub latency: Option<LatencyHistogram>,
@@ -49,17 +48,18 @@ pub struct Own {
 pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Ethernet>> {
     let cache = common
         .pool
-        .cache(plan.cache)
+        .cache(CACHE)
         .context("packet buffers of a loop")?;
     let members = plan.members(&common, own.latency)?;
     let config = EthernetConfig {
         routes: plan.routes.clone(),
+        owners: own.lines.owners,
         max_frame: plan.max_frame,
         crc: plan.crc,
         damage: plan.damage.clone(),
         tally: own.tally,
     };
-    let carrier = Ethernet::new(config, own.rx, own.tx, cache)?;
+    let carrier = Ethernet::new(config, own.lines.rx, own.lines.tx, cache)?;
     let Common {
         control,
         clock,
@@ -74,7 +74,6 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
 pub struct Parts {
     routes: Routes,
     max_frame: usize,
-    cache: usize,
     crc: bool,
     damage: Option<pollux_farm::carrier::Damage>,
     gives_way: bool,
@@ -87,10 +86,28 @@ pub struct Parts {
     results: Option<pollux_farm::results::Config>,
     feeders: Vec<(pollux_farm::feeder::Config, Option<u64>)>,
     nodes: Vec<(pollux_farm::node::Config, Option<u64>)>,
+    credits: Option<usize>,
     first_feeder: usize,
     first_node: usize,
     fragment: u32,
     loops: usize,
+}
+
+/// By which queue each member is reached: that to its loop, or the own one to the switch.
+fn routes(plan: &Plan, number: usize) -> Result<Routes> {
+    if plan.switch.is_none() {
+        let mut routes = Routes::new(&plan.topology);
+        for member in plan.members() {
+            routes.set(member, plan.loop_of(member) as u16)?;
+        }
+        return Ok(routes);
+    }
+    let mut routes = Routes::by_sender(&plan.topology);
+    let members = plan.members().filter(|&m| plan.loop_of(m) == number);
+    for (way, member) in (0..).zip(members) {
+        routes.set(member, way)?;
+    }
+    Ok(routes)
 }
 
 impl Parts {
@@ -99,10 +116,7 @@ impl Parts {
     /// # Errors
     /// Triggers that cannot be.
     pub fn of(plan: &Plan, number: usize) -> Result<Self> {
-        let mut routes = Routes::new(&plan.topology);
-        for member in plan.members() {
-            routes.set(member, plan.loop_of(member) as u16)?;
-        }
+        let routes = routes(plan, number)?;
         let share = &plan.shares[number];
         let feeder = |n| {
             let id = n as u8;
@@ -117,7 +131,6 @@ impl Parts {
         Ok(Self {
             routes,
             max_frame: plan.max_frame(),
-            cache: plan.cache(),
             crc: plan.crc(),
             damage: plan.damage(number),
             gives_way: plan.shares_cpus(),
@@ -128,6 +141,7 @@ impl Parts {
             results: share.results.then(|| plan.results()),
             feeders: share.feeders.clone().map(feeder).collect(),
             nodes: share.nodes.clone().map(node).collect(),
+            credits: plan.credits(),
             first_feeder: share.feeders.start,
             first_node: share.nodes.start,
             fragment: plan.config.traffic.fragment,
@@ -151,8 +165,12 @@ impl Parts {
         };
         let node = |&(config, death): &(pollux_farm::node::Config, _)| {
             let work = NodeWork::new(config.id, store, common.suspension.clone());
+            let node = Node::new(config, topology, work, now)?;
             Ok(NodeSeat {
-                node: Node::new(config, topology, work, now)?,
+                node: match self.credits {
+                    Some(credits) => node.with_credits(credits)?,
+                    None => node,
+                },
                 death,
                 is_dead: false,
             })

@@ -20,6 +20,28 @@ pub struct FarmConfig {
     pub times: Times,
     /// Loops and memory.
     pub loops: Loops,
+    /// The switch that carries the frames; without it, they go from loop to loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch: Option<SwitchTable>,
+}
+
+/// A switch in the process.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SwitchTable {
+    /// Bytes of the buffer of each output.
+    pub buffer: usize,
+    /// Rate of each output.
+    pub rate_gbps: f64,
+}
+
+impl Default for SwitchTable {
+    fn default() -> Self {
+        Self {
+            buffer: 64 << 10,
+            rate_gbps: 10.0,
+        }
+    }
 }
 
 /// The members of the farm.
@@ -51,8 +73,10 @@ impl Default for Members {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Traffic {
-    /// Who sends when: `ring` or `none`.
+    /// Who sends when: `ring`, `credits` or `none`.
     pub policy: PolicyName,
+    /// Fragments that a node asks for at a time, with `credits`.
+    pub credits: usize,
     /// What happens when the next column is busy: `skip` or `wait`.
     pub mode: ModeName,
     /// Rounds in which busy feeders pass the message on.
@@ -70,14 +94,16 @@ pub struct Traffic {
     pub rate_hz: Option<f64>,
     /// Distances of the triggers: `regular`, `poisson` or `bunches`.
     pub triggers: TriggerName,
-    /// Most events, or packs of events, that are triggered and not decided.
-    pub in_flight: usize,
+    /// Most events, or packs of events, that are triggered and not decided; without it, four times
+    /// the receive buffers, or 4096 where messages are lost on purpose and events wait for them.
+    pub in_flight: Option<usize>,
 }
 
 impl Default for Traffic {
     fn default() -> Self {
         Self {
             policy: PolicyName::Ring,
+            credits: 24,
             mode: ModeName::Skip,
             bypass: 0,
             pack: 1,
@@ -86,7 +112,7 @@ impl Default for Traffic {
             crc: None,
             rate_hz: None,
             triggers: TriggerName::Regular,
-            in_flight: 4096,
+            in_flight: None,
         }
     }
 }
@@ -94,6 +120,7 @@ impl Default for Traffic {
 /// Time-outs, in microseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "keys name their unit")]
 pub struct Times {
     /// What was not answered is sent again.
     pub timeout_us: u64,
@@ -106,8 +133,8 @@ pub struct Times {
 impl Default for Times {
     fn default() -> Self {
         Self {
-            timeout_us: 50_000,
-            silence_us: 2_000_000,
+            timeout_us: 500_000,
+            silence_us: 3_000_000,
             pack_wait_us: 1000,
         }
     }
@@ -162,5 +189,8 @@ impl FarmConfig {
         set(&mut traffic.rate_hz, options.rate.map(|rate| rate.0));
         set(&mut traffic.triggers, options.triggers);
         set(&mut self.loops.loops, options.loops.map(Some));
+        if let Some(buffer) = options.switch {
+            self.switch.get_or_insert_default().buffer = buffer;
+        }
     }
 }

@@ -19,6 +19,8 @@ pub struct Control {
     pub done: StopFlag,
     /// Loops end.
     pub stop: StopFlag,
+    /// 1 while frames wait in the switch.
+    pub switch_waits: Count,
 }
 
 impl Control {

@@ -12,8 +12,7 @@ use pollux_farm::role::Address;
 use pollux_mempool::Mempool;
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::port::{Port, Started};
-use pollux_pmd::{Clock as _, LatencyHistogram, Ledger, PortConfig, RxQueue, StartedPort, Tally};
-use pollux_pmd::{TscClock, TxQueue};
+use pollux_pmd::{Clock as _, LatencyHistogram, Ledger, Tally, TscClock};
 
 use super::build::{Common, Own, Parts, station};
 use super::counters::{Control, Counts, Shown};
@@ -21,10 +20,9 @@ use super::outcome::Outcome;
 use super::page::ServedPage;
 use super::plan::{Plan, micros};
 use super::report::{Ended, Report};
+use super::switch_loop::SwitchLoop;
+use super::wiring::Wiring;
 use super::work::Suspension;
-
-/// The port of a run in one process.
-const LOOPBACK: &str = "loopback";
 
 /// Period of housekeeping.
 const ROUND: Duration = Duration::from_millis(10);
@@ -49,18 +47,16 @@ pub fn execute(plan: &Plan) -> Result<()> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let reports = plan.reports.ready()?;
     let pool = Mempool::new(plan.pool()).context("packet buffers")?;
-    let loops = plan.shares.len();
-    let started = open(plan, &pool)?;
-    let views = vec![PortView::new(&started)];
-    let StartedPort { port, rx, tx } = started;
     let mut ledger = Ledger::new();
-    for queue in &rx {
-        ledger.add(format!("queue {}", queue.queue()), queue.tally());
-    }
+    let Wiring {
+        ports,
+        views,
+        loops,
+        switch,
+    } = Wiring::open(plan, &pool, &mut ledger)?;
     let latency = LatencyHistogram::new();
     let latency_view = latency.view();
     let mut latency = Some(latency);
-    let mut queues = deal(rx, tx, loops);
     let clock = TscClock::get();
     let suspension = plan.options.suspend.map(micros);
     let suspension = suspension.map(|time| Suspension::new(time, plan.topology.nodes()));
@@ -73,19 +69,26 @@ pub fn execute(plan: &Plan) -> Result<()> {
         suspension,
     };
     let mut own = Vec::new();
-    for number in 0..loops {
+    for (number, lines) in loops.into_iter().enumerate() {
         let tally = Tally::new();
         ledger.add(format!("loop {number}"), tally.view());
-        let (rx, tx) = queues.remove(0);
         let is_scheduler = plan.loop_of(Address::Scheduler) == number;
-        let latency = if is_scheduler { latency.take() } else { None };
         own.push(Own {
-            rx,
-            tx,
+            lines,
             tally,
-            latency,
+            latency: if is_scheduler { latency.take() } else { None },
         });
     }
+    let switch = match (switch, &plan.switch) {
+        (Some(lines), Some(config)) => {
+            let (control, gives_way) = (Arc::clone(&common.control), plan.shares_cpus());
+            let switch = SwitchLoop::new(lines, config, &common.pool, control, gives_way)?;
+            let view = switch.counted_in(&mut ledger);
+            Some((switch, view))
+        }
+        _ => None,
+    };
+    let (switch, switched) = switch.unzip();
     let shown = Arc::new(Shown {
         books: Ledgers {
             ledger,
@@ -101,8 +104,10 @@ pub fn execute(plan: &Plan) -> Result<()> {
     let monitoring = (watch, page.transpose()?);
     let began = Instant::now();
     let threads = launch(plan, &common, own)?;
+    let cpu = plan.cpus.last().copied().flatten();
+    let switch = switch.map(|switch| lcore::launch("switch", cpu, move || switch.run()));
+    let switch = switch.transpose()?;
     lcore::keep_off(&cpus);
-    let ports = [port];
     let watched = Watched {
         plan,
         control: &common.control,
@@ -114,58 +119,25 @@ pub fn execute(plan: &Plan) -> Result<()> {
     let end = watched.watch(monitoring, &stop);
     let left = watched.drain();
     common.control.stop.stop();
-    let mut outcomes = Vec::new();
-    let mut joined = Ok(());
-    for thread in threads {
-        match thread.join() {
-            Ok(Ok(outcome)) => outcomes.push(outcome),
-            Ok(Err(error)) => joined = Err(error),
-            Err(error) => joined = Err(error.into()),
-        }
-    }
+    let mut outcomes = join(threads);
     let duration = began.elapsed();
-    let (mut rx, mut tx) = (Vec::new(), Vec::new());
-    for outcome in &mut outcomes {
+    let (mut rx, mut tx) = switch.map(Lcore::join).transpose()?.unwrap_or_default();
+    for outcome in outcomes.iter_mut().flatten() {
         rx.append(&mut outcome.rx);
         tx.append(&mut outcome.tx);
     }
-    joined?;
-    let stopped = ports::stop(ports.into(), rx, tx);
+    let outcomes = outcomes?;
+    let stopped = ports::stop(ports, rx, tx);
     let ended = Ended {
         end,
         duration,
         left,
     };
-    let report = Report::new(plan, &shown, &outcomes, ended);
+    let report = Report::new(plan, &shown, &outcomes, ended, switched.as_ref());
     reports.tell(&report, |out| report.write(out))?;
     stopped.context("the run ended, but not cleanly")?;
     shown.books.ledger.check()?;
     report.check(plan)
-}
-
-/// The port, with a queue from each loop to each.
-pub fn open(plan: &Plan, pool: &Mempool) -> Result<StartedPort> {
-    let loops = plan.shares.len() as u16;
-    let config = PortConfig::new(pool.clone())
-        .rx_queues(loops * loops)
-        .tx_queues(loops * loops)
-        .ring(plan.ring());
-    let port = ports::registry().open(LOOPBACK)?;
-    Ok(port.configure(config)?.start()?)
-}
-
-/// The queues of each loop: queue `from * loops + to` leads from one to another.
-pub fn deal(rx: Vec<RxQueue>, tx: Vec<TxQueue>, loops: usize) -> Vec<(Vec<RxQueue>, Vec<TxQueue>)> {
-    let mut dealt: Vec<_> = (0..loops).map(|_| (Vec::new(), Vec::new())).collect();
-    for queue in rx {
-        let to = usize::from(queue.queue()) % loops;
-        dealt[to].0.push(queue);
-    }
-    for queue in tx {
-        let from = usize::from(queue.queue()) / loops;
-        dealt[from].1.push(queue);
-    }
-    dealt
 }
 
 /// Launches the loops.
@@ -184,6 +156,13 @@ fn launch(plan: &Plan, common: &Common, own: Vec<Own>) -> Result<Vec<Loop>> {
         threads.push(lcore::launch(&format!("loop {number}"), cpu, body)?);
     }
     Ok(threads)
+}
+
+/// Waits for the end of the loops.
+fn join(threads: Vec<Loop>) -> Result<Vec<Outcome>> {
+    // All are waited for, whatever one of them says.
+    let joined: Vec<_> = threads.into_iter().map(Lcore::join).collect();
+    joined.into_iter().map(|outcome| outcome?).collect()
 }
 
 /// A run that is watched.
@@ -267,9 +246,12 @@ impl Watched<'_> {
         let mut quiet = 0;
         let mut last = 0;
         loop {
-            let traffic = self.views[0].traffic();
-            let left = traffic.tx_packets.saturating_sub(traffic.rx_packets);
-            let moved = traffic.tx_packets + traffic.rx_packets;
+            let traffic = self.views.iter().map(PortView::traffic);
+            let (sent, taken) = traffic.fold((0, 0), |(sent, taken), traffic| {
+                (sent + traffic.tx_packets, taken + traffic.rx_packets)
+            });
+            let left = sent.saturating_sub(taken) + self.control.switch_waits.get();
+            let moved = sent + taken;
             quiet = if left == 0 && moved == last {
                 quiet + 1
             } else {

@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | `options`, `config`, `plan` | command line and TOML, checked |
 //! | `execute` | opens, launches, watches, ends in order, reports |
-//! | `station` | a loop: some members of the farm and their carrier |
+//! | `wiring`, `switch_loop` | ports of the loops; the switch between them |
+//! | `station`, `build` | a loop: some members of the farm and their carrier |
 //! | `seats` | a member in a loop: its role, and what the run does with it |
 //! | `triggers`, `work` | when events are triggered; what nodes do with them |
 //! | `counters`, `page`, `report` | counts that are read during the run; the page; the report |
@@ -21,9 +22,11 @@ mod plan;
 mod report;
 mod seats;
 mod station;
+mod switch_loop;
 #[cfg(test)]
 mod tests;
 mod triggers;
+mod wiring;
 mod work;
 
 pub use options::RunOptions;

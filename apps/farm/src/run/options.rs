@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use pollux_app::{
     ClockOption, Cpus, DurationOption, Rates, ReportOptions, address, bytes_within, metrics,
 };
+use pollux_switch::SwitchConfig;
 use serde::{Deserialize, Serialize};
 
 use super::kill::Kill;
@@ -18,6 +19,8 @@ pub enum PolicyName {
     /// A message passes from feeder to feeder, which transfer one after the other
     #[default]
     Ring,
+    /// A node asks the feeders for the fragments that it has credit for
+    Credits,
     /// All feeders get the message at once, and transfer at once
     None,
 }
@@ -137,6 +140,11 @@ pub struct RunOptions {
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     pub corrupt: f64,
 
+    /// Carry the frames over a switch in this process: bytes of the buffer of each output, which
+    /// drops what it has no room for
+    #[arg(long, value_name = "BYTES", value_parser = buffer)]
+    pub switch: Option<usize>,
+
     /// Seed of all that is random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -178,6 +186,12 @@ fn rate(text: &str) -> Result<Rate, String> {
         max: true,
     };
     Ok(Rate(rates.read(text)?.map(|(rate, _)| rate)))
+}
+
+fn buffer(text: &str) -> Result<usize, String> {
+    let (least, most) = SwitchConfig::BUFFERS.into_inner();
+    let bytes = bytes_within(text, least as u64..=most as u64)?;
+    usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
 fn fragment(text: &str) -> Result<u32, String> {

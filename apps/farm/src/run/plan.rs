@@ -12,8 +12,9 @@ use pollux_farm::wire::payload::{padded, table_len};
 use pollux_farm::{feeder, node, results};
 use pollux_mempool::PoolConfig;
 use pollux_pmd::lcore;
+use pollux_switch::SwitchConfig;
 
-use super::config::FarmConfig;
+use super::config::{FarmConfig, SwitchTable};
 use super::kill::Kill;
 use super::options::{ModeName, PolicyName, RunOptions};
 use super::triggers::Triggers;
@@ -31,7 +32,7 @@ const LEAST_ROOM: usize = 1536;
 const MAX_FRAME: usize = 1 << 19;
 
 /// Free buffers that a loop keeps.
-const CACHE: usize = 256;
+pub const CACHE: usize = 256;
 
 /// Longest time-out: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
@@ -43,8 +44,10 @@ pub struct Plan<'a> {
     pub topology: Topology,
     /// The members of each loop.
     pub shares: Vec<Share>,
-    /// The CPU of each loop.
+    /// The CPU of each loop, that of the switch last.
     pub cpus: Vec<Option<usize>>,
+    /// The switch, if there is one.
+    pub switch: Option<SwitchConfig>,
     /// Bytes of a slot.
     pub slot: u32,
     pub reports: ReportOutputs,
@@ -85,9 +88,12 @@ impl<'a> Plan<'a> {
         let cores = Cpus::of(&options.cores);
         let cpus = lcore::allowed_cpus().len();
         let default = if cores.is_empty() { cpus } else { cores.len() };
+        let switch = config.switch.map(switch).transpose()?;
+        let switches = usize::from(switch.is_some());
+        let default = default.saturating_sub(switches);
         let loops = config.loops.loops.map_or(default, usize::from);
         let loops = loops.clamp(1, MAX_LOOPS.min(members));
-        let cpus = place_loops(&cores, &[("loop", loops)])?;
+        let cpus = place_loops(&cores, &[("loop", loops), ("switch", switches)])?;
         Damage::new(options.corrupt, options.seed)
             .map_err(|error| anyhow::anyhow!("--corrupt: {error}"))?;
         let times = &config.times;
@@ -112,6 +118,7 @@ impl<'a> Plan<'a> {
             options,
             topology,
             cpus,
+            switch,
             slot,
             config,
         };
@@ -186,6 +193,7 @@ impl<'a> Plan<'a> {
         scheduler::Config {
             policy: match traffic.policy {
                 PolicyName::Ring => Policy::Ring,
+                PolicyName::Credits => Policy::Credits,
                 PolicyName::None => Policy::None,
             },
             mode: match traffic.mode {
@@ -194,8 +202,8 @@ impl<'a> Plan<'a> {
             },
             pack: traffic.pack,
             pack_wait: micros(self.config.times.pack_wait_us),
-            in_flight: traffic.in_flight,
-            pending: traffic.in_flight,
+            in_flight: self.in_flight(),
+            pending: self.in_flight(),
             loops: traffic.bypass,
             ring_timeout: timeout,
             event_timeout: timeout,
@@ -215,10 +223,10 @@ impl<'a> Plan<'a> {
             run: RUN,
             id,
             slot: self.slot,
-            in_flight: self.config.traffic.in_flight,
+            in_flight: self.in_flight(),
             // Transfers are complete when they are handed to a queue.
             bypass_above: self.slot,
-            beat: self.timeout(),
+            beat: self.beat(),
         }
     }
 
@@ -229,16 +237,22 @@ impl<'a> Plan<'a> {
             id,
             slot: self.slot,
             workers: 1,
-            beat: self.timeout(),
+            beat: self.beat(),
         }
+    }
+
+    /// Fragments that a node asks for at a time, if it does.
+    pub fn credits(&self) -> Option<usize> {
+        let traffic = &self.config.traffic;
+        (traffic.policy == PolicyName::Credits).then_some(traffic.credits)
     }
 
     /// Configuration of the result node.
     pub fn results(&self) -> results::Config {
         results::Config {
             run: RUN,
-            in_flight: self.config.traffic.in_flight,
-            beat: self.timeout(),
+            in_flight: self.in_flight(),
+            beat: self.beat(),
         }
     }
 
@@ -282,18 +296,19 @@ impl<'a> Plan<'a> {
             .clamp(least, most)
     }
 
-    /// Free buffers that a loop keeps.
-    pub fn cache(&self) -> usize {
-        CACHE
-    }
-
     /// The packet buffers: for all receive buffers with all their fragments, as many under way,
     /// the caches, and messages to all members.
     pub fn pool(&self) -> PoolConfig {
         let fragments = self.topology.descriptors() * self.topology.feeders();
         let members = self.members().count();
         let loops = self.shares.len();
-        let enough = 2 * fragments + loops * (2 * CACHE + members) + 1024;
+        // A switch floods what is for a member that it has not heard, a copy to each.
+        let flooded = if self.switch.is_some() {
+            members * members
+        } else {
+            0
+        };
+        let enough = 2 * fragments + (loops + 1) * (2 * CACHE + members) + flooded + 1024;
         PoolConfig {
             buffers: self.config.loops.packet_buffers.unwrap_or(enough),
             data_room: self.room(),
@@ -306,8 +321,29 @@ impl<'a> Plan<'a> {
         bytes.next_multiple_of(64).max(LEAST_ROOM)
     }
 
+    /// MEPs in flight. Small tables stay in the CPU's cache; where messages are lost, the other
+    /// events of a time-out have to fit.
+    fn in_flight(&self) -> usize {
+        let buffers = self.topology.descriptors();
+        let is_lossy = self.options.corrupt > 0.0 || !self.options.kill.is_empty();
+        let least = if is_lossy || self.switch.is_some() {
+            4096
+        } else {
+            256
+        };
+        let default = buffers.saturating_mul(4).next_power_of_two().max(least);
+        let most = scheduler::MAX_IN_FLIGHT;
+        self.config.traffic.in_flight.unwrap_or(default.min(most))
+    }
+
     fn timeout(&self) -> Time {
         micros(self.config.times.timeout_us)
+    }
+
+    /// Time between two signs of life.
+    fn beat(&self) -> Time {
+        let silence = Time::from_ps(self.silence().ps() / 4);
+        self.timeout().min(silence).max(Time::from_ps(1))
     }
 
     fn silence(&self) -> Time {
@@ -318,6 +354,23 @@ impl<'a> Plan<'a> {
 /// A time in microseconds.
 pub fn micros(us: u64) -> Time {
     Time::from_ns(us.saturating_mul(1000))
+}
+
+/// The switch of a run.
+fn switch(table: SwitchTable) -> Result<SwitchConfig> {
+    let rate = table.rate_gbps * 1e9;
+    ensure!(
+        rate.is_finite() && SwitchConfig::RATES.contains(&(rate as u64)),
+        "[switch] rate_gbps: {}; set 1e-6 to 1000",
+        table.rate_gbps
+    );
+    let config = SwitchConfig {
+        rate: Some(rate as u64),
+        buffer: table.buffer,
+        ..SwitchConfig::default()
+    };
+    config.check()?;
+    Ok(config)
 }
 
 /// Bytes of a slot: what a transfer needs, or as configured.

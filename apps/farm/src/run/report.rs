@@ -7,15 +7,17 @@ use anyhow::{Result, ensure};
 use pollux_app::LedgerReport;
 use pollux_farm::scheduler::{self, Stall};
 use pollux_pmd::Percentiles;
+use pollux_switch::{SwitchReport, SwitchView};
 use serde::Serialize;
 
 use super::config::FarmConfig;
 use super::counters::Shown;
 use super::execute::expect_complete;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, SchedulerOutcome};
 use super::plan::Plan;
 
 /// How a run ended.
+#[derive(Clone, Copy)]
 pub struct Ended {
     /// `complete`, `stopped` by a signal, `stalled` or `failed`.
     pub end: &'static str,
@@ -44,6 +46,8 @@ pub struct Report<'a> {
     latency_us: Latency,
     messages: Messages,
     ledger: LedgerReport,
+    /// The switch, if there was one.
+    switch: Option<SwitchReport>,
     #[serde(skip)]
     stall: Option<&'static str>,
 }
@@ -133,7 +137,13 @@ struct Messages {
 }
 
 impl<'a> Report<'a> {
-    pub fn new(plan: &'a Plan, shown: &Shown, outcomes: &[Outcome], ended: Ended) -> Self {
+    pub fn new(
+        plan: &'a Plan,
+        shown: &Shown,
+        outcomes: &[Outcome],
+        ended: Ended,
+        switch: Option<&SwitchView>,
+    ) -> Self {
         let scheduler = outcomes
             .iter()
             .find_map(|outcome| outcome.scheduler.as_ref());
@@ -189,19 +199,7 @@ impl<'a> Report<'a> {
             columns: Columns {
                 repeated: counters.columns_repeated,
             },
-            nodes: nodes
-                .clone()
-                .enumerate()
-                .map(|(id, node)| NodeReport {
-                    id,
-                    column: plan.topology.column_of(id as u16).unwrap_or_default(),
-                    events: node.counters.events,
-                    excluded: scheduler
-                        .is_some_and(|s| s.excluded.get(id).copied().unwrap_or_default()),
-                    dead: node.is_dead,
-                    suspended: node.suspended,
-                })
-                .collect(),
+            nodes: node_reports(plan, outcomes, scheduler),
             feeders: feeders
                 .enumerate()
                 .map(|(id, feeder)| {
@@ -232,6 +230,7 @@ impl<'a> Report<'a> {
                 misrouted: sum(|outcome| outcome.misrouted),
             },
             ledger: shown.books.ledger.balance().into(),
+            switch: switch.map(SwitchView::report),
             stall: scheduler.and_then(|s| s.stall).map(text),
         }
     }
@@ -361,6 +360,26 @@ impl<'a> Report<'a> {
             }
         )
     }
+}
+
+fn node_reports(
+    plan: &Plan,
+    outcomes: &[Outcome],
+    scheduler: Option<&SchedulerOutcome>,
+) -> Vec<NodeReport> {
+    let is_excluded = |id| scheduler.is_some_and(|s| s.excluded.get(id) == Some(&true));
+    let nodes = outcomes.iter().flat_map(|outcome| &outcome.nodes);
+    nodes
+        .enumerate()
+        .map(|(id, node)| NodeReport {
+            id,
+            column: plan.topology.column_of(id as u16).unwrap_or_default(),
+            events: node.counters.events,
+            excluded: is_excluded(id),
+            dead: node.is_dead,
+            suspended: node.suspended,
+        })
+        .collect()
 }
 
 impl Latency {

@@ -107,6 +107,8 @@ impl SchedulerSeat {
             }
             if self.scheduler.is_idle() {
                 self.control.done.stop();
+            } else if self.scheduler.decided() == self.scheduler.triggered() {
+                self.scheduler.tell_decided(now);
             }
         } else if matches!(self.triggers, Triggers::AsManyAsPossible) {
             self.trigger_most(now, left, out);

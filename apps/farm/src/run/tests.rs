@@ -6,16 +6,16 @@ use clap::Parser;
 use pollux_app::Failure;
 use pollux_farm::carrier::Ethernet;
 use pollux_mempool::Mempool;
-use pollux_pmd::{Clock as _, StartedPort, Tally, TscClock};
+use pollux_pmd::{Clock as _, Ledger, Tally, TscClock};
 use pollux_pmd_testkit::guard::listen;
 
 use super::build::{Common, Own, Parts, station};
 use super::config::FarmConfig;
 use super::counters::Counts;
-use super::execute::{deal, open};
 use super::outcome::Outcome;
 use super::plan::{Plan, micros};
 use super::station::Station;
+use super::wiring::Wiring;
 use super::work::Suspension;
 use super::{RunOptions, run};
 
@@ -35,8 +35,8 @@ fn whole_farm(options: &RunOptions) -> Station<Ethernet> {
     let config = FarmConfig::of(options).unwrap();
     let plan = Plan::new(options, config).unwrap();
     let pool = Mempool::new(plan.pool()).unwrap();
-    let StartedPort { rx, tx, .. } = open(&plan, &pool).unwrap();
-    let (rx, tx) = deal(rx, tx, 1).remove(0);
+    let mut ledger = Ledger::new();
+    let mut wiring = Wiring::open(&plan, &pool, &mut ledger).unwrap();
     let clock = TscClock::get();
     let suspension = options.suspend.map(micros);
     let common = Common {
@@ -52,8 +52,7 @@ fn whole_farm(options: &RunOptions) -> Station<Ethernet> {
         .ready
         .store(1, std::sync::atomic::Ordering::Release);
     let own = Own {
-        rx,
-        tx,
+        lines: wiring.loops.remove(0),
         tally: Tally::new(),
         latency: None,
     };

@@ -48,12 +48,13 @@ pub enum CarrierError {
     Cause(#[from] CauseError),
 }
 
-/// By which transmit queue each member is reached.
+/// By which transmit queue each member is reached, or sends.
 #[derive(Clone, Debug)]
 pub struct Routes {
     feeders: usize,
     nodes: usize,
     ways: Box<[u16]>,
+    by_sender: bool,
 }
 
 impl Routes {
@@ -65,10 +66,21 @@ impl Routes {
             feeders,
             nodes,
             ways: vec![0; 2 + feeders + nodes].into(),
+            by_sender: false,
         }
     }
 
-    /// A member is reached by another queue.
+    /// Each member of the loop has a queue of its own, by which it reaches all others: the routes
+    /// are those of the senders.
+    #[must_use]
+    pub fn by_sender(topology: &Topology) -> Self {
+        Self {
+            by_sender: true,
+            ..Self::new(topology)
+        }
+    }
+
+    /// A member is reached by another queue, or sends by it.
     ///
     /// # Errors
     /// A member that the farm does not have.
@@ -99,6 +111,9 @@ impl Routes {
 pub struct EthernetConfig {
     /// Where the members are.
     pub routes: Routes,
+    /// The member of each receive queue, whose frames alone are taken: a switch floods others; empty
+    /// where the queues are for all members of the loop.
+    pub owners: Vec<Address>,
     /// Most bytes of a frame, without frame check sequence.
     pub max_frame: usize,
     /// Payloads of fragments have a CRC.
@@ -142,8 +157,9 @@ pub struct Ethernet {
     open: Vec<u16>,
     /// Frames that were taken of a queue, last one first.
     taken: Vec<Mbuf>,
-    /// The queue that is asked next.
+    /// The queue that is asked next, and the one that was asked last.
     turn: usize,
+    source: usize,
     reading: Option<Reading>,
     unsent: Unsent,
     damaged: Cause,
@@ -183,6 +199,7 @@ impl Ethernet {
             open: Vec::with_capacity(members),
             taken: Vec::with_capacity(BURST),
             turn: 0,
+            source: 0,
             reading: None,
             unsent: Unsent::default(),
             damaged: Cause::declare(
@@ -241,7 +258,9 @@ impl Ethernet {
     }
 
     fn push(&mut self, place: usize, frame: Mbuf) {
-        let way = usize::from(self.config.routes.ways[place]);
+        let routes = &self.config.routes;
+        let sender = routes.place(self.from).filter(|_| routes.by_sender);
+        let way = usize::from(routes.ways[sender.unwrap_or(place)]);
         let mut buffers = self.buffers.borrow_mut();
         if let Some(frame) = self.ways[way].push(frame, &mut buffers) {
             buffers.free(frame);
@@ -269,6 +288,16 @@ impl Ethernet {
         frame.data_mut().get_mut(ETHERNET..)
     }
 
+    /// Ends the frames that are gathered.
+    fn close(&mut self) {
+        while let Some(place) = self.open.pop() {
+            let place = usize::from(place);
+            if let Some(frame) = self.gathered[place].take() {
+                self.push(place, frame);
+            }
+        }
+    }
+
     /// Takes frames of the next queue that has some.
     fn refill(&mut self) -> Option<Mbuf> {
         let mut burst = Burst::<BURST>::new();
@@ -277,6 +306,7 @@ impl Ethernet {
             let queue = self.turn;
             self.turn = (queue + 1) % self.rx.len();
             if self.rx[queue].rx(&mut buffers, &mut burst) > 0 {
+                self.source = queue;
                 while let Some(frame) = burst.pop() {
                     self.taken.push(frame);
                 }
@@ -388,6 +418,9 @@ impl Carrier for Ethernet {
     type Payload = Payload;
 
     fn set_sender(&mut self, from: Address) {
+        if self.config.routes.by_sender && from != self.from {
+            self.close();
+        }
         self.from = from;
     }
 
@@ -400,7 +433,9 @@ impl Carrier for Ethernet {
                 continue;
             }
             let frame = self.taken.pop().or_else(|| self.refill())?;
-            match read_header(frame.data()) {
+            let owner = self.config.owners.get(self.source);
+            let is_ours = |to: &Address| owner.is_none_or(|owner| owner == to);
+            match read_header(frame.data()).filter(is_ours) {
                 Some(to) if frame.segment_count() == 1 => {
                     let at = ETHERNET;
                     self.reading = Some(Reading { frame, to, at });
@@ -412,12 +447,7 @@ impl Carrier for Ethernet {
     }
 
     fn flush(&mut self) {
-        while let Some(place) = self.open.pop() {
-            let place = usize::from(place);
-            if let Some(frame) = self.gathered[place].take() {
-                self.push(place, frame);
-            }
-        }
+        self.close();
         let mut buffers = self.buffers.borrow_mut();
         for way in &mut self.ways {
             way.flush(&mut buffers);

@@ -56,7 +56,7 @@ impl Mockup {
         }
         let last = first + words.len() as u64;
         let last = (common | last & 0xFFFF).to_le_bytes();
-        difference == 0 && *rest == last[..rest.len()]
+        difference == 0 && (rest.is_empty() || *rest == last[..rest.len()])
     }
 }
 
@@ -80,8 +80,10 @@ impl Fragments for Mockup {
         for (word, n) in words.iter_mut().zip(first..) {
             *word = (common | n & 0xFFFF).to_le_bytes();
         }
-        let last = (common | last & 0xFFFF).to_le_bytes();
-        rest.copy_from_slice(&last[..rest.len()]);
+        if !rest.is_empty() {
+            let last = (common | last & 0xFFFF).to_le_bytes();
+            rest.copy_from_slice(&last[..rest.len()]);
+        }
     }
 
     fn release(&mut self, _before: u64) {}

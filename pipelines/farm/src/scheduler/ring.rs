@@ -1,11 +1,12 @@
-//! The scheduler's end of the flow control ring.
+//! Messages that say where an event goes: the scheduler's end of the flow control ring, and of the
+//! policies without a ring.
 
 use super::columns::Choice;
 use super::config::Policy;
 use super::flights::{Flight, Phase};
 use super::state::Scheduler;
 use super::timers::Timer;
-use crate::message::{Flow, Message};
+use crate::message::{Assign, Flow, Message};
 use crate::role::{Address, Outbox};
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders};
@@ -108,6 +109,16 @@ impl Scheduler {
             return;
         };
         flight.expected = policy == Policy::Ring;
+        if policy == Policy::Credits {
+            flight.phase = Phase::Building;
+            let assign = assign(run, self.config.loops, flight);
+            let node = flight.node;
+            self.flights.start(mep, Timer::Event, event_deadline);
+            if !assign.members.is_empty() {
+                out.send(Address::Node(node), &Message::Assign(assign));
+            }
+            return;
+        }
         let flow = Flow {
             run,
             mep,
@@ -128,7 +139,7 @@ impl Scheduler {
                 self.flights.start(mep, Timer::Ring, deadline);
                 send(&flow, out);
             }
-            Policy::None => {
+            Policy::Credits | Policy::None => {
                 flight.phase = Phase::Building;
                 self.flights.start(mep, Timer::Event, event_deadline);
                 send_to_all(&flow, out);
@@ -232,6 +243,22 @@ impl Scheduler {
         } else {
             self.counters.flow.errors += 1;
         }
+    }
+}
+
+/// The message that gives a node its MEP.
+fn assign(run: u32, loops: u8, flight: &Flight) -> Assign {
+    Assign {
+        run,
+        mep: flight.mep,
+        event: flight.event,
+        count: flight.count,
+        descriptor: flight.descriptor,
+        generation: flight.generation,
+        attempt: flight.attempt,
+        part: flight.part,
+        loops,
+        members: flight.members,
     }
 }
 

@@ -37,11 +37,11 @@ impl ServedPage {
     pub fn start(address: SocketAddr, plan: &Plan, shown: &Arc<Shown>) -> Result<Self> {
         let started = Instant::now();
         let (recorder, history) = history(Arc::clone(shown), started);
-        let state = PageState {
+        let state = Arc::new(PageState {
             shown: Arc::clone(shown),
             about: About::new(plan.options.config.as_deref(), SystemTime::now(), None),
             started,
-        };
+        });
         let routes = page::routes(include_str!("index.html"), &history)
             .route("/page.js", script(include_str!("page.js")))
             .route("/run.json", get(move || async move { json(&state.run()) }));
