@@ -46,7 +46,9 @@ fn columns(port: &mut EmbeddedPort, time: Duration) -> u64 {
             port.free(datagram.into_mbuf());
         }
         let ports: Vec<u16> = before.iter().map(Datagram::dst_port).collect();
-        let lengths = before.iter().map(|datagram| datagram.payload().len() as u32);
+        let lengths = before
+            .iter()
+            .map(|datagram| datagram.payload().len() as u32);
         let lengths: Vec<u32> = lengths.collect();
         let stamps = before.iter().map(|datagram| datagram.wire_time());
         let stamps: Vec<u64> = stamps.map(|time| time.unwrap_or_default().0).collect();

@@ -155,14 +155,14 @@ def test_a_forked_child_can_neither_use_nor_harm_the_port(tmp_path):
                         use()
                     except pollux.PortError as error:
                         said += "was opened before this process was forked" in str(error)
-                del batch, view, port
+                batch = view = port = None
                 status = 0 if said == 5 else 2
             finally:
                 os._exit(status)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 0
         assert port.free_buffers == free and bytes(view) == struct.pack("<I", 0)
-        del batch
+        batch = None
         assert port.free_buffers == 511
         assert sum(map(len, port)) == 400 - 256
     assert port.ledger()["balanced"]

@@ -12,5 +12,5 @@ from ._events import L0_EVENT, Recording, read_events, read_recording, rings
 from ._ledger import Ledger, Sent
 from ._pollux import Batch, Port, PortError, SpecError, open
 
-__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "open", "read_events",
-           "read_recording", "rings"]
+__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "open",
+           "read_events", "read_recording", "rings"]

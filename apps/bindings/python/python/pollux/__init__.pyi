@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from ._ledger import Ledger, Sent
 
-__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "open", "read_events",
-           "read_recording", "rings"]
+__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "open",
+           "read_events", "read_recording", "rings"]
 
 class SpecError(ValueError):
     """A port spec or an option is wrong, and nothing was opened. The message has the remedy."""

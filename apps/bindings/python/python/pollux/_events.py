@@ -65,7 +65,7 @@ class Recording(NamedTuple):
 def read_recording(path):
     """Reads a recording in HDF5. Needs h5py: pip install "pollux[hdf5]"."""
     try:
-        import h5py
+        import h5py  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
         raise ImportError('recordings are read by h5py: pip install "pollux[hdf5]"') from error
     with h5py.File(path) as file:
