@@ -1,6 +1,6 @@
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ class SpecError(ValueError):
 class PortError(OSError):
     """A port cannot be opened, used or closed. The message has the remedy."""
 
+@final
 class Batch:
     """The datagrams of one poll, at least one. It keeps their buffers until it is deleted; each use of a
     column makes a new array. After the port was closed only views that were taken before are valid."""
@@ -40,11 +41,11 @@ class Batch:
 
         Raises IndexError, with the number of the datagram, where a payload is too short."""
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int) -> npt.NDArray[np.uint8]:
+    def __getitem__(self, index: int, /) -> npt.NDArray[np.uint8]:
         """The payload of a datagram: a read-only view of its packet buffer, which stays valid after the
         port was closed, and keeps the buffer from the pool until it is deleted."""
-    def __iter__(self) -> Iterator[npt.NDArray[np.uint8]]: ...
 
+@final
 class Port:
     """An open port: an iterator over batches, for the thread that polls it first."""
 
