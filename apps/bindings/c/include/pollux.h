@@ -1,8 +1,8 @@
 /* Packet I/O past the kernel: UDP datagrams of a port, without a copy. docs/c.md is the manual.
  *
  * Frames are received into an array and freed, or sent, by handing the same array back. Calls never wait
- * and need no lock: a port belongs to the thread that first receives, sends or allocates; others may stop
- * at pollux_ledger and pollux_close. A call that is wrong (a frame freed twice or of another port, another
+ * and need no lock: a port belongs to the thread that first receives, sends, allocates, frees or asks for its
+ * end; pollux_ledger, pollux_now and pollux_close are for any thread. A call that is wrong (a frame freed twice or of another port, another
  * thread, NULL) does nothing, and is counted under `refused` in the ledger. */
 
 #ifndef POLLUX_H
@@ -147,7 +147,7 @@ bool pollux_alloc(struct pollux_port *port,
 bool pollux_ended(struct pollux_port *port);
 
 /*
- Nanoseconds since the port was opened, on the clock of `arrival_ns`; 0 if it is closed.
+ Nanoseconds since the port was opened, on the clock of `arrival_ns`. For any thread.
  */
 uint64_t pollux_now(struct pollux_port *port);
 

@@ -102,13 +102,13 @@ pub unsafe extern "C" fn pollux_rx(
     let run = |port: &pollux_port| {
         // SAFETY: by the caller's promise.
         let frames = unsafe { slice(frames, n) }?;
-        let mut open = port.claim()?;
-        let Some(Open { port, slots }) = open.as_mut().filter(|_| !port.is_closed()) else {
+        let mut opened = port.claim()?;
+        let Some(Open { port: open, slots }) = opened.as_mut().filter(|_| !port.is_closed()) else {
             return Err(Reason::Closed);
         };
         let clock = port.clock();
         let mut frames = frames.iter_mut();
-        Ok(port.rx(n, |datagram| {
+        let received = open.rx(n, |datagram| {
             let Some(frame) = frames.next() else { return };
             let payload = datagram.payload();
             let data = datagram.frame();
@@ -124,7 +124,9 @@ pub unsafe extern "C" fn pollux_rx(
                 ..pollux_frame::NONE
             };
             slots.hand_out(datagram.into_mbuf(), frame);
-        }))
+        });
+        port.note(slots);
+        Ok(received)
     };
     // SAFETY: by the caller's promise.
     unsafe { call(port, 0, run) }
@@ -179,18 +181,20 @@ fn send_burst(port: &pollux_port, open: &mut Open, frames: &mut [pollux_frame]) 
     }
     let filled = burst.len();
     let left = open.port.tx(&mut burst);
-    let mut rest = frames.iter_mut().skip(left);
-    burst.take_all(|mut mbuf| {
+    let (gone, rest) = frames.split_at_mut(left);
+    gone.iter_mut().for_each(pollux_frame::leave);
+    let mut rest = rest.iter_mut();
+    burst.take_all(|mbuf| {
         if let Some(frame) = rest.next() {
-            frame.data = mbuf.data_mut().as_mut_ptr();
             open.slots.hand_out(mbuf, frame);
         }
     });
+    port.note(&open.slots);
     (left, is_whole && left == filled)
 }
 
 /// The buffer of a frame, shortened to the frame's length.
-fn to_send(open: &mut Open, frame: &mut pollux_frame) -> Result<Mbuf, Reason> {
+fn to_send(open: &mut Open, frame: &pollux_frame) -> Result<Mbuf, Reason> {
     let mbuf = open.slots.get(frame)?;
     let len = frame.len as usize;
     if frame.len < ETHERNET_HEADER || len > mbuf.len() {
@@ -218,13 +222,17 @@ pub unsafe extern "C" fn pollux_free(port: *mut pollux_port, frames: *mut pollux
             let mut burst = Frames::new();
             for frame in frames {
                 match slots.take_back(frame) {
-                    // It fits: a chunk is as long as a burst.
-                    Ok(mbuf) => drop(burst.push(mbuf)),
+                    Ok(mbuf) => {
+                        frame.leave();
+                        // It fits: a chunk is as long as a burst.
+                        drop(burst.push(mbuf));
+                    }
                     Err(reason) => port.refuse(reason),
                 }
             }
             open_port.free_all(&mut burst);
         }
+        port.note(slots);
         port.release(&mut open);
         Ok(())
     };
@@ -243,11 +251,11 @@ pub unsafe extern "C" fn pollux_alloc(
     let run = |port: &pollux_port| {
         // SAFETY: by the caller's promise.
         let frames = unsafe { slice(frame, 1) }?;
-        let mut open = port.claim()?;
-        let Some(Open { port, slots }) = open.as_mut().filter(|_| !port.is_closed()) else {
+        let mut opened = port.claim()?;
+        let Some(Open { port: open, slots }) = opened.as_mut().filter(|_| !port.is_closed()) else {
             return Err(Reason::Closed);
         };
-        let (Some(mut mbuf), [frame]) = (port.alloc(len), frames) else {
+        let (Some(mut mbuf), [frame]) = (open.alloc(len), frames) else {
             return Ok(false);
         };
         *frame = pollux_frame {
@@ -256,6 +264,7 @@ pub unsafe extern "C" fn pollux_alloc(
             ..pollux_frame::NONE
         };
         slots.hand_out(mbuf, frame);
+        port.note(slots);
         Ok(true)
     };
     // SAFETY: by the caller's promise.
@@ -267,7 +276,7 @@ pub unsafe extern "C" fn pollux_alloc(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pollux_ended(port: *mut pollux_port) -> bool {
     let run = |port: &pollux_port| {
-        let open = port.lock()?;
+        let open = port.claim()?;
         let open = open.as_ref().filter(|_| !port.is_closed());
         Ok(open.is_none_or(|open| open.port.has_ended()))
     };
@@ -275,10 +284,10 @@ pub unsafe extern "C" fn pollux_ended(port: *mut pollux_port) -> bool {
     unsafe { call(port, true, run) }
 }
 
-/// Nanoseconds since the port was opened, on the clock of `arrival_ns`; 0 if it is closed.
+/// Nanoseconds since the port was opened, on the clock of `arrival_ns`. For any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pollux_now(port: *mut pollux_port) -> u64 {
-    let run = |port: &pollux_port| Ok(port.lock()?.as_ref().map_or(0, |open| open.port.now()));
+    let run = |port: &pollux_port| Ok(port.clock().now());
     // SAFETY: by the caller's promise.
     unsafe { call(port, 0, run) }
 }

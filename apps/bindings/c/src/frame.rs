@@ -32,6 +32,13 @@ pub struct pollux_frame {
 }
 
 impl pollux_frame {
+    /// Shows that the program no longer has the frame.
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.data = null_mut();
+        self.payload = null_mut();
+    }
+
     /// No frame.
     pub(crate) const NONE: Self = Self {
         data: null_mut(),

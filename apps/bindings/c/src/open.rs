@@ -1,9 +1,9 @@
 //! `pollux_port`: an opened port, for as long as the process runs.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use pollux_embed::{Account, EmbeddedPort, LedgerView, Owner, Process};
+use pollux_embed::{Account, EmbeddedPort, LedgerView, Owner, PortClock, Process};
 use serde::Serialize;
 
 use crate::refused::{Reason, Refused};
@@ -18,6 +18,9 @@ pub struct pollux_port {
     /// Empty when the port is closed and all its frames are back.
     open: Mutex<Option<Open>>,
     is_closed: AtomicBool,
+    /// Frames in the program's hands, as of the last call.
+    held: AtomicUsize,
+    clock: PortClock,
     ledger: LedgerView,
     refused: Refused,
 }
@@ -45,13 +48,15 @@ impl pollux_port {
     pub(crate) fn new(port: EmbeddedPort) -> &'static Self {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let ledger = port.ledger();
+        let (ledger, clock) = (port.ledger(), port.clock());
         let slots = Slots::new(number, port.buffers());
         let opened: &_ = Box::leak(Box::new(Self {
             process: Process::current(),
             owner: Owner::new(),
             open: Mutex::new(Some(Open { port, slots })),
             is_closed: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
+            clock,
             ledger,
             refused: Refused::default(),
         }));
@@ -118,16 +123,29 @@ impl pollux_port {
         }
     }
 
-    /// The ledger as JSON; an empty text if it cannot be written, which has no cause.
+    /// Notes how many frames are in the program's hands.
+    #[inline]
+    pub(crate) fn note(&self, slots: &Slots) {
+        // Relaxed: a count, which orders nothing.
+        self.held.store(slots.held(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn clock(&self) -> PortClock {
+        self.clock
+    }
+
+    /// The ledger as JSON; an empty text if it cannot be written, which has no cause. Another thread
+    /// than the owner does not enter the port, and so does not get in the owner's way.
     pub(crate) fn json(&self) -> String {
-        let held = self.lock().ok().and_then(|mut open| {
-            let open = open.as_mut()?;
+        if self.owner.is_here()
+            && let Ok(mut open) = self.lock()
+            && let Some(open) = open.as_mut()
+        {
             open.port.sync_counters();
-            Some(open.slots.held())
-        });
+        }
         let json = Json {
             account: self.ledger.account(),
-            held: held.unwrap_or(0),
+            held: self.held.load(Ordering::Relaxed),
             refused: &self.refused,
         };
         serde_json::to_string(&json).unwrap_or_default()

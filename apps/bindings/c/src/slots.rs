@@ -21,7 +21,7 @@ struct Slot {
 
 /// The slots of a port.
 pub(crate) struct Slots {
-    slots: Box<[Slot]>,
+    all: Box<[Slot]>,
     port: u64,
     count: u64,
     held: usize,
@@ -31,7 +31,7 @@ impl Slots {
     /// A slot for each buffer of a pool. `port` is the number of the port in the process, from 1 on.
     pub(crate) fn new(port: u32, buffers: usize) -> Self {
         Self {
-            slots: (0..buffers).map(|_| Slot::default()).collect(),
+            all: (0..buffers).map(|_| Slot::default()).collect(),
             port: u64::from(port) << COUNT_BITS,
             count: 0,
             held: 0,
@@ -48,7 +48,7 @@ impl Slots {
     pub(crate) fn hand_out(&mut self, mbuf: Mbuf, frame: &mut pollux_frame) {
         let index = mbuf.index();
         // All buffers of a port are of its pool.
-        let Some(slot) = self.slots.get_mut(index as usize) else {
+        let Some(slot) = self.all.get_mut(index as usize) else {
             return;
         };
         self.count = self.count.wrapping_add(1) & ((1 << COUNT_BITS) - 1);
@@ -62,7 +62,7 @@ impl Slots {
     /// The buffer of a frame that the program still has.
     #[inline]
     pub(crate) fn get(&mut self, frame: &pollux_frame) -> Result<&mut Mbuf, Reason> {
-        let slot = self.slots.get_mut(frame.slot as usize);
+        let slot = self.all.get_mut(frame.slot as usize);
         match slot {
             Some(Slot {
                 mbuf: Some(mbuf),
@@ -72,17 +72,15 @@ impl Slots {
         }
     }
 
-    /// Takes a buffer back. The frame is none from then on.
+    /// Takes a buffer back.
     #[inline]
-    pub(crate) fn take_back(&mut self, frame: &mut pollux_frame) -> Result<Mbuf, Reason> {
-        if let Some(slot) = self.slots.get_mut(frame.slot as usize)
+    pub(crate) fn take_back(&mut self, frame: &pollux_frame) -> Result<Mbuf, Reason> {
+        if let Some(slot) = self.all.get_mut(frame.slot as usize)
             && slot.ticket == frame.ticket
             && let Some(mbuf) = slot.mbuf.take()
         {
             slot.ticket = 0;
             self.held -= 1;
-            frame.data = std::ptr::null_mut();
-            frame.payload = std::ptr::null_mut();
             return Ok(mbuf);
         }
         Err(reason(self.port, frame))

@@ -30,12 +30,12 @@ fn installed(folder: &Path) {
 /// Compiles a program of `tests/c`, or of an absolute path; `None` without a compiler.
 fn compile(folder: &Path, source: &str, shared: bool) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (compiler, standard) = if source.ends_with(".cc") {
+    let source_path = here.join("tests/c").join(source);
+    let (compiler, standard) = if source_path.extension().is_some_and(|end| end == "cc") {
         ("c++", "-std=c++17")
     } else {
         ("cc", "-std=gnu11")
     };
-    let source_path = here.join("tests/c").join(source);
     let program = folder.join(source_path.file_stem().unwrap());
     let mut command = Command::new(compiler);
     command
@@ -95,7 +95,8 @@ fn run(program: &Path, args: &[&str]) -> Output {
     let said = text(&output.stderr);
     assert!(
         output.status.success(),
-        "{program:?}: {}: {said}",
+        "{}: {}: {said}",
+        program.display(),
         output.status
     );
     output

@@ -50,7 +50,7 @@ fn columns(port: &mut EmbeddedPort, time: Duration) -> u64 {
             .iter()
             .map(|datagram| datagram.payload().len() as u32);
         let lengths: Vec<u32> = lengths.collect();
-        let stamps = before.iter().map(|datagram| datagram.wire_time());
+        let stamps = before.iter().map(Datagram::wire_time);
         let stamps: Vec<u64> = stamps.map(|time| time.unwrap_or_default().0).collect();
         let field = |datagram: &Datagram| {
             let bytes = datagram.payload().get(8..).and_then(<[u8]>::first_chunk);

@@ -36,6 +36,12 @@ impl Owner {
         owner == here || (owner == 0 && self.take(here))
     }
 
+    /// Whether the calling thread is the owner.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == ThreadId::current().0
+    }
+
     #[cold]
     fn take(&self, here: usize) -> bool {
         let (order, zero) = (Ordering::Relaxed, 0);
@@ -50,9 +56,9 @@ mod tests {
     #[test]
     fn the_first_thread_is_the_owner() {
         let owner = Owner::new();
-        assert!(owner.claim() && owner.claim());
+        assert!(!owner.is_here() && owner.claim() && owner.claim() && owner.is_here());
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| owner.claim());
+            let other = scope.spawn(|| owner.claim() || owner.is_here());
             assert!(!other.join().unwrap());
         });
         assert!(owner.claim());

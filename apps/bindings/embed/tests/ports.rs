@@ -304,7 +304,7 @@ fn a_wrong_request_is_told_from_a_failure() {
 #[test]
 fn the_buffers_of_a_recording_hold_any_datagram() {
     let folder = tempfile::tempdir().unwrap();
-    let frames = [udp(&[5; 65_507]), udp(&[6; 9000])];
+    let frames = [udp(&vec![5; 65_507]), udp(&[6; 9000])];
     let spec = capture(&folder.path().join("a.pcap"), &frames);
     let mut port = EmbeddedPort::open(&spec, &Options::default()).unwrap();
     let lengths: Vec<_> = all(&mut port, 32)

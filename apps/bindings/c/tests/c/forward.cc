@@ -23,6 +23,32 @@ static std::vector<uint8_t> datagram(uint16_t port, uint8_t fill)
     return f;
 }
 
+// What a full queue does not take stays as it was.
+static bool stays_when_full()
+{
+    pollux_options options{};
+    options.size = sizeof options;
+    options.data_room = 2048;
+    pollux_port *port = pollux_open("loopback", &options, nullptr, 0);
+    pollux_frame kept, more;
+    const auto bytes = datagram(7, 1);
+    auto send = [&] {
+        if (!pollux_alloc(port, &more, bytes.size()))
+            return false;
+        std::memcpy(more.data, bytes.data(), bytes.size());
+        return pollux_tx(port, &more, 1) == 1;
+    };
+    if (!send() || pollux_rx(port, &kept, 1) != 1)
+        return false;
+    while (send()) {
+    }
+    bool stays = pollux_tx(port, &kept, 1) == 0 && kept.payload == kept.data + 42 && kept.payload[15] == 1;
+    pollux_free(port, &kept, 1);
+    pollux_free(port, &more, 1);
+    pollux_close(port);
+    return stays;
+}
+
 int main()
 {
     std::array<char, 1024> text{};
@@ -70,5 +96,5 @@ int main()
                            "\"sent\":{\"packets\":167,\"bytes\":9686,\"errors\":0},\"held\":0,\"refused\":{}}";
     if (std::string(text.data()) != expected)
         return std::fprintf(stderr, "%s\n", text.data()), 9;
-    return 0;
+    return stays_when_full() ? 0 : 10;
 }
