@@ -4,6 +4,7 @@
 mod batch;
 mod column;
 mod error;
+mod l0;
 mod port;
 mod send;
 mod shared;
@@ -18,6 +19,8 @@ mod extension {
     use crate::batch::Batch;
     #[pymodule_export]
     use crate::error::{PortError, SpecError};
+    #[pymodule_export]
+    use crate::l0::L0Run;
     #[pymodule_export]
     use crate::port::{Port, open};
 }

@@ -9,8 +9,9 @@
 """
 
 from ._events import L0_EVENT, Recording, read_events, read_recording, rings
+from ._l0 import l0
 from ._ledger import Ledger, Sent
 from ._pollux import Batch, Port, PortError, SpecError, open
 
-__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "open",
+__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "l0", "open",
            "read_events", "read_recording", "rings"]

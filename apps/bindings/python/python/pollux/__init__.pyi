@@ -1,5 +1,5 @@
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
 from typing import Any, NamedTuple, final, overload
 
 import numpy as np
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ._ledger import Ledger, Sent
 
-__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "open",
+__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "l0", "open",
            "read_events", "read_recording", "rings"]
 
 class SpecError(ValueError):
@@ -102,6 +102,13 @@ def open(
     reassemble: join IPv4 fragments to datagrams, as a socket does; else they are dropped as ip-fragment.
 
     Raises SpecError where the spec or an option is wrong, PortError where the port cannot be opened."""
+
+def l0(
+    spec: str, config: str | os.PathLike[str] | None = None
+) -> Generator[npt.NDArray[np.void], None, None]:
+    """Runs the L0 trigger on a port and yields its decisions, in order: arrays of L0_EVENT, together the records of
+    `l0-trigger --run N --events-out`. `config` is the path of a configuration file (docs/configuration.md). The run ends
+    with the recording, or when the generator is closed."""
 
 L0_EVENT: np.dtype[np.void]
 """An event of the L0 trigger, 64 B (docs/formats/event-record.md)."""
