@@ -41,9 +41,6 @@ void message(const Pins &pins, int index, pollux_flow &to) {
     out->stores |= (FEEDER(n, stores) ? 1 : 0) << n;       \
     out->ends |= (FEEDER(n, ends) ? 1 : 0) << n
 
-// States of evb_engine.
-enum { STATE_RELEASE = 17 };
-
 extern "C" {
 
 pollux_ring *pollux_ring_new(uint32_t seed) {
@@ -90,11 +87,10 @@ void pollux_ring_cycle(pollux_ring *ring, const pollux_ring_in *in, pollux_ring_
     top.clk = 0;
     top.eval();
 
-    const auto state = ENGINE(state);
     out->scheduler = (ENGINE(go_trigger) ? POLLUX_OP_TRIGGER : 0) | (ENGINE(go_change) ? POLLUX_OP_CHANGE : 0)
-        | (ENGINE(c_looks) ? POLLUX_OP_COMMAND : 0) | (ENGINE(go_decide) ? POLLUX_OP_DECIDE : 0)
+        | (ENGINE(go_command) ? POLLUX_OP_COMMAND : 0) | (ENGINE(go_decide) ? POLLUX_OP_DECIDE : 0)
         | (ENGINE(go_flow) ? POLLUX_OP_FLOW : 0) | (ENGINE(go_feedback) ? POLLUX_OP_FEEDBACK : 0)
-        | (ENGINE(go_expire) ? POLLUX_OP_EXPIRE : 0) | (state == STATE_RELEASE ? POLLUX_OP_RELEASE : 0)
+        | (ENGINE(go_expire) ? POLLUX_OP_EXPIRE : 0) | (ENGINE(go_release) ? POLLUX_OP_RELEASE : 0)
         | (ENGINE(ready) ? POLLUX_READY : 0) | (ENGINE(busy) ? POLLUX_BUSY : 0)
         | (ENGINE(settled) ? POLLUX_QUIET : 0) | (top.s_axil_awready && in->write ? POLLUX_WRITTEN : 0)
         | (top.s_axil_rvalid ? POLLUX_ANSWER : 0);

@@ -149,13 +149,14 @@ module evb_engine #(
     logic [31:0]    due_number;
 
     // The message without an event.
-    logic           release_over, release_at_once, release_copied;
+    logic           release_over, release_late, release_copied;
     logic [31:0]    told, release_number, release_decided, release_members;
 
     // What begins.
     logic again_valid, go_again, go_new, go_release, go_expire, go_trigger, accepted, go_direct, go_change, go_command,
           go_decide, go_flow, go_feedback, settled, begins, lost, command_waits;
     logic [31:0] again_number;
+    logic        expired;
     wire clears   = state == SETUP;
     wire can      = enabled && has_members && ready;
     wire room     = m_flow_ready && timer_room;
@@ -165,12 +166,15 @@ module evb_engine #(
     evb_turns turns (
         .clk, .clear(rst || clears),
         .quiet(state == IDLE && idle), .can, .room, .waits(waiting != 0), .waits_again(again_valid),
-        .timer_due, .timer_examining, .timer_looking, .release_over, .release_at_once,
+        .timer_due, .timer_examining, .timer_looking, .release_over,
         .trigger, .full, .at_limit, .change(enabled != cfg_enable || waits != cfg_wait), .command(command_waits),
         .decide(s_decided_valid), .flow(s_flow_valid), .feedback(s_feedback_valid),
         .go_again, .go_new, .go_release, .go_expire, .go_trigger, .accepted, .go_direct, .go_change, .go_command,
         .go_decide, .go_flow, .go_feedback, .settled, .begins, .lost
     );
+
+    // What is over at one time is one operation.
+    wire same_time = (go_expire && timer_examining) || (go_release && expired && release_late);
 
     assign {s_decided_ready, s_flow_ready, s_feedback_ready} = {go_decide, go_flow, go_feedback};
 
@@ -231,7 +235,7 @@ module evb_engine #(
     end
 
     evb_timers #(.SLOTS(SLOTS)) timers (
-        .clk, .rst, .now,
+        .clk, .rst, .now, .time_of_op,
         .clear(clears), .clear_slot(walk[SW-1:0]),
         .start(starts), .start_number(sent), .start_deadline(base + {1'b0, cfg_timeout}), .room(timer_room),
         .stop, .stop_slot(slot),
@@ -301,7 +305,7 @@ module evb_engine #(
         .clk, .clear(rst || setup || clears), .now, .cfg_timeout, .decided, .members,
         .arm(state == DECIDE_2 && dc_done), .time_of_op, .hurry(go_trigger && full),
         .tells(state == FLOW_2 && tells), .says(flow[layouts_pkg::FLOW_DECIDED_AT +: 32]), .told,
-        .over(release_over), .at_once(release_at_once), .send(state == RELEASE), .has_members,
+        .over(release_over), .late(release_late), .send(state == RELEASE), .has_members,
         .copied(release_copied), .number(release_number), .copy_decided(release_decided), .copy_members(release_members)
     );
 
@@ -329,7 +333,8 @@ module evb_engine #(
         now         <= now + 1'b1;
         has_members <= |members;
         no_loops    <= cfg_loops == 0;
-        if (begins) time_of_op <= now;
+        if (begins && !same_time) time_of_op <= now;
+        if (begins) expired <= go_expire;
         if (fresh) begin
             ready_generation <= generation;
             ready_node       <= place_node;

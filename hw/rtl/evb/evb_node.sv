@@ -3,8 +3,8 @@
 // A feeder's end of the flow control ring (thesis, III.E.3 and III.F). A message selects a descriptor
 // of the table that was imported at set-up; it is sent on when its transfer is done. Messages that
 // arrive meanwhile wait, the first of them looked up; behind a long transfer, and while data are
-// missing, those that need not be held pass on untouched. The same operations as `pollux-farm`'s
-// feeder, one after the other.
+// missing, those that need not be held pass on untouched. A new attempt takes the place of the one that
+// waits. The same operations as `pollux-farm`'s feeder, one after the other.
 //
 //   message    transfer offered 3 cycles later, if nothing is before it
 //   done       message in the next cycle, the next transfer in the one after
@@ -65,8 +65,8 @@ module evb_node #(
     // Bytes of the table in front of the data.
     localparam [16:0] TABLE = 17'd8;
 
-    localparam CLEAR = 3'd0, IDLE = 3'd1, READ = 3'd2, JUDGE = 3'd3, LOOK = 3'd4, SERVE = 3'd5, WALK = 3'd6,
-               RETURN = 3'd7;
+    localparam CLEAR = 4'd0, IDLE = 4'd1, READ = 4'd2, JUDGE = 4'd3, LOOK = 4'd4, SERVE = 4'd5, WALK = 4'd6,
+               RETURN = 4'd7, SEARCH = 4'd8;
     localparam I_TRANSFER = 0, I_BYPASSED = 1, I_EARLY = 2, I_REPEATED = 3, I_STALE = 4, I_DECIDED = 5, I_OTHERS = 6,
                I_RELEASE = 7, I_OUT_OF_RANGE = 8, I_QUEUE_FULL = 9, I_OTHER_RUN = 10;
 
@@ -76,16 +76,20 @@ module evb_node #(
         if (SLOTS < 2 || SLOTS != 1 << SW) SLOTS_must_be_a_power_of_two_at_least_2 parameter_error ();
     endgenerate
 
-    logic [2:0]        state;
+    logic [3:0]        state;
     logic [SW-1:0]     clear;
     logic              running, long, done, room;
     logic [31:0]       stored;
     logic [FLOW_W-1:0] flow, current, turned;
 
     // Messages that wait.
-    logic              waits, queue_room;
+    // The first one, or in a search the one at the place.
     logic [FLOW_W-1:0] head;
     logic [SW:0]       level, left;
+    logic [SW-1:0]     place;
+    logic              searched;
+    wire               waits      = level != 0;
+    wire  [SW:0]       next_place = {1'b0, place} + 1'b1;
     wire               full       = level[SW];
     wire [31:0]        head_number = head[layouts_pkg::FLOW_NUMBER_AT +: 32];
     wire               head_hold  = head[layouts_pkg::FLOW_HOLD_AT];
@@ -117,8 +121,9 @@ module evb_node #(
     logic [63:0]               address;
     logic [15:0]               length;
     wire                       give_back, accept;
-    wire [31:0]                marked_number  = state == JUDGE ? number : head_number;
-    wire [15:0]                marked_attempt = state == JUDGE ? attempt : head[layouts_pkg::FLOW_ATTEMPT_AT +: 16];
+    wire                       judges         = state == JUDGE || state == SEARCH;
+    wire [31:0]                marked_number  = judges ? number : head_number;
+    wire [15:0]                marked_attempt = judges ? attempt : head[layouts_pkg::FLOW_ATTEMPT_AT +: 16];
 
     ram_sdp #(.WIDTH(49), .DEPTH(SLOTS)) taken (
         .clk,
@@ -154,11 +159,16 @@ module evb_node #(
     // Judgement.
     wire passes      = running && long && !hold;
     wire is_old      = is_served && !is_newer;
-    wire may_take    = is_run && ours && is_event && in_range && !is_decided && !is_old && !passes && !full;
-    wire starts_now  = state == JUDGE && may_take && !running && (hold || has);
-    wire early_now   = state == JUDGE && may_take && !running && !hold && !has;
-    wire queues      = state == JUDGE && may_take && running;
-    wire untouched   = is_run && (!ours || (is_event && in_range && !is_decided && !is_old && passes));
+    wire concerns    = is_run && ours && is_event && in_range && !is_decided;
+    // One of an attempt that has been given up may wait.
+    wire searches    = concerns && is_served && is_newer && waits && !searched;
+    wire replaces    = state == SEARCH && head_number == number;
+    wire judging     = state == JUDGE && !searches;
+    wire may_take    = concerns && !is_old && !passes && !full;
+    wire starts_now  = judging && may_take && !running && (hold || has);
+    wire early_now   = judging && may_take && !running && !hold && !has;
+    wire queues      = judging && may_take && running;
+    wire untouched   = is_run && (!ours || (concerns && !is_old && passes));
     wire cleared     = is_run && ours && (!is_event || (in_range && is_decided));
     wire starts_next = state == SERVE && waits && known && (head_hold || head_has);
     wire early_next  = state == SERVE && waits && known && !head_hold && !head_has && room;
@@ -166,12 +176,12 @@ module evb_node #(
     wire turns       = state == WALK && head_hold;
     wire starts      = starts_now || starts_next;
 
-    assign accept    = starts_now || queues;
+    assign accept    = starts_now || queues || replaces;
     assign give_back = (early_now && room) || early_next || passes_next;
 
     // Messages out.
     logic [2:0] output_level;
-    wire forwards = ends || (state == JUDGE && room && (untouched || cleared || early_now)) || early_next || passes_next;
+    wire forwards = ends || (judging && room && (untouched || cleared || early_now)) || early_next || passes_next;
     wire [FLOW_W-1:0] outgoing = state == JUDGE ? flow : state == IDLE ? current : head;
     wire [FLOW_W-1:0] bit_     = {{(FLOW_W - 1) {1'b0}}, ends || (state == JUDGE && cleared)} << (PENDING + ID);
 
@@ -184,13 +194,13 @@ module evb_node #(
         .m_valid(m_flow_valid), .m_ready(m_flow_ready), .m_data(m_flow_data), .level(output_level)
     );
 
-    fifo_sync #(
+    evb_queue #(
         .WIDTH(FLOW_W),
         .DEPTH(SLOTS)
     ) queue (
         .clk, .rst,
-        .s_valid(queues || state == RETURN), .s_ready(queue_room), .s_data(state == RETURN ? turned : flow),
-        .m_valid(waits), .m_ready(starts_next || early_next || passes_next || turns), .m_data(head), .level
+        .push(queues || state == RETURN), .data(state == RETURN ? turned : flow),
+        .place, .word(head), .replace(replaces), .pop(starts_next || early_next || passes_next || turns), .level
     );
 
     always_ff @(posedge clk) begin
@@ -199,7 +209,7 @@ module evb_node #(
             stored <= stored + 1'b1;
             if (!head_has) known <= 1'b0;
         end
-        if (starts_next || early_next || state == WALK) known <= 1'b0;
+        if (starts_next || early_next || state == WALK || (replaces && place == 0)) known <= 1'b0;
 
         if (ends) begin
             running          <= 1'b0;
@@ -245,9 +255,17 @@ module evb_node #(
                 oversize   <= found && !fits;
                 bytes      <= found && fits ? end_of_data : TABLE;
                 if ($signed(says - decided) > 0 && flow[layouts_pkg::FLOW_RUN_AT +: 32] == cfg_run) decided <= says;
+                searched   <= 1'b0;
+                place      <= '0;
                 state      <= JUDGE;
             end
-            JUDGE: if (room || !(untouched || cleared || early_now)) state <= IDLE;
+            JUDGE: if (searches) state <= SEARCH; else if (room || !(untouched || cleared || early_now)) state <= IDLE;
+            SEARCH: begin
+                searched <= next_place == level;
+                place    <= replaces || next_place == level ? '0 : next_place[SW-1:0];
+                if (replaces) state <= IDLE;
+                else if (next_place == level) state <= JUDGE;
+            end
             LOOK: begin
                 known         <= 1'b1;
                 head_has      <= found;
@@ -288,22 +306,22 @@ module evb_node #(
         end
     end
 
-    wire judged = state == JUDGE && (room || !(untouched || cleared || early_now));
+    wire judged = judging && (room || !(untouched || cleared || early_now));
     always_ff @(posedge clk) begin
         inc[I_TRANSFER]     <= starts;
         inc[I_BYPASSED]     <= (judged && is_run && ours && !cleared && untouched) || passes_next;
         inc[I_EARLY]        <= (judged && early_now) || early_next;
         inc[I_REPEATED]     <= judged && judges_old && is_equal;
-        inc[I_STALE]        <= judged && judges_old && !is_equal;
+        inc[I_STALE]        <= (judged && judges_old && !is_equal) || replaces;
         inc[I_DECIDED]      <= judged && is_run && ours && is_event && in_range && is_decided;
         inc[I_OTHERS]       <= judged && is_run && !ours;
         inc[I_RELEASE]      <= judged && is_run && ours && !is_event;
         inc[I_OUT_OF_RANGE] <= judged && is_run && ours && is_event && !in_range;
-        inc[I_QUEUE_FULL]   <= judged && is_run && ours && is_event && in_range && !is_decided && !is_old && !passes && full;
+        inc[I_QUEUE_FULL]   <= judged && concerns && !is_old && !passes && full;
         inc[I_OTHER_RUN]    <= judged && !is_run;
         if (rst) inc <= '0;
     end
 
-    wire judges_old = is_run && ours && is_event && in_range && !is_decided && is_old;
-    wire unused = &{1'b0, queue_room, output_level};
+    wire judges_old = concerns && is_old;
+    wire unused = &{1'b0, output_level};
 endmodule

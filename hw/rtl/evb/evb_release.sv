@@ -13,8 +13,8 @@ module evb_release (
     input  logic [31:0] decided,
     input  logic [31:0] members,
 
-    // More is decided, in an operation of that time. Feeders are to be told at once. A message that all
-    // feeders have seen says more than they knew.
+    // More is decided. Feeders are to be told at once. A message that all feeders have seen says more than
+    // they knew. The time of the operation.
     input  logic        arm,
     input  logic [31:0] time_of_op,
     input  logic        hurry,
@@ -22,9 +22,9 @@ module evb_release (
     input  logic [31:0] says,
     output logic [31:0] told,
 
-    // The message is due, or due before anything else; it is sent.
+    // The message is due; it was at the time of the operation; it is sent.
     output logic        over,
-    output logic        at_once,
+    output logic        late,
     input  logic        send,
     input  logic        has_members,
 
@@ -37,10 +37,13 @@ module evb_release (
     logic        armed;
     logic [31:0] deadline;
     wire  [31:0] left     = deadline - now;
+    wire  [31:0] left_then = deadline - time_of_op;
     wire         all_told = told == decided;
 
+    assign late = left_then[31] || left_then == 0;
+
     always_ff @(posedge clk) begin
-        over <= armed && !send && (left[31] || left == 0);
+        over <= armed && !all_told && !send && (left[31] || left == 0);
         if (tells) told <= says;
         if (all_told) begin
             armed  <= 1'b0;
@@ -52,11 +55,9 @@ module evb_release (
         end
         if (hurry && !all_told && !copied) begin
             armed    <= 1'b1;
-            at_once  <= 1'b1;
             deadline <= now;
         end
         if (send) begin
-            at_once  <= 1'b0;
             deadline <= time_of_op + {1'b0, cfg_timeout};
             if (has_members) begin
                 copied       <= 1'b1;
@@ -68,7 +69,6 @@ module evb_release (
         if (clear) begin
             told    <= '0;
             armed   <= 1'b0;
-            at_once <= 1'b0;
             copied  <= 1'b0;
             over    <= 1'b0;
             number  <= '0;

@@ -10,6 +10,7 @@ module evb_timers #(
     input  logic                     clk,
     input  logic                     rst,
     input  logic [31:0]              now,
+    input  logic [31:0]              time_of_op,
 
     // Slots without a message, one after the other, before the first operation.
     input  logic                     clear,
@@ -30,9 +31,9 @@ module evb_timers #(
     output logic                     look_expected,
     output logic [$clog2(SLOTS):0]   expected,
 
-    // The oldest time-out is over, until it is taken. Then, until the next one has been looked at,
-    // `examining`: time-outs that are over at one time are taken one after the other. `looking`: it is
-    // not known yet whether one is over.
+    // The oldest time-out is over, until it is taken. Then `examining`, until one is found that was not over
+    // at the time of the first, `time_of_op`: those that were over at one time are taken one after the other.
+    // `looking`: it is not known yet whether one is over.
     output logic                     due,
     output logic                     examining,
     output logic                     looking,
@@ -63,8 +64,10 @@ module evb_timers #(
     wire  [AW:0]   stop_newest   = newest[stop_slot];
     wire  [AW:0]   look_newest   = newest[look_slot];
     wire           valid         = number_newest == {1'b1, place};
-    wire  [31:0]   left          = deadline - now;
+    // In the next cycle.
+    wire  [31:0]   left          = deadline - (examining ? time_of_op : now + 1'b1);
     wire           leaves        = full && (take || !valid);
+    wire           ends          = examining && full && valid && known && !over;
 
     assign room          = level < (1 << AW) - 2;
     assign look_expected = look_newest[AW];
@@ -84,10 +87,10 @@ module evb_timers #(
         end
         if (start && !start_newest[AW]) expected <= expected + 1'b1;
         if (!start && stop && stop_newest[AW]) expected <= expected - 1'b1;
-        known <= full && !leaves;
+        known <= full && !leaves && !ends;
         over  <= left[31] || left == 0;
         if (take) examining <= 1'b1;
-        else if (full ? valid && known && !over : level == 0) examining <= 1'b0;
+        else if (ends || (!full && level == 0)) examining <= 1'b0;
         if (leaves || !full) begin
             full               <= level != 0;
             {deadline, number} <= queue[front[AW-1:0]];

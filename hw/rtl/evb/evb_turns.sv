@@ -21,7 +21,6 @@ module evb_turns (
     input  logic timer_examining,
     input  logic timer_looking,
     input  logic release_over,
-    input  logic release_at_once,
 
     // A trigger of this cycle, and why it would be refused; the others, first one first.
     input  logic trigger,
@@ -56,15 +55,15 @@ module evb_turns (
     logic       triggered_last;
 
     wire wants     = can && (waits || waits_again);
-    wire free_slot = settled && !release_at_once && !release_over && !timer_due && !timer_examining;
+    wire free_slot = settled && !release_over && !timer_due && !timer_examining;
     wire others    = change || command || decide || flow || feedback;
     wire go_other  = free_slot && !go_trigger;
 
     assign settled     = quiet && !wants;
     assign go_again    = quiet && wants && room && waits_again;
     assign go_new      = quiet && wants && room && !waits_again;
-    assign go_release  = settled && (release_at_once || (release_over && !timer_due && !timer_examining && !timer_looking));
-    assign go_expire   = settled && !release_at_once && timer_due;
+    assign go_release  = settled && release_over && !timer_due && !timer_examining && !timer_looking;
+    assign go_expire   = settled && timer_due;
     assign go_trigger  = free_slot && (trigger || arrivals != 0) && !(triggered_last && others);
     assign accepted    = go_trigger && !full && !at_limit;
     assign go_direct   = accepted && can && room;

@@ -182,7 +182,8 @@ impl<'a> Farm<'a> {
     }
 
     fn readmit(&mut self, ring: &mut Ring) {
-        if let Some(node) = self.excluded.iter().position(|&excluded| excluded)
+        if self.returns.is_none()
+            && let Some(node) = self.excluded.iter().position(|&excluded| excluded)
             && ring.command(Command::ReadmitNode(node as u16))
         {
             self.excluded[node] = false;

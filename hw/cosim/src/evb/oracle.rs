@@ -84,12 +84,13 @@ impl Fragments for Lengths {
     fn release(&mut self, _: u64) {}
 }
 
-/// The roles. Time is the number of the call: the gateware says when a time-out is over.
+/// The roles. A cycle is a picosecond of their time; the gateware says when they are to look for
+/// time-outs that are over.
 pub(crate) struct Roles {
     pub(crate) scheduler: Scheduler,
     pub(crate) sent: Sent,
     pub(crate) feeders: Vec<(Feeder<Lengths>, Done)>,
-    pub(crate) now: u64,
+    pub(crate) now: Time,
 }
 
 impl Roles {
@@ -119,26 +120,18 @@ impl Roles {
             scheduler: Scheduler::new(config, Time::ZERO)?,
             sent: Sent::default(),
             feeders: feeders?,
-            now: 0,
+            now: Time::ZERO,
         })
-    }
-
-    /// The time of one more call.
-    pub(crate) fn tick(&mut self) -> Time {
-        self.now += 1;
-        Time::from_ps(self.now)
     }
 
     /// A message returns to the scheduler, or feedback or a decision arrives.
     pub(crate) fn receive(&mut self, message: &Message) {
-        let now = self.tick();
-        self.scheduler.receive(now, message, (), &mut self.sent);
+        self.scheduler
+            .receive(self.now, message, (), &mut self.sent);
     }
 
-    /// The next time-out is over.
-    pub(crate) fn expire(&mut self) {
-        let deadline = self.scheduler.next_deadline();
-        self.now = self.now.max(deadline.ps());
-        self.scheduler.poll(Time::from_ps(self.now), &mut self.sent);
+    /// The scheduler looks for what is over.
+    pub(crate) fn poll(&mut self) {
+        self.scheduler.poll(self.now, &mut self.sent);
     }
 }

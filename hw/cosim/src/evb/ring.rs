@@ -252,7 +252,8 @@ impl Ring {
         if happens & bits::OPERATIONS == 0 {
             return;
         }
-        let now = self.roles.tick();
+        let now = Time::from_ps(self.cycles);
+        self.roles.now = now;
         let roles = &mut self.roles;
         let (scheduler, sent) = (&mut roles.scheduler, &mut roles.sent);
         if happens & bits::TRIGGER != 0 {
@@ -300,7 +301,7 @@ impl Ring {
         }
         if happens & bits::RELEASE != 0 {
             if self.roles.scheduler.members().is_empty() {
-                self.roles.expire();
+                self.roles.poll();
             } else {
                 self.released += 1;
                 self.expire(self.released, |roles| roles.sent.releases);
@@ -311,7 +312,7 @@ impl Ring {
     /// A time-out of the gateware is one of the software's.
     fn expire(&mut self, number: u64, counted: impl Fn(&Roles) -> u64) {
         if counted(&self.roles) < number {
-            self.roles.expire();
+            self.roles.poll();
         }
         if counted(&self.roles) < number {
             self.differs("a time-out that the software does not have next");

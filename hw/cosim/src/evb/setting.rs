@@ -10,8 +10,6 @@ use super::model::{FEEDERS, SLOTS};
 
 /// Longer than any run.
 const NEVER: Time = Time::from_ps(1 << 62);
-/// The software's time-out, in calls: each message of a time-out is a jump of so much.
-const TIMEOUT: Time = Time::from_ps(1 << 34);
 
 /// A configuration.
 #[derive(Clone, Debug)]
@@ -125,7 +123,7 @@ impl Setting {
             in_flight: SLOTS,
             pending: self.pending,
             loops: self.loops,
-            ring_timeout: TIMEOUT,
+            ring_timeout: Time::from_ps(self.timeout.into()),
             event_timeout: NEVER,
             silence: NEVER,
             ..Config::new(self.run, topology)
