@@ -166,7 +166,7 @@ module evb_engine #(
     evb_turns turns (
         .clk, .clear(rst || clears),
         .quiet(state == IDLE && idle), .can, .room, .waits(waiting != 0), .waits_again(again_valid),
-        .timer_due, .timer_examining, .timer_looking, .release_over,
+        .timer_due, .timer_examining, .timer_looking, .release_over, .release_late(expired && release_late),
         .trigger, .full, .at_limit, .change(enabled != cfg_enable || waits != cfg_wait), .command(command_waits),
         .decide(s_decided_valid), .flow(s_flow_valid), .feedback(s_feedback_valid),
         .go_again, .go_new, .go_release, .go_expire, .go_trigger, .accepted, .go_direct, .go_change, .go_command,

@@ -29,7 +29,7 @@ module evb_node #(
     input  logic [$clog2(BUFFERS)-1:0]     w_descriptor,
     input  logic [63:0]                    w_address,
 
-    // The next event's data are in the store: their bytes.
+    // The next event's data are in the store: their bytes. They stay until the event is decided.
     input  logic                           s_store_valid,
     output logic                           s_store_ready,
     input  logic [15:0]                    s_store_bytes,
@@ -103,10 +103,12 @@ module evb_node #(
     logic              ours, is_run, is_decided, in_range, is_served, is_newer, is_equal;
 
     // What begins.
+    wire [31:0] kept = stored - decided;
+    wire more    = s_store_valid && $signed(kept) < $signed(SLOTS);
     wire ends    = state == IDLE && room && (done || s_done) && running;
-    wire stores  = state == IDLE && !ends && s_store_valid;
-    wire looks   = state == IDLE && !ends && !s_store_valid && waits && !known;
-    wire takes   = state == IDLE && !ends && !s_store_valid && !looks && s_flow_valid;
+    wire stores  = state == IDLE && !ends && more;
+    wire looks   = state == IDLE && !ends && !more && waits && !known;
+    wire takes   = state == IDLE && !ends && !more && !looks && s_flow_valid;
 
     assign s_store_ready = stores;
     assign s_flow_ready  = takes;
@@ -147,7 +149,7 @@ module evb_node #(
 
     // The data of the message that was read, one cycle later.
     wire [31:0]  found_number = state == READ ? number : head_number;
-    wire         found        = $signed(found_number - stored) < 0;
+    wire         found        = $signed(found_number - stored) < 0 && $signed(found_number - decided) >= 0;
     wire [16:0]  end_of_data  = TABLE + {1'b0, length[15:3] + {12'd0, |length[2:0]}, 3'd0};
     wire         fits         = end_of_data <= {1'b0, cfg_slot};
 
@@ -254,7 +256,10 @@ module evb_node #(
                 has        <= found;
                 oversize   <= found && !fits;
                 bytes      <= found && fits ? end_of_data : TABLE;
-                if ($signed(says - decided) > 0 && flow[layouts_pkg::FLOW_RUN_AT +: 32] == cfg_run) decided <= says;
+                if ($signed(says - decided) > 0 && flow[layouts_pkg::FLOW_RUN_AT +: 32] == cfg_run) begin
+                    decided <= says;
+                    known   <= 1'b0;
+                end
                 searched   <= 1'b0;
                 place      <= '0;
                 state      <= JUDGE;

@@ -16,11 +16,13 @@ module evb_turns (
     input  logic waits,
     input  logic waits_again,
 
-    // Time-outs that are over; not all have been looked at; the message without an event.
+    // Time-outs that are over; not all have been looked at; the message without an event, due at the time
+    // of the time-outs that were taken last.
     input  logic timer_due,
     input  logic timer_examining,
     input  logic timer_looking,
     input  logic release_over,
+    input  logic release_late,
 
     // A trigger of this cycle, and why it would be refused; the others, first one first.
     input  logic trigger,
@@ -62,8 +64,8 @@ module evb_turns (
     assign settled     = quiet && !wants;
     assign go_again    = quiet && wants && room && waits_again;
     assign go_new      = quiet && wants && room && !waits_again;
-    assign go_release  = settled && release_over && !timer_due && !timer_examining && !timer_looking;
-    assign go_expire   = settled && timer_due;
+    assign go_release  = settled && release_over && !timer_examining && (release_late || !(timer_due || timer_looking));
+    assign go_expire   = settled && timer_due && !go_release;
     assign go_trigger  = free_slot && (trigger || arrivals != 0) && !(triggered_last && others);
     assign accepted    = go_trigger && !full && !at_limit;
     assign go_direct   = accepted && can && room;

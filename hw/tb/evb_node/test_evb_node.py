@@ -164,3 +164,26 @@ async def what_is_not_its_own_or_comes_again(dut):
     await tb.cycle(20)
     assert [(m["number"], m["pending"]) for _, m in tb.out] == [(0, 2), (1, 2), (9, 2), (0, 2)]
     assert int(dut.decided.value) == 1 and len(tb.begun) == 1, "a decided event is not transferred again"
+
+
+@cocotb.test()
+async def a_new_attempt_takes_the_place_of_the_one_that_waits(dut):
+    tb = TB(dut)
+    await tb.start()
+    for _ in range(5):
+        await tb.store(64)
+    for number in range(4):
+        await tb.send(number=number, descriptor=number)
+    # Of the second in the queue, then of the first; of one that does not wait, which is new at the end.
+    await tb.send(number=2, descriptor=6, attempt=2)
+    await tb.send(number=1, descriptor=5, attempt=2)
+    await tb.send(number=0, descriptor=4, attempt=2)
+    # The one that was given up comes late.
+    await tb.send(number=2, descriptor=2)
+    for _ in range(5):
+        await tb.cycle(20)
+        await tb.done()
+    await tb.cycle(20)
+    assert [address >> 20 for _, address, _ in tb.begun] == [0, 5, 6, 3, 4]
+    found = [(message["number"], message["attempt"], message["pending"]) for _, message in tb.out]
+    assert found == [(0, 1, 2), (1, 2, 2), (2, 2, 2), (3, 1, 2), (0, 2, 2)]

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::command::Command;
-use super::model::{FEEDERS, SLOTS};
+use super::model::FEEDERS;
 use super::ring::Ring;
 use super::setting::Setting;
 
@@ -323,10 +323,9 @@ impl<'a> Farm<'a> {
 
     /// Data for the feeders' stores: ahead of the triggers, some late.
     fn data(&mut self, ring: &mut Ring) {
-        let triggered = ring.roles.scheduler.triggered();
-        let most = (triggered + 8).min(ring.roles.scheduler.decided() + SLOTS as u64 - 1);
+        let most = ring.roles.scheduler.triggered() + 8;
         for n in 0..FEEDERS {
-            let stored = ring.roles.feeders[n].0.store().0.len() as u64;
+            let stored = ring.roles.feeders[n].0.store().all.len() as u64;
             if ring.inputs.store_valid >> n & 1 == 1 || stored >= most {
                 continue;
             }

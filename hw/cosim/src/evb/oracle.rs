@@ -70,18 +70,23 @@ impl Outbox for Done {
     }
 }
 
-/// Lengths of the events' data: all of those that are there, from event 0 on.
+/// Lengths of the events' data, from event 0 on; those of decided events are not there any more.
 #[derive(Debug, Default)]
-pub(crate) struct Lengths(pub(crate) Vec<u32>);
+pub(crate) struct Lengths {
+    pub(crate) all: Vec<u32>,
+    released: u64,
+}
 
 impl Fragments for Lengths {
     fn length(&self, event: u64, _: u8) -> Option<u32> {
-        self.0.get(event as usize).copied()
+        (self.all.get(event as usize).copied()).filter(|_| event >= self.released)
     }
 
     fn write(&self, _: u64, _: u8, _: &mut [u8]) {}
 
-    fn release(&mut self, _: u64) {}
+    fn release(&mut self, before: u64) {
+        self.released = before;
+    }
 }
 
 /// The roles. A cycle is a picosecond of their time; the gateware says when they are to look for

@@ -389,7 +389,10 @@ impl Ring {
                 seen.begun.push((n, offer.bytes));
             }
             if bit(out.stores) {
-                feeder.store_mut().0.push(self.inputs.store_bytes[n].into());
+                feeder
+                    .store_mut()
+                    .all
+                    .push(self.inputs.store_bytes[n].into());
                 self.inputs.store_valid &= !(1 << n);
             }
             if bit(out.ends) {
