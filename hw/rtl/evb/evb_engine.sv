@@ -154,9 +154,8 @@ module evb_engine #(
 
     // What begins.
     logic again_valid, go_again, go_new, go_release, go_expire, go_trigger, accepted, go_direct, go_change, go_command,
-          go_decide, go_flow, go_feedback, settled, begins, lost, command_waits;
+          go_decide, go_flow, go_feedback, settled, begins, lost, command_waits, expired;
     logic [31:0] again_number;
-    logic        expired;
     wire clears   = state == SETUP;
     wire can      = enabled && has_members && ready;
     wire room     = m_flow_ready && timer_room;
@@ -288,7 +287,6 @@ module evb_engine #(
         .oldest, .in_flight, .sender, .sender_excluded, .is_new, .is_finished, .is_in_flight, .verdict(judged)
     );
 
-
     evb_copies #(.NODES(NODES), .SLOTS(SLOTS)) copies (
         .clk, .cfg_run,
         .send(starts), .send_slot(sent[SW-1:0]), .send_copy(message[FLOW_W-1:KEPT]), .send_node(dispatch ? next_node : prepared_node),
@@ -333,8 +331,7 @@ module evb_engine #(
         now         <= now + 1'b1;
         has_members <= |members;
         no_loops    <= cfg_loops == 0;
-        if (begins && !same_time) time_of_op <= now;
-        if (begins) expired <= go_expire;
+        if (begins) {expired, time_of_op} <= {go_expire, same_time ? time_of_op : now};
         if (fresh) begin
             ready_generation <= generation;
             ready_node       <= place_node;
@@ -483,7 +480,6 @@ module evb_engine #(
             walk       <= '0;
         end
     end
-
 
     // Counted events.
     always_ff @(posedge clk) begin
