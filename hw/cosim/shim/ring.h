@@ -34,7 +34,7 @@ enum {
     /* Operations that the scheduler begins in this cycle. */
     POLLUX_OP_TRIGGER = 1 << 0,
     POLLUX_OP_CHANGE = 1 << 1,
-    POLLUX_OP_COMMAND = 1 << 2, /* it takes effect */
+    POLLUX_OP_COMMAND = 1 << 2,
     POLLUX_OP_DECIDE = 1 << 3,
     POLLUX_OP_FLOW = 1 << 4,
     POLLUX_OP_FEEDBACK = 1 << 5,
