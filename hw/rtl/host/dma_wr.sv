@@ -50,7 +50,7 @@ module dma_wr (
     wire        immediate;
     wire [31:0] immediate_data;
     wire        step, last;
-    wire        cut_ready;
+    wire        cut_ready, cut_idle;
 
     dma_cut #(.USER_W(41)) cut (
         .clk,
@@ -66,11 +66,12 @@ module dma_wr (
         .m_address(piece_address),
         .m_length(piece_length),
         .m_last(piece_last),
-        .m_user({immediate_data, immediate, func})
+        .m_user({immediate_data, immediate, func}),
+        .idle(cut_idle)
     );
 
     assign s_desc_ready = cut_ready && !cfg_quiesce;
-    assign idle         = !piece_valid && !hif_wr_req_valid;
+    assign idle         = cut_idle && !hif_wr_req_valid;
 
     // DWs of it that remain, and those in this beat.
     logic        begun, thrown;

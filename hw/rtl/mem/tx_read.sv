@@ -185,12 +185,19 @@ module tx_read #(
     logic [4:0]   have;
     logic         failed, more;
 
-    integer k;
+    // Bytes of the word, which are contiguous: bit b is set where a group of 2^b bytes is the last one
+    // that there is, and is odd.
+    integer b, k;
     logic [5:0] count;
     always_comb begin
         count = '0;
-        for (k = 0; k < 32; k = k + 1) if (s_data_tkeep[k]) count = count + 6'd1;
+        for (b = 0; b < 6; b = b + 1) begin
+            for (k = 1; k <= 32; k = k + 1) begin
+                if (k % (2 << b) == 1 << b) count[b] = count[b] || (s_data_tkeep[k-1] && !tkeep_above[k-1+(1<<b)]);
+            end
+        end
     end
+    wire [63:0] tkeep_above = {32'd0, s_data_tkeep};
 
     wire       word   = s_data_tvalid && s_data_tready;
     wire       fails  = failed || word && s_data_tuser;
