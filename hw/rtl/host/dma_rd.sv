@@ -156,24 +156,24 @@ module dma_rd #(
     logic [127:0] came_head;
     logic [255:0] came_data;
     wire  [W-1:0] came_tag = came_head[90 +: W];
+    wire  [10:0]  came_dws = {came_head[73:64] == 0, came_head[73:64]};
 
     // Its first beat, two cycles late, is checked against that state.
-    logic         beat, beat_sop, beat_eop, open_tag;
+    logic         beat, beat_sop, beat_eop, open_tag, known, success, aborted, too_long;
+    logic [7:0]   cpl_dws;
     logic [127:0] head;
     logic [255:0] data;
     logic [8:0]   cpl_at;
     logic [9:0]   cpl_left;
     logic [7:0]   dws_left;
     wire  [W-1:0] cpl_tag    = head[90 +: W];
-    wire  [10:0]  cpl_dws    = {head[73:64] == 0, head[73:64]};
-    wire  [2:0]   cpl_status = head[88:86];
     wire          cpl_bad    = head[89];
-    wire          ours       = head[99:90] < TAGS && open_tag;
-    wire          fits       = cpl_dws <= {3'd0, dws_left} && head[18:7] == {2'd0, cpl_left} && head[6:0] == cpl_at[6:0];
-    wire          success    = cpl_status == 3'd0;
+    wire          ours       = known && open_tag;
+    wire          fits       = !too_long && cpl_dws <= dws_left && head[18:7] == {2'd0, cpl_left}
+                               && head[6:0] == cpl_at[6:0];
     wire          refused    = beat && beat_sop && ours && !success;
     wire          begins     = beat && beat_sop && ours && success && fits;
-    wire          all        = cpl_dws[7:0] == dws_left;
+    wire          all        = cpl_dws == dws_left;
 
     // Destination of the beat, in DWs; state of its read with the last one.
     logic         taking, completes;
@@ -183,14 +183,14 @@ module dma_rd #(
     wire          writes   = beat && (beat_sop ? begins : taking);
     wire  [W-1:0] to       = beat_sop ? cpl_tag : taking_tag;
     wire  [6:0]   first    = beat_sop ? cpl_at[8:2] : taking_at;
-    wire  [7:0]   more     = beat_sop ? cpl_dws[7:0] : taking_dws;
+    wire  [7:0]   more     = beat_sop ? cpl_dws : taking_dws;
     wire          finished = writes && beat_eop && (beat_sop ? all : completes);
 
     // The state after a completion, which the next one of the same tag may need at once.
-    wire  [9:0]   after_dws  = {cpl_dws[7:0], 2'b00} - {8'd0, cpl_at[1:0]};
+    wire  [9:0]   after_dws  = {cpl_dws, 2'b00} - {8'd0, cpl_at[1:0]};
     wire  [8:0]   next_at    = {cpl_at[8:2] + cpl_dws[6:0], 2'b00};
     wire  [9:0]   next_left  = all ? 10'd0 : cpl_left - after_dws;
-    wire  [7:0]   next_dws   = dws_left - cpl_dws[7:0];
+    wire  [7:0]   next_dws   = dws_left - cpl_dws;
     wire          same       = came_tag == to;
     wire          ends       = refused || finished;
 
@@ -217,8 +217,8 @@ module dma_rd #(
         if (finished) waiting[to] <= 1'b0;
         if (expired) waiting[aged] <= 1'b0;
         inc_rd_timeout     <= expired;
-        inc_rd_unsupported <= refused && cpl_status != 3'd4;
-        inc_rd_abort       <= refused && cpl_status == 3'd4;
+        inc_rd_unsupported <= refused && !aborted;
+        inc_rd_abort       <= refused && aborted;
         inc_rd_poisoned    <= begins && cpl_bad;
         inc_rd_unexpected  <= beat && beat_sop && !refused && !begins;
         if (rst) begin
@@ -241,6 +241,11 @@ module dma_rd #(
         beat_eop <= came_eop;
         data     <= came_data;
         head     <= came_head;
+        known    <= came_head[99:90] < TAGS;
+        success  <= came_head[88:86] == 3'd0;
+        aborted  <= came_head[88:86] == 3'd4;
+        too_long <= came_dws[10:8] != 0;
+        cpl_dws  <= came_dws[7:0];
         open_tag <= waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
         cpl_at   <= same && begins ? next_at : at[came_tag];
         cpl_left <= same && begins ? next_left : left[came_tag];
@@ -252,7 +257,7 @@ module dma_rd #(
             left_dws[tag] <= dws[7:0];
             sent[tag]     <= now;
         end
-        if (refused) error[cpl_tag] <= cpl_status == 3'd4 ? ABORT : UNSUPPORTED;
+        if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;
         if (expired) error[aged] <= TIMEOUT;
         if (begins) begin
             if (cpl_bad) error[cpl_tag] <= POISONED;
@@ -367,5 +372,5 @@ module dma_rd #(
     assign idle = cut_idle && !hif_rd_req_valid && level == 0 && !out_valid && !out_busy && !returns;
 
     wire unused = &{1'b0, open, unexpected_return, push_ready, twice[255:0], dws_wide[1:0],
-                    head[127:100], head[85:74], head[63:19], dws[10:8], cpl_dws[10:8]};
+                    head, dws[10]};
 endmodule
