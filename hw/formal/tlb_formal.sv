@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The control around the table, with no page in it: one port is granted at a time; an access has its
-// response four cycles after its grant, and only then; it is not allowed, and is counted; its
+// response three cycles after its grant, and only then; it is not allowed, and is counted; its
 // event is offered where there was room, and is stable until accepted. The bench covers the pages:
 // comparing addresses of 64 bits is too much for the solver.
 // formal: aiger
@@ -40,14 +40,14 @@ module tlb_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    // Those granted, of the four cycles before.
-    logic [7:0] asked = 0;
+    // Those granted, of the three cycles before.
+    logic [5:0] asked = 0;
 
-    always_ff @(posedge clk) asked <= rst ? 8'd0 : {asked[5:0], s_req_ready};
+    always_ff @(posedge clk) asked <= rst ? 6'd0 : {asked[3:0], s_req_ready};
 
     always_ff @(posedge clk) if (running) begin
         assert (s_req_ready != 2'b11 && (s_req_ready & ~s_req_valid) == 0);
-        assert (m_rsp_valid == asked[7:6]);
+        assert (m_rsp_valid == asked[5:4]);
         assert (!(|m_rsp_valid) || !m_rsp_hit);
         assert (inc_faults == |m_rsp_valid);
         if ($past(running && m_event_valid && !m_event_ready)) begin

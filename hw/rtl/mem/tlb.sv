@@ -7,8 +7,7 @@
 //   cycle 0  a request is accepted
 //   cycle 1  all entries compare
 //   cycle 2  the lowest of the matching entries is found
-//   cycle 3  its page is read
-//   cycle 4  the response
+//   cycle 3  its page is read: the response
 
 module tlb #(
     parameter PORTS        = 4,    // requesters
@@ -40,7 +39,7 @@ module tlb #(
     input  logic [PORTS*8-1:0]      s_req_func,
     input  logic [PORTS*7-1:0]      s_req_list,
 
-    // The response, four cycles after the request was accepted.
+    // The response, three cycles after the request was accepted.
     output logic [PORTS-1:0]        m_rsp_valid,
     output logic                    m_rsp_hit,
     output logic [63:0]             m_rsp_address,
@@ -194,33 +193,29 @@ module tlb #(
         end
     end
 
-    // The request beside the table: cycle 2, 3 and 4. Its last byte, and the bits of it that differ
-    // from those of the first: none of them may be above the page's size.
+    // The request beside the table: cycle 2 and 3. The bits of its last byte that differ from those of the
+    // first: none of them may be above the page's size.
     localparam REQ_W = PORTS + 64 + 8 + 21 + 7;
-    logic [REQ_W-1:0] compared, located, answered;
-    logic [30:0]      last;
+    logic [REQ_W-1:0] compared, answered;
     logic [18:0]      moved;
 
     wire [29:0] compared_offset  = compared[65:36];
     wire [20:0] compared_length  = compared[27:7];
-    wire [17:0] located_pages    = located[65:48];
+    wire [30:0] last             = {1'b0, compared_offset} + {10'd0, compared_length} - 31'd1;
 
     always_ff @(posedge clk) begin
         compared <= {asked, address, func, length, list};
-        located  <= compared;
-        answered <= located;
-        last     <= {1'b0, compared_offset} + {10'd0, compared_length} - 31'd1;
-        moved    <= last[30:12] ^ {1'b0, located_pages};
+        answered <= compared;
+        moved    <= last[30:12] ^ {1'b0, compared_offset[29:12]};
         if (rst) begin
             compared[REQ_W-1 -: PORTS] <= '0;
-            located[REQ_W-1 -: PORTS]  <= '0;
             answered[REQ_W-1 -: PORTS] <= '0;
         end
     end
 
     // Cycle 2: the lowest entry that covers the address and belongs to the function, by halves: in each
     // round two neighbours become one.
-    logic          covered_there, allowed_there;
+    logic          covered, allowed;
     logic [EW-1:0] found;
 
     genvar r;
@@ -242,24 +237,14 @@ module tlb #(
     endgenerate
 
     always_ff @(posedge clk) begin
-        found         <= round[EW].lowest;
-        covered_there <= |covers;
-        allowed_there <= round[EW].any;
+        found   <= round[EW].lowest;
+        covered <= |covers;
+        allowed <= round[EW].any;
     end
 
-    // Cycle 3: the page.
-    logic        covered, allowed;
-    logic [51:0] page_bus;
-    logic [17:0] open;
-
-    always_ff @(posedge clk) begin
-        covered  <= covered_there;
-        allowed  <= allowed_there;
-        page_bus <= {bus_high[found], bus_low[found]};
-        open     <= masks[found];
-    end
-
-    // Cycle 4: the bus address, and whether the last byte is in the page.
+    // Cycle 3: the page, the bus address, and whether the last byte is in the page.
+    wire [51:0]      page_bus        = {bus_high[found], bus_low[found]};
+    wire [17:0]      open            = masks[found];
     wire [PORTS-1:0] answer          = answered[REQ_W-1 -: PORTS];
     wire [63:0]      virtual_address = answered[99:36];
     wire [7:0]       who             = answered[35:28];
