@@ -24,7 +24,11 @@ fn page(drivers: &[&Description]) -> String {
          `null:size=0`.\n\
          - After the first comma a `key` alone stands for `key=on`.\n\
          - Options of the same name have the same meaning in all drivers.\n\
-         - A spec is checked before anything is opened.\n\n\
+         - A spec is checked before anything is opened.\n\
+         - `rps=QUEUES` (2 to 64), of all drivers but `pcap`: receive packet steering. The port has so \
+         many receive queues in software. The loop of the first one polls the device's one queue and \
+         distributes flows over all; fragments and what is no UDP stay in the first. A queue whose \
+         ring is full loses frames, as `ring-full`. No loop can sleep on these queues.\n\n\
          A user who names a port of `pci`, `dpdk` or, as the front end, `vhost-user` vouches for its \
          device or peer, which writes into packet memory by itself \
          ([devices and peers](operations.md#10-devices-and-peers)); a program that embeds them makes \

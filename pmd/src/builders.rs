@@ -29,6 +29,7 @@ use pollux_mempool::time::Ns;
 use crate::driver::filter::Multicast;
 use crate::driver::flow::FlowRule;
 use crate::driver::rss::{RssKey, RssTable};
+use crate::drivers::rps::RPS;
 use crate::net::MacAddr;
 use crate::port::{Port, PortError, Probed};
 use crate::registry::Registry;
@@ -59,6 +60,12 @@ macro_rules! builders {
                     self
                 }
             )*
+
+            /// Receive queues in software, over which flows are distributed.
+            pub fn rps(mut self, queues: u16) -> Self {
+                self.0.set_option(RPS.key, queues.to_string());
+                self
+            }
 
             /// The spec so far.
             #[must_use]

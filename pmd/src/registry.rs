@@ -4,6 +4,7 @@ use crate::driver::filter::{self, MULTICAST};
 use crate::driver::{Description, Driver};
 #[cfg(feature = "pci")]
 use crate::drivers::pci::{self, PciDriver};
+use crate::drivers::rps;
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::{Port, PortError, Probed};
@@ -16,6 +17,15 @@ type Open =
 struct Entry {
     description: Description,
     open: Open,
+}
+
+/// A spec that was checked, with its driver.
+struct Found<'a> {
+    /// Without the options that are for all drivers.
+    spec: PortSpec,
+    /// Receive queues in software.
+    rps: Option<u16>,
+    entry: &'a Entry,
 }
 
 /// Drivers that a program can open ports with. A program can add its own (for a simulated card, for
@@ -125,10 +135,25 @@ impl Registry {
     }
 
     /// Parses a spec and checks it against its driver's description, without opening anything.
-    fn find(&self, spec: &str) -> Result<(PortSpec, &Entry), PortError> {
-        let parsed: PortSpec = spec.parse()?;
-        let entry = self.entry(&parsed)?;
-        Ok((parsed, entry))
+    fn find(&self, spec: &str) -> Result<Found<'_>, PortError> {
+        self.find_spec(spec.parse()?)
+    }
+
+    /// As above, for a parsed spec.
+    fn find_spec(&self, mut spec: PortSpec) -> Result<Found<'_>, PortError> {
+        let rps = rps::take(&mut spec)?;
+        let entry = self.entry(&spec)?;
+        Ok(Found { spec, rps, entry })
+    }
+
+    /// Opens a port under the name of its whole spec.
+    fn open_found(&self, name: String, found: &Found<'_>) -> Result<Port<Probed>, PortError> {
+        let driver = (found.entry.open)(&found.spec, self.grant)?;
+        let driver = match found.rps {
+            None => driver,
+            Some(queues) => rps::steer(driver, queues, name.clone())?,
+        };
+        Ok(Port::new(name, driver))
     }
 
     /// Finds the driver of a spec and checks the spec against its description.
@@ -167,8 +192,7 @@ impl Registry {
     /// # Errors
     /// An invalid spec, or a missing device.
     pub fn look(&self, spec: &str) -> Result<Option<Port<Probed>>, PortError> {
-        let (_, entry) = self.find(spec)?;
-        let looks = entry.description.opening_only_looks;
+        let looks = self.find(spec)?.entry.description.opening_only_looks;
         looks.then(|| self.open(spec)).transpose()
     }
 
@@ -185,8 +209,7 @@ impl Registry {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_spec(&self, spec: &PortSpec) -> Result<Port<Probed>, PortError> {
-        let entry = self.entry(spec)?;
-        Ok(Port::new(spec.to_string(), (entry.open)(spec, self.grant)?))
+        self.open_found(spec.to_string(), &self.find_spec(spec.clone())?)
     }
 
     /// Opens a port that also receives frames for multicast groups, as if the spec's option
@@ -199,12 +222,12 @@ impl Registry {
         spec: &str,
         groups: &[MacAddr],
     ) -> Result<Port<Probed>, PortError> {
-        let (mut parsed, entry) = self.find(spec)?;
-        let options = entry.description.options;
+        let mut found = self.find(spec)?;
+        let options = found.entry.description.options;
         if options.iter().any(|option| option.key == MULTICAST.key) {
-            filter::add_groups(&mut parsed, groups);
+            filter::add_groups(&mut found.spec, groups);
         }
-        Ok(Port::new(spec, (entry.open)(&parsed, self.grant)?))
+        self.open_found(spec.into(), &found)
     }
 
     /// Opens a port in promiscuous mode if it is a kernel interface and its spec does not set the
@@ -213,11 +236,11 @@ impl Registry {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_promiscuous(&self, spec: &str) -> Result<Port<Probed>, PortError> {
-        let (mut parsed, entry) = self.find(spec)?;
-        if entry.description.is_filtered_interface() {
-            parsed = parsed.with_default(filter::PROMISC.key, "on");
+        let mut found = self.find(spec)?;
+        if found.entry.description.is_filtered_interface() {
+            found.spec = found.spec.with_default(filter::PROMISC.key, "on");
         }
-        Ok(Port::new(spec, (entry.open)(&parsed, self.grant)?))
+        self.open_found(spec.into(), &found)
     }
 
     /// Whether a spec names a kernel interface that is not in promiscuous mode; `promiscuous` is
@@ -226,9 +249,9 @@ impl Registry {
     /// # Errors
     /// As [`check`](Self::check).
     pub fn filters(&self, spec: &str, promiscuous: bool) -> Result<bool, PortError> {
-        let (parsed, entry) = self.find(spec)?;
-        let takes_all = parsed.switch(filter::PROMISC.key, promiscuous)?;
-        Ok(entry.description.is_filtered_interface() && !takes_all)
+        let found = self.find(spec)?;
+        let takes_all = found.spec.switch(filter::PROMISC.key, promiscuous)?;
+        Ok(found.entry.description.is_filtered_interface() && !takes_all)
     }
 }
 

@@ -169,6 +169,11 @@ impl PortSpec {
         }
     }
 
+    /// Removes an option, if it is there.
+    pub(crate) fn remove_option(&mut self, key: &str) {
+        self.options.retain(|(known, _)| known != key);
+    }
+
     /// Sets an option if the spec does not have it.
     #[must_use]
     pub fn with_default(mut self, key: &str, value: &str) -> Self {

@@ -1,6 +1,6 @@
 """Plots as SVG, written by hand: a handful of shapes."""
 
-from math import log2
+from math import floor, log2, log10
 
 # The plane inside the axes.
 LEFT, RIGHT, TOP, BOTTOM = 70, 600, 30, 330
@@ -80,4 +80,40 @@ def ratio_plot(rows):
             bar = x(row["bar"]["ratio"])
             parts.append(f'<path d="M{bar:.1f} {at + 3} V{at + step - 5}" stroke="#d55e00" stroke-width="2"/>')
     parts += [text((left + right) / 2, bottom + 38, "times its peer, one core; orange: the bar", "middle")]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
+
+
+def curves_plot(across, up, series):
+    """Curves, linear in both directions from 0. `series` is a list of (name, [(x, y)])."""
+    def steps(most):
+        """The distance of at most ten marks that reach a value, a round number."""
+        step = 10 ** floor(log10(most) - 1)
+        return next(step * factor for factor in (1, 2, 5, 10, 20, 50, 100) if step * factor * 10 >= most)
+
+    most_x = max(x for _, points in series for x, _ in points)
+    most_y = max(y for _, points in series for _, y in points)
+    x = lambda value: LEFT + (RIGHT - LEFT) * value / most_x  # noqa: E731
+    y = lambda value: BOTTOM - (BOTTOM - TOP) * value / most_y  # noqa: E731
+
+    def text(at_x, at_y, words, anchor="start"):
+        return f'<text x="{at_x:.1f}" y="{at_y:.1f}" text-anchor="{anchor}">{words}</text>'
+
+    parts = ['<svg xmlns="http://www.w3.org/2000/svg" width="800" height="390" font-family="sans-serif" font-size="12">',
+             '<rect width="800" height="390" fill="white"/>',
+             f'<path d="M{LEFT} {TOP} V{BOTTOM} H{RIGHT}" fill="none" stroke="black"/>',
+             text((LEFT + RIGHT) / 2, BOTTOM + 40, across, "middle"), text(10, TOP - 10, up)]
+    for most, place in ((most_x, lambda value: text(x(value), BOTTOM + 16, f"{value:g}", "middle")),
+                        (most_y, lambda value: text(LEFT - 6, y(value) + 4, f"{value:g}", "end"))):
+        step = steps(most)
+        parts += [place(round(step * n, 9)) for n in range(int(most / step) + 1)]
+    for number, (name, points) in enumerate(series):
+        colour, at = COLOURS[number % len(COLOURS)], TOP + 20 + 20 * number
+        places = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in points)
+        parts += [f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2"/>',
+                  *(f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="3" fill="{colour}"/>' for a, b in points),
+                  f'<path d="M{RIGHT + 10} {at - 4} h20" stroke="{colour}" stroke-width="2"/>',
+                  text(RIGHT + 35, at, name)]
     return "\n".join([*parts, "</svg>"]) + "\n"

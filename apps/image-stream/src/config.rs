@@ -1,6 +1,7 @@
 //! Configuration of a run: TOML.
 
 mod beam;
+mod rdma;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use pollux_pmd::stream::StreamId;
 use serde::{Deserialize, Serialize};
 
 pub use self::beam::BeamConfig;
+pub use self::rdma::RdmaConfig;
 
 /// Type of the converted pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,9 +63,6 @@ const LOOP_BUFFERS: usize = 256 + 32;
 
 /// Shortest time that an image waits for its packets: below it, those that a busy host takes late are lost.
 const MIN_TIMEOUT_US: u64 = 100;
-
-/// Most stack buffers: ranges that an endpoint registers.
-const MAX_STACKS: usize = 256;
 
 /// Largest horizon in frames.
 const MAX_HORIZON: u64 = 1 << 30;
@@ -156,20 +155,6 @@ impl Default for MemoryConfig {
             images: 64,
             numa_node: None,
         }
-    }
-}
-
-/// Stack buffers, into which sources write (`--rdma`).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RdmaConfig {
-    /// Stack buffers of each module, each for the images of a stack.
-    pub stacks: usize,
-}
-
-impl Default for RdmaConfig {
-    fn default() -> Self {
-        Self { stacks: 8 }
     }
 }
 
@@ -364,14 +349,16 @@ impl ImageConfig {
     /// Checks the stack buffers of a run into whose memory sources write.
     ///
     /// # Errors
-    /// Too few, or more than an endpoint registers.
+    /// Too few or too many, or images of several modules that cannot wait for a lost announcement.
     pub fn check_stacks(&self) -> Result<()> {
-        let (stacks, modules) = (self.rdma.stacks, self.detector.modules);
-        ensure!(
-            stacks >= 2 && stacks.saturating_mul(modules) <= MAX_STACKS,
-            "[rdma] stacks = {stacks}: 2 or more, and {MAX_STACKS} at most for all {modules} modules together"
-        );
-        Ok(())
+        let DetectorConfig {
+            modules,
+            stack,
+            timeout_us,
+            ..
+        } = self.detector;
+        self.rdma
+            .check(modules, stack, timeout_us, self.memory.images)
     }
 
     /// Checks that there are packet buffers for so many loops that receive or send.

@@ -98,7 +98,7 @@ fn share_out(
     ensure!(
         queues >= loops,
         "--rx-loops {loops}: the ports have {queues} receive queues, and each loop needs one: fewer \
-         loops, or --queues"
+         loops, --queues, or rps=N in the spec of a port whose device has one queue"
     );
     // What lies in lanes and caches leaves half of the buffers to the rings and the rest.
     let held = poll_loop::CACHE + loops * CACHE + queues * (Lane::FRAMES + MAX_BURST);

@@ -19,6 +19,7 @@ mod scale;
 mod stolen_time;
 mod streams;
 mod supervisor;
+mod switch;
 mod sys;
 mod ticker;
 mod verify;
@@ -59,6 +60,7 @@ enum Command {
     Rdma(rdma::Args),
     Replay(replay::Args),
     Streams(streams::Args),
+    Switch(switch::Args),
     Unbind(bind::UnbindArgs),
     Verify(verify::Args),
 }
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         Command::Rdma(args) => rdma::run(&args, &registry),
         Command::Replay(args) => replay::run(&args, &registry),
         Command::Streams(args) => streams::run(&args, &registry),
+        Command::Switch(args) => switch::run(&args, &registry),
         Command::Unbind(args) => bind::unbind(&args),
         Command::Verify(args) => verify::run(&args, &registry),
     });

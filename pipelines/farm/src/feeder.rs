@@ -7,10 +7,10 @@ pub mod store;
 use std::collections::VecDeque;
 
 use crate::fragments::{Fragments, Outgoing};
-use crate::message::{Alive, Flow, Member, Message};
+use crate::message::{Alive, Flow, Member, Message, Request};
 use crate::role::{Address, Outbox, Role, Transfer};
 use crate::time::Time;
-use crate::topology::{Feeders, MAX_FEEDERS, Topology};
+use crate::topology::{Descriptor, Feeders, MAX_FEEDERS, Topology};
 
 /// Configuration of a feeder.
 #[derive(Clone, Copy, Debug)]
@@ -65,17 +65,20 @@ pub struct Counters {
     pub oversize: u64,
     /// Messages that were passed on while a long transfer ran.
     pub bypassed: u64,
-    /// Messages that were passed on because data were not there yet.
+    /// Messages that were passed on, and requests that were not answered, because data were not
+    /// there yet.
     pub early: u64,
+    /// Requests of nodes that were taken (policy `credits`).
+    pub requests: u64,
     /// Messages that tell what is decided, without an event.
     pub releases: u64,
-    /// Messages that arrived again.
+    /// Messages that arrived again, and requests while one like them waited.
     pub repeated: u64,
     /// Messages of an attempt that has been given up.
     pub stale: u64,
     /// Messages of events that were decided before.
     pub decided: u64,
-    /// Messages for other feeders, which were passed on.
+    /// Messages for other feeders, which were passed on, and requests to them.
     pub not_pending: u64,
     /// Messages that found the queue full.
     pub queue_full: u64,
@@ -93,6 +96,34 @@ struct Served {
     attempt: u16,
 }
 
+/// A transfer that waits or runs.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    flow: Flow,
+    /// A node asks for it: no message goes on.
+    requested: bool,
+}
+
+/// A request that waits or whose transfer runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    mep: u64,
+    descriptor: Descriptor,
+    generation: u32,
+    part: u8,
+}
+
+impl Asked {
+    fn new(flow: &Flow) -> Self {
+        Self {
+            mep: flow.mep,
+            descriptor: flow.descriptor,
+            generation: flow.generation,
+            part: flow.part,
+        }
+    }
+}
+
 /// A feeder and its store.
 #[derive(Debug)]
 pub struct Feeder<S> {
@@ -100,11 +131,13 @@ pub struct Feeder<S> {
     /// The node of each descriptor.
     nodes: Box<[u16]>,
     store: S,
-    queue: VecDeque<Flow>,
-    /// The message whose transfer runs, and bytes of the transfer.
-    current: Option<(Flow, u32)>,
+    queue: VecDeque<Job>,
+    /// The transfer that runs, and its bytes.
+    current: Option<(Job, u32)>,
     /// The last attempt of each MEP in flight that was taken.
     served: Box<[Served]>,
+    /// The last request for each MEP in flight, until it is answered.
+    asked: Box<[Option<Asked>]>,
     decided: u64,
     beat: Time,
     counters: Counters,
@@ -144,6 +177,7 @@ impl<S: Fragments> Feeder<S> {
             queue: VecDeque::with_capacity(config.in_flight),
             current: None,
             served: vec![none; config.in_flight].into(),
+            asked: vec![None; config.in_flight].into(),
             decided: 0,
             beat: now,
             counters: Counters::default(),
@@ -176,8 +210,8 @@ impl<S: Fragments> Feeder<S> {
 
     /// The transfer that ran is complete: its message goes on, and the next transfer starts.
     pub fn transferred(&mut self, out: &mut impl Outbox) {
-        if let Some((flow, _)) = self.current.take() {
-            self.done(flow, out);
+        if let Some((job, _)) = self.current.take() {
+            self.end(job, out);
             self.serve(out);
         }
     }
@@ -217,6 +251,14 @@ impl<S: Fragments> Feeder<S> {
                 *count += 1;
                 return;
             }
+            // The attempt that waits has been given up.
+            let mut jobs = self.queue.iter_mut();
+            if let Some(job) = jobs.find(|job| !job.requested && job.flow.mep == flow.mep) {
+                job.flow = *flow;
+                self.counters.stale += 1;
+                self.take(flow);
+                return;
+            }
         }
         if self.passes(flow) {
             self.counters.bypassed += 1;
@@ -228,7 +270,43 @@ impl<S: Fragments> Feeder<S> {
             return;
         }
         self.take(flow);
-        self.queue.push_back(*flow);
+        self.queue.push_back(Job {
+            flow: *flow,
+            requested: false,
+        });
+        self.serve(out);
+    }
+
+    /// A node asks for a fragment. It has no answer if it asks for what is not here.
+    fn request(&mut self, request: &Request, out: &mut impl Outbox) {
+        if request.feeder != self.config.id {
+            self.counters.not_pending += 1;
+            return;
+        }
+        if request.descriptor.index() >= self.nodes.len() {
+            self.counters.out_of_range += 1;
+            return;
+        }
+        if request.event.saturating_add(request.count.into()) <= self.decided {
+            self.counters.decided += 1;
+            return;
+        }
+        let flow = requested(request);
+        let slot = self.slot(&flow);
+        if self.asked[slot] == Some(Asked::new(&flow)) {
+            self.counters.repeated += 1;
+            return;
+        }
+        if self.queue.len() >= self.config.in_flight {
+            self.counters.queue_full += 1;
+            return;
+        }
+        self.counters.requests += 1;
+        self.asked[slot] = Some(Asked::new(&flow));
+        self.queue.push_back(Job {
+            flow,
+            requested: true,
+        });
         self.serve(out);
     }
 
@@ -267,30 +345,53 @@ impl<S: Fragments> Feeder<S> {
     /// Starts transfers until one runs or no message waits.
     fn serve(&mut self, out: &mut impl Outbox) {
         while self.current.is_none() {
-            let Some(flow) = self.queue.pop_front() else {
+            let Some(job) = self.queue.pop_front() else {
                 return;
             };
-            if !flow.hold && !self.has_all(&flow) {
+            if !job.flow.hold && !self.has_all(&job.flow) {
                 self.counters.early += 1;
-                self.give_back(&flow);
-                self.forward(flow, out);
+                self.pass(job, out);
                 continue;
             }
-            self.start(flow, out);
+            self.start(job, out);
         }
         // Behind a long transfer, messages pass on.
         let waiting = self.queue.len();
         for _ in 0..waiting {
-            let Some(flow) = self.queue.pop_front() else {
+            let Some(job) = self.queue.pop_front() else {
                 return;
             };
-            if self.passes(&flow) {
+            if !job.requested && self.passes(&job.flow) {
                 self.counters.bypassed += 1;
-                self.give_back(&flow);
-                self.forward(flow, out);
+                self.pass(job, out);
             } else {
-                self.queue.push_back(flow);
+                self.queue.push_back(job);
             }
+        }
+    }
+
+    /// A message that waited goes on without a transfer; a request ends without one.
+    fn pass(&mut self, job: Job, out: &mut impl Outbox) {
+        if job.requested {
+            self.answered(&job.flow);
+        } else {
+            self.give_back(&job.flow);
+            self.forward(job.flow, out);
+        }
+    }
+
+    /// Requests like this one are new again.
+    fn answered(&mut self, flow: &Flow) {
+        let slot = self.slot(flow);
+        self.asked[slot].take_if(|asked| *asked == Asked::new(flow));
+    }
+
+    /// A transfer is complete.
+    fn end(&mut self, job: Job, out: &mut impl Outbox) {
+        if job.requested {
+            self.answered(&job.flow);
+        } else {
+            self.done(job.flow, out);
         }
     }
 
@@ -299,7 +400,8 @@ impl<S: Fragments> Feeder<S> {
         events.all(|event| self.store.length(event, flow.part).is_some())
     }
 
-    fn start(&mut self, flow: Flow, out: &mut impl Outbox) {
+    fn start(&mut self, job: Job, out: &mut impl Outbox) {
+        let flow = job.flow;
         let outgoing = Outgoing::new(self.config.id, &flow, &self.store, self.config.slot);
         let (fragment, oversize) = (outgoing.fragment(), outgoing.oversize());
         let counters = &mut self.counters;
@@ -311,8 +413,8 @@ impl<S: Fragments> Feeder<S> {
         let bytes = fragment.bytes;
         let node = self.nodes[flow.descriptor.index()];
         match out.transfer(node, &outgoing) {
-            Transfer::Done => self.done(flow, out),
-            Transfer::Running => self.current = Some((flow, bytes)),
+            Transfer::Done => self.end(job, out),
+            Transfer::Running => self.current = Some((job, bytes)),
         }
     }
 
@@ -330,6 +432,25 @@ impl<S: Fragments> Feeder<S> {
     }
 }
 
+/// The transfer that a node asks for.
+fn requested(request: &Request) -> Flow {
+    Flow {
+        run: request.run,
+        mep: request.mep,
+        event: request.event,
+        count: request.count,
+        descriptor: request.descriptor,
+        generation: request.generation,
+        attempt: request.attempt,
+        part: request.part,
+        loops: 0,
+        hold: request.hold,
+        members: request.members,
+        pending: Feeders::only(request.feeder),
+        decided: 0,
+    }
+}
+
 const _: () = assert!(MAX_FEEDERS < u8::MAX as usize);
 
 impl<S: Fragments> Role for Feeder<S> {
@@ -342,6 +463,7 @@ impl<S: Fragments> Role for Feeder<S> {
         }
         match message {
             Message::Flow(flow) => self.flow(flow, out),
+            Message::Request(request) => self.request(request, out),
             _ => self.counters.unexpected += 1,
         }
     }

@@ -9,6 +9,7 @@
 //! nothing after its start, and does no input or output. The same code runs over ports, runs in a
 //! simulation, and is the reference for the gateware.
 
+pub mod carrier;
 pub mod feeder;
 pub mod fragments;
 pub mod message;

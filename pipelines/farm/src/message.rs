@@ -134,6 +134,60 @@ pub struct Withdraw {
     pub generation: u32,
 }
 
+/// A node is given a MEP, and asks the feeders for its fragments (policy `credits`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assign {
+    /// Number of the run.
+    pub run: u32,
+    /// The MEP.
+    pub mep: u64,
+    /// Its first event.
+    pub event: u64,
+    /// Its events.
+    pub count: u16,
+    /// The receive buffer.
+    pub descriptor: Descriptor,
+    /// How often the receive buffer has been assigned.
+    pub generation: u32,
+    /// How often the MEP has been sent.
+    pub attempt: u16,
+    /// Part of the event data: 0 in the first transfer, 1 in the second one.
+    pub part: u8,
+    /// Requests to a feeder that it may leave unanswered while it does not have the data.
+    pub loops: u8,
+    /// The feeders whose fragments make up this part.
+    pub members: Feeders,
+}
+
+/// A node asks a feeder for its fragment (policy `credits`).
+///
+/// The fragment is the answer. A request without an answer is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Number of the run.
+    pub run: u32,
+    /// The feeder.
+    pub feeder: u8,
+    /// As of the assignment.
+    pub mep: u64,
+    /// As of the assignment.
+    pub event: u64,
+    /// As of the assignment.
+    pub count: u16,
+    /// As of the assignment.
+    pub descriptor: Descriptor,
+    /// As of the assignment.
+    pub generation: u32,
+    /// As of the assignment.
+    pub attempt: u16,
+    /// As of the assignment.
+    pub part: u8,
+    /// The feeder answers though it does not have the data.
+    pub hold: bool,
+    /// As of the assignment.
+    pub members: Feeders,
+}
+
 /// What a node decided on the events of a MEP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -214,6 +268,10 @@ pub enum Message {
     Trigger(Trigger),
     /// Scheduler to node.
     Withdraw(Withdraw),
+    /// Scheduler to node.
+    Assign(Assign),
+    /// Node to feeder.
+    Request(Request),
 }
 
 impl Message {
@@ -231,6 +289,8 @@ impl Message {
             Self::Decided(message) => message.run,
             Self::Trigger(message) => message.run,
             Self::Withdraw(message) => message.run,
+            Self::Assign(message) => message.run,
+            Self::Request(message) => message.run,
         }
     }
 }

@@ -1,17 +1,21 @@
 //! A computing node: builds events in its receive buffers, has them worked on, and sends the
 //! decision and the feedback (thesis, III.A and III.B.6).
 
+mod asking;
 mod buffer;
 mod counters;
+mod requests;
 mod unacked;
 mod work;
 
 use std::collections::VecDeque;
 
 pub use counters::Counters;
+pub use requests::CREDITS;
 pub use work::{Built, Step, Work};
 
 use buffer::{Buffer, Place, State};
+use requests::Requests;
 use unacked::Unacked;
 
 use crate::message::{Alive, Decision, Feedback, Fragment, Member, Message, More, Withdraw};
@@ -49,6 +53,9 @@ pub enum ConfigError {
     /// No worker.
     #[error("0 workers: no event would be worked on; set `workers` to 1 or more")]
     NoWorker,
+    /// No credit.
+    #[error("0 credits: no fragment would be asked for; set 1 or more")]
+    NoCredit,
     /// No time between two messages.
     #[error("`beat` is zero: the node would send without end")]
     NoBeat,
@@ -67,6 +74,9 @@ pub struct Node<P, W> {
     working: usize,
     work: W,
     unacked: Unacked,
+    requests: Requests,
+    /// It asks for its fragments: others begin no MEP.
+    asks: bool,
     beat: Time,
     /// When a processor is done next.
     wake: Time,
@@ -105,6 +115,8 @@ impl<P, W: Work<P>> Node<P, W> {
             working: 0,
             work,
             unacked: Unacked::new(4 * buffers),
+            requests: Requests::new(CREDITS, buffers, id, feeders),
+            asks: false,
             beat: now,
             wake: Time::MAX,
             counters: Counters::default(),
@@ -143,6 +155,12 @@ impl<P, W: Work<P>> Node<P, W> {
         self.buffers.iter().filter(used).count() + self.unacked.len()
     }
 
+    /// Fragments that were asked for and did not arrive (policy `credits`).
+    #[must_use]
+    pub fn requested(&self) -> usize {
+        self.requests.len()
+    }
+
     fn descriptor(&self, buffer: usize) -> Descriptor {
         let descriptor = self.topology.descriptor(self.config.id, buffer);
         descriptor.unwrap_or_default()
@@ -158,26 +176,35 @@ impl<P, W: Work<P>> Node<P, W> {
             self.counters.no_feeder += 1;
             return;
         }
-        let counters = &mut self.counters;
         let buffer = &mut self.buffers[n];
-        match buffer.place(fragment, payload, self.config.slot, counters) {
-            Place::Incomplete => {}
-            Place::Complete => {
-                if buffer.part() == 0 {
-                    counters.built += 1;
-                    counters.events += u64::from(fragment.count);
-                    let missing = buffer.missing(self.topology.feeders());
-                    counters.complete += u64::from(missing.is_empty());
-                    for (feeder, count) in (0..).zip(&mut self.missing) {
-                        *count += u64::from(missing.has(feeder));
-                    }
-                } else {
-                    counters.second += 1;
-                }
-                self.built.push_back(n);
-                self.serve(now, out);
-            }
+        if buffer.expects(fragment) {
+            self.requests.answered(n, fragment.feeder);
         }
+        let how = (self.config.slot, self.asks);
+        let place = buffer.place(fragment, payload, how, &mut self.counters);
+        if place == Place::Complete {
+            self.complete(n, now, out);
+        }
+        self.ask(now, out);
+    }
+
+    /// The last fragment of a part has been placed.
+    fn complete(&mut self, n: usize, now: Time, out: &mut impl Outbox) {
+        self.requests.keep(n, Feeders::NONE);
+        let (counters, buffer) = (&mut self.counters, &mut self.buffers[n]);
+        if buffer.part() == 0 {
+            counters.built += 1;
+            counters.events += u64::from(buffer.count());
+            let missing = buffer.missing(self.topology.feeders());
+            counters.complete += u64::from(missing.is_empty());
+            for (feeder, count) in (0..).zip(&mut self.missing) {
+                *count += u64::from(missing.has(feeder));
+            }
+        } else {
+            counters.second += 1;
+        }
+        self.built.push_back(n);
+        self.serve(now, out);
     }
 
     /// Starts work while a processor is free.
@@ -274,12 +301,15 @@ impl<P, W: Work<P>> Node<P, W> {
             return;
         };
         let buffer = &mut self.buffers[n];
+        buffer.forget(withdraw.generation);
         let newer = buffer.generation().wrapping_sub(withdraw.generation) as i32;
         let waits = matches!(buffer.state, State::Building | State::Asking);
         if newer <= 0 && waits {
             self.counters.abandoned += 1;
             buffer.clear();
+            self.requests.keep(n, Feeders::NONE);
             self.release(n, now, out);
+            self.ask(now, out);
         }
     }
 
@@ -347,6 +377,8 @@ impl<P, W: Work<P>> Node<P, W> {
             self.counters.resent += 1;
             out.send(Address::Results, &Message::Decision(*decision));
         }
+        self.ask_again(old);
+        self.ask(now, out);
     }
 }
 
@@ -362,6 +394,7 @@ impl<P, W: Work<P>> Role for Node<P, W> {
             Message::Fragment(fragment) => self.fragment(now, fragment, payload, out),
             Message::Ack(ack) => self.acknowledged(ack.mep, now, out),
             Message::Withdraw(withdraw) => self.withdraw(withdraw, now, out),
+            Message::Assign(assign) => self.assigned(assign, now, out),
             _ => self.counters.unexpected += 1,
         }
     }

@@ -1,6 +1,7 @@
 //! Sources of triggers: iterators of times.
 
 use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution as _, Exp1};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::time::Time;
@@ -85,11 +86,31 @@ impl Poisson {
     /// # Errors
     /// A rate that cannot be.
     pub fn new(rate: f64, seed: u64) -> Result<Self, RateError> {
-        Ok(Self {
-            mean_ps: SECOND / check(rate, SECOND)?,
+        Ok(Self::of_mean(SECOND / check(rate, SECOND)?, seed))
+    }
+
+    /// Triggers at a mean distance.
+    #[must_use]
+    pub fn every(mean: Time, seed: u64) -> Self {
+        Self::of_mean(mean.ps() as f64, seed)
+    }
+
+    fn of_mean(mean_ps: f64, seed: u64) -> Self {
+        Self {
+            mean_ps,
             time_ps: 0.0,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
-        })
+        }
+    }
+
+    fn interval_ps(&mut self) -> f64 {
+        let relative: f64 = Exp1.sample(&mut self.random);
+        relative * self.mean_ps
+    }
+
+    /// Draws a distance between two triggers. The cast saturates.
+    pub fn interval(&mut self) -> Time {
+        Time::from_ps(self.interval_ps().round() as u64)
     }
 }
 
@@ -97,8 +118,7 @@ impl Iterator for Poisson {
     type Item = Time;
 
     fn next(&mut self) -> Option<Time> {
-        let uniform: f64 = self.random.random();
-        self.time_ps -= (1.0 - uniform).ln() * self.mean_ps;
+        self.time_ps += self.interval_ps();
         Some(Time::from_ps(self.time_ps as u64))
     }
 }

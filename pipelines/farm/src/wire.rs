@@ -9,8 +9,8 @@ use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::message::{
-    Ack, Alive, Decided, Decision, Feedback, Flow, Fragment, MAX_PACK, Member, Message, More,
-    Trigger, Withdraw,
+    Ack, Alive, Assign, Decided, Decision, Feedback, Flow, Fragment, MAX_PACK, Member, Message,
+    More, Request, Trigger, Withdraw,
 };
 use crate::topology::{Descriptor, Feeders, MAX_FEEDERS};
 use header::{Fields, Kind};
@@ -66,6 +66,15 @@ pub enum WireError {
 /// A message as the header of a frame.
 #[must_use]
 pub fn encode(message: &Message) -> [u8; HEADER] {
+    let mut fields = fields_of(message);
+    fields.crc = U32::new(fields.computed_crc());
+    let mut bytes = [0; HEADER];
+    bytes.copy_from_slice(fields.as_bytes());
+    bytes
+}
+
+/// The fields of a message, without CRC.
+fn fields_of(message: &Message) -> Fields {
     let mut fields = Fields::new_zeroed();
     fields.version = VERSION;
     fields.run = U32::new(message.run());
@@ -118,11 +127,10 @@ pub fn encode(message: &Message) -> [u8; HEADER] {
             fields.kind = Kind::Withdraw as u8;
             fields.place(m.descriptor, m.generation, 0);
         }
+        Message::Assign(assign) => write_assign(&mut fields, assign),
+        Message::Request(request) => write_request(&mut fields, request),
     }
-    fields.crc = U32::new(fields.computed_crc());
-    let mut bytes = [0; HEADER];
-    bytes.copy_from_slice(fields.as_bytes());
-    bytes
+    fields
 }
 
 fn write_flow(fields: &mut Fields, flow: &Flow) {
@@ -153,6 +161,29 @@ fn write_fragment(fields: &mut Fields, fragment: &Fragment) {
     }
     let lengths = u64::from(fragment.bytes) | u64::from(crc) << 32;
     fields.words = [U64::new(lengths), U64::new(fragment.absent.into())];
+}
+
+fn write_assign(fields: &mut Fields, assign: &Assign) {
+    fields.kind = Kind::Assign as u8;
+    fields.loops = assign.loops;
+    fields.place(assign.descriptor, assign.generation, assign.mep);
+    fields.count = U16::new(assign.count);
+    fields.attempt = U16::new(assign.attempt);
+    fields.part = assign.part;
+    fields.event = U64::new(assign.event);
+    fields.members = U64::new(assign.members.0);
+}
+
+fn write_request(fields: &mut Fields, request: &Request) {
+    fields.kind = Kind::Request as u8;
+    fields.flags = if request.hold { HOLD } else { 0 };
+    fields.place(request.descriptor, request.generation, request.mep);
+    fields.count = U16::new(request.count);
+    fields.attempt = U16::new(request.attempt);
+    fields.part = request.part;
+    fields.member = request.feeder;
+    fields.event = U64::new(request.event);
+    fields.members = U64::new(request.members.0);
 }
 
 /// Reads a message from the start of a frame, and checks the CRC of its header and each field
@@ -223,9 +254,13 @@ pub fn decode(frame: &[u8]) -> Result<Message, WireError> {
             descriptor: Descriptor(fields.descriptor.get()),
             generation: fields.generation.get(),
         }),
+        Kind::Assign => Message::Assign(read_assign(fields)?),
+        Kind::Request => Message::Request(read_request(fields)?),
     };
     // What was read is all that was there: each message has one form.
-    if encode(&message) != fields.as_bytes() {
+    let mut again = fields_of(&message);
+    again.crc = fields.crc;
+    if again.as_bytes() != fields.as_bytes() {
         return Err(WireError::Field("unused"));
     }
     Ok(message)
@@ -295,6 +330,45 @@ fn read_fragment(fields: &Fields) -> Result<Fragment, WireError> {
         absent: absent as u16,
         bytes: lengths as u32,
         payload_crc: (fields.flags & PAYLOAD_CRC != 0).then_some((lengths >> 32) as u32),
+    })
+}
+
+fn read_assign(fields: &Fields) -> Result<Assign, WireError> {
+    let members = Feeders(fields.members.get());
+    if members.is_empty() {
+        return Err(WireError::Field("feeders"));
+    }
+    Ok(Assign {
+        run: fields.run.get(),
+        mep: fields.mep.get(),
+        event: fields.event.get(),
+        count: count(fields, 1)?,
+        descriptor: Descriptor(fields.descriptor.get()),
+        generation: fields.generation.get(),
+        attempt: fields.attempt.get(),
+        part: part(fields)?,
+        loops: fields.loops,
+        members,
+    })
+}
+
+fn read_request(fields: &Fields) -> Result<Request, WireError> {
+    let members = Feeders(fields.members.get());
+    if !members.has(fields.member) {
+        return Err(WireError::Field("member"));
+    }
+    Ok(Request {
+        run: fields.run.get(),
+        feeder: fields.member,
+        mep: fields.mep.get(),
+        event: fields.event.get(),
+        count: count(fields, 1)?,
+        descriptor: Descriptor(fields.descriptor.get()),
+        generation: fields.generation.get(),
+        attempt: fields.attempt.get(),
+        part: part(fields)?,
+        hold: fields.flags & HOLD != 0,
+        members,
     })
 }
 

@@ -12,7 +12,7 @@ use pollux_farm::message::Message;
 use pollux_farm::node::{self, Built, Node, Step};
 use pollux_farm::results::{self, Results};
 use pollux_farm::role::{Address, Outbox, Role, Transfer};
-use pollux_farm::scheduler::{Config, Scheduler, Source};
+use pollux_farm::scheduler::{Config, Policy, Scheduler, Source};
 use pollux_farm::time::Time;
 use pollux_farm::topology::Topology;
 use pollux_farm::wire;
@@ -70,11 +70,12 @@ struct Farm {
 }
 
 impl Farm {
-    fn new() -> Self {
+    fn new(policy: Policy) -> Self {
         let topology = Topology::regular(6, 3, 6, 4).expect("a farm");
         let in_flight = 128;
         let now = Time::ZERO;
         let config = Config {
+            policy,
             in_flight,
             pending: 64,
             loops: 2,
@@ -170,13 +171,22 @@ impl Farm {
 
 #[test]
 fn nothing_but_work_after_the_start() {
-    let (farm, noise) = listen(|ear| {
-        let mut farm = Farm::new();
-        ear.during(|| farm.run());
-        farm
-    });
-    noise.assert_none();
-    let counters = farm.scheduler.counters();
-    assert_eq!(farm.decided, counters.triggers.taken);
-    assert!(farm.decided > EVENTS / 2 && counters.flow.resent > 0 && counters.more.taken > 0);
+    for policy in [
+        Policy::Ring,
+        Policy::Credits,
+        Policy::Slots { barrier: true },
+        Policy::Slots { barrier: false },
+        Policy::None,
+    ] {
+        let (farm, noise) = listen(|ear| {
+            let mut farm = Farm::new(policy);
+            ear.during(|| farm.run());
+            farm
+        });
+        noise.assert_none();
+        let counters = farm.scheduler.counters();
+        assert_eq!(farm.decided, counters.triggers.taken, "{policy:?}");
+        assert!(farm.decided > EVENTS / 2, "{policy:?}: {}", farm.decided);
+        assert!(counters.flow.resent > 0 && counters.more.taken > 0);
+    }
 }

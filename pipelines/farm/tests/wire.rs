@@ -6,8 +6,8 @@ use pollux_farm::feeder::mockup::{Mockup, suspended};
 use pollux_farm::feeder::store::{Store, StoreError};
 use pollux_farm::fragments::{Fragments, FrameError, Outgoing};
 use pollux_farm::message::{
-    Ack, Alive, Decided, Decision, Feedback, Flow, Fragment, Member, Message, More, Trigger,
-    Withdraw,
+    Ack, Alive, Assign, Decided, Decision, Feedback, Flow, Fragment, Member, Message, More,
+    Request, Trigger, Withdraw,
 };
 use pollux_farm::topology::{Descriptor, Feeders};
 use pollux_farm::wire::payload::{self, ABSENT, OVERSIZE, Writer};
@@ -107,16 +107,60 @@ fn message() -> impl Strategy<Value = Message> {
     })
 }
 
+/// Messages of the policy `credits`.
+fn asking() -> impl Strategy<Value = Message> {
+    let numbers = any::<(u32, u64, u32, u64, u16, u16)>();
+    let small = (1_u16..=64, 0_u8..2, 0_u8..64, any::<(u8, bool, bool)>());
+    (numbers, small).prop_map(|(numbers, small)| {
+        let (run, mep, generation, members, descriptor, attempt) = numbers;
+        let (count, part, feeder, (loops, hold, is_request)) = small;
+        let (event, descriptor) = (mep >> 1, Descriptor(descriptor));
+        let members = Feeders(members).with(Feeders::only(feeder));
+        if is_request {
+            Message::Request(Request {
+                run,
+                feeder,
+                mep,
+                event,
+                count,
+                descriptor,
+                generation,
+                attempt,
+                part,
+                hold,
+                members,
+            })
+        } else {
+            Message::Assign(Assign {
+                run,
+                mep,
+                event,
+                count,
+                descriptor,
+                generation,
+                attempt,
+                part,
+                loops,
+                members,
+            })
+        }
+    })
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    prop_oneof![5 => message(), 1 => asking()]
+}
+
 proptest! {
     #[test]
-    fn messages_are_read_as_they_were_written(message in message()) {
+    fn messages_are_read_as_they_were_written(message in any_message()) {
         let bytes = wire::encode(&message);
         prop_assert_eq!(wire::decode(&bytes), Ok(message));
         prop_assert_eq!(wire::decode(&bytes[..63]), Err(WireError::Short(63)));
     }
 
     #[test]
-    fn a_damaged_bit_is_found(message in message(), bit in 0_usize..512) {
+    fn a_damaged_bit_is_found(message in any_message(), bit in 0_usize..512) {
         let mut bytes = wire::encode(&message);
         bytes[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(wire::decode(&bytes).is_err());
@@ -125,7 +169,7 @@ proptest! {
     #[test]
     fn each_message_has_one_form(mut bytes in any::<[[u8; 32]; 2]>()) {
         let bytes = bytes.as_flattened_mut();
-        (bytes[0], bytes[1], bytes[2]) = (1, 1 + bytes[1] % 11, bytes[2] % 4);
+        (bytes[0], bytes[1], bytes[2]) = (1, 1 + bytes[1] % 13, bytes[2] % 4);
         repair(bytes);
         if let Ok(message) = wire::decode(bytes) {
             prop_assert_eq!(&wire::encode(&message)[..], bytes);

@@ -167,11 +167,16 @@ pub(crate) const fn gid_of(ip: Ipv4Addr) -> [u8; 16] {
     ip.to_ipv6_mapped().octets()
 }
 
+/// Whether a single host can have the address.
+pub(crate) const fn is_host(ip: Ipv4Addr) -> bool {
+    !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast())
+}
+
 /// The IPv4 address of a GID; `None` for one of another kind, or that no single host has.
 pub(crate) fn ip_of(gid: [u8; 16]) -> Option<Ipv4Addr> {
     Ipv6Addr::from(gid)
         .to_ipv4_mapped()
-        .filter(|ip| !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast())
+        .filter(|&ip| is_host(ip))
 }
 
 #[cfg(test)]

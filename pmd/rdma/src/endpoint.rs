@@ -90,6 +90,14 @@ pub enum ConnectError {
         /// Largest frame of the port.
         has: usize,
     },
+    /// The peer's IP address is none that a host has.
+    #[error(
+        "the peer's IP address is {0}, which no host has: the address of its endpoint is needed"
+    )]
+    Ip(std::net::Ipv4Addr),
+    /// The peer's MAC address is that of a group, or zero.
+    #[error("the peer's MAC address is {0}, which no host has: leave it out to look it up by ARP")]
+    Mac(pollux_pmd::net::MacAddr),
     /// The back end's peer is gone.
     #[error("the peer is gone")]
     PeerGone,

@@ -28,6 +28,7 @@ pub mod null;
 pub mod pcap;
 #[cfg(feature = "pci")]
 pub mod pci;
+pub mod rps;
 #[cfg(any(
     feature = "af_packet",
     feature = "af_xdp",

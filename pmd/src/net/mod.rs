@@ -8,6 +8,7 @@ mod arp;
 pub mod checksum;
 mod classify;
 mod describe;
+pub(crate) mod flow;
 pub mod headers;
 pub mod igmp;
 mod mac;

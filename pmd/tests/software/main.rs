@@ -20,4 +20,5 @@ mod ports;
 mod queue_config;
 mod reassembly;
 mod receive_loops;
+mod rps;
 mod unix;

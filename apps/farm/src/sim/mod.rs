@@ -31,7 +31,7 @@ const EVERY: Duration = Duration::from_secs(2);
 ///   farm sim thesis --set rate=2.1e6
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, after_help = help::scenarios())]
-pub(crate) struct Args {
+pub struct Args {
     /// What is simulated
     #[arg(value_name = "SCENARIO", value_enum, hide_possible_values = true)]
     scenario: ScenarioOption,
@@ -102,7 +102,7 @@ impl ValueEnum for PolicyOption {
 }
 
 /// Runs the sub-command.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<(), Failure> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let scenario = args.scenario.0;
     let settings = Settings::read(scenario.keys(), args.set.iter().map(String::as_str));

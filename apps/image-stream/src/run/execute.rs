@@ -227,10 +227,11 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     });
     emulator_stop.stop();
     let (joined, joining) = threads.join(&stops);
+    // Sources see that no more is taken.
+    drop(sources);
     let written = output_thread.map_or(Ok(()), OutputThread::finish);
     let received = region_threads.finish();
     conflicts.look();
-    drop(sources);
     let duration_s = began.elapsed().as_secs_f64();
     let stopped = stop(ports, joined.rx, joined.tx);
     let gone = gone || matches!(stopped, Err(PortError::Gone { .. }));

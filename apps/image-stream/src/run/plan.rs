@@ -211,9 +211,13 @@ fn check_ports(ports: &[String]) -> Result<()> {
 
 /// Stacks are received by the loop of the images, on one port that sends too.
 fn check_rdma(options: &RunOptions, ports: &[String]) -> Result<()> {
-    if options.rdma.is_none() {
+    let Some(listen) = options.rdma else {
         return Ok(());
-    }
+    };
+    ensure!(
+        listen.port() > 0,
+        "--rdma {listen}: give the port at which the source of module 0 connects, 1 or more; the others follow"
+    );
     let is_recorded = ports.iter().any(|spec| spec.starts_with("pcap:"));
     ensure!(
         ports.len() == 1 && ports != [LOOPBACK] && !is_recorded,

@@ -100,7 +100,7 @@ pub fn receptions<L: Place>(
     ensure!(
         queue >= loops,
         "--rx-loops {loops}: the ports have {queue} receive queues, and each loop needs one: fewer \
-         loops, or --queues"
+         loops, --queues, or rps=N in the spec of a port whose device has one queue"
     );
     let recorded = hosts.iter().any(|(offered, _)| offered.recorded);
     ensure!(

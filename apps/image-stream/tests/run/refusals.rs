@@ -60,6 +60,27 @@ fn a_wrong_configuration_names_what_is_wrong() {
     }
 }
 
+/// What packets of several modules need not have, stacks do.
+#[test]
+fn stacks_of_several_modules_need_time_and_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        (
+            "modules = 2\ntimeout_us = 19999",
+            "timeout_us = 19999: 20000",
+        ),
+        ("modules = 2\nstack = 17", "stack = 17: 1 to 16 with --rdma"),
+    ];
+    for (text, expected) in cases {
+        let path = folder.path().join("wrong.toml");
+        fs::write(&path, format!("[detector]\n{text}\n")).unwrap();
+        let mut command = program();
+        command.args(["--port", "null", "--rdma", "127.0.0.1:18600", "--config"]);
+        let error = fail(command.arg(&path), 2);
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
 #[test]
 fn a_wrong_calibration_names_the_file() {
     let capture = Capture::new(detector(1));
@@ -264,6 +285,10 @@ fn wrong_options_are_refused() {
         (&["--control", "./control"], "--control: give a --port"),
         (&["--control", "here", "--port", "null"], "unix:PATH"),
         (&["--transfers", ".", "--port", "null"], "--control"),
+        (
+            &["--rdma", "127.0.0.1:0", "--port", "null"],
+            "--rdma 127.0.0.1:0: give the port",
+        ),
     ] {
         let error = fail(program().args(options), 2);
         assert!(error.contains(expected), "{options:?}: {error}");

@@ -87,8 +87,8 @@ fn emulate(cable: &Cable, config: &ImagesConfig) -> ImagesReport {
     cable.b.within(|| send(&config, &synthesis, "af_packet:vb"))
 }
 
-/// Two loops share the packets of each image, by the kernel's fan-out of flows; the images are bit for
-/// bit those of one loop. The rings have room for all packets, so that a busy machine loses none.
+/// Two loops share the packets of each image, by the kernel's fan-out of flows or by receive packet
+/// steering; the images are bit for bit those of one loop. The rings have room for all packets, so that a busy machine loses none.
 #[test]
 fn two_receive_loops_give_the_images_of_one() {
     let Some(cable) = Cable::bare(MTU) else {
@@ -108,11 +108,16 @@ fn two_receive_loops_give_the_images_of_one() {
         (capture.write(&receiver), file)
     };
     let mut found = Vec::new();
-    for (loops, queues) in [("1", "1"), ("2", "2")] {
-        let (config, file) = images(loops);
+    let steered = "af_packet:va,rps=2";
+    for (name, port, loops) in [
+        ("one", "af_packet:va", "1"),
+        ("fan-out", "af_packet:va", "2"),
+        ("steered", steered, "2"),
+    ] {
+        let (config, file) = images(name);
         let count = FRAMES.to_string();
-        let options = ["--port", "af_packet:va", "--images", &count];
-        let loops = ["--rx-loops", loops, "--queues", queues];
+        let options = ["--port", port, "--images", &count];
+        let loops = ["--rx-loops", loops, "--queues", loops];
         let run = Run::start(
             &cable,
             &config,
@@ -130,7 +135,12 @@ fn two_receive_loops_give_the_images_of_one() {
         found.push(std::fs::read(file).unwrap());
     }
     assert_eq!(found[0].len(), FRAMES as usize * 4 * 512 * 1024 * 2);
-    assert!(found[0] == found[1], "two loops made other images than one");
+    for (run, images) in found.iter().enumerate() {
+        assert!(
+            found[0] == *images,
+            "run {run} made other images than the first"
+        );
+    }
 }
 
 /// As fast as the link takes it. Packets for which the rings have no room are counted by the kernel; the

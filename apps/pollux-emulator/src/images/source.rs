@@ -279,11 +279,10 @@ impl<L: PacketLink, C: Clock> ImageSource<L, C> {
         }
         let now = self.clock.now();
         let since = *self.stalled.get_or_insert(now);
-        let patience = if self.stop.is_set() {
-            GRACE
-        } else {
-            self.link.patience()
-        };
+        let mut patience = self.link.patience();
+        if self.stop.is_set() {
+            patience = patience.min(GRACE);
+        }
         now.since(since) > self.clock.to_cycles(patience)
     }
 

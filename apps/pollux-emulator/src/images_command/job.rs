@@ -132,7 +132,7 @@ fn perform(
             None => through_port(port, config, stack, supervisor)?,
         },
         (Some(stack), None) => through_sockets(config, stack, supervisor)?,
-        (None, port) => supervisor.not_begun(config, port.as_ref()),
+        (None, port) => supervisor.not_begun(config, port.map(|port| port.spec().to_owned())),
     };
     let report = run.json();
     let printed = reports.print(&report, |out| write!(out, "{run}"));

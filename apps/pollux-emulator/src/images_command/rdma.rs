@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use pollux_app::Failure;
 use pollux_app::ports::{self, PortView};
 use pollux_emulator::images::config::ImagesConfig;
-use pollux_emulator::images::link::{PacketLink as _, RdmaLink, RdmaOptions};
+use pollux_emulator::images::link::{PacketLink as _, RdmaError, RdmaLink, RdmaOptions};
 use pollux_emulator::images::stack::Stack;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Port, PortConfig, Probed, StartedPort};
@@ -55,8 +55,12 @@ pub(super) fn through_rdma(
         to,
         waits: supervisor.cli.rdma_wait,
         patience: PATIENCE,
+        stop: supervisor.stop.clone(),
     };
     let connected = RdmaLink::connect(&config, stack, &offered, queues, cache, &options);
+    if matches!(connected, Err(RdmaError::Stopped)) {
+        return Ok(supervisor.not_begun(config, Some(spec)));
+    }
     let (link, connections) = connected.context("--rdma")?;
     let port = [port];
     let launched = supervisor.launch(&config, stack, link, (&port, &views), || {

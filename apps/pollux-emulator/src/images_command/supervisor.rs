@@ -11,7 +11,7 @@ use pollux_emulator::images::link::PacketLink;
 use pollux_emulator::images::source::{Control, ImageSource, ImagesReport};
 use pollux_emulator::images::stack::Stack;
 use pollux_pmd::lcore::{self, StopFlag};
-use pollux_pmd::{Ledger, Port, Probed, Started, TscClock};
+use pollux_pmd::{Ledger, Port, Started, TscClock};
 
 use super::cli::ImagesCli;
 use super::control::Begin;
@@ -129,8 +129,8 @@ impl<'a> Supervisor<'a> {
     }
 
     /// A run that was stopped before it began.
-    pub(super) fn not_begun(&self, config: ImagesConfig, port: Option<&Port<Probed>>) -> Run {
-        let spec = port.map_or_else(|| udp(&config), |port| port.spec().to_owned());
+    pub(super) fn not_begun(&self, config: ImagesConfig, port: Option<String>) -> Run {
+        let spec = port.unwrap_or_else(|| udp(&config));
         let report = ImagesReport {
             rate_asked: config.rate,
             ..ImagesReport::default()

@@ -156,6 +156,7 @@ fn send(
         to: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), to.port()),
         waits,
         patience: LONG,
+        stop: StopFlag::new(),
     };
     let connected = RdmaLink::connect(config, &stack(config), &offered, queues, cache, &options);
     let sent = connected.map(|(link, _connections)| {

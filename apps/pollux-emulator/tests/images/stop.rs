@@ -1,14 +1,18 @@
 //! Stops before the first frame.
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pollux_emulator::images::stack::{Stack, StackError};
 use pollux_emulator::images::synthesis::Synthesis;
+use pollux_images::stack::{StackLayout, stack_name};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd_testkit::netns::Cable;
+use pollux_rdma::exchange::{Description, Listener, Offered};
+use pollux_rdma::{Access, Key, Mtu, Psn, QpAddress, QpKind, QpNumber, RemoteBuffer};
 use serde_json::Value;
 
 use crate::receiver::{Bench, FastClock, small, stack};
@@ -148,4 +152,63 @@ fn a_stop_ends_the_wait_for_arp() {
         .unwrap();
     assert_eq!(config.addresses.dst_mac, None);
     bench.stop(link.into_queues().0);
+}
+
+/// A run into the memory of a receiver that listens at `to`.
+fn into_memory(folder: &Path, to: SocketAddr, report: &Path) -> Child {
+    let path = |name| folder.join(name).display().to_string();
+    let port = format!("unix:{},peer={}", path("s"), path("r"));
+    Command::new(env!("CARGO_BIN_EXE_pollux-emulator"))
+        .args([
+            "images",
+            &port,
+            "--stack",
+            "1",
+            "--rdma",
+            &to.to_string(),
+            "--report",
+        ])
+        .arg(report)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// It accepts the connection, and says nothing; or it exchanges addresses, and no packet of it comes.
+#[test]
+fn a_signal_while_a_receiver_does_not_answer_ends_the_run_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = dir.path().join("r.json");
+    for is_silent in [true, false] {
+        let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let child = into_memory(dir.path(), listener.address().unwrap(), &report);
+        let mut channel = listener.accept(PATIENCE).unwrap();
+        if !is_silent {
+            let layout = *stack(&small()).layout();
+            let bytes = StackLayout::new(&layout, 1).bytes() as u64;
+            let own = Description {
+                qp: QpAddress {
+                    number: QpNumber::connectable(17).unwrap(),
+                    psn: Psn::new(1),
+                    ip: Ipv4Addr::new(198, 18, 0, 1),
+                    mac: None,
+                },
+                kind: QpKind::Unreliable,
+                mtu: Mtu::B1024,
+                buffers: vec![Offered {
+                    name: stack_name(0),
+                    buffer: RemoteBuffer {
+                        address: 0,
+                        key: Key(1),
+                    },
+                    bytes,
+                    access: Access::WRITE,
+                }],
+            };
+            own.exchange(&mut channel).unwrap();
+        }
+        interrupt(child, &report);
+        fs::remove_file(&report).unwrap();
+    }
 }

@@ -154,6 +154,7 @@ fn one_set_of_options() {
         ("pollux forward", format!("{run} queues")),
         ("pollux generate", format!("{run} queues")),
         ("pollux streams", format!("{run} queues")),
+        ("pollux switch", format!("{run} queues")),
         ("pollux verify", format!("{run} queues")),
         // A recording is one sequence, sent by one queue.
         ("pollux replay", run.into()),

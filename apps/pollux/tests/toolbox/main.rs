@@ -20,6 +20,7 @@ mod replay;
 mod status;
 mod streams;
 mod support;
+mod switch;
 mod trigger;
 mod usage;
 mod verify;

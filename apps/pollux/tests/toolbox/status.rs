@@ -49,7 +49,7 @@ fn the_status_says_what_became_of_a_run() {
     let ends = |more: &[&'static str]| -> Vec<&'static str> {
         more.iter().copied().chain(end.split(' ')).collect()
     };
-    let cases: [Case; 18] = [
+    let cases: [Case; 19] = [
         (
             "bench",
             [
@@ -164,6 +164,14 @@ fn the_status_says_what_became_of_a_run() {
             ],
         ),
         ("streams", [vec![&port], vec![missing], vec![no_driver]]),
+        (
+            "switch",
+            [
+                vec![&port, "null:size=0", "--count", "10"],
+                vec![missing, "null"],
+                vec![&port, no_driver],
+            ],
+        ),
         (
             "unbind",
             [

@@ -7,7 +7,8 @@ use std::path::Path;
 use pollux_farm::feeder::mockup::Mockup;
 use pollux_farm::fragments::Outgoing;
 use pollux_farm::message::{
-    Ack, Alive, Decided, Decision, Feedback, Flow, Fragment, Member, Message, More, Withdraw,
+    Ack, Alive, Assign, Decided, Decision, Feedback, Flow, Fragment, Member, Message, More,
+    Request, Withdraw,
 };
 use pollux_farm::topology::{Descriptor, Feeders};
 use pollux_farm::wire;
@@ -110,10 +111,61 @@ fn main() {
     .into_iter()
     .flat_map(|(role, step, message)| [&[role, step][..], &wire::encode(&message)].concat())
     .collect();
-    save("farm_roles", "built", &built);
+    save("farm_roles", "built", &[&[0], &built[..]].concat());
+    let members = Feeders(0b111);
+    let assign = Assign {
+        run,
+        mep,
+        event,
+        count,
+        descriptor,
+        generation,
+        attempt: 1,
+        part: 0,
+        loops: 1,
+        members,
+    };
+    let request = Request {
+        run,
+        feeder: 1,
+        mep,
+        event,
+        count,
+        descriptor,
+        generation,
+        attempt: 1,
+        part: 0,
+        hold: true,
+        members,
+    };
+    save("farm", "assign", &wire::encode(&Message::Assign(assign)));
+    save("farm", "request", &wire::encode(&Message::Request(request)));
+    let asked: Vec<u8> = [
+        feedback(0),
+        (0x22, 0, Message::Assign(assign)),
+        (1, 0, Message::Request(request)),
+        fragment(0, 1),
+        fragment(1, 1),
+        (
+            2,
+            110,
+            Message::Assign(Assign {
+                attempt: 2,
+                ..assign
+            }),
+        ),
+        fragment(2, 110),
+        (3, 0, Message::Decision(decision)),
+        (2, 0, Message::Ack(Ack { run, mep })),
+    ]
+    .into_iter()
+    .flat_map(|(role, step, message)| [&[role, step][..], &wire::encode(&message)].concat())
+    .collect();
+    // The first byte selects the policy: 1 is credits.
+    save("farm_roles", "asked", &[&[1], &asked[..]].concat());
     let looped: Vec<u8> = built
         .chunks(wire::HEADER + 2)
         .flat_map(|record| [&[record[0] | 0x20][..], &record[1..]].concat())
         .collect();
-    save("farm_roles", "looped", &looped);
+    save("farm_roles", "looped", &[&[0], &looped[..]].concat());
 }

@@ -1,7 +1,7 @@
 //! Arbitrary messages to the roles of a farm: what a role sends can be read, and is bounded.
 //!
-//! An input is a list of records: a role, a time step, and the header of a message, whose version
-//! and CRC are set.
+//! An input is the policy, and a list of records: a role, a time step, and the header of a message,
+//! whose version and CRC are set.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ use pollux_farm::message::Message;
 use pollux_farm::node::{self, Built, Node, Step};
 use pollux_farm::results::{self, Results};
 use pollux_farm::role::{Address, Outbox, Role, Transfer};
-use pollux_farm::scheduler::{Config, Scheduler, Source};
+use pollux_farm::scheduler::{Config, Policy, Scheduler, Source};
 use pollux_farm::time::Time;
 use pollux_farm::topology::Topology;
 use pollux_farm::wire;
@@ -54,9 +54,20 @@ fn work(now: Time, built: &Built<'_, ()>) -> Step {
 }
 
 fuzz_target!(|data: &[u8]| {
+    let Some((&policy, data)) = data.split_first() else {
+        return;
+    };
+    let policy = match policy % 5 {
+        0 => Policy::Ring,
+        1 => Policy::Credits,
+        2 => Policy::Slots { barrier: true },
+        3 => Policy::Slots { barrier: false },
+        _ => Policy::None,
+    };
     let mut now = Time::ZERO;
     let topology = Topology::regular(3, 2, 4, 2).expect("a farm");
     let config = Config {
+        policy,
         in_flight: IN_FLIGHT,
         pending: 4,
         loops: 2,
@@ -146,5 +157,6 @@ fuzz_target!(|data: &[u8]| {
         while results.fetch().is_some() {}
         assert!(scheduler.in_flight() <= IN_FLIGHT && scheduler.copies() <= IN_FLIGHT);
         assert!(feeder.queued() <= IN_FLIGHT + 1 && node.in_use() <= 2 + 8);
+        assert!(node.requested() <= node::CREDITS);
     }
 });

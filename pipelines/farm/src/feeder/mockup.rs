@@ -37,26 +37,26 @@ impl Mockup {
         Self { suspend, ..self }
     }
 
-    /// A word of an event of so many words.
-    fn word(&self, event: u64, words: u64, n: u64) -> u64 {
+    /// What the words of an event have in common, and the number of the first one.
+    fn pattern(&self, event: u64, bytes: usize) -> (u64, u64) {
         let delay = self.suspend.map_or(0, |suspend| suspend(event));
-        let index = event.wrapping_mul(words).wrapping_add(n);
-        u64::from(delay) << 32 | (event & 0xFFFF) << 16 | index & 0xFFFF
-    }
-
-    fn words(bytes: usize) -> u64 {
-        bytes.div_ceil(WORD) as u64
+        let first = event.wrapping_mul(bytes.div_ceil(WORD) as u64) & 0xFFFF;
+        (u64::from(delay) << 32 | (event & 0xFFFF) << 16, first)
     }
 
     /// Whether data are those of the event.
     #[must_use]
     pub fn check(&self, event: u64, data: &[u8]) -> bool {
-        let words = Self::words(data.len());
-        let mut chunks = data.chunks(WORD).zip(0..);
-        chunks.all(|(chunk, n)| {
-            let word = self.word(event, words, n).to_le_bytes();
-            *chunk == word[..chunk.len()]
-        })
+        let (common, first) = self.pattern(event, data.len());
+        let (words, rest) = data.as_chunks::<WORD>();
+        // No early end: most data are right, and the loop is one of vectors.
+        let mut difference = 0;
+        for (word, n) in words.iter().zip(first..) {
+            difference |= u64::from_le_bytes(*word) ^ (common | n & 0xFFFF);
+        }
+        let last = first + words.len() as u64;
+        let last = (common | last & 0xFFFF).to_le_bytes();
+        difference == 0 && (rest.is_empty() || *rest == last[..rest.len()])
     }
 }
 
@@ -74,10 +74,15 @@ impl Fragments for Mockup {
     }
 
     fn write(&self, event: u64, _part: u8, into: &mut [u8]) {
-        let words = Self::words(into.len());
-        for (chunk, n) in into.chunks_mut(WORD).zip(0..) {
-            let word = self.word(event, words, n).to_le_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
+        let (common, first) = self.pattern(event, into.len());
+        let (words, rest) = into.as_chunks_mut::<WORD>();
+        let last = first + words.len() as u64;
+        for (word, n) in words.iter_mut().zip(first..) {
+            *word = (common | n & 0xFFFF).to_le_bytes();
+        }
+        if !rest.is_empty() {
+            let last = (common | last & 0xFFFF).to_le_bytes();
+            rest.copy_from_slice(&last[..rest.len()]);
         }
     }
 

@@ -2,9 +2,9 @@
 
 use super::counters::Counters;
 use super::work::Built;
-use crate::message::{Decision, Fragment};
+use crate::message::{Assign, Decision, Fragment, Request};
 use crate::time::Time;
-use crate::topology::Feeders;
+use crate::topology::{Descriptor, Feeders};
 
 /// What happens in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,21 @@ pub(super) enum State {
     Held,
 }
 
-/// What a fragment did.
+/// What a fragment or an assignment did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Incomplete,
     Complete,
+}
+
+/// What a buffer is given.
+struct Begin {
+    generation: u32,
+    mep: u64,
+    event: u64,
+    count: u16,
+    attempt: u16,
+    members: Feeders,
 }
 
 /// A receive buffer.
@@ -47,6 +57,12 @@ pub(super) struct Buffer<P> {
     got: Feeders,
     /// Feeders whose fragments of the first part are here.
     first: Feeders,
+    /// Feeders to ask for their fragments (policy `credits`).
+    wanted: Feeders,
+    /// Times in which feeders did not answer.
+    unanswered: u8,
+    /// Such times in which a feeder without the data need not answer.
+    loops: u8,
     absent: u16,
     calls: u32,
     since: Time,
@@ -68,6 +84,9 @@ impl<P> Buffer<P> {
             members: Feeders::NONE,
             got: Feeders::NONE,
             first: Feeders::NONE,
+            wanted: Feeders::NONE,
+            unanswered: 0,
+            loops: 0,
             absent: 0,
             calls: 0,
             since: Time::ZERO,
@@ -97,16 +116,30 @@ impl<P> Buffer<P> {
         Feeders::first(feeders).without(self.first)
     }
 
-    /// Takes a fragment.
+    /// Takes a fragment. With `asked`, only assignments begin MEPs and set the members: nodes asked
+    /// the feeder, and a node may ask for what is not its own.
     pub(super) fn place(
         &mut self,
         fragment: &Fragment,
         payload: P,
-        slot: u32,
+        (slot, asked): (u32, bool),
         counters: &mut Counters,
     ) -> Place {
         let newer = fragment.generation.wrapping_sub(self.generation) as i32;
-        if newer > 0 && !self.begin(fragment, counters) {
+        let later = fragment.attempt.wrapping_sub(self.attempt) as i16 > 0;
+        if asked && (newer > 0 || (newer == 0 && later)) {
+            counters.unasked += 1;
+            return Place::Incomplete;
+        }
+        let begin = Begin {
+            generation: fragment.generation,
+            mep: fragment.mep,
+            event: fragment.event,
+            count: fragment.count,
+            attempt: fragment.attempt,
+            members: fragment.members,
+        };
+        if newer > 0 && !self.begin(&begin, counters) {
             return Place::Incomplete;
         }
         if newer < 0 || fragment.mep != self.mep || fragment.part < self.part {
@@ -158,8 +191,104 @@ impl<P> Buffer<P> {
         usize::from(self.part) * (self.slots.len() / 2) + usize::from(feeder)
     }
 
-    /// Begins with the first fragment of a new MEP, unless the one before is still worked on.
-    fn begin(&mut self, fragment: &Fragment, counters: &mut Counters) -> bool {
+    /// Takes an assignment: none where it changes nothing. Feeders are to be asked then.
+    pub(super) fn assign(&mut self, assign: &Assign, counters: &mut Counters) -> Option<Place> {
+        let newer = assign.generation.wrapping_sub(self.generation) as i32;
+        let begin = Begin {
+            generation: assign.generation,
+            mep: assign.mep,
+            event: assign.event,
+            count: assign.count,
+            attempt: assign.attempt,
+            members: assign.members,
+        };
+        if newer > 0 {
+            if !self.begin(&begin, counters) {
+                return None;
+            }
+        } else {
+            let later = assign.attempt.wrapping_sub(self.attempt) as i16;
+            let same = newer == 0 && assign.mep == self.mep;
+            match self.state {
+                State::Building if same && assign.part == self.part && later > 0 => {}
+                State::Asking if same && assign.part == 1 => self.begin_second(),
+                _ => {
+                    counters.assigned_again += 1;
+                    return None;
+                }
+            }
+        }
+        self.attempt = assign.attempt;
+        self.members = assign.members;
+        self.loops = assign.loops;
+        self.unanswered = 0;
+        self.wanted = self.members;
+        Some(self.is_complete())
+    }
+
+    /// Feeders that were asked, or have answered, need not be asked.
+    pub(super) fn asked(&mut self, feeders: Feeders) {
+        self.wanted = self.wanted.without(feeders);
+    }
+
+    /// Feeders have not answered.
+    pub(super) fn ask_again(&mut self, feeders: Feeders) {
+        self.wanted = self.wanted.with(feeders);
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// The next feeder to ask, from a number on.
+    pub(super) fn next_wanted(&self, from: u8) -> Option<u8> {
+        let wanted = self.wanted.without(self.got);
+        let next = wanted.next_from(from).or_else(|| wanted.next_from(0));
+        next.filter(|_| self.state == State::Building)
+    }
+
+    /// What a feeder is asked for.
+    pub(super) fn request(&self, run: u32, descriptor: Descriptor, feeder: u8) -> Request {
+        Request {
+            run,
+            feeder,
+            mep: self.mep,
+            event: self.event,
+            count: self.count,
+            descriptor,
+            generation: self.generation,
+            attempt: self.attempt,
+            part: self.part,
+            hold: self.unanswered >= self.loops,
+            members: self.members,
+        }
+    }
+
+    /// Assignments up to this one were given to others: they begin nothing.
+    pub(super) fn forget(&mut self, generation: u32) {
+        let newer = generation.wrapping_sub(self.generation) as i32;
+        if self.state == State::Idle && newer > 0 {
+            self.generation = generation;
+        }
+    }
+
+    /// Feeders whose fragments are expected.
+    pub(super) fn members(&self) -> Feeders {
+        self.members
+    }
+
+    /// Events of the MEP.
+    pub(super) fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// Whether a fragment belongs to what is built.
+    pub(super) fn expects(&self, fragment: &Fragment) -> bool {
+        self.state == State::Building
+            && self.generation == fragment.generation
+            && self.part == fragment.part
+            && self.attempt.wrapping_sub(fragment.attempt) as i16 >= 0
+    }
+
+    /// Begins with a new MEP, unless the one before is still worked on.
+    fn begin(&mut self, begin: &Begin, counters: &mut Counters) -> bool {
         match self.state {
             State::Idle => {}
             State::Building | State::Asking => {
@@ -172,13 +301,14 @@ impl<P> Buffer<P> {
             }
         }
         self.state = State::Building;
-        self.generation = fragment.generation;
-        self.mep = fragment.mep;
-        self.event = fragment.event;
-        self.count = fragment.count;
-        self.attempt = fragment.attempt;
-        self.members = fragment.members;
+        self.generation = begin.generation;
+        self.mep = begin.mep;
+        self.event = begin.event;
+        self.count = begin.count;
+        self.attempt = begin.attempt;
+        self.members = begin.members;
         self.part = 0;
+        self.wanted = Feeders::NONE;
         self.got = Feeders::NONE;
         self.first = Feeders::NONE;
         self.absent = 0;

@@ -31,10 +31,17 @@ pub struct Counters {
     pub disagree: u64,
     /// Fragments larger than a slot.
     pub oversize: u64,
-    /// Fragments of a second part that was not asked for.
+    /// Fragments of a second part that was not asked for, and with the policy `credits` those that
+    /// the node has not asked for.
     pub unasked: u64,
     /// MEPs that were given to others before they were built.
     pub abandoned: u64,
+    /// Fragments that feeders were asked for (policy `credits`), again included.
+    pub requested: u64,
+    /// Fragments that did not come in time, and that feeders were asked for again.
+    pub requested_again: u64,
+    /// Assignments that arrived again, or for MEPs that were built or given up before.
+    pub assigned_again: u64,
     /// Messages that were sent again.
     pub resent: u64,
     /// Messages of another run.

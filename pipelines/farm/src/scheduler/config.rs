@@ -36,6 +36,17 @@ pub enum Policy {
     /// The message goes from feeder to feeder: they transfer one after the other.
     #[default]
     Ring,
+    /// The node gets the message, and asks the feeders for the fragments that it has credit for
+    /// (`node::Node::with_credits`): receivers limit the traffic, as the builder units of CMS and
+    /// the data collection of ATLAS do, and the grants of Homa.
+    Credits,
+    /// A barrel shifter, as that of LHCb Run 3: in each slot all feeders transfer at once, each to
+    /// another node. Messages are not bypassed.
+    Slots {
+        /// A slot begins when all transfers of the one before are complete. Otherwise a feeder goes
+        /// on by itself.
+        barrier: bool,
+    },
     /// All feeders get the message at once, and transfer at once: no flow control, for comparison.
     /// Messages are not bypassed, and their return is not waited for.
     None,
@@ -116,13 +127,16 @@ pub struct Config {
     pub in_flight: usize,
     /// Most MEPs of them that wait for a free receive buffer.
     pub pending: usize,
-    /// Rounds of a flow control message in which busy feeders pass it on; 0: they never do.
+    /// Rounds of a flow control message in which busy feeders pass it on; 0: they never do. With
+    /// [`Policy::Credits`], requests that a feeder without the data leaves unanswered.
     pub loops: u8,
     /// A flow control message that has not returned after this time is sent again.
     pub ring_timeout: Time,
     /// An event that its node has not finished after this time is sent again.
     pub event_timeout: Time,
     /// A node that has not finished an event after so many times of `event_timeout` is excluded.
+    /// Times in which the result node is silent, or a feeder of the event was not heard for half of
+    /// the whole time, do not count.
     pub tries: u16,
     /// A node or a feeder that is silent for this time is excluded.
     pub silence: Time,
@@ -153,6 +167,17 @@ impl Config {
             tries: 4,
             silence: Time::from_ns(100_000_000),
         }
+    }
+
+    /// Whether the slots of the barrel shifter are separated.
+    pub(super) fn has_barrier(&self) -> bool {
+        self.policy == Policy::Slots { barrier: true }
+    }
+
+    /// A feeder that is silent for so long may be dead: its events are not overdue.
+    pub(super) fn blame_window(&self) -> Time {
+        let tries = u64::from(self.tries / 2).max(1);
+        Time::from_ps(self.event_timeout.ps().saturating_mul(tries))
     }
 
     /// Checks what the types do not.

@@ -23,7 +23,7 @@ pub struct FlowCounts {
     /// Sent into the ring, further rounds and repetitions not counted.
     pub sent: u64,
     /// Returned as they were sent, from feeders that have all transferred. Without flow control,
-    /// each feeder returns one.
+    /// each feeder returns one; with credits none returns.
     pub returned: u64,
     /// Sent for another round, because busy feeders had passed them on.
     pub loops: u64,
@@ -115,6 +115,8 @@ pub struct Counters {
     pub unexpected: u64,
     /// Time-outs of events while the result node was silent: no node is to blame.
     pub results_silent: u64,
+    /// Time-outs of events while one of their feeders was silent: no node is to blame.
+    pub feeders_silent: u64,
     /// Decisions on MEPs that were never sent.
     pub decided_foreign: u64,
 }

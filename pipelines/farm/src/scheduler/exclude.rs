@@ -132,6 +132,7 @@ impl Scheduler {
                 flight.phase = Phase::Waiting;
                 flight.expected = false;
                 flight.wants_more = false;
+                self.leave(mep);
                 self.flights.stop(mep);
                 self.again.push_back(mep);
                 self.counters.exclusions.reassigned += 1;

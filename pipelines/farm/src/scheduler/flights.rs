@@ -4,6 +4,7 @@ use crate::message::Flow;
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders};
 
+use super::rounds::Shift;
 use super::timers::{Timer, Timers};
 
 /// How far a MEP is.
@@ -45,6 +46,8 @@ pub(super) struct Flight {
     pub(super) overdue: u16,
     /// The second part waits for its turn.
     pub(super) wants_more: bool,
+    /// Slots: whether it is in a round.
+    pub(super) shift: Shift,
 }
 
 impl Flight {
@@ -67,7 +70,27 @@ impl Flight {
         pending: Feeders::NONE,
         overdue: 0,
         wants_more: false,
+        shift: Shift::No,
     };
+
+    /// The message of the MEP.
+    pub(super) fn flow(&self, run: u32, decided: u64) -> Flow {
+        Flow {
+            run,
+            mep: self.mep,
+            event: self.event,
+            count: self.count,
+            descriptor: self.descriptor,
+            generation: self.generation,
+            attempt: self.attempt,
+            part: self.part,
+            loops: self.loops,
+            hold: self.hold,
+            members: self.members,
+            pending: self.pending,
+            decided,
+        }
+    }
 
     /// Whether a message that returned is the one that was sent, but for the feeders that have
     /// transferred since.

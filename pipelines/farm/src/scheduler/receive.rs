@@ -3,12 +3,13 @@
 use super::buffers::Release;
 use super::columns::Choice;
 use super::flights::Phase;
-use super::peer::Exclusion;
+use super::peer::{Exclusion, Peer};
 use super::state::Scheduler;
 use super::timers::Timer;
 use crate::message::{Decided, Feedback, Message, More};
 use crate::role::{Outbox, Role};
 use crate::time::Time;
+use crate::topology::Feeders;
 
 impl Role for Scheduler {
     type Payload = ();
@@ -28,7 +29,9 @@ impl Role for Scheduler {
             Message::Fragment(_)
             | Message::Decision(_)
             | Message::Ack(_)
-            | Message::Withdraw(_) => {
+            | Message::Withdraw(_)
+            | Message::Assign(_)
+            | Message::Request(_) => {
                 self.counters.unexpected += 1;
             }
         }
@@ -176,11 +179,14 @@ impl Scheduler {
 
     fn expire(&mut self, timer: Timer, slot: usize, now: Time, out: &mut impl Outbox) {
         let again = now + self.config.event_timeout;
-        let heard = self.results.has_spoken(now - self.config.silence);
+        let results = self.results.has_spoken(now - self.config.silence);
         let Some(flight) = self.flights.at(slot) else {
             return;
         };
         let (mep, node, phase) = (flight.mep, flight.node, flight.phase);
+        let blame = self.config.blame_window();
+        let feeders =
+            phase == Phase::Processed || heard_all(&self.feeders, flight.members, now - blame);
         match (timer, phase) {
             (Timer::Ring, Phase::Ring) => {
                 self.counters.flow.timeouts += 1;
@@ -189,17 +195,22 @@ impl Scheduler {
             (Timer::Ring, _) => {
                 flight.expected = false;
                 self.counters.flow.unreturned += 1;
+                self.leave(mep);
                 if phase == Phase::Processed {
                     self.flights.start(mep, Timer::Event, again);
                 }
                 self.flights.retire(self.release.told());
             }
+            // The node has asked for the second part, and waits for the scheduler.
+            (Timer::Event, _) if flight.wants_more => {
+                self.flights.start(mep, Timer::Event, again);
+            }
             (Timer::Event, phase) => {
-                // Without acknowledgements, nodes cannot go on either.
-                if heard {
-                    flight.overdue += 1;
-                } else {
-                    self.counters.results_silent += 1;
+                // Without acknowledgements, nodes cannot go on either; nor without fragments.
+                match (results, feeders) {
+                    (false, _) => self.counters.results_silent += 1,
+                    (true, false) => self.counters.feeders_silent += 1,
+                    (true, true) => flight.overdue += 1,
                 }
                 match (flight.overdue < self.config.tries, phase) {
                     (true, Phase::Processed) => self.flights.start(mep, Timer::Event, again),
@@ -210,4 +221,10 @@ impl Scheduler {
             }
         }
     }
+}
+
+/// Whether there are feeders to wait for, and each was heard at that time or later.
+fn heard_all(feeders: &[Peer], members: Feeders, since: Time) -> bool {
+    let mut peers = feeders.iter().zip(0..);
+    !members.is_empty() && peers.all(|(peer, id)| !members.has(id) || peer.has_spoken(since))
 }

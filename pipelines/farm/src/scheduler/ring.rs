@@ -1,11 +1,12 @@
-//! The scheduler's end of the flow control ring.
+//! Messages that say where an event goes: the scheduler's end of the flow control ring, and of the
+//! policies without a ring.
 
 use super::columns::Choice;
 use super::config::Policy;
 use super::flights::{Flight, Phase};
 use super::state::Scheduler;
 use super::timers::Timer;
-use crate::message::{Flow, Message};
+use crate::message::{Assign, Flow, Message};
 use crate::role::{Address, Outbox};
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders};
@@ -81,7 +82,8 @@ impl Scheduler {
     fn send_attempt(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
         let members = self.members;
         let second = members.and(self.config.second);
-        let hold = self.config.loops == 0 || self.config.policy == Policy::None;
+        let hold = self.config.loops == 0 || self.config.policy != Policy::Ring;
+        self.leave(mep);
         let Some(flight) = self.flights.get(mep) else {
             return;
         };
@@ -95,7 +97,11 @@ impl Scheduler {
         flight.loops = 0;
         flight.hold = hold;
         flight.phase = Phase::Ring;
-        self.send_round(mep, now, out);
+        if matches!(self.config.policy, Policy::Slots { .. }) {
+            self.join(mep, now);
+        } else {
+            self.send_round(mep, now, out);
+        }
     }
 
     /// Sends the message of a MEP into the ring.
@@ -108,27 +114,23 @@ impl Scheduler {
             return;
         };
         flight.expected = policy == Policy::Ring;
-        let flow = Flow {
-            run,
-            mep,
-            event: flight.event,
-            count: flight.count,
-            descriptor: flight.descriptor,
-            generation: flight.generation,
-            attempt: flight.attempt,
-            part: flight.part,
-            loops: flight.loops,
-            hold: flight.hold,
-            members: flight.members,
-            pending: flight.pending,
-            decided,
-        };
+        if policy == Policy::Credits {
+            flight.phase = Phase::Building;
+            let assign = assign(run, self.config.loops, flight);
+            let node = flight.node;
+            self.flights.start(mep, Timer::Event, event_deadline);
+            if !assign.members.is_empty() {
+                out.send(Address::Node(node), &Message::Assign(assign));
+            }
+            return;
+        }
+        let flow = flight.flow(run, decided);
         match policy {
             Policy::Ring => {
                 self.flights.start(mep, Timer::Ring, deadline);
                 send(&flow, out);
             }
-            Policy::None => {
+            Policy::Credits | Policy::Slots { .. } | Policy::None => {
                 flight.phase = Phase::Building;
                 self.flights.start(mep, Timer::Event, event_deadline);
                 send_to_all(&flow, out);
@@ -143,7 +145,6 @@ impl Scheduler {
             return;
         }
         let sent = flow.mep < self.unsent;
-        let event_timeout = now + self.config.event_timeout;
         let loops = self.config.loops;
         let counts = &mut self.counters.flow;
         let Some(flight) = self.flights.get(flow.mep).filter(|_| sent) else {
@@ -156,6 +157,10 @@ impl Scheduler {
             *count += 1;
             return;
         };
+        if matches!(self.config.policy, Policy::Slots { .. }) {
+            self.slot_returned(flow, now, out);
+            return;
+        }
         if self.config.policy == Policy::None && flight.attempt == flow.attempt {
             counts.returned += 1;
             return;
@@ -180,17 +185,26 @@ impl Scheduler {
             return;
         }
         counts.returned += 1;
+        self.all_transferred(flow.mep, now);
+        self.flights.retire(self.release.told());
+        self.serve(now, out);
+    }
+
+    /// All feeders have transferred their fragments of a MEP.
+    pub(super) fn all_transferred(&mut self, mep: u64, now: Time) {
+        let event_timeout = now + self.config.event_timeout;
+        let Some(flight) = self.flights.get(mep) else {
+            return;
+        };
         flight.expected = false;
         match flight.phase {
             Phase::Ring => {
                 flight.phase = Phase::Building;
-                self.flights.start(flow.mep, Timer::Event, event_timeout);
+                self.flights.start(mep, Timer::Event, event_timeout);
             }
-            Phase::Processed => self.flights.start(flow.mep, Timer::Event, event_timeout),
-            Phase::Waiting | Phase::Building | Phase::Decided => self.flights.stop(flow.mep),
+            Phase::Processed => self.flights.start(mep, Timer::Event, event_timeout),
+            Phase::Waiting | Phase::Building | Phase::Decided => self.flights.stop(mep),
         }
-        self.flights.retire(self.release.told());
-        self.serve(now, out);
     }
 
     /// Sends what is decided, if no other message has told the feeders in time.
@@ -232,6 +246,22 @@ impl Scheduler {
         } else {
             self.counters.flow.errors += 1;
         }
+    }
+}
+
+/// The message that gives a node its MEP.
+fn assign(run: u32, loops: u8, flight: &Flight) -> Assign {
+    Assign {
+        run,
+        mep: flight.mep,
+        event: flight.event,
+        count: flight.count,
+        descriptor: flight.descriptor,
+        generation: flight.generation,
+        attempt: flight.attempt,
+        part: flight.part,
+        loops,
+        members: flight.members,
     }
 }
 

@@ -14,6 +14,12 @@ impl Scheduler {
 
     /// Sends what can be sent.
     pub(super) fn serve(&mut self, now: Time, out: &mut impl Outbox) {
+        self.assign_waiting(now, out);
+        self.shift(now, out);
+    }
+
+    /// Gives waiting events to free receive buffers.
+    fn assign_waiting(&mut self, now: Time, out: &mut impl Outbox) {
         while self.enabled && !self.members.is_empty() {
             self.choose();
             if self.serve_second(now, out) {

@@ -10,6 +10,7 @@ use super::flights::Flights;
 use super::gather::Gather;
 use super::peer::{Peer, interval};
 use super::release::ReleaseMessage;
+use super::rounds::Shifter;
 use crate::time::Time;
 use crate::topology::{Feeders, Topology};
 
@@ -46,6 +47,7 @@ pub struct Scheduler {
     pub(super) again: VecDeque<u64>,
     /// MEPs whose second part was asked for.
     pub(super) second: VecDeque<u64>,
+    pub(super) shifter: Shifter,
     pub(super) triggers: Gather,
     /// All MEPs before this one are decided.
     pub(super) decided: u64,
@@ -76,6 +78,7 @@ impl Scheduler {
             unsent: 0,
             again: VecDeque::with_capacity(config.in_flight),
             second: VecDeque::with_capacity(config.in_flight),
+            shifter: Shifter::new(config.in_flight),
             triggers: Gather::default(),
             decided: 0,
             release: ReleaseMessage::default(),

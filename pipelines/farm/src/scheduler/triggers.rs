@@ -64,6 +64,11 @@ impl Scheduler {
         *peak = (*peak).max((self.flights.next() - self.unsent) + self.again.len() as u64);
     }
 
+    /// Has the feeders told at once what is decided, for instance at the end of a run.
+    pub fn tell_decided(&mut self, now: Time) {
+        self.release.hurry(now);
+    }
+
     /// Closes the MEP that has waited for more triggers long enough.
     pub(super) fn close_due(&mut self, now: Time, out: &mut impl Outbox) {
         if now >= self.triggers.deadline {

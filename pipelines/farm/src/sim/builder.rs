@@ -2,16 +2,13 @@
 
 use std::collections::VecDeque;
 
-use rand::SeedableRng as _;
-use rand_distr::{Distribution as _, Exp1};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
 use super::engine::Engine;
 use super::network::{Agenda, Event, Fragment, Network, Note, Outcome};
 use super::policy::{Orders, Policy};
 use super::sizes::Sizes;
 use super::statistics::{Measures, Progress, Results};
 use crate::time::Time;
+use crate::trigger::Poisson;
 
 /// When events come.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +29,16 @@ pub enum Triggers {
         /// Events that the sources have room for.
         room: u32,
     },
+}
+
+impl Triggers {
+    /// Mean time between two events.
+    fn interval(self) -> Time {
+        match self {
+            Self::Saturated => Time::ZERO,
+            Self::Regular { interval, .. } | Self::Poisson { interval, .. } => interval,
+        }
+    }
 }
 
 /// What an event builder is made of.
@@ -65,7 +72,7 @@ struct Open {
 pub struct Builder<N: Network> {
     parts: Parts<N>,
     engine: Engine<Event<N::Event>>,
-    intervals: Xoshiro256PlusPlus,
+    poisson: Poisson,
     outcomes: VecDeque<Outcome>,
     orders: Orders,
     open: VecDeque<Open>,
@@ -84,7 +91,7 @@ impl<N: Network> Builder<N> {
     pub fn new(parts: Parts<N>, seed: u64) -> Self {
         Self {
             engine: Engine::new(seed),
-            intervals: Xoshiro256PlusPlus::seed_from_u64(seed),
+            poisson: Poisson::every(parts.triggers.interval(), seed),
             outcomes: VecDeque::new(),
             orders: Orders::default(),
             open: VecDeque::new(),
@@ -153,11 +160,7 @@ impl<N: Network> Builder<N> {
         let (interval, room) = match self.parts.triggers {
             Triggers::Saturated => return,
             Triggers::Regular { interval, room } => (interval, room),
-            Triggers::Poisson { interval, room } => {
-                let relative: f64 = Exp1.sample(&mut self.intervals);
-                let interval = interval.ps() as f64 * relative;
-                (Time::from_ps(interval.round() as u64), room)
-            }
+            Triggers::Poisson { room, .. } => (self.poisson.interval(), room),
         };
         self.triggered += 1;
         if self.open.len() as u64 >= u64::from(room) {

@@ -2,13 +2,10 @@
 
 use std::collections::VecDeque;
 
-use rand::SeedableRng as _;
-use rand_distr::{Distribution as _, Exp1};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
 use super::engine::Engine;
 use super::statistics::{Progress, Results, Times};
 use crate::time::Time;
+use crate::trigger::Poisson;
 
 /// An M/D/1 queue.
 #[derive(Clone, Copy, Debug)]
@@ -29,19 +26,16 @@ enum Event {
 
 impl Queue {
     pub(super) fn run(self, seed: u64, mut watch: impl FnMut(Progress) -> bool) -> Results {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut interval = || {
-            let relative: f64 = Exp1.sample(&mut random);
-            // The cast saturates.
-            Time::from_ps((self.service.ps() as f64 * relative / self.load).round() as u64)
-        };
+        // The cast saturates.
+        let mean = Time::from_ps((self.service.ps() as f64 / self.load).round() as u64);
+        let mut arrivals = Poisson::every(mean, seed);
         let mut engine = Engine::new(seed);
         // Arrival times; the first is of the customer that is served.
         let mut present = VecDeque::new();
         let (mut arrived, mut served, mut busy_ps) = (0, 0, 0u128);
         let (mut waits, mut stays) = (Times::default(), Times::default());
         let mut stopped = false;
-        engine.after(interval(), Event::Arrival);
+        engine.after(arrivals.interval(), Event::Arrival);
         while let Some(event) = engine.next_event() {
             let now = engine.now();
             match event {
@@ -49,7 +43,7 @@ impl Queue {
                     arrived += 1;
                     present.push_back(now);
                     if arrived < self.customers {
-                        engine.after(interval(), Event::Arrival);
+                        engine.after(arrivals.interval(), Event::Arrival);
                     }
                     if present.len() > 1 {
                         continue;

@@ -61,10 +61,12 @@ pub(super) enum Kind {
     Decided,
     Trigger,
     Withdraw,
+    Assign,
+    Request,
 }
 
 impl Kind {
-    pub(super) const LAST: u8 = Self::Withdraw as u8;
+    pub(super) const LAST: u8 = Self::Request as u8;
 }
 
 impl TryFrom<u8> for Kind {
@@ -82,6 +84,8 @@ impl TryFrom<u8> for Kind {
             8 => Self::Decided,
             9 => Self::Trigger,
             10 => Self::Withdraw,
+            11 => Self::Assign,
+            12 => Self::Request,
             other => return Err(other),
         })
     }

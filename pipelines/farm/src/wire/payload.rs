@@ -113,7 +113,9 @@ impl<'a> Writer<'a> {
         } else {
             length as usize
         };
-        room[data..].fill(0);
+        if data < room.len() {
+            room[data..].fill(0);
+        }
         let (start, n) = (self.end, self.written);
         self.payload[n * 4..][..4].copy_from_slice(&length.to_le_bytes());
         (self.end, self.written) = (end, n + 1);

@@ -177,6 +177,13 @@ impl Farm {
         }
     }
 
+    /// Sets how many fragments each node may have asked for.
+    pub(crate) fn set_credits(&mut self, credits: usize) {
+        let nodes = self.nodes.drain(..);
+        let nodes = nodes.map(|node| node.with_credits(credits).expect("credits"));
+        self.nodes = nodes.collect();
+    }
+
     /// The addresses of all members that live.
     fn members(&self) -> Vec<Address> {
         let feeders = (0..self.feeders.len()).map(|n| Address::Feeder(n as u8));
@@ -371,6 +378,10 @@ impl Farm {
         assert_eq!(self.scheduler.pending(), 0);
         assert_eq!(self.scheduler.counters().columns_repeated, 0);
         assert_eq!(self.results.counters().gaps, 0);
+        for (node, id) in self.nodes.iter().zip(0..) {
+            let lives = !self.dead.contains(&Address::Node(id)) && !self.scheduler.is_excluded(id);
+            assert!(!lives || node.requested() == 0, "requests of node {id}");
+        }
         for (feeder, id) in self.feeders.iter().zip(0..) {
             if !self.dead.contains(&Address::Feeder(id)) {
                 assert_eq!(feeder.queued(), 0, "feeder {id}");

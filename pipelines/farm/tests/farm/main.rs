@@ -7,4 +7,5 @@ mod faults;
 mod lies;
 mod network;
 mod plain;
+mod policies;
 mod random;

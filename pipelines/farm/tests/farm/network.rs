@@ -41,6 +41,10 @@ pub(crate) struct Network {
     pub(crate) slow: bool,
     /// Ends of transfers.
     pub(crate) transfers: BinaryHeap<Reverse<(Time, u8)>>,
+    /// End of the last transfer to each node.
+    ends: BTreeMap<u16, Time>,
+    /// Transfers to a node that began before another one to it had ended.
+    pub(crate) overlaps: u64,
 }
 
 impl Network {
@@ -54,6 +58,8 @@ impl Network {
             spoiled: 0,
             slow: false,
             transfers: BinaryHeap::new(),
+            ends: BTreeMap::new(),
+            overlaps: 0,
         }
     }
 
@@ -132,6 +138,9 @@ impl Outbox for Port<'_> {
         // 275 MB/s, as the thesis measured (IV.E).
         let end = self.now + Time::from_ps(bytes * 3636);
         let feeder = outgoing.fragment().feeder;
+        let before = self.network.ends.entry(node).or_default();
+        self.network.overlaps += u64::from(self.now < *before);
+        *before = end.max(*before);
         self.network.transfers.push(Reverse((end, feeder)));
         Transfer::Running
     }

@@ -27,7 +27,13 @@ struct Case {
 
 fn case() -> impl Strategy<Value = Case> {
     let farm = (1_usize..12, 1_usize..5, 1_usize..4, 1_usize..5);
-    let policy = prop_oneof![4 => Just(Policy::Ring), 1 => Just(Policy::None)];
+    let policy = prop_oneof![
+        3 => Just(Policy::Ring),
+        3 => Just(Policy::Credits),
+        2 => Just(Policy::Slots { barrier: true }),
+        1 => Just(Policy::Slots { barrier: false }),
+        1 => Just(Policy::None)
+    ];
     let how = (any::<bool>(), any::<bool>(), 1_u16..20, 0_u8..4, policy);
     let faults = (0.0..0.01, 0.0..0.01, 0.0..0.03);
     let rest = (any::<bool>(), 0_u64..20, any::<u64>());

@@ -140,6 +140,31 @@ fn nodes_with_one_request_each() {
     }
 }
 
+/// Many nodes with W requests each are a finite-source queue: a request is at its node's link, or on
+/// its way through a source, for the time of a queue with the load of the link. The link is idle
+/// with the probability e of A. K. Erlang's loss formula B(W, 1 / e).
+#[test]
+fn nodes_with_many_requests_each() {
+    let loss = |servers: u32, load: f64| {
+        (1..=servers).fold(1.0, |b, n| load * b / (f64::from(n) + load * b))
+    };
+    let idle = |requests| {
+        let (mut low, mut high) = (1e-3, 1.0);
+        while high - low > 1e-6 {
+            let e = f64::midpoint(low, high);
+            if loss(requests, 1.0 / e) > e {
+                low = e;
+            } else {
+                high = e;
+            }
+        }
+        low
+    };
+    expect(1.0 - idle(16), 0.9214, 1e-4);
+    let set = "traffic=uniform sizes=exponential ports=32 in_flight=16 events=4000";
+    expect(utilisation(PolicyName::Credits, set), 1.0 - idle(16), 0.01);
+}
+
 /// CMS found roughly 50 % (thesis, II.G).
 #[test]
 fn without_a_policy_varying_sizes_halve_the_throughput() {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
 
 use super::ExchangeError;
 use super::patience::{Deadline, Patience};
@@ -17,6 +18,23 @@ const RETRY: Duration = Duration::from_millis(20);
 /// How long one attempt to connect takes at most, so that a flag is looked at: as long as the kernel waits
 /// before it sends its first packet again.
 const ATTEMPT: Duration = Duration::from_secs(1);
+
+/// How long a peer may be silent before its host is asked whether it is still there, how often it is asked, and how
+/// many answers may be missing: a host that has vanished ends the connection after 10 s.
+const IDLE: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(1);
+const PROBES: u32 = 5;
+
+/// Prepares a TCP connection: what is said is sent at once, and a host that vanishes ends it, also when nothing more
+/// is said.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_tcp_keepidle(stream, IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, PROBES)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    Ok(())
+}
 
 /// A stream whose reads and writes end after a time.
 pub trait Stream: Read + Write {
@@ -61,7 +79,7 @@ impl Channel<TcpStream> {
             let left = deadline.left(step)?;
             match TcpStream::connect_timeout(&to, left.min(ATTEMPT)) {
                 Ok(stream) => {
-                    stream.set_nodelay(true).map_err(io_at(step))?;
+                    prepare(&stream).map_err(io_at(step))?;
                     return Ok(Self { stream, deadline });
                 }
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -72,8 +90,8 @@ impl Channel<TcpStream> {
         }
     }
 
-    /// Whether the peer has not closed its end. It has nothing more to say, as the exchange is over;
-    /// what it says all the same is discarded.
+    /// Whether the peer has not closed its end, and its host is there: one that has vanished is known after some 10 s.
+    /// It has nothing more to say, as the exchange is over; what it says all the same is discarded.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let look = || {
@@ -261,7 +279,7 @@ impl Listener {
             match self.0.accept() {
                 Ok((stream, _)) => {
                     stream.set_nonblocking(false).map_err(io_at(step))?;
-                    stream.set_nodelay(true).map_err(io_at(step))?;
+                    prepare(&stream).map_err(io_at(step))?;
                     return Ok(Channel { stream, deadline });
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -311,5 +329,29 @@ fn retry(step: &'static str, error: io::Error) -> Result<(), ExchangeError> {
     match error.kind() {
         ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(()),
         _ => Err(io_at(step)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn both_ends_ask_whether_a_silent_host_is_there() {
+        let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let time = Duration::from_mins(1);
+        let connected = Channel::connect(listener.address().unwrap(), time).unwrap();
+        let accepted = listener.accept(time).unwrap();
+        for stream in [&connected.stream, &accepted.stream] {
+            assert_eq!(sockopt::socket_keepalive(stream), Ok(true));
+            let times = [
+                sockopt::tcp_keepidle(stream),
+                sockopt::tcp_keepintvl(stream),
+            ];
+            assert_eq!(times, [Ok(IDLE), Ok(INTERVAL)]);
+            assert_eq!(sockopt::tcp_keepcnt(stream), Ok(PROBES));
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use pollux_pmd::mempool::region::{MemoryRegion, PageSize};
 
+use super::patience::after;
 use super::{ExchangeError, Stream};
 use crate::Buffer;
 use crate::access::Access;
@@ -106,7 +107,7 @@ impl Messages {
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + self.patience.get()
+        after(self.patience.get())
     }
 }
 

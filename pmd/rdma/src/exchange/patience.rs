@@ -9,6 +9,9 @@ use super::ExchangeError;
 /// How often a flag is looked at while a peer is waited for.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// The longest time: a program may mean "for ever" by [`Duration::MAX`], which no clock holds.
+const LONGEST: Duration = Duration::from_hours(24 * 365 * 100);
+
 /// How long an exchange may take: a [`Duration`], or one that a flag ends early.
 #[derive(Clone, Debug)]
 pub struct Patience {
@@ -31,6 +34,11 @@ impl From<Duration> for Patience {
     }
 }
 
+/// The time of the clock so long from now.
+pub(super) fn after(time: Duration) -> Instant {
+    Instant::now() + time.min(LONGEST)
+}
+
 /// The end of a patience.
 #[derive(Clone, Debug)]
 pub(super) struct Deadline {
@@ -41,13 +49,13 @@ pub(super) struct Deadline {
 impl Deadline {
     pub(super) fn new(patience: Patience) -> Self {
         let Patience { time, stop } = patience;
-        let at = Instant::now() + time;
+        let at = after(time);
         Self { at, stop }
     }
 
     /// Another deadline, so long from now, with the same flag.
     pub(super) fn again(&self, time: Duration) -> Self {
-        let (at, stop) = (Instant::now() + time, self.stop.clone());
+        let (at, stop) = (after(time), self.stop.clone());
         Self { at, stop }
     }
 

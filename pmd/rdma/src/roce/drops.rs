@@ -35,6 +35,8 @@ pub(super) enum Drop {
     Duplicate,
     /// No receive, or no room for its event.
     NotReady,
+    /// As many READs wait for their responses as a responder keeps.
+    TooManyReads,
     /// The endpoint's own memory, where its data should go, is not registered.
     LocalAccess,
     /// A response to nothing that was asked.
@@ -42,7 +44,7 @@ pub(super) enum Drop {
 }
 
 /// Drop causes, by [`Drop`].
-pub(super) struct Causes([Cause; 12]);
+pub(super) struct Causes([Cause; 13]);
 
 impl Causes {
     pub(super) fn declare() -> Result<Self, CauseError> {
@@ -63,6 +65,10 @@ impl Causes {
             declare(
                 "not-ready",
                 "a message without a receive, or room for its event",
+            )?,
+            declare(
+                "too-many-reads",
+                "an RDMA READ of a peer that has as many under way as are kept",
             )?,
             declare("local-access", "data for memory that is not registered")?,
             declare("unexpected-response", "a response to no request")?,

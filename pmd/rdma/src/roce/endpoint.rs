@@ -28,7 +28,7 @@ use super::responder::Responder;
 use super::table::Table;
 use super::wake::Wake;
 use crate::access::{Access, RemoteBuffer};
-use crate::address::{Mtu, Psn, QpAddress, QpNumber};
+use crate::address::{Mtu, Psn, QpAddress, QpNumber, is_host};
 use crate::buffer::Buffer;
 use crate::endpoint::{
     ConnectError, Endpoint, EndpointDriver, PathOptions, QpError, QpOptions, RegisterError,
@@ -57,6 +57,12 @@ pub enum RoceError {
     /// The port has no MAC address.
     #[error("the port has no MAC address: give one in the options")]
     NoMac,
+    /// The IP address is none that a host has.
+    #[error("{0} is not the IP address of a host: an endpoint needs a unicast one")]
+    Ip(Ipv4Addr),
+    /// The MAC address is that of a group.
+    #[error("{0} is not the MAC address of a host: an endpoint needs a unicast one")]
+    Mac(MacAddr),
     /// The process has too many drop causes.
     #[error(transparent)]
     Cause(#[from] CauseError),
@@ -140,7 +146,13 @@ impl RoceEndpoint {
         if !(1..=MAX_QPS).contains(&queue_pairs) {
             return Err(RoceError::QueuePairs(queue_pairs));
         }
+        if !is_host(ip) {
+            return Err(RoceError::Ip(ip));
+        }
         let mac = mac.or(port.mac).ok_or(RoceError::NoMac)?;
+        if !mac.is_unicast() {
+            return Err(RoceError::Mac(mac));
+        }
         let host = Capabilities {
             mac: Some(mac),
             ..port.clone()
@@ -342,6 +354,12 @@ impl EndpointDriver for RoceEndpoint {
         peer: &QpAddress,
         path: &PathOptions,
     ) -> Result<(), ConnectError> {
+        if !is_host(peer.ip) {
+            return Err(ConnectError::Ip(peer.ip));
+        }
+        if let Some(mac) = peer.mac.filter(|mac| !mac.is_unicast()) {
+            return Err(ConnectError::Mac(mac));
+        }
         let needed = path.mtu.bytes() + OVERHEAD;
         if needed > self.0.max_frame {
             return Err(ConnectError::Mtu {

@@ -28,6 +28,8 @@ pub(super) struct Context<'a> {
 pub(super) enum Refusal {
     /// No receive, or no room for an event.
     NotReady,
+    /// As many READs wait for their responses as a responder keeps.
+    TooManyReads,
     /// Not executed, or its packets contradict each other.
     Invalid,
     /// Wrong key, range or rights.
@@ -42,6 +44,7 @@ impl Refusal {
     pub(super) fn drop(self) -> Drop {
         match self {
             Self::NotReady => Drop::NotReady,
+            Self::TooManyReads => Drop::TooManyReads,
             Self::Invalid | Self::TooLong => Drop::InvalidRequest,
             Self::Access => Drop::Access,
             Self::LocalAccess => Drop::LocalAccess,
@@ -51,7 +54,7 @@ impl Refusal {
     /// Why the queue pair fails, if it does.
     pub(super) fn status(self) -> Option<Status> {
         match self {
-            Self::NotReady => None,
+            Self::NotReady | Self::TooManyReads => None,
             Self::Invalid => Some(Status::RemoteInvalidRequest),
             Self::Access => Some(Status::RemoteAccess),
             Self::TooLong => Some(Status::LocalLength),

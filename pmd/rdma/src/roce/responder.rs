@@ -102,7 +102,9 @@ impl Responder {
             Err(refusal) => refusal,
         };
         let syndrome = match refusal {
-            Refusal::NotReady => Syndrome::NotReady(context.connection.rnr_timer),
+            Refusal::NotReady | Refusal::TooManyReads => {
+                Syndrome::NotReady(context.connection.rnr_timer)
+            }
             Refusal::Invalid | Refusal::TooLong => Syndrome::Nak(NakCode::InvalidRequest),
             Refusal::Access => Syndrome::Nak(NakCode::RemoteAccess),
             Refusal::LocalAccess => Syndrome::Nak(NakCode::RemoteOperation),
@@ -172,7 +174,7 @@ impl Responder {
             return Err(Drop::Access);
         }
         let is_taken = self.reads.repeat(first, remote, bytes, mtu);
-        is_taken.then_some(()).ok_or(Drop::NotReady)
+        is_taken.then_some(()).ok_or(Drop::TooManyReads)
     }
 
     /// Whether something is to be sent.

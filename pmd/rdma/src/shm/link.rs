@@ -29,7 +29,7 @@ use crate::registrations::Registrations;
 /// Time for the peer to say who it is.
 const INTRODUCTION: Duration = Duration::from_secs(5);
 /// Time for the peer to take a range or an inbox.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Time for the peer to give a range up.
 const WITHDRAWAL: Duration = Duration::from_millis(100);
 
@@ -104,6 +104,8 @@ pub(super) struct Link {
     pub(super) remote: Arc<Registrations>,
     pairs: Mutex<Pairs>,
     limit: usize,
+    /// Time for the peer to take a range or an inbox.
+    patience: Duration,
     counters: Arc<LinkCounters>,
 }
 
@@ -183,7 +185,7 @@ impl Link {
             offset,
             ..Message::new(kind::REGISTER)
         };
-        self.ask(message, Some(file.as_fd()), PATIENCE)
+        self.ask(message, Some(file.as_fd()), self.patience)
     }
 
     /// Has the peer take the inbox of a queue pair.
@@ -192,7 +194,9 @@ impl Link {
             number: pair.number,
             ..Message::new(kind::CREATE)
         };
-        self.ask(message, Some(file.as_fd()), PATIENCE)?;
+        let asked = self.ask(message, Some(file.as_fd()), self.patience);
+        // One that is silent may take it later: a queue pair that is not there.
+        asked.inspect_err(|_| self.destroy(pair))?;
         let mut pairs = lock(&self.pairs);
         pairs.own.insert(pair.number, Arc::downgrade(pair));
         Ok(())
@@ -304,11 +308,12 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Begins the conversation over a socket, with a peer that may have up to `limit` queue pairs that are
-    /// not connected.
+    /// not connected, and that answers within `patience`.
     pub(super) fn new(
         socket: UnixStream,
         remote: Arc<Registrations>,
         limit: usize,
+        patience: Duration,
         counters: Arc<LinkCounters>,
     ) -> io::Result<Self> {
         socket.set_nonblocking(false)?;
@@ -333,6 +338,7 @@ impl Connection {
             remote,
             pairs: Mutex::default(),
             limit,
+            patience,
             counters,
         });
         let serving = Arc::clone(&link);

@@ -74,13 +74,14 @@ use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pollux_pmd::{Cause, CauseError, Count, Ledger, Tally};
 
 use crate::endpoint::Endpoint;
 use crate::registrations::{MAX_BUFFERS, Registrations};
 use driver::ShmDriver;
-use link::Connection;
+use link::{Connection, PATIENCE};
 use seat::Counters;
 use violation::Violation;
 
@@ -150,6 +151,15 @@ impl Monitor {
 /// # Errors
 /// No endpoint of this version at the other end, or a number of queue pairs out of its limits.
 pub fn endpoint(socket: UnixStream, queue_pairs: usize) -> Result<(Endpoint, Monitor), ShmError> {
+    endpoint_with(socket, queue_pairs, PATIENCE)
+}
+
+/// The same, of a peer that has so much time to take a range or a queue pair.
+fn endpoint_with(
+    socket: UnixStream,
+    queue_pairs: usize,
+    patience: Duration,
+) -> Result<(Endpoint, Monitor), ShmError> {
     if !(1..=MAX_QUEUE_PAIRS).contains(&queue_pairs) {
         return Err(ShmError::QueuePairs(queue_pairs));
     }
@@ -157,7 +167,13 @@ pub fn endpoint(socket: UnixStream, queue_pairs: usize) -> Result<(Endpoint, Mon
     let counters = Arc::new(Counters::new(access));
     let tables = || Registrations::new(MAX_BUFFERS, queue_pairs);
     let link = Arc::clone(&counters.link);
-    let connection = Arc::new(Connection::new(socket, tables(), queue_pairs, link)?);
+    let connection = Arc::new(Connection::new(
+        socket,
+        tables(),
+        queue_pairs,
+        patience,
+        link,
+    )?);
     let mut ledger = Ledger::new();
     let mut tallies = Vec::new();
     for number in 0..queue_pairs {

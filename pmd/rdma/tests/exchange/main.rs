@@ -241,6 +241,24 @@ fn description() -> Description {
     }
 }
 
+/// No clock holds such a time.
+#[test]
+fn a_patience_without_end_is_one() {
+    let (mut ours, theirs) = pair();
+    ours.within(Duration::MAX);
+    let peer = thread::spawn(move || {
+        let mut channel = Channel::new(theirs, Duration::MAX);
+        description().exchange(&mut channel).unwrap()
+    });
+    assert_eq!(description().exchange(&mut ours).unwrap(), description());
+    assert_eq!(peer.join().unwrap(), description());
+    let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let to = listener.address().unwrap();
+    let peer = thread::spawn(move || Channel::connect(to, Duration::MAX).unwrap());
+    listener.accept(Duration::MAX).unwrap();
+    peer.join().unwrap();
+}
+
 #[test]
 fn descriptions_over_a_socket_and_a_file() {
     let mut theirs = description();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pollux_mempool::region::{MemoryRegion, PageSize};
 
-use super::endpoint;
+use super::endpoint_with;
 use super::inbox::{CHUNK, Entry, INBOX, Inbox, MESSAGE, MORE, PUT, Progress, own};
 use super::mapping::{Mapping, hand_over};
 use super::message::{HELLO, Message, kind, receive, send};
@@ -19,6 +19,8 @@ use crate::{
 };
 
 const PAGE: usize = 4096;
+/// What takes longer hangs: a thread may wait for a CPU for seconds, and nothing here depends on its time.
+const LONG: Duration = Duration::from_mins(10);
 /// Number of the hostile queue pair, and key and address of its range.
 const NUMBER: u32 = 77;
 const RANGE: RemoteBuffer = RemoteBuffer {
@@ -131,7 +133,7 @@ pub fn rings(input: &[u8]) {
         ..Message::new(kind::HELLO)
     };
     send(&hostile, &hello, None).expect("a greeting");
-    let (mut end, monitor) = endpoint(socket, 1).expect("an endpoint");
+    let (mut end, monitor) = endpoint_with(socket, 1, LONG).expect("an endpoint");
     receive(&hostile).expect("a greeting");
     let (region, around) = pages();
     let memory = Memory::new(region);
@@ -169,7 +171,8 @@ pub fn rings(input: &[u8]) {
     let buffer = end.register_buffer(&memory, PAGE..2 * PAGE, Access::ALL);
     let buffer = buffer.expect("a range");
     let qp = end.create_queue_pair(&options).expect("a queue pair");
-    let file = inboxes.recv_timeout(Duration::from_secs(5));
+    // The peer has answered, and hands it on or ends.
+    let file = inboxes.recv();
     let mapping = Mapping::new(file.expect("an inbox").as_fd(), 0, INBOX as u64, true);
     let mapping = mapping.expect("an inbox");
     let start = mapping.start();
@@ -210,7 +213,7 @@ pub fn rings(input: &[u8]) {
     let start = std::time::Instant::now();
     while !victim.has_failed || victim.done < victim.posted {
         victim.take();
-        assert!(start.elapsed() < Duration::from_secs(20), "it hangs");
+        assert!(start.elapsed() < LONG, "it hangs");
     }
     drop(victim);
     drop(end);
@@ -369,6 +372,30 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::QpError;
+
+    /// A peer that answers too late keeps no place for a queue pair that was not made.
+    #[test]
+    fn a_queue_pair_that_the_peer_does_not_take_is_withdrawn() {
+        let (socket, silent) = UnixStream::pair().unwrap();
+        let hello = Message {
+            address: HELLO,
+            ..Message::new(kind::HELLO)
+        };
+        send(&silent, &hello, None).unwrap();
+        silent
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let (mut end, _) = endpoint_with(socket, 1, Duration::from_millis(20)).unwrap();
+        let refused = end.create_queue_pair(&QpOptions::default());
+        assert!(matches!(refused, Err(QpError::Peer(_))), "{refused:?}");
+        let [hello, create, destroy] = [(); 3].map(|()| receive(&silent).unwrap().0);
+        assert_eq!((hello.kind, create.kind), (kind::HELLO, kind::CREATE));
+        assert_eq!(
+            (destroy.kind, destroy.number),
+            (kind::DESTROY, create.number)
+        );
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig {

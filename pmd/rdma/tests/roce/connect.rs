@@ -26,7 +26,8 @@ struct Managed {
 
 impl Managed {
     fn new(losses: &[bool]) -> Self {
-        let managers = IPS.map(|ip| ConnectionManager::new(CmOptions::new(ip)).unwrap());
+        let managers = [IPS[0], IPS[1]];
+        let managers = managers.map(|ip| ConnectionManager::new(CmOptions::new(ip)).unwrap());
         let mut this = Self {
             pair: Pair::new(),
             managers,

@@ -1,5 +1,6 @@
 //! Life of queue pairs: addresses, ends, and what comes after them.
 
+use pollux_pmd::net::MacAddr;
 use pollux_rdma::roce::{QpIdentity, RoceError, RoceOptions};
 use pollux_rdma::{
     Access, ConnectError, Event, Get, Key, MAD_BYTES, Mad, Message, Mtu, PathOptions, Payload, Psn,
@@ -296,7 +297,31 @@ fn what_is_wrong_is_refused_with_what_is_allowed() {
         ..RoceOptions::new(IPS[1])
     };
     assert!(matches!(make(&none, b), Err(RoceError::QueuePairs(0))));
-
+    let (_other, [a, b]) = link(64);
+    let no_host = RoceOptions::new([224, 0, 0, 1].into());
+    assert!(matches!(make(&no_host, a), Err(RoceError::Ip(ip)) if ip == no_host.ip));
+    let group = RoceOptions {
+        mac: Some(MacAddr([1; 6])),
+        ..RoceOptions::new(IPS[1])
+    };
+    assert!(matches!(make(&group, b), Err(RoceError::Mac(mac)) if Some(mac) == group.mac));
+    let qp = host.queue_pair(QpKind::Reliable, 8, 0);
+    for ip in ["0.0.0.0", "224.0.0.1", "255.255.255.255"] {
+        let ip = ip.parse().unwrap();
+        let peer = QpAddress { ip, ..qp.address() };
+        let refused = host.endpoint.connect(&qp, &peer, &path(Mtu::B256));
+        assert!(matches!(refused, Err(ConnectError::Ip(of)) if of == ip));
+    }
+    for mac in [MacAddr([0; 6]), MacAddr([0xff; 6])] {
+        let mac = Some(mac);
+        let peer = QpAddress {
+            mac,
+            ..qp.address()
+        };
+        let refused = host.endpoint.connect(&qp, &peer, &path(Mtu::B256));
+        assert!(matches!(refused, Err(ConnectError::Mac(of)) if Some(of) == mac));
+    }
+    drop(qp);
     let taken = host.queue_pair(QpKind::Reliable, 7, 0);
     for number in [1, 7] {
         let number = QpNumber::new(number).unwrap();

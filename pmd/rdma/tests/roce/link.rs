@@ -1,173 +1,11 @@
-//! A link that goes down, a peer that goes, and what comes after them: over a pair of sockets.
+//! A link that goes down, a peer that goes, and what comes after them.
 
-use std::fs;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
 
-use pollux_mempool::time::Ns;
-use pollux_rdma::{
-    Access, Buffer, Event, Get, Mtu, PathOptions, Payload, Put, QpOptions, QueuePair, Status,
-};
-use tempfile::TempDir;
+use pollux_rdma::{Event, Mtu, QpOptions, QueuePair, Status};
 
-use crate::rig::{Host, Link, memory, path, unix_link};
-
-const BYTES: u32 = 60_000;
-
-/// One end: a host on a port of its own.
-struct End {
-    host: Host,
-    link: Link,
-    buffer: Buffer,
-}
-
-impl End {
-    fn new(n: usize, paths: &[PathBuf; 2]) -> Self {
-        let (link, queues) = unix_link(&paths[n], &paths[1 - n], 4200);
-        let mut host = Host::new(n, &link, queues);
-        let buffer = host.register(&memory(2 * BYTES as usize), Access::ALL);
-        Self { host, link, buffer }
-    }
-
-    /// The ledger balances, and all buffers are back.
-    fn stop(self) {
-        self.host.balance();
-        self.link.stop_one(self.host.poll.into_queues());
-    }
-}
-
-/// Two ends on a wire that can be cut.
-struct Wire {
-    ends: [End; 2],
-    paths: [PathBuf; 2],
-    now: Ns,
-    folder: TempDir,
-}
-
-impl Wire {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let paths = ["a", "b"].map(|name| folder.path().join(name));
-        let ends = [0, 1].map(|n| End::new(n, &paths));
-        Self {
-            ends,
-            paths,
-            now: Ns(0),
-            folder,
-        }
-    }
-
-    /// Takes both sockets away, or puts them back: what is sent meanwhile is a transmit error.
-    fn set_up(&self, is_up: bool) {
-        for path in &self.paths {
-            let aside = path.with_extension("aside");
-            let (from, to) = if is_up {
-                (&aside, path)
-            } else {
-                (path, &aside)
-            };
-            fs::rename(from, to).unwrap();
-        }
-    }
-
-    fn connect(&mut self, options: &PathOptions) -> [QueuePair; 2] {
-        let qps = [0, 1].map(|n| {
-            let endpoint = &mut self.ends[n].host.endpoint;
-            endpoint.create_queue_pair(&QpOptions::default()).unwrap()
-        });
-        for n in [0, 1] {
-            let peer = qps[1 - n].address();
-            self.ends[n]
-                .host
-                .endpoint
-                .connect(&qps[n], &peer, options)
-                .unwrap();
-        }
-        qps
-    }
-
-    /// So many microseconds of polls of the named ends.
-    fn run(&mut self, us: u64, ends: &[usize]) {
-        for _ in 0..us {
-            self.now.0 += 1000;
-            for &n in ends {
-                self.ends[n].host.poll.poll(self.now);
-            }
-        }
-    }
-
-    /// A PUT and a GET of each end, of data that are new each time.
-    fn post(&self, qps: &mut [QueuePair; 2], round: u8) {
-        for n in [0, 1] {
-            let (own, peer) = (&self.ends[n].buffer, &self.ends[1 - n].buffer);
-            own.write(0, &vec![round + n as u8; BYTES as usize])
-                .unwrap();
-            let (payload, to) = (
-                Payload::Indirect(own.part(0, BYTES)),
-                peer.remote().at(BYTES.into()),
-            );
-            qps[n]
-                .put(Put {
-                    cookie: 0,
-                    payload,
-                    to,
-                    immediate: None,
-                })
-                .unwrap();
-            let (from, to) = (peer.remote(), own.part(BYTES.into(), BYTES));
-            qps[n]
-                .get(Get {
-                    cookie: 1,
-                    from,
-                    to,
-                })
-                .unwrap();
-            qps[n].doorbell();
-        }
-    }
-
-    /// Both requests of both ends are done, and their bytes are there.
-    fn finish(&mut self, qps: &mut [QueuePair; 2], round: u8) {
-        for (n, qp) in qps.iter_mut().enumerate() {
-            for cookie in [0, 1] {
-                let mut polls = 0;
-                let event = loop {
-                    if let Some(event) = qp.poll_event() {
-                        break event;
-                    }
-                    self.run(1, &[0, 1]);
-                    polls += 1;
-                    assert!(polls < 1_000_000, "it hangs");
-                };
-                assert!(
-                    matches!(event, Event::Done(done) if (done.cookie, done.status) == (cookie, Status::Ok)),
-                    "{n}: {event:?}"
-                );
-            }
-        }
-        for n in [0, 1] {
-            let mut found = vec![0; BYTES as usize];
-            self.ends[n]
-                .buffer
-                .read(BYTES as usize, &mut found)
-                .unwrap();
-            assert!(found.iter().all(|&byte| byte == round + 1 - n as u8), "{n}");
-        }
-    }
-
-    fn stop(self) {
-        self.ends.into_iter().for_each(End::stop);
-        self.folder.close().unwrap();
-    }
-}
-
-/// 4.096 us x 2^8 are a millisecond.
-fn patient() -> PathOptions {
-    PathOptions {
-        timeout: 8,
-        ..path(Mtu::B1024)
-    }
-}
+use crate::rig::{Host, path, port_link};
+use crate::wire::{End, Medium, Sockets, Veth, Wire};
 
 /// All requests end: the oldest with `status`, the others flushed. The queue pair says so once.
 fn expect_failure(qp: &mut QueuePair, status: Status) {
@@ -189,17 +27,17 @@ fn expect_failure(qp: &mut QueuePair, status: Status) {
     assert!(done[first + 1..].iter().all(|&of| of == Status::Flushed));
 }
 
-#[test]
-fn a_link_that_comes_up_in_time_is_recovered_from() {
-    let mut wire = Wire::new();
-    let mut qps = wire.connect(&patient());
-    for round in 1..40 {
+/// Goes down during traffic, at another moment each time and for up to four time-outs, as often as told.
+fn a_link_comes_up_in_time(medium: impl Medium, rounds: u8) {
+    let mut wire = Wire::new(medium);
+    let mut qps = wire.connect();
+    for round in 1..=rounds {
         wire.post(&mut qps, round * 3);
-        // It goes down at another moment each time, for up to four time-outs.
         wire.run(u64::from(round), &[0, 1]);
-        wire.set_up(false);
-        wire.run(100 * u64::from(round), &[0, 1]);
-        wire.set_up(true);
+        let ends = [0, 1].map(|n| (n + usize::from(round)) % 2);
+        wire.set_up(ends, false);
+        wire.run(4000 * u64::from(round) / u64::from(rounds), &[0, 1]);
+        wire.set_up(ends, true);
         wire.finish(&mut qps, round * 3);
     }
     for end in &wire.ends {
@@ -214,20 +52,31 @@ fn a_link_that_comes_up_in_time_is_recovered_from() {
 }
 
 #[test]
-fn a_link_that_stays_down_fails_the_queue_pairs_and_the_next_ones_are_new() {
-    let mut wire = Wire::new();
+fn a_link_that_comes_up_in_time_is_recovered_from() {
+    a_link_comes_up_in_time(Sockets::new(), 40);
+}
+
+#[test]
+fn an_interface_that_comes_up_in_time_is_recovered_from() {
+    if let Some(veth) = Veth::new() {
+        a_link_comes_up_in_time(veth, 8);
+    }
+}
+
+fn a_link_stays_down(medium: impl Medium) {
+    let mut wire = Wire::new(medium);
     for round in [1, 5, 9] {
-        let mut qps = wire.connect(&patient());
+        let mut qps = wire.connect();
         wire.post(&mut qps, round);
         wire.run(3, &[0, 1]);
-        wire.set_up(false);
-        wire.run(12_000, &[0, 1]);
+        wire.set_up([0, 1], false);
+        wire.give_up(&[0, 1]);
         for qp in &mut qps {
             expect_failure(qp, Status::RetryExceeded);
         }
-        wire.set_up(true);
+        wire.set_up([0, 1], true);
         // The old ones are still there, and disturb nothing.
-        let mut next = wire.connect(&patient());
+        let mut next = wire.connect();
         wire.post(&mut next, round + 2);
         wire.finish(&mut next, round + 2);
         drop(qps);
@@ -235,19 +84,31 @@ fn a_link_that_stays_down_fails_the_queue_pairs_and_the_next_ones_are_new() {
     wire.stop();
 }
 
+#[test]
+fn a_link_that_stays_down_fails_the_queue_pairs_and_the_next_ones_are_new() {
+    a_link_stays_down(Sockets::new());
+}
+
+#[test]
+fn an_interface_that_stays_down_fails_the_queue_pairs_and_the_next_ones_are_new() {
+    if let Some(veth) = Veth::new() {
+        a_link_stays_down(veth);
+    }
+}
+
 /// A peer that is stopped takes no frames: the port holds them, and no more can be sent.
 #[test]
 fn a_port_that_takes_nothing_fails_the_queue_pair() {
-    let mut wire = Wire::new();
-    let mut qps = wire.connect(&patient());
+    let mut wire = Wire::new(Sockets::new());
+    let mut qps = wire.connect();
     wire.post(&mut qps, 1);
-    wire.run(12_000, &[0]);
+    wire.give_up(&[0]);
     expect_failure(&mut qps[0], Status::RetryExceeded);
     // The peer goes on, finds frames of the past, and is refused in its turn: nothing answers any more.
-    wire.run(12_000, &[0, 1]);
+    wire.give_up(&[0, 1]);
     expect_failure(&mut qps[1], Status::RetryExceeded);
     assert!(wire.ends[0].host.dropped("unknown-qp") > 0);
-    let mut next = wire.connect(&patient());
+    let mut next = wire.connect();
     wire.post(&mut next, 5);
     wire.finish(&mut next, 5);
     drop((qps, next));
@@ -256,22 +117,21 @@ fn a_port_that_takes_nothing_fails_the_queue_pair() {
 
 #[test]
 fn a_peer_that_is_gone_is_given_up_and_another_one_takes_its_place() {
-    let mut wire = Wire::new();
+    let mut wire = Wire::new(Sockets::new());
     for round in [1, 5, 9] {
-        let mut qps = wire.connect(&patient());
+        let mut qps = wire.connect();
         wire.post(&mut qps, round);
         wire.run(3, &[0, 1]);
         let [mut qp, gone] = qps;
         drop(gone);
         let Wire {
             ends: [end, peer],
-            paths,
-            folder,
+            medium,
             now,
         } = wire;
         peer.stop();
         // As of a process that was killed: a socket that no program is bound to.
-        drop(UnixDatagram::bind(&paths[1]).unwrap());
+        drop(UnixDatagram::bind(medium.path(1)).unwrap());
         let mut rest = end;
         let mut time = now;
         for _ in 0..12_000 {
@@ -279,14 +139,13 @@ fn a_peer_that_is_gone_is_given_up_and_another_one_takes_its_place() {
             rest.host.poll.poll(time);
         }
         expect_failure(&mut qp, Status::RetryExceeded);
-        let peer = End::new(1, &paths);
+        let peer = End::new(1, &medium);
         wire = Wire {
             ends: [rest, peer],
-            paths,
-            folder,
+            medium,
             now: time,
         };
-        let mut next = wire.connect(&patient());
+        let mut next = wire.connect();
         wire.post(&mut next, round + 2);
         wire.finish(&mut next, round + 2);
     }
@@ -296,8 +155,9 @@ fn a_peer_that_is_gone_is_given_up_and_another_one_takes_its_place() {
 #[test]
 fn an_mtu_that_the_port_does_not_carry_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let paths = ["a", "b"].map(|name| folder.path().join(name));
-    let (link, queues) = unix_link(&paths[0], &paths[1], 1500);
+    let [own, peer] = ["a", "b"].map(|name| folder.path().join(name));
+    let (own, peer) = (own.display(), peer.display());
+    let (link, queues) = port_link(&format!("unix:{own},peer={peer},mtu=1500"));
     let mut host = Host::new(0, &link, queues);
     let qp = host
         .endpoint

@@ -127,3 +127,40 @@ fn a_long_get_delays_no_acknowledgement_of_a_neighbour() {
     drop(neighbour);
     scene.stop();
 }
+
+/// A peer that asks for too much is told to wait, with a cause of its own; what it asks for again is answered.
+#[test]
+fn a_read_beyond_those_that_are_kept_has_to_wait() {
+    const KEPT: usize = 128;
+    let mut scene = Scene::new(QpKind::Reliable, Access::READ, &path(Mtu::B256));
+    // Each has 32 responses, as many as leave in a poll.
+    let read = |n: usize| Raw::new(0x0c, FIRST + 32 * n as u32).reth(ADDRESS, KEY, BYTES as u32);
+    let (mut asked, mut seen) = (0, Vec::new());
+    while scene.host.dropped("too-many-reads") == 0 {
+        let reads: Vec<_> = (asked..asked + 32).map(read).collect();
+        seen.extend(scene.exchange(&reads));
+        asked += 32;
+        assert!(asked <= 2 * KEPT);
+    }
+    // Two of before are asked for again: there is room for one.
+    seen.extend(scene.exchange(&[read(0), read(1)]));
+    assert_eq!(scene.host.dropped("too-many-reads"), 2);
+    let is_refusal = |seen: &Seen| seen.opcode == 0x11;
+    while !seen.last().is_some_and(is_refusal) {
+        let more = scene.poll();
+        assert!(!more.is_empty());
+        seen.extend(more);
+    }
+    let refusal = seen.pop().unwrap();
+    let mut answered: Vec<_> = seen.iter().map(|seen| seen.psn).collect();
+    answered.sort_unstable();
+    answered.dedup();
+    let taken = answered.len() / 32;
+    assert_eq!(seen.len(), (taken + 1) * 32);
+    assert!(taken > KEPT, "{taken}");
+    let (psn, wait) = (FIRST + 32 * taken as u32, 0x2c);
+    assert!(Seen::ack(psn, wait)(&refusal), "{refusal:?}");
+    assert_eq!(scene.host.dropped("not-ready"), 0);
+    assert_eq!(scene.exchange(&[read(taken)]).len(), 32);
+    scene.stop();
+}

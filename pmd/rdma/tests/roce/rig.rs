@@ -1,7 +1,6 @@
 //! Endpoints on ports, polled by hand with a clock of the test's own.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
 
 use pollux_mempool::region::{MemoryRegion, PageSize};
 use pollux_mempool::time::Ns;
@@ -18,9 +17,16 @@ use pollux_rdma::{
     QpOptions, QueuePair,
 };
 
-pub(crate) const IPS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
-pub(crate) const MACS: [MacAddr; 2] =
-    [MacAddr([2, 0, 0, 0, 0, 0xa]), MacAddr([2, 0, 0, 0, 0, 0xb])];
+pub(crate) const IPS: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(10, 0, 0, 1),
+    Ipv4Addr::new(10, 0, 0, 2),
+    Ipv4Addr::new(10, 0, 0, 3),
+];
+pub(crate) const MACS: [MacAddr; 3] = [
+    MacAddr([2, 0, 0, 0, 0, 0xa]),
+    MacAddr([2, 0, 0, 0, 0, 0xb]),
+    MacAddr([2, 0, 0, 0, 0, 0xc]),
+];
 
 pub(crate) fn pool(buffers: usize) -> Mempool {
     Mempool::new(PoolConfig {
@@ -62,11 +68,10 @@ pub(crate) fn link(buffers: usize) -> (Link, [(RxQueue, TxQueue); 2]) {
     (link, [(rx1, tx0), (rx0, tx1)])
 }
 
-/// A port whose other end is another one's, by sockets of these paths, and its queues.
-pub(crate) fn unix_link(path: &Path, peer: &Path, mtu: usize) -> (Link, (RxQueue, TxQueue)) {
+/// A port whose other end is another one's, and its queues.
+pub(crate) fn port_link(spec: &str) -> (Link, (RxQueue, TxQueue)) {
     let pool = pool(2048);
-    let spec = format!("unix:{},peer={},mtu={mtu}", path.display(), peer.display());
-    let port = Registry::builtin().open(&spec).unwrap();
+    let port = Registry::builtin().open(spec).unwrap();
     let port = port.configure(PortConfig::new(pool.clone())).unwrap();
     let capabilities = port.capabilities();
     let StartedPort {

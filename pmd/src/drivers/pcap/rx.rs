@@ -1,6 +1,5 @@
 //! Receive side: one queue's share of the records of a file.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +13,7 @@ use crate::arrival::ArrivalTime;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Origin, RxDriver};
 use crate::ledger::{Cause, Tally};
-use crate::net::{ParseOptions, Parsed, parse};
+use crate::net::{ParseOptions, flow, parse};
 use crate::port::RxState;
 
 /// Maximum number of records that one poll examines: a queue whose flows are rare in the file
@@ -144,29 +143,10 @@ impl Rx {
     }
 }
 
-/// The queue of a frame: by its UDP addresses and ports, so that a flow stays together; the first
-/// queue for all other frames.
+/// The queue of a frame, by its flow.
 fn owner(frame: &[u8], queues: u16) -> u16 {
     if queues == 1 {
         return 0;
     }
-    let Ok(Parsed::Udp(udp)) = parse(frame, frame.len(), &ParseOptions::TRUSTED) else {
-        return 0;
-    };
-    let ports = u64::from(udp.src_port) << 16 | u64::from(udp.dst_port);
-    let address = |ip: IpAddr| match ip {
-        IpAddr::V4(ip) => u64::from(ip.to_bits()),
-        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
-    };
-    // Multiplicative hashing by 2^64 / golden ratio (Knuth, TAOCP vol. 3, 6.4): each step carries
-    // the bits of its input to the top, from where the queue number is scaled down.
-    let mut hash = 0_u64;
-    for value in [
-        ports,
-        address(udp.addresses.src()),
-        address(udp.addresses.dst()),
-    ] {
-        hash = (hash.rotate_left(32) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-    ((u128::from(hash) * u128::from(queues)) >> 64) as u16
+    flow::queue_of(&parse(frame, frame.len(), &ParseOptions::TRUSTED), queues)
 }

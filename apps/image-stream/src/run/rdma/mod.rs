@@ -7,35 +7,37 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `sources` | the thread that connects sources, and sees them leave |
-//! | `seat` | loop side of a module: announcements, stack buffers, what the source may write |
+//! | `sources` | the threads that connect sources, and see them leave |
+//! | `seat` | loop side of a module: announcements, what is taken, what the source is told |
+//! | `stacks` | stack buffers of a module: their lines, and their keys |
 //! | `reception` | the loop's part: the endpoint and all seats |
-//! | `state` | what thread and loop share of a seat |
+//! | `state` | hand-over of a source between thread and loop |
 //! | `counts` | counters |
 
 mod counts;
 mod reception;
 mod seat;
 mod sources;
+mod stacks;
 mod state;
 
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result};
-use pollux_images::stack::{StackLayout, stack_name};
+use pollux_images::stack::StackLayout;
 use pollux_mempool::Mempool;
 use pollux_mempool::region::MemoryRegion;
 use pollux_pmd::Ledger;
 use pollux_pmd::port::{Port, Started};
-use pollux_rdma::exchange::Offered;
+use pollux_rdma::Memory;
 use pollux_rdma::roce::{RoceEndpoint, RoceOptions};
-use pollux_rdma::{Access, Buffer, Endpoint, Memory};
 
 pub use self::counts::{RdmaReport, RdmaView};
 pub use self::reception::StackReception;
 use self::seat::Seat;
 use self::sources::Place as SourcePlace;
 pub use self::sources::Sources;
+use self::stacks::Stacks;
 use super::opened::Opened;
 use super::place::Place;
 use super::plan::Plan;
@@ -43,7 +45,7 @@ use super::plan::Plan;
 /// Packet buffers that the endpoint keeps for itself.
 const CACHE: usize = 256;
 
-/// A port on which stacks are received: the port, its loop's part, the thread of its sources, and counters.
+/// A port on which stacks are received: the port, its loop's part, the threads of its sources, and counters.
 pub struct Parts<L> {
     pub port: Port<Started>,
     pub reception: StackReception<L>,
@@ -74,60 +76,48 @@ pub fn open<L: Place>(
     ledger.add(format!("{} queue 0", port.spec()), queues.0.tally());
     let modules = plan.layout.modules();
     let options = RoceOptions {
-        // The one of a source that has left may wait for the loop.
-        queue_pairs: 2 * modules,
+        queue_pairs: modules,
         ..RoceOptions::new(plan.config.detector.ip)
     };
     let cache = pool.cache(CACHE)?;
     let (control, roce) = RoceEndpoint::new(&options, &offered, queues, cache).context("--rdma")?;
     ledger.add("rdma", roce.tally());
-    let mut endpoint = control.endpoint();
     let layout = StackLayout::new(&plan.layout, plan.config.detector.stack);
-    let stacks = stacks(plan, &mut endpoint, &layout).context("--rdma")?;
-    let (view, mut counts) = counts::counts(modules, place.view())?;
+    let stacks = stacks(plan, layout).context("--rdma")?;
+    let (view, counts) = counts::counts(modules, place.view())?;
     let (mut seats, mut places) = (Vec::new(), Vec::new());
-    for (module, buffers) in stacks.into_iter().enumerate() {
+    for (module, (stacks, counts)) in stacks.into_iter().zip(counts).enumerate() {
         let (own, theirs) = state::shared();
-        let offered = buffers.iter().enumerate().map(|(n, buffer)| Offered {
-            name: stack_name(n),
-            buffer: buffer.remote(),
-            bytes: buffer.len() as u64,
-            access: Access::WRITE,
-        });
-        places.push(SourcePlace::new(listen, module, offered.collect(), theirs)?);
+        let endpoint = (control.endpoint(), control.mtu());
+        places.push(SourcePlace::new(
+            listen,
+            module,
+            endpoint,
+            stacks.clone(),
+            theirs,
+        )?);
         let first = module * plan.layout.interfaces();
-        seats.push(Seat::new(
-            &plan.layout,
-            layout,
-            first,
-            buffers,
-            own,
-            counts.remove(0),
-        ));
+        seats.push(Seat::new(&plan.layout, first, stacks, own, counts));
     }
-    let sources = Sources::start(control.mtu(), endpoint, places, &plan.cpus())?;
     Ok(Parts {
         port,
         reception: StackReception::new(roce, seats, plan.layout.payload_bytes(), place),
-        sources,
+        sources: Sources::start(places, &plan.cpus())?,
         view,
     })
 }
 
 /// The stack buffers of each module.
-fn stacks(plan: &Plan, endpoint: &mut Endpoint, layout: &StackLayout) -> Result<Vec<Vec<Buffer>>> {
+fn stacks(plan: &Plan, layout: StackLayout) -> Result<Vec<Stacks>> {
     let (modules, stacks) = (plan.layout.modules(), plan.config.rdma.stacks);
-    let bytes = layout.bytes();
-    let memory = MemoryRegion::builder(modules * stacks * bytes)
+    let bytes = stacks * layout.bytes();
+    let memory = MemoryRegion::builder(modules * bytes)
         .numa_node(plan.config.memory.numa_node)
         .build();
     let memory = Memory::new(memory.context("memory for stacks: [rdma] stacks, [detector] stack")?);
-    let mut next = 0;
-    let mut buffer = || {
-        let range = next..next + bytes;
-        next = range.end;
-        endpoint.register_buffer(&memory, range, Access::WRITE)
-    };
-    let mut module = || (0..stacks).map(|_| buffer()).collect::<Result<_, _>>();
-    Ok((0..modules).map(|_| module()).collect::<Result<_, _>>()?)
+    let of = |module| Stacks::new(&memory, module * bytes, layout, stacks);
+    Ok((0..modules).map(of).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub struct StackReception<L> {
     now: Moment,
 }
 
-/// Rounds at the end in which sources are told how many stacks were taken: it is posted, then sent.
+/// Rounds at the end in which sources are told how many stacks were taken: more than one, since that may be lost.
 const LAST_ROUNDS: usize = 4;
 
 impl<L: Place> StackReception<L> {
@@ -75,10 +75,10 @@ impl<L: Place> StackReception<L> {
         is_busy
     }
 
-    /// Takes what was written and not announced, since the run ends.
+    /// Takes what was written and not announced, and nothing that comes later, since the run ends.
     pub fn close(&mut self) {
         for seat in &mut self.seats {
-            seat.leave();
+            seat.close();
         }
     }
 
@@ -102,6 +102,7 @@ impl<L: Place> StackReception<L> {
         self.received.end();
         // Sources learn what was taken last.
         for _ in 0..LAST_ROUNDS {
+            self.seats.iter_mut().for_each(Seat::tell_again);
             self.serve(self.now);
         }
         // Queue pairs are destroyed before their loop.

@@ -1,15 +1,16 @@
 //! A module's stack buffers, and the source that writes them.
 
-use pollux_images::formats::{HEADER_LEN, Header, Layout};
-use pollux_images::stack::{StackLayout, is_written};
+use pollux_images::formats::{HEADER_LEN, Layout};
+use pollux_images::stack::is_written;
 use pollux_mempool::time::Ns;
 use pollux_pipelines::Moment;
 use pollux_pmd::stream::StreamId;
-use pollux_rdma::{Buffer, Event, Key, Local, Payload, Put, Receive, Received, Status};
-use zerocopy::{FromZeros as _, IntoBytes as _};
+use pollux_rdma::{Event, Key, Local, Payload, Put, Receive, Received, Status};
+use zerocopy::IntoBytes as _;
 
 use super::super::place::Place;
 use super::counts::Counts;
+use super::stacks::Stacks;
 use super::state::{LoopEnd, Peer};
 
 /// How often the source is told how many stacks were taken, if nothing changes: that may be lost on the way.
@@ -18,26 +19,36 @@ const TELL: Ns = Ns(5_000_000);
 /// Rounds in which what a source has sent is received after its end: with 32 frames each more than a queue holds.
 const MAX_ROUNDS: u32 = 4096;
 
-/// The header of a line that is not there.
-const CLEARED: [u8; HEADER_LEN] = [0; HEADER_LEN];
+/// What is received from a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// All that it announces.
+    Open,
+    /// Nothing more: it is gone, and what it has left is taken.
+    Leaving,
+    /// Nothing more: the run ends, and the source is told what was taken.
+    Closing,
+}
 
-/// Loop side of a module. Stack n of a source is in buffer n modulo their number.
+/// Loop side of a module. Stacks of a source are in the buffers in turn.
 pub struct Seat {
-    layout: StackLayout,
     /// Lines of an interface.
     packets: usize,
     /// Stream of the first interface.
     first_stream: usize,
-    buffers: Vec<Buffer>,
-    shared: LoopEnd,
+    stacks: Stacks,
+    shared: LoopEnd<Peer>,
     peer: Option<Peer>,
-    /// The source is gone, and stacks that it has left are taken.
-    is_leaving: bool,
-    /// Rounds since it was seen to be gone.
+    phase: Phase,
+    /// Rounds since the source was seen to be gone.
     rounds: u32,
     /// Stacks that were taken, and those that are over. The numbers wrap.
     taken: u32,
+    over: u32,
+    /// Stacks that the source has announced; at its end there may be more that are over.
     announced: u32,
+    /// Buffer of the next stack to take.
+    slot: usize,
     /// Next image of the stack that is being taken.
     image: usize,
     /// What the source was told last, and when it is told again.
@@ -49,23 +60,23 @@ pub struct Seat {
 impl Seat {
     pub fn new(
         detector: &Layout,
-        layout: StackLayout,
         first_stream: usize,
-        buffers: Vec<Buffer>,
-        shared: LoopEnd,
+        stacks: Stacks,
+        shared: LoopEnd<Peer>,
         counts: Counts,
     ) -> Self {
         Self {
-            layout,
             packets: detector.packets(),
             first_stream,
-            buffers,
+            stacks,
             shared,
             peer: None,
-            is_leaving: false,
+            phase: Phase::Open,
             rounds: 0,
             taken: 0,
+            over: 0,
             announced: 0,
+            slot: 0,
             image: 0,
             told: 0,
             tell_at: Ns(0),
@@ -82,7 +93,7 @@ impl Seat {
         }
         self.take_events();
         self.tell(now);
-        if self.peer.is_some() && self.shared.has_left() {
+        if self.phase == Phase::Open && self.peer.is_some() && self.shared.has_left() {
             self.wait_for_the_rest(is_dry);
         }
     }
@@ -99,10 +110,13 @@ impl Seat {
         }
     }
 
-    /// Takes the next source.
+    /// Takes the next source, unless the run ends.
     fn meet(&mut self) {
-        self.peer = self.shared.arrival();
+        if self.phase == Phase::Open {
+            self.peer = self.shared.arrival();
+        }
         if self.peer.is_some() {
+            (self.taken, self.over, self.announced, self.slot) = (0, 0, 0, 0);
             (self.told, self.tell_at) = (0, Ns(0));
             self.counts.seat.sources.add(1);
         }
@@ -112,8 +126,8 @@ impl Seat {
         while let Some(event) = self.peer.as_mut().and_then(|peer| peer.qp.poll_event()) {
             match event {
                 Event::Received(received) => self.take_event(&received),
-                Event::Done(_) => {}
-                Event::Failed(_) => return self.leave(),
+                Event::Failed(_) if self.phase == Phase::Open => return self.leave(),
+                Event::Done(_) | Event::Failed(_) => {}
             }
         }
     }
@@ -138,60 +152,89 @@ impl Seat {
 
     /// Stack `number` is over, and so are those before it: a connection keeps the order.
     fn announce(&mut self, number: u32) {
+        if self.phase != Phase::Open {
+            return self.announce_late(number);
+        }
         let ahead = number.wrapping_sub(self.taken);
-        let known = self.announced.wrapping_sub(self.taken);
+        let known = self.over.wrapping_sub(self.taken);
         let seat = &self.counts.seat;
         if ahead < known || ahead > u32::MAX / 2 {
             seat.repeated.add(1);
-        } else if ahead as usize >= self.buffers.len() {
+        } else if ahead as usize >= self.stacks.count() {
             seat.refused.add(1);
         } else {
             seat.unannounced.add((ahead - known).into());
             self.announced = number.wrapping_add(1);
+            self.over = self.announced;
         }
     }
 
-    /// Tells the source how many stacks were taken.
+    /// A stack that is taken, as it was at the end: its source may be told so now.
+    fn announce_late(&mut self, number: u32) {
+        let unannounced = self.over.wrapping_sub(self.announced);
+        if number.wrapping_sub(self.announced) < unannounced {
+            self.announced = number.wrapping_add(1);
+        }
+    }
+
+    /// Tells the source how many stacks were taken, of those that it has announced.
     fn tell(&mut self, now: Ns) {
         let Some(peer) = &mut self.peer else { return };
-        if self.told == self.taken && now < self.tell_at {
+        let left = self.announced.wrapping_sub(self.taken);
+        let is_ahead = left > u32::MAX / 2;
+        let taken = if is_ahead { self.announced } else { self.taken };
+        if self.told == taken && now < self.tell_at {
             return;
         }
         let put = Put {
             cookie: 0,
-            payload: Payload::Immediate(&self.taken.to_le_bytes()),
+            payload: Payload::Immediate(&taken.to_le_bytes()),
             to: peer.taken,
             immediate: None,
         };
         // While the queue is full it is told later.
         if peer.qp.put(put).is_ok() {
             peer.qp.doorbell();
-            (self.told, self.tell_at) = (self.taken, now + TELL);
+            (self.told, self.tell_at) = (taken, now + TELL);
         }
     }
 
+    /// Has the source told once more, whatever the time: the run has ended.
+    pub fn tell_again(&mut self) {
+        self.tell_at = Ns(0);
+    }
+
     /// The source is gone: what it has written is taken, announced or not.
-    pub fn leave(&mut self) {
-        self.take_events_of_the_end();
-        self.peer = None;
-        if self.is_leaving {
-            return;
+    fn leave(&mut self) {
+        self.take_all(Phase::Leaving);
+        self.give_back_if_empty();
+    }
+
+    /// The run ends: what the source has written so far is taken, announced or not. No other one is accepted.
+    pub fn close(&mut self) {
+        match (self.phase, &self.peer) {
+            (Phase::Open, Some(_)) => self.take_all(Phase::Closing),
+            (Phase::Open, None) => self.phase = Phase::Closing,
+            (Phase::Leaving | Phase::Closing, _) => {}
         }
-        self.is_leaving = true;
-        let known = self.announced.wrapping_sub(self.taken);
+    }
+
+    fn take_all(&mut self, phase: Phase) {
+        self.take_events_of_the_end();
+        self.phase = phase;
+        let known = self.over.wrapping_sub(self.taken);
         let mut over = known;
-        for n in known..self.buffers.len() as u32 {
-            if self.has_lines(self.taken.wrapping_add(n)) {
+        for n in known..self.stacks.count() as u32 {
+            if self.stacks.has_lines(self.slot_of(n)) {
                 over = n + 1;
             }
         }
         self.counts.seat.unannounced.add((over - known).into());
-        self.announced = self.taken.wrapping_add(over);
-        self.free_if_empty();
+        self.over = self.taken.wrapping_add(over);
     }
 
     fn take_events_of_the_end(&mut self) {
-        let mut left = self.buffers.len() * 2;
+        let mut left = self.stacks.count() * 2;
         while left > 0
             && let Some(event) = self.peer.as_mut().and_then(|peer| peer.qp.poll_event())
         {
@@ -202,30 +245,15 @@ impl Seat {
         }
     }
 
-    /// Whether there is a line in the buffer of a stack.
-    fn has_lines(&self, stack: u32) -> bool {
-        let images = 0..self.layout.images();
-        let mut lines =
-            images.flat_map(|image| (0..self.layout.lines()).map(move |line| (image, line)));
-        lines.any(|(image, line)| is_written(&self.header(stack, image, line)))
-    }
-
-    fn buffer(&self, stack: u32) -> &Buffer {
-        &self.buffers[stack as usize % self.buffers.len()]
-    }
-
-    fn header(&self, stack: u32, image: usize, line: usize) -> Header {
-        let mut header = Header::new_zeroed();
-        let at = self.layout.offset(image, line) + self.layout.pixel_bytes();
-        // The buffer has all lines of the layout.
-        let _ = self.buffer(stack).read(at, header.as_mut_bytes());
-        header
+    /// Buffer of a stack, counted from the next one to take.
+    fn slot_of(&self, ahead: u32) -> usize {
+        (self.slot + ahead as usize) % self.stacks.count()
     }
 
     /// Whether there is a stack to take.
     #[inline]
     pub fn has_stack(&self) -> bool {
-        self.taken != self.announced
+        self.taken != self.over
     }
 
     /// Takes the lines of one image, each by a copy: the source could write meanwhile, if it did what it must
@@ -234,43 +262,45 @@ impl Seat {
         if !self.has_stack() {
             return false;
         }
-        for line in 0..self.layout.lines() {
+        for line in 0..self.stacks.layout().lines() {
             self.take_line(line, place, scratch, at);
         }
         self.image += 1;
-        if self.image == self.layout.images() {
+        if self.image == self.stacks.layout().images() {
             self.image = 0;
             self.taken = self.taken.wrapping_add(1);
+            self.slot = self.slot_of(1);
             self.counts.seat.stacks.add(1);
-            self.free_if_empty();
+            if self.phase == Phase::Leaving {
+                self.give_back_if_empty();
+            }
         }
         true
     }
 
     #[inline]
     fn take_line<L: Place>(&mut self, line: usize, place: &mut L, scratch: &mut [u8], at: Moment) {
-        self.counts.line(self.layout.line_bytes());
-        let header = self.header(self.taken, self.image, line);
+        self.counts.line(self.stacks.layout().line_bytes());
+        let header = self.stacks.header(self.slot, self.image, line);
         if !is_written(&header) {
             self.counts.lost_line();
             return;
         }
-        let offset = self.layout.offset(self.image, line);
         let (front, pixels) = scratch.split_at_mut(HEADER_LEN);
         front.copy_from_slice(header.as_bytes());
-        let buffer = self.buffer(self.taken);
-        // The buffer has all lines of the layout.
-        let _ = buffer.read(offset, pixels);
-        let _ = buffer.write(offset + self.layout.pixel_bytes(), &CLEARED);
+        self.stacks.pixels(self.slot, self.image, line, pixels);
+        self.stacks.clear(self.slot, self.image, line);
         let stream = StreamId((self.first_stream + line / self.packets) as u16);
         place.place_payload(stream, scratch, at);
     }
 
-    /// Frees the seat of a source that is gone and has left nothing more.
-    fn free_if_empty(&mut self) {
-        if self.is_leaving && !self.has_stack() {
-            (self.is_leaving, self.taken, self.announced) = (false, 0, 0);
-            self.shared.free();
+    /// Gives a source back that is gone and has left nothing more.
+    fn give_back_if_empty(&mut self) {
+        if !self.has_stack() {
+            self.phase = Phase::Open;
+            if let Some(peer) = self.peer.take() {
+                self.shared.give_back(peer);
+            }
         }
     }
 }

@@ -1,34 +1,46 @@
-//! The thread that connects sources, and sees them leave.
+//! Threads that connect sources, and see them leave.
 
 use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use pollux_images::stack::TAKEN;
+use pollux_images::stack::{TAKEN, stack_name};
 use pollux_pmd::lcore::{self, StopFlag};
-use pollux_rdma::exchange::{Channel, Description, ExchangeError, Listener, Offered};
-use pollux_rdma::{Access, Endpoint, Mtu, PathOptions, QpKind, QpOptions, RemoteBuffer};
+use pollux_rdma::exchange::{Channel, Description, ExchangeError, Listener, Offered, Patience};
+use pollux_rdma::{
+    Access, Buffer, Endpoint, Mtu, PathOptions, QpKind, QpOptions, QueuePair, RemoteBuffer,
+};
 
 use super::seat::RECEIVE;
-use super::state::{Occupancy, Peer, SourcesEnd};
+use super::stacks::Stacks;
+use super::state::{Peer, SourcesEnd};
 
 /// How long a source may take for the exchange of addresses.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long the thread looks for a new source, and how long it then rests.
-const LOOK: Duration = Duration::from_millis(1);
-const REST: Duration = Duration::from_millis(5);
+pub const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a source is waited for at a time.
+const WAIT: Duration = Duration::from_hours(1);
+/// How often the thread looks whether a source has left.
+const REST: Duration = Duration::from_millis(10);
 /// Bytes of the counter of stacks that were taken.
 const COUNTER: u64 = size_of::<u32>() as u64;
 
-/// Where the source of a module comes to.
+/// Where the source of a module connects.
 pub struct Place {
     module: usize,
     listener: Listener,
-    offered: Vec<Offered>,
-    shared: SourcesEnd,
-    /// The connection to the source, which closes it when it ends.
-    channel: Option<Channel<TcpStream>>,
+    endpoint: Endpoint,
+    mtu: Mtu,
+    stacks: Stacks,
+    shared: SourcesEnd<Peer>,
+}
+
+/// A source whose queue pair the loop has.
+pub struct Source {
+    /// The source closes it when it ends.
+    channel: Channel<TcpStream>,
+    /// Their keys are this source's alone.
+    _buffers: Vec<Buffer>,
 }
 
 impl Place {
@@ -39,8 +51,9 @@ impl Place {
     pub fn new(
         first: SocketAddr,
         module: usize,
-        offered: Vec<Offered>,
-        shared: SourcesEnd,
+        (endpoint, mtu): (Endpoint, Mtu),
+        stacks: Stacks,
+        shared: SourcesEnd<Peer>,
     ) -> Result<Self> {
         let port = u16::try_from(usize::from(first.port()) + module);
         let port = port.with_context(|| format!("--rdma {first}: no port for module {module}"))?;
@@ -49,63 +62,72 @@ impl Place {
         Ok(Self {
             module,
             listener,
-            offered,
+            endpoint,
+            mtu,
+            stacks,
             shared,
-            channel: None,
         })
     }
 
-    /// One look.
-    fn keep(&mut self, endpoint: &mut Endpoint, mtu: Mtu) {
-        match self.shared.occupancy() {
-            Occupancy::Left => {}
-            Occupancy::Taken => {
-                let is_there = self.channel.as_ref().is_some_and(Channel::is_open);
-                if !is_there {
-                    self.shared.leave();
-                }
-            }
-            Occupancy::Free => {
-                // Of a source whose queue pair has failed.
-                self.channel = None;
-                let channel = match self.listener.accept(LOOK) {
-                    Ok(channel) => channel,
-                    Err(ExchangeError::Deadline { .. }) => return,
-                    Err(error) => return self.warn(&error.into()),
-                };
-                if let Err(error) = self.connect(channel, endpoint, mtu) {
-                    self.warn(&error);
-                }
+    /// Serves one source after another.
+    fn serve(mut self, stop: &StopFlag) {
+        while !stop.is_set() {
+            let Some(source) = self.admit(stop) else {
+                continue;
+            };
+            while !stop.is_set() && !self.has_ended(&source) {
+                std::thread::sleep(REST);
             }
         }
     }
 
-    fn warn(&self, error: &anyhow::Error) {
-        tracing::warn!("module {}: no source is connected: {error:#}", self.module);
-    }
-
-    /// Connects a source.
-    fn connect(
-        &mut self,
-        mut channel: Channel<TcpStream>,
-        endpoint: &mut Endpoint,
-        mtu: Mtu,
-    ) -> Result<()> {
-        channel.within(PATIENCE);
-        let options = QpOptions {
-            kind: QpKind::Unreliable,
-            ..QpOptions::default()
+    /// Waits for a source, and gives it to the loop. `None` if none could be connected, which is logged.
+    pub fn admit(&mut self, stop: &StopFlag) -> Option<Source> {
+        let accepted = self.listener.accept(Patience::until(stop, WAIT));
+        let connected = match accepted {
+            Ok(channel) => self.connect(channel),
+            Err(ExchangeError::Deadline { .. }) => return None,
+            Err(error) => Err(error.into()),
         };
-        let mut qp = endpoint.create_queue_pair(&options)?;
-        for _ in 0..options.receives {
-            qp.post_receive(RECEIVE)?;
+        let (source, peer) = connected
+            .inspect_err(|error| {
+                if !stop.is_set() {
+                    let module = self.module;
+                    tracing::warn!("module {module}: no source is connected: {error:#}");
+                    std::thread::sleep(REST);
+                }
+            })
+            .ok()?;
+        self.shared.give(peer);
+        Some(source)
+    }
+
+    /// Whether a source has ended: the loop has taken all that it has written. Its queue pair is destroyed then.
+    pub fn has_ended(&mut self, source: &Source) -> bool {
+        if !source.channel.is_open() {
+            self.shared.leave();
         }
-        qp.doorbell();
+        self.shared.returned().map(drop).is_some()
+    }
+
+    /// Exchanges addresses and keys with a source, and connects to it.
+    fn connect(&mut self, mut channel: Channel<TcpStream>) -> Result<(Source, Peer)> {
+        channel.within(PATIENCE);
+        // The source before this one may have written into buffers that were taken already.
+        self.stacks.clear_all();
+        let buffers = self.stacks.register(&mut self.endpoint)?;
+        let qp = self.queue_pair()?;
+        let offered = buffers.iter().enumerate().map(|(n, buffer)| Offered {
+            name: stack_name(n),
+            buffer: buffer.remote(),
+            bytes: buffer.len() as u64,
+            access: buffer.access(),
+        });
         let own = Description {
             qp: qp.address(),
             kind: qp.kind(),
-            mtu,
-            buffers: self.offered.clone(),
+            mtu: self.mtu,
+            buffers: offered.collect(),
         };
         let theirs = own.exchange(&mut channel)?;
         let path = PathOptions {
@@ -113,10 +135,26 @@ impl Place {
             ..PathOptions::default()
         };
         let taken = counter(&theirs)?;
-        endpoint.connect(&qp, &theirs.qp, &path)?;
-        self.channel = Some(channel);
-        self.shared.take(Peer { qp, taken });
-        Ok(())
+        self.endpoint.connect(&qp, &theirs.qp, &path)?;
+        let source = Source {
+            channel,
+            _buffers: buffers,
+        };
+        Ok((source, Peer { qp, taken }))
+    }
+
+    /// A queue pair with receives for announcements.
+    fn queue_pair(&mut self) -> Result<QueuePair> {
+        let options = QpOptions {
+            kind: QpKind::Unreliable,
+            ..QpOptions::default()
+        };
+        let mut qp = self.endpoint.create_queue_pair(&options)?;
+        for _ in 0..options.receives {
+            qp.post_receive(RECEIVE)?;
+        }
+        qp.doorbell();
+        Ok(qp)
     }
 }
 
@@ -131,46 +169,39 @@ fn counter(theirs: &Description) -> Result<RemoteBuffer> {
     Ok(offered.buffer)
 }
 
-/// The thread; it ends when this is dropped.
+/// The threads, one for each module, so that a source that is silent keeps none of another module waiting. They
+/// end when this is dropped.
+#[derive(Default)]
 pub struct Sources {
     stop: StopFlag,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Sources {
-    /// Starts the thread, which keeps off the CPUs of the loops.
+    /// Starts the threads, which keep off the CPUs of the loops.
     ///
     /// # Errors
     /// The system has no thread.
-    pub fn start(
-        mtu: Mtu,
-        mut endpoint: Endpoint,
-        mut places: Vec<Place>,
-        loops: &[usize],
-    ) -> Result<Self> {
-        let stop = StopFlag::new();
-        let (flag, loops) = (stop.clone(), loops.to_vec());
-        let body = move || {
-            lcore::keep_off(&loops);
-            while !flag.is_set() {
-                for place in &mut places {
-                    place.keep(&mut endpoint, mtu);
-                }
-                std::thread::sleep(REST);
-            }
-        };
-        let thread = std::thread::Builder::new().name("sources".into());
-        Ok(Self {
-            stop,
-            thread: Some(thread.spawn(body).context("thread of the sources")?),
-        })
+    pub fn start(places: Vec<Place>, loops: &[usize]) -> Result<Self> {
+        let mut sources = Self::default();
+        for place in places {
+            let (stop, loops) = (sources.stop.clone(), loops.to_vec());
+            let thread = std::thread::Builder::new().name(format!("source {}", place.module));
+            let body = move || {
+                lcore::keep_off(&loops);
+                place.serve(&stop);
+            };
+            let thread = thread.spawn(body).context("a thread for a source")?;
+            sources.threads.push(thread);
+        }
+        Ok(sources)
     }
 }
 
 impl Drop for Sources {
     fn drop(&mut self) {
         self.stop.stop();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }

@@ -1,6 +1,7 @@
 //! Stacks that sources write into memory: the images of packets, losses on the way, sources that lie, die or begin
 //! anew, and a receiver that does.
 
+mod ends;
 mod receiver;
 mod source;
 mod stranger;
@@ -102,11 +103,6 @@ fn losses_on_the_way_are_known_line_by_line() {
         (1..=dropped).contains(&missed),
         "{missed} of {dropped}: {run}"
     );
-    assert!(
-        run["rdma"]["unannounced"].as_u64() >= Some(1),
-        "{}",
-        run["rdma"]
-    );
     assert_eq!(run["frames"]["received"], FRAMES);
 
     let file = std::fs::read(capture.path("lossy.raw")).unwrap();
@@ -132,6 +128,28 @@ fn losses_on_the_way_are_known_line_by_line() {
     assert_eq!(lines(&run)["dropped"]["line-lost"], missing);
     assert_eq!(lines(&run)["from_wire"], FRAMES * LINES);
     assert_eq!(run["packets"]["missing"], missing);
+}
+
+/// The announcement of a stack of one module is lost, also that of the last one: it is repeated, and no line of either
+/// module comes too late.
+#[test]
+fn an_announcement_of_one_of_two_modules_is_repeated() {
+    const FRAMES: u64 = 4;
+    let mut emulated = detector(FRAMES);
+    emulated.modules = 2;
+    let capture = Capture::new(emulated.clone());
+    let config = patient(&capture.write(""), 2);
+    // Of the module that announces it first.
+    let wire = Wire::new(&capture, u64::MAX, &[0, 1]);
+    let receiver = Receiver::start(&capture, &config, "wr", FRAMES);
+    let sent = Source::new(&capture, "ws", true).send(&emulated, receiver.address());
+    let run = receiver.report();
+    assert_eq!(wire.end(), 2);
+    assert!(sent.complete && sent.stacks.unwrap().repeated >= 1);
+    // The line that should have announced it.
+    let dropped = serde_json::json!({ "line-lost": 2 });
+    assert_eq!(lines(&run)["dropped"], dropped, "{run}");
+    assert_eq!(run["frames"]["partial"], 2);
 }
 
 /// A source that announces what it must not, repeats itself, writes nonsense, and dies in the middle of a stack;
@@ -161,6 +179,9 @@ fn a_source_that_lies_and_dies_leaves_the_next_one_alone() {
         stranger.announce(0);
         stranger.announce(u32::MAX);
         stranger.wait_until_taken(1);
+        // The announcement of stack 1 is missing, and that of the next one is for both.
+        stranger.announce(2);
+        stranger.wait_until_taken(3);
         // A line of frame 1, and no announcement.
         let mut header = Header::new(layout.detector());
         header.frame_number = 1.into();
@@ -176,13 +197,14 @@ fn a_source_that_lies_and_dies_leaves_the_next_one_alone() {
     let rdma = &run["rdma"];
     let counts = ["sources", "refused", "unannounced", "stacks"];
     let counts = counts.map(|count| rdma[count].as_u64().unwrap());
-    assert_eq!(counts, [2, 3, 1, 6], "{rdma}");
+    assert_eq!(counts, [2, 3, 2, 8], "{rdma}");
     // The next source may have to repeat itself too, on a busy machine.
     assert!(rdma["repeated"].as_u64() >= Some(2), "{rdma}");
     assert_eq!(run["ledger"]["dropped"]["access"], 1);
     assert_eq!(lines(&run)["dropped"]["detector-type"], 1);
-    // Of the first stack all but one line, of the second one too.
-    assert_eq!(lines(&run)["dropped"]["line-lost"], 2 * (LINES - 1));
+    // Of the first stack all but one line, of the last one too.
+    let lost = 2 * (LINES - 1) + 2 * LINES;
+    assert_eq!(lines(&run)["dropped"]["line-lost"], lost);
     assert_eq!(lines(&run)["delivered"], 4 * LINES + 1);
     assert_eq!(
         (&run["frames"]["complete"], &run["frames"]["partial"]),

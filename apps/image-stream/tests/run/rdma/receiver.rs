@@ -13,7 +13,7 @@ use crate::capture::{Capture, report};
 use crate::{json, program};
 
 /// Long enough for any machine.
-const LONG: Duration = Duration::from_mins(1);
+pub(super) const LONG: Duration = Duration::from_mins(1);
 
 /// Adds to a configuration what these tests need: stacks of so many images, which wait long enough for a busy
 /// machine.
@@ -79,6 +79,11 @@ impl Receiver {
         let mut child = self.child.borrow_mut();
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Stops it in order.
+    pub(super) fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child.borrow()), Signal::INT).unwrap();
     }
 
     /// Waits for its end; its report.

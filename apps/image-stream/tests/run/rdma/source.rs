@@ -60,6 +60,7 @@ impl Source {
             to,
             waits: self.waits,
             patience: LONG,
+            stop: stop.clone(),
         };
         let cache = pool.cache(256).unwrap();
         let connected = RdmaLink::connect(config, &stack, &offered, queues, cache, &options);

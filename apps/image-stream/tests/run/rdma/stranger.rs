@@ -12,7 +12,7 @@ use pollux_rdma::exchange::{Channel, Description, Offered};
 use pollux_rdma::roce::{RoceEndpoint, RoceLoop, RoceOptions};
 use pollux_rdma::{
     Access, Buffer, Endpoint, Memory, Message, PathOptions, Payload, Put, QpKind, QpOptions,
-    QueuePair,
+    QueuePair, RemoteBuffer,
 };
 
 use crate::capture::Capture;
@@ -132,22 +132,37 @@ impl Stranger {
         }
     }
 
+    /// Keys of the stack buffers that it was given.
+    pub(super) fn keys(&self) -> Vec<RemoteBuffer> {
+        let buffers = self.theirs.buffers.iter();
+        buffers.map(|offered| offered.buffer).collect()
+    }
+
+    /// Writes with a key that another one was given.
+    pub(super) fn put_as(&mut self, to: RemoteBuffer, bytes: &[u8]) {
+        self.write(to, bytes, None);
+    }
+
     /// Writes into a stack buffer.
     pub(super) fn put(&mut self, stack: usize, offset: usize, bytes: &[u8]) {
-        self.write(stack, offset, bytes, None);
+        self.write(self.at(stack, offset), bytes, None);
     }
 
     /// A PUT of nothing, with the number of a stack.
     pub(super) fn announce(&mut self, stack: u32) {
-        self.write(0, 0, &[], Some(stack));
+        self.write(self.at(0, 0), &[], Some(stack));
     }
 
-    fn write(&mut self, stack: usize, offset: usize, bytes: &[u8], immediate: Option<u32>) {
+    fn at(&self, stack: usize, offset: usize) -> RemoteBuffer {
         let buffer = self.theirs.buffer(&stack_name(stack)).unwrap().buffer;
+        buffer.at(offset as u64)
+    }
+
+    fn write(&mut self, to: RemoteBuffer, bytes: &[u8], immediate: Option<u32>) {
         let put = Put {
             cookie: 0,
             payload: Payload::Immediate(bytes),
-            to: buffer.at(offset as u64),
+            to,
             immediate,
         };
         self.qp.as_mut().unwrap().put(put).unwrap();

@@ -46,7 +46,7 @@ pub trait PacketLink {
     /// Takes what was received, and answers ARP and ping.
     fn poll(&mut self) {}
 
-    /// How long the receiver may take at the end, unless the run is stopped.
+    /// How long the receiver may take at the end; after a stop no more than 500 ms.
     fn patience(&self) -> Ns {
         GRACE
     }

@@ -52,6 +52,12 @@ impl Poller {
         self.clock.to_ns(self.clock.now().since(self.begin))
     }
 
+    /// Frames that the endpoint has acted on: a request of many packets takes its time.
+    pub(super) fn delivered(&self) -> u64 {
+        let roce = self.roce.as_ref();
+        roce.map_or(0, |roce| roce.tally().balance().delivered)
+    }
+
     #[inline]
     pub(super) fn poll(&mut self) {
         // Shared memory needs no time, and reading the clock takes as long as a poll of it.
@@ -66,7 +72,7 @@ impl Poller {
 
 /// Both ends, that of the requester first.
 pub(super) struct Ends {
-    endpoints: [Endpoint; 2],
+    pub(super) endpoints: [Endpoint; 2],
     /// Away while the loops run.
     pub(super) pollers: Option<[Poller; 2]>,
     ports: Vec<Port<Started>>,

@@ -3,8 +3,13 @@
 mod args;
 mod ends;
 mod loops;
+mod patience;
 mod plan;
 mod report;
+mod shared;
+mod side;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use anyhow::Context as _;
@@ -35,7 +40,9 @@ pub(super) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             break;
         }
         match measure(args, plan, &mut ends, &cores, &stop) {
-            Ok(row) => {
+            // A signal came before there was anything to be told.
+            Ok(None) => {}
+            Ok(Some(row)) => {
                 if !args.report.prints_json() {
                     print(format_args!("{row}\n"))?;
                 }
@@ -67,16 +74,19 @@ pub(super) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One measurement, on queue pairs and memory of its own, and the comparison of the data.
+/// One measurement, on queue pairs and memory of its own, and the comparison of the data. `None` if a signal
+/// came before a request was measured.
 fn measure(
     args: &Args,
     plan: Plan,
     ends: &mut Ends,
     cores: &[Option<usize>],
     stop: &StopFlag,
-) -> anyhow::Result<Row> {
+) -> anyhow::Result<Option<Row>> {
     let pair = Pair::new(args, plan, ends)?;
-    let result = loops::run(plan, ends, pair, cores, stop)?;
+    let Some(result) = loops::run(plan, ends, pair, cores, stop)? else {
+        return Ok(None);
+    };
     verify::compare(plan, &result)?;
-    Ok(Row::new(plan, &result))
+    Ok(Some(Row::new(plan, &result)))
 }

@@ -122,7 +122,7 @@ impl Responder {
         let first = Psn::new(packet.bth.psn());
         let mtu = context.connection.mtu;
         let taken = self.reads.push(first, remote, bytes, mtu);
-        let packets = taken.ok_or(Refusal::NotReady)?;
+        let packets = taken.ok_or(Refusal::TooManyReads)?;
         self.msn = self.msn.wrapping_add(1);
         Ok(packets)
     }

@@ -1,12 +1,15 @@
 //! Connections of the modules to their receiver.
 
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pollux_images::formats::Layout;
 use pollux_images::stack::{StackLayout, TAKEN, stack_name};
 use pollux_mempool::region::MemoryRegion;
-use pollux_rdma::exchange::{Channel, Description, ExchangeError, Offered};
+use pollux_pmd::lcore::StopFlag;
+use pollux_rdma::exchange::{Channel, Description, ExchangeError, Offered, Patience};
 use pollux_rdma::roce::RoceEndpoint;
 use pollux_rdma::{
     Access, ConnectError, Endpoint, Memory, PathOptions, QpKind, QpOptions, QueuePair, RemoteBuffer,
@@ -22,7 +25,7 @@ const COUNTER: usize = size_of::<u32>();
 const MAX_IMAGES: usize = 1 << 12;
 
 /// How a detector is connected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RdmaOptions {
     /// Where the receiver listens for the first module; the others follow.
     pub to: SocketAddr,
@@ -30,17 +33,29 @@ pub struct RdmaOptions {
     pub waits: bool,
     /// How long each answer of the receiver may take.
     pub patience: Duration,
+    /// Ends the wait for an answer.
+    pub stop: StopFlag,
 }
 
 /// The connections to the receiver over which addresses were exchanged. The receiver closes them when it
 /// ends.
-pub struct Connections(pub(super) Vec<Channel<TcpStream>>);
+pub struct Connections {
+    pub(super) channels: Vec<Channel<TcpStream>>,
+    /// For the link, which then waits no longer.
+    pub(super) are_over: Arc<AtomicBool>,
+}
 
 impl Connections {
-    /// Whether the receiver is there for all modules.
+    /// Whether the receiver is there for all modules. From the first time on that it is not, the link waits for no
+    /// answer.
     #[must_use]
     pub fn are_open(&self) -> bool {
-        self.0.iter().all(Channel::is_open)
+        let are_open = self.channels.iter().all(Channel::is_open);
+        if !are_open {
+            // Relaxed: it publishes nothing else.
+            self.are_over.store(true, Ordering::Relaxed);
+        }
+        are_open
     }
 }
 
@@ -74,8 +89,9 @@ pub(super) fn connect(
             access: Access::WRITE,
         }],
     };
-    let exchanged = exchange(&own, endpoint, &qp, to, options.patience);
+    let exchanged = exchange(&own, endpoint, &qp, to, options);
     let (theirs, channel) = exchanged.map_err(|error| match error {
+        Failed::Exchange(ExchangeError::Stopped { .. }) => RdmaError::Stopped,
         Failed::Exchange(source) => RdmaError::Exchange { module, to, source },
         Failed::Connect(source) => RdmaError::Connect { module, to, source },
     })?;
@@ -107,8 +123,9 @@ fn exchange(
     endpoint: &mut Endpoint,
     qp: &QueuePair,
     to: SocketAddr,
-    patience: Duration,
+    options: &RdmaOptions,
 ) -> Result<(Description, Channel<TcpStream>), Failed> {
+    let patience = Patience::until(&options.stop, options.patience);
     let mut channel = Channel::connect(to, patience)?;
     let theirs = own.exchange(&mut channel)?;
     let path = PathOptions {

@@ -71,6 +71,9 @@ pub enum RdmaError {
         /// Where the receiver of the first module listens.
         to: SocketAddr,
     },
+    /// The [stop flag](super::RdmaOptions::stop) was set.
+    #[error("stopped before the receiver was ready")]
+    Stopped,
     /// A port number beyond the last one.
     #[error("module {module}: port {base} + {module} is beyond 65535; give a lower one")]
     Port {

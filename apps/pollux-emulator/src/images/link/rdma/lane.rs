@@ -6,8 +6,9 @@ use pollux_rdma::{Buffer, Event, Local, Payload, Put, QueuePair, RemoteBuffer, S
 
 use super::super::api::StackCounts;
 
-/// How long the receiver may take to answer before the last announcement is repeated: that may be lost.
-const REPEAT: Ns = Ns(20_000_000);
+/// How long the receiver may take to answer before the last announcement is repeated: that may be lost. Three
+/// repetitions come within the least time for which images of several modules wait (`image-stream`, 20 ms).
+const REPEAT: Ns = Ns(5_000_000);
 
 /// What the counter of stacks has until the receiver writes it: that it is ready, and has taken none.
 const NOT_READY: u32 = u32::MAX;
@@ -36,8 +37,8 @@ struct Open {
     left: usize,
 }
 
-/// The connection, and the stacks that go over it. Stack n goes into buffer n modulo their number, if the
-/// receiver has taken all but the last of so many stacks; numbers are those of stacks that are written.
+/// The connection, and the stacks that go over it. Stacks go into the buffers in turn, each if the receiver has
+/// taken all but the last of so many stacks; numbers are those of stacks that are written.
 pub(super) struct Lane {
     qp: QueuePair,
     /// How many stacks the receiver has taken, which it writes here.
@@ -45,8 +46,11 @@ pub(super) struct Lane {
     layout: StackLayout,
     buffers: Vec<RemoteBuffer>,
     waits: bool,
-    /// Stacks that were announced: the number of the next one.
+    /// Stacks that were announced: the number of the next one, and its buffer.
     announced: u32,
+    slot: usize,
+    /// Request of the last announcement.
+    announcement: u64,
     /// Place of the stack among all of the run: written, lost, or announced.
     current: Option<u64>,
     stack: Open,
@@ -56,9 +60,10 @@ pub(super) struct Lane {
     done: u64,
     /// Requests that a doorbell has started.
     started: u64,
-    /// When the receiver was last expected to answer, and what it had said then.
-    asked: Ns,
-    answer: u32,
+    /// Stacks that were announced and taken when the receiver last said something new, or was to hear something
+    /// new; and when that was.
+    known: (u32, u32),
+    since: Ns,
     has_failed: bool,
     counts: StackCounts,
 }
@@ -79,6 +84,8 @@ impl Lane {
             buffers,
             waits,
             announced: 0,
+            slot: 0,
+            announcement: 0,
             current: None,
             stack: Open {
                 missing: vec![false; lines],
@@ -88,8 +95,8 @@ impl Lane {
             posted: 0,
             done: 0,
             started: 0,
-            asked: Ns(0),
-            answer: 0,
+            known: (0, 0),
+            since: Ns(0),
             has_failed: false,
             counts: StackCounts::default(),
         }
@@ -158,8 +165,7 @@ impl Lane {
 
     /// Where a place of the stack that is being written is at the receiver.
     fn remote(&self, offset: usize) -> RemoteBuffer {
-        let slot = self.announced as usize % self.buffers.len();
-        self.buffers[slot].at(offset as u64)
+        self.buffers[self.slot].at(offset as u64)
     }
 
     /// Number of the request that is posted next; the first one has 1.
@@ -188,6 +194,7 @@ impl Lane {
     /// Announces the stack that was begun, if lines of it were never sent.
     fn end_stack(&mut self) {
         if self.is_open {
+            // Without room it is repeated.
             self.announce(self.announced);
             self.is_announced();
         }
@@ -196,14 +203,15 @@ impl Lane {
     fn is_announced(&mut self) {
         self.is_open = false;
         self.announced = self.announced.wrapping_add(1);
+        self.slot = (self.slot + 1) % self.buffers.len();
+        self.announcement = self.posted;
         self.counts.announced += 1;
     }
 
-    /// A PUT of nothing, with the number of a stack.
-    fn announce(&mut self, stack: u32) {
+    /// A PUT of nothing, with the number of a stack. Whether the request was taken.
+    fn announce(&mut self, stack: u32) -> bool {
         let to = self.remote(0);
-        // Without room it is repeated.
-        let _ = self.post(Payload::Immediate(&[]), to, Some(stack));
+        self.post(Payload::Immediate(&[]), to, Some(stack))
     }
 
     fn post(&mut self, payload: Payload<'_>, to: RemoteBuffer, immediate: Option<u32>) -> bool {
@@ -227,7 +235,7 @@ impl Lane {
         }
     }
 
-    /// Takes events, and repeats an announcement without an answer.
+    /// Takes events, and repeats an announcement without an answer, also among the lines of the next stack.
     #[inline]
     pub(super) fn poll(&mut self, now: Ns) {
         while let Some(event) = self.qp.poll_event() {
@@ -235,25 +243,22 @@ impl Lane {
                 Event::Done(done) => {
                     self.done += 1;
                     self.has_failed |= done.status != Status::Ok;
-                    self.asked = now;
                 }
                 Event::Failed(_) => self.has_failed = true,
                 // Its peer has nothing to say.
                 Event::Received(_) => {}
             }
         }
-        let outstanding = self.outstanding();
-        if outstanding == 0
-            || !self.is_ready()
-            || outstanding != self.answer
-            || self.posted > self.done
-        {
-            (self.answer, self.asked) = (outstanding, now);
-        } else if now - self.asked > REPEAT && !self.has_failed {
-            self.asked = now;
-            self.announce(self.announced.wrapping_sub(1));
-            self.counts.repeated += 1;
-            self.doorbell();
+        let known = (self.announced, self.taken());
+        let is_answered = self.outstanding() == 0 || !self.is_ready();
+        if is_answered || known != self.known || self.done < self.announcement {
+            (self.known, self.since) = (known, now);
+        } else if now - self.since > REPEAT && !self.has_failed && self.has_room() {
+            self.since = now;
+            if self.announce(self.announced.wrapping_sub(1)) {
+                self.counts.repeated += 1;
+                self.doorbell();
+            }
         }
     }
 
@@ -278,3 +283,6 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,8 @@ mod error;
 mod lane;
 mod lines;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pollux_images::formats::Layout;
@@ -50,6 +52,8 @@ pub struct RdmaLink {
     layout: Layout,
     first_frame: u64,
     sent: SentCounts,
+    /// The receiver is gone.
+    is_over: Arc<AtomicBool>,
     // Behind the queue pairs: it outlives them.
     _endpoint: Endpoint,
 }
@@ -87,6 +91,7 @@ impl RdmaLink {
             channels.push(channel);
         }
         let clock = TscClock::get();
+        let is_over = Arc::<AtomicBool>::default();
         let mut link = Self {
             roce,
             ledger,
@@ -98,16 +103,24 @@ impl RdmaLink {
             layout,
             first_frame: config.first_frame,
             sent: SentCounts::default(),
+            is_over: Arc::clone(&is_over),
             _endpoint: endpoint,
         };
         link.wait_until_ready(options)?;
-        Ok((link, Connections(channels)))
+        let connections = Connections {
+            channels,
+            are_over: is_over,
+        };
+        Ok((link, connections))
     }
 
     /// Waits until the receiver has connected all modules: until then it drops what comes.
     fn wait_until_ready(&mut self, options: &RdmaOptions) -> Result<(), RdmaError> {
         let begin = Instant::now();
         while let Some(module) = self.lanes.iter().position(|lane| !lane.is_ready()) {
+            if options.stop.is_set() {
+                return Err(RdmaError::Stopped);
+            }
             if begin.elapsed() > options.patience {
                 let to = options.to;
                 return Err(RdmaError::NotReady { module, to });
@@ -186,6 +199,9 @@ impl PacketLink for RdmaLink {
     }
 
     fn patience(&self) -> Ns {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Ns(0);
+        }
         PATIENCE
     }
 

@@ -1,0 +1,14 @@
+//! Event building at megahertz rates by scheduled traffic: the program `farm` as a library.
+//!
+//! | item | what |
+//! | --- | --- |
+//! | [`program`] | the command line |
+//! | `run` | a run: all roles as loops of one process |
+//! | `sim` | simulated event builders |
+
+// The modules are private: `pub` in them means the crate.
+#![allow(unreachable_pub)]
+
+pub mod program;
+mod run;
+mod sim;

@@ -1,0 +1,39 @@
+//! The program `farm`: its command line, from the first option to the exit status.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{run, sim};
+
+/// Event building at megahertz rates by scheduled traffic
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Exit status: 0 when the command ended as asked, 1 when it failed, 2 on a wrong option or configuration."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, parsed once")]
+enum Command {
+    Run(run::RunOptions),
+    Sim(sim::Args),
+}
+
+/// Runs the program; its exit status.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    pollux_app::log_to_stderr(match &cli.command {
+        Command::Run(options) if options.quiet => "error",
+        _ => "warn",
+    });
+    pollux_app::exit(match cli.command {
+        Command::Run(options) => run::run(&options),
+        Command::Sim(args) => sim::run(&args),
+    })
+}

@@ -1,0 +1,212 @@
+//! Builds a loop on its own thread: its carrier and its members.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use pollux_farm::carrier::{Ethernet, EthernetConfig, Payload, Routes};
+use pollux_farm::feeder::Feeder;
+use pollux_farm::feeder::mockup::Mockup;
+use pollux_farm::node::Node;
+use pollux_farm::results::Results;
+use pollux_farm::role::Address;
+use pollux_farm::scheduler::Scheduler;
+use pollux_farm::time::Time;
+use pollux_mempool::Mempool;
+use pollux_mempool::time::Tsc;
+use pollux_pmd::{LatencyHistogram, Tally, TscClock};
+
+use super::counters::{Control, Counts};
+use super::plan::{CACHE, Plan};
+use super::seats::{FeederSeat, NodeSeat, Order, ResultSeat, SchedulerSeat};
+use super::station::{Members, Station};
+use super::wiring::Lines;
+use super::work::{NodeWork, Suspension};
+
+/// What all loops of a run share.
+#[derive(Clone)]
+pub struct Common {
+    pub control: Arc<Control>,
+    pub counts: Arc<Counts>,
+    pub pool: Mempool,
+    pub clock: TscClock,
+    pub start: Tsc,
+    pub suspension: Option<Suspension>,
+}
+
+/// What a loop has for itself.
+pub struct Own {
+    pub lines: Lines,
+    pub tally: Tally,
+    /// Of the loop with the scheduler.
+    pub latency: Option<LatencyHistogram>,
+}
+
+/// The loop of a number.
+///
+/// # Errors
+/// What the roles, the carrier or the pool refuse.
+pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Ethernet>> {
+    let cache = common
+        .pool
+        .cache(CACHE)
+        .context("packet buffers of a loop")?;
+    let members = plan.members(&common, own.latency)?;
+    let config = EthernetConfig {
+        routes: plan.routes.clone(),
+        owners: own.lines.owners,
+        max_frame: plan.max_frame,
+        crc: plan.crc,
+        damage: plan.damage.clone(),
+        tally: own.tally,
+    };
+    let carrier = Ethernet::new(config, own.lines.rx, own.lines.tx, cache)?;
+    let Common {
+        control,
+        clock,
+        start,
+        ..
+    } = common;
+    let station = Station::new(members, carrier, control, clock, start, plan.gives_way);
+    Ok(station)
+}
+
+/// What a loop is built of.
+pub struct Parts {
+    routes: Routes,
+    max_frame: usize,
+    crc: bool,
+    damage: Option<pollux_farm::carrier::Damage>,
+    gives_way: bool,
+    topology: pollux_farm::topology::Topology,
+    scheduler: Option<(
+        pollux_farm::scheduler::Config,
+        super::triggers::Triggers,
+        u64,
+    )>,
+    results: Option<pollux_farm::results::Config>,
+    feeders: Vec<(pollux_farm::feeder::Config, Option<u64>)>,
+    nodes: Vec<(pollux_farm::node::Config, Option<u64>)>,
+    credits: Option<usize>,
+    first_feeder: usize,
+    first_node: usize,
+    fragment: u32,
+    loops: usize,
+}
+
+/// By which queue each member is reached: that to its loop, or the own one to the switch.
+fn routes(plan: &Plan, number: usize) -> Result<Routes> {
+    if plan.switch.is_none() {
+        let mut routes = Routes::new(&plan.topology);
+        for member in plan.members() {
+            routes.set(member, plan.loop_of(member) as u16)?;
+        }
+        return Ok(routes);
+    }
+    let mut routes = Routes::by_sender(&plan.topology);
+    let members = plan.members().filter(|&m| plan.loop_of(m) == number);
+    for (way, member) in (0..).zip(members) {
+        routes.set(member, way)?;
+    }
+    Ok(routes)
+}
+
+impl Parts {
+    /// Of the loop with a number.
+    ///
+    /// # Errors
+    /// Triggers that cannot be.
+    pub fn of(plan: &Plan, number: usize) -> Result<Self> {
+        let routes = routes(plan, number)?;
+        let share = &plan.shares[number];
+        let feeder = |n| {
+            let id = n as u8;
+            (plan.feeder(id), plan.death(Address::Feeder(id)))
+        };
+        let node = |n| {
+            let id = n as u16;
+            (plan.node(id), plan.death(Address::Node(id)))
+        };
+        let events = plan.options.events.unwrap_or(u64::MAX);
+        let triggers = plan.triggers()?;
+        Ok(Self {
+            routes,
+            max_frame: plan.max_frame(),
+            crc: plan.crc(),
+            damage: plan.damage(number),
+            gives_way: plan.shares_cpus(),
+            topology: plan.topology.clone(),
+            scheduler: share
+                .scheduler
+                .then(|| (plan.scheduler(), triggers, events)),
+            results: share.results.then(|| plan.results()),
+            feeders: share.feeders.clone().map(feeder).collect(),
+            nodes: share.nodes.clone().map(node).collect(),
+            credits: plan.credits(),
+            first_feeder: share.feeders.start,
+            first_node: share.nodes.start,
+            fragment: plan.config.traffic.fragment,
+            loops: plan.shares.len(),
+        })
+    }
+
+    fn members(
+        &self,
+        common: &Common,
+        latency: Option<LatencyHistogram>,
+    ) -> Result<Members<Payload>> {
+        let (topology, now) = (&self.topology, Time::ZERO);
+        let store = Mockup::new(self.fragment, 0);
+        let feeder = |&(config, death)| {
+            Ok(FeederSeat {
+                feeder: Feeder::new(config, topology, store, now)?,
+                death,
+                is_dead: false,
+            })
+        };
+        let node = |&(config, death): &(pollux_farm::node::Config, _)| {
+            let work = NodeWork::new(config.id, store, common.suspension.clone());
+            let node = Node::new(config, topology, work, now)?;
+            Ok(NodeSeat {
+                node: match self.credits {
+                    Some(credits) => node.with_credits(credits)?,
+                    None => node,
+                },
+                death,
+                is_dead: false,
+            })
+        };
+        let scheduler = match &self.scheduler {
+            None => None,
+            Some((config, triggers, events)) => {
+                let order = Order {
+                    triggers: triggers.clone(),
+                    control: Arc::clone(&common.control),
+                    counts: Arc::clone(&common.counts),
+                    loops: self.loops,
+                    events: *events,
+                    pack: config.pack,
+                    in_flight: config.in_flight,
+                    latency: latency.unwrap_or_default(),
+                };
+                let scheduler = Scheduler::new(config.clone(), now)?;
+                Some(SchedulerSeat::new(scheduler, order))
+            }
+        };
+        let results = match self.results {
+            None => None,
+            Some(config) => {
+                let results = Results::new(config, topology, now)?;
+                let counts = Arc::clone(&common.counts);
+                Some(ResultSeat::new(results, topology.feeders(), counts))
+            }
+        };
+        Ok(Members {
+            scheduler,
+            results,
+            first_feeder: self.first_feeder,
+            feeders: self.feeders.iter().map(feeder).collect::<Result<_>>()?,
+            first_node: self.first_node,
+            nodes: self.nodes.iter().map(node).collect::<Result<_>>()?,
+        })
+    }
+}

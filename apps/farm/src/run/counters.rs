@@ -1,0 +1,123 @@
+//! Counts that are read during the run.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pollux_app::metrics::{Labels, Ledgers, Page, Source};
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::{Count, LatencyView};
+
+/// What the loops and the main thread tell each other.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Loops that are ready.
+    pub ready: AtomicUsize,
+    /// No more triggers.
+    pub enough: StopFlag,
+    /// All events are decided: what is under way is delivered, nothing is begun.
+    pub done: StopFlag,
+    /// Loops end.
+    pub stop: StopFlag,
+    /// 1 while frames wait in the switch.
+    pub switch_waits: Count,
+}
+
+impl Control {
+    /// Whether so many loops are ready.
+    pub fn are_ready(&self, loops: usize) -> bool {
+        self.ready.load(Ordering::Acquire) >= loops
+    }
+}
+
+/// Counts of a run. Each has one writer.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Events that were triggered.
+    pub triggered: Count,
+    /// Triggers that found too many events waiting.
+    pub refused: Count,
+    /// Events that were decided, in order.
+    pub decided: Count,
+    /// Of them, accepted.
+    pub accepted: Count,
+    /// Of them, those that lack a fragment.
+    pub incomplete: Count,
+    /// MEPs that were sent again.
+    pub resent: Count,
+    /// MEPs that are triggered and not decided.
+    pub in_flight: Count,
+    /// MEPs that wait for a receive buffer.
+    pub pending: Count,
+    /// Nodes and feeders that are excluded.
+    pub excluded: Count,
+    /// Free receive buffers by column.
+    pub free: Box<[Count]>,
+}
+
+impl Counts {
+    pub fn new(columns: usize) -> Self {
+        Self {
+            free: (0..columns).map(|_| Count::default()).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// What the metrics show.
+pub struct Shown {
+    pub books: Ledgers,
+    pub counts: Arc<Counts>,
+    pub latency: LatencyView,
+}
+
+impl Source for Shown {
+    fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
+        self.books.measure(page)?;
+        let counts = &self.counts;
+        let none = || -> Labels<0> { [] };
+        for (name, help, count) in [
+            ("farm_triggered", "Triggered events", &counts.triggered),
+            (
+                "farm_refused",
+                "Triggers that found too many events waiting",
+                &counts.refused,
+            ),
+            ("farm_decided", "Decided events", &counts.decided),
+            ("farm_accepted", "Accepted events", &counts.accepted),
+            (
+                "farm_incomplete",
+                "Decided events that lack a fragment",
+                &counts.incomplete,
+            ),
+            (
+                "farm_resent",
+                "Packs of events that were sent again",
+                &counts.resent,
+            ),
+        ] {
+            page.counter(name, help, [(none(), count.get())])?;
+        }
+        for (name, help, count) in [
+            (
+                "farm_in_flight",
+                "Packs of events that are not decided",
+                &counts.in_flight,
+            ),
+            (
+                "farm_pending",
+                "Packs of events that wait for a receive buffer",
+                &counts.pending,
+            ),
+            ("farm_excluded", "Excluded members", &counts.excluded),
+        ] {
+            page.gauge(name, help, [(none(), count.get() as f64)])?;
+        }
+        let free = (0..).zip(&counts.free);
+        let free = free
+            .map(|(column, free): (u8, _)| ([("column", column.to_string())], free.get() as f64));
+        page.gauge("farm_free_buffers", "Free receive buffers", free)?;
+        let help = "From a trigger until all events up to it are decided";
+        page.latency("farm_latency", help, [(none(), self.latency.clone())])
+    }
+}

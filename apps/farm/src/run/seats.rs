@@ -1,0 +1,327 @@
+//! Members in a loop: their roles, and what the run does with them.
+
+use std::sync::Arc;
+
+use pollux_farm::feeder::Feeder;
+use pollux_farm::feeder::mockup::Mockup;
+use pollux_farm::message::{Decision, Message};
+use pollux_farm::node::Node;
+use pollux_farm::results::Results;
+use pollux_farm::role::{Outbox, Role};
+use pollux_farm::scheduler::{Scheduler, Source};
+use pollux_farm::time::Time;
+use pollux_pmd::LatencyHistogram;
+
+use super::counters::{Control, Counts};
+use super::triggers::Triggers;
+use super::work::NodeWork;
+
+/// Packs of events that are triggered in one round at most.
+const ROUND: usize = 64;
+
+/// The scheduler, and the source of its triggers.
+pub struct SchedulerSeat {
+    pub scheduler: Scheduler,
+    triggers: Triggers,
+    control: Arc<Control>,
+    counts: Arc<Counts>,
+    /// Loops that have to be ready.
+    loops: usize,
+    /// Events of the run.
+    events: u64,
+    pack: u16,
+    in_flight: usize,
+    /// When the first event of each MEP was due.
+    due: Box<[Time]>,
+    /// MEPs that have a time in `due`.
+    noted: u64,
+    latency: LatencyHistogram,
+    /// MEPs whose latency is recorded.
+    seen: u64,
+    is_closed: bool,
+    /// When triggers began, and when the last event was decided.
+    pub began: Option<Time>,
+    pub ended: Time,
+}
+
+/// What a scheduler's seat is told.
+pub struct Order {
+    pub triggers: Triggers,
+    pub control: Arc<Control>,
+    pub counts: Arc<Counts>,
+    pub loops: usize,
+    pub events: u64,
+    pub pack: u16,
+    pub in_flight: usize,
+    pub latency: LatencyHistogram,
+}
+
+impl SchedulerSeat {
+    pub fn new(scheduler: Scheduler, order: Order) -> Self {
+        Self {
+            scheduler,
+            triggers: order.triggers,
+            control: order.control,
+            counts: order.counts,
+            loops: order.loops,
+            events: order.events,
+            pack: order.pack,
+            in_flight: order.in_flight,
+            due: vec![Time::ZERO; order.in_flight].into(),
+            noted: 0,
+            latency: order.latency,
+            seen: 0,
+            is_closed: false,
+            began: None,
+            ended: Time::ZERO,
+        }
+    }
+
+    pub fn receive(&mut self, now: Time, message: &Message, out: &mut impl Outbox) {
+        self.scheduler.receive(now, message, (), out);
+        let decided = self.scheduler.decided();
+        while self.seen < decided {
+            let due = self.due[self.slot(self.seen)];
+            self.latency.record((now - due).ps() / 1000);
+            self.seen += 1;
+            self.ended = now;
+        }
+    }
+
+    fn slot(&self, mep: u64) -> usize {
+        (mep % self.due.len() as u64) as usize
+    }
+
+    fn taken(&self) -> u64 {
+        self.scheduler.counters().triggers.taken
+    }
+
+    /// Triggers what is due, and notices the end.
+    pub fn trigger(&mut self, now: Time, out: &mut impl Outbox) {
+        let Some(began) = self.begin(now) else { return };
+        let left = self.events.saturating_sub(self.taken());
+        if left == 0 || self.control.enough.is_set() {
+            if !self.is_closed {
+                self.is_closed = true;
+                self.scheduler.close(now, out);
+            }
+            if self.scheduler.is_idle() {
+                self.control.done.stop();
+            } else if self.scheduler.decided() == self.scheduler.triggered() {
+                self.scheduler.tell_decided(now);
+            }
+        } else if matches!(self.triggers, Triggers::AsManyAsPossible) {
+            self.trigger_most(now, left, out);
+        } else {
+            self.trigger_due(now, now - began, left, out);
+        }
+    }
+
+    fn begin(&mut self, now: Time) -> Option<Time> {
+        if self.began.is_none() && self.control.are_ready(self.loops) {
+            self.began = Some(now);
+            self.ended = now;
+        }
+        self.began
+    }
+
+    /// Triggers packs until one waits for a receive buffer.
+    fn trigger_most(&mut self, now: Time, mut left: u64, out: &mut impl Outbox) {
+        for _ in 0..ROUND {
+            let is_full = self.scheduler.in_flight() >= self.in_flight;
+            if left == 0 || is_full || self.scheduler.pending() > 0 {
+                return;
+            }
+            let count = u64::from(self.pack).min(left) as u16;
+            self.note(now);
+            let taken = self.scheduler.trigger(Source::Internal, count, now, out);
+            left -= u64::from(taken);
+        }
+    }
+
+    fn trigger_due(&mut self, now: Time, since: Time, mut left: u64, out: &mut impl Outbox) {
+        for _ in 0..ROUND * usize::from(self.pack) {
+            let Triggers::Timed(next, times) = &mut self.triggers else {
+                return;
+            };
+            if left == 0 || *next > since {
+                return;
+            }
+            // Latency counts from the time of the trigger, not from when the loop saw it.
+            let due = now - (since - *next);
+            *next = times.next();
+            self.note(due);
+            let taken = self.scheduler.trigger(Source::Internal, 1, now, out);
+            left -= u64::from(taken);
+        }
+    }
+
+    /// The next trigger is due then.
+    fn note(&mut self, due: Time) {
+        let mep = self.scheduler.triggered();
+        if self.noted <= mep {
+            let slot = self.slot(mep);
+            self.due[slot] = due;
+            self.noted = mep + 1;
+        }
+    }
+
+    /// Shows counts to readers.
+    pub fn show(&self) {
+        let (counts, counters) = (&self.counts, self.scheduler.counters());
+        let triggers = &counters.triggers;
+        counts.triggered.set(triggers.taken);
+        counts
+            .refused
+            .set(triggers.pending_full + triggers.in_flight_full);
+        counts.resent.set(counters.flow.resent);
+        counts.in_flight.set(self.scheduler.in_flight() as u64);
+        counts.pending.set(self.scheduler.pending() as u64);
+        let nodes = self.scheduler.topology().nodes();
+        let excluded = (0..nodes).filter(|&n| self.scheduler.is_excluded(n as u16));
+        let feeders = self.scheduler.topology().feeders() - self.scheduler.members().len();
+        counts.excluded.set((excluded.count() + feeders) as u64);
+        for (column, free) in (0..).zip(&counts.free) {
+            free.set(self.scheduler.free(column) as u64);
+        }
+    }
+}
+
+/// A feeder.
+pub struct FeederSeat {
+    pub feeder: Feeder<Mockup>,
+    /// The first event that it does nothing for.
+    pub death: Option<u64>,
+    pub is_dead: bool,
+}
+
+impl FeederSeat {
+    pub fn receive(&mut self, now: Time, message: &Message, out: &mut impl Outbox) {
+        if let (Some(death), Message::Flow(flow)) = (self.death, message)
+            && flow.event.saturating_add(flow.count.into()) > death
+            && flow.count > 0
+        {
+            self.is_dead = true;
+        }
+        if !self.is_dead {
+            self.feeder.receive(now, message, (), out);
+        }
+    }
+
+    pub fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+        if !self.is_dead {
+            self.feeder.poll(now, out);
+        }
+    }
+}
+
+/// A node.
+pub struct NodeSeat<P> {
+    pub node: Node<Option<P>, NodeWork>,
+    /// The first event that it does nothing for.
+    pub death: Option<u64>,
+    pub is_dead: bool,
+}
+
+impl<P: std::ops::Deref<Target = [u8]>> NodeSeat<P> {
+    pub fn receive(
+        &mut self,
+        now: Time,
+        message: &Message,
+        payload: Option<P>,
+        out: &mut impl Outbox,
+    ) {
+        if let (Some(death), Message::Fragment(fragment)) = (self.death, message)
+            && fragment.event.saturating_add(fragment.count.into()) > death
+            && !self.is_dead
+        {
+            self.is_dead = true;
+            self.node.work().die();
+        }
+        if !self.is_dead {
+            self.node.receive(now, message, payload, out);
+        }
+    }
+
+    pub fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+        if !self.is_dead {
+            self.node.poll(now, out);
+        }
+    }
+}
+
+/// The result node, and what it hands on.
+pub struct ResultSeat {
+    pub results: Results,
+    counts: Arc<Counts>,
+    pub handed: Handed,
+}
+
+/// Events by what the result node handed on.
+#[derive(Clone, Debug, Default)]
+pub struct Handed {
+    /// Events, each once and in order.
+    pub decided: u64,
+    pub accepted: u64,
+    pub incomplete: u64,
+    /// Events that came again.
+    pub twice: u64,
+    /// Events that were not in order.
+    pub out_of_order: u64,
+    /// Events without the fragment of a feeder, by feeder.
+    pub missing: Box<[u64]>,
+    next: u64,
+}
+
+impl Handed {
+    fn take(&mut self, decision: &Decision) {
+        let count = u64::from(decision.count);
+        let end = decision.event.saturating_add(count);
+        if decision.event != self.next {
+            self.out_of_order += count;
+            self.twice += self.next.min(end).saturating_sub(decision.event);
+        }
+        self.next = self.next.max(end);
+        self.decided += count;
+        self.accepted += u64::from(decision.accepted.count_ones());
+        if decision.missing.is_empty() {
+            self.incomplete += count.min(decision.absent.into());
+            return;
+        }
+        self.incomplete += count;
+        for (feeder, missing) in (0..).zip(&mut self.missing) {
+            *missing += if decision.missing.has(feeder) {
+                count
+            } else {
+                0
+            };
+        }
+    }
+}
+
+impl ResultSeat {
+    pub fn new(results: Results, feeders: usize, counts: Arc<Counts>) -> Self {
+        Self {
+            results,
+            counts,
+            handed: Handed {
+                missing: vec![0; feeders].into(),
+                ..Handed::default()
+            },
+        }
+    }
+
+    pub fn receive(&mut self, now: Time, message: &Message, out: &mut impl Outbox) {
+        self.results.receive(now, message, (), out);
+        while let Some(decision) = self.results.fetch() {
+            self.handed.take(&decision);
+        }
+    }
+
+    /// Shows counts to readers.
+    pub fn show(&self) {
+        self.counts.decided.set(self.handed.decided);
+        self.counts.accepted.set(self.handed.accepted);
+        self.counts.incomplete.set(self.handed.incomplete);
+    }
+}

@@ -1,0 +1,66 @@
+//! The loop of the switch.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use pollux_mempool::{Mempool, PoolCache};
+use pollux_pmd::{Ledger, RxQueue, TxQueue};
+use pollux_switch::{Switch, SwitchConfig, SwitchPort, SwitchView};
+
+use super::counters::Control;
+use super::plan::CACHE;
+
+/// The switch, before it runs.
+pub struct SwitchLoop {
+    switch: Switch,
+    cache: PoolCache,
+    control: Arc<Control>,
+    gives_way: bool,
+}
+
+impl SwitchLoop {
+    /// A switch between lines.
+    ///
+    /// # Errors
+    /// Too many lines, or too few packet buffers.
+    pub fn new(
+        lines: Vec<SwitchPort>,
+        config: &SwitchConfig,
+        pool: &Mempool,
+        control: Arc<Control>,
+        gives_way: bool,
+    ) -> Result<Self> {
+        let cache = pool.cache(CACHE).context("packet buffers of the switch")?;
+        Ok(Self {
+            switch: Switch::new(lines, config)?,
+            cache,
+            control,
+            gives_way,
+        })
+    }
+
+    /// Adds the frames of the switch to the ledger, and returns a reader of its counts.
+    pub fn counted_in(&self, ledger: &mut Ledger) -> SwitchView {
+        self.switch.add_to(ledger);
+        self.switch.view()
+    }
+
+    /// Switches frames until the loops have ended; its queues.
+    pub fn run(mut self) -> (Vec<RxQueue>, Vec<TxQueue>) {
+        while !self.control.stop.is_set() {
+            let moved = self.switch.poll(&mut self.cache);
+            let waits = !self.switch.is_empty();
+            self.control.switch_waits.set(waits.into());
+            if moved == 0 && self.gives_way {
+                std::thread::yield_now();
+            }
+        }
+        let lines = self.switch.finish(&mut self.cache);
+        let (mut rx, mut tx) = (Vec::new(), Vec::new());
+        for line in lines {
+            rx.extend(line.rx);
+            tx.extend(line.tx);
+        }
+        (rx, tx)
+    }
+}

@@ -1,0 +1,167 @@
+//! The carrier of Ethernet frames: what it sends it reads, and what is no message it counts.
+
+#![allow(clippy::expect_used)]
+
+use pollux_farm::carrier::{Carrier, Ethernet, EthernetConfig, Routes, mac_of};
+use pollux_farm::message::{Ack, Message};
+use pollux_farm::role::{Address, Outbox};
+use pollux_farm::topology::Topology;
+use pollux_farm::wire;
+use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort, Tally};
+use proptest::prelude::*;
+
+/// A carrier whose frames return to it, and a queue to send others.
+struct Rig {
+    carrier: Ethernet,
+    raw: pollux_pmd::TxQueue,
+    pool: Mempool,
+    ledger: Ledger,
+}
+
+fn rig(owners: Vec<Address>) -> Rig {
+    let topology = Topology::regular(3, 2, 4, 2).expect("a farm");
+    let config = PoolConfig {
+        buffers: 512,
+        ..PoolConfig::default()
+    };
+    let pool = Mempool::new(config).expect("a pool");
+    let port = Registry::builtin().open("loopback").expect("a port");
+    let config = PortConfig::new(pool.clone()).rx_queues(2).tx_queues(2);
+    let port = port.configure(config).expect("a configuration");
+    let StartedPort { rx, mut tx, .. } = port.start().expect("a start");
+    let (mut ledger, tally) = (Ledger::new(), Tally::new());
+    for queue in &rx {
+        ledger.add("queue", queue.tally());
+    }
+    ledger.add("carrier", tally.view());
+    let raw = tx.pop().expect("a queue");
+    let config = EthernetConfig {
+        routes: Routes::new(&topology),
+        owners,
+        max_frame: 1024,
+        crc: true,
+        damage: None,
+        tally,
+    };
+    let cache = pool.cache(64).expect("a cache");
+    let carrier = Ethernet::new(config, rx, tx, cache).expect("a carrier");
+    Rig {
+        carrier,
+        raw,
+        pool,
+        ledger,
+    }
+}
+
+impl Rig {
+    fn send(&mut self, bytes: &[u8]) {
+        let mut cache = self.pool.cache(2).expect("a cache");
+        let mut frame = cache.alloc().expect("a buffer");
+        frame
+            .append(bytes.len())
+            .expect("room")
+            .copy_from_slice(bytes);
+        let mut burst = Burst::<1>::new();
+        burst.push(frame).expect("room");
+        assert_eq!(self.raw.tx(&mut cache, &mut burst), 1);
+    }
+
+    /// Reads all that is there.
+    fn read(&mut self) -> Vec<(Address, Message)> {
+        let mut read = Vec::new();
+        while let Some(arrival) = self.carrier.next() {
+            read.push((arrival.to, arrival.message));
+        }
+        read
+    }
+}
+
+/// A frame with messages.
+fn frame(to: Address, messages: &[Message]) -> Vec<u8> {
+    let mut bytes = [mac_of(to).0, mac_of(Address::Results).0].concat();
+    bytes.extend([0x88, 0xB5]);
+    for message in messages {
+        bytes.extend(wire::encode(message));
+    }
+    bytes
+}
+
+fn ack(mep: u64) -> Message {
+    Message::Ack(Ack { run: 1, mep })
+}
+
+#[test]
+fn messages_to_one_member_share_frames() {
+    let mut rig = rig(Vec::new());
+    for mep in 0..100 {
+        rig.carrier.send(Address::Node((mep % 4) as u16), &ack(mep));
+    }
+    rig.carrier.flush();
+    let read = rig.read();
+    for node in 0..4 {
+        let of_node = read.iter().filter(|(to, _)| *to == Address::Node(node));
+        let expected = (0..100).filter(|mep| mep % 4 == u64::from(node));
+        assert!(of_node.map(|(_, message)| *message).eq(expected.map(ack)));
+    }
+    // A frame of 1024 bytes holds 15 messages.
+    let balance = rig.ledger.check().expect("a balance");
+    assert_eq!((balance.from_wire, balance.delivered), (8, 8));
+    assert!(rig.carrier.is_empty());
+}
+
+#[test]
+fn frames_of_other_members_are_not_taken() {
+    let node = Address::Node(1);
+    let mut rig = rig(vec![node, node]);
+    rig.send(&frame(Address::Node(2), &[ack(1)]));
+    rig.send(&frame(node, &[ack(2), ack(3)]));
+    assert_eq!(rig.read(), [(node, ack(2)), (node, ack(3))]);
+    let balance = rig.ledger.check().expect("a balance");
+    assert_eq!((balance.delivered, balance.dropped_total()), (1, 1));
+}
+
+#[test]
+fn members_that_are_not_there_get_nothing() {
+    let mut rig = rig(Vec::new());
+    rig.carrier.send(Address::Node(4), &ack(1));
+    rig.carrier.send(Address::Feeder(3), &ack(1));
+    rig.carrier.flush();
+    assert_eq!(rig.read(), []);
+    assert_eq!(rig.carrier.unsent().no_member, 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_frame_is_read_or_counted(
+        frames in prop::collection::vec(
+            (prop::collection::vec(any::<u8>(), 0..200), 0..4_u8, 0..1500_usize, any::<u8>()),
+            1..20,
+        )
+    ) {
+        let mut rig = rig(Vec::new());
+        for (bytes, kind, place, value) in &frames {
+            let mut sent = frame(Address::Node(0), &[ack(7), ack(8)]);
+            match kind {
+                0 => sent.clone_from(bytes),
+                1 => sent.truncate(*place),
+                2 => sent.extend(bytes),
+                _ => {
+                    let place = place % sent.len();
+                    sent[place] = *value;
+                }
+            }
+            rig.send(&sent);
+        }
+        for (_, message) in rig.read() {
+            // A changed destination may name another member; a changed message is refused.
+
+            prop_assert!(message == ack(7) || message == ack(8));
+        }
+        let balance = rig.ledger.check();
+        prop_assert!(balance.is_ok_and(|b| b.from_wire == frames.len() as u64));
+        prop_assert!(rig.carrier.is_empty());
+    }
+}
