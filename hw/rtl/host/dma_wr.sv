@@ -3,7 +3,7 @@
 // Descriptors and their data to posted writes on the host bus: split at 4 KiB and at the maximum
 // payload, in order, without a gap within a write, and without one between writes. Data begin with
 // the first DW of each write in bits 31:0, so after a split they are shifted by DWs. From a
-// descriptor to its first beat: 2 cycles.
+// descriptor to its first beat: 3 cycles.
 
 module dma_wr (
     input  logic         clk,
@@ -70,6 +70,17 @@ module dma_wr (
         .idle(cut_idle)
     );
 
+    // A descriptor takes two cycles to its first piece, its data one: a word more waits here than the
+    // writer is ahead, so that the next write is known when one ends.
+    wire         word_valid, word_ready;
+    wire [255:0] word;
+
+    skid #(.WIDTH(256)) words (
+        .clk, .rst,
+        .s_valid(s_data_tvalid), .s_ready(s_data_tready), .s_data(s_data_tdata),
+        .m_valid(word_valid), .m_ready(word_ready), .m_data(word)
+    );
+
     assign s_desc_ready = cut_ready && !cfg_quiesce;
     assign idle         = cut_idle && !hif_wr_req_valid;
 
@@ -89,11 +100,11 @@ module dma_wr (
     wire          reads = !immediate && (skip == 0 || reach > 4'd8);
     wire          free  = !hif_wr_req_valid || hif_wr_req_ready;
 
-    assign step          = piece_valid && free && (!reads || s_data_tvalid);
-    assign s_data_tready = piece_valid && free && reads;
+    assign step       = piece_valid && free && (!reads || word_valid);
+    assign word_ready = piece_valid && free && reads;
 
-    wire [255:0] low     = skip == 0 ? s_data_tdata : kept;
-    wire [511:0] joined  = {s_data_tdata, low} >> {skip, 5'd0};
+    wire [255:0] low     = skip == 0 ? word : kept;
+    wire [511:0] joined  = {word, low} >> {skip, 5'd0};
     wire [255:0] ones    = {256{1'b1}};
     wire [255:0] aligned = joined[255:0] & ~(ones << {now, 5'd0});
 
@@ -119,7 +130,7 @@ module dma_wr (
             rest   <= left - 11'd8;
             thrown <= throwing;
         end
-        if (step && reads) kept <= s_data_tdata;
+        if (step && reads) kept <= word;
         if (free) begin
             hif_wr_req_sop    <= !begun;
             hif_wr_req_eop    <= last;
