@@ -62,14 +62,18 @@ class Gateware:
         """The modules that are mapped together with one."""
         return [key] if self.every[key].name in JOINED else design.below(self.every, key)
 
+    def constants(self, name):
+        """What a module uses of packages: numbers, or else all of the package."""
+        for package, one in sorted(set(re.findall(r"\b(\w+_pkg)::(\w+)", self.texts[name]))):
+            value = re.search(rf"\b{one} = (\d+)[,;]", self.texts[package])
+            yield f"{package}::{one} = {value[1]}" if value else self.texts[package]
+
     def hash(self, key, family):
         """Of a part as mapped: sources without comments, parameters, mapping."""
         if (key, family) not in self.hashes:
             words = [str(COUNTING), FAMILIES[family][1]]
             for name, settings in sorted({(self.every[at].name, self.every[at].settings()) for at in self.inside(key)}):
-                words += [name, settings, self.texts[name]]
-                words += [text for package, text in sorted(self.texts.items())
-                          if package.endswith("_pkg") and f"{package}::" in self.texts[name]]
+                words += [name, settings, self.texts[name], *self.constants(name)]
             self.hashes[key, family] = hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
         return self.hashes[key, family]
 
@@ -156,14 +160,19 @@ def limits(rows, old):
         row["limit"] = max(bar, min(before, row["levels"]))
 
 
+def unmapped(gateware, rows):
+    """Names the modules that have no rows yet."""
+    there = {(row["module"], row["family"]) for row in rows}
+    lacking = [f"{name} ({family})" for name in sorted(gateware.modules) for family in FAMILIES
+               if (name, family) not in there]
+    return f"not mapped yet, as `scripts/gateware depth` does: {', '.join(lacking)}" if lacking else ""
+
+
 def wrong(gateware, rows):
     """What is wrong with the page's rows."""
-    said, there = [], {(row["module"], row["family"]) for row in rows}
-    wanted = {(name, family) for name in gateware.modules for family in FAMILIES}
-    said += [f"{name} has no row of {family}" for name, family in sorted(wanted - there)]
-    said += [f"there is no module {name}" for name, _ in sorted(there - wanted)]
+    said = [f"there is no module {name}" for name in sorted({row["module"] for row in rows} - set(gateware.modules))]
     for row in rows:
-        if (row["module"], row["family"]) in wanted:
+        if row["module"] in gateware.modules:
             if row["sources"] != gateware.digest(row["module"], row["family"]):
                 said.append(f"{row['module']} has changed since its row of {row['family']}")
             if row["levels"] > row["limit"]:
