@@ -1,4 +1,4 @@
-"""The Python that has others' software for images."""
+"""Virtual environments of Python for the tests."""
 
 import shutil
 import subprocess
@@ -7,22 +7,26 @@ from pathlib import Path
 
 from lib.needs import Skip
 
-LISTED = Path(__file__).resolve().parent / "images/requirements.txt"
-
 
 def images(target):
-    """A Python of the virtual environment images/venv of the target directory, with the packages of
-    scripts/lib/images/requirements.txt: installed once, and again when the list changes."""
-    venv = Path(target, "images/venv")
-    stamp = venv / LISTED.name
-    if not stamp.exists() or stamp.read_bytes() != LISTED.read_bytes():
+    """The Python that has others' software for images."""
+    return environment(target, "images")
+
+
+def environment(target, name):
+    """A Python of the virtual environment NAME/venv of the target directory, with the packages of
+    scripts/lib/NAME/requirements.txt: installed once, and again when the list changes."""
+    listed = Path(__file__).resolve().parent / name / "requirements.txt"
+    venv = Path(target, name, "venv")
+    stamp = venv / listed.name
+    if not stamp.exists() or stamp.read_bytes() != listed.read_bytes():
         shutil.rmtree(venv, ignore_errors=True)
         venv.parent.mkdir(parents=True, exist_ok=True)
         for words in ([sys.executable, "-m", "venv", venv],
-                      [venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", LISTED]):
+                      [venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", listed]):
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 said = (done.stdout + done.stderr).strip().splitlines()[-2:]
                 raise Skip(f"no Python packages (python3-venv and a package index are needed): {' | '.join(said)}")
-        shutil.copy(LISTED, stamp)
+        shutil.copy(listed, stamp)
     return venv / "bin/python"

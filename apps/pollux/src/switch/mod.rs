@@ -267,7 +267,7 @@ mod tests {
         for text in ["59", "65MB", ""] {
             assert!(buffer(text).is_err(), "{text}");
         }
-        assert_eq!(age("300s"), Ok(Duration::from_secs(300)));
+        assert_eq!(age("300s"), Ok(Duration::from_mins(5)));
         assert!(age("0").is_err());
     }
 }

@@ -1,0 +1,58 @@
+//! Columns of a batch: one NumPy array with a value of each datagram.
+
+use numpy::{PyArray1, PyArrayDescr, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray};
+use pollux_embed::SharedDatagram;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+
+/// The field at `offset` of every payload, as an array of `dtype`.
+pub(crate) fn field<'py>(
+    py: Python<'py>,
+    datagrams: &[SharedDatagram],
+    offset: isize,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = PyArrayDescr::new(py, dtype)?;
+    if dtype.has_object() || dtype.itemsize() == 0 {
+        return Err(PyTypeError::new_err(format!(
+            "field: {dtype} has no fixed size in bytes: give a number, a structure or bytes, such as \
+             \"<u8\" or \"S4\""
+        )));
+    }
+    let len = dtype.itemsize();
+    let start = usize::try_from(offset)
+        .map_err(|_| PyIndexError::new_err(format!("field: offset {offset} is below 0")))?;
+    let bytes = PyArray1::<u8>::zeros(py, len * datagrams.len(), false);
+    let mut writer = bytes
+        .try_readwrite()
+        .map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    let out = writer.as_slice_mut()?;
+    for (index, (datagram, out)) in datagrams.iter().zip(out.chunks_exact_mut(len)).enumerate() {
+        let payload = datagram.payload();
+        let field = start
+            .checked_add(len)
+            .and_then(|end| payload.get(start..end));
+        let field = field.ok_or_else(|| past_payload(index, payload.len(), start, len))?;
+        out.copy_from_slice(field);
+    }
+    drop(writer);
+    bytes.call_method1("view", (dtype,))
+}
+
+#[cold]
+fn past_payload(index: usize, payload: usize, start: usize, len: usize) -> PyErr {
+    PyIndexError::new_err(format!(
+        "field: {len} B at offset {start} are past the payload of datagram {index}, which has \
+         {payload} B: select the stream by `streams`, or look at `length` first"
+    ))
+}
+
+/// One value of each datagram.
+pub(crate) fn column<'py, T: numpy::Element>(
+    py: Python<'py>,
+    datagrams: &[SharedDatagram],
+    value: impl FnMut(&SharedDatagram) -> T,
+) -> Bound<'py, PyUntypedArray> {
+    let values: Vec<T> = datagrams.iter().map(value).collect();
+    PyArray1::from_vec(py, values).as_untyped().clone()
+}
