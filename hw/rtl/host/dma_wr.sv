@@ -70,16 +70,18 @@ module dma_wr (
         .idle(cut_idle)
     );
 
-    // A descriptor takes two cycles to its first piece, its data one: a word more waits here than the
-    // writer is ahead, so that the next write is known when one ends.
+    // Words wait here until their descriptor, which takes a cycle more, has made its piece: the writer
+    // is ahead by as many, so that the next write is known when one ends.
     wire         word_valid, word_ready;
     wire [255:0] word;
 
-    skid #(.WIDTH(256)) words (
+    /* verilator lint_off PINCONNECTEMPTY */
+    fifo_sync #(.WIDTH(256), .DEPTH(4)) words (
         .clk, .rst,
         .s_valid(s_data_tvalid), .s_ready(s_data_tready), .s_data(s_data_tdata),
-        .m_valid(word_valid), .m_ready(word_ready), .m_data(word)
+        .m_valid(word_valid), .m_ready(word_ready), .m_data(word), .level()
     );
+    /* verilator lint_on PINCONNECTEMPTY */
 
     assign s_desc_ready = cut_ready && !cfg_quiesce;
     assign idle         = cut_idle && !hif_wr_req_valid;
