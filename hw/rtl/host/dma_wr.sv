@@ -93,7 +93,7 @@ module dma_wr (
     wire  [10:0] left     = begun ? rest : dws;
     wire  [3:0]  now      = last ? left[3:0] : 4'd8;
     wire         throwing = begun ? thrown : !cfg_bus_master;
-    assign       last     = left <= 11'd8;
+    assign       last     = left[10:3] == 0 || left == 11'd8;
 
     // The first `skip` DWs of the kept word have been sent; 0: none is kept.
     logic [2:0]   skip;
