@@ -41,7 +41,9 @@ class Gateware:
         for top in self.tops:
             self.parts |= set(self.parts_of(top))
         for key in chain.from_iterable(design.below(self.every, top) for top in self.tops):
-            self.modules.setdefault(self.every[key].name, set()).add(key)
+            # With the sizes that the card has, if it is in the card.
+            if key in inside or self.every[key].name not in known:
+                self.modules.setdefault(self.every[key].name, set()).add(key)
         for name, keys in self.modules.items():
             if mapped := keys & self.parts:
                 self.modules[name] = mapped
@@ -163,8 +165,9 @@ def limits(rows, old):
 def unmapped(gateware, rows):
     """Names the modules that have no rows yet."""
     there = {(row["module"], row["family"]) for row in rows}
-    lacking = [f"{name} ({family})" for name in sorted(gateware.modules) for family in FAMILIES
-               if (name, family) not in there]
+    every = {name: [family for family in FAMILIES if (name, family) not in there] for name in sorted(gateware.modules)}
+    lacking = [name if len(families) == len(FAMILIES) else f"{name} ({families[0]})"
+               for name, families in every.items() if families]
     return f"not mapped yet, as `scripts/gateware depth` does: {', '.join(lacking)}" if lacking else ""
 
 
