@@ -4,7 +4,7 @@
 // frames of others.
 // formal: induction 3
 // formal: cover 8
-// mutant: above <= ~(pick | (pick - 1'b1)); => above <= ~(pick - 1'b1);
+// mutant: above <= behind; => above <= '0;
 
 module arb_rr_formal (
     input logic       clk,

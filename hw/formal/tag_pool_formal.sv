@@ -25,19 +25,19 @@ module tag_pool_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb if (!running) assume (rst);
 
-    // An offer is stable, and recurs within two cycles of a tag's return in good time.
+    // An offer is stable, and recurs within three cycles of a tag's return in good time.
     logic stands = 0, strange = 0;
     logic [1:0] tag;
-    logic [1:0] back = 0;
+    logic [2:0] back = 0;
     always_ff @(posedge clk) begin
         stands  <= !rst && m_tag_valid && !m_tag_ready;
         tag     <= m_tag;
         strange <= !rst && s_return_valid && !open[s_return_tag];
-        back    <= rst ? 2'd0 : {back[0], s_return_valid && open[s_return_tag] && !s_return_late};
+        back    <= rst ? 3'd0 : {back[1:0], s_return_valid && open[s_return_tag] && !s_return_late};
         if (running && !rst) begin
             if (stands) assert (m_tag_valid && m_tag == tag);
             assert (event_unexpected == strange);
-            if (back[1]) assert (m_tag_valid || open == 4'hF || $past(m_tag_valid));
+            if (back[2]) assert (m_tag_valid || open == 4'hF || $past(m_tag_valid));
         end
     end
 endmodule

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The control around the table, with no page in it: one port is granted at a time; an access has its
-// response two cycles after its grant, and only then; it is not allowed, and is counted; its
+// response three cycles after its grant, and only then; it is not allowed, and is counted; its
 // event is offered where there was room, and is stable until accepted. The bench covers the pages:
 // comparing addresses of 64 bits is too much for the solver.
 // formal: aiger
 // formal: always 8
-// formal: cover 11
+// formal: cover 13
 // mutant: waiting && !m_event_valid && room[cfg_queue] => waiting && !m_event_valid
 
 module tlb_formal (
@@ -40,16 +40,14 @@ module tlb_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    logic [1:0] asked_0 = 0, asked_1 = 0;
+    // Those granted, of the three cycles before.
+    logic [5:0] asked = 0;
 
-    always_ff @(posedge clk) begin
-        asked_0 <= rst ? 2'd0 : s_req_ready;
-        asked_1 <= rst ? 2'd0 : asked_0;
-    end
+    always_ff @(posedge clk) asked <= rst ? 6'd0 : {asked[3:0], s_req_ready};
 
     always_ff @(posedge clk) if (running) begin
         assert (s_req_ready != 2'b11 && (s_req_ready & ~s_req_valid) == 0);
-        assert (m_rsp_valid == asked_1);
+        assert (m_rsp_valid == asked[5:4]);
         assert (!(|m_rsp_valid) || !m_rsp_hit);
         assert (inc_faults == |m_rsp_valid);
         if ($past(running && m_event_valid && !m_event_ready)) begin

@@ -53,10 +53,11 @@ module csr #(
         if (BLOCKS != PORTS + 8) BLOCKS_must_be_PORTS_and_8 parameter_error ();
     endgenerate
 
-    localparam [1:0] TAKE = 0, ACCESS = 1, ANSWER = 2;
+    // For each DW: its block is selected, accessed, and what it read is kept.
+    localparam [2:0] TAKE = 0, SELECT = 1, ACCESS = 2, KEEP = 3, ANSWER = 4;
     localparam [2:0] UNSUPPORTED = 1, ABORT = 4;
 
-    logic [1:0]   state;
+    logic [2:0]   state;
     logic [127:0] head;
     logic [511:0] data;
     logic [3:0]   index;
@@ -95,14 +96,32 @@ module csr #(
 
     // BAR 2 holds only the vectors.
     localparam [BLOCKS-1:0] VECTORS = 1 << (BLOCKS - 1);
-    wire [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS) & ~away;
-    wire [BLOCKS-1:0] block    = state == ACCESS && status == 0 && be != 0 ? selected : '0;
+    wire  [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS);
+    logic [BLOCKS-1:0] picked;
+    // A block that goes away in the middle is answered for.
+    wire  [BLOCKS-1:0] block = picked & ~away;
+    logic [16:0]       at;
+    logic [31:0]       wdata;
+    logic [3:0]        wstrb;
+    logic              is_last;
+
+    always_ff @(posedge clk) begin
+        if (state == SELECT) begin
+            at      <= offset[16:0];
+            wdata   <= data[index*32 +: 32];
+            wstrb   <= be;
+            is_last <= last;
+        end
+        if (state == SELECT) picked <= status == 0 && be != 0 ? selected : '0;
+        else if (done) picked <= '0;
+        if (rst) picked <= '0;
+    end
 
     // The access: which of its channels have been accepted.
     logic address_gone, data_gone;
-    assign m_axil_addr    = offset[16:0];
-    assign m_axil_wdata   = data[index*32 +: 32];
-    assign m_axil_wstrb   = be;
+    assign m_axil_addr    = at;
+    assign m_axil_wdata   = wdata;
+    assign m_axil_wstrb   = wstrb;
     assign m_axil_awvalid = block & {BLOCKS{write && !address_gone}};
     assign m_axil_wvalid  = block & {BLOCKS{write && !data_gone}};
     assign m_axil_arvalid = block & {BLOCKS{!write && !address_gone}};
@@ -110,7 +129,7 @@ module csr #(
     assign m_axil_rready  = block & {BLOCKS{!write}};
 
     integer b;
-    logic [31:0] answer;
+    logic [31:0] answer, kept;
     always_comb begin
         answer = '0;
         for (b = 0; b < PORTS + 8; b = b + 1) answer = answer | (m_axil_rdata[b*32 +: 32] & {32{block[b]}});
@@ -140,14 +159,19 @@ module csr #(
                 // Words after the second are not used.
                 if (hif_rx_req_sop) data <= {256'd0, hif_rx_req_header[85] ? hif_rx_req_data : 256'd0};
                 else data[511:256] <= hif_rx_req_data;
-                if (hif_rx_req_eop) state <= ACCESS;
+                if (hif_rx_req_eop) state <= SELECT;
             end
-            ACCESS: if (status != 0) begin
-                state <= write ? TAKE : ANSWER;
-            end else if (done) begin
-                if (!write) data[index*32 +: 32] <= answer;
+            SELECT: state <= status == 0 ? ACCESS : write ? TAKE : ANSWER;
+            ACCESS: begin
+                kept <= answer;
+                if (done) state <= KEEP;
+            end
+            KEEP: begin
+                if (!write) begin
+                    for (b = 0; b < 16; b = b + 1) if (index == 4'(b)) data[b*32 +: 32] <= kept;
+                end
                 index <= index + 4'd1;
-                if (last) state <= write ? TAKE : ANSWER;
+                state <= !is_last ? SELECT : write ? TAKE : ANSWER;
             end
             default: if (hif_tx_cpl_ready) begin
                 second <= !hif_tx_cpl_eop;
@@ -156,7 +180,7 @@ module csr #(
         endcase
         address_gone <= !done && (address_gone || |(m_axil_awvalid & m_axil_awready) || |(m_axil_arvalid & m_axil_arready));
         data_gone    <= !done && (data_gone || |(m_axil_wvalid & m_axil_wready));
-        if (state != ACCESS) index <= 4'd0;
+        if (state == TAKE) index <= 4'd0;
         if (rst) begin
             state        <= TAKE;
             second       <= 1'b0;
@@ -165,5 +189,5 @@ module csr #(
         end
     end
 
-    wire unused = &{1'b0, head[127:114], head[88:86], head[63:48], head[1:0]};
+    wire unused = &{1'b0, head[127:114], head[88:86], head[63:48], head[1:0], offset[31:17]};
 endmodule

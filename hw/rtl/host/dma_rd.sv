@@ -4,7 +4,8 @@
 // of the descriptors. Each request has a tag and a slot of 512 bytes, in which its data have the
 // alignment of the bus; slots are emptied in order. For any behaviour of the host each descriptor ends:
 // with its data, or with an error. The tag of a read that timed out is quarantined, so that late
-// completions match no open tag. From a descriptor to its request: 2 cycles.
+// completions match no open tag. From a descriptor to its request: 3 cycles.
+// A completion is looked at in two cycles: the state of its tag is read, and then checked and written.
 
 module dma_rd #(
     parameter TAGS = 32  // open requests, a power of two
@@ -63,7 +64,7 @@ module dma_rd #(
     localparam [2:0] NONE = 0, UNSUPPORTED = 1, ABORT = 2, POISONED = 3, TIMEOUT = 4, OFF = 5;
 
     // The current segment, its tag, and the output register of its request.
-    wire         piece_valid, piece_last, cut_ready, tag_valid;
+    wire         piece_valid, piece_last, cut_ready, cut_idle, tag_valid;
     wire [63:0]  address;
     wire [12:0]  length;
     wire [7:0]   func, desc_tag;
@@ -86,19 +87,19 @@ module dma_rd #(
         .m_address(address),
         .m_length(length),
         .m_last(piece_last),
-        .m_user({func, desc_tag})
+        .m_user({func, desc_tag}),
+        .idle(cut_idle)
     );
 
     assign s_desc_ready = cut_ready && !cfg_quiesce;
 
     // A tag is open until its slot is empty. A tick ends a period of quarantine.
-    wire             returns, tick;
-    wire  [W-1:0]    return_tag;
-    wire             return_late;
+    logic            returns, return_late;
+    logic [W-1:0]    return_tag;
+    logic            tick;
     logic [31:0]     period;
     wire             unexpected_return;
     wire  [TAGS-1:0] open;
-    assign tick = period >= cfg_quarantine_cycles;
 
     tag_pool #(.N(TAGS)) tags (
         .clk,
@@ -123,10 +124,12 @@ module dma_rd #(
     wire        single   = dws == 11'd1;
 
     always_ff @(posedge clk) begin
+        tick   <= !tick && period >= cfg_quarantine_cycles;
         period <= tick ? 32'd0 : period + 32'd1;
         if (free) hif_rd_req_valid <= sends;
         inc_reads <= sends;
         if (rst) begin
+            tick             <= 1'b0;
             period           <= 32'd0;
             hif_rd_req_valid <= 1'b0;
             inc_reads        <= 1'b0;
@@ -139,29 +142,35 @@ module dma_rd #(
     end
 
     // Reads of each tag: waiting for data; status; time of the request; offset in the slot of the
-    // next byte, and bytes outstanding.
-    logic [TAGS-1:0]    waiting;
-    logic [TAGS*3-1:0]  error;
-    logic [TAGS*9-1:0]  at;
-    logic [TAGS*10-1:0] left;
-    logic [31:0]        sent [0:TAGS-1];
-    logic [31:0]        now;
+    // next byte; bytes and DWs outstanding.
+    logic [TAGS-1:0] waiting;
+    logic [2:0]      error [0:TAGS-1];
+    logic [8:0]      at [0:TAGS-1];
+    logic [9:0]      left [0:TAGS-1];
+    logic [7:0]      left_dws [0:TAGS-1];
+    logic [31:0]     sent [0:TAGS-1];
+    logic [31:0]     now;
 
-    // A completion, one cycle late: its first beat is checked against the state of its tag.
-    logic         beat, beat_sop, beat_eop;
+    // A completion, one cycle late: the state of its tag is read.
+    logic         came, came_sop, came_eop;
+    logic [127:0] came_head;
+    logic [255:0] came_data;
+    wire  [W-1:0] came_tag = came_head[90 +: W];
+    wire  [10:0]  came_dws = {came_head[73:64] == 0, came_head[73:64]};
+
+    // Its first beat, two cycles late, is checked against that state.
+    logic         beat, beat_sop, beat_eop, open_tag, known, success, aborted, too_long;
+    logic [7:0]   cpl_dws;
     logic [127:0] head;
     logic [255:0] data;
+    logic [8:0]   cpl_at;
+    logic [9:0]   cpl_left;
+    logic [7:0]   dws_left;
     wire  [W-1:0] cpl_tag    = head[90 +: W];
-    wire  [10:0]  cpl_dws    = {head[73:64] == 0, head[73:64]};
-    wire  [2:0]   cpl_status = head[88:86];
     wire          cpl_bad    = head[89];
-    wire  [8:0]   cpl_at     = at[cpl_tag*9 +: 9];
-    wire  [9:0]   cpl_left   = left[cpl_tag*10 +: 10];
-    wire  [9:0]   dws_round  = cpl_left + {8'd0, cpl_at[1:0]} + 10'd3;
-    wire  [10:0]  dws_left   = {3'd0, dws_round[9:2]};
-    wire          ours       = head[99:90] < TAGS && waiting[cpl_tag];
-    wire          fits       = cpl_dws <= dws_left && head[18:7] == {2'd0, cpl_left} && head[6:0] == cpl_at[6:0];
-    wire          success    = cpl_status == 3'd0;
+    wire          ours       = known && open_tag;
+    wire          fits       = !too_long && cpl_dws <= dws_left && head[18:7] == {2'd0, cpl_left}
+                               && head[6:0] == cpl_at[6:0];
     wire          refused    = beat && beat_sop && ours && !success;
     wire          begins     = beat && beat_sop && ours && success && fits;
     wire          all        = cpl_dws == dws_left;
@@ -174,60 +183,89 @@ module dma_rd #(
     wire          writes   = beat && (beat_sop ? begins : taking);
     wire  [W-1:0] to       = beat_sop ? cpl_tag : taking_tag;
     wire  [6:0]   first    = beat_sop ? cpl_at[8:2] : taking_at;
-    wire  [7:0]   more     = beat_sop ? cpl_dws[7:0] : taking_dws;
+    wire  [7:0]   more     = beat_sop ? cpl_dws : taking_dws;
     wire          finished = writes && beat_eop && (beat_sop ? all : completes);
 
-    // A clock hand looks at one tag a cycle; not at that of a completion that is under way.
-    logic [W-1:0] hand;
-    wire          expired = waiting[hand] && now - sent[hand] >= cfg_timeout_cycles && !(beat && to == hand)
-                            && !(taking && taking_tag == hand);
+    // The state after a completion, which the next one of the same tag may need at once.
+    wire  [9:0]   after_dws  = {cpl_dws, 2'b00} - {8'd0, cpl_at[1:0]};
+    wire  [8:0]   next_at    = {cpl_at[8:2] + cpl_dws[6:0], 2'b00};
+    wire  [9:0]   next_left  = all ? 10'd0 : cpl_left - after_dws;
+    wire  [7:0]   next_dws   = dws_left - cpl_dws;
+    wire          same       = came_tag == to;
+    wire          ends       = refused || finished;
+
+    // A clock hand looks at one tag a cycle, in two steps; not at that of a completion that is under way.
+    logic [W-1:0] hand, aged;
+    logic         was_waiting;
+    logic [31:0]  age;
+    wire          expired = was_waiting && waiting[aged] && age >= cfg_timeout_cycles
+                            && !(came && came_tag == aged) && !(beat && to == aged) && !(taking && taking_tag == aged);
 
     assign hif_rx_cpl_ready = 1'b1;
 
-    wire [9:0] after_dws = {cpl_dws[7:0], 2'b00} - {8'd0, cpl_at[1:0]};
-
     always_ff @(posedge clk) begin
-        now  <= now + 32'd1;
-        hand <= hand + 1'b1;
-        beat <= hif_rx_cpl_valid;
+        now         <= now + 32'd1;
+        hand        <= hand + 1'b1;
+        aged        <= hand;
+        age         <= now - sent[hand];
+        was_waiting <= waiting[hand];
+        came        <= hif_rx_cpl_valid;
+        beat        <= came;
         if (beat) taking <= writes && !beat_eop;
         if (issue) waiting[tag] <= sends;
         if (refused) waiting[cpl_tag] <= 1'b0;
         if (finished) waiting[to] <= 1'b0;
-        if (expired) waiting[hand] <= 1'b0;
+        if (expired) waiting[aged] <= 1'b0;
         inc_rd_timeout     <= expired;
-        inc_rd_unsupported <= refused && cpl_status != 3'd4;
-        inc_rd_abort       <= refused && cpl_status == 3'd4;
+        inc_rd_unsupported <= refused && !aborted;
+        inc_rd_abort       <= refused && aborted;
         inc_rd_poisoned    <= begins && cpl_bad;
         inc_rd_unexpected  <= beat && beat_sop && !refused && !begins;
         if (rst) begin
-            now     <= 32'd0;
-            hand    <= '0;
-            beat    <= 1'b0;
-            taking  <= 1'b0;
-            waiting <= '0;
+            now         <= 32'd0;
+            hand        <= '0;
+            was_waiting <= 1'b0;
+            came        <= 1'b0;
+            beat        <= 1'b0;
+            taking      <= 1'b0;
+            waiting     <= '0;
         end
     end
 
     always_ff @(posedge clk) begin
-        beat_sop <= hif_rx_cpl_sop;
-        beat_eop <= hif_rx_cpl_eop;
-        data     <= hif_rx_cpl_data;
-        if (hif_rx_cpl_sop) head <= hif_rx_cpl_header;
+        came_sop  <= hif_rx_cpl_sop;
+        came_eop  <= hif_rx_cpl_eop;
+        came_data <= hif_rx_cpl_data;
+        if (hif_rx_cpl_sop) came_head <= hif_rx_cpl_header;
+        beat_sop <= came_sop;
+        beat_eop <= came_eop;
+        data     <= came_data;
+        head     <= came_head;
+        known    <= came_head[99:90] < TAGS;
+        success  <= came_head[88:86] == 3'd0;
+        aborted  <= came_head[88:86] == 3'd4;
+        too_long <= came_dws[10:8] != 0;
+        cpl_dws  <= came_dws[7:0];
+        open_tag <= waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
+        cpl_at   <= same && begins ? next_at : at[came_tag];
+        cpl_left <= same && begins ? next_left : left[came_tag];
+        dws_left <= same && begins ? next_dws : left_dws[came_tag];
         if (issue) begin
-            error[tag*3 +: 3]  <= cfg_bus_master ? NONE : OFF;
-            at[tag*9 +: 9]     <= address[8:0];
-            left[tag*10 +: 10] <= length[9:0];
-            sent[tag]          <= now;
+            error[tag]    <= cfg_bus_master ? NONE : OFF;
+            at[tag]       <= address[8:0];
+            left[tag]     <= length[9:0];
+            left_dws[tag] <= dws[7:0];
+            sent[tag]     <= now;
         end
-        if (refused) error[cpl_tag*3 +: 3] <= cpl_status == 3'd4 ? ABORT : UNSUPPORTED;
-        if (expired) error[hand*3 +: 3] <= TIMEOUT;
+        if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;
+        if (expired) error[aged] <= TIMEOUT;
         if (begins) begin
-            if (cpl_bad) error[cpl_tag*3 +: 3] <= POISONED;
-            at[cpl_tag*9 +: 9]     <= {cpl_at[8:2] + cpl_dws[6:0], 2'b00};
-            left[cpl_tag*10 +: 10] <= all ? 10'd0 : cpl_left - after_dws;
-            completes              <= all;
-            taking_tag             <= cpl_tag;
+            if (cpl_bad) error[cpl_tag] <= POISONED;
+            at[cpl_tag]       <= next_at;
+            left[cpl_tag]     <= next_left;
+            left_dws[cpl_tag] <= next_dws;
+            completes         <= all;
+            taking_tag        <= cpl_tag;
         end
         if (writes) begin
             taking_at  <= first + 7'd8;
@@ -260,38 +298,56 @@ module dma_rd #(
         end
     endgenerate
 
-    // Segments in the order of their requests: tag, range of bytes, and client.
-    wire             head_valid, head_last, push_ready;
-    wire [W-1:0]     head_tag;
-    wire [8:0]       head_at, head_end;
-    wire [7:0]       head_desc;
-    wire [W:0]       level;
-    wire             pop, out_busy;
-    wire [8:0]       last_byte = address[8:0] + length[8:0] - 9'd1;
+    // Segments in the order of their requests: tag, range of bytes, and client. Those whose read has ended
+    // go on to the output.
+    localparam ORDER_W = W + 27;
+    wire               head_valid, push_ready, ended_ready;
+    wire [ORDER_W-1:0] segment;
+    wire [W-1:0]       head_tag = segment[ORDER_W-1 -: W];
+    wire [W:0]         level;
+    wire [8:0]         last_byte = address[8:0] + length[8:0] - 9'd1;
+    wire               leaves    = head_valid && !waiting[head_tag];
 
-    fifo_sync #(.WIDTH(W + 27), .DEPTH(TAGS)) order (
+    fifo_sync #(.WIDTH(ORDER_W), .DEPTH(TAGS)) order (
         .clk,
         .rst,
         .s_valid(issue),
         .s_ready(push_ready),
         .s_data({tag, address[8:0], last_byte, piece_last, desc_tag}),
         .m_valid(head_valid),
-        .m_ready(returns),
-        .m_data({head_tag, head_at, head_end, head_last, head_desc}),
+        .m_ready(leaves && ended_ready),
+        .m_data(segment),
         .level
+    );
+
+    wire         out_valid, out_last, pop, out_busy;
+    wire [W-1:0] out_tag;
+    wire [8:0]   out_at, out_end;
+    wire [7:0]   out_desc;
+    wire [2:0]   out_error;
+
+    skid #(.WIDTH(ORDER_W + 3)) ended (
+        .clk,
+        .rst,
+        .s_valid(leaves),
+        .s_ready(ended_ready),
+        .s_data({segment, error[head_tag]}),
+        .m_valid(out_valid),
+        .m_ready(pop),
+        .m_data({out_tag, out_at, out_end, out_last, out_desc, out_error})
     );
 
     dma_rd_out #(.W(W)) out (
         .clk,
         .rst,
-        .s_valid(head_valid && !waiting[head_tag]),
+        .s_valid(out_valid),
         .s_ready(pop),
-        .s_tag(head_tag),
-        .s_at(head_at),
-        .s_end(head_end),
-        .s_last(head_last),
-        .s_desc(head_desc),
-        .s_error(error[head_tag*3 +: 3]),
+        .s_tag(out_tag),
+        .s_at(out_at),
+        .s_end(out_end),
+        .s_last(out_last),
+        .s_desc(out_desc),
+        .s_error(out_error),
         .reads,
         .read_at,
         .word,
@@ -306,11 +362,15 @@ module dma_rd #(
         .busy(out_busy)
     );
 
-    assign returns     = head_valid && pop && !waiting[head_tag];
-    assign return_tag  = head_valid ? head_tag : {W{1'b0}};
-    assign return_late = error[head_tag*3 +: 3] == TIMEOUT;
-    assign idle        = !piece_valid && !hif_rd_req_valid && level == 0 && !out_busy;
+    // The tag is free when its slot is empty.
+    always_ff @(posedge clk) begin
+        returns     <= !rst && out_valid && pop;
+        return_tag  <= out_valid ? out_tag : {W{1'b0}};
+        return_late <= out_error == TIMEOUT;
+    end
 
-    wire unused = &{1'b0, open, unexpected_return, push_ready, twice[255:0], dws_wide[1:0], dws_round[1:0],
-                    head[127:100], head[85:74], head[63:19], dws[10]};
+    assign idle = cut_idle && !hif_rd_req_valid && level == 0 && !out_valid && !out_busy && !returns;
+
+    wire unused = &{1'b0, open, unexpected_return, push_ready, twice[255:0], dws_wide[1:0],
+                    head, dws[10]};
 endmodule

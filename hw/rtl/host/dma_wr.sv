@@ -3,7 +3,7 @@
 // Descriptors and their data to posted writes on the host bus: split at 4 KiB and at the maximum
 // payload, in order, without a gap within a write, and without one between writes. Data begin with
 // the first DW of each write in bits 31:0, so after a split they are shifted by DWs. From a
-// descriptor to its first beat: 2 cycles.
+// descriptor to its first beat: 3 cycles.
 
 module dma_wr (
     input  logic         clk,
@@ -50,7 +50,7 @@ module dma_wr (
     wire        immediate;
     wire [31:0] immediate_data;
     wire        step, last;
-    wire        cut_ready;
+    wire        cut_ready, cut_idle;
 
     dma_cut #(.USER_W(41)) cut (
         .clk,
@@ -66,11 +66,25 @@ module dma_wr (
         .m_address(piece_address),
         .m_length(piece_length),
         .m_last(piece_last),
-        .m_user({immediate_data, immediate, func})
+        .m_user({immediate_data, immediate, func}),
+        .idle(cut_idle)
     );
 
+    // Words wait here until their descriptor, which takes a cycle more, has made its piece: the writer
+    // is ahead by as many, so that the next write is known when one ends.
+    wire         word_valid, word_ready;
+    wire [255:0] word;
+
+    /* verilator lint_off PINCONNECTEMPTY */
+    fifo_sync #(.WIDTH(256), .DEPTH(4)) words (
+        .clk, .rst,
+        .s_valid(s_data_tvalid), .s_ready(s_data_tready), .s_data(s_data_tdata),
+        .m_valid(word_valid), .m_ready(word_ready), .m_data(word), .level()
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
     assign s_desc_ready = cut_ready && !cfg_quiesce;
-    assign idle         = !piece_valid && !hif_wr_req_valid;
+    assign idle         = cut_idle && !hif_wr_req_valid;
 
     // DWs of it that remain, and those in this beat.
     logic        begun, thrown;
@@ -79,7 +93,7 @@ module dma_wr (
     wire  [10:0] left     = begun ? rest : dws;
     wire  [3:0]  now      = last ? left[3:0] : 4'd8;
     wire         throwing = begun ? thrown : !cfg_bus_master;
-    assign       last     = left <= 11'd8;
+    assign       last     = left[10:3] == 0 || left == 11'd8;
 
     // The first `skip` DWs of the kept word have been sent; 0: none is kept.
     logic [2:0]   skip;
@@ -88,11 +102,11 @@ module dma_wr (
     wire          reads = !immediate && (skip == 0 || reach > 4'd8);
     wire          free  = !hif_wr_req_valid || hif_wr_req_ready;
 
-    assign step          = piece_valid && free && (!reads || s_data_tvalid);
-    assign s_data_tready = piece_valid && free && reads;
+    assign step       = piece_valid && free && (!reads || word_valid);
+    assign word_ready = piece_valid && free && reads;
 
-    wire [255:0] low     = skip == 0 ? s_data_tdata : kept;
-    wire [511:0] joined  = {s_data_tdata, low} >> {skip, 5'd0};
+    wire [255:0] low     = skip == 0 ? word : kept;
+    wire [511:0] joined  = {word, low} >> {skip, 5'd0};
     wire [255:0] ones    = {256{1'b1}};
     wire [255:0] aligned = joined[255:0] & ~(ones << {now, 5'd0});
 
@@ -118,7 +132,7 @@ module dma_wr (
             rest   <= left - 11'd8;
             thrown <= throwing;
         end
-        if (step && reads) kept <= s_data_tdata;
+        if (step && reads) kept <= word;
         if (free) begin
             hif_wr_req_sop    <= !begun;
             hif_wr_req_eop    <= last;

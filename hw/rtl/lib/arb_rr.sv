@@ -24,8 +24,21 @@ module arb_rr #(
     logic         locked;
     logic [N-1:0] owner, above;
 
-    wire [N-1:0] first = |(request & above) ? request & above : request;
-    wire [N-1:0] pick  = first & ~(first - 1'b1);
+    // The first of these, or the first of all. Without sums, whose carries would be long.
+    wire  [N-1:0] prior = request & above;
+    logic [N-1:0] pick, behind;
+    logic         any_prior, any;
+    integer       i;
+    always_comb begin
+        any_prior = 1'b0;
+        any       = 1'b0;
+        for (i = 0; i < N; i = i + 1) begin
+            pick[i]   = |prior ? prior[i] && !any_prior : request[i] && !any;
+            behind[i] = |prior ? any_prior : any;
+            any_prior = any_prior || prior[i];
+            any       = any || request[i];
+        end
+    end
 
     assign grant = locked ? owner : pick;
 
@@ -33,7 +46,7 @@ module arb_rr #(
         if (|grant) locked <= !done;
         if (!locked) begin
             owner <= pick;
-            if (|pick) above <= ~(pick | (pick - 1'b1));
+            if (any) above <= behind;
         end
         if (rst) begin
             locked <= 1'b0;

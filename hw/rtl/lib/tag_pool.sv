@@ -3,7 +3,7 @@
 // Tags of requests that complete out of order, or never. A free tag is offered, in turn the one that
 // was free for longest; it is open until it is returned. An abandoned tag is quarantined for one to
 // two periods of `tick`, so that a late completion matches no open tag. Latency from a return to
-// the offer: 2 cycles.
+// the offer: 3 cycles.
 
 module tag_pool #(
     parameter N = 32  // tags, a power of two
@@ -37,25 +37,28 @@ module tag_pool #(
     // In quarantine: before the first tick, and after it.
     logic [N-1:0] fresh, stale;
 
-    wire         take     = m_tag_valid && m_tag_ready;
-    wire [N-1:0] taken    = {{(N - 1) {1'b0}}, take} << m_tag;
-    wire         returns  = s_return_valid && open[s_return_tag];
-    wire [N-1:0] returned = {{(N - 1) {1'b0}}, returns} << s_return_tag;
+    // The tag that is offered, and the one that is offered next, as one bit each.
+    logic [N-1:0] offered, next;
+    wire          take     = m_tag_valid && m_tag_ready;
+    wire          moves    = take || !m_tag_valid;
+    wire  [N-1:0] taken    = offered & {N{take}};
+    wire          returns  = s_return_valid && open[s_return_tag];
+    wire  [N-1:0] returned = {{(N - 1) {1'b0}}, returns} << s_return_tag;
 
-    // The next free tag above the last offered one, or the lowest.
-    logic [N-1:0] above, pick;
-    wire  [N-1:0] offered = {{(N - 1) {1'b0}}, m_tag_valid} << m_tag;
-    wire  [N-1:0] free    = ~(open | fresh | stale | offered);
-    wire  [N-1:0] first   = |(free & above) ? free & above : free;
-    assign pick = first & ~(first - 1'b1);
+    // The next free tag above the last one, or the lowest; it and those below.
+    logic [N-1:0] above;
+    wire  [N-1:0] free  = ~(open | fresh | stale | offered | next);
+    wire  [N-1:0] first = |(free & above) ? free & above : free;
+    wire  [N-1:0] up_to = first ^ (first - 1'b1);
+    wire  [N-1:0] pick  = first & up_to;
 
-    // Its number: bit i is set for tags whose number has bit i.
+    // The number of the next: bit i is set for tags whose number has bit i.
     logic [W-1:0] number;
     generate
         for (genvar i = 0; i < W; i = i + 1) begin : g_number
             wire [N-1:0] having;
             for (genvar j = 0; j < N; j = j + 1) begin : g_tag
-                assign having[j] = pick[j] && ((j >> i) & 1) != 0;
+                assign having[j] = next[j] && ((j >> i) & 1) != 0;
             end
             assign number[i] = |having;
         end
@@ -66,12 +69,14 @@ module tag_pool #(
         fresh            <= (tick ? '0 : fresh) | (s_return_late ? returned : '0);
         stale            <= tick ? fresh : stale;
         event_unexpected <= s_return_valid && !open[s_return_tag];
-        if (take || !m_tag_valid) begin
-            m_tag_valid <= |pick;
-            if (|pick) begin
-                m_tag <= number;
-                above <= ~(pick | (pick - 1'b1));
-            end
+        if (moves) begin
+            m_tag_valid <= next != 0;
+            offered     <= next;
+            if (next != 0) m_tag <= number;
+        end
+        if (moves || next == 0) begin
+            next <= pick;
+            if (free != 0) above <= ~up_to;
         end
         if (rst) begin
             open             <= '0;
@@ -79,6 +84,8 @@ module tag_pool #(
             stale            <= '0;
             above            <= '0;
             m_tag_valid      <= 1'b0;
+            offered          <= '0;
+            next             <= '0;
             m_tag            <= '0;
             event_unexpected <= 1'b0;
         end
@@ -110,7 +117,8 @@ module tag_pool #(
 
     always_ff @(posedge clk) if (!rst) begin
         assert ((open & fresh) == 0 && (open & stale) == 0 && (fresh & stale) == 0);
-        assert ((offered & (open | fresh | stale)) == 0);
+        assert (((offered | next) & (open | fresh | stale)) == 0 && (offered & next) == 0);
+        assert ((next & (next - 1'b1)) == 0 && offered == {{(N - 1) {1'b0}}, m_tag_valid} << m_tag);
         assert (f_used == open[f_tag]);
         assert (f_shut == (fresh[f_tag] || stale[f_tag]));
         if (f_shut) assert (stale[f_tag] == f_period);

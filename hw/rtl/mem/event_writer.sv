@@ -86,7 +86,8 @@ module event_writer #(
             wire [31:0] size = 32'd1 << cfg_queue_ctrl_log2_size[q*5 +: 5];
 
             // An impossible released number gives more than `size` used.
-            assign free[q] = cfg_queue_ctrl_enable[q] && used < size;
+            // Known a cycle late, before another record can be accepted.
+            always_ff @(posedge clk) free[q] <= used < size;
             assign room[q] = cfg_queue_ctrl_enable[q] && {1'b0, used} + ROOM <= {1'b0, size};
 
             always_ff @(posedge clk) begin
@@ -109,7 +110,7 @@ module event_writer #(
     wire [31:0]   place  = number & ~(32'hFFFFFFFF << log2);
     wire [31:0]   passes = number >> log2;
     wire          phase  = !passes[0];
-    wire          fits   = known && free[which];
+    wire          fits   = known && free[which] && cfg_queue_ctrl_enable[which];
 
     logic [2:0]   to;
     logic [255:0] second;

@@ -4,9 +4,10 @@
 // to the requesting function; any other access is a fault: it is counted, and reported to software
 // by an event. Of several entries that cover an access, the lowest counts.
 //
-//   cycle 0  a request is accepted: all entries compare
-//   cycle 1  the page of the matching entry is read
-//   cycle 2  the response
+//   cycle 0  a request is accepted
+//   cycle 1  all entries compare
+//   cycle 2  the lowest of the matching entries is found
+//   cycle 3  its page is read: the response
 
 module tlb #(
     parameter PORTS        = 4,    // requesters
@@ -38,7 +39,7 @@ module tlb #(
     input  logic [PORTS*8-1:0]      s_req_func,
     input  logic [PORTS*7-1:0]      s_req_list,
 
-    // The response, two cycles after the request was accepted.
+    // The response, three cycles after the request was accepted.
     output logic [PORTS-1:0]        m_rsp_valid,
     output logic                    m_rsp_hit,
     output logic [63:0]             m_rsp_address,
@@ -65,12 +66,12 @@ module tlb #(
         if (EVENT_QUEUES < 1 || EVENT_QUEUES > 8) EVENT_QUEUES_must_be_1_to_8 parameter_error ();
     endgenerate
 
-    // One request in each cycle.
-    logic [PORTS-1:0] grant;
-    logic [63:0]      address;
-    logic [20:0]      length;
-    logic [7:0]       func;
-    logic [6:0]       list;
+    // Cycle 0: one request.
+    logic [PORTS-1:0] grant, asked;
+    logic [63:0]      chosen_address, address;
+    logic [20:0]      chosen_length, length;
+    logic [7:0]       chosen_func, func;
+    logic [6:0]       chosen_list, list;
 
     // The arbiter needs two requesters.
     localparam ASKERS = PORTS < 2 ? 2 : PORTS;
@@ -83,23 +84,31 @@ module tlb #(
 
     integer p;
     always_comb begin
-        address = '0;
-        length  = '0;
-        func    = '0;
-        list    = '0;
+        chosen_address = '0;
+        chosen_length  = '0;
+        chosen_func    = '0;
+        chosen_list    = '0;
         for (p = 0; p < PORTS; p = p + 1) begin
-            address = address | (s_req_address[p*64 +: 64] & {64{grant[p]}});
-            length  = length | (s_req_length[p*21 +: 21] & {21{grant[p]}});
-            func    = func | (s_req_func[p*8 +: 8] & {8{grant[p]}});
-            list    = list | (s_req_list[p*7 +: 7] & {7{grant[p]}});
+            chosen_address = chosen_address | (s_req_address[p*64 +: 64] & {64{grant[p]}});
+            chosen_length  = chosen_length | (s_req_length[p*21 +: 21] & {21{grant[p]}});
+            chosen_func    = chosen_func | (s_req_func[p*8 +: 8] & {8{grant[p]}});
+            chosen_list    = chosen_list | (s_req_list[p*7 +: 7] & {7{grant[p]}});
         end
     end
 
+    always_ff @(posedge clk) begin
+        asked   <= rst ? '0 : grant;
+        address <= chosen_address;
+        length  <= chosen_length;
+        func    <= chosen_func;
+        list    <= chosen_list;
+    end
+
     // The entries. The offset bits of a page of 2^n bytes are a mask of bits 29 to 12.
-    // A write takes two cycles: bytes that it does not enable are kept.
-    logic         read;
+    // An access takes three cycles: read, take the bytes of a write that it does not enable, write.
+    logic         read, ready;
     logic [31:0]  entry_data;
-    wire          entry_write = win_entry_valid && win_write && read;
+    wire          entry_write = win_entry_valid && win_write && ready;
     wire [6:0]    entry_wide  = win_addr[11:5];
     wire          entry_known = {1'b0, entry_wide} < ENTRIES;
     wire [EW-1:0] entry       = entry_wide[EW-1:0];
@@ -137,7 +146,8 @@ module tlb #(
         end
     endgenerate
 
-    // Bus address and mask, by number of the entry.
+    // Bus address and mask, by number of the entry. They stay when it is removed, for the accesses that it
+    // has allowed already: writes of a new page are three cycles apart.
     logic [19:0] bus_low [0:ENTRIES-1];
     logic [31:0] bus_high [0:ENTRIES-1];
     logic [17:0] masks [0:ENTRIES-1];
@@ -145,7 +155,7 @@ module tlb #(
     always_ff @(posedge clk) begin
         if (entry_write && entry_known && word == 3'd2) bus_low[entry] <= entry_data[31:12];
         if (entry_write && entry_known && word == 3'd3) bus_high[entry] <= entry_data;
-        if (entry_write && entry_known && word == 3'd4) masks[entry] <= page_mask;
+        if (entry_write && entry_known && word == 3'd4 && entry_data[0]) masks[entry] <= page_mask;
     end
 
     // Software reads back its writes, but an entry reads as valid only while it is.
@@ -166,77 +176,83 @@ module tlb #(
     );
 
     always_ff @(posedge clk) begin
-        read       <= !rst && win_entry_valid && !read;
+        read       <= !rst && win_entry_valid && !read && !ready;
+        ready      <= !rst && read;
         read_word4 <= word == 3'd4;
         read_valid <= valid[entry];
     end
 
-    assign win_entry_ready = read;
+    assign win_entry_ready = ready;
     assign win_entry_rdata = !entry_known || word > 3'd4 ? 32'd0
                            : read_word4 ? {read_data[31:1], read_valid} : read_data;
 
     integer b;
-    always_comb begin
+    always_ff @(posedge clk) begin
         for (b = 0; b < 4; b = b + 1) begin
-            entry_data[b*8 +: 8] = win_wstrb[b] ? win_wdata[b*8 +: 8] : win_entry_rdata[b*8 +: 8];
+            entry_data[b*8 +: 8] <= win_wstrb[b] ? win_wdata[b*8 +: 8] : win_entry_rdata[b*8 +: 8];
         end
     end
 
-    // Cycle 1: the lowest entry that covers the address and belongs to the function.
-    logic [PORTS-1:0] asked;
-    logic [63:0]      asked_address;
-    logic [20:0]      asked_length;
-    logic [7:0]       asked_func;
-    logic [6:0]       asked_list;
-    logic [EW-1:0]    found, number;
+    // The request beside the table: cycle 2 and 3. The bits of its last byte that differ from those of the
+    // first: none of them may be above the page's size.
+    localparam REQ_W = PORTS + 64 + 8 + 21 + 7;
+    logic [REQ_W-1:0] compared, answered;
+    logic [18:0]      moved;
+
+    wire [29:0] compared_offset  = compared[65:36];
+    wire [20:0] compared_length  = compared[27:7];
+    wire [30:0] last             = {1'b0, compared_offset} + {10'd0, compared_length} - 31'd1;
 
     always_ff @(posedge clk) begin
-        asked         <= rst ? '0 : grant;
-        asked_address <= address;
-        asked_length  <= length;
-        asked_func    <= func;
-        asked_list    <= list;
-    end
-
-    wire [ENTRIES-1:0] hits = covers & owned;
-
-    integer i;
-    always_comb begin
-        found  = '0;
-        number = '1;
-        for (i = ENTRIES - 1; i >= 0; i = i - 1) begin
-            if (hits[i]) found = number;
-            number = number - 1'b1;
+        compared <= {asked, address, func, length, list};
+        answered <= compared;
+        moved    <= last[30:12] ^ {1'b0, compared_offset[29:12]};
+        if (rst) begin
+            compared[REQ_W-1 -: PORTS] <= '0;
+            answered[REQ_W-1 -: PORTS] <= '0;
         end
     end
 
-    // Cycle 2: the page, and whether the last byte is in it.
-    logic [PORTS-1:0] answer;
-    logic [63:0]      virtual_address;
-    logic [20:0]      bytes;
-    logic [7:0]       who;
-    logic [6:0]       for_list;
-    logic             covered, allowed;
-    logic [51:0]      page_bus;
-    logic [17:0]      open;
+    // Cycle 2: the lowest entry that covers the address and belongs to the function, by halves: in each
+    // round two neighbours become one.
+    logic          covered, allowed;
+    logic [EW-1:0] found;
+
+    genvar r;
+    generate
+        for (r = 0; r <= EW; r = r + 1) begin : round
+            logic [(ENTRIES >> r)-1:0]    any;
+            logic [(ENTRIES >> r)*EW-1:0] lowest;
+            for (e = 0; e < ENTRIES >> r; e = e + 1) begin : of
+                if (r == 0) begin : leaf
+                    assign any[e]              = covers[e] && owned[e];
+                    assign lowest[e*EW +: EW]  = e;
+                end else begin : pair
+                    assign any[e]              = round[r-1].any[2*e] || round[r-1].any[2*e + 1];
+                    assign lowest[e*EW +: EW]  = round[r-1].any[2*e] ? round[r-1].lowest[2*e*EW +: EW]
+                                               : round[r-1].lowest[(2*e + 1)*EW +: EW];
+                end
+            end
+        end
+    endgenerate
 
     always_ff @(posedge clk) begin
-        answer          <= rst ? '0 : asked;
-        virtual_address <= asked_address;
-        bytes           <= asked_length;
-        who             <= asked_func;
-        for_list        <= asked_list;
-        covered         <= |covers;
-        allowed         <= |hits;
-        page_bus        <= {bus_high[found], bus_low[found]};
-        open            <= masks[found];
+        found   <= round[EW].lowest;
+        covered <= |covers;
+        allowed <= round[EW].any;
     end
 
-    wire [29:0] reach = {open, 12'hFFF};
-    wire [29:0] offset = virtual_address[29:0] & reach;
-    wire [30:0] last   = {1'b0, offset} + {10'd0, bytes} - 31'd1;
-    wire        beyond = |(last & ~{1'b0, reach});
-    wire [51:0] frame  = page_bus & ~{34'd0, open};
+    // Cycle 3: the page, the bus address, and whether the last byte is in the page.
+    wire [51:0]      page_bus        = {bus_high[found], bus_low[found]};
+    wire [17:0]      open            = masks[found];
+    wire [PORTS-1:0] answer          = answered[REQ_W-1 -: PORTS];
+    wire [63:0]      virtual_address = answered[99:36];
+    wire [7:0]       who             = answered[35:28];
+    wire [20:0]      bytes           = answered[27:7];
+    wire [6:0]       for_list        = answered[6:0];
+    wire [29:0]      offset          = virtual_address[29:0] & {open, 12'hFFF};
+    wire             beyond          = |(moved & ~{1'b0, open});
+    wire [51:0]      frame           = page_bus & ~{34'd0, open};
 
     assign m_rsp_valid   = answer;
     assign m_rsp_hit     = allowed && !beyond;
@@ -302,5 +318,5 @@ module tlb #(
         m_event_record[layouts_pkg::EVENT_RECORD_KIND_AT +: 8]       <= layouts_pkg::TLB_FAULT_KIND;
     end
 
-    wire unused = &{1'b0, win_addr[12], win_addr[1:0], now_stamp[63:32]};
+    wire unused = &{1'b0, win_addr[12], win_addr[1:0], now_stamp[63:32], last[11:0]};
 endmodule

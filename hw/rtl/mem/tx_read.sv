@@ -63,7 +63,8 @@ module tx_read #(
 
     // ---- The current descriptor ---------------------------------------------------------------------
 
-    wire         piece_valid, piece_taken;
+    // It is taken apart in one cycle, and compared with the open packet in the next.
+    wire         whole_valid, whole_taken;
     wire [255:0] piece;
 
     skid #(.WIDTH(256)) slice (
@@ -72,52 +73,75 @@ module tx_read #(
         .s_valid(s_piece_valid),
         .s_ready(s_piece_ready),
         .s_data(s_piece),
-        .m_valid(piece_valid),
-        .m_ready(piece_taken),
+        .m_valid(whole_valid),
+        .m_ready(whole_taken),
         .m_data(piece)
     );
 
-    wire [63:0] address  = piece[layouts_pkg::TX_DESCRIPTOR_ADDRESS_AT +: 64];
-    wire [31:0] length   = piece[layouts_pkg::TX_DESCRIPTOR_LENGTH_AT +: 32];
-    wire [15:0] flags    = piece[layouts_pkg::TX_DESCRIPTOR_FLAGS_AT +: 16];
-    wire [15:0] total    = piece[layouts_pkg::TX_DESCRIPTOR_TOTAL_AT +: 16];
-    wire [15:0] checksum = piece[layouts_pkg::TX_DESCRIPTOR_CHECKSUM_AT +: 16];
-    wire        first    = |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
-    wire        last     = |(flags & layouts_pkg::TX_DESCRIPTOR_LAST);
-    wire        raw      = |(flags & layouts_pkg::TX_DESCRIPTOR_RAW);
-    wire        given    = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_GIVEN);
-    wire        card     = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_CARD);
+    wire [31:0] p_length   = piece[layouts_pkg::TX_DESCRIPTOR_LENGTH_AT +: 32];
+    wire [15:0] flags      = piece[layouts_pkg::TX_DESCRIPTOR_FLAGS_AT +: 16];
+    wire [15:0] p_total    = piece[layouts_pkg::TX_DESCRIPTOR_TOTAL_AT +: 16];
+    wire [15:0] p_checksum = piece[layouts_pkg::TX_DESCRIPTOR_CHECKSUM_AT +: 16];
+    wire        p_last     = |(flags & layouts_pkg::TX_DESCRIPTOR_LAST);
+    wire        p_raw      = |(flags & layouts_pkg::TX_DESCRIPTOR_RAW);
+    wire        given      = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_GIVEN);
+    wire        card       = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_CARD);
+    wire        bad_flags  = given && card || p_raw && (given || card)
+                             || (p_raw ? p_total < LEAST_RAW || p_total > MOST_RAW : p_total > MOST_PAYLOAD);
 
-    // Fields of the packet's first descriptor; the checksum's first byte is the higher one.
-    wire [META_W-1:0] says = {raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, checksum[7:0], checksum[15:8], total,
-                              piece[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
-                              piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
-                              piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
+    logic              piece_valid;
+    wire               piece_taken;
+    logic [63:0]       address;
+    logic [15:0]       length;
+    logic              first, last, bad_first, empty, huge;
+    logic [META_W-1:0] says;
+    logic [FW-1:0]     needs;
 
-    // The open packet: inconsistent; its bytes so far; words reserved for it.
-    logic              open, wrong;
-    logic [15:0]       sum;
+    assign whole_taken = !piece_valid || piece_taken;
+
+    always_ff @(posedge clk) begin
+        if (whole_taken) piece_valid <= whole_valid;
+        if (rst) piece_valid <= 1'b0;
+    end
+
+    // Of a packet's first descriptor: what it says of the packet, whether that is consistent and agrees with
+    // its own length, and the words that the packet needs. The checksum's first byte is the higher one.
+    always_ff @(posedge clk) if (whole_taken) begin
+        address   <= piece[layouts_pkg::TX_DESCRIPTOR_ADDRESS_AT +: 64];
+        length    <= p_length[15:0];
+        huge      <= p_length[31:16] != 0;
+        empty     <= p_length == 0;
+        first     <= |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
+        last      <= p_last;
+        says      <= {p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
+                      piece[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
+                      piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
+                      piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
+        bad_first <= bad_flags || p_length == 0 && p_total != 0
+                     || (p_last ? p_length != {16'd0, p_total} : p_length > {16'd0, p_total});
+        needs     <= {{(FW - 9) {1'b0}}, p_total[13:5]} + {{(FW - 1) {1'b0}}, p_total == 0 || p_total[4:0] != 0};
+    end
+
+    // The open packet: inconsistent; bytes that it lacks, and whether it has any; words reserved for it.
+    logic              open, wrong, some;
+    logic [15:0]       lacks;
     logic [FW-1:0]     holds;
     logic [META_W-1:0] kept;
 
-    wire [META_W-1:0] meta      = first ? says : kept;
-    wire [15:0]       whole     = meta[LENGTH_AT +: 16];
-    wire [32:0]       sum_next  = {17'd0, first ? 16'd0 : sum} + {1'b0, length};
-    wire              bad_first = given && card || raw && (given || card)
-                                  || (raw ? total < LEAST_RAW || total > MOST_RAW : total > MOST_PAYLOAD);
-    wire              bad_piece = (first ? bad_first : !open || wrong) || length == 0 && whole != 0;
-    wire              bad       = bad_piece || (last ? sum_next != {17'd0, whole} : sum_next > {17'd0, whole});
-    wire              reads     = !bad && length != 0;
+    wire [META_W-1:0] meta  = first ? says : kept;
+    wire              bad   = first ? bad_first : !open || wrong || huge || empty && some
+                              || (last ? length != lacks : length > lacks);
+    wire              reads = !bad && !empty;
 
     // A packet begins when there is space for all of it: words that are free, and not reserved.
     logic [FW-1:0] promised;
-    wire  [FW-1:0] needs  = {{(FW - 9) {1'b0}}, whole[13:5]} + {{(FW - 1) {1'b0}}, whole == 0 || whole[4:0] != 0};
-    wire           begins = first && !bad;
-    wire           room   = !begins || s_free >= promised + needs;
+    wire           begins = first && !bad_first;
+    wire  [FW-1:0] more_promised = promised + needs;
+    wire           room   = !begins || s_free >= more_promised;
     wire  [FW-1:0] has    = !first ? holds : begins ? needs : '0;
 
     // An open packet ends by one that begins, or by a flush.
-    wire cuts   = open && (piece_valid ? first : s_piece_flush);
+    wire cuts   = open && (piece_valid ? first : s_piece_flush && !whole_valid);
     wire queue_free, request_free;
     wire pushes = queue_free && (cuts || piece_valid && room && request_free);
     assign piece_taken = pushes && !cuts;
@@ -126,11 +150,12 @@ module tx_read #(
     logic [FW-1:0] frees;
 
     always_ff @(posedge clk) begin
-        promised <= promised + (piece_taken && begins ? needs : '0) - frees;
+        promised <= (piece_taken && begins ? more_promised : promised) - frees;
         if (pushes) begin
             open  <= !cuts && !last;
             wrong <= bad;
-            sum   <= sum_next[15:0];
+            lacks <= (first ? says[LENGTH_AT +: 16] : lacks) - length;
+            some  <= first ? says[LENGTH_AT +: 16] != 0 : some;
             kept  <= meta;
             holds <= has;
             if (cuts || last) begin
@@ -151,7 +176,7 @@ module tx_read #(
         .rst,
         .s_valid(piece_taken && reads),
         .s_ready(request_free),
-        .s_data({address, length[15:0]}),
+        .s_data({address, length}),
         .m_valid(m_desc_valid),
         .m_ready(m_desc_ready),
         .m_data({m_desc_address, m_desc_length})
@@ -185,12 +210,19 @@ module tx_read #(
     logic [4:0]   have;
     logic         failed, more;
 
-    integer k;
+    // Bytes of the word, which are contiguous: bit b is set where a group of 2^b bytes is the last one
+    // that there is, and is odd.
+    integer b, k;
     logic [5:0] count;
     always_comb begin
         count = '0;
-        for (k = 0; k < 32; k = k + 1) if (s_data_tkeep[k]) count = count + 6'd1;
+        for (b = 0; b < 6; b = b + 1) begin
+            for (k = 1; k <= 32; k = k + 1) begin
+                if (k % (2 << b) == 1 << b) count[b] = count[b] || (s_data_tkeep[k-1] && !tkeep_above[k-1+(1<<b)]);
+            end
+        end
     end
+    wire [63:0] tkeep_above = {32'd0, s_data_tkeep};
 
     wire       word   = s_data_tvalid && s_data_tready;
     wire       fails  = failed || word && s_data_tuser;
@@ -244,7 +276,7 @@ module tx_read #(
         if (word) rest <= full ? turned : joined;
     end
 
-    assign idle = !piece_valid && !open && level == 0 && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
+    assign idle = !whole_valid && !piece_valid && !open && level == 0 && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
 
     wire unused = &{1'b0, flags, piece, twice[255:0]};
 endmodule

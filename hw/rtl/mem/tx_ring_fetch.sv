@@ -65,7 +65,11 @@ module tx_ring_fetch #(
     wire [31:0] left   = posted - asked;
     wire [3:0]  aligned = 4'd8 - {1'b0, asked[2:0]};
     wire [3:0]  count  = left < {28'd0, aligned} ? left[3:0] : aligned;
-    wire        places = asked - consumer + {28'd0, count} <= PLACES;
+    // They are known a cycle later, and stay true: only a request lets them be fewer.
+    logic        looked, some;
+    logic [3:0]  found;
+    logic [31:0] in_use;
+    wire         places = in_use + {28'd0, found} <= PLACES;
     wire [31:0] index  = asked & (size - 32'd1);
     wire        goes   = m_fetch_valid && m_fetch_ready;
 
@@ -82,7 +86,8 @@ module tx_ring_fetch #(
             if (refuses) error <= 1'b1;
             else posted <= cfg_producer;
         end
-        if (!m_fetch_valid) m_fetch_valid <= cfg_enable && running && !error && left != 0 && places;
+        looked <= !m_fetch_valid;
+        if (!m_fetch_valid) m_fetch_valid <= cfg_enable && running && !error && looked && some && places;
         else if (m_fetch_ready) m_fetch_valid <= 1'b0;
         if (goes) asked <= asked + {28'd0, m_fetch_count};
         if (s_done) consumer <= consumer + 32'd1;
@@ -97,6 +102,7 @@ module tx_ring_fetch #(
             error    <= 1'b0;
             lost     <= 1'b0;
         end
+        if (rst || begins) looked <= 1'b0;
         if (rst) begin
             running       <= 1'b0;
             rung          <= 1'b0;
@@ -107,8 +113,11 @@ module tx_ring_fetch #(
     always_ff @(posedge clk) begin
         if (!m_fetch_valid) begin
             m_fetch_address <= cfg_base + {27'd0, index, 5'd0};
-            m_fetch_count   <= count;
+            m_fetch_count   <= found;
         end
+        some   <= left != 0;
+        found  <= count;
+        in_use <= asked - consumer;
     end
 
     // Time of the last doorbell before each request.

@@ -1,4 +1,4 @@
-"""tlb: permission and translation against a model; latency of two cycles, one request a cycle; faults."""
+"""tlb: permission and translation against a model; latency of three cycles, one request a cycle; faults."""
 
 import random
 
@@ -10,7 +10,7 @@ from core import Cycles, Window, joined
 PARAMETERS = [{"PORTS": 4, "ENTRIES": 128}, {"PORTS": 1, "ENTRIES": 2}]
 
 NONE, BEYOND, OTHER = 0, 1, 2
-LATENCY = 2
+LATENCY = 3
 
 
 class TB:
@@ -60,7 +60,7 @@ class TB:
         answer = int(dut.m_rsp_valid.value)
         if self.taken and self.taken[0][0] + LATENCY == self.cycles.number:
             _, port, expected = self.taken.pop(0)
-            assert answer == 1 << port, "the answer is two cycles after the request"
+            assert answer == 1 << port, "the answer is three cycles after the request"
             got = int(dut.m_rsp_address.value) if int(dut.m_rsp_hit.value) else None
             assert got == expected, f"{got} instead of {expected}"
             self.answers += 1

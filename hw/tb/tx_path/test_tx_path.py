@@ -219,10 +219,11 @@ async def packets_of_all_kinds_errors_among_them(dut):
     tb.host.delay, tb.host.source.idle = 80, 0.2
     for _ in range(2):
         for ring in tb.rings:
-            for _ in range(8):
+            for number in range(8):
                 size = random.choice((14, 15, 18, 60, 64, 300, random.randrange(14, 800)))
                 flags = random.choice((0, RAW, CHECKSUM_CARD, CHECKSUM_CARD, CHECKSUM_GIVEN))
-                status = random.choices((SENT, BAD, FAILED), (6, 1, 1))[0]
+                # Each at least once.
+                status = {2: BAD, 5: FAILED}.get(number) or random.choices((SENT, BAD, FAILED), (6, 1, 1))[0]
                 ring.send(some(size), random.choice((1, 1, 2, 4)), flags, random.getrandbits(16),
                           random.random() < 0.5, status)
             ring.send(b"", 1, CHECKSUM_CARD)
