@@ -1,5 +1,6 @@
-//! Translates the card's RTL to C++ by Verilator, and builds a library of it and of the shim. Only with
-//! the feature `verilated`; without Verilator the crate builds without the card.
+//! Translates the RTL of the card and of the event builder's ring to C++ by Verilator, and builds a
+//! library of each and of its shim. Only with the feature `verilated`; without Verilator the crate builds
+//! without them.
 
 #[cfg_attr(
     not(feature = "verilated"),
@@ -23,9 +24,32 @@ mod verilate {
 
     const RTL: &str = "../rtl";
     const SHIM: &str = "shim";
-    const TOP: &str = "pollux_card";
     /// The commit of the build: `GIT_HASH` of the card's model.
     const GIT_HASH: &str = "-GGIT_HASH=160'h0123456789abcdeffedcba98765432100f1e2d3c";
+
+    /// A module that is simulated.
+    struct Top {
+        module: &'static str,
+        /// Prefix of the C++ classes, and the name of shim and library.
+        prefix: &'static str,
+        name: &'static str,
+        parameters: &'static [&'static str],
+    }
+
+    const TOPS: [Top; 2] = [
+        Top {
+            module: "pollux_card",
+            prefix: "Vcard",
+            name: "card",
+            parameters: &[GIT_HASH],
+        },
+        Top {
+            module: "evb_ring",
+            prefix: "Vring",
+            name: "ring",
+            parameters: &[],
+        },
+    ];
     const TRACE: bool = cfg!(feature = "trace");
     const COVERAGE: bool = cfg!(feature = "coverage");
 
@@ -40,13 +64,17 @@ mod verilate {
             );
             return Ok(());
         };
-        let out = PathBuf::from(env::var("OUT_DIR")?).join("model");
-        // Files of the previous build would be compiled too.
-        if out.exists() {
-            fs::remove_dir_all(&out)?;
+        let include = root.join("include");
+        for top in &TOPS {
+            let out = PathBuf::from(env::var("OUT_DIR")?).join(top.name);
+            // Files of the previous build would be compiled too.
+            if out.exists() {
+                fs::remove_dir_all(&out)?;
+            }
+            generate(top, &out)?;
+            compile(top, &out, &include)?;
         }
-        generate(&out)?;
-        compile(&out, &root.join("include"))?;
+        runtime(&include);
         println!("cargo::rustc-cfg=has_verilator");
         Ok(())
     }
@@ -61,7 +89,7 @@ mod verilate {
     }
 
     /// RTL to C++.
-    fn generate(out: &Path) -> Result<(), Box<dyn Error>> {
+    fn generate(top: &Top, out: &Path) -> Result<(), Box<dyn Error>> {
         let mut folders = vec![PathBuf::from(RTL)];
         let mut packages = Vec::new();
         let mut next = 0;
@@ -80,14 +108,14 @@ mod verilate {
             .args([
                 "--cc",
                 "--prefix",
-                "Vcard",
+                top.prefix,
                 "--top-module",
-                TOP,
+                top.module,
                 "-O3",
-                GIT_HASH,
                 "--Mdir",
             ])
-            .arg(out);
+            .arg(out)
+            .args(top.parameters);
         // Values that the RTL leaves open, and initial values, are random by the seed.
         verilator.args(["--x-assign", "unique", "--x-initial", "unique"]);
         // Several files, so that several compilers work.
@@ -102,9 +130,9 @@ mod verilate {
             verilator.arg("-y").arg(folder);
         }
         let status = verilator
-            .arg(format!("{SHIM}/probes.vlt"))
+            .arg(format!("{SHIM}/{}.vlt", top.name))
             .args(packages)
-            .arg(format!("{RTL}/{TOP}.sv"))
+            .arg(format!("{}.sv", top.module))
             .status()?;
         if !status.success() {
             return Err("Verilator refuses the RTL: scripts/gateware lint says why".into());
@@ -113,7 +141,7 @@ mod verilate {
     }
 
     /// C++ to a library.
-    fn compile(out: &Path, include: &Path) -> Result<(), Box<dyn Error>> {
+    fn compile(top: &Top, out: &Path, include: &Path) -> Result<(), Box<dyn Error>> {
         let made = files(out)?
             .into_iter()
             .filter(|path| path.extension().is_some_and(|it| it == "cpp"));
@@ -123,43 +151,50 @@ mod verilate {
             name.ends_with("__Slow.cpp") || name.ends_with("__Syms.cpp")
         };
         let (slow, fast): (Vec<_>, Vec<_>) = made.partition(is_slow);
-        // Verilator's support code of every model.
-        let mut runtime = vec![
+        let shim = Path::new(SHIM).join(format!("{}.cpp", top.name));
+        build(include)
+            .include(out)
+            .files(fast)
+            .file(shim)
+            .compile(&format!("pollux_{}", top.name));
+        build(include)
+            .include(out)
+            .opt_level(0)
+            .files(slow)
+            .compile(&format!("pollux_{}_slow", top.name));
+        Ok(())
+    }
+
+    /// Verilator's support code, of every model.
+    fn runtime(include: &Path) {
+        let mut sources = vec![
             "verilated.cpp",
             "verilated_dpi.cpp",
             "verilated_threads.cpp",
         ];
         if TRACE {
-            runtime.push("verilated_fst_c.cpp");
+            sources.push("verilated_fst_c.cpp");
             println!("cargo::rustc-link-lib=z");
         }
         if COVERAGE {
-            runtime.push("verilated_cov.cpp");
+            sources.push("verilated_cov.cpp");
         }
-        let runtime = runtime.into_iter().map(|file| include.join(file));
+        build(include)
+            .files(sources.into_iter().map(|file| include.join(file)))
+            .compile("pollux_verilated");
+    }
+
+    /// Optimised by the profile.
+    fn build(include: &Path) -> cc::Build {
         let flag = |on| if on { "1" } else { "0" };
-        // Optimised by the profile.
-        let build = || {
-            let mut build = cc::Build::new();
-            build.cpp(true).std("c++17").debug(false).warnings(false);
-            build
-                .include(out)
-                .include(include)
-                .include(include.join("vltstd"));
-            build
-                .define("VM_TRACE", flag(TRACE))
-                .define("VM_TRACE_FST", flag(TRACE));
-            build.define("VM_COVERAGE", flag(COVERAGE));
-            build
-        };
-        let shim = Path::new(SHIM).join("card.cpp");
-        build()
-            .files(fast)
-            .file(shim)
-            .files(runtime)
-            .compile("pollux_card");
-        build().opt_level(0).files(slow).compile("pollux_card_slow");
-        Ok(())
+        let mut build = cc::Build::new();
+        build.cpp(true).std("c++17").debug(false).warnings(false);
+        build.include(include).include(include.join("vltstd"));
+        build
+            .define("VM_TRACE", flag(TRACE))
+            .define("VM_TRACE_FST", flag(TRACE));
+        build.define("VM_COVERAGE", flag(COVERAGE));
+        build
     }
 
     /// What is in a folder, in the order of names.

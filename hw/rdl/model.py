@@ -90,10 +90,10 @@ class Block:
         return self.regs + [reg for window in self.windows for reg in window.regs]
 
 
-def load(path=HERE / "pollux_card.rdl"):
-    """Reads the map. Ends the program with a message if it is invalid."""
+def load(name):
+    """Reads a map. Ends the program with a message if it is invalid."""
     compiler = RDLCompiler()
-    compiler.compile_file(str(path))
+    compiler.compile_file(str(HERE / f"{name}.rdl"))
     top = compiler.elaborate().top
     children = list(top.children())
     blocks = [block(node) for node in children]

@@ -14,9 +14,10 @@ REGISTERS = "hw/rtl/regs"
 
 
 def outputs():
-    title, text, blocks = model.load()
+    title, text, blocks = model.load("pollux_card")
+    evb_title, evb_text, evb = model.load("pollux_evb")
     memory, signals = layouts.load()
-    made = {f"{REGISTERS}/{block.name}_regs.sv": emit_sv.emit(block) for block in blocks}
+    made = {f"{REGISTERS}/{block.name}_regs.sv": emit_sv.emit(block) for block in blocks + evb}
     made |= {
         f"{REGISTERS}/regs_pkg.sv": emit_sv.package(blocks),
         "hw/rtl/lib/layouts_pkg.sv": layouts.package(memory, signals),
@@ -25,6 +26,8 @@ def outputs():
         "hw/docs/layouts.md": layouts.markdown(memory, signals),
         "pmd/src/drivers/card/registers.rs": emit_rust.emit(blocks),
         "hw/model/src/registers.rs": emit_rust.emit_model(blocks),
+        "hw/docs/evb-registers.md": emit_markdown.emit(evb_title, evb_text, evb),
+        "hw/model/src/evb_registers.rs": emit_rust.emit_model(evb),
         "hw/model/src/layouts.rs": layouts.model_rust(memory),
         "pmd/src/drivers/card/layouts.rs": layouts.card_rust(memory),
         "pmd/src/event/layouts.rs": layouts.event_rust(memory),

@@ -48,7 +48,7 @@ struct pollux_net_out {
     uint8_t control[POLLUX_PORTS], unused[4];
 };
 
-/* Events of a port in this cycle, by which latencies are measured (probes.vlt): of clk_net, then of
+/* Events of a port in this cycle, by which latencies are measured (card.vlt): of clk_net, then of
  * clk_core. A word that is taken has been accepted by its receiver. */
 enum {
     POLLUX_PROBE_RX_START = 1 << 0, /* a start in lane 0 at XGMII, behind the loop */

@@ -7,9 +7,12 @@
 //! | [`port`] | such a card as a port, with a peer at its wire | `port.rs` |
 //! | [`suite`] | required behaviour of every simulated card | `suite/` |
 //! | `VerilatedCard` | the card from its RTL, with the feature `verilated` | `verilated/` |
+//! | `evb` | the ring of the event builder from its RTL, beside the roles of `pollux-farm` | `evb/` |
 //! | `pcie` | its host bus: permitted behaviour of a host, and rules of the card | `pcie/` |
 
 mod device;
+#[cfg(has_verilator)]
+pub mod evb;
 mod memory;
 // Without the card from its RTL only the tests of its host use them.
 #[cfg(any(has_verilator, test))]

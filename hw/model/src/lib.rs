@@ -4,6 +4,7 @@
 //! whose memory it reaches. A user cannot distinguish the two. This crate does not depend on
 //! the driver, so that the driver's own tests can be built with it.
 
+pub mod evb_registers;
 pub mod layouts;
 mod map;
 pub mod registers;

@@ -150,5 +150,27 @@ package layouts_pkg;
     localparam HIF_ATTRIBUTES_AT = 108, HIF_ATTRIBUTES_W = 3;
     localparam HIF_TRAFFIC_CLASS_AT = 111, HIF_TRAFFIC_CLASS_W = 3;
 
+    // A message of the flow control ring (docs/formats/farm.md), between `evb_sched` and `evb_node`.
+    localparam FLOW_W = 234;
+    localparam FLOW_RUN_AT = 0, FLOW_RUN_W = 32;
+    localparam FLOW_NUMBER_AT = 32, FLOW_NUMBER_W = 32;
+    localparam FLOW_DECIDED_AT = 64, FLOW_DECIDED_W = 32;
+    localparam FLOW_GENERATION_AT = 96, FLOW_GENERATION_W = 32;
+    localparam FLOW_DESCRIPTOR_AT = 128, FLOW_DESCRIPTOR_W = 16;
+    localparam FLOW_ATTEMPT_AT = 144, FLOW_ATTEMPT_W = 16;
+    localparam FLOW_LOOPS_AT = 160, FLOW_LOOPS_W = 8;
+    localparam FLOW_HOLD_AT = 168, FLOW_HOLD_W = 1;
+    localparam FLOW_EVENT_AT = 169, FLOW_EVENT_W = 1;
+    localparam FLOW_MEMBERS_AT = 170, FLOW_MEMBERS_W = 32;
+    localparam FLOW_PENDING_AT = 202, FLOW_PENDING_W = 32;
+
+    // A node has a free receive buffer, to `evb_sched`.
+    localparam FEEDBACK_W = 120;
+    localparam FEEDBACK_RUN_AT = 0, FEEDBACK_RUN_W = 32;
+    localparam FEEDBACK_NUMBER_AT = 32, FEEDBACK_NUMBER_W = 32;
+    localparam FEEDBACK_GENERATION_AT = 64, FEEDBACK_GENERATION_W = 32;
+    localparam FEEDBACK_DESCRIPTOR_AT = 96, FEEDBACK_DESCRIPTOR_W = 16;
+    localparam FEEDBACK_COLUMN_AT = 112, FEEDBACK_COLUMN_W = 8;
+
     /* verilator lint_on UNUSEDPARAM */
 endpackage

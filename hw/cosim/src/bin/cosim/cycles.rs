@@ -3,6 +3,7 @@
 
 use pollux_card_model::registers::{port, tx};
 use pollux_cosim::CosimDevice;
+use pollux_cosim::evb;
 use pollux_cosim::pcie::Behaviour;
 use pollux_cosim::rig::{Form, Rig, datagram};
 use pollux_cosim::verilated::{Probe, VerilatedCard, Watch};
@@ -16,7 +17,11 @@ pub(crate) fn measure() -> anyhow::Result<Value> {
     // To the frame's eighth byte, which is in the word after the start.
     let mac_rx = of(&received, Probe::RxStart, Probe::RxWord).map(|cycles| cycles - 1);
     let mac_tx = of(&sent, Probe::TxWord, Probe::TxStart).map(|cycles| cycles + 1);
+    let ring = evb::latencies()?;
     Ok(json!({
+        "sched_decide": ring.sched_decide,
+        "sched_next": ring.sched_next,
+        "flow_node": ring.flow_node,
         "udp_tx_to_rx": sent.cycles((0, Probe::Sent), (1, Probe::Payload)),
         "mac_rx": mac_rx,
         "mac_tx": mac_tx,

@@ -15,6 +15,8 @@ mod latency;
 #[cfg(has_verilator)]
 mod line_rate;
 #[cfg(has_verilator)]
+mod sched;
+#[cfg(has_verilator)]
 mod soak;
 
 #[cfg(has_verilator)]
@@ -45,6 +47,18 @@ fn main() -> anyhow::Result<()> {
             /// The file.
             file: std::path::PathBuf,
         },
+        /// The ring of the event builder beside the software roles: random configurations.
+        Sched {
+            /// Configurations.
+            #[arg(long, default_value_t = 100)]
+            configurations: u64,
+            /// Events of all configurations.
+            #[arg(long, default_value_t = 20_000)]
+            events: u64,
+            /// The first seed; each configuration has the next.
+            #[arg(long, default_value_t = 1)]
+            seed: u64,
+        },
         /// Random traffic on all ports, an adversarial host, all payloads compared.
         Soak {
             /// Wall-clock seconds.
@@ -62,6 +76,11 @@ fn main() -> anyhow::Result<()> {
         Command::Latency => latency::measure()?,
         Command::Received { file, udp } => judge::received(&file, &udp)?,
         Command::Sent { file } => judge::sent(&file)?,
+        Command::Sched {
+            configurations,
+            events,
+            seed,
+        } => sched::compare(configurations, events, seed)?,
         Command::Soak { seconds, seed } => soak::run(seconds, seed)?,
     };
     println!("{report:#}");
