@@ -201,9 +201,12 @@ fn bounded_outputs_lose_frames_without_flow_control_alone() {
         is_whole(&report);
         assert_eq!(lost_at_outputs(&report), 0, "{policy}");
     }
-    let report = report(QUICK, &format!("{args} --policy none"));
+    // On a busy machine what is sent again meets the same full outputs, and the farm may stand still in
+    // the end: it is the losses that count here.
+    let report = read(&output(QUICK, &format!("{args} --policy none --json")));
     assert!(lost_at_outputs(&report) > 0);
     assert!(number(&report["ledger"]["dropped"]["output-full"]) > 0);
+    assert_eq!(report["ledger"]["balanced"], true);
 }
 
 /// Frames that found the output of a switch full.
