@@ -264,7 +264,7 @@ mod tests {
             assert!(rate(text).is_err(), "{text}");
         }
         assert_eq!(buffer("64k"), Ok(64_000));
-        for text in ["59", "65MB", ""] {
+        for text in ["59", "68MB", ""] {
             assert!(buffer(text).is_err(), "{text}");
         }
         assert_eq!(age("300s"), Ok(Duration::from_mins(5)));
