@@ -28,7 +28,7 @@ fn installed(folder: &Path) {
 }
 
 /// Compiles a program of `tests/c`, or of an absolute path; `None` without a compiler.
-fn compile(folder: &Path, source: &str, shared: bool) -> Option<PathBuf> {
+fn compile(folder: &Path, source: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source_path = here.join("tests/c").join(source);
     let (compiler, standard) = if source_path.extension().is_some_and(|end| end == "cc") {
@@ -52,22 +52,10 @@ fn compile(folder: &Path, source: &str, shared: bool) -> Option<PathBuf> {
         .arg("-I")
         .arg(here.join("include"))
         .arg(&source_path);
-    if shared {
-        command.arg("-L").arg(folder).arg("-lpollux");
-        command.arg(format!("-Wl,-rpath,{}", folder.display()));
-    } else {
-        command.arg(libraries().join("libpollux.a"));
-        // As pollux.pc says for static linking.
-        command.args([
-            "-lgcc_s",
-            "-lutil",
-            "-lrt",
-            "-lpthread",
-            "-lm",
-            "-ldl",
-            "-lc",
-        ]);
-    }
+    // Not the static library: with the feature `dpdk`, which it has in tests, it needs DPDK's too. The
+    // step `capi` of scripts/test links it.
+    command.arg("-L").arg(folder).arg("-lpollux");
+    command.arg(format!("-Wl,-rpath,{}", folder.display()));
     let Ok(output) = command.arg("-pthread").output() else {
         println!("skipped: no {compiler}: apt-get install gcc g++");
         return None;
@@ -106,7 +94,7 @@ fn run(program: &Path, args: &[&str]) -> Output {
 fn misuse_is_refused_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     installed(folder.path());
-    if let Some(program) = compile(folder.path(), "misuse.c", true) {
+    if let Some(program) = compile(folder.path(), "misuse.c") {
         run(&program, &[]);
     }
 }
@@ -114,7 +102,8 @@ fn misuse_is_refused_and_nothing_is_lost() {
 #[test]
 fn frames_go_round_in_cpp() {
     let folder = tempfile::tempdir().unwrap();
-    if let Some(program) = compile(folder.path(), "forward.cc", false) {
+    installed(folder.path());
+    if let Some(program) = compile(folder.path(), "forward.cc") {
         run(&program, &[]);
     }
 }
@@ -128,7 +117,7 @@ fn the_program_of_the_manual_counts() {
     let (_, program) = manual.split_once("```c\n").unwrap();
     let source = folder.path().join("listen.c");
     std::fs::write(&source, program.split_once("```").unwrap().0).unwrap();
-    let Some(program) = compile(folder.path(), source.to_str().unwrap(), true) else {
+    let Some(program) = compile(folder.path(), source.to_str().unwrap()) else {
         return;
     };
     // A classic capture of three datagrams to port 2000, which is none of the program's.
@@ -219,7 +208,7 @@ fn counts_equal_those_of_tshark() {
     };
     let folder = tempfile::tempdir().unwrap();
     installed(folder.path());
-    let Some(program) = compile(folder.path(), "counts.c", true) else {
+    let Some(program) = compile(folder.path(), "counts.c") else {
         return;
     };
     let captures = captures.map(|entry| entry.unwrap().path());
