@@ -3,7 +3,7 @@
 import warnings
 
 from ._events import L0_EVENT
-from ._pollux import L0Run
+from ._pollux import L0Run  # type: ignore[import-not-found]  # compiled, without annotations
 
 
 def l0(spec, config=None):
