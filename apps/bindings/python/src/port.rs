@@ -229,7 +229,7 @@ impl Port {
         Ok(ledger)
     }
 
-    /// Buffers of the pool that nobody holds.
+    /// Free buffers of the pool: those in no batch, view or receive ring.
     #[getter]
     fn free_buffers(&self) -> PyResult<usize> {
         let port = self.shared.lock().map_err(|error| raised(&error))?;

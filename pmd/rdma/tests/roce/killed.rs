@@ -88,7 +88,7 @@ fn connected(
     }
 }
 
-/// Registers memory, and makes a queue pair that the other end of the stream is told of.
+/// Registers memory, makes a queue pair, and sends its address to the other end of the stream.
 fn exchange(host: &mut Host, stream: UnixStream) -> Traffic {
     let own = host.register(&memory(BYTES as usize), Access::ALL);
     let qp = host.endpoint.create_queue_pair(&QpOptions::default());
