@@ -42,7 +42,7 @@ pub(crate) struct ImagesCli {
     /// PORT + m: stacks of image lines by RDMA over the port (RoCEv2), as RASHPA does
     ///
     /// The receiver is `image-stream --rdma`. It says how many images a stack has, and when a buffer is free.
-    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["udp", "dst_ip", "dst_port", "dst_mac", "control", "check"])]
+    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["udp", "dst_ip", "dst_port", "dst_mac", "control", "check"], value_parser = listener)]
     pub(crate) rdma: Option<SocketAddr>,
 
     /// Wait until the receiver has a free buffer, as no detector does; otherwise the stack is lost, and
@@ -252,6 +252,14 @@ impl From<DetectorName> for Detector {
             DetectorName::Moench => Self::Moench,
         }
     }
+}
+
+/// The address of a program that listens: at port 0 none does.
+fn listener(text: &str) -> Result<SocketAddr, String> {
+    let form = "write IP:PORT with the port at which `image-stream --rdma` listens, 1 or more";
+    let address = text.parse().ok();
+    let address = address.filter(|address: &SocketAddr| address.port() > 0);
+    address.ok_or_else(|| form.to_owned())
 }
 
 /// Parses a number of frames a second; 0 stands for as many as possible.

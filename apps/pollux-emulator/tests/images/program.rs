@@ -280,6 +280,7 @@ fn bad_usage_is_status_2_and_opens_nothing() {
         ("--dst-port 65530 --modules 8", "below 65536"),
         ("--dst-ip 224.0.0.1", "the address of one host"),
         ("--cores 9999", "cpu 9999"),
+        ("--rdma 127.0.0.1:0", "1 or more"),
     ] {
         let stderr = fail(&format!("{port} {option}"), 2);
         assert!(stderr.contains(message), "{option}: {stderr}");

@@ -297,6 +297,26 @@ impl Qp {
         self.congestion.stop();
     }
 
+    /// Ends with its loop: the program is told, as far as there is room for events, and what it has posted
+    /// is given up.
+    pub(super) fn end(&mut self) {
+        let (status, psn) = (Status::Flushed, self.requester.oldest());
+        match self.state {
+            State::Unconnected => {
+                let failed = Failed {
+                    qp: self.number,
+                    status,
+                    psn,
+                };
+                self.events.push(Event::Failed(failed));
+            }
+            State::Connected(_) => self.fail(Failure { status, psn }),
+            State::Failed(..) => {}
+        }
+        self.flush();
+        self.events.announce();
+    }
+
     /// Writes the event of the failure, then those of the requests and receives that are given up, as far
     /// as there is room.
     fn flush(&mut self) {

@@ -85,6 +85,11 @@ impl Requester {
         (self.next, self.unacknowledged, self.sent_end) = (psn, psn, psn);
     }
 
+    /// Sequence number of the oldest packet that is not acknowledged, or else of the next.
+    pub(super) fn oldest(&self) -> Psn {
+        self.unacknowledged
+    }
+
     /// The numbers of a started request.
     fn numbers(&mut self, n: u32) -> &mut Numbers {
         &mut self.numbers[self.oldest.wrapping_add(n) as usize % QueuePair::REQUESTS]

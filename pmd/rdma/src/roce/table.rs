@@ -96,3 +96,12 @@ impl Table {
         }
     }
 }
+
+/// The end of the loop.
+impl Drop for Table {
+    fn drop(&mut self) {
+        for qp in &mut self.qps {
+            qp.end();
+        }
+    }
+}

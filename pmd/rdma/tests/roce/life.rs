@@ -254,6 +254,40 @@ fn a_program_that_sleeps_is_woken() {
 }
 
 #[test]
+fn the_end_of_the_loop_wakes_a_program_that_sleeps() {
+    let mut pair = Pair::new();
+    let [mut a, b] = pair.connect(QpKind::Reliable, &path(Mtu::B1024));
+    let options = QpOptions::default();
+    let created = pair.hosts[0].endpoint.create_queue_pair(&options);
+    let mut unconnected = created.unwrap();
+    // The peer has no receive for it.
+    a.send(send(2)).unwrap();
+    a.doorbell();
+    pair.settle();
+    let long = Wait::Sleep(std::time::Duration::from_mins(1));
+    std::thread::scope(|scope| {
+        let sleepers = [
+            scope.spawn(move || {
+                let failed = a.wait_event(long);
+                let flushed = a.wait_event(long);
+                assert!(matches!(failed, Some(Event::Failed(failed)) if failed.status == Status::Flushed));
+                assert!(matches!(flushed, Some(Event::Done(done)) if done.cookie == 2 && done.status == Status::Flushed));
+            }),
+            scope.spawn(move || {
+                let event = unconnected.wait_event(long);
+                assert!(matches!(event, Some(Event::Failed(failed)) if failed.status == Status::Flushed));
+            }),
+        ];
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        pair.stop();
+        for sleeper in sleepers {
+            sleeper.join().unwrap();
+        }
+    });
+    drop(b);
+}
+
+#[test]
 fn management_datagrams_pass_by_queue_pair_1() {
     let mut pair = Pair::new();
     let bytes: [u8; MAD_BYTES] = std::array::from_fn(|n| n as u8);
