@@ -20,7 +20,6 @@ mod stolen_time;
 mod streams;
 mod supervisor;
 mod switch;
-mod sys;
 mod ticker;
 mod verify;
 

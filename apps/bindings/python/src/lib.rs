@@ -6,6 +6,7 @@ mod column;
 mod error;
 mod l0;
 mod port;
+mod ports;
 mod send;
 mod shared;
 mod view;
@@ -23,4 +24,6 @@ mod extension {
     use crate::l0::L0Run;
     #[pymodule_export]
     use crate::port::{Port, open};
+    #[pymodule_export]
+    use crate::ports::ports_json;
 }

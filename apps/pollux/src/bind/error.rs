@@ -5,7 +5,7 @@ use std::io;
 use pollux_app::Failure;
 use pollux_pmd::bus::pci::Address;
 
-use crate::sys::pci::ALLOW_NO_IOMMU;
+use pollux_machine::pci::ALLOW_NO_IOMMU;
 
 /// Reason why a device cannot be given to another driver.
 #[derive(Debug, thiserror::Error)]

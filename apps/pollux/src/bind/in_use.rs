@@ -3,9 +3,9 @@
 
 use std::net::Ipv4Addr;
 
-use crate::sys::ethtool::Ethtool;
-use crate::sys::pci::{self, Function};
-use crate::sys::{Sys, Unread};
+use pollux_machine::ethtool::Ethtool;
+use pollux_machine::pci::{self, Function};
+use pollux_machine::{Sys, Unread};
 
 /// Use that the kernel makes of a device; `None` if there is none.
 pub(super) fn reason(sys: &Sys, device: &Function) -> Option<String> {
@@ -125,8 +125,8 @@ fn is_global_ipv6(line: &str, name: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::sys::pci::DEVICES;
-    use crate::sys::testing::Tree;
+    use pollux_machine::pci::DEVICES;
+    use pollux_machine::testing::Tree;
 
     const A: &str = "0000:03:00.0";
 

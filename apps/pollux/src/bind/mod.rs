@@ -16,8 +16,8 @@ use pollux_app::{Failure, print, user_message};
 use pollux_pmd::bus::pci::Address;
 
 use self::error::BindError;
-use crate::sys::pci::{self, Function};
-use crate::sys::{Sys, net};
+use pollux_machine::pci::{self, Function};
+use pollux_machine::{Sys, net};
 
 const PROBE: &str = "/sys/bus/pci/drivers_probe";
 

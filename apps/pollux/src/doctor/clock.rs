@@ -128,7 +128,7 @@ mod tests {
     use super::super::finding::Level;
     use super::super::testing::{Case, levels};
     use super::*;
-    use crate::sys::testing::Tree;
+    use pollux_machine::testing::Tree;
 
     #[test]
     fn the_counter_must_be_constant() {

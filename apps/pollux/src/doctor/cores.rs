@@ -2,7 +2,7 @@
 
 use super::finding::{Check, Finding};
 use super::machine::{ISOLATED, Machine, cpus, named};
-use crate::sys::{Unread, cpu_list, process};
+use pollux_machine::{Unread, cpu_list, process};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -200,7 +200,7 @@ pub(super) fn smt(machine: &Machine) -> Vec<Finding> {
     match active.as_deref() {
         Ok("0") => return vec![SMT.ok("off: each CPU is a core")],
         Ok("1") | Err(Unread::Missing(_)) => {}
-        Ok(other) => return vec![SMT.unread(&crate::sys::malformed("smt/active", other))],
+        Ok(other) => return vec![SMT.unread(&pollux_machine::malformed("smt/active", other))],
         Err(unread) => return vec![SMT.unread(unread)],
     }
     let mut shared = Vec::new();
@@ -231,9 +231,9 @@ mod tests {
     use super::super::finding::{Level, Remedy};
     use super::super::testing::{Case, findings, levels};
     use super::*;
-    use crate::sys::Sys;
-    use crate::sys::testing::Tree;
     use Level::{Bad, Note, Ok, Warn};
+    use pollux_machine::Sys;
+    use pollux_machine::testing::Tree;
 
     /// Four CPUs: two cores of two threads.
     fn machine() -> Tree {

@@ -2,7 +2,7 @@
 
 use super::finding::{Check, Finding};
 use super::machine::{Machine, named};
-use crate::sys::{cpu_list, pci, pci::Function};
+use pollux_machine::{cpu_list, pci, pci::Function};
 
 const DRIVER: Check = Check {
     name: "device-driver",
@@ -226,8 +226,8 @@ mod tests {
     use super::super::finding::{Level, Remedy};
     use super::super::testing::{findings, levels};
     use super::*;
-    use crate::sys::testing::Tree;
     use Level::{Bad, Note, Ok, Warn};
+    use pollux_machine::testing::Tree;
 
     const A: &str = "0000:03:00.0";
     const B: &str = "0000:03:00.1";

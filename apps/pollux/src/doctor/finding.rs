@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::sys::Unread;
+use pollux_machine::Unread;
 
 /// Severity of a finding, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

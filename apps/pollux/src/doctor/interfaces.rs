@@ -3,8 +3,8 @@
 
 use super::finding::{Check, Finding};
 use super::machine::Machine;
-use crate::sys::ethtool::{Ethtool, Nic};
-use crate::sys::net::{self, Interface};
+use pollux_machine::ethtool::{Ethtool, Nic};
+use pollux_machine::net::{self, Interface};
 
 const STATE: Check = Check {
     name: "interface",
@@ -176,9 +176,9 @@ mod tests {
     use super::super::finding::{Level, Remedy};
     use super::super::testing::{findings, levels};
     use super::*;
-    use crate::sys::ethtool::{Coalescing, Pause, Rings};
-    use crate::sys::testing::Tree;
     use Level::{Note, Ok, Warn};
+    use pollux_machine::ethtool::{Coalescing, Pause, Rings};
+    use pollux_machine::testing::Tree;
 
     fn judged(nic: &Nic) -> Vec<(Level, Option<Remedy>)> {
         settings("eth0", nic)

@@ -4,7 +4,7 @@ use pollux_pmd::lcore::parse_cpu_list;
 
 use super::finding::{Check, Finding};
 use super::machine::{Machine, named};
-use crate::sys::cpu_list;
+use pollux_machine::cpu_list;
 
 /// Command that shows how /proc is mounted: a container may see a part of it only.
 const MOUNTED: &str = "findmnt /proc";
@@ -105,7 +105,7 @@ mod tests {
     use super::super::finding::{Level, Remedy};
     use super::super::testing::{Case, findings, levels};
     use super::*;
-    use crate::sys::testing::Tree;
+    use pollux_machine::testing::Tree;
 
     #[test]
     fn the_daemon_is_found_by_its_name() {

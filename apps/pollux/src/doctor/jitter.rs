@@ -9,7 +9,7 @@ use pollux_pmd::{Clock, LatencyView, TscClock};
 
 use super::finding::{Check, Finding};
 use super::machine::Machine;
-use crate::sys::cpu_list;
+use pollux_machine::cpu_list;
 
 const JITTER: Check = Check {
     name: "jitter",
@@ -92,7 +92,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::finding::{Level, Remedy};
     use super::*;
-    use crate::sys::Sys;
+    use pollux_machine::Sys;
 
     #[test]
     fn gaps_are_judged_by_the_longest() {

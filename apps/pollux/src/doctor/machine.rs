@@ -2,7 +2,7 @@
 
 use pollux_pmd::lcore::parse_cpu_list;
 
-use crate::sys::{Sys, Unread, cpu_list, process};
+use pollux_machine::{Sys, Unread, cpu_list, process};
 
 /// Input of the checks.
 pub(super) struct Machine {

@@ -2,8 +2,8 @@
 
 use super::finding::{Check, Finding, Level};
 use super::machine::Machine;
-use crate::sys::Unread;
-use crate::sys::process::{self, CAP_IPC_LOCK};
+use pollux_machine::Unread;
+use pollux_machine::process::{self, CAP_IPC_LOCK};
 
 const HUGEPAGES: Check = Check {
     name: "hugepages",
@@ -150,7 +150,7 @@ mod tests {
     use super::super::finding::Remedy;
     use super::super::testing::{Case, findings, levels};
     use super::*;
-    use crate::sys::testing::Tree;
+    use pollux_machine::testing::Tree;
 
     fn pages(tree: &Tree, folder: &str, kib: u64, total: &str, free: &str) {
         let folder = format!("{folder}/hugepages-{kib}kB");

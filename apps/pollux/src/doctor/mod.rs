@@ -24,7 +24,7 @@ use pollux_app::{Cpus, Failure, ReportOptions, seconds_up_to};
 use self::finding::Finding;
 use self::machine::Machine;
 use self::report::{Report, Topic};
-use crate::sys::Sys;
+use pollux_machine::Sys;
 
 /// Find settings of the machine that disturb polling, with remedies
 ///

@@ -7,7 +7,7 @@ use pollux_app::Reports;
 use serde::Serialize;
 
 use super::finding::{Finding, Level, Remedy};
-use crate::sys::cpu_list;
+use pollux_machine::cpu_list;
 
 /// Findings of one topic.
 pub(super) struct Topic {

@@ -2,7 +2,7 @@
 
 use super::finding::{Check, Finding};
 use super::machine::Machine;
-use crate::sys::process::{self, CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN};
+use pollux_machine::process::{self, CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN};
 
 const NET_RAW: Check = Check {
     name: "cap-net-raw",
@@ -61,7 +61,7 @@ mod tests {
     use super::super::finding::Remedy;
     use super::super::testing::{findings, levels};
     use super::*;
-    use crate::sys::testing::Tree;
+    use pollux_machine::testing::Tree;
 
     #[test]
     fn rights_are_read_bit_by_bit() {

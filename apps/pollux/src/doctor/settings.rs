@@ -2,7 +2,7 @@
 
 use super::finding::{Check, Finding, Level};
 use super::machine::Machine;
-use crate::sys::{Unread, malformed};
+use pollux_machine::{Unread, malformed};
 
 /// A file with one value.
 struct Setting {
@@ -177,7 +177,7 @@ pub(super) fn swap(machine: &Machine) -> Vec<Finding> {
 mod tests {
     use super::super::testing::{Case, levels};
     use super::*;
-    use crate::sys::testing::Tree;
+    use pollux_machine::testing::Tree;
 
     #[test]
     fn every_setting_is_judged() {

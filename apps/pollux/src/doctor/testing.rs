@@ -3,7 +3,7 @@
 use super::Examine;
 use super::finding::{Finding, Level};
 use super::machine::Machine;
-use crate::sys::testing::Tree;
+use pollux_machine::testing::Tree;
 
 /// A check, and the files that it reads.
 pub(super) struct Case {

@@ -1,6 +1,5 @@
 //! `pollux ports`: lists the ports that can be opened on this machine.
 
-mod catalogue;
 mod text;
 
 use std::path::PathBuf;
@@ -8,8 +7,8 @@ use std::path::PathBuf;
 use pollux_app::{Failure, ReportOptions};
 use pollux_pmd::Registry;
 
-use self::catalogue::{Catalogue, Drivers};
-use crate::sys::Sys;
+use pollux_machine::Sys;
+use pollux_machine::catalogue::{Catalogue, Drivers};
 
 /// List the ports that can be opened on this machine
 ///

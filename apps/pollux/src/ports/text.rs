@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::catalogue::{Catalogue, Drivers, State};
+use pollux_machine::catalogue::{Catalogue, Drivers, State};
 
 pub(super) fn catalogue(list: &Catalogue, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Ports")?;

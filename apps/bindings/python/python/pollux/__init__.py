@@ -12,6 +12,7 @@ from ._events import L0_EVENT, Recording, read_events, read_recording, rings
 from ._l0 import l0
 from ._ledger import Ledger, Sent
 from ._pollux import Batch, Port, PortError, SpecError, open
+from ._ports import Device, Interface, Ports, Spec, ports
 
-__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "l0", "open",
-           "read_events", "read_recording", "rings"]
+__all__ = ["Batch", "Device", "Interface", "L0_EVENT", "Ledger", "Port", "PortError", "Ports", "Recording", "Sent",
+           "Spec", "SpecError", "l0", "open", "ports", "read_events", "read_recording", "rings"]

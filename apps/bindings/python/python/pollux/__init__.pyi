@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ._ledger import Ledger, Sent
+from ._ports import Device, Interface, Ports, Spec, ports
 
-__all__ = ["Batch", "L0_EVENT", "Ledger", "Port", "PortError", "Recording", "Sent", "SpecError", "l0", "open",
-           "read_events", "read_recording", "rings"]
+__all__ = ["Batch", "Device", "Interface", "L0_EVENT", "Ledger", "Port", "PortError", "Ports", "Recording", "Sent",
+           "Spec", "SpecError", "l0", "open", "ports", "read_events", "read_recording", "rings"]
 
 class SpecError(ValueError):
     """A port spec or an option is wrong, and nothing was opened. The message has the remedy."""

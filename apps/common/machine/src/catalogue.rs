@@ -1,4 +1,4 @@
-//! Catalogue of drivers, interfaces and devices, and of the port specs that they allow.
+//! Catalogue of drivers, interfaces and devices, and of the port specs that they allow: `pollux ports`.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,26 @@ use pollux_pmd::bus::pci::Names;
 use pollux_pmd::driver::{Description, Feature, Support};
 use serde::Serialize;
 
-use crate::sys::net::{self, Interface};
-use crate::sys::pci::{self, Function};
-use crate::sys::process::{self, CAPABILITIES};
-use crate::sys::{Sys, Unread};
+use crate::net::{self, Interface};
+use crate::pci::{self, Function};
+use crate::process::{self, CAPABILITIES};
+use crate::{Sys, Unread};
 
-/// The contract of `--json`. A change that a reader could notice raises `schema`.
+/// The contract of `pollux ports --json`. A change that a reader could notice raises `schema`.
 #[derive(Serialize)]
-pub(super) struct Catalogue {
+pub struct Catalogue {
     schema: u32,
-    pub(super) ports: Vec<Entry>,
+    /// Specs.
+    pub ports: Vec<Entry>,
     interfaces: Vec<Interface>,
-    pub(super) pci: Vec<Device>,
+    /// Network controllers on the PCI bus.
+    pub pci: Vec<Device>,
 }
 
 /// Usability of a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub enum State {
     /// Usable as it is.
     Usable,
     /// Unusable at present.
@@ -33,39 +35,50 @@ pub(super) enum State {
     Form,
 }
 
+/// A spec.
 #[derive(Debug, Serialize)]
-pub(super) struct Entry {
-    pub(super) spec: String,
+pub struct Entry {
+    /// Its text.
+    pub spec: String,
     driver: &'static str,
-    pub(super) state: State,
+    /// Whether it can be used.
+    pub state: State,
     /// Reason why it is unusable, or a description if it is usable.
-    pub(super) why: String,
+    pub why: String,
 }
 
 /// A network controller.
 #[derive(Serialize)]
-pub(super) struct Device {
-    pub(super) address: String,
-    pub(super) ids: String,
+pub struct Device {
+    /// Its PCI address.
+    pub address: String,
+    /// Vendor and device.
+    pub ids: String,
     /// Name of the device, if the machine has the PCI ID list.
-    pub(super) name: String,
+    pub name: String,
+    /// Its driver.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) driver: Option<String>,
+    pub driver: Option<String>,
+    /// Its NUMA node.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) node: Option<u32>,
+    pub node: Option<u32>,
+    /// Its IOMMU group.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) iommu_group: Option<u32>,
+    pub iommu_group: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     speed_gts: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
-    pub(super) interfaces: Vec<String>,
+    /// Its interfaces.
+    pub interfaces: Vec<String>,
     /// Steps required before a program can drive it.
-    pub(super) why: String,
+    pub why: String,
 }
 
 impl Catalogue {
-    pub(super) fn of(sys: &Sys, registry: &Registry) -> Self {
+    /// What the machine has for the drivers of `registry`.
+    #[must_use]
+    pub fn of(sys: &Sys, registry: &Registry) -> Self {
         let interfaces = net::interfaces(sys);
         let capabilities = process::capabilities(sys);
         let specs = |driver| specs(driver, registry, &interfaces, &capabilities);
@@ -205,33 +218,46 @@ impl Device {
     }
 }
 
-/// The contract of `--drivers --json`.
+/// The contract of `pollux ports --drivers --json`.
 #[derive(Serialize)]
-pub(super) struct Drivers<'a> {
+pub struct Drivers<'a> {
     schema: u32,
-    pub(super) drivers: Vec<Driver<'a>>,
+    /// All drivers.
+    pub drivers: Vec<Driver<'a>>,
 }
 
+/// A driver.
 #[derive(Serialize)]
-pub(super) struct Driver<'a> {
-    pub(super) name: &'a str,
-    pub(super) form: String,
-    pub(super) summary: &'a str,
-    pub(super) options: Vec<Choice<'a>>,
+pub struct Driver<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The form of its specs.
+    pub form: String,
+    /// What it is for.
+    pub summary: &'a str,
+    /// Its options.
+    pub options: Vec<Choice<'a>>,
     /// Supported features, by name.
-    pub(super) features: BTreeMap<&'a str, String>,
+    pub features: BTreeMap<&'a str, String>,
 }
 
+/// An option of a driver.
 #[derive(Serialize)]
-pub(super) struct Choice<'a> {
-    pub(super) key: &'a str,
-    pub(super) values: &'a str,
-    pub(super) default: &'a str,
-    pub(super) text: &'a str,
+pub struct Choice<'a> {
+    /// Its name.
+    pub key: &'a str,
+    /// Its values.
+    pub values: &'a str,
+    /// Its value if it is not given.
+    pub default: &'a str,
+    /// What it does.
+    pub text: &'a str,
 }
 
 impl<'a> Drivers<'a> {
-    pub(super) fn of(registry: &'a Registry) -> Self {
+    /// The drivers of a registry.
+    #[must_use]
+    pub fn of(registry: &'a Registry) -> Self {
         let driver = |description: &'a Description| Driver {
             name: description.name,
             form: description.form(),
@@ -263,7 +289,7 @@ impl<'a> Drivers<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::testing::Tree;
+    use crate::testing::Tree;
 
     fn of<'a>(catalogue: &'a Catalogue, spec: &str) -> Option<(State, &'a str)> {
         let found = catalogue.ports.iter().find(|port| port.spec == spec);

@@ -23,49 +23,64 @@ const WORDS: usize = 23;
 
 /// Settings of an interface; `None` where its driver does not report them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Nic {
-    pub(crate) rings: Option<Rings>,
+pub struct Nic {
+    /// The receive ring.
+    pub rings: Option<Rings>,
     /// The kernel merges frames of one flow in software (GRO).
-    pub(crate) gro: Option<bool>,
+    pub gro: Option<bool>,
     /// The device merges frames of one flow (LRO).
-    pub(crate) lro: Option<bool>,
+    pub lro: Option<bool>,
     /// The device strips VLAN tags from frames and reports them in metadata.
-    pub(crate) rx_vlan: Option<bool>,
-    pub(crate) pause: Option<Pause>,
-    pub(crate) coalescing: Option<Coalescing>,
+    pub rx_vlan: Option<bool>,
+    /// Flow control.
+    pub pause: Option<Pause>,
+    /// Interrupt coalescing.
+    pub coalescing: Option<Coalescing>,
 }
 
 /// Descriptors in the receive ring.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rings {
-    pub(crate) rx: u32,
-    pub(crate) rx_max: u32,
+pub struct Rings {
+    /// Those in use.
+    pub rx: u32,
+    /// Those that the device can have.
+    pub rx_max: u32,
 }
 
 /// Flow control (IEEE 802.3 annex 31B).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pause {
-    pub(crate) rx: bool,
-    pub(crate) tx: bool,
+pub struct Pause {
+    /// It obeys pause frames.
+    pub rx: bool,
+    /// It sends pause frames.
+    pub tx: bool,
 }
 
 /// Interrupt coalescing time of the device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Coalescing {
-    pub(crate) adaptive: bool,
-    pub(crate) rx_us: u32,
+pub struct Coalescing {
+    /// The driver changes it with the load.
+    pub adaptive: bool,
+    /// Time in microseconds.
+    pub rx_us: u32,
 }
 
 /// A socket for the requests.
-pub(crate) struct Ethtool(OwnedFd);
+pub struct Ethtool(OwnedFd);
 
 impl Ethtool {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Those of socket(2).
+    pub fn new() -> io::Result<Self> {
         let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
         Ok(Self(socket_with(family, SocketType::DGRAM, flags, None)?))
     }
 
-    pub(crate) fn nic(&self, name: &str) -> Nic {
+    /// Settings of an interface.
+    #[must_use]
+    pub fn nic(&self, name: &str) -> Nic {
         let ask = |request| self.ask(name, request).ok();
         let flags = ask(GFLAGS).map(|words| words[1]);
         Nic {
@@ -103,7 +118,8 @@ impl Ethtool {
     }
 
     /// The first IPv4 address of an interface, if it has one.
-    pub(crate) fn ipv4_address(&self, name: &str) -> Option<Ipv4Addr> {
+    #[must_use]
+    pub fn ipv4_address(&self, name: &str) -> Option<Ipv4Addr> {
         let mut ifreq = named(name).ok()?;
         let request = libc::SIOCGIFADDR as libc::Ioctl;
         // SAFETY: SIOCGIFADDR reads and writes one `ifreq`, borrowed for the call.

@@ -1,16 +1,21 @@
 //! Properties of this process, from /proc/self.
 
-use super::{Sys, Unread, malformed};
+use crate::{Sys, Unread, malformed};
 
 // linux/capability.h
-pub(crate) const CAP_NET_ADMIN: u32 = 12;
-pub(crate) const CAP_NET_RAW: u32 = 13;
-pub(crate) const CAP_IPC_LOCK: u32 = 14;
-pub(crate) const CAP_SYS_ADMIN: u32 = 21;
-pub(crate) const CAP_BPF: u32 = 39;
+/// Configures interfaces.
+pub const CAP_NET_ADMIN: u32 = 12;
+/// Opens packet sockets.
+pub const CAP_NET_RAW: u32 = 13;
+/// Locks memory.
+pub const CAP_IPC_LOCK: u32 = 14;
+/// Does most of what root may.
+pub const CAP_SYS_ADMIN: u32 = 21;
+/// Loads BPF programs.
+pub const CAP_BPF: u32 = 39;
 
 /// Capabilities that ports need, by the names of capabilities(7).
-pub(crate) const CAPABILITIES: [(&str, u32); 5] = [
+pub const CAPABILITIES: [(&str, u32); 5] = [
     ("CAP_NET_ADMIN", CAP_NET_ADMIN),
     ("CAP_NET_RAW", CAP_NET_RAW),
     ("CAP_IPC_LOCK", CAP_IPC_LOCK),
@@ -19,7 +24,8 @@ pub(crate) const CAPABILITIES: [(&str, u32); 5] = [
 ];
 
 /// Whether a set contains a capability, or one that includes it.
-pub(crate) fn has(set: u64, capability: u32) -> bool {
+#[must_use]
+pub fn has(set: u64, capability: u32) -> bool {
     // CAP_SYS_ADMIN includes CAP_BPF, as before Linux 5.8.
     let other = if capability == CAP_BPF {
         CAP_SYS_ADMIN
@@ -30,7 +36,10 @@ pub(crate) fn has(set: u64, capability: u32) -> bool {
 }
 
 /// The value of a line `name: value` of /proc/self/status.
-pub(crate) fn status(sys: &Sys, name: &str) -> Result<String, Unread> {
+///
+/// # Errors
+/// The file cannot be read, or has no such line.
+pub fn status(sys: &Sys, name: &str) -> Result<String, Unread> {
     const PATH: &str = "/proc/self/status";
     let text = sys.text(PATH)?;
     let value = text
@@ -41,7 +50,10 @@ pub(crate) fn status(sys: &Sys, name: &str) -> Result<String, Unread> {
 }
 
 /// The set of effective capabilities, by bit.
-pub(crate) fn capabilities(sys: &Sys) -> Result<u64, Unread> {
+///
+/// # Errors
+/// As of [`status`], and a value that is no number.
+pub fn capabilities(sys: &Sys) -> Result<u64, Unread> {
     let text = status(sys, "CapEff")?;
     u64::from_str_radix(&text, 16).map_err(|_| malformed("CapEff in /proc/self/status", &text))
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Sys;
+use crate::Sys;
 
 // linux/if_arp.h: Ethernet and compatible types; the loopback carries such frames too.
 const ARPHRD_ETHER: u32 = 1;
@@ -10,29 +10,33 @@ const ARPHRD_LOOPBACK: u32 = 772;
 
 /// A network interface of this network namespace.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Interface {
-    pub(crate) name: String,
+pub struct Interface {
+    /// Its name.
+    pub name: String,
     /// Whether it carries Ethernet frames.
     #[serde(skip)]
-    pub(crate) ethernet: bool,
+    pub ethernet: bool,
     /// Whether it is up (IFF_UP).
-    pub(crate) up: bool,
+    pub up: bool,
     /// Whether it has a carrier.
-    pub(crate) carrier: bool,
+    pub carrier: bool,
+    /// Its address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) mac: Option<String>,
+    pub mac: Option<String>,
+    /// Its MTU in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) mtu: Option<u32>,
+    pub mtu: Option<u32>,
     /// Mbit/s, where the link has a speed.
     #[serde(rename = "speed_mbit", skip_serializing_if = "Option::is_none")]
-    pub(crate) speed: Option<u32>,
+    pub speed: Option<u32>,
     /// Driver of the underlying device; `None` for software interfaces.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) driver: Option<String>,
+    pub driver: Option<String>,
 }
 
 /// All interfaces.
-pub(crate) fn interfaces(sys: &Sys) -> Vec<Interface> {
+#[must_use]
+pub fn interfaces(sys: &Sys) -> Vec<Interface> {
     let names = sys.names("/sys/class/net").into_iter();
     names.map(|name| interface(sys, name)).collect()
 }

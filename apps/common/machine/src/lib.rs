@@ -1,13 +1,16 @@
-//! Access to /proc and /sys below a root directory, which a test or `--root` replaces.
+//! The machine that a program runs on: its interfaces and devices, the rights of the process, and the
+//! ports that can be opened ([`catalogue`]).
 //!
-//! All content is untrusted: a file may be missing, unreadable, or hold anything.
+//! Everything is read from /proc and /sys below a root directory, which a test or `--root` replaces. All
+//! content is untrusted: a file may be missing, unreadable, or hold anything.
 
-pub(crate) mod ethtool;
-pub(crate) mod net;
-pub(crate) mod pci;
-pub(crate) mod process;
-#[cfg(test)]
-pub(crate) mod testing;
+pub mod catalogue;
+pub mod ethtool;
+pub mod net;
+pub mod pci;
+pub mod process;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -20,7 +23,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// Reason why a property of the machine is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub enum Unread {
     /// The kernel does not show it, or does not support it.
     Missing(String),
     /// It exists, but is unreadable or malformed.
@@ -37,28 +40,34 @@ impl fmt::Display for Unread {
 }
 
 /// A view of /proc and /sys.
-pub(crate) struct Sys {
+pub struct Sys {
     root: PathBuf,
 }
 
 impl Sys {
-    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
+    /// A view below `root`; `/` is this machine.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
     /// Whether this is the machine that the program runs on, so that system calls apply to it as
     /// well.
-    pub(crate) fn is_live(&self) -> bool {
+    #[must_use]
+    pub fn is_live(&self) -> bool {
         self.root == Path::new("/")
     }
 
     /// Path below the root of a `/proc/...` or `/sys/...` path.
-    pub(crate) fn path(&self, path: &str) -> PathBuf {
+    #[must_use]
+    pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
     /// The text of a file, trimmed.
-    pub(crate) fn text(&self, path: &str) -> Result<String, Unread> {
+    ///
+    /// # Errors
+    /// It is not there, or cannot be read.
+    pub fn text(&self, path: &str) -> Result<String, Unread> {
         let mut bytes = Vec::new();
         File::open(self.path(path))
             .and_then(|file| file.take(LONGEST).read_to_end(&mut bytes))
@@ -70,14 +79,18 @@ impl Sys {
     }
 
     /// The text of a file as a number, or another type.
-    pub(crate) fn parse<T: FromStr>(&self, path: &str) -> Result<T, Unread> {
+    ///
+    /// # Errors
+    /// As of [`text`](Self::text), and text that is none.
+    pub fn parse<T: FromStr>(&self, path: &str) -> Result<T, Unread> {
         let text = self.text(path)?;
         text.parse().map_err(|_| malformed(path, &text))
     }
 
     /// Names in a folder, shorter ones first, so that `cpu10` follows `cpu9`. Empty if the folder
     /// does not exist.
-    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+    #[must_use]
+    pub fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten();
         let mut names: Vec<_> = entries
             .flatten()
@@ -88,23 +101,30 @@ impl Sys {
     }
 
     /// The numbers `N` of the entries `prefixN` of a folder, in order.
-    pub(crate) fn numbered(&self, path: &str, prefix: &str) -> Vec<usize> {
+    #[must_use]
+    pub fn numbered(&self, path: &str, prefix: &str) -> Vec<usize> {
         let number = |name: String| name.strip_prefix(prefix)?.parse().ok();
         self.names(path).into_iter().filter_map(number).collect()
     }
 
-    pub(crate) fn exists(&self, path: &str) -> bool {
+    /// Whether there is such a file.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
     /// The last component of a symbolic link's target: the name of a driver, or of a group.
-    pub(crate) fn link(&self, path: &str) -> Option<String> {
+    #[must_use]
+    pub fn link(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_str()?.to_owned())
     }
 
     /// Writes an attribute with one write, as sysfs requires.
-    pub(crate) fn write(&self, path: &str, text: &str) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         let mut file = fs::OpenOptions::new().write(true).open(self.path(path))?;
         file.write_all(text.as_bytes())
     }
@@ -112,13 +132,15 @@ impl Sys {
 
 /// The error for malformed text. The text is untrusted, so it is printed without terminal control
 /// characters.
-pub(crate) fn malformed(path: &str, text: &str) -> Unread {
+#[must_use]
+pub fn malformed(path: &str, text: &str) -> Unread {
     let shown: String = text.chars().take(60).collect();
     Unread::Unreadable(format!("{path} holds {shown:?}"))
 }
 
 /// CPUs in the kernel's list format, as `parse_cpu_list` reads it: `0-3,8`.
-pub(crate) fn cpu_list(cpus: &[usize]) -> String {
+#[must_use]
+pub fn cpu_list(cpus: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for &cpu in cpus {
         match ranges.last_mut() {
@@ -136,8 +158,8 @@ pub(crate) fn cpu_list(cpus: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::testing::Tree;
     use super::*;
+    use crate::testing::Tree;
 
     #[test]
     fn what_cannot_be_read_is_told_from_what_is_not_there() {
