@@ -17,4 +17,4 @@ def test_a_program_of_the_manual(program, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "docs/python.md", "exec"), {})
     said = capsys.readouterr().out
-    assert any(part in said for part in ("'balanced': True", "not-for-us", "0 accepted"))
+    assert any(part in said for part in ("'balanced': True", "not-for-us", "0 accepted", "loopback"))
