@@ -21,6 +21,13 @@ struct Cli {
 #[expect(clippy::large_enum_variant, reason = "there is one, parsed once")]
 enum Command {
     Run(run::RunOptions),
+    Scheduler(run::SchedulerOptions),
+    Feeder(run::FeederOptions),
+    Node(run::NodeOptions),
+    Results(run::ResultOptions),
+    Switch(run::SwitchOptions),
+    #[command(hide = true)]
+    Part(run::PartOptions),
     Sim(sim::Args),
 }
 
@@ -34,6 +41,12 @@ pub fn main() -> ExitCode {
     });
     pollux_app::exit(match cli.command {
         Command::Run(options) => run::run(&options),
+        Command::Scheduler(options) => run::run_members(&options),
+        Command::Feeder(options) => run::run_members(&options),
+        Command::Node(options) => run::run_members(&options),
+        Command::Results(options) => run::run_members(&options),
+        Command::Part(options) => run::run_members(&options),
+        Command::Switch(options) => run::run_switch(&options),
         Command::Sim(args) => sim::run(&args),
     })
 }

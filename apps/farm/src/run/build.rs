@@ -16,10 +16,10 @@ use pollux_mempool::time::Tsc;
 use pollux_pmd::{LatencyHistogram, Tally, TscClock};
 
 use super::counters::{Control, Counts};
-use super::plan::{CACHE, Plan};
+use super::plan::{CACHE, Layout, Plan};
 use super::seats::{FeederSeat, NodeSeat, Order, ResultSeat, SchedulerSeat};
 use super::station::{Members, Station};
-use super::wiring::Lines;
+use super::wiring::{BACK, Lines};
 use super::work::{NodeWork, Suspension};
 
 /// What all loops of a run share.
@@ -90,11 +90,19 @@ pub struct Parts {
     first_feeder: usize,
     first_node: usize,
     fragment: u32,
-    loops: usize,
+    start: Time,
 }
 
-/// By which queue each member is reached: that to its loop, or the own one to the switch.
+/// By which queue each member is reached: that to its loop, the own one to the switch, or that of the
+/// process to the switch.
 fn routes(plan: &Plan, number: usize) -> Result<Routes> {
+    if let Layout::Part(share) = &plan.layout {
+        let mut routes = Routes::over_switch(&plan.topology, BACK);
+        for member in plan.members().filter(|&member| share.has(member)) {
+            routes.set(member, BACK)?;
+        }
+        return Ok(routes);
+    }
     if plan.switch.is_none() {
         let mut routes = Routes::new(&plan.topology);
         for member in plan.members() {
@@ -126,7 +134,7 @@ impl Parts {
             let id = n as u16;
             (plan.node(id), plan.death(Address::Node(id)))
         };
-        let events = plan.options.events.unwrap_or(u64::MAX);
+        let events = plan.asked.events.unwrap_or(u64::MAX);
         let triggers = plan.triggers()?;
         Ok(Self {
             routes,
@@ -145,7 +153,7 @@ impl Parts {
             first_feeder: share.feeders.start,
             first_node: share.nodes.start,
             fragment: plan.config.traffic.fragment,
-            loops: plan.shares.len(),
+            start: plan.start(),
         })
     }
 
@@ -182,7 +190,7 @@ impl Parts {
                     triggers: triggers.clone(),
                     control: Arc::clone(&common.control),
                     counts: Arc::clone(&common.counts),
-                    loops: self.loops,
+                    start: self.start,
                     events: *events,
                     pack: config.pack,
                     in_flight: config.in_flight,
