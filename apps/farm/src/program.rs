@@ -37,6 +37,8 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     pollux_app::log_to_stderr(match &cli.command {
         Command::Run(options) if options.quiet => "error",
+        // Its parent warns for all.
+        Command::Part(_) => "error",
         _ => "warn",
     });
     pollux_app::exit(match cli.command {

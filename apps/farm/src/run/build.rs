@@ -16,7 +16,8 @@ use pollux_mempool::time::Tsc;
 use pollux_pmd::{LatencyHistogram, Tally, TscClock};
 
 use super::counters::{Control, Counts};
-use super::plan::{CACHE, Layout, Plan};
+use super::layout::Layout;
+use super::plan::{CACHE, Plan};
 use super::seats::{FeederSeat, NodeSeat, Order, ResultSeat, SchedulerSeat};
 use super::station::{Members, Station};
 use super::wiring::{BACK, Lines};
@@ -60,6 +61,7 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
         tally: own.tally,
     };
     let carrier = Ethernet::new(config, own.lines.rx, own.lines.tx, cache)?;
+    let carrier = carrier.with_backlog(plan.backlog);
     let Common {
         control,
         clock,
@@ -75,6 +77,7 @@ pub struct Parts {
     routes: Routes,
     max_frame: usize,
     crc: bool,
+    backlog: usize,
     damage: Option<pollux_farm::carrier::Damage>,
     gives_way: bool,
     topology: pollux_farm::topology::Topology,
@@ -140,6 +143,7 @@ impl Parts {
             routes,
             max_frame: plan.max_frame(),
             crc: plan.crc(),
+            backlog: plan.backlog(),
             damage: plan.damage(number),
             gives_way: plan.shares_cpus(),
             topology: plan.topology.clone(),

@@ -3,9 +3,9 @@
 use anyhow::{Context as _, Result};
 
 use super::children::Children;
+use super::layout::Layout;
 use super::link::{LinkName, Ports};
-use super::part::Part;
-use super::plan::{Layout, Plan};
+use super::plan::Plan;
 use super::report::{Ended, Report};
 use super::running::{Running, Stopped};
 use super::watch::Watched;
@@ -43,17 +43,14 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
     };
     let end = watched.watch(monitoring, &stop);
     let left = watched.drain();
-    let mut part = Part::default();
-    part.ledger.balanced = true;
-    children.end().into_iter().for_each(|other| part.add(other));
     let shown = std::sync::Arc::clone(&running.shown);
     let switched = running.switched.clone();
     let Stopped {
-        part: own,
+        mut part,
         duration,
         ports,
     } = running.end()?;
-    part.add(own);
+    children.end().into_iter().for_each(|other| part.add(other));
     let ended = Ended {
         end,
         duration,

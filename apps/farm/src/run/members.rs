@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::asked::Asked;
 use super::children::Children;
 use super::config::FarmConfig;
+use super::layout::Layout;
 use super::link::{self, Ports};
 use super::member_options::{
     FeederOptions, MemberOptions, NodeOptions, PartOptions, ResultOptions, SchedulerOptions,
@@ -19,7 +20,7 @@ use super::member_options::{
 };
 use super::orders::{self, Answer, State};
 use super::part::Part;
-use super::plan::{Layout, Plan, reports};
+use super::plan::{Plan, reports};
 use super::running::{Running, Stopped};
 use super::shares::Share;
 use super::watch::{ROUND, Watched};

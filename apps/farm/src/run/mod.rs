@@ -6,7 +6,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `options`, `config`, `asked`, `plan`, `shares` | command line and TOML, checked |
+//! | `options`, `config`, `asked`, `layout`, `plan`, `shares` | command line and TOML, checked |
 //! | `execute`, `watch` | a run: opens, watches, ends in order, reports |
 //! | `running` | the loops of a process |
 //! | `children`, `orders` | other processes of the run, and what they and their parent say |
@@ -26,6 +26,7 @@ mod config;
 mod counters;
 mod execute;
 mod kill;
+mod layout;
 mod link;
 mod member_options;
 mod members;

@@ -11,21 +11,18 @@ use pollux_farm::wire::HEADER;
 use pollux_farm::wire::payload::{padded, table_len};
 use pollux_farm::{feeder, node, results};
 use pollux_mempool::PoolConfig;
-use pollux_pmd::lcore;
 use pollux_switch::SwitchConfig;
 
 use super::asked::Asked;
 use super::config::{FarmConfig, SwitchTable};
 use super::kill::Kill;
+use super::layout::{self, Layout};
 use super::options::{ModeName, PolicyName, RunOptions};
-use super::shares::{self, Share};
+use super::shares::Share;
 use super::triggers::Triggers;
 
 /// Number of the run in messages.
 const RUN: u32 = 1;
-
-/// Most loops: each pair of them has a queue of the port.
-const MAX_LOOPS: usize = 8;
 
 /// Least data room of a packet buffer: messages to one member share a frame.
 const LEAST_ROOM: usize = 1536;
@@ -45,19 +42,6 @@ const SHORTEST: usize = ETHERNET + HEADER;
 
 /// Longest time-out: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
-
-/// Where the members run.
-#[derive(Clone, Debug)]
-pub enum Layout {
-    /// In loops of this process.
-    Loops,
-    /// In so many processes, with the switch between them in this one.
-    Processes(u16),
-    /// These in this process, the others elsewhere.
-    Part(Share),
-    /// Each in a process of its own, elsewhere, with the switch between them in this one.
-    Switch,
-}
 
 /// A valid run.
 pub struct Plan {
@@ -110,7 +94,7 @@ impl Plan {
             (_, Layout::Part(_)) => None,
             (switch, _) => switch,
         };
-        let shares = deal(&layout, &config, &topology, cores, switch.is_some())?;
+        let shares = layout::deal(&layout, &config, &topology, cores, switch.is_some())?;
         let cpus = match layout {
             // The loop of a process that is given no CPU gives way to others.
             Layout::Part(_) | Layout::Switch if cores.is_empty() => vec![None],
@@ -294,7 +278,7 @@ impl Plan {
     /// Damage of the messages that a loop sends.
     pub fn damage(&self, number: usize) -> Option<Damage> {
         let probability = self.asked.corrupt;
-        let seed = self.asked.seed.wrapping_mul(MAX_LOOPS as u64 + 1);
+        let seed = self.asked.seed.wrapping_mul(layout::MAX_LOOPS as u64 + 1);
         // Loops of other processes have the same number, and other members.
         let first = self.shares[number].feeders.start + self.shares[number].nodes.start;
         let number = match self.layout {
@@ -333,6 +317,15 @@ impl Plan {
             .clamp(least, most)
     }
 
+    /// Frames that wait in front of a port: rings between loops hold all that can be under way, and
+    /// sockets of the kernel do not.
+    pub fn backlog(&self) -> usize {
+        match self.layout {
+            Layout::Part(_) => self.ring(),
+            _ => 0,
+        }
+    }
+
     /// The packet buffers: for all receive buffers with all their fragments, as many under way,
     /// the caches, and messages to all members.
     pub fn pool(&self) -> PoolConfig {
@@ -349,7 +342,7 @@ impl Plan {
             (Layout::Loops, _) => 0,
             // Some outputs may be full.
             (_, Some(switch)) => loops * 2 * self.ring() + 4 * switch.buffer / SHORTEST,
-            _ => 2 * self.ring(),
+            _ => 3 * self.ring(),
         };
         let enough = 2 * fragments + (loops + 1) * (2 * CACHE + members) + flooded + ports + 1024;
         PoolConfig {
@@ -401,51 +394,6 @@ pub fn reports(options: &ReportOptions) -> Result<ReportOutputs> {
     options.outputs().map_err(|failure| match failure {
         Failure::Usage(error) | Failure::Run(error) => error,
     })
-}
-
-/// The members of each loop.
-fn deal(
-    layout: &Layout,
-    config: &FarmConfig,
-    topology: &Topology,
-    cores: &[usize],
-    has_switch: bool,
-) -> Result<Vec<Share>> {
-    let (feeders, nodes) = (topology.feeders(), topology.nodes());
-    let members = 2 + feeders + nodes;
-    let shares = match layout {
-        Layout::Loops => {
-            let cpus = lcore::allowed_cpus().len();
-            let default = if cores.is_empty() { cpus } else { cores.len() };
-            let default = default.saturating_sub(has_switch.into());
-            let loops = config.loops.loops.map_or(default, usize::from);
-            shares::deal(feeders, nodes, loops.clamp(1, MAX_LOOPS.min(members)))
-        }
-        Layout::Processes(processes) => {
-            let processes = usize::from(*processes);
-            ensure!(
-                processes <= members,
-                "--processes: {processes} for {members} members; set at most as many"
-            );
-            shares::deal(feeders, nodes, processes)
-        }
-        Layout::Switch => shares::each(feeders, nodes),
-        Layout::Part(share) => {
-            for (kind, ids, of) in [
-                ("feeder", &share.feeders, feeders),
-                ("node", &share.nodes, nodes),
-            ] {
-                ensure!(
-                    ids.end <= of,
-                    "{kind} {}: the farm has {of}, the first one is 0; set `{kind}s` in the \
-                     configuration of all members",
-                    ids.end - 1
-                );
-            }
-            vec![share.clone()]
-        }
-    };
-    Ok(shares)
 }
 
 /// A time in microseconds.

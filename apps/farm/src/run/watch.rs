@@ -18,7 +18,7 @@ pub const ROUND: Duration = Duration::from_millis(10);
 /// Time between two lines about the progress.
 const TELL: Duration = Duration::from_secs(1);
 
-/// Longest wait for the frames under way at the end.
+/// Longest time at the end in which no frame under way arrives.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Rounds without a frame after which none is under way, as the counts of other processes are read
@@ -121,7 +121,7 @@ impl Watched<'_> {
 
     /// Waits until all frames that were sent are taken; how many are left.
     pub fn drain(&mut self) -> u64 {
-        let start = Instant::now();
+        let mut moving = Instant::now();
         let mut quiet = 0;
         let mut last = 0;
         loop {
@@ -136,8 +136,11 @@ impl Watched<'_> {
             } else {
                 0
             };
+            if moved != last {
+                moving = Instant::now();
+            }
             last = moved;
-            if quiet == QUIET || start.elapsed() >= patience(DRAIN) {
+            if quiet == QUIET || moving.elapsed() >= patience(DRAIN) {
                 return left;
             }
             std::thread::sleep(ROUND);

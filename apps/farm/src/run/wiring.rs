@@ -12,7 +12,8 @@ use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{Ledger, PortConfig, Registry, RxQueue, StartedPort, TxQueue};
 use pollux_switch::SwitchPort;
 
-use super::plan::{Layout, Plan};
+use super::layout::Layout;
+use super::plan::Plan;
 
 /// The port of a run in one process, and of a loop to itself.
 const LOOPBACK: &str = "loopback";

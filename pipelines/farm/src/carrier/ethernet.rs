@@ -235,6 +235,14 @@ impl Ethernet {
         })
     }
 
+    /// So many frames may wait in front of each queue that is full, beyond a burst. Without them, what
+    /// a loop sends at a time must fit into the rings.
+    #[must_use]
+    pub fn with_backlog(mut self, frames: usize) -> Self {
+        self.ways.iter_mut().for_each(|way| way.reserve(frames));
+        self
+    }
+
     /// Messages that were damaged on purpose.
     #[must_use]
     pub fn damaged(&self) -> u64 {
