@@ -18,6 +18,7 @@ use pollux_pmd::{LatencyHistogram, Tally, TscClock};
 use super::counters::{Control, Counts};
 use super::layout::Layout;
 use super::plan::{CACHE, Plan};
+use super::rest::Rest;
 use super::seats::{FeederSeat, NodeSeat, Order, ResultSeat, SchedulerSeat};
 use super::station::{Members, Station};
 use super::wiring::{BACK, Lines};
@@ -55,7 +56,7 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
     let config = EthernetConfig {
         routes: plan.routes.clone(),
         owners: own.lines.owners,
-        max_frame: plan.max_frame,
+        max_frame: own.lines.max_frame,
         crc: plan.crc,
         damage: plan.damage.clone(),
         tally: own.tally,
@@ -68,18 +69,17 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
         start,
         ..
     } = common;
-    let station = Station::new(members, carrier, control, clock, start, plan.gives_way);
+    let station = Station::new(members, carrier, control, clock, start, plan.rest);
     Ok(station)
 }
 
 /// What a loop is built of.
 pub struct Parts {
     routes: Routes,
-    max_frame: usize,
     crc: bool,
     backlog: usize,
     damage: Option<pollux_farm::carrier::Damage>,
-    gives_way: bool,
+    rest: Rest,
     topology: pollux_farm::topology::Topology,
     scheduler: Option<(
         pollux_farm::scheduler::Config,
@@ -141,11 +141,10 @@ impl Parts {
         let triggers = plan.triggers()?;
         Ok(Self {
             routes,
-            max_frame: plan.max_frame(),
             crc: plan.crc(),
             backlog: plan.backlog(),
             damage: plan.damage(number),
-            gives_way: plan.shares_cpus(),
+            rest: plan.rest(),
             topology: plan.topology.clone(),
             scheduler: share
                 .scheduler
@@ -209,7 +208,7 @@ impl Parts {
             Some(config) => {
                 let results = Results::new(config, topology, now)?;
                 let counts = Arc::clone(&common.counts);
-                Some(ResultSeat::new(results, topology.feeders(), counts))
+                Some(ResultSeat::new(results, topology, counts))
             }
         };
         Ok(Members {

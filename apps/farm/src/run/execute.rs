@@ -31,11 +31,12 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
         }
     }
     let running = Running::open(plan, &switch)?;
-    let monitoring = running.monitor(plan)?;
     let mut children = Children::default();
     if !members.is_empty() {
         children = Children::start(plan, &members, folder.path(), &running.counts)?;
     }
+    // Not before: child processes may run where this thread may.
+    let monitoring = running.monitor(plan)?;
     let mut watched = Watched {
         plan,
         running: &running,

@@ -214,9 +214,9 @@ fn by_hand(plan: &Plan, specs: Vec<String>) -> Result<()> {
     if !plan.asked.quiet {
         user_message(format_args!("{members}: runs, on {}", specs.join(" ")));
     }
+    let monitoring = running.monitor(plan)?;
     let end = match &plan.layout {
         Layout::Part(share) if share.scheduler => {
-            let monitoring = running.monitor(plan)?;
             let mut watched = Watched {
                 plan,
                 running: &running,

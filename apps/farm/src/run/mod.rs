@@ -12,7 +12,7 @@
 //! | `children`, `orders` | other processes of the run, and what they and their parent say |
 //! | `members`, `member_options` | a process with some members of a farm |
 //! | `wiring`, `link`, `switch_loop` | ports of the loops and the processes; the switch between them |
-//! | `station`, `build` | a loop: some members of the farm and their carrier |
+//! | `station`, `build`, `rest` | a loop: some members of the farm and their carrier |
 //! | `seats` | a member in a loop: its role, and what the run does with it |
 //! | `awaited`, `triggers`, `work` | when events are triggered; what nodes do with them |
 //! | `counters`, `page` | counts that are read during the run; the page |
@@ -37,6 +37,7 @@ mod page;
 mod part;
 mod plan;
 mod report;
+mod rest;
 mod running;
 mod seats;
 mod shares;

@@ -18,6 +18,7 @@ use super::config::{FarmConfig, SwitchTable};
 use super::kill::Kill;
 use super::layout::{self, Layout};
 use super::options::{ModeName, PolicyName, RunOptions};
+use super::rest::Rest;
 use super::shares::Share;
 use super::triggers::Triggers;
 
@@ -164,9 +165,13 @@ impl Plan {
         its.map(|&Kill { event, .. }| event).min()
     }
 
-    /// Whether loops share CPUs.
-    pub fn shares_cpus(&self) -> bool {
-        self.cpus.iter().any(Option::is_none)
+    /// What the loops do when there is nothing to do: where they share CPUs, they give way.
+    pub fn rest(&self) -> Rest {
+        match self.layout {
+            _ if self.cpus.iter().all(Option::is_some) => Rest::Never,
+            Layout::Loops => Rest::Yield,
+            _ => Rest::Sleep,
+        }
     }
 
     /// CPUs of the loops.
@@ -300,6 +305,20 @@ impl Plan {
     /// Most bytes of a frame.
     pub fn max_frame(&self) -> usize {
         self.room()
+    }
+
+    /// Checks that a port carries the longest frame: a fragment.
+    ///
+    /// # Errors
+    /// One that does not.
+    pub fn expect_frames_of(&self, bytes: usize, port: &str) -> Result<()> {
+        let needed = ETHERNET + HEADER + self.slot as usize;
+        ensure!(
+            needed <= bytes,
+            "port {port}: it carries frames of {bytes} B, and fragments need {needed} B; set a smaller \
+             `fragment`, `pack` or `slot`, or `mtu=` of the port"
+        );
+        Ok(())
     }
 
     /// Frames in the ring of a queue: it holds all that can be under way; of a port of a process, as

@@ -304,16 +304,20 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The nodes. One that a lost process had is dead, and of its events those count that were handed on.
+/// The nodes, with their events that were handed on. One that a lost process had is dead.
 fn node_reports(plan: &Plan, left: &Left) -> Vec<NodeReport> {
     let excluded = left.scheduler.as_ref().map(|s| &s.excluded[..]);
     let excluded = excluded.unwrap_or_default();
+    let built = left
+        .results
+        .as_ref()
+        .map(|results| &results.handed.built_by);
     let of = |id: usize| {
         let node = left.nodes.iter().find(|node| node.id == id);
         NodeReport {
             id,
             column: plan.topology.column_of(id as u16).unwrap_or_default(),
-            events: node.map_or(0, |node| node.events),
+            events: built.and_then(|built| built.get(id).copied()).unwrap_or(0),
             excluded: excluded.contains(&(id as u16)),
             dead: node.is_none_or(|node| node.dead),
             suspended: node.map_or(0, |node| node.suspended),

@@ -76,8 +76,8 @@ impl Running {
         let own = own(plan, loops, latency, &mut ledger);
         let switch = match (switch, &plan.switch) {
             (Some(lines), Some(config)) => {
-                let (control, gives_way) = (Arc::clone(&common.control), plan.shares_cpus());
-                let switch = SwitchLoop::new(lines, config, &common.pool, control, gives_way)?;
+                let (control, rest) = (Arc::clone(&common.control), plan.rest());
+                let switch = SwitchLoop::new(lines, config, &common.pool, control, rest)?;
                 let view = switch.counted_in(&mut ledger);
                 Some((switch, view))
             }
@@ -97,7 +97,6 @@ impl Running {
         let cpu = plan.cpus.last().copied().flatten();
         let switch = switch.map(|switch| lcore::launch("switch", cpu, move || switch.run()));
         let switch = switch.transpose()?;
-        lcore::keep_off(&plan.cpus());
         Ok(Self {
             control: common.control,
             counts: common.counts,
@@ -110,7 +109,8 @@ impl Running {
         })
     }
 
-    /// Serves metrics and page, where they are asked for.
+    /// Keeps this thread off the CPUs of the loops, and serves metrics and page, where they are asked
+    /// for.
     ///
     /// # Errors
     /// An address that cannot be listened on.
@@ -119,7 +119,9 @@ impl Running {
         let watch = Watch::start(plan.asked.metrics, source, self.views(), &plan.cpus())?;
         let page = plan.asked.http;
         let page = page.map(|address| ServedPage::start(address, plan, &self.shown));
-        Ok((watch, page.transpose()?))
+        let page = page.transpose()?;
+        lcore::keep_off(&plan.cpus());
+        Ok((watch, page))
     }
 
     /// Whether a loop has ended.

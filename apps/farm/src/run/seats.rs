@@ -10,6 +10,7 @@ use pollux_farm::results::Results;
 use pollux_farm::role::{Outbox, Role};
 use pollux_farm::scheduler::{Scheduler, Source};
 use pollux_farm::time::Time;
+use pollux_farm::topology::Topology;
 use pollux_pmd::LatencyHistogram;
 use serde::{Deserialize, Serialize};
 
@@ -281,6 +282,8 @@ pub struct Handed {
     pub out_of_order: u64,
     /// Events without the fragment of a feeder, by feeder.
     pub missing: Vec<u64>,
+    /// Events by the node that built them.
+    pub built_by: Vec<u64>,
     next: u64,
 }
 
@@ -295,6 +298,11 @@ impl Handed {
         self.next = self.next.max(end);
         self.decided += count;
         self.accepted += u64::from(decision.accepted.count_ones());
+        // The descriptor is node + buffer x nodes, of those that the result node has checked.
+        let node = decision.descriptor.index() % self.built_by.len().max(1);
+        if let Some(built) = self.built_by.get_mut(node) {
+            *built += count;
+        }
         if decision.missing.is_empty() {
             self.incomplete += count.min(decision.absent.into());
             return;
@@ -311,12 +319,13 @@ impl Handed {
 }
 
 impl ResultSeat {
-    pub fn new(results: Results, feeders: usize, counts: Arc<Counts>) -> Self {
+    pub fn new(results: Results, topology: &Topology, counts: Arc<Counts>) -> Self {
         Self {
             results,
             counts,
             handed: Handed {
-                missing: vec![0; feeders],
+                missing: vec![0; topology.feeders()],
+                built_by: vec![0; topology.nodes()],
                 ..Handed::default()
             },
         }

@@ -7,6 +7,7 @@ use pollux_app::{patience, user_message};
 use pollux_pmd::lcore::StopFlag;
 
 use super::children::Children;
+use super::layout::Layout;
 use super::page::ServedPage;
 use super::plan::Plan;
 use super::report::PATIENCE;
@@ -96,16 +97,26 @@ impl Watched<'_> {
         let (since, counts) = (since.as_secs(), &self.running.counts);
         let awaited = counts.awaited.get();
         if awaited > 0 {
-            user_message(format_args!("{since:>5} s, waiting for {awaited} members"));
+            user_message(format_args!("{since:>5} s, waits for {awaited} members"));
             return;
         }
-        user_message(format_args!(
-            "{since:>5} s {:>10} events {:>9.0}/s, {} in flight, {} sent again, {} excluded",
-            counts.decided.get(),
-            decided as f64 / interval.as_secs_f64(),
+        let rest = format!(
+            "{} in flight, {} sent again, {} excluded",
             counts.in_flight.get(),
             counts.resent.get(),
             counts.excluded.get(),
+        );
+        if let Layout::Part(_) = self.plan.layout {
+            let (triggered, settled) = (counts.triggered.get(), counts.settled.get());
+            user_message(format_args!(
+                "{since:>5} s {triggered:>10} events triggered, {settled} packs decided, {rest}"
+            ));
+            return;
+        }
+        user_message(format_args!(
+            "{since:>5} s {:>10} events {:>9.0}/s, {rest}",
+            counts.decided.get(),
+            decided as f64 / interval.as_secs_f64(),
         ));
     }
 

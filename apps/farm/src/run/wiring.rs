@@ -9,7 +9,7 @@ use pollux_app::ports::{self, PortView};
 use pollux_farm::role::Address;
 use pollux_mempool::Mempool;
 use pollux_pmd::port::{Port, Started};
-use pollux_pmd::{Ledger, PortConfig, Registry, RxQueue, StartedPort, TxQueue};
+use pollux_pmd::{Ledger, PortConfig, Probed, Registry, RxQueue, StartedPort, TxQueue};
 use pollux_switch::SwitchPort;
 
 use super::layout::Layout;
@@ -32,6 +32,8 @@ pub struct Lines {
     pub tx: Vec<TxQueue>,
     /// The member of each queue, where there is a switch in the process.
     pub owners: Vec<Address>,
+    /// Most bytes of a frame.
+    pub max_frame: usize,
 }
 
 /// Ports of a process.
@@ -67,10 +69,17 @@ impl Wiring {
                 wiring.between(plan, &registry, specs, pool, ledger)?
             }
             Layout::Part(_) => {
-                let mut lines = Lines::default();
+                let mut lines = Lines {
+                    max_frame: plan.max_frame(),
+                    ..Lines::default()
+                };
                 for spec in specs.iter().map(String::as_str).chain([LOOPBACK]) {
                     let config = PortConfig::new(pool.clone()).ring(plan.ring());
-                    let (rx, tx) = wiring.start(&registry, spec, config, ledger)?;
+                    let port = registry.open(spec)?;
+                    let max_frame = port.capabilities().max_frame;
+                    plan.expect_frames_of(max_frame, spec)?;
+                    lines.max_frame = lines.max_frame.min(max_frame);
+                    let (rx, tx) = wiring.start(port, config, ledger)?;
                     lines.rx.extend(rx);
                     lines.tx.extend(tx);
                 }
@@ -83,12 +92,11 @@ impl Wiring {
     /// Starts a port.
     fn start(
         &mut self,
-        registry: &Registry,
-        spec: &str,
+        port: Port<Probed>,
         config: PortConfig,
         ledger: &mut Ledger,
     ) -> Result<Queues> {
-        let started = registry.open(spec)?.configure(config)?.start()?;
+        let started = port.configure(config)?.start()?;
         self.views.push(PortView::new(&started));
         let StartedPort { port, rx, tx } = started;
         let place = self.ports.len();
@@ -111,9 +119,9 @@ impl Wiring {
         let mut lines = Vec::new();
         for (spec, share) in specs.iter().zip(&plan.shares) {
             let config = PortConfig::new(pool.clone()).ring(plan.ring());
-            let (rx, mut tx) = self
-                .start(registry, spec, config, ledger)
-                .context("the switch")?;
+            let port = registry.open(spec).context("the switch")?;
+            plan.expect_frames_of(port.capabilities().max_frame, spec)?;
+            let (rx, mut tx) = self.start(port, config, ledger).context("the switch")?;
             lines.push(SwitchPort {
                 name: share.to_string(),
                 rx,
@@ -138,7 +146,11 @@ impl Wiring {
             None => loops * loops,
             Some(_) => 2 * members.len(),
         };
-        self.loops = (0..loops).map(|_| Lines::default()).collect();
+        let lines = || Lines {
+            max_frame: plan.max_frame(),
+            ..Lines::default()
+        };
+        self.loops = (0..loops).map(|_| lines()).collect();
         let (mut all_rx, mut all_tx) = (Vec::new(), Vec::new());
         for first in (0..queues).step_by(QUEUES) {
             let here = QUEUES.min(queues - first) as u16;
@@ -146,7 +158,7 @@ impl Wiring {
                 .rx_queues(here)
                 .tx_queues(here)
                 .ring(plan.ring());
-            let (rx, tx) = self.start(registry, LOOPBACK, config, ledger)?;
+            let (rx, tx) = self.start(registry.open(LOOPBACK)?, config, ledger)?;
             all_rx.extend(rx);
             all_tx.extend(tx);
         }

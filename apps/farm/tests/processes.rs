@@ -1,0 +1,469 @@
+//! A farm in several processes: `farm run --processes`, and its members by hand.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Time-outs for a busy machine: nothing is sent again unless it was lost.
+const PATIENT: &str = "[times]\ntimeout_us = 5_000_000\nsilence_us = 60_000_000\n";
+
+/// Time-outs for runs that lose members.
+const QUICK: &str = "[times]\ntimeout_us = 200_000\nsilence_us = 1_000_000\n";
+
+/// Longest time that a test waits for something.
+const LONG: Duration = Duration::from_secs(60);
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+fn read(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
+}
+
+/// A command of the program, with a configuration in a file of its own.
+fn farm(folder: &Path, config: &str, args: &str) -> Command {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(format!("farm{number}.toml"));
+    fs::write(&path, config).unwrap();
+    let mut args = args.split_whitespace();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farm"));
+    command.args(args.next()).arg("--config").arg(path);
+    command.args(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn output(config: &str, args: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    farm(folder.path(), config, args).output().unwrap()
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// Waits until something is there.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since.elapsed() < LONG, "no {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The child processes of a process (proc(5)), in the order of their start.
+fn children(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let list = fs::read_to_string(path).unwrap_or_default();
+    list.split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+/// What must hold in every run: all events built and decided, once and in order.
+fn holds(report: &Value) {
+    let events = &report["events"];
+    for key in ["built", "decided"] {
+        assert_eq!(events[key], events["triggered"], "{key}");
+    }
+    assert_eq!((number(&events["lost"]), number(&events["twice"])), (0, 0));
+    assert_eq!(events["in_order"], true);
+    assert_eq!(report["messages"]["left"], 0);
+    assert_eq!(report["payload"]["wrong"], 0);
+    assert_eq!(report["ledger"]["balanced"], true);
+}
+
+#[test]
+fn all_events_are_built_by_all_processes() {
+    for args in [
+        "--events 1000 --processes 3",
+        "--events 1000 --processes 2 --policy credits --pack 8",
+        "--events 600 --processes 4 --policy slots --feeders 6 --nodes 6",
+        "--events 200 --processes 1 --fragment 9000 --buffers 2",
+        "--events 200 --processes 3 --link unix --feeders 6 --nodes 3 --columns 3",
+    ] {
+        let output = output(PATIENT, &format!("run {args} --json"));
+        assert!(output.status.success(), "{args}: {}", text(&output.stderr));
+        let report = read(&output);
+        holds(&report);
+        let events = &report["events"];
+        assert_eq!(events["complete"], events["triggered"], "{args}");
+        assert_eq!(number(&events["resent"]), 0, "{args}");
+        let processes = report["processes"].as_array().unwrap();
+        assert!(args.contains(&format!("--processes {}", processes.len())));
+        assert!(processes.iter().all(|process| process["end"] == "ended"));
+        let nodes = report["nodes"].as_array().unwrap();
+        let built: u64 = nodes.iter().map(|node| number(&node["events"])).sum();
+        assert_eq!(built, number(&events["triggered"]));
+        assert!(report["latency_us"]["mean"].as_f64().unwrap() > 0.0);
+    }
+}
+
+/// A run of four processes with a feeder and a node each, in which one is ended or stopped.
+fn run_without(place: usize, signal: Signal) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let args = "run --events 2500 --rate 1k --feeders 4 --nodes 4 --columns 2 --processes 4 --json";
+    let parent = farm(folder.path(), QUICK, args).spawn().unwrap();
+    let pids = wait_for("process", || {
+        Some(children(parent.id())).filter(|pids| pids.len() == 4)
+    });
+    std::thread::sleep(Duration::from_millis(1200));
+    send(pids[place], signal);
+    let output = parent.wait_with_output().unwrap();
+    for pid in pids {
+        assert!(
+            !Path::new(&format!("/proc/{pid}")).exists(),
+            "{pid} is left"
+        );
+    }
+    output
+}
+
+#[test]
+fn events_go_past_a_process_that_is_killed_or_stopped() {
+    for (place, signal, end) in [
+        (1, Signal::KILL, "was killed by signal 9"),
+        (2, Signal::STOP, "stood still and was killed"),
+    ] {
+        let output = run_without(place, signal);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report = read(&output);
+        holds(&report);
+        let process = &report["processes"][place];
+        assert_eq!(
+            (&process["end"], &process["lost"]),
+            (&end.into(), &true.into())
+        );
+        let node = &report["nodes"][place];
+        assert_eq!(
+            (&node["dead"], &node["excluded"]),
+            (&true.into(), &true.into())
+        );
+        // Exactly its fragments are missing.
+        let incomplete = number(&report["events"]["incomplete"]);
+        assert!(incomplete > 0);
+        for feeder in report["feeders"].as_array().unwrap() {
+            let is_lost = number(&feeder["id"]) == place as u64;
+            assert_eq!(feeder["dead"], is_lost);
+            assert_eq!(
+                number(&feeder["missing"]),
+                if is_lost { incomplete } else { 0 }
+            );
+        }
+    }
+}
+
+#[test]
+fn a_run_without_its_scheduler_fails() {
+    let output = run_without(0, Signal::KILL);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(read(&output)["end"], "failed");
+    let error = text(&output.stderr);
+    let expected = "process 0 (scheduler,feeder:0,node:0) was killed by signal 9";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn a_signal_ends_all_processes_with_the_report() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = tempfile::tempdir().unwrap();
+        let args = "run --rate 1k --processes 3 --json";
+        let mut parent = farm(folder.path(), PATIENT, args).spawn().unwrap();
+        let mut progress = BufReader::new(parent.stderr.take().unwrap()).lines();
+        wait_for("event", || {
+            let line = progress.next().unwrap().unwrap();
+            let events = line.split_once(" events ")?.0.split_whitespace().last()?;
+            (events != "0").then_some(())
+        });
+        let pids = children(parent.id());
+        send(parent.id(), signal);
+        let errors = std::thread::spawn(move || progress.map_while(Result::ok).collect::<Vec<_>>());
+        let output = parent.wait_with_output().unwrap();
+        assert!(output.status.success(), "{:?}", errors.join());
+        let report = read(&output);
+        holds(&report);
+        assert!(number(&report["events"]["decided"]) > 0);
+        assert_eq!(pids.len(), 3);
+        assert!(
+            pids.iter()
+                .all(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+        );
+    }
+}
+
+#[test]
+fn processes_end_with_their_parent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parent = farm(folder.path(), PATIENT, "run --rate 1k --processes 2")
+        .spawn()
+        .unwrap();
+    let pids = wait_for("process", || {
+        Some(children(parent.id())).filter(|pids| pids.len() == 2)
+    });
+    send(parent.id(), Signal::KILL);
+    parent.wait().unwrap();
+    for pid in pids {
+        wait_for("end", || {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // Ended, and perhaps not taken notice of.
+            (stat.is_empty() || stat.contains(") Z ")).then_some(())
+        });
+    }
+}
+
+/// A farm of two feeders and two nodes by hand, a process for each member.
+struct ByHand {
+    folder: TempDir,
+    config: String,
+}
+
+impl ByHand {
+    fn new(times: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display();
+        let farm = "[farm]\nfeeders = 2\nnodes = 2\ncolumns = 2\nbuffers = 4\n";
+        let ports = format!(
+            "[ports]\nmember = 'unix:{path}/{{member}},peer={path}/{{member}}.switch'\n\
+             switch = 'unix:{path}/{{member}}.switch,peer={path}/{{member}}'\n"
+        );
+        Self {
+            config: format!("{farm}{times}{ports}"),
+            folder,
+        }
+    }
+
+    fn start(&self, args: &str) -> Child {
+        let args = format!("{args} --json --quiet");
+        let mut command = farm(self.folder.path(), &self.config, &args);
+        command.spawn().unwrap()
+    }
+
+    /// With another configuration.
+    fn start_other(&self, key: &str, value: &str, args: &str) -> Child {
+        let config = self.config.replace(key, value);
+        let args = format!("{args} --json --quiet");
+        farm(self.folder.path(), &config, &args).spawn().unwrap()
+    }
+
+    fn wait_for_port(&self, name: &str) {
+        let path = self.folder.path().join(name);
+        wait_for(name, || path.exists().then_some(()));
+    }
+}
+
+/// Ends a process; its report.
+fn end(child: Child) -> (Value, Output) {
+    send(child.id(), Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    (read(&output), output)
+}
+
+#[test]
+fn members_are_started_by_hand() {
+    let farm = ByHand::new(PATIENT);
+    let switch = farm.start("switch");
+    let others = ["results", "node --id 0-1", "feeder --id 0", "feeder --id 1"];
+    let others = others.map(|args| farm.start(args));
+    let scheduler = farm.start("scheduler --events 500").wait_with_output();
+    let scheduler = scheduler.unwrap();
+    assert!(scheduler.status.success(), "{}", text(&scheduler.stderr));
+    let scheduler = read(&scheduler)["scheduler"].clone();
+    assert_eq!(
+        (&scheduler["triggered"], &scheduler["resent"]),
+        (&500.into(), &0.into())
+    );
+    let [results, nodes, first, second] = others.map(|child| {
+        let (report, output) = end(child);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        report
+    });
+    let handed = &results["results"]["handed"];
+    assert_eq!(
+        (&handed["decided"], &handed["twice"]),
+        (&500.into(), &0.into())
+    );
+    assert_eq!(handed["incomplete"], 0);
+    let nodes = nodes["nodes"].as_array().unwrap();
+    let checked: u64 = nodes.iter().map(|node| number(&node["checked"])).sum();
+    assert_eq!((nodes.len(), checked), (2, 1000));
+    for feeder in [first, second] {
+        assert_eq!(feeder["feeders"][0]["transfers"], 500);
+    }
+    let (switch, output) = end(switch);
+    assert!(output.status.success());
+    assert_eq!(switch["switch"]["outputs"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn a_member_by_hand_is_killed_or_stopped() {
+    for (victim, signal) in [
+        ("node --id 1", Signal::KILL),
+        ("node --id 0", Signal::STOP),
+        ("feeder --id 1", Signal::KILL),
+        ("feeder --id 0", Signal::STOP),
+    ] {
+        let farm = ByHand::new(QUICK);
+        let mut all = Vec::new();
+        let members = [
+            "node --id 0",
+            "node --id 1",
+            "feeder --id 0",
+            "feeder --id 1",
+        ];
+        for args in ["switch", "results"].into_iter().chain(members) {
+            all.push((args, farm.start(args)));
+        }
+        let mut config = farm.config.clone();
+        config.push_str("[traffic]\nrate_hz = 1000.0\n");
+        let args = "scheduler --events 2000 --json --quiet";
+        let scheduler = self::farm(farm.folder.path(), &config, args)
+            .spawn()
+            .unwrap();
+        farm.wait_for_port("scheduler");
+        std::thread::sleep(Duration::from_millis(700));
+        let place = all.iter().position(|(args, _)| *args == victim).unwrap();
+        let (_, mut dead) = all.remove(place);
+        send(dead.id(), signal);
+        let scheduler = scheduler.wait_with_output().unwrap();
+        assert!(
+            scheduler.status.success(),
+            "{victim}: {}",
+            text(&scheduler.stderr)
+        );
+        let scheduler = read(&scheduler)["scheduler"].clone();
+        assert_eq!(scheduler["decided_packs"], 2000, "{victim}");
+        dead.kill().unwrap();
+        dead.wait().unwrap();
+        let (results, output) = end(all.remove(1).1);
+        assert!(
+            output.status.success(),
+            "{victim}: {}",
+            text(&output.stderr)
+        );
+        let handed = &results["results"]["handed"];
+        assert_eq!(
+            (&handed["decided"], &handed["twice"]),
+            (&2000.into(), &0.into())
+        );
+        let missing: Vec<u64> = handed["missing"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(number)
+            .collect();
+        let (kind, id) = victim.split_once(" --id ").unwrap();
+        let id: usize = id.parse().unwrap();
+        if kind == "node" {
+            assert_eq!(scheduler["excluded"], serde_json::json!([id]));
+            assert_eq!(missing, [0, 0]);
+        } else {
+            assert_eq!(scheduler["excluded"], serde_json::json!([]));
+            let incomplete = number(&handed["incomplete"]);
+            assert!(incomplete > 0);
+            assert_eq!((missing[id], missing[1 - id]), (incomplete, 0));
+        }
+        for (_, child) in all {
+            assert!(end(child).1.status.success(), "{victim}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error_or_counted() {
+    let farm = ByHand::new(QUICK);
+    let first = farm.start("feeder --id 1");
+    farm.wait_for_port("feeder1");
+    // Two with one number: the second finds the port in use.
+    let second = farm.start("feeder --id 1").wait_with_output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(
+        text(&second.stderr).contains("in use"),
+        "{}",
+        text(&second.stderr)
+    );
+    for (args, status, expected) in [
+        ("feeder --id 2", 2, "feeder 2: the farm has 2"),
+        ("node --id 1-2", 2, "node 2: the farm has 2"),
+        ("node --id 0 --port af_packet:nowhere0", 1, "nowhere0"),
+        ("node --id 0 --port nothing:x", 2, "no driver `nothing`"),
+        (
+            "run --processes 2 --fragment 10k",
+            1,
+            "it carries frames of 9014 B",
+        ),
+        ("run --processes 2 --suspend 100", 2, "--suspend"),
+        ("run --processes 7", 2, "7 for 6 members"),
+    ] {
+        let output = farm.start(args).wait_with_output().unwrap();
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args}: {error}");
+        assert!(error.contains(expected), "{args}: {error}");
+    }
+    assert!(end(first).1.status.success());
+    let without = output("", "results");
+    assert_eq!(without.status.code(), Some(2));
+    assert!(text(&without.stderr).contains("set `member` in [ports]"));
+    // Ports that the processes of a run do not find.
+    let ports = "[ports]\nmember = 'af_packet:nowhere0'\nswitch = 'null'\n";
+    let lost = output(ports, "run --processes 2 --events 10");
+    assert_eq!(lost.status.code(), Some(1));
+    let error = text(&lost.stderr);
+    assert!(
+        error.contains("ended with status 1 before the end of the run"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_feeder_that_disagrees_is_noticed() {
+    for (key, value) in [
+        ("buffers = 4\n", "buffers = 4\n[traffic]\nfragment = 64\n"),
+        ("feeders = 2", "feeders = 1"),
+    ] {
+        let farm = ByHand::new(QUICK);
+        let mut all =
+            ["switch", "results", "feeder --id 1", "node --id 0-1"].map(|args| farm.start(args));
+        let odd = farm.start_other(key, value, "feeder --id 0");
+        let scheduler = farm
+            .start("scheduler --events 200 --duration 5s")
+            .wait_with_output();
+        let scheduler = scheduler.unwrap();
+        let [_, _, _, nodes] = &mut all;
+        send(nodes.id(), Signal::INT);
+        let odd = end(odd).1;
+        let mut failed = 0;
+        for child in all {
+            failed += u32::from(!end(child).1.status.success());
+        }
+        if value.contains("fragment") {
+            assert_eq!(failed, 1, "the nodes say so");
+            assert!(odd.status.success());
+        } else {
+            panic!(
+                "{:?} {} {}",
+                scheduler.status,
+                text(&scheduler.stdout),
+                text(&odd.stdout)
+            );
+        }
+    }
+}
