@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,11 +17,21 @@ use tempfile::TempDir;
 /// Time-outs for a busy machine: nothing is sent again unless it was lost.
 const PATIENT: &str = "[times]\ntimeout_us = 5_000_000\nsilence_us = 60_000_000\n";
 
+/// As those, with signs of life that are repeated soon: members start in any order.
+const SLOW: &str = "[times]\ntimeout_us = 500_000\nsilence_us = 20_000_000\n";
+
 /// Time-outs for runs that lose members.
 const QUICK: &str = "[times]\ntimeout_us = 200_000\nsilence_us = 1_000_000\n";
 
 /// Longest time that a test waits for something.
 const LONG: Duration = Duration::from_secs(60);
+
+/// A farm has the machine for itself: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -94,10 +105,11 @@ fn holds(report: &Value) {
 
 #[test]
 fn all_events_are_built_by_all_processes() {
+    let _alone = alone();
     for args in [
         "--events 1000 --processes 3",
         "--events 1000 --processes 2 --policy credits --pack 8",
-        "--events 600 --processes 4 --policy slots --feeders 6 --nodes 6",
+        "--events 500 --processes 4 --policy slots --feeders 6 --nodes 6",
         "--events 200 --processes 1 --fragment 9000 --buffers 2",
         "--events 200 --processes 3 --link unix --feeders 6 --nodes 3 --columns 3",
     ] {
@@ -140,6 +152,7 @@ fn run_without(place: usize, signal: Signal) -> Output {
 
 #[test]
 fn events_go_past_a_process_that_is_killed_or_stopped() {
+    let _alone = alone();
     for (place, signal, end) in [
         (1, Signal::KILL, "was killed by signal 9"),
         (2, Signal::STOP, "stood still and was killed"),
@@ -174,6 +187,7 @@ fn events_go_past_a_process_that_is_killed_or_stopped() {
 
 #[test]
 fn a_run_without_its_scheduler_fails() {
+    let _alone = alone();
     let output = run_without(0, Signal::KILL);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(read(&output)["end"], "failed");
@@ -184,34 +198,32 @@ fn a_run_without_its_scheduler_fails() {
 
 #[test]
 fn a_signal_ends_all_processes_with_the_report() {
-    for signal in [Signal::INT, Signal::TERM] {
-        let folder = tempfile::tempdir().unwrap();
-        let args = "run --rate 1k --processes 3 --json";
-        let mut parent = farm(folder.path(), PATIENT, args).spawn().unwrap();
-        let mut progress = BufReader::new(parent.stderr.take().unwrap()).lines();
-        wait_for("event", || {
-            let line = progress.next().unwrap().unwrap();
-            let events = line.split_once(" events ")?.0.split_whitespace().last()?;
-            (events != "0").then_some(())
-        });
-        let pids = children(parent.id());
-        send(parent.id(), signal);
-        let errors = std::thread::spawn(move || progress.map_while(Result::ok).collect::<Vec<_>>());
-        let output = parent.wait_with_output().unwrap();
-        assert!(output.status.success(), "{:?}", errors.join());
-        let report = read(&output);
-        holds(&report);
-        assert!(number(&report["events"]["decided"]) > 0);
-        assert_eq!(pids.len(), 3);
-        assert!(
-            pids.iter()
-                .all(|pid| !Path::new(&format!("/proc/{pid}")).exists())
-        );
-    }
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let args = "run --rate 1k --processes 3 --json";
+    let mut parent = farm(folder.path(), PATIENT, args).spawn().unwrap();
+    let mut progress = BufReader::new(parent.stderr.take().unwrap()).lines();
+    wait_for("event", || {
+        let line = progress.next().unwrap().unwrap();
+        let events = line.split_once(" events ")?.0.split_whitespace().last()?;
+        (events != "0").then_some(())
+    });
+    let pids = children(parent.id());
+    send(parent.id(), Signal::INT);
+    let errors = std::thread::spawn(move || progress.map_while(Result::ok).collect::<Vec<_>>());
+    let output = parent.wait_with_output().unwrap();
+    assert!(output.status.success(), "{:?}", errors.join());
+    let report = read(&output);
+    holds(&report);
+    assert!(number(&report["events"]["decided"]) > 0);
+    assert_eq!(pids.len(), 3);
+    let is_left = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+    assert!(!pids.iter().any(is_left));
 }
 
 #[test]
 fn processes_end_with_their_parent() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let mut parent = farm(folder.path(), PATIENT, "run --rate 1k --processes 2")
         .spawn()
@@ -279,7 +291,8 @@ fn end(child: Child) -> (Value, Output) {
 
 #[test]
 fn members_are_started_by_hand() {
-    let farm = ByHand::new(PATIENT);
+    let _alone = alone();
+    let farm = ByHand::new(SLOW);
     let switch = farm.start("switch");
     let others = ["results", "node --id 0-1", "feeder --id 0", "feeder --id 1"];
     let others = others.map(|args| farm.start(args));
@@ -287,10 +300,7 @@ fn members_are_started_by_hand() {
     let scheduler = scheduler.unwrap();
     assert!(scheduler.status.success(), "{}", text(&scheduler.stderr));
     let scheduler = read(&scheduler)["scheduler"].clone();
-    assert_eq!(
-        (&scheduler["triggered"], &scheduler["resent"]),
-        (&500.into(), &0.into())
-    );
+    assert_eq!(scheduler["triggered"], 500);
     let [results, nodes, first, second] = others.map(|child| {
         let (report, output) = end(child);
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -304,9 +314,11 @@ fn members_are_started_by_hand() {
     assert_eq!(handed["incomplete"], 0);
     let nodes = nodes["nodes"].as_array().unwrap();
     let checked: u64 = nodes.iter().map(|node| number(&node["checked"])).sum();
-    assert_eq!((nodes.len(), checked), (2, 1000));
+    assert_eq!(nodes.len(), 2);
+    // What was late was sent again.
+    assert!(checked >= 1000);
     for feeder in [first, second] {
-        assert_eq!(feeder["feeders"][0]["transfers"], 500);
+        assert!(number(&feeder["feeders"][0]["transfers"]) >= 500);
     }
     let (switch, output) = end(switch);
     assert!(output.status.success());
@@ -314,81 +326,56 @@ fn members_are_started_by_hand() {
 }
 
 #[test]
-fn a_member_by_hand_is_killed_or_stopped() {
-    for (victim, signal) in [
-        ("node --id 1", Signal::KILL),
-        ("node --id 0", Signal::STOP),
-        ("feeder --id 1", Signal::KILL),
-        ("feeder --id 0", Signal::STOP),
-    ] {
+fn members_by_hand_are_killed_and_stopped() {
+    let _alone = alone();
+    for [of_node, of_feeder] in [[Signal::KILL, Signal::STOP], [Signal::STOP, Signal::KILL]] {
         let farm = ByHand::new(QUICK);
-        let mut all = Vec::new();
-        let members = [
-            "node --id 0",
-            "node --id 1",
-            "feeder --id 0",
-            "feeder --id 1",
-        ];
-        for args in ["switch", "results"].into_iter().chain(members) {
-            all.push((args, farm.start(args)));
-        }
-        let mut config = farm.config.clone();
-        config.push_str("[traffic]\nrate_hz = 1000.0\n");
-        let args = "scheduler --events 2000 --json --quiet";
-        let scheduler = self::farm(farm.folder.path(), &config, args)
-            .spawn()
-            .unwrap();
+        let node = farm.start("node --id 1");
+        let feeder = farm.start("feeder --id 0");
+        let others = ["switch", "results", "node --id 0", "feeder --id 1"];
+        let others = others.map(|args| farm.start(args));
+        let rate = "buffers = 4\n[traffic]\nrate_hz = 1000.0\n";
+        let scheduler = farm.start_other("buffers = 4\n", rate, "scheduler --events 2000");
         farm.wait_for_port("scheduler");
         std::thread::sleep(Duration::from_millis(700));
-        let place = all.iter().position(|(args, _)| *args == victim).unwrap();
-        let (_, mut dead) = all.remove(place);
-        send(dead.id(), signal);
+        for (mut victim, signal) in [(node, of_node), (feeder, of_feeder)] {
+            send(victim.id(), signal);
+            if signal == Signal::KILL {
+                victim.wait().unwrap();
+            } else {
+                // Ended with the test, whatever becomes of it.
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_secs(10));
+                    victim.kill().unwrap();
+                    victim.wait().unwrap();
+                });
+            }
+        }
         let scheduler = scheduler.wait_with_output().unwrap();
-        assert!(
-            scheduler.status.success(),
-            "{victim}: {}",
-            text(&scheduler.stderr)
-        );
+        assert!(scheduler.status.success(), "{}", text(&scheduler.stderr));
         let scheduler = read(&scheduler)["scheduler"].clone();
-        assert_eq!(scheduler["decided_packs"], 2000, "{victim}");
-        dead.kill().unwrap();
-        dead.wait().unwrap();
-        let (results, output) = end(all.remove(1).1);
-        assert!(
-            output.status.success(),
-            "{victim}: {}",
-            text(&output.stderr)
-        );
+        assert_eq!(scheduler["decided_packs"], 2000);
+        assert_eq!(scheduler["excluded"], serde_json::json!([1]));
+        let [_, results, _, _] = others.map(|child| {
+            let (report, output) = end(child);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            report
+        });
         let handed = &results["results"]["handed"];
         assert_eq!(
             (&handed["decided"], &handed["twice"]),
             (&2000.into(), &0.into())
         );
-        let missing: Vec<u64> = handed["missing"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(number)
-            .collect();
-        let (kind, id) = victim.split_once(" --id ").unwrap();
-        let id: usize = id.parse().unwrap();
-        if kind == "node" {
-            assert_eq!(scheduler["excluded"], serde_json::json!([id]));
-            assert_eq!(missing, [0, 0]);
-        } else {
-            assert_eq!(scheduler["excluded"], serde_json::json!([]));
-            let incomplete = number(&handed["incomplete"]);
-            assert!(incomplete > 0);
-            assert_eq!((missing[id], missing[1 - id]), (incomplete, 0));
-        }
-        for (_, child) in all {
-            assert!(end(child).1.status.success(), "{victim}");
-        }
+        // Exactly the fragments of the feeder are missing.
+        let incomplete = number(&handed["incomplete"]);
+        assert!(incomplete > 0);
+        assert_eq!(handed["missing"], serde_json::json!([incomplete, 0]));
     }
 }
 
 #[test]
 fn what_does_not_fit_is_an_error_or_counted() {
+    let _alone = alone();
     let farm = ByHand::new(QUICK);
     let first = farm.start("feeder --id 1");
     farm.wait_for_port("feeder1");
@@ -435,35 +422,46 @@ fn what_does_not_fit_is_an_error_or_counted() {
 
 #[test]
 fn a_feeder_that_disagrees_is_noticed() {
+    let _alone = alone();
     for (key, value) in [
         ("buffers = 4\n", "buffers = 4\n[traffic]\nfragment = 64\n"),
         ("feeders = 2", "feeders = 1"),
     ] {
         let farm = ByHand::new(QUICK);
-        let mut all =
-            ["switch", "results", "feeder --id 1", "node --id 0-1"].map(|args| farm.start(args));
+        let all = ["switch", "results", "feeder --id 1", "node --id 0-1"];
+        let all = all.map(|args| farm.start(args));
         let odd = farm.start_other(key, value, "feeder --id 0");
-        let scheduler = farm
-            .start("scheduler --events 200 --duration 5s")
-            .wait_with_output();
-        let scheduler = scheduler.unwrap();
-        let [_, _, _, nodes] = &mut all;
-        send(nodes.id(), Signal::INT);
-        let odd = end(odd).1;
-        let mut failed = 0;
-        for child in all {
-            failed += u32::from(!end(child).1.status.success());
+        let scheduler = farm.start("scheduler --events 200");
+        farm.wait_for_port("scheduler");
+        std::thread::sleep(Duration::from_millis(1000));
+        // The second signal shortens the wait for what does not end.
+        for _ in 0..2 {
+            let _ = kill_process(Pid::from_child(&scheduler), Signal::INT);
+            std::thread::sleep(Duration::from_millis(100));
         }
+        let scheduler = scheduler.wait_with_output().unwrap();
+        let odd = end(odd).0;
+        let [_, _, _, nodes] = all.map(|child| end(child).1);
         if value.contains("fragment") {
-            assert_eq!(failed, 1, "the nodes say so");
-            assert!(odd.status.success());
-        } else {
-            panic!(
-                "{:?} {} {}",
-                scheduler.status,
-                text(&scheduler.stdout),
-                text(&odd.stdout)
+            assert!(scheduler.status.success(), "{}", text(&scheduler.stderr));
+            let error = text(&nodes.stderr);
+            assert_eq!(nodes.status.code(), Some(1));
+            assert!(
+                error.contains("fragments differ from the mock-up"),
+                "{error}"
             );
+            let nodes = read(&nodes);
+            let of = |key: &str| -> u64 {
+                let nodes = nodes["nodes"].as_array().unwrap();
+                nodes.iter().map(|node| number(&node[key])).sum()
+            };
+            assert_eq!(of("checked"), 2 * of("wrong"));
+        } else {
+            // It knows no second feeder to pass messages on to.
+            assert!(number(&odd["unsent"]) > 0);
+            assert_eq!(scheduler.status.code(), Some(1));
+            let error = text(&scheduler.stderr);
+            assert!(error.contains("packs were decided"), "{error}");
         }
     }
 }
