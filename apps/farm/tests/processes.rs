@@ -133,12 +133,12 @@ fn all_events_are_built_by_all_processes() {
 /// A run of four processes with a feeder and a node each, in which one is ended or stopped.
 fn run_without(place: usize, signal: Signal) -> Output {
     let folder = tempfile::tempdir().unwrap();
-    let args = "run --events 2500 --rate 1k --feeders 4 --nodes 4 --columns 2 --processes 4 --json";
+    let args = "run --events 2000 --rate 1k --feeders 4 --nodes 4 --columns 2 --processes 4 --json";
     let parent = farm(folder.path(), QUICK, args).spawn().unwrap();
     let pids = wait_for("process", || {
         Some(children(parent.id())).filter(|pids| pids.len() == 4)
     });
-    std::thread::sleep(Duration::from_millis(1200));
+    std::thread::sleep(Duration::from_millis(800));
     send(pids[place], signal);
     let output = parent.wait_with_output().unwrap();
     for pid in pids {
