@@ -18,7 +18,6 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, parsed once")]
 enum Command {
     Run(run::RunOptions),
     Scheduler(run::SchedulerOptions),

@@ -24,7 +24,7 @@ const SLOW: &str = "[times]\ntimeout_us = 500_000\nsilence_us = 20_000_000\n";
 const QUICK: &str = "[times]\ntimeout_us = 200_000\nsilence_us = 1_000_000\n";
 
 /// Longest time that a test waits for something.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// A farm has the machine for itself: one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -433,7 +433,7 @@ fn a_feeder_that_disagrees_is_noticed() {
         let odd = farm.start_other(key, value, "feeder --id 0");
         let scheduler = farm.start("scheduler --events 200");
         farm.wait_for_port("scheduler");
-        std::thread::sleep(Duration::from_millis(1000));
+        std::thread::sleep(Duration::from_secs(1));
         // The second signal shortens the wait for what does not end.
         for _ in 0..2 {
             let _ = kill_process(Pid::from_child(&scheduler), Signal::INT);

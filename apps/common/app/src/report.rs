@@ -227,8 +227,20 @@ mod tests {
         tally.count_dropped(own, 2);
         tally.count_dropped(pollux_pmd::Cause::Late, 3);
         let report = LedgerReport::from(tally.view().balance());
-        let expected = [("late", 3), ("of-a-stage", 2)].into();
-        assert_eq!((report.dropped, report.balanced), (expected, true));
+        let expected = [("late".into(), 3), ("of-a-stage".into(), 2)].into();
+        assert_eq!((&report.dropped, report.balanced), (&expected, true));
+        // Another process has one of the causes, and does not balance.
+        let mut sum = report.clone();
+        sum.add(&LedgerReport {
+            from_wire: 4,
+            delivered: 2,
+            dropped: [("late".into(), 1)].into(),
+            balanced: false,
+        });
+        assert_eq!(sum.from_wire, report.from_wire + 4);
+        assert_eq!(sum.delivered, report.delivered + 2);
+        assert_eq!((sum.dropped["late"], sum.dropped["of-a-stage"]), (4, 2));
+        assert!(!sum.balanced);
     }
 
     /// Another reader sees no report, or the complete one.

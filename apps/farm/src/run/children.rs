@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Processes of a run; none, where it is in one process.
 #[derive(Default)]
 pub struct Children {
-    children: Vec<ChildProcess>,
+    processes: Vec<ChildProcess>,
     told: [bool; 2],
     /// What ended the run.
     failure: Option<String>,
@@ -114,7 +114,7 @@ impl Children {
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
             let started = ChildProcess::start(command, share.clone(), counts);
             children
-                .children
+                .processes
                 .push(started.with_context(|| format!("process {number} ({share})"))?);
         }
         Ok(children)
@@ -122,7 +122,7 @@ impl Children {
 
     /// Passes on what the run has come to; whether it cannot go on.
     pub fn follow(&mut self, control: &Control) -> bool {
-        if self.children.iter().any(|child| child.heard.done.is_set()) {
+        if self.processes.iter().any(|child| child.heard.done.is_set()) {
             control.done.stop();
         }
         for (told, (flag, order)) in self.told.iter_mut().zip([
@@ -131,10 +131,12 @@ impl Children {
         ]) {
             if flag.is_set() && !*told {
                 *told = true;
-                self.children.iter_mut().for_each(|child| child.tell(order));
+                self.processes
+                    .iter_mut()
+                    .for_each(|child| child.tell(order));
             }
         }
-        for (number, child) in self.children.iter_mut().enumerate() {
+        for (number, child) in self.processes.iter_mut().enumerate() {
             let Some(fate) = child.look() else { continue };
             let share = &child.share;
             let text = format!("process {number} ({share}) {fate}");
@@ -155,27 +157,27 @@ impl Children {
 
     /// Whether a process takes frames.
     pub fn is_live(&self, number: usize) -> bool {
-        self.children.get(number).is_none_or(ChildProcess::is_live)
+        self.processes.get(number).is_none_or(ChildProcess::is_live)
     }
 
     /// Whether all do.
     pub fn are_live(&self) -> bool {
-        self.children.iter().all(ChildProcess::is_live)
+        self.processes.iter().all(ChildProcess::is_live)
     }
 
     /// Frames that each process that lives has sent and received.
     pub fn traffic(&self) -> impl Iterator<Item = (u64, u64)> {
-        let live = self.children.iter().filter(|child| child.is_live());
+        let live = self.processes.iter().filter(|child| child.is_live());
         live.map(|child| (child.heard.sent.get(), child.heard.taken.get()))
     }
 
     /// Ends all; what they contribute to the report.
     pub fn end(&mut self) -> Vec<Part> {
-        self.children
+        self.processes
             .iter_mut()
             .for_each(|child| child.tell(Order::Stop));
         let since = Instant::now();
-        for child in &mut self.children {
+        for child in &mut self.processes {
             while child.fate.is_none() {
                 let is_over = since.elapsed() >= patience(END);
                 if child.look().is_none() && (is_over || !child.is_live()) {
@@ -184,13 +186,13 @@ impl Children {
                 std::thread::sleep(LOOK);
             }
         }
-        let parts = self.children.iter().map(ChildProcess::part);
+        let parts = self.processes.iter().map(ChildProcess::part);
         parts.flatten().collect()
     }
 
     /// How each ended.
     pub fn report(&self) -> Option<Vec<ProcessReport>> {
-        let reports = self.children.iter().map(|child| ProcessReport {
+        let reports = self.processes.iter().map(|child| ProcessReport {
             pid: child.child.id(),
             members: child.share.to_string(),
             end: child
@@ -200,7 +202,7 @@ impl Children {
                 .unwrap_or_default(),
             lost: child.fate != Some(Fate::Ended),
         });
-        (!self.children.is_empty()).then(|| reports.collect())
+        (!self.processes.is_empty()).then(|| reports.collect())
     }
 
     /// Whether all processes did what they had to.
@@ -211,7 +213,7 @@ impl Children {
         if let Some(failure) = &self.failure {
             bail!("{failure}");
         }
-        for (number, child) in self.children.iter().enumerate() {
+        for (number, child) in self.processes.iter().enumerate() {
             if let Some(Fate::Exited(status)) = child.fate {
                 let share = &child.share;
                 bail!(
@@ -226,7 +228,7 @@ impl Children {
 /// A run that is given up leaves no process behind.
 impl Drop for Children {
     fn drop(&mut self) {
-        for child in &mut self.children {
+        for child in &mut self.processes {
             if child.look().is_none() && child.fate.is_none() {
                 child.kill();
             }

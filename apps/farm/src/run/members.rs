@@ -125,7 +125,7 @@ pub fn run<'a>(job: impl Into<Job<'a>>) -> Result<(), Failure> {
     if has_parent {
         Ok(obey(&plan, port)?)
     } else {
-        Ok(by_hand(&plan, vec![port])?)
+        Ok(by_hand(&plan, &[port])?)
     }
 }
 
@@ -154,7 +154,7 @@ pub fn run_switch(options: &SwitchOptions) -> Result<(), Failure> {
             .collect()
     };
     let specs = specs(&ports).map_err(Failure::Usage)?;
-    Ok(by_hand(&plan, specs)?)
+    Ok(by_hand(&plan, &specs)?)
 }
 
 fn no_ports(config: &std::path::Path) -> Failure {
@@ -203,10 +203,10 @@ struct MemberReport<'a> {
 }
 
 /// Runs until the events of its scheduler are decided, or until a signal.
-fn by_hand(plan: &Plan, specs: Vec<String>) -> Result<()> {
+fn by_hand(plan: &Plan, specs: &[String]) -> Result<()> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let reports = plan.reports.ready()?;
-    let running = Running::open(plan, &specs)?;
+    let running = Running::open(plan, specs)?;
     let members = match &plan.layout {
         Layout::Part(share) => share.to_string(),
         _ => "switch".into(),

@@ -120,15 +120,15 @@ impl Plan {
             );
         }
         let plan = Self {
-            shares,
-            reports,
             asked,
-            layout,
+            config,
             topology,
+            layout,
+            shares,
             cpus,
             switch,
             slot,
-            config,
+            reports,
         };
         plan.check_kills()?;
         // What the roles refuse is refused before anything is opened.

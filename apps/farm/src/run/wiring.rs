@@ -66,7 +66,7 @@ impl Wiring {
         match plan.layout {
             Layout::Loops => wiring.within(plan, &registry, pool, ledger)?,
             Layout::Processes(_) | Layout::Switch => {
-                wiring.between(plan, &registry, specs, pool, ledger)?
+                wiring.between(plan, &registry, specs, pool, ledger)?;
             }
             Layout::Part(_) => {
                 let mut lines = Lines {
