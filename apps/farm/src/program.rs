@@ -18,9 +18,15 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, parsed once")]
 enum Command {
     Run(run::RunOptions),
+    Scheduler(run::SchedulerOptions),
+    Feeder(run::FeederOptions),
+    Node(run::NodeOptions),
+    Results(run::ResultOptions),
+    Switch(run::SwitchOptions),
+    #[command(hide = true)]
+    Part(run::PartOptions),
     Sim(sim::Args),
 }
 
@@ -30,10 +36,18 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     pollux_app::log_to_stderr(match &cli.command {
         Command::Run(options) if options.quiet => "error",
+        // Its parent warns for all.
+        Command::Part(_) => "error",
         _ => "warn",
     });
     pollux_app::exit(match cli.command {
         Command::Run(options) => run::run(&options),
+        Command::Scheduler(options) => run::run_members(&options),
+        Command::Feeder(options) => run::run_members(&options),
+        Command::Node(options) => run::run_members(&options),
+        Command::Results(options) => run::run_members(&options),
+        Command::Part(options) => run::run_members(&options),
+        Command::Switch(options) => run::run_switch(&options),
         Command::Sim(args) => sim::run(&args),
     })
 }

@@ -100,6 +100,8 @@ fn all_events_are_built_and_decided_in_order() {
         "--events 2001 --pack 7 --fragment 100 --loops 1 --mode wait",
         "--events 2000 --policy none --loops 1",
         "--events 2000 --policy credits --loops 1",
+        "--events 2000 --policy slots --loops 1",
+        "--events 2000 --policy slots --pack 4 --loops 2",
         "--events 500 --feeders 1 --nodes 1 --columns 1 --buffers 1 --loops 1",
         "--events 300 --feeders 64 --nodes 5 --columns 3 --buffers 2 --loops 1 --bypass 3",
         "--events 300 --fragment 0 --loops 1",

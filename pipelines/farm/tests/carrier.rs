@@ -19,15 +19,25 @@ struct Rig {
     ledger: Ledger,
 }
 
+fn topology() -> Topology {
+    Topology::regular(3, 2, 4, 2).expect("a farm")
+}
+
 fn rig(owners: Vec<Address>) -> Rig {
-    let topology = Topology::regular(3, 2, 4, 2).expect("a farm");
+    rig_with(owners, Routes::new(&topology()), 1024)
+}
+
+fn rig_with(owners: Vec<Address>, routes: Routes, ring: usize) -> Rig {
     let config = PoolConfig {
         buffers: 512,
         ..PoolConfig::default()
     };
     let pool = Mempool::new(config).expect("a pool");
     let port = Registry::builtin().open("loopback").expect("a port");
-    let config = PortConfig::new(pool.clone()).rx_queues(2).tx_queues(2);
+    let config = PortConfig::new(pool.clone())
+        .rx_queues(3)
+        .tx_queues(3)
+        .ring(ring);
     let port = port.configure(config).expect("a configuration");
     let StartedPort { rx, mut tx, .. } = port.start().expect("a start");
     let (mut ledger, tally) = (Ledger::new(), Tally::new());
@@ -37,7 +47,7 @@ fn rig(owners: Vec<Address>) -> Rig {
     ledger.add("carrier", tally.view());
     let raw = tx.pop().expect("a queue");
     let config = EthernetConfig {
-        routes: Routes::new(&topology),
+        routes,
         owners,
         max_frame: 1024,
         crc: true,
@@ -111,9 +121,54 @@ fn messages_to_one_member_share_frames() {
 }
 
 #[test]
+fn over_a_switch_senders_are_apart_and_what_is_flooded_is_not_taken() {
+    let (here, there) = (Address::Node(1), Address::Node(2));
+    let mut routes = Routes::over_switch(&topology(), 1);
+    routes.set(here, 1).expect("a member");
+    let mut rig = rig_with(Vec::new(), routes, 64);
+    for (from, mep) in [(0, 1), (0, 2), (1, 3)] {
+        rig.carrier.set_sender(Address::Feeder(from));
+        rig.carrier.send(here, &ack(mep));
+        rig.carrier.send(there, &ack(mep));
+    }
+    rig.carrier.flush();
+    assert_eq!(rig.read(), [1, 2, 3].map(|mep| (here, ack(mep))));
+    // Two frames to each: one from each sender.
+    let balance = rig.ledger.check().expect("a balance");
+    assert_eq!((balance.delivered, balance.dropped_total()), (2, 2));
+}
+
+#[test]
+fn frames_wait_for_a_full_queue_in_their_order() {
+    for backlog in [0, 300] {
+        let routes = Routes::new(&topology());
+        let mut rig = rig_with(Vec::new(), routes, 64);
+        rig.carrier = rig.carrier.with_backlog(backlog);
+        for mep in 0..400 {
+            rig.carrier.send(Address::Node(0), &ack(mep));
+            rig.carrier.flush();
+        }
+        let mut read = Vec::new();
+        while !rig.carrier.is_empty() || read.is_empty() {
+            read.extend(rig.read());
+            rig.carrier.flush();
+        }
+        read.extend(rig.read());
+        let lost = rig.carrier.unsent().queue_full;
+        assert_eq!(read.len() as u64 + lost, 400);
+        // In the ring, in the burst, and behind it.
+        assert_eq!(read.len().min(400), (64 + 64 + backlog).min(400));
+        assert!(read.is_sorted_by_key(|(_, message)| match message {
+            Message::Ack(ack) => ack.mep,
+            _ => u64::MAX,
+        }));
+    }
+}
+
+#[test]
 fn frames_of_other_members_are_not_taken() {
     let node = Address::Node(1);
-    let mut rig = rig(vec![node, node]);
+    let mut rig = rig(vec![node; 3]);
     rig.send(&frame(Address::Node(2), &[ack(1)]));
     rig.send(&frame(node, &[ack(2), ack(3)]));
     assert_eq!(rig.read(), [(node, ack(2)), (node, ack(3))]);

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use pollux_pmd::Balance;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tempfile::{NamedTempFile, PersistError};
 
 use crate::Output;
@@ -131,14 +131,14 @@ fn rename(file: NamedTempFile, output: &Output) -> anyhow::Result<()> {
 }
 
 /// Loss ledger in a report. Causes with no drops are left out.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LedgerReport {
     /// Frames that reached the ports.
     pub from_wire: u64,
     /// Frames that reached their consumers.
     pub delivered: u64,
     /// Lost frames by cause.
-    pub dropped: BTreeMap<&'static str, u64>,
+    pub dropped: BTreeMap<String, u64>,
     /// `from_wire` is the sum of all others.
     pub balanced: bool,
 }
@@ -150,10 +150,22 @@ impl From<Balance> for LedgerReport {
             delivered: balance.delivered,
             dropped: balance
                 .drops()
-                .map(|(cause, n)| (cause.name(), n))
+                .map(|(cause, n)| (cause.name().to_owned(), n))
                 .collect(),
             balanced: balance.is_balanced(),
         }
+    }
+}
+
+impl LedgerReport {
+    /// Adds the ledger of another process.
+    pub fn add(&mut self, other: &Self) {
+        self.from_wire += other.from_wire;
+        self.delivered += other.delivered;
+        for (cause, frames) in &other.dropped {
+            *self.dropped.entry(cause.clone()).or_default() += frames;
+        }
+        self.balanced &= other.balanced;
     }
 }
 
@@ -215,8 +227,20 @@ mod tests {
         tally.count_dropped(own, 2);
         tally.count_dropped(pollux_pmd::Cause::Late, 3);
         let report = LedgerReport::from(tally.view().balance());
-        let expected = [("late", 3), ("of-a-stage", 2)].into();
-        assert_eq!((report.dropped, report.balanced), (expected, true));
+        let expected = [("late".into(), 3), ("of-a-stage".into(), 2)].into();
+        assert_eq!((&report.dropped, report.balanced), (&expected, true));
+        // Another process has one of the causes, and does not balance.
+        let mut sum = report.clone();
+        sum.add(&LedgerReport {
+            from_wire: 4,
+            delivered: 2,
+            dropped: [("late".into(), 1)].into(),
+            balanced: false,
+        });
+        assert_eq!(sum.from_wire, report.from_wire + 4);
+        assert_eq!(sum.delivered, report.delivered + 2);
+        assert_eq!((sum.dropped["late"], sum.dropped["of-a-stage"]), (4, 2));
+        assert!(!sum.balanced);
     }
 
     /// Another reader sees no report, or the complete one.

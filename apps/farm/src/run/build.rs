@@ -16,10 +16,12 @@ use pollux_mempool::time::Tsc;
 use pollux_pmd::{LatencyHistogram, Tally, TscClock};
 
 use super::counters::{Control, Counts};
+use super::layout::Layout;
 use super::plan::{CACHE, Plan};
+use super::rest::Rest;
 use super::seats::{FeederSeat, NodeSeat, Order, ResultSeat, SchedulerSeat};
 use super::station::{Members, Station};
-use super::wiring::Lines;
+use super::wiring::{BACK, Lines};
 use super::work::{NodeWork, Suspension};
 
 /// What all loops of a run share.
@@ -54,29 +56,30 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
     let config = EthernetConfig {
         routes: plan.routes.clone(),
         owners: own.lines.owners,
-        max_frame: plan.max_frame,
+        max_frame: own.lines.max_frame,
         crc: plan.crc,
         damage: plan.damage.clone(),
         tally: own.tally,
     };
     let carrier = Ethernet::new(config, own.lines.rx, own.lines.tx, cache)?;
+    let carrier = carrier.with_backlog(plan.backlog);
     let Common {
         control,
         clock,
         start,
         ..
     } = common;
-    let station = Station::new(members, carrier, control, clock, start, plan.gives_way);
+    let station = Station::new(members, carrier, control, clock, start, plan.rest);
     Ok(station)
 }
 
 /// What a loop is built of.
 pub struct Parts {
     routes: Routes,
-    max_frame: usize,
     crc: bool,
+    backlog: usize,
     damage: Option<pollux_farm::carrier::Damage>,
-    gives_way: bool,
+    rest: Rest,
     topology: pollux_farm::topology::Topology,
     scheduler: Option<(
         pollux_farm::scheduler::Config,
@@ -90,11 +93,19 @@ pub struct Parts {
     first_feeder: usize,
     first_node: usize,
     fragment: u32,
-    loops: usize,
+    start: Time,
 }
 
-/// By which queue each member is reached: that to its loop, or the own one to the switch.
+/// By which queue each member is reached: that to its loop, the own one to the switch, or that of the
+/// process to the switch.
 fn routes(plan: &Plan, number: usize) -> Result<Routes> {
+    if let Layout::Part(share) = &plan.layout {
+        let mut routes = Routes::over_switch(&plan.topology, BACK);
+        for member in plan.members().filter(|&member| share.has(member)) {
+            routes.set(member, BACK)?;
+        }
+        return Ok(routes);
+    }
     if plan.switch.is_none() {
         let mut routes = Routes::new(&plan.topology);
         for member in plan.members() {
@@ -126,14 +137,14 @@ impl Parts {
             let id = n as u16;
             (plan.node(id), plan.death(Address::Node(id)))
         };
-        let events = plan.options.events.unwrap_or(u64::MAX);
+        let events = plan.asked.events.unwrap_or(u64::MAX);
         let triggers = plan.triggers()?;
         Ok(Self {
             routes,
-            max_frame: plan.max_frame(),
             crc: plan.crc(),
+            backlog: plan.backlog(),
             damage: plan.damage(number),
-            gives_way: plan.shares_cpus(),
+            rest: plan.rest(),
             topology: plan.topology.clone(),
             scheduler: share
                 .scheduler
@@ -145,7 +156,7 @@ impl Parts {
             first_feeder: share.feeders.start,
             first_node: share.nodes.start,
             fragment: plan.config.traffic.fragment,
-            loops: plan.shares.len(),
+            start: plan.start(),
         })
     }
 
@@ -182,7 +193,7 @@ impl Parts {
                     triggers: triggers.clone(),
                     control: Arc::clone(&common.control),
                     counts: Arc::clone(&common.counts),
-                    loops: self.loops,
+                    start: self.start,
                     events: *events,
                     pack: config.pack,
                     in_flight: config.in_flight,
@@ -197,7 +208,7 @@ impl Parts {
             Some(config) => {
                 let results = Results::new(config, topology, now)?;
                 let counts = Arc::clone(&common.counts);
-                Some(ResultSeat::new(results, topology.feeders(), counts))
+                Some(ResultSeat::new(results, topology, counts))
             }
         };
         Ok(Members {

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use pollux_app::read_text;
 use serde::{Deserialize, Serialize};
 
+use super::link::Ports;
 use super::options::{ModeName, PolicyName, RunOptions, TriggerName};
 
 /// A run. Every key has a default.
@@ -23,6 +24,9 @@ pub struct FarmConfig {
     /// The switch that carries the frames; without it, they go from loop to loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch: Option<SwitchTable>,
+    /// Ports of processes; without them, those of a process are in its memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Ports>,
 }
 
 /// A switch in the process.
@@ -73,8 +77,10 @@ impl Default for Members {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Traffic {
-    /// Who sends when: `ring`, `credits` or `none`.
+    /// Who sends when: `ring`, `credits`, `slots` or `none`.
     pub policy: PolicyName,
+    /// With `slots`: a slot begins when all transfers of the one before are complete.
+    pub barrier: bool,
     /// Fragments that a node asks for at a time, with `credits`.
     pub credits: usize,
     /// What happens when the next column is busy: `skip` or `wait`.
@@ -87,8 +93,8 @@ pub struct Traffic {
     pub fragment: u32,
     /// Bytes of the slot that a receive buffer has for a feeder; without it, what a transfer needs.
     pub slot: Option<u32>,
-    /// Payloads have a CRC; without it, where messages are damaged on purpose: frames do not leave
-    /// the memory of the process.
+    /// Payloads have a CRC; without it, where messages are damaged on purpose, and where the ports of
+    /// processes are configured: other frames do not leave the memory of the machine.
     pub crc: Option<bool>,
     /// Triggers a second; without it, as many as the farm takes.
     pub rate_hz: Option<f64>,
@@ -103,6 +109,7 @@ impl Default for Traffic {
     fn default() -> Self {
         Self {
             policy: PolicyName::Ring,
+            barrier: true,
             credits: 24,
             mode: ModeName::Skip,
             bypass: 0,
@@ -128,6 +135,8 @@ pub struct Times {
     pub silence_us: u64,
     /// An incomplete pack waits for more triggers.
     pub pack_wait_us: u64,
+    /// The scheduler waits so long for the first sign of life of all members, and then begins.
+    pub start_us: u64,
 }
 
 impl Default for Times {
@@ -136,6 +145,7 @@ impl Default for Times {
             timeout_us: 500_000,
             silence_us: 3_000_000,
             pack_wait_us: 1000,
+            start_us: 60_000_000,
         }
     }
 }
@@ -164,7 +174,11 @@ impl FarmConfig {
         Ok(config)
     }
 
-    fn read(path: &Path) -> Result<Self> {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is none.
+    pub fn read(path: &Path) -> Result<Self> {
         let text = read_text(path)?;
         toml::from_str(&text).with_context(|| path.display().to_string())
     }

@@ -2,17 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pollux_app::metrics::{Labels, Ledgers, Page, Source};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Count, LatencyView};
+use serde::{Deserialize, Serialize};
+
+use super::shares::Share;
 
 /// What the loops and the main thread tell each other.
 #[derive(Debug, Default)]
 pub struct Control {
-    /// Loops that are ready.
-    pub ready: AtomicUsize,
     /// No more triggers.
     pub enough: StopFlag,
     /// All events are decided: what is under way is delivered, nothing is begun.
@@ -21,13 +21,6 @@ pub struct Control {
     pub stop: StopFlag,
     /// 1 while frames wait in the switch.
     pub switch_waits: Count,
-}
-
-impl Control {
-    /// Whether so many loops are ready.
-    pub fn are_ready(&self, loops: usize) -> bool {
-        self.ready.load(Ordering::Acquire) >= loops
-    }
 }
 
 /// Counts of a run. Each has one writer.
@@ -51,6 +44,10 @@ pub struct Counts {
     pub pending: Count,
     /// Nodes and feeders that are excluded.
     pub excluded: Count,
+    /// MEPs that are decided, as the scheduler knows.
+    pub settled: Count,
+    /// Members that the scheduler waits for before the first event.
+    pub awaited: Count,
     /// Free receive buffers by column.
     pub free: Box<[Count]>,
 }
@@ -60,6 +57,57 @@ impl Counts {
         Self {
             free: (0..columns).map(|_| Count::default()).collect(),
             ..Self::default()
+        }
+    }
+}
+
+/// Counts of the scheduler and of the result node at a moment, for another process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    scheduler: [u64; 7],
+    results: [u64; 3],
+    free: Vec<u64>,
+}
+
+impl Counts {
+    fn of_scheduler(&self) -> [&Count; 7] {
+        [
+            &self.triggered,
+            &self.refused,
+            &self.resent,
+            &self.in_flight,
+            &self.pending,
+            &self.excluded,
+            &self.awaited,
+        ]
+    }
+
+    fn of_results(&self) -> [&Count; 3] {
+        [&self.decided, &self.accepted, &self.incomplete]
+    }
+
+    /// The counts now.
+    pub fn moment(&self) -> Moment {
+        Moment {
+            scheduler: self.of_scheduler().map(Count::get),
+            results: self.of_results().map(Count::get),
+            free: self.free.iter().map(Count::get).collect(),
+        }
+    }
+
+    /// Takes over the counts of a process with these members.
+    pub fn take(&self, moment: &Moment, share: &Share) {
+        let set = |counts: &[&Count], values: &[u64]| {
+            for (count, &value) in counts.iter().zip(values) {
+                count.set(value);
+            }
+        };
+        if share.scheduler {
+            set(&self.of_scheduler(), &moment.scheduler);
+            set(&self.free.iter().collect::<Vec<_>>(), &moment.free);
+        }
+        if share.results {
+            set(&self.of_results(), &moment.results);
         }
     }
 }

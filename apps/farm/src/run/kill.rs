@@ -1,5 +1,6 @@
 //! Members that are to die in the run.
 
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use pollux_farm::role::Address;
@@ -31,6 +32,18 @@ impl FromStr for Kill {
     }
 }
 
+/// As it is read.
+impl Display for Kill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let event = self.event;
+        match self.member {
+            Address::Node(node) => write!(f, "node:{node}@{event}"),
+            Address::Feeder(feeder) => write!(f, "feeder:{feeder}@{event}"),
+            other => write!(f, "{other:?}@{event}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +52,10 @@ mod tests {
     fn members_are_read() {
         let kill = |member, event| Ok(Kill { member, event });
         assert_eq!("node:3@50".parse(), kill(Address::Node(3), 50));
+        assert_eq!(
+            "node:3@50".parse().map(|k: Kill| k.to_string()),
+            Ok("node:3@50".into())
+        );
         assert_eq!("feeder:63@0".parse(), kill(Address::Feeder(63), 0));
         for text in [
             "",

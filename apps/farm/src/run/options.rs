@@ -10,7 +10,9 @@ use pollux_app::{
 use pollux_switch::SwitchConfig;
 use serde::{Deserialize, Serialize};
 
+use super::asked::Asked;
 use super::kill::Kill;
+use super::link::LinkName;
 
 /// How feeders learn of the receive buffer of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -21,6 +23,8 @@ pub enum PolicyName {
     Ring,
     /// A node asks the feeders for the fragments that it has credit for
     Credits,
+    /// Feeders transfer to another node each, in slots, as a barrel shifter does
+    Slots,
     /// All feeders get the message at once, and transfer at once
     None,
 }
@@ -51,16 +55,23 @@ pub enum TriggerName {
 
 /// Run a farm
 ///
-/// All roles run as loops of this process and send each other Ethernet frames: the scheduler gives
-/// each event to a receive buffer of a node, the feeders transfer their fragments to it, the node
-/// checks and decides, the result node takes the decisions in order. The report says what was
-/// triggered, built and decided, and what became of every frame.
+/// All roles run as loops of this process, or with --processes in processes of their own, and send
+/// each other Ethernet frames: the scheduler gives each event to a receive buffer of a node, the
+/// feeders transfer their fragments to it, the node checks and decides, the result node takes the
+/// decisions in order. The report says what was triggered, built and decided, and what became of
+/// every frame.
+///
+/// With --processes this process is the switch between the others, and their parent. One of them
+/// that is killed or stopped is a fault of the farm: its nodes are excluded and their events built
+/// by others, the fragments of its feeders are missing. Without the scheduler or the result node the
+/// run fails.
 ///
 /// Examples:
 ///   farm run --events 100000
 ///   farm run --events 1000000 --pack 32 --report run.json
 ///   farm run --events 100000 --rate 50k --kill node:3@20000 --corrupt 1e-4
 ///   farm run --events 100000 --rate 100k --suspend 1000 --http localhost:8080
+///   farm run --events 100000 --processes 4
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct RunOptions {
@@ -153,7 +164,23 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8))]
     pub loops: Option<u16>,
 
-    /// CPUs of the loops [default: the last ones]
+    /// Deal the members to this number of processes, each with one loop
+    #[arg(long, value_name = "K", conflicts_with_all = ["loops", "suspend"])]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=8))]
+    pub processes: Option<u16>,
+
+    /// What carries the frames between the processes and the switch, where [ports] of the
+    /// configuration does not name ports
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_enum,
+        default_value_t,
+        requires = "processes"
+    )]
+    pub link: LinkName,
+
+    /// CPUs of the loops, or of the processes, and of the switch [default: the last ones]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cores: Vec<Cpus>,
 
@@ -173,6 +200,24 @@ pub struct RunOptions {
     /// Print only errors and the report
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl RunOptions {
+    /// What they ask of the run.
+    pub fn asked(&self) -> Asked {
+        Asked {
+            file: self.config.clone(),
+            events: self.events,
+            duration: self.duration.duration,
+            seed: self.seed,
+            corrupt: self.corrupt,
+            kill: self.kill.clone(),
+            suspend: self.suspend,
+            metrics: self.metrics,
+            http: self.http,
+            quiet: self.quiet,
+        }
+    }
 }
 
 /// Triggers a second; none: as many as possible.

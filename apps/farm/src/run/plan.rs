@@ -1,7 +1,7 @@
 //! Plan of a run: the checked configuration, before anything is opened.
 
 use anyhow::{Result, ensure};
-use pollux_app::{Cpus, ReportOutputs, place_loops};
+use pollux_app::{Cpus, Failure, ReportOptions, ReportOutputs, place_loops};
 use pollux_farm::carrier::{Damage, ETHERNET};
 use pollux_farm::role::Address;
 use pollux_farm::scheduler::{self, Mode, Policy, Scheduler};
@@ -11,19 +11,19 @@ use pollux_farm::wire::HEADER;
 use pollux_farm::wire::payload::{padded, table_len};
 use pollux_farm::{feeder, node, results};
 use pollux_mempool::PoolConfig;
-use pollux_pmd::lcore;
 use pollux_switch::SwitchConfig;
 
+use super::asked::Asked;
 use super::config::{FarmConfig, SwitchTable};
 use super::kill::Kill;
+use super::layout::{self, Layout};
 use super::options::{ModeName, PolicyName, RunOptions};
+use super::rest::Rest;
+use super::shares::Share;
 use super::triggers::Triggers;
 
 /// Number of the run in messages.
 const RUN: u32 = 1;
-
-/// Most loops: each pair of them has a queue of the port.
-const MAX_LOOPS: usize = 8;
 
 /// Least data room of a packet buffer: messages to one member share a frame.
 const LEAST_ROOM: usize = 1536;
@@ -34,15 +34,23 @@ const MAX_FRAME: usize = 1 << 19;
 /// Free buffers that a loop keeps.
 pub const CACHE: usize = 256;
 
+/// Bytes of the buffer of an output of the switch between processes, where none is configured: more
+/// than flow control leaves in the network.
+const OUTPUT: usize = 512 << 10;
+
+/// Shortest frame of the farm that the switch's buffers are counted for.
+const SHORTEST: usize = ETHERNET + HEADER;
+
 /// Longest time-out: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
 
 /// A valid run.
-pub struct Plan<'a> {
-    pub options: &'a RunOptions,
+pub struct Plan {
+    pub asked: Asked,
     pub config: FarmConfig,
     pub topology: Topology,
-    /// The members of each loop.
+    pub layout: Layout,
+    /// The members of each loop; of each process, where there are several.
     pub shares: Vec<Share>,
     /// The CPU of each loop, that of the switch last.
     pub cpus: Vec<Option<usize>>,
@@ -53,54 +61,58 @@ pub struct Plan<'a> {
     pub reports: ReportOutputs,
 }
 
-/// The members of a loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
-    pub scheduler: bool,
-    pub results: bool,
-    pub feeders: std::ops::Range<usize>,
-    pub nodes: std::ops::Range<usize>,
-}
-
-/// Deals the members to loops: neighbours of the ring to one loop, and each loop feeders and nodes,
-/// so that the loops have equal work.
-fn shares(feeders: usize, nodes: usize, loops: usize) -> Vec<Share> {
-    let part = |of: usize, n: usize| of * n / loops..of * (n + 1) / loops;
-    let share = |n| Share {
-        scheduler: n == 0,
-        results: n + 1 == loops,
-        feeders: part(feeders, n),
-        nodes: part(nodes, n),
-    };
-    (0..loops).map(share).collect()
-}
-
-impl<'a> Plan<'a> {
-    /// Checks a configuration.
+impl Plan {
+    /// Checks a run.
     ///
     /// # Errors
     /// What is wrong.
-    pub fn new(options: &'a RunOptions, config: FarmConfig) -> Result<Self> {
+    pub fn of(options: &RunOptions, config: FarmConfig) -> Result<Self> {
+        let layout = options.processes.map_or(Layout::Loops, Layout::Processes);
+        let reports = reports(&options.report)?;
+        let cores = Cpus::of(&options.cores);
+        Self::new(options.asked(), config, layout, &cores, reports)
+    }
+
+    /// Checks a configuration. `cores` are the CPUs of the loops.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn new(
+        asked: Asked,
+        config: FarmConfig,
+        layout: Layout,
+        cores: &[usize],
+        reports: ReportOutputs,
+    ) -> Result<Self> {
         let farm = &config.farm;
         let topology = Topology::regular(farm.feeders, farm.columns, farm.nodes, farm.buffers)?;
         let slot = slot(&config)?;
-        let members = 2 + topology.feeders() + topology.nodes();
-        let cores = Cpus::of(&options.cores);
-        let cpus = lcore::allowed_cpus().len();
-        let default = if cores.is_empty() { cpus } else { cores.len() };
-        let switch = config.switch.map(switch).transpose()?;
-        let switches = usize::from(switch.is_some());
-        let default = default.saturating_sub(switches);
-        let loops = config.loops.loops.map_or(default, usize::from);
-        let loops = loops.clamp(1, MAX_LOOPS.min(members));
-        let cpus = place_loops(&cores, &[("loop", loops), ("switch", switches)])?;
-        Damage::new(options.corrupt, options.seed)
+        let switch = match (config.switch.map(switch).transpose()?, &layout) {
+            (None, Layout::Processes(_) | Layout::Switch) => Some(SwitchConfig {
+                buffer: OUTPUT,
+                ..SwitchConfig::default()
+            }),
+            (_, Layout::Part(_)) => None,
+            (switch, _) => switch,
+        };
+        let shares = layout::deal(&layout, &config, &topology, cores, switch.is_some())?;
+        let cpus = match layout {
+            // The loop of a process that is given no CPU gives way to others.
+            Layout::Part(_) | Layout::Switch if cores.is_empty() => vec![None],
+            Layout::Part(_) | Layout::Switch => place_loops(cores, &[("loop", 1)])?,
+            Layout::Loops | Layout::Processes(_) => {
+                let switches = usize::from(switch.is_some());
+                place_loops(cores, &[("loop", shares.len()), ("switch", switches)])?
+            }
+        };
+        Damage::new(asked.corrupt, asked.seed)
             .map_err(|error| anyhow::anyhow!("--corrupt: {error}"))?;
         let times = &config.times;
         for (name, time) in [
             ("timeout_us", times.timeout_us),
             ("silence_us", times.silence_us),
             ("pack_wait_us", times.pack_wait_us),
+            ("start_us", times.start_us),
         ] {
             ensure!(
                 (1..=LONGEST_US).contains(&time),
@@ -108,19 +120,15 @@ impl<'a> Plan<'a> {
             );
         }
         let plan = Self {
-            shares: shares(topology.feeders(), topology.nodes(), loops),
-            reports: match options.report.outputs() {
-                Ok(outputs) => outputs,
-                Err(pollux_app::Failure::Usage(error) | pollux_app::Failure::Run(error)) => {
-                    return Err(error);
-                }
-            },
-            options,
+            asked,
+            config,
             topology,
+            layout,
+            shares,
             cpus,
             switch,
             slot,
-            config,
+            reports,
         };
         plan.check_kills()?;
         // What the roles refuse is refused before anything is opened.
@@ -130,7 +138,7 @@ impl<'a> Plan<'a> {
     }
 
     fn check_kills(&self) -> Result<()> {
-        for kill in &self.options.kill {
+        for kill in &self.asked.kill {
             let (kind, number, of) = match kill.member {
                 Address::Node(node) => ("node", usize::from(node), self.topology.nodes()),
                 Address::Feeder(feeder) => ("feeder", feeder.into(), self.topology.feeders()),
@@ -140,7 +148,7 @@ impl<'a> Plan<'a> {
                 number < of,
                 "--kill {kind}:{number}: the farm has {of}, the first one is 0"
             );
-            let events = self.options.events.unwrap_or(u64::MAX);
+            let events = self.asked.events.unwrap_or(u64::MAX);
             ensure!(
                 kill.event < events,
                 "--kill {kind}:{number}@{}: the run has {events} events, the first one is 0",
@@ -152,14 +160,18 @@ impl<'a> Plan<'a> {
 
     /// The event at which a member dies.
     pub fn death(&self, member: Address) -> Option<u64> {
-        let kills = self.options.kill.iter();
+        let kills = self.asked.kill.iter();
         let its = kills.filter(|kill| kill.member == member);
         its.map(|&Kill { event, .. }| event).min()
     }
 
-    /// Whether loops share CPUs.
-    pub fn shares_cpus(&self) -> bool {
-        self.cpus.iter().any(Option::is_none)
+    /// What the loops do when there is nothing to do: where they share CPUs, they give way.
+    pub fn rest(&self) -> Rest {
+        match self.layout {
+            _ if self.cpus.iter().all(Option::is_some) => Rest::Never,
+            Layout::Loops => Rest::Yield,
+            _ => Rest::Sleep,
+        }
     }
 
     /// CPUs of the loops.
@@ -169,12 +181,7 @@ impl<'a> Plan<'a> {
 
     /// The loop of a member.
     pub fn loop_of(&self, member: Address) -> usize {
-        let has = |share: &Share| match member {
-            Address::Scheduler => share.scheduler,
-            Address::Results => share.results,
-            Address::Feeder(feeder) => share.feeders.contains(&feeder.into()),
-            Address::Node(node) => share.nodes.contains(&node.into()),
-        };
+        let has = |share: &Share| share.has(member);
         self.shares.iter().position(has).unwrap_or_default()
     }
 
@@ -194,6 +201,9 @@ impl<'a> Plan<'a> {
             policy: match traffic.policy {
                 PolicyName::Ring => Policy::Ring,
                 PolicyName::Credits => Policy::Credits,
+                PolicyName::Slots => Policy::Slots {
+                    barrier: traffic.barrier,
+                },
                 PolicyName::None => Policy::None,
             },
             mode: match traffic.mode {
@@ -256,19 +266,30 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// How long the scheduler waits for the first sign of life of all members.
+    pub fn start(&self) -> Time {
+        micros(self.config.times.start_us)
+    }
+
     /// When events are triggered.
     pub fn triggers(&self) -> Result<Triggers> {
         let traffic = &self.config.traffic;
         Ok(match traffic.rate_hz {
             None => Triggers::AsManyAsPossible,
-            Some(rate) => Triggers::at(traffic.triggers, rate, self.options.seed)?,
+            Some(rate) => Triggers::at(traffic.triggers, rate, self.asked.seed)?,
         })
     }
 
     /// Damage of the messages that a loop sends.
     pub fn damage(&self, number: usize) -> Option<Damage> {
-        let probability = self.options.corrupt;
-        let seed = self.options.seed.wrapping_mul(MAX_LOOPS as u64 + 1);
+        let probability = self.asked.corrupt;
+        let seed = self.asked.seed.wrapping_mul(layout::MAX_LOOPS as u64 + 1);
+        // Loops of other processes have the same number, and other members.
+        let first = self.shares[number].feeders.start + self.shares[number].nodes.start;
+        let number = match self.layout {
+            Layout::Part(_) => first,
+            _ => number,
+        };
         let damage = Damage::new(probability, seed.wrapping_add(number as u64)).ok();
         damage.filter(|_| probability > 0.0)
     }
@@ -278,7 +299,7 @@ impl<'a> Plan<'a> {
         self.config
             .traffic
             .crc
-            .unwrap_or(self.options.corrupt > 0.0)
+            .unwrap_or(self.asked.corrupt > 0.0 || self.config.ports.is_some())
     }
 
     /// Most bytes of a frame.
@@ -286,14 +307,42 @@ impl<'a> Plan<'a> {
         self.room()
     }
 
-    /// Frames in the ring of a queue: it holds all that can be under way.
+    /// Checks that a port carries the longest frame: a fragment.
+    ///
+    /// # Errors
+    /// One that does not.
+    pub fn expect_frames_of(&self, bytes: usize, port: &str) -> Result<()> {
+        let needed = ETHERNET + HEADER + self.slot as usize;
+        ensure!(
+            needed <= bytes,
+            "port {port}: it carries frames of {bytes} B, and fragments need {needed} B; set a smaller \
+             `fragment`, `pack` or `slot`, or `mtu=` of the port"
+        );
+        Ok(())
+    }
+
+    /// Frames in the ring of a queue: it holds all that can be under way; of a port of a process, as
+    /// many of them as devices have room for.
     pub fn ring(&self) -> usize {
         let fragments = self.topology.descriptors() * self.topology.feeders();
-        let (least, most) = (1024, 1 << 16);
+        let (least, most) = match self.layout {
+            Layout::Loops => (1024, 1 << 16),
+            Layout::Processes(_) | Layout::Part(_) => (1024, 4096),
+            Layout::Switch => (1024, 1024),
+        };
         fragments
             .saturating_mul(2)
             .next_power_of_two()
             .clamp(least, most)
+    }
+
+    /// Frames that wait in front of a port: rings between loops hold all that can be under way, and
+    /// sockets of the kernel do not.
+    pub fn backlog(&self) -> usize {
+        match self.layout {
+            Layout::Part(_) => self.ring(),
+            _ => 0,
+        }
     }
 
     /// The packet buffers: for all receive buffers with all their fragments, as many under way,
@@ -308,7 +357,13 @@ impl<'a> Plan<'a> {
         } else {
             0
         };
-        let enough = 2 * fragments + (loops + 1) * (2 * CACHE + members) + flooded + 1024;
+        let ports = match (&self.layout, &self.switch) {
+            (Layout::Loops, _) => 0,
+            // Some outputs may be full.
+            (_, Some(switch)) => loops * 2 * self.ring() + 4 * switch.buffer / SHORTEST,
+            _ => 3 * self.ring(),
+        };
+        let enough = 2 * fragments + (loops + 1) * (2 * CACHE + members) + flooded + ports + 1024;
         PoolConfig {
             buffers: self.config.loops.packet_buffers.unwrap_or(enough),
             data_room: self.room(),
@@ -325,8 +380,10 @@ impl<'a> Plan<'a> {
     /// events of a time-out have to fit.
     fn in_flight(&self) -> usize {
         let buffers = self.topology.descriptors();
-        let is_lossy = self.options.corrupt > 0.0 || !self.options.kill.is_empty();
-        let least = if is_lossy || self.switch.is_some() {
+        let is_lossy = self.asked.corrupt > 0.0 || !self.asked.kill.is_empty();
+        // Members of several processes may be lost at any time.
+        let is_whole = matches!(self.layout, Layout::Loops);
+        let least = if is_lossy || self.switch.is_some() || !is_whole {
             4096
         } else {
             256
@@ -349,6 +406,13 @@ impl<'a> Plan<'a> {
     fn silence(&self) -> Time {
         micros(self.config.times.silence_us)
     }
+}
+
+/// Destinations of the report.
+pub fn reports(options: &ReportOptions) -> Result<ReportOutputs> {
+    options.outputs().map_err(|failure| match failure {
+        Failure::Usage(error) | Failure::Run(error) => error,
+    })
 }
 
 /// A time in microseconds.
@@ -394,25 +458,4 @@ fn slot(config: &FarmConfig) -> Result<u32> {
          set `slot` between them"
     );
     Ok(slot)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_member_is_in_one_loop() {
-        for (feeders, nodes) in [(24, 12), (1, 1), (64, 3), (5, 100)] {
-            for loops in 1..=8 {
-                let shares = shares(feeders, nodes, loops);
-                let all = |range: fn(&Share) -> std::ops::Range<usize>| -> Vec<usize> {
-                    shares.iter().flat_map(range).collect()
-                };
-                assert_eq!(all(|s| s.feeders.clone()), (0..feeders).collect::<Vec<_>>());
-                assert_eq!(all(|s| s.nodes.clone()), (0..nodes).collect::<Vec<_>>());
-                assert_eq!(shares.iter().filter(|s| s.scheduler).count(), 1);
-                assert_eq!(shares.iter().filter(|s| s.results).count(), 1);
-            }
-        }
-    }
 }

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use pollux_app::LedgerReport;
-use pollux_farm::scheduler::{self, Stall};
-use pollux_pmd::Percentiles;
 use pollux_switch::{SwitchReport, SwitchView};
 use serde::Serialize;
 
+use super::children::ProcessReport;
 use super::config::FarmConfig;
-use super::counters::Shown;
-use super::outcome::{Outcome, SchedulerOutcome};
+use super::outcome::{Flow, Left};
+use super::part::{Latency, Part};
 use super::plan::Plan;
 
 /// A run without a decision for so long does not end by itself.
@@ -36,6 +35,8 @@ pub struct Report<'a> {
     seed: u64,
     settings: &'a FarmConfig,
     loops: usize,
+    /// The processes, if there were several.
+    processes: Option<Vec<ProcessReport>>,
     events: Events,
     /// Decided events a second, from the first trigger to the last decision.
     rate_hz: f64,
@@ -50,8 +51,9 @@ pub struct Report<'a> {
     ledger: LedgerReport,
     /// The switch, if there was one.
     switch: Option<SwitchReport>,
+    /// What it is made of.
     #[serde(skip)]
-    stall: Option<&'static str>,
+    part: Part,
 }
 
 /// Events.
@@ -70,15 +72,6 @@ struct Events {
     /// Transfers of a pack that were asked for again.
     resent: u64,
     in_order: bool,
-}
-
-#[derive(Serialize)]
-struct Flow {
-    sent: u64,
-    returned: u64,
-    errors: u64,
-    loops: u64,
-    timeouts: u64,
 }
 
 #[derive(Serialize)]
@@ -114,15 +107,6 @@ struct Payload {
     wrong: u64,
 }
 
-#[derive(Serialize)]
-struct Latency {
-    mean: f64,
-    p50: f64,
-    p99: f64,
-    p999: f64,
-    max: f64,
-}
-
 /// Messages and their frames.
 #[derive(Serialize)]
 struct Messages {
@@ -139,101 +123,69 @@ struct Messages {
 }
 
 impl<'a> Report<'a> {
+    /// Of what all processes contribute.
     pub fn new(
         plan: &'a Plan,
-        shown: &Shown,
-        outcomes: &[Outcome],
+        part: Part,
+        processes: Option<Vec<ProcessReport>>,
         ended: Ended,
         switch: Option<&SwitchView>,
     ) -> Self {
-        let scheduler = outcomes
-            .iter()
-            .find_map(|outcome| outcome.scheduler.as_ref());
-        let results = outcomes.iter().find_map(|outcome| outcome.results.as_ref());
-        let counters = scheduler.map_or_else(scheduler::Counters::default, |s| s.counters);
-        let handed = results.map(|results| results.0.clone()).unwrap_or_default();
-        let counted = results.map(|results| results.1).unwrap_or_default();
-        let triggered = counters.triggers.taken;
+        let Left {
+            scheduler, results, ..
+        } = &part.left;
+        let results = results.as_ref();
+        let handed = results.map(|results| results.handed.clone());
+        let handed = handed.unwrap_or_default();
+        let scheduler = scheduler.as_ref();
+        let triggered = scheduler.map_or(0, |s| s.triggered);
         let events = Events {
             triggered,
-            refused: counters.triggers.pending_full + counters.triggers.in_flight_full,
-            built: counted.events,
+            refused: scheduler.map_or(0, |s| s.refused),
+            built: results.map_or(0, |results| results.built),
             complete: handed.decided - handed.incomplete,
             incomplete: handed.incomplete,
             decided: handed.decided,
             accepted: handed.accepted,
             lost: triggered.saturating_sub(handed.decided - handed.twice),
             twice: handed.twice,
-            resent: counters.flow.resent,
-            in_order: handed.out_of_order == 0 && counted.gaps == 0,
+            resent: scheduler.map_or(0, |s| s.resent),
+            in_order: handed.out_of_order == 0 && results.is_none_or(|results| results.gaps == 0),
         };
-        let seconds = scheduler.map_or(0.0, |s| s.duration.ps() as f64 / 1e12);
-        let nodes = outcomes.iter().flat_map(|outcome| &outcome.nodes);
-        let feeders = outcomes.iter().flat_map(|outcome| &outcome.feeders);
-        let traffic = shown
-            .books
-            .ports
-            .iter()
-            .map(pollux_app::ports::PortView::traffic);
-        let (frames, bytes) = traffic.fold((0, 0), |(frames, bytes), traffic| {
-            (frames + traffic.tx_packets, bytes + traffic.tx_bytes)
-        });
-        let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum();
+        let seconds = scheduler.map_or(0.0, |s| s.duration_s);
+        let (checked, wrong) = part.compared();
         Self {
             end: ended.end,
             duration_s: ended.duration.as_secs_f64(),
-            seed: plan.options.seed,
+            seed: plan.asked.seed,
             settings: &plan.config,
             loops: plan.shares.len(),
+            processes,
             events,
             rate_hz: if seconds > 0.0 {
                 handed.decided as f64 / seconds
             } else {
                 0.0
             },
-            flow: Flow {
-                sent: counters.flow.sent,
-                returned: counters.flow.returned,
-                errors: counters.flow.errors,
-                loops: counters.flow.loops,
-                timeouts: counters.flow.timeouts,
-            },
+            flow: scheduler.map(|s| s.flow).unwrap_or_default(),
             columns: Columns {
-                repeated: counters.columns_repeated,
+                repeated: scheduler.map_or(0, |s| s.columns_repeated),
             },
-            nodes: node_reports(plan, outcomes, scheduler),
-            feeders: feeders
-                .enumerate()
-                .map(|(id, feeder)| {
-                    let missing = handed.missing.get(id).copied().unwrap_or_default();
-                    FeederReport {
-                        id,
-                        fragments: handed.decided - missing,
-                        missing,
-                        transfers: feeder.counters.transfers,
-                        dead: feeder.is_dead,
-                    }
-                })
-                .collect(),
-            payload: Payload {
-                checked: nodes.clone().map(|node| node.checked).sum(),
-                wrong: nodes.map(|node| node.wrong).sum(),
-            },
-            latency_us: Latency::new(shown.latency.percentiles(), shown.latency.sum()),
+            nodes: node_reports(plan, &part.left),
+            feeders: feeder_reports(plan, &part.left),
+            payload: Payload { checked, wrong },
+            latency_us: part.latency_us.unwrap_or_default(),
             messages: Messages {
-                frames,
-                bytes,
+                frames: part.frames,
+                bytes: part.bytes,
                 left: ended.left,
-                damaged: sum(|outcome| outcome.damaged),
-                unsent: sum(|outcome| {
-                    let unsent = outcome.unsent;
-                    unsent.no_buffer + unsent.oversize + unsent.queue_full + unsent.no_member
-                }),
-                misrouted: sum(|outcome| outcome.misrouted),
+                damaged: part.left.damaged,
+                unsent: part.left.unsent,
+                misrouted: part.left.misrouted,
             },
-            ledger: shown.books.ledger.balance().into(),
+            ledger: part.ledger.clone(),
             switch: switch.map(SwitchView::report),
-            stall: scheduler.and_then(|s| s.stall).map(text),
+            part,
         }
     }
 
@@ -251,7 +203,9 @@ impl<'a> Report<'a> {
             in_order,
             ..
         } = self.events;
-        expect_complete(self.end, decided, self.stall)?;
+        let scheduler = self.part.left.scheduler.as_ref();
+        let stall = scheduler.and_then(|scheduler| scheduler.stall.as_deref());
+        expect_complete(self.end, decided, stall)?;
         ensure!(
             lost == 0 && twice == 0 && in_order,
             "of {triggered} events {lost} were lost and {twice} decided twice{}",
@@ -261,14 +215,10 @@ impl<'a> Report<'a> {
             built == triggered && decided == triggered,
             "{triggered} events were triggered, {built} built, {decided} decided"
         );
-        let Payload { checked, wrong } = self.payload;
-        ensure!(
-            wrong == 0,
-            "{wrong} of {checked} fragments differ from the mock-up words"
-        );
+        self.part.check()?;
         let left = self.messages.left;
         ensure!(left == 0, "{left} frames were sent and not taken");
-        let expected = plan.options.events.filter(|_| self.end == "complete");
+        let expected = plan.asked.events.filter(|_| self.end == "complete");
         if let Some(expected) = expected {
             ensure!(
                 triggered == expected,
@@ -344,67 +294,54 @@ impl<'a> Report<'a> {
             "messages     {} frames, {} B; {} left, {} damaged, {} unsent",
             messages.frames, messages.bytes, messages.left, messages.damaged, messages.unsent
         )?;
-        write!(
-            out,
-            "ledger       {} from the wire = {} delivered",
-            self.ledger.from_wire, self.ledger.delivered
-        )?;
-        for (cause, frames) in &self.ledger.dropped {
-            write!(out, " + {frames} {cause}")?;
+        for (number, process) in self.processes.iter().flatten().enumerate() {
+            let ProcessReport {
+                pid, members, end, ..
+            } = process;
+            writeln!(out, "process {number}    {members}, pid {pid}: {end}")?;
         }
-        writeln!(
-            out,
-            "{}",
-            if self.ledger.balanced {
-                ""
-            } else {
-                ": NOT BALANCED"
-            }
-        )
+        self.part.write_ledger(out)
     }
 }
 
-fn node_reports(
-    plan: &Plan,
-    outcomes: &[Outcome],
-    scheduler: Option<&SchedulerOutcome>,
-) -> Vec<NodeReport> {
-    let is_excluded = |id| scheduler.is_some_and(|s| s.excluded.get(id) == Some(&true));
-    let nodes = outcomes.iter().flat_map(|outcome| &outcome.nodes);
-    nodes
-        .enumerate()
-        .map(|(id, node)| NodeReport {
+/// The nodes, with their events that were handed on. One that a lost process had is dead.
+fn node_reports(plan: &Plan, left: &Left) -> Vec<NodeReport> {
+    let excluded = left.scheduler.as_ref().map(|s| &s.excluded[..]);
+    let excluded = excluded.unwrap_or_default();
+    let built = left
+        .results
+        .as_ref()
+        .map(|results| &results.handed.built_by);
+    let of = |id: usize| {
+        let node = left.nodes.iter().find(|node| node.id == id);
+        NodeReport {
             id,
             column: plan.topology.column_of(id as u16).unwrap_or_default(),
-            events: node.counters.events,
-            excluded: is_excluded(id),
-            dead: node.is_dead,
-            suspended: node.suspended,
-        })
-        .collect()
-}
-
-impl Latency {
-    fn new(times: Percentiles, sum_ns: u64) -> Self {
-        let us = |ns: u64| ns as f64 / 1000.0;
-        Self {
-            mean: us(sum_ns) / (times.count.max(1) as f64),
-            p50: us(times.p50),
-            p99: us(times.p99),
-            p999: us(times.p999),
-            max: us(times.max),
+            events: built.and_then(|built| built.get(id).copied()).unwrap_or(0),
+            excluded: excluded.contains(&(id as u16)),
+            dead: node.is_none_or(|node| node.dead),
+            suspended: node.map_or(0, |node| node.suspended),
         }
-    }
+    };
+    (0..plan.topology.nodes()).map(of).collect()
 }
 
-/// Why no event leaves the scheduler.
-fn text(stall: Stall) -> &'static str {
-    match stall {
-        Stall::Disabled => "the scheduler is disabled",
-        Stall::NoFeeder => "all feeders are excluded",
-        Stall::NoNode => "all nodes are excluded",
-        Stall::Busy => "no receive buffer that may be next is free",
-    }
+/// The feeders. One that a lost process had is dead.
+fn feeder_reports(plan: &Plan, left: &Left) -> Vec<FeederReport> {
+    let handed = left.results.as_ref().map(|results| &results.handed);
+    let of = |id: usize| {
+        let missing = handed.and_then(|handed| handed.missing.get(id));
+        let missing = missing.copied().unwrap_or_default();
+        let feeder = left.feeders.iter().find(|feeder| feeder.id == id);
+        FeederReport {
+            id,
+            fragments: handed.map_or(0, |handed| handed.decided) - missing,
+            missing,
+            transfers: feeder.map_or(0, |feeder| feeder.transfers),
+            dead: feeder.is_none_or(|feeder| feeder.dead),
+        }
+    };
+    (0..plan.topology.feeders()).map(of).collect()
 }
 
 /// What is wrong with a run that did not end as asked.

@@ -10,8 +10,11 @@ use pollux_farm::results::Results;
 use pollux_farm::role::{Outbox, Role};
 use pollux_farm::scheduler::{Scheduler, Source};
 use pollux_farm::time::Time;
+use pollux_farm::topology::Topology;
 use pollux_pmd::LatencyHistogram;
+use serde::{Deserialize, Serialize};
 
+use super::awaited::Awaited;
 use super::counters::{Control, Counts};
 use super::triggers::Triggers;
 use super::work::NodeWork;
@@ -25,8 +28,9 @@ pub struct SchedulerSeat {
     triggers: Triggers,
     control: Arc<Control>,
     counts: Arc<Counts>,
-    /// Loops that have to be ready.
-    loops: usize,
+    awaited: Awaited,
+    /// When events are triggered though members are awaited.
+    start: Time,
     /// Events of the run.
     events: u64,
     pack: u16,
@@ -49,7 +53,7 @@ pub struct Order {
     pub triggers: Triggers,
     pub control: Arc<Control>,
     pub counts: Arc<Counts>,
-    pub loops: usize,
+    pub start: Time,
     pub events: u64,
     pub pack: u16,
     pub in_flight: usize,
@@ -59,11 +63,12 @@ pub struct Order {
 impl SchedulerSeat {
     pub fn new(scheduler: Scheduler, order: Order) -> Self {
         Self {
+            awaited: Awaited::all(scheduler.topology()),
             scheduler,
             triggers: order.triggers,
             control: order.control,
             counts: order.counts,
-            loops: order.loops,
+            start: order.start,
             events: order.events,
             pack: order.pack,
             in_flight: order.in_flight,
@@ -78,6 +83,9 @@ impl SchedulerSeat {
     }
 
     pub fn receive(&mut self, now: Time, message: &Message, out: &mut impl Outbox) {
+        if self.began.is_none() {
+            self.awaited.hear(message);
+        }
         self.scheduler.receive(now, message, (), out);
         let decided = self.scheduler.decided();
         while self.seen < decided {
@@ -118,7 +126,8 @@ impl SchedulerSeat {
     }
 
     fn begin(&mut self, now: Time) -> Option<Time> {
-        if self.began.is_none() && self.control.are_ready(self.loops) {
+        let may = || self.awaited.left() == 0 || now >= self.start || self.control.enough.is_set();
+        if self.began.is_none() && may() {
             self.began = Some(now);
             self.ended = now;
         }
@@ -175,6 +184,9 @@ impl SchedulerSeat {
             .refused
             .set(triggers.pending_full + triggers.in_flight_full);
         counts.resent.set(counters.flow.resent);
+        let awaited = self.began.map_or(self.awaited.left(), |_| 0);
+        counts.awaited.set(awaited as u64);
+        counts.settled.set(self.scheduler.decided());
         counts.in_flight.set(self.scheduler.in_flight() as u64);
         counts.pending.set(self.scheduler.pending() as u64);
         let nodes = self.scheduler.topology().nodes();
@@ -258,7 +270,7 @@ pub struct ResultSeat {
 }
 
 /// Events by what the result node handed on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Handed {
     /// Events, each once and in order.
     pub decided: u64,
@@ -269,7 +281,9 @@ pub struct Handed {
     /// Events that were not in order.
     pub out_of_order: u64,
     /// Events without the fragment of a feeder, by feeder.
-    pub missing: Box<[u64]>,
+    pub missing: Vec<u64>,
+    /// Events by the node that built them.
+    pub built_by: Vec<u64>,
     next: u64,
 }
 
@@ -284,6 +298,11 @@ impl Handed {
         self.next = self.next.max(end);
         self.decided += count;
         self.accepted += u64::from(decision.accepted.count_ones());
+        // The descriptor is node + buffer x nodes, of those that the result node has checked.
+        let node = decision.descriptor.index() % self.built_by.len().max(1);
+        if let Some(built) = self.built_by.get_mut(node) {
+            *built += count;
+        }
         if decision.missing.is_empty() {
             self.incomplete += count.min(decision.absent.into());
             return;
@@ -300,12 +319,13 @@ impl Handed {
 }
 
 impl ResultSeat {
-    pub fn new(results: Results, feeders: usize, counts: Arc<Counts>) -> Self {
+    pub fn new(results: Results, topology: &Topology, counts: Arc<Counts>) -> Self {
         Self {
             results,
             counts,
             handed: Handed {
-                missing: vec![0; feeders].into(),
+                missing: vec![0; topology.feeders()],
+                built_by: vec![0; topology.nodes()],
                 ..Handed::default()
             },
         }

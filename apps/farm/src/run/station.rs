@@ -10,6 +10,7 @@ use pollux_mempool::time::Tsc;
 use pollux_pmd::{Clock, TscClock};
 
 use super::counters::Control;
+use super::rest::{Rest, Resting};
 use super::seats::{FeederSeat, NodeSeat, ResultSeat, SchedulerSeat};
 
 /// Messages between two readings of the clock.
@@ -40,8 +41,7 @@ pub struct Station<C: Carrier> {
     control: Arc<Control>,
     clock: TscClock,
     start: Tsc,
-    /// The loops share CPUs.
-    gives_way: bool,
+    resting: Resting,
     rounds: u64,
     /// Messages for members that are not in this loop.
     pub misrouted: u64,
@@ -54,7 +54,7 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
         control: Arc<Control>,
         clock: TscClock,
         start: Tsc,
-        gives_way: bool,
+        rest: Rest,
     ) -> Self {
         Self {
             members,
@@ -62,7 +62,7 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             control,
             clock,
             start,
-            gives_way,
+            resting: Resting::new(rest),
             rounds: 0,
             misrouted: 0,
         }
@@ -71,9 +71,8 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
     /// Polls the members until the run stops.
     pub fn run(&mut self) {
         while !self.control.stop.is_set() {
-            if !self.round() && self.gives_way {
-                std::thread::yield_now();
-            }
+            let worked = self.round();
+            self.resting.after(worked);
         }
         // What has arrived belongs to the run.
         for _ in 0..ROUND {

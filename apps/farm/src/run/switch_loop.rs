@@ -9,13 +9,14 @@ use pollux_switch::{Switch, SwitchConfig, SwitchPort, SwitchView};
 
 use super::counters::Control;
 use super::plan::CACHE;
+use super::rest::{Rest, Resting};
 
 /// The switch, before it runs.
 pub struct SwitchLoop {
     switch: Switch,
     cache: PoolCache,
     control: Arc<Control>,
-    gives_way: bool,
+    resting: Resting,
 }
 
 impl SwitchLoop {
@@ -28,14 +29,14 @@ impl SwitchLoop {
         config: &SwitchConfig,
         pool: &Mempool,
         control: Arc<Control>,
-        gives_way: bool,
+        rest: Rest,
     ) -> Result<Self> {
         let cache = pool.cache(CACHE).context("packet buffers of the switch")?;
         Ok(Self {
             switch: Switch::new(lines, config)?,
             cache,
             control,
-            gives_way,
+            resting: Resting::new(rest),
         })
     }
 
@@ -51,9 +52,7 @@ impl SwitchLoop {
             let moved = self.switch.poll(&mut self.cache);
             let waits = !self.switch.is_empty();
             self.control.switch_waits.set(waits.into());
-            if moved == 0 && self.gives_way {
-                std::thread::yield_now();
-            }
+            self.resting.after(moved > 0);
         }
         let lines = self.switch.finish(&mut self.cache);
         let (mut rx, mut tx) = (Vec::new(), Vec::new());

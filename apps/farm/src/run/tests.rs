@@ -33,12 +33,12 @@ fn options(args: &str) -> RunOptions {
 /// A farm in one loop.
 fn whole_farm(options: &RunOptions) -> Station<Ethernet> {
     let config = FarmConfig::of(options).unwrap();
-    let plan = Plan::new(options, config).unwrap();
+    let plan = Plan::of(options, config).unwrap();
     let pool = Mempool::new(plan.pool()).unwrap();
     let mut ledger = Ledger::new();
-    let mut wiring = Wiring::open(&plan, &pool, &mut ledger).unwrap();
+    let mut wiring = Wiring::open(&plan, &[], &pool, &mut ledger).unwrap();
     let clock = TscClock::get();
-    let suspension = options.suspend.map(micros);
+    let suspension = plan.asked.suspend.map(micros);
     let common = Common {
         control: std::sync::Arc::default(),
         counts: Counts::new(plan.topology.columns()).into(),
@@ -47,10 +47,6 @@ fn whole_farm(options: &RunOptions) -> Station<Ethernet> {
         start: clock.now(),
         suspension: suspension.map(|time| Suspension::new(time, plan.topology.nodes())),
     };
-    common
-        .control
-        .ready
-        .store(1, std::sync::atomic::Ordering::Release);
     let own = Own {
         lines: wiring.loops.remove(0),
         tally: Tally::new(),
@@ -74,17 +70,18 @@ fn only_work(args: &str) -> Outcome {
 #[test]
 fn a_loop_does_nothing_but_work() {
     let outcome = only_work("--events 3000 --loops 1");
-    let (handed, _) = outcome.results.unwrap();
+    let handed = outcome.left.results.clone().unwrap().handed;
     assert_eq!((handed.decided, handed.incomplete), (3000, 0));
     // Packed, with standing nodes, damaged messages and a dead node.
     let args = "--events 6000 --pack 4 --suspend 20 --corrupt 1e-4 --kill node:3@2000 --loops 1";
     let outcome = only_work(args);
-    let (handed, _) = outcome.results.unwrap();
+    let handed = outcome.left.results.clone().unwrap().handed;
     assert_eq!((handed.decided, handed.incomplete), (6000, 0));
     assert_eq!((handed.twice, handed.out_of_order), (0, 0));
-    assert!(outcome.nodes[3].is_dead);
-    assert!(outcome.nodes.iter().any(|node| node.suspended > 0));
-    assert!(outcome.nodes.iter().all(|node| node.wrong == 0));
+    let nodes = outcome.left.nodes;
+    assert!(nodes[3].dead);
+    assert!(nodes.iter().any(|node| node.suspended > 0));
+    assert!(nodes.iter().all(|node| node.wrong == 0));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pollux_farm::feeder::mockup::Mockup;
+use pollux_farm::fragments::Fragments as _;
 use pollux_farm::node::{Built, Step, Work};
 use pollux_farm::time::Time;
 use pollux_farm::wire::payload;
@@ -85,7 +86,9 @@ impl NodeWork {
             for (event, data) in (built.event..).zip(events) {
                 let Some(data) = data else { continue };
                 self.checked += 1;
-                self.wrong += u64::from(!self.store.check(event, data));
+                let length = self.store.length(event, 0).map(|bytes| bytes as usize);
+                let is_right = length == Some(data.len()) && self.store.check(event, data);
+                self.wrong += u64::from(!is_right);
             }
         }
     }

@@ -55,6 +55,8 @@ pub struct Routes {
     nodes: usize,
     ways: Box<[u16]>,
     by_sender: bool,
+    /// The way that leads back to the loop itself, where the others lead to a switch.
+    own: Option<u16>,
 }
 
 impl Routes {
@@ -67,6 +69,19 @@ impl Routes {
             nodes,
             ways: vec![0; 2 + feeders + nodes].into(),
             by_sender: false,
+            own: None,
+        }
+    }
+
+    /// All members are reached by the first queue, over a switch, but those of the loop itself, which
+    /// are to be set to the way `own`: a switch returns no frame to where it came from. Of the frames
+    /// that arrive, those for members of the loop alone are taken. The messages of each sender are in
+    /// frames of their own, from which the switch learns where it is.
+    #[must_use]
+    pub fn over_switch(topology: &Topology, own: u16) -> Self {
+        Self {
+            own: Some(own),
+            ..Self::new(topology)
         }
     }
 
@@ -88,6 +103,17 @@ impl Routes {
         let place = self.place(member).ok_or(CarrierError::NoMember(member))?;
         self.ways[place] = way;
         Ok(())
+    }
+
+    /// Whether frames have the messages of one sender alone.
+    fn is_apart(&self) -> bool {
+        self.by_sender || self.own.is_some()
+    }
+
+    /// Whether frames for a member are for the loop.
+    fn is_here(&self, member: Address) -> bool {
+        let way = || self.place(member).map(|place| self.ways[place]);
+        self.own.is_none_or(|own| way() == Some(own))
     }
 
     /// The place of a member in a list of all.
@@ -207,6 +233,14 @@ impl Ethernet {
                 "the CRC of a message of the farm is wrong",
             )?,
         })
+    }
+
+    /// So many frames may wait in front of each queue that is full, beyond a burst. Without them, what
+    /// a loop sends at a time must fit into the rings.
+    #[must_use]
+    pub fn with_backlog(mut self, frames: usize) -> Self {
+        self.ways.iter_mut().for_each(|way| way.reserve(frames));
+        self
     }
 
     /// Messages that were damaged on purpose.
@@ -418,7 +452,7 @@ impl Carrier for Ethernet {
     type Payload = Payload;
 
     fn set_sender(&mut self, from: Address) {
-        if self.config.routes.by_sender && from != self.from {
+        if self.config.routes.is_apart() && from != self.from {
             self.close();
         }
         self.from = from;
@@ -434,7 +468,9 @@ impl Carrier for Ethernet {
             }
             let frame = self.taken.pop().or_else(|| self.refill())?;
             let owner = self.config.owners.get(self.source);
-            let is_ours = |to: &Address| owner.is_none_or(|owner| owner == to);
+            let routes = &self.config.routes;
+            let is_ours =
+                |to: &Address| owner.is_none_or(|owner| owner == to) && routes.is_here(*to);
             match read_header(frame.data()).filter(is_ours) {
                 Some(to) if frame.segment_count() == 1 => {
                     let at = ETHERNET;

@@ -39,7 +39,7 @@ impl ServedPage {
         let (recorder, history) = history(Arc::clone(shown), started);
         let state = Arc::new(PageState {
             shown: Arc::clone(shown),
-            about: About::new(plan.options.config.as_deref(), SystemTime::now(), None),
+            about: About::new(plan.asked.file.as_deref(), SystemTime::now(), None),
             started,
         });
         let routes = page::routes(include_str!("index.html"), &history)
