@@ -51,6 +51,8 @@ pub struct Counts {
     pub pending: Count,
     /// Nodes and feeders that are excluded.
     pub excluded: Count,
+    /// Microseconds after which the scheduler sends again what was not answered.
+    pub timeout_us: Count,
     /// Free receive buffers by column.
     pub free: Box<[Count]>,
 }

@@ -30,7 +30,10 @@ const ROUND: Duration = Duration::from_millis(10);
 /// Time between two lines about the progress.
 const TELL: Duration = Duration::from_secs(1);
 
-/// Longest wait for the frames under way at the end.
+/// Time-outs of the scheduler in which an event has to be decided.
+const TIMEOUTS: u32 = 4;
+
+/// Longest time at the end in which no frame under way arrives.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// A loop of the run.
@@ -202,7 +205,10 @@ impl Watched<'_> {
                 moved = (Instant::now(), decided + triggered);
             }
             let is_waiting = triggered > decided || asked.is_some();
-            if is_waiting && moved.0.elapsed() >= patience(PATIENCE) {
+            // Where round trips take long, so does what is sent again.
+            let timeout = Duration::from_micros(self.counts.timeout_us.get());
+            let longest = PATIENCE.max(timeout.saturating_mul(TIMEOUTS));
+            if is_waiting && moved.0.elapsed() >= patience(longest) {
                 return "stalled";
             }
             if told.0.elapsed() >= TELL {
@@ -239,7 +245,7 @@ impl Watched<'_> {
 
     /// Waits until all frames that were sent are taken; how many are left.
     fn drain(&self) -> u64 {
-        let start = Instant::now();
+        let mut moving = Instant::now();
         let mut quiet = 0;
         let mut last = 0;
         loop {
@@ -254,8 +260,11 @@ impl Watched<'_> {
             } else {
                 0
             };
+            if moved != last {
+                moving = Instant::now();
+            }
             last = moved;
-            if quiet == 2 || start.elapsed() >= patience(DRAIN) {
+            if quiet == 2 || moving.elapsed() >= patience(DRAIN) {
                 return left;
             }
             std::thread::sleep(ROUND);
