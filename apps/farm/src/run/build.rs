@@ -91,6 +91,7 @@ pub struct Parts {
     first_node: usize,
     fragment: u32,
     loops: usize,
+    window: u64,
 }
 
 /// By which queue each member is reached: that to its loop, or the own one to the switch.
@@ -146,6 +147,7 @@ impl Parts {
             first_node: share.nodes.start,
             fragment: plan.config.traffic.fragment,
             loops: plan.shares.len(),
+            window: plan.window(),
         })
     }
 
@@ -186,6 +188,7 @@ impl Parts {
                     events: *events,
                     pack: config.pack,
                     in_flight: config.in_flight,
+                    window: self.window,
                     latency: latency.unwrap_or_default(),
                 };
                 let scheduler = Scheduler::new(config.clone(), now)?;

@@ -34,6 +34,12 @@ const MAX_FRAME: usize = 1 << 19;
 /// Free buffers that a loop keeps.
 pub const CACHE: usize = 256;
 
+/// Bytes of fragments that stay in the second-level cache of a core, beside what else a loop needs.
+const CACHED: usize = 512 << 10;
+
+/// Bytes of a packet buffer's header.
+const MBUF: usize = 128;
+
 /// Longest time-out: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
 
@@ -321,19 +327,32 @@ impl<'a> Plan<'a> {
         bytes.next_multiple_of(64).max(LEAST_ROOM)
     }
 
+    /// Whether messages or members are lost on purpose.
+    fn is_lossy(&self) -> bool {
+        self.options.corrupt > 0.0 || !self.options.kill.is_empty() || self.switch.is_some()
+    }
+
     /// MEPs in flight. Small tables stay in the CPU's cache; where messages are lost, the other
     /// events of a time-out have to fit.
     fn in_flight(&self) -> usize {
         let buffers = self.topology.descriptors();
-        let is_lossy = self.options.corrupt > 0.0 || !self.options.kill.is_empty();
-        let least = if is_lossy || self.switch.is_some() {
-            4096
-        } else {
-            256
-        };
+        let least = if self.is_lossy() { 4096 } else { 256 };
         let default = buffers.saturating_mul(4).next_power_of_two().max(least);
         let most = scheduler::MAX_IN_FLIGHT;
         self.config.traffic.in_flight.unwrap_or(default.min(most))
+    }
+
+    /// Undecided MEPs up to which events are triggered as fast as the farm takes them: all that have
+    /// a receive buffer, or as many as have fragments that stay in the caches of the loops' cores;
+    /// where messages are lost, others do not wait for those of a time-out.
+    pub fn window(&self) -> u64 {
+        let fragment = (ETHERNET + HEADER + self.slot as usize).next_multiple_of(64) + MBUF;
+        let cached = self.shares.len() * CACHED / (fragment * self.topology.feeders());
+        let least = 2 * self.topology.columns();
+        if self.is_lossy() {
+            return u64::MAX;
+        }
+        cached.max(least) as u64
     }
 
     fn timeout(&self) -> Time {
