@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use crate::fragments::{Fragments, Outgoing};
 use crate::message::{Alive, Flow, Member, Message, Request};
+use crate::place::place_of;
 use crate::role::{Address, Outbox, Role, Transfer};
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders, MAX_FEEDERS, Topology};
@@ -311,7 +312,7 @@ impl<S: Fragments> Feeder<S> {
     }
 
     fn slot(&self, flow: &Flow) -> usize {
-        (flow.mep % self.served.len() as u64) as usize
+        place_of(flow.mep, self.served.len())
     }
 
     /// The message is this feeder's to transfer: repetitions are not.

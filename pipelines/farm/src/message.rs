@@ -9,6 +9,9 @@ use crate::topology::{Descriptor, Feeders};
 /// Most events of a MEP: a decision has a bit for each.
 pub const MAX_PACK: usize = 64;
 
+/// No MEP: their numbers begin with 0.
+pub const NO_MEP: u64 = u64::MAX;
+
 /// The message of the flow control ring (thesis, III.D and III.F).
 ///
 /// It goes to the feeders of `pending` in the order of their numbers and then returns to the
@@ -86,7 +89,7 @@ pub struct Feedback {
     pub descriptor: Descriptor,
     /// The last assignment of the buffer that the node knows of; 0: none.
     pub generation: u32,
-    /// The MEP of that assignment.
+    /// The MEP of that assignment; [`NO_MEP`]: the node does not know it.
     pub mep: u64,
 }
 

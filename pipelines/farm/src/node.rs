@@ -114,8 +114,8 @@ impl<P, W: Work<P>> Node<P, W> {
             built: VecDeque::with_capacity(buffers),
             working: 0,
             work,
-            unacked: Unacked::new(4 * buffers),
-            requests: Requests::new(CREDITS, buffers, id, feeders),
+            unacked: Unacked::new(4 * buffers, config.beat),
+            requests: Requests::new(CREDITS, buffers, (id, feeders), config.beat),
             asks: false,
             beat: now,
             wake: Time::MAX,
@@ -178,7 +178,7 @@ impl<P, W: Work<P>> Node<P, W> {
         }
         let buffer = &mut self.buffers[n];
         if buffer.expects(fragment) {
-            self.requests.answered(n, fragment.feeder);
+            self.requests.answered(n, fragment.feeder, now);
         }
         let how = (self.config.slot, self.asks);
         let place = buffer.place(fragment, payload, how, &mut self.counters);
@@ -197,8 +197,10 @@ impl<P, W: Work<P>> Node<P, W> {
             counters.events += u64::from(buffer.count());
             let missing = buffer.missing(self.topology.feeders());
             counters.complete += u64::from(missing.is_empty());
-            for (feeder, count) in (0..).zip(&mut self.missing) {
-                *count += u64::from(missing.has(feeder));
+            let mut next = missing.next_from(0);
+            while let Some(feeder) = next {
+                self.missing[usize::from(feeder)] += 1;
+                next = missing.next_from(feeder + 1);
             }
         } else {
             counters.second += 1;
@@ -314,7 +316,7 @@ impl<P, W: Work<P>> Node<P, W> {
     }
 
     fn acknowledged(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
-        if !self.unacked.remove(mep) {
+        if !self.unacked.remove(mep, now) {
             self.counters.acks_repeated += 1;
             return;
         }
@@ -373,11 +375,11 @@ impl<P, W: Work<P>> Node<P, W> {
                 _ => {}
             }
         }
-        for decision in self.unacked.since(old, now) {
+        for decision in self.unacked.due(now) {
             self.counters.resent += 1;
             out.send(Address::Results, &Message::Decision(*decision));
         }
-        self.ask_again(old);
+        self.ask_again(now);
         self.ask(now, out);
     }
 }

@@ -1,6 +1,7 @@
 //! The result node: takes decisions from all nodes, and hands them on in order, each once.
 
 use crate::message::{Ack, Alive, Decided, Decision, Member, Message};
+use crate::place::place_of;
 use crate::role::{Address, Outbox, Role};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -118,7 +119,7 @@ impl Results {
     }
 
     fn slot(&self, mep: u64) -> usize {
-        (mep % self.decisions.len() as u64) as usize
+        place_of(mep, self.decisions.len())
     }
 
     fn decision(&mut self, decision: &Decision, out: &mut impl Outbox) {

@@ -6,6 +6,7 @@
 //! its events are decided; what does not come back in time is sent again, and what an excluded
 //! node had is given to others.
 
+mod again;
 mod buffers;
 mod columns;
 mod config;
@@ -26,7 +27,7 @@ mod timers;
 mod triggers;
 mod watch;
 
-pub use config::{Config, ConfigError, Discipline, MAX_IN_FLIGHT, Mode, Policy};
+pub use config::{Config, ConfigError, Discipline, MAX_IN_FLIGHT, Mode, Policy, Timeouts};
 pub use counters::{
     Counters, ExclusionCounts, FeedbackCounts, FlowCounts, MoreCounts, TriggerCounts,
 };

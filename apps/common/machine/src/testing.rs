@@ -1,6 +1,10 @@
 //! Test support: a synthetic machine.
 
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, clippy::must_use_candidate)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 use std::fs;
 use std::os::unix::fs::symlink;

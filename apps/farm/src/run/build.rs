@@ -94,6 +94,7 @@ pub struct Parts {
     first_node: usize,
     fragment: u32,
     start: Time,
+    window: u64,
 }
 
 /// By which queue each member is reached: that to its loop, the own one to the switch, or that of the
@@ -157,6 +158,7 @@ impl Parts {
             first_node: share.nodes.start,
             fragment: plan.config.traffic.fragment,
             start: plan.start(),
+            window: plan.window(),
         })
     }
 
@@ -197,6 +199,7 @@ impl Parts {
                     events: *events,
                     pack: config.pack,
                     in_flight: config.in_flight,
+                    window: self.window,
                     latency: latency.unwrap_or_default(),
                 };
                 let scheduler = Scheduler::new(config.clone(), now)?;

@@ -48,6 +48,8 @@ pub struct Counts {
     pub settled: Count,
     /// Members that the scheduler waits for before the first event.
     pub awaited: Count,
+    /// Microseconds after which the scheduler sends again what was not answered.
+    pub timeout_us: Count,
     /// Free receive buffers by column.
     pub free: Box<[Count]>,
 }
@@ -64,13 +66,13 @@ impl Counts {
 /// Counts of the scheduler and of the result node at a moment, for another process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
-    scheduler: [u64; 7],
+    scheduler: [u64; 8],
     results: [u64; 3],
     free: Vec<u64>,
 }
 
 impl Counts {
-    fn of_scheduler(&self) -> [&Count; 7] {
+    fn of_scheduler(&self) -> [&Count; 8] {
         [
             &self.triggered,
             &self.refused,
@@ -79,6 +81,7 @@ impl Counts {
             &self.pending,
             &self.excluded,
             &self.awaited,
+            &self.timeout_us,
         ]
     }
 

@@ -41,6 +41,12 @@ const OUTPUT: usize = 512 << 10;
 /// Shortest frame of the farm that the switch's buffers are counted for.
 const SHORTEST: usize = ETHERNET + HEADER;
 
+/// Bytes of fragments that stay in the second-level cache of a core, beside what else a loop needs.
+const CACHED: usize = 512 << 10;
+
+/// Bytes of a packet buffer's header.
+const MBUF: usize = 128;
+
 /// Longest time-out: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
 
@@ -376,21 +382,34 @@ impl Plan {
         bytes.next_multiple_of(64).max(LEAST_ROOM)
     }
 
+    /// Whether messages or members may be lost: on purpose, in a switch, or with a process.
+    fn is_lossy(&self) -> bool {
+        let asked = self.asked.corrupt > 0.0 || !self.asked.kill.is_empty();
+        let is_whole = matches!(self.layout, Layout::Loops);
+        asked || self.switch.is_some() || !is_whole
+    }
+
     /// MEPs in flight. Small tables stay in the CPU's cache; where messages are lost, the other
     /// events of a time-out have to fit.
     fn in_flight(&self) -> usize {
         let buffers = self.topology.descriptors();
-        let is_lossy = self.asked.corrupt > 0.0 || !self.asked.kill.is_empty();
-        // Members of several processes may be lost at any time.
-        let is_whole = matches!(self.layout, Layout::Loops);
-        let least = if is_lossy || self.switch.is_some() || !is_whole {
-            4096
-        } else {
-            256
-        };
+        let least = if self.is_lossy() { 4096 } else { 256 };
         let default = buffers.saturating_mul(4).next_power_of_two().max(least);
         let most = scheduler::MAX_IN_FLIGHT;
         self.config.traffic.in_flight.unwrap_or(default.min(most))
+    }
+
+    /// Undecided MEPs up to which events are triggered as fast as the farm takes them: all that have
+    /// a receive buffer, or as many as have fragments that stay in the caches of the loops' cores;
+    /// where messages are lost, others do not wait for those of a time-out.
+    pub fn window(&self) -> u64 {
+        let fragment = (ETHERNET + HEADER + self.slot as usize).next_multiple_of(64) + MBUF;
+        let cached = self.shares.len() * CACHED / (fragment * self.topology.feeders());
+        let least = 2 * self.topology.columns();
+        if self.is_lossy() {
+            return u64::MAX;
+        }
+        cached.max(least) as u64
     }
 
     fn timeout(&self) -> Time {

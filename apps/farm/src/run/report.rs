@@ -348,7 +348,7 @@ fn feeder_reports(plan: &Plan, left: &Left) -> Vec<FeederReport> {
 fn expect_complete(end: &str, decided: u64, stall: Option<&str>) -> Result<()> {
     if end == "stalled" {
         bail!(
-            "no event was decided for {} s after {decided}: {}",
+            "no event was decided for {} s or longer after {decided}: {}",
             PATIENCE.as_secs(),
             stall.unwrap_or("a member does not answer")
         );

@@ -35,6 +35,8 @@ pub struct SchedulerSeat {
     events: u64,
     pack: u16,
     in_flight: usize,
+    /// Undecided packs up to which new ones are triggered, where that is not at given times.
+    window: u64,
     /// When the first event of each MEP was due.
     due: Box<[Time]>,
     /// MEPs that have a time in `due`.
@@ -57,6 +59,7 @@ pub struct Order {
     pub events: u64,
     pub pack: u16,
     pub in_flight: usize,
+    pub window: u64,
     pub latency: LatencyHistogram,
 }
 
@@ -72,6 +75,7 @@ impl SchedulerSeat {
             events: order.events,
             pack: order.pack,
             in_flight: order.in_flight,
+            window: order.window,
             due: vec![Time::ZERO; order.in_flight].into(),
             noted: 0,
             latency: order.latency,
@@ -137,7 +141,8 @@ impl SchedulerSeat {
     /// Triggers packs until one waits for a receive buffer.
     fn trigger_most(&mut self, now: Time, mut left: u64, out: &mut impl Outbox) {
         for _ in 0..ROUND {
-            let is_full = self.scheduler.in_flight() >= self.in_flight;
+            let undecided = self.scheduler.triggered() - self.scheduler.decided();
+            let is_full = self.scheduler.in_flight() >= self.in_flight || undecided >= self.window;
             if left == 0 || is_full || self.scheduler.pending() > 0 {
                 return;
             }
@@ -189,6 +194,8 @@ impl SchedulerSeat {
         counts.settled.set(self.scheduler.decided());
         counts.in_flight.set(self.scheduler.in_flight() as u64);
         counts.pending.set(self.scheduler.pending() as u64);
+        let timeout = self.scheduler.timeout().ps() / 1_000_000;
+        counts.timeout_us.set(timeout);
         let nodes = self.scheduler.topology().nodes();
         let excluded = (0..nodes).filter(|&n| self.scheduler.is_excluded(n as u16));
         let feeders = self.scheduler.topology().feeders() - self.scheduler.members().len();

@@ -43,6 +43,8 @@ pub struct Station<C: Carrier> {
     start: Tsc,
     resting: Resting,
     rounds: u64,
+    /// When a feeder, a node or the result node is to be polled next.
+    due: Time,
     /// Messages for members that are not in this loop.
     pub misrouted: u64,
 }
@@ -64,6 +66,7 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             start,
             resting: Resting::new(rest),
             rounds: 0,
+            due: Time::ZERO,
             misrouted: 0,
         }
     }
@@ -146,7 +149,9 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             Address::Node(node) => {
                 let place = usize::from(node).checked_sub(members.first_node);
                 if let Some(seat) = place.and_then(|place| members.nodes.get_mut(place)) {
-                    return seat.receive(now, &message, payload, out);
+                    seat.receive(now, &message, payload, out);
+                    self.due = self.due.min(seat.node.next_deadline());
+                    return;
                 }
             }
         }
@@ -155,24 +160,41 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
 
     /// Does what is due.
     fn poll(&mut self, now: Time) {
+        if now >= self.due {
+            self.poll_members(now);
+        }
         let (members, out) = (&mut self.members, &mut self.carrier);
-        for (n, seat) in (members.first_feeder..).zip(&mut members.feeders) {
-            out.set_sender(Address::Feeder(n as u8));
-            seat.poll(now, out);
-        }
-        for (n, seat) in (members.first_node..).zip(&mut members.nodes) {
-            out.set_sender(Address::Node(n as u16));
-            seat.poll(now, out);
-        }
-        if let Some(seat) = &mut members.results {
-            out.set_sender(Address::Results);
-            seat.results.poll(now, out);
-        }
         if let Some(seat) = &mut members.scheduler {
             out.set_sender(Address::Scheduler);
             seat.scheduler.poll(now, out);
             seat.trigger(now, out);
         }
+    }
+
+    /// Polls the members beside the scheduler.
+    fn poll_members(&mut self, now: Time) {
+        let (members, out) = (&mut self.members, &mut self.carrier);
+        let mut due = Time::MAX;
+        for (n, seat) in (members.first_feeder..).zip(&mut members.feeders) {
+            out.set_sender(Address::Feeder(n as u8));
+            seat.poll(now, out);
+            if !seat.is_dead {
+                due = due.min(seat.feeder.next_deadline());
+            }
+        }
+        for (n, seat) in (members.first_node..).zip(&mut members.nodes) {
+            out.set_sender(Address::Node(n as u16));
+            seat.poll(now, out);
+            if !seat.is_dead {
+                due = due.min(seat.node.next_deadline());
+            }
+        }
+        if let Some(seat) = &mut members.results {
+            out.set_sender(Address::Results);
+            seat.results.poll(now, out);
+            due = due.min(seat.results.next_deadline());
+        }
+        self.due = due;
     }
 
     /// Shows counts to readers.

@@ -19,6 +19,9 @@ pub const ROUND: Duration = Duration::from_millis(10);
 /// Time between two lines about the progress.
 const TELL: Duration = Duration::from_secs(1);
 
+/// Time-outs of the scheduler in which an event has to be decided.
+const TIMEOUTS: u32 = 4;
+
 /// Longest time at the end in which no frame under way arrives.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -70,7 +73,10 @@ impl Watched<'_> {
                 moved = (Instant::now(), progress);
             }
             let is_waiting = counts.in_flight.get() > 0 || asked.is_some();
-            if is_waiting && moved.0.elapsed() >= patience(PATIENCE) {
+            // Where round trips take long, so does what is sent again.
+            let timeout = Duration::from_micros(counts.timeout_us.get());
+            let longest = PATIENCE.max(timeout.saturating_mul(TIMEOUTS));
+            if is_waiting && moved.0.elapsed() >= patience(longest) {
                 return "stalled";
             }
             if told.0.elapsed() >= TELL {

@@ -1,6 +1,6 @@
 //! Random configurations of a ring.
 
-use pollux_farm::scheduler::{Config, ConfigError, Discipline, Mode};
+use pollux_farm::scheduler::{Config, ConfigError, Discipline, Mode, Timeouts};
 use pollux_farm::time::Time;
 use pollux_farm::topology::{Feeders, Topology};
 use rand::RngExt;
@@ -123,6 +123,7 @@ impl Setting {
             in_flight: SLOTS,
             pending: self.pending,
             loops: self.loops,
+            timeouts: Timeouts::Constant,
             ring_timeout: Time::from_ps(self.timeout.into()),
             event_timeout: NEVER,
             silence: NEVER,

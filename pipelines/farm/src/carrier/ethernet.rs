@@ -342,6 +342,7 @@ impl Ethernet {
             if self.rx[queue].rx(&mut buffers, &mut burst) > 0 {
                 self.source = queue;
                 while let Some(frame) = burst.pop() {
+                    frame.prefetch_read();
                     self.taken.push(frame);
                 }
                 return self.taken.pop();

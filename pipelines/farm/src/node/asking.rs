@@ -27,7 +27,12 @@ impl<P, W: Work<P>> Node<P, W> {
         }
         let (buffers, feeders) = (self.buffers.len(), self.topology.feeders());
         Ok(Self {
-            requests: Requests::new(credits, buffers, self.config.id, feeders),
+            requests: Requests::new(
+                credits,
+                buffers,
+                (self.config.id, feeders),
+                self.config.beat,
+            ),
             asks: true,
             ..self
         })
@@ -75,10 +80,11 @@ impl<P, W: Work<P>> Node<P, W> {
         }
     }
 
-    /// Asks again for what was asked for at `old` or before.
-    pub(super) fn ask_again(&mut self, old: Time) {
+    /// Asks again for what was not answered in time.
+    pub(super) fn ask_again(&mut self, now: Time) {
+        let timeout = self.requests.timeout();
         for n in 0..self.buffers.len() {
-            let late = self.requests.give_up(n, old);
+            let late = self.requests.give_up(n, timeout, now);
             if !late.is_empty() {
                 self.counters.requested_again += late.len() as u64;
                 self.buffers[n].ask_again(late);

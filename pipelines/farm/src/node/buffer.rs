@@ -2,7 +2,7 @@
 
 use super::counters::Counters;
 use super::work::Built;
-use crate::message::{Assign, Decision, Fragment, Request};
+use crate::message::{Assign, Decision, Fragment, NO_MEP, Request};
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders};
 
@@ -76,7 +76,7 @@ impl<P> Buffer<P> {
         Self {
             state: State::Idle,
             generation: 0,
-            mep: u64::MAX,
+            mep: NO_MEP,
             event: 0,
             count: 0,
             attempt: 0,
@@ -237,6 +237,11 @@ impl<P> Buffer<P> {
         self.unanswered = self.unanswered.saturating_add(1);
     }
 
+    /// Whether feeders have not answered in time.
+    pub(super) fn was_unanswered(&self) -> bool {
+        self.unanswered > 0
+    }
+
     /// The next feeder to ask, from a number on.
     pub(super) fn next_wanted(&self, from: u8) -> Option<u8> {
         let wanted = self.wanted.without(self.got);
@@ -266,6 +271,7 @@ impl<P> Buffer<P> {
         let newer = generation.wrapping_sub(self.generation) as i32;
         if self.state == State::Idle && newer > 0 {
             self.generation = generation;
+            self.mep = NO_MEP;
         }
     }
 
@@ -365,7 +371,12 @@ impl<P> Buffer<P> {
 
     /// Drops the payloads.
     pub(super) fn clear(&mut self) {
-        for slot in &mut self.slots {
+        let used = if self.part == 0 {
+            self.slots.len() / 2
+        } else {
+            self.slots.len()
+        };
+        for slot in &mut self.slots[..used] {
             *slot = None;
         }
     }

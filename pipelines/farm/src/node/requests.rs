@@ -7,17 +7,23 @@
 use std::collections::VecDeque;
 
 use super::buffer::Buffer;
+use crate::rtt::Rtt;
 use crate::time::Time;
 use crate::topology::Feeders;
 
 /// Fragments that a node may ask for ahead, if it is not told otherwise.
 pub const CREDITS: usize = 16;
 
+/// Doublings of the time after which a credit returns: a dead feeder does not hold it for long.
+const DOUBLINGS: u32 = 3;
+
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     buffer: usize,
     feeder: u8,
     at: Time,
+    /// It is a repetition: its answer has no round trip.
+    again: bool,
 }
 
 /// Requests without an answer, and the buffers with feeders to ask.
@@ -31,11 +37,18 @@ pub(super) struct Requests {
     /// The feeder that is asked next, if it is wanted: nodes in step ask different feeders.
     turn: u8,
     feeders: u8,
+    rtt: Rtt,
 }
 
 impl Requests {
-    /// No request of a node with so many buffers.
-    pub(super) fn new(credits: usize, buffers: usize, node: u16, feeders: usize) -> Self {
+    /// No request of a node with so many buffers, and the number of feeders; none is repeated before
+    /// `beat` is over.
+    pub(super) fn new(
+        credits: usize,
+        buffers: usize,
+        (node, feeders): (u16, usize),
+        beat: Time,
+    ) -> Self {
         Self {
             credits,
             asked: Vec::with_capacity(credits),
@@ -43,6 +56,7 @@ impl Requests {
             waits: vec![false; buffers].into(),
             turn: (usize::from(node) % feeders.max(1)) as u8,
             feeders: feeders as u8,
+            rtt: Rtt::new(beat).doubling(DOUBLINGS),
         }
     }
 
@@ -69,19 +83,31 @@ impl Requests {
             };
             self.turn = (feeder + 1) % self.feeders;
             buffers[buffer].asked(Feeders::only(feeder));
-            let at = now;
-            self.asked.push(Asked { buffer, feeder, at });
+            self.asked.push(Asked {
+                buffer,
+                feeder,
+                at: now,
+                again: buffers[buffer].was_unanswered(),
+            });
             return Some((buffer, feeder));
         }
         None
     }
 
     /// Ends the request to a feeder for a buffer, if there is one.
-    pub(super) fn answered(&mut self, buffer: usize, feeder: u8) {
+    pub(super) fn answered(&mut self, buffer: usize, feeder: u8, now: Time) {
         let is_it = |asked: &Asked| asked.buffer == buffer && asked.feeder == feeder;
         if let Some(place) = self.asked.iter().position(is_it) {
-            self.asked.remove(place);
+            let asked = self.asked.remove(place);
+            if !asked.again {
+                self.rtt.sample(now - asked.at, now);
+            }
         }
+    }
+
+    /// How long an answer is waited for.
+    pub(super) fn timeout(&self) -> Time {
+        self.rtt.timeout()
     }
 
     /// Ends the requests for a buffer to other feeders than these, and returns those that are left.
@@ -97,13 +123,13 @@ impl Requests {
         left
     }
 
-    /// Gives up the requests for a buffer that were sent at `old` or before, and returns their
-    /// feeders.
-    pub(super) fn give_up(&mut self, buffer: usize, old: Time) -> Feeders {
-        let mut late = Feeders::NONE;
+    /// Gives up the requests for a buffer that were not answered in time, and returns their feeders.
+    pub(super) fn give_up(&mut self, buffer: usize, timeout: Time, now: Time) -> Feeders {
+        let (mut late, rtt) = (Feeders::NONE, &mut self.rtt);
         self.asked.retain(|asked| {
-            let is_late = asked.buffer == buffer && asked.at <= old;
+            let is_late = asked.buffer == buffer && asked.at + timeout <= now;
             if is_late {
+                rtt.expired(asked.at, now);
                 late = late.with(Feeders::only(asked.feeder));
             }
             !is_late

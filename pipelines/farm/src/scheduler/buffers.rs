@@ -1,5 +1,6 @@
 //! State of each receive buffer of the farm, against which feedback is checked.
 
+use crate::message::NO_MEP;
 use crate::topology::Descriptor;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ enum State {
 struct Buffer {
     generation: u32,
     state: State,
+    /// Its MEP was decided by another node and is forgotten: the node is to release the buffer.
+    abandoned: bool,
 }
 
 /// What a feedback message means for its buffer.
@@ -42,6 +45,7 @@ impl Buffers {
         let unknown = Buffer {
             generation: 0,
             state: State::Unknown,
+            abandoned: false,
         };
         Self(vec![unknown; descriptors].into())
     }
@@ -57,8 +61,10 @@ impl Buffers {
             State::Unknown => Release::Registered,
             _ if newer < 0 => Release::Stale,
             State::Free if newer == 0 => Release::Repeated,
-            State::Assigned { mep: assigned } if newer == 0 && mep == assigned => {
-                Release::Finished(mep)
+            State::Assigned { mep: assigned }
+                if newer == 0 && (mep == assigned || (buffer.abandoned && mep == NO_MEP)) =>
+            {
+                Release::Finished(assigned)
             }
             State::Free | State::Assigned { .. } => Release::Foreign,
         };
@@ -67,6 +73,7 @@ impl Buffers {
         }
         if matches!(release, Release::Registered | Release::Finished(_)) {
             buffer.state = State::Free;
+            buffer.abandoned = false;
         }
         release
     }
@@ -75,21 +82,33 @@ impl Buffers {
     pub(super) fn assign(&mut self, at: Descriptor, mep: u64) -> u32 {
         self.0.get_mut(at.index()).map_or(0, |buffer| {
             buffer.state = State::Assigned { mep };
+            buffer.abandoned = false;
             buffer.generation = buffer.generation.wrapping_add(1);
             buffer.generation
         })
     }
 
-    /// The last assignment of a buffer that has not registered since its node was excluded.
+    /// The last assignment of a buffer that has not registered since its node was excluded, or since
+    /// its MEP was decided by another one.
     pub(super) fn withdrawn(&self, at: Descriptor) -> Option<u32> {
         let buffer = self.0.get(at.index())?;
-        let is_lost = buffer.state == State::Unknown && buffer.generation > 0;
+        let is_lost = buffer.state == State::Unknown && buffer.generation > 0 || buffer.abandoned;
         is_lost.then_some(buffer.generation)
+    }
+
+    /// The MEP of an assignment is decided and forgotten. Where its node has not released the buffer,
+    /// another one had the MEP too, and the node waits for fragments that no feeder has any more.
+    pub(super) fn abandon(&mut self, at: Descriptor, generation: u32, mep: u64) {
+        if let Some(buffer) = self.0.get_mut(at.index()) {
+            let is_its = buffer.state == (State::Assigned { mep });
+            buffer.abandoned |= is_its && buffer.generation == generation;
+        }
     }
 
     /// The node of the buffer is excluded.
     pub(super) fn forget(&mut self, at: Descriptor) {
         if let Some(buffer) = self.0.get_mut(at.index()) {
+            buffer.abandoned = false;
             buffer.state = State::Unknown;
         }
     }

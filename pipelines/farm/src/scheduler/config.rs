@@ -52,6 +52,17 @@ pub enum Policy {
     None,
 }
 
+/// How long an answer is waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timeouts {
+    /// As the round trips that were observed suggest ([`Rtt`](crate::rtt::Rtt)), at least as
+    /// configured. Few MEPs are sent again at a time, more as answers come.
+    #[default]
+    Observed,
+    /// As configured; what was not answered is sent again at once, as the gateware does.
+    Constant,
+}
+
 /// A scheduler that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -130,13 +141,15 @@ pub struct Config {
     /// Rounds of a flow control message in which busy feeders pass it on; 0: they never do. With
     /// [`Policy::Credits`], requests that a feeder without the data leaves unanswered.
     pub loops: u8,
+    /// Whether time-outs follow the round trips.
+    pub timeouts: Timeouts,
     /// A flow control message that has not returned after this time is sent again.
     pub ring_timeout: Time,
     /// An event that its node has not finished after this time is sent again.
     pub event_timeout: Time,
     /// A node that has not finished an event after so many times of `event_timeout` is excluded.
-    /// Times in which the result node is silent, or a feeder of the event was not heard for half of
-    /// the whole time, do not count.
+    /// Times in which the node finished other events do not count, nor those in which it, the
+    /// result node or a feeder of the event was not heard for half of the whole time.
     pub tries: u16,
     /// A node or a feeder that is silent for this time is excluded.
     pub silence: Time,
@@ -162,6 +175,7 @@ impl Config {
             in_flight: 4096,
             pending: 1024,
             loops: 0,
+            timeouts: Timeouts::Observed,
             ring_timeout: Time::from_ns(10_000_000),
             event_timeout: Time::from_ns(10_000_000),
             tries: 4,
@@ -174,10 +188,10 @@ impl Config {
         self.policy == Policy::Slots { barrier: true }
     }
 
-    /// A feeder that is silent for so long may be dead: its events are not overdue.
-    pub(super) fn blame_window(&self) -> Time {
+    /// A feeder or a result node that is silent for so long may be dead: events are not overdue.
+    pub(super) fn blame_window(&self, event_timeout: Time) -> Time {
         let tries = u64::from(self.tries / 2).max(1);
-        Time::from_ps(self.event_timeout.ps().saturating_mul(tries))
+        Time::from_ps(event_timeout.ps().saturating_mul(tries))
     }
 
     /// Checks what the types do not.

@@ -84,7 +84,7 @@ pub struct ExclusionCounts {
     pub silent_feeders: u64,
     /// On command.
     pub commanded: u64,
-    /// Silent members that were heard again, and readmitted.
+    /// Members that were silent or late, were heard again, and readmitted.
     pub returned: u64,
     /// MEPs of excluded nodes that were given to others.
     pub reassigned: u64,
@@ -117,6 +117,8 @@ pub struct Counters {
     pub results_silent: u64,
     /// Time-outs of events while one of their feeders was silent: no node is to blame.
     pub feeders_silent: u64,
+    /// Time-outs of events whose node finished others in the meantime, or was silent itself.
+    pub nodes_excused: u64,
     /// Decisions on MEPs that were never sent.
     pub decided_foreign: u64,
 }

@@ -15,20 +15,21 @@ impl Scheduler {
         if known.is_none_or(|peer| peer.excluded.is_some()) {
             return false;
         }
-        self.drop_node(node, Exclusion::Commanded);
+        self.drop_node(node, Exclusion::Commanded, now);
         self.serve(now, out);
         true
     }
 
     /// Readmits a node: its buffers register again by feedback. False where it is not excluded.
     pub fn readmit_node(&mut self, node: u16, now: Time) -> bool {
+        let gap = self.gap();
         let Some(peer) = self.nodes.get_mut(usize::from(node)) else {
             return false;
         };
         if peer.excluded.take().is_none() {
             return false;
         }
-        peer.hear(now);
+        peer.hear(now, gap);
         if let Some(column) = self.config.topology.column_of(node) {
             self.columns.set_live(column, true);
         }
@@ -48,13 +49,14 @@ impl Scheduler {
 
     /// Readmits a feeder. False where it is not excluded.
     pub fn readmit_feeder(&mut self, feeder: u8, now: Time, out: &mut impl Outbox) -> bool {
+        let gap = self.gap();
         let Some(peer) = self.feeders.get_mut(usize::from(feeder)) else {
             return false;
         };
         if peer.excluded.take().is_none() {
             return false;
         }
-        peer.hear(now);
+        peer.hear(now, gap);
         self.members = self.members.with(Feeders::only(feeder));
         self.serve(now, out);
         true
@@ -89,11 +91,11 @@ impl Scheduler {
     }
 
     /// A node leaves the farm.
-    pub(super) fn drop_node(&mut self, node: u16, why: Exclusion) {
+    pub(super) fn drop_node(&mut self, node: u16, why: Exclusion, now: Time) {
         let Some(peer) = self.nodes.get_mut(usize::from(node)) else {
             return;
         };
-        peer.excluded = Some(why);
+        peer.exclude(why, now, self.config.silence);
         let counts = &mut self.counters.exclusions;
         match why {
             Exclusion::Silent => counts.silent_nodes += 1,
@@ -132,9 +134,10 @@ impl Scheduler {
                 flight.phase = Phase::Waiting;
                 flight.expected = false;
                 flight.wants_more = false;
+                self.answered(mep);
                 self.leave(mep);
                 self.flights.stop(mep);
-                self.again.push_back(mep);
+                self.reassigned.push_back(mep);
                 self.counters.exclusions.reassigned += 1;
             }
         }

@@ -1,6 +1,7 @@
 //! MEPs from the trigger to the decision: the copies that returned messages are compared with.
 
 use crate::message::Flow;
+use crate::place::place_of;
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders};
 
@@ -48,6 +49,10 @@ pub(super) struct Flight {
     pub(super) wants_more: bool,
     /// Slots: whether it is in a round.
     pub(super) shift: Shift,
+    /// The first attempt of this part and buffer, and when it was sent.
+    pub(super) first: (u16, Time),
+    /// It was sent again, and not answered.
+    pub(super) repeated: bool,
 }
 
 impl Flight {
@@ -71,6 +76,8 @@ impl Flight {
         overdue: 0,
         wants_more: false,
         shift: Shift::No,
+        first: (0, Time::ZERO),
+        repeated: false,
     };
 
     /// The message of the MEP.
@@ -90,6 +97,25 @@ impl Flight {
             pending: self.pending,
             decided,
         }
+    }
+
+    /// Whether the present attempt is the first one.
+    pub(super) fn is_first(&self) -> bool {
+        self.attempt == self.first.0
+    }
+
+    /// Whether a message of an earlier attempt says that all feeders have transferred that take
+    /// part now.
+    pub(super) fn is_done_before(&self, flow: &Flow) -> bool {
+        let since = flow.attempt.wrapping_sub(self.first.0);
+        since < self.attempt.wrapping_sub(self.first.0)
+            && self.event == flow.event
+            && self.count == flow.count
+            && self.descriptor == flow.descriptor
+            && self.generation == flow.generation
+            && self.part == flow.part
+            && self.members == flow.members
+            && flow.pending.is_empty()
     }
 
     /// Whether a message that returned is the one that was sent, but for the feeders that have
@@ -174,7 +200,7 @@ impl Flights {
 
     /// The slot of a MEP.
     pub(super) fn slot(&self, mep: u64) -> usize {
-        (mep % self.slots.len() as u64) as usize
+        place_of(mep, self.slots.len())
     }
 
     /// The MEP, if it is in flight.
@@ -199,9 +225,14 @@ impl Flights {
     }
 
     /// Starts a time-out of a MEP.
-    pub(super) fn start(&mut self, mep: u64, timer: Timer, deadline: Time) {
+    pub(super) fn start(&mut self, mep: u64, timer: Timer, now: Time) {
         let slot = self.slot(mep);
-        self.timers.start(slot, timer, deadline);
+        self.timers.start(slot, timer, now);
+    }
+
+    /// Which time-out of a MEP runs, and since when.
+    pub(super) fn running(&self, mep: u64) -> Option<(Timer, Time)> {
+        self.timers.running(self.slot(mep))
     }
 
     /// Ends the time-out of a MEP.
@@ -210,15 +241,15 @@ impl Flights {
         self.timers.stop(slot);
     }
 
-    /// Forgets the oldest MEPs that are decided and whose messages are not expected any more, as
-    /// far as the feeders know that their events are decided: all events before `told`.
-    pub(super) fn retire(&mut self, told: u64) {
-        while let Some(flight) = self.get(self.oldest) {
-            let is_told = flight.event + u64::from(flight.count) <= told;
-            if flight.phase != Phase::Decided || flight.expected || !is_told {
-                break;
-            }
+    /// Forgets the oldest MEP if it is decided and its message is not expected any more, and if the
+    /// feeders know that its events are decided: all events before `told`.
+    pub(super) fn retire(&mut self, told: u64) -> Option<Flight> {
+        let flight = *self.get(self.oldest)?;
+        let is_told = flight.event + u64::from(flight.count) <= told;
+        let is_over = flight.phase == Phase::Decided && !flight.expected && is_told;
+        is_over.then(|| {
             self.oldest += 1;
-        }
+            flight
+        })
     }
 }

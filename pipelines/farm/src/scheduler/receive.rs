@@ -39,18 +39,14 @@ impl Role for Scheduler {
 
     fn poll(&mut self, now: Time, out: &mut impl Outbox) {
         self.close_due(now, out);
-        while let Some((timer, slot)) = self.flights.timers.expired(now) {
-            self.expire(timer, slot, now, out);
-        }
+        self.expire_due(now, out);
         self.tell_released(now, out);
         self.look_after(now);
         self.serve(now, out);
     }
 
     fn next_deadline(&self) -> Time {
-        self.flights
-            .timers
-            .next_deadline()
+        self.timeout_deadline()
             .min(self.triggers.deadline())
             .min(self.release.deadline())
             .min(self.watch)
@@ -59,6 +55,7 @@ impl Role for Scheduler {
 
 impl Scheduler {
     fn feedback(&mut self, message: &Feedback, now: Time, out: &mut impl Outbox) {
+        let gap = self.gap();
         let counts = &mut self.counters.feedback;
         let Some((node, _)) = self.config.topology.buffer_of(message.descriptor) else {
             counts.out_of_range += 1;
@@ -73,7 +70,7 @@ impl Scheduler {
             counts.excluded += 1;
             return;
         }
-        peer.hear(now);
+        peer.hear(now, gap);
         let release = self
             .buffers
             .release(message.descriptor, message.generation, message.mep);
@@ -96,25 +93,47 @@ impl Scheduler {
 
     /// The node of a MEP has finished it, and its decision is awaited.
     fn finished(&mut self, mep: u64, now: Time) {
-        let deadline = now + self.config.event_timeout;
+        let running = self.flights.running(mep);
         let Some(flight) = self.flights.get(mep) else {
             return;
         };
+        self.nodes[usize::from(flight.node)].finished = now;
         if matches!(flight.phase, Phase::Ring | Phase::Building) {
             flight.phase = Phase::Processed;
             flight.wants_more = false;
             flight.overdue = 0;
-            if !flight.expected {
-                self.flights.start(mep, Timer::Event, deadline);
+            if let Some((Timer::Event, started)) = running
+                && flight.is_first()
+            {
+                self.again.event.sample(now - started, now);
             }
+            let waits = self.unexpect_again(mep, running);
+            let is_expected = self.flights.look(mep).is_some_and(|flight| flight.expected);
+            if waits || !is_expected {
+                self.flights.start(mep, Timer::Event, now);
+            }
+            self.answered(mep);
         }
     }
 
+    /// The message of a MEP was to be sent again, which is not needed any more: whether it was.
+    fn unexpect_again(&mut self, mep: u64, running: Option<(Timer, Time)>) -> bool {
+        let waits = running.is_some_and(|(timer, _)| timer == Timer::Again);
+        if let Some(flight) = self.flights.get(mep).filter(|_| waits)
+            && std::mem::take(&mut flight.expected)
+        {
+            self.counters.flow.unreturned += 1;
+            self.leave(mep);
+        }
+        waits
+    }
+
     fn more(&mut self, message: &More, now: Time, out: &mut impl Outbox) {
+        let gap = self.gap();
         if let Some((node, _)) = self.config.topology.buffer_of(message.descriptor)
             && let Some(peer) = self.nodes.get_mut(usize::from(node))
         {
-            peer.hear(now);
+            peer.hear(now, gap);
         }
         let counts = &mut self.counters.more;
         let sent = message.mep < self.unsent;
@@ -142,7 +161,8 @@ impl Scheduler {
     }
 
     fn decide(&mut self, message: &Decided, now: Time, out: &mut impl Outbox) {
-        self.results.hear(now);
+        let gap = self.gap();
+        self.results.hear(now, gap);
         let last = u64::from(message.bits.checked_ilog2().unwrap_or(0));
         let is_sent = message
             .mep
@@ -153,78 +173,118 @@ impl Scheduler {
             return;
         }
         for mep in self.decided..message.before {
-            self.mark_decided(mep);
+            self.mark_decided(mep, now);
         }
         for n in (0..=last).filter(|n| message.bits >> n & 1 == 1) {
-            self.mark_decided(message.mep + n);
+            self.mark_decided(message.mep + n, now);
         }
         self.decided = self.decided.max(message.before);
         let next_event = self.flights.next_event();
         let event = (self.flights.get(self.decided)).map_or(next_event, |flight| flight.event);
-        self.release.decided(event, now + self.config.ring_timeout);
-        self.flights.retire(self.release.told());
+        self.release.decided(event, now + self.again.ring.timeout());
+        self.retire();
         self.serve(now, out);
     }
 
-    fn mark_decided(&mut self, mep: u64) {
+    fn mark_decided(&mut self, mep: u64, now: Time) {
+        let running = self.flights.running(mep);
         let Some(flight) = self.flights.get(mep) else {
             return;
         };
+        if flight.phase == Phase::Decided {
+            return;
+        }
+        if let Some((Timer::Event, started)) = running
+            && flight.phase == Phase::Processed
+        {
+            self.again.event.sample(now - started, now);
+        }
+        self.nodes[usize::from(flight.node)].decided = now;
         flight.phase = Phase::Decided;
         flight.wants_more = false;
-        if !flight.expected {
+        self.unexpect_again(mep, running);
+        if self
+            .flights
+            .look(mep)
+            .is_some_and(|flight| !flight.expected)
+        {
             self.flights.stop(mep);
         }
+        self.answered(mep);
     }
 
-    fn expire(&mut self, timer: Timer, slot: usize, now: Time, out: &mut impl Outbox) {
-        let again = now + self.config.event_timeout;
-        let results = self.results.has_spoken(now - self.config.silence);
+    pub(super) fn expire(
+        &mut self,
+        timer: Timer,
+        slot: usize,
+        started: Time,
+        now: Time,
+        out: &mut impl Outbox,
+    ) {
+        let gap = self.gap();
+        let results = self.results.is_steady(started, now, gap);
         let Some(flight) = self.flights.at(slot) else {
             return;
         };
         let (mep, node, phase) = (flight.mep, flight.node, flight.phase);
-        let blame = self.config.blame_window();
-        let feeders =
-            phase == Phase::Processed || heard_all(&self.feeders, flight.members, now - blame);
+        let rtt = match timer {
+            Timer::Ring => &mut self.again.ring,
+            Timer::Event | Timer::Again => &mut self.again.event,
+        };
+        let periods = rtt.periods() as u16;
+        rtt.expired(started, now);
+        let are_steady = |members| {
+            are_steady(&self.feeders, members, |peer| {
+                peer.is_steady(started, now, gap)
+            })
+        };
+        let feeders = phase == Phase::Processed || are_steady(flight.members);
         match (timer, phase) {
             (Timer::Ring, Phase::Ring) => {
                 self.counters.flow.timeouts += 1;
-                self.resend(mep, now, out);
+                self.repeat(mep, now, out);
             }
             (Timer::Ring, _) => {
                 flight.expected = false;
                 self.counters.flow.unreturned += 1;
                 self.leave(mep);
                 if phase == Phase::Processed {
-                    self.flights.start(mep, Timer::Event, again);
+                    self.flights.start(mep, Timer::Event, now);
                 }
-                self.flights.retire(self.release.told());
+                self.retire();
             }
             // The node has asked for the second part, and waits for the scheduler.
             (Timer::Event, _) if flight.wants_more => {
-                self.flights.start(mep, Timer::Event, again);
+                self.flights.start(mep, Timer::Event, now);
             }
             (Timer::Event, phase) => {
+                let peer = &self.nodes[usize::from(node)];
+                let is_moving = match phase {
+                    Phase::Processed => peer.decided > started,
+                    _ => peer.finished > started,
+                };
+                let is_excused = is_moving || !peer.is_steady(started, now, gap);
                 // Without acknowledgements, nodes cannot go on either; nor without fragments.
                 match (results, feeders) {
                     (false, _) => self.counters.results_silent += 1,
                     (true, false) => self.counters.feeders_silent += 1,
-                    (true, true) => flight.overdue += 1,
+                    (true, true) if is_excused => self.counters.nodes_excused += 1,
+                    (true, true) => flight.overdue = flight.overdue.saturating_add(periods),
                 }
                 match (flight.overdue < self.config.tries, phase) {
-                    (true, Phase::Processed) => self.flights.start(mep, Timer::Event, again),
-                    (true, _) => self.resend(mep, now, out),
-                    (false, Phase::Processed) => self.drop_node(node, Exclusion::Undecided),
-                    (false, _) => self.drop_node(node, Exclusion::Overdue),
+                    (true, Phase::Processed) => self.flights.start(mep, Timer::Event, now),
+                    (true, _) => self.repeat(mep, now, out),
+                    (false, Phase::Processed) => self.drop_node(node, Exclusion::Undecided, now),
+                    (false, _) => self.drop_node(node, Exclusion::Overdue, now),
                 }
             }
+            (Timer::Again, _) => {}
         }
     }
 }
 
-/// Whether there are feeders to wait for, and each was heard at that time or later.
-fn heard_all(feeders: &[Peer], members: Feeders, since: Time) -> bool {
+/// Whether there are feeders to wait for, and each was heard without a pause.
+fn are_steady(feeders: &[Peer], members: Feeders, is_steady: impl Fn(&Peer) -> bool) -> bool {
     let mut peers = feeders.iter().zip(0..);
-    !members.is_empty() && peers.all(|(peer, id)| !members.has(id) || peer.has_spoken(since))
+    !members.is_empty() && peers.all(|(peer, id)| !members.has(id) || is_steady(peer))
 }

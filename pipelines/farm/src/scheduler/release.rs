@@ -13,6 +13,8 @@ pub(super) struct ReleaseMessage {
     /// The message that is in the ring.
     pub(super) copy: Option<Flow>,
     pub(super) number: u64,
+    /// When it was sent last.
+    pub(super) sent: Time,
     pub(super) deadline: Time,
 }
 
@@ -23,6 +25,7 @@ impl Default for ReleaseMessage {
             told: 0,
             copy: None,
             number: 0,
+            sent: Time::ZERO,
             deadline: Time::MAX,
         }
     }

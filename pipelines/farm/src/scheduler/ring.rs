@@ -2,7 +2,7 @@
 //! policies without a ring.
 
 use super::columns::Choice;
-use super::config::Policy;
+use super::config::{Policy, Timeouts};
 use super::flights::{Flight, Phase};
 use super::state::Scheduler;
 use super::timers::Timer;
@@ -37,7 +37,7 @@ impl Scheduler {
         self.counters.columns_repeated += u64::from(repeated);
         self.counters.flow.sent += 1;
         self.nodes[usize::from(node)].events += 1;
-        self.send_attempt(mep, now, out);
+        self.send_first(mep, now, out);
     }
 
     /// Sends the second part of a MEP whose node asked for it, if it is its turn.
@@ -68,8 +68,17 @@ impl Scheduler {
         }
         self.columns.dispatched(column);
         self.counters.flow.sent += 1;
-        self.send_attempt(mep, now, out);
+        self.answered(mep);
+        self.send_first(mep, now, out);
         true
+    }
+
+    /// Sends the message of a part of a MEP for the first time to this buffer.
+    fn send_first(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
+        if let Some(flight) = self.flights.get(mep) {
+            flight.first = (flight.attempt.wrapping_add(1), now);
+        }
+        self.send_attempt(mep, now, out);
     }
 
     /// Sends a MEP to its receive buffer again.
@@ -107,18 +116,21 @@ impl Scheduler {
     /// Sends the message of a MEP into the ring.
     fn send_round(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
         let (run, decided) = (self.config.run, self.release.decided);
-        let deadline = now + self.config.ring_timeout;
-        let event_deadline = now + self.config.event_timeout;
         let policy = self.config.policy;
         let Some(flight) = self.flights.get(mep) else {
             return;
+        };
+        // Repetitions at once would meet the same full outputs again.
+        let policy = match policy {
+            Policy::None if !flight.is_first() => Policy::Ring,
+            policy => policy,
         };
         flight.expected = policy == Policy::Ring;
         if policy == Policy::Credits {
             flight.phase = Phase::Building;
             let assign = assign(run, self.config.loops, flight);
             let node = flight.node;
-            self.flights.start(mep, Timer::Event, event_deadline);
+            self.flights.start(mep, Timer::Event, now);
             if !assign.members.is_empty() {
                 out.send(Address::Node(node), &Message::Assign(assign));
             }
@@ -127,12 +139,12 @@ impl Scheduler {
         let flow = flight.flow(run, decided);
         match policy {
             Policy::Ring => {
-                self.flights.start(mep, Timer::Ring, deadline);
+                self.flights.start(mep, Timer::Ring, now);
                 send(&flow, out);
             }
             Policy::Credits | Policy::Slots { .. } | Policy::None => {
                 flight.phase = Phase::Building;
-                self.flights.start(mep, Timer::Event, event_deadline);
+                self.flights.start(mep, Timer::Event, now);
                 send_to_all(&flow, out);
             }
         }
@@ -141,12 +153,13 @@ impl Scheduler {
     /// Compares a message that returned with the copy of what was sent.
     pub(super) fn returned(&mut self, flow: &Flow, now: Time, out: &mut impl Outbox) {
         if flow.count == 0 {
-            self.release_returned(flow);
+            self.release_returned(flow, now);
             return;
         }
         let sent = flow.mep < self.unsent;
         let loops = self.config.loops;
         let counts = &mut self.counters.flow;
+        let running = self.flights.running(flow.mep);
         let Some(flight) = self.flights.get(flow.mep).filter(|_| sent) else {
             let stale = flow.mep < self.flights.oldest();
             let count = if stale {
@@ -161,8 +174,22 @@ impl Scheduler {
             self.slot_returned(flow, now, out);
             return;
         }
-        if self.config.policy == Policy::None && flight.attempt == flow.attempt {
+        let is_free = self.config.policy == Policy::None && flight.is_first();
+        if is_free && flight.attempt == flow.attempt {
             counts.returned += 1;
+            return;
+        }
+        if self.config.timeouts == Timeouts::Observed
+            && flight.expected
+            && flight.phase == Phase::Ring
+            && flight.is_done_before(flow)
+        {
+            // The round trip takes longer than the time-out was.
+            if flow.attempt == flight.first.0 {
+                self.again.ring.sample(now - flight.first.1, now);
+            }
+            counts.returned += 1;
+            self.complete_ring(flow.mep, now, out);
             return;
         }
         if !flight.expected || flight.attempt != flow.attempt || flight.loops > flow.loops {
@@ -172,6 +199,9 @@ impl Scheduler {
         if !flight.is_copy(flow) {
             counts.errors += 1;
             return;
+        }
+        if let Some((Timer::Ring, sent)) = running {
+            self.again.ring.sample(now - sent, now);
         }
         flight.pending = flow.pending;
         if flow.part == 0 && flow.loops == 0 {
@@ -185,14 +215,19 @@ impl Scheduler {
             return;
         }
         counts.returned += 1;
-        self.all_transferred(flow.mep, now);
-        self.flights.retire(self.release.told());
+        self.complete_ring(flow.mep, now, out);
+    }
+
+    /// The message of a MEP has returned from feeders that have all transferred.
+    fn complete_ring(&mut self, mep: u64, now: Time, out: &mut impl Outbox) {
+        self.all_transferred(mep, now);
+        self.retire();
         self.serve(now, out);
     }
 
     /// All feeders have transferred their fragments of a MEP.
     pub(super) fn all_transferred(&mut self, mep: u64, now: Time) {
-        let event_timeout = now + self.config.event_timeout;
+        self.answered(mep);
         let Some(flight) = self.flights.get(mep) else {
             return;
         };
@@ -200,9 +235,9 @@ impl Scheduler {
         match flight.phase {
             Phase::Ring => {
                 flight.phase = Phase::Building;
-                self.flights.start(mep, Timer::Event, event_timeout);
+                self.flights.start(mep, Timer::Event, now);
             }
-            Phase::Processed => self.flights.start(mep, Timer::Event, event_timeout),
+            Phase::Processed => self.flights.start(mep, Timer::Event, now),
             Phase::Waiting | Phase::Building | Phase::Decided => self.flights.stop(mep),
         }
     }
@@ -212,7 +247,10 @@ impl Scheduler {
         if now < self.release.deadline {
             return;
         }
-        self.release.deadline = now + self.config.ring_timeout;
+        if self.release.copy.is_some() {
+            self.again.ring.expired(self.release.sent, now);
+        }
+        self.release.deadline = now + self.again.ring.timeout();
         if self.members.is_empty() {
             return;
         }
@@ -233,14 +271,16 @@ impl Scheduler {
             decided: self.release.decided,
         };
         self.release.copy = Some(flow);
+        self.release.sent = now;
         send(&flow, out);
     }
 
-    fn release_returned(&mut self, flow: &Flow) {
+    fn release_returned(&mut self, flow: &Flow, now: Time) {
         let pending = Feeders::NONE;
         if self.release.copy.map(|copy| Flow { pending, ..copy }) == Some(*flow) {
+            self.again.ring.sample(now - self.release.sent, now);
             self.release.tell(flow.decided);
-            self.flights.retire(self.release.told());
+            self.retire();
         } else if flow.mep <= self.release.number {
             self.counters.flow.stale += 1;
         } else {

@@ -14,6 +14,7 @@ impl Scheduler {
 
     /// Sends what can be sent.
     pub(super) fn serve(&mut self, now: Time, out: &mut impl Outbox) {
+        self.send_again(now, out);
         self.assign_waiting(now, out);
         self.shift(now, out);
     }
@@ -51,7 +52,7 @@ impl Scheduler {
 
     /// Takes the next MEP that waits for a receive buffer.
     fn next_waiting(&mut self) -> Option<u64> {
-        while let Some(mep) = self.again.pop_front() {
+        while let Some(mep) = self.reassigned.pop_front() {
             let flight = self.flights.get(mep);
             if flight.is_some_and(|flight| flight.phase == Phase::Waiting) {
                 return Some(mep);

@@ -24,12 +24,11 @@ impl Scheduler {
     /// A MEP with a receive buffer waits for a round; where all feeders are excluded, for one of
     /// them to return.
     pub(super) fn join(&mut self, mep: u64, now: Time) {
-        let again = now + self.config.ring_timeout;
         let Some(flight) = self.flights.get(mep) else {
             return;
         };
         if flight.pending.is_empty() {
-            self.flights.start(mep, Timer::Ring, again);
+            self.flights.start(mep, Timer::Ring, now);
             return;
         }
         let before = std::mem::replace(&mut flight.shift, Shift::Waits);
@@ -137,7 +136,6 @@ impl Scheduler {
     fn send_slot(&mut self, n: u8, now: Time, out: &mut impl Outbox) {
         let feeders = self.config.topology.feeders();
         let (run, decided) = (self.config.run, self.release.decided);
-        let deadline = now + self.config.ring_timeout;
         let round = &mut self.shifter.rounds[usize::from(n)];
         for (&mep, number) in round.meps.iter().zip(0..) {
             let place = Shift::In(Place { round: n, number });
@@ -155,7 +153,7 @@ impl Scheduler {
                 ..flow
             };
             round.out += 1;
-            self.flights.start(mep, Timer::Ring, deadline);
+            self.flights.start(mep, Timer::Ring, now);
             out.send(Address::Feeder(feeder), &Message::Flow(flow));
         }
     }
@@ -163,9 +161,9 @@ impl Scheduler {
     /// A feeder returns the message of its slot.
     pub(super) fn slot_returned(&mut self, flow: &Flow, now: Time, out: &mut impl Outbox) {
         let feeders = self.config.topology.feeders();
-        let ring_timeout = now + self.config.ring_timeout;
         let barrier = self.config.has_barrier();
         let counts = &mut self.counters.flow;
+        let running = self.flights.running(flow.mep);
         let Some(flight) = self.flights.get(flow.mep) else {
             return;
         };
@@ -189,6 +187,9 @@ impl Scheduler {
             counts.stale += 1;
             return;
         }
+        if let Some((Timer::Ring, sent)) = running {
+            self.again.ring.sample(now - sent, now);
+        }
         round.out -= usize::from(barrier);
         flight.pending = flight.pending.without(Feeders::only(feeder));
         if flight.pending.is_empty() {
@@ -199,9 +200,9 @@ impl Scheduler {
         } else if barrier {
             self.flights.stop(flow.mep);
         } else {
-            self.flights.start(flow.mep, Timer::Ring, ring_timeout);
+            self.flights.start(flow.mep, Timer::Ring, now);
         }
-        self.flights.retire(self.release.told());
+        self.retire();
         self.serve(now, out);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::again::Again;
 use super::buffers::Buffers;
 use super::columns::{Choice, Columns};
 use super::config::{Config, ConfigError};
@@ -44,7 +45,8 @@ pub struct Scheduler {
     /// The first MEP that has never been sent.
     pub(super) unsent: u64,
     /// MEPs of excluded nodes.
-    pub(super) again: VecDeque<u64>,
+    pub(super) reassigned: VecDeque<u64>,
+    pub(super) again: Again,
     /// MEPs whose second part was asked for.
     pub(super) second: VecDeque<u64>,
     pub(super) shifter: Shifter,
@@ -76,7 +78,8 @@ impl Scheduler {
             members: Feeders::first(topology.feeders()),
             ready: None,
             unsent: 0,
-            again: VecDeque::with_capacity(config.in_flight),
+            reassigned: VecDeque::with_capacity(config.in_flight),
+            again: Again::new(&config, now),
             second: VecDeque::with_capacity(config.in_flight),
             shifter: Shifter::new(config.in_flight),
             triggers: Gather::default(),
@@ -110,7 +113,7 @@ impl Scheduler {
     /// MEPs that wait for a receive buffer, those of excluded nodes with them.
     #[must_use]
     pub fn pending(&self) -> usize {
-        (self.flights.next() - self.unsent) as usize + self.again.len()
+        (self.flights.next() - self.unsent) as usize + self.reassigned.len()
     }
 
     /// MEPs that are triggered, and not decided, still in the ring, or kept by feeders that do not

@@ -1,4 +1,5 @@
-//! Time-outs of the MEPs in flight: two lists, each of one duration, so that each is in order.
+//! Time-outs of the MEPs in flight, and those that wait to be sent again: lists in the order of
+//! their starts. A list has one duration, which may change while it runs.
 
 use crate::time::Time;
 
@@ -9,7 +10,13 @@ pub(super) enum Timer {
     Ring,
     /// Until the node has finished.
     Event,
+    /// None: it waits until it is sent again.
+    Again,
 }
+
+/// Timers that run.
+const RUNNING: usize = 2;
+const LISTS: usize = 3;
 
 const NONE: u32 = u32::MAX;
 
@@ -17,7 +24,7 @@ const NONE: u32 = u32::MAX;
 struct Link {
     before: u32,
     after: u32,
-    deadline: Time,
+    started: Time,
     timer: Option<Timer>,
 }
 
@@ -31,7 +38,7 @@ struct List {
 #[derive(Debug)]
 pub(super) struct Timers {
     links: Box<[Link]>,
-    lists: [List; 2],
+    lists: [List; LISTS],
 }
 
 impl Timers {
@@ -39,7 +46,7 @@ impl Timers {
         let free = Link {
             before: NONE,
             after: NONE,
-            deadline: Time::MAX,
+            started: Time::ZERO,
             timer: None,
         };
         let empty = List {
@@ -48,18 +55,18 @@ impl Timers {
         };
         Self {
             links: vec![free; slots].into(),
-            lists: [empty; 2],
+            lists: [empty; LISTS],
         }
     }
 
-    /// Starts a time-out of a slot anew. Those of one list have one duration.
-    pub(super) fn start(&mut self, slot: usize, timer: Timer, deadline: Time) {
+    /// Starts a time-out of a slot anew.
+    pub(super) fn start(&mut self, slot: usize, timer: Timer, now: Time) {
         self.stop(slot);
         let last = self.lists[timer as usize].last;
         self.links[slot] = Link {
             before: last,
             after: NONE,
-            deadline,
+            started: now,
             timer: Some(timer),
         };
         self.point(last, timer, slot as u32);
@@ -86,26 +93,43 @@ impl Timers {
         }
     }
 
-    /// Takes a slot whose time is over.
-    pub(super) fn expired(&mut self, now: Time) -> Option<(Timer, usize)> {
-        for list in self.lists {
+    /// Which time-out of a slot runs, and since when.
+    pub(super) fn running(&self, slot: usize) -> Option<(Timer, Time)> {
+        let link = self.links.get(slot)?;
+        Some((link.timer?, link.started))
+    }
+
+    /// Takes a slot whose time is over, and when that began; the durations are those of the timers.
+    pub(super) fn expired(
+        &mut self,
+        durations: [Time; RUNNING],
+        now: Time,
+    ) -> Option<(Timer, usize, Time)> {
+        for (list, duration) in self.lists.iter().zip(durations) {
             let slot = list.first as usize;
-            let due = self.links.get(slot).filter(|link| link.deadline <= now);
-            if let Some(timer) = due.and_then(|link| link.timer) {
+            let link = self.links.get(slot);
+            let due = link.filter(|link| link.started + duration <= now);
+            if let Some((timer, started)) = due.and_then(|link| Some((link.timer?, link.started))) {
                 self.stop(slot);
-                return Some((timer, slot));
+                return Some((timer, slot, started));
             }
         }
         None
     }
 
+    /// The slot that has waited longest to be sent again.
+    pub(super) fn first_again(&self) -> Option<usize> {
+        let slot = self.lists[Timer::Again as usize].first as usize;
+        (slot < self.links.len()).then_some(slot)
+    }
+
     /// When the next time is over.
-    pub(super) fn next_deadline(&self) -> Time {
-        let deadline = |list: &List| self.links.get(list.first as usize).map(|l| l.deadline);
-        self.lists
-            .iter()
-            .filter_map(deadline)
-            .min()
-            .unwrap_or(Time::MAX)
+    pub(super) fn next_deadline(&self, durations: [Time; RUNNING]) -> Time {
+        let lists = self.lists.iter().zip(durations);
+        let deadline = |(list, duration): (&List, Time)| {
+            let link = self.links.get(list.first as usize)?;
+            Some(link.started + duration)
+        };
+        lists.filter_map(deadline).min().unwrap_or(Time::MAX)
     }
 }

@@ -61,7 +61,7 @@ impl Scheduler {
         self.flights.add(count, self.triggers.first);
         self.serve(now, out);
         let peak = &mut self.counters.pending_peak;
-        *peak = (*peak).max((self.flights.next() - self.unsent) + self.again.len() as u64);
+        *peak = (*peak).max((self.flights.next() - self.unsent) + self.reassigned.len() as u64);
     }
 
     /// Has the feeders told at once what is decided, for instance at the end of a run.

@@ -22,22 +22,26 @@ impl Scheduler {
             }
         }
         self.watch = now + interval(&self.config);
-        let since = now - self.config.silence;
+        let since = now - self.silence();
         for node in 0..self.nodes.len() {
             let peer = &self.nodes[node];
             if peer.known && peer.is_silent(since) {
-                self.drop_node(node as u16, Exclusion::Silent);
+                self.drop_node(node as u16, Exclusion::Silent, now);
             }
         }
         for feeder in 0..self.feeders.len() {
             if self.feeders[feeder].is_silent(since) {
                 self.drop_feeder(feeder as u8, Exclusion::Silent);
+                self.pass_feeder(feeder as u8, now);
             }
         }
     }
 
     /// A member says that it runs.
     pub(super) fn heard(&mut self, from: Member, now: Time, out: &mut impl Outbox) {
+        let gap = self.gap();
+        // Where no node is left, those that were too late are better than none.
+        let is_last = self.nodes.iter().all(|peer| peer.excluded.is_some());
         let peer = match from {
             Member::Feeder(feeder) => self.feeders.get_mut(usize::from(feeder)),
             Member::Node(node) => self.nodes.get_mut(usize::from(node)),
@@ -47,8 +51,8 @@ impl Scheduler {
             self.counters.unexpected += 1;
             return;
         };
-        peer.hear(now);
-        let returns = peer.excluded == Some(Exclusion::Silent);
+        peer.hear(now, gap);
+        let returns = peer.may_return(now) || (peer.is_tardy() && is_last);
         self.counters.exclusions.returned += u64::from(returns);
         match from {
             Member::Feeder(feeder) if returns => {

@@ -3,6 +3,8 @@
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::crc::header_crc;
+use super::{HOLD, PAYLOAD_CRC};
 use crate::topology::Descriptor;
 
 /// The fields; the kinds of message use them as docs/formats/farm.md says.
@@ -32,11 +34,19 @@ const _: () = assert!(size_of::<Fields>() == 64);
 impl Fields {
     /// CRC-32 (IEEE 802.3) of the header without the CRC itself.
     pub(super) fn computed_crc(&self) -> u32 {
-        let bytes = self.as_bytes();
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&bytes[..4]);
-        crc.update(&bytes[8..]);
-        crc.finalize()
+        header_crc(zerocopy::transmute_ref!(self))
+    }
+
+    /// Whether a bit is set that the kind of message does not use.
+    pub(super) fn has_others(&self, kind: Kind) -> bool {
+        let (words, _) = self.as_bytes().as_chunks();
+        let used = &USED[kind as usize];
+        let others = words.iter().zip(used).fold(0, |others, (word, used)| {
+            others | (u64::from_le_bytes(*word) & !used)
+        });
+        let [lengths, _] = self.words.map(U64::get);
+        let has_crc = self.flags & PAYLOAD_CRC != 0;
+        others != 0 || (matches!(kind, Kind::Fragment) && !has_crc && lengths >> 32 != 0)
     }
 
     /// Sets the receive buffer and what is in it.
@@ -46,6 +56,50 @@ impl Fields {
         self.mep = U64::new(mep);
     }
 }
+
+/// Bits of the eight words of a header by kind: those of all kinds are version, kind, CRC and run.
+const USED: [[u64; 8]; Kind::LAST as usize + 1] = {
+    const ALL: u64 = u64::MAX;
+    const BASE: u64 = 0xFFFF_FFFF_0000_FFFF;
+    const HOLDS: u64 = (HOLD as u64) << 16;
+    const HAS_CRC: u64 = (PAYLOAD_CRC as u64) << 16;
+    const LOOPS: u64 = 0xFF << 24;
+    const RUN: u64 = 0xFFFF_FFFF;
+    const DESCRIPTOR: u64 = 0xFFFF << 32;
+    const COUNT: u64 = 0xFFFF << 48;
+    const ATTEMPT: u64 = 0xFFFF;
+    const PART: u64 = 0xFF << 16;
+    const MEMBER: u64 = 0xFF << 24;
+    const GENERATION: u64 = 0xFFFF_FFFF << 32;
+    /// A descriptor and events, and a transfer of them.
+    const MEP: u64 = RUN | DESCRIPTOR | COUNT;
+    const TRANSFER: u64 = ATTEMPT | PART | GENERATION;
+    /// Buffers without events.
+    const BUFFER: u64 = RUN | DESCRIPTOR;
+    let mut used = [[0; 8]; Kind::LAST as usize + 1];
+    used[Kind::Flow as usize] = [BASE | HOLDS | LOOPS, MEP, TRANSFER, ALL, ALL, ALL, ALL, ALL];
+    used[Kind::Fragment as usize] = [
+        BASE | HAS_CRC,
+        MEP,
+        TRANSFER | MEMBER,
+        ALL,
+        ALL,
+        ALL,
+        ALL,
+        0xFFFF,
+    ];
+    used[Kind::Feedback as usize] = [BASE, BUFFER, MEMBER | GENERATION, ALL, 0, 0, 0, 0];
+    used[Kind::Alive as usize] = [BASE, BUFFER, MEMBER, 0, 0, 0, 0, 0];
+    used[Kind::More as usize] = [BASE, BUFFER, GENERATION, ALL, 0, 0, 0, 0];
+    used[Kind::Decision as usize] = [BASE, MEP, ATTEMPT | GENERATION, ALL, ALL, ALL, ALL, 0];
+    used[Kind::Ack as usize] = [BASE, RUN, 0, ALL, 0, 0, 0, 0];
+    used[Kind::Decided as usize] = [BASE, RUN, 0, ALL, 0, 0, ALL, ALL];
+    used[Kind::Trigger as usize] = [BASE, RUN | COUNT, 0, 0, ALL, 0, 0, 0];
+    used[Kind::Withdraw as usize] = [BASE, BUFFER, GENERATION, 0, 0, 0, 0, 0];
+    used[Kind::Assign as usize] = [BASE | LOOPS, MEP, TRANSFER, ALL, ALL, ALL, 0, 0];
+    used[Kind::Request as usize] = [BASE | HOLDS, MEP, TRANSFER | MEMBER, ALL, ALL, ALL, 0, 0];
+    used
+};
 
 /// Kinds of message.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! A whole farm in memory: the roles, the network, and what must hold at the end of a run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pollux_farm::feeder::store::Store;
 use pollux_farm::feeder::{self, Feeder};
@@ -108,6 +108,8 @@ pub(crate) struct Farm {
     pub(crate) results: Results,
     pub(crate) network: Network,
     pub(crate) dead: BTreeSet<Address>,
+    /// Members that stand still, until when, and what has arrived for them.
+    pub(crate) asleep: BTreeMap<Address, (Time, Vec<Vec<u8>>)>,
     pub(crate) decisions: Vec<Decision>,
     pub(crate) now: Time,
     pub(crate) triggered: u64,
@@ -167,6 +169,7 @@ impl Farm {
             scheduler: Scheduler::new(config, now).expect("a scheduler"),
             network: Network::new(seed, faults),
             dead: BTreeSet::new(),
+            asleep: BTreeMap::new(),
             decisions: Vec::new(),
             now,
             triggered: 0,
@@ -257,12 +260,33 @@ impl Farm {
             .extend(std::iter::from_fn(|| self.results.fetch()));
     }
 
+    /// A member stands still for a time: what arrives for it waits.
+    pub(crate) fn sleep(&mut self, member: Address, time: Time) {
+        let asleep = self.asleep.entry(member).or_default();
+        asleep.0 = asleep.0.max(self.now + time);
+    }
+
+    /// Members whose time is over read what has arrived.
+    fn wake(&mut self) {
+        let now = self.now;
+        let over = |(&member, asleep): (&Address, &(Time, _))| (asleep.0 <= now).then_some(member);
+        let woken: Vec<Address> = self.asleep.iter().filter_map(over).collect();
+        for member in woken {
+            for frame in self.asleep.remove(&member).unwrap_or_default().1 {
+                self.deliver(member, &frame);
+            }
+        }
+    }
+
     /// Runs until a time.
     pub(crate) fn run_until(&mut self, end: Time) {
         loop {
             let members = self.members();
-            let due = members.iter().map(|&m| self.deadline(m)).min();
+            let runs = |member: &&Address| !self.asleep.contains_key(*member);
+            let due = members.iter().filter(runs).map(|&m| self.deadline(m)).min();
+            let woken = self.asleep.values().map(|asleep| asleep.0).min();
             let next = due.unwrap_or(Time::MAX).min(self.network.next_time());
+            let next = next.min(woken.unwrap_or(Time::MAX));
             if next > end {
                 self.now = self.now.max(end);
                 return;
@@ -276,11 +300,15 @@ impl Farm {
                     self.feeders[usize::from(feeder)].transferred(&mut port);
                 }
             }
+            self.wake();
             while let Some(arrival) = self.network.arrived(self.now) {
-                self.deliver(arrival.to, &arrival.frame);
+                match self.asleep.get_mut(&arrival.to) {
+                    Some((_, arrived)) => arrived.push(arrival.frame),
+                    None => self.deliver(arrival.to, &arrival.frame),
+                }
             }
             for member in members {
-                if self.deadline(member) <= self.now {
+                if !self.asleep.contains_key(&member) && self.deadline(member) <= self.now {
                     self.poll(member);
                     assert!(
                         self.deadline(member) > self.now,

@@ -9,3 +9,4 @@ mod network;
 mod plain;
 mod policies;
 mod random;
+mod still;
