@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Elastic buffer of a receiver: XGMII from the received clock to the card's, which may differ by 200 ppm
+// (two ends, 100 ppm each). Where too many words wait, a column of idles is deleted, or one of two equal
+// sequence ordered sets; where too few do, a word of idles is inserted behind a column of either (IEEE
+// 802.3, 49.2.4.7 and 49.2.4.10). The column behind the end of a frame is never deleted, so that at least
+// one separates frames. A received clock that stands still becomes local faults.
+
+module plx_pcs_elastic #(
+    parameter DEPTH  = 16,  // words, a power of two
+    parameter TARGET = 3,   // words that the reader sees wait: at the start, and at least, before it inserts
+    parameter MOST   = 12   // words that the writer sees wait, before it deletes
+) (
+    // XGMII in the received clock, lane 0 in the lowest bits.
+    input  logic        clk_rx_net,
+    input  logic        rst_rx,
+    input  logic [63:0] s_xgmii_rxd,
+    input  logic [7:0]  s_xgmii_rxc,
+
+    // The same in the card's clock; its reset lasts until rst_rx has been sampled.
+    input  logic        clk_net,
+    input  logic        rst_net,
+    output logic [63:0] m_xgmii_rxd,
+    output logic [7:0]  m_xgmii_rxc,
+
+    // Words arrive, in clk_net.
+    output logic        flows,
+
+    // Words lost, in clk_rx_net, which become errors; no word in time, in clk_net: errors, then faults.
+    output logic        inc_overflow,
+    output logic        inc_underflow,
+
+    // A column deleted, in clk_rx_net; two inserted, in clk_net.
+    output logic        inc_deleted,
+    output logic        inc_inserted
+);
+    localparam [71:0] IDLES = {8'hFF, {8{pcs_pkg::IDLE}}}, ERRORS = {8'hFF, pcs_pkg::ERROR_WORD},
+                      FAULTS = {8'h11, pcs_pkg::FAULT_WORD};
+    localparam [35:0] IDLE_COLUMN = {4'hF, {4{pcs_pkg::IDLE}}};
+    localparam AW = $clog2(DEPTH);
+    // Cycles of the writer between deletions: longer than the reader's pointer takes to arrive.
+    localparam [3:0] PAUSE = 4'd15;
+
+    generate
+        if (DEPTH < 8 || DEPTH != 1 << AW) DEPTH_must_be_a_power_of_two_at_least_8 parameter_error ();
+        if (TARGET < 2 || MOST <= TARGET || MOST >= DEPTH) TARGET_and_MOST_must_fit_DEPTH parameter_error ();
+    endgenerate
+
+    // ---- The queue: as in fifo_async, but both sides see how many words wait -------------------------
+
+    logic [71:0] memory [0:DEPTH-1];
+    // One bit more than an address: distinguishes full and empty.
+    logic [AW:0] tail, tail_gray, tail_seen, head, head_gray, head_seen;
+    wire  [AW:0] tail_bin, head_bin;
+    logic        write, take;
+    logic [71:0] w_word;
+    wire  [AW:0] tail_next = tail + {{AW{1'b0}}, write};
+    wire  [AW:0] head_next = head + {{AW{1'b0}}, take};
+    wire  [71:0] r_word    = memory[head[AW-1:0]];
+    wire  [AW:0] w_level   = tail - head_bin;
+    wire  [AW:0] r_level   = tail_bin - head;
+    wire         full      = w_level == DEPTH[AW:0];
+
+    // Gray code to a number: each bit is the parity of those from it on.
+    generate
+        for (genvar b = 0; b <= AW; b = b + 1) begin : g_parity
+            assign head_bin[b] = ^head_seen[AW:b];
+            assign tail_bin[b] = ^tail_seen[AW:b];
+        end
+    endgenerate
+
+    always_ff @(posedge clk_rx_net) begin
+        tail      <= rst_rx ? '0 : tail_next;
+        tail_gray <= rst_rx ? '0 : tail_next ^ (tail_next >> 1);
+    end
+
+    always_ff @(posedge clk_rx_net) begin
+        if (write) memory[tail[AW-1:0]] <= w_word;
+    end
+
+    always_ff @(posedge clk_net) begin
+        head      <= rst_net ? '0 : head_next;
+        head_gray <= rst_net ? '0 : head_next ^ (head_next >> 1);
+    end
+
+    sync_bit #(.WIDTH(AW + 1)) to_read (.clk(clk_net), .rst(rst_net), .d(tail_gray), .q(tail_seen));
+    sync_bit #(.WIDTH(AW + 1)) to_write (.clk(clk_rx_net), .rst(rst_rx), .d(head_gray), .q(head_seen));
+
+    // ---- The writer: columns, of which it may delete one of a word -----------------------------------
+
+    wire [35:0] low  = {s_xgmii_rxc[3:0], s_xgmii_rxd[31:0]};
+    wire [35:0] high = {s_xgmii_rxc[7:4], s_xgmii_rxd[63:32]};
+    // The column before this word; it ends a frame.
+    logic [35:0] last;
+    logic        last_end;
+    // A column that waits for the next one, since a word begins in the upper half.
+    logic [35:0] held;
+    logic        odd;
+    logic [3:0]  pause;
+    logic        lost;
+    wire  [7:0]  ends;
+
+    generate
+        for (genvar i = 0; i < 8; i = i + 1) begin : g_lane
+            assign ends[i] = s_xgmii_rxc[i] && s_xgmii_rxd[i*8+:8] == pcs_pkg::TERMINATE;
+        end
+    endgenerate
+
+    wire low_set    = s_xgmii_rxc[3:0] == 4'h1 && s_xgmii_rxd[7:0] == pcs_pkg::SEQUENCE;
+    wire high_set   = s_xgmii_rxc[7:4] == 4'h1 && s_xgmii_rxd[39:32] == pcs_pkg::SEQUENCE;
+    wire low_spare  = low == IDLE_COLUMN && !last_end || low_set && low == last;
+    wire high_spare = high == IDLE_COLUMN && ends[3:0] == 4'd0 || high_set && high == low;
+    wire crowded    = w_level >= MOST[AW:0] && pause == 0;
+    wire delete_low  = crowded && low_spare;
+    wire delete_high = crowded && high_spare && !low_spare;
+    wire deletes     = delete_low || delete_high;
+
+    // Words of the columns that remain. An overflow is seen as errors in the first word that has space.
+    wire [35:0] only  = delete_low ? high : low;
+    wire [71:0] words = odd ? {only[35:32], held[35:32], only[31:0], held[31:0]} : {s_xgmii_rxc, s_xgmii_rxd};
+
+    assign write  = (odd || !deletes) && !full;
+    assign w_word = lost ? ERRORS : words;
+
+    always_ff @(posedge clk_rx_net) begin
+        last         <= high;
+        last_end     <= ends[7:4] != 4'd0;
+        odd          <= odd ^ deletes;
+        held         <= odd || delete_low ? high : low;
+        pause        <= deletes ? PAUSE : pause - {3'd0, pause != 0};
+        lost         <= full && (odd || !deletes) || lost && !write;
+        inc_overflow <= full && (odd || !deletes);
+        inc_deleted  <= deletes;
+        if (rst_rx) begin
+            odd          <= 1'b0;
+            pause        <= PAUSE;
+            lost         <= 1'b0;
+            inc_overflow <= 1'b0;
+            inc_deleted  <= 1'b0;
+        end
+    end
+
+    // ---- The reader: words, before which it may insert one -------------------------------------------
+
+    // The last column was of idles, or an ordered set; the writer's pointer a cycle ago.
+    logic        gap;
+    logic [AW:0] tail_last;
+    wire         r_gap   = {r_word[71:68], r_word[63:32]} == IDLE_COLUMN
+        || r_word[71:68] == 4'h1 && r_word[39:32] == pcs_pkg::SEQUENCE;
+    // A writer that stands still is no reason to insert.
+    wire         inserts = flows && gap && r_level < TARGET[AW:0] && tail_bin != tail_last;
+    wire         starves = flows && r_level == 0;
+
+    assign take = flows && !inserts && r_level != 0;
+
+    always_ff @(posedge clk_net) begin
+        tail_last     <= tail_bin;
+        flows         <= flows ? !starves : r_level >= TARGET[AW:0];
+        inc_underflow <= starves;
+        inc_inserted  <= inserts;
+        if (take) gap <= r_gap;
+        else if (!inserts) gap <= 1'b1;
+        {m_xgmii_rxc, m_xgmii_rxd} <= take ? r_word : inserts ? IDLES : flows && !gap ? ERRORS : FAULTS;
+        if (rst_net) begin
+            flows         <= 1'b0;
+            gap           <= 1'b1;
+            inc_underflow <= 1'b0;
+            inc_inserted  <= 1'b0;
+            {m_xgmii_rxc, m_xgmii_rxd} <= FAULTS;
+        end
+    end
+endmodule

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Checker of the PRBS31 test pattern (IEEE 802.3, 49.2.12 and figure 49-11): predicts each bit from
+// those before it, so that it synchronises itself, and a single wrong bit counts three times. A line
+// that stands still fits the polynomial, but is no pattern: a word of it counts as all wrong.
+
+module plx_prbs31_check #(
+    parameter WIDTH = 66  // bits of a cycle
+) (
+    input  logic                       clk,
+    input  logic                       rst,
+
+    // Bits of the line, the first in bit 0.
+    input  logic [WIDTH-1:0]           s_bits,
+
+    // Wrong bits of the word of two cycles ago.
+    output logic [$clog2(WIDTH+1)-1:0] errors
+);
+    localparam W = $clog2(WIDTH + 1);
+
+    logic [30:0]       state;
+    logic [WIDTH-1:0]  wrong;
+    wire  [WIDTH+30:0] line = {~s_bits, state};
+    wire  [WIDTH-1:0]  differs;
+
+    generate
+        if (WIDTH < 31) WIDTH_must_be_at_least_31 parameter_error ();
+
+        for (genvar i = 0; i < WIDTH; i = i + 1) begin : g_bit
+            assign differs[i] = line[31+i] ^ line[31+i-28] ^ line[31+i-31];
+        end
+    endgenerate
+
+    logic [W-1:0] count;
+
+    always_comb begin
+        count = '0;
+        for (int i = 0; i < WIDTH; i = i + 1) count = count + {{(W - 1) {1'b0}}, wrong[i]};
+    end
+
+    always_ff @(posedge clk) begin
+        state  <= line[WIDTH+30:WIDTH];
+        wrong  <= s_bits == '1 ? '1 : differs;
+        errors <= count;
+        if (rst) begin
+            wrong  <= '0;
+            errors <= '0;
+        end
+    end
+endmodule
