@@ -189,25 +189,25 @@ def any_word(random):
 
 
 class Line:
-    """Bits between two transceivers: those put in, in any pieces, come out as blocks, whose boundary slips by a bit
-    when asked to. `spoil` may change each block: a fault that lasts."""
+    """Bits between two transceivers: those put in come out as blocks, whose boundary slips by a bit when asked to.
+    `spoil` may change each block: a fault that lasts."""
+    DELAY = 16 * 66
 
     def __init__(self, offset=0):
-        self.bits, self.count, self.spoil = 0, 0, lambda block: block
-        self.put(0, offset)
+        self.bits, self.count, self.spoil = 0, self.DELAY + offset, lambda block: block
 
     def put(self, bits, count=66):
         self.bits |= bits << self.count
         self.count += count
 
-    def slip(self):
-        self.bits >>= 1
-        self.count -= 1
+    def drop(self, count=1):
+        """Bits that are lost, or a slip of the boundary."""
+        self.bits >>= count
+        self.count -= count
 
     def take(self):
-        """The next block, or zeros where the line is silent."""
-        block = self.bits & (1 << 66) - 1
-        self.bits >>= 66
-        self.count = max(self.count - 66, 0)
-        block = self.spoil(block)
+        """The next block."""
+        assert self.count >= 66, "the line is empty"
+        block = self.spoil(self.bits & (1 << 66) - 1)
+        self.drop(66)
         return block & 3, block >> 2

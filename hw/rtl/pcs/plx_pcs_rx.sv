@@ -37,8 +37,18 @@ module plx_pcs_rx #(
 
     plx_pcs_ber #(.WINDOW(BER_WINDOW)) ber (.clk, .rst, .header(rx_header), .locked, .hi_ber, .inc_header);
 
+    // Cycles until the last slip of the boundary is over, and the pattern has no more gaps.
+    localparam SETTLE = SLIP_CYCLES + 2;
+    localparam W = $clog2(SETTLE + 1);
+    logic [W-1:0] settling;
+
+    always_ff @(posedge clk) begin
+        if (!cfg_prbs31) settling <= SETTLE[W-1:0];
+        else if (settling != 0) settling <= settling - 1'b1;
+    end
+
     plx_prbs31_check prbs31 (
-        .clk, .rst(rst || !cfg_prbs31), .s_bits({rx_data, rx_header}), .errors(prbs31_errors)
+        .clk, .rst(rst || settling != 0), .s_bits({rx_data, rx_header}), .errors(prbs31_errors)
     );
 
     // Stage A: the block, descrambled. Stage B: its word and kind, while the block behind it is in A.

@@ -13,19 +13,12 @@ module plx_pcs_scramble #(
     input  logic [63:0] in,
     output logic [63:0] out
 );
-    // The line: earlier bits and those of this word.
-    logic [121:0] line;
-    logic         mixed;
+    // Bits that follow from earlier ones alone, those that follow from the first of these, too, and the line of
+    // the descrambler.
+    wire [38:0]  first  = in[38:0] ^ state[57:19] ^ state[38:0];
+    wire [24:0]  second = in[63:39] ^ first[24:0] ^ {first[5:0], state[57:39]};
+    wire [82:0] line   = {in[24:0], state};
 
-    always_comb begin
-        line = {64'd0, state};
-        out  = 64'd0;
-        for (int i = 0; i < 64; i = i + 1) begin
-            mixed      = in[i] ^ line[58+i-39] ^ line[i];
-            out[i]     = mixed;
-            line[58+i] = DESCRAMBLE != 0 ? in[i] : mixed;
-        end
-    end
-
-    assign next = line[121:64];
+    assign out  = DESCRAMBLE != 0 ? in ^ line[82:19] ^ line[63:0] : {second, first};
+    assign next = DESCRAMBLE != 0 ? in[63:6] : out[63:6];
 endmodule

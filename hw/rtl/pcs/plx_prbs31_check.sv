@@ -21,14 +21,10 @@ module plx_prbs31_check #(
     logic [30:0]       state;
     logic [WIDTH-1:0]  wrong;
     wire  [WIDTH+30:0] line = {~s_bits, state};
-    wire  [WIDTH-1:0]  differs;
+    wire  [WIDTH-1:0]  differs = line[WIDTH+30:31] ^ line[WIDTH+2:3] ^ line[WIDTH-1:0];
 
     generate
         if (WIDTH < 31) WIDTH_must_be_at_least_31 parameter_error ();
-
-        for (genvar i = 0; i < WIDTH; i = i + 1) begin : g_bit
-            assign differs[i] = line[31+i] ^ line[31+i-28] ^ line[31+i-31];
-        end
     endgenerate
 
     logic [W-1:0] count;
