@@ -40,7 +40,7 @@ def word_of(lanes):
 def halves_of(lanes):
     """A letter for each half of a word, "?" for one that is none of them."""
     def half(four):
-        (first, flag), flags = four[0], [flag for _, flag in four]
+        first, flags = four[0][0], [flag for _, flag in four]
         if all(flags) and all(character in CODES for character, _ in four):
             return "C"
         if flags == [1, 0, 0, 0]:
