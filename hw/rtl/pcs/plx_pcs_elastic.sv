@@ -8,7 +8,7 @@
 
 module plx_pcs_elastic #(
     parameter DEPTH  = 16,  // words, a power of two
-    parameter TARGET = 3,   // words that the reader sees wait: at the start, and at least, before it inserts
+    parameter TARGET = 2,   // words that the reader sees wait: at the start, and at least, before it inserts
     parameter MOST   = 12   // words that the writer sees wait, before it deletes
 ) (
     // XGMII in the received clock, lane 0 in the lowest bits.
@@ -50,8 +50,8 @@ module plx_pcs_elastic #(
 
     logic [71:0] memory [0:DEPTH-1];
     // One bit more than an address: distinguishes full and empty.
-    logic [AW:0] tail, tail_gray, tail_seen, head, head_gray, head_seen;
-    wire  [AW:0] tail_bin, head_bin;
+    logic [AW:0] tail, tail_gray, tail_seen, tail_bin, head, head_gray, head_seen, head_bin;
+    wire  [AW:0] tail_number, head_number;
     logic        write, take;
     logic [71:0] w_word;
     wire  [AW:0] tail_next = tail + {{AW{1'b0}}, write};
@@ -64,14 +64,15 @@ module plx_pcs_elastic #(
     // Gray code to a number: each bit is the parity of those from it on.
     generate
         for (genvar b = 0; b <= AW; b = b + 1) begin : g_parity
-            assign head_bin[b] = ^head_seen[AW:b];
-            assign tail_bin[b] = ^tail_seen[AW:b];
+            assign head_number[b] = ^head_seen[AW:b];
+            assign tail_number[b] = ^tail_seen[AW:b];
         end
     endgenerate
 
     always_ff @(posedge clk_rx_net) begin
         tail      <= rst_rx ? '0 : tail_next;
         tail_gray <= rst_rx ? '0 : tail_next ^ (tail_next >> 1);
+        head_bin  <= rst_rx ? '0 : head_number;
     end
 
     always_ff @(posedge clk_rx_net) begin
@@ -81,6 +82,7 @@ module plx_pcs_elastic #(
     always_ff @(posedge clk_net) begin
         head      <= rst_net ? '0 : head_next;
         head_gray <= rst_net ? '0 : head_next ^ (head_next >> 1);
+        tail_bin  <= rst_net ? '0 : tail_number;
     end
 
     sync_bit #(.WIDTH(AW + 1)) to_read (.clk(clk_net), .rst(rst_net), .d(tail_gray), .q(tail_seen));
