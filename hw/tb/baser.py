@@ -7,7 +7,7 @@ from cocotbext.eth.constants import (BaseRBlockType, BaseRO, BaseRSync, XgmiiCtr
                                      block_type_term_lane_mapping, xgmii_ctrl_to_baser_mapping)
 
 WORD = (1 << 64) - 1
-# Low power idle is an error to a PCS without energy-efficient Ethernet (49.2.4.4).
+# Low power idle is an error to a PCS without energy-efficient Ethernet.
 CODES = {int(c): int(b) for c, b in xgmii_ctrl_to_baser_mapping.items() if c != XgmiiCtrl.LPI}
 CHARACTERS = {int(b): int(c) for b, c in baser_ctrl_to_xgmii_mapping.items() if c != XgmiiCtrl.LPI}
 SETS = {int(XgmiiCtrl.SEQ_OS): int(BaseRO.SEQ_OS), int(XgmiiCtrl.SIG_OS): int(BaseRO.SIG_OS)}

@@ -2,7 +2,7 @@
 //
 // 64B/66B decoder (IEEE 802.3, 49.2.4 and figure 49-7): a block to a word of XGMII, and its kind. A
 // block that is none of the legal ones becomes eight errors. Bits that the figure shows as zero are
-// ignored, as 49.2.4.4 requires. Without registers.
+// ignored, as 49.2.4.3 requires. Without registers.
 
 module plx_pcs_decode (
     // The block, no longer scrambled.

@@ -46,47 +46,15 @@ module plx_pcs_elastic #(
         if (TARGET < 2 || MOST <= TARGET || MOST >= DEPTH) TARGET_and_MOST_must_fit_DEPTH parameter_error ();
     endgenerate
 
-    // ---- The queue: as in fifo_async, but both sides see how many words wait -------------------------
-
-    logic [71:0] memory [0:DEPTH-1];
-    // One bit more than an address: distinguishes full and empty.
-    logic [AW:0] tail, tail_gray, tail_seen, tail_bin, head, head_gray, head_seen, head_bin;
-    wire  [AW:0] tail_number, head_number;
     logic        write, take;
-    logic [71:0] w_word;
-    wire  [AW:0] tail_next = tail + {{AW{1'b0}}, write};
-    wire  [AW:0] head_next = head + {{AW{1'b0}}, take};
-    wire  [71:0] r_word    = memory[head[AW-1:0]];
-    wire  [AW:0] w_level   = tail - head_bin;
-    wire  [AW:0] r_level   = tail_bin - head;
-    wire         full      = w_level == DEPTH[AW:0];
+    logic [71:0] w_word, r_word;
+    logic [AW:0] w_level, r_level;
+    wire         full = w_level == DEPTH[AW:0];
 
-    // Gray code to a number: each bit is the parity of those from it on.
-    generate
-        for (genvar b = 0; b <= AW; b = b + 1) begin : g_parity
-            assign head_number[b] = ^head_seen[AW:b];
-            assign tail_number[b] = ^tail_seen[AW:b];
-        end
-    endgenerate
-
-    always_ff @(posedge clk_rx_net) begin
-        tail      <= rst_rx ? '0 : tail_next;
-        tail_gray <= rst_rx ? '0 : tail_next ^ (tail_next >> 1);
-        head_bin  <= rst_rx ? '0 : head_number;
-    end
-
-    always_ff @(posedge clk_rx_net) begin
-        if (write) memory[tail[AW-1:0]] <= w_word;
-    end
-
-    always_ff @(posedge clk_net) begin
-        head      <= rst_net ? '0 : head_next;
-        head_gray <= rst_net ? '0 : head_next ^ (head_next >> 1);
-        tail_bin  <= rst_net ? '0 : tail_number;
-    end
-
-    sync_bit #(.WIDTH(AW + 1)) to_read (.clk(clk_net), .rst(rst_net), .d(tail_gray), .q(tail_seen));
-    sync_bit #(.WIDTH(AW + 1)) to_write (.clk(clk_rx_net), .rst(rst_rx), .d(head_gray), .q(head_seen));
+    plx_fifo_level #(.WIDTH(72), .DEPTH(DEPTH)) queue (
+        .w_clk(clk_rx_net), .w_rst(rst_rx), .s_valid(write), .s_data(w_word), .s_level(w_level),
+        .r_clk(clk_net), .r_rst(rst_net), .m_data(r_word), .m_level(r_level), .m_take(take)
+    );
 
     // ---- The writer: columns, of which it may delete one of a word -----------------------------------
 
@@ -144,19 +112,19 @@ module plx_pcs_elastic #(
 
     // ---- The reader: words, before which it may insert one -------------------------------------------
 
-    // The last column was of idles, or an ordered set; the writer's pointer a cycle ago.
+    // The last column was of idles, or an ordered set; the words that were left a cycle ago.
     logic        gap;
-    logic [AW:0] tail_last;
+    logic [AW:0] left;
     wire         r_gap   = {r_word[71:68], r_word[63:32]} == IDLE_COLUMN
         || r_word[71:68] == 4'h1 && r_word[39:32] == pcs_pkg::SEQUENCE;
     // A writer that stands still is no reason to insert.
-    wire         inserts = flows && gap && r_level < TARGET[AW:0] && tail_bin != tail_last;
+    wire         inserts = flows && gap && r_level < TARGET[AW:0] && r_level != left;
     wire         starves = flows && r_level == 0;
 
     assign take = flows && !inserts && r_level != 0;
 
     always_ff @(posedge clk_net) begin
-        tail_last     <= tail_bin;
+        left          <= r_level - {{AW{1'b0}}, take};
         flows         <= flows ? !starves : r_level >= TARGET[AW:0];
         inc_underflow <= starves;
         inc_inserted  <= inserts;
