@@ -1,4 +1,4 @@
-"""plx_pcs_elastic: clocks that differ, for as long as frames come; columns deleted and inserted as IEEE 802.3 permits."""
+"""plx_pcs_elastic: clocks that differ for as long as the test lasts; deletion and insertion (IEEE 802.3, 49.2.4)."""
 
 import random
 
