@@ -139,4 +139,64 @@ module plx_pcs_elastic #(
             {m_xgmii_rxc, m_xgmii_rxd} <= FAULTS;
         end
     end
+
+`ifdef FORMAL
+    // Any one column that is neither idles nor an ordered set: how often it came, and was written.
+    (* anyconst *) logic [35:0] f_column;
+    logic [1:0] f_came = 0, f_wrote = 0;
+    logic       f_full = 0, f_ended = 0;
+    wire [35:0] f_low  = {w_word[67:64], w_word[31:0]};
+    wire [35:0] f_high = {w_word[71:68], w_word[63:32]};
+
+    function f_end(input [35:0] column);
+        f_end = column[32] && column[7:0] == 8'hFD || column[33] && column[15:8] == 8'hFD
+            || column[34] && column[23:16] == 8'hFD || column[35] && column[31:24] == 8'hFD;
+    endfunction
+
+    always_comb begin
+        assume (f_column != IDLE_COLUMN && (f_column[35:32] != 4'h1 || f_column[7:0] != 8'h9C));
+        // A frame is followed by a column of idles (46.3.2: five characters, the end among them).
+        if (last_end) assume (low == IDLE_COLUMN);
+        if (f_end(low)) assume (high == IDLE_COLUMN);
+    end
+
+    always_ff @(posedge clk_rx_net) begin
+        f_came  <= f_came + {1'b0, low == f_column} + {1'b0, high == f_column};
+        f_wrote <= f_wrote + {1'b0, write && f_low == f_column} + {1'b0, write && f_high == f_column};
+        f_full  <= f_full || full;
+        if (write) f_ended <= f_end(f_high);
+        if (rst_rx) begin
+            f_came  <= 2'd0;
+            f_wrote <= 2'd0;
+            f_full  <= 1'b0;
+            f_ended <= 1'b0;
+        end
+    end
+
+    // The last word that was not inserted ends in a column of idles, or an ordered set.
+    logic        f_known = 0;
+    logic [71:0] f_last;
+    wire  [71:0] f_now = inc_inserted ? f_last : {m_xgmii_rxc, m_xgmii_rxd};
+    wire         f_gap = {f_now[71:68], f_now[63:32]} == IDLE_COLUMN || f_now[71:68] == 4'h1 && f_now[39:32] == 8'h9C;
+
+    always_ff @(posedge clk_net) begin
+        f_last  <= f_now;
+        f_known <= 1'b1;
+        if (f_known) begin
+            if (inc_inserted) assert ({m_xgmii_rxc, m_xgmii_rxd} == IDLES && f_gap);
+            if (flows && gap) assert (f_gap);
+        end
+    end
+
+    always_ff @(posedge clk_rx_net) begin
+        if (!rst_rx && !f_full) begin
+            assert (f_came == f_wrote + {1'b0, odd && held == f_column});
+            // Behind an end there are idles.
+            assert (!lost && (!odd || !f_end(held) || last_end) && (odd || !f_ended || last_end));
+            if (odd && f_ended) assert (held == IDLE_COLUMN);
+            if (write && f_ended) assert (f_low == IDLE_COLUMN);
+            if (write && f_end(f_low)) assert (f_high == IDLE_COLUMN);
+        end
+    end
+`endif
 endmodule
