@@ -22,7 +22,8 @@ module gray_pointers #(
     input logic [AW:0]     head_gray,
     input logic [2*AW+1:0] head_stages,
 
-    // The reader's clock has sampled its reset, and each has.
+    // The writer's clock has sampled its reset, the reader's has, and each has.
+    output logic           w_seen,
     output logic           r_seen,
     output logic           up
 );
@@ -30,8 +31,8 @@ module gray_pointers #(
 
     (* gclk *) wire step;
 
-    logic w_seen = 0, w_runs = 0, r_runs = 0;
-    initial r_seen = 0;
+    logic w_runs = 0, r_runs = 0;
+    initial {w_seen, r_seen} = 2'b00;
     assign up = w_seen && r_seen;
 
     always_ff @(posedge step) begin

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A port whose XGMII is connected to itself: net, mac_tx, mac_rx.
+// A port whose wire is connected to itself: net, mac_tx, mac_rx; the wire is XGMII, or the blocks of its PCS.
 
-module net_loop (
+module net_loop #(
+    parameter PCS = 0  // 1: with the PCS and a received clock of its own
+) (
     input  logic        clk,
     input  logic        rst,
+    input  logic        clk_rx_net,
+    output logic        locked,
     input  logic        s_axis_tx_tvalid,
     output logic        s_axis_tx_tready,
     input  logic [63:0] s_axis_tx_tdata,
@@ -36,8 +40,8 @@ module net_loop (
     output logic        received,
     output logic        lost
 );
-    logic [63:0] xgmii_d, tx_data, rx_data, rx_wire;
-    logic [7:0]  xgmii_c, tx_keep, rx_keep;
+    logic [63:0] xgmii_d, back_d, tx_data, rx_data, rx_wire;
+    logic [7:0]  xgmii_c, back_c, tx_keep, rx_keep;
     logic        tx_valid, tx_ready, tx_last, rx_valid, rx_last, rx_user, rx_wire_valid;
     logic [31:0] rx_stamp, now;
     logic [4:0]  rx_lost;
@@ -70,8 +74,25 @@ module net_loop (
         .inc_frames(sent), .inc_bytes(), .inc_aborted(tx_lost[0]), .inc_fault(tx_lost[1]), .inc_paused(), .busy()
     );
 
+    generate
+        if (PCS != 0) begin : g_pcs
+            logic [1:0]  header;
+            logic [63:0] block;
+
+            plx_pcs pcs (
+                .clk_net(clk), .rst_net(rst), .xgmii_txd(xgmii_d), .xgmii_txc(xgmii_c), .xgmii_rxd(back_d),
+                .xgmii_rxc(back_c), .tx_header(header), .tx_data(block), .clk_rx_net, .rx_header(header),
+                .rx_data(block), .rx_signal_ok(1'b1), .rx_slip(), .cfg_prbs31_tx(1'b0), .cfg_prbs31_rx(1'b0),
+                .sts_signal_ok(), .sts_locked(locked), .sts_hi_ber(), .sts_bad_headers(), .sts_bad_blocks(),
+                .sts_overflow(), .sts_deleted(), .sts_prbs31_errors(), .inc_tx_error(), .inc_underflow(), .inc_inserted()
+            );
+        end else begin : g_wire
+            assign {locked, back_d, back_c} = {1'b1, xgmii_d, xgmii_c};
+        end
+    endgenerate
+
     mac_rx receiver (
-        .clk, .rst, .xgmii_rxd(xgmii_d), .xgmii_rxc(xgmii_c), .m_axis_rx_tvalid(rx_valid), .m_axis_rx_tdata(rx_data),
+        .clk, .rst, .xgmii_rxd(back_d), .xgmii_rxc(back_c), .m_axis_rx_tvalid(rx_valid), .m_axis_rx_tdata(rx_data),
         .m_axis_rx_tkeep(rx_keep), .m_axis_rx_tlast(rx_last), .m_axis_rx_tuser(rx_user), .m_axis_rx_stamp(rx_stamp),
         .m_axis_rx_wire(rx_wire), .m_axis_rx_wire_valid(rx_wire_valid), .now_stamp(now), .now_wire(64'd0),
         .now_wire_valid(1'b0), .cfg_enable(1'b1), .cfg_max_frame, .cfg_mac, .pause_valid(), .pause_quanta(),
