@@ -130,6 +130,42 @@ fn all_events_are_built_by_all_processes() {
     }
 }
 
+/// Makes veth pairs in the network namespace that it runs in, and runs a farm over them.
+const OVER_VETHS: &str = "\
+    for n in 0 1; do \
+        ip link add farm-process$n type veth peer name process$n || exit 77; \
+        ip link set farm-process$n up && ip link set process$n up; \
+    done; \
+    exec \"$@\"";
+
+#[test]
+fn frames_go_over_interfaces_of_a_namespace() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for driver in ["af_xdp", "af_packet"] {
+        let ports = format!(
+            "[ports]\nmember = '{driver}:farm-{{member}},promisc=on'\n\
+             switch = '{driver}:{{member}},promisc=on'\n"
+        );
+        let args = "run --events 500 --processes 2 --feeders 4 --nodes 4 --columns 2 --json";
+        let run = farm(folder.path(), &format!("{PATIENT}{ports}"), args);
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", OVER_VETHS, "sh"]);
+        command.arg(run.get_program()).args(run.get_args());
+        let output = command.output().unwrap();
+        let error = text(&output.stderr);
+        if output.stdout.is_empty() && (output.status.code() != Some(1) || error.contains("needs"))
+        {
+            println!("skipped: {driver} in a namespace of its own: {error}");
+            continue;
+        }
+        assert!(output.status.success(), "{driver}: {error}");
+        let report = read(&output);
+        holds(&report);
+        assert_eq!(report["events"]["complete"], 500);
+    }
+}
+
 /// A run of four processes with a feeder and a node each, in which one is ended or stopped.
 fn run_without(place: usize, signal: Signal) -> Output {
     let folder = tempfile::tempdir().unwrap();
