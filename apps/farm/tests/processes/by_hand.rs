@@ -1,13 +1,13 @@
 //! Members of a farm that a user starts.
 
-use std::process::{Child, Output};
+use std::process::Output;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::rig::{QUICK, SLOW, alone, farm, number, output, read, send, text, wait_for};
+use super::rig::{Process, QUICK, SLOW, alone, farm, number, output, read, send, text, wait_for};
 
 /// A farm of two feeders and two nodes by hand, a process for each member.
 struct ByHand {
@@ -30,17 +30,16 @@ impl ByHand {
         }
     }
 
-    fn start(&self, args: &str) -> Child {
+    fn start(&self, args: &str) -> Process {
         let args = format!("{args} --json --quiet");
-        let mut command = farm(self.folder.path(), &self.config, &args);
-        command.spawn().unwrap()
+        Process::start(farm(self.folder.path(), &self.config, &args))
     }
 
     /// With another configuration.
-    fn start_other(&self, key: &str, value: &str, args: &str) -> Child {
+    fn start_other(&self, key: &str, value: &str, args: &str) -> Process {
         let config = self.config.replace(key, value);
         let args = format!("{args} --json --quiet");
-        farm(self.folder.path(), &config, &args).spawn().unwrap()
+        Process::start(farm(self.folder.path(), &config, &args))
     }
 
     fn wait_for_port(&self, name: &str) {
@@ -50,9 +49,9 @@ impl ByHand {
 }
 
 /// Ends a process; its report.
-fn end(child: Child) -> (Value, Output) {
+fn end(child: Process) -> (Value, Output) {
     send(child.id(), Signal::INT);
-    let output = child.wait_with_output().unwrap();
+    let output = child.wait_with_output();
     (read(&output), output)
 }
 
@@ -64,7 +63,6 @@ fn members_are_started_by_hand() {
     let others = ["results", "node --id 0-1", "feeder --id 0", "feeder --id 1"];
     let others = others.map(|args| farm.start(args));
     let scheduler = farm.start("scheduler --events 500").wait_with_output();
-    let scheduler = scheduler.unwrap();
     assert!(scheduler.status.success(), "{}", text(&scheduler.stderr));
     let scheduler = read(&scheduler)["scheduler"].clone();
     assert_eq!(scheduler["triggered"], 500);
@@ -105,20 +103,10 @@ fn members_by_hand_are_killed_and_stopped() {
         let scheduler = farm.start_other("buffers = 4\n", rate, "scheduler --events 2000");
         farm.wait_for_port("scheduler");
         std::thread::sleep(Duration::from_millis(700));
-        for (mut victim, signal) in [(node, of_node), (feeder, of_feeder)] {
-            send(victim.id(), signal);
-            if signal == Signal::KILL {
-                victim.wait().unwrap();
-            } else {
-                // Ended with the test, whatever becomes of it.
-                std::thread::spawn(move || {
-                    std::thread::sleep(Duration::from_secs(10));
-                    victim.kill().unwrap();
-                    victim.wait().unwrap();
-                });
-            }
-        }
-        let scheduler = scheduler.wait_with_output().unwrap();
+        // One that is stopped ends with the test.
+        send(node.id(), of_node);
+        send(feeder.id(), of_feeder);
+        let scheduler = scheduler.wait_with_output();
         assert!(scheduler.status.success(), "{}", text(&scheduler.stderr));
         let scheduler = read(&scheduler)["scheduler"].clone();
         assert_eq!(scheduler["decided_packs"], 2000);
@@ -147,7 +135,7 @@ fn what_does_not_fit_is_an_error_or_counted() {
     let first = farm.start("feeder --id 1");
     farm.wait_for_port("feeder1");
     // Two with one number: the second finds the port in use.
-    let second = farm.start("feeder --id 1").wait_with_output().unwrap();
+    let second = farm.start("feeder --id 1").wait_with_output();
     assert_eq!(second.status.code(), Some(1));
     assert!(
         text(&second.stderr).contains("in use"),
@@ -167,7 +155,7 @@ fn what_does_not_fit_is_an_error_or_counted() {
         ("run --processes 2 --suspend 100", 2, "--suspend"),
         ("run --processes 7", 2, "7 for 6 members"),
     ] {
-        let output = farm.start(args).wait_with_output().unwrap();
+        let output = farm.start(args).wait_with_output();
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{args}: {error}");
         assert!(error.contains(expected), "{args}: {error}");
@@ -198,15 +186,15 @@ fn a_feeder_that_disagrees_is_noticed() {
         let all = ["switch", "results", "feeder --id 1", "node --id 0-1"];
         let all = all.map(|args| farm.start(args));
         let odd = farm.start_other(key, value, "feeder --id 0");
-        let scheduler = farm.start("scheduler --events 200");
+        let mut scheduler = farm.start("scheduler --events 200");
         farm.wait_for_port("scheduler");
         std::thread::sleep(Duration::from_secs(1));
         // The second signal shortens the wait for what does not end.
         for _ in 0..2 {
-            let _ = kill_process(Pid::from_child(&scheduler), Signal::INT);
+            let _ = kill_process(Pid::from_child(scheduler.child()), Signal::INT);
             std::thread::sleep(Duration::from_millis(100));
         }
-        let scheduler = scheduler.wait_with_output().unwrap();
+        let scheduler = scheduler.wait_with_output();
         let odd = end(odd).0;
         let [_, _, _, nodes] = all.map(|child| end(child).1);
         if value.contains("fragment") {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,6 +53,36 @@ pub fn farm(folder: &Path, config: &str, args: &str) -> Command {
     command.args(args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// A process of the program, which does not outlive its test.
+pub struct Process(Option<Child>);
+
+impl Process {
+    pub fn start(mut command: Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    pub fn child(&mut self) -> &mut Child {
+        self.0.as_mut().unwrap()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    pub fn wait_with_output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 pub fn output(config: &str, args: &str) -> Output {

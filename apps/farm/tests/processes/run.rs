@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::rig::{
-    PATIENT, QUICK, alone, children, farm, holds, number, output, read, send, text, wait_for,
+    PATIENT, Process, QUICK, alone, children, farm, holds, number, output, read, send, text,
+    wait_for,
 };
 
 #[test]
@@ -79,13 +80,13 @@ fn frames_go_over_interfaces_of_a_namespace() {
 fn run_without(place: usize, signal: Signal) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let args = "run --events 2000 --rate 1k --feeders 4 --nodes 4 --columns 2 --processes 4 --json";
-    let parent = farm(folder.path(), QUICK, args).spawn().unwrap();
+    let parent = Process::start(farm(folder.path(), QUICK, args));
     let pids = wait_for("process", || {
         Some(children(parent.id())).filter(|pids| pids.len() == 4)
     });
     std::thread::sleep(Duration::from_millis(800));
     send(pids[place], signal);
-    let output = parent.wait_with_output().unwrap();
+    let output = parent.wait_with_output();
     for pid in pids {
         assert!(
             !Path::new(&format!("/proc/{pid}")).exists(),
@@ -146,8 +147,8 @@ fn a_signal_ends_all_processes_with_the_report() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let args = "run --rate 1k --processes 3 --json";
-    let mut parent = farm(folder.path(), PATIENT, args).spawn().unwrap();
-    let mut progress = BufReader::new(parent.stderr.take().unwrap()).lines();
+    let mut parent = Process::start(farm(folder.path(), PATIENT, args));
+    let mut progress = BufReader::new(parent.child().stderr.take().unwrap()).lines();
     wait_for("event", || {
         let line = progress.next().unwrap().unwrap();
         let events = line.split_once(" events ")?.0.split_whitespace().last()?;
@@ -156,7 +157,7 @@ fn a_signal_ends_all_processes_with_the_report() {
     let pids = children(parent.id());
     send(parent.id(), Signal::INT);
     let errors = std::thread::spawn(move || progress.map_while(Result::ok).collect::<Vec<_>>());
-    let output = parent.wait_with_output().unwrap();
+    let output = parent.wait_with_output();
     assert!(output.status.success(), "{:?}", errors.join());
     let report = read(&output);
     holds(&report);
@@ -170,14 +171,13 @@ fn a_signal_ends_all_processes_with_the_report() {
 fn processes_end_with_their_parent() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let mut parent = farm(folder.path(), PATIENT, "run --rate 1k --processes 2")
-        .spawn()
-        .unwrap();
+    let args = "run --rate 1k --processes 2";
+    let mut parent = Process::start(farm(folder.path(), PATIENT, args));
     let pids = wait_for("process", || {
         Some(children(parent.id())).filter(|pids| pids.len() == 2)
     });
     send(parent.id(), Signal::KILL);
-    parent.wait().unwrap();
+    parent.child().wait().unwrap();
     for pid in pids {
         wait_for("end", || {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
