@@ -3,7 +3,7 @@
 //! | item | what |
 //! | --- | --- |
 //! | [`program`] | the command line |
-//! | `run` | a run: all roles as loops of one process |
+//! | `run` | a run: the roles as loops of one process or of several, or some of them by hand |
 //! | `sim` | simulated event builders |
 
 // The modules are private: `pub` in them means the crate.

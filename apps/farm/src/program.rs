@@ -36,6 +36,11 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     pollux_app::log_to_stderr(match &cli.command {
         Command::Run(options) if options.quiet => "error",
+        Command::Scheduler(options) if options.member.quiet => "error",
+        Command::Feeder(options) if options.member.quiet => "error",
+        Command::Node(options) if options.member.quiet => "error",
+        Command::Results(options) if options.member.quiet => "error",
+        Command::Switch(options) if options.quiet => "error",
         // Its parent warns for all.
         Command::Part(_) => "error",
         _ => "warn",

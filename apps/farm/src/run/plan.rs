@@ -28,6 +28,15 @@ const RUN: u32 = 1;
 /// Least data room of a packet buffer: messages to one member share a frame.
 const LEAST_ROOM: usize = 1536;
 
+/// The same, of ports: AF_XDP takes buffers of 2048 B, of which 128 are headroom.
+const PORT_ROOM: usize = 2048 - 128;
+
+/// Bytes that XDP keeps free in front of a frame.
+const XDP_HEADROOM: usize = 256;
+
+/// Longest frame of Ethernet, without frame check sequence.
+const PORT_FRAME: usize = 1514;
+
 /// Most bytes of a frame.
 const MAX_FRAME: usize = 1 << 19;
 
@@ -308,9 +317,17 @@ impl Plan {
             .unwrap_or(self.asked.corrupt > 0.0 || self.config.ports.is_some())
     }
 
-    /// Most bytes of a frame.
+    /// Most bytes of a frame; over a port no more than Ethernet's, unless fragments need more.
     pub fn max_frame(&self) -> usize {
-        self.room()
+        match self.layout {
+            Layout::Loops => self.room(),
+            _ => self.longest().max(PORT_FRAME),
+        }
+    }
+
+    /// Bytes of the longest frame of a fragment.
+    fn longest(&self) -> usize {
+        ETHERNET + HEADER + self.slot as usize
     }
 
     /// Checks that a port carries the longest frame: a fragment.
@@ -318,7 +335,7 @@ impl Plan {
     /// # Errors
     /// One that does not.
     pub fn expect_frames_of(&self, bytes: usize, port: &str) -> Result<()> {
-        let needed = ETHERNET + HEADER + self.slot as usize;
+        let needed = self.longest();
         ensure!(
             needed <= bytes,
             "port {port}: it carries frames of {bytes} B, and fragments need {needed} B; set a smaller \
@@ -378,8 +395,11 @@ impl Plan {
     }
 
     fn room(&self) -> usize {
-        let bytes = ETHERNET + HEADER + self.slot as usize;
-        bytes.next_multiple_of(64).max(LEAST_ROOM)
+        let bytes = match self.layout {
+            Layout::Loops => self.longest().max(LEAST_ROOM),
+            _ => (self.longest() + XDP_HEADROOM).max(PORT_ROOM),
+        };
+        bytes.next_multiple_of(64)
     }
 
     /// Whether messages or members may be lost: on purpose, in a switch, or with a process.
