@@ -119,7 +119,7 @@ class Reader:
             await FallingEdge(dut.clk)
             dut.m_rd_data_tready.value = random.random() >= self.stall
             await Timer(1, "ns")
-            if int(dut.card_rst.value):
+            if not dut.card_rst.value == 0:
                 data = b""
             elif dut.m_rd_data_tvalid.value == 1 and int(dut.m_rd_data_tready.value):
                 count = bin(int(dut.m_rd_data_tkeep.value)).count("1")

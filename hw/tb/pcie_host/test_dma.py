@@ -1,0 +1,201 @@
+"""pcie_host: the card's reads and writes of host memory, which the model's root complex has."""
+
+import random
+
+import cocotb
+from cocotb.triggers import RisingEdge, with_timeout
+from pcie import TB, TlpType
+
+QUICK = ("writes_of_all_lengths_arrive", "reads_of_all_lengths_and_alignments")
+
+
+class Requests:
+    """What arrives at the root complex, before it answers."""
+
+    def __init__(self, rc, payload, read):
+        self.rc, self.payload, self.read, self.writes, self.reads, self.held = rc, payload, read, [], [], None
+        for kind in (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64):
+            rc.register_rx_tlp_handler(kind, self.write)
+        for kind in (TlpType.MEM_READ, TlpType.MEM_READ_64):
+            rc.register_rx_tlp_handler(kind, self.take)
+
+    async def write(self, tlp):
+        assert tlp.length * 4 <= self.payload and tlp.address % 4096 + tlp.length * 4 <= 4096
+        assert tlp.first_be == 15 and tlp.last_be == (15 if tlp.length > 1 else 0)
+        self.writes.append((tlp.address, tlp.length * 4))
+        await self.rc.handle_mem_write_tlp(tlp)
+
+    async def take(self, tlp):
+        assert tlp.length * 4 <= self.read and tlp.address % 4096 + tlp.length * 4 <= 4096
+        self.reads.append(tlp)
+        if self.held is None:
+            await self.rc.handle_mem_read_tlp(tlp)
+        else:
+            self.held.append(tlp)
+
+
+def stalls(probability):
+    while True:
+        yield random.random() < probability
+
+
+async def ready(dut, **settings):
+    """The bench, its requests, and 64 KiB of memory."""
+    tb = TB(dut, **settings)
+    payload, read = 128 << settings.get("payload", 1), 128 << settings.get("read", 2)
+    tb.requests = Requests(tb.rc, min(payload, 1024), read)
+    tb.base, tb.memory = tb.rc.alloc_region(1 << 16)
+    tb.memory[:] = random.randbytes(1 << 16)
+    await tb.start()
+    return tb
+
+
+async def write(tb, model, at, length):
+    data = random.randbytes(length)
+    model[at:at + length] = data
+    await tb.writer.write(tb.base + at, data)
+
+
+async def quiet(tb, writes):
+    """Waits until as many writes have arrived."""
+    for _ in range(4000):
+        if len(tb.requests.writes) >= writes:
+            return
+        await tb.settle(10)
+    raise AssertionError(f"{len(tb.requests.writes)} of {writes} writes have arrived")
+
+
+@cocotb.test()
+async def writes_of_all_lengths_arrive(dut):
+    """Every length of DWs up to 40, longer ones, at every DW of a line; across pages."""
+    tb = await ready(dut)
+    model = bytearray(tb.memory)
+    for length in [*range(4, 164, 4), 252, 256, 260, 508, 1024, 4096]:
+        await write(tb, model, random.randrange(0, 60000, 4), length)
+    tb.block.rq_sink.set_pause_generator(stalls(0.5))
+    for start in range(0, 32, 4):
+        await write(tb, model, 4096 * random.randrange(1, 14) - random.choice((4, 36, 100)) + start, 132 + start)
+    for _ in range(4000):
+        if tb.memory[:] == model:
+            break
+        await tb.settle(10)
+    assert tb.memory[:] == model
+    assert await tb.counter("writes") == len(tb.requests.writes)
+
+
+@cocotb.test()
+async def reads_of_all_lengths_and_alignments(dut):
+    tb = await ready(dut)
+    shapes = [(random.randrange(60000), length) for length in [*range(1, 70), 255, 256, 257, 511, 512, 513, 1500, 5000]]
+    shapes += [(4096 * page - 7 + at, 64) for page in (1, 3) for at in range(0, 16, 3)]
+
+    async def ask():
+        for at, length in shapes:
+            await tb.reader.request(tb.base + at, length)
+    cocotb.start_soon(ask())
+    for number, found in enumerate(await with_timeout(tb.reader.ended(len(shapes)), 500, "us")):
+        at, length = shapes[number]
+        assert found == tb.memory[at:at + length], (at, length)
+    assert await tb.counter("reads") == len(tb.requests.reads)
+
+
+async def both(tb, count, lengths=(1, 4, 60, 64, 200, 512, 1500)):
+    """Reads of one half of the memory beside writes of the other."""
+    model = bytearray(tb.memory)
+    shapes = [(random.randrange(28000), random.choice(lengths)) for _ in range(count)]
+
+    async def ask():
+        for at, length in shapes:
+            await tb.reader.request(tb.base + at, length)
+    cocotb.start_soon(ask())
+    for _ in range(count):
+        await write(tb, model, 32768 + random.randrange(0, 28000, 4), (random.choice(lengths) + 3) & ~3)
+    for number, found in enumerate(await with_timeout(tb.reader.ended(count), 1000, "us")):
+        at, length = shapes[number]
+        assert found == model[at:at + length], (at, length)
+    for _ in range(4000):
+        if tb.memory[:] == model:
+            return
+        await tb.settle(10)
+    raise AssertionError("memory differs")
+
+
+@cocotb.test()
+async def both_directions_under_stalls_of_every_stream(dut):
+    tb = await ready(dut)
+    tb.block.rq_sink.set_pause_generator(stalls(0.3))
+    tb.block.rc_source.set_pause_generator(stalls(0.3))
+    tb.reader.stall = 0.3
+    await both(tb, 60)
+    assert await tb.counter("rd_unexpected") == 0
+
+
+@cocotb.test()
+async def every_payload_and_read_request_size(dut):
+    """128 B to 1 KiB and 128 B to 4 KiB: the card uses up to 512 B of the latter. The requests say so."""
+    for payload, read in ((0, 0), (1, 5), (2, 1), (3, 2)):
+        tb = await ready(dut, payload=payload, read=read)
+        assert await tb.device.get_mps() == 128 << payload and await tb.device.get_readrq() == 128 << read
+        await both(tb, 15, (64, 512, 1500, 4096))
+        assert max(length for _, length in tb.requests.writes) == 128 << payload
+        assert max(tlp.length for tlp in tb.requests.reads) * 4 == min(128 << read, 512)
+
+
+@cocotb.test()
+async def completions_in_pieces_and_out_of_order(dut):
+    """At every read completion boundary, of 64 and of 128 B; and the requests in any order."""
+    for boundary in (False, True):
+        tb = await ready(dut)
+        tb.rc.split_on_all_rcb, tb.rc.read_completion_boundary = True, boundary
+        tb.requests.held = []
+
+        async def answer(tb=tb):
+            while True:
+                await tb.settle(40)
+                some, tb.requests.held = tb.requests.held, []
+                random.shuffle(some)
+                for tlp in some:
+                    await tb.rc.handle_mem_read_tlp(tlp)
+        cocotb.start_soon(answer())
+        await both(tb, 40)
+        assert await tb.counter("rd_unexpected") == 0
+
+
+@cocotb.test()
+async def tags_are_used_again(dut):
+    """300 small reads, with as many open as there are tags: the block asserts that none is used twice."""
+    tb = await ready(dut)
+    tb.requests.held = []
+
+    async def ask():
+        for number in range(300):
+            await tb.reader.request(tb.base + 64 * number, 64)
+    cocotb.start_soon(ask())
+    await tb.settle(1500)
+    assert len(tb.requests.held) == 32 == len({tlp.tag for tlp in tb.requests.held})
+    some, tb.requests.held = tb.requests.held, None
+    for tlp in reversed(some):
+        await tb.rc.handle_mem_read_tlp(tlp)
+    for number, found in enumerate(await with_timeout(tb.reader.ended(300), 500, "us")):
+        assert found == tb.memory[64 * number:64 * number + 64]
+
+
+@cocotb.test()
+async def writes_pass_reads_without_credits(dut):
+    """The root port takes no more non-posted requests: reads wait, writes do not."""
+    tb = await ready(dut)
+    model = bytearray(tb.memory)
+    state = tb.block.upstream_port.fc_state[0].nph
+    limit = state.tx_credit_limit
+    state.tx_credit_limit = state.tx_credits_consumed
+    for number in range(8):
+        await tb.reader.request(tb.base + 512 * number, 512)
+    for number in range(10):
+        await write(tb, model, 32768 + 256 * number, 256)
+    await quiet(tb, 10)
+    assert tb.memory[:] == model and not tb.requests.reads and not tb.reader.results
+    state.tx_credit_limit = limit
+    tb.block.upstream_port.fc_state[0].fc_np_update.set()
+    for number, found in enumerate(await with_timeout(tb.reader.ended(8), 100, "us")):
+        assert found == model[512 * number:512 * number + 512]
+    await RisingEdge(dut.clk)
