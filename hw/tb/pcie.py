@@ -123,7 +123,7 @@ class Reader:
                 data = b""
             elif dut.m_rd_data_tvalid.value == 1 and int(dut.m_rd_data_tready.value):
                 count = bin(int(dut.m_rd_data_tkeep.value)).count("1")
-                data += int(dut.m_rd_data_tdata.value).to_bytes(32, "little")[:count]
+                data += int(dut.m_rd_data_tdata.value.binstr[-8 * count:], 2).to_bytes(count, "little")
                 if int(dut.m_rd_data_tlast.value):
                     self.results.append(None if int(dut.m_rd_data_tuser.value) else data)
                     data = b""
@@ -166,6 +166,8 @@ class TB:
         self.rc.max_payload_size, self.rc.max_read_request_size = payload, read
         self.block = Block(dut, **settings)
         self.block.log.setLevel(logging.ERROR)
+        # What a test before this one has left is over.
+        dut.rst.setimmediatevalue(1)
         self.rc.make_port().connect(self.block)
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
         self.bar = self.vectors = self.device = None

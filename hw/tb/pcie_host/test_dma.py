@@ -43,7 +43,7 @@ async def ready(dut, **settings):
     """The bench, its requests, and 64 KiB of memory."""
     tb = TB(dut, **settings)
     payload, read = 128 << settings.get("payload", 1), 128 << settings.get("read", 2)
-    tb.requests = Requests(tb.rc, min(payload, 1024), read)
+    tb.requests = Requests(tb.rc, payload, read)
     tb.base, tb.memory = tb.rc.alloc_region(1 << 16)
     tb.memory[:] = random.randbytes(1 << 16)
     await tb.start()
@@ -112,7 +112,7 @@ async def both(tb, count, lengths=(1, 4, 60, 64, 200, 512, 1500)):
         await write(tb, model, 32768 + random.randrange(0, 28000, 4), (random.choice(lengths) + 3) & ~3)
     for number, found in enumerate(await with_timeout(tb.reader.ended(count), 1000, "us")):
         at, length = shapes[number]
-        assert found == model[at:at + length], (at, length)
+        assert found == model[at:at + length], (number, at, length)
     for _ in range(4000):
         if tb.memory[:] == model:
             return
@@ -130,35 +130,58 @@ async def both_directions_under_stalls_of_every_stream(dut):
     assert await tb.counter("rd_unexpected") == 0
 
 
-@cocotb.test()
-async def every_payload_and_read_request_size(dut):
-    """128 B to 1 KiB and 128 B to 4 KiB: the card uses up to 512 B of the latter. The requests say so."""
-    for payload, read in ((0, 0), (1, 5), (2, 1), (3, 2)):
-        tb = await ready(dut, payload=payload, read=read)
-        assert await tb.device.get_mps() == 128 << payload and await tb.device.get_readrq() == 128 << read
-        await both(tb, 15, (64, 512, 1500, 4096))
-        assert max(length for _, length in tb.requests.writes) == 128 << payload
-        assert max(tlp.length for tlp in tb.requests.reads) * 4 == min(128 << read, 512)
+async def sizes(dut, payload, read):
+    """The requests are as long as the host allows, and not longer; reads use up to 512 B."""
+    tb = await ready(dut, payload=payload, read=read)
+    await tb.device.set_readrq(read)
+    await tb.settle(10)
+    assert await tb.device.get_mps() == payload and await tb.device.get_readrq() == read
+    await both(tb, 15, (64, 512, 1500, 4096))
+    assert max(length for _, length in tb.requests.writes) == 128 << payload
+    assert max(tlp.length for tlp in tb.requests.reads) * 4 == min(128 << read, 512)
 
 
 @cocotb.test()
-async def completions_in_pieces_and_out_of_order(dut):
-    """At every read completion boundary, of 64 and of 128 B; and the requests in any order."""
-    for boundary in (False, True):
-        tb = await ready(dut)
-        tb.rc.split_on_all_rcb, tb.rc.read_completion_boundary = True, boundary
-        tb.requests.held = []
+async def payloads_and_reads_of_128_bytes(dut):
+    await sizes(dut, 0, 0)
 
-        async def answer(tb=tb):
-            while True:
-                await tb.settle(40)
-                some, tb.requests.held = tb.requests.held, []
-                random.shuffle(some)
-                for tlp in some:
-                    await tb.rc.handle_mem_read_tlp(tlp)
-        cocotb.start_soon(answer())
-        await both(tb, 40)
-        assert await tb.counter("rd_unexpected") == 0
+
+@cocotb.test()
+async def payloads_of_512_and_reads_of_256_bytes(dut):
+    await sizes(dut, 2, 1)
+
+
+@cocotb.test()
+async def payloads_of_1_and_reads_of_4_kilobytes(dut):
+    await sizes(dut, 3, 5)
+
+
+async def shuffled(dut, boundary):
+    """Completions are cut at every read completion boundary, and requests are answered in any order."""
+    tb = await ready(dut)
+    tb.rc.split_on_all_rcb, tb.rc.read_completion_boundary = True, boundary
+    tb.requests.held = []
+
+    async def answer():
+        while True:
+            await tb.settle(40)
+            some, tb.requests.held = tb.requests.held, []
+            random.shuffle(some)
+            for tlp in some:
+                await tb.rc.handle_mem_read_tlp(tlp)
+    cocotb.start_soon(answer())
+    await both(tb, 40)
+    assert await tb.counter("rd_unexpected") == 0
+
+
+@cocotb.test()
+async def completions_of_64_bytes_out_of_order(dut):
+    await shuffled(dut, False)
+
+
+@cocotb.test()
+async def completions_of_128_bytes_out_of_order(dut):
+    await shuffled(dut, True)
 
 
 @cocotb.test()
@@ -188,12 +211,18 @@ async def writes_pass_reads_without_credits(dut):
     state = tb.block.upstream_port.fc_state[0].nph
     limit = state.tx_credit_limit
     state.tx_credit_limit = state.tx_credits_consumed
-    for number in range(8):
-        await tb.reader.request(tb.base + 512 * number, 512)
+
+    async def ask():
+        for number in range(8):
+            await tb.reader.request(tb.base + 512 * number, 512)
+    cocotb.start_soon(ask())
+    await tb.settle(20)
     for number in range(10):
         await write(tb, model, 32768 + 256 * number, 256)
     await quiet(tb, 10)
-    assert tb.memory[:] == model and not tb.requests.reads and not tb.reader.results
+    await tb.settle(10)
+    assert tb.memory[:] == model
+    assert not tb.requests.reads and not tb.reader.results
     state.tx_credit_limit = limit
     tb.block.upstream_port.fc_state[0].fc_np_update.set()
     for number, found in enumerate(await with_timeout(tb.reader.ended(8), 100, "us")):

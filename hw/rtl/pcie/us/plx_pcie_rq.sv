@@ -144,7 +144,7 @@ module plx_pcie_rq #(
     // The block inserts its bus number: the enable of the requester id, bit 120, is 0.
     wire [127:0] descriptor = {1'b0, attr, tc, 1'b0, 16'd0, tag, 8'd0, func, 1'b0, kind, length == 0, length,
                                header[63:2], 2'b00};
-    wire [127:0] second = in_tlp ? hif_wr_req_data[127:0] & {128{needs}} : hif_wr_req_data[127:0];
+    wire [127:0] second = hif_wr_req_data[127:0] & {128{in_tlp ? needs : picks_write}};
     wire [255:0] data   = in_tlp ? {second, kept} : {second, descriptor};
     wire [7:0]   few    = in_tlp ? 8'hFF >> (3'd0 - left[2:0]) : {~(4'hF << dws[2:0]), 4'hF};
     wire [7:0]   keep   = picks_read ? 8'h0F : (in_tlp ? last : short) ? few : 8'hFF;
