@@ -12,7 +12,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge, Timer, with_timeout
 from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core import RootComplex
-from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
+from cocotbext.pcie.core.tlp import Tlp
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
 from cocotbext.pcie.xilinx.us.tlp import ErrorCode, Tlp_us
 
@@ -22,6 +22,12 @@ HOST, SCRATCH = 0x1000, 0x3000
 COUNTERS = {"writes": 0, "reads": 8, "wr_discarded": 16, "rd_timeout": 24, "rd_unsupported": 32, "rd_abort": 40,
             "rd_poisoned": 48, "rd_unexpected": 56, "interrupts": 64}
 NET_PS = 6400
+
+
+def stalls(probability):
+    """Of a stream."""
+    while True:
+        yield random.random() < probability
 
 
 class Block(UltraScalePlusPcieDevice):
@@ -197,5 +203,3 @@ class TB:
         """One of the card's counters of the host bus."""
         return await self.bar.read_qword(HOST + 0x100 + COUNTERS[name])
 
-
-__all__ = ["TB", "Block", "Reader", "Writer", "CplStatus", "Tlp", "TlpType", "Tlp_us", "ErrorCode"]
