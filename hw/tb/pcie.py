@@ -128,10 +128,13 @@ class Reader:
             if not dut.card_rst.value == 0:
                 data = b""
             elif dut.m_rd_data_tvalid.value == 1 and int(dut.m_rd_data_tready.value):
-                count = bin(int(dut.m_rd_data_tkeep.value)).count("1")
-                data += int(dut.m_rd_data_tdata.value.binstr[-8 * count:], 2).to_bytes(count, "little")
+                failed = int(dut.m_rd_data_tuser.value) if int(dut.m_rd_data_tlast.value) else 0
+                # The last word of a failed read is void.
+                if not failed:
+                    count = bin(int(dut.m_rd_data_tkeep.value)).count("1")
+                    data += int(dut.m_rd_data_tdata.value.binstr[-8 * count:], 2).to_bytes(count, "little")
                 if int(dut.m_rd_data_tlast.value):
-                    self.results.append(None if int(dut.m_rd_data_tuser.value) else data)
+                    self.results.append(None if failed else data)
                     data = b""
 
     async def request(self, address, length):
