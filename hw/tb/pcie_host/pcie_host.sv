@@ -4,7 +4,7 @@
 // requests, and a memory of 4 KiB in place of all other register blocks.
 
 module pcie_host #(
-    parameter PERIOD_LOG2 = 13
+    parameter PERIOD_LOG2 = 14
 ) (
     input  logic         clk,
     input  logic         rst,

@@ -1,55 +1,13 @@
 """pcie_host: completions that fail, are late, forged or lost; bus mastering that comes and goes."""
 
-import random
-
 import cocotb
 from cocotb.triggers import with_timeout
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
-from pcie import HOST
-from traffic import both, ready
+from traffic import answers, both, counted, good, patient
 
 QUICK = ("failed_reads_are_told_apart", "forged_completions_are_counted")
 ROOT = PcieId(0, 0, 0)
-
-
-async def patient(dut, timeout=1500, quarantine=200):
-    """The bench, with short times in the card."""
-    tb = await ready(dut)
-    await tb.bar.write_dword(HOST + 0x10, timeout)
-    await tb.bar.write_dword(HOST + 0x14, quarantine)
-    tb.counts = {}
-    return tb
-
-
-async def counted(tb, **expected):
-    """The card's counters of bad reads have grown by this."""
-    for name in ("rd_timeout", "rd_unsupported", "rd_abort", "rd_poisoned", "rd_unexpected"):
-        value = await tb.counter(name)
-        grown = value - tb.counts.get(name, 0)
-        assert grown == expected.get(name, 0), f"{name} has grown by {grown}"
-        tb.counts[name] = value
-
-
-async def good(tb, count=3):
-    """The card reads as if nothing had been."""
-    for _ in range(count):
-        at, length = random.randrange(60000), random.choice((1, 64, 500, 1500))
-        assert await with_timeout(tb.reader.read(tb.base + at, length), 50, "us") == tb.memory[at:at + length]
-
-
-def answers(tb, change):
-    """Passes each completion of the root complex through `change`, which gives those to be sent."""
-    send = tb.rc.downstream_send
-
-    async def changed(tlp):
-        for one in change(tlp):
-            await send(one)
-    tb.rc.send = changed
-
-    def restore():
-        tb.rc.send = send
-    return restore
 
 
 @cocotb.test()
@@ -164,32 +122,6 @@ async def wrong_completions_end_the_read(dut):
 
 
 @cocotb.test()
-async def lost_completions_time_out(dut):
-    """Each ends by the card's timeout, and its tag by that of the block; also more than there are tags."""
-    tb = await patient(dut, 300, 50)
-
-    async def lose(count):
-        restore = answers(tb, lambda tlp: [])
-        for number in range(count):
-            assert await with_timeout(tb.reader.read(tb.base + 64 * number, 64), 50, "us") is None
-            if number % 8 == 7:
-                tb.block.time_out()
-        restore()
-        tb.block.time_out()
-        await counted(tb, rd_timeout=count)
-    await lose(24)
-    await good(tb, 10)
-    assert int(dut.lost.value) == 0
-    # The tags rest now: reads wait for one, and the card gives up some that have not been sent.
-    await lose(30)
-    await tb.settle(3 << 13)
-    tb.block.time_out()
-    tb.counts["rd_unexpected"] = await tb.counter("rd_unexpected")
-    await good(tb, 40)
-    await counted(tb)
-
-
-@cocotb.test()
 async def late_completions_reach_no_other_read(dut):
     """The card gives a read up, and uses its tag again; then the old completion comes, before the new one."""
     tb = await patient(dut, 300, 20)
@@ -253,37 +185,3 @@ async def discontinued_completions_end_the_read(dut):
         await good(tb, 1)
         total += 1
     assert int(dut.discontinued.value) == total
-
-
-@cocotb.test()
-async def bus_mastering_comes_and_goes(dut):
-    """At any time under traffic: reads end, writes are sent or counted, and all works when it is on."""
-    tb = await patient(dut, 600, 50)
-    stop, reads = [], [0, 0]
-
-    async def ask():
-        while not stop:
-            at, length = random.randrange(28000), random.choice((4, 64, 500, 1500))
-            found = await tb.reader.read(tb.base + at, length)
-            assert found is None or found == tb.memory[at:at + length]
-            reads[found is None] += 1
-
-    async def store():
-        while not stop:
-            at, length = 32768 + random.randrange(0, 28000, 4), random.choice((4, 64, 256, 1000))
-            await tb.writer.write(tb.base + at, random.randbytes(length))
-    tasks = [cocotb.start_soon(ask()), cocotb.start_soon(store())]
-    for _ in range(25):
-        await tb.settle(random.randrange(5, 150))
-        await tb.device.clear_master()
-        await tb.settle(random.randrange(5, 400))
-        await tb.device.set_master()
-    stop.append(True)
-    for task in tasks:
-        await with_timeout(task.join(), 50, "us")
-    assert min(reads) > 5, reads
-    assert await tb.counter("wr_discarded") > 0
-    # Tags of reads that the block has dropped return by themselves.
-    await tb.settle(4 << 13)
-    await both(tb, 40)
-    assert int(dut.lost.value) < 33

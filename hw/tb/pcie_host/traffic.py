@@ -5,7 +5,7 @@ import random
 import cocotb
 from cocotb.triggers import with_timeout
 from cocotbext.pcie.core.tlp import TlpType
-from pcie import TB
+from pcie import HOST, TB
 
 
 class Requests:
@@ -78,3 +78,42 @@ async def both(tb, count, lengths=(1, 4, 60, 64, 200, 512, 1500)):
             return
         await tb.settle(10)
     raise AssertionError("memory differs")
+
+
+async def patient(dut, timeout=1500, quarantine=200):
+    """The bench, with short times in the card."""
+    tb = await ready(dut)
+    await tb.bar.write_dword(HOST + 0x10, timeout)
+    await tb.bar.write_dword(HOST + 0x14, quarantine)
+    tb.counts = {}
+    return tb
+
+
+async def counted(tb, **expected):
+    """The card's counters of bad reads have grown by this."""
+    for name in ("rd_timeout", "rd_unsupported", "rd_abort", "rd_poisoned", "rd_unexpected"):
+        value = await tb.counter(name)
+        grown = value - tb.counts.get(name, 0)
+        assert grown == expected.get(name, 0), f"{name} has grown by {grown}"
+        tb.counts[name] = value
+
+
+async def good(tb, count=3):
+    """The card reads as if nothing had been."""
+    for _ in range(count):
+        at, length = random.randrange(60000), random.choice((1, 64, 500, 1500))
+        assert await with_timeout(tb.reader.read(tb.base + at, length), 50, "us") == tb.memory[at:at + length]
+
+
+def answers(tb, change):
+    """Passes each completion of the root complex through `change`, which gives those to be sent."""
+    send = tb.rc.downstream_send
+
+    async def changed(tlp):
+        for one in change(tlp):
+            await send(one)
+    tb.rc.send = changed
+
+    def restore():
+        tb.rc.send = send
+    return restore

@@ -4,7 +4,7 @@
 // a tag of its own here, which is free when the block says that the request is completed, and leads to
 // the card's tag while that belongs to the same read. So no tag that the block holds is used again, and
 // no completion of an old read reaches a new one. A tag that the block never mentions again is free
-// after 3 to 4 periods of 2^PERIOD_LOG2 cycles.
+// after 2 to 4 periods of 2^PERIOD_LOG2 cycles.
 
 module plx_pcie_tags #(
     parameter TAGS        = 32,  // at the block, a power of two: 32 without extended tags
@@ -50,15 +50,16 @@ module plx_pcie_tags #(
     logic                   tick;
     logic [W-1:0]           hand;
 
-    // Tags held by the block, those for a whole period at least, and those for a read of the card.
+    // Tags held by the block, those that it held when the last period ended, those that it has held for
+    // more than a period, and those for a read of the card.
     wire  [TAGS-1:0] open;
-    logic [TAGS-1:0] old, live;
+    logic [TAGS-1:0] old, worn, live;
 
     // A return by the block, or by the hand.
     wire         known      = {1'b0, s_look_tag} < TAGS;
     wire         returns    = s_return_valid && known;
     wire [W-1:0] returned   = s_look_tag[W-1:0];
-    wire         gives_up   = !returns && open[hand] && old[hand] && !tick;
+    wire         gives_up   = !returns && worn[hand];
     wire         take       = m_tag_valid && m_tag_ready;
     wire         unexpected;
 
@@ -83,7 +84,8 @@ module plx_pcie_tags #(
         time_in_period <= time_in_period + 1'b1;
         tick           <= &time_in_period;
         hand           <= hand + 1'b1;
-        old            <= ((tick ? open : old) | (old & open)) & ~taken & ~ended;
+        old            <= (tick ? open : old) & ~ended;
+        worn           <= (tick ? old : worn) & ~ended;
         live           <= ((live | taken) & ~ended) & ~{TAGS{flush}};
         inc_tag_lost   <= gives_up;
         if (rst) begin
@@ -91,6 +93,7 @@ module plx_pcie_tags #(
             tick           <= 1'b0;
             hand           <= '0;
             old            <= '0;
+            worn           <= '0;
             live           <= '0;
             inc_tag_lost   <= 1'b0;
         end
