@@ -4,6 +4,7 @@ import cocotb
 from cocotb.triggers import with_timeout
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
+from pcie import HOST
 from traffic import answers, both, counted, good, patient
 
 QUICK = ("failed_reads_are_told_apart", "forged_completions_are_counted")

@@ -169,6 +169,7 @@ async def link_that_goes_down_and_trains_again(dut):
             # The host may have numbered its buses differently.
             tlp.requester_id = tb.block.function.pcie_id
             await tb.rc.handle_mem_read_tlp(tlp)
+        await tb.settle(500)
         await both(tb, 20)
         found = await tb.counter("rd_unexpected")
         assert found == 12, f"two completions of each of 6: {found}"
