@@ -3,9 +3,10 @@
 // TLPs leave whole, as many as were accepted, each with its DWs in their places and no other; of each
 // stream in order; a read only with a tag and while a credit is free; none without bus mastering; and
 // neither stream waits for more than one TLP of the other. No TLP begins while they are held.
-// formal: bounded 13
-// formal: cover 12
-// mutant: wire last   = left[10:3] == 0 || left == 11'd8; => wire last   = left[10:3] == 0;
+// formal: aiger
+// formal: bounded 9
+// formal: cover 10
+// mutant: left[10:3] == 0 || left == 11'd8; => left[10:3] == 0;
 // mutant: && may_read && !just_read => && may_read
 // mutant: (turn || !can_write) => turn
 // mutant: !in_tlp && !hold && can_write => !in_tlp && can_write
@@ -123,7 +124,6 @@ module plx_pcie_rq_formal (
         end
     end
 
-    integer i;
     always_comb if (running && !rst) begin
         // The number of a write is in the address, in bits 4:2.
         if (stood_write) assume (hif_wr_req_valid && dws == stood_dws);
@@ -138,13 +138,21 @@ module plx_pcie_rq_formal (
         assert (reads_out + {2'd0, 1'b0} <= reads_in);
         if (out) begin
             assert (m_axis_rq_tlast == (whole - first <= 8));
-            for (i = 0; i < 8; i = i + 1) begin
-                assert (m_axis_rq_tkeep[i] == (first + i < whole));
-                if (first + i < whole && !(starts && i < 4))
-                    assert (m_axis_rq_tdata[i*32 +: 8] == {first[4:0] + i[4:0] - 5'd4, next_number});
-            end
             if (starts) assert (m_axis_rq_tuser[7:0] == (is_read ? 8'h0F : 8'hFF));
         end
         cover (out && m_axis_rq_tlast && out_inside && out_length == 22 && reads_out == 1);
     end
+
+    generate
+        for (genvar l = 0; l < 8; l = l + 1) begin : g_lane
+            localparam [4:0] LANE = l;
+            wire [4:0] place = first + LANE;
+            wire [4:0] number = place - 5'd4;
+            wire [7:0] low   = m_axis_rq_tdata[l*32 +: 8];
+            always_comb if (running && !rst && out) begin
+                assert (m_axis_rq_tkeep[l] == (place < whole));
+                if (place < whole && !(starts && l < 4)) assert (low == {number, next_number});
+            end
+        end
+    endgenerate
 endmodule

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// No tag is given out while the block holds it, unless it has held it for more than a period; a
+// No tag is given out while the block holds it, unless it has held it for more than three periods, the last of them at rest; a
 // completion that is found current belongs to the latest read of its tag in the card, which has not
 // been completed before, nor forgotten, and no other read of that tag waits.
 // formal: aiger
 // formal: always 10
-// formal: cover 14
-// mutant: latest[m_card_tag] == looked && => 
-// mutant: && !(s_read_valid && s_read_tag == m_card_tag) =>
+// formal: cover 34
+// mutant: latest[m_card_tag] == looked => 1'b1
+// mutant: && !(s_read_valid && s_read_tag == m_card_tag) => && 1'b1
+// mutant: && known : m_current; => && known : looked_live;
 // mutant: (live | taken) & ~ended) & ~{TAGS{flush}} => (live | taken) & ~ended)
 // mutant: (tick ? old : worn) => (tick ? open : worn)
 
@@ -78,7 +79,7 @@ module plx_pcie_tags_formal (
     end
 
     always_comb if (running && !rst) begin
-        if (takes && m_tag == tag) assert (!held || age > 4);
+        if (takes && m_tag == tag) assert (!held || age > 12);
         if (m_current && looked && m_card_tag == card) begin
             assert (looked_open);
             assert (!(s_read_valid && s_read_tag == card));

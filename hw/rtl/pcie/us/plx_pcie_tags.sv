@@ -110,13 +110,16 @@ module plx_pcie_tags #(
 
     logic         looked_live;
     logic [W-1:0] looked;
-    always_ff @(posedge clk) if (s_look_valid) begin
-        m_card_tag  <= card_of[s_look_tag[W-1:0]];
-        looked      <= s_look_tag[W-1:0];
-        looked_live <= live[s_look_tag[W-1:0]] && known;
+    always_ff @(posedge clk) begin
+        looked_live <= s_look_valid ? live[s_look_tag[W-1:0]] && known : m_current;
+        if (s_look_valid) begin
+            m_card_tag <= card_of[s_look_tag[W-1:0]];
+            looked     <= s_look_tag[W-1:0];
+        end
     end
 
-    // A read that waits has its tag in the card already.
+    // A read that waits has its tag in the card already. Once it is not current, the answer stays so: the
+    // tag may be in use again.
     assign m_current = looked_live && latest[m_card_tag] == looked && !(s_read_valid && s_read_tag == m_card_tag);
 
     wire unused = &{1'b0, unexpected, s_look_tag};
