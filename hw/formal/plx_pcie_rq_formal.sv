@@ -8,7 +8,7 @@
 // formal: cover 10
 // mutant: left[10:3] == 0 || left == 11'd8; => left[10:3] == 0;
 // mutant: && may_read && !just_read => && may_read
-// mutant: (turn || !can_write) => turn
+// mutant: (turn || !can_write) => !can_write
 // mutant: !in_tlp && !hold && can_write => !in_tlp && can_write
 // mutant: kept <= hif_wr_req_data[255:128]; => kept <= hif_wr_req_data[127:0];
 
@@ -77,7 +77,9 @@ module plx_pcie_rq_formal (
     logic [4:0] out_at, out_length;
     logic [2:0] out_number, next_number = 0;
     logic [2:0] reads_in = 0, reads_out = 0, in_block = 0;
-    logic [1:0] writes_since = 0, reads_since = 0;
+    logic [1:0] reads_since = 0;
+    logic [2:0] writes_since = 0;
+    wire        able = hif_rd_req_valid && s_tag_valid && in_block == 0 && cfg_fc_nph > 1 && !hold;
 
     wire        starts  = out && !out_inside;
     wire        is_read = m_axis_rq_tdata[78:75] == 0;
@@ -110,6 +112,8 @@ module plx_pcie_rq_formal (
         end
         if (takes_read) reads_in <= reads_in + 3'd1;
         in_block <= in_block + {2'd0, takes_read} - {2'd0, leaves};
+        if (!able || takes_read) writes_since <= 3'd0;
+        else if (takes_write && !inside) writes_since <= writes_since + 3'd1;
         if (!hif_wr_req_valid || takes_write) reads_since <= 2'd0;
         else if (takes_read) reads_since <= reads_since + 2'd1;
         if (rst) begin
@@ -121,6 +125,7 @@ module plx_pcie_rq_formal (
             reads_out    <= 3'd0;
             in_block     <= 3'd0;
             reads_since  <= 2'd0;
+            writes_since <= 3'd0;
         end
     end
 
@@ -134,7 +139,7 @@ module plx_pcie_rq_formal (
         if (pcie_rq_seq_num_vld0) assume (in_block != 0);
         if (takes_read) assert (s_tag_valid && s_tag_ready && in_block < 2);
         if (hold) assert (!takes_read && !(takes_write && !inside));
-        assert (reads_since <= 1);
+        assert (reads_since <= 1 && writes_since <= 2);
         assert (reads_out + {2'd0, 1'b0} <= reads_in);
         if (out) begin
             assert (m_axis_rq_tlast == (whole - first <= 8));
