@@ -3,7 +3,8 @@
 import random
 
 import cocotb
-from cocotb.triggers import RisingEdge, with_timeout
+import cycles
+from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from pcie import stalls
 from traffic import both, quiet, ready, write
 
@@ -152,3 +153,35 @@ async def writes_pass_reads_without_credits(dut):
     for number, found in enumerate(await with_timeout(tb.reader.ended(8), 100, "us")):
         assert found == model[512 * number:512 * number + 512]
     await RisingEdge(dut.clk)
+
+
+@cocotb.test()
+async def cycles_through_the_shim(dut):
+    """From the edge that takes to the edge at which the other side could take."""
+    tb = await ready(dut)
+    shim, ways = dut.shim, {
+        "pcie_cq": ("s_axis_cq_tvalid", "s_axis_cq_tready", "hif_rx_req_valid"),
+        "pcie_cc": ("hif_tx_cpl_valid", "hif_tx_cpl_ready", "m_axis_cc_tvalid"),
+        "pcie_rq_write": ("hif_wr_req_valid", "hif_wr_req_ready", "m_axis_rq_tvalid"),
+        "pcie_rq_read": ("hif_rd_req_valid", "hif_rd_req_ready", "m_axis_rq_tvalid"),
+        "pcie_rc": ("s_axis_rc_tvalid", "s_axis_rc_tready", "hif_rx_cpl_valid")}
+    taken, measured = {}, {}
+
+    async def watch():
+        number = 0
+        while True:
+            await FallingEdge(dut.clk)
+            number += 1
+            for way, (valid, accept, offer) in ways.items():
+                if way in taken and way not in measured and int(getattr(shim, offer).value):
+                    measured[way] = number - taken[way]
+                if int(getattr(shim, valid).value) and int(getattr(shim, accept).value):
+                    taken.setdefault(way, number)
+    cocotb.start_soon(watch())
+    await tb.bar.read(8, 4)
+    await tb.writer.write(tb.base, bytes(16))
+    await tb.settle(50)
+    await tb.reader.read(tb.base, 16)
+    await tb.settle(50)
+    for way in ways:
+        cycles.check(way, measured[way])

@@ -133,7 +133,7 @@ module plx_pcie_rc #(
     end
 
     wire [255:0] joined = {came_data[95:0], in_tlp ? kept : came_data[255:96]};
-    wire [3:0]   few    = {left[3], left[2:0]};
+    wire [3:0]   few    = left[3:0];
     always_ff @(posedge clk) if (step) begin
         word_sop     <= !rest && (!in_tlp || !begun || broken);
         word_eop     <= rest || answer || came_last && !more;
@@ -155,7 +155,7 @@ module plx_pcie_rc #(
     wire [2:0]  told     = word_broken && (status == 0 || word_head[15:12] != BAD_STATUS) ? ABORT : status;
     wire        empty    = strange || word_broken;
     wire [9:0]  tag      = strange ? 10'h3FF : {{(10 - CW) {1'b0}}, card_tag};
-    wire [15:0] poisoned = {15'd0, word_head[46]};
+    wire        poisoned = word_head[46];
 
     wire [255:0] masked;
     generate
@@ -180,10 +180,10 @@ module plx_pcie_rc #(
         hif_rx_cpl_sop    <= word_sop;
         hif_rx_cpl_eop    <= word_eop || word_sop && strange;
         hif_rx_cpl_data   <= masked;
-        hif_rx_cpl_header <= {14'd0, word_head[91:89], word_head[94:92], word_head[55:48], tag, poisoned[0],
+        hif_rx_cpl_header <= {14'd0, word_head[91:89], word_head[94:92], word_head[55:48], tag, poisoned,
                               strange ? 3'd0 : told, 12'd0, empty ? 10'd0 : word_head[41:32], 16'd0, 16'd0, 13'd0,
                               word_head[27:16], word_head[6:0]};
     end
 
-    wire unused = &{1'b0, s_axis_rc_tuser[74:43], s_axis_rc_tuser[41:0], came_data[31], word_head, poisoned};
+    wire unused = &{1'b0, s_axis_rc_tuser[74:43], s_axis_rc_tuser[41:0], came_data[31], word_head};
 endmodule
