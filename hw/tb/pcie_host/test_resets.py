@@ -8,7 +8,7 @@ from cocotbext.pcie.core.caps import PciCapId
 from pcie import HOST, SCRATCH, VECTORS
 from traffic import both, ready
 
-QUICK = ("interrupts_follow_what_they_announce", "function_level_reset_under_traffic")
+QUICK = ("interrupts_follow_what_they_announce", "requests_wait_for_the_end_of_a_reset")
 
 
 async def raise_irq(tb, vectors):
