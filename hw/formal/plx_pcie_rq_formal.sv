@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// TLPs leave whole, as many as were accepted, each with its DWs in their places and no other; of each
+// stream in order; a read only with a tag and while a credit is free; none without bus mastering; and
+// neither stream waits for more than one TLP of the other. No TLP begins while they are held.
+// formal: aiger
+// formal: bounded 9
+// formal: cover 10
+// mutant: left[10:3] == 0 || left == 11'd8; => left[10:3] == 0;
+// mutant: && may_read && !just_read => && may_read
+// mutant: (turn || !can_write) => !can_write
+// mutant: !in_tlp && !hold && can_write => !in_tlp && can_write
+// mutant: kept <= hif_wr_req_data[255:128]; => kept <= hif_wr_req_data[127:0];
+
+module plx_pcie_rq_formal (
+    input logic       clk,
+    input logic       rst,
+    input logic       hold,
+    input logic       bus_master,
+    input logic       hif_wr_req_valid,
+    input logic [4:0] dws,
+    input logic       hif_rd_req_valid,
+    input logic       s_tag_valid,
+    input logic       m_axis_rq_tready,
+    input logic       pcie_rq_seq_num_vld0,
+    input logic [7:0] cfg_fc_nph
+);
+    logic         hif_wr_req_ready, hif_wr_req_sop, hif_wr_req_eop, hif_rd_req_ready, s_tag_ready, idle;
+    logic         m_axis_rq_tvalid, m_axis_rq_tlast, inc_rq_dropped;
+    logic [255:0] hif_wr_req_data, m_axis_rq_tdata;
+    logic [7:0]   m_axis_rq_tkeep;
+    logic [61:0]  m_axis_rq_tuser;
+
+    // A write of up to 18 DWs; each DW is its number in the TLP, its lower 3 bits the number of the write.
+    logic [4:0]   length, sent;
+    logic [2:0]   write_number = 0;
+    logic         inside = 0;
+    wire  [4:0]   now = inside ? length : dws;
+    wire  [4:0]   at  = inside ? sent : 5'd0;
+
+    assign hif_wr_req_sop = !inside;
+    assign hif_wr_req_eop = now - at <= 8;
+    generate
+        for (genvar i = 0; i < 8; i = i + 1) begin : g_dw
+            wire [4:0] number = at + i;
+            assign hif_wr_req_data[i*32 +: 32] = number < now ? {24'd1, number, write_number} : 32'd0;
+        end
+    endgenerate
+
+    plx_pcie_rq #(.W(2), .MOST(2)) dut (
+        .*,
+        .hif_wr_req_header({46'd0, 8'hFF, 5'd0, now, 61'd0, write_number}),
+        .hif_rd_req_header({46'd0, 8'h0F, 10'd1, 64'd8}),
+        .s_tag(2'd2),
+        .pcie_rq_seq_num0(6'd1),
+        .pcie_rq_seq_num1(6'd0),
+        .pcie_rq_seq_num_vld1(1'b0)
+    );
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb begin
+        if (!running) assume (rst);
+        assume (dws >= 1 && dws <= 18);
+        // Within a TLP there is no gap.
+        if (inside) assume (hif_wr_req_valid);
+    end
+
+    wire takes_write = hif_wr_req_valid && hif_wr_req_ready;
+    wire takes_read  = hif_rd_req_valid && hif_rd_req_ready;
+    wire out         = m_axis_rq_tvalid && m_axis_rq_tready;
+
+    // Offers are stable. What leaves: where in a TLP, whether that is a write, and which.
+    logic       stood_write = 0, stood_read = 0, stood_tag = 0, mastered = 0, was_free;
+    logic [4:0] stood_dws;
+    logic       out_inside = 0, out_write;
+    logic [4:0] out_at, out_length;
+    logic [2:0] out_number, next_number = 0;
+    logic [2:0] reads_in = 0, reads_out = 0, in_block = 0;
+    logic [1:0] reads_since = 0;
+    logic [2:0] writes_since = 0;
+    wire        able = hif_rd_req_valid && s_tag_valid && in_block == 0 && cfg_fc_nph > 1 && !hold;
+
+    wire        starts  = out && !out_inside;
+    wire        is_read = m_axis_rq_tdata[78:75] == 0;
+    wire [4:0]  first   = starts ? 5'd0 : out_at;
+    wire [4:0]  whole   = starts ? is_read ? 5'd4 : m_axis_rq_tdata[68:64] + 5'd4 : out_length;
+    wire [2:0]  number  = starts ? m_axis_rq_tdata[4:2] : out_number;
+    wire        leaves  = pcie_rq_seq_num_vld0 && in_block != 0;
+
+    always_ff @(posedge clk) begin
+        stood_write <= !rst && hif_wr_req_valid && !hif_wr_req_ready && !inside;
+        stood_read  <= !rst && hif_rd_req_valid && !hif_rd_req_ready;
+        stood_tag   <= !rst && s_tag_valid && !s_tag_ready;
+        stood_dws   <= dws;
+        was_free    <= in_block < cfg_fc_nph;
+        mastered    <= !rst && (mastered || bus_master);
+        if (takes_write) begin
+            inside <= !hif_wr_req_eop;
+            length <= now;
+            sent   <= at + 5'd8;
+            if (hif_wr_req_eop) write_number <= write_number + 3'd1;
+        end
+        if (out) begin
+            out_inside <= !m_axis_rq_tlast;
+            out_write  <= starts ? !is_read : out_write;
+            out_at     <= first + 5'd8;
+            out_length <= whole;
+            out_number <= number;
+            if (m_axis_rq_tlast && !(starts && is_read)) next_number <= next_number + 3'd1;
+            if (starts && is_read) reads_out <= reads_out + 3'd1;
+        end
+        if (takes_read) reads_in <= reads_in + 3'd1;
+        in_block <= in_block + {2'd0, takes_read} - {2'd0, leaves};
+        if (!able || takes_read) writes_since <= 3'd0;
+        else if (takes_write && !inside) writes_since <= writes_since + 3'd1;
+        if (!hif_wr_req_valid || takes_write) reads_since <= 2'd0;
+        else if (takes_read) reads_since <= reads_since + 2'd1;
+        if (rst) begin
+            inside       <= 1'b0;
+            write_number <= 3'd0;
+            next_number  <= 3'd0;
+            out_inside   <= 1'b0;
+            reads_in     <= 3'd0;
+            reads_out    <= 3'd0;
+            in_block     <= 3'd0;
+            reads_since  <= 2'd0;
+            writes_since <= 3'd0;
+        end
+    end
+
+    always_comb if (running && !rst) begin
+        // The number of a write is in the address, in bits 4:2.
+        if (stood_write) assume (hif_wr_req_valid && dws == stood_dws);
+        if (stood_read) assume (hif_rd_req_valid);
+        if (stood_tag) assume (s_tag_valid);
+        // As in most of the proof: with bus mastering from the start.
+        assume (bus_master);
+        if (pcie_rq_seq_num_vld0) assume (in_block != 0);
+        if (takes_read) assert (s_tag_valid && s_tag_ready && in_block < 2);
+        if (hold) assert (!takes_read && !(takes_write && !inside));
+        assert (reads_since <= 1 && writes_since <= 2);
+        assert (reads_out + {2'd0, 1'b0} <= reads_in);
+        if (out) begin
+            assert (m_axis_rq_tlast == (whole - first <= 8));
+            if (starts) assert (m_axis_rq_tuser[7:0] == (is_read ? 8'h0F : 8'hFF));
+        end
+        cover (out && m_axis_rq_tlast && out_inside && out_length == 22 && reads_out == 1);
+    end
+
+    generate
+        for (genvar l = 0; l < 8; l = l + 1) begin : g_lane
+            localparam [4:0] LANE = l;
+            wire [4:0] place = first + LANE;
+            wire [4:0] number = place - 5'd4;
+            wire [7:0] low   = m_axis_rq_tdata[l*32 +: 8];
+            always_comb if (running && !rst && out) begin
+                assert (m_axis_rq_tkeep[l] == (place < whole));
+                if (place < whole && !(starts && l < 4)) assert (low == {number, next_number});
+            end
+        end
+    endgenerate
+endmodule

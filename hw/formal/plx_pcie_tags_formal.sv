@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// No tag is given out while the block holds it, unless it has held it for more than three periods, the last of them at rest; a
+// completion that is found current belongs to the latest read of its tag in the card, which has not
+// been completed before, nor forgotten, and no other read of that tag waits.
+// formal: aiger
+// formal: always 10
+// formal: cover 34
+// mutant: latest[m_card_tag] == looked => 1'b1
+// mutant: && !(s_read_valid && s_read_tag == m_card_tag) => && 1'b1
+// mutant: && known : m_current; => && known : looked_live;
+// mutant: (live | taken) & ~ended) & ~{TAGS{flush}} => (live | taken) & ~ended)
+// mutant: (tick ? old : worn) => (tick ? open : worn)
+
+module plx_pcie_tags_formal (
+    input logic       clk,
+    input logic       rst,
+    input logic       flush,
+    input logic       m_tag_ready,
+    input logic       s_read_valid,
+    input logic       s_read_tag,
+    input logic       s_look_valid,
+    input logic [7:0] s_look_tag,
+    input logic       s_return_valid,
+    input logic       s_return_late
+);
+    logic       m_tag_valid, m_card_tag, m_current, inc_tag_lost;
+    logic [1:0] m_tag;
+
+    plx_pcie_tags #(.TAGS(4), .CARD_TAGS(2), .PERIOD_LOG2(2)) dut (.*);
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb begin
+        if (!running) assume (rst);
+        // A read takes a tag, and a return is of what is looked up.
+        if (m_tag_ready) assume (s_read_valid);
+        if (s_return_valid) assume (s_look_valid);
+    end
+
+    // Any one tag at the block: whether it is held, and for how many cycles; any one of the card's: its
+    // latest read that is not completed.
+    (* anyconst *) logic [1:0] tag;
+    (* anyconst *) logic       card;
+    logic       held = 0, open = 0;
+    logic [3:0] age = 0;
+    logic [1:0] latest;
+
+    wire takes   = m_tag_valid && m_tag_ready;
+    wire returns = s_return_valid && s_look_tag < 4;
+
+    // What was looked up.
+    logic       looked = 0, looked_open = 0;
+    logic [1:0] looked_tag;
+
+    always_ff @(posedge clk) begin
+        age <= age == 4'd15 ? age : age + 4'd1;
+        if (takes && m_tag == tag) begin
+            held <= 1'b1;
+            age  <= 4'd0;
+        end
+        if (returns && s_look_tag[1:0] == tag) held <= 1'b0;
+        if (returns && s_look_tag[1:0] == latest) open <= 1'b0;
+        if (takes && s_read_tag == card) begin
+            open   <= 1'b1;
+            latest <= m_tag;
+        end
+        if (flush) open <= 1'b0;
+        if (s_look_valid) begin
+            looked      <= s_look_tag < 4;
+            looked_tag  <= s_look_tag[1:0];
+            looked_open <= open && latest == s_look_tag[1:0];
+        end
+        if (rst) begin
+            held   <= 1'b0;
+            open   <= 1'b0;
+            looked <= 1'b0;
+        end
+    end
+
+    always_comb if (running && !rst) begin
+        if (takes && m_tag == tag) assert (!held || age > 12);
+        if (m_current && looked && m_card_tag == card) begin
+            assert (looked_open);
+            assert (!(s_read_valid && s_read_tag == card));
+        end
+        cover (m_current && looked && m_card_tag == card && looked_open);
+        cover (takes && m_tag == tag && held);
+    end
+endmodule

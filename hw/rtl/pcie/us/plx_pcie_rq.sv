@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Writes and reads of the host bus to requests of the block (PG213, "Requester Request Interface"): a
+// descriptor of 4 DWs, and the data of a write behind it. Writes and reads take turns, for a whole TLP
+// each. A read waits for a tag and for a credit that no other read in the block needs, and writes
+// pass it meanwhile, so the block never holds a write behind a read that has no credit. Without bus
+// mastering what comes is dropped: a read then ends by the timeout of `dma_rd`. Latency 1 cycle.
+
+module plx_pcie_rq #(
+    parameter W       = 5,  // bits of a tag at the block
+    parameter MOST    = 12  // reads in the block that have not left it: fewer than its queue holds
+) (
+    input  logic          clk,
+    input  logic          rst,
+
+    // No TLP begins; none is under way when idle. Bus mastering is on.
+    input  logic          hold,
+    output logic          idle,
+    input  logic          bus_master,
+
+    // Posted writes.
+    input  logic          hif_wr_req_valid,
+    output logic          hif_wr_req_ready,
+    input  logic          hif_wr_req_sop,
+    input  logic          hif_wr_req_eop,
+    input  logic [127:0]  hif_wr_req_header,
+    input  logic [255:0]  hif_wr_req_data,
+
+    // Reads, and a tag for each.
+    input  logic          hif_rd_req_valid,
+    output logic          hif_rd_req_ready,
+    input  logic [127:0]  hif_rd_req_header,
+    input  logic          s_tag_valid,
+    output logic          s_tag_ready,
+    input  logic [W-1:0]  s_tag,
+
+    // Requests to the block.
+    output logic          m_axis_rq_tvalid,
+    input  logic          m_axis_rq_tready,
+    output logic [255:0]  m_axis_rq_tdata,
+    output logic [7:0]    m_axis_rq_tkeep,
+    output logic [61:0]   m_axis_rq_tuser,
+    output logic          m_axis_rq_tlast,
+
+    // Sequence numbers of requests that have left the block; non-posted credits of the link.
+    input  logic [5:0]    pcie_rq_seq_num0,
+    input  logic          pcie_rq_seq_num_vld0,
+    input  logic [5:0]    pcie_rq_seq_num1,
+    input  logic          pcie_rq_seq_num_vld1,
+    input  logic [7:0]    cfg_fc_nph,
+
+    // One cycle for each dropped request.
+    output logic          inc_rq_dropped
+);
+    localparam [3:0] READ = 0, WRITE = 1;
+    localparam [5:0] A_WRITE = 0, A_READ = 1;
+
+    // ---- Reads in the block ------------------------------------------------------------------------
+
+    // Those that have not left it, and whether one more may enter. A block without bus mastering forgets
+    // its reads.
+    logic [4:0] pending;
+    logic       may_read, just_read;
+    wire        sends_read;
+    wire        left_0 = pcie_rq_seq_num_vld0 && pcie_rq_seq_num0 == A_READ;
+    wire        left_1 = pcie_rq_seq_num_vld1 && pcie_rq_seq_num1 == A_READ;
+    wire [1:0]  gone   = {1'b0, left_0} + {1'b0, left_1};
+    wire [4:0]  rest_of = pending > {3'd0, gone} ? pending - {3'd0, gone} : 5'd0;
+
+    always_ff @(posedge clk) begin
+        pending   <= bus_master ? rest_of + {4'd0, sends_read} : 5'd0;
+        may_read  <= {3'd0, pending} < cfg_fc_nph && pending < MOST;
+        just_read <= sends_read;
+        if (rst) begin
+            pending   <= 5'd0;
+            may_read  <= 1'b0;
+            just_read <= 1'b0;
+        end
+    end
+
+    // ---- Whose turn it is --------------------------------------------------------------------------
+
+    // Inside a write, that is sent or dropped; the last TLP was a write.
+    logic in_tlp, drops, turn;
+    wire  room;
+
+    wire can_read  = hif_rd_req_valid && (s_tag_valid && may_read && !just_read || !bus_master);
+    wire can_write = hif_wr_req_valid;
+    wire picks_read  = !in_tlp && !hold && can_read && (turn || !can_write);
+    wire picks_write = !in_tlp && !hold && can_write && !picks_read;
+    wire begins      = picks_write && room;
+
+    // Of a write: DWs that are not sent, and half of its last word, which is not sent.
+    logic [10:0]  left;
+    logic [127:0] kept;
+    wire [10:0]   dws    = {hif_wr_req_header[73:64] == 0, hif_wr_req_header[73:64]};
+    wire          short  = dws[10:3] == 0 && dws[2:0] <= 3'd4;
+    wire          needs  = left[10:3] != 0 || left[2:0] > 3'd4;
+    wire          last   = left[10:3] == 0 || left == 11'd8;
+    wire          follows = in_tlp && !drops && (!needs || hif_wr_req_valid);
+
+    assign hif_rd_req_ready = picks_read && room;
+    assign s_tag_ready      = hif_rd_req_ready && bus_master;
+    assign sends_read       = s_tag_ready;
+    assign hif_wr_req_ready = room && (in_tlp ? drops || needs : picks_write);
+    assign idle             = !in_tlp && !m_axis_rq_tvalid;
+
+    wire taken = hif_wr_req_valid && hif_wr_req_ready;
+
+    always_ff @(posedge clk) begin
+        if (begins) begin
+            drops  <= !bus_master;
+            in_tlp <= bus_master ? !short : !hif_wr_req_eop;
+        end else if (in_tlp && room) begin
+            if (drops ? taken && hif_wr_req_eop : follows && last) in_tlp <= 1'b0;
+        end
+        if (hif_rd_req_ready) turn <= 1'b0;
+        if (begins) turn <= 1'b1;
+        inc_rq_dropped <= !bus_master && (begins || hif_rd_req_ready);
+        if (rst) begin
+            in_tlp         <= 1'b0;
+            turn           <= 1'b0;
+            inc_rq_dropped <= 1'b0;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (begins) left <= dws - 11'd4;
+        else if (follows && room) left <= left - 11'd8;
+        if (taken) kept <= hif_wr_req_data[255:128];
+    end
+
+    // ---- To the block ------------------------------------------------------------------------------
+
+    wire [127:0] header = picks_read ? hif_rd_req_header : hif_wr_req_header;
+    wire [9:0]   length = header[73:64];
+    wire [2:0]   attr   = header[110:108];
+    wire [2:0]   tc     = header[113:111];
+    wire [7:0]   func   = header[107:100];
+    wire [7:0]   tag    = picks_read ? {{(8 - W) {1'b0}}, s_tag} : 8'd0;
+    wire [5:0]   number = picks_read ? A_READ : A_WRITE;
+    wire [3:0]   kind   = picks_read ? READ : WRITE;
+
+    // The block inserts its bus number: the enable of the requester id, bit 120, is 0.
+    wire [127:0] descriptor = {1'b0, attr, tc, 1'b0, 16'd0, tag, 8'd0, func, 1'b0, kind, length == 0, length,
+                               header[63:2], 2'b00};
+    wire [127:0] second = hif_wr_req_data[127:0] & {128{in_tlp ? needs : picks_write}};
+    wire [255:0] data   = in_tlp ? {second, kept} : {second, descriptor};
+    wire [7:0]   few    = in_tlp ? 8'hFF >> (3'd0 - left[2:0]) : {~(4'hF << dws[2:0]), 4'hF};
+    wire [7:0]   keep   = picks_read ? 8'h0F : (in_tlp ? last : short) ? few : 8'hFF;
+    wire         ends   = picks_read || (in_tlp ? last : short);
+    wire [7:0]   bytes  = in_tlp ? 8'd0 : header[81:74];
+    wire         sends  = follows || bus_master && (picks_read || picks_write);
+    wire [7:0]   out_bytes;
+    wire [5:0]   out_number;
+
+    skid #(.WIDTH(279)) slice (
+        .clk,
+        .rst,
+        .s_valid(sends),
+        .s_ready(room),
+        .s_data({number, bytes, ends, keep, data}),
+        .m_valid(m_axis_rq_tvalid),
+        .m_ready(m_axis_rq_tready),
+        .m_data({out_number, out_bytes, m_axis_rq_tlast, m_axis_rq_tkeep, m_axis_rq_tdata})
+    );
+
+    assign m_axis_rq_tuser = {out_number[5:4], 32'd0, out_number[3:0], 12'd0, 4'd0, out_bytes};
+
+    wire unused = &{1'b0, header, hif_wr_req_sop};
+endmodule

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Tags of reads at the block. The block may still hold a tag that the card has given up: so a read has
+// a tag of its own here, which is free when the block says that the request is completed, and leads to
+// the card's tag while that belongs to the same read. So no tag that the block holds is used again, and
+// no completion of an old read reaches a new one. A tag that the block never mentions again is free
+// after 2 to 4 periods of 2^PERIOD_LOG2 cycles.
+
+module plx_pcie_tags #(
+    parameter TAGS        = 32,  // at the block, a power of two: 32 without extended tags
+    parameter CARD_TAGS   = 32,  // of the card, a power of two
+    parameter PERIOD_LOG2 = 24   // of 250 MHz: 67 ms, longer than the block's default completion timeout
+) (
+    input  logic                         clk,
+    input  logic                         rst,
+
+    // All reads are forgotten by the card.
+    input  logic                         flush,
+
+    // A free tag; a read takes it. The card's tag of the read that waits for that.
+    output logic                         m_tag_valid,
+    input  logic                         m_tag_ready,
+    output logic [$clog2(TAGS)-1:0]      m_tag,
+    input  logic                         s_read_valid,
+    input  logic [$clog2(CARD_TAGS)-1:0] s_read_tag,
+
+    // A completion is looked up; from the next cycle on: its tag in the card, and whether that still
+    // belongs to the same read.
+    input  logic                         s_look_valid,
+    input  logic [7:0]                   s_look_tag,
+    output logic [$clog2(CARD_TAGS)-1:0] m_card_tag,
+    output logic                         m_current,
+
+    // It is the last one of its request; more may come nevertheless, so that the tag rests.
+    input  logic                         s_return_valid,
+    input  logic                         s_return_late,
+
+    // One cycle for each tag that the block has lost.
+    output logic                         inc_tag_lost
+);
+    localparam W = $clog2(TAGS), CW = $clog2(CARD_TAGS);
+
+    generate
+        if (CARD_TAGS < 2 || CARD_TAGS != 1 << CW) CARD_TAGS_must_be_a_power_of_two_at_least_2 parameter_error ();
+        if (TAGS > 256) TAGS_must_be_at_most_256 parameter_error ();
+    endgenerate
+
+    // Periods, and one tag looked at in each cycle.
+    logic [PERIOD_LOG2-1:0] time_in_period;
+    logic                   tick;
+    logic [W-1:0]           hand;
+
+    // Tags held by the block, those that it held when the last period ended, those that it has held for
+    // more than a period, and those for a read of the card.
+    wire  [TAGS-1:0] open;
+    logic [TAGS-1:0] old, worn, live;
+
+    // A return by the block, or by the hand.
+    wire         known      = {1'b0, s_look_tag} < TAGS;
+    wire         returns    = s_return_valid && known;
+    wire [W-1:0] returned   = s_look_tag[W-1:0];
+    wire         gives_up   = !returns && worn[hand];
+    wire         take       = m_tag_valid && m_tag_ready;
+    wire         unexpected;
+
+    tag_pool #(.N(TAGS)) pool (
+        .clk,
+        .rst,
+        .m_tag_valid,
+        .m_tag_ready,
+        .m_tag,
+        .s_return_valid(returns || gives_up),
+        .s_return_tag(returns ? returned : hand),
+        .s_return_late(returns ? s_return_late : 1'b1),
+        .event_unexpected(unexpected),
+        .tick,
+        .open
+    );
+
+    wire [TAGS-1:0] taken = {{(TAGS - 1) {1'b0}}, take} << m_tag;
+    wire [TAGS-1:0] ended = {{(TAGS - 1) {1'b0}}, returns || gives_up} << (returns ? returned : hand);
+
+    always_ff @(posedge clk) begin
+        time_in_period <= time_in_period + 1'b1;
+        tick           <= &time_in_period;
+        hand           <= hand + 1'b1;
+        old            <= (tick ? open : old) & ~ended;
+        worn           <= (tick ? old : worn) & ~ended;
+        live           <= ((live | taken) & ~ended) & ~{TAGS{flush}};
+        inc_tag_lost   <= gives_up;
+        if (rst) begin
+            time_in_period <= '0;
+            tick           <= 1'b0;
+            hand           <= '0;
+            old            <= '0;
+            worn           <= '0;
+            live           <= '0;
+            inc_tag_lost   <= 1'b0;
+        end
+    end
+
+    // The card's tag of each tag, and the latest tag of each of the card's.
+    logic [CW-1:0] card_of [0:TAGS-1];
+    logic [W-1:0]  latest [0:CARD_TAGS-1];
+
+    always_ff @(posedge clk) if (take) begin
+        card_of[m_tag]     <= s_read_tag;
+        latest[s_read_tag] <= m_tag;
+    end
+
+    logic         looked_live;
+    logic [W-1:0] looked;
+    always_ff @(posedge clk) begin
+        looked_live <= s_look_valid ? live[s_look_tag[W-1:0]] && known : m_current;
+        if (s_look_valid) begin
+            m_card_tag <= card_of[s_look_tag[W-1:0]];
+            looked     <= s_look_tag[W-1:0];
+        end
+    end
+
+    // A read that waits has its tag in the card already. Once it is not current, the answer stays so: the
+    // tag may be in use again.
+    assign m_current = looked_live && latest[m_card_tag] == looked && !(s_read_valid && s_read_tag == m_card_tag);
+
+    wire unused = &{1'b0, unexpected, s_look_tag};
+endmodule

@@ -1,0 +1,119 @@
+"""What the benches of pcie_host share: host memory, requests that arrive at the root complex, traffic."""
+
+import random
+
+import cocotb
+from cocotb.triggers import with_timeout
+from cocotbext.pcie.core.tlp import TlpType
+from pcie import HOST, TB
+
+
+class Requests:
+    """What arrives at the root complex, before it answers."""
+
+    def __init__(self, rc, payload, read):
+        self.rc, self.payload, self.read, self.writes, self.reads, self.held = rc, payload, read, [], [], None
+        for kind in (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64):
+            rc.register_rx_tlp_handler(kind, self.write)
+        for kind in (TlpType.MEM_READ, TlpType.MEM_READ_64):
+            rc.register_rx_tlp_handler(kind, self.take)
+
+    async def write(self, tlp):
+        assert tlp.length * 4 <= self.payload and tlp.address % 4096 + tlp.length * 4 <= 4096
+        assert tlp.first_be == 15 and tlp.last_be == (15 if tlp.length > 1 else 0)
+        self.writes.append((tlp.address, tlp.length * 4))
+        await self.rc.handle_mem_write_tlp(tlp)
+
+    async def take(self, tlp):
+        assert tlp.length * 4 <= self.read and tlp.address % 4096 + tlp.length * 4 <= 4096
+        self.reads.append(tlp)
+        if self.held is None:
+            await self.rc.handle_mem_read_tlp(tlp)
+        else:
+            self.held.append(tlp)
+
+
+async def ready(dut, **settings):
+    """The bench, its requests, and 64 KiB of memory."""
+    tb = TB(dut, **settings)
+    payload, read = 128 << settings.get("payload", 1), 128 << settings.get("read", 2)
+    tb.requests = Requests(tb.rc, payload, read)
+    tb.base, tb.memory = tb.rc.alloc_region(1 << 16)
+    tb.memory[:] = random.randbytes(1 << 16)
+    await tb.start()
+    return tb
+
+
+async def write(tb, model, at, length):
+    data = random.randbytes(length)
+    model[at:at + length] = data
+    await tb.writer.write(tb.base + at, data)
+
+
+async def quiet(tb, writes):
+    """Waits until as many writes have arrived."""
+    for _ in range(4000):
+        if len(tb.requests.writes) >= writes:
+            return
+        await tb.settle(10)
+    raise AssertionError(f"{len(tb.requests.writes)} of {writes} writes have arrived")
+
+
+async def both(tb, count, lengths=(1, 4, 60, 64, 200, 512, 1500)):
+    """Reads of one half of the memory beside writes of the other."""
+    model = bytearray(tb.memory)
+    shapes = [(random.randrange(28000), random.choice(lengths)) for _ in range(count)]
+
+    async def ask():
+        for at, length in shapes:
+            await tb.reader.request(tb.base + at, length)
+    cocotb.start_soon(ask())
+    for _ in range(count):
+        await write(tb, model, 32768 + random.randrange(0, 28000, 4), (random.choice(lengths) + 3) & ~3)
+    for number, found in enumerate(await with_timeout(tb.reader.ended(count), 1000, "us")):
+        at, length = shapes[number]
+        assert found == model[at:at + length], (number, at, length)
+    for _ in range(4000):
+        if tb.memory[:] == model:
+            return
+        await tb.settle(10)
+    raise AssertionError("memory differs")
+
+
+async def patient(dut, timeout=1500, quarantine=200):
+    """The bench, with short times in the card."""
+    tb = await ready(dut)
+    await tb.bar.write_dword(HOST + 0x10, timeout)
+    await tb.bar.write_dword(HOST + 0x14, quarantine)
+    tb.counts = {}
+    return tb
+
+
+async def counted(tb, **expected):
+    """The card's counters of bad reads have grown by this."""
+    for name in ("rd_timeout", "rd_unsupported", "rd_abort", "rd_poisoned", "rd_unexpected"):
+        value = await tb.counter(name)
+        grown = value - tb.counts.get(name, 0)
+        assert grown == expected.get(name, 0), f"{name} has grown by {grown}"
+        tb.counts[name] = value
+
+
+async def good(tb, count=3):
+    """The card reads as if nothing had been."""
+    for _ in range(count):
+        at, length = random.randrange(60000), random.choice((1, 64, 500, 1500))
+        assert await with_timeout(tb.reader.read(tb.base + at, length), 50, "us") == tb.memory[at:at + length]
+
+
+def answers(tb, change):
+    """Passes each completion of the root complex through `change`, which gives those to be sent."""
+    send = tb.rc.downstream_send
+
+    async def changed(tlp):
+        for one in change(tlp):
+            await send(one)
+    tb.rc.send = changed
+
+    def restore():
+        tb.rc.send = send
+    return restore
