@@ -32,6 +32,10 @@ const SILENCE: Time = Time::from_ns(2_000_000_000);
 const PACK_WAIT: Time = Time::from_ns(1_000_000);
 /// Packs of events that are triggered in one round at most.
 const TRIGGERS: usize = 64;
+/// Bytes of fragments under way that stay in the second-level cache of a core.
+const CACHED: usize = 512 << 10;
+/// Bytes of a fragment beside its data.
+const HEADERS: usize = 256;
 /// Messages between two readings of the clock.
 const READ_CLOCK: usize = 32;
 /// Messages of a round at most.
@@ -134,6 +138,8 @@ pub(crate) struct Members {
     nodes: Vec<Node<Option<Payload>, Check>>,
     control: Arc<Control>,
     share: Share,
+    /// Undecided packs up to which new ones are triggered.
+    window: u64,
     seen: u64,
     next: u64,
     is_closed: bool,
@@ -152,6 +158,8 @@ impl Members {
         let Share { number, loops, .. } = *share;
         let data = padded(share.fragment).unwrap_or(0) * u32::from(share.pack);
         let slot = data + table_len(share.pack);
+        let cached = loops * CACHED / ((slot as usize + HEADERS) * topology.feeders());
+        let window = cached.max(2 * topology.columns());
         let store = Mockup::new(share.fragment, 0);
         let (feeders, nodes) = (
             part(topology.feeders(), number, loops),
@@ -217,6 +225,7 @@ impl Members {
             nodes: nodes.map(node).collect::<Result<_>>()?,
             control,
             share: *share,
+            window: window as u64,
             seen: 0,
             next: 0,
             is_closed: false,
@@ -355,7 +364,8 @@ impl Members {
             return;
         }
         for _ in 0..TRIGGERS {
-            let is_full = scheduler.in_flight() >= IN_FLIGHT;
+            let undecided = scheduler.triggered() - scheduler.decided();
+            let is_full = scheduler.in_flight() >= IN_FLIGHT || undecided >= self.window;
             if left == 0 || is_full || scheduler.pending() > 0 {
                 return;
             }

@@ -18,6 +18,7 @@ mod peer;
 mod receive;
 mod registers;
 mod release;
+mod repeats;
 mod ring;
 mod rounds;
 mod serve;

@@ -14,17 +14,13 @@ use crate::message::{
     More, Request, Trigger, Withdraw,
 };
 use crate::topology::{Descriptor, Feeders, MAX_FEEDERS};
-use header::{Fields, Kind};
+use header::{Fields, HOLD, Kind, PAYLOAD_CRC};
 
 /// Bytes of a header.
 pub const HEADER: usize = size_of::<Fields>();
 
 /// Version of the format.
 pub const VERSION: u8 = 1;
-
-/// Bits of `flags`.
-const HOLD: u8 = 1;
-const PAYLOAD_CRC: u8 = 2;
 
 /// Bytes that are no message of the farm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

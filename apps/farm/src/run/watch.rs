@@ -20,7 +20,7 @@ pub const ROUND: Duration = Duration::from_millis(10);
 const TELL: Duration = Duration::from_secs(1);
 
 /// Time-outs of the scheduler in which an event has to be decided.
-const TIMEOUTS: u32 = 4;
+const TIMEOUTS: u32 = 8;
 
 /// Longest time at the end in which no frame under way arrives.
 const DRAIN: Duration = Duration::from_secs(2);

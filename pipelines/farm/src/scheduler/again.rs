@@ -1,57 +1,15 @@
 //! What was not answered in time is sent again, and does not add to the congestion that may be the
-//! reason: time-outs follow the round trips ([`Rtt`]), few MEPs are sent again at a time, more as
+//! reason: time-outs follow the round trips ([`Rtt`](crate::rtt::Rtt)), few MEPs are sent again at a time, more as
 //! answers come (the slow start of TCP, RFC 5681), and after it stood still the scheduler reads
 //! what has arrived in the meantime first.
 
-use super::config::{Config, Policy, Timeouts};
-use super::flights::{Flight, Phase};
+use super::config::{Policy, Timeouts};
+use super::flights::{Flight, Phase, Repeat};
+use super::repeats::FIRST;
 use super::state::Scheduler;
 use super::timers::Timer;
 use crate::role::Outbox;
-use crate::rtt::Rtt;
 use crate::time::Time;
-
-/// MEPs that are sent again at a time after a time-out, until answers come.
-const FIRST: usize = 4;
-
-/// Time-outs, and the MEPs that are sent again.
-#[derive(Debug)]
-pub(super) struct Again {
-    /// Return of a flow control message.
-    pub(super) ring: Rtt,
-    /// A node, until it has finished an event and its decision is known.
-    pub(super) event: Rtt,
-    /// MEPs that were sent again and not answered.
-    out: usize,
-    /// Most of them.
-    window: usize,
-    /// The last look at the time-outs.
-    polled: Time,
-    /// No time is over before.
-    not_before: Time,
-}
-
-impl Again {
-    pub(super) fn new(config: &Config, now: Time) -> Self {
-        let rtt = |least| match config.timeouts {
-            Timeouts::Observed => Rtt::new(least),
-            Timeouts::Constant => Rtt::constant(least),
-        };
-        Self {
-            ring: rtt(config.ring_timeout),
-            event: rtt(config.event_timeout),
-            out: 0,
-            window: FIRST,
-            polled: now,
-            not_before: Time::ZERO,
-        }
-    }
-
-    /// Durations of the timers.
-    fn durations(&self) -> [Time; 2] {
-        [self.ring.timeout(), self.event.timeout()]
-    }
-}
 
 impl Scheduler {
     /// When the next time-out is over.
@@ -152,7 +110,7 @@ impl Scheduler {
             self.again.window = FIRST;
         }
         if let Some(flight) = self.flights.get(mep)
-            && std::mem::take(&mut flight.repeated)
+            && std::mem::take(&mut flight.repeat) == Repeat::Out
         {
             self.again.out -= 1;
             self.again.window = FIRST;
@@ -173,7 +131,7 @@ impl Scheduler {
                 continue;
             };
             if matches!(flight.phase, Phase::Ring | Phase::Building) {
-                flight.repeated = true;
+                flight.repeat = Repeat::Out;
                 let mep = flight.mep;
                 self.again.out += 1;
                 self.resend(mep, now, out);
@@ -184,7 +142,7 @@ impl Scheduler {
     /// A MEP was answered, or goes to another node.
     pub(super) fn answered(&mut self, mep: u64) {
         if let Some(flight) = self.flights.get(mep)
-            && std::mem::take(&mut flight.repeated)
+            && std::mem::take(&mut flight.repeat) == Repeat::Out
         {
             self.again.out -= 1;
         }

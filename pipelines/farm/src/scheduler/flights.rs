@@ -23,6 +23,14 @@ pub(super) enum Phase {
     Decided,
 }
 
+/// Whether a MEP was sent again, and is not answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Repeat {
+    #[default]
+    No,
+    Out,
+}
+
 /// A MEP in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
@@ -51,8 +59,7 @@ pub(super) struct Flight {
     pub(super) shift: Shift,
     /// The first attempt of this part and buffer, and when it was sent.
     pub(super) first: (u16, Time),
-    /// It was sent again, and not answered.
-    pub(super) repeated: bool,
+    pub(super) repeat: Repeat,
 }
 
 impl Flight {
@@ -77,7 +84,7 @@ impl Flight {
         wants_more: false,
         shift: Shift::No,
         first: (0, Time::ZERO),
-        repeated: false,
+        repeat: Repeat::No,
     };
 
     /// The message of the MEP.

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::again::Again;
 use super::buffers::Buffers;
 use super::columns::{Choice, Columns};
 use super::config::{Config, ConfigError};
@@ -11,6 +10,7 @@ use super::flights::Flights;
 use super::gather::Gather;
 use super::peer::{Peer, interval};
 use super::release::ReleaseMessage;
+use super::repeats::Again;
 use super::rounds::Shifter;
 use crate::time::Time;
 use crate::topology::{Feeders, Topology};

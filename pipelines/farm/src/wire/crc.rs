@@ -11,9 +11,8 @@ use core::arch::x86_64::{
     _mm_srli_si128, _mm_xor_si128,
 };
 
-use super::HEADER;
-
-/// Words of a header.
+/// Bytes and words of a header.
+const HEADER: usize = 64;
 const WORDS: usize = HEADER / 4;
 
 /// CRC of a header without its second word, the CRC itself.

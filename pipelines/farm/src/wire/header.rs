@@ -4,8 +4,11 @@ use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::crc::header_crc;
-use super::{HOLD, PAYLOAD_CRC};
 use crate::topology::Descriptor;
+
+/// Bits of `flags`.
+pub(super) const HOLD: u8 = 1;
+pub(super) const PAYLOAD_CRC: u8 = 2;
 
 /// The fields; the kinds of message use them as docs/formats/farm.md says.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -1,7 +1,7 @@
 //! Members that stand still at random for far longer than a time-out, all of them, all the time.
 
 use pollux_farm::role::Address;
-use pollux_farm::scheduler::{Config, Policy};
+use pollux_farm::scheduler::{Config, ExclusionCounts, Policy};
 use pollux_farm::time::Time;
 use pollux_farm::topology::Feeders;
 use rand::{RngExt, SeedableRng};
@@ -67,7 +67,7 @@ fn members_that_stand_still_delay_events_alone() {
             };
             let farm = run(config, Time::from_ns(5_000_000), seed);
             let counters = farm.scheduler.counters();
-            assert_eq!(counters.exclusions, Default::default());
+            assert_eq!(counters.exclusions, ExclusionCounts::default());
             assert!(farm.builds().iter().all(|&builds| builds == 1));
             assert!(farm.missing().all(Feeders::is_empty));
             assert!(farm.decisions.iter().all(|decision| decision.absent == 0));
