@@ -160,13 +160,13 @@ module evb_columns #(
     wire           empty   = !free[queue];
     wire           add     = push || give_back;
     wire [BW-1:0]  added   = give_back ? ready_buffer : op_buffer;
-    wire [BW-1:0]  before  = give_back ? ready_buffer : tails[queue];
-    wire [BW-1:0]  after   = give_back ? heads[queue] : op_buffer;
+    wire [BW-1:0]  link_at = give_back ? ready_buffer : tails[queue];
+    wire [BW-1:0]  link_to = give_back ? heads[queue] : op_buffer;
     wire           fix     = state == FIX;
     wire           last_one = lengths[pop_column] == 1;
 
     always_ff @(posedge clk) begin
-        if (add && !empty) links[before] <= after;
+        if (add && !empty) links[link_at] <= link_to;
         if (reading) link <= links[head];
     end
 
