@@ -7,12 +7,11 @@
 // may follow is passed by each other column at most once.
 // formal: aiger
 // formal: always 6
-// formal: cover 12
+// formal: cover 14
 // mutant: if (take) last <= ready_bit; => if (take && several) last <= last;
 // mutant: if (take || drop || give_back) ready <= 1'b0; => if (take || give_back) ready <= 1'b0;
 // mutant: from_0 <= above; => from_0 <= '1;
 // mutant: give_back ? heads[queue] : op_buffer; => op_buffer;
-// mutant: if (fix && last_one) free[pop_column] <= 1'b0; => if (last_one) free[pop_column] <= 1'b0;
 
 module evb_columns_formal (
     input logic       clk,
@@ -71,9 +70,9 @@ module evb_columns_formal (
     end
 
     always_ff @(posedge clk) if (running && !rst) begin
-        cover (ready && f_free == 4'hf);
+        cover (ready && f_free == 4'h7);
         cover (give_back);
-        cover (popped && f_free == 4'h7);
+        cover (popped && f_free == 4'h3);
         cover (take && !may_follow);
     end
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The first member from a place on is a member, no other one is before it, and `above` is all behind it.
-// formal: aiger
-// formal: always 1
+// formal: induction 2
 // mutant: fill_ahead = fill_ahead | (fill_ahead << 16); => fill_ahead = fill_ahead | (fill_ahead << 14);
 // mutant: wire [N-1:0] fill = |ahead ? => wire [N-1:0] fill = |from ?
 // mutant: fill_all   = fill_all | (fill_all << 4); =>

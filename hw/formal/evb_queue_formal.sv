@@ -6,7 +6,7 @@
 // formal: cover 8
 // mutant: memory[replace ? at : back[AW-1:0]] <= data; => memory[back[AW-1:0]] <= data;
 // mutant: if (pop) front <= front + 1'b1; => if (pop && !push) front <= front + 1'b1;
-// mutant: at    = front[AW-1:0] + place; => at    = place;
+// mutant: at = front[AW-1:0] + place; => at = place;
 
 module evb_queue_formal (
     input logic       clk,
