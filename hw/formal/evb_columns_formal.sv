@@ -7,7 +7,7 @@
 // may follow is passed by each other column at most once.
 // formal: aiger
 // formal: always 6
-// formal: cover 14
+// formal: cover 24
 // mutant: if (take) last <= ready_bit; => if (take && several) last <= last;
 // mutant: if (take || drop || give_back) ready <= 1'b0; => if (take || give_back) ready <= 1'b0;
 // mutant: from_0 <= above; => from_0 <= '1;
@@ -73,7 +73,6 @@ module evb_columns_formal (
         cover (ready && f_free == 4'h7);
         cover (give_back);
         cover (popped && f_free == 4'h3);
-        cover (take && !may_follow);
     end
 
     wire unused = &{1'b0, reading, head, ready_buffer, ready_column, look_weight, inc_passed};

@@ -123,8 +123,9 @@ module parse (
     logic        odd, unsummed;
     logic [10:0] l4_at, l4_above;
 
-    // The headers are complete for a verdict.
-    wire         headers = s_axis_rx_tvalid && (ipv4 ? view_index == port_at : view_index == 11'd3);
+    // The headers are complete for a verdict with this word, of the frame as received.
+    logic [10:0] headers_at;
+    wire         headers = s_axis_rx_tvalid && index == headers_at;
 
     assign m_lookup_valid = headers;
     assign m_lookup_udp   = ipv4 && protocol == UDP;
@@ -175,6 +176,7 @@ module parse (
         even       <= !ihl[0];
         port_at    <= 11'd2 + {8'd0, ihl[3:1]};
         above_port <= 11'd1 + {8'd0, ihl[3:1]};
+        headers_at <= 11'd2 + {8'd0, ipv4 ? ihl[3:1] : 3'd1} + {10'd0, vlan};
         odd        <= quads[0];
         l4_at      <= 11'd2 + {7'd0, quads[4:1]};
         l4_above   <= 11'd3 + {7'd0, quads[4:1]};
