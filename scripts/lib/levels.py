@@ -11,7 +11,7 @@ from lib.design import CLOCKS
 from lib.needs import Failure
 
 # The card; modules that are wiring, and are joined from the others as mapped.
-TOP, JOINED = "pollux_card", ("pollux_card", "port", "memory", "host_bus", "net", "timing_block")
+TOP, JOINED = "pollux_card", ("pollux_card", "port", "memory", "host_bus", "net", "timing_block", "evb_ring", "evb_sched", "evb_engine")
 # Of a family: what its logic is called; how it is mapped.
 FAMILIES = {"xcup": ("AMD UltraScale+", "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}"),
             "arriav": ("Intel Arria V", "synth_intel_alm -family arriav -noiopad -noclkbuf -top {top}")}

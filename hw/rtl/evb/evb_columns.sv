@@ -57,6 +57,11 @@ module evb_columns #(
     output logic                       may_follow,
     input  logic                       take,
 
+`ifdef FORMAL
+    // Buffers in queues or on offer.
+    output logic [BUFFERS-1:0]         f_free,
+`endif
+
     // Busy columns that were passed.
     output logic [5:0]                 inc_passed
 );
@@ -74,6 +79,7 @@ module evb_columns #(
     logic [2:0]         state;
 
     // Queues: a column that is not free is empty, whatever its memories hold.
+    logic [BW-1:0]      links    [0:BUFFERS-1];
     logic [BW-1:0]      heads    [0:COLUMNS-1];
     logic [BW-1:0]      tails    [0:COLUMNS-1];
     logic [BW:0]        lengths  [0:COLUMNS-1];
@@ -154,21 +160,15 @@ module evb_columns #(
     wire           empty   = !free[queue];
     wire           add     = push || give_back;
     wire [BW-1:0]  added   = give_back ? ready_buffer : op_buffer;
+    wire [BW-1:0]  link_at = give_back ? ready_buffer : tails[queue];
+    wire [BW-1:0]  link_to = give_back ? heads[queue] : op_buffer;
     wire           fix     = state == FIX;
     wire           last_one = lengths[pop_column] == 1;
 
-    ram_sdp #(
-        .WIDTH(BW),
-        .DEPTH(BUFFERS)
-    ) links (
-        .clk,
-        .w_enable(add && !empty),
-        .w_address(give_back ? ready_buffer : tails[queue]),
-        .w_data(give_back ? heads[queue] : op_buffer),
-        .r_enable(reading),
-        .r_address(head),
-        .r_data(link)
-    );
+    always_ff @(posedge clk) begin
+        if (add && !empty) links[link_at] <= link_to;
+        if (reading) link <= links[head];
+    end
 
     always_ff @(posedge clk) begin
         if (fix) heads[pop_column] <= link;
@@ -280,6 +280,7 @@ module evb_columns #(
         if (rst) begin
             state          <= REST;
             ready          <= 1'b0;
+            fresh          <= 1'b0;
             free           <= '0;
             last           <= '0;
             from_0         <= '1;
@@ -310,20 +311,146 @@ module evb_columns #(
     wire unused = &{1'b0, unused_first};
 
 `ifdef FORMAL
-    // Any one column: choices of others, in turn, while it could have been chosen.
-    (* anyconst *) logic [CW-1:0] f_mine;
-    logic [CW:0] f_passes = 0;
-    wire         f_open   = open_0[f_mine];
+    // Each buffer that is in a queue: its column, its place from the first one on. Of a few buffers, as a proof
+    // has them.
+    localparam PW = BW + 1, FEW = BUFFERS > 8 ? 0 : BUFFERS;
+    logic [BUFFERS-1:0]    f_in = 0;
+    logic [BUFFERS*CW-1:0] f_column;
+    logic [BUFFERS*PW-1:0] f_place;
+    logic [CW-1:0]         f_last = 0;
+    logic                  f_some = 0;
+    wire  [PW-1:0]         f_end = give_back || empty ? '0 : lengths[queue];
+    // The one on offer.
+    logic                  f_offered;
+    logic [BW-1:0]         f_offer;
+    wire                   f_leaves = fix && choice;
+
+    assign f_free = f_in | ({{(BUFFERS - 1) {1'b0}}, ready} << ready_buffer);
+
+    // No receive buffer is lost or in two places, and those of a column leave in the order in which they came:
+    // a buffer comes to the last place, or back to the first one; the places of each queue are taken by one
+    // buffer each, in the order of its links; the one of the first place leaves, and is on offer until it is
+    // taken, dropped or given back.
+
+    generate
+        for (genvar b = 0; b < FEW; b = b + 1) begin : g_f_buffer
+            wire [CW-1:0]  at_column = f_column[b*CW +: CW];
+            wire [PW-1:0]  at_place  = f_place[b*PW +: PW];
+            wire [BW-1:0]  behind_it = links[b];
+
+            always_ff @(posedge clk) begin
+                if (fix && at_column == pop_column) begin
+                    if (at_place == 0) f_in[b] <= 1'b0;
+                    f_place[b*PW +: PW] <= at_place - 1'b1;
+                end
+                if (give_back && at_column == queue) f_place[b*PW +: PW] <= at_place + 1'b1;
+                if (add && added == b) begin
+                    f_in[b]              <= 1'b1;
+                    f_column[b*CW +: CW] <= queue;
+                    f_place[b*PW +: PW]  <= f_end;
+                end
+                if (rst) f_in[b] <= 1'b0;
+            end
+
+            always_ff @(posedge clk) if (!rst) begin
+                if (f_in[b]) assert (at_column < COLUMNS);
+                if (fix && !last_one && head == b) assert (link == behind_it);
+                if (ready && ready_buffer == b) assert (f_leaves || !f_in[b]);
+            end
+            for (genvar d = 0; d < FEW; d = d + 1) begin : g_behind
+                always_ff @(posedge clk) if (!rst && f_in[b] && f_in[d] && at_column == f_column[d*CW +: CW]
+                        && f_place[d*PW +: PW] == at_place + 1'b1) assert (behind_it == d);
+            end
+        end
+
+        for (genvar c = 0; c < COLUMNS; c = c + 1) begin : g_f_column
+            wire [BW-1:0] first_one  = heads[c];
+            wire [BW-1:0] final_one  = tails[c];
+            wire [PW-1:0] length     = lengths[c];
+
+            always_ff @(posedge clk) if (!rst) begin
+                if (free[c]) assert (length != 0 && length <= BUFFERS);
+                if ((state == POP && !choice || fix) && pop_column == c) assert (free[c]);
+            end
+            for (genvar p = 0; p < FEW; p = p + 1) begin : g_place
+                wire [BUFFERS-1:0] taken;
+                for (genvar b = 0; b < FEW; b = b + 1) begin : g_taken
+                    assign taken[b] = f_in[b] && f_column[b*CW +: CW] == c && f_place[b*PW +: PW] == p;
+                    always_ff @(posedge clk) if (!rst && taken[b]) begin
+                        if (p == 0) assert (first_one == b);
+                        if (p + 1 == length) assert (final_one == b);
+                    end
+                end
+                always_ff @(posedge clk) if (!rst) begin
+                    assert ((taken & (taken - 1'b1)) == 0 && (taken != 0) == (free[c] && p < length));
+                end
+            end
+        end
+    endgenerate
 
     always_ff @(posedge clk) begin
-        if (state == PICK && cfg_discipline == 0 && !cfg_wait) begin
-            f_passes <= f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
+        if (f_leaves) f_offer <= head;
+        f_offered <= (f_offered || (state == POP && choice && granted)) && !(take || drop || give_back);
+        if (take) begin
+            f_last <= ready_column;
+            f_some <= 1'b1;
         end
+        if (rst) begin
+            f_some    <= 1'b0;
+            f_offered <= 1'b0;
+        end
+    end
+
+    always_ff @(posedge clk) if (!rst) begin
+        if (state == POP && !choice || fix) assert (pop_column < COLUMNS);
+        assert (fresh == f_leaves);
+        if (ready) assert (ready_column < COLUMNS && ready_bit == {{(COLUMNS - 1) {1'b0}}, 1'b1} << ready_column);
+        assert (ready == f_offered);
+        if (ready && !f_leaves) assert (ready_buffer == f_offer);
+        if (f_leaves) assert (ready && ready_column == pop_column && ready_buffer == head);
+    end
+
+    // Of several columns with nodes the last one is not chosen again.
+    wire f_chosen = state == POP && choice;
+
+    always_ff @(posedge clk) if (!rst) begin
+        assert (last == (f_some ? {{(COLUMNS - 1) {1'b0}}, 1'b1} << f_last : '0));
+        if (state == PICK) assert (several == (cfg_live == 0 || (cfg_live & (cfg_live - 1'b1)) != 0));
+        if (state == PICK || state == SCAN || state == SETTLE || f_chosen) assert (!ready);
+        if (state == SCAN || state == SETTLE || f_chosen) begin
+            assert (choice && (open & ~cfg_live) == 0);
+            if ((open & last) != 0) assert ((cfg_live & ~last) == 0);
+        end
+        if (state == SCAN && found) assert (open[best]);
+        if (state == SETTLE) assert (open[best]);
+        if (f_chosen) assert (picked != 0 && (picked & (picked - 1'b1)) == 0 && (picked & open) != 0);
+        if (fresh && f_some && ready_column == f_last) assert ((cfg_live & ~ready_bit) == 0);
+    end
+
+    // In turns, any one column with free buffers that may be chosen is passed by each other at most once: the
+    // columns from the next one on, up to this one, become fewer with each choice.
+    (* anyconst *) logic [CW-1:0] f_mine;
+    logic [CW:0]        f_passes = 0, f_next, f_ahead;
+    wire                f_open   = open_0[f_mine];
+    wire [COLUMNS-1:0]  f_from   = f_chosen ? above : from_0;
+    integer             f_d;
+
+    always_comb begin
+        f_next = '0;
+        for (f_d = 0; f_d < COLUMNS; f_d = f_d + 1) f_next = f_next + !f_from[f_d];
+        f_ahead = f_next == COLUMNS ? f_mine : f_mine >= f_next ? f_mine - f_next : f_mine + COLUMNS - f_next;
+    end
+
+    always_ff @(posedge clk) begin
+        if (state == PICK) f_passes <= !cfg_wait && f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
         if (rst) f_passes <= '0;
     end
 
     always_ff @(posedge clk) if (!rst) begin
-        if (f_mine < COLUMNS && cfg_discipline == 0 && !two) assert (f_passes < COLUMNS);
+        if (f_mine < COLUMNS && cfg_discipline == 0 && !two && cfg_partition == 0) begin
+            if (f_chosen) assert (above == ~(picked | (picked - 1'b1)));
+            assert ((f_from | f_from << 1) == f_from && f_passes + f_ahead < COLUMNS);
+        end
     end
 `endif
 endmodule

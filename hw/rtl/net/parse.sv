@@ -3,8 +3,8 @@
 // Parses the headers of passing frames, and decides the destination of each: Ethernet
 // (IEEE 802.3, 3.2), one VLAN tag (IEEE 802.1Q, 9.6), IPv4 (RFC 791), UDP (RFC 768), ICMP (RFC 792),
 // ARP (RFC 826). A frame that is lost here is counted at its last word, once. The verdict on the
-// headers follows the word with the UDP destination port by one cycle, that on the whole frame
-// its last word.
+// headers follows the word with the UDP destination port by two cycles, that on the whole frame its
+// last word by three.
 
 module parse (
     input  logic        clk,
@@ -107,9 +107,10 @@ module parse (
     wire  [3:0]  version = version_ihl[7:4];
     wire         too_short = version_ihl[3:0] < 4'd5;
     wire  [3:0]  ihl  = too_short ? 4'd5 : version_ihl[3:0];
-    wire         even = !ihl[0];
-    // The word of the view with bytes 2 and 3 after the header: bytes 16 + 4 * ihl and on.
-    wire  [10:0] port_at = 11'd2 + {8'd0, ihl[3:1]};
+    // The word of the view with bytes 2 and 3 after the header: bytes 16 + 4 * ihl and on. Known one
+    // cycle after the length of the header, which is two words before.
+    logic        even;
+    logic [10:0] port_at, above_port;
 
     // UDP's source port, or ICMP's type and code; UDP's length.
     logic [15:0] lane3_before, head, udp_length;
@@ -119,12 +120,12 @@ module parse (
 
     // The same of the frame as received, with its tag; whether UDP's checksum, 4 bytes on, is zero.
     wire  [4:0]  quads = {1'b0, ihl} + {4'd0, vlan};
-    wire         odd   = quads[0];
-    wire  [10:0] l4_at = 11'd2 + {7'd0, quads[4:1]};
-    logic        unsummed;
+    logic        odd, unsummed;
+    logic [10:0] l4_at, l4_above;
 
-    // The headers are complete for a verdict.
-    wire         headers = s_axis_rx_tvalid && (ipv4 ? view_index == port_at : view_index == 11'd3);
+    // The headers are complete for a verdict with this word, of the frame as received.
+    logic [10:0] headers_at;
+    wire         headers = s_axis_rx_tvalid && index == headers_at;
 
     assign m_lookup_valid = headers;
     assign m_lookup_udp   = ipv4 && protocol == UDP;
@@ -169,12 +170,19 @@ module parse (
                 head       <= even ? lane3_before : lane1;
                 udp_length <= even ? lane1 : lane3;
             end
-            if (odd && index == l4_at + 11'd1) unsummed <= s_axis_rx_tdata[15:0] == 0;
+            if (odd && index == l4_above) unsummed <= s_axis_rx_tdata[15:0] == 0;
             if (!odd && index == l4_at) unsummed <= s_axis_rx_tdata[47:32] == 0;
         end
+        even       <= !ihl[0];
+        port_at    <= 11'd2 + {8'd0, ihl[3:1]};
+        above_port <= 11'd1 + {8'd0, ihl[3:1]};
+        headers_at <= 11'd2 + {8'd0, ipv4 ? ihl[3:1] : 3'd1} + {10'd0, vlan};
+        odd        <= quads[0];
+        l4_at      <= 11'd2 + {7'd0, quads[4:1]};
+        l4_above   <= 11'd3 + {7'd0, quads[4:1]};
     end
 
-    // ---- One cycle later: sums, verdicts --------------------------------------------------------
+    // ---- One cycle later: sum of the header, what the verdict depends on ------------------------
 
     logic        valid, last, bad, judging;
     logic [63:0] word;
@@ -199,7 +207,7 @@ module parse (
         m_view_index <= view_index > 11'd7 ? 3'd7 : view_index[2:0];
         // The IPv4 header, in the view: from byte 14 to the last one before its payload.
         header_keep  <= view_index == 1 ? 8'b11000000 : view_index == port_at ? {6'd0, {2{!even}}}
-            : view_index + 11'd1 == port_at && even ? 8'b00111111 : 8'b11111111;
+            : view_index == above_port && even ? 8'b00111111 : 8'b11111111;
     end
 
     assign m_view_valid = valid;
@@ -216,47 +224,61 @@ module parse (
 
     always_ff @(posedge clk) if (valid) header_sum <= header_sum_next;
 
-    // Verdict on the headers.
-    wire        is_udp   = protocol == UDP;
+    // Payload of the IPv4 datagram, one cycle after its length.
+    wire  [15:0] ip_bytes = {10'd0, ihl, 2'd0};
+    logic [15:0] room;
+    logic        no_room;
+    wire         is_udp   = protocol == UDP;
     // No answer to a group (RFC 1122, 3.2.2.6).
-    wire        is_echo  = cfg_echo && protocol == ICMP && head == 16'h0800 && ihl == 4'd5 && own && !from_group
+    wire         is_echo  = cfg_echo && protocol == ICMP && head == 16'h0800 && ihl == 4'd5 && own && !from_group
         && destination_ip == cfg_ip;
-    wire        to_us    = destination_ip == cfg_ip || destination_ip == '1 || cfg_promiscuous
-        || (cfg_multicast && destination_ip[31:28] == 4'hE);
-    wire [15:0] ip_bytes = {10'd0, ihl, 2'd0};
-    wire [15:0] room     = total - ip_bytes;
+    wire         for_arp  = arp && cfg_arp && !ipv4;
+    // All of the datagram; all of ARP in the view, which the shortest frame has (4.4.2).
+    wire  [16:0] needed   = ipv4 ? 17'd14 + {14'd0, vlan, 2'd0} + {1'b0, total} : for_arp ? 17'd60 : 17'd0;
 
-    logic [2:0] verdict;
+    // With _2: two cycles after the word; with _3: three.
+    logic        valid_2, last_2, bad_2, judging_2, addressed_2, ipv4_2, for_arp_2, sound_2, malformed_2, fragment_2,
+                 to_us_2, length_2, udp_2, echo_2, hit_2, truncated_2, unsummed_2, odd_2, tagged_2;
+    logic [1:0]  form_2;
+    logic [4:0]  stream_2, skip_2;
+    logic [15:0] head_2, payload_2, tag_2;
 
-    always_comb begin
-        if (!addressed) verdict = ADDRESS;
-        else if (!ipv4) begin
-            if (arp && cfg_arp) verdict = arp_sound ? TAKEN : MALFORMED;
-            else verdict = s_lookup_hit ? TAKEN : UNSUPPORTED;
-        end
-        else if (version != 4'd4 || too_short || total < ip_bytes) verdict = MALFORMED;
-        else if (header_sum_next != 17'h0FFFF) verdict = CHECKSUM;
-        else if (fragment) verdict = FRAGMENT;
-        else if (!to_us) verdict = ADDRESS;
-        // RFC 768: the length includes the 8 bytes of the header.
-        else if (is_udp && (udp_length < 16'd8 || udp_length > room)) verdict = MALFORMED;
-        else if (is_udp) verdict = s_lookup_hit ? TAKEN : MISS;
-        else if (is_echo) verdict = room < 16'd8 ? MALFORMED : TAKEN;
-        else verdict = s_lookup_hit ? TAKEN : UNSUPPORTED;
+    always_ff @(posedge clk) begin
+        valid_2   <= valid && !rst;
+        judging_2 <= judging && !rst;
     end
 
-    wire for_arp = arp && cfg_arp && !ipv4;
-
-    assign m_open_valid       = valid && judging && verdict == TAKEN && !for_arp;
-    assign m_open_echo        = ipv4 && is_echo;
-    assign m_open_whole       = m_open_echo || s_lookup_form == 2'd1;
-    assign m_open_stream      = s_lookup_stream;
-    assign m_open_form        = s_lookup_form;
-    assign m_open_length      = m_open_whole ? {2'd0, cfg_max_frame} : udp_length - 16'd8;
-    assign m_open_source_port = ipv4 && is_udp ? head : 16'd0;
-    // The payload begins at byte 22 + 4 * quads.
-    assign m_open_skip        = l4_at[4:0] + {4'd0, odd};
-    assign m_open_upper       = !odd;
+    always_ff @(posedge clk) begin
+        room        <= total - ip_bytes;
+        no_room     <= total < ip_bytes;
+        last_2      <= last;
+        bad_2       <= bad;
+        addressed_2 <= addressed;
+        ipv4_2      <= ipv4;
+        for_arp_2   <= for_arp;
+        sound_2     <= arp_sound;
+        malformed_2 <= version != 4'd4 || too_short || no_room;
+        fragment_2  <= fragment;
+        to_us_2     <= destination_ip == cfg_ip || destination_ip == '1 || cfg_promiscuous
+            || (cfg_multicast && destination_ip[31:28] == 4'hE);
+        // RFC 768: the length includes the 8 bytes of the header.
+        length_2    <= is_udp ? udp_length >= 16'd8 && udp_length <= room : !is_echo || room >= 16'd8;
+        udp_2       <= is_udp;
+        echo_2      <= ipv4 && is_echo;
+        hit_2       <= s_lookup_hit;
+        form_2      <= s_lookup_form;
+        stream_2    <= s_lookup_stream;
+        // The payload begins at byte 22 + 4 * quads.
+        skip_2      <= l4_at[4:0] + {4'd0, odd};
+        odd_2       <= odd;
+        head_2      <= ipv4 && is_udp ? head : 16'd0;
+        payload_2   <= udp_length - 16'd8;
+        truncated_2 <= {3'd0, bytes} < needed;
+        // RFC 768: zero means that the sender has computed none.
+        unsummed_2  <= is_udp && unsummed;
+        tagged_2    <= vlan;
+        tag_2       <= tag;
+    end
 
     // RFC 768, RFC 792: the checksum after the IPv4 header, UDP's with a pseudo-header
     // of both addresses, the protocol, and the length once more. Over the frame as received:
@@ -268,7 +290,7 @@ module parse (
     wire  [15:0] l4_length = is_udp ? udp_length : room;
     // Bytes of it from the start of this word on.
     wire  [15:0] l4_now    = number == l4_at ? l4_length - 16'd2
-        : number == l4_at + 11'd1 && odd ? l4_length - 16'd6 : l4_left;
+        : number == l4_above && odd ? l4_length - 16'd6 : l4_left;
     wire  [7:0]  l4_tail   = l4_now >= 16'd8 ? 8'hFF : ~(8'hFF << l4_now[2:0]);
 
     always_comb begin
@@ -282,67 +304,108 @@ module parse (
         if (is_udp && number == l4_at) l4_extra = l4_twice;
     end
 
+    logic [79:0] l4_data;
+    logic [9:0]  l4_select;
+    logic        l4_first;
+
+    always_ff @(posedge clk) begin
+        if (valid) l4_left <= l4_now >= 16'd8 ? l4_now - 16'd8 : 16'd0;
+        l4_data   <= {l4_extra, word};
+        l4_select <= {2'b11, number < 11'd3 ? 8'd0 : l4_keep};
+        l4_first  <= number < 11'd3;
+    end
+
+    // ---- Two cycles later: verdict on the headers, sum of the datagram --------------------------
+
     checksum #(.BYTES(10)) l4_step (
-        .state(number < 11'd3 ? 17'd0 : l4_sum),
-        .data({l4_extra, word}),
-        .keep({2'b11, number < 11'd3 ? 8'd0 : l4_keep}),
+        .state(l4_first ? 17'd0 : l4_sum),
+        .data(l4_data),
+        .keep(l4_select),
         .next(l4_sum_next)
     );
 
+    always_ff @(posedge clk) if (valid_2) l4_sum <= l4_sum_next;
+
+    logic [2:0] verdict;
+
+    always_comb begin
+        if (!addressed_2) verdict = ADDRESS;
+        else if (for_arp_2) verdict = sound_2 ? TAKEN : MALFORMED;
+        else if (!ipv4_2) verdict = hit_2 ? TAKEN : UNSUPPORTED;
+        else if (malformed_2) verdict = MALFORMED;
+        else if (header_sum != 17'h0FFFF) verdict = CHECKSUM;
+        else if (fragment_2) verdict = FRAGMENT;
+        else if (!to_us_2) verdict = ADDRESS;
+        else if (!length_2) verdict = MALFORMED;
+        else if (echo_2 || hit_2) verdict = TAKEN;
+        else verdict = udp_2 ? MISS : UNSUPPORTED;
+    end
+
+    assign m_open_valid       = valid_2 && judging_2 && verdict == TAKEN && !for_arp_2;
+    assign m_open_echo        = echo_2;
+    assign m_open_whole       = echo_2 || form_2 == 2'd1;
+    assign m_open_stream      = stream_2;
+    assign m_open_form        = form_2;
+    assign m_open_length      = m_open_whole ? {2'd0, cfg_max_frame} : payload_2;
+    assign m_open_source_port = head_2;
+    assign m_open_skip        = skip_2;
+    assign m_open_upper       = !odd_2;
+
+    // ---- Three cycles later: verdict on the frame -----------------------------------------------
+
+    logic        judged, over_3, bad_3, judged_3, check_3, truncated_3, unsummed_3, for_arp_3, tagged_3;
+    logic [2:0]  verdict_3, outcome;
+    logic [15:0] tag_3;
+
     always_ff @(posedge clk) begin
-        if (valid) begin
-            l4_sum  <= l4_sum_next;
-            l4_left <= l4_now >= 16'd8 ? l4_now - 16'd8 : 16'd0;
+        over_3 <= valid_2 && last_2 && !rst;
+        if (valid_2) judged <= (judging_2 || judged) && !last_2;
+        if (rst) judged <= 1'b0;
+    end
+
+    always_ff @(posedge clk) begin
+        bad_3       <= bad_2;
+        truncated_3 <= truncated_2;
+        unsummed_3  <= unsummed_2;
+        for_arp_3   <= for_arp_2;
+        tagged_3    <= tagged_2;
+        tag_3       <= tag_2;
+        judged_3    <= judging_2 || judged;
+        if (judging_2) begin
+            verdict_3 <= verdict;
+            check_3   <= ipv4_2 && (udp_2 ? cfg_checksum : echo_2);
         end
     end
 
-    // Verdict on the frame.
-    logic        judged;
-    logic [2:0]  kept_verdict, outcome;
-    logic        kept_check;
-    wire         judged_now  = judging || judged;
-    wire  [2:0]  verdict_now = judging ? verdict : kept_verdict;
-    wire         check_now   = judging ? ipv4 && (is_udp ? cfg_checksum : is_echo) : kept_check;
-    // All of the datagram; all of ARP in the view, which the shortest frame has (4.4.2).
-    wire  [16:0] needed      = ipv4 ? 17'd14 + {14'd0, vlan, 2'd0} + {1'b0, total} : for_arp ? 17'd60 : 17'd0;
-
     always_comb begin
-        if (!judged_now) outcome = MALFORMED;
-        else if (verdict_now != TAKEN && verdict_now != MISS && verdict_now != UNSUPPORTED) outcome = verdict_now;
+        if (!judged_3) outcome = MALFORMED;
+        else if (verdict_3 != TAKEN && verdict_3 != MISS && verdict_3 != UNSUPPORTED) outcome = verdict_3;
         // Truncated before the stream lookup.
-        else if ({3'd0, bytes} < needed) outcome = MALFORMED;
-        else if (verdict_now != TAKEN) outcome = verdict_now;
-        // RFC 768: zero means that the sender has computed none.
-        else if (check_now && l4_sum_next != 17'h0FFFF && !(is_udp && unsummed)) outcome = CHECKSUM;
+        else if (truncated_3) outcome = MALFORMED;
+        else if (verdict_3 != TAKEN) outcome = verdict_3;
+        else if (check_3 && l4_sum != 17'h0FFFF && !unsummed_3) outcome = CHECKSUM;
         else outcome = TAKEN;
     end
 
-    assign m_end_valid = valid && last && judged_now && verdict_now == TAKEN && !for_arp;
-    assign m_end_bad   = bad || outcome != TAKEN;
+    assign m_end_valid = over_3 && judged_3 && verdict_3 == TAKEN && !for_arp_3;
+    assign m_end_bad   = bad_3 || outcome != TAKEN;
 
-    wire over    = valid && last;
-    wire counted = over && !bad;
+    wire counted = over_3 && !bad_3;
 
     always_ff @(posedge clk) begin
-        if (over || rst) judged <= 1'b0;
-        else if (judging) judged <= 1'b1;
         inc_drop_address     <= !rst && counted && outcome == ADDRESS;
         inc_drop_malformed   <= !rst && counted && outcome == MALFORMED;
         inc_drop_checksum    <= !rst && counted && outcome == CHECKSUM;
         inc_drop_fragment    <= !rst && counted && outcome == FRAGMENT;
         inc_drop_unsupported <= !rst && counted && outcome == UNSUPPORTED;
         inc_drop_miss        <= !rst && counted && outcome == MISS;
-        m_arp_valid          <= !rst && counted && outcome == TAKEN && for_arp;
+        m_arp_valid          <= !rst && counted && outcome == TAKEN && for_arp_3;
     end
 
     always_ff @(posedge clk) begin
-        if (judging) begin
-            kept_verdict <= verdict;
-            kept_check   <= check_now;
-        end
-        m_arp_tagged <= vlan;
-        m_arp_tag    <= tag;
+        m_arp_tagged <= tagged_3;
+        m_arp_tag    <= tag_3;
     end
 
-    assign busy = index != 0 || valid;
+    assign busy = index != 0 || valid || valid_2 || over_3;
 endmodule

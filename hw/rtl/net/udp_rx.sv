@@ -53,8 +53,9 @@ module udp_rx (
     // A frame with a destination is in this module.
     output logic         busy
 );
-    // A frame is opened 2 cycles after word 10 at the latest (VLAN, 15 words of IPv4 header), so at
-    // most 14 words wait. Of frames of two words, the shortest that are opened, 7 begin there.
+    // A frame is opened 3 cycles after word 10 at the latest (VLAN, 15 words of IPv4 header), and its end is
+    // known 3 cycles after its last word, so at most 18 words wait. Frames that are opened have four words
+    // or more.
     localparam AW     = 5;
     localparam FRAMES = 8;
     localparam OPEN_W = 2 + 64 + 32 + 16 + 5 + 2 + 16 + 2 + AW;
@@ -75,8 +76,9 @@ module udp_rx (
         end
     end
 
-    // The time of the frame of the latest word.
-    logic [96:0] stamped;
+    // The time of the frame of the latest word; of the one before, where the frame is that is opened.
+    logic [96:0]   stamped, open_stamped;
+    logic [AW-1:0] open_at;
 
     always_ff @(posedge clk) begin
         if (s_axis_rx_tvalid) begin
@@ -84,11 +86,17 @@ module udp_rx (
             stamped    <= {s_axis_rx_wire_valid, s_axis_rx_wire, s_axis_rx_stamp};
             if (first) frame_at <= tail;
         end
+        open_stamped <= stamped;
+        open_at      <= frame_at;
     end
 
-    // Open frames, in order; the one that is read stays until its end.
-    logic              open, final_word;
-    logic [OPEN_W-1:0] open_data;
+    // Open frames, in order; the one that is read stays until its end. If none waits, a frame is read from the
+    // cycle on in which it is opened.
+    logic              open_waits, final_word;
+    logic [OPEN_W-1:0] open_data, waiting_data;
+    wire  [OPEN_W-1:0] opened = {open_stamped, s_open_echo, s_open_whole, s_open_upper,
+        open_at + (s_open_whole ? '0 : s_open_skip), s_open_length, s_open_source_port, s_open_stream, s_open_form};
+    wire               open   = open_waits || s_open_valid;
     logic              echo, whole, upper, wire_valid;
     logic [AW-1:0]     start;
     logic [63:0]       wire_time;
@@ -97,6 +105,7 @@ module udp_rx (
     logic [4:0]        stream;
     logic [1:0]        form;
 
+    assign open_data = open_waits ? waiting_data : opened;
     assign {wire_valid, wire_time, stamp_mac, echo, whole, upper, start, length, source_port, stream, form} = open_data;
 
     /* verilator lint_off PINCONNECTEMPTY */
@@ -106,13 +115,12 @@ module udp_rx (
     ) opens (
         .clk,
         .rst,
-        .s_valid(s_open_valid),
+        .s_valid(s_open_valid && (open_waits || !final_word)),
         .s_ready(),
-        .s_data({stamped, s_open_echo, s_open_whole, s_open_upper, frame_at + (s_open_whole ? '0 : s_open_skip),
-            s_open_length, s_open_source_port, s_open_stream, s_open_form}),
-        .m_valid(open),
+        .s_data(opened),
+        .m_valid(open_waits),
         .m_ready(final_word),
-        .m_data(open_data),
+        .m_data(waiting_data),
         .level()
     );
 
@@ -137,7 +145,7 @@ module udp_rx (
     );
     /* verilator lint_on PINCONNECTEMPTY */
 
-    // The reader. The words of the next frame are in the ring only when the end of this one is known.
+    // The reader. Only a frame that is withdrawn may be shorter than its length: it is cut when its end is known.
     logic          reading;
     logic [AW-1:0] next_place;
     logic [15:0]   next_left;
@@ -149,8 +157,9 @@ module udp_rx (
     wire  [47:0]   high   = ring[above][47:0];
 
     wire           cut    = known && known_bad;
-    wire           ends_here = whole ? waiting != 0 && low[72] : left <= 16'd8 && known;
-    wire           ready  = ends_here || (whole ? waiting != 0 : left > 16'd8 && waiting > 1);
+    wire           at_end = whole ? waiting != 0 && low[72] : left <= 16'd8;
+    wire           ends_here = at_end && known;
+    wire           ready  = ends_here || (!at_end && (whole ? waiting != 0 : waiting > 1));
     wire           step   = open && (ready || cut);
 
     assign final_word = open && (ends_here || cut);

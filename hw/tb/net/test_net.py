@@ -354,6 +354,8 @@ async def places_are_shared_and_fixed(dut):
     stranger = "02:00:00:00:00:98"
     rival = next(ip for ip in (f"10.0.1.{last}" for last in range(256)) if place(ip) == place(PEER_IP))
     await tb.receive(arp(op=2, dst=MAC), arp(op=2, dst=MAC, psrc=rival, hwsrc=stranger))
+    # The verdict on a frame comes after it.
+    await ClockCycles(dut.clk, 4)
     assert (await tb.entry(PEER_IP))[0] == integer(rival)
     await tb.fix(PEER_IP, "02:00:00:00:00:aa")
     await tb.receive(arp(op=2, dst=MAC), arp(op=2, dst=MAC, psrc=rival, hwsrc=stranger))
