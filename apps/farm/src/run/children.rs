@@ -18,6 +18,7 @@ use super::orders::{Answer, Order};
 use super::part::Part;
 use super::plan::Plan;
 use super::shares::Share;
+use super::veths::Veths;
 
 /// Longest wait for the last line of a process.
 const END: Duration = Duration::from_secs(5);
@@ -77,8 +78,8 @@ pub struct ProcessReport {
 }
 
 impl Children {
-    /// Starts a process for each share of the members, with its port. The counts of the run follow
-    /// theirs.
+    /// Starts a process for each share of the members, with its port, and in its network namespace
+    /// if it has one. The counts of the run follow theirs.
     ///
     /// # Errors
     /// A process that cannot be started; those before it are ended.
@@ -86,6 +87,7 @@ impl Children {
         plan: &Plan,
         ports: &[String],
         folder: &std::path::Path,
+        veths: Option<&Veths>,
         counts: &Arc<Counts>,
     ) -> Result<Self> {
         let config = folder.join("farm.toml");
@@ -112,7 +114,12 @@ impl Children {
             // A group of its own: the signals of a terminal are for the parent, which ends the run.
             command.process_group(0);
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
-            let started = ChildProcess::start(command, share.clone(), counts);
+            let mut spawn = || command.spawn().context("cannot be started");
+            let child = match veths.and_then(|veths| veths.member(number)) {
+                Some(namespace) => namespace.within(spawn),
+                None => spawn(),
+            };
+            let started = child.and_then(|child| ChildProcess::new(child, share.clone(), counts));
             children
                 .processes
                 .push(started.with_context(|| format!("process {number} ({share})"))?);
@@ -237,8 +244,7 @@ impl Drop for Children {
 }
 
 impl ChildProcess {
-    fn start(mut command: Command, share: Share, counts: &Arc<Counts>) -> Result<Self> {
-        let mut child = command.spawn().context("cannot be started")?;
+    fn new(mut child: Child, share: Share, counts: &Arc<Counts>) -> Result<Self> {
         let heard = Arc::new(Heard::default());
         let output = child.stdout.take();
         let process = Self {

@@ -1,6 +1,7 @@
 //! Execution of a run: open, launch, watch, end in order, report.
 
 use anyhow::{Context as _, Result};
+use pollux_farm::carrier::ETHERNET;
 
 use super::children::Children;
 use super::layout::Layout;
@@ -8,6 +9,7 @@ use super::link::{LinkName, Ports};
 use super::plan::Plan;
 use super::report::{Ended, Report};
 use super::running::{Running, Stopped};
+use super::veths::Veths;
 use super::watch::Watched;
 
 /// Executes a run, in this process or with others.
@@ -18,22 +20,32 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let reports = plan.reports.ready()?;
     let folder = tempfile::tempdir().context("a folder for the sockets of the processes")?;
+    let mut veths = None;
     let (mut members, mut switch) = (Vec::new(), Vec::new());
     if let Layout::Processes(_) = plan.layout {
+        let names: Vec<String> = (0..plan.shares.len())
+            .map(|number| format!("process{number}"))
+            .collect();
         let ports = match &plan.config.ports {
             Some(ports) => ports.clone(),
             None => Ports::over(link, folder.path(), plan.max_frame())?,
         };
-        for number in 0..plan.shares.len() {
-            let name = format!("process{number}");
-            members.push(ports.member(&name));
-            switch.push(ports.switch(&name)?);
+        if plan.config.ports.is_none() && link == LinkName::AfXdp {
+            veths = Some(Veths::new(&names, plan.max_frame() - ETHERNET)?);
+        }
+        for name in &names {
+            members.push(ports.member(name));
+            switch.push(ports.switch(name)?);
         }
     }
-    let running = Running::open(plan, &switch)?;
+    let running = match &veths {
+        Some(veths) => veths.switch().within(|| Running::open(plan, &switch))?,
+        None => Running::open(plan, &switch)?,
+    };
     let mut children = Children::default();
     if !members.is_empty() {
-        children = Children::start(plan, &members, folder.path(), &running.counts)?;
+        let folder = folder.path();
+        children = Children::start(plan, &members, folder, veths.as_ref(), &running.counts)?;
     }
     // Not before: child processes may run where this thread may.
     let monitoring = running.monitor(plan)?;

@@ -8,12 +8,16 @@ use pollux_farm::carrier::ETHERNET;
 use serde::{Deserialize, Serialize};
 
 use super::shares::Share;
+use super::veths;
 
 /// In the ports of a configuration: the name of the member.
 const MEMBER: &str = "{member}";
 
 /// Longest packet of a `unix` or a `vhost-user` port.
 const MOST: usize = 65_521;
+
+/// MTU of an Ethernet interface, which the programs of XDP take.
+const XDP_MOST: usize = 1500;
 
 /// What carries the frames between the processes of a run and the switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -23,6 +27,9 @@ pub enum LinkName {
     VhostUser,
     /// Datagram sockets of the kernel
     Unix,
+    /// `af_xdp` on veth pairs, with a network namespace of its own for each process; needs root
+    #[value(name = "af_xdp")]
+    AfXdp,
 }
 
 /// Ports of the processes. `{member}` is the name of the process's first member: `scheduler`,
@@ -44,9 +51,13 @@ impl Ports {
     /// Frames that the link cannot carry.
     pub fn over(link: LinkName, folder: &Path, max_frame: usize) -> Result<Self> {
         let mtu = max_frame - ETHERNET;
+        let most = match link {
+            LinkName::AfXdp => XDP_MOST,
+            _ => MOST,
+        };
         ensure!(
-            mtu <= MOST,
-            "frames of {mtu} B between processes: a port carries {MOST} B; set a smaller `fragment`, \
+            mtu <= most,
+            "frames of {mtu} B between processes: a port carries {most} B; set a smaller `fragment`, \
              `pack` or `slot`"
         );
         let folder = folder.display();
@@ -62,6 +73,10 @@ impl Ports {
                 switch: Some(format!(
                     "unix:{folder}/{MEMBER}.switch,peer={folder}/{MEMBER},mtu={mtu}"
                 )),
+            },
+            LinkName::AfXdp => Self {
+                member: format!("af_xdp:{},promisc=on", veths::MEMBER),
+                switch: Some(format!("af_xdp:{MEMBER},promisc=on")),
             },
         })
     }

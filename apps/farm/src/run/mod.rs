@@ -11,7 +11,7 @@
 //! | `running` | the loops of a process |
 //! | `children`, `orders` | other processes of the run, and what they and their parent say |
 //! | `members`, `member_options` | a process with some members of a farm |
-//! | `wiring`, `link`, `switch_loop` | ports of the loops and the processes; the switch between them |
+//! | `wiring`, `link`, `veths`, `switch_loop` | ports of the loops and the processes; the switch between them |
 //! | `station`, `build`, `rest` | a loop: some members of the farm and their carrier |
 //! | `seats` | a member in a loop: its role, and what the run does with it |
 //! | `awaited`, `triggers`, `work` | when events are triggered; what nodes do with them |
@@ -46,6 +46,7 @@ mod switch_loop;
 #[cfg(test)]
 mod tests;
 mod triggers;
+mod veths;
 mod watch;
 mod wiring;
 mod work;

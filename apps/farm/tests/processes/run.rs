@@ -76,6 +76,35 @@ fn frames_go_over_interfaces_of_a_namespace() {
     }
 }
 
+#[test]
+fn each_process_is_in_a_namespace_of_its_own() {
+    let _alone = alone();
+    let args =
+        "run --processes 3 --link af_xdp --feeders 4 --nodes 4 --columns 2 --events 500 --json";
+    let output = output(PATIENT, args);
+    let error = text(&output.stderr);
+    if error.contains("run as root") || error.contains("AF_XDP needs") {
+        println!("skipped: network namespaces and AF_XDP need root: {error}");
+        return;
+    }
+    assert!(output.status.success(), "{error}");
+    let report = read(&output);
+    holds(&report);
+    assert_eq!(report["events"]["complete"], 500);
+    // Frames that an interface cannot carry are refused before anything is made.
+    let output = output_of_large_frames();
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(error.contains("a port carries 1500 B"), "{error}");
+}
+
+fn output_of_large_frames() -> Output {
+    output(
+        PATIENT,
+        "run --processes 2 --link af_xdp --fragment 9000 --buffers 2 --events 10",
+    )
+}
+
 /// A run of four processes with a feeder and a node each, in which one is ended or stopped.
 fn run_without(place: usize, signal: Signal) -> Output {
     let folder = tempfile::tempdir().unwrap();
