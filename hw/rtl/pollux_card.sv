@@ -10,7 +10,7 @@ module pollux_card #(
     parameter TX_FIFO_WORDS  = 512,     // 256-bit words of a transmit fifo: at least a jumbo frame
     parameter TLB_ENTRIES    = 128,     // pages
     parameter EVENT_QUEUES   = 8,       // each with its own MSI-X vector
-    parameter RD_TAGS        = 32,      // open read requests
+    parameter RD_TAGS        = 128,     // open read requests
     parameter ARP_ENTRIES    = 256,     // neighbours of each port
     parameter GIT_HASH       = 160'h0   // commit of the build, in printed order
 ) (

@@ -160,6 +160,15 @@ void pollux_card_probe(const pollux_card *card, uint32_t probes[POLLUX_PORTS]) {
     PROBE(3);
 }
 
+#define RX_FREE(port) PORT(port, rx_fifo__DOT__free)
+
+void pollux_card_rx_free(const pollux_card *card, uint32_t words[POLLUX_PORTS]) {
+    words[0] = RX_FREE(0);
+    words[1] = RX_FREE(1);
+    words[2] = RX_FREE(2);
+    words[3] = RX_FREE(3);
+}
+
 int pollux_card_trace(pollux_card *card, const char *file) {
 #if VM_TRACE
     card->trace = std::make_unique<VerilatedFstC>();

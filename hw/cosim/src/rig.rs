@@ -24,14 +24,17 @@ const LOG2_PAGE: u32 = 24;
 const LOG2_RECORDS: u32 = 8;
 const QUEUE_BYTES: usize = 64 << LOG2_RECORDS;
 /// Transmit rings, and what they send.
-const LOG2_RING: u32 = 6;
+const LOG2_RING: u32 = 10;
 const RING_BYTES: usize = 32 << LOG2_RING;
 const RING_AT: usize = 8 * QUEUE_BYTES;
 const DATA_AT: usize = RING_AT + 4 * RING_BYTES;
-const DATA_BYTES: usize = 16 << 10;
+/// Payloads to send of each port, and bytes for each.
+pub const LOADS: usize = 4;
+const LOAD_BYTES: usize = 16 << 10;
 /// Start of the lists, and bytes of each: those of all streams and default lists of four ports fit.
 const LISTS_AT: usize = 1 << 20;
 const LIST_BYTES: usize = 192 << 10;
+const _: () = assert!(DATA_AT + 4 * LOADS * LOAD_BYTES <= LISTS_AT);
 const _: () = assert!(LISTS_AT + 4 * 17 * LIST_BYTES <= 1 << LOG2_PAGE);
 /// The default list of a port.
 pub const CATCH_ALL: u16 = 16;
@@ -252,9 +255,22 @@ impl<C: SimulatedCard> Rig<C> {
         self.device.with(|card, _| card.put(which, frame));
     }
 
-    /// Sends a payload by a port's transmit ring, to the destination in its registers.
-    pub fn send(&mut self, which: usize, payload: &[u8]) {
+    /// Puts a payload where a port's transmit ring can send it, in one of [`LOADS`] places.
+    pub fn load(&self, which: usize, place: usize, payload: &[u8]) {
+        let at = self.load_at(which, place);
+        self.device.with(|_, memory| memory.write(at, payload));
+    }
+
+    fn load_at(&self, which: usize, place: usize) -> u64 {
+        let place = which * LOADS + place % LOADS;
+        self.base + (DATA_AT + place * LOAD_BYTES) as u64
+    }
+
+    /// Posts bytes of a loaded payload to a port's transmit ring, to the destination in its registers.
+    /// They leave after [`doorbell`](Self::doorbell).
+    pub fn post(&mut self, which: usize, place: usize, len: usize) {
         let ring = (RING_AT + which * RING_BYTES) as u64;
+        let data = self.load_at(which, place);
         let Some(&posted) = self.posted.get(which) else {
             return;
         };
@@ -270,19 +286,36 @@ impl<C: SimulatedCard> Rig<C> {
             );
         }
         let slot = u64::from(posted % (1 << LOG2_RING));
-        let data = self.base + (DATA_AT + which * DATA_BYTES) as u64;
         // First and last of its packet, no event.
         let mut descriptor = [0; 32];
         descriptor[..8].copy_from_slice(&data.to_le_bytes());
-        descriptor[8..12].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        descriptor[8..12].copy_from_slice(&(len as u32).to_le_bytes());
         descriptor[12..14].copy_from_slice(&3_u16.to_le_bytes());
-        descriptor[14..16].copy_from_slice(&(payload.len() as u16).to_le_bytes());
-        self.device.with(|_, memory| {
-            memory.write(data, payload);
-            memory.write(self.base + ring + 32 * slot, &descriptor);
-        });
+        descriptor[14..16].copy_from_slice(&(len as u16).to_le_bytes());
+        let at = self.base + ring + 32 * slot;
+        self.device.with(|_, memory| memory.write(at, &descriptor));
         self.posted[which] = posted.wrapping_add(1);
-        self.write(&tx::THIS, 0, tx::RING_PRODUCER, which, self.posted[which]);
+    }
+
+    /// Descriptors that a port's ring has room for, as it says itself.
+    #[must_use]
+    pub fn ring_room(&self, which: usize) -> u32 {
+        let done = self.read(&tx::THIS, 0, tx::RING_CONSUMER, which);
+        let posted = self.posted.get(which).copied().unwrap_or(done);
+        (1_u32 << LOG2_RING).saturating_sub(posted.wrapping_sub(done))
+    }
+
+    /// Tells a port's ring how many descriptors are posted.
+    pub fn doorbell(&self, which: usize) {
+        let posted = self.posted.get(which).copied().unwrap_or_default();
+        self.write(&tx::THIS, 0, tx::RING_PRODUCER, which, posted);
+    }
+
+    /// Sends a payload by a port's transmit ring, to the destination in its registers.
+    pub fn send(&mut self, which: usize, payload: &[u8]) {
+        self.load(which, 0, payload);
+        self.post(which, 0, payload.len());
+        self.doorbell(which);
     }
 
     /// Reads what has been announced since, and returns buffers and records.

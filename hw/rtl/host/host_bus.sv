@@ -9,7 +9,7 @@ module host_bus #(
     parameter RX_FIFO_WORDS = 2048,        // of each, shown in registers
     parameter TLB_ENTRIES   = 128,         // shown in registers
     parameter EVENT_QUEUES  = 8,           // each with a vector
-    parameter RD_TAGS       = 32,          // open read requests
+    parameter RD_TAGS       = 128,         // open read requests
     parameter ARP_ENTRIES   = 256,         // of each port, shown in registers
     parameter GIT_HASH      = 160'h0,      // in printed order
     parameter WRITERS       = PORTS + 1,   // writers to memory, besides interrupts

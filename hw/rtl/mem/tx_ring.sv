@@ -7,7 +7,7 @@
 module tx_ring #(
     parameter PORTS        = 4,  // rings: one for each port
     parameter EVENT_QUEUES = 8,  // queues, 1 to 8
-    parameter DESCRIPTORS  = 32  // of a ring, that are fetched and not done, a power of two
+    parameter DESCRIPTORS  = 64  // of a ring, that are fetched and not done, a power of two
 ) (
     input  logic                    clk,
     input  logic                    rst,

@@ -34,7 +34,7 @@ use rules::Rules;
 use upstream::Upstream;
 
 pub use link::{LINK_BYTES_PER_US, TLP_OVERHEAD};
-pub use upstream::{POSTED_BYTES, POSTED_HEADERS};
+pub use upstream::{NON_POSTED_HEADERS, POSTED_BYTES, POSTED_HEADERS};
 
 /// Address of the MSI-X vectors (PCI 3.0 section 6.8.2), and their number.
 const MSIX_BAR: u8 = 2;
@@ -285,7 +285,7 @@ impl RootPort {
         }
 
         self.driven.wr_req_ready = (self.upstream.has_room(now) && draw.takes()).into();
-        self.driven.rd_req_ready = draw.takes().into();
+        self.driven.rd_req_ready = (self.upstream.has_credit(now) && draw.takes()).into();
         self.driven.tx_cpl_ready = draw.takes().into();
         (self.driven.rx_req, self.driven.rx_cpl) = self.downstream.offer(now, &mut draw);
     }

@@ -15,6 +15,10 @@ pub const POSTED_HEADERS: usize = 64;
 /// Bytes of them, likewise.
 pub const POSTED_BYTES: usize = 16 << 10;
 
+/// Read requests on their way to the root port: credits for headers of non-posted requests. One
+/// returns when its request is there, after half of the time of a read.
+pub const NON_POSTED_HEADERS: usize = 64;
+
 /// Backlog of the link at which the hard block accepts no more: four of the longest
 /// writes.
 const BUFFER_PS: u64 = 150_000;
@@ -56,6 +60,8 @@ pub(super) struct Upstream {
     sent: u64,
     landed: u64,
     reads: Vec<Behind<Header>>,
+    /// When the credits of reads return.
+    credits: VecDeque<u64>,
     answers: VecDeque<Behind<Tlp>>,
 }
 
@@ -65,6 +71,12 @@ impl Upstream {
         self.link.backlog(now) <= BUFFER_PS
             && self.posted.len() < POSTED_HEADERS
             && self.posted_bytes < POSTED_BYTES
+    }
+
+    /// Whether the hard block accepts another read request.
+    pub(super) fn has_credit(&mut self, now: u64) -> bool {
+        while self.credits.pop_front_if(|back| *back <= now).is_some() {}
+        self.credits.len() < NON_POSTED_HEADERS
     }
 
     /// A beat of a write.
@@ -107,7 +119,11 @@ impl Upstream {
     ) {
         traffic.reads += 1;
         traffic.read_bytes += 4 * header.dws() as u64;
-        let arrives = self.link.send(now, 0) + draw.read();
+        let (gone, time) = (self.link.send(now, 0), draw.read());
+        let arrives = gone + time;
+        // In order, as the requests are.
+        let last = self.credits.back().copied().unwrap_or_default();
+        self.credits.push_back(last.max(gone + time / 2));
         let writes = self.sent;
         self.reads.push(Behind {
             arrives,

@@ -141,6 +141,12 @@ impl VerilatedCard {
         self.core_cycles
     }
 
+    /// Free words of 8 bytes in the receive fifo of each port.
+    #[must_use]
+    pub fn rx_free(&self) -> [u32; PORTS] {
+        self.model.rx_free()
+    }
+
     /// Starts a new observation of the ports.
     pub fn watch(&mut self) {
         self.watch = Some(Watch::default());

@@ -29,6 +29,7 @@ mod sys {
         pub(super) fn pollux_card_core_out(card: *const Card, pins: *mut CoreOut);
         pub(super) fn pollux_card_net_out(card: *const Card, pins: *mut NetOut);
         pub(super) fn pollux_card_probe(card: *const Card, probes: *mut u32);
+        pub(super) fn pollux_card_rx_free(card: *const Card, words: *mut u32);
         pub(super) fn pollux_card_trace(card: *mut Card, file: *const c_char) -> c_int;
         pub(super) fn pollux_card_coverage(card: *mut Card, file: *const c_char) -> c_int;
     }
@@ -103,6 +104,14 @@ impl Model {
         // SAFETY: the card is ours; the call sets as many numbers as there are.
         unsafe { sys::pollux_card_probe(self.0.as_ptr(), probes.as_mut_ptr()) };
         probes
+    }
+
+    /// Free words of 8 bytes in the receive fifo of each port.
+    pub(crate) fn rx_free(&self) -> [u32; PORTS] {
+        let mut words = [0; PORTS];
+        // SAFETY: as above.
+        unsafe { sys::pollux_card_rx_free(self.0.as_ptr(), words.as_mut_ptr()) };
+        words
     }
 
     /// Writes a waveform from now on.

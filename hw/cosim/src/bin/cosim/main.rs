@@ -29,8 +29,12 @@ fn main() -> anyhow::Result<()> {
     enum Command {
         /// Latencies of stages, in cycles of their clock.
         Cycles,
-        /// Four ports at line rate: frames offered, received and dropped.
-        LineRate,
+        /// Four ports at line rate: frames offered, received, dropped and sent.
+        LineRate {
+            /// Besides minimum frames also 1 KB, 9 KB and random sizes, and a slower memory.
+            #[arg(long)]
+            all: bool,
+        },
         /// From the start of a frame at XGMII to its payload in memory, by size.
         Latency,
         /// Outcome of the frames of a recording on the first wire.
@@ -72,7 +76,7 @@ fn main() -> anyhow::Result<()> {
 
     let report = match Command::parse() {
         Command::Cycles => cycles::measure()?,
-        Command::LineRate => line_rate::measure()?,
+        Command::LineRate { all } => line_rate::measure(all)?,
         Command::Latency => latency::measure()?,
         Command::Received { file, udp } => judge::received(&file, &udp)?,
         Command::Sent { file } => judge::sent(&file)?,
