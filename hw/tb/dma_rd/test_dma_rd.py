@@ -8,7 +8,7 @@ import cycles as table
 from core import Cycles
 from host_bus import ABORT, RETRY, UNSUPPORTED, Reads
 
-PARAMETERS = [{"TAGS": 32}, {"TAGS": 4}]
+PARAMETERS = [{"TAGS": 128}, {"TAGS": 4}]
 
 COUNTED = ("reads", "rd_timeout", "rd_unsupported", "rd_abort", "rd_poisoned", "rd_unexpected")
 

@@ -6,7 +6,7 @@
 // it announces, by the same stream, so the block's own interface for it is idle.
 
 module plx_pcie_us #(
-    parameter RD_TAGS     = 32,  // of the card
+    parameter RD_TAGS     = 128, // of the card
     parameter TAGS        = 32,  // at the block: 32, or up to 256 where the host enables extended tags
     parameter PERIOD_LOG2 = 24   // cycles after which a tag that the block has lost is old
 ) (
