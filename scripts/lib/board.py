@@ -119,7 +119,7 @@ targets:
     tools:
       verilator:
         mode: lint-only
-        verilator_options: [-Wall]
+        verilator_options: [-Wall, -Wno-SYNCASYNCNET]
     toplevel: {TOP}
 
   au50:

@@ -36,9 +36,6 @@ foreach file [split [string trim [read $list]] "\n"] {
 }
 close $list
 read_xdc $here/pins.xdc
-read_xdc $here/crossings.xdc
-# Names of crossings are those of the netlist.
-set_property USED_IN {implementation} [get_files crossings.xdc]
 
 # ---- Synthesis ---------------------------------------------------------------------------------------------
 
@@ -55,6 +52,8 @@ if {$registers != 0} {
 
 # ---- Implementation ----------------------------------------------------------------------------------------
 
+# Its names are those of the netlist.
+read_xdc $here/crossings.xdc
 opt_design
 place_design
 phys_opt_design
