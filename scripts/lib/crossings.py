@@ -39,12 +39,15 @@ class Netlist:
             for port, bits in cell["connections"].items():
                 if cell["port_directions"][port] == "output":
                     self.drivers.update((bit, (name, port)) for bit in bits)
+        # Names of registers' outputs, and of clocks.
+        named = {bit for cell in self.cells.values() if REGISTER.fullmatch(cell["type"])
+                 for bit in (*cell["connections"]["Q"], *cell["connections"]["CLK"])}
         for name, net in module["netnames"].items():
             if not net["hide_name"]:
-                path = net["attributes"].get("hdlname", name).split(" ")
-                self.nets[tuple(path)] = net["bits"]
-                for at, bit in enumerate(net["bits"]):
-                    self.names.setdefault(bit, []).append((path, at if len(net["bits"]) > 1 else None))
+                path = tuple(net["attributes"].get("hdlname", name).split(" "))
+                self.nets[path] = net["bits"]
+                for bit in named.intersection(net["bits"]):
+                    self.names.setdefault(bit, []).append(path)
 
     def owner(self, name):
         """The path of the instance that a cell is in."""
@@ -60,16 +63,15 @@ class Netlist:
 
     def named(self, name):
         """The names of a cell's registers, without the bits."""
-        found, owner = set(), list(self.owner(name))
-        for bit in self.cells[name]["connections"]["Q"]:
-            nets = self.names.get(bit, [])
-            found |= {net[-1] for net, _ in nets if net[:-1] == owner}
-        return "/".join([*owner, min(found, key=len)]) if found else ""
+        owner = self.owner(name)
+        found = {net[-1] for bit in self.cells[name]["connections"]["Q"] for net in self.names.get(bit, [])
+                 if net[:-1] == owner}
+        return "/".join([*owner, min(found, key=lambda net: (len(net), net))]) if found else ""
 
     def clock(self, bit):
         """The name of a clock: the shortest one of its net."""
         if bit not in self.clocks:
-            self.clocks[bit] = min((net for net, _ in self.names[bit]), key=lambda net: (len(net), net))
+            self.clocks[bit] = min(self.names[bit], key=lambda net: (len(net), net))
         return self.clocks[bit]
 
     def starts(self, name, port):
