@@ -7,17 +7,17 @@ if {![info exists ip_folder]} {
     file mkdir $ip_folder
 }
 
-# PCIe Gen3 x8, as hw/rtl/pcie/us expects it. IDs, BARs and MSI-X are those of the driver (pmd/src/drivers/card).
+# PCIe Gen3 x8, as hw/rtl/pcie/us expects it; completions are aligned to DWORDs unless set otherwise. IDs, BARs
+# and MSI-X are those of the driver (pmd/src/drivers/card).
 create_ip -name pcie4c_uscale_plus -vendor xilinx.com -library ip -module_name plx_pcie4c -dir $ip_folder
 set_property -dict [list \
+    CONFIG.mode_selection {Advanced} \
     CONFIG.PL_LINK_CAP_MAX_LINK_SPEED {8.0_GT/s} \
     CONFIG.PL_LINK_CAP_MAX_LINK_WIDTH {X8} \
     CONFIG.axisten_if_width {256_bit} \
     CONFIG.axisten_freq {250} \
     CONFIG.AXISTEN_IF_CQ_ALIGNMENT_MODE {DWORD_Aligned} \
-    CONFIG.AXISTEN_IF_CC_ALIGNMENT_MODE {DWORD_Aligned} \
     CONFIG.AXISTEN_IF_RQ_ALIGNMENT_MODE {DWORD_Aligned} \
-    CONFIG.AXISTEN_IF_RC_ALIGNMENT_MODE {DWORD_Aligned} \
     CONFIG.AXISTEN_IF_RC_STRADDLE {false} \
     CONFIG.axisten_if_enable_client_tag {true} \
     CONFIG.pf0_dev_cap_max_payload {1024_bytes} \
