@@ -76,4 +76,7 @@ rename exec tcl_exec
 proc exec args { return [string repeat 0 40] }
 
 set argv [list $folder]
-source $script
+if {[catch {source $script} why]} {
+    puts stderr $why
+    exit 1
+}
