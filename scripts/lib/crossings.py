@@ -5,8 +5,8 @@ import re
 
 # Periods in ns of a board's clocks, by the end of the net's name.
 PERIODS = {"clk_core": 4.0, "clk_net": 6.4, "clk_rx_net": 6.4, "clk_free": 10.0}
-# Modules that hand a Gray-coded number to their sync_bit; queues with a memory between two clocks, in
-# look-up tables, or in block RAM, where no path leads through it.
+# Modules that hand a Gray-coded number to their sync_bit; queues with a memory between two clocks: in look-up
+# tables, or in block RAM, which has an output register in the module, so that no path leads through it.
 GRAY = {"fifo_async", "fifo_async_deep", "plx_fifo_level", "stamp_cdc", "tx_fifo"}
 LUT_QUEUES, BLOCK_QUEUES = {"fifo_async", "plx_fifo_level"}, {"fifo_async_deep", "tx_fifo"}
 REGISTER = re.compile(r"\$(a|al|s)?dff(c?e)?")
@@ -211,7 +211,8 @@ class Crossings:
         here, around = self.module(owner), self.module(owner[:-1])
         for key, begin in list(sources.items()):
             of, memory = (netlist.owner(key[0]), netlist.cells[key[0]]["type"]) if key[0] else ((), "")
-            if memory == "$mem_v2" and (queue := self.module(of)) in LUT_QUEUES | BLOCK_QUEUES:
+            if memory == "$mem_v2" and ((queue := self.module(of)) in LUT_QUEUES
+                                        or queue in BLOCK_QUEUES and owner == of):
                 del sources[key]
                 if queue in LUT_QUEUES:
                     cells = "/".join([*of, "memory"])
