@@ -40,8 +40,8 @@ class Netlist:
                 if cell["port_directions"][port] == "output":
                     self.drivers.update((bit, (name, port)) for bit in bits)
         # Names of registers' outputs, and of clocks.
-        named = {bit for cell in self.cells.values() if REGISTER.fullmatch(cell["type"])
-                 for bit in (*cell["connections"]["Q"], *cell["connections"]["CLK"])}
+        named = {bit for cell in self.cells.values() for port, bits in cell["connections"].items()
+                 if port in ("Q", "CLK", "WR_CLK") or cell["type"] in self.boxes for bit in bits}
         for name, net in module["netnames"].items():
             if not net["hide_name"]:
                 path = tuple(net["attributes"].get("hdlname", name).split(" "))
