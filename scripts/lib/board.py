@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lib.cargo import ROOT
 from lib.crossings import Crossings, Netlist
-from lib.gateware import Row, run
+from lib.gateware import LONG, Row, run
 from lib.needs import Failure, need
 from lib.venv import environment
 
@@ -44,24 +44,24 @@ class Slang:
         return [Row("lint", self.key, f"{len(self.files)} files", time.monotonic() - start)]
 
 
-def netlist_of(files, top, folder):
-    """The netlist of a module, and the modules that it is made from."""
+def netlist_of(sources, files, top, folder):
+    """The netlist of a module of some files, and the modules that it is made from."""
     need("yosys")
     folder.mkdir(exist_ok=True)
     log, tree, flat = (folder / f"{top}.{what}" for what in ("log", "tree.json", "flat.json"))
     log.unlink(missing_ok=True)
     # Without `opt`: registers and memories keep their names.
     run(log, ["yosys", "-q", "-Q", "-T", "-p",
-              f"read_verilog -sv {' '.join(map(short, files))}; hierarchy -check -top {top}; proc; opt_clean; "
-              f"memory_collect; write_json {tree}; flatten; opt_clean; write_json {flat}"])
+              f"read_verilog -sv {' '.join(map(short, [*sources.packages, *files]))}; hierarchy -check -top {top} "
+              f"{' '.join(f'-libdir {short(folder)}' for folder in [*sources.folders, AMD])}; proc; opt_clean; "
+              f"memory_collect; write_json {tree}; flatten; opt_clean; write_json {flat}"], patience=LONG)
     modules = json.loads(tree.read_text(encoding="utf-8"))
     return Netlist(json.loads(flat.read_text(encoding="utf-8")), modules, top), modules["modules"]
 
 
 def elaborate(sources, folder):
     """The netlist of the top, and its files in the order in which they are read."""
-    files = [*sources.packages, *sources.files, *sorted(AMD.glob("*.sv")), *sorted(BOARD.glob("*.sv"))]
-    netlist, modules = netlist_of(files, TOP, folder)
+    netlist, modules = netlist_of(sources, [BOXES, BOARD / f"{TOP}.sv"], TOP, folder)
     used = {ROOT / found["attributes"]["src"].split(":")[0] for found in modules.values()} - {BOXES}
     words = set(re.findall(r"\b(\w+_pkg)::", "".join(file.read_text(encoding="utf-8") for file in used)))
     packages = [file for file in sources.packages if file.stem in words]
@@ -189,10 +189,9 @@ class Board:
 
     def mutants(self, folder):
         """The check of the crossings finds what is wrong in the modules of mutants.sv, and nothing else."""
-        files = [*(file for file in self.sources.files if file.parent.name == "lib"), MUTANTS]
         wanted = re.findall(r"^// wrong: ?(.*)\nmodule (\w+)", MUTANTS.read_text(encoding="utf-8"), re.MULTILINE)
         for words, top in wanted:
-            found = "; ".join(Crossings(netlist_of([*self.sources.packages, *files], top, folder)[0]).wrong)
+            found = "; ".join(Crossings(netlist_of(self.sources, [MUTANTS], top, folder)[0]).wrong)
             if found != words:
                 raise Failure(f"{top}: {found or 'nothing'} is found, and not {words or 'nothing'}")
         return f"{len(wanted)} mutants"
