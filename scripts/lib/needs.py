@@ -9,7 +9,7 @@ from pathlib import Path
 
 # Debian's packages, where they are not called like the program.
 PACKAGES = {"apt-get": "apt", "busybox": "busybox-static", "cc": "gcc", "depmod": "kmod",
-            "dpdk-testpmd": "dpdk dpdk-dev", "ip": "iproute2", "qemu-system-x86_64": "qemu-system-x86", "yosys-smtbmc": "yosys"}
+            "dpdk-testpmd": "dpdk dpdk-dev", "ip": "iproute2", "qemu-system-x86_64": "qemu-system-x86", "tclsh": "tcl", "yosys-smtbmc": "yosys"}
 
 
 class Skip(Exception):

@@ -150,6 +150,7 @@ module evb_columns #(
     wire                walks   = (state == SCAN || state == SETTLE) && walked != COLUMNS;
     wire                ends    = (state == SCAN || state == SETTLE) && walked == COLUMNS && !compares;
     wire                higher  = $signed(score) > $signed(best_score);
+    wire  [COLUMNS-1:0] best_bit = {{(COLUMNS - 1) {1'b0}}, 1'b1} << best;
     wire                mine_at = cfg_live[at] && cfg_partition[at] == partition;
     wire [SW-1:0]       charged = score - (at == best ? total : '0);
     wire                beyond  = $signed(charged) > $signed(total);
@@ -292,8 +293,6 @@ module evb_columns #(
             balanced       <= '0;
         end
     end
-
-    wire [COLUMNS-1:0] best_bit = {{(COLUMNS - 1) {1'b0}}, 1'b1} << best;
 
     // The offered column's: others live, or it was not the last.
     assign may_follow = !(|(last & ready_bit)) || (cfg_live & ~ready_bit) == 0;

@@ -102,6 +102,9 @@ module evb_node #(
     wire               is_event   = flow[layouts_pkg::FLOW_EVENT_AT];
     logic              ours, is_run, is_decided, in_range, is_served, is_newer, is_equal;
 
+    // What the tables have of the first message that waits is known.
+    logic known;
+
     // What begins.
     wire [31:0] kept = stored - decided;
     wire more    = s_store_valid && $signed(kept) < $signed(SLOTS);
@@ -154,7 +157,7 @@ module evb_node #(
     wire         fits         = end_of_data <= {1'b0, cfg_slot};
 
     // Looked up: of the message that is judged, and of the first that waits.
-    logic        known, has, oversize, head_has, head_oversize;
+    logic        has, oversize, head_has, head_oversize;
     logic [16:0] bytes, head_bytes;
     logic [63:0] head_address;
 
@@ -311,6 +314,7 @@ module evb_node #(
         end
     end
 
+    wire judges_old = concerns && is_old;
     wire judged = judging && (room || !(untouched || cleared || early_now));
     always_ff @(posedge clk) begin
         inc[I_TRANSFER]     <= starts;
@@ -327,6 +331,5 @@ module evb_node #(
         if (rst) inc <= '0;
     end
 
-    wire judges_old = concerns && is_old;
     wire unused = &{1'b0, output_level};
 endmodule

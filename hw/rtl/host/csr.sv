@@ -100,6 +100,8 @@ module csr #(
     logic [BLOCKS-1:0] picked;
     // A block that goes away in the middle is answered for.
     wire  [BLOCKS-1:0] block = picked & ~away;
+    // The access is over.
+    wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
     logic [16:0]       at;
     logic [31:0]       wdata;
     logic [3:0]        wstrb;
@@ -128,14 +130,11 @@ module csr #(
     assign m_axil_bready  = block & {BLOCKS{write}};
     assign m_axil_rready  = block & {BLOCKS{!write}};
 
-    integer b;
     logic [31:0] answer, kept;
     always_comb begin
         answer = '0;
-        for (b = 0; b < PORTS + 8; b = b + 1) answer = answer | (m_axil_rdata[b*32 +: 32] & {32{block[b]}});
+        for (int b = 0; b < PORTS + 8; b = b + 1) answer = answer | (m_axil_rdata[b*32 +: 32] & {32{block[b]}});
     end
-
-    wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
 
     // Bytes from the first requested one to the last (PCIe 4.0, table 2-38).
     wire [1:0] lowest  = first_be[0] ? 2'd0 : first_be[1] ? 2'd1 : first_be[2] ? 2'd2 : first_be[3] ? 2'd3 : 2'd0;
@@ -168,7 +167,7 @@ module csr #(
             end
             KEEP: begin
                 if (!write) begin
-                    for (b = 0; b < 16; b = b + 1) if (index == 4'(b)) data[b*32 +: 32] <= kept;
+                    for (int b = 0; b < 16; b = b + 1) if (index == 4'(b)) data[b*32 +: 32] <= kept;
                 end
                 index <= index + 4'd1;
                 state <= !is_last ? SELECT : write ? TAKE : ANSWER;

@@ -6,7 +6,8 @@
 // receives a partial TLP, and no completion reaches another client.
 
 module resets (
-    // Clocks, and resets from outside, of each or of both; they last at least one cycle of their clock.
+    // Clocks, and resets from outside, of each or of both, from registers; they last at least one cycle
+    // of their clock.
     input  logic clk_net,
     input  logic rst_net,
     input  logic clk_core,
@@ -33,11 +34,20 @@ module resets (
 
     logic [1:0] state;
     logic [4:0] count;
-    wire        outside = rst_net || rst_core;
 
-    sync_reset host (.clk(clk_core), .rst_async(outside), .rst(host_rst));
-    sync_reset others (.clk(clk_core), .rst_async(outside || discard), .rst(others_rst));
-    sync_reset net (.clk(clk_net), .rst_async(outside || discard), .rst(net_rst));
+    // A synchroniser for each cause and clock, since logic before an asynchronous reset may have glitches.
+    logic core_of_core, core_of_net, core_of_request, net_of_core, net_of_net, net_of_request;
+
+    sync_reset core_by_core (.clk(clk_core), .rst_async(rst_core), .rst(core_of_core));
+    sync_reset core_by_net (.clk(clk_core), .rst_async(rst_net), .rst(core_of_net));
+    sync_reset core_by_request (.clk(clk_core), .rst_async(discard), .rst(core_of_request));
+    sync_reset net_by_core (.clk(clk_net), .rst_async(rst_core), .rst(net_of_core));
+    sync_reset net_by_net (.clk(clk_net), .rst_async(rst_net), .rst(net_of_net));
+    sync_reset net_by_request (.clk(clk_net), .rst_async(discard), .rst(net_of_request));
+
+    assign host_rst   = core_of_core || core_of_net;
+    assign others_rst = host_rst || core_of_request;
+    assign net_rst    = net_of_core || net_of_net || net_of_request;
 
     assign resetting = state != RUN;
     assign quiesce   = resetting;

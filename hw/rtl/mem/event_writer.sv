@@ -79,6 +79,20 @@ module event_writer #(
     logic [EVENT_QUEUES*32-1:0] accepted;
     logic [EVENT_QUEUES-1:0]    free;
 
+    // The queue of the granted record.
+    wire          known  = {1'b0, queue_wide} < EVENT_QUEUES;
+    wire [QW-1:0] which  = queue_wide[QW-1:0];
+    wire [31:0]   number = accepted[which*32 +: 32];
+    wire [63:0]   base   = cfg_queue_base[which*64 +: 64];
+    wire [4:0]    log2   = cfg_queue_ctrl_log2_size[which*5 +: 5];
+    wire [31:0]   place  = number & ~(32'hFFFFFFFF << log2);
+    wire [31:0]   passes = number >> log2;
+    wire          phase  = !passes[0];
+    wire          fits   = known && free[which] && cfg_queue_ctrl_enable[which];
+
+    logic [2:0]   to;
+    logic [255:0] second;
+
     genvar q;
     generate
         for (q = 0; q < EVENT_QUEUES; q = q + 1) begin : queue
@@ -100,20 +114,6 @@ module event_writer #(
             end
         end
     endgenerate
-
-    // The queue of the granted record.
-    wire          known  = {1'b0, queue_wide} < EVENT_QUEUES;
-    wire [QW-1:0] which  = queue_wide[QW-1:0];
-    wire [31:0]   number = accepted[which*32 +: 32];
-    wire [63:0]   base   = cfg_queue_base[which*64 +: 64];
-    wire [4:0]    log2   = cfg_queue_ctrl_log2_size[which*5 +: 5];
-    wire [31:0]   place  = number & ~(32'hFFFFFFFF << log2);
-    wire [31:0]   passes = number >> log2;
-    wire          phase  = !passes[0];
-    wire          fits   = known && free[which] && cfg_queue_ctrl_enable[which];
-
-    logic [2:0]   to;
-    logic [255:0] second;
 
     assign m_desc_length = 13'd64;
     assign m_desc_func   = 8'd0;

@@ -209,9 +209,11 @@ module tx_read #(
     logic [255:0] rest;
     logic [4:0]   have;
     logic         failed, more;
+    logic [FW-1:0] out_holds;
 
     // Bytes of the word, which are contiguous: bit b is set where a group of 2^b bytes is the last one
     // that there is, and is odd.
+    wire [63:0] tkeep_above = {32'd0, s_data_tkeep};
     integer b, k;
     logic [5:0] count;
     always_comb begin
@@ -222,7 +224,6 @@ module tx_read #(
             end
         end
     end
-    wire [63:0] tkeep_above = {32'd0, s_data_tkeep};
 
     wire       word   = s_data_tvalid && s_data_tready;
     wire       fails  = failed || word && s_data_tuser;
@@ -241,8 +242,6 @@ module tx_read #(
     wire [255:0] turned = twice[511:256];
     wire [255:0] below  = ~({256{1'b1}} << {have, 3'd0});
     wire [255:0] joined = turned & ~below | rest & below;
-
-    logic [FW-1:0] out_holds;
 
     always_ff @(posedge clk) begin
         m_axis_tx_tvalid <= ended || more || word && full && !fails;

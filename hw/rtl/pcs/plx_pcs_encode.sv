@@ -60,7 +60,7 @@ module plx_pcs_encode (
 
     generate
         for (genvar i = 0; i < 8; i = i + 1) begin : g_end
-            wire [7:0]  ahead = 8'hFF >> (8 - i);
+            wire [7:0]  ahead = ~(8'hFF << i);
             wire [7:0]  behind = 8'hFE << i;
             wire [63:0] bytes  = {xgmii_txd[55:0], 8'd0} & ~(64'hFFFF_FFFF_FFFF_FF00 << 8 * i);
             wire [63:0] rest   = {codes, 8'd0} & (64'hFFFF_FFFF_FFFF_8000 << 7 * i);

@@ -17,7 +17,7 @@ module plx_pcie_flr (
     output logic hold,
     input  logic idle,
 
-    // Reset of the card.
+    // Reset of the card: a register, since it takes effect without clock.
     output logic card_rst
 );
     // Reset: as long as synchronisers of all of its clocks need. Leaving it takes as long.
@@ -28,14 +28,16 @@ module plx_pcie_flr (
     logic [5:0] count;
     logic       asked;
 
-    assign hold     = state != RUN;
-    assign card_rst = state == RESET;
+    assign hold = state != RUN;
 
     always_ff @(posedge clk) begin
         count        <= state == RESET || state == SETTLE ? count + 6'd1 : 6'd0;
         cfg_flr_done <= 1'b0;
         case (state)
-            RESET: if (count == LAST) state <= SETTLE;
+            RESET: if (count == LAST) begin
+                state    <= SETTLE;
+                card_rst <= 1'b0;
+            end
             SETTLE: if (count == LAST) begin
                 state        <= RUN;
                 cfg_flr_done <= asked;
@@ -47,10 +49,14 @@ module plx_pcie_flr (
             end else if (!cfg_flr_in_process) begin
                 asked <= 1'b0;
             end
-            default: if (idle) state <= RESET;
+            default: if (idle) begin
+                state    <= RESET;
+                card_rst <= 1'b1;
+            end
         endcase
         if (rst) begin
             state        <= RESET;
+            card_rst     <= 1'b1;
             count        <= 6'd0;
             asked        <= 1'b0;
             cfg_flr_done <= 1'b0;

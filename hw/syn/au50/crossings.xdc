@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+#
+# Paths between clocks, each of them bounded. Made by `scripts/gateware syn` from the netlist, and checked
+# by `scripts/gateware lint`. A delay of data alone (-datapath_only) is limited to the period of the sender,
+# for Gray code, or of the receiver; so is the skew between the bits of Gray code.
+# 35 of Gray code, 40 of held, 18 of levels, 5 of memory, 17 of resets.
+
+set clk_core [get_clocks -of_objects [get_nets {clk_core}]]
+set clk_net [get_clocks -of_objects [get_nets {clk_net}]]
+set g_lane_0_clk_rx_net [get_clocks -of_objects [get_nets {g_lane[0].clk_rx_net}]]
+set g_lane_1_clk_rx_net [get_clocks -of_objects [get_nets {g_lane[1].clk_rx_net}]]
+set g_lane_2_clk_rx_net [get_clocks -of_objects [get_nets {g_lane[2].clk_rx_net}]]
+set g_lane_3_clk_rx_net [get_clocks -of_objects [get_nets {g_lane[3].clk_rx_net}]]
+
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[0].port/crossing/answering/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/asking/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_araddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_arvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_awaddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_awvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_wdata_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_wstrb_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_wvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[0].port/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/idle_seen/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {card/g_port[0].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/metas/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[0].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/metas/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[0].port/rx_fifo/metas/head_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/metas/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[0].port/rx_fifo/metas/head_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/metas/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[0].port/rx_fifo/words/tail_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/words/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[0].port/rx_fifo/words/tail_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/words/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[0].port/rx_fifo/words/head_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/words/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[0].port/rx_fifo/words/head_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/words/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[0].port/tx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[0].port/tx_fifo/metas/to_read/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[0].port/tx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[0].port/tx_fifo/metas/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[0].port/tx_fifo/head_gray_reg*}] -to [get_cells {card/g_port[0].port/tx_fifo/to_core/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[0].port/tx_fifo/head_gray_reg*}] -to [get_cells {card/g_port[0].port/tx_fifo/to_core/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[1].port/crossing/answering/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/asking/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_araddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_arvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_awaddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_awvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_wdata_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_wstrb_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_wvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[1].port/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/idle_seen/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {card/g_port[1].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/metas/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[1].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/metas/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[1].port/rx_fifo/metas/head_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/metas/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[1].port/rx_fifo/metas/head_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/metas/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[1].port/rx_fifo/words/tail_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/words/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[1].port/rx_fifo/words/tail_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/words/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[1].port/rx_fifo/words/head_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/words/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[1].port/rx_fifo/words/head_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/words/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[1].port/tx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[1].port/tx_fifo/metas/to_read/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[1].port/tx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[1].port/tx_fifo/metas/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[1].port/tx_fifo/head_gray_reg*}] -to [get_cells {card/g_port[1].port/tx_fifo/to_core/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[1].port/tx_fifo/head_gray_reg*}] -to [get_cells {card/g_port[1].port/tx_fifo/to_core/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[2].port/crossing/answering/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/asking/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_araddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_arvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_awaddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_awvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_wdata_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_wstrb_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_wvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[2].port/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/idle_seen/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {card/g_port[2].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/metas/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[2].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/metas/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[2].port/rx_fifo/metas/head_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/metas/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[2].port/rx_fifo/metas/head_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/metas/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[2].port/rx_fifo/words/tail_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/words/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[2].port/rx_fifo/words/tail_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/words/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[2].port/rx_fifo/words/head_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/words/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[2].port/rx_fifo/words/head_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/words/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[2].port/tx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[2].port/tx_fifo/metas/to_read/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[2].port/tx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[2].port/tx_fifo/metas/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[2].port/tx_fifo/head_gray_reg*}] -to [get_cells {card/g_port[2].port/tx_fifo/to_core/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[2].port/tx_fifo/head_gray_reg*}] -to [get_cells {card/g_port[2].port/tx_fifo/to_core/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[3].port/crossing/answering/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/asking/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_araddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_arvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_awaddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_awvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_wdata_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_wstrb_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_wvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[3].port/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/idle_seen/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {card/g_port[3].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/metas/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[3].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/metas/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[3].port/rx_fifo/metas/head_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/metas/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[3].port/rx_fifo/metas/head_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/metas/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[3].port/rx_fifo/words/tail_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/words/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[3].port/rx_fifo/words/tail_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/words/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[3].port/rx_fifo/words/head_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/words/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[3].port/rx_fifo/words/head_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/words/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[3].port/tx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[3].port/tx_fifo/metas/to_read/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/g_port[3].port/tx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[3].port/tx_fifo/metas/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/g_port[3].port/tx_fifo/head_gray_reg*}] -to [get_cells {card/g_port[3].port/tx_fifo/to_core/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/g_port[3].port/tx_fifo/head_gray_reg*}] -to [get_cells {card/g_port[3].port/tx_fifo/to_core/stages_reg*}] 4.0
+set_false_path -to [get_pins {card/host_bus/resets/core_by_core/stages_reg[*]/PRE}]
+set_false_path -to [get_pins {card/host_bus/resets/core_by_net/stages_reg[*]/PRE}]
+set_false_path -to [get_pins {card/host_bus/resets/core_by_request/stages_reg[*]/PRE}]
+set_false_path -to [get_pins {card/host_bus/resets/net_by_core/stages_reg[*]/PRE}]
+set_false_path -to [get_pins {card/host_bus/resets/net_by_net/stages_reg[*]/PRE}]
+set_false_path -to [get_pins {card/host_bus/resets/net_by_request/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/timing/crossing/answering/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/asking/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_araddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_arvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_awaddr_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_awvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_wdata_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_wstrb_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_wvalid_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/timing/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/timing/events/crossing/memory_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/timing/events/crossing/tail_gray_reg*}] -to [get_cells {card/timing/events/crossing/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/timing/events/crossing/tail_gray_reg*}] -to [get_cells {card/timing/events/crossing/to_read/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/timing/events/crossing/head_gray_reg*}] -to [get_cells {card/timing/events/crossing/to_write/stages_reg*}] 4.0
+set_bus_skew -from [get_cells {card/timing/events/crossing/head_gray_reg*}] -to [get_cells {card/timing/events/crossing/to_write/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {card/timing/stamp_cdc/gray_reg*}] -to [get_cells {card/timing/stamp_cdc/crossing/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {card/timing/stamp_cdc/gray_reg*}] -to [get_cells {card/timing/stamp_cdc/crossing/stages_reg*}] 4.0
+set_false_path -to [get_pins {free_starts/stages_reg[*]/PRE}]
+set_false_path -to [get_pins {g_lane[0].lane/rx_starts/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from [get_cells {g_lane[0].pcs/elastic/queue/memory_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {g_lane[0].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {g_lane[0].pcs/elastic/queue/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {g_lane[0].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {g_lane[0].pcs/elastic/queue/to_read/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {g_lane[0].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {g_lane[0].pcs/elastic/queue/to_write/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {g_lane[0].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {g_lane[0].pcs/elastic/queue/to_write/stages_reg*}] 6.4
+set_false_path -to [get_pins {g_lane[0].pcs/reset/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $g_lane_0_clk_rx_net -to [get_cells {g_lane[0].pcs/state/stages_reg*}] 6.4
+set_false_path -to [get_pins {g_lane[1].lane/rx_starts/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from [get_cells {g_lane[1].pcs/elastic/queue/memory_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {g_lane[1].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {g_lane[1].pcs/elastic/queue/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {g_lane[1].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {g_lane[1].pcs/elastic/queue/to_read/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {g_lane[1].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {g_lane[1].pcs/elastic/queue/to_write/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {g_lane[1].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {g_lane[1].pcs/elastic/queue/to_write/stages_reg*}] 6.4
+set_false_path -to [get_pins {g_lane[1].pcs/reset/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $g_lane_1_clk_rx_net -to [get_cells {g_lane[1].pcs/state/stages_reg*}] 6.4
+set_false_path -to [get_pins {g_lane[2].lane/rx_starts/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from [get_cells {g_lane[2].pcs/elastic/queue/memory_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {g_lane[2].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {g_lane[2].pcs/elastic/queue/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {g_lane[2].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {g_lane[2].pcs/elastic/queue/to_read/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {g_lane[2].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {g_lane[2].pcs/elastic/queue/to_write/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {g_lane[2].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {g_lane[2].pcs/elastic/queue/to_write/stages_reg*}] 6.4
+set_false_path -to [get_pins {g_lane[2].pcs/reset/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $g_lane_2_clk_rx_net -to [get_cells {g_lane[2].pcs/state/stages_reg*}] 6.4
+set_false_path -to [get_pins {g_lane[3].lane/rx_starts/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from [get_cells {g_lane[3].pcs/elastic/queue/memory_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {g_lane[3].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {g_lane[3].pcs/elastic/queue/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {g_lane[3].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {g_lane[3].pcs/elastic/queue/to_read/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {g_lane[3].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {g_lane[3].pcs/elastic/queue/to_write/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {g_lane[3].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {g_lane[3].pcs/elastic/queue/to_write/stages_reg*}] 6.4
+set_false_path -to [get_pins {g_lane[3].pcs/reset/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $g_lane_3_clk_rx_net -to [get_cells {g_lane[3].pcs/state/stages_reg*}] 6.4
+set_false_path -to [get_pins {net_starts/stages_reg[*]/PRE}]
+set_false_path -to [get_pins {net_up/stages_reg[*]/PRE}]

@@ -1,0 +1,12 @@
+"""Elaborates SystemVerilog files with slang: `lint.py FILE...`. Exit status 1 if it has anything to say."""
+
+import sys
+
+from pyslang.driver import Driver
+
+driver = Driver()
+driver.addStandardArgs()
+words = ["slang", "--std", "1800-2017", "-Wdefault", "-Werror", "-Wno-unconnected-port", *sys.argv[1:]]
+fine = driver.parseCommandLine(" ".join(words)) and driver.processOptions() and driver.parseAllSources()
+fine = fine and driver.runFullCompilation(False)
+sys.exit(0 if fine else 1)
