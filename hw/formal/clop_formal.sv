@@ -2,18 +2,23 @@
 //
 // The control around the lists, for any result of an operation (clop_step has its own proof): at most
 // one operation begins in a cycle, of one port; each select has one response, to its port, for its
-// request; each commit is counted once, under its list; no state is read while it is about to be
-// written, and the state written back belongs to the list that was read; a list with an open payload
+// request; each commit is counted once, under its list; a list has at most one operation in flight, whatever
+// the order of operations of ports, software and the scanner, so that no state is read which is about to
+// be written; the state written back belongs to the list that was read; a list with an open payload
 // is not announced. An announcement is stable until accepted, and is made only with room.
-// Without a stalled announcement no port, nor software, waits for more than 5 cycles.
+// Without a stalled announcement no requester waits for more than 9 cycles.
 // formal: aiger
 // formal: always 12
-// formal: cover 17
-// mutant: !hold && !(op != NOTHING && which == list) => !hold
+// formal: cover 22
+// mutant: && !(is_ours && which == list) => && 1'b1
+// mutant: && !(late_ours && which == late_list) => && 1'b1
+// mutant: && !op_port[p] && !late_port[p] => && !late_port[p]
+// mutant: && !(late_op != NOTHING && our_list == late_list) => && 1'b1
 // mutant: if (announce) m_event_valid <= 1'b1; => if (announce && !m_event_ready) m_event_valid <= 1'b1;
-// mutant: assign hold = op != NOTHING && wanted && m_event_valid; => assign hold = 1'b0;
+// mutant: late_op != ACCESS && possible && m_event_valid; => 1'b0;
 // mutant: (open | s_select_ready) & ~ => open & ~
 // mutant: else if (!ours && !hold) => else if (!ours)
+// mutant: late_list    <= list; => late_list    <= next_list;
 
 module clop_formal (
     input logic        clk,
@@ -50,13 +55,16 @@ module clop_formal (
     clop #(.PORTS(2), .EVENT_QUEUES(2)) dut (.*);
 
     // Yosys merges wires of these names with those inside.
-    (* hierconn *) wire       \dut.hold , \dut.announce , \dut.operation.do_look , \dut.outcomes.count ;
-    (* hierconn *) wire [6:0] \dut.list , \dut.outcomes.of_list ;
+    (* hierconn *) wire       \dut.hold , \dut.announce , \dut.operation.do_look , \dut.outcomes.count ,
+                              \dut.begin_op , \dut.states.w_enable ;
+    (* hierconn *) wire [6:0] \dut.list , \dut.outcomes.of_list , \dut.next_list , \dut.states.w_address ;
     (* hierconn *) wire [2:0] \dut.outcomes.outcome ;
     wire       hold = \dut.hold ;
     wire       announce = \dut.announce ;
     wire       looks = \dut.operation.do_look ;
     wire [6:0] at_list = \dut.list ;
+    wire       begins = \dut.begin_op , writes = \dut.states.w_enable ;
+    wire [6:0] begun_list = \dut.next_list , written_list = \dut.states.w_address ;
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
@@ -102,22 +110,32 @@ module clop_formal (
     end
     always_comb if (accessing) assume (win_list_valid && win_write == writing && win_addr == at);
 
+    // Lists with an operation in the first and in the second stage.
+    logic       in_1 = 0, in_2 = 0;
+    logic [6:0] list_1, list_2;
+
+    always_ff @(posedge clk) if (running && !hold) begin
+        {in_1, in_2}     <= {begins, in_1};
+        {list_1, list_2} <= {begun_list, list_1};
+    end
+
     // A commit that is to be counted.
-    logic       counts = 0;
-    logic [6:0] of_list;
-    logic [3:0] how;
+    logic       counts = 0, comes = 0;
+    logic [6:0] of_list, coming_list;
+    logic [3:0] how, coming_how;
     wire        counted = \dut.outcomes.count ;
 
     always_ff @(posedge clk) if (running) begin
         if (|s_commit_ready) begin
-            of_list <= s_commit_ready[0] ? list[6:0] : list[13:7];
-            how     <= s_commit_ready[0] ? s_commit_outcome[3:0] : s_commit_outcome[7:4];
+            coming_list <= s_commit_ready[0] ? list[6:0] : list[13:7];
+            coming_how  <= s_commit_ready[0] ? s_commit_outcome[3:0] : s_commit_outcome[7:4];
         end
-        counts <= |s_commit_ready || (counts && hold);
+        comes <= |s_commit_ready || (comes && hold);
+        if (!hold) {counts, of_list, how} <= {comes, coming_list, coming_how};
     end
 
     // Cycles of waiting without a stall.
-    logic [2:0] port_waits = 0, software_waits = 0;
+    logic [3:0] port_waits = 0, software_waits = 0;
     (* anyconst *) logic who;
 
     always_ff @(posedge clk) begin
@@ -150,13 +168,15 @@ module clop_formal (
         // A list with an open payload is not changed.
         if (looks && (asked[0] || placed[0])) assert (at_list != list[6:0]);
         if (looks && (asked[1] || placed[1])) assert (at_list != list[13:7]);
-        assert (port_waits <= 5 && software_waits <= 5);
+        assert (!(begins && (hold || in_1 && begun_list == list_1 || in_2 && begun_list == list_2)));
+        if (writes) assert (in_2 && written_list == list_2);
+        assert (port_waits <= 9 && software_waits <= 9);
         if (stood) assert (m_event_valid && m_event_queue == stood_queue);
         assert (m_event_valid == (stood || announced) && !(announce && m_event_valid && !m_event_ready));
         if (announced) assert (m_event_queue < 2 && room_before[m_event_queue[0]]);
         cover (m_event_valid && hold && asked[1] && counts);
-        cover (port_waits == 5 && |(s_select_ready | s_commit_ready));
-        cover (software_waits == 5 && win_list_ready);
+        cover (port_waits == 7 && |(s_select_ready | s_commit_ready));
+        cover (software_waits == 7 && win_list_ready);
     end
 endmodule
 
@@ -164,7 +184,7 @@ endmodule
 module clop_step #(
     parameter STATE_W = 491
 ) (
-    input  logic               do_select, do_commit, do_look, do_begin,
+    input  logic               clk, advance, do_select, do_commit, do_look, do_begin,
     input  logic [15:0]        length,
     input  logic [63:0]        stamp,
     input  logic               stamp_valid,
@@ -178,31 +198,39 @@ module clop_step #(
     input  logic [15:0]        stride,
     input  logic [30:0]        timeout,
     input  logic [31:0]        released,
-    input  logic               room,
     input  logic [63:0]        now,
     input  logic [STATE_W-1:0] state,
+    input  logic               room,
     output logic [STATE_W-1:0] next_state,
     output logic [31:0]        sts_serial,
     output logic [30:0]        sts_used,
     output logic [31:0]        sts_sequence,
     output logic [2:0]         select_outcome,
     output logic [63:0]        select_address,
-    output logic               wanted,
+    output logic               possible, wanted,
     output logic [511:0]       record,
     output logic               flushed
 );
-    (* anyseq *) wire any_wanted;
+    (* anyseq *) wire any_wanted, any_possible;
+    logic        acts;
+    logic [15:0] bound;
 
-    assign wanted         = any_wanted && room && (do_select || do_commit || do_look);
+    always_ff @(posedge clk) if (advance) begin
+        acts  <= do_select || do_commit || do_look;
+        bound <= length;
+    end
+
+    assign possible       = any_possible;
+    assign wanted         = any_wanted && any_possible && room && acts;
     assign select_outcome = '0;
-    assign select_address = {48'd0, length};
+    assign select_address = {48'd0, bound};
     assign {next_state, sts_serial, sts_used, sts_sequence, record, flushed} = '0;
 endmodule
 
 // Settings of which only the queue matters; the function is the number of the list that was read.
 module clop_settings (
     input  logic        clk, rst, read, write, flushed,
-    input  logic [6:0]  read_list,
+    input  logic [6:0]  read_list, flushed_list,
     input  logic [3:0]  write_word, write_strobe,
     input  logic [31:0] write_data,
     output logic [63:0] base,
@@ -251,15 +279,5 @@ module ram_sdp #(
     input  logic [WIDTH-1:0]         w_data,
     output logic [WIDTH-1:0]         r_data
 );
-    logic [$clog2(DEPTH)-1:0] last;
-    logic                     running = 0;
-
-    always_ff @(posedge clk) begin
-        running <= 1'b1;
-        if (r_enable) last <= r_address;
-    end
-
-    always_comb if (running && w_enable) assert (w_address == last && !(r_enable && r_address == w_address));
-
     assign r_data = '0;
 endmodule

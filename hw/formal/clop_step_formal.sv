@@ -5,12 +5,16 @@
 // buffer is written before its reader has returned it; an announcement is of a buffer with
 // payloads, with room for the event, and covers exactly the payloads committed since the one
 // before; none that is due is delayed. For any buffers that a host returns without owning them,
-// addresses stay in the buffers. Clocks have fewer bits here, and addresses 33.
+// addresses stay in the buffers. Clocks have fewer bits here, and addresses 33. An operation takes two
+// cycles, and the next one begins after it.
 // formal: aiger
-// formal: induction 2
-// formal: cover 8
-// mutant: {1'b0, used} + space <= {1'b0, size} => {1'b0, used} <= {1'b0, size}
-// mutant: with_reader >= {15'd0, count} => with_reader > {15'd0, count}
+// formal: induction 3
+// formal: cover 16
+// mutant: fits         <= over[32] => fits         <= 1'b1
+// mutant: with_reader >= {15'd0, put_count} => with_reader > {15'd0, put_count}
+// mutant: with_reader + 1'b1 >= => with_reader >=
+// mutant: no_more      <= !beyond[32] => no_more      <= 1'b0
+// mutant: !adds ? {1'b0, least} => 1'b1 ? {1'b0, least}
 
 module clop_step_formal (
     input logic        clk,
@@ -39,6 +43,18 @@ module clop_step_formal (
     (* anyconst *) logic [30:0] timeout;
     (* anyconst *) logic        honest;
 
+    // The second cycle of an operation; its inputs are those of the first.
+    logic late = 0;
+    localparam IN_W = 3 + 16 + 34 + 1 + 32 + 4 + 1 + 32 + 32;
+    logic [IN_W-1:0] before;
+    wire  [IN_W-1:0] given = {op, any_length, any_stamp, any_stamp_valid, placed_at, how, flush, time_now, invented};
+
+    always_ff @(posedge clk) begin
+        late   <= !late;
+        before <= given;
+    end
+    always_comb if (late) assume (given == before);
+
     logic               begun = 0, enable = 0, open = 0, live, placing;
     logic [31:0]        honest_released = 0;
     logic [STATE_W-1:0] state;
@@ -61,10 +77,19 @@ module clop_step_formal (
     logic [30:0]        sts_used;
     logic [2:0]         select_outcome;
     logic [63:0]        select_address;
-    logic               wanted, flushed;
+    logic               possible, wanted, flushed;
     logic [511:0]       record;
 
-    clop_step #(.STATE_W(STATE_W)) dut (.*, .count(17'd3));
+    clop_step #(.STATE_W(STATE_W)) dut (.*, .count(17'd3), .advance(!late));
+
+    // The fields of the state.
+    wire [63:0] is_start;
+    wire [30:0] is_used;
+    wire [15:0] is_index;
+    wire [31:0] is_serial, is_number, is_first, is_last;
+    wire [26:0] is_payloads;
+    wire [224:0] rest;
+    assign {is_start, is_used, is_index, is_serial, is_number, is_payloads, is_first, is_last, rest} = state;
 
     // Guarantees of clop: one payload at a time is open, a scan is of a list with none, and a payload
     // without space is not committed as placed.
@@ -77,7 +102,7 @@ module clop_step_formal (
             assume (open && how <= 4'd8 && how != 4'd5);
             if (how == 0) assume (placing && length <= bound);
         end
-        assume ({30'd0, returned} <= sts_serial - honest_released);
+        assume ({30'd0, returned} <= is_serial - honest_released);
     end
 
     // The model of the list: the current buffer, and the payloads that were committed to it.
@@ -97,7 +122,7 @@ module clop_step_formal (
     wire [1:0]  next_index   = index == 2 ? 2'd0 : index + 1'b1;
     wire [63:0] next_start   = index == 2 ? base : start + {33'd0, size};
 
-    always_ff @(posedge clk) begin
+    always_ff @(posedge clk) if (late) begin
         if (op != 0) state <= next_state;
         if (off) enable <= 1'b0;
         honest_released <= honest_released + {30'd0, returned};
@@ -137,14 +162,6 @@ module clop_step_formal (
     end
 
     // The state equals the model.
-    wire [63:0] is_start;
-    wire [30:0] is_used;
-    wire [15:0] is_index;
-    wire [31:0] is_serial, is_number, is_first, is_last;
-    wire [26:0] is_payloads;
-    wire [224:0] rest;
-    assign {is_start, is_used, is_index, is_serial, is_number, is_payloads, is_first, is_last, rest} = state;
-
     always_comb if (begun) begin
         assert (is_start == start && is_index == {14'd0, index} && is_serial == serial && is_number == number);
         assert (is_used == used && is_payloads == payloads);
@@ -163,7 +180,7 @@ module clop_step_formal (
     wire [31:0] serial_then = serial + {31'd0, wanted};
     wire [63:0] offset      = select_address - (wanted ? next_start : start);
 
-    always_comb if (begun && do_select) begin
+    always_comb if (late && begun && do_select) begin
         if (select_outcome == 0) begin
             assert (enable && offset == {33'd0, wanted ? 31'd0 : used});
             assert ({1'b0, offset[30:0]} + space <= {1'b0, size});
@@ -177,8 +194,9 @@ module clop_step_formal (
     // Announcements.
     wire [31:0] waited = now[31:0] - (payloads == 0 ? stages[31:0] : rest[127:96]);
 
-    always_comb if (begun) begin
+    always_comb if (late && begun) begin
         if (wanted) begin
+            assert (possible);
             assert (enable && room && now_payloads != 0 && (do_select || do_commit || do_look));
             assert (record[layouts_pkg::EVENT_RECORD_LENGTH_AT +: 32] == {1'b0, now_used});
             assert (record[layouts_pkg::CLOP_BUFFER_PAYLOADS_AT +: 32] == {5'd0, now_payloads});
@@ -189,6 +207,7 @@ module clop_step_formal (
         end
         if ((do_commit || do_look) && enable && room && now_payloads != 0) begin
             if (flush || waited >= {1'b0, timeout}) assert (wanted);
+            if ({1'b0, now_used} + (bare ? {12'd0, stride, 4'd0} : 32'd16) > {1'b0, size}) assert (wanted);
         end
         cover (wanted && do_select && payloads == 2 && serial == 1 && honest);
         cover (wanted && do_look && payloads == 1);

@@ -9,9 +9,12 @@
 // formal: aiger
 // formal: bounded 13
 // formal: cover 20
-// mutant: state == COMMIT && on_the_way == 0 => state == COMMIT
-// mutant: {bound_16 + 17'd1, 4'd0} => {bound_16, 4'd0}
-// mutant: ended : held >= {2'd0, need} => ended : held != 0
+// mutant: on_the_way[0] == m_taken => 1'b1
+// mutant: 16'd1 + {15'd0, |bound[3:0]} => {15'd0, |bound[3:0]}
+// mutant: early && held >= {2'd0, need} => early && held != 0
+// mutant: rest ? {9'd0, held} <= space : fits => rest || fits
+// mutant: closed && settled => closed && ended
+// mutant: !trails && space == {11'd0, need} => 1'b0
 // mutant: s_tlb_hit ? WRITE : THROW => WRITE
 
 module place_formal (
@@ -25,6 +28,7 @@ module place_formal (
     input logic [1:0]  select_outcome,
     input logic        s_select_bare,
     input logic [5:0]  stride,
+    input logic [3:0]  offset,
     input logic        m_tlb_ready,
     input logic        s_tlb_valid,
     input logic        s_tlb_hit,
@@ -42,7 +46,7 @@ module place_formal (
     wire  [168:0] s_axis_meta_tdata = (169'(bound) << layouts_pkg::RX_META_LENGTH_AT)
                                     | (169'(known) << layouts_pkg::RX_META_LENGTH_KNOWN_AT);
     wire  [2:0]   s_select_outcome = {1'b0, select_outcome};
-    wire  [63:0]  s_select_address = '0;
+    wire  [63:0]  s_select_address = {56'd0, offset, 4'd0};
     wire  [31:0]  s_select_sequence = '0;
     wire  [15:0]  s_select_stride = {10'd0, stride};
     wire  [7:0]   s_select_func = '0;
@@ -81,6 +85,7 @@ module place_formal (
     logic        missed;
     logic [9:0]  place, space;
     logic [5:0]  pitch;
+    logic [3:0]  low;
     wire  [6:0]  bound_units = (length[10:0] + 11'd15) >> 4;
     wire  [6:0]  end_units   = (got + 11'd15) >> 4;
 
@@ -109,6 +114,7 @@ module place_formal (
             missed    <= 1'b0;
             bare      <= s_select_bare;
             pitch     <= stride;
+            low       <= offset;
         end
         if (m_tlb_valid && m_tlb_ready) begin
             translating <= 1'b1;
@@ -130,9 +136,12 @@ module place_formal (
 
     always_comb begin
         assume (bound <= 600);
+        // As many as FRAMES.
+        if (metas == 2) assume (!s_axis_meta_tvalid);
         if (s_select_valid) assume (selecting);
         if (s_select_valid && s_select_bare) assume ({1'b0, stride} >= bound_units && stride != 0);
-        if (s_tlb_valid) assume (translating);
+        // Translation keeps the offset in a page.
+        if (s_tlb_valid) assume (translating && unit[3:0] == low);
         // A good payload of known length has that length.
         if (over && user == 0 && known_0 && metas != 0 && placed) assume (got == length[10:0]);
     end
@@ -202,7 +211,7 @@ module place_formal (
         if (word) assert (m_data_tlast == (left == 1));
         if (m_data_tvalid) assert (under_way || m_desc_valid);
         if (m_commit_valid) begin
-            assert (over && (placed || refused) && untold == 0 && !under_way && !m_desc_valid && !m_data_tvalid);
+            assert (over && (placed || refused) && untold == {2'd0, m_taken} && !under_way && !m_desc_valid && !m_data_tvalid);
             assert (m_commit_outcome == truth);
             if (m_commit_outcome == 0) begin
                 assert (m_commit_length == {5'd0, got});
@@ -217,7 +226,7 @@ module place_formal (
         // A record after its payload; a payload in three chunks; one that was longer than announced.
         cover (commits && m_commit_outcome == 0 && !known_0 && !bare && got > 240);
         cover (commits && m_commit_outcome == 0 && known_0 && !bare && chunks == 3);
-        cover (commits && m_commit_outcome == 3 && untold == 0 && times == 1);
+        cover (commits && m_commit_outcome == 3 && times == 1);
     end
 endmodule
 
@@ -226,14 +235,13 @@ module place_ring #(
     parameter FRAMES = 8,
     parameter UNITS  = 64
 ) (
-    input  logic         clk, rst, s_axis_payload_tvalid, s_axis_payload_tlast, discard, next,
-    output logic         s_axis_payload_tready, more, ended,
+    input  logic         clk, rst, s_axis_payload_tvalid, s_axis_payload_tlast, discard, next, load, use_0, use_1,
+    output logic         s_axis_payload_tready, ended,
     input  logic [63:0]  s_axis_payload_tdata,
     input  logic [7:0]   s_axis_payload_tkeep,
     input  logic [1:0]   s_axis_payload_tuser,
     output logic [6:0]   held,
     output logic [127:0] unit_0, unit_1,
-    input  logic [6:0]   consumed,
     output logic [15:0]  gathered, end_bytes,
     output logic [1:0]   end_user
 );
@@ -245,15 +253,13 @@ module place_ring #(
     (* anyseq *) wire [9:0]  comes;
     (* anyseq *) wire        ends;
     (* anyseq *) wire [1:0]  how;
-    (* anyseq *) wire [6:0]  behind;
     (* anyseq *) wire [15:0] others;
 
     wire [6:0] units = over ? (got + 11'd15) >> 4 : got >> 4;
+    wire [6:0] consumed = load ? {6'd0, use_0} + {6'd0, use_1} : 7'd0;
 
     always_comb begin
-        assume (comes <= 512 && behind <= 64);
-        assume (!over || {1'b0, units - used} + {1'b0, behind} <= 64);
-        assume (over || units - used <= 64);
+        assume (comes <= 512 && units - used <= 64);
         assume (got <= 1000);
         if (!rst) begin
             assert (consumed <= units - used && (consumed == 0 || !discard));
@@ -277,9 +283,8 @@ module place_ring #(
     end
 
     assign s_axis_payload_tready = 1'b1;
-    assign held      = units - used + (over ? behind : 7'd0);
+    assign held      = units - used;
     assign gathered  = over ? others : {5'd0, got};
-    assign more      = gathered != 0;
     assign ended     = over;
     assign end_bytes = {5'd0, got};
     assign end_user  = user;

@@ -9,9 +9,11 @@
 // formal: induction 3
 // formal: cover 20
 // mutant: odd_1[row] <= half ? word : 64'd0 => odd_1[row] <= word
-// mutant: discard ? (ended ? end_tail : tail) => discard ? tail
-// mutant: held < UNITS - 1 && end_room => held < UNITS + 1 && end_room
-// mutant: (store && (half || ends)) || (ends && half) => (store && (half || ends))
+// mutant: head <= ended ? end_tail : tail => head <= tail
+// mutant: filled < UNITS - 2 => filled < UNITS - 1
+// mutant: (store && (half || s_axis_payload_tlast)) || (ends && half) => (store && (half || s_axis_payload_tlast))
+// mutant: whole && !ended => whole
+// mutant: renewed <= next => renewed <= 1'b0
 
 module place_ring_formal (
     input logic       clk,
@@ -21,7 +23,9 @@ module place_ring_formal (
     input logic [3:0] bytes,
     input logic [7:0] bits,
     input logic [1:0] s_axis_payload_tuser,
-    input logic [3:0] consumed,
+    input logic       load,
+    input logic       use_0,
+    input logic       use_1,
     input logic       discard,
     input logic       next
 );
@@ -35,7 +39,7 @@ module place_ring_formal (
         end
     endgenerate
 
-    logic         s_axis_payload_tready, more, ended;
+    logic         s_axis_payload_tready, ended;
     logic [3:0]   held;
     logic [127:0] unit_0, unit_1;
     logic [15:0]  gathered, end_bytes;
@@ -55,30 +59,40 @@ module place_ring_formal (
 
     wire        take   = s_axis_payload_tvalid && s_axis_payload_tready;
     wire        closes = take && s_axis_payload_tlast;
-    wire  [6:0] filled = coming + {3'd0, bytes};
+    wire  [6:0] longer = coming + {3'd0, bytes};
     wire  [3:0] whole_0 = (8'(bytes_0) + 8'd15) >> 4;
     wire  [3:0] whole_1 = (8'(bytes_1) + 8'd15) >> 4;
     wire  [3:0] first  = ends != 0 ? whole_0 : {1'b0, coming[6:4]};
     wire  [3:0] left   = first - used;
+    wire  [3:0] consumed = load ? {3'd0, use_0} + {3'd0, use_1} : 4'd0;
     wire  [5:0] behind = (ends == 0 ? 6'd0 : {3'd0, coming[6:4]}) + (ends == 2 ? {2'd0, whole_1} : 6'd0);
 
     always_comb begin
         // Full words except the last, which may be empty.
         assume (bytes <= 8 && (s_axis_payload_tlast || bytes == 8));
-        if (s_axis_payload_tvalid) assume (filled < 120 || s_axis_payload_tlast && filled == 120);
-        assume (consumed <= 2 && consumed <= left && (consumed == 0 || !discard));
+        if (s_axis_payload_tvalid) assume (longer < 120 || s_axis_payload_tlast && longer == 120);
+        assume (consumed <= left && (consumed == 0 || !discard));
+        // Nothing is consumed before the held units of the next payload are counted.
+        if (renewed) assume (!load && !next);
         if (next) assume (ends != 0 && (discard || consumed == left));
     end
 
     always_ff @(posedge clk) if (running) begin
-        if (take) coming <= s_axis_payload_tlast ? 7'd0 : filled;
+        if (take) coming <= s_axis_payload_tlast ? 7'd0 : longer;
         ends <= ends + {1'b0, closes} - {1'b0, next};
         used <= next ? 4'd0 : discard ? first : used + consumed;
         if (next) {bytes_0, user_0} <= {bytes_1, user_1};
         if (closes) begin
-            if (ends == {1'b0, next}) {bytes_0, user_0} <= {filled, s_axis_payload_tuser};
-            else {bytes_1, user_1} <= {filled, s_axis_payload_tuser};
+            if (ends == {1'b0, next}) {bytes_0, user_0} <= {longer, s_axis_payload_tuser};
+            else {bytes_1, user_1} <= {longer, s_axis_payload_tuser};
         end
+    end
+
+    // The rest of the first payload has been discarded; the ring was empty a cycle ago, too.
+    logic thrown = 0, emptied = 0;
+    always_ff @(posedge clk) begin
+        thrown  <= running && !next && (discard || thrown);
+        emptied <= running && filled == 0;
     end
 
     // Yosys merges wires of these names with those inside.
@@ -87,15 +101,22 @@ module place_ring_formal (
     (* hierconn *) wire [1:0]  \dut.tails.level ;
     (* hierconn *) wire [21:0] \dut.tails.word_0 ;
     (* hierconn *) wire [21:0] \dut.tails.word_1 ;
+    (* hierconn *) wire [3:0]  \dut.tail ;
+    (* hierconn *) wire        \dut.renewed ;
+    (* hierconn *) wire        \dut.room ;
     wire        half    = \dut.half ;
+    wire        renewed = \dut.renewed ;
+    wire        room    = \dut.room ;
+    wire [3:0]  filled  = \dut.tail - \dut.head ;
     wire [1:0]  level   = \dut.tails.level ;
     wire [3:0]  place_0 = \dut.head + left;
     wire [21:0] end_0   = \dut.tails.word_0 ;
     wire [21:0] end_1   = \dut.tails.word_1 ;
 
     always_comb if (running) begin
-        assert ({2'd0, held} == {2'd0, left} + behind);
-        assert (gathered == {9'd0, coming} && more == (coming != 0));
+        assert ({2'd0, filled} == {2'd0, left} + behind);
+        if (!renewed && !thrown) assert (held == left);
+        assert (gathered == {9'd0, coming});
         assert (ended == (ends != 0));
         if (ended) assert (end_bytes == {9'd0, bytes_0} && end_user == user_0);
         // The module's state, as far as the model above determines it.
@@ -103,25 +124,25 @@ module place_ring_formal (
         if (ends != 0) assert (bytes_0 <= 120 && end_0 == {9'd0, bytes_0, user_0, place_0});
         if (ends == 2) assert (bytes_1 <= 120 && end_1 == {9'd0, bytes_1, user_1, place_0 + whole_1});
         // Space for a payload: a reader that has consumed all can continue.
-        if (held == 0 && ends < 2) assert (s_axis_payload_tready);
-        cover (held == 7 && !s_axis_payload_tready && ends == 1 && more);
+        if (emptied && filled == 0 && ends < 2) assert (s_axis_payload_tready);
+        cover (filled == 6 && !s_axis_payload_tready && ends == 1 && coming != 0);
         cover (ended && discard && behind != 0 && left > 1);
         cover (!ended && discard && left != 0);
         cover (ends == 2 && end_bytes == 0);
     end
 endmodule
 
-// Guarantees of fifo_sync, which has its own proof: two words, in order.
-module fifo_sync #(
+// Guarantees of plx_fifo_first, which has its own proof: two words, in order.
+module plx_fifo_first #(
     parameter WIDTH = 8,
     parameter DEPTH = 16
 ) (
     input  logic             clk, rst, s_valid, m_ready,
     output logic             s_ready, m_valid,
     input  logic [WIDTH-1:0] s_data,
-    output logic [WIDTH-1:0] m_data,
-    output logic [1:0]       level
+    output logic [WIDTH-1:0] m_data
 );
+    logic [1:0]       level;
     logic [WIDTH-1:0] word_0, word_1;
 
     assign s_ready = level != 2;

@@ -4,14 +4,16 @@
 // announcement of buffers. One operation begins in each cycle:
 //
 //   cycle 0  an operation is selected, the list's state and settings are read
-//   cycle 1  clop_step; the state is written back; an announcement is offered
-//   cycle 2  the response of a select
+//   cycle 1  first stage of clop_step; software's write of a setting
+//   cycle 2  its second stage; the state is written back; an announcement is offered
+//   cycle 3  the response of a select
 //
-// An operation stalls in cycle 1, and all others before it, while its announcement finds another one
-// still on offer: clop has one event in flight. In one of four cycles software or the scanner, which
-// checks one list after the other, has its slot; so each list is checked every PORTS x 17 x 4 cycles,
-// and ports have at least three of four cycles in which no operation stalls for an
-// announcement.
+// Operations of one list are three cycles apart, those of a port as well, so that each finds the state
+// that the one before has left. An operation of a list with payloads stalls in cycle 2, and all
+// others before it, while another announcement is still on offer: clop has one event in flight. In
+// one of four cycles software or the scanner, which checks one list after the other, has its slot; so
+// each list is checked every PORTS x 17 x 4 cycles, and ports have at least three of four cycles in which
+// no operation stalls for an announcement.
 
 module clop #(
     parameter PORTS        = 4,  // 1, 2 or 4
@@ -84,22 +86,27 @@ module clop #(
     logic [PORTS-1:0]   open, live;
     logic [PORTS*7-1:0] open_list;
 
-    // Cycle 1.
-    logic [2:0]       op;
-    logic [PORTS-1:0] op_port;
-    logic [6:0]       list;
+    // Cycle 1, and cycle 2.
+    logic [2:0]       op, late_op;
+    logic [PORTS-1:0] op_port, late_port;
+    logic [6:0]       list, late_list;
     logic             hold;
 
-    // Cycle 0: arbitration. A list whose state is being written cannot be read.
+    // Cycle 0: arbitration. A list with an operation in cycle 1 or 2 cannot be read.
     logic             counters_ready;
     logic [1:0]       until_ours;
     logic [1:0]       scan_port;
     logic [4:0]       scan_stream;
 
     wire              ours      = until_ours == 0;
-    wire              access    = win_list_valid && op != ACCESS;
+    wire              access    = win_list_valid && op != ACCESS && late_op != ACCESS;
     wire [6:0]        our_list  = access ? win_addr[12:6] : {scan_port, scan_stream};
-    wire              our_go    = ours && !hold && !(op != NOTHING && our_list == list);
+    wire              our_go    = ours && !hold && !(op != NOTHING && our_list == list)
+                               && !(late_op != NOTHING && our_list == late_list);
+
+    // Software or the scanner is in cycle 1, in cycle 2.
+    wire is_ours   = op == ACCESS || op == LOOK;
+    wire late_ours = late_op == ACCESS || late_op == LOOK;
 
     logic [PORTS-1:0]        asks, grant, is_commit;
     logic [ARGS_W-1:0]       args, chosen;
@@ -112,8 +119,10 @@ module clop #(
             wire [6:0] which  = commit ? s_commit_list[p*7 +: 7] : s_select_list[p*7 +: 7];
 
             assign is_commit[p] = commit;
+            // The lists of a port are its own: only its own operations, software and the scanner use them.
             assign asks[p]      = (commit || (s_select_valid[p] && !open[p])) && counters_ready
-                               && !ours && !hold && !(op != NOTHING && which == list);
+                               && !ours && !hold && !op_port[p] && !late_port[p]
+                               && !(is_ours && which == list) && !(late_ours && which == late_list);
             assign port_args[p*ARGS_W +: ARGS_W] = {
                 which,
                 commit ? s_commit_length[p*16 +: 16] : s_select_length[p*16 +: 16],
@@ -162,6 +171,7 @@ module clop #(
         end
         if (rst) begin
             op          <= NOTHING;
+            op_port     <= '0;
             until_ours  <= '0;
             scan_port   <= '0;
             scan_stream <= '0;
@@ -181,7 +191,7 @@ module clop #(
     logic [63:0]        base;
     logic [30:0]        size, timeout, sts_used;
     logic [16:0]        count;
-    logic               bare, enable, flush, begins, wanted, flushed;
+    logic               bare, enable, flush, begins, possible, wanted, flushed;
     logic [2:0]         queue, select_outcome;
     logic [7:0]         func;
     logic [15:0]        stride;
@@ -189,6 +199,15 @@ module clop #(
     logic [63:0]        select_address;
     logic [511:0]       record;
     logic [STATE_W-1:0] state, next_state;
+
+    // As registers show them.
+    logic [8*32-1:0]    words, late_words;
+
+    // Cycle 2.
+    logic        late_count, late_begins, late_bare;
+    logic [2:0]  late_queue, late_outcome;
+    logic [15:0] late_stride;
+    logic [7:0]  late_func;
 
     // A list with an open payload is not changed until its commit.
     logic list_open;
@@ -200,19 +219,20 @@ module clop #(
         end
     end
 
-    wire has_room = {1'b0, queue} < EVENT_QUEUES && |(room & (({{(EVENT_QUEUES-1){1'b0}}, 1'b1}) << queue));
-    wire done     = op != NOTHING && !hold;
+    // Cycle 2. Whether it stalls does not depend on what it decides.
+    wire has_room = {1'b0, late_queue} < EVENT_QUEUES && |(room & (({{(EVENT_QUEUES-1){1'b0}}, 1'b1}) << late_queue));
+    wire done     = late_op != NOTHING && !hold;
     wire announce = done && wanted;
 
-    assign hold = op != NOTHING && wanted && m_event_valid;
+    assign hold = late_op != NOTHING && late_op != ACCESS && possible && m_event_valid;
 
     clop_settings settings (
         .clk, .rst,
         .read(begin_op), .read_list(next_list),
         .base, .size, .count, .bare, .to_queue(queue), .func, .stride, .timeout, .released, .enable, .flush,
-        .write(done && op == ACCESS && win_write), .write_word(win_addr[5:2]), .write_data(win_wdata),
+        .write(!hold && op == ACCESS && win_write), .write_word(win_addr[5:2]), .write_data(win_wdata),
         .write_strobe(win_wstrb), .begins,
-        .flushed(done && flushed)
+        .flushed(done && flushed), .flushed_list(late_list)
     );
 
     ram_sdp #(
@@ -220,8 +240,8 @@ module clop #(
         .DEPTH(128)
     ) states (
         .clk,
-        .w_enable(done && (op != ACCESS || begins)),
-        .w_address(list),
+        .w_enable(done && (late_op != ACCESS || late_begins)),
+        .w_address(late_list),
         .w_data(next_state),
         .r_enable(begin_op),
         .r_address(next_list),
@@ -229,22 +249,23 @@ module clop #(
     );
 
     clop_step #(.STATE_W(STATE_W)) operation (
+        .clk, .advance(!hold),
         .do_select(op == SELECT), .do_commit(op == COMMIT), .do_look(op == LOOK && !list_open), .do_begin(begins),
         .length, .stamp, .stamp_valid, .stages, .outcome,
         .enable, .flush, .base, .size, .count, .bare, .stride, .timeout, .released,
-        .room(has_room), .now(now_stamp),
-        .state, .next_state, .sts_serial, .sts_used, .sts_sequence,
-        .select_outcome, .select_address, .wanted, .record, .flushed
+        .now(now_stamp), .state,
+        .room(has_room), .next_state, .sts_serial, .sts_used, .sts_sequence,
+        .select_outcome, .select_address, .possible, .wanted, .record, .flushed
     );
 
     clop_outcomes outcomes (
         .clk, .rst, .ready(counters_ready),
-        .count(done && op == COMMIT && !outcome[3]), .of_list(list), .outcome(outcome[2:0]),
+        .count(done && late_count), .of_list(late_list), .outcome(late_outcome),
         .win_outcome_valid, .win_outcome_ready, .win_write, .win_addr, .win_outcome_rdata
     );
 
     always_ff @(posedge clk) begin
-        open <= (open | s_select_ready) & ~({PORTS{done && op == COMMIT}} & op_port);
+        open <= (open | s_select_ready) & ~({PORTS{done && late_op == COMMIT}} & late_port);
         if (rst) open <= '0;
     end
 
@@ -252,22 +273,42 @@ module clop #(
         for (p = 0; p < PORTS; p = p + 1) begin : opened
             always_ff @(posedge clk) begin
                 if (s_select_ready[p]) open_list[p*7 +: 7] <= s_select_list[p*7 +: 7];
-                if (done && op == SELECT && op_port[p]) live[p] <= 1'b1;
-                if (begins && open_list[p*7 +: 7] == list) live[p] <= 1'b0;
+                if (done && late_op == SELECT && late_port[p]) live[p] <= 1'b1;
+                if (done && late_begins && open_list[p*7 +: 7] == late_list) live[p] <= 1'b0;
             end
         end
     endgenerate
 
+    always_ff @(posedge clk) begin
+        if (!hold) begin
+            late_op      <= op;
+            late_port    <= op_port;
+            late_list    <= list;
+            late_queue   <= queue;
+            late_count   <= op == COMMIT && !outcome[3];
+            late_outcome <= outcome[2:0];
+            late_begins  <= begins;
+            late_bare    <= bare;
+            late_stride  <= stride;
+            late_func    <= func;
+            late_words   <= words;
+        end
+        if (rst) begin
+            late_op   <= NOTHING;
+            late_port <= '0;
+        end
+    end
+
     // Responses.
     always_ff @(posedge clk) begin
-        m_select_valid <= op_port & {PORTS{done && op == SELECT && !rst}};
+        m_select_valid <= late_port & {PORTS{done && late_op == SELECT && !rst}};
         if (done) begin
             m_select_outcome  <= select_outcome;
             m_select_address  <= select_address;
             m_select_sequence <= sts_sequence;
-            m_select_bare     <= bare;
-            m_select_stride   <= stride;
-            m_select_func     <= func;
+            m_select_bare     <= late_bare;
+            m_select_stride   <= late_stride;
+            m_select_func     <= late_func;
         end
     end
 
@@ -278,19 +319,20 @@ module clop #(
     end
 
     always_ff @(posedge clk) if (announce) begin
-        m_event_queue  <= queue;
+        m_event_queue  <= late_queue;
         m_event_record <= record;
-        m_event_record[layouts_pkg::EVENT_RECORD_STREAM_AT +: 7] <= list;
+        m_event_record[layouts_pkg::EVENT_RECORD_STREAM_AT +: 7] <= late_list;
     end
 
     // Accesses of software.
-    wire [11*32-1:0] words = {sts_sequence, {1'b0, sts_used}, sts_serial, released, {30'd0, flush, enable},
-                              {1'b0, timeout}, {stride, func, 1'b0, queue, 3'd0, bare}, {15'd0, count},
-                              {1'b0, size}, base};
-    wire [3:0]       word  = win_addr[5:2];
+    assign words = {released, {30'd0, flush, enable}, {1'b0, timeout}, {stride, func, 1'b0, queue, 3'd0, bare},
+                    {15'd0, count}, {1'b0, size}, base};
 
-    assign win_list_ready = done && op == ACCESS;
-    assign win_list_rdata = word > 4'd10 ? 32'd0 : words[word*32 +: 32];
+    wire [11*32-1:0] all_words = {sts_sequence, {1'b0, sts_used}, sts_serial, late_words};
+    wire [3:0]       word      = win_addr[5:2];
+
+    assign win_list_ready = done && late_op == ACCESS;
+    assign win_list_rdata = word > 4'd10 ? 32'd0 : all_words[word*32 +: 32];
 
     wire unused = &{1'b0, win_addr[14:13], win_addr[1:0]};
 endmodule

@@ -24,13 +24,16 @@ module clop_settings (
     output logic        enable,
     output logic        flush,
 
-    // Bytes of a word of that list are written; the write enables the list. Or its flush is done.
+    // Bytes of a word of that list are written; the write enables the list.
     input  logic        write,
     input  logic [3:0]  write_word,
     input  logic [31:0] write_data,
     input  logic [3:0]  write_strobe,
     output logic        begins,
-    input  logic        flushed
+
+    // The flush of a list is done, which is another one.
+    input  logic        flushed,
+    input  logic [6:0]  flushed_list
 );
     localparam SIZE = 2, MODE = 4, TIMEOUT = 5, CTRL = 6, RELEASED = 7;
 
@@ -46,8 +49,8 @@ module clop_settings (
     always_ff @(posedge clk) begin
         if (read) list <= read_list;
         if (control) enabled[list] <= write_data[0];
-        if (control && write_data[1]) to_flush[list] <= 1'b1;
-        else if (begins || flushed) to_flush[list] <= 1'b0;
+        if (flushed) to_flush[flushed_list] <= 1'b0;
+        if (control && (write_data[1] || begins)) to_flush[list] <= write_data[1];
         if (rst) begin
             enabled  <= '0;
             to_flush <= '0;

@@ -93,13 +93,11 @@ module place #(
     // It is complete.
     wire               next = m_commit_valid && m_commit_ready;
 
-    /* verilator lint_off PINCONNECTEMPTY */
-    fifo_sync #(.WIDTH(META_W), .DEPTH(FRAMES)) metas (
+    plx_fifo_first #(.WIDTH(META_W), .DEPTH(FRAMES)) metas (
         .clk, .rst,
         .s_valid(s_axis_meta_tvalid), .s_ready(s_axis_meta_tready), .s_data(s_axis_meta_tdata),
-        .m_valid(meta_valid), .m_ready(next), .m_data(meta), .level()
+        .m_valid(meta_valid), .m_ready(next), .m_data(meta)
     );
-    /* verilator lint_on PINCONNECTEMPTY */
 
     wire [15:0] bound       = meta[layouts_pkg::RX_META_LENGTH_AT +: 16];
     wire        known       = meta[layouts_pkg::RX_META_LENGTH_KNOWN_AT];
@@ -108,10 +106,10 @@ module place #(
     wire        stamp_valid = meta[layouts_pkg::RX_META_WIRE_VALID_AT];
     wire [15:0] source_port = meta[layouts_pkg::RX_META_SOURCE_PORT_AT +: 16];
 
-    // Gathered words, in units of 16 B, and the ends of payloads.
-    logic [6:0]   held, consumed;
+    // Gathered units of 16 B of the current payload, and its end.
+    logic [6:0]   held;
     logic [127:0] unit_0, unit_1;
-    logic         gathers_more, ended;
+    logic         load, use_0, use_1, ended;
     logic [15:0]  gathered, end_bytes;
     logic [1:0]   end_user;
     wire          discard = state == THROW;
@@ -120,7 +118,7 @@ module place #(
         .clk, .rst,
         .s_axis_payload_tvalid, .s_axis_payload_tready, .s_axis_payload_tdata, .s_axis_payload_tkeep,
         .s_axis_payload_tlast, .s_axis_payload_tuser,
-        .held, .unit_0, .unit_1, .consumed, .discard, .gathered, .more(gathers_more),
+        .held, .unit_0, .unit_1, .load, .use_0, .use_1, .discard, .gathered,
         .ended, .end_bytes, .end_user, .next
     );
 
@@ -129,11 +127,9 @@ module place #(
     logic [63:0] address;
     logic [31:0] sequence_number, placed;
     logic        bare;
-    logic [15:0] stride;
+    logic [15:0] stride, space_known;
     logic [7:0]  func, on_the_way;
     logic [3:0]  outcome;
-
-    wire [16:0] bound_16 = ({1'b0, bound} + 17'd15) >> 4;
 
     assign m_select_valid      = state == SELECT && meta_valid;
     assign m_select_list       = list;
@@ -143,120 +139,152 @@ module place #(
 
     assign m_tlb_valid   = state == TRANSLATE;
     assign m_tlb_address = address;
-    assign m_tlb_length  = bare ? {1'b0, stride, 4'd0} : {bound_16 + 17'd1, 4'd0};
+    assign m_tlb_length  = {1'b0, bare ? stride : space_known, 4'd0};
     assign m_tlb_func    = func;
     assign m_tlb_list    = list;
 
-    // Its length, once known: in units, with the record if that leads, or the stride.
-    logic        begun, trails;
+    // It is longer than announced, as known one cycle ago: an end is noticed one cycle late.
+    logic too_long, settled;
+    wire  lost = too_long || (ended && end_user != 0);
+
+    always_ff @(posedge clk) begin
+        // Units of the record and of the payload.
+        space_known <= {3'd0, bound[15:4]} + 16'd1 + {15'd0, |bound[3:0]};
+        too_long    <= ended ? end_bytes > bound : gathered > bound;
+        settled     <= ended;
+    end
+
+    // Its chunks. The first one reaches to the next multiple of 256 B of the address, or is all of the
+    // payload if one chunk is enough; the others are 256 B, or the rest. `reach`: units up to there;
+    // `need`: those of them that are the payload's; `space`: its units that are not written yet.
+    logic        first, trails, closed;
     logic [59:0] at;
-    logic [15:0] done, read;
-    wire         sure     = ended || known;
-    wire [15:0]  length   = ended ? end_bytes : bound;
-    wire [16:0]  units    = ({1'b0, length} + 17'd15) >> 4;
-    wire         leads    = !bare && !trails;
-    wire [15:0]  total    = bare ? stride : units[15:0] + {15'd0, leads};
-    wire [15:0]  left     = total - done;
-    wire [15:0]  unread   = units[15:0] - read;
-    wire         too_long = ended ? end_bytes > bound : gathers_more && gathered > bound;
-    wire         lost     = too_long || (ended && end_user != 0);
+    logic [4:0]  reach, need;
+    logic [15:0] space;
+    // The length is known, and one chunk is enough.
+    logic        alone;
 
-    // A chunk: to the next multiple of 256 B, or to the end; all of it if one is enough.
-    wire [4:0]   reach    = 5'd16 - {1'b0, at[3:0]};
-    wire         whole    = sure && done == 0 && total <= 16'd16;
-    wire         to_end   = whole || (sure && left <= {11'd0, reach});
-    wire [4:0]   want     = to_end ? left[4:0] : reach;
-    wire         record   = leads && done == 0;
-    wire [4:0]   need_all = want - {4'd0, record};
-    wire [4:0]   need     = sure && unread < {11'd0, need_all} ? unread[4:0] : need_all;
-    // Length unknown: an upper bound.
-    wire         allowed  = sure || {1'b0, done} + {12'd0, want} <= (bare ? {1'b0, stride} : bound_16);
-    wire         there    = to_end ? ended : held >= {2'd0, need};
+    // The record leads, or, after the last unit, follows.
+    logic        record;
+    wire         none     = held == 0;
+    wire         leads    = record || (!bare && none);
+    wire         follows  = !bare && none && !record;
 
+    // Ended: all of the rest, or up to `reach`.
+    wire         rest     = bare ? space[15:5] == 0 && (!space[4] || space[3:0] == 0)
+                                 : held[6:5] == 0 && (!held[4] || (held[3:0] == 0 && !record));
+    wire         fits     = space >= {11'd0, need};
+    wire         to_end   = ended && rest;
+    wire         last_cut = ended && !closed && (bare || follows || (rest ? {9'd0, held} <= space : fits));
+    // Not ended: up to `reach` if all of that is there. Without a known length the record does not lead.
+    wire         early    = !ended && (bare || trails || known) && !(first && alone);
+    wire         next_cut = early && held >= {2'd0, need} && fits;
+
+    // Units of this chunk, and of it when one word has left.
+    wire [4:0]   held_and_1 = held[4:0] + 1'b1;
+    wire [4:0]   want     = !to_end ? reach : bare ? space[4:0] : leads ? held_and_1 : held[4:0];
+    logic        busy;
     logic [4:0]  units_left;
+    wire [4:0]   held_less_1 = held[4:0] - 5'd1;
+    wire [4:0]   held_less_2 = held[4:0] - 5'd2;
+    wire [4:0]   after    = busy ? units_left - 5'd2 : !to_end ? reach - 5'd2 : bare ? space[4:0] - 5'd2
+                          : leads ? held_less_1 : held_less_2;
+    wire         more_than_1 = |units_left[4:1];
+    wire         more_than_2 = |units_left[4:2] || &units_left[1:0];
     wire         free     = !m_data_tvalid || m_data_tready;
-    wire         can_cut  = state == WRITE && !lost && units_left == 0 && free && (!m_desc_valid || m_desc_ready);
-    wire         finished = sure && ended && left == 0;
-    wire         cut      = can_cut && !finished && there && allowed && (bare || trails || sure);
-    // The record is written last.
-    wire         cut_last = can_cut && finished && trails && !begun;
+    wire         writes   = state == WRITE && !lost && !busy && (!m_desc_valid || m_desc_ready);
+    wire         cut      = (last_cut || next_cut) && writes && free;
     // A chunk is complete before the length is known: the record's space is left out.
-    wire         skip     = state == WRITE && !lost && !sure && !bare && !trails && held >= 7'd16;
+    wire         skip     = state == WRITE && !lost && !ended && !known && !bare && !trails && |held[6:4];
+    wire         jump     = reach == 5'd1;
 
-    // The next 32 B of a chunk.
-    wire         load     = cut || cut_last || (units_left != 0 && free);
-    wire [4:0]   of       = cut ? want : cut_last ? 5'd1 : units_left;
-    wire         first_is_record = (cut && record) || cut_last;
-    wire         have_0   = !sure || unread != 0;
-    wire         have_1   = !sure || unread > 16'd1;
-    wire         two      = of > 5'd1;
-    wire         use_0    = first_is_record ? two && have_0 : have_0;
-    wire         use_1    = !first_is_record && two && have_1;
+    // The chunks whose writes have not been accepted. (Its complement increments: two sums, and not one
+    // that waits for the decision.)
+    wire [7:0]   one_more = on_the_way + 1'b1;
+    wire [7:0]   one_less = ~on_the_way + 1'b1;
 
+    // The next 32 B of a chunk, zeros behind the payload. What they are does not depend on whether a
+    // chunk begins.
+    wire         one_only = to_end ? (bare ? space[3:0] == 4'd1 && !space[4] : none || (held == 7'd1 && !leads)) : jump;
+    wire         two      = busy ? more_than_1 : !one_only;
+    wire         is_record = !busy && leads;
+    wire         two_held = |held[6:1];
     wire [127:0] the_record = {stamp_valid ? stamp[31:0] : 32'd0, sequence_number, 15'd0, stamp_valid, source_port,
-                               16'd0, length};
-    wire [127:0] low  = first_is_record ? the_record : use_0 ? unit_0 : 128'd0;
-    wire [127:0] high = !two ? 128'd0 : first_is_record ? (use_0 ? unit_0 : 128'd0) : use_1 ? unit_1 : 128'd0;
+                               16'd0, ended ? end_bytes : bound};
+    wire [127:0] of_ring  = none ? 128'd0 : unit_0;
 
-    assign consumed = load && !cut_last ? {6'd0, use_0} + {6'd0, use_1} : 7'd0;
+    assign load  = cut || (busy && free);
+    assign use_0 = !none && (two || !is_record);
+    assign use_1 = two_held && two && !is_record;
 
     always_ff @(posedge clk) begin
         if (m_desc_ready) m_desc_valid <= 1'b0;
-        if (cut || cut_last) m_desc_valid <= 1'b1;
+        if (cut) m_desc_valid <= 1'b1;
         if (free) m_data_tvalid <= load;
-        if (load) units_left <= two ? of - 5'd2 : 5'd0;
+        if (load) busy <= busy ? more_than_2 : !one_only && want != 5'd2;
         if (rst) begin
             m_desc_valid  <= 1'b0;
             m_data_tvalid <= 1'b0;
-            units_left    <= '0;
+            busy          <= 1'b0;
         end
     end
 
     always_ff @(posedge clk) begin
         if (load) begin
-            m_data_tdata <= {high, low};
-            m_data_tlast <= of <= 5'd2;
+            m_data_tdata[127:0]   <= is_record ? the_record : of_ring;
+            m_data_tdata[255:128] <= is_record && two ? of_ring : use_1 ? unit_1 : 128'd0;
+            m_data_tlast          <= busy ? !more_than_2 : one_only || want == 5'd2;
+            units_left            <= after;
         end
-        if (cut || cut_last) begin
-            m_desc_address <= cut_last ? address : {at, 4'd0};
-            m_desc_length  <= cut_last ? 13'd16 : {4'd0, want, 4'd0};
+        if (cut) begin
+            m_desc_address <= follows && ended ? address : {at, 4'd0};
+            m_desc_length  <= {4'd0, want, 4'd0};
             m_desc_func    <= func;
         end
     end
 
-    // Units of it that are written.
+    // The chunk after this one; the address has its offset within a page already when it is translated.
     always_ff @(posedge clk) begin
-        if (s_tlb_valid && state == BUS) begin
-            at     <= s_tlb_address[63:4];
-            done   <= '0;
-            read   <= '0;
+        if (state == TRANSLATE) begin
+            first  <= 1'b1;
             trails <= 1'b0;
-            begun  <= 1'b0;
-        end else begin
-            if (cut) begin
-                at   <= at + {55'd0, want};
-                done <= done + {11'd0, want};
-            end
-            read <= read + {9'd0, consumed};
-            if (skip) begin
-                at     <= at + 1'b1;
-                trails <= 1'b1;
-            end
-            if (cut_last) begun <= 1'b1;
+            closed <= 1'b0;
+            reach  <= 5'd16 - {1'b0, address[7:4]};
+            need   <= 5'd16 - {1'b0, address[7:4]} - {4'd0, !bare};
+            record <= !bare;
+            space  <= bare ? stride : space_known - 1'b1;
+        end
+        if (state == BUS) begin
+            at    <= s_tlb_address[63:4];
+            alone <= known && space[15:5] == 0 && (!space[4] || (space[3:0] == 0 && bare));
+        end
+        if (cut) begin
+            first  <= 1'b0;
+            record <= 1'b0;
+            reach  <= 5'd16;
+            need   <= 5'd16;
+            space  <= space - {11'd0, need};
+            // Also if there is no more space, though the end has not been seen.
+            if (to_end ? !trails || follows : !trails && space == {11'd0, need}) closed <= 1'b1;
+            at <= {at[59:4] + 1'b1, 4'd0};
+        end
+        if (skip) begin
+            trails <= 1'b1;
+            record <= 1'b0;
+            reach  <= jump ? 5'd16 : need;
+            need   <= jump ? 5'd16 : need;
+            at     <= at + 1'b1;
         end
     end
 
-    wire written = finished && units_left == 0 && (!trails || begun);
-
     always_ff @(posedge clk) begin
-        on_the_way <= on_the_way + {7'd0, cut || cut_last} - {7'd0, m_taken};
+        if (cut != m_taken) on_the_way <= cut ? one_more : ~one_less;
         case (state)
             SELECT: if (m_select_valid && m_select_ready) state <= ANSWER;
             ANSWER: if (s_select_valid) state <= s_select_outcome == 0 ? TRANSLATE : THROW;
             TRANSLATE: if (m_tlb_ready) state <= BUS;
             BUS: if (s_tlb_valid) state <= s_tlb_hit ? WRITE : THROW;
-            WRITE: if (lost && units_left == 0) state <= THROW;
-                   else if (written) state <= COMMIT;
+            WRITE: if (!busy) state <= lost ? THROW : closed && settled ? COMMIT : WRITE;
             THROW: if (ended) state <= COMMIT;
             default: if (next) state <= SELECT;
         endcase
@@ -283,19 +311,20 @@ module place #(
         if (m_taken) placed <= now_stamp[31:0];
     end
 
-    // An upstream error has priority over a missing address.
-    assign m_commit_valid        = state == COMMIT && on_the_way == 0;
+    // All is written in the cycle that reports the last chunk. An upstream error has priority over a missing
+    // address.
+    assign m_commit_valid        = state == COMMIT && on_the_way[7:1] == 0 && on_the_way[0] == m_taken;
     assign m_commit_list         = list;
     assign m_commit_outcome      = end_user == 2'd1 ? 4'd8 : end_user == 2'd2 ? 4'd6 : end_user == 2'd3 ? 4'd7
-                                 : outcome == 0 && end_bytes > bound ? 4'd3 : outcome;
+                                 : outcome == 0 && too_long ? 4'd3 : outcome;
     assign m_commit_length       = end_bytes;
     assign m_commit_wire         = stamp;
     assign m_commit_wire_valid   = stamp_valid;
     assign m_commit_stamp_mac    = meta[layouts_pkg::RX_META_STAMP_MAC_AT +: 32];
     assign m_commit_stamp_parsed = meta[layouts_pkg::RX_META_STAMP_PARSED_AT +: 32];
-    assign m_commit_stamp_placed = placed;
+    assign m_commit_stamp_placed = m_taken ? now_stamp[31:0] : placed;
 
     assign idle = !meta_valid;
 
-    wire unused = &{1'b0, now_stamp[63:32], meta[layouts_pkg::RX_META_FORM_AT +: 2], units[16]};
+    wire unused = &{1'b0, now_stamp[63:32], meta[layouts_pkg::RX_META_FORM_AT +: 2]};
 endmodule

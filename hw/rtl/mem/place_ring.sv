@@ -19,18 +19,20 @@ module place_ring #(
     input  logic         s_axis_payload_tlast,
     input  logic [1:0]   s_axis_payload_tuser,
 
-    // Whole units held, the next two, and the number consumed now.
+    // Whole units of the first payload that are held, from two cycles after `next` on; the next two;
+    // of them one or two are consumed where `load`.
     output logic [$clog2(UNITS):0] held,
     output logic [127:0] unit_0,
     output logic [127:0] unit_1,
-    input  logic [$clog2(UNITS):0] consumed,
+    input  logic         load,
+    input  logic         use_0,
+    input  logic         use_1,
 
     // The rest of the first payload is discarded.
     input  logic         discard,
 
-    // Bytes so far of the incoming payload; it is the first one if there is `more` and no end.
+    // Bytes so far of the incoming payload; it is the first one if there is no end.
     output logic [15:0]  gathered,
-    output logic         more,
 
     // End of the first payload: its bytes, its error. It is complete.
     output logic         ended,
@@ -44,56 +46,74 @@ module place_ring #(
         if (UNITS < 8 || UNITS != 1 << AW) UNITS_must_be_a_power_of_two_from_8 parameter_error ();
     endgenerate
 
-    // Units, one bit more than an address; whether half of the next unit is held.
+    // Units, one bit more than an address; whether half of the next unit is held; space for a word.
     logic [AW:0] head, tail, end_tail;
-    logic        half, end_room;
+    logic        half, room, end_room, renewed;
     logic [15:0] bytes;
     logic [3:0]  count;
     logic [63:0] word;
 
+    wire [7:0] keep = s_axis_payload_tkeep;
+
+    // Bytes are kept from the first one on.
+    assign count = {keep[7], keep[3] && !keep[7], (keep[1] && !keep[3]) || (keep[5] && !keep[7]),
+                    |(keep & ~{1'b0, keep[7:1]} & 8'h55)};
+
     integer k;
     always_comb begin
-        count = '0;
-        for (k = 0; k < 8; k = k + 1) count = count + {3'd0, s_axis_payload_tkeep[k]};
-        for (k = 0; k < 8; k = k + 1) begin
-            word[k*8 +: 8] = s_axis_payload_tdata[k*8 +: 8] & {8{s_axis_payload_tkeep[k]}};
-        end
+        for (k = 0; k < 8; k = k + 1) word[k*8 +: 8] = s_axis_payload_tdata[k*8 +: 8] & {8{keep[k]}};
     end
 
-    assign held                  = tail - head;
     assign bytes                 = gathered + {12'd0, count};
-    assign s_axis_payload_tready = held < UNITS - 1 && end_room;
-    assign more                  = gathered != 0;
+    assign s_axis_payload_tready = room && end_room;
 
     wire         take     = s_axis_payload_tvalid && s_axis_payload_tready;
     wire         ends     = take && s_axis_payload_tlast;
-    wire         store    = take && s_axis_payload_tkeep[0];
+    wire         store    = take && keep[0];
     // A unit is complete with its second word, or with the end of its payload.
-    wire         whole    = (store && (half || ends)) || (ends && half);
+    wire         whole    = (store && (half || s_axis_payload_tlast)) || (ends && half);
     wire [AW:0]  new_tail = tail + {{AW{1'b0}}, whole};
+    wire [AW:0]  filled   = tail - head;
+
+    // What a step may change is known before it is decided whether there is one. (Of a complement the
+    // sums remain apart: one sum of operands that are selected would wait for the decision.)
+    wire         mine     = whole && !ended;
+    wire [AW:0]  held_0   = held + {{AW{1'b0}}, mine};
+    wire [AW:0]  spent_1  = ~held + {{AW{1'b0}}, !mine};
+    wire [AW:0]  spent_2  = ~held + {{(AW - 1){1'b0}}, !mine, mine};
+    wire [AW:0]  head_1   = head + 1'b1;
+    wire [AW:0]  ahead_2  = ~head - {{(AW - 1){1'b0}}, 2'd2};
 
     always_ff @(posedge clk) begin
         tail <= new_tail;
         if (store) half <= !half;
         if (take) gathered <= ends ? '0 : bytes;
         if (ends) half <= 1'b0;
+        // As it was a cycle ago, less what that cycle may add.
+        room    <= filled < UNITS - 2;
+        renewed <= next;
         // The discarded part ends where the payload ends, if that is known.
-        head <= discard ? (ended ? end_tail : tail) : head + consumed;
+        if (discard) head <= ended ? end_tail : tail;
+        else if (load && (use_0 || use_1)) head <= use_0 && use_1 ? ~ahead_2 : head_1;
+        if (renewed) held <= (ended ? end_tail : new_tail) - head;
+        else if (load && (use_0 || use_1)) held <= ~(use_0 && use_1 ? spent_2 : spent_1);
+        else held <= held_0;
         if (rst) begin
             tail     <= '0;
             head     <= '0;
+            held     <= '0;
             half     <= 1'b0;
             gathered <= '0;
+            room     <= 1'b0;
+            renewed  <= 1'b0;
         end
     end
 
-    /* verilator lint_off PINCONNECTEMPTY */
-    fifo_sync #(.WIDTH(16 + 2 + AW + 1), .DEPTH(FRAMES)) tails (
+    plx_fifo_first #(.WIDTH(16 + 2 + AW + 1), .DEPTH(FRAMES)) tails (
         .clk, .rst,
         .s_valid(ends), .s_ready(end_room), .s_data({bytes, s_axis_payload_tuser, new_tail}),
-        .m_valid(ended), .m_ready(next), .m_data({end_bytes, end_user, end_tail}), .level()
+        .m_valid(ended), .m_ready(next), .m_data({end_bytes, end_user, end_tail})
     );
-    /* verilator lint_on PINCONNECTEMPTY */
 
     // Even and odd units, first and second words; a first word clears the second.
     logic [63:0] even_0 [0:UNITS/2-1];
@@ -130,10 +150,10 @@ module place_ring #(
     always_ff @(posedge clk) if (store && tail == f_place) f_unit <= half ? {word, f_unit[63:0]} : {64'd0, word};
 
     always_ff @(posedge clk) if (!rst) begin
-        assert (held < UNITS);
-        if (f_before < held || (f_before == held && half)) assert (f_there == f_unit);
-        if (held > 0 && head == f_place) assert (unit_0 == f_unit);
-        if (held > 1 && head + 1'b1 == f_place) assert (unit_1 == f_unit);
+        assert (filled < UNITS && (filled < UNITS - 1 || !room));
+        if (f_before < filled || (f_before == filled && half)) assert (f_there == f_unit);
+        if (filled > 0 && head == f_place) assert (unit_0 == f_unit);
+        if (filled > 1 && head + 1'b1 == f_place) assert (unit_1 == f_unit);
     end
 `endif
 endmodule

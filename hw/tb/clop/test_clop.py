@@ -106,8 +106,8 @@ class TB:
                 number = record >> 480 & 0xFFFF
                 assert self.lists[number].queue == int(dut.m_event_queue.value)
                 assert self.room_before >> self.lists[number].queue & 1, "an announcement without room"
-                # It was decided in the cycle before.
-                self.lists[number].announce(record, number, self.now - 1)
+                # What it covers was known two cycles before.
+                self.lists[number].announce(record, number, self.now - 2)
             else:
                 assert record == self.event, "the offer did not stand"
             self.event = None if int(dut.m_event_ready.value) else record
@@ -233,7 +233,7 @@ async def lists_of_all_kinds_as_the_model_says(dut):
 
 
 @cocotb.test()
-async def select_takes_two_cycles(dut):
+async def select_takes_three_cycles(dut):
     tb = TB(dut)
     await tb.start()
     await tb.enable(0, base=0, size=1 << 20, count=2)
