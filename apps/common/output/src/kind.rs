@@ -1,6 +1,7 @@
 //! Kinds of outputs, and an output between its spec and its start.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -89,6 +90,8 @@ pub struct RunContext<'a> {
     pub started: SystemTime,
     /// All inputs are recordings: the run waits for its outputs, and time stamps are of the past.
     pub recorded: bool,
+    /// Address of the trigger on its ports.
+    pub ip: Ipv4Addr,
     /// Text of the configuration (TOML); empty for the built-in one.
     pub configuration: &'a str,
     /// The kinds of ports that can be opened.

@@ -6,7 +6,7 @@
 //! | [`OutputKind`], [`OutputPlan`] | a kind of output, and one output as its spec describes it |
 //! | [`EventOutput`] | an open output, which a thread of its own drives |
 //! | [`OutputEvent`] | an event with its number |
-//! | [`EventQueues`], [`QueuedEvents`] | from the loop to the threads: shared buffers, no copy |
+//! | [`event_queue`], [`EventQueues`], [`QueuedEvents`] | from the loop to the threads: shared buffers, no copy |
 //! | [`RunningOutput`] | the thread of an output, from its start to its report |
 //! | [`OutputCounts`], [`OutputReport`] | outcomes of all events |
 //! | [`Task`], [`TaskThread`] | a thread beside the loops that works until it is to finish |
@@ -34,7 +34,7 @@ pub use self::error::OutputError;
 pub use self::event::OutputEvent;
 pub use self::kind::{OutputKind, OutputPlan, PlannedOutput, RunContext, RunMonitor};
 pub use self::output::EventOutput;
-pub use self::queue::{CAPACITY, EventQueue, EventQueues, QueuedEvents, Selection, event_queue};
+pub use self::queue::{CAPACITY, EventQueue, EventQueues, QueuedEvent, QueuedEvents, Selection, event_queue};
 pub use self::running::RunningOutput;
 pub use self::spec::OutputSpec;
 pub use self::thread::{Task, TaskThread};

@@ -148,23 +148,30 @@ impl EventQueues {
 pub struct QueuedEvents(FrozenConsumer);
 
 impl QueuedEvents {
-    /// Calls `take` with the oldest event; whether there was one.
+    /// Takes the oldest event, if there is one.
     #[inline]
-    pub fn take(&mut self, take: impl FnOnce(OutputEvent<'_>)) -> bool {
-        let Some(event) = self.0.pop() else {
-            return false;
-        };
-        // Always an event: the loop's queues take nothing else.
-        if let Some(view) = EventView::of(event.data()) {
-            let number = event.ordinal();
-            take(OutputEvent { number, view });
-        }
-        true
+    pub fn pop(&mut self) -> Option<QueuedEvent> {
+        self.0.pop().map(QueuedEvent)
     }
 
     /// Whether no event was seen.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// An event that was taken from a queue. Dropping it releases its buffer, if no other queue has it.
+pub struct QueuedEvent(Frozen);
+
+impl QueuedEvent {
+    /// The event; always there, as the loop queues nothing else.
+    #[must_use]
+    #[inline]
+    pub fn event(&self) -> Option<OutputEvent<'_>> {
+        Some(OutputEvent {
+            number: self.0.ordinal(),
+            view: EventView::of(self.0.data())?,
+        })
     }
 }

@@ -30,7 +30,11 @@ impl Task for Driver {
     fn work(&mut self) -> bool {
         let Self { output, queue, .. } = self;
         let mut taken = 0;
-        while taken < BURST && output.has_room() && queue.take(|event| output.push(event)) {
+        while taken < BURST && output.has_room() {
+            let Some(queued) = queue.pop() else { break };
+            if let Some(event) = queued.event() {
+                output.push(event);
+            }
             taken += 1;
         }
         // An output without room has work, even if it can do nothing now: it must not sleep for
@@ -44,7 +48,9 @@ impl Task for Driver {
     }
 
     fn finish(mut self, deadline: Option<Instant>) {
-        while self.queue.take(|_| self.counts.unsent.add(1)) {}
+        while self.queue.pop().is_some() {
+            self.counts.unsent.add(1);
+        }
         self.output.finish(deadline.unwrap_or_else(Instant::now));
     }
 }

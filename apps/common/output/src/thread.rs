@@ -25,7 +25,8 @@ pub trait Task: Send + 'static {
 
 /// The thread of a task.
 pub struct TaskThread<E> {
-    thread: JoinHandle<E>,
+    /// Present until it is waited for.
+    thread: Option<JoinHandle<E>>,
     /// Set at the end, to the deadline if there is one.
     end: Arc<OnceLock<Option<Instant>>>,
 }
@@ -56,7 +57,10 @@ impl<E: Send + 'static> TaskThread<E> {
             }
         };
         let thread = thread::Builder::new().name(name.into()).spawn(body)?;
-        Ok(Self { thread, end })
+        Ok(Self {
+            thread: Some(thread),
+            end,
+        })
     }
 
     /// Has the task end once its work is done, or at the deadline if there is one. The first call
@@ -65,18 +69,23 @@ impl<E: Send + 'static> TaskThread<E> {
         let _ = self.end.set(deadline);
     }
 
-    /// Waits for the end of the task, as long as `patient` says so. A thread that is given up goes
-    /// on: it may be in a system call that does not return.
-    ///
-    /// # Errors
-    /// The panic of the thread.
-    pub fn wait(self, mut patient: impl FnMut() -> bool) -> Option<thread::Result<E>> {
-        while !self.thread.is_finished() {
+    /// Waits for the end of the task, as long as `patient` says so; an error is its panic. A thread
+    /// that is given up goes on: it may be in a system call that does not return.
+    pub fn wait(mut self, mut patient: impl FnMut() -> bool) -> Option<thread::Result<E>> {
+        let thread = self.thread.take()?;
+        while !thread.is_finished() {
             if !patient() {
                 return None;
             }
             thread::sleep(NAP);
         }
-        Some(self.thread.join())
+        Some(thread.join())
+    }
+}
+
+/// A thread that is not waited for ends soon.
+impl<E> Drop for TaskThread<E> {
+    fn drop(&mut self) {
+        let _ = self.end.set(Some(Instant::now()));
     }
 }
