@@ -65,7 +65,7 @@ fn assert_delivered(output: &Value, events: usize, datagrams: u64, bytes: usize)
 fn payloads(path: &Path) -> Vec<Vec<u8>> {
     let packets = read(path).into_iter().map(|packet| packet.bytes);
     let payload = |bytes: Vec<u8>| {
-        let Ok(Parsed::Udp(udp)) = parse(&bytes, &ParseOptions::default()) else {
+        let Ok(Parsed::Udp(udp)) = parse(&bytes, bytes.len(), &ParseOptions::default()) else {
             panic!("a frame that is no datagram: {bytes:?}");
         };
         assert_eq!(udp.dst_port, 19_522);

@@ -158,6 +158,8 @@ fn be(bytes: &[u8]) -> u64 {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
     /// Pieces of any size give the events again, whatever is full on the way; the layout is that of
     /// docs/formats/ejfat.md, read by its offsets.
     #[test]
