@@ -35,6 +35,19 @@ impl Frozen {
         Self(mbuf.into_raw())
     }
 
+    /// The frame as a ring carries it; this owner's share moves with it.
+    #[inline]
+    pub(crate) fn into_raw(self) -> RawMbuf {
+        ManuallyDrop::new(self).0
+    }
+
+    /// # Safety
+    /// `raw` is of [`into_raw`](Self::into_raw), and becomes an owner once.
+    #[inline]
+    pub(crate) unsafe fn from_raw(raw: RawMbuf) -> Self {
+        Self(raw)
+    }
+
     /// The frame, without ownership.
     fn mbuf(&self) -> ManuallyDrop<Mbuf> {
         // SAFETY: used for reading only, and not dropped.
@@ -74,6 +87,13 @@ impl Frozen {
     #[must_use]
     pub fn wire_time(&self) -> Option<WireTime> {
         self.mbuf().wire_time()
+    }
+
+    /// Number of the frame, as [`Mbuf::ordinal`].
+    #[must_use]
+    #[inline]
+    pub fn ordinal(&self) -> u32 {
+        self.mbuf().ordinal()
     }
 
     /// When the frame reached this process.

@@ -10,6 +10,7 @@
 //! | the shared list of free buffers | [`Mempool`] |
 //! | a poll loop's own cache of free buffers | [`PoolCache`] |
 //! | lock-free queues of buffers or descriptors | [`ring`] |
+//! | a queue of shared frames to one of several consumers | [`frozen_ring`](fn@frozen_ring) |
 //! | a queue of boxed values between two threads | [`box_ring`](fn@box_ring) |
 //! | a thread's own cache of free descriptors | [`ObjectCache`] |
 //!
@@ -38,6 +39,7 @@ mod cache;
 mod compile_fail;
 mod free_list;
 mod frozen;
+mod frozen_ring;
 pub mod iova;
 mod local_cache;
 mod mbuf;
@@ -58,6 +60,7 @@ pub use box_ring::{BoxConsumer, BoxProducer, box_ring};
 pub use burst::{Burst, BurstMut};
 pub use cache::PoolCache;
 pub use frozen::Frozen;
+pub use frozen_ring::{FrozenConsumer, FrozenProducer, frozen_ring};
 pub use iova::{Iova, IovaMap};
 pub use mbuf::{ChecksumRequest, Mbuf, MbufFlags, Segments};
 pub use mbuf_map::{Arrivals, MbufMap, MbufSlot, WINDOW};

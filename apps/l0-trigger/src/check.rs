@@ -32,6 +32,9 @@ pub fn check(cli: &Cli, plan: &Plan, registries: &Registries) -> Result<()> {
             setup::configure(cli, plan, port, &pool)?;
         }
     }
+    for output in &plan.outputs {
+        output.plan.check(&registries.ports)?;
+    }
     let [report, json] = &cli.report.files();
     let files = [
         (report.0, &report.1),

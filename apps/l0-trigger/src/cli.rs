@@ -91,6 +91,11 @@ pub struct Cli {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
+    /// Send events to an output, beside those of the configuration; may be given several times
+    /// (docs/outputs.md)
+    #[arg(long = "output", value_name = "SPEC")]
+    pub outputs: Vec<String>,
+
     #[command(flatten)]
     pub runs: RunOptions,
 
@@ -159,6 +164,11 @@ Ports:
                                 programs built with --features card-sim and Verilator
   (all others, and their options: pollux ports, docs/ports.md)
 
+Outputs:
+  ejfat:HOST:PORT[,data-id=N][,mtu=BYTES][,sync=HOST:PORT][,source-id=N][,port=SPEC]
+                                accepted events to a load balancer or a receiver of EJFAT
+  (all of them, and what is lost when: docs/outputs.md)
+
 Over card-sim the boards' frames, 1000000 events a second without --truth, come to the card's first
 wire, its driver receives them, and answers leave by the card. Time is the card's then, and a
 millisecond of it takes seconds: boards, budget, total latency and gaps go by it, and what the trigger
@@ -174,6 +184,7 @@ docs/examples; --print-config prints what holds):
   [[stream]]                    udp_port of each source, in order; group = \"239.1.2.3\" has a multicast
                                 group joined (docs/operations.md, Multicast)
   [[stage]]                     decompress, build or merge, rings, decide, each by its name, in order
+  [[output]]                    spec = \"SPEC\" of an output, as of --output
   [[stage.rule]]                of decide: which events are accepted (docs/operations.md);
                                 SIGHUP has the rules of a running program read again
 

@@ -53,6 +53,9 @@ pub struct TriggerConfig {
     #[serde(rename = "stream")]
     #[schemars(length(min = 1, max = MAX_SOURCES))]
     pub streams: Vec<Stream>,
+    /// Outputs of events, one table each (docs/outputs.md); those of `--output` are added.
+    #[serde(rename = "output", skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputTable>,
     /// The stages of the pipeline, one table each, in order. Default: `decompress`, `build`,
     /// `rings`, `decide`, each with its defaults.
     #[serde(rename = "stage")]
@@ -96,6 +99,14 @@ pub struct Stream {
     pub group: Option<Ipv4Addr>,
 }
 
+/// An output of events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutputTable {
+    /// Its spec, as of `--output`.
+    pub spec: String,
+}
+
 impl Default for Trigger {
     fn default() -> Self {
         Self {
@@ -124,6 +135,7 @@ impl Default for TriggerConfig {
                     group: None,
                 })
                 .collect(),
+            outputs: Vec::new(),
             stages: ["decompress", "build", "rings", "decide"].map(stage).into(),
             lines: Vec::new(),
         }
@@ -241,6 +253,7 @@ impl TriggerConfig {
             ("[answer]", self.answer != other.answer),
             ("[memory]", self.memory != other.memory),
             ("[[stream]]", self.streams != other.streams),
+            ("[[output]]", self.outputs != other.outputs),
             (
                 "[[stage]] other than the rules",
                 stages(self) != stages(other),

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use pollux_app::metrics::{Ledgers, Page, Source};
 use pollux_na62::l0::L0Stats;
 use pollux_na62::stages::{AnswerCounts, RuleBook};
+use pollux_output::RunMonitor;
 use pollux_pipelines::{BackPressure, Metrics};
 use pollux_pmd::stream::StreamView;
-use pollux_pmd::{Count, LatencyView};
+use pollux_pmd::{Count, LatencyView, Percentiles};
 
+use crate::event_outputs::OutputView;
 use crate::file_counts::FilesCounts;
 use crate::groups::{self, GroupView};
 use crate::receive_loop::ReceiveView;
@@ -37,6 +39,7 @@ pub struct Counters {
     pub workers: Vec<WorkerView>,
     pub receivers: Vec<ReceiveView>,
     pub files: FilesCounts,
+    pub outputs: Vec<OutputView>,
     /// One for each port that has joined multicast groups.
     pub groups: Vec<GroupView>,
 }
@@ -87,6 +90,22 @@ impl Counters {
         });
         let help = "1 for what is wrong with the board of a stream, from when it is found";
         page.gauge("stream_fault", help, named)
+    }
+}
+
+impl RunMonitor for Counters {
+    fn events(&self) -> u64 {
+        self.stats.events.built.get()
+    }
+
+    fn accepted(&self) -> u64 {
+        self.stats.events.accepted.get()
+    }
+
+    fn stages(&self) -> Vec<(String, Percentiles)> {
+        let latency = self.latency.iter();
+        let stages = latency.map(|(name, view)| (name.clone(), view.percentiles()));
+        stages.collect()
     }
 }
 
@@ -181,6 +200,7 @@ impl Source for Counters {
         });
         let help = "Events that are in each file, and those that should be";
         page.counter("l0_recorded_events", help, files)?;
+        self.measure_outputs(page)?;
 
         let stops = [
             ("stage", self.stage_stops.stops.get()),
@@ -203,6 +223,24 @@ impl Counters {
     pub fn undecided(&self) -> u64 {
         let counts = self.workers.iter().map(|worker| &worker.counts);
         counts.map(|counts| counts.undecided.get()).sum()
+    }
+
+    fn measure_outputs(&self, page: &mut Page<'_>) -> fmt::Result {
+        let events = self.outputs.iter().flat_map(|output| {
+            let counts = &output.counts;
+            let outcomes = [
+                ("delivered", &counts.delivered),
+                ("queue-full", &counts.queue.missed),
+                ("refused", &counts.refused),
+                ("unsent", &counts.unsent),
+            ];
+            outcomes.map(|(outcome, count)| {
+                let output = ("output", output.spec.clone());
+                ([output, ("outcome", outcome.into())], count.get())
+            })
+        });
+        let help = "Events of each output: delivered, and lost by cause";
+        page.counter("l0_output_events", help, events)
     }
 
     fn measure_workers(&self, page: &mut Page<'_>) -> fmt::Result {

@@ -3,6 +3,7 @@
 use pollux_mempool::PoolCache;
 use pollux_na62::l0::{Decision, L0Record};
 use pollux_na62::stages::Answer;
+use pollux_output::EventQueues;
 use pollux_pipelines::Output;
 use pollux_pmd::TxQueue;
 use pollux_pmd::endpoint::PortEndpoint;
@@ -10,7 +11,6 @@ use pollux_pmd::lcore::{JitterMeter, StopFlag};
 
 use crate::clock::RunClock;
 use crate::event_display::Sampler;
-use crate::record_queue::RecordQueue;
 use crate::tap::Tap;
 
 /// The sink of the pipeline.
@@ -26,9 +26,9 @@ pub struct DecisionSink {
     pub taps: Vec<Tap>,
     /// Samples events for the page.
     pub sampler: Option<Sampler>,
-    /// Queue of events to be recorded.
-    pub record_queue: Option<RecordQueue>,
-    /// With a tap or a recording: decisions that wait for their packet, which determines whether
+    /// Queues of events with their hits, to recordings and outputs.
+    pub queues: EventQueues,
+    /// With a tap or a queue: decisions that wait for their packet, which determines whether
     /// they are late.
     pub waiting: Vec<Decision>,
     /// The input is a recording, which can wait: no record is lost to a slow consumer.
@@ -53,7 +53,7 @@ impl Output<Decision> for DecisionSink {
         if let Some(sampler) = &mut self.sampler {
             sampler.offer(&decision, now, &mut self.events);
         }
-        if self.taps.is_empty() && self.record_queue.is_none() {
+        if self.taps.is_empty() && self.queues.is_empty() {
             self.events.free(decision.into());
         } else {
             self.waiting.push(decision);
@@ -73,7 +73,7 @@ impl DecisionSink {
             return true;
         }
         let tapped = self.taps.iter_mut().all(|tap| tap.producer.has_room());
-        tapped && self.record_queue.as_ref().is_none_or(RecordQueue::has_room)
+        tapped && self.queues.have_room()
     }
 
     /// Sends the collected decisions, and passes the events on.
@@ -95,20 +95,16 @@ impl DecisionSink {
                     ..L0Record::of(&event)
                 };
                 match tap.producer.push(&record.to_event(n as u32)) {
-                    Ok(()) => tap.counts.handed.add(1),
-                    Err(_) => tap.counts.missed.add(1),
+                    Ok(()) => tap.counts.queue.handed.add(1),
+                    Err(_) => tap.counts.queue.missed.add(1),
                 }
             }
-            let verdict = event.verdict();
-            match &mut self.record_queue {
-                Some(record_queue) if verdict.accepted() || verdict.monitored => {
-                    while self.patient && !record_queue.has_room() && !self.stop.is_set() {
-                        std::thread::yield_now();
-                    }
-                    record_queue.push(event, &mut self.events);
+            let (patient, stop) = (self.patient, &self.stop);
+            self.queues.push(n as u32, event, &mut self.events, |queue| {
+                while patient && !queue.has_room() && !stop.is_set() {
+                    std::thread::yield_now();
                 }
-                _ => self.events.free(event.into()),
-            }
+            });
         }
     }
 }

@@ -3,15 +3,17 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Error, Result, anyhow};
 use pollux_app::Output;
 use pollux_na62::l0::L0Record;
+use pollux_output::Task;
 use pollux_pmd::event::{EventConsumer, EventRecord};
 use pollux_recording::record_header;
 
 use crate::file_counts::FileCounts;
-use crate::file_writer::{self, FileWriter, Writing};
+use crate::file_writer::Writing;
 
 /// Number of records taken from the queue at a time.
 const BURST: usize = 256;
@@ -62,7 +64,7 @@ pub fn start(
         buffered: 0,
         failed: None,
     };
-    file_writer::start(recorder, name, counts, loops)
+    Writing::start(recorder, name, counts, loops)
 }
 
 impl Recorder {
@@ -105,7 +107,9 @@ impl Recorder {
     }
 }
 
-impl FileWriter for Recorder {
+impl Task for Recorder {
+    type End = Result<()>;
+
     fn work(&mut self) -> bool {
         let mut records = [EventRecord::default(); BURST];
         let n = self.queue.poll_burst(&mut records);
@@ -128,7 +132,7 @@ impl FileWriter for Recorder {
         n > 0
     }
 
-    fn finish(mut self) -> Result<()> {
+    fn finish(mut self, _: Option<Instant>) -> Result<()> {
         self.flush();
         match self.failed {
             None => Ok(()),

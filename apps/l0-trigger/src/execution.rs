@@ -71,7 +71,7 @@ pub fn execute(
     let written = reports.write(&report);
     let balanced = balanced(&report);
     Ok(Execution {
-        decisions_missed: counts.map_or(0, |counts| counts.missed.get()),
+        decisions_missed: counts.map_or(0, |counts| counts.queue.missed.get()),
         result: written.and(end).and(printed).and(balanced),
         report,
     })

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pollux_output::QueueCounts;
 use pollux_pmd::Count;
 
 use crate::report::RecordingReport;
@@ -11,10 +12,8 @@ use crate::report::RecordingReport;
 /// Outcomes of the events for a file.
 #[derive(Debug, Default)]
 pub struct FileCounts {
-    /// Events that the loop has passed on.
-    pub handed: Count,
-    /// Events that the loop dropped because the disk was too slow.
-    pub missed: Count,
+    /// Events that the loop has passed on, and those that it dropped because the disk was too slow.
+    pub queue: Arc<QueueCounts>,
     /// Events in the file.
     pub written: Count,
     /// Events that were passed on, and whose write has failed.
@@ -28,7 +27,7 @@ impl FileCounts {
     pub fn so_far(&self) -> RecordingReport {
         RecordingReport {
             written: self.written.get(),
-            lost: self.missed.get() + self.refused.get(),
+            lost: self.queue.missed.get() + self.refused.get(),
             files: Vec::new(),
         }
     }
@@ -49,7 +48,7 @@ impl FileCounts {
         let files = files.iter().map(|file| file.display().to_string());
         RecordingReport {
             written,
-            lost: (self.missed.get() + self.handed.get()).saturating_sub(written),
+            lost: (self.queue.missed.get() + self.queue.handed.get()).saturating_sub(written),
             files: files.collect(),
         }
     }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use pollux_app::Output;
+use pollux_output::{EventQueues, QueuedEvents, Selection, event_queue};
 use pollux_pmd::event::EventConsumer;
 
 use crate::cli::Cli;
 use crate::counters::Counters;
 use crate::event_file;
 use crate::file_counts::{FileCounts, FilesCounts};
-use crate::file_writer::{self, PATIENCE, Writing};
+use crate::file_writer::{PATIENCE, Writing};
 use crate::hdf5_file::Hdf5File;
 use crate::outputs::Outputs;
 use crate::plan::Plan;
-use crate::record_queue::{self, QueuedRecords, RecordQueue, Writer};
+use crate::record_queue::Writer;
 use crate::report::RecordingReport;
 use crate::tap::{self, Tap};
 
@@ -22,7 +23,7 @@ use crate::tap::{self, Tap};
 pub struct Files<'a> {
     outputs: &'a Outputs,
     recording: Option<File<'a, EventConsumer>>,
-    record: Option<File<'a, QueuedRecords>>,
+    record: Option<File<'a, QueuedEvents>>,
 }
 
 struct File<'a, Queue> {
@@ -32,8 +33,12 @@ struct File<'a, Queue> {
 }
 
 impl<'a> Files<'a> {
-    /// The files of the run, and the producers in the trigger loop.
-    pub fn new(outputs: &'a Outputs, taps: &mut Vec<Tap>) -> Result<(Self, Option<RecordQueue>)> {
+    /// The files of the run; adds the producers in the trigger loop.
+    pub fn new(
+        outputs: &'a Outputs,
+        taps: &mut Vec<Tap>,
+        queues: &mut EventQueues,
+    ) -> Result<Self> {
         let recording = match &outputs.recording {
             None => None,
             Some(output) => {
@@ -51,16 +56,17 @@ impl<'a> Files<'a> {
             record: None,
         };
         let Some(output) = &outputs.record else {
-            return Ok((files, None));
+            return Ok(files);
         };
         let counts = Arc::<FileCounts>::default();
-        let (record_queue, queue) = record_queue::queue(Arc::clone(&counts))?;
+        let (producer, queue) = event_queue(Selection::Kept, Arc::clone(&counts.queue))?;
+        queues.add(producer);
         files.record = Some(File {
             output,
             queue,
             counts,
         });
-        Ok((files, Some(record_queue)))
+        Ok(files)
     }
 
     pub fn counts(&self) -> FilesCounts {
@@ -83,7 +89,7 @@ impl<'a> Files<'a> {
             let configuration = cli.source().text()?;
             let store = Hdf5File::create(self.outputs, file.output, configuration, counters)?;
             let writer = Writer::new(file.queue, Arc::clone(&file.counts), store);
-            file_writer::start(writer, file.output.name(), file.counts, &loops)
+            Writing::start(writer, file.output.name(), file.counts, &loops)
         });
         Ok(Written {
             recording: recording.transpose()?,

@@ -46,6 +46,7 @@ mod decision_output;
 mod decision_sink;
 mod event_display;
 mod event_file;
+mod event_outputs;
 mod execution;
 mod file_counts;
 mod file_writer;

@@ -10,6 +10,7 @@ use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign::ForeignTruth;
 use pollux_mempool::time::Ns;
 use pollux_na62::formats::hits::MAX_FRAME;
+use pollux_output::{OutputKind, PlannedOutput};
 use pollux_pipelines::fan_out::FanOutOptions;
 use pollux_pmd::endpoint::Classifier;
 use pollux_pmd::lcore;
@@ -66,6 +67,8 @@ pub struct Plan {
     pub is_simulated: bool,
     /// The boards to emulate: in the demonstration.
     pub emulator: Option<EmulatorConfig>,
+    /// Those of the configuration, then those of the command line.
+    pub outputs: Vec<PlannedOutput>,
     /// Reference for the events, except in the demonstration, which has its own.
     pub truth: Option<GivenTruth>,
     pub trigger_cpu: Option<usize>,
@@ -92,6 +95,7 @@ impl Plan {
                 .check(spec)
                 .with_context(|| format!("--port {spec}"))?;
         }
+        let outputs = outputs(cli, &config, &registries.outputs)?;
         let is_simulated = specs == [CARD];
         ensure!(
             !is_simulated || cli.runs.control.is_none(),
@@ -149,6 +153,7 @@ impl Plan {
             },
             is_simulated,
             emulator: None,
+            outputs,
             truth: None,
             trigger_cpu,
             emulator_cpu,
@@ -177,6 +182,16 @@ impl Plan {
         }
         Ok(plan)
     }
+}
+
+/// The checked outputs; nothing is opened.
+fn outputs(cli: &Cli, config: &TriggerConfig, kinds: &[OutputKind]) -> Result<Vec<PlannedOutput>> {
+    let tables = config.outputs.iter().map(|table| ("[[output]]", &table.spec));
+    let options = cli.outputs.iter().map(|spec| ("--output", spec));
+    let plan = |(origin, spec): (&'static str, &String)| {
+        OutputKind::plan(spec, kinds).context(origin)
+    };
+    tables.chain(options).map(plan).collect()
 }
 
 impl Plan {
@@ -270,6 +285,9 @@ impl fmt::Display for Plan {
         match self.config.answer.address() {
             Some(to) => writeln!(f, "answer     to {to}")?,
             None => writeln!(f, "answer     nobody")?,
+        }
+        for output in &self.outputs {
+            writeln!(f, "output     {}", output.spec)?;
         }
         write!(f, "budget     {} us", self.config.trigger.budget_us)
     }

@@ -1,23 +1,16 @@
-//! Record queue: events with their hits, passed on by the trigger loop and written outside of it.
+//! Recording of events with their hits, outside of the trigger loop.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use pollux_mempool::{Burst, MbufConsumer, MbufProducer, PoolCache, mbuf_ring};
-use pollux_na62::l0::{Decision, EventView};
+use pollux_na62::l0::EventView;
+use pollux_output::{QueuedEvents, Task};
 
 use crate::file_counts::FileCounts;
-use crate::file_writer::FileWriter;
-
-/// Number of events between the trigger loop and the writer thread: 80 ms at 100 kHz.
-const QUEUE: usize = 1 << 13;
 
 /// Number of events taken from the queue at a time.
 const BURST: usize = 64;
-
-/// Maximum number of events that are kept from their pool.
-pub const CAPACITY: usize = QUEUE + BURST;
 
 /// Maximum number of events collected for one write, and their maximum waiting time.
 const GATHERED: u64 = 4096;
@@ -39,45 +32,9 @@ pub trait Store: Send + 'static {
     fn complete(self, lost: u64) -> Result<()>;
 }
 
-/// The producer in the trigger loop.
-pub struct RecordQueue {
-    queue: MbufProducer,
-    counts: Arc<FileCounts>,
-}
-
-impl RecordQueue {
-    /// Whether the queue has space for the next event.
-    pub fn has_room(&self) -> bool {
-        self.queue.free() > 0
-    }
-
-    /// Passes an event on, without a copy; if the queue is full, counts it and frees it into
-    /// `events`.
-    #[inline]
-    pub fn push(&mut self, event: Decision, events: &mut PoolCache) {
-        let mut burst = Burst::<1>::new();
-        // It fits.
-        drop(burst.push(event.into()));
-        match self.queue.push(&mut burst.as_mut()) {
-            0 => self.counts.missed.add(1),
-            _ => self.counts.handed.add(1),
-        }
-        events.free_burst(&mut burst);
-    }
-}
-
-/// The consumer: events that wait to be written.
-pub struct QueuedRecords(MbufConsumer);
-
-/// The queue from the loop to the writer thread; `counts` has the outcomes of the events.
-pub fn queue(counts: Arc<FileCounts>) -> Result<(RecordQueue, QueuedRecords)> {
-    let (queue, consumer) = mbuf_ring(QUEUE)?;
-    Ok((RecordQueue { queue, counts }, QueuedRecords(consumer)))
-}
-
 /// Writes events to a store.
 pub struct Writer<S> {
-    queue: MbufConsumer,
+    queue: QueuedEvents,
     counts: Arc<FileCounts>,
     store: Result<S>,
     /// Number of events that the store has collected since `since`.
@@ -86,7 +43,7 @@ pub struct Writer<S> {
 }
 
 impl<S: Store> Writer<S> {
-    pub fn new(QueuedRecords(queue): QueuedRecords, counts: Arc<FileCounts>, store: S) -> Self {
+    pub fn new(queue: QueuedEvents, counts: Arc<FileCounts>, store: S) -> Self {
         Self {
             queue,
             counts,
@@ -97,14 +54,24 @@ impl<S: Store> Writer<S> {
     }
 
     fn take(&mut self) -> bool {
-        let mut burst = Burst::<BURST>::new();
-        let n = self.queue.pop(&mut burst.as_mut());
-        if n > 0 && self.gathered == 0 {
+        let mut taken = 0;
+        while taken < BURST && self.take_one() {
+            taken += 1;
+        }
+        taken > 0
+    }
+
+    fn take_one(&mut self) -> bool {
+        let Some(event) = self.queue.pop() else {
+            return false;
+        };
+        if self.gathered == 0 {
             self.since = Instant::now();
         }
-        let events = burst.iter().filter_map(|mbuf| EventView::of(mbuf.data()));
-        events.for_each(|event| self.push(event));
-        n > 0
+        if let Some(event) = event.event() {
+            self.push(event.view);
+        }
+        true
     }
 
     fn push(&mut self, event: EventView<'_>) {
@@ -134,7 +101,9 @@ impl<S: Store> Writer<S> {
     }
 }
 
-impl<S: Store> FileWriter for Writer<S> {
+impl<S: Store> Task for Writer<S> {
+    type End = Result<()>;
+
     fn work(&mut self) -> bool {
         let taken = self.take();
         if self.gathered >= GATHERED || (self.gathered > 0 && self.since.elapsed() >= STALE) {
@@ -143,7 +112,7 @@ impl<S: Store> FileWriter for Writer<S> {
         taken
     }
 
-    fn finish(mut self) -> Result<()> {
+    fn finish(mut self, _: Option<Instant>) -> Result<()> {
         self.flush();
         let lost = self.counts.at_end().lost;
         match self.store {
@@ -157,17 +126,18 @@ impl<S: Store> FileWriter for Writer<S> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::file_writer::{self, PATIENCE, Writing};
+    use crate::file_writer::{PATIENCE, Writing};
     use anyhow::bail;
-    use pollux_mempool::{Mempool, PoolConfig};
-    use pollux_na62::l0::{Draft, EventHead, Verdict, event_pool};
+    use pollux_mempool::{Mempool, PoolCache, PoolConfig};
+    use pollux_na62::l0::{Decision, Draft, EventHead, Verdict, event_pool};
     use pollux_na62::merge::Span;
+    use pollux_output::{CAPACITY, EventQueues, Selection, event_queue};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     const CACHE: usize = 8;
 
     fn pool() -> Mempool {
-        event_pool(QUEUE + BURST + 2 * CACHE, PoolConfig::default()).unwrap()
+        event_pool(CAPACITY + 2 * CACHE, PoolConfig::default()).unwrap()
     }
 
     fn event(timestamp: u64, cache: &mut PoolCache) -> Decision {
@@ -215,7 +185,8 @@ mod tests {
 
     /// A recording on such a disk.
     struct Rig {
-        record_queue: RecordQueue,
+        queues: EventQueues,
+        counts: Arc<FileCounts>,
         writing: Writing,
         lets: Sender<bool>,
         end: Receiver<(Vec<u64>, u64)>,
@@ -223,7 +194,9 @@ mod tests {
 
     fn rig() -> Rig {
         let counts = Arc::<FileCounts>::default();
-        let (record_queue, kept) = queue(Arc::clone(&counts)).unwrap();
+        let (producer, kept) = event_queue(Selection::All, Arc::clone(&counts.queue)).unwrap();
+        let mut queues = EventQueues::default();
+        queues.add(producer);
         let ((lets, let_in), (end_out, end)) = (channel(), channel());
         let disk = Disk {
             stamps: Vec::new(),
@@ -232,9 +205,10 @@ mod tests {
             end: end_out,
         };
         let writer = Writer::new(kept, Arc::clone(&counts), disk);
-        let writing = file_writer::start(writer, "--record disk".into(), counts, &[]).unwrap();
+        let writing = Writing::start(writer, "--record disk".into(), Arc::clone(&counts), &[]).unwrap();
         Rig {
-            record_queue,
+            queues,
+            counts,
             writing,
             lets,
             end,
@@ -247,19 +221,20 @@ mod tests {
         let pool = pool();
         let mut cache = pool.cache(CACHE).unwrap();
         let mut rig = rig();
-        let events = 3 * QUEUE as u64;
+        let events = 3 * CAPACITY as u64;
         let mut kept = Vec::new();
         for n in 0..events {
-            let room = rig.record_queue.has_room();
-            let before = rig.record_queue.counts.missed.get();
-            rig.record_queue.push(event(n, &mut cache), &mut cache);
-            if rig.record_queue.counts.missed.get() == before {
+            let room = rig.queues.have_room();
+            let before = rig.counts.queue.missed.get();
+            let event = event(n, &mut cache);
+            rig.queues.push(0, event, &mut cache, |_| ());
+            if rig.counts.queue.missed.get() == before {
                 kept.push(n);
             } else {
-                assert!(!room || !rig.record_queue.has_room());
+                assert!(!room || !rig.queues.have_room());
             }
         }
-        let missed = rig.record_queue.counts.so_far().lost;
+        let missed = rig.counts.so_far().lost;
         assert!(missed > 0, "the disk did not stand still");
         drop(rig.lets);
         let (report, end) = rig.writing.finish(PATIENCE);
@@ -267,7 +242,7 @@ mod tests {
         assert_eq!(report.written, kept.len() as u64);
         assert_eq!(report.written + report.lost, events);
         assert_eq!(rig.end.recv().unwrap(), (kept, missed));
-        drop((rig.record_queue, cache));
+        drop((rig.queues, cache));
         assert_eq!(pool.available(), pool.buffers());
     }
 
@@ -280,17 +255,18 @@ mod tests {
         rig.lets.send(false).unwrap();
         let events = 6 * GATHERED;
         for n in 0..events {
-            while !rig.record_queue.has_room() {
+            while !rig.queues.have_room() {
                 std::thread::yield_now();
             }
-            rig.record_queue.push(event(n, &mut cache), &mut cache);
+            let event = event(n, &mut cache);
+            rig.queues.push(0, event, &mut cache, |_| ());
         }
         let (report, end) = rig.writing.finish(PATIENCE);
         let told = format!("{:#}", end.unwrap_err());
         assert_eq!(told, "the recording is incomplete: no space left");
         assert!(report.written > 0 && report.lost > 0);
         assert_eq!(report.written + report.lost, events);
-        drop((rig.record_queue, cache));
+        drop((rig.queues, cache));
         assert_eq!(pool.available(), pool.buffers());
     }
 
@@ -302,12 +278,14 @@ mod tests {
         let mut cache = pool.cache(CACHE).unwrap();
         let mut rig = rig();
         rig.lets.send(true).unwrap();
-        rig.record_queue.push(event(0, &mut cache), &mut cache);
-        while rig.record_queue.counts.so_far().written == 0 {
+        let event = event(0, &mut cache);
+            rig.queues.push(0, event, &mut cache, |_| ());
+        while rig.counts.so_far().written == 0 {
             std::thread::yield_now();
         }
         for n in 1..=100 {
-            rig.record_queue.push(event(n, &mut cache), &mut cache);
+            let event = event(n, &mut cache);
+            rig.queues.push(0, event, &mut cache, |_| ());
         }
         let (report, end) = rig.writing.finish(Duration::from_millis(500));
         let told = end.unwrap_err().to_string();
@@ -320,7 +298,7 @@ mod tests {
         drop(rig.lets);
         let (stamps, _) = rig.end.recv().unwrap();
         assert_eq!(stamps.len(), 101);
-        drop((rig.record_queue, cache));
+        drop((rig.queues, cache));
         assert_eq!(pool.available(), pool.buffers());
     }
 }

@@ -1,13 +1,15 @@
-//! Registries of port drivers and stages for a trigger.
+//! Registries of port drivers, stages and outputs for a trigger.
 
 use pollux_na62::stage_registry;
+use pollux_output::{OutputError, OutputKind};
 use pollux_pipelines::registry::StageRegistry;
 use pollux_pmd::Registry;
 
-/// Registries of port drivers and stages for a trigger.
+/// Registries of port drivers, stages and outputs for a trigger.
 pub struct Registries {
     pub ports: Registry,
     pub stages: StageRegistry,
+    pub outputs: Vec<OutputKind>,
 }
 
 impl Default for Registries {
@@ -15,6 +17,25 @@ impl Default for Registries {
         Self {
             ports: pollux_app::ports::registry(),
             stages: stage_registry(),
+            outputs: output_kinds(),
         }
     }
 }
+
+/// The kinds of `--output`.
+fn output_kinds() -> Vec<OutputKind> {
+    vec![pollux_output::ejfat::KIND, KAFKA]
+}
+
+/// Placeholder for outputs of kind `kafka` in builds without them.
+const KAFKA: OutputKind = OutputKind {
+    name: "kafka",
+    usage: "kafka:HOST:PORT[+HOST:PORT],topic=T",
+    plan: |spec| {
+        Err(OutputError::NotBuiltIn {
+            spec: spec.to_string(),
+            kind: "kafka",
+            feature: "kafka",
+        })
+    },
+};

@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use pollux_app::LedgerReport;
 use pollux_emulator::rings::RingReport;
 use pollux_emulator::run::EmulatorReport;
+use pollux_output::OutputReport;
 use pollux_pmd::{LatencyView, Percentiles};
 use serde::Serialize;
 
@@ -37,6 +38,9 @@ pub struct Report {
     /// Of events with their hits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordingReport>,
+    /// One for each output, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<RingReport>,
     /// Why no answer was delivered, if there is a destination; the summary and the error at the end

@@ -51,6 +51,7 @@ pub fn run(
         collector,
         rules,
         files,
+        mut outputs,
     } = setup;
     let halt = trigger.stop.clone();
     let specs = plan.ports.iter().cloned();
@@ -100,6 +101,7 @@ pub fn run(
         host.service.stopping();
     }
     let finished = trigger.join();
+    outputs.end();
     stop.stop();
     let boards = boards.map(Lcore::join).transpose();
     let (received, receive_pool) = receive_pool.join();
@@ -120,6 +122,7 @@ pub fn run(
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
     let stopped = stopped.context("the run ended, but not cleanly");
     let (files, completed) = files.finish();
+    let outputs = outputs.finish();
     let unheard = supervisor.answers.unheard();
     let heard = unheard.clone().map_or(Ok(()), |why| Err(anyhow!(why)));
     let ended = Ended {
@@ -130,6 +133,7 @@ pub fn run(
         counters,
         check: supervisor.check,
         files,
+        outputs,
         duration,
         cores,
         unheard,

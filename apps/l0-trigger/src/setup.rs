@@ -3,6 +3,7 @@
 use std::iter;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use pollux_app::metrics::Ledgers;
@@ -17,6 +18,7 @@ use pollux_na62::formats::mtp::MAX_PRIMITIVES;
 use pollux_na62::l0::{Decision, Frame};
 use pollux_na62::stages::{Answer, RuleExchange};
 use pollux_na62::{EVENT_CACHE, L0Env};
+use pollux_output::{CAPACITY, EventQueues, RunContext};
 use pollux_pipelines::Pipeline;
 use pollux_pipelines::fan_out::Worker;
 use pollux_pmd::endpoint::{Neighbour, PortEndpoint, Receiver};
@@ -32,6 +34,7 @@ use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::decision_sink::DecisionSink;
 use crate::event_display::{self, Collector};
+use crate::event_outputs::{QueuedOutputs, RunningOutputs};
 use crate::files::{Files, Written};
 use crate::groups;
 use crate::input::{Input, Pending, Source};
@@ -39,7 +42,6 @@ use crate::outputs::Outputs;
 use crate::plan::{GivenTruth, Plan};
 use crate::poll_loop::{CACHE, PollLoop, SLEEP};
 use crate::receive_loop::{self, Runner};
-use crate::record_queue;
 use crate::registries::Registries;
 use crate::tap::{self, Tap};
 use crate::worker::WorkerLoop;
@@ -69,6 +71,8 @@ pub struct Setup {
     pub rules: Option<RuleExchange>,
     /// What is recorded.
     pub files: Written,
+    /// Where events are sent to.
+    pub outputs: RunningOutputs,
 }
 
 /// A started port before its queues are given out.
@@ -100,7 +104,7 @@ impl Setup {
         let recorded = opened.iter().all(|port| port.offered.recorded);
         let (pipeline, mut env) =
             plan.config
-                .pipeline(&registries.stages, kept(cli), plan.fan_out(recorded))?;
+                .pipeline(&registries.stages, kept(cli, plan), plan.fan_out(recorded))?;
         let L0Env { stats, events } = env.take()?;
         let rules = env.take::<RuleExchange>().ok();
         let (mut ledger, metrics) = (env.ledger, env.metrics);
@@ -119,7 +123,9 @@ impl Setup {
         };
         let display = cli.http.map(|_| event_display::channel(&clock));
         let (sampler, collector) = display.transpose()?.unzip();
-        let (files, record_queue) = Files::new(outputs, &mut taps)?;
+        let mut queues = EventQueues::default();
+        let files = Files::new(outputs, &mut taps, &mut queues)?;
+        let event_outputs = QueuedOutputs::new(&plan.outputs, &mut queues)?;
         let check = ring_check(plan, &mut taps)?;
         let sink = DecisionSink {
             answer: answer(plan, clock.clone(), receiver.has_neighbour(), recorded),
@@ -129,7 +135,7 @@ impl Setup {
             events: events.cache(EVENT_CACHE)?,
             taps,
             sampler,
-            record_queue,
+            queues,
             waiting: Vec::with_capacity(MAX_PRIMITIVES),
             patient: recorded,
             stop: halt.clone(),
@@ -161,9 +167,20 @@ impl Setup {
                 .map(|(n, r)| r.view(n))
                 .collect(),
             files: files.counts(),
+            outputs: event_outputs.views(),
             groups,
         });
         let files = files.start(cli, plan, &counters)?;
+        let context = RunContext {
+            run: outputs.run,
+            started: SystemTime::now(),
+            recorded,
+            ip: plan.config.trigger.ip,
+            configuration: &cli.source().text()?,
+            ports: &registries.ports,
+            monitor: Arc::<Counters>::clone(&counters),
+        };
+        let event_outputs = event_outputs.start(&context, &plan.cpus())?;
         let queues = inputs.iter_mut().filter_map(Input::queue).map(|rx| &*rx);
         let idle = Idle::new(cli.idle, SLEEP, queues).context("--idle")?;
         let trigger = PollLoop {
@@ -193,6 +210,7 @@ impl Setup {
             collector,
             rules,
             files,
+            outputs: event_outputs,
         })
     }
 }
@@ -208,11 +226,11 @@ fn latency(
 }
 
 /// Events that are on their way to those who look at them or record them, at most.
-fn kept(cli: &Cli) -> usize {
+fn kept(cli: &Cli, plan: &Plan) -> usize {
     let shown = cli.http.map_or(0, |_| event_display::QUEUE);
-    let recorded = cli.record.as_ref().map_or(0, |_| record_queue::CAPACITY);
+    let queues = usize::from(cli.record.is_some()) + plan.outputs.len();
     // Those whose decisions share a packet wait for it.
-    MAX_PRIMITIVES + shown + recorded
+    MAX_PRIMITIVES + shown + queues * CAPACITY
 }
 
 /// Opens and starts all ports. All are configured before any is started: one that is wrong leaves

@@ -8,6 +8,7 @@ use pollux_app::ports::{PortView, Traffic};
 use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
 use pollux_na62::stages::RuleSetCounts;
+use pollux_output::OutputReport;
 use pollux_pmd::ArrivalTime;
 
 use crate::config::TriggerConfig;
@@ -33,6 +34,7 @@ pub struct Ended {
     pub counters: Arc<Counters>,
     pub check: Option<RingCheck>,
     pub files: files::Reports,
+    pub outputs: Vec<OutputReport>,
     pub duration: Duration,
     pub cores: Vec<CoreReport>,
     /// Why no answer was delivered, if none was.
@@ -109,6 +111,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         counted: counted(&plan.config, &ended.counters),
         recording: ended.files.recording,
         record: ended.files.record,
+        outputs: ended.outputs,
         truth,
         unheard: ended.unheard,
     }

@@ -4,7 +4,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use pollux_mempool::{BoxConsumer, Burst, box_ring, mbuf_ring};
+use pollux_mempool::{BoxConsumer, Burst, box_ring, frozen_ring, mbuf_ring};
 
 use crate::pool;
 
@@ -92,6 +92,41 @@ fn a_ring_of_buffers_ends_on_either_side() {
                     burst.clear();
                 }
             });
+        });
+        assert_eq!(pool.available(), 64);
+    }
+}
+
+/// Two consumers share each frame, and the ends of their rings go at any time.
+#[test]
+fn a_ring_of_shared_frames_ends_on_either_side() {
+    let pool = pool(64, 64);
+    for round in 0..300_usize {
+        let ((mut one, first), (mut two, second)) =
+            (frozen_ring(8).unwrap(), frozen_ring(16).unwrap());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..(round % 23) as u8 {
+                    let Some(mut mbuf) = pool.alloc() else { break };
+                    mbuf.append(1).unwrap()[0] = n;
+                    let shared = mbuf.freeze();
+                    // What a full ring gives back is dropped.
+                    drop(one.push(shared.clone()));
+                    drop(two.push(shared));
+                }
+                drop((one, two));
+            });
+            for mut consumer in [first, second] {
+                scope.spawn(move || {
+                    let mut last = None;
+                    for _ in 0..round % 13 {
+                        if let Some(frame) = consumer.pop() {
+                            assert!(last < Some(frame.data()[0]));
+                            last = Some(frame.data()[0]);
+                        }
+                    }
+                });
+            }
         });
         assert_eq!(pool.available(), 64);
     }

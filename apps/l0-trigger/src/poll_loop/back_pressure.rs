@@ -133,7 +133,7 @@ fn a_full_output_stops_reception_of_a_recording() {
     let records = std::iter::from_fn(|| consumer.poll());
     let records = records.filter_map(|event| L0Record::from_event(&event));
     assert_eq!(records.count() as u64, EVENTS);
-    assert_eq!(missed.missed.get(), 0);
+    assert_eq!(missed.queue.missed.get(), 0);
 }
 
 /// A live run goes on, and counts the events that the output has no room for. So does a recording that
@@ -150,6 +150,6 @@ fn a_full_output_stops_neither_a_live_run_nor_the_end() {
         let missed = Arc::clone(&trigger.sink.taps.last().unwrap().counts);
         assert_all_decided(trigger, &counters);
         assert_eq!(counters.output_stops.get(), 0);
-        assert_eq!(missed.missed.get(), EVENTS);
+        assert_eq!(missed.queue.missed.get(), EVENTS);
     }
 }

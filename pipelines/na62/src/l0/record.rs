@@ -4,7 +4,7 @@ use pollux_pmd::event::{EventFlags, EventKind, EventRecord};
 
 use pollux_mempool::time::WireTime;
 
-use super::event::Decision;
+use super::event::{Decision, EventView};
 use crate::rich::find::{MAX_RINGS, Ring};
 
 /// Kind of an L0 event in an event queue or an event file.
@@ -105,8 +105,14 @@ impl L0Record {
     /// The record of a decision, without its burst.
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
-        let (head, found) = (decision.head(), decision.rings());
-        let verdict = decision.verdict();
+        Self::of_view(decision.view())
+    }
+
+    /// As [`of`](Self::of), from a shared event that is decided.
+    #[must_use]
+    pub fn of_view(event: EventView<'_>) -> Self {
+        let (head, found) = (event.head(), event.rings());
+        let verdict = event.verdict();
         let mut rings = [Ring::default(); MAX_RINGS];
         for (slot, ring) in rings.iter_mut().zip(found) {
             *slot = unpack(pack(ring));
@@ -121,7 +127,7 @@ impl L0Record {
             complete: head.complete,
             truncated: head.truncated,
             disputed: head.disputed,
-            late: decision.view().is_late(),
+            late: event.is_late(),
             monitored: verdict.monitored,
             rules: verdict.rules,
             rule_set: verdict.rule_set,
