@@ -50,7 +50,10 @@ pub fn prepare(config: &ClientConfig, brokers: &str, places: &[Place]) -> Result
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| no_answer(error.to_string()))?;
     for place in places {
-        let found = metadata.topics().iter().find(|topic| topic.name() == place.topic);
+        let found = metadata
+            .topics()
+            .iter()
+            .find(|topic| topic.name() == place.topic);
         let partitions = found.map_or(1, |topic| topic.partitions().len());
         if usize::try_from(place.partition).is_ok_and(|n| n >= partitions) {
             return Err(Error::NoPartition {
@@ -63,10 +66,14 @@ pub fn prepare(config: &ClientConfig, brokers: &str, places: &[Place]) -> Result
             runtime.block_on(create(&client, &place.topic))?;
         }
     }
-    let of_topic = places.first().map(|place| runtime.block_on(limit(&client, &place.topic)));
+    let of_topic = places
+        .first()
+        .map(|place| runtime.block_on(limit(&client, &place.topic)));
     let limit = config.get(CLIENT_LIMIT).and_then(|text| text.parse().ok());
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    Ok(of_topic.flatten().map_or(limit, |of_topic| limit.min(of_topic)))
+    Ok(of_topic
+        .flatten()
+        .map_or(limit, |of_topic| limit.min(of_topic)))
 }
 
 /// Connects to any of the addresses, for the system's own words if there is none: librdkafka reports
@@ -120,7 +127,10 @@ async fn create(client: &AdminClient<DefaultClientContext>, topic: &str) -> Resu
 /// The topic's own maximum; `None` if the broker does not tell.
 async fn limit(client: &AdminClient<DefaultClientContext>, topic: &str) -> Option<usize> {
     let resource = ResourceSpecifier::Topic(topic);
-    let described = client.describe_configs([&resource], &options()).await.ok()?;
+    let described = client
+        .describe_configs([&resource], &options())
+        .await
+        .ok()?;
     let resource = described.into_iter().next()?.ok()?;
     resource.get(TOPIC_LIMIT)?.value.as_ref()?.parse().ok()
 }

@@ -75,7 +75,11 @@ impl Collector {
     pub(crate) fn push(&mut self, event: OutputEvent<'_>) {
         match &mut self.events {
             Collected::Ev44(ev44) => ev44.push(event.view.head().timestamp, event.view.hits()),
-            Collected::Records { bursts, bytes, taken } => {
+            Collected::Records {
+                bursts,
+                bytes,
+                taken,
+            } => {
                 if std::mem::take(taken) {
                     bytes.clear();
                 }

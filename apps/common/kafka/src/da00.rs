@@ -61,7 +61,10 @@ impl Variable<'_> {
                 (FLOAT64, Some(axis), Some(values.len()), bytes)
             }
         };
-        let axes: Vec<_> = axis.into_iter().map(|axis| builder.create_string(axis)).collect();
+        let axes: Vec<_> = axis
+            .into_iter()
+            .map(|axis| builder.create_string(axis))
+            .collect();
         let axes = builder.create_vector(&axes);
         let shape: Vec<_> = shape.into_iter().map(|len| len as i64).collect();
         let shape = builder.create_vector(&shape);

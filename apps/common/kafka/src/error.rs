@@ -62,7 +62,9 @@ pub enum Error {
         what: String,
     },
     /// The topic lacks the partition.
-    #[error("topic {topic} has {partitions} partitions, from 0 on: there is no partition={partition}")]
+    #[error(
+        "topic {topic} has {partitions} partitions, from 0 on: there is no partition={partition}"
+    )]
     NoPartition {
         /// The topic.
         topic: String,

@@ -141,12 +141,22 @@ mod tests {
     /// table's offsets, vectors.
     #[test]
     fn the_layout_is_that_of_the_schema() {
-        let u16_at = |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        let u16_at =
+            |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
         let u32_at = |bytes: &[u8], at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
         };
         let mut ev44 = Ev44::new("rich", 1_000);
-        ev44.push(2, &[Hit { pm: 3, fine: 0 }, Hit { pm: 1951, fine: 255 }]);
+        ev44.push(
+            2,
+            &[
+                Hit { pm: 3, fine: 0 },
+                Hit {
+                    pm: 1951,
+                    fine: 255,
+                },
+            ],
+        );
         ev44.push(u64::MAX, &[]);
         ev44.push(4, &[Hit { pm: 5, fine: 700 }]);
         let bytes = ev44.message();
@@ -158,11 +168,14 @@ mod tests {
         let vector = |n: usize, width: usize| {
             let at = place(n) + u32_at(bytes, place(n));
             let elements = &bytes[at + 4..][..u32_at(bytes, at) * width];
-            elements.chunks_exact(width).map(|bytes| {
-                let mut number = [0; 8];
-                number[..width].copy_from_slice(bytes);
-                i64::from_le_bytes(number)
-            }).collect::<Vec<_>>()
+            elements
+                .chunks_exact(width)
+                .map(|bytes| {
+                    let mut number = [0; 8];
+                    number[..width].copy_from_slice(bytes);
+                    i64::from_le_bytes(number)
+                })
+                .collect::<Vec<_>>()
         };
         let text: Vec<u8> = vector(0, 1).into_iter().map(|byte| byte as u8).collect();
         assert_eq!(text, b"rich");

@@ -63,17 +63,45 @@ impl Monitor {
         };
         let hitmap = Values::Counts("pixel_id", &self.hitmap);
         let mut variables = vec![
-            variable("hitmap", "counts", "hits of accepted events, by photomultiplier", hitmap),
-            variable("events", "counts", "events that were built", Values::Count(self.run.events())),
-            variable("accepted", "counts", "events that were accepted", Values::Count(self.run.accepted())),
-            variable("percentile", "%", "percentage of values up to a latency", Values::Numbers("percentile", &PERCENTILES)),
+            variable(
+                "hitmap",
+                "counts",
+                "hits of accepted events, by photomultiplier",
+                hitmap,
+            ),
+            variable(
+                "events",
+                "counts",
+                "events that were built",
+                Values::Count(self.run.events()),
+            ),
+            variable(
+                "accepted",
+                "counts",
+                "events that were accepted",
+                Values::Count(self.run.accepted()),
+            ),
+            variable(
+                "percentile",
+                "%",
+                "percentage of values up to a latency",
+                Values::Numbers("percentile", &PERCENTILES),
+            ),
         ];
         let stages = self.run.stages().into_iter().map(|(stage, of)| {
-            (format!("latency_{stage}"), [of.p50, of.p99, of.p999, of.p9999, of.max])
+            (
+                format!("latency_{stage}"),
+                [of.p50, of.p99, of.p999, of.p9999, of.max],
+            )
         });
         let stages: Vec<_> = stages.collect();
         variables.extend(stages.iter().map(|(name, latencies)| {
-            variable(name, "ns", "time of a batch in the stage", Values::Counts("percentile", latencies))
+            variable(
+                name,
+                "ns",
+                "time of a batch in the stage",
+                Values::Counts("percentile", latencies),
+            )
         }));
         da00(&self.source, time_ns, &variables)
     }

@@ -30,7 +30,8 @@ impl KafkaOutput {
     fn send_events(&mut self) {
         let events = self.collector.len();
         if events > 0 {
-            self.producer.send(&self.events, self.collector.message(), events);
+            self.producer
+                .send(&self.events, self.collector.message(), events);
         }
     }
 
@@ -77,7 +78,12 @@ impl EventOutput for KafkaOutput {
             self.send_events();
         }
         // Without room, the broker answers nothing, and later messages have newer counts.
-        if self.has_room() && self.monitor.as_mut().is_some_and(|monitor| monitor.is_due(now)) {
+        if self.has_room()
+            && self
+                .monitor
+                .as_mut()
+                .is_some_and(|monitor| monitor.is_due(now))
+        {
             self.send_monitor();
         }
         self.producer.poll()

@@ -32,7 +32,14 @@ pub const KAFKA: OutputKind = OutputKind {
 };
 
 const OPTIONS: [&str; 8] = [
-    "topic", "partition", "format", "source", "epoch", "monitor", "runs", "conf",
+    "topic",
+    "partition",
+    "format",
+    "source",
+    "epoch",
+    "monitor",
+    "runs",
+    "conf",
 ];
 
 /// Content of the messages of events.
@@ -99,7 +106,8 @@ impl KafkaPlan {
 
     fn properties(&self) -> Result<Properties, OutputError> {
         let read = self.conf.as_deref().map(Properties::read).transpose();
-        read.map(Option::unwrap_or_default).map_err(|error| self.failed(&error))
+        read.map(Option::unwrap_or_default)
+            .map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &crate::Error) -> OutputError {
@@ -112,7 +120,9 @@ impl KafkaPlan {
     /// The two messages of a run.
     fn run_messages(&self, run: &RunContext<'_>) -> Result<RunMessages, OutputError> {
         let start_ms = since_epoch(run.started).as_millis() as u64;
-        let name = run.run.map_or_else(|| start_ms.to_string(), |run| run.to_string());
+        let name = run
+            .run
+            .map_or_else(|| start_ms.to_string(), |run| run.to_string());
         // As the file writer of the same source reads it (ess-dmsc/kafka-to-nexus, documentation,
         // writer_module_ev44_detector_events.md).
         let events = json!({
@@ -169,12 +179,18 @@ impl OutputPlan for KafkaPlan {
         counts: Arc<OutputCounts>,
     ) -> Result<Box<dyn EventOutput>, OutputError> {
         let properties = self.properties()?;
-        let places = [Some(&self.events), self.monitor.as_ref(), self.runs.as_ref()];
+        let places = [
+            Some(&self.events),
+            self.monitor.as_ref(),
+            self.runs.as_ref(),
+        ];
         let places: Vec<_> = places.into_iter().flatten().cloned().collect();
         let opened = Producer::new(&self.brokers, &properties, &places, counts);
         let (producer, limit) = opened.map_err(|error| self.failed(&error))?;
         let start = since_epoch(run.started).as_nanos() as i64;
-        let epoch = self.epoch_ns.unwrap_or(if run.recorded { 0 } else { start });
+        let epoch = self
+            .epoch_ns
+            .unwrap_or(if run.recorded { 0 } else { start });
         let collector = match self.format {
             Format::Ev44 => Collector::ev44(&self.source, epoch, limit),
             Format::Record => Collector::records(run.run.is_some(), limit),

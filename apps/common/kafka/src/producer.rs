@@ -203,12 +203,19 @@ impl Producer {
         }
     }
 
-    fn hand_over(&mut self, place: &Place, message: &[u8], events: usize) -> Result<(), KafkaError> {
+    fn hand_over(
+        &mut self,
+        place: &Place,
+        message: &[u8],
+        events: usize,
+    ) -> Result<(), KafkaError> {
         // An idempotent producer whose sequence the broker has forgotten is of no more use
         // (librdkafka, INTRODUCTION.md, "Idempotent Producer"): another one takes over.
         let is_dead = |client: &Client| client.producer.client().fatal_error().is_some();
         if let Some(client) = self.client.take_if(|client| is_dead(client)) {
-            tracing::warn!("the Kafka broker has lost its state: events without an answer are lost");
+            tracing::warn!(
+                "the Kafka broker has lost its state: events without an answer are lost"
+            );
             client.close();
         }
         let client = match self.client.take() {

@@ -86,10 +86,20 @@ mod tests {
         );
         let told = |text: &str| read(text).unwrap_err().to_string();
         let line = told("a=b\nsasl.password secret\n");
-        assert!(line.ends_with("line 2: `sasl.password` is not KEY=VALUE"), "{line}");
+        assert!(
+            line.ends_with("line 2: `sasl.password` is not KEY=VALUE"),
+            "{line}"
+        );
         let reserved = told("bootstrap.servers=other:9092");
-        assert!(reserved.contains("line 1: `bootstrap.servers` is not for this file"), "{reserved}");
+        assert!(
+            reserved.contains("line 1: `bootstrap.servers` is not for this file"),
+            "{reserved}"
+        );
         let missing = Properties::read(&folder.path().join("none")).unwrap_err();
-        assert!(missing.to_string().ends_with("No such file or directory (os error 2)"));
+        assert!(
+            missing
+                .to_string()
+                .ends_with("No such file or directory (os error 2)")
+        );
     }
 }
