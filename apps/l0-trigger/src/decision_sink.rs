@@ -100,11 +100,12 @@ impl DecisionSink {
                 }
             }
             let (patient, stop) = (self.patient, &self.stop);
-            self.queues.push(n as u32, event, &mut self.events, |queue| {
-                while patient && !queue.has_room() && !stop.is_set() {
-                    std::thread::yield_now();
-                }
-            });
+            self.queues
+                .push(n as u32, event, &mut self.events, |queue| {
+                    while patient && !queue.has_room() && !stop.is_set() {
+                        std::thread::yield_now();
+                    }
+                });
         }
     }
 }

@@ -58,7 +58,13 @@ impl<'a> QueuedOutputs<'a> {
                 counts,
             } = output;
             let open = planned.plan.open(run, Arc::clone(&counts))?;
-            Ok(RunningOutput::start(&planned.spec, open, queue, counts, loops)?)
+            Ok(RunningOutput::start(
+                &planned.spec,
+                open,
+                queue,
+                counts,
+                loops,
+            )?)
         };
         let running = self.0.into_iter().map(start);
         running.collect::<Result<_>>().map(RunningOutputs)

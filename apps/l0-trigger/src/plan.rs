@@ -95,7 +95,7 @@ impl Plan {
                 .check(spec)
                 .with_context(|| format!("--port {spec}"))?;
         }
-        let outputs = outputs(cli, &config, &registries.outputs)?;
+        let outputs = outputs(cli, &config, registries)?;
         let is_simulated = specs == [CARD];
         ensure!(
             !is_simulated || cli.runs.control.is_none(),
@@ -185,11 +185,23 @@ impl Plan {
 }
 
 /// The checked outputs; nothing is opened.
-fn outputs(cli: &Cli, config: &TriggerConfig, kinds: &[OutputKind]) -> Result<Vec<PlannedOutput>> {
-    let tables = config.outputs.iter().map(|table| ("[[output]]", &table.spec));
+fn outputs(
+    cli: &Cli,
+    config: &TriggerConfig,
+    registries: &Registries,
+) -> Result<Vec<PlannedOutput>> {
+    let tables = config
+        .outputs
+        .iter()
+        .map(|table| ("[[output]]", &table.spec));
     let options = cli.outputs.iter().map(|spec| ("--output", spec));
     let plan = |(origin, spec): (&'static str, &String)| {
-        OutputKind::plan(spec, kinds).context(origin)
+        let planned = OutputKind::plan(spec, &registries.outputs).context(origin)?;
+        if let Some(port) = planned.plan.port() {
+            let checked = registries.ports.check(port);
+            checked.with_context(|| format!("{origin} {spec}"))?;
+        }
+        Ok(planned)
     };
     tables.chain(options).map(plan).collect()
 }

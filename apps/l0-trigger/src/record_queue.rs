@@ -205,7 +205,8 @@ mod tests {
             end: end_out,
         };
         let writer = Writer::new(kept, Arc::clone(&counts), disk);
-        let writing = Writing::start(writer, "--record disk".into(), Arc::clone(&counts), &[]).unwrap();
+        let writing =
+            Writing::start(writer, "--record disk".into(), Arc::clone(&counts), &[]).unwrap();
         Rig {
             queues,
             counts,
@@ -279,7 +280,7 @@ mod tests {
         let mut rig = rig();
         rig.lets.send(true).unwrap();
         let event = event(0, &mut cache);
-            rig.queues.push(0, event, &mut cache, |_| ());
+        rig.queues.push(0, event, &mut cache, |_| ());
         while rig.counts.so_far().written == 0 {
             std::thread::yield_now();
         }

@@ -62,6 +62,11 @@ pub trait OutputPlan: fmt::Debug + Send + Sync {
         Selection::Accepted
     }
 
+    /// Spec of the port that it opens, if it opens one.
+    fn port(&self) -> Option<&str> {
+        None
+    }
+
     /// Checks it against this machine without opening or sending anything (`--check`).
     ///
     /// # Errors

@@ -178,7 +178,10 @@ impl Report {
         }
         for output in &self.outputs {
             let (spec, delivered, handed) = (&output.spec, output.delivered, output.handed);
-            write!(out, "output     {spec}: {delivered} of {handed} events delivered")?;
+            write!(
+                out,
+                "output     {spec}: {delivered} of {handed} events delivered"
+            )?;
             let lost = output.lost;
             let causes = [
                 (lost.queue_full, "queue-full"),
@@ -188,7 +191,11 @@ impl Report {
             for (n, cause) in causes.into_iter().filter(|&(n, _)| n > 0) {
                 write!(out, " + {n} {cause}")?;
             }
-            let balance = if output.balanced { "" } else { "  DOES NOT BALANCE" };
+            let balance = if output.balanced {
+                ""
+            } else {
+                "  DOES NOT BALANCE"
+            };
             writeln!(out, "{balance}")?;
         }
         Ok(())

@@ -1,0 +1,189 @@
+//! A port as the link: the trigger's own drivers, without the kernel's network stack.
+
+use std::net::{SocketAddr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
+use pollux_pmd::endpoint::{Classifier, Neighbour, PortEndpoint};
+use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UDP_HEADERS, UdpTemplate};
+use pollux_pmd::port::{PortConfig, Started, StartedPort};
+use pollux_pmd::{Port, RxQueue};
+
+use super::Ejfat;
+use super::link::{Link, Peer, Sent};
+use crate::kind::RunContext;
+
+/// Source port of the datagrams.
+const FROM: u16 = 19_522;
+
+/// Buffers of the pool, and those that the link keeps.
+const BUFFERS: usize = 2048;
+const CACHE: usize = 64;
+
+/// Interval of ARP requests.
+const REQUEST: Duration = Duration::from_millis(100);
+
+/// One host that datagrams go to.
+struct Route {
+    neighbour: Neighbour,
+    /// Present once it is resolved.
+    headers: Option<UdpTemplate>,
+}
+
+/// A started port.
+pub(super) struct PortLink {
+    port: Port<Started>,
+    rx: Vec<RxQueue>,
+    endpoint: [PortEndpoint; 1],
+    classifier: Classifier,
+    data: Route,
+    control: Option<Route>,
+    cache: PoolCache,
+    requested: Instant,
+}
+
+impl PortLink {
+    pub(super) fn new(
+        spec: &str,
+        run: &RunContext<'_>,
+        output: &Ejfat,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        let port = run.ports.open(spec)?;
+        let offered = port.capabilities();
+        if offered.max_tx_queues == 0 {
+            return Err(format!("port {spec} cannot send; a capture needs tx=FILE").into());
+        }
+        let frame = UDP_HEADERS + output.datagram();
+        let longest = offered.max_frame;
+        if frame > longest {
+            let most = longest - (frame - output.piece);
+            return Err(format!(
+                "port {spec} sends frames of {longest} bytes: an mtu with pieces of at most {most} \
+                 bytes is needed, not {}",
+                output.piece
+            )
+            .into());
+        }
+        let pool = Mempool::new(PoolConfig {
+            buffers: BUFFERS,
+            data_room: frame,
+            ..PoolConfig::default()
+        })?;
+        let hears = offered.max_rx_queues > 0 && !offered.recorded;
+        let port = port.configure(PortConfig {
+            rx_queues: offered.max_rx_queues.min(1),
+            tx_queues: 1,
+            ..PortConfig::new(pool.clone())
+        })?;
+        // Where no answer to ARP can come, as in a capture, frames go to all stations.
+        let mac = match output.mac {
+            None if !hears => Some(MacAddr::BROADCAST),
+            mac => mac,
+        };
+        let from = SocketAddrV4::new(run.ip, FROM);
+        let route = |to: SocketAddr| match to {
+            SocketAddr::V4(to) => Ok(Route {
+                neighbour: Neighbour::new(to, from, mac, 0),
+                headers: None,
+            }),
+            SocketAddr::V6(to) => Err(format!("port {spec} does not send to {to}")),
+        };
+        let data = route(output.to)?;
+        let control = output.sync.map(route).transpose()?;
+        let cache = pool.cache(CACHE)?;
+        let StartedPort { port, rx, mut tx } = port.start()?;
+        let mut link = Self {
+            port,
+            rx,
+            endpoint: [PortEndpoint::new(&offered, tx.pop(), run.ip)],
+            classifier: Classifier::new(ParseOptions::default()),
+            data,
+            control,
+            cache,
+            requested: Instant::now(),
+        };
+        link.resolve(true);
+        Ok(link)
+    }
+
+    /// Takes over routes that have changed, and requests those that are unknown.
+    fn resolve(&mut self, request: bool) {
+        for route in std::iter::once(&mut self.data).chain(&mut self.control) {
+            if let Some(found) = route.neighbour.take_route(&self.endpoint) {
+                route.headers = Some(found.headers);
+            }
+            if let Some(ip) = route.neighbour.unresolved().filter(|_| request) {
+                self.endpoint[0].request(ip, &mut self.cache);
+            }
+        }
+    }
+}
+
+impl Link for PortLink {
+    fn is_ready(&self) -> bool {
+        self.data.headers.is_some()
+    }
+
+    fn send(&mut self, to: Peer, datagram: &[u8]) -> Sent {
+        let route = match to {
+            Peer::Data => Some(&self.data),
+            Peer::Control => self.control.as_ref(),
+        };
+        let headers = route.and_then(|route| route.headers.as_ref());
+        let (Some(headers), Some(tx)) = (headers, self.endpoint[0].tx()) else {
+            return Sent::Full;
+        };
+        let Some(mut mbuf) = self.cache.alloc() else {
+            return Sent::Full;
+        };
+        let len = UDP_HEADERS + datagram.len();
+        let Some(frame) = mbuf.append(len) else {
+            return Sent::Failed(format!("a frame of {len} bytes does not fit a buffer"));
+        };
+        frame[UDP_HEADERS..].copy_from_slice(datagram);
+        if headers.write(frame, datagram.len()).is_none() {
+            return Sent::Failed(format!("{} bytes are too many", datagram.len()));
+        }
+        let mut burst = Burst::<1>::new();
+        // It fits.
+        drop(burst.push(mbuf));
+        tx.tx(&mut self.cache, &mut burst);
+        if burst.is_empty() {
+            return Sent::Yes;
+        }
+        self.cache.free_burst(&mut burst);
+        Sent::Full
+    }
+
+    fn poll(&mut self) -> bool {
+        let mut burst = Burst::<32>::new();
+        for rx in &mut self.rx {
+            rx.rx(&mut self.cache, &mut burst);
+            burst.take_all(|mbuf| {
+                if let Ok(Parsed::Arp | Parsed::IcmpEcho) = self.classifier.classify(&mbuf) {
+                    for route in std::iter::once(&mut self.data).chain(&mut self.control) {
+                        route.neighbour.observe_arp(mbuf.data(), 0);
+                    }
+                    self.endpoint[0].reply(&mbuf, &mut self.cache);
+                }
+                self.cache.free(mbuf);
+            });
+        }
+        let request = self.requested.elapsed() >= REQUEST;
+        if request {
+            self.requested = Instant::now();
+            self.endpoint[0].retry(&mut self.cache);
+        }
+        self.resolve(request);
+        false
+    }
+
+    fn close(self: Box<Self>) -> Result<(), String> {
+        let Self {
+            port, rx, endpoint, ..
+        } = *self;
+        let tx = endpoint.into_iter().filter_map(PortEndpoint::into_tx);
+        let stopped = port.stop(rx, tx.collect());
+        stopped.map(drop).map_err(|error| error.to_string())
+    }
+}
