@@ -37,7 +37,11 @@ pub struct Place {
 ///
 /// # Errors
 /// No broker, wrong properties, a topic that cannot be created, a missing partition.
-pub fn prepare(config: &ClientConfig, brokers: &str, places: &[Place]) -> Result<usize, Error> {
+pub(crate) fn prepare(
+    config: &ClientConfig,
+    brokers: &str,
+    places: &[Place],
+) -> Result<usize, Error> {
     let client = AdminClient::from_config(config).map_err(property)?;
     reach(brokers)?;
     let no_answer = |what: String| Error::NoAnswer {

@@ -6,7 +6,7 @@
 //! | [`da00`] | arrays of data |
 //! | [`RunMessages`] | start and end of a run |
 //! | [`Properties`] | librdkafka's properties in a file |
-//! | `Producer` | idempotent producer, with the feature `librdkafka` |
+//! | `KIND` | outputs to Kafka, with the feature `librdkafka` |
 //!
 //! Messages and their use: docs/formats/kafka.md.
 
@@ -35,7 +35,7 @@ pub use self::da00::{Values, Variable, da00};
 pub use self::error::Error;
 pub use self::ev44::Ev44;
 #[cfg(feature = "librdkafka")]
-pub use self::plan::KAFKA;
+pub use self::plan::KIND;
 #[cfg(feature = "librdkafka")]
 pub use self::producer::{Producer, WAITING};
 pub use self::properties::Properties;

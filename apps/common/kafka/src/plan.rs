@@ -24,7 +24,7 @@ use crate::run_messages::RunMessages;
 const UUID: &str = "/proc/sys/kernel/random/uuid";
 
 /// Outputs to Kafka.
-pub const KAFKA: OutputKind = OutputKind {
+pub const KIND: OutputKind = OutputKind {
     name: "kafka",
     usage: "kafka:HOST:PORT[+HOST:PORT],topic=T[,partition=N][,format=ev44|record][,source=NAME]\
             [,epoch=NS][,monitor=T][,runs=T][,conf=FILE]",
@@ -110,6 +110,19 @@ impl KafkaPlan {
             .map_err(|error| self.failed(&error))
     }
 
+    /// The producer, and the maximum length of a message of events.
+    fn producer(&self, counts: Arc<OutputCounts>) -> Result<(Producer, usize), OutputError> {
+        let properties = self.properties()?;
+        let places = [
+            Some(&self.events),
+            self.monitor.as_ref(),
+            self.runs.as_ref(),
+        ];
+        let places: Vec<_> = places.into_iter().flatten().cloned().collect();
+        let opened = Producer::new(&self.brokers, &properties, &places, counts);
+        opened.map_err(|error| self.failed(&error))
+    }
+
     fn failed(&self, error: &crate::Error) -> OutputError {
         OutputError::Open {
             spec: self.spec.clone(),
@@ -169,6 +182,10 @@ impl OutputPlan for KafkaPlan {
         }
     }
 
+    fn reach(&self) -> Result<(), OutputError> {
+        self.producer(Arc::default()).map(drop)
+    }
+
     fn check(&self, _: &Registry) -> Result<(), OutputError> {
         self.properties().map(drop)
     }
@@ -178,15 +195,7 @@ impl OutputPlan for KafkaPlan {
         run: &RunContext<'_>,
         counts: Arc<OutputCounts>,
     ) -> Result<Box<dyn EventOutput>, OutputError> {
-        let properties = self.properties()?;
-        let places = [
-            Some(&self.events),
-            self.monitor.as_ref(),
-            self.runs.as_ref(),
-        ];
-        let places: Vec<_> = places.into_iter().flatten().cloned().collect();
-        let opened = Producer::new(&self.brokers, &properties, &places, counts);
-        let (producer, limit) = opened.map_err(|error| self.failed(&error))?;
+        let (producer, limit) = self.producer(counts)?;
         let start = since_epoch(run.started).as_nanos() as i64;
         let epoch = self
             .epoch_ns
