@@ -3,6 +3,7 @@
 usage: reader.py replay BROKER TOPIC MONITOR RUNS REPORT [RECORDING]   (ev44, da00, pl72, 6s4t)
        reader.py records BROKER TOPIC EVENTS                           (records, and the event file)
        reader.py count BROKER TOPIC                                    (ev44; prints a JSON object)
+       reader.py create BROKER TOPIC PARTITIONS
 """
 
 import json
@@ -10,6 +11,7 @@ import sys
 
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from streaming_data_types import deserialise_6s4t, deserialise_da00, deserialise_ev44, deserialise_pl72
 
 # Seconds without a message.
@@ -102,5 +104,11 @@ def count(broker, topic):
     print(json.dumps({"events": len(times), "once": len(set(times)) == len(times), "ordered": times == sorted(times)}))
 
 
+def create(broker, topic, partitions):
+    client = AdminClient({"bootstrap.servers": broker})
+    for created in client.create_topics([NewTopic(topic, num_partitions=int(partitions))]).values():
+        created.result()
+
+
 if __name__ == "__main__":
-    {"replay": replay, "records": records, "count": count}[sys.argv[1]](*sys.argv[2:])
+    {"replay": replay, "records": records, "count": count, "create": create}[sys.argv[1]](*sys.argv[2:])
