@@ -89,10 +89,14 @@ fn page(schema: &Value) -> String {
     page
 }
 
-/// A section for each table, in the order of `--print-config`.
+/// A section for each table, in the order of `--print-config`; then those that the defaults leave out.
 fn tables(page: &mut String, schema: &Value) -> fmt::Result {
     let order = toml::Table::try_from(TriggerConfig::default()).unwrap_or_default();
-    for name in order.keys() {
+    let absent = schema["properties"].as_object().into_iter().flatten();
+    let absent = absent
+        .map(|(name, _)| name)
+        .filter(|name| !order.contains_key(*name));
+    for name in order.keys().chain(absent) {
         let table = &schema["properties"][name];
         match table.get("items") {
             None => chapter(page, &format!("`[{name}]`"), table, table)?,

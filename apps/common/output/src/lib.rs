@@ -29,6 +29,9 @@ mod output;
 mod queue;
 mod running;
 mod spec;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod testing;
 mod thread;
 
 pub use self::counts::{LostReport, OutputCounts, OutputReport, QueueCounts};

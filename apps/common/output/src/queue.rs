@@ -175,3 +175,6 @@ impl QueuedEvent {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

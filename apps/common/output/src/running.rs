@@ -9,10 +9,20 @@ use crate::output::EventOutput;
 use crate::queue::QueuedEvents;
 use crate::thread::{Task, TaskThread};
 
-/// Time of an output after the last event, and how much longer it is waited for: together less than
-/// the ten seconds in which a run ends.
-const DEADLINE: Duration = Duration::from_secs(8);
-const GRACE: Duration = Duration::from_secs(1);
+/// Times of the end.
+#[derive(Clone, Copy)]
+struct Times {
+    /// Time of an output after the last event.
+    deadline: Duration,
+    /// How much longer it is waited for.
+    grace: Duration,
+}
+
+/// Together less than the ten seconds in which a run ends.
+const TIMES: Times = Times {
+    deadline: Duration::from_secs(8),
+    grace: Duration::from_secs(1),
+};
 
 /// Maximum number of events between two calls of [`EventOutput::work`].
 const BURST: usize = 64;
@@ -60,6 +70,7 @@ pub struct RunningOutput {
     spec: String,
     counts: Arc<OutputCounts>,
     thread: TaskThread<()>,
+    times: Times,
     /// Set by [`end`](Self::end).
     ended: Option<Instant>,
 }
@@ -89,6 +100,7 @@ impl RunningOutput {
                 spec: spec.into(),
                 what: format!("no thread can be started: {error}"),
             })?,
+            times: TIMES,
             ended: None,
         })
     }
@@ -97,7 +109,7 @@ impl RunningOutput {
     /// [`finish`](Self::finish), so that they end at the same time.
     pub fn end(&mut self) {
         let now = Instant::now();
-        self.thread.end(Some(now + DEADLINE));
+        self.thread.end(Some(now + self.times.deadline));
         self.ended.get_or_insert(now);
     }
 
@@ -108,7 +120,8 @@ impl RunningOutput {
     pub fn finish(mut self) -> OutputReport {
         self.end();
         let ended = self.ended.unwrap_or_else(Instant::now);
-        let patient = || ended.elapsed() < pollux_app::patience(DEADLINE + GRACE);
+        let most = self.times.deadline + self.times.grace;
+        let patient = || ended.elapsed() < pollux_app::patience(most);
         let end = self.thread.wait(patient);
         let mut report = self.counts.report(&self.spec);
         let spec = &self.spec;
@@ -130,3 +143,6 @@ impl RunningOutput {
         report
     }
 }
+
+#[cfg(test)]
+mod tests;

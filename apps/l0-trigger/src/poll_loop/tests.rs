@@ -105,12 +105,19 @@ fn assert_quiet(workers: &str) {
     let directory = tempfile::tempdir().unwrap();
     let records = directory.path().join("records");
     let events = EVENTS.to_string();
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let there = format!("ejfat:{}", receiver.local_addr().unwrap());
     let arguments = [
         "l0-trigger",
         "--workers",
         workers,
         "--http",
         "127.0.0.1:0",
+        // One that is there, and one that refuses.
+        "--output",
+        &there,
+        "--output",
+        "ejfat:127.0.0.1:9,mtu=100",
         "--events",
         &events,
         "--events-out",
@@ -132,6 +139,8 @@ fn assert_quiet(workers: &str) {
         boards,
         ports,
         collector,
+        files,
+        mut outputs,
         ..
     } = Setup::new(&cli, &plan, &outputs, &registries, clock, &stop).unwrap();
     let (mut boards, halt) = (boards.unwrap(), trigger.stop.clone());
@@ -160,6 +169,11 @@ fn assert_quiet(workers: &str) {
     });
     noise.assert_none();
     assert_eq!(trigger.sink.decisions, EVENTS);
+    outputs.end();
+    for report in outputs.finish() {
+        assert!(report.balanced && report.handed > 0, "{report:?}");
+    }
+    files.finish().1.unwrap();
     assert!(trigger.sink.taps.len() == 2 && !trigger.sink.answer.is_unresolved());
     assert!(collector.unwrap().collect(), "no event for the page");
     drop(ports);

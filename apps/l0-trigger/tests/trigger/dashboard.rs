@@ -78,6 +78,8 @@ fn every_metric_of_the_dashboard_is_served_and_the_other_way_round() {
         "1",
         "--events-out",
         &file,
+        "--output",
+        "ejfat:127.0.0.1:9",
     ];
     let mut slow = boards(10_000);
     slow.rate = 1000;

@@ -9,6 +9,7 @@ mod configuration;
 mod control;
 mod dashboard;
 mod demonstration;
+mod ejfat;
 mod groups;
 mod interface;
 mod long_burst;

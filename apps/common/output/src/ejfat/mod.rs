@@ -21,7 +21,7 @@ use pollux_pmd::net::MacAddr;
 use self::headers::HEADERS;
 use self::link::{Link, UdpLink};
 use self::output::EjfatOutput;
-use self::port_link::PortLink;
+use self::port_link::{Hosts, PortLink};
 use self::sync::Synchronizer;
 use crate::counts::OutputCounts;
 use crate::error::OutputError;
@@ -108,11 +108,6 @@ impl Ejfat {
         })
     }
 
-    /// Bytes of the longest datagram.
-    fn datagram(&self) -> usize {
-        HEADERS + self.piece
-    }
-
     fn failed(&self, what: impl Into<String>) -> OutputError {
         OutputError::Open {
             spec: self.spec.to_string(),
@@ -147,7 +142,12 @@ impl OutputPlan for Ejfat {
                 Box::new(link.map_err(|error| self.failed(error.to_string()))?)
             }
             Some(port) => {
-                let link = PortLink::new(port, run, self);
+                let hosts = Hosts {
+                    data: self.to,
+                    control: self.sync,
+                    mac: self.mac,
+                };
+                let link = PortLink::new(port, run, &hosts, HEADERS + self.piece);
                 Box::new(link.map_err(|error| self.failed(error.to_string()))?)
             }
         };

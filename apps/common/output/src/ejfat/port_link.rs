@@ -9,7 +9,6 @@ use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UDP_HEADERS, UdpTemplate};
 use pollux_pmd::port::{PortConfig, Started, StartedPort};
 use pollux_pmd::{Port, RxQueue};
 
-use super::Ejfat;
 use super::link::{Link, Peer, Sent};
 use crate::kind::RunContext;
 
@@ -20,8 +19,21 @@ const FROM: u16 = 19_522;
 const BUFFERS: usize = 2048;
 const CACHE: usize = 64;
 
+/// Header of Ethernet, which an MTU does not include.
+const ETHERNET: usize = 14;
+
 /// Interval of ARP requests.
 const REQUEST: Duration = Duration::from_millis(100);
+
+/// Hosts that datagrams go to.
+pub(super) struct Hosts {
+    /// The load balancer, or a receiver.
+    pub(super) data: SocketAddr,
+    /// Its control plane.
+    pub(super) control: Option<SocketAddr>,
+    /// Station that frames go to, if it is not to be resolved.
+    pub(super) mac: Option<MacAddr>,
+}
 
 /// One host that datagrams go to.
 struct Route {
@@ -43,24 +55,24 @@ pub(super) struct PortLink {
 }
 
 impl PortLink {
+    /// Opens and starts the port `spec`, for datagrams of up to `datagram` bytes.
     pub(super) fn new(
         spec: &str,
         run: &RunContext<'_>,
-        output: &Ejfat,
+        hosts: &Hosts,
+        datagram: usize,
     ) -> Result<Self, Box<dyn std::error::Error>> {
         let port = run.ports.open(spec)?;
         let offered = port.capabilities();
         if offered.max_tx_queues == 0 {
             return Err(format!("port {spec} cannot send; a capture needs tx=FILE").into());
         }
-        let frame = UDP_HEADERS + output.datagram();
+        let frame = UDP_HEADERS + datagram;
         let longest = offered.max_frame;
         if frame > longest {
-            let most = longest - (frame - output.piece);
+            let most = longest.saturating_sub(ETHERNET);
             return Err(format!(
-                "port {spec} sends frames of {longest} bytes: an mtu with pieces of at most {most} \
-                 bytes is needed, not {}",
-                output.piece
+                "port {spec} sends frames of at most {longest} bytes: take mtu={most} or less"
             )
             .into());
         }
@@ -76,7 +88,7 @@ impl PortLink {
             ..PortConfig::new(pool.clone())
         })?;
         // Where no answer to ARP can come, as in a capture, frames go to all stations.
-        let mac = match output.mac {
+        let mac = match hosts.mac {
             None if !hears => Some(MacAddr::BROADCAST),
             mac => mac,
         };
@@ -88,8 +100,8 @@ impl PortLink {
             }),
             SocketAddr::V6(to) => Err(format!("port {spec} does not send to {to}")),
         };
-        let data = route(output.to)?;
-        let control = output.sync.map(route).transpose()?;
+        let data = route(hosts.data)?;
+        let control = hosts.control.map(route).transpose()?;
         let cache = pool.cache(CACHE)?;
         let StartedPort { port, rx, mut tx } = port.start()?;
         let mut link = Self {

@@ -3,6 +3,7 @@
 pub(crate) mod capture;
 pub(crate) mod frames;
 pub(crate) mod oracle;
+pub(crate) mod reassembly;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
