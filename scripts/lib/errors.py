@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 CATALOGUE = Path("docs/errors.md")
 SOURCES = ("mempool", "pmd", "pmd/rdma", "pipelines", "pipelines/images", "pipelines/na62", "pipelines/farm", "apps/common/faults", "apps/common/switch", "apps/common/machine", "apps/farm", "apps/image-stream",
-           "apps/l0-trigger", "apps/pollux", "apps/pollux-emulator", "apps/common/app", "apps/common/recording", "apps/common/output", "apps/bindings/embed", "apps/bindings/python", "apps/bindings/c")
+           "apps/l0-trigger", "apps/pollux", "apps/pollux-emulator", "apps/common/app", "apps/common/recording", "apps/common/output", "apps/common/kafka", "apps/bindings/embed", "apps/bindings/python", "apps/bindings/c")
 
 # Messages that no user meets, and why.
 UNSEEN = {

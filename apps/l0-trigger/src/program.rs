@@ -46,6 +46,9 @@ pub fn run(
         check::check(cli, &plan, &registries)?;
         return Ok(pollux_app::print(format_args!("{plan}\n"))?);
     }
+    for output in &plan.outputs {
+        output.plan.reach().map_err(Failure::usage)?;
+    }
     let clock = clocks.choose(plan.is_simulated);
     Ok(execute(
         (cli, &plan),

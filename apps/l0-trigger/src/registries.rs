@@ -1,7 +1,11 @@
 //! Registries of port drivers, stages and outputs for a trigger.
 
+#[cfg(feature = "kafka")]
+use pollux_kafka::KIND as KAFKA;
 use pollux_na62::stage_registry;
-use pollux_output::{OutputError, OutputKind};
+#[cfg(not(feature = "kafka"))]
+use pollux_output::OutputError;
+use pollux_output::OutputKind;
 use pollux_pipelines::registry::StageRegistry;
 use pollux_pmd::Registry;
 
@@ -28,6 +32,7 @@ fn output_kinds() -> Vec<OutputKind> {
 }
 
 /// Placeholder for outputs of kind `kafka` in builds without them.
+#[cfg(not(feature = "kafka"))]
 const KAFKA: OutputKind = OutputKind {
     name: "kafka",
     usage: "kafka:HOST:PORT[+HOST:PORT],topic=T",

@@ -76,6 +76,15 @@ pub trait OutputPlan: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Looks whether the other side answers, where its protocol tells. Called before anything of the
+    /// run is opened.
+    ///
+    /// # Errors
+    /// An other side that is not there, or that refuses this output.
+    fn reach(&self) -> Result<(), OutputError> {
+        Ok(())
+    }
+
     /// Opens the output. An other side that does not answer is no error: events are counted then.
     ///
     /// # Errors

@@ -1,0 +1,252 @@
+//! The producer: hands messages to librdkafka, and counts what becomes of their events.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pollux_output::OutputCounts;
+use pollux_pmd::Count;
+use rdkafka::client::ClientContext;
+use rdkafka::config::{FromClientConfigAndContext as _, RDKafkaLogLevel};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
+use rdkafka::{ClientConfig, Message as _};
+
+use crate::broker::{self, CLIENT_LIMIT, Place};
+use crate::error::Error;
+use crate::properties::Properties;
+
+/// Bytes of messages that wait for the brokers' acknowledgement, at most.
+pub const WAITING: u64 = 64 << 20;
+
+/// Time that librdkafka may take to give up its messages and to end its threads.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// What librdkafka calls. One for each client.
+struct Context {
+    counts: Arc<OutputCounts>,
+    /// Messages, their bytes and their events with an outcome.
+    settled: Load,
+    /// No broker is connected.
+    is_down: AtomicBool,
+    /// A refusal was reported.
+    has_refused: AtomicBool,
+}
+
+/// A number of messages. Counted by the producer's thread alone.
+#[derive(Default)]
+struct Load {
+    messages: Count,
+    bytes: Count,
+    events: Count,
+}
+
+impl Load {
+    fn add(&self, bytes: usize, events: usize) {
+        self.messages.add(1);
+        self.bytes.add(bytes as u64);
+        self.events.add(events as u64);
+    }
+}
+
+impl ClientContext for Context {
+    fn log(&self, _: RDKafkaLogLevel, facility: &str, message: &str) {
+        tracing::debug!("librdkafka: {facility}: {message}");
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        let is_down = error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
+        if is_down && !self.is_down.swap(true, Ordering::Relaxed) {
+            tracing::warn!("no Kafka broker is connected: 64 MiB of events wait, others are lost");
+        } else {
+            tracing::debug!("librdkafka: {reason}");
+        }
+    }
+}
+
+impl ProducerContext for Context {
+    /// Number of events in the message.
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, events: usize) {
+        let counts = &self.counts;
+        let (Ok(message) | Err((_, message))) = result;
+        let bytes = message.payload_len();
+        self.settled.add(bytes, events);
+        match result {
+            Ok(_) => {
+                if self.is_down.swap(false, Ordering::Relaxed) {
+                    tracing::info!("a Kafka broker is connected again");
+                }
+                if events > 0 {
+                    counts.delivered.add(events as u64);
+                    counts.messages.add(1);
+                    counts.bytes.add(bytes as u64);
+                }
+            }
+            Err((error, message)) => match error.rdkafka_error_code() {
+                Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight) => {
+                    counts.unsent.add(events as u64);
+                }
+                _ => {
+                    counts.refused.add(events as u64);
+                    if !self.has_refused.swap(true, Ordering::Relaxed) {
+                        let (topic, what) = (message.topic(), broker::message(error));
+                        tracing::warn!("Kafka topic {topic} refuses messages: {what}");
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// A client of librdkafka.
+struct Client {
+    producer: BaseProducer<Context>,
+    /// Of messages that it was given.
+    given: Load,
+}
+
+impl Client {
+    /// Its threads inherit the CPUs of this one.
+    fn new(config: &ClientConfig, counts: &Arc<OutputCounts>) -> Result<Self, KafkaError> {
+        let context = Context {
+            counts: Arc::clone(counts),
+            settled: Load::default(),
+            is_down: AtomicBool::new(false),
+            has_refused: AtomicBool::new(false),
+        };
+        Ok(Self {
+            producer: BaseProducer::from_config_and_context(config, context)?,
+            given: Load::default(),
+        })
+    }
+
+    fn settled(&self) -> &Load {
+        &self.producer.client().context().settled
+    }
+
+    /// Gives up messages without an outcome. A broker may have stored some of them.
+    fn close(self) {
+        let context = Arc::clone(self.producer.client().context());
+        // Purges its queue, and counts most of them.
+        drop(self.producer);
+        let lost = self.given.events.get() - context.settled.events.get();
+        context.counts.unsent.add(lost);
+    }
+}
+
+/// An idempotent producer: of the messages to one partition, each acknowledged one is there once,
+/// in order.
+pub struct Producer {
+    config: ClientConfig,
+    counts: Arc<OutputCounts>,
+    /// `None` before the first message, and after a fatal error of librdkafka.
+    client: Option<Client>,
+    /// Messages with an outcome at the last look.
+    seen: u64,
+}
+
+impl Producer {
+    /// Checks that the brokers, a list `HOST:PORT,HOST:PORT`, have the places, of which the first is
+    /// for events; creates missing topics. Returns the producer, and the maximum length of a message
+    /// of events.
+    ///
+    /// # Errors
+    /// As [`Error`] lists.
+    pub fn new(
+        brokers: &str,
+        properties: &Properties,
+        places: &[Place],
+        counts: Arc<OutputCounts>,
+    ) -> Result<(Self, usize), Error> {
+        let mut config = ClientConfig::new();
+        config.set_log_level(RDKafkaLogLevel::Info);
+        for (key, value) in properties.iter() {
+            config.set(key, value);
+        }
+        config.set("bootstrap.servers", brokers);
+        let limit = broker::prepare(&config, brokers, places)?;
+        // Of a batch as well.
+        config.set(CLIENT_LIMIT, limit.to_string());
+        config.set("enable.idempotence", "true");
+        // `has_room` is the limit, and no message is given up after some time.
+        config.set("queue.buffering.max.kbytes", "2097151");
+        config.set("queue.buffering.max.messages", "0");
+        config.set("message.timeout.ms", "0");
+        // Properties that only a producer has are checked by one. It ends here: its threads would
+        // run on the CPUs of this one.
+        Client::new(&config, &counts).map_err(broker::property)?;
+        let producer = Self {
+            config,
+            counts,
+            client: None,
+            seen: 0,
+        };
+        Ok((producer, limit))
+    }
+
+    /// Whether less than [`WAITING`] bytes have no outcome.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let waiting = |client: &Client| client.given.bytes.get() - client.settled().bytes.get();
+        self.client.as_ref().map_or(0, waiting) < WAITING
+    }
+
+    /// Sends a message with so many events, which are counted as refused if librdkafka does not take
+    /// them.
+    pub fn send(&mut self, place: &Place, message: &[u8], events: usize) {
+        if let Err(error) = self.hand_over(place, message, events) {
+            tracing::debug!("librdkafka: {error}");
+            self.counts.refused.add(events as u64);
+        }
+    }
+
+    fn hand_over(
+        &mut self,
+        place: &Place,
+        message: &[u8],
+        events: usize,
+    ) -> Result<(), KafkaError> {
+        // An idempotent producer whose sequence the broker has forgotten is of no more use
+        // (librdkafka, INTRODUCTION.md, "Idempotent Producer"): another one takes over.
+        let is_dead = |client: &Client| client.producer.client().fatal_error().is_some();
+        if let Some(client) = self.client.take_if(|client| is_dead(client)) {
+            tracing::warn!(
+                "the Kafka broker has lost its state: events without an answer are lost"
+            );
+            client.close();
+        }
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => Client::new(&self.config, &self.counts)?,
+        };
+        let client = self.client.insert(client);
+        let record = BaseRecord::<(), [u8], _>::with_opaque_to(&place.topic, events)
+            .partition(place.partition)
+            .payload(message);
+        client.producer.send(record).map_err(|(error, _)| error)?;
+        client.given.add(message.len(), events);
+        Ok(())
+    }
+
+    /// Takes acknowledgements; returns whether there were any.
+    pub fn poll(&mut self) -> bool {
+        let Some(client) = &self.client else {
+            return false;
+        };
+        client.producer.poll(Duration::ZERO);
+        let settled = client.settled().messages.get();
+        std::mem::replace(&mut self.seen, settled) != settled
+    }
+
+    /// Waits for the outcomes of all messages, at most until the deadline, and gives up the others.
+    pub fn finish(self, deadline: Instant) {
+        let Some(client) = self.client else { return };
+        let patience = deadline.saturating_duration_since(Instant::now());
+        // Those that are left are counted as unsent.
+        let _ = client.producer.flush(patience.saturating_sub(CLOSING));
+        client.close();
+    }
+}

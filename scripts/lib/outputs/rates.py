@@ -1,0 +1,42 @@
+"""The rate of confluent-kafka: messages with the bytes of a file, acknowledged by the broker, and the seconds.
+
+usage: rates.py BROKER TOPIC SECONDS FILE
+"""
+
+import sys
+import time
+
+from confluent_kafka import Producer
+
+# As apps/common/kafka/src/producer.rs has them.
+PROPERTIES = {"enable.idempotence": True, "message.timeout.ms": 0, "queue.buffering.max.messages": 0,
+              "queue.buffering.max.kbytes": 65536}
+
+
+def main(broker, topic, seconds, file):
+    with open(file, "rb") as stream:
+        payload = stream.read()
+    delivered = 0
+
+    def acknowledged(error, _):
+        nonlocal delivered
+        assert error is None, error
+        delivered += 1
+
+    producer = Producer({"bootstrap.servers": broker, **PROPERTIES})
+    # Connected.
+    producer.produce(topic, payload, partition=0, on_delivery=acknowledged)
+    producer.flush(60)
+    start = time.monotonic()
+    while time.monotonic() - start < float(seconds):
+        try:
+            producer.produce(topic, payload, partition=0, on_delivery=acknowledged)
+            producer.poll(0)
+        except BufferError:
+            producer.poll(0.001)
+    producer.flush(60)
+    print(delivered - 1, time.monotonic() - start)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
