@@ -13,10 +13,10 @@ def images(target):
     return environment(target, "images")
 
 
-def environment(target, name):
-    """A Python of the virtual environment NAME/venv of the target directory, with the packages of
+def environment(target, name, listed=None):
+    """A Python of the virtual environment NAME/venv of the target directory, with the packages of a list, or of
     scripts/lib/NAME/requirements.txt: installed once, and again when the list changes."""
-    listed = Path(__file__).resolve().parent / name / "requirements.txt"
+    listed = listed or Path(__file__).resolve().parent / name / "requirements.txt"
     venv = Path(target, name, "venv")
     stamp = venv / listed.name
     if not stamp.exists() or stamp.read_bytes() != listed.read_bytes():
