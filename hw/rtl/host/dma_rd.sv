@@ -142,12 +142,12 @@ module dma_rd #(
     end
 
     // Reads of each tag: waiting for data; status; time of the request; offset in the slot of the
-    // next byte; bytes and DWs outstanding.
-    logic [TAGS-1:0] waiting;
+    // next byte, bytes and DWs outstanding: at the request, and after the latest completion if there
+    // was one. Each memory has one writer, so that it needs no register for each tag.
+    logic [TAGS-1:0] waiting, begun;
     logic [2:0]      error [0:TAGS-1];
-    logic [8:0]      at [0:TAGS-1];
-    logic [9:0]      left [0:TAGS-1];
-    logic [7:0]      left_dws [0:TAGS-1];
+    logic [26:0]     asked [0:TAGS-1];
+    logic [26:0]     after [0:TAGS-1];
     logic [31:0]     sent [0:TAGS-1];
     logic [31:0]     now;
 
@@ -193,6 +193,8 @@ module dma_rd #(
     wire  [7:0]   next_dws   = dws_left - cpl_dws;
     wire          same       = came_tag == to;
     wire          ends       = refused || finished;
+    wire  [26:0]  next_state = {next_at, next_left, next_dws};
+    wire  [26:0]  state      = begun[came_tag] ? after[came_tag] : asked[came_tag];
 
     // A clock hand looks at one tag a cycle, in two steps; not at that of a completion that is under way.
     logic [W-1:0] hand, aged;
@@ -247,31 +249,31 @@ module dma_rd #(
         too_long <= came_dws[10:8] != 0;
         cpl_dws  <= came_dws[7:0];
         open_tag <= waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
-        cpl_at   <= same && begins ? next_at : at[came_tag];
-        cpl_left <= same && begins ? next_left : left[came_tag];
-        dws_left <= same && begins ? next_dws : left_dws[came_tag];
+        {cpl_at, cpl_left, dws_left} <= same && begins ? next_state : state;
         if (issue) begin
-            error[tag]    <= cfg_bus_master ? NONE : OFF;
-            at[tag]       <= address[8:0];
-            left[tag]     <= length[9:0];
-            left_dws[tag] <= dws[7:0];
-            sent[tag]     <= now;
+            error[tag] <= cfg_bus_master ? NONE : OFF;
+            begun[tag] <= 1'b0;
         end
         if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;
         if (expired) error[aged] <= TIMEOUT;
         if (begins) begin
             if (cpl_bad) error[cpl_tag] <= POISONED;
-            at[cpl_tag]       <= next_at;
-            left[cpl_tag]     <= next_left;
-            left_dws[cpl_tag] <= next_dws;
-            completes         <= all;
-            taking_tag        <= cpl_tag;
+            begun[cpl_tag] <= 1'b1;
+            completes      <= all;
+            taking_tag     <= cpl_tag;
         end
         if (writes) begin
             taking_at  <= first + 7'd8;
             taking_dws <= more - 8'd8;
         end
     end
+
+    always_ff @(posedge clk) if (issue) begin
+        asked[tag] <= {address[8:0], length[9:0], dws[7:0]};
+        sent[tag]  <= now;
+    end
+
+    always_ff @(posedge clk) if (begins) after[cpl_tag] <= next_state;
 
     // The slots: a bank for each DW of a word, so that a beat at any offset is written in one cycle.
     wire          reads;
