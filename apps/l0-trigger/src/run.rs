@@ -120,11 +120,8 @@ pub fn run(
     });
     let stopped = ports::stop(ports, queues.rx, queues.tx);
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
-    let stopped = stopped.context("the run ended, but not cleanly");
     let (files, completed) = files.finish();
-    let outputs = outputs.finish();
     let unheard = supervisor.answers.unheard();
-    let heard = unheard.clone().map_or(Ok(()), |why| Err(anyhow!(why)));
     let ended = Ended {
         run,
         finished,
@@ -133,16 +130,16 @@ pub fn run(
         counters,
         check: supervisor.check,
         files,
-        outputs,
+        outputs: outputs.finish(),
         duration,
         cores,
-        unheard,
+        unheard: unheard.clone(),
     };
     let end = worker_pool
         .and(receive_pool)
         .and(completed)
-        .and(stopped)
-        .and(heard);
+        .and(stopped.context("the run ended, but not cleanly"))
+        .and(unheard.map_or(Ok(()), |why| Err(anyhow!(why))));
     Ok((summary::report(plan, ended), end))
 }
 

@@ -82,6 +82,12 @@ struct Opened {
     queues: Queues,
 }
 
+impl Opened {
+    fn view(&self) -> PortView {
+        PortView::of(&self.port, &self.queues.rx, &self.queues.tx)
+    }
+}
+
 impl Setup {
     /// Opens and starts everything that the plan names. `clock` is the one that its ports stamp
     /// frames by; `outputs` are the files; `stop` is what ends the run.
@@ -98,8 +104,7 @@ impl Setup {
         let mut taps = Vec::new();
         // First, so that what is left is the trigger's.
         let boards = demonstration(plan, &mut opened, &pool, (&clock, stop), &mut taps)?;
-        let view = |o: &Opened| PortView::of(&o.port, &o.queues.rx, &o.queues.tx);
-        let views = opened.iter().map(view).collect();
+        let views = opened.iter().map(Opened::view).collect();
 
         let recorded = opened.iter().all(|port| port.offered.recorded);
         let (pipeline, mut env) =
@@ -160,27 +165,15 @@ impl Setup {
             gaps: sink.jitter.gaps(),
             stage_stops: pipeline.back_pressure(),
             output_stops: Arc::default(),
-            workers: workers.iter().enumerate().map(|(n, w)| w.view(n)).collect(),
-            receivers: receivers
-                .iter()
-                .enumerate()
-                .map(|(n, r)| r.view(n))
-                .collect(),
+            workers: (0..).zip(&workers).map(|(n, w)| w.view(n)).collect(),
+            receivers: (0..).zip(&receivers).map(|(n, r)| r.view(n)).collect(),
             files: files.counts(),
             outputs: event_outputs.views(),
             groups,
         });
         let files = files.start(cli, plan, &counters)?;
-        let context = RunContext {
-            run: outputs.run,
-            started: SystemTime::now(),
-            recorded,
-            ip: plan.config.trigger.ip,
-            configuration: &cli.source().text()?,
-            ports: &registries.ports,
-            monitor: Arc::<Counters>::clone(&counters),
-        };
-        let event_outputs = event_outputs.start(&context, &plan.cpus())?;
+        let run = (outputs.run, recorded);
+        let event_outputs = start_outputs(event_outputs, (cli, plan), run, registries, &counters)?;
         let queues = inputs.iter_mut().filter_map(Input::queue).map(|rx| &*rx);
         let idle = Idle::new(cli.idle, SLEEP, queues).context("--idle")?;
         let trigger = PollLoop {
@@ -213,6 +206,26 @@ impl Setup {
             outputs: event_outputs,
         })
     }
+}
+
+/// Opens the outputs, and starts their threads.
+fn start_outputs(
+    outputs: QueuedOutputs<'_>,
+    (cli, plan): (&Cli, &Plan),
+    (run, recorded): (Option<u32>, bool),
+    registries: &Registries,
+    counters: &Arc<Counters>,
+) -> Result<RunningOutputs> {
+    let context = RunContext {
+        run,
+        started: SystemTime::now(),
+        recorded,
+        ip: plan.config.trigger.ip,
+        configuration: &cli.source().text()?,
+        ports: &registries.ports,
+        monitor: Arc::<Counters>::clone(counters),
+    };
+    outputs.start(&context, &plan.cpus())
 }
 
 /// The times of the stages, and the total.
