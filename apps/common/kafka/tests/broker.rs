@@ -10,9 +10,7 @@ use pollux_kafka::KIND;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_na62::l0::{Draft, EventHead, EventView, L0Record, Span, Verdict, event_pool};
 use pollux_na62::rich::Hit;
-use pollux_output::{
-    EventOutput, OutputCounts, OutputEvent, OutputKind, RunContext, RunMonitor,
-};
+use pollux_output::{EventOutput, OutputCounts, OutputEvent, OutputKind, RunContext, RunMonitor};
 use pollux_pmd::event::EventRecord;
 use pollux_pmd::{Percentiles, Registry};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -164,7 +162,8 @@ fn numbers(cluster: &Cluster, events: u64) -> Vec<u32> {
     config.set("group.id", "judge");
     let consumer: BaseConsumer = config.create().unwrap();
     let mut list = TopicPartitionList::new();
-    list.add_partition_offset(TOPIC, 0, Offset::Beginning).unwrap();
+    list.add_partition_offset(TOPIC, 0, Offset::Beginning)
+        .unwrap();
     consumer.assign(&list).unwrap();
     let mut numbers = Vec::new();
     while numbers.len() < events as usize {
@@ -192,7 +191,8 @@ fn each_event_is_there_once_and_in_order_whatever_the_broker_says_meanwhile() {
     ];
     let events = 100_000;
     for part in 0..4 {
-        rig.cluster.request_errors(RDKafkaApiKey::Produce, &errors[part..=part + 1]);
+        rig.cluster
+            .request_errors(RDKafkaApiKey::Produce, &errors[part..=part + 1]);
         rig.push(events / 4);
     }
     let messages = Arc::clone(&rig.counts);
@@ -209,7 +209,8 @@ fn each_event_is_there_once_and_in_order_whatever_the_broker_says_meanwhile() {
 fn refused_messages_are_counted() {
     let mut rig = Rig::new(",format=record");
     let refusal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
-    rig.cluster.request_errors(RDKafkaApiKey::Produce, &[refusal]);
+    rig.cluster
+        .request_errors(RDKafkaApiKey::Produce, &[refusal]);
     rig.push(10);
     rig.until("the refusal", |counts| counts.refused.get() == 10);
     rig.push(20);
@@ -225,12 +226,38 @@ fn another_producer_takes_over_after_a_fatal_error() {
     rig.push(10);
     rig.until("the first message", |counts| counts.delivered.get() == 10);
     let forgotten = RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
-    rig.cluster.request_errors(RDKafkaApiKey::Produce, &[forgotten]);
+    rig.cluster
+        .request_errors(RDKafkaApiKey::Produce, &[forgotten]);
     rig.push(20);
     rig.until("the fatal error", |counts| counts.refused.get() == 20);
     rig.push(40);
     let ([delivered, refused, unsent], _) = rig.finish(Duration::from_secs(20));
     assert_eq!([delivered, refused, unsent], [50, 20, 0]);
+}
+
+/// A broker that does not know a producer that it knew.
+#[test]
+fn another_producer_takes_over_where_the_first_is_forgotten() {
+    let mut rig = Rig::new("");
+    rig.push(10);
+    rig.until("the first message", |counts| counts.delivered.get() == 10);
+    let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID;
+    rig.cluster
+        .request_errors(RDKafkaApiKey::Produce, &[unknown; 1000]);
+    rig.push(20);
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(3) {
+        rig.output.work();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    rig.cluster.clear_request_errors(RDKafkaApiKey::Produce);
+    rig.push(40);
+    let ([delivered, refused, unsent], _) = rig.finish(Duration::from_secs(20));
+    // Those that were on their way are delivered if an attempt came after the end of the errors.
+    assert!(
+        [50, 70].contains(&delivered) && refused == 0,
+        "{delivered} {refused} {unsent}"
+    );
 }
 
 /// 64 MiB wait for a broker that is away; if it does not come back, the end does not wait for it.
@@ -247,13 +274,19 @@ fn a_broker_that_is_away_costs_what_does_not_fit() {
     assert!((64 << 20..65 << 20).contains(&waiting), "{waiting}");
     rig.cluster.broker_up(-1).unwrap();
     let pushed = rig.pushed;
-    rig.until("all messages", |counts| counts.delivered.get() + 5000 > pushed);
+    rig.until("all messages", |counts| {
+        counts.delivered.get() + 5000 > pushed
+    });
     rig.cluster.broker_down(-1).unwrap();
     rig.push(100);
     let started = Instant::now();
     let ([_, refused, unsent], _) = rig.finish(Duration::from_secs(3));
     assert!(refused == 0 && unsent >= 100, "{refused} {unsent}");
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 /// What the specs of outputs and the brokers refuse, before anything is sent.
@@ -265,11 +298,20 @@ fn what_is_wrong_at_the_start_is_named() {
     open(&cluster, ",partition=1", &counts).unwrap();
     let error = |options: &str| open(&cluster, options, &counts).map(drop).unwrap_err();
     let partition = error(",partition=2");
-    assert!(partition.ends_with("topic l0 has 2 partitions, from 0 on: there is no partition=2"), "{partition}");
+    assert!(
+        partition.ends_with("topic l0 has 2 partitions, from 0 on: there is no partition=2"),
+        "{partition}"
+    );
     let format = error(",format=json");
-    assert!(format.ends_with("`json` is not a valid format: ev44 or record"), "{format}");
+    assert!(
+        format.ends_with("`json` is not a valid format: ev44 or record"),
+        "{format}"
+    );
     let topic = error(",monitor=a b");
-    assert!(topic.contains("`a b` is not a valid monitor: a topic has"), "{topic}");
+    assert!(
+        topic.contains("`a b` is not a valid monitor: a topic has"),
+        "{topic}"
+    );
     let folder = tempfile::tempdir().unwrap();
     let conf = folder.path().join("kafka.conf");
     let option = format!(",conf={}", conf.display());
@@ -278,12 +320,21 @@ fn what_is_wrong_at_the_start_is_named() {
         error(&option)
     };
     let unknown = with("linger.mss=5");
-    assert!(unknown.contains("No such configuration property: \"linger.mss\""), "{unknown}");
+    assert!(
+        unknown.contains("No such configuration property: \"linger.mss\""),
+        "{unknown}"
+    );
     let value = with("linger.ms=never");
-    assert!(value.contains("Invalid value for configuration property \"linger.ms\""), "{value}");
+    assert!(
+        value.contains("Invalid value for configuration property \"linger.ms\""),
+        "{value}"
+    );
     if cfg!(not(feature = "tls")) {
         let tls = with("security.protocol=ssl");
-        assert!(tls.ends_with("OpenSSL not available at build time (build with the feature kafka-tls)"), "{tls}");
+        assert!(
+            tls.ends_with("OpenSSL not available at build time (build with the feature kafka-tls)"),
+            "{tls}"
+        );
     }
     let address = |target: &str| {
         let spec = format!("kafka:{target},topic=t");
@@ -291,7 +342,10 @@ fn what_is_wrong_at_the_start_is_named() {
         planned.and_then(|planned| planned.plan.reach().map_err(|error| error.to_string()))
     };
     let nothing = address("127.0.0.1:1").unwrap_err();
-    assert!(nothing.contains("no broker at 127.0.0.1:1: Connection refused"), "{nothing}");
+    assert!(
+        nothing.contains("no broker at 127.0.0.1:1: Connection refused"),
+        "{nothing}"
+    );
     for wrong in ["", "broker", "broker:0", ":9092", "a:1+", "a b:1"] {
         let wrong = address(wrong).unwrap_err();
         assert!(wrong.contains("HOST:PORT of a broker"), "{wrong}");
@@ -299,5 +353,8 @@ fn what_is_wrong_at_the_start_is_named() {
     // What listens there is no broker.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = address(&listener.local_addr().unwrap().to_string()).unwrap_err();
-    assert!(silent.contains("does not answer as a Kafka broker"), "{silent}");
+    assert!(
+        silent.contains("does not answer as a Kafka broker"),
+        "{silent}"
+    );
 }
