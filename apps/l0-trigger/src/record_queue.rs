@@ -227,8 +227,8 @@ mod tests {
         for n in 0..events {
             let room = rig.queues.have_room();
             let before = rig.counts.queue.missed.get();
-            let event = event(n, &mut cache);
-            rig.queues.push(0, event, &mut cache, |_| ());
+            let decision = event(n, &mut cache);
+            rig.queues.push(0, decision, &mut cache, |_| ());
             if rig.counts.queue.missed.get() == before {
                 kept.push(n);
             } else {
@@ -259,8 +259,8 @@ mod tests {
             while !rig.queues.have_room() {
                 std::thread::yield_now();
             }
-            let event = event(n, &mut cache);
-            rig.queues.push(0, event, &mut cache, |_| ());
+            let decision = event(n, &mut cache);
+            rig.queues.push(0, decision, &mut cache, |_| ());
         }
         let (report, end) = rig.writing.finish(PATIENCE);
         let told = format!("{:#}", end.unwrap_err());
@@ -279,14 +279,14 @@ mod tests {
         let mut cache = pool.cache(CACHE).unwrap();
         let mut rig = rig();
         rig.lets.send(true).unwrap();
-        let event = event(0, &mut cache);
-        rig.queues.push(0, event, &mut cache, |_| ());
+        let decision = event(0, &mut cache);
+        rig.queues.push(0, decision, &mut cache, |_| ());
         while rig.counts.so_far().written == 0 {
             std::thread::yield_now();
         }
         for n in 1..=100 {
-            let event = event(n, &mut cache);
-            rig.queues.push(0, event, &mut cache, |_| ());
+            let decision = event(n, &mut cache);
+            rig.queues.push(0, decision, &mut cache, |_| ());
         }
         let (report, end) = rig.writing.finish(Duration::from_millis(500));
         let told = end.unwrap_err().to_string();

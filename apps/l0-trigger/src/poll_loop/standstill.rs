@@ -120,6 +120,7 @@ pub(super) fn setup_of(
     let registries = Registries {
         ports: registry,
         stages,
+        ..Registries::default()
     };
     let plan = Plan::new(&cli, &registries).unwrap();
     let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
