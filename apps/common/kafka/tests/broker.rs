@@ -11,7 +11,7 @@ use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_na62::l0::{Draft, EventHead, EventView, Span, Verdict, event_pool};
 use pollux_na62::rich::Hit;
 use pollux_output::{EventOutput, OutputCounts, OutputEvent, OutputKind, RunContext, RunMonitor};
-use pollux_pmd::{Percentiles, Registry};
+use pollux_pmd::{Count, Percentiles, Registry};
 use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, DefaultProducerContext, Producer as _};
@@ -147,7 +147,7 @@ impl Rig {
     fn finish(self, patience: Duration) -> ([u64; 3], Cluster) {
         self.output.finish(Instant::now() + patience);
         let counts = &self.counts;
-        let outcomes = [&counts.delivered, &counts.refused, &counts.unsent].map(|n| n.get());
+        let outcomes = [&counts.delivered, &counts.refused, &counts.unsent].map(Count::get);
         assert_eq!(outcomes.iter().sum::<u64>(), self.pushed, "{counts:?}");
         (outcomes, self.cluster)
     }
@@ -185,7 +185,7 @@ fn each_event_is_acknowledged_whatever_the_broker_says_meanwhile() {
         rig.push(events / 4);
     }
     let messages = Arc::clone(&rig.counts);
-    let (outcomes, cluster) = rig.finish(Duration::from_secs(60));
+    let (outcomes, cluster) = rig.finish(Duration::from_mins(1));
     assert_eq!(outcomes, [events, 0, 0]);
     assert_eq!(messages.bytes.get(), 64 * events);
     assert!((events * 64 / (256 << 10)..100).contains(&messages.messages.get()));
