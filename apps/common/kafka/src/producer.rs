@@ -97,18 +97,18 @@ impl ProducerContext for Context {
                     counts.bytes.add(bytes as u64);
                 }
             }
-            Err((error, message)) => match error.rdkafka_error_code() {
-                Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight) => {
+            Err((error, message)) => {
+                let code = error.rdkafka_error_code();
+                if let Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight) = code {
                     counts.unsent.add(events as u64);
+                    return;
                 }
-                _ => {
-                    counts.refused.add(events as u64);
-                    if !self.has_refused.swap(true, Ordering::Relaxed) {
-                        let (topic, what) = (message.topic(), broker::message(error));
-                        tracing::warn!("Kafka topic {topic} refuses messages: {what}");
-                    }
+                counts.refused.add(events as u64);
+                if !self.has_refused.swap(true, Ordering::Relaxed) {
+                    let (topic, what) = (message.topic(), broker::message(error));
+                    tracing::warn!("Kafka topic {topic} refuses messages: {what}");
                 }
-            },
+            }
         }
     }
 }
