@@ -79,7 +79,7 @@ fn message() -> Vec<u8> {
     ev44.message().to_vec()
 }
 
-fn events(broker: &str, topic: &str, seconds: f64) -> Result<(usize, Duration), Box<dyn Error>> {
+fn events(broker: &str, topic: &str, seconds: f64) -> Result<(u64, Duration), Box<dyn Error>> {
     let spec = format!("kafka:{broker},topic={topic}");
     let planned = OutputKind::plan(&spec, &[KIND])?;
     let run = RunContext {
@@ -119,7 +119,7 @@ fn events(broker: &str, topic: &str, seconds: f64) -> Result<(usize, Duration), 
         }
         busy += start.elapsed();
         pushed += ROUND;
-        let limit = Instant::now() + Duration::from_secs(60);
+        let limit = Instant::now() + Duration::from_mins(1);
         while counts.delivered.get() < pushed as u64 {
             output.work();
             if Instant::now() > limit || counts.refused.get() > 0 {
@@ -129,7 +129,7 @@ fn events(broker: &str, topic: &str, seconds: f64) -> Result<(usize, Duration), 
         }
     }
     output.finish(Instant::now() + Duration::from_secs(8));
-    Ok((pushed, busy))
+    Ok((pushed as u64, busy))
 }
 
 fn messages(
@@ -158,6 +158,6 @@ fn messages(
         }
         producer.poll();
     }
-    producer.finish(Instant::now() + Duration::from_secs(60));
+    producer.finish(Instant::now() + Duration::from_mins(1));
     Ok((counts.delivered.get() - 1, start.elapsed()))
 }

@@ -21,7 +21,7 @@ pub(crate) struct Collector {
 }
 
 enum Collected {
-    Ev44(Ev44),
+    Ev44(Box<Ev44>),
     Records {
         /// Whether they have the numbers of their bursts.
         bursts: bool,
@@ -34,7 +34,10 @@ enum Collected {
 impl Collector {
     /// Messages of schema ev44 for a broker that takes `limit` bytes.
     pub(crate) fn ev44(source: &str, epoch_ns: i64, limit: usize) -> Self {
-        Self::new(Collected::Ev44(Ev44::new(source, epoch_ns)), limit)
+        Self::new(
+            Collected::Ev44(Box::new(Ev44::new(source, epoch_ns))),
+            limit,
+        )
     }
 
     /// Messages of records.

@@ -23,11 +23,19 @@ pub const WAITING: u64 = 64 << 20;
 /// Time that librdkafka may take to give up its messages and to end its threads.
 const CLOSING: Duration = Duration::from_secs(1);
 
+/// What librdkafka's log calls an answer that the broker does not know the producer, with the debug
+/// context `eos` (rdkafka_request.c); and the number of them in a row after which it never will: Kafka
+/// accepts a producer that it does not know at the second attempt, with sequence number 0.
+const UNKNOWN_PRODUCER: &str = "UNKPID";
+const FORGOTTEN: u64 = 5;
+
 /// What librdkafka calls. One for each client.
 struct Context {
     counts: Arc<OutputCounts>,
     /// Messages, their bytes and their events with an outcome.
     settled: Load,
+    /// Messages that found a broker without this producer, since the last acknowledgement.
+    unknown: Count,
     /// No broker is connected.
     is_down: AtomicBool,
     /// A refusal was reported.
@@ -52,6 +60,9 @@ impl Load {
 
 impl ClientContext for Context {
     fn log(&self, _: RDKafkaLogLevel, facility: &str, message: &str) {
+        if facility == UNKNOWN_PRODUCER {
+            self.unknown.add(1);
+        }
         tracing::debug!("librdkafka: {facility}: {message}");
     }
 
@@ -76,6 +87,7 @@ impl ProducerContext for Context {
         self.settled.add(bytes, events);
         match result {
             Ok(_) => {
+                self.unknown.set(0);
                 if self.is_down.swap(false, Ordering::Relaxed) {
                     tracing::info!("a Kafka broker is connected again");
                 }
@@ -85,18 +97,18 @@ impl ProducerContext for Context {
                     counts.bytes.add(bytes as u64);
                 }
             }
-            Err((error, message)) => match error.rdkafka_error_code() {
-                Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight) => {
+            Err((error, message)) => {
+                let code = error.rdkafka_error_code();
+                if let Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight) = code {
                     counts.unsent.add(events as u64);
+                    return;
                 }
-                _ => {
-                    counts.refused.add(events as u64);
-                    if !self.has_refused.swap(true, Ordering::Relaxed) {
-                        let (topic, what) = (message.topic(), broker::message(error));
-                        tracing::warn!("Kafka topic {topic} refuses messages: {what}");
-                    }
+                counts.refused.add(events as u64);
+                if !self.has_refused.swap(true, Ordering::Relaxed) {
+                    let (topic, what) = (message.topic(), broker::message(error));
+                    tracing::warn!("Kafka topic {topic} refuses messages: {what}");
                 }
-            },
+            }
         }
     }
 }
@@ -114,6 +126,7 @@ impl Client {
         let context = Context {
             counts: Arc::clone(counts),
             settled: Load::default(),
+            unknown: Count::default(),
             is_down: AtomicBool::new(false),
             has_refused: AtomicBool::new(false),
         };
@@ -125,6 +138,13 @@ impl Client {
 
     fn settled(&self) -> &Load {
         &self.producer.client().context().settled
+    }
+
+    /// An idempotent producer is of no more use after a fatal error, and where the broker has
+    /// forgotten it: librdkafka would try again for ever (INTRODUCTION.md, "Idempotent Producer").
+    fn is_dead(&self) -> bool {
+        let client = self.producer.client();
+        client.context().unknown.get() >= FORGOTTEN || client.fatal_error().is_some()
     }
 
     /// Gives up messages without an outcome. A broker may have stored some of them.
@@ -162,7 +182,10 @@ impl Producer {
         counts: Arc<OutputCounts>,
     ) -> Result<(Self, usize), Error> {
         let mut config = ClientConfig::new();
-        config.set_log_level(RDKafkaLogLevel::Info);
+        config.set_log_level(RDKafkaLogLevel::Debug);
+        config.set("debug", "eos");
+        // A broker that comes back is noticed soon: librdkafka's default is ten seconds.
+        config.set("reconnect.backoff.max.ms", "1000");
         for (key, value) in properties.iter() {
             config.set(key, value);
         }
@@ -209,10 +232,7 @@ impl Producer {
         message: &[u8],
         events: usize,
     ) -> Result<(), KafkaError> {
-        // An idempotent producer whose sequence the broker has forgotten is of no more use
-        // (librdkafka, INTRODUCTION.md, "Idempotent Producer"): another one takes over.
-        let is_dead = |client: &Client| client.producer.client().fatal_error().is_some();
-        if let Some(client) = self.client.take_if(|client| is_dead(client)) {
+        if let Some(client) = self.client.take_if(|client| client.is_dead()) {
             tracing::warn!(
                 "the Kafka broker has lost its state: events without an answer are lost"
             );

