@@ -6,13 +6,12 @@
 // the order of operations of ports, software and the scanner, so that no state is read which is about to
 // be written; the state written back belongs to the list that was read; a list with an open payload
 // is not announced. An announcement is stable until accepted, and is made only with room.
-// Without a stalled announcement no requester waits for more than 9 cycles.
+// Without a stalled announcement no requester waits for more than 12 cycles.
 // formal: aiger
 // formal: always 12
 // formal: cover 22
 // mutant: && !(is_ours && which == list) => && 1'b1
 // mutant: && !(late_ours && which == late_list) => && 1'b1
-// mutant: && !op_port[p] && !late_port[p] => && !late_port[p]
 // mutant: && !(late_op != NOTHING && our_list == late_list) => && 1'b1
 // mutant: if (announce) m_event_valid <= 1'b1; => if (announce && !m_event_ready) m_event_valid <= 1'b1;
 // mutant: late_op != ACCESS && possible && m_event_valid; => 1'b0;
@@ -170,7 +169,7 @@ module clop_formal (
         if (looks && (asked[1] || placed[1])) assert (at_list != list[13:7]);
         assert (!(begins && (hold || in_1 && begun_list == list_1 || in_2 && begun_list == list_2)));
         if (writes) assert (in_2 && written_list == list_2);
-        assert (port_waits <= 9 && software_waits <= 9);
+        assert (port_waits <= 12 && software_waits <= 12);
         if (stood) assert (m_event_valid && m_event_queue == stood_queue);
         assert (m_event_valid == (stood || announced) && !(announce && m_event_valid && !m_event_ready));
         if (announced) assert (m_event_queue < 2 && room_before[m_event_queue[0]]);
