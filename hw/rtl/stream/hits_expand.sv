@@ -98,9 +98,10 @@ module hits_expand (
 
     // The window of bytes in.
     logic [3:0] comes;
+    integer k;
     always_comb begin
         comes = '0;
-        for (int k = 0; k < 8; k = k + 1) comes = comes + {3'd0, s_keep[k]};
+        for (k = 0; k < 8; k = k + 1) comes = comes + {3'd0, s_keep[k]};
     end
 
     // Nothing moves, and so nothing is taken, without space for a word.
@@ -113,7 +114,7 @@ module hits_expand (
 
     logic [63:0] arriving;
     always_comb begin
-        for (int k = 0; k < 8; k = k + 1) arriving[k*8 +: 8] = s_data[k*8 +: 8] & {8{arrives[k]}};
+        for (k = 0; k < 8; k = k + 1) arriving[k*8 +: 8] = s_data[k*8 +: 8] & {8{arrives[k]}};
     end
 
     wire [191:0] filled_window = window | {128'd0, arriving} << {held, 3'd0};
@@ -126,7 +127,7 @@ module hits_expand (
         next_window = '0;
         next_there  = '0;
         amount      = '0;
-        for (int k = 0; k <= 8; k = k + 1) begin
+        for (k = 0; k <= 8; k = k + 1) begin
             next_window = next_window | ((filled_window >> (8 * k)) & {192{reads[k]}});
             next_there  = next_there | ((filled_there >> k) & {24{reads[k]}});
             amount      = amount | (4'(k) & {4{reads[k]}});
@@ -138,18 +139,18 @@ module hits_expand (
     logic [8:0] next_second, next_third, next_fourth, next_behind;
     wire        long_0 = next_window[7];
     always_comb begin
-        for (int k = 0; k < 8; k = k + 1) longs[k] = next_window[k*8 + 7];
+        for (k = 0; k < 8; k = k + 1) longs[k] = next_window[k*8 + 7];
         next_second = {6'd0, long_0, !long_0, 1'b0};
         next_third  = '0;
         next_fourth = '0;
         next_behind = '0;
-        for (int k = 2; k <= 4; k = k + 1) begin
+        for (k = 2; k <= 4; k = k + 1) begin
             next_third[k] = (next_second[k-1] && !longs[k-1]) || (next_second[k-2] && longs[k-2]);
         end
-        for (int k = 3; k <= 6; k = k + 1) begin
+        for (k = 3; k <= 6; k = k + 1) begin
             next_fourth[k] = (next_third[k-1] && !longs[k-1]) || (next_third[k-2] && longs[k-2]);
         end
-        for (int k = 4; k <= 8; k = k + 1) begin
+        for (k = 4; k <= 8; k = k + 1) begin
             next_behind[k] = (next_fourth[k-1] && !longs[k-1]) || (next_fourth[k-2] && longs[k-2]);
         end
     end
@@ -188,9 +189,9 @@ module hits_expand (
         some_of_rest = '0;
         for (d = 1; d <= 8; d = d + 1) begin
             rest = rest | ((left - 8'(d)) & {8{one_of[d]}});
-            for (int k = 1; k <= 9; k = k + 1) some_of_rest[k] = some_of_rest[k] | (left >= 8'(k + d) && one_of[d]);
+            for (k = 1; k <= 9; k = k + 1) some_of_rest[k] = some_of_rest[k] | (left >= 8'(k + d) && one_of[d]);
         end
-        for (int k = 1; k <= 9; k = k + 1) begin
+        for (k = 1; k <= 9; k = k + 1) begin
             some_of_n[k]    = n >= 8'(k);
             some_of_hits[k] = hits >= 8'(k);
         end
@@ -264,7 +265,7 @@ module hits_expand (
     always_ff @(posedge clk) if (go) begin
         a_kind   <= !step ? NOTHING : state == HEAD ? (head_word == 0 ? FIRST : COPY) : state == EVENT ? OPENS
                   : state == INDEX ? NUMBERS : COPY;
-        for (int k = 0; k < 8; k = k + 1) a_bytes[k*8 +: 8] <= window[k*8 +: 8] & {8{state != TIMES || times[k+1]}};
+        for (k = 0; k < 8; k = k + 1) a_bytes[k*8 +: 8] <= window[k*8 +: 8] & {8{state != TIMES || times[k+1]}};
         a_second <= second;
         a_third  <= third;
         a_fourth <= fourth;
@@ -282,17 +283,18 @@ module hits_expand (
     logic [15:0] code_1, code_2, code_3;
     logic [3:0]  too_long;
     wire  [63:0] at = {code_3, code_2, code_1, a_bytes[15:0]};
+    integer c;
     always_comb begin
         code_1   = '0;
         code_2   = '0;
         code_3   = '0;
         too_long = '0;
-        for (int c = 1; c < 7; c = c + 1) begin
+        for (c = 1; c < 7; c = c + 1) begin
             code_1 = code_1 | (a_bytes[c*8 +: 16] & {16{a_second[c]}});
             code_2 = code_2 | (a_bytes[c*8 +: 16] & {16{a_third[c]}});
             code_3 = code_3 | (a_bytes[c*8 +: 16] & {16{a_fourth[c]}});
         end
-        for (int c = 0; c < 4; c = c + 1) too_long[c] = at[c*16 + 7] && at[c*16 + 15];
+        for (c = 0; c < 4; c = c + 1) too_long[c] = at[c*16 + 7] && at[c*16 + 15];
     end
 
     wire [4:1] a_has = a_kind == OPENS ? 4'b0001 : a_kind == NUMBERS ? a_codes : 4'b0000;
@@ -301,7 +303,7 @@ module hits_expand (
         b_kind  <= a_kind;
         b_bytes <= a_kind == FIRST ? {a_bytes[63:40], EXPANDED, a_bytes[31:0]}
                  : a_kind == OPENS ? {48'd0, 8'd0, a_bytes[7] ? a_bytes[23:16] : a_bytes[15:8]} : a_bytes;
-        for (int c = 0; c < 4; c = c + 1) begin
+        for (c = 0; c < 4; c = c + 1) begin
             b_gaps[c*14 +: 14] <= {at[c*16 + 8 +: 7] & {7{at[c*16 + 7]}}, at[c*16 +: 7]} & {14{a_has[c+1]}};
         end
         // The first event has no gap.
