@@ -143,8 +143,7 @@ fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or(command.get_name())
 }
 
-/// The command as its page shows it: with the usage of its help, which is short, and with headings
-/// that cannot be taken for other sections.
+/// The command as its page shows it: with the usage of its help, which is short.
 fn shown(command: &Command) -> Command {
     let mut command = command.clone();
     let usage = command.render_usage().to_string();
@@ -157,11 +156,9 @@ fn shown(command: &Command) -> Command {
         .about(about.split_whitespace().collect::<Vec<_>>().join(" "))
         .subcommand_help_heading("COMMANDS")
         .mut_args(|arg| match arg.get_help_heading() {
-            None => arg,
-            Some(heading) => {
-                let heading = format!("{heading} options");
-                arg.help_heading(heading)
-            }
+            // Of manual pages that is the section about files that the program uses.
+            Some("Files") => arg.help_heading("Limits of files"),
+            _ => arg,
         })
 }
 
