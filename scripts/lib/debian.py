@@ -70,7 +70,8 @@ class Packages:
         variables = {**os.environ, "SOURCE_DATE_EPOCH": str(int(self._time.timestamp())),
                      # Debug information is in no package.
                      "DEB_BUILD_OPTIONS": "noautodbgsym", "COMPRESSION": "-Zxz -z0" if quick else "-Zxz"}
+        made = self._folder / "made"
+        made.mkdir()
         subprocess.run(["debian/rules", "binary"], cwd=self._folder, env=variables, check=True, stdout=subprocess.DEVNULL)
         folder.mkdir(parents=True, exist_ok=True)
-        made = sorted((self._folder / "made").glob("*.deb"))
-        return [shutil.copy(package, folder / package.name) for package in made]
+        return [shutil.copy(package, folder / package.name) for package in sorted(made.glob("*.deb"))]

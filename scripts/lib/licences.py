@@ -8,8 +8,9 @@ from pathlib import Path
 from lib import cargo
 
 FILES = re.compile(r"(licen[sc]e|copying|copyright|notice)", re.IGNORECASE)
-# It is on every Debian, in /usr/share/common-licenses.
-APACHE = re.compile(r"\s*Apache License\s+Version 2\.0, January 2004")
+# The licence and how to apply it. It is on every Debian, in /usr/share/common-licenses.
+APACHE = re.compile(r"Apache License\s+Version 2\.0, January 2004.*?(?:END OF TERMS AND CONDITIONS|\Z)"
+                    r"(?:\s*APPENDIX: How to apply.*?limitations under the License\.)?", re.DOTALL)
 
 
 def crates(roots):
@@ -36,8 +37,8 @@ def texts(crate):
     for file in sorted(folder.iterdir()):
         if FILES.match(file.name) and file.is_file():
             text = file.read_text(encoding="utf8", errors="replace")
-            if not APACHE.match(text):
-                yield "\n".join(line.rstrip() for line in text.strip().splitlines())
+            if text := APACHE.sub("", text).strip():
+                yield "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def summary(roots):
