@@ -118,11 +118,13 @@ fn titled(text: &str) -> (Option<&str>, &str) {
     let is_title = title.split(' ').count() <= TITLE_WORDS
         && title.starts_with(char::is_uppercase)
         && title.chars().all(|c| c.is_alphabetic() || c == ' ');
-    match is_title {
-        false => (None, text),
-        true if title == head => (Some(title), ""),
+    if !is_title {
+        (None, text)
+    } else if title == head {
+        (Some(title), "")
+    } else {
         // What else the line says is a sentence of the section.
-        true => (Some(title), text),
+        (Some(title), text)
     }
 }
 
