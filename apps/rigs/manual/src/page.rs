@@ -119,9 +119,9 @@ fn page(command: &Command, parents: &[&Command], context: &Context) -> io::Resul
     let (titled, untitled): (Vec<_>, Vec<_>) = sections.into_iter().partition(Section::has_title);
     let mut description = Roff::new();
     description.control("SH", ["DESCRIPTION"]);
-    untitled
-        .iter()
-        .for_each(|section| section.write(&mut description));
+    for section in untitled {
+        section.write(&mut description);
+    }
     description.to_writer(&mut text)?;
     man.render_options_section(&mut text)?;
     if command.has_subcommands() {
