@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Debian's packages, where they are not called like the program.
-PACKAGES = {"apt-get": "apt", "busybox": "busybox-static", "cc": "gcc", "depmod": "kmod",
-            "dpdk-testpmd": "dpdk dpdk-dev", "ip": "iproute2", "qemu-system-x86_64": "qemu-system-x86", "tclsh": "tcl", "yosys-smtbmc": "yosys"}
+PACKAGES = {"apt-get": "apt", "busybox": "busybox-static", "cc": "gcc", "depmod": "kmod", "dh": "debhelper",
+            "dpdk-testpmd": "dpdk dpdk-dev", "dpkg-architecture": "dpkg-dev", "ip": "iproute2", "man": "man-db",
+            "qemu-system-x86_64": "qemu-system-x86", "tclsh": "tcl", "unshare": "util-linux",
+             "yosys-smtbmc": "yosys"}
 
 
 class Skip(Exception):

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{run, sim};
 
@@ -28,6 +28,12 @@ enum Command {
     #[command(hide = true)]
     Part(run::PartOptions),
     Sim(sim::Args),
+}
+
+/// The command line.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the program; its exit status.

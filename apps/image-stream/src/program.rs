@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::cli::RunOptions;
 use crate::{control, manage, offline, run};
@@ -30,6 +30,12 @@ enum Command {
     Integrate(offline::integrate::Args),
     Peaks(offline::peaks::Args),
     Manage(manage::Args),
+}
+
+/// The command line.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the program; its exit status.

@@ -13,6 +13,7 @@
 //! | [`RunError`] | why a run failed, with its report |
 //! | [`StopFlag`] | ends a run |
 //! | [`L0Record`] | a decision, for [`TriggerBuilder::on_decision`] |
+//! | [`command`] | the command line of the program |
 //!
 //! The demonstration, with 2000 events, on two loops of this process:
 //!
@@ -80,3 +81,4 @@ mod worker_pool;
 pub use builder::{Report, RunError, Trigger, TriggerBuilder};
 pub use pollux_na62::l0::L0Record;
 pub use pollux_pmd::lcore::StopFlag;
+pub use program::command;

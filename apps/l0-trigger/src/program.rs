@@ -1,6 +1,7 @@
 //! The program `l0-trigger`: its command line from the first option to the exit status.
 
 use anyhow::{Context, Result};
+use clap::CommandFactory as _;
 use pollux_app::{Failure, Service};
 
 use crate::check;
@@ -18,6 +19,12 @@ use crate::supervisor::Host;
 
 /// Log filter with `--quiet`: changes of the rules are still logged.
 const QUIET: &str = "error,l0_trigger::reload=info";
+
+/// The command line of the program `l0-trigger`, for its manual and for shells.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
 
 /// Executes the command line.
 pub fn run(

@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
+use crate::config::{Arrival, EmulatorConfig, SLOTS_PER_SECOND};
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use pollux_app::{ClockOption, Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics};
-use pollux_emulator::config::{Arrival, EmulatorConfig, SLOTS_PER_SECOND};
 use pollux_na62::physics::model::Rings;
 use pollux_pmd::net::MacAddr;
 

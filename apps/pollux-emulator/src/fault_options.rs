@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::config::Faults;
 use pollux_app::seconds;
-use pollux_emulator::config::Faults;
 
 /// Probabilities of faults.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]

@@ -12,14 +12,22 @@
 //! | [`check`], [`rings`] | decisions and rings, held against the truth |
 //! | [`images`] | an emulated image detector: JUNGFRAU, EIGER or MOENCH modules |
 //! | [`run`] | the poll loop: an [`EmulatorLoop`](run::EmulatorLoop) |
+//! | [`program`] | the program `pollux-emulator`: its command line |
 
 pub mod check;
+mod cli;
 pub mod config;
+mod fault_options;
 pub mod faults;
 pub mod foreign;
 pub mod frames;
 pub mod images;
+mod images_command;
+mod job;
 pub mod link;
+mod page;
+pub mod program;
+mod report;
 pub mod rings;
 pub mod run;
 mod slots;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::run::Progress;
 use pollux_app::metrics::{self, Ledgers, Page};
-use pollux_emulator::run::Progress;
 
 /// What the page is made from.
 pub(crate) struct Source {

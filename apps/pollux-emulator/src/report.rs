@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use crate::config::{EmulatorConfig, SLOTS_PER_SECOND};
+use crate::run::EmulatorReport;
 use pollux_app::LedgerReport;
-use pollux_emulator::config::{EmulatorConfig, SLOTS_PER_SECOND};
-use pollux_emulator::run::EmulatorReport;
 use pollux_pmd::Balance;
 use serde::Serialize;
 use serde_json::json;

@@ -3,11 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 
+use crate::config::ConfigError;
+use crate::images::config::{ImagesConfig, MAX_RATE};
 use clap::{Arg, Args, ValueEnum};
 use pollux_app::lines::Address;
 use pollux_app::{Cpus, DurationOption, NEXT_IN_HELP, PortOption, Rates, ReportOptions, metrics};
-use pollux_emulator::config::ConfigError;
-use pollux_emulator::images::config::{ImagesConfig, MAX_RATE};
 use pollux_images::formats::Detector;
 use pollux_pmd::net::MacAddr;
 

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::images::config::{ImagesConfig, MAX_RATE};
+use crate::images::source::Control;
 use anyhow::Context as _;
 use pollux_app::Failure;
 use pollux_app::lines::{Address, Events, Server, Service};
-use pollux_emulator::images::config::{ImagesConfig, MAX_RATE};
-use pollux_emulator::images::source::Control;
 use pollux_images::control::{Arm, Capabilities, Counts, MAX_LINE, Node, Role, Session, SourceRun};
 use pollux_pmd::lcore::StopFlag;
 

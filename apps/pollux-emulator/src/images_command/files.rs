@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use crate::images::synthesis::Synthesis;
 use anyhow::Context as _;
 use pollux_app::{NamedFile, Output, Overwrite, expect_distinct, name_outputs};
-use pollux_emulator::images::synthesis::Synthesis;
 
 use super::cli::ImagesCli;
 

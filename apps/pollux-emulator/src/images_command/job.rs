@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::images::config::ImagesConfig;
+use crate::images::link::{FRAME_OVERHEAD, PacketLink as _, PortError, PortLink, SocketLink};
+use crate::images::stack::{Stack, StackError};
+use crate::images::synthesis::Synthesis;
 use anyhow::Context as _;
 use pollux_app::ports::{self, PortView};
 use pollux_app::{ClockOption, Cpus, Failure, Reports, print};
-use pollux_emulator::images::config::ImagesConfig;
-use pollux_emulator::images::link::{
-    FRAME_OVERHEAD, PacketLink as _, PortError, PortLink, SocketLink,
-};
-use pollux_emulator::images::stack::{Stack, StackError};
-use pollux_emulator::images::synthesis::Synthesis;
 use pollux_images::formats::Layout;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::lcore;

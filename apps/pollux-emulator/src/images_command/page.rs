@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::images::source::Control;
 use pollux_app::metrics::{self, Ledgers, Page};
-use pollux_emulator::images::source::Control;
 
 /// What the page is made from.
 pub(super) struct Source {

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::images::config::ImagesConfig;
+use crate::images::link::{PacketLink as _, RdmaError, RdmaLink, RdmaOptions};
+use crate::images::stack::Stack;
 use anyhow::Context as _;
 use pollux_app::Failure;
 use pollux_app::ports::{self, PortView};
-use pollux_emulator::images::config::ImagesConfig;
-use pollux_emulator::images::link::{PacketLink as _, RdmaError, RdmaLink, RdmaOptions};
-use pollux_emulator::images::stack::Stack;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Port, PortConfig, Probed, StartedPort};
 

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use crate::config::ConfigError;
+use crate::images::config::ImagesConfig;
+use crate::images::link::StackCounts;
+use crate::images::order::StackOrder;
+use crate::images::source::ImagesReport;
 use pollux_app::LedgerReport;
-use pollux_emulator::config::ConfigError;
-use pollux_emulator::images::config::ImagesConfig;
-use pollux_emulator::images::link::StackCounts;
-use pollux_emulator::images::order::StackOrder;
-use pollux_emulator::images::source::ImagesReport;
 use pollux_pmd::Balance;
 use serde_json::json;
 

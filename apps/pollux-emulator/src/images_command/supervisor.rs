@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::images::config::ImagesConfig;
+use crate::images::link::PacketLink;
+use crate::images::source::{Control, ImageSource, ImagesReport};
+use crate::images::stack::Stack;
 use pollux_app::metrics::{Ledgers, Watch};
 use pollux_app::ports::PortView;
 use pollux_app::{Failure, user_message};
-use pollux_emulator::images::config::ImagesConfig;
-use pollux_emulator::images::link::PacketLink;
-use pollux_emulator::images::source::{Control, ImageSource, ImagesReport};
-use pollux_emulator::images::stack::Stack;
 use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, Started, TscClock};
 
