@@ -221,6 +221,7 @@ impl Parts {
             feeders: self.feeders.iter().map(feeder).collect::<Result<_>>()?,
             first_node: self.first_node,
             nodes: self.nodes.iter().map(node).collect::<Result<_>>()?,
+            due: Time::ZERO,
         })
     }
 }
