@@ -43,9 +43,12 @@ pub(crate) fn all() -> Vec<Loop> {
             1,
             (|| farm(1)) as fn() -> Result<Round>,
         ),
-        row("farm_event_32", "the same, 32 events a transfer", 32, || {
-            farm(32)
-        }),
+        row(
+            "farm_event_32",
+            "the same, 32 events a transfer",
+            32,
+            || farm(32),
+        ),
     ]
 }
 
@@ -80,6 +83,7 @@ fn farm(pack: u16) -> Result<Round> {
     let config = EthernetConfig {
         routes: Routes::new(&topology),
         owners: Vec::new(),
+        within: Some(0),
         max_frame: room,
         crc: false,
         damage: None,

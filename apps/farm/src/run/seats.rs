@@ -267,13 +267,7 @@ pub struct NodeSeat<P> {
 impl<P: std::ops::Deref<Target = [u8]>> Role for NodeSeat<P> {
     type Payload = Option<P>;
 
-    fn receive(
-        &mut self,
-        now: Time,
-        message: &Message,
-        payload: Option<P>,
-        out: &mut impl Outbox,
-    ) {
+    fn receive(&mut self, now: Time, message: &Message, payload: Option<P>, out: &mut impl Outbox) {
         if let (Some(death), Message::Fragment(fragment)) = (self.death, message)
             && fragment.event.saturating_add(fragment.count.into()) > death
             && !self.is_dead
