@@ -240,7 +240,8 @@ impl<S: Fragments> Feeder<S> {
             self.done(flow, out);
             return;
         }
-        let served = self.served[self.slot(flow)];
+        let slot = self.slot(flow);
+        let served = self.served[slot];
         if served.mep == flow.mep {
             // A message comes once in each attempt and round, until it is taken.
             let newer = flow.attempt.wrapping_sub(served.attempt) as i16;
@@ -258,7 +259,7 @@ impl<S: Fragments> Feeder<S> {
             if let Some(job) = jobs.find(|job| !job.requested && job.flow.mep == flow.mep) {
                 job.flow = *flow;
                 self.counters.stale += 1;
-                self.take(flow);
+                self.take(slot, flow);
                 return;
             }
         }
@@ -271,7 +272,7 @@ impl<S: Fragments> Feeder<S> {
             self.counters.queue_full += 1;
             return;
         }
-        self.take(flow);
+        self.take(slot, flow);
         self.begin(flow, false, out);
     }
 
@@ -321,8 +322,7 @@ impl<S: Fragments> Feeder<S> {
     }
 
     /// The message is this feeder's to transfer: repetitions are not.
-    fn take(&mut self, flow: &Flow) {
-        let slot = self.slot(flow);
+    fn take(&mut self, slot: usize, flow: &Flow) {
         self.served[slot] = Served {
             mep: flow.mep,
             attempt: flow.attempt,
