@@ -72,6 +72,10 @@ impl<P> Handover<P> {
 
     /// The next message of an event that has begun.
     #[inline]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "no iterator: what is delivered adds messages"
+    )]
     pub fn next(&mut self) -> Option<Arrival<P>> {
         if self.chain.is_some() {
             return self.chain.take();

@@ -60,9 +60,9 @@ impl Mockup {
         let (before, behind) = words.split_at(before_wrap(first, words.len()));
         let mut difference = differs(before, common | first);
         for (n, word) in (first + before.len() as u64..).zip(behind) {
-            difference |= u64::from_le_bytes(*word) ^ (common | n % NUMBERS);
+            difference |= u64::from_le_bytes(*word) ^ (common | (n % NUMBERS));
         }
-        let last = common | (first + words.len() as u64) % NUMBERS;
+        let last = common | ((first + words.len() as u64) % NUMBERS);
         difference == 0 && (rest.is_empty() || *rest == last.to_le_bytes()[..rest.len()])
     }
 }
@@ -131,10 +131,10 @@ impl Fragments for Mockup {
         let (before, behind) = words.split_at_mut(before_wrap(first, count));
         fill(before, common | first);
         for (n, word) in (first + before.len() as u64..).zip(behind) {
-            *word = (common | n % NUMBERS).to_le_bytes();
+            *word = (common | (n % NUMBERS)).to_le_bytes();
         }
         if !rest.is_empty() {
-            let last = common | (first + count as u64) % NUMBERS;
+            let last = common | ((first + count as u64) % NUMBERS);
             rest.copy_from_slice(&last.to_le_bytes()[..rest.len()]);
         }
     }
