@@ -122,7 +122,7 @@ fn sent() -> impl Strategy<Value = Sent> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn what_is_handed_over_is_what_frames_carry(
