@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGES = {"apt-get": "apt", "busybox": "busybox-static", "cc": "gcc", "depmod": "kmod", "dh": "debhelper",
             "dpdk-testpmd": "dpdk dpdk-dev", "dpkg-architecture": "dpkg-dev", "ip": "iproute2", "man": "man-db",
             "qemu-system-x86_64": "qemu-system-x86", "tclsh": "tcl", "unshare": "util-linux",
-             "yosys-smtbmc": "yosys"}
+            "yosys-smtbmc": "yosys"}
 
 
 class Skip(Exception):

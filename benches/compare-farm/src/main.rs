@@ -48,6 +48,10 @@ struct Args {
     #[arg(long, default_value_t = 10)]
     buffers: usize,
 
+    /// Send every message as a datagram, those between members of one loop too
+    #[arg(long)]
+    all_datagrams: bool,
+
     /// CPUs of the loops
     #[arg(long, value_delimiter = ',', required = true)]
     cores: Vec<usize>,
@@ -74,6 +78,7 @@ fn main() -> Result<()> {
             events: args.events,
             pack: args.pack,
             fragment: args.fragment,
+            hands_over: !args.all_datagrams,
         };
         let body = move || {
             let carrier = Sockets::new(links, &topology, &share)?;

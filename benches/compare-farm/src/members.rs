@@ -281,6 +281,7 @@ impl Members {
             payload,
         } = arrival;
         let out = &mut self.carrier;
+        out.set_sender(to);
         match to {
             Address::Scheduler => {
                 if let Some(scheduler) = &mut self.scheduler {
@@ -333,6 +334,7 @@ impl Members {
             results.poll(now, out);
         }
         if let Some(scheduler) = &mut self.scheduler {
+            out.set_sender(Address::Scheduler);
             scheduler.poll(now, out);
             self.trigger(now);
         }

@@ -12,6 +12,8 @@ pub(crate) struct Share {
     pub(crate) events: u64,
     pub(crate) pack: u16,
     pub(crate) fragment: u32,
+    /// Members of a loop hand their messages over.
+    pub(crate) hands_over: bool,
 }
 
 /// The members of a loop, of so many of a kind.

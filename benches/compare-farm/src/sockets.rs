@@ -1,7 +1,8 @@
 //! Messages as datagrams of the kernel, as fast as they can be had: a pair of connected sockets from
 //! each loop to each, 64 datagrams a call, without waiting, and with room for all that may be under
 //! way. As on the ports of `farm run`, messages to one member between two flushes share a datagram,
-//! fragments have one each and stay in the buffer that they arrived in.
+//! fragments have one each and stay in the buffer that they arrived in, and members of one loop hand
+//! their messages over.
 
 use std::io;
 use std::mem::zeroed;
@@ -11,7 +12,7 @@ use std::ptr::null_mut;
 
 use anyhow::{Context as _, Result, ensure};
 use libc::{iovec, mmsghdr};
-use pollux_farm::carrier::{Arrival, Carrier, address_of, mac_of};
+use pollux_farm::carrier::{Arrival, Carrier, Handover, address_of, mac_of};
 use pollux_farm::fragments::{Fragments, Outgoing};
 use pollux_farm::message::Message;
 use pollux_farm::role::{Address, Outbox, Transfer};
@@ -31,6 +32,8 @@ const ADDRESS: usize = 6;
 const BUFFER: libc::c_int = 64 << 20;
 /// Microseconds that a read may poll the device, where that has an effect.
 const BUSY_POLL: libc::c_int = 50;
+/// Messages of a kind that wait for members of the loop itself, at most.
+const HANDED: usize = 4096;
 /// Least room of a datagram: messages to one member share it.
 const LEAST_ROOM: usize = 1472;
 
@@ -118,6 +121,10 @@ pub(crate) struct Sockets {
     /// Loop of each member.
     ways: Vec<usize>,
     feeders: usize,
+    /// The loop itself, where its members hand messages over.
+    within: Option<usize>,
+    handover: Handover<Payload>,
+    from: Address,
     /// The datagram with the messages to each member since the last flush.
     gathered: Vec<Option<Datagram>>,
     open: Vec<usize>,
@@ -155,6 +162,9 @@ impl Sockets {
             rooms: Rooms::new(buffers, room),
             ways,
             feeders,
+            within: share.hands_over.then_some(share.number),
+            handover: Handover::new(HANDED),
+            from: Address::Scheduler,
             gathered: (0..members).map(|_| None).collect(),
             open: Vec::with_capacity(members),
             waiting: (0..loops).map(|_| Vec::with_capacity(BURST)).collect(),
@@ -175,6 +185,27 @@ impl Sockets {
             Address::Results => 1,
             Address::Feeder(feeder) => 2 + usize::from(feeder),
             Address::Node(node) => 2 + self.feeders + usize::from(node),
+        }
+    }
+
+    /// Whether messages to the member at a place are handed over.
+    fn is_within(&self, place: usize) -> bool {
+        self.within == Some(self.ways[place]) && self.handover.has_room()
+    }
+
+    /// Hands a fragment over to a node of the loop.
+    fn hand_over(&mut self, to: Address, outgoing: &Outgoing<'_, impl Fragments>) {
+        let Some(mut room) = self.rooms.take() else {
+            return self.fail(anyhow::anyhow!("no buffer for a fragment is left"));
+        };
+        let len = outgoing.payload_len();
+        match outgoing.write_payload(&mut room[..len]) {
+            Ok(()) => {
+                let message = Message::Fragment(*outgoing.fragment());
+                let payload = Payload::new(room, 0..len, &self.rooms);
+                self.handover.push(self.from, to, &message, Some(payload));
+            }
+            Err(error) => self.fail(error.into()),
         }
     }
 
@@ -323,6 +354,9 @@ impl Sockets {
 impl Outbox for Sockets {
     fn send(&mut self, to: Address, message: &Message) {
         let place = self.place(to);
+        if self.is_within(place) {
+            return self.handover.push(self.from, to, message, None);
+        }
         let is_full = |open: &mut Datagram| open.len + HEADER > open.room.len();
         if let Some(full) = self.gathered[place].take_if(is_full) {
             self.push(place, full);
@@ -340,6 +374,10 @@ impl Outbox for Sockets {
 
     fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer {
         let to = Address::Node(node);
+        if self.is_within(self.place(to)) {
+            self.hand_over(to, outgoing);
+            return Transfer::Done;
+        }
         if let Some(mut datagram) = self.begin(to) {
             match outgoing.write(false, &mut datagram.room[ADDRESS..]) {
                 Ok(len) => {
@@ -356,11 +394,21 @@ impl Outbox for Sockets {
 impl Carrier for Sockets {
     type Payload = Payload;
 
-    fn set_sender(&mut self, _from: Address) {}
+    fn set_sender(&mut self, from: Address) {
+        self.from = from;
+    }
 
     fn next(&mut self) -> Option<Arrival<Payload>> {
+        if let Some(arrival) = self.handover.next() {
+            return Some(arrival);
+        }
         if let Some(reading) = self.reading.take() {
             return self.read(reading);
+        }
+        if self.taken.is_empty()
+            && let Some(arrival) = self.handover.next_begin()
+        {
+            return Some(arrival);
         }
         let datagram = self.taken.pop().or_else(|| self.refill())?;
         let address = datagram.room.first_chunk().copied().and_then(address_of);

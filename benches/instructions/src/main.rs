@@ -4,6 +4,7 @@
 
 mod baseline;
 mod callgrind;
+mod farm;
 mod loops;
 mod pipelines;
 mod pmd;
@@ -54,6 +55,7 @@ enum Inner {
 fn all() -> Vec<Loop> {
     let mut loops = pmd::all();
     loops.extend(rdma::all());
+    loops.extend(farm::all());
     loops.extend(pipelines::all());
     loops.extend(trigger::all());
     loops

@@ -6,13 +6,19 @@
 
 mod arrival;
 mod damage;
+mod error;
 mod ethernet;
 mod frame;
+mod handover;
 mod payload;
+mod routes;
 mod way;
 
 pub use arrival::{Arrival, Carrier};
 pub use damage::Damage;
-pub use ethernet::{CarrierError, Ethernet, EthernetConfig, Routes, Unsent};
+pub use error::CarrierError;
+pub use ethernet::{Ethernet, EthernetConfig, Unsent};
 pub use frame::{ETHERNET, ETHERTYPE, address_of, mac_of};
+pub use handover::Handover;
 pub use payload::Payload;
+pub use routes::Routes;

@@ -212,22 +212,23 @@ impl<S: Fragments> Feeder<S> {
     /// The transfer that ran is complete: its message goes on, and the next transfer starts.
     pub fn transferred(&mut self, out: &mut impl Outbox) {
         if let Some((job, _)) = self.current.take() {
-            self.end(job, out);
+            self.end(&job.flow, job.requested, out);
             self.serve(out);
         }
     }
 
+    #[inline]
     fn flow(&mut self, flow: &Flow, out: &mut impl Outbox) {
         self.learn(flow.decided);
         let mine = Feeders::only(self.config.id);
         if flow.pending.and(mine).is_empty() {
             self.counters.not_pending += 1;
-            self.forward(*flow, out);
+            self.forward(flow, out);
             return;
         }
         if flow.count == 0 {
             self.counters.releases += 1;
-            self.done(*flow, out);
+            self.done(flow, out);
             return;
         }
         if flow.descriptor.index() >= self.nodes.len() {
@@ -236,10 +237,11 @@ impl<S: Fragments> Feeder<S> {
         }
         if flow.event.saturating_add(flow.count.into()) <= self.decided {
             self.counters.decided += 1;
-            self.done(*flow, out);
+            self.done(flow, out);
             return;
         }
-        let served = self.served[self.slot(flow)];
+        let slot = self.slot(flow);
+        let served = self.served[slot];
         if served.mep == flow.mep {
             // A message comes once in each attempt and round, until it is taken.
             let newer = flow.attempt.wrapping_sub(served.attempt) as i16;
@@ -257,25 +259,21 @@ impl<S: Fragments> Feeder<S> {
             if let Some(job) = jobs.find(|job| !job.requested && job.flow.mep == flow.mep) {
                 job.flow = *flow;
                 self.counters.stale += 1;
-                self.take(flow);
+                self.take(slot, flow);
                 return;
             }
         }
         if self.passes(flow) {
             self.counters.bypassed += 1;
-            self.forward(*flow, out);
+            self.forward(flow, out);
             return;
         }
         if self.queue.len() >= self.config.in_flight {
             self.counters.queue_full += 1;
             return;
         }
-        self.take(flow);
-        self.queue.push_back(Job {
-            flow: *flow,
-            requested: false,
-        });
-        self.serve(out);
+        self.take(slot, flow);
+        self.begin(flow, false, out);
     }
 
     /// A node asks for a fragment. It has no answer if it asks for what is not here.
@@ -304,10 +302,18 @@ impl<S: Fragments> Feeder<S> {
         }
         self.counters.requests += 1;
         self.asked[slot] = Some(Asked::new(&flow));
-        self.queue.push_back(Job {
-            flow,
-            requested: true,
-        });
+        self.begin(&flow, true, out);
+    }
+
+    /// A transfer begins, or waits.
+    #[inline]
+    fn begin(&mut self, flow: &Flow, requested: bool, out: &mut impl Outbox) {
+        if self.current.is_none() && self.queue.is_empty() {
+            self.start(flow, requested, out);
+            return;
+        }
+        let flow = *flow;
+        self.queue.push_back(Job { flow, requested });
         self.serve(out);
     }
 
@@ -316,8 +322,7 @@ impl<S: Fragments> Feeder<S> {
     }
 
     /// The message is this feeder's to transfer: repetitions are not.
-    fn take(&mut self, flow: &Flow) {
-        let slot = self.slot(flow);
+    fn take(&mut self, slot: usize, flow: &Flow) {
         self.served[slot] = Served {
             mep: flow.mep,
             attempt: flow.attempt,
@@ -349,12 +354,7 @@ impl<S: Fragments> Feeder<S> {
             let Some(job) = self.queue.pop_front() else {
                 return;
             };
-            if !job.flow.hold && !self.has_all(&job.flow) {
-                self.counters.early += 1;
-                self.pass(job, out);
-                continue;
-            }
-            self.start(job, out);
+            self.start(&job.flow, job.requested, out);
         }
         // Behind a long transfer, messages pass on.
         let waiting = self.queue.len();
@@ -364,7 +364,7 @@ impl<S: Fragments> Feeder<S> {
             };
             if !job.requested && self.passes(&job.flow) {
                 self.counters.bypassed += 1;
-                self.pass(job, out);
+                self.pass(&job.flow, job.requested, out);
             } else {
                 self.queue.push_back(job);
             }
@@ -372,12 +372,12 @@ impl<S: Fragments> Feeder<S> {
     }
 
     /// A message that waited goes on without a transfer; a request ends without one.
-    fn pass(&mut self, job: Job, out: &mut impl Outbox) {
-        if job.requested {
-            self.answered(&job.flow);
+    fn pass(&mut self, flow: &Flow, requested: bool, out: &mut impl Outbox) {
+        if requested {
+            self.answered(flow);
         } else {
-            self.give_back(&job.flow);
-            self.forward(job.flow, out);
+            self.give_back(flow);
+            self.forward(flow, out);
         }
     }
 
@@ -388,24 +388,25 @@ impl<S: Fragments> Feeder<S> {
     }
 
     /// A transfer is complete.
-    fn end(&mut self, job: Job, out: &mut impl Outbox) {
-        if job.requested {
-            self.answered(&job.flow);
+    #[inline]
+    fn end(&mut self, flow: &Flow, requested: bool, out: &mut impl Outbox) {
+        if requested {
+            self.answered(flow);
         } else {
-            self.done(job.flow, out);
+            self.done(flow, out);
         }
     }
 
-    fn has_all(&self, flow: &Flow) -> bool {
-        let mut events = flow.event..flow.event.saturating_add(flow.count.into());
-        events.all(|event| self.store.length(event, flow.part).is_some())
-    }
-
-    fn start(&mut self, job: Job, out: &mut impl Outbox) {
-        let flow = job.flow;
-        let outgoing = Outgoing::new(self.config.id, &flow, &self.store, self.config.slot);
-        let (fragment, oversize) = (outgoing.fragment(), outgoing.oversize());
+    /// Starts a transfer, unless data are not there that may come later.
+    #[inline]
+    fn start(&mut self, flow: &Flow, requested: bool, out: &mut impl Outbox) {
+        let outgoing = Outgoing::new(self.config.id, flow, &self.store, self.config.slot);
         let counters = &mut self.counters;
+        if !flow.hold && !outgoing.is_whole() {
+            counters.early += 1;
+            return self.pass(flow, requested, out);
+        }
+        let (fragment, oversize) = (outgoing.fragment(), outgoing.oversize());
         counters.transfers += 1;
         counters.events += u64::from(fragment.count);
         counters.bytes += u64::from(fragment.bytes);
@@ -414,22 +415,27 @@ impl<S: Fragments> Feeder<S> {
         let bytes = fragment.bytes;
         let node = self.nodes[flow.descriptor.index()];
         match out.transfer(node, &outgoing) {
-            Transfer::Done => self.end(job, out),
-            Transfer::Running => self.current = Some((job, bytes)),
+            Transfer::Done => self.end(flow, requested, out),
+            Transfer::Running => {
+                let flow = *flow;
+                self.current = Some((Job { flow, requested }, bytes));
+            }
         }
     }
 
     /// Passes a message on with the own bit cleared.
-    fn done(&self, mut flow: Flow, out: &mut impl Outbox) {
-        flow.pending = flow.pending.without(Feeders::only(self.config.id));
-        self.forward(flow, out);
+    #[inline]
+    fn done(&self, flow: &Flow, out: &mut impl Outbox) {
+        let pending = flow.pending.without(Feeders::only(self.config.id));
+        self.forward(&Flow { pending, ..*flow }, out);
     }
 
     /// Passes a message on to the next feeder that has to transfer, or back to the scheduler.
-    fn forward(&self, flow: Flow, out: &mut impl Outbox) {
+    #[inline]
+    fn forward(&self, flow: &Flow, out: &mut impl Outbox) {
         let next = flow.pending.next_from(self.config.id + 1);
         let to = next.map_or(Address::Scheduler, Address::Feeder);
-        out.send(to, &Message::Flow(flow));
+        out.send(to, &Message::Flow(*flow));
     }
 }
 
@@ -457,15 +463,14 @@ const _: () = assert!(MAX_FEEDERS < u8::MAX as usize);
 impl<S: Fragments> Role for Feeder<S> {
     type Payload = ();
 
+    #[inline]
     fn receive(&mut self, _now: Time, message: &Message, (): (), out: &mut impl Outbox) {
-        if message.run() != self.config.run {
-            self.counters.other_run += 1;
-            return;
-        }
+        let run = self.config.run;
         match message {
-            Message::Flow(flow) => self.flow(flow, out),
-            Message::Request(request) => self.request(request, out),
-            _ => self.counters.unexpected += 1,
+            Message::Flow(flow) if flow.run == run => self.flow(flow, out),
+            Message::Request(request) if request.run == run => self.request(request, out),
+            other if other.run() == run => self.counters.unexpected += 1,
+            _ => self.counters.other_run += 1,
         }
     }
 

@@ -97,26 +97,57 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
         self.oversize
     }
 
-    /// Bytes of the frame.
+    /// Whether the store has the data of all events.
     #[must_use]
-    pub fn frame_len(&self) -> usize {
-        wire::HEADER + self.fragment.bytes as usize
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.fragment.absent == self.oversize
     }
 
-    /// Writes the frame: the header, and the data straight from the store. With `crc`, the payload
+    /// Bytes of the payload.
+    #[must_use]
+    #[inline]
+    pub fn payload_len(&self) -> usize {
+        self.fragment.bytes as usize
+    }
+
+    /// Bytes of the message: the header and the payload.
+    #[must_use]
+    pub fn frame_len(&self) -> usize {
+        wire::HEADER + self.payload_len()
+    }
+
+    /// Writes the message: the header, and the data straight from the store. With `crc`, the payload
     /// gets one. Returns the length.
     ///
     /// # Errors
     /// A buffer that is too short, or a store that has changed.
     pub fn write(&self, crc: bool, frame: &mut [u8]) -> Result<usize, FrameError> {
-        let fragment = &self.fragment;
         let too_short = FrameError::Room {
             needed: self.frame_len() as u64,
             room: frame.len(),
         };
         let frame = frame.get_mut(..self.frame_len()).ok_or(too_short)?;
         let (header, payload) = frame.split_at_mut(wire::HEADER);
-        let mut writer = Writer::new(payload, fragment.count).ok_or(too_short)?;
+        self.write_payload(payload)?;
+        let payload_crc = crc.then(|| crc32fast::hash(payload));
+        let message = Message::Fragment(Fragment {
+            payload_crc,
+            ..self.fragment
+        });
+        header.copy_from_slice(&wire::encode(&message));
+        Ok(self.frame_len())
+    }
+
+    /// Writes the payload alone, into a buffer of its length.
+    ///
+    /// # Errors
+    /// A buffer of another length, or a store that has changed.
+    pub fn write_payload(&self, payload: &mut [u8]) -> Result<(), FrameError> {
+        let fragment = &self.fragment;
+        let (needed, room) = (u64::from(fragment.bytes), payload.len());
+        let writer = Writer::new(payload, fragment.count);
+        let mut writer = writer.ok_or(FrameError::Room { needed, room })?;
         let changed = |event| FrameError::Changed { event };
         for event in fragment.event..fragment.event.saturating_add(fragment.count.into()) {
             let used = writer.len() as u32;
@@ -126,20 +157,15 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
                 self.store.write(event, fragment.part, data);
             }
         }
-        if writer.len() != fragment.bytes as usize {
+        if writer.len() != room {
             return Err(changed(fragment.event));
         }
-        let payload_crc = crc.then(|| crc32fast::hash(payload));
-        let message = Message::Fragment(Fragment {
-            payload_crc,
-            ..*fragment
-        });
-        header.copy_from_slice(&wire::encode(&message));
-        Ok(self.frame_len())
+        Ok(())
     }
 }
 
 /// Length of an event's data in a payload that has `used` bytes.
+#[inline]
 fn length(store: &impl Fragments, event: u64, part: u8, used: u32, slot: u32) -> u32 {
     let Some(length) = store.length(event, part) else {
         return ABSENT;

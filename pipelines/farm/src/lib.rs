@@ -12,6 +12,7 @@
 pub mod carrier;
 pub mod feeder;
 pub mod fragments;
+pub mod members;
 pub mod message;
 pub mod node;
 mod place;

@@ -177,7 +177,7 @@ impl<P, W: Work<P>> Node<P, W> {
             return;
         }
         let buffer = &mut self.buffers[n];
-        if buffer.expects(fragment) {
+        if self.requests.len() > 0 && buffer.expects(fragment) {
             self.requests.answered(n, fragment.feeder, now);
         }
         let how = (self.config.slot, self.asks);
@@ -387,17 +387,16 @@ impl<P, W: Work<P>> Node<P, W> {
 impl<P, W: Work<P>> Role for Node<P, W> {
     type Payload = P;
 
+    #[inline]
     fn receive(&mut self, now: Time, message: &Message, payload: P, out: &mut impl Outbox) {
-        if message.run() != self.config.run {
-            self.counters.other_run += 1;
-            return;
-        }
+        let run = self.config.run;
         match message {
-            Message::Fragment(fragment) => self.fragment(now, fragment, payload, out),
-            Message::Ack(ack) => self.acknowledged(ack.mep, now, out),
-            Message::Withdraw(withdraw) => self.withdraw(withdraw, now, out),
-            Message::Assign(assign) => self.assigned(assign, now, out),
-            _ => self.counters.unexpected += 1,
+            Message::Fragment(m) if m.run == run => self.fragment(now, m, payload, out),
+            Message::Ack(m) if m.run == run => self.acknowledged(m.mep, now, out),
+            Message::Withdraw(m) if m.run == run => self.withdraw(m, now, out),
+            Message::Assign(m) if m.run == run => self.assigned(m, now, out),
+            other if other.run() == run => self.counters.unexpected += 1,
+            _ => self.counters.other_run += 1,
         }
     }
 

@@ -7,7 +7,7 @@ mod header;
 pub mod payload;
 
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros};
 
 use crate::message::{
     Ack, Alive, Assign, Decided, Decision, Feedback, Flow, Fragment, MAX_PACK, Member, Message,
@@ -65,9 +65,7 @@ pub enum WireError {
 pub fn encode(message: &Message) -> [u8; HEADER] {
     let mut fields = fields_of(message);
     fields.crc = U32::new(fields.computed_crc());
-    let mut bytes = [0; HEADER];
-    bytes.copy_from_slice(fields.as_bytes());
-    bytes
+    zerocopy::transmute!(fields)
 }
 
 /// The fields of a message, without CRC.

@@ -49,6 +49,7 @@ fn rig_with(owners: Vec<Address>, routes: Routes, ring: usize) -> Rig {
     let config = EthernetConfig {
         routes,
         owners,
+        within: None,
         max_frame: 1024,
         crc: true,
         damage: None,

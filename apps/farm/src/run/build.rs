@@ -56,6 +56,7 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
     let config = EthernetConfig {
         routes: plan.routes.clone(),
         owners: own.lines.owners,
+        within: plan.within,
         max_frame: own.lines.max_frame,
         crc: plan.crc,
         damage: plan.damage.clone(),
@@ -76,6 +77,7 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
 /// What a loop is built of.
 pub struct Parts {
     routes: Routes,
+    within: Option<u16>,
     crc: bool,
     backlog: usize,
     damage: Option<pollux_farm::carrier::Damage>,
@@ -122,6 +124,17 @@ fn routes(plan: &Plan, number: usize) -> Result<Routes> {
     Ok(routes)
 }
 
+/// The queue by which a loop reaches itself, where messages need no frame: no switch sees them, and
+/// they are neither damaged nor guarded against it.
+fn within(plan: &Plan, number: usize) -> Option<u16> {
+    let way = match plan.layout {
+        Layout::Loops if plan.switch.is_none() => number as u16,
+        Layout::Part(_) => BACK,
+        _ => return None,
+    };
+    (!plan.crc() && plan.asked.corrupt == 0.0).then_some(way)
+}
+
 impl Parts {
     /// Of the loop with a number.
     ///
@@ -142,6 +155,7 @@ impl Parts {
         let triggers = plan.triggers()?;
         Ok(Self {
             routes,
+            within: within(plan, number),
             crc: plan.crc(),
             backlog: plan.backlog(),
             damage: plan.damage(number),
@@ -221,6 +235,7 @@ impl Parts {
             feeders: self.feeders.iter().map(feeder).collect::<Result<_>>()?,
             first_node: self.first_node,
             nodes: self.nodes.iter().map(node).collect::<Result<_>>()?,
+            due: Time::ZERO,
         })
     }
 }

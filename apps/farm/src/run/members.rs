@@ -312,8 +312,8 @@ impl MemberReport<'_> {
         let part = &self.part;
         writeln!(
             out,
-            "messages     {} frames, {} B; {} unsent, {} damaged",
-            part.frames, part.bytes, left.unsent, left.damaged
+            "messages     {} handed over; {} frames, {} B; {} unsent, {} damaged",
+            left.handed_over, part.frames, part.bytes, left.unsent, left.damaged
         )?;
         part.write_ledger(out)
     }

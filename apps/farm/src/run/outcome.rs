@@ -24,6 +24,8 @@ pub struct Left {
     pub results: Option<ResultOutcome>,
     pub feeders: Vec<FeederOutcome>,
     pub nodes: Vec<NodeOutcome>,
+    /// Messages between members of one loop, which had no frame.
+    pub handed_over: u64,
     /// Frames that could not be sent.
     pub unsent: u64,
     /// Messages that were damaged on purpose.
@@ -152,6 +154,7 @@ impl Outcome {
             results,
             feeders: feeders.collect(),
             nodes: nodes.collect(),
+            handed_over: station.carrier.handed_over(),
             unsent: unsent.no_buffer + unsent.oversize + unsent.queue_full + unsent.no_member,
             damaged: station.carrier.damaged(),
             misrouted: station.misrouted,
@@ -170,6 +173,7 @@ impl Left {
         self.results = self.results.take().or(other.results);
         self.feeders.extend(other.feeders);
         self.nodes.extend(other.nodes);
+        self.handed_over += other.handed_over;
         self.unsent += other.unsent;
         self.damaged += other.damaged;
         self.misrouted += other.misrouted;

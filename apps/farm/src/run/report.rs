@@ -110,6 +110,8 @@ struct Payload {
 /// Messages and their frames.
 #[derive(Serialize)]
 struct Messages {
+    /// Messages between members of one loop, which had no frame.
+    handed_over: u64,
     /// Frames that were sent.
     frames: u64,
     bytes: u64,
@@ -176,6 +178,7 @@ impl<'a> Report<'a> {
             payload: Payload { checked, wrong },
             latency_us: part.latency_us.unwrap_or_default(),
             messages: Messages {
+                handed_over: part.left.handed_over,
                 frames: part.frames,
                 bytes: part.bytes,
                 left: ended.left,
@@ -291,8 +294,13 @@ impl<'a> Report<'a> {
         let messages = &self.messages;
         writeln!(
             out,
-            "messages     {} frames, {} B; {} left, {} damaged, {} unsent",
-            messages.frames, messages.bytes, messages.left, messages.damaged, messages.unsent
+            "messages     {} handed over; {} frames, {} B; {} left, {} damaged, {} unsent",
+            messages.handed_over,
+            messages.frames,
+            messages.bytes,
+            messages.left,
+            messages.damaged,
+            messages.unsent
         )?;
         for (number, process) in self.processes.iter().flatten().enumerate() {
             let ProcessReport {

@@ -86,20 +86,6 @@ impl SchedulerSeat {
         }
     }
 
-    pub fn receive(&mut self, now: Time, message: &Message, out: &mut impl Outbox) {
-        if self.began.is_none() {
-            self.awaited.hear(message);
-        }
-        self.scheduler.receive(now, message, (), out);
-        let decided = self.scheduler.decided();
-        while self.seen < decided {
-            let due = self.due[self.slot(self.seen)];
-            self.latency.record((now - due).ps() / 1000);
-            self.seen += 1;
-            self.ended = now;
-        }
-    }
-
     fn slot(&self, mep: u64) -> usize {
         (mep % self.due.len() as u64) as usize
     }
@@ -109,7 +95,7 @@ impl SchedulerSeat {
     }
 
     /// Triggers what is due, and notices the end.
-    pub fn trigger(&mut self, now: Time, out: &mut impl Outbox) {
+    fn trigger(&mut self, now: Time, out: &mut impl Outbox) {
         let Some(began) = self.begin(now) else { return };
         let left = self.events.saturating_sub(self.taken());
         if left == 0 || self.control.enough.is_set() {
@@ -206,6 +192,33 @@ impl SchedulerSeat {
     }
 }
 
+impl Role for SchedulerSeat {
+    type Payload = ();
+
+    fn receive(&mut self, now: Time, message: &Message, (): (), out: &mut impl Outbox) {
+        if self.began.is_none() {
+            self.awaited.hear(message);
+        }
+        self.scheduler.receive(now, message, (), out);
+        let decided = self.scheduler.decided();
+        while self.seen < decided {
+            let due = self.due[self.slot(self.seen)];
+            self.latency.record((now - due).ps() / 1000);
+            self.seen += 1;
+            self.ended = now;
+        }
+    }
+
+    fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+        self.scheduler.poll(now, out);
+        self.trigger(now, out);
+    }
+
+    fn next_deadline(&self) -> Time {
+        self.scheduler.next_deadline()
+    }
+}
+
 /// A feeder.
 pub struct FeederSeat {
     pub feeder: Feeder<Mockup>,
@@ -214,8 +227,10 @@ pub struct FeederSeat {
     pub is_dead: bool,
 }
 
-impl FeederSeat {
-    pub fn receive(&mut self, now: Time, message: &Message, out: &mut impl Outbox) {
+impl Role for FeederSeat {
+    type Payload = ();
+
+    fn receive(&mut self, now: Time, message: &Message, (): (), out: &mut impl Outbox) {
         if let (Some(death), Message::Flow(flow)) = (self.death, message)
             && flow.event.saturating_add(flow.count.into()) > death
             && flow.count > 0
@@ -227,10 +242,17 @@ impl FeederSeat {
         }
     }
 
-    pub fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+    fn poll(&mut self, now: Time, out: &mut impl Outbox) {
         if !self.is_dead {
             self.feeder.poll(now, out);
         }
+    }
+
+    fn next_deadline(&self) -> Time {
+        if self.is_dead {
+            return Time::MAX;
+        }
+        self.feeder.next_deadline()
     }
 }
 
@@ -242,14 +264,10 @@ pub struct NodeSeat<P> {
     pub is_dead: bool,
 }
 
-impl<P: std::ops::Deref<Target = [u8]>> NodeSeat<P> {
-    pub fn receive(
-        &mut self,
-        now: Time,
-        message: &Message,
-        payload: Option<P>,
-        out: &mut impl Outbox,
-    ) {
+impl<P: std::ops::Deref<Target = [u8]>> Role for NodeSeat<P> {
+    type Payload = Option<P>;
+
+    fn receive(&mut self, now: Time, message: &Message, payload: Option<P>, out: &mut impl Outbox) {
         if let (Some(death), Message::Fragment(fragment)) = (self.death, message)
             && fragment.event.saturating_add(fragment.count.into()) > death
             && !self.is_dead
@@ -262,10 +280,17 @@ impl<P: std::ops::Deref<Target = [u8]>> NodeSeat<P> {
         }
     }
 
-    pub fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+    fn poll(&mut self, now: Time, out: &mut impl Outbox) {
         if !self.is_dead {
             self.node.poll(now, out);
         }
+    }
+
+    fn next_deadline(&self) -> Time {
+        if self.is_dead {
+            return Time::MAX;
+        }
+        self.node.next_deadline()
     }
 }
 
@@ -325,6 +350,25 @@ impl Handed {
     }
 }
 
+impl Role for ResultSeat {
+    type Payload = ();
+
+    fn receive(&mut self, now: Time, message: &Message, (): (), out: &mut impl Outbox) {
+        self.results.receive(now, message, (), out);
+        while let Some(decision) = self.results.fetch() {
+            self.handed.take(&decision);
+        }
+    }
+
+    fn poll(&mut self, now: Time, out: &mut impl Outbox) {
+        self.results.poll(now, out);
+    }
+
+    fn next_deadline(&self) -> Time {
+        self.results.next_deadline()
+    }
+}
+
 impl ResultSeat {
     pub fn new(results: Results, topology: &Topology, counts: Arc<Counts>) -> Self {
         Self {
@@ -335,13 +379,6 @@ impl ResultSeat {
                 built_by: vec![0; topology.nodes()],
                 ..Handed::default()
             },
-        }
-    }
-
-    pub fn receive(&mut self, now: Time, message: &Message, out: &mut impl Outbox) {
-        self.results.receive(now, message, (), out);
-        while let Some(decision) = self.results.fetch() {
-            self.handed.take(&decision);
         }
     }
 

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use pollux_farm::carrier::{Arrival, Carrier};
-use pollux_farm::role::{Address, Role};
+use pollux_farm::carrier::Carrier;
+use pollux_farm::members;
 use pollux_farm::time::Time;
 use pollux_mempool::time::Tsc;
 use pollux_pmd::{Clock, TscClock};
@@ -23,16 +23,7 @@ const ROUND: usize = 512;
 const SHOW: u64 = 256;
 
 /// The members of a loop.
-pub struct Members<P> {
-    pub scheduler: Option<SchedulerSeat>,
-    pub results: Option<ResultSeat>,
-    /// Feeders from this number on.
-    pub first_feeder: usize,
-    pub feeders: Vec<FeederSeat>,
-    /// Nodes from this number on.
-    pub first_node: usize,
-    pub nodes: Vec<NodeSeat<P>>,
-}
+pub type Members<P> = members::Members<SchedulerSeat, ResultSeat, FeederSeat, NodeSeat<P>>;
 
 /// A loop.
 pub struct Station<C: Carrier> {
@@ -43,8 +34,6 @@ pub struct Station<C: Carrier> {
     start: Tsc,
     resting: Resting,
     rounds: u64,
-    /// When a feeder, a node or the result node is to be polled next.
-    due: Time,
     /// Messages for members that are not in this loop.
     pub misrouted: u64,
 }
@@ -66,7 +55,6 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             start,
             resting: Resting::new(rest),
             rounds: 0,
-            due: Time::ZERO,
             misrouted: 0,
         }
     }
@@ -107,11 +95,12 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             if delivered.is_multiple_of(READ_CLOCK) {
                 now = self.now();
             }
-            self.deliver(now, arrival);
+            let is_here = self.members.deliver(now, arrival, &mut self.carrier);
+            self.misrouted += u64::from(!is_here);
         }
         // After the end, answers are all that is sent.
         if !self.control.done.is_set() {
-            self.poll(now);
+            self.members.poll(now, &mut self.carrier);
         }
         self.carrier.flush();
         self.rounds += 1;
@@ -119,82 +108,6 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             self.show();
         }
         delivered > 0
-    }
-
-    fn deliver(&mut self, now: Time, arrival: Arrival<C::Payload>) {
-        let Arrival {
-            to,
-            message,
-            payload,
-        } = arrival;
-        let (members, out) = (&mut self.members, &mut self.carrier);
-        out.set_sender(to);
-        match to {
-            Address::Scheduler => {
-                if let Some(seat) = &mut members.scheduler {
-                    return seat.receive(now, &message, out);
-                }
-            }
-            Address::Results => {
-                if let Some(seat) = &mut members.results {
-                    return seat.receive(now, &message, out);
-                }
-            }
-            Address::Feeder(feeder) => {
-                let place = usize::from(feeder).checked_sub(members.first_feeder);
-                if let Some(seat) = place.and_then(|place| members.feeders.get_mut(place)) {
-                    return seat.receive(now, &message, out);
-                }
-            }
-            Address::Node(node) => {
-                let place = usize::from(node).checked_sub(members.first_node);
-                if let Some(seat) = place.and_then(|place| members.nodes.get_mut(place)) {
-                    seat.receive(now, &message, payload, out);
-                    self.due = self.due.min(seat.node.next_deadline());
-                    return;
-                }
-            }
-        }
-        self.misrouted += 1;
-    }
-
-    /// Does what is due.
-    fn poll(&mut self, now: Time) {
-        if now >= self.due {
-            self.poll_members(now);
-        }
-        let (members, out) = (&mut self.members, &mut self.carrier);
-        if let Some(seat) = &mut members.scheduler {
-            out.set_sender(Address::Scheduler);
-            seat.scheduler.poll(now, out);
-            seat.trigger(now, out);
-        }
-    }
-
-    /// Polls the members beside the scheduler.
-    fn poll_members(&mut self, now: Time) {
-        let (members, out) = (&mut self.members, &mut self.carrier);
-        let mut due = Time::MAX;
-        for (n, seat) in (members.first_feeder..).zip(&mut members.feeders) {
-            out.set_sender(Address::Feeder(n as u8));
-            seat.poll(now, out);
-            if !seat.is_dead {
-                due = due.min(seat.feeder.next_deadline());
-            }
-        }
-        for (n, seat) in (members.first_node..).zip(&mut members.nodes) {
-            out.set_sender(Address::Node(n as u16));
-            seat.poll(now, out);
-            if !seat.is_dead {
-                due = due.min(seat.node.next_deadline());
-            }
-        }
-        if let Some(seat) = &mut members.results {
-            out.set_sender(Address::Results);
-            seat.results.poll(now, out);
-            due = due.min(seat.results.next_deadline());
-        }
-        self.due = due;
     }
 
     /// Shows counts to readers.

@@ -7,131 +7,31 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use pollux_pmd::Cause;
 use pollux_pmd::ledger::Tally;
+use pollux_pmd::mempool::prefetch::prefetch_read;
 use pollux_pmd::mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::port::{RxQueue, TxQueue};
-use pollux_pmd::{Cause, CauseError};
 
 use super::arrival::{Arrival, Carrier};
 use super::damage::Damage;
+use super::error::CarrierError;
 use super::frame::{ETHERNET, mac_of, read_header, write_header};
+use super::handover::Handover;
 use super::payload::{Buffers, Payload};
+use super::routes::Routes;
 use super::way::Way;
 use crate::fragments::{Fragments, Outgoing};
 use crate::message::Message;
 use crate::role::{Address, Outbox, Transfer};
-use crate::topology::Topology;
 use crate::wire::{self, HEADER, WireError, payload};
 
 /// Frames that are taken of a queue at a time.
 const BURST: usize = 64;
 
-/// A carrier that cannot be.
-#[derive(Debug, thiserror::Error)]
-pub enum CarrierError {
-    /// A route to a queue that the carrier does not have.
-    #[error("a route to transmit queue {way} of {ways}: the first one is 0")]
-    NoWay {
-        /// The queue.
-        way: u16,
-        /// Queues of the carrier.
-        ways: usize,
-    },
-    /// A member that the farm does not have.
-    #[error("{0:?} is not in the farm: raise the number of feeders or nodes")]
-    NoMember(Address),
-    /// Frames that do not hold a message.
-    #[error("frames of {0} bytes hold no message: set at least {least}", least = ETHERNET + HEADER)]
-    Frame(usize),
-    /// The counters could not be made.
-    #[error(transparent)]
-    Cause(#[from] CauseError),
-}
-
-/// By which transmit queue each member is reached, or sends.
-#[derive(Clone, Debug)]
-pub struct Routes {
-    feeders: usize,
-    nodes: usize,
-    ways: Box<[u16]>,
-    by_sender: bool,
-    /// The way that leads back to the loop itself, where the others lead to a switch.
-    own: Option<u16>,
-}
-
-impl Routes {
-    /// All members are reached by the first queue.
-    #[must_use]
-    pub fn new(topology: &Topology) -> Self {
-        let (feeders, nodes) = (topology.feeders(), topology.nodes());
-        Self {
-            feeders,
-            nodes,
-            ways: vec![0; 2 + feeders + nodes].into(),
-            by_sender: false,
-            own: None,
-        }
-    }
-
-    /// All members are reached by the first queue, over a switch, but those of the loop itself, which
-    /// are to be set to the way `own`: a switch returns no frame to where it came from. Of the frames
-    /// that arrive, those for members of the loop alone are taken. The messages of each sender are in
-    /// frames of their own, from which the switch learns where it is.
-    #[must_use]
-    pub fn over_switch(topology: &Topology, own: u16) -> Self {
-        Self {
-            own: Some(own),
-            ..Self::new(topology)
-        }
-    }
-
-    /// Each member of the loop has a queue of its own, by which it reaches all others: the routes
-    /// are those of the senders.
-    #[must_use]
-    pub fn by_sender(topology: &Topology) -> Self {
-        Self {
-            by_sender: true,
-            ..Self::new(topology)
-        }
-    }
-
-    /// A member is reached by another queue, or sends by it.
-    ///
-    /// # Errors
-    /// A member that the farm does not have.
-    pub fn set(&mut self, member: Address, way: u16) -> Result<(), CarrierError> {
-        let place = self.place(member).ok_or(CarrierError::NoMember(member))?;
-        self.ways[place] = way;
-        Ok(())
-    }
-
-    /// Whether frames have the messages of one sender alone.
-    fn is_apart(&self) -> bool {
-        self.by_sender || self.own.is_some()
-    }
-
-    /// Whether frames for a member are for the loop.
-    fn is_here(&self, member: Address) -> bool {
-        let way = || self.place(member).map(|place| self.ways[place]);
-        self.own.is_none_or(|own| way() == Some(own))
-    }
-
-    /// The place of a member in a list of all.
-    fn place(&self, member: Address) -> Option<usize> {
-        match member {
-            Address::Scheduler => Some(0),
-            Address::Results => Some(1),
-            Address::Feeder(feeder) => {
-                let feeder = usize::from(feeder);
-                (feeder < self.feeders).then_some(2 + feeder)
-            }
-            Address::Node(node) => {
-                let node = usize::from(node);
-                (node < self.nodes).then_some(2 + self.feeders + node)
-            }
-        }
-    }
-}
+/// Bytes of a cache line, and lines of a frame that are asked for when it is taken.
+const LINE: usize = 64;
+const LINES: usize = 4;
 
 /// Configuration of a carrier.
 pub struct EthernetConfig {
@@ -140,6 +40,9 @@ pub struct EthernetConfig {
     /// The member of each receive queue, whose frames alone are taken: a switch floods others; empty
     /// where the queues are for all members of the loop.
     pub owners: Vec<Address>,
+    /// The transmit queue that leads back to the loop itself, whose messages need no frame: members of
+    /// one loop hand them over. Without it, all messages have frames.
+    pub within: Option<u16>,
     /// Most bytes of a frame, without frame check sequence.
     pub max_frame: usize,
     /// Payloads of fragments have a CRC.
@@ -170,6 +73,9 @@ struct Reading {
     at: usize,
 }
 
+/// Messages of a kind that can wait for members of the loop itself; others go by frames.
+const HANDED: usize = 4096;
+
 /// Frames over the queues of ports. All memory is allocated at construction.
 pub struct Ethernet {
     rx: Box<[RxQueue]>,
@@ -177,6 +83,8 @@ pub struct Ethernet {
     buffers: Buffers,
     config: EthernetConfig,
     from: Address,
+    /// Frames have the messages of one sender alone.
+    is_apart: bool,
     /// The frame with the messages to each member since the last flush.
     gathered: Box<[Option<Mbuf>]>,
     /// Members that have one.
@@ -187,6 +95,7 @@ pub struct Ethernet {
     turn: usize,
     source: usize,
     reading: Option<Reading>,
+    handover: Handover<Payload>,
     unsent: Unsent,
     damaged: Cause,
 }
@@ -215,10 +124,12 @@ impl Ethernet {
             return Err(CarrierError::Frame(config.max_frame));
         }
         let members = config.routes.ways.len();
+        let handed = config.within.map_or(0, |_| HANDED);
         Ok(Self {
             rx: rx.into(),
             ways: tx.into_iter().map(Way::new).collect(),
             buffers: Rc::new(RefCell::new(cache)),
+            is_apart: config.routes.is_apart(),
             config,
             from: Address::Scheduler,
             gathered: (0..members).map(|_| None).collect(),
@@ -227,6 +138,7 @@ impl Ethernet {
             turn: 0,
             source: 0,
             reading: None,
+            handover: Handover::new(handed),
             unsent: Unsent::default(),
             damaged: Cause::declare(
                 "damaged-message",
@@ -255,11 +167,20 @@ impl Ethernet {
         self.unsent
     }
 
-    /// Whether no frame waits to be read or sent.
+    /// Messages that members of the loop handed over without a frame.
+    #[must_use]
+    pub fn handed_over(&self) -> u64 {
+        self.handover.count()
+    }
+
+    /// Whether no message waits to be read or sent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let sent = self.ways.iter().all(|way| way.waiting() == 0);
-        sent && self.open.is_empty() && self.taken.is_empty() && self.reading.is_none()
+        sent && self.open.is_empty()
+            && self.taken.is_empty()
+            && self.reading.is_none()
+            && self.handover.is_empty()
     }
 
     /// The queues, for the ports to stop. What waits is counted as aborted.
@@ -289,6 +210,31 @@ impl Ethernet {
         self.buffers.borrow_mut().free(frame);
         self.unsent.oversize += 1;
         None
+    }
+
+    /// Whether a message to the member at a place is handed over without a frame.
+    #[inline]
+    fn is_within(&self, place: usize) -> bool {
+        let within = self.config.within;
+        within == Some(self.config.routes.ways[place]) && self.handover.has_room()
+    }
+
+    /// Hands a fragment over to a node of the loop.
+    fn hand_over(&mut self, to: Address, outgoing: &Outgoing<'_, impl Fragments>) {
+        let Some(mut frame) = self.buffers.borrow_mut().alloc() else {
+            self.unsent.no_buffer += 1;
+            return;
+        };
+        let data = frame.append(outgoing.payload_len());
+        let written = data.is_some_and(|data| outgoing.write_payload(data).is_ok());
+        if written {
+            let message = Message::Fragment(*outgoing.fragment());
+            let payload = Payload::new(frame, 0, &self.buffers);
+            self.handover.push(self.from, to, &message, Some(payload));
+        } else {
+            self.buffers.borrow_mut().free(frame);
+            self.unsent.oversize += 1;
+        }
     }
 
     fn push(&mut self, place: usize, frame: Mbuf) {
@@ -322,6 +268,17 @@ impl Ethernet {
         frame.data_mut().get_mut(ETHERNET..)
     }
 
+    /// Sends a message in a frame.
+    fn send_frame(&mut self, place: usize, to: Address, message: &Message) {
+        let mut bytes = wire::encode(message);
+        if let Some(damage) = &mut self.config.damage {
+            damage.apply(&mut bytes);
+        }
+        if let Some(room) = self.gather(place, to) {
+            room.copy_from_slice(&bytes);
+        }
+    }
+
     /// Ends the frames that are gathered.
     fn close(&mut self) {
         while let Some(place) = self.open.pop() {
@@ -332,8 +289,33 @@ impl Ethernet {
         }
     }
 
-    /// Takes frames of the next queue that has some.
-    fn refill(&mut self) -> Option<Mbuf> {
+    /// The next message of the frames that were taken.
+    fn next_read(&mut self) -> Option<Arrival<Payload>> {
+        loop {
+            if let Some(reading) = self.reading.take() {
+                if let Some(arrival) = self.read(reading) {
+                    return Some(arrival);
+                }
+                continue;
+            }
+            let frame = self.taken.pop()?;
+            let owner = self.config.owners.get(self.source);
+            let routes = &self.config.routes;
+            let is_ours =
+                |to: &Address| owner.is_none_or(|owner| owner == to) && routes.is_here(*to);
+            match read_header(frame.data()).filter(is_ours) {
+                Some(to) if frame.segment_count() == 1 => {
+                    let at = ETHERNET;
+                    self.reading = Some(Reading { frame, to, at });
+                }
+                Some(_) => self.drop_frame(frame, Cause::Oversize),
+                None => self.drop_frame(frame, Cause::NotForUs),
+            }
+        }
+    }
+
+    /// Takes frames of the next queue that has some; false where none has.
+    fn refill(&mut self) -> bool {
         let mut burst = Burst::<BURST>::new();
         let mut buffers = self.buffers.borrow_mut();
         for _ in 0..self.rx.len() {
@@ -342,13 +324,16 @@ impl Ethernet {
             if self.rx[queue].rx(&mut buffers, &mut burst) > 0 {
                 self.source = queue;
                 while let Some(frame) = burst.pop() {
-                    frame.prefetch_read();
+                    // Of a small frame all lines: they are in another core's cache.
+                    for line in frame.data().chunks(LINE).take(LINES) {
+                        prefetch_read(line.as_ptr());
+                    }
                     self.taken.push(frame);
                 }
-                return self.taken.pop();
+                return true;
             }
         }
-        None
+        false
     }
 
     /// Reads the next message of a frame.
@@ -411,18 +396,16 @@ impl Ethernet {
 }
 
 impl Outbox for Ethernet {
+    #[inline]
     fn send(&mut self, to: Address, message: &Message) {
         let Some(place) = self.config.routes.place(to) else {
             self.unsent.no_member += 1;
             return;
         };
-        let mut bytes = wire::encode(message);
-        if let Some(damage) = &mut self.config.damage {
-            damage.apply(&mut bytes);
+        if self.is_within(place) {
+            return self.handover.push(self.from, to, message, None);
         }
-        if let Some(room) = self.gather(place, to) {
-            room.copy_from_slice(&bytes);
-        }
+        self.send_frame(place, to, message);
     }
 
     fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer {
@@ -431,6 +414,10 @@ impl Outbox for Ethernet {
             self.unsent.no_member += 1;
             return Transfer::Done;
         };
+        if self.is_within(place) {
+            self.hand_over(to, outgoing);
+            return Transfer::Done;
+        }
         let Some(mut frame) = self.begin(to, outgoing.frame_len()) else {
             return Transfer::Done;
         };
@@ -452,33 +439,31 @@ impl Outbox for Ethernet {
 impl Carrier for Ethernet {
     type Payload = Payload;
 
+    #[inline]
     fn set_sender(&mut self, from: Address) {
-        if self.config.routes.is_apart() && from != self.from {
+        if self.is_apart && from != self.from {
             self.close();
         }
         self.from = from;
     }
 
+    #[inline]
     fn next(&mut self) -> Option<Arrival<Payload>> {
+        // What ends an event comes before what begins one.
+        if let Some(arrival) = self.handover.next() {
+            return Some(arrival);
+        }
         loop {
-            if let Some(reading) = self.reading.take() {
-                if let Some(arrival) = self.read(reading) {
+            if self.reading.is_none() && self.taken.is_empty() {
+                if let Some(arrival) = self.handover.next_begin() {
                     return Some(arrival);
                 }
-                continue;
-            }
-            let frame = self.taken.pop().or_else(|| self.refill())?;
-            let owner = self.config.owners.get(self.source);
-            let routes = &self.config.routes;
-            let is_ours =
-                |to: &Address| owner.is_none_or(|owner| owner == to) && routes.is_here(*to);
-            match read_header(frame.data()).filter(is_ours) {
-                Some(to) if frame.segment_count() == 1 => {
-                    let at = ETHERNET;
-                    self.reading = Some(Reading { frame, to, at });
+                if !self.refill() {
+                    return None;
                 }
-                Some(_) => self.drop_frame(frame, Cause::Oversize),
-                None => self.drop_frame(frame, Cause::NotForUs),
+            }
+            if let Some(arrival) = self.next_read() {
+                return Some(arrival);
             }
         }
     }

@@ -71,7 +71,14 @@ impl<P, W: Work<P>> Node<P, W> {
     }
 
     /// Asks while there is credit.
+    #[inline]
     pub(super) fn ask(&mut self, now: Time, out: &mut impl Outbox) {
+        if self.requests.is_asking() {
+            self.ask_next(now, out);
+        }
+    }
+
+    fn ask_next(&mut self, now: Time, out: &mut impl Outbox) {
         while let Some((n, feeder)) = self.requests.next(&mut self.buffers, now) {
             self.counters.requested += 1;
             let descriptor = self.descriptor(n);

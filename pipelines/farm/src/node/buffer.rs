@@ -125,38 +125,8 @@ impl<P> Buffer<P> {
         (slot, asked): (u32, bool),
         counters: &mut Counters,
     ) -> Place {
-        let newer = fragment.generation.wrapping_sub(self.generation) as i32;
-        let later = fragment.attempt.wrapping_sub(self.attempt) as i16 > 0;
-        if asked && (newer > 0 || (newer == 0 && later)) {
-            counters.unasked += 1;
+        if !self.continues(fragment) && !self.admits(fragment, asked, counters) {
             return Place::Incomplete;
-        }
-        let begin = Begin {
-            generation: fragment.generation,
-            mep: fragment.mep,
-            event: fragment.event,
-            count: fragment.count,
-            attempt: fragment.attempt,
-            members: fragment.members,
-        };
-        if newer > 0 && !self.begin(&begin, counters) {
-            return Place::Incomplete;
-        }
-        if newer < 0 || fragment.mep != self.mep || fragment.part < self.part {
-            counters.late += 1;
-            return Place::Incomplete;
-        }
-        match self.state {
-            State::Building if fragment.part == self.part => {}
-            State::Asking if fragment.part == 1 => self.begin_second(),
-            State::Idle | State::Built | State::Working(_) | State::Asking | State::Held => {
-                counters.late += 1;
-                return Place::Incomplete;
-            }
-            State::Building => {
-                counters.unasked += 1;
-                return Place::Incomplete;
-            }
         }
         let sent_later = fragment.attempt.wrapping_sub(self.attempt) as i16;
         if sent_later > 0 || self.members.is_empty() {
@@ -172,19 +142,67 @@ impl<P> Buffer<P> {
             && fragment.count == self.count
             && (sent_later < 0 || fragment.members == self.members);
         let fits = fragment.bytes <= slot;
-        counters.disagree += u64::from(!agrees);
-        counters.oversize += u64::from(!fits);
         if agrees && fits {
             counters.placed += 1;
             self.absent = self.absent.saturating_add(fragment.absent);
             let place = self.index(fragment.feeder);
             self.slots[place] = Some(payload);
         } else {
+            counters.disagree += u64::from(!agrees);
+            counters.oversize += u64::from(!fits);
             // The fragment is of no use, and no other will come.
             self.absent = self.absent.saturating_add(self.count);
         }
         self.got = self.got.with(Feeders::only(fragment.feeder));
         self.is_complete()
+    }
+
+    /// Whether a fragment is of the attempt that is built.
+    #[inline]
+    fn continues(&self, fragment: &Fragment) -> bool {
+        self.state == State::Building
+            && self.generation == fragment.generation
+            && self.mep == fragment.mep
+            && self.part == fragment.part
+            && self.attempt == fragment.attempt
+    }
+
+    /// Whether a fragment that begins something, or is of another attempt, has a place.
+    fn admits(&mut self, fragment: &Fragment, asked: bool, counters: &mut Counters) -> bool {
+        let newer = fragment.generation.wrapping_sub(self.generation) as i32;
+        let later = fragment.attempt.wrapping_sub(self.attempt) as i16 > 0;
+        if asked && (newer > 0 || (newer == 0 && later)) {
+            counters.unasked += 1;
+            return false;
+        }
+        let begin = Begin {
+            generation: fragment.generation,
+            mep: fragment.mep,
+            event: fragment.event,
+            count: fragment.count,
+            attempt: fragment.attempt,
+            members: fragment.members,
+        };
+        if newer > 0 && !self.begin(&begin, counters) {
+            return false;
+        }
+        if newer < 0 || fragment.mep != self.mep || fragment.part < self.part {
+            counters.late += 1;
+            return false;
+        }
+        match self.state {
+            State::Building if fragment.part == self.part => {}
+            State::Asking if fragment.part == 1 => self.begin_second(),
+            State::Idle | State::Built | State::Working(_) | State::Asking | State::Held => {
+                counters.late += 1;
+                return false;
+            }
+            State::Building => {
+                counters.unasked += 1;
+                return false;
+            }
+        }
+        true
     }
 
     fn index(&self, feeder: u8) -> usize {

@@ -65,6 +65,12 @@ impl Requests {
         self.asked.len()
     }
 
+    /// Whether a buffer may have feeders to ask.
+    #[inline]
+    pub(super) fn is_asking(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// A buffer has feeders to ask.
     pub(super) fn want(&mut self, buffer: usize) {
         if !std::mem::replace(&mut self.waits[buffer], true) {

@@ -7,7 +7,7 @@
 //! reflected polynomial).
 
 use core::arch::x86_64::{
-    __m128i, _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32, _mm_set_epi32, _mm_set_epi64x,
+    __m128i, _mm_and_si128, _mm_clmulepi64_si128, _mm_cvtsi128_si32, _mm_set_epi32, _mm_set_epi64x,
     _mm_srli_si128, _mm_xor_si128,
 };
 
@@ -16,9 +16,10 @@ const HEADER: usize = 64;
 const WORDS: usize = HEADER / 4;
 
 /// CRC of a header without its second word, the CRC itself.
+#[inline]
 pub(super) fn header_crc(header: &[u8; HEADER]) -> u32 {
-    if is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("sse4.1") {
-        // SAFETY: the processor has both features.
+    if is_x86_feature_detected!("pclmulqdq") {
+        // SAFETY: the processor has the feature.
         return unsafe { folded(header) };
     }
     let mut crc = crc32fast::Hasher::new();
@@ -30,7 +31,7 @@ pub(super) fn header_crc(header: &[u8; HEADER]) -> u32 {
 /// `header_crc` by folding: four blocks of 16 bytes, of which the first begins with four zero bytes in
 /// the place of the CRC. Zero bytes in front do not change the remainder, and the initial value
 /// is added to the first four bytes behind them.
-#[target_feature(enable = "pclmulqdq", enable = "sse4.1")]
+#[target_feature(enable = "pclmulqdq")]
 fn folded(header: &[u8; HEADER]) -> u32 {
     let (words, _) = header.as_chunks::<4>();
     let mut word = [0; WORDS];
@@ -62,7 +63,8 @@ fn folded(header: &[u8; HEADER]) -> u32 {
     let barrett = _mm_set_epi64x(0x1_f701_1641, 0x1_db71_0641);
     let quotient = _mm_clmulepi64_si128::<0x10>(_mm_and_si128(rest, low_32), barrett);
     let product = _mm_clmulepi64_si128::<0x00>(_mm_and_si128(quotient, low_32), barrett);
-    !_mm_extract_epi32::<1>(_mm_xor_si128(rest, product)).cast_unsigned()
+    let crc = _mm_srli_si128::<4>(_mm_xor_si128(rest, product));
+    !_mm_cvtsi128_si32(crc).cast_unsigned()
 }
 
 #[cfg(test)]

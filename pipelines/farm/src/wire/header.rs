@@ -36,6 +36,7 @@ const _: () = assert!(size_of::<Fields>() == 64);
 
 impl Fields {
     /// CRC-32 (IEEE 802.3) of the header without the CRC itself.
+    #[inline]
     pub(super) fn computed_crc(&self) -> u32 {
         header_crc(zerocopy::transmute_ref!(self))
     }

@@ -15,6 +15,7 @@ pub const OVERSIZE: u32 = u32::MAX - 1;
 
 /// Bytes that an event's data of a length take, or none where they do not fit a `u32`.
 #[must_use]
+#[inline]
 pub fn padded(length: u32) -> Option<u32> {
     match length {
         ABSENT | OVERSIZE => Some(0),
@@ -24,6 +25,7 @@ pub fn padded(length: u32) -> Option<u32> {
 
 /// Bytes of the table of lengths of so many events.
 #[must_use]
+#[inline]
 pub fn table_len(count: u16) -> u32 {
     (u32::from(count) * 4).next_multiple_of(8)
 }
@@ -68,69 +70,84 @@ fn length(payload: &[u8], n: usize) -> Option<u32> {
 
 /// The data of each event of a payload that [`check`] accepts: none of an event that is absent.
 pub fn events(count: u16, payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
-    let mut start = table_len(count) as usize;
-    (0..usize::from(count)).map(move |n| {
-        let length = length(payload, n)?;
-        let data = payload.get(start..)?.get(..length as usize);
-        start = start.checked_add(padded(length)? as usize)?;
-        data
+    let table = payload.split_at_checked(table_len(count) as usize);
+    let (table, mut rest) = table.unwrap_or_default();
+    let (lengths, _) = table.as_chunks();
+    lengths.iter().take(count.into()).map(move |length| {
+        let length = u32::from_le_bytes(*length);
+        let (room, behind) = rest.split_at_checked(padded(length)? as usize)?;
+        rest = behind;
+        // The room of an event that is absent is empty, and its length is not.
+        room.get(..length as usize)
     })
 }
 
 /// Writes a payload.
 pub struct Writer<'a> {
-    payload: &'a mut [u8],
-    count: usize,
-    written: usize,
-    end: usize,
+    /// Where the lengths of the events go that are not written yet.
+    lengths: std::slice::IterMut<'a, [u8; 4]>,
+    /// Where their data go.
+    rest: &'a mut [u8],
+    /// Bytes of the payload if it ended with the buffer.
+    total: usize,
+    is_empty: bool,
 }
 
 impl<'a> Writer<'a> {
     /// A payload of so many events in a buffer; none where the buffer or the MEP cannot hold them.
     #[must_use]
     pub fn new(payload: &'a mut [u8], count: u16) -> Option<Self> {
-        let end = table_len(count) as usize;
+        let total = payload.len();
         let fits = usize::from(count) <= MAX_PACK;
-        payload.get_mut(..end).filter(|_| fits)?.fill(0);
+        let table = payload.split_at_mut_checked(table_len(count) as usize);
+        let (table, rest) = table.filter(|_| fits)?;
+        let (entries, _) = table.as_chunks_mut();
+        let (lengths, padding) = entries.split_at_mut_checked(count.into())?;
+        for entry in padding {
+            *entry = [0; 4];
+        }
         Some(Self {
-            payload,
-            count: count.into(),
-            written: 0,
-            end,
+            lengths: lengths.iter_mut(),
+            rest,
+            total,
+            is_empty: true,
         })
     }
 
     /// The room for the next event's data of a length, which the caller fills: empty for
     /// [`ABSENT`] and [`OVERSIZE`], none where the buffer ends before or all events are written.
+    #[inline]
     pub fn event(&mut self, length: u32) -> Option<&mut [u8]> {
-        if self.written == self.count {
+        let bytes = padded(length)? as usize;
+        if bytes > self.rest.len() {
             return None;
         }
-        let end = self.end.checked_add(padded(length)? as usize)?;
-        let room = self.payload.get_mut(self.end..end)?;
+        *self.lengths.next()? = length.to_le_bytes();
+        self.is_empty = false;
+        let (room, rest) = std::mem::take(&mut self.rest).split_at_mut_checked(bytes)?;
+        self.rest = rest;
         let data = if length >= OVERSIZE {
             0
         } else {
             length as usize
         };
-        if data < room.len() {
-            room[data..].fill(0);
+        let (data, padding) = room.split_at_mut_checked(data)?;
+        for byte in padding {
+            *byte = 0;
         }
-        let (start, n) = (self.end, self.written);
-        self.payload[n * 4..][..4].copy_from_slice(&length.to_le_bytes());
-        (self.end, self.written) = (end, n + 1);
-        Some(&mut self.payload[start..start + data])
+        Some(data)
     }
 
     /// Bytes of the payload so far.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
-        self.end
+        self.total - self.rest.len()
     }
 
     /// Whether no event is written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.written == 0
+        self.is_empty
     }
 }

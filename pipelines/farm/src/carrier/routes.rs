@@ -1,0 +1,91 @@
+//! By which transmit queue each member is reached.
+
+use super::error::CarrierError;
+use crate::role::Address;
+use crate::topology::Topology;
+
+/// By which transmit queue each member is reached, or sends.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    feeders: usize,
+    nodes: usize,
+    pub(super) ways: Box<[u16]>,
+    pub(super) by_sender: bool,
+    /// The way that leads back to the loop itself, where the others lead to a switch.
+    own: Option<u16>,
+}
+
+impl Routes {
+    /// All members are reached by the first queue.
+    #[must_use]
+    pub fn new(topology: &Topology) -> Self {
+        let (feeders, nodes) = (topology.feeders(), topology.nodes());
+        Self {
+            feeders,
+            nodes,
+            ways: vec![0; 2 + feeders + nodes].into(),
+            by_sender: false,
+            own: None,
+        }
+    }
+
+    /// All members are reached by the first queue, over a switch, but those of the loop itself, which
+    /// are to be set to the way `own`: a switch returns no frame to where it came from. Of the frames
+    /// that arrive, those for members of the loop alone are taken. The messages of each sender are in
+    /// frames of their own, from which the switch learns where it is.
+    #[must_use]
+    pub fn over_switch(topology: &Topology, own: u16) -> Self {
+        Self {
+            own: Some(own),
+            ..Self::new(topology)
+        }
+    }
+
+    /// Each member of the loop has a queue of its own, by which it reaches all others: the routes
+    /// are those of the senders.
+    #[must_use]
+    pub fn by_sender(topology: &Topology) -> Self {
+        Self {
+            by_sender: true,
+            ..Self::new(topology)
+        }
+    }
+
+    /// A member is reached by another queue, or sends by it.
+    ///
+    /// # Errors
+    /// A member that the farm does not have.
+    pub fn set(&mut self, member: Address, way: u16) -> Result<(), CarrierError> {
+        let place = self.place(member).ok_or(CarrierError::NoMember(member))?;
+        self.ways[place] = way;
+        Ok(())
+    }
+
+    /// Whether frames have the messages of one sender alone.
+    pub(super) fn is_apart(&self) -> bool {
+        self.by_sender || self.own.is_some()
+    }
+
+    /// Whether frames for a member are for the loop.
+    pub(super) fn is_here(&self, member: Address) -> bool {
+        let way = || self.place(member).map(|place| self.ways[place]);
+        self.own.is_none_or(|own| way() == Some(own))
+    }
+
+    /// The place of a member in a list of all.
+    #[inline]
+    pub(super) fn place(&self, member: Address) -> Option<usize> {
+        match member {
+            Address::Scheduler => Some(0),
+            Address::Results => Some(1),
+            Address::Feeder(feeder) => {
+                let feeder = usize::from(feeder);
+                (feeder < self.feeders).then_some(2 + feeder)
+            }
+            Address::Node(node) => {
+                let node = usize::from(node);
+                (node < self.nodes).then_some(2 + self.feeders + node)
+            }
+        }
+    }
+}
