@@ -3,8 +3,10 @@
 // No tag is issued twice; an abandoned one not before a whole period has passed; each free tag is
 // issued in turn.
 // formal: induction 4
-// formal: cover 12
+// formal: cover 16
 // mutant: <= tick ? fresh : stale; => <= '0;
+// mutant: wire          releases = ready && !back => wire          releases = ready
+// mutant: !filled[W] && !back && !ready => !filled[W]
 
 module tag_pool_formal (
     input logic       clk,

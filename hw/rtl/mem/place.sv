@@ -106,7 +106,8 @@ module place #(
     wire        stamp_valid = meta[layouts_pkg::RX_META_WIRE_VALID_AT];
     wire [15:0] source_port = meta[layouts_pkg::RX_META_SOURCE_PORT_AT +: 16];
 
-    // Gathered units of 16 B of the current payload, and its end.
+    // Gathered units of 16 B of the current payload, and its end; it is discarded.
+    logic [2:0]   state;
     logic [6:0]   held;
     logic [127:0] unit_0, unit_1;
     logic         load, use_0, use_1, ended;
@@ -123,7 +124,6 @@ module place #(
     );
 
     // The payload that has an address.
-    logic [2:0]  state;
     logic [63:0] address;
     logic [31:0] sequence_number, placed;
     logic        bare;

@@ -31,6 +31,7 @@ hw/rtl/lib/fifo_async.sv
 hw/rtl/lib/fifo_async_deep.sv
 hw/rtl/lib/fifo_frame.sv
 hw/rtl/lib/fifo_sync.sv
+hw/rtl/lib/plx_fifo_first.sv
 hw/rtl/lib/plx_fifo_level.sv
 hw/rtl/lib/ram_sdp.sv
 hw/rtl/lib/skid.sv
