@@ -53,6 +53,12 @@ impl FrozenProducer {
     pub fn free(&self) -> usize {
         self.ring.free()
     }
+
+    /// Whether the consumer was dropped, so that no space will become free. Takes a lock.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.state.has_orphan()
+    }
 }
 
 /// The end that frames are taken out at.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::ring::spsc;
 
 /// What the last of the two ends finds: the consumer's half of the ring, if that end went first.
-/// Shared by both; locked only when an end is dropped.
+/// Shared by both; locked when an end is dropped, or asks for the other.
 pub(crate) struct RingState<R>(Mutex<State<R>>);
 
 struct State<R> {
@@ -38,5 +38,11 @@ impl<R> RingState<R> {
         }
         state.orphan = Some(ring);
         None
+    }
+
+    /// Whether the consumer has gone, and the producer is still there.
+    pub(crate) fn has_orphan(&self) -> bool {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.orphan.is_some()
     }
 }

@@ -15,7 +15,7 @@ CONTROL = cargo.ROOT / "scripts/debian"
 
 def said(*words):
     """What a command prints."""
-    return subprocess.run(words, cwd=cargo.ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(words, cwd=cargo.ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def epoch():
@@ -68,6 +68,8 @@ class Packages:
         """Makes the packages; their files. `quick`: compressed less."""
         (self._folder / "debian/changelog").write_text(self._changelog(), encoding="utf8")
         variables = {**os.environ, "SOURCE_DATE_EPOCH": str(int(self._time.timestamp())),
+                     # What Rules-Requires-Root says, which debhelper does not read: any user can make packages.
+                     "DEB_RULES_REQUIRES_ROOT": "no",
                      # Debug information is in no package.
                      "DEB_BUILD_OPTIONS": "noautodbgsym", "COMPRESSION": "-Zxz -z0" if quick else "-Zxz"}
         made = self._folder / "made"

@@ -143,9 +143,9 @@ fn messages(
         partition: 0,
     };
     let counts = Arc::<OutputCounts>::default();
-    let places = [place.clone()];
-    let (mut producer, _) =
-        Producer::new(broker, &Properties::default(), &places, Arc::clone(&counts))?;
+    let properties = Properties::default();
+    let limit = Producer::reach(broker, &properties, std::slice::from_ref(&place))?;
+    let mut producer = Producer::new(broker, &properties, limit, Arc::clone(&counts))?;
     // Connected.
     producer.send(&place, bytes, 1);
     while counts.delivered.get() == 0 {

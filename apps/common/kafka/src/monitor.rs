@@ -49,7 +49,10 @@ impl Monitor {
         let due = now >= self.due;
         if due {
             // A second from now, if this one was late by more.
-            self.due = (self.due + INTERVAL).max(now);
+            self.due += INTERVAL;
+            if self.due <= now {
+                self.due = now + INTERVAL;
+            }
         }
         due
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use pollux_output::{
@@ -62,6 +62,8 @@ struct KafkaPlan {
     monitor: Option<Place>,
     runs: Option<Place>,
     conf: Option<PathBuf>,
+    /// Maximum length of a message, since the brokers were reached.
+    limit: Mutex<Option<usize>>,
 }
 
 impl KafkaPlan {
@@ -101,6 +103,7 @@ impl KafkaPlan {
             monitor: of_all("monitor")?,
             runs: of_all("runs")?,
             conf: spec.option("conf")?.map(PathBuf::from),
+            limit: Mutex::default(),
         })
     }
 
@@ -110,8 +113,8 @@ impl KafkaPlan {
             .map_err(|error| self.failed(&error))
     }
 
-    /// The producer, and the maximum length of a message of events.
-    fn producer(&self, counts: Arc<OutputCounts>) -> Result<(Producer, usize), OutputError> {
+    /// Reaches the brokers; the maximum length of a message of events.
+    fn limit(&self) -> Result<usize, OutputError> {
         let properties = self.properties()?;
         let places = [
             Some(&self.events),
@@ -119,7 +122,15 @@ impl KafkaPlan {
             self.runs.as_ref(),
         ];
         let places: Vec<_> = places.into_iter().flatten().cloned().collect();
-        let opened = Producer::new(&self.brokers, &properties, &places, counts);
+        let limit = Producer::reach(&self.brokers, &properties, &places);
+        let limit = limit.map_err(|error| self.failed(&error))?;
+        // What only a producer has is checked here.
+        self.producer(limit, Arc::default())?;
+        Ok(limit)
+    }
+
+    fn producer(&self, limit: usize, counts: Arc<OutputCounts>) -> Result<Producer, OutputError> {
+        let opened = Producer::new(&self.brokers, &self.properties()?, limit, counts);
         opened.map_err(|error| self.failed(&error))
     }
 
@@ -183,7 +194,10 @@ impl OutputPlan for KafkaPlan {
     }
 
     fn reach(&self) -> Result<(), OutputError> {
-        self.producer(Arc::default()).map(drop)
+        let limit = self.limit()?;
+        let mut known = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(limit);
+        Ok(())
     }
 
     fn check(&self, _: &Registry) -> Result<(), OutputError> {
@@ -195,7 +209,10 @@ impl OutputPlan for KafkaPlan {
         run: &RunContext<'_>,
         counts: Arc<OutputCounts>,
     ) -> Result<Box<dyn EventOutput>, OutputError> {
-        let (producer, limit) = self.producer(counts)?;
+        // Brokers that are away since then are no error: events wait for them, and are counted.
+        let known = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = known.map_or_else(|| self.limit(), Ok)?;
+        let producer = self.producer(limit, counts)?;
         let start = since_epoch(run.started).as_nanos() as i64;
         let epoch = self
             .epoch_ns

@@ -170,17 +170,16 @@ pub struct Producer {
 
 impl Producer {
     /// Checks that the brokers, a list `HOST:PORT,HOST:PORT`, have the places, of which the first is
-    /// for events; creates missing topics. Returns the producer, and the maximum length of a message
-    /// of events.
+    /// for events; creates missing topics. Returns the maximum length of a message of events.
     ///
     /// # Errors
     /// As [`Error`] lists.
-    pub fn new(
-        brokers: &str,
-        properties: &Properties,
-        places: &[Place],
-        counts: Arc<OutputCounts>,
-    ) -> Result<(Self, usize), Error> {
+    pub fn reach(brokers: &str, properties: &Properties, places: &[Place]) -> Result<usize, Error> {
+        broker::prepare(&Self::config(brokers, properties), brokers, places)
+    }
+
+    /// What every client has.
+    fn config(brokers: &str, properties: &Properties) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set_log_level(RDKafkaLogLevel::Debug);
         config.set("debug", "eos");
@@ -190,7 +189,20 @@ impl Producer {
             config.set(key, value);
         }
         config.set("bootstrap.servers", brokers);
-        let limit = broker::prepare(&config, brokers, places)?;
+        config
+    }
+
+    /// A producer of messages up to a length. It connects with the first message.
+    ///
+    /// # Errors
+    /// Properties that a producer does not have.
+    pub fn new(
+        brokers: &str,
+        properties: &Properties,
+        limit: usize,
+        counts: Arc<OutputCounts>,
+    ) -> Result<Self, Error> {
+        let mut config = Self::config(brokers, properties);
         // Of a batch as well.
         config.set(CLIENT_LIMIT, limit.to_string());
         config.set("enable.idempotence", "true");
@@ -201,13 +213,12 @@ impl Producer {
         // Properties that only a producer has are checked by one. It ends here: its threads would
         // run on the CPUs of this one.
         Client::new(&config, &counts).map_err(broker::property)?;
-        let producer = Self {
+        Ok(Self {
             config,
             counts,
             client: None,
             seen: 0,
-        };
-        Ok((producer, limit))
+        })
     }
 
     /// Whether less than [`WAITING`] bytes have no outcome.
@@ -232,12 +243,7 @@ impl Producer {
         message: &[u8],
         events: usize,
     ) -> Result<(), KafkaError> {
-        if let Some(client) = self.client.take_if(|client| client.is_dead()) {
-            tracing::warn!(
-                "the Kafka broker has lost its state: events without an answer are lost"
-            );
-            client.close();
-        }
+        self.retire();
         let client = match self.client.take() {
             Some(client) => client,
             None => Client::new(&self.config, &self.counts)?,
@@ -251,8 +257,21 @@ impl Producer {
         Ok(())
     }
 
+    /// Gives a client up that is of no more use; returns whether it was. The next message has another.
+    fn retire(&mut self) -> bool {
+        let Some(client) = self.client.take_if(|client| client.is_dead()) else {
+            return false;
+        };
+        tracing::warn!("the Kafka broker has lost its state: events without an answer are lost");
+        client.close();
+        true
+    }
+
     /// Takes acknowledgements; returns whether there were any.
     pub fn poll(&mut self) -> bool {
+        if self.retire() {
+            return true;
+        }
         let Some(client) = &self.client else {
             return false;
         };

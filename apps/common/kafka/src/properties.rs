@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::Error;
 
 /// Properties that the output sets itself, with their other names in librdkafka.
-const RESERVED: [&str; 10] = [
+const RESERVED: [&str; 11] = [
     "bootstrap.servers",
     "metadata.broker.list",
     "enable.idempotence",
@@ -15,6 +15,7 @@ const RESERVED: [&str; 10] = [
     "queue.buffering.max.messages",
     "message.timeout.ms",
     "delivery.timeout.ms",
+    "delivery.report.only.error",
     "test.mock.num.brokers",
     "debug",
 ];

@@ -66,11 +66,11 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// Whether the queue has space for the next event.
+    /// Whether the queue has space for the next event, or never will have: its consumer has ended.
     #[must_use]
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.ring.free() > 0
+        self.ring.free() > 0 || self.ring.is_abandoned()
     }
 
     /// Gives the event back, and counts it as lost, if the queue is full.

@@ -14,8 +14,9 @@ pub(super) struct Synchronizer {
     source: u32,
     /// Number of the last event; none before the first.
     event: Option<u64>,
-    /// Events since the last message.
-    events: u64,
+    /// That of the message before, and the rate in it.
+    before: Option<u64>,
+    rate_hz: u32,
     last: Instant,
 }
 
@@ -24,7 +25,8 @@ impl Synchronizer {
         Self {
             source,
             event: None,
-            events: 0,
+            before: None,
+            rate_hz: 0,
             last: Instant::now(),
         }
     }
@@ -32,7 +34,6 @@ impl Synchronizer {
     /// An event was sent.
     pub(super) fn sent(&mut self, event: u64) {
         self.event = Some(event);
-        self.events += 1;
     }
 
     /// The message that is due, if one is: none before the first event.
@@ -42,15 +43,18 @@ impl Synchronizer {
         if since < EVERY {
             return None;
         }
-        let rate = (self.events as f64 / since.as_secs_f64()).round();
+        // How fast the numbers grow. They begin anew with a burst: then the rate is the one before.
+        if let Some(grown) = self.before.and_then(|before| event.checked_sub(before)) {
+            // Saturates.
+            self.rate_hz = (grown as f64 / since.as_secs_f64()).round() as u32;
+        }
+        self.before = Some(event);
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let unix_ns = unix.map_or(0, |unix| unix.as_nanos() as u64);
         // In step, unless a message was left out.
         let next = self.last + EVERY;
         self.last = if since < 2 * EVERY { next } else { now };
-        self.events = 0;
-        // Saturates.
-        let message = Sync::new(self.source, event, rate as u32, unix_ns);
+        let message = Sync::new(self.source, event, self.rate_hz, unix_ns);
         message.as_bytes().try_into().ok()
     }
 }
