@@ -95,8 +95,11 @@ class Gateware:
                 f"write_json {made}"), source, made
 
     def kept(self, key, family, folder):
-        """The file of a part as mapped, which there may be."""
-        return folder / f"{key}.{family}.{self.hash(key, family)}.gz"
+        """The file of a part as mapped, which there may be. One that is joined names the parts inside it, whose
+        numbers depend on the rest of the design."""
+        children = " ".join(inner for inner, _, _ in self.every[key].cells) if self.every[key].name in JOINED else ""
+        number = hashlib.sha256(children.encode()).hexdigest()[:4]
+        return folder / f"{key}.{family}.{self.hash(key, family)}{number if children else ''}.gz"
 
     def keep(self, key, family, folder, made):
         """Keeps what is needed of Yosys' output."""
