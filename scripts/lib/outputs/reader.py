@@ -10,12 +10,13 @@ import json
 import sys
 
 import numpy as np
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from streaming_data_types import deserialise_6s4t, deserialise_da00, deserialise_ev44, deserialise_pl72
 
-# Seconds without a message.
-PATIENCE = 20
+# Seconds without a message; and behind the end of a partition, as tansu may give an end before the last messages
+# of a batch.
+PATIENCE, BEHIND = 20, 1
 
 
 def messages(broker, topic, partition=0):
@@ -25,12 +26,14 @@ def messages(broker, topic, partition=0):
     _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE)
     consumer.assign([place])
     found, last = [], -1
-    while last < end - 1:
-        message = consumer.poll(PATIENCE)
-        assert message is not None, f"{topic}: {len(found)} messages of {end}"
+    while True:
+        message = consumer.poll(PATIENCE if last < end - 1 else BEHIND)
+        if message is None:
+            break
         assert not message.error(), message.error()
         found.append(message.value())
         last = message.offset()
+    assert last >= end - 1, f"{topic}: {len(found)} messages of {end}"
     consumer.close()
     return found
 
@@ -107,7 +110,12 @@ def count(broker, topic):
 def create(broker, topic, partitions):
     client = AdminClient({"bootstrap.servers": broker})
     for created in client.create_topics([NewTopic(topic, num_partitions=int(partitions))]).values():
-        created.result()
+        try:
+            created.result()
+        except KafkaException as error:
+            # A producer that waits may have had the broker make it.
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
 
 
 if __name__ == "__main__":
