@@ -134,7 +134,7 @@ impl Store {
         }
         self.set(card::HAS.at, 4 | 16 << 8 | 8 << 16 | 4 << 24);
         self.set(card::ENTRIES.at, 128 | 256 << 16);
-        self.set(card::SIZES.at, 2048 | 32 << 16 | 1 << 24);
+        self.set(card::SIZES.at, 2048 | 128 << 16 | 1 << 24);
         let ports = port::THIS;
         for n in 0..ports.count {
             let at = ports.at + n * ports.step;
