@@ -2,9 +2,9 @@
 
 usage: consumer.py BROKER GROUP TOPIC FOLDER
 
-The hit map of a partition and the offset of the next message are one file in FOLDER, replaced as a whole: whoever gets
-the partition next continues from there, so each event is counted once. Kafka's own offsets are committed as well, for
-programs that show the lag. Ends on SIGTERM and prints a JSON object.
+The hit map of a partition and the offset of the next message are one file in FOLDER, replaced as a whole: the next
+consumer of the partition continues from there, so each event is counted once. Kafka's own offsets are committed as
+well, for programs that show the lag. Ends on SIGTERM and prints a JSON object.
 """
 
 import json

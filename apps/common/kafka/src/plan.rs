@@ -125,12 +125,17 @@ impl KafkaPlan {
         let limit = Producer::reach(&self.brokers, &properties, &places);
         let limit = limit.map_err(|error| self.failed(&error))?;
         // What only a producer has is checked here.
-        self.producer(limit, Arc::default())?;
+        self.producer(&properties, limit, Arc::default())?;
         Ok(limit)
     }
 
-    fn producer(&self, limit: usize, counts: Arc<OutputCounts>) -> Result<Producer, OutputError> {
-        let opened = Producer::new(&self.brokers, &self.properties()?, limit, counts);
+    fn producer(
+        &self,
+        properties: &Properties,
+        limit: usize,
+        counts: Arc<OutputCounts>,
+    ) -> Result<Producer, OutputError> {
+        let opened = Producer::new(&self.brokers, properties, limit, counts);
         opened.map_err(|error| self.failed(&error))
     }
 
@@ -212,7 +217,7 @@ impl OutputPlan for KafkaPlan {
         // Brokers that are away since then are no error: events wait for them, and are counted.
         let known = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = known.map_or_else(|| self.limit(), Ok)?;
-        let producer = self.producer(limit, counts)?;
+        let producer = self.producer(&self.properties()?, limit, counts)?;
         let start = since_epoch(run.started).as_nanos() as i64;
         let epoch = self
             .epoch_ns
