@@ -38,13 +38,13 @@ mod verilate {
 
     const TOPS: [Top; 2] = [
         Top {
-            module: "pollux_card",
+            module: "plx_card",
             prefix: "Vcard",
             name: "card",
             parameters: &[GIT_HASH],
         },
         Top {
-            module: "evb_ring",
+            module: "plx_evb_ring",
             prefix: "Vring",
             name: "ring",
             parameters: &[],

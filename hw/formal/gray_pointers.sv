@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Invariants of the pointers of a queue between two clocks, for the proofs of fifo_async and
-// fifo_async_deep. From the oldest head that the writer knows to the newest tail, each is at most
+// Invariants of the pointers of a queue between two clocks, for the proofs of plx_fifo_async and
+// plx_fifo_async_deep. From the oldest head that the writer knows to the newest tail, each is at most
 // the next, and all of them lie within DEPTH words: so no word is overwritten, and no unwritten word
 // is read. A stable pointer is known to the other side after two
 // of its edges.

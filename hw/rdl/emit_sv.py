@@ -14,7 +14,7 @@ HEADER = """\
 
 def emit(block):
     bits = block.address_bits
-    lines = [HEADER.format(name=block.name, title=block.title) + f"module {block.name}_regs ("]
+    lines = [HEADER.format(name=block.name, title=block.title) + f"module plx_{block.name}_regs ("]
     lines += [
         "    // Clock and reset.",
         "    input  logic clk,",
@@ -120,7 +120,7 @@ def access(block):
         "    logic [31:0] acc_wdata, acc_rdata, rdata, high, hold;",
         "    logic [3:0] acc_wstrb;",
         "",
-        f"    axil_slave #(.ADDR_W({bits})) slave (",
+        f"    plx_axil_slave #(.ADDR_W({bits})) slave (",
         *(f"        .{name}({name})," for name in SLAVE[:-1]),
         f"        .{SLAVE[-1]}({SLAVE[-1]})",
         "    );",

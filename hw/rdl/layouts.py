@@ -119,7 +119,7 @@ def checks(memory):
         "// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1",
         "//",
         "// Does not elaborate where fields in memory overlap, leave a hole, or end elsewhere than they should.",
-        "module layouts_check;",
+        "module plx_layouts_check;",
         "    generate",
     ]
     for layout in memory:

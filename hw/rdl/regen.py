@@ -17,11 +17,11 @@ def outputs():
     title, text, blocks = model.load("pollux_card")
     evb_title, evb_text, evb = model.load("pollux_evb")
     memory, signals = layouts.load()
-    made = {f"{REGISTERS}/{block.name}_regs.sv": emit_sv.emit(block) for block in blocks + evb}
+    made = {f"{REGISTERS}/plx_{block.name}_regs.sv": emit_sv.emit(block) for block in blocks + evb}
     made |= {
         f"{REGISTERS}/regs_pkg.sv": emit_sv.package(blocks),
         "hw/rtl/lib/layouts_pkg.sv": layouts.package(memory, signals),
-        "hw/rtl/lib/layouts_check.sv": layouts.checks(memory),
+        "hw/rtl/lib/plx_layouts_check.sv": layouts.checks(memory),
         "hw/docs/registers.md": emit_markdown.emit(title, text, blocks),
         "hw/docs/layouts.md": layouts.markdown(memory, signals),
         "pmd/src/drivers/card/registers.rs": emit_rust.emit(blocks),

@@ -12,7 +12,7 @@ module register_follows_other_clock (
 );
     logic first, held;
 
-    sync_bit enters (.clk(clk_core), .rst(1'b0), .d, .q(first));
+    plx_sync_bit enters (.clk(clk_core), .rst(1'b0), .d, .q(first));
     always_ff @(posedge clk_core) held <= first;
     always_ff @(posedge clk_net) q <= !held;
 endmodule
@@ -45,7 +45,7 @@ module logic_before_synchroniser (
         a <= !a;
         b <= a;
     end
-    sync_bit late (.clk(clk_net), .rst(1'b0), .d(a && b), .q);
+    plx_sync_bit late (.clk(clk_net), .rst(1'b0), .d(a && b), .q);
 endmodule
 
 // wrong: logic ($logic_or) before the asynchronous reset of starts
@@ -58,10 +58,10 @@ module logic_before_reset (
     logic a = 0;
 
     always_ff @(posedge clk_core) a <= !a;
-    sync_reset starts (.clk(clk_net), .rst_async(a || pin), .rst);
+    plx_sync_reset starts (.clk(clk_net), .rst_async(a || pin), .rst);
 endmodule
 
-// wrong: q has an asynchronous reset, and is not in sync_reset
+// wrong: q has an asynchronous reset, and is not in plx_sync_reset
 module reset_of_a_register (
     input  logic clk_net,
     input  logic rst,
@@ -82,7 +82,7 @@ module reset_from_other_clock (
 );
     logic rst;
 
-    sync_reset starts (.clk(clk_core), .rst_async(pin), .rst);
+    plx_sync_reset starts (.clk(clk_core), .rst_async(pin), .rst);
     always_ff @(posedge clk_net) q <= !rst && !q;
 endmodule
 
@@ -94,7 +94,7 @@ module reset_in_its_clock (
 );
     logic rst;
 
-    sync_reset starts (.clk(clk_net), .rst_async(!pin), .rst);
+    plx_sync_reset starts (.clk(clk_net), .rst_async(!pin), .rst);
     always_ff @(posedge clk_net) q <= !rst && !q;
 endmodule
 
@@ -108,7 +108,7 @@ module queue_between_clocks (
 
     always_ff @(posedge clk_core) d <= d + 8'd1;
     /* verilator lint_off PINCONNECTEMPTY */
-    fifo_async #(.WIDTH(8), .DEPTH(4)) queue (
+    plx_fifo_async #(.WIDTH(8), .DEPTH(4)) queue (
         .w_clk(clk_core), .w_rst(1'b0), .s_valid(1'b1), .s_ready(), .s_data(d), .r_clk(clk_net), .r_rst(1'b0),
         .m_valid(), .m_ready(1'b1), .m_data(word)
     );

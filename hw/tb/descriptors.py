@@ -39,7 +39,7 @@ def packet(pieces, flags=0, total=None, **fields):
 
 @dataclass
 class Done:
-    """Reports of tx_read: `desc`: a descriptor is done; `end`: a packet has ended."""
+    """Reports of plx_tx_read: `desc`: a descriptor is done; `end`: a packet has ended."""
     desc: bool
     end: bool
     status: int = 0

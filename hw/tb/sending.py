@@ -1,4 +1,4 @@
-"""Packets for udp_tx, the output frames, and their check by scapy."""
+"""Packets for plx_udp_tx, the output frames, and their check by scapy."""
 
 import random
 

@@ -111,7 +111,7 @@ filesets:
 targets:
   default:
     filesets: [rtl]
-    toplevel: pollux_card
+    toplevel: plx_card
 
   lint:
     default_tool: verilator
@@ -202,7 +202,7 @@ class Board:
             raise Failure(f"not what `scripts/gateware syn` makes: {', '.join(stale)}")
 
     def whole(self, log):
-        """Verilator with the files of the list alone. A reset is used in its clock, and by sync_reset in others."""
+        """Verilator with the files of the list alone. A reset is used in its clock, and by plx_sync_reset in others."""
         run(log, ["verilator", "--lint-only", "-Wall", "-Wno-SYNCASYNCNET", "--top-module", TOP, short(BOXES), "-f",
                   short(LIST)])
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 # Why the whole card does not reach all of a module.
 REASONS = {
-    "crc32": "a function that is evaluated when the card is elaborated",
-    "crc32_back": "a function that is evaluated when the card is elaborated",
+    "plx_crc32": "a function that is evaluated when the card is elaborated",
+    "plx_crc32_back": "a function that is evaluated when the card is elaborated",
 }
 
 

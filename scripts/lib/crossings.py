@@ -5,10 +5,10 @@ import re
 
 # Periods in ns of a board's clocks, by the end of the net's name.
 PERIODS = {"clk_core": 4.0, "clk_net": 6.4, "clk_rx_net": 6.4, "clk_free": 10.0}
-# Modules that hand a Gray-coded number to their sync_bit; queues with a memory between two clocks: in look-up
+# Modules that hand a Gray-coded number to their plx_sync_bit; queues with a memory between two clocks: in look-up
 # tables, or in block RAM, which has an output register in the module, so that no path leads through it.
-GRAY = {"fifo_async", "fifo_async_deep", "plx_fifo_level", "stamp_cdc", "tx_fifo"}
-LUT_QUEUES, BLOCK_QUEUES = {"fifo_async", "plx_fifo_level"}, {"fifo_async_deep", "tx_fifo"}
+GRAY = {"plx_fifo_async", "plx_fifo_async_deep", "plx_fifo_level", "plx_stamp_cdc", "plx_tx_fifo"}
+LUT_QUEUES, BLOCK_QUEUES = {"plx_fifo_async", "plx_fifo_level"}, {"plx_fifo_async_deep", "plx_tx_fifo"}
 REGISTER = re.compile(r"\$(a|al|s)?dff(c?e)?")
 ASYNC = 1
 HEAD = """\
@@ -221,22 +221,22 @@ class Crossings:
         if not sources:
             return
         to = f"{'/'.join(owner)}/stages"
-        if here == "sync_bit" and (found := {self.logic(bit) for bit in netlist.nets[(*owner, "d")]} - {""}):
+        if here == "plx_sync_bit" and (found := {self.logic(bit) for bit in netlist.nets[(*owner, "d")]} - {""}):
             self.wrong.append(f"logic ({', '.join(sorted(found))}) before {'/'.join(owner)}")
-        if here == "sync_bit" and around in GRAY:
+        if here == "plx_sync_bit" and around in GRAY:
             registers = sorted({self.describe(key) for key in sources})
             given, least = set(map(self.period, sources.values())).pop(), self.period(clock)
             where = f"-from [get_cells {{{' '.join(f'{one}_reg*' for one in registers)}}}] -to [get_cells {{{to}_reg*}}]"
             self.note("Gray code", to, f"set_max_delay -datapath_only {where} {given}",
                       f"set_bus_skew {where} {min(given, least)}")
-        elif here == "sync_bit":
+        elif here == "plx_sync_bit":
             lines = [f"set_max_delay -datapath_only -from {self.variable(begin)} -to [get_cells {{{to}_reg*}}] "
                      f"{self.period(clock)}" for begin in sorted(set(sources.values()) - {""}, key=str)]
             if "" in sources.values():
                 lines.append(f"set_false_path -to [get_pins {{{to}_reg[*]/D}}]")
             self.note("levels", to, *lines)
-        elif "axil_cdc" in (here, around) and "" not in sources.values():
-            # Held while they are read: a handshake by two sync_bit.
+        elif "plx_axil_cdc" in (here, around) and "" not in sources.values():
+            # Held while they are read: a handshake by two plx_sync_bit.
             to = netlist.named(name)
             self.note("held", to, *(f"set_max_delay -datapath_only -from {self.variable(begin)} -to "
                                     f"[get_cells {{{to}_reg*}}] {self.period(clock)}"
@@ -257,11 +257,11 @@ class Crossings:
         return ""
 
     def reset(self, name, bit):
-        """An asynchronous reset is one of sync_reset, without logic before it."""
+        """An asynchronous reset is one of plx_sync_reset, without logic before it."""
         owner = self.netlist.owner(name)
         to = "/".join([*owner, "stages"])
-        if self.module(owner) != "sync_reset":
-            self.wrong.append(f"{self.netlist.named(name)} has an asynchronous reset, and is not in sync_reset")
+        if self.module(owner) != "plx_sync_reset":
+            self.wrong.append(f"{self.netlist.named(name)} has an asynchronous reset, and is not in plx_sync_reset")
         if found := self.logic(bit):
             self.wrong.append(f"logic ({found}) before the asynchronous reset of {'/'.join(owner)}")
         self.note("resets", to, f"set_false_path -to [get_pins {{{to}_reg[*]/PRE}}]")

@@ -11,7 +11,8 @@ from lib.design import CLOCKS
 from lib.needs import Failure
 
 # The card; modules that are wiring, and are joined from the others as mapped.
-TOP, JOINED = "pollux_card", ("pollux_card", "port", "memory", "host_bus", "net", "timing_block", "evb_ring", "evb_sched", "evb_engine")
+TOP, JOINED = "plx_card", ("plx_card", "plx_port", "plx_memory", "plx_host_bus", "plx_net", "plx_timing_block",
+                        "plx_evb_ring", "plx_evb_sched", "plx_evb_engine")
 # Of a family: what its logic is called; how it is mapped.
 FAMILIES = {"xcup": ("AMD UltraScale+", "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}"),
             "arriav": ("Intel Arria V", "synth_intel_alm -family arriav -noiopad -noclkbuf -top {top}")}

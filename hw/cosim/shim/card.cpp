@@ -129,7 +129,7 @@ void pollux_card_net_out(const pollux_card *card, pollux_net_out *out) {
 }
 
 // Signals of the card and of a port, and whether a word goes over at a handshake.
-#define CARD(name) (card->top->rootp->pollux_card__DOT__##name)
+#define CARD(name) (card->top->rootp->plx_card__DOT__##name)
 #define PORT(port, name) (CARD(g_port__BRA__##port##__KET____DOT__port__DOT__##name))
 #define BIT(port, name) (CARD(name) >> (port) & 1)
 #define TAKEN(port, name) (PORT(port, name##_valid) && PORT(port, name##_ready))

@@ -1,4 +1,4 @@
-// The Verilated evb_ring behind C: see ring.h.
+// The Verilated plx_evb_ring behind C: see ring.h.
 
 #include "ring.h"
 
@@ -34,8 +34,8 @@ void message(const Pins &pins, int index, pollux_flow &to) {
 
 }  // namespace
 
-#define ENGINE(name) (top.rootp->evb_ring__DOT__scheduler__DOT__engine__DOT__##name)
-#define FEEDER(n, name) (top.rootp->evb_ring__DOT__g_feeder__BRA__##n##__KET____DOT__feeder__DOT__##name)
+#define ENGINE(name) (top.rootp->plx_evb_ring__DOT__scheduler__DOT__engine__DOT__##name)
+#define FEEDER(n, name) (top.rootp->plx_evb_ring__DOT__g_feeder__BRA__##n##__KET____DOT__feeder__DOT__##name)
 #define OPERATIONS(n)                                      \
     out->takes |= (FEEDER(n, takes) ? 1 : 0) << n;         \
     out->stores |= (FEEDER(n, stores) ? 1 : 0) << n;       \
@@ -104,10 +104,10 @@ void pollux_ring_cycle(pollux_ring *ring, const pollux_ring_in *in, pollux_ring_
     OPERATIONS(5);
     OPERATIONS(6);
     OPERATIONS(7);
-    out->offered = top.rootp->evb_ring__DOT__out_valid;
-    out->sent = out->offered & top.rootp->evb_ring__DOT__out_ready;
+    out->offered = top.rootp->plx_evb_ring__DOT__out_valid;
+    out->sent = out->offered & top.rootp->plx_evb_ring__DOT__out_ready;
     for (int n = 0; n <= POLLUX_FEEDERS; ++n) {
-        if (out->sent >> n & 1) message(top.rootp->evb_ring__DOT__out_data, n, out->flow[n]);
+        if (out->sent >> n & 1) message(top.rootp->plx_evb_ring__DOT__out_data, n, out->flow[n]);
     }
     out->transfers = top.m_transfer_valid;
     for (int n = 0; n < POLLUX_FEEDERS; ++n) {

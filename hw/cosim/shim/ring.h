@@ -1,4 +1,4 @@
-/* The C interface of the Verilated evb_ring: one call is one cycle. Only these structures cross the
+/* The C interface of the Verilated plx_evb_ring: one call is one cycle. Only these structures cross the
  * boundary; the same structures are in src/evb/model.rs. */
 
 #ifndef POLLUX_RING_H

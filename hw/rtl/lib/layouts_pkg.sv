@@ -109,7 +109,7 @@ package layouts_pkg;
     localparam TX_DESCRIPTOR_CHECKSUM_GIVEN = 16;  // the UDP checksum is `checksum`
     localparam TX_DESCRIPTOR_CHECKSUM_CARD = 32;  // the card computes the UDP checksum; with neither it is 0, which means no checksum
 
-    // Metadata of a received payload, from `udp_rx` to `place`.
+    // Metadata of a received payload, from `plx_udp_rx` to `plx_place`.
     localparam RX_META_W = 169;
     localparam RX_META_WIRE_AT = 0, RX_META_WIRE_W = 64;
     localparam RX_META_STAMP_MAC_AT = 64, RX_META_STAMP_MAC_W = 32;
@@ -121,7 +121,7 @@ package layouts_pkg;
     localparam RX_META_LENGTH_KNOWN_AT = 167, RX_META_LENGTH_KNOWN_W = 1;
     localparam RX_META_WIRE_VALID_AT = 168, RX_META_WIRE_VALID_W = 1;
 
-    // Metadata of a payload to be sent, to `udp_tx`.
+    // Metadata of a payload to be sent, to `plx_udp_tx`.
     localparam TX_META_W = 99;
     localparam TX_META_DESTINATION_IP_AT = 0, TX_META_DESTINATION_IP_W = 32;
     localparam TX_META_DESTINATION_PORT_AT = 32, TX_META_DESTINATION_PORT_W = 16;
@@ -150,7 +150,7 @@ package layouts_pkg;
     localparam HIF_ATTRIBUTES_AT = 108, HIF_ATTRIBUTES_W = 3;
     localparam HIF_TRAFFIC_CLASS_AT = 111, HIF_TRAFFIC_CLASS_W = 3;
 
-    // A message of the flow control ring (docs/formats/farm.md), between `evb_sched` and `evb_node`.
+    // A message of the flow control ring (docs/formats/farm.md), between `plx_evb_sched` and `plx_evb_node`.
     localparam FLOW_W = 234;
     localparam FLOW_RUN_AT = 0, FLOW_RUN_W = 32;
     localparam FLOW_NUMBER_AT = 32, FLOW_NUMBER_W = 32;
@@ -164,7 +164,7 @@ package layouts_pkg;
     localparam FLOW_MEMBERS_AT = 170, FLOW_MEMBERS_W = 32;
     localparam FLOW_PENDING_AT = 202, FLOW_PENDING_W = 32;
 
-    // A node has a free receive buffer, to `evb_sched`.
+    // A node has a free receive buffer, to `plx_evb_sched`.
     localparam FEEDBACK_W = 120;
     localparam FEEDBACK_RUN_AT = 0, FEEDBACK_RUN_W = 32;
     localparam FEEDBACK_NUMBER_AT = 32, FEEDBACK_NUMBER_W = 32;

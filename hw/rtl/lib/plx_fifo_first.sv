@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // A queue within one clock whose oldest word is in a register, so that nothing is between the
-// output and the logic that reads it. Otherwise as fifo_sync, latency 1 included: a word that
+// output and the logic that reads it. Otherwise as plx_fifo_sync, latency 1 included: a word that
 // finds the queue empty goes to the register directly.
 
 module plx_fifo_first #(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A queue from one clock to another, as fifo_async, of which both sides see how many words wait: the
+// A queue from one clock to another, as plx_fifo_async, of which both sides see how many words wait: the
 // writer never too few, the reader never too many. The oldest word is at the output. Latency: 1 cycle of
 // w_clk, then 4 edges of r_clk. LUT RAM: for short queues.
 
@@ -64,8 +64,8 @@ module plx_fifo_level #(
         tail_bin  <= r_rst ? '0 : tail_number;
     end
 
-    sync_bit #(.WIDTH(AW + 1)) to_read (.clk(r_clk), .rst(r_rst), .d(tail_gray), .q(tail_seen));
-    sync_bit #(.WIDTH(AW + 1)) to_write (.clk(w_clk), .rst(w_rst), .d(head_gray), .q(head_seen));
+    plx_sync_bit #(.WIDTH(AW + 1)) to_read (.clk(r_clk), .rst(r_rst), .d(tail_gray), .q(tail_seen));
+    plx_sync_bit #(.WIDTH(AW + 1)) to_write (.clk(w_clk), .rst(w_rst), .d(head_gray), .q(head_seen));
 
 `ifdef FORMAL
     // Yosys merges wires of these names with those inside.

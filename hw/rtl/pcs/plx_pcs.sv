@@ -66,8 +66,8 @@ module plx_pcs #(
     // From a register, since it takes effect without the received clock.
     always_ff @(posedge clk_net) rst_out <= rst_net;
 
-    sync_reset reset (.clk(clk_rx_net), .rst_async(rst_out), .rst(rst_rx));
-    sync_bit #(.WIDTH(2)) settings (
+    plx_sync_reset reset (.clk(clk_rx_net), .rst_async(rst_out), .rst(rst_rx));
+    plx_sync_bit #(.WIDTH(2)) settings (
         .clk(clk_rx_net), .rst(rst_rx), .d({rx_signal_ok, cfg_prbs31_rx}), .q({signal, prbs31})
     );
 
@@ -90,7 +90,7 @@ module plx_pcs #(
 
     logic up, flows, locked_seen;
 
-    sync_bit #(.WIDTH(4)) state (
+    plx_sync_bit #(.WIDTH(4)) state (
         .clk(clk_net), .rst(rst_net), .d({!rst_rx, rx_signal_ok, locked, hi_ber}),
         .q({up, sts_signal_ok, locked_seen, sts_hi_ber})
     );
@@ -116,7 +116,7 @@ module plx_pcs #(
 
             always_ff @(posedge clk_rx_net) count <= rst_rx ? 32'd0 : count + {31'd0, events[i]};
 
-            stamp_cdc #(.WIDTH(32)) crossing (
+            plx_stamp_cdc #(.WIDTH(32)) crossing (
                 .s_clk(clk_rx_net), .s_stamp(count), .m_clk(clk_net), .m_rst(rst_net), .m_stamp(counts[i*32+:32])
             );
         end

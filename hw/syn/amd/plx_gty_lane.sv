@@ -65,7 +65,7 @@ module plx_gty_lane #(
         .I(rx_clk_out), .CE(1'b1), .CEMASK(1'b1), .CLR(1'b0), .CLRMASK(1'b1), .DIV(3'd0), .O(clk_rx_net)
     );
 
-    sync_reset rx_starts (.clk(clk_rx_net), .rst_async(!rx_clk_valid), .rst(rx_stopped));
+    plx_sync_reset rx_starts (.clk(clk_rx_net), .rst_async(!rx_clk_valid), .rst(rx_stopped));
 
     // ---- The transceiver -------------------------------------------------------------------------------
 

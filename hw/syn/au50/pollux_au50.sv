@@ -62,9 +62,9 @@ module pollux_au50 #(
         .I(tx_clk_out[0]), .CE(1'b1), .CEMASK(1'b1), .CLR(1'b0), .CLRMASK(1'b1), .DIV(3'd0), .O(clk_net)
     );
 
-    sync_reset free_starts (.clk(clk_free), .rst_async(!power_good[0]), .rst(rst_free));
-    sync_reset net_starts (.clk(clk_net), .rst_async(!tx_clk_valid[0]), .rst(net_stopped));
-    sync_reset net_up (.clk(clk_net), .rst_async(!tx_up[0]), .rst(rst_net));
+    plx_sync_reset free_starts (.clk(clk_free), .rst_async(!power_good[0]), .rst(rst_free));
+    plx_sync_reset net_starts (.clk(clk_net), .rst_async(!tx_clk_valid[0]), .rst(net_stopped));
+    plx_sync_reset net_up (.clk(clk_net), .rst_async(!tx_up[0]), .rst(rst_net));
 
     // ---- Lanes: transceiver and PCS --------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ module pollux_au50 #(
     // ---- The card --------------------------------------------------------------------------------------
 
     // The board has no input for an experiment's timing signals.
-    pollux_card #(.PORTS(LANES), .GIT_HASH(GIT_HASH)) card (
+    plx_card #(.PORTS(LANES), .GIT_HASH(GIT_HASH)) card (
         .clk_net, .rst_net, .clk_core, .rst_core, .xgmii_rxd, .xgmii_rxc, .xgmii_txd, .xgmii_txc,
         .ttc_clock(1'b0), .ttc_start(1'b0), .ttc_end(1'b0), .ttc_trigger(1'b0),
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),

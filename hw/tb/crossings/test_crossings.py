@@ -1,4 +1,4 @@
-"""sync_reset, sync_bit, sync_pulse between the clocks of the card, both ways."""
+"""sync_reset, plx_sync_bit, plx_sync_pulse between the clocks of the card, both ways."""
 
 import random
 

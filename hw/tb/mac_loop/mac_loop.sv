@@ -30,7 +30,7 @@ module mac_loop (
     logic [63:0] data;
     logic [7:0]  control;
 
-    mac_tx tx (
+    plx_mac_tx tx (
         .clk, .rst,
         .s_axis_tx_tvalid, .s_axis_tx_tready, .s_axis_tx_tdata, .s_axis_tx_tkeep, .s_axis_tx_tlast, .s_axis_tx_tuser,
         .xgmii_txd(data), .xgmii_txc(control),
@@ -39,7 +39,7 @@ module mac_loop (
         .busy()
     );
 
-    mac_rx rx (
+    plx_mac_rx rx (
         .clk, .rst,
         .xgmii_rxd(data), .xgmii_rxc(control),
         .m_axis_rx_tvalid, .m_axis_rx_tdata, .m_axis_rx_tkeep, .m_axis_rx_tlast, .m_axis_rx_tuser,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// A port whose wire is connected to itself: net, mac_tx, mac_rx; the wire is XGMII, or the blocks of its PCS.
+// A port whose wire is connected to itself: net, plx_mac_tx, plx_mac_rx; the wire is XGMII, or the blocks of its PCS.
 
 module net_loop #(
     parameter PCS = 0  // 1: with the PCS and a received clock of its own
@@ -52,7 +52,7 @@ module net_loop #(
 
     always_ff @(posedge clk) now <= rst ? 32'd0 : now + 32'd1;
 
-    net port (
+    plx_net port (
         .s_axis_rx_tvalid(rx_valid), .s_axis_rx_tdata(rx_data), .s_axis_rx_tkeep(rx_keep), .s_axis_rx_tlast(rx_last),
         .s_axis_rx_tuser(rx_user), .s_axis_rx_stamp(rx_stamp), .s_axis_rx_wire(rx_wire),
         .s_axis_rx_wire_valid(rx_wire_valid), .m_axis_meta_tvalid(), .m_axis_meta_tdata(),
@@ -67,7 +67,7 @@ module net_loop #(
         .inc_tx_unresolved(net_lost[6]), .rx_busy(), .tx_busy(), .*
     );
 
-    mac_tx sender (
+    plx_mac_tx sender (
         .clk, .rst, .s_axis_tx_tvalid(tx_valid), .s_axis_tx_tready(tx_ready), .s_axis_tx_tdata(tx_data),
         .s_axis_tx_tkeep(tx_keep), .s_axis_tx_tlast(tx_last), .s_axis_tx_tuser(1'b0), .xgmii_txd(xgmii_d),
         .xgmii_txc(xgmii_c), .cfg_enable(1'b1), .pause(1'b0), .local_fault(1'b0), .remote_fault(1'b0),
@@ -91,7 +91,7 @@ module net_loop #(
         end
     endgenerate
 
-    mac_rx receiver (
+    plx_mac_rx receiver (
         .clk, .rst, .xgmii_rxd(back_d), .xgmii_rxc(back_c), .m_axis_rx_tvalid(rx_valid), .m_axis_rx_tdata(rx_data),
         .m_axis_rx_tkeep(rx_keep), .m_axis_rx_tlast(rx_last), .m_axis_rx_tuser(rx_user), .m_axis_rx_stamp(rx_stamp),
         .m_axis_rx_wire(rx_wire), .m_axis_rx_wire_valid(rx_wire_valid), .now_stamp(now), .now_wire(64'd0),

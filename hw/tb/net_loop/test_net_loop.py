@@ -65,7 +65,7 @@ class TB:
 
 @cocotb.test()
 async def latency(dut):
-    """From the first word of 64 bytes accepted by udp_tx to the first offered by udp_rx."""
+    """From the first word of 64 bytes accepted by plx_udp_tx to the first offered by plx_udp_rx."""
     tb = await TB(dut).start()
     for size in (64, 1024):
         tb.packets.taken, tb.first = [], []

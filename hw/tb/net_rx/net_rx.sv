@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// What a received frame passes: parse, demux, udp_rx. Counts side by side.
+// What a received frame passes: parse, demux, plx_udp_rx. Counts side by side.
 
 module net_rx (
     input  logic         clk,
@@ -47,7 +47,7 @@ module net_rx (
 
     assign busy = parse_busy || rx_busy;
 
-    parse parser (
+    plx_parse parser (
         .m_lookup_valid(lookup_valid), .m_lookup_udp(lookup_udp), .m_lookup_port(lookup_port),
         .s_lookup_hit(hit), .s_lookup_stream(stream), .s_lookup_form(form),
         .m_open_valid(open_valid), .m_open_echo(open_echo), .m_open_whole(open_whole), .m_open_stream(open_stream),
@@ -59,12 +59,12 @@ module net_rx (
         .busy(parse_busy), .*
     );
 
-    demux table_of_streams (
+    plx_demux table_of_streams (
         .s_lookup_valid(lookup_valid), .s_lookup_udp(lookup_udp), .s_lookup_port(lookup_port),
         .m_lookup_hit(hit), .m_lookup_stream(stream), .m_lookup_form(form), .*
     );
 
-    udp_rx receiver (
+    plx_udp_rx receiver (
         .s_open_valid(open_valid), .s_open_echo(open_echo), .s_open_whole(open_whole), .s_open_stream(open_stream),
         .s_open_form(open_form), .s_open_length(open_length), .s_open_source_port(open_source_port),
         .s_open_skip(open_skip), .s_open_upper(open_upper), .s_end_valid(end_valid), .s_end_bad(end_bad),

@@ -1,4 +1,4 @@
-"""parse, demux, udp_rx: outcomes of frames, and complaints of users of UDP cores."""
+"""parse, demux, plx_udp_rx: outcomes of frames, and complaints of users of UDP cores."""
 
 import random
 from collections import Counter

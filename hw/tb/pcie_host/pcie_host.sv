@@ -134,7 +134,7 @@ module pcie_host #(
     logic [16:0] acc_addr;
     logic [31:0] memory [0:1023];
 
-    host_bus #(.PORTS(1)) host_bus (
+    plx_host_bus #(.PORTS(1)) host_bus (
         .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .others_rst(), .net_rst(),
         .now_stamp(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master(bus_master),
         .cfg_msix_enable(msix_enable), .cfg_msix_mask(msix_mask),
@@ -164,7 +164,7 @@ module pcie_host #(
     assign s_wr_desc_ready  = wr_desc_ready[0];
     assign s_wr_data_tready = wr_data_ready[0];
 
-    axil_slave #(.ADDR_W(17)) slave (
+    plx_axil_slave #(.ADDR_W(17)) slave (
         .clk, .rst(card_rst), .s_axil_awaddr(addr), .s_axil_awvalid(|awvalid), .s_axil_awready(awready),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(|wvalid), .s_axil_wready(wready), .s_axil_bresp(),
         .s_axil_bvalid(bvalid), .s_axil_bready(|bready), .s_axil_araddr(addr), .s_axil_arvalid(|arvalid),

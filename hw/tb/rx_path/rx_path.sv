@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The receive path of the card from the fifo of each port to the writers of the host bus, wired as
-// in pollux_card, for its bench.
+// in plx_card, for its bench.
 
 module rx_path #(
     parameter PORTS = 4,    // ports
@@ -81,7 +81,7 @@ module rx_path #(
             logic         d_valid, d_ready, d_last, d_meta_valid, d_meta_ready;
             logic [1:0]   d_user;
 
-            rx_fifo #(.WORDS(WORDS), .METAS(METAS)) fifo (
+            plx_rx_fifo #(.WORDS(WORDS), .METAS(METAS)) fifo (
                 .clk_net, .rst_net, .s_axis_payload_tvalid(s_valid[p]), .s_axis_payload_tdata(s_data[p*64 +: 64]),
                 .s_axis_payload_tkeep(s_keep[p*8 +: 8]), .s_axis_payload_tlast(s_last[p]),
                 .s_axis_payload_tuser(s_bad[p]), .s_axis_meta_tvalid(s_first[p]),
@@ -92,7 +92,7 @@ module rx_path #(
                 .m_axis_meta_tready(f_meta_ready), .m_axis_meta_tdata(f_meta)
             );
 
-            decompress expand (
+            plx_decompress expand (
                 .clk(clk_core), .rst(rst_core), .s_axis_payload_tvalid(f_valid), .s_axis_payload_tready(f_ready),
                 .s_axis_payload_tdata(f_data), .s_axis_payload_tkeep(f_keep), .s_axis_payload_tlast(f_last),
                 .s_axis_payload_tuser(f_bad), .s_axis_meta_tvalid(f_meta_valid),
@@ -102,7 +102,7 @@ module rx_path #(
                 .m_axis_meta_tvalid(d_meta_valid), .m_axis_meta_tready(d_meta_ready), .m_axis_meta_tdata(d_meta)
             );
 
-            place #(.PORT(p)) writer (
+            plx_place #(.PORT(p)) writer (
                 .clk(clk_core), .rst(rst_core), .now_stamp,
                 .s_axis_meta_tvalid(d_meta_valid), .s_axis_meta_tready(d_meta_ready), .s_axis_meta_tdata(d_meta),
                 .s_axis_payload_tvalid(d_valid), .s_axis_payload_tready(d_ready), .s_axis_payload_tdata(d_data),
@@ -135,7 +135,7 @@ module rx_path #(
     logic [5:0]    event_queue;
     logic [1023:0] event_record;
 
-    clop #(.PORTS(PORTS), .EVENT_QUEUES(2)) lists (
+    plx_clop #(.PORTS(PORTS), .EVENT_QUEUES(2)) lists (
         .clk(clk_core), .rst(rst_core), .now_stamp,
         .win_list_valid, .win_list_ready, .win_list_rdata, .win_outcome_valid, .win_outcome_ready,
         .win_outcome_rdata, .win_write, .win_addr, .win_wdata, .win_wstrb,
@@ -152,7 +152,7 @@ module rx_path #(
         .m_event_record(event_record[511:0])
     );
 
-    tlb #(.PORTS(PORTS), .ENTRIES(16), .EVENT_QUEUES(2)) pages (
+    plx_tlb #(.PORTS(PORTS), .ENTRIES(16), .EVENT_QUEUES(2)) pages (
         .clk(clk_core), .rst(rst_core), .cfg_event_fault(1'b1), .cfg_queue(3'd1),
         .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata, .win_wstrb,
         .win_entry_rdata,
@@ -163,7 +163,7 @@ module rx_path #(
         .m_event_record(event_record[1023:512]), .inc_faults(), .inc_events_lost()
     );
 
-    event_writer #(.SOURCES(2), .EVENT_QUEUES(2)) events (
+    plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2)) events (
         .clk(clk_core), .rst(rst_core), .now_stamp,
         .cfg_queue_base, .cfg_queue_ctrl_enable, .cfg_queue_ctrl_log2_size, .cfg_queue_released,
         .sts_queue_produced(), .s_event_valid(event_valid), .s_event_ready(event_ready),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The transmit path of the card from the doorbell of each ring to XGMII, wired as in pollux_card, for
+// The transmit path of the card from the doorbell of each ring to XGMII, wired as in plx_card, for
 // its bench. The neighbour of every address is known.
 
 module tx_path #(
@@ -71,7 +71,7 @@ module tx_path #(
     logic [PORTS*2-1:0]    done_status;
     logic [PORTS*16-1:0]   done_length;
 
-    tx_ring #(.PORTS(PORTS)) rings (
+    plx_tx_ring #(.PORTS(PORTS)) rings (
         .clk(clk_core), .rst(rst_core), .now_stamp, .cfg_ring_base, .cfg_ring_ctrl_enable, .cfg_ring_ctrl_log2_size,
         .cfg_ring_ctrl_queue, .cfg_ring_producer, .wr_ring_producer, .sts_ring_consumer, .sts_ring_status_idle,
         .sts_ring_status_error, .sts_ring_status_no_event(), .m_desc_valid(ask_valid[0]), .m_desc_ready(ask_ready[0]),
@@ -91,7 +91,7 @@ module tx_path #(
     logic [255:0] rd_data;
     logic [31:0]  rd_keep;
 
-    rd_mux #(.CLIENTS(CLIENTS)) mux (
+    plx_rd_mux #(.CLIENTS(CLIENTS)) mux (
         .clk(clk_core), .rst(rst_core), .s_desc_valid(ask_valid), .s_desc_ready(ask_ready),
         .s_desc_address(ask_address), .s_desc_length(ask_length), .s_desc_tag({{PORTS{4'd0}}, ask_tag}),
         .s_desc_func({CLIENTS{8'd0}}), .m_desc_valid(desc_valid), .m_desc_ready(desc_ready),
@@ -102,7 +102,7 @@ module tx_path #(
         .m_data_tuser(data_user), .m_data_tag(data_tag)
     );
 
-    dma_rd #(.TAGS(TAGS)) reader (
+    plx_dma_rd #(.TAGS(TAGS)) reader (
         .clk(clk_core), .rst(rst_core), .cfg_max_read, .cfg_bus_master(1'b1), .cfg_quiesce(1'b0), .cfg_timeout_cycles,
         .cfg_quarantine_cycles(32'd100), .idle(), .s_desc_valid(desc_valid), .s_desc_ready(desc_ready),
         .s_desc_address(desc_address), .s_desc_length(desc_length), .s_desc_tag(desc_tag), .s_desc_func(desc_func),
@@ -125,7 +125,7 @@ module tx_path #(
             logic [$clog2(WORDS):0] free;
             logic         asked, answered, t_valid, t_ready, t_last, fifo_busy, net_busy, mac_busy;
 
-            tx_read #(.WORDS(WORDS)) read (
+            plx_tx_read #(.WORDS(WORDS)) read (
                 .clk(clk_core), .rst(rst_core), .s_piece_valid(piece_valid[p]), .s_piece_ready(piece_ready[p]),
                 .s_piece(piece[p*256 +: 256]), .s_piece_flush(piece_flush[p]), .m_done_valid(done_valid[p]),
                 .m_done_end(done_end[p]), .m_done_status(done_status[p*2 +: 2]),
@@ -138,7 +138,7 @@ module tx_path #(
                 .m_axis_tx_tuser(w_user), .m_axis_meta_tdata(w_meta), .s_free(free), .idle(read_idle[p])
             );
 
-            tx_fifo #(.WORDS(WORDS)) fifo (
+            plx_tx_fifo #(.WORDS(WORDS)) fifo (
                 .clk_core, .rst_core, .s_axis_tx_tvalid(w_valid), .s_axis_tx_tdata(w_data), .s_axis_tx_tkeep(w_keep),
                 .s_axis_tx_tlast(w_last), .s_axis_tx_tuser(w_user), .s_axis_meta_tdata(w_meta), .s_free(free),
                 .idle(fifo_idle[p]), .clk_net, .rst_net, .m_axis_tx_tvalid(f_valid), .m_axis_tx_tready(f_ready),
@@ -149,7 +149,7 @@ module tx_path #(
 
             always_ff @(posedge clk_net) answered <= !rst_net && asked && !answered;
 
-            udp_tx udp (
+            plx_udp_tx udp (
                 .clk(clk_net), .rst(rst_net), .s_axis_tx_tvalid(f_valid), .s_axis_tx_tready(f_ready),
                 .s_axis_tx_tdata(f_data), .s_axis_tx_tkeep(f_keep), .s_axis_tx_tlast(f_last),
                 .s_axis_meta_tvalid(f_meta_valid), .s_axis_meta_tready(f_meta_ready), .s_axis_meta_tdata(f_meta),
@@ -160,7 +160,7 @@ module tx_path #(
                 .cfg_tos(8'd0), .inc_unresolved(), .busy(net_busy)
             );
 
-            mac_tx mac (
+            plx_mac_tx mac (
                 .clk(clk_net), .rst(rst_net), .s_axis_tx_tvalid(t_valid), .s_axis_tx_tready(t_ready),
                 .s_axis_tx_tdata(t_data), .s_axis_tx_tkeep(t_keep), .s_axis_tx_tlast(t_last), .s_axis_tx_tuser(1'b0),
                 .xgmii_txd(xgmii_txd[p*64 +: 64]), .xgmii_txc(xgmii_txc[p*8 +: 8]), .cfg_enable(cfg_tx_enable[p]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Writers on the way to the host bus, as in host_bus: wr_mux, and dma_wr behind it.
+// Writers on the way to the host bus, as in plx_host_bus: plx_wr_mux, and plx_dma_wr behind it.
 
 module wr_path #(
     parameter INPUTS = 4
@@ -33,7 +33,7 @@ module wr_path #(
     logic [31:0]  desc_immediate_data;
     logic [255:0] data;
 
-    wr_mux #(.INPUTS(INPUTS)) wr_mux (
+    plx_wr_mux #(.INPUTS(INPUTS)) wr_mux (
         .clk, .rst, .s_desc_valid, .s_desc_ready, .s_desc_address, .s_desc_length, .s_desc_func('0),
         .s_desc_immediate('0), .s_desc_immediate_data('0), .s_data_tvalid, .s_data_tready, .s_data_tdata,
         .s_data_tlast, .m_taken(), .m_desc_valid(desc_valid), .m_desc_ready(desc_ready),
@@ -42,7 +42,7 @@ module wr_path #(
         .m_data_tvalid(data_valid), .m_data_tready(data_ready), .m_data_tdata(data)
     );
 
-    dma_wr dma_wr (
+    plx_dma_wr dma_wr (
         .clk, .rst, .cfg_max_payload(3'd1), .cfg_bus_master(1'b1), .cfg_quiesce(1'b0), .idle(),
         .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),

@@ -1,4 +1,4 @@
-//! The Verilated `evb_ring` behind its shim (`shim/ring.h`): one call is one cycle.
+//! The Verilated `plx_evb_ring` behind its shim (`shim/ring.h`): one call is one cycle.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};

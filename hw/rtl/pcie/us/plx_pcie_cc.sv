@@ -43,7 +43,7 @@ module plx_pcie_cc (
     wire sent   = m_axis_cc_tvalid && m_axis_cc_tready;
     wire leaves = sent && m_axis_cc_tlast;
 
-    // Fields of the header. `csr` copies bit 8 of the tag, by which plx_pcie_cq marks a locked read.
+    // Fields of the header. `plx_csr` copies bit 8 of the tag, by which plx_pcie_cq marks a locked read.
     wire [6:0]  lower     = header[6:0];
     wire [11:0] bytes     = header[18:7];
     wire [15:0] requester = header[47:32];

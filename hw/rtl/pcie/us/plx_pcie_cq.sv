@@ -3,7 +3,7 @@
 // Completer requests of the block (PG213, "Completer Request Interface") to register requests on the
 // host bus. A request is offered when its last beat is here, so one that the block discontinues leaves
 // no trace. What the card has no answer for (I/O, atomic operations, locked reads, a discontinued
-// read) is offered as a read of BAR 7, which `csr` completes as an unsupported request (PCIe 4.0,
+// read) is offered as a read of BAR 7, which `plx_csr` completes as an unsupported request (PCIe 4.0,
 // 2.3.1); a discontinued write and a message are dropped. Data beyond 64 bytes are not passed on: such
 // a write is discarded by its length. From the last beat to the offer: 1 cycle.
 

@@ -2,8 +2,8 @@
 //
 // Requester completions of the block (PG213, "Requester Completion Interface", not straddled) to
 // completions on the host bus. The block's error code decides: what belongs to no open request goes on
-// as a completion of a tag that does not exist, which `dma_rd` counts as unexpected; a request that the
-// block has given up is left to the timeout of `dma_rd`. A completion that the block discontinues in
+// as a completion of a tag that does not exist, which `plx_dma_rd` counts as unexpected; a request that the
+// block has given up is left to the timeout of `plx_dma_rd`. A completion that the block discontinues in
 // its last beat has no end on the host bus, and a completer abort of its tag follows. From the beat
 // with the last DW of a word to its offer: 3 cycles.
 

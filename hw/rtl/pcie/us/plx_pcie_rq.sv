@@ -4,7 +4,7 @@
 // descriptor of 4 DWs, and the data of a write behind it. Writes and reads take turns, for a whole TLP
 // each. A read waits for a tag and for a credit that no other read in the block needs, and writes
 // pass it meanwhile, so the block never holds a write behind a read that has no credit. Without bus
-// mastering what comes is dropped: a read then ends by the timeout of `dma_rd`. Latency 1 cycle.
+// mastering what comes is dropped: a read then ends by the timeout of `plx_dma_rd`. Latency 1 cycle.
 
 module plx_pcie_rq #(
     parameter W       = 5,  // bits of a tag at the block
@@ -154,7 +154,7 @@ module plx_pcie_rq #(
     wire [7:0]   out_bytes;
     wire [5:0]   out_number;
 
-    skid #(.WIDTH(279)) slice (
+    plx_skid #(.WIDTH(279)) slice (
         .clk,
         .rst,
         .s_valid(sends),

@@ -63,7 +63,7 @@ module plx_pcie_tags #(
     wire         take       = m_tag_valid && m_tag_ready;
     wire         unexpected;
 
-    tag_pool #(.N(TAGS)) pool (
+    plx_tag_pool #(.N(TAGS)) pool (
         .clk,
         .rst,
         .m_tag_valid,

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// No tag is issued twice; an abandoned one not before a whole period has passed; each free tag is
+// issued in turn.
+// formal: induction 4
+// formal: cover 16
+// mutant: <= tick ? fresh : stale; => <= '0;
+// mutant: wire          releases = ready && !back => wire          releases = ready
+// mutant: !filled[W] && !back && !ready => !filled[W]
+
+module plx_tag_pool_formal (
+    input logic       clk,
+    input logic       rst,
+    input logic       m_tag_ready,
+    input logic       s_return_valid,
+    input logic [1:0] s_return_tag,
+    input logic       s_return_late,
+    input logic       tick
+);
+    logic       m_tag_valid, event_unexpected;
+    logic [1:0] m_tag;
+    logic [3:0] open;
+
+    plx_tag_pool #(.N(4)) dut (.*);
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb if (!running) assume (rst);
+
+    // An offer is stable, and recurs within three cycles of a tag's return in good time.
+    logic stands = 0, strange = 0;
+    logic [1:0] tag;
+    logic [2:0] back = 0;
+    always_ff @(posedge clk) begin
+        stands  <= !rst && m_tag_valid && !m_tag_ready;
+        tag     <= m_tag;
+        strange <= !rst && s_return_valid && !open[s_return_tag];
+        back    <= rst ? 3'd0 : {back[1:0], s_return_valid && open[s_return_tag] && !s_return_late};
+        if (running && !rst) begin
+            if (stands) assert (m_tag_valid && m_tag == tag);
+            assert (event_unexpected == strange);
+            if (back[2]) assert (m_tag_valid || open == 4'hF || $past(m_tag_valid));
+        end
+    end
+endmodule

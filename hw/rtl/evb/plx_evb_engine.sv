@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// The scheduler's decisions. One operation after the other: a trigger, feedback, a message that
+// returned, a decision, a time-out, a command. Each ends with a choice, and with the messages that it
+// makes possible; then the next one begins. So the outcome depends on the order of the operations
+// alone, and equals that of `pollux-farm`.
+//
+//   trigger, receive buffer ready    message in the next cycle
+//   message                          next receive buffer 2 cycles later, in turn
+//
+// States of an event: waiting, in the ring, building, processed, decided. Numbers of events wrap;
+// fewer than 2^31 lie between any two that are compared.
+
+module plx_evb_engine #(
+    parameter COLUMNS = 32,    // columns, at most
+    parameter NODES   = 1024,  // nodes, at most, a power of two
+    parameter BUFFERS = 4096,  // receive buffers of all nodes, at most, a power of two
+    parameter SLOTS   = 256    // events in flight, a power of two
+) (
+    input  logic                             clk,
+    input  logic                             rst,
+
+    // Settings, constant from a set-up on but for `enable` and `wait`.
+    input  logic                             cfg_enable,
+    input  logic                             cfg_wait,
+    input  logic [31:0]                      cfg_run,
+    input  logic [15:0]                      cfg_nodes,
+    input  logic [16:0]                      cfg_descriptors,
+    input  logic [31:0]                      cfg_feeders,
+    input  logic [1:0]                       cfg_discipline,
+    input  logic [COLUMNS-1:0]               cfg_partition,
+    input  logic [7:0]                       cfg_loops,
+    input  logic [30:0]                      cfg_timeout,
+    input  logic [15:0]                      cfg_pending_limit,
+
+    // A set-up; commands: 0 excludes a node, 1 readmits it, 2 excludes a feeder, 3 readmits it.
+    input  logic                             setup,
+    input  logic                             command,
+    input  logic [1:0]                       command_kind,
+    input  logic [15:0]                      command_member,
+    output logic                             busy,
+
+    // Tables: weights and queues of columns, columns of nodes.
+    input  logic                             w_weight,
+    input  logic [$clog2(COLUMNS)-1:0]       look_column,
+    input  logic [15:0]                      weight_data,
+    output logic [15:0]                      look_weight,
+    output logic [16:0]                      look_used,
+    input  logic                             w_node,
+    input  logic [$clog2(NODES)-1:0]         look_node,
+    input  logic [$clog2(COLUMNS)-1:0]       node_data,
+    output logic [$clog2(COLUMNS)-1:0]       look_node_column,
+
+    // A trigger.
+    input  logic                             trigger,
+
+    // Feedback; messages that returned; decisions: an event, and the first that is not decided.
+    input  logic                             s_feedback_valid,
+    output logic                             s_feedback_ready,
+    input  logic [layouts_pkg::FEEDBACK_W-1:0] s_feedback_data,
+    input  logic                             s_flow_valid,
+    output logic                             s_flow_ready,
+    input  logic [layouts_pkg::FLOW_W-1:0]   s_flow_data,
+    input  logic                             s_decided_valid,
+    output logic                             s_decided_ready,
+    input  logic [63:0]                      s_decided_data,
+
+    // Messages to the first feeder: valid for one cycle, when ready.
+    output logic                             m_flow_valid,
+    input  logic                             m_flow_ready,
+    output logic [layouts_pkg::FLOW_W-1:0]   m_flow_data,
+
+    // State.
+    output logic                             sts_ready,
+    output logic                             sts_enabled,
+    output logic [31:0]                      sts_members,
+    output logic [31:0]                      sts_triggered,
+    output logic [$clog2(SLOTS):0]           sts_pending,
+    output logic [$clog2(SLOTS):0]           sts_peak,
+    output logic [$clog2(SLOTS):0]           sts_copies,
+
+    // Counted events, lowest first: sent, returned, another round, sent again, not returned, too late,
+    // pending full, in flight full, arrivals lost, feedback (8, as plx_evb_buffers has them), other run, decided
+    // foreign, reassigned, column repeated, otherwise than sent, triggered. Busy columns that were passed.
+    output logic [22:0]                      inc,
+    output logic [5:0]                       inc_passed
+);
+    localparam CW = $clog2(COLUMNS), NW = $clog2(NODES), BW = $clog2(BUFFERS), SW = $clog2(SLOTS);
+    localparam ALL = BUFFERS > SLOTS ? (BUFFERS > NODES ? BUFFERS : NODES) : (SLOTS > NODES ? SLOTS : NODES);
+    localparam AW = $clog2(ALL);
+    localparam FLOW_W = layouts_pkg::FLOW_W, KEPT = layouts_pkg::FLOW_GENERATION_AT;
+    // In a copy, which is a message from the generation on.
+    localparam ATTEMPT = layouts_pkg::FLOW_ATTEMPT_AT - KEPT, LOOPS = layouts_pkg::FLOW_LOOPS_AT - KEPT,
+               MEMBERS = layouts_pkg::FLOW_MEMBERS_AT - KEPT;
+
+    // States of events.
+    localparam WAITING = 3'd0, RING = 3'd1, BUILDING = 3'd2, PROCESSED = 3'd3, DECIDED = 3'd4;
+
+    localparam SETUP = 5'd0, IDLE = 5'd1, CHECK = 5'd2, FEEDBACK_1 = 5'd3, FEEDBACK_2 = 5'd4, FEEDBACK_3 = 5'd5,
+               FEEDBACK_4 = 5'd6, FLOW_1 = 5'd7, FLOW_2 = 5'd8, DECIDE_1 = 5'd9, DECIDE_2 = 5'd10, RETIRE = 5'd11,
+               EXPIRE = 5'd12, AGAIN_1 = 5'd14, AGAIN_2 = 5'd15, SEND = 5'd16, RELEASE = 5'd17,
+               COMMAND = 5'd18, GIVE_BACK = 5'd19;
+
+    generate
+        if (NODES < 2 || NODES != 1 << NW) NODES_must_be_a_power_of_two_at_least_2 parameter_error ();
+        if (BUFFERS < 2 || BUFFERS != 1 << BW) BUFFERS_must_be_a_power_of_two_at_least_2 parameter_error ();
+        if (SLOTS < 2 || SLOTS != 1 << SW) SLOTS_must_be_a_power_of_two_at_least_2 parameter_error ();
+    endgenerate
+
+    logic [4:0]  state, after;
+    logic [31:0] now, time_of_op;
+
+    // Events: the next one to be sent, the first that is kept, the first that is undecided. How many are in
+    // flight, wait for the first time, wait at all.
+    logic [31:0] unsent, oldest, decided;
+    logic [SW:0] in_flight, waiting, pending;
+    logic        enabled, waits;
+    logic [31:0] members;
+    logic        has_members;
+    logic [2:0]  phases [0:SLOTS-1];
+    logic [COLUMNS-1:0] live;
+    // The operation's message, and places in tables.
+    logic [layouts_pkg::FEEDBACK_W-1:0] feedback;
+    logic [FLOW_W-1:0]                  flow, prepared;
+    logic [63:0]                        decision;
+    logic [SW-1:0]                      at;
+    logic [AW-1:0]                      walk;
+    logic [31:0]                        number;
+    logic                               prepared_dispatch, prepared_event;
+    logic [NW-1:0]                      prepared_node;
+
+    // A buffer and a copy, as they were read.
+    logic [31:0]            generation;
+    logic [NW-1:0]          place_node, copy_node;
+    logic [CW-1:0]          place_column;
+    logic [FLOW_W-KEPT-1:0] copy;
+
+    // Columns.
+    logic           idle, reading, ready, fresh, may_follow;
+    logic [BW-1:0]  head, ready_buffer;
+    logic [CW-1:0]  ready_column;
+    logic [31:0]    ready_generation;
+    logic [NW-1:0]  ready_node;
+    wire  [31:0]    next_generation = fresh ? generation : ready_generation;
+    wire  [NW-1:0]  next_node       = fresh ? place_node : ready_node;
+
+    // Time-outs.
+    logic           timer_room, timer_due, timer_examining, timer_looking, expected;
+    logic [31:0]    due_number;
+
+    // The message without an event.
+    logic           release_over, release_late, release_copied;
+    logic [31:0]    told, release_number, release_decided, release_members;
+
+    // What begins.
+    logic again_valid, go_again, go_new, go_release, go_expire, go_trigger, accepted, go_direct, go_change, go_command,
+          go_decide, go_flow, go_feedback, settled, begins, lost, command_waits, expired;
+    logic [31:0] again_number;
+    wire clears   = state == SETUP;
+    wire can      = enabled && has_members && ready;
+    wire room     = m_flow_ready && timer_room;
+    wire full     = in_flight[SW];
+    wire at_limit = {{(16 - SW) {1'b0}}, pending} >= {1'b0, cfg_pending_limit};
+
+    plx_evb_turns turns (
+        .clk, .clear(rst || clears),
+        .quiet(state == IDLE && idle), .can, .room, .waits(waiting != 0), .waits_again(again_valid),
+        .timer_due, .timer_examining, .timer_looking, .release_over, .release_late(expired && release_late),
+        .trigger, .full, .at_limit, .change(enabled != cfg_enable || waits != cfg_wait), .command(command_waits),
+        .decide(s_decided_valid), .flow(s_flow_valid), .feedback(s_feedback_valid),
+        .go_again, .go_new, .go_release, .go_expire, .go_trigger, .accepted, .go_direct, .go_change, .go_command,
+        .go_decide, .go_flow, .go_feedback, .settled, .begins, .lost
+    );
+
+    // What is over at one time is one operation.
+    wire same_time = (go_expire && timer_examining) || (go_release && expired && release_late);
+
+    assign {s_decided_ready, s_flow_ready, s_feedback_ready} = {go_decide, go_flow, go_feedback};
+
+    // Messages. A first one is made in the cycle of its trigger, others are prepared.
+    logic                no_loops;
+    wire                 send_first = go_new || go_direct;
+    wire                 send_now   = state == SEND && room;
+    wire                 dispatch   = send_first || (send_now && prepared_dispatch);
+    wire [FLOW_W-1:0]    first = {members, members, 1'b1, no_loops, 8'd0, 16'd1, {{(16 - BW) {1'b0}}, ready_buffer},
+                                  next_generation, decided, unsent, cfg_run};
+    wire [FLOW_W-1:0]    message    = send_first ? first : prepared;
+    wire [31:0]          sent       = message[layouts_pkg::FLOW_NUMBER_AT +: 32];
+    wire                 starts     = send_first || (send_now && prepared_event);
+    wire [31:0]          base       = go_direct ? now : time_of_op;
+
+    wire [31:0] f_number  = flow[layouts_pkg::FLOW_NUMBER_AT +: 32];
+    wire [31:0] f_pending = flow[layouts_pkg::FLOW_PENDING_AT +: 32];
+
+    assign m_flow_valid = (send_first || send_now) && |message[layouts_pkg::FLOW_PENDING_AT +: 32];
+    assign m_flow_data  = message;
+
+    // Commands.
+    logic          excludes, readmits, forgets, reassigns, c_done, c_looks, c_pop, c_push, c_reads;
+    logic [NW-1:0] c_node;
+    logic [CW-1:0] c_column;
+    logic [BW-1:0] c_buffer, forgotten;
+    logic [SW-1:0] c_slot;
+    logic [31:0]   leaves, joins;
+
+    // Verdicts on feedback and on messages that return.
+    logic [NW-1:0] setup_node, sender;
+    logic [CW-1:0] setup_column, member_column;
+    logic          member_excluded, sender_excluded, is_new, is_finished, is_in_flight;
+    logic [8:0]    judged;
+    logic       goes_on, returned, is_release, tells;
+    logic [2:0] compared;
+
+    // A decision.
+    wire dc_valid     = $signed(decision[63:32] - unsent) < 0 && $signed(decision[31:0] - unsent) <= 0;
+    wire dc_in_flight = $signed(decision[63:32] - oldest) >= 0;
+    wire dc_done      = $signed(decision[31:0] - decided) <= 0;
+
+    // Phases of events.
+    wire [SW-1:0] slot = state == COMMAND ? c_slot : at;
+    wire [2:0] phase = phases[slot];
+    wire       in_ring_or_built = phase == RING || phase == BUILDING;
+    wire       turns_over       = state == FLOW_2 && returned && phase == RING;
+    wire       finishes         = state == FEEDBACK_4 && is_in_flight && in_ring_or_built;
+    wire       decides          = (state == DECIDE_1 && dc_valid && dc_in_flight) || (state == DECIDE_2 && !dc_done);
+    wire       stop             = (state == FLOW_2 && returned) || (state == EXPIRE && phase != RING) || reassigns;
+
+    always_ff @(posedge clk) begin
+        if (starts) phases[sent[SW-1:0]] <= RING;
+        else if (turns_over || finishes || decides || reassigns) begin
+            phases[state == DECIDE_2 ? decided[SW-1:0] : slot] <= turns_over ? BUILDING : finishes ? PROCESSED
+                                                              : decides ? DECIDED : WAITING;
+        end
+    end
+
+    plx_evb_timers #(.SLOTS(SLOTS)) timers (
+        .clk, .rst, .now, .time_of_op,
+        .clear(clears), .clear_slot(walk[SW-1:0]),
+        .start(starts), .start_number(sent), .start_deadline(base + {1'b0, cfg_timeout}), .room(timer_room),
+        .stop, .stop_slot(slot),
+        .look_slot(state == RETIRE ? oldest[SW-1:0] : at), .look_expected(expected), .expected(sts_copies),
+        .due(timer_due), .examining(timer_examining), .looking(timer_looking), .due_number, .take(go_expire)
+    );
+
+    // Queues of free buffers.
+    logic [CW-1:0] col;
+    logic [BW-1:0] op_buffer;
+    logic [BW:0]   used;
+    wire           push      = (state == FEEDBACK_3 && (is_new || is_finished)) || c_push;
+    wire           drop      = excludes && ready && ready_node == c_node;
+    wire           give_back = state == GIVE_BACK;
+    wire           choose    = state == CHECK && !ready;
+
+    plx_evb_columns #(.COLUMNS(COLUMNS), .BUFFERS(BUFFERS)) columns (
+        .clk, .rst(rst || clears),
+        .cfg_discipline, .cfg_wait(waits), .cfg_live(live), .cfg_partition,
+        .w_weight, .look_column(c_looks ? c_column : look_column), .weight_data, .look_weight, .look_used(used),
+        .push, .pop(c_pop), .op_column(state == COMMAND ? c_column : col), .op_buffer(state == COMMAND ? c_buffer : op_buffer),
+        .give_back, .drop, .choose,
+        .idle, .reading, .head, .ready, .fresh, .ready_buffer, .ready_column, .may_follow, .take(dispatch),
+        .inc_passed
+    );
+
+    assign look_used        = {{(16 - BW) {1'b0}}, used} + {16'd0, ready && ready_column == look_column};
+
+    // Buffers and their nodes.
+    wire           reads_buffer = reading || go_feedback;
+    wire [BW-1:0]  buffer       = reading ? head : s_feedback_data[layouts_pkg::FEEDBACK_DESCRIPTOR_AT +: BW];
+
+    plx_evb_nodes #(.COLUMNS(COLUMNS), .NODES(NODES)) nodes (
+        .clk, .rst, .cfg_nodes,
+        .setup, .clear(clears), .clear_number({{(16 - AW) {1'b0}}, walk}), .buffer_node(setup_node),
+        .buffer_column(setup_column),
+        .w_node, .look_node, .node_data, .look_node_column,
+        .member(c_node), .member_column, .member_excluded,
+        .excludes, .readmits, .op_node(c_node), .op_column(c_column),
+        .sender, .sender_excluded, .live
+    );
+
+    plx_evb_buffers #(.COLUMNS(COLUMNS), .NODES(NODES), .BUFFERS(BUFFERS), .SLOTS(SLOTS)) buffers (
+        .clk, .cfg_run, .cfg_descriptors,
+        .clear(clears), .clear_buffer(walk[BW-1:0]), .clear_node(setup_node), .clear_column(setup_column),
+        .read(reads_buffer), .read_buffer(buffer), .generation, .node(place_node), .column(place_column),
+        .assigns(dispatch), .assigned_buffer(ready_buffer), .assigned_generation(next_generation), .assigned_number(sent),
+        .forgets, .forgotten,
+        .feedback, .compare(state == FEEDBACK_1), .judge(state == FEEDBACK_2), .free(state == FEEDBACK_3),
+        .oldest, .in_flight, .sender, .sender_excluded, .is_new, .is_finished, .is_in_flight, .verdict(judged)
+    );
+
+    plx_evb_copies #(.NODES(NODES), .SLOTS(SLOTS)) copies (
+        .clk, .cfg_run,
+        .send(starts), .send_slot(sent[SW-1:0]), .send_copy(message[FLOW_W-1:KEPT]), .send_node(dispatch ? next_node : prepared_node),
+        .read(go_flow || go_expire || state == AGAIN_1 || c_reads),
+        .read_slot(go_flow ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW] : go_expire ? due_number[SW-1:0]
+                   : state == AGAIN_1 ? again_number[SW-1:0] : c_slot),
+        .copy, .copy_node,
+        .flow, .compare(state == FLOW_1), .expected, .unsent, .oldest, .told,
+        .release_copied, .release_number, .release_decided, .release_members, .in_ring(phase == RING),
+        .goes_on, .returned, .is_release, .tells, .verdict(compared)
+    );
+
+    plx_evb_release release_message (
+        .clk, .clear(rst || setup || clears), .now, .cfg_timeout, .decided, .members,
+        .arm(state == DECIDE_2 && dc_done), .time_of_op, .hurry(go_trigger && full),
+        .tells(state == FLOW_2 && tells), .says(flow[layouts_pkg::FLOW_DECIDED_AT +: 32]), .told,
+        .over(release_over), .late(release_late), .send(state == RELEASE), .has_members,
+        .copied(release_copied), .number(release_number), .copy_decided(release_decided), .copy_members(release_members)
+    );
+
+    wire [7:0] copy_loops = copy[LOOPS +: 8];
+    wire [7:0] next_loops = &copy_loops ? copy_loops : copy_loops + 1'b1;
+
+    plx_evb_command #(.COLUMNS(COLUMNS), .NODES(NODES), .BUFFERS(BUFFERS), .SLOTS(SLOTS)) commands (
+        .clk, .rst(rst || setup || clears), .cfg_nodes, .cfg_descriptors, .cfg_feeders,
+        .command, .command_kind, .command_member, .waits(command_waits), .start(go_command), .done(c_done),
+        .node(c_node), .column(c_column), .node_column(member_column), .node_excluded(member_excluded),
+        .excludes, .readmits, .leaves, .joins,
+        .looks(c_looks), .used, .pop(c_pop), .head, .head_node(place_node), .push(c_push), .buffer(c_buffer),
+        .forgets, .forgotten,
+        .decided, .unsent, .reads(c_reads), .slot(c_slot), .is_open(in_ring_or_built || phase == PROCESSED),
+        .event_node(copy_node), .reassigns,
+        .again_valid, .again_take(state == AGAIN_1), .again_number
+    );
+
+    assign busy = clears || command_waits || state == COMMAND;
+
+    wire retires = oldest != told && !expected;
+
+    // The steps.
+    always_ff @(posedge clk) begin
+        now         <= now + 1'b1;
+        has_members <= |members;
+        no_loops    <= cfg_loops == 0;
+        if (begins) {expired, time_of_op} <= {go_expire, same_time ? time_of_op : now};
+        if (fresh) begin
+            ready_generation <= generation;
+            ready_node       <= place_node;
+        end
+
+        // Triggers.
+        if (accepted) sts_triggered <= sts_triggered + 1'b1;
+        if (accepted && !go_direct && pending >= sts_peak) sts_peak <= pending + 1'b1;
+        if (accepted != (state == RETIRE && retires)) in_flight <= accepted ? in_flight + 1'b1 : in_flight - 1'b1;
+        if (accepted && !go_direct) waiting <= waiting + 1'b1;
+        else if (go_new) waiting <= waiting - 1'b1;
+        if ((accepted && !go_direct) || reassigns) pending <= pending + 1'b1;
+        else if (go_new || state == AGAIN_1) pending <= pending - 1'b1;
+        if (send_first) unsent <= unsent + 1'b1;
+
+        case (state)
+            SETUP: begin
+                walk       <= walk + 1'b1;
+                members    <= cfg_feeders;
+                if (&walk) state <= IDLE;
+            end
+            IDLE: begin
+                if (go_feedback) begin
+                    feedback  <= s_feedback_data;
+                    state     <= FEEDBACK_1;
+                end
+                if (go_flow) begin
+                    flow  <= s_flow_data;
+                    at    <= s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW];
+                    state <= FLOW_1;
+                end
+                if (go_decide) begin
+                    decision <= s_decided_data;
+                    at       <= s_decided_data[32 +: SW];
+                    state    <= DECIDE_1;
+                end
+                if (go_expire) begin
+                    number <= due_number;
+                    at     <= due_number[SW-1:0];
+                    state  <= EXPIRE;
+                end
+                if (go_again) state <= AGAIN_1;
+                if (go_release) state <= RELEASE;
+                if (go_command) state <= COMMAND;
+                if (go_change) begin
+                    enabled <= cfg_enable;
+                    waits   <= cfg_wait;
+                    state   <= CHECK;
+                end
+            end
+            // Columns have changed: the offered buffer may not follow any more, or there was none.
+            CHECK: state <= ready && !may_follow ? GIVE_BACK : IDLE;
+            GIVE_BACK: state <= CHECK;
+
+            FEEDBACK_1: begin
+                at        <= feedback[layouts_pkg::FEEDBACK_NUMBER_AT +: SW];
+                col       <= place_column;
+                op_buffer <= feedback[layouts_pkg::FEEDBACK_DESCRIPTOR_AT +: BW];
+                state     <= FEEDBACK_2;
+            end
+            FEEDBACK_2: state <= FEEDBACK_3;
+            FEEDBACK_3: state <= is_finished ? FEEDBACK_4 : is_new ? CHECK : IDLE;
+            FEEDBACK_4: state <= CHECK;
+
+            FLOW_1: state <= FLOW_2;
+            FLOW_2: begin
+                prepared          <= {f_pending, copy[MEMBERS +: 32], 1'b1, next_loops >= cfg_loops, next_loops,
+                                      copy[LOOPS-1:0], decided, f_number, cfg_run};
+                prepared_dispatch <= 1'b0;
+                prepared_event    <= 1'b1;
+                prepared_node     <= copy_node;
+                after             <= IDLE;
+                state             <= goes_on ? SEND : returned || is_release ? RETIRE : IDLE;
+            end
+
+            DECIDE_1: state <= dc_valid ? DECIDE_2 : IDLE;
+            DECIDE_2: begin
+                if (!dc_done) begin
+                    decided <= decided + 1'b1;
+                end else begin
+                    state <= RETIRE;
+                end
+            end
+
+            // Events that are decided, and whose messages are not expected: as far as the feeders know.
+            RETIRE: begin
+                if (retires) oldest <= oldest + 1'b1;
+                else state <= CHECK;
+            end
+
+            EXPIRE: begin
+                prepared          <= {members, members, 1'b1, no_loops, 8'd0, copy[ATTEMPT +: 16] + 1'b1,
+                                      copy[ATTEMPT-1:0], decided, number, cfg_run};
+                prepared_dispatch <= 1'b0;
+                prepared_event    <= 1'b1;
+                prepared_node     <= copy_node;
+                after             <= CHECK;
+                state             <= phase == RING ? SEND : RETIRE;
+            end
+
+            AGAIN_1: begin
+                number <= again_number;
+                at     <= again_number[SW-1:0];
+                state  <= AGAIN_2;
+            end
+            AGAIN_2: begin
+                prepared          <= {members, members, 1'b1, no_loops, 8'd0, copy[ATTEMPT +: 16] + 1'b1,
+                                      {{(16 - BW) {1'b0}}, ready_buffer}, ready_generation, decided, number, cfg_run};
+                prepared_dispatch <= 1'b1;
+                prepared_event    <= 1'b1;
+                after             <= IDLE;
+                state             <= phase == WAITING && $signed(number - oldest) >= 0 ? SEND : IDLE;
+            end
+
+            RELEASE: begin
+                prepared          <= {members, members, 2'b01, 72'd0, decided, release_number + 1'b1, cfg_run};
+                prepared_dispatch <= 1'b0;
+                prepared_event    <= 1'b0;
+                after             <= IDLE;
+                state             <= has_members ? SEND : IDLE;
+            end
+
+            SEND: if (room) state <= after;
+
+            COMMAND: begin
+                members <= (members & ~leaves) | joins;
+                if (c_done) state <= CHECK;
+            end
+            default: state <= IDLE;
+        endcase
+
+        if (rst) now <= '0;
+        if (rst || setup || clears) begin
+            unsent          <= '0;
+            oldest          <= '0;
+            decided         <= '0;
+            in_flight       <= '0;
+            waiting         <= '0;
+            pending         <= '0;
+            sts_triggered   <= '0;
+            sts_peak        <= '0;
+            enabled         <= 1'b0;
+        end
+        if (rst || setup) begin
+            state      <= SETUP;
+            walk       <= '0;
+        end
+    end
+
+    // Counted events.
+    always_ff @(posedge clk) begin
+        inc <= {
+            accepted, state == FLOW_2 && compared[1], dispatch && !may_follow, reassigns, state == DECIDE_1 && !dc_valid,
+            (state == FEEDBACK_3 && judged[8]) || (state == FLOW_2 && compared[2]),
+            judged[7:0] & {8{state == FEEDBACK_3}},
+            lost, go_trigger && full, go_trigger && !full && at_limit,
+            state == FLOW_2 && compared[0], state == EXPIRE && phase != RING, state == EXPIRE && phase == RING,
+            state == FLOW_2 && goes_on, state == FLOW_2 && returned, dispatch
+        };
+        if (rst) inc <= '0;
+    end
+
+    assign {sts_ready, sts_enabled, sts_members, sts_pending} = {ready, enabled, members, pending};
+
+    wire unused = &{1'b0, settled, copy[FLOW_W-KEPT-1:MEMBERS+32], copy[LOOPS+9:LOOPS+8]};
+endmodule

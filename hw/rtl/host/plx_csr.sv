@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Register requests of the host to one AXI4-Lite access for each DW, one at a time and in order, and
+// its reads completed in order, with one completion each. Every request is completed: reads without a
+// register return 0; an absent BAR gives an unsupported request, more than 64 bytes a completer
+// abort (PCIe 4.0, 2.3.1). Such writes, and poisoned ones, are discarded. From a request to its
+// access: 1 cycle. Blocks in reset are absent meanwhile.
+
+module plx_csr #(
+    parameter PORTS  = 4,         // ports of the card
+    parameter BLOCKS = PORTS + 8  // register blocks, in the order of `plx_place`
+) (
+    input  logic                 clk,
+    input  logic                 rst,
+
+    // Blocks that are absent at present.
+    input  logic [BLOCKS-1:0]    away,
+
+    // Requests.
+    input  logic                 hif_rx_req_valid,
+    output logic                 hif_rx_req_ready,
+    input  logic                 hif_rx_req_sop,
+    input  logic                 hif_rx_req_eop,
+    input  logic [127:0]         hif_rx_req_header,
+    input  logic [255:0]         hif_rx_req_data,
+
+    // Completions.
+    output logic                 hif_tx_cpl_valid,
+    input  logic                 hif_tx_cpl_ready,
+    output logic                 hif_tx_cpl_sop,
+    output logic                 hif_tx_cpl_eop,
+    output logic [127:0]         hif_tx_cpl_header,
+    output logic [255:0]         hif_tx_cpl_data,
+
+    // Blocks: address, data and strobes are common to all. Their responses are all "okay".
+    output logic [16:0]          m_axil_addr,
+    output logic [BLOCKS-1:0]    m_axil_awvalid,
+    input  logic [BLOCKS-1:0]    m_axil_awready,
+    output logic [31:0]          m_axil_wdata,
+    output logic [3:0]           m_axil_wstrb,
+    output logic [BLOCKS-1:0]    m_axil_wvalid,
+    input  logic [BLOCKS-1:0]    m_axil_wready,
+    input  logic [BLOCKS-1:0]    m_axil_bvalid,
+    output logic [BLOCKS-1:0]    m_axil_bready,
+    output logic [BLOCKS-1:0]    m_axil_arvalid,
+    input  logic [BLOCKS-1:0]    m_axil_arready,
+    input  logic [BLOCKS*32-1:0] m_axil_rdata,
+    input  logic [BLOCKS-1:0]    m_axil_rvalid,
+    output logic [BLOCKS-1:0]    m_axil_rready
+);
+    generate
+        if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
+        if (BLOCKS != PORTS + 8) BLOCKS_must_be_PORTS_and_8 parameter_error ();
+    endgenerate
+
+    // For each DW: its block is selected, accessed, and what it read is kept.
+    localparam [2:0] TAKE = 0, SELECT = 1, ACCESS = 2, KEEP = 3, ANSWER = 4;
+    localparam [2:0] UNSUPPORTED = 1, ABORT = 4;
+
+    logic [2:0]   state;
+    logic [127:0] head;
+    logic [511:0] data;
+    logic [3:0]   index;
+    logic         second;
+
+    // The request, and its errors.
+    wire [9:0] length   = head[73:64];
+    wire [3:0] first_be = head[77:74];
+    wire [3:0] last_be  = length == 10'd1 ? first_be : head[81:78];
+    wire       write    = head[85];
+    wire       wrong    = head[84:82] != 3'd0 && head[84:82] != 3'd2 || head[89];
+    wire       long     = length == 0 || length > 10'd16;
+    wire [2:0] status   = wrong ? UNSUPPORTED : long ? ABORT : 3'd0;
+
+    // The current DW, and its block: card, host, timing, event, tlb, tx, clop, ports, MSI-X.
+    wire [3:0]  last_index = length[3:0] - 4'd1;
+    wire        last       = index == last_index;
+    wire [3:0]  be         = index == 0 ? first_be : last ? last_be : 4'hF;
+    wire [31:0] offset     = {head[31:2] + {26'd0, index}, 2'b00};
+    wire [BLOCKS-1:0] place;
+
+    assign place[0]        = offset >> regs_pkg::CARD_ADDR_W == regs_pkg::CARD_AT >> regs_pkg::CARD_ADDR_W;
+    assign place[1]        = offset >> regs_pkg::HOST_ADDR_W == regs_pkg::HOST_AT >> regs_pkg::HOST_ADDR_W;
+    assign place[2]        = offset >> regs_pkg::TIMING_ADDR_W == regs_pkg::TIMING_AT >> regs_pkg::TIMING_ADDR_W;
+    assign place[3]        = offset >> regs_pkg::EVENT_ADDR_W == regs_pkg::EVENT_AT >> regs_pkg::EVENT_ADDR_W;
+    assign place[4]        = offset >> regs_pkg::TLB_ADDR_W == regs_pkg::TLB_AT >> regs_pkg::TLB_ADDR_W;
+    assign place[5]        = offset >> regs_pkg::TX_ADDR_W == regs_pkg::TX_AT >> regs_pkg::TX_ADDR_W;
+    assign place[6]        = offset >> regs_pkg::CLOP_ADDR_W == regs_pkg::CLOP_AT >> regs_pkg::CLOP_ADDR_W;
+    assign place[BLOCKS-1] = offset >> 12 == 0;
+    generate
+        for (genvar p = 0; p < PORTS; p = p + 1) begin : g_port
+            localparam AT = regs_pkg::PORT_AT + p * regs_pkg::PORT_STEP;
+            assign place[7+p] = offset >> regs_pkg::PORT_ADDR_W == AT >> regs_pkg::PORT_ADDR_W;
+        end
+    endgenerate
+
+    // BAR 2 holds only the vectors.
+    localparam [BLOCKS-1:0] VECTORS = 1 << (BLOCKS - 1);
+    wire  [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS);
+    logic [BLOCKS-1:0] picked;
+    // A block that goes away in the middle is answered for.
+    wire  [BLOCKS-1:0] block = picked & ~away;
+    // The access is over.
+    wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
+    logic [16:0]       at;
+    logic [31:0]       wdata;
+    logic [3:0]        wstrb;
+    logic              is_last;
+
+    always_ff @(posedge clk) begin
+        if (state == SELECT) begin
+            at      <= offset[16:0];
+            wdata   <= data[index*32 +: 32];
+            wstrb   <= be;
+            is_last <= last;
+        end
+        if (state == SELECT) picked <= status == 0 && be != 0 ? selected : '0;
+        else if (done) picked <= '0;
+        if (rst) picked <= '0;
+    end
+
+    // The access: which of its channels have been accepted.
+    logic address_gone, data_gone;
+    assign m_axil_addr    = at;
+    assign m_axil_wdata   = wdata;
+    assign m_axil_wstrb   = wstrb;
+    assign m_axil_awvalid = block & {BLOCKS{write && !address_gone}};
+    assign m_axil_wvalid  = block & {BLOCKS{write && !data_gone}};
+    assign m_axil_arvalid = block & {BLOCKS{!write && !address_gone}};
+    assign m_axil_bready  = block & {BLOCKS{write}};
+    assign m_axil_rready  = block & {BLOCKS{!write}};
+
+    logic [31:0] answer, kept;
+    always_comb begin
+        answer = '0;
+        for (int b = 0; b < PORTS + 8; b = b + 1) answer = answer | (m_axil_rdata[b*32 +: 32] & {32{block[b]}});
+    end
+
+    // Bytes from the first requested one to the last (PCIe 4.0, table 2-38).
+    wire [1:0] lowest  = first_be[0] ? 2'd0 : first_be[1] ? 2'd1 : first_be[2] ? 2'd2 : first_be[3] ? 2'd3 : 2'd0;
+    wire [1:0] highest = last_be[3] ? 2'd3 : last_be[2] ? 2'd2 : last_be[1] ? 2'd1 : 2'd0;
+    wire [9:0] others  = length - 10'd1;
+    wire [11:0] bytes  = {others, 2'b00} + {10'd0, highest} - {10'd0, lowest} + 12'd1;
+
+    assign hif_rx_req_ready  = state == TAKE;
+    assign hif_tx_cpl_valid  = state == ANSWER;
+    assign hif_tx_cpl_sop    = !second;
+    assign hif_tx_cpl_eop    = second || status != 0 || length <= 10'd8;
+    assign hif_tx_cpl_data   = second ? data[511:256] : data[255:0];
+    assign hif_tx_cpl_header = {14'd0, head[113:90], 1'b0, status, 12'd0, status != 0 ? 10'd0 : length,
+                                16'd0, head[47:32], 13'd0, bytes, head[6:2], lowest};
+
+    always_ff @(posedge clk) begin
+        case (state)
+            TAKE: if (hif_rx_req_valid) begin
+                second <= !hif_rx_req_eop;
+                if (hif_rx_req_sop) head <= hif_rx_req_header;
+                // Words after the second are not used.
+                if (hif_rx_req_sop) data <= {256'd0, hif_rx_req_header[85] ? hif_rx_req_data : 256'd0};
+                else data[511:256] <= hif_rx_req_data;
+                if (hif_rx_req_eop) state <= SELECT;
+            end
+            SELECT: state <= status == 0 ? ACCESS : write ? TAKE : ANSWER;
+            ACCESS: begin
+                kept <= answer;
+                if (done) state <= KEEP;
+            end
+            KEEP: begin
+                if (!write) begin
+                    for (int b = 0; b < 16; b = b + 1) if (index == 4'(b)) data[b*32 +: 32] <= kept;
+                end
+                index <= index + 4'd1;
+                state <= !is_last ? SELECT : write ? TAKE : ANSWER;
+            end
+            default: if (hif_tx_cpl_ready) begin
+                second <= !hif_tx_cpl_eop;
+                if (hif_tx_cpl_eop) state <= TAKE;
+            end
+        endcase
+        address_gone <= !done && (address_gone || |(m_axil_awvalid & m_axil_awready) || |(m_axil_arvalid & m_axil_arready));
+        data_gone    <= !done && (data_gone || |(m_axil_wvalid & m_axil_wready));
+        if (state == TAKE) index <= 4'd0;
+        if (rst) begin
+            state        <= TAKE;
+            second       <= 1'b0;
+            address_gone <= 1'b0;
+            data_gone    <= 1'b0;
+        end
+    end
+
+    wire unused = &{1'b0, head[127:114], head[88:86], head[63:48], head[1:0], offset[31:17]};
+endmodule

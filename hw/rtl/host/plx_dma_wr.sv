@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Descriptors and their data to posted writes on the host bus: split at 4 KiB and at the maximum
+// payload, in order, without a gap within a write, and without one between writes. Data begin with
+// the first DW of each write in bits 31:0, so after a split they are shifted by DWs. From a
+// descriptor to its first beat: 3 cycles.
+
+module plx_dma_wr (
+    input  logic         clk,
+    input  logic         rst,
+
+    // Longest payload, 128 B << n; without bus mastering writes are accepted and discarded;
+    // `cfg_quiesce`: no new descriptor is accepted. No write is pending when idle.
+    input  logic [2:0]   cfg_max_payload,
+    input  logic         cfg_bus_master,
+    input  logic         cfg_quiesce,
+    output logic         idle,
+
+    // Descriptors; address and length are multiples of 4.
+    input  logic         s_desc_valid,
+    output logic         s_desc_ready,
+    input  logic [63:0]  s_desc_address,
+    input  logic [12:0]  s_desc_length,
+    input  logic [7:0]   s_desc_func,
+    input  logic         s_desc_immediate,
+    input  logic [31:0]  s_desc_immediate_data,
+
+    // Their data, all available with the descriptor; the length implies `tlast`.
+    input  logic         s_data_tvalid,
+    output logic         s_data_tready,
+    input  logic [255:0] s_data_tdata,
+
+    // Posted writes.
+    output logic         hif_wr_req_valid,
+    input  logic         hif_wr_req_ready,
+    output logic         hif_wr_req_sop,
+    output logic         hif_wr_req_eop,
+    output logic [127:0] hif_wr_req_header,
+    output logic [255:0] hif_wr_req_data,
+
+    // One cycle for each write sent, or discarded.
+    output logic         inc_writes,
+    output logic         inc_wr_discarded
+);
+    // The current write.
+    wire        piece_valid, piece_last;
+    wire [63:0] piece_address;
+    wire [12:0] piece_length;
+    wire [7:0]  func;
+    wire        immediate;
+    wire [31:0] immediate_data;
+    wire        step, last;
+    wire        cut_ready, cut_idle;
+
+    plx_dma_cut #(.USER_W(41)) cut (
+        .clk,
+        .rst,
+        .cfg_limit(cfg_max_payload),
+        .s_valid(s_desc_valid && !cfg_quiesce),
+        .s_ready(cut_ready),
+        .s_address(s_desc_address),
+        .s_length(s_desc_length),
+        .s_user({s_desc_immediate_data, s_desc_immediate, s_desc_func}),
+        .m_valid(piece_valid),
+        .m_ready(step && last),
+        .m_address(piece_address),
+        .m_length(piece_length),
+        .m_last(piece_last),
+        .m_user({immediate_data, immediate, func}),
+        .idle(cut_idle)
+    );
+
+    // Words wait here until their descriptor, which takes a cycle more, has made its piece: the writer
+    // is ahead by as many, so that the next write is known when one ends.
+    wire         word_valid, word_ready;
+    wire [255:0] word;
+
+    /* verilator lint_off PINCONNECTEMPTY */
+    plx_fifo_sync #(.WIDTH(256), .DEPTH(4)) words (
+        .clk, .rst,
+        .s_valid(s_data_tvalid), .s_ready(s_data_tready), .s_data(s_data_tdata),
+        .m_valid(word_valid), .m_ready(word_ready), .m_data(word), .level()
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
+    assign s_desc_ready = cut_ready && !cfg_quiesce;
+    assign idle         = cut_idle && !hif_wr_req_valid;
+
+    // DWs of it that remain, and those in this beat.
+    logic        begun, thrown;
+    logic [10:0] rest;
+    wire  [10:0] dws      = piece_length[12:2];
+    wire  [10:0] left     = begun ? rest : dws;
+    wire  [3:0]  now      = last ? left[3:0] : 4'd8;
+    wire         throwing = begun ? thrown : !cfg_bus_master;
+    assign       last     = left[10:3] == 0 || left == 11'd8;
+
+    // The first `skip` DWs of the kept word have been sent; 0: none is kept.
+    logic [2:0]   skip;
+    logic [255:0] kept;
+    wire  [3:0]   reach = {1'b0, skip} + now;
+    wire          reads = !immediate && (skip == 0 || reach > 4'd8);
+    wire          free  = !hif_wr_req_valid || hif_wr_req_ready;
+
+    assign step       = piece_valid && free && (!reads || word_valid);
+    assign word_ready = piece_valid && free && reads;
+
+    wire [255:0] low     = skip == 0 ? word : kept;
+    wire [511:0] joined  = {word, low} >> {skip, 5'd0};
+    wire [255:0] ones    = {256{1'b1}};
+    wire [255:0] aligned = joined[255:0] & ~(ones << {now, 5'd0});
+
+    always_ff @(posedge clk) begin
+        if (free) hif_wr_req_valid <= step && !throwing;
+        if (step) begin
+            begun <= !last;
+            skip  <= immediate || last && piece_last ? 3'd0 : reach[2:0];
+        end
+        inc_writes       <= step && last && !throwing;
+        inc_wr_discarded <= step && last && throwing;
+        if (rst) begin
+            hif_wr_req_valid <= 1'b0;
+            begun            <= 1'b0;
+            skip             <= 3'd0;
+            inc_writes       <= 1'b0;
+            inc_wr_discarded <= 1'b0;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (step) begin
+            rest   <= left - 11'd8;
+            thrown <= throwing;
+        end
+        if (step && reads) kept <= word;
+        if (free) begin
+            hif_wr_req_sop    <= !begun;
+            hif_wr_req_eop    <= last;
+            // No traffic class, attributes, tag; all bytes are enabled, of a last DW only if that is not
+            // the first (PCIe 4.0, 2.2.5).
+            hif_wr_req_header <= {20'd0, func, 18'd0, dws == 11'd1 ? 4'h0 : 4'hF, 4'hF,
+                                  dws[9:0], piece_address};
+            hif_wr_req_data   <= immediate ? {224'd0, immediate_data} : aligned;
+        end
+    end
+
+    wire unused = &{1'b0, joined[511:256], piece_length[1:0]};
+endmodule

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// The card's side of the host bus, wired: registers of the card and of the bus, access to all other
+// registers, writes, interrupts, reads, resets.
+
+module plx_host_bus #(
+    parameter PORTS         = 4,           // ports of the card
+    parameter STREAMS       = 16,          // of each, shown in registers
+    parameter RX_FIFO_WORDS = 2048,        // of each, shown in registers
+    parameter TLB_ENTRIES   = 128,         // shown in registers
+    parameter EVENT_QUEUES  = 8,           // each with a vector
+    parameter RD_TAGS       = 128,         // open read requests
+    parameter ARP_ENTRIES   = 256,         // of each port, shown in registers
+    parameter GIT_HASH      = 160'h0,      // in printed order
+    parameter WRITERS       = PORTS + 1,   // writers to memory, besides interrupts
+    parameter BLOCKS        = PORTS + 5    // register blocks outside this module
+) (
+    // Clocks, resets from outside, and resets of all other modules.
+    input  logic                   clk_net,
+    input  logic                   rst_net,
+    input  logic                   clk_core,
+    input  logic                   rst_core,
+    output logic                   others_rst,
+    output logic                   net_rst,
+    input  logic [63:0]            now_stamp,
+
+    // Function 0, as the host has configured it.
+    input  logic [2:0]             cfg_max_payload,
+    input  logic [2:0]             cfg_max_read,
+    input  logic                   cfg_bus_master,
+    input  logic                   cfg_msix_enable,
+    input  logic                   cfg_msix_mask,
+
+    // The host bus.
+    output logic                   hif_wr_req_valid,
+    input  logic                   hif_wr_req_ready,
+    output logic                   hif_wr_req_sop,
+    output logic                   hif_wr_req_eop,
+    output logic [127:0]           hif_wr_req_header,
+    output logic [255:0]           hif_wr_req_data,
+    output logic                   hif_rd_req_valid,
+    input  logic                   hif_rd_req_ready,
+    output logic [127:0]           hif_rd_req_header,
+    input  logic                   hif_rx_cpl_valid,
+    output logic                   hif_rx_cpl_ready,
+    input  logic                   hif_rx_cpl_sop,
+    input  logic                   hif_rx_cpl_eop,
+    input  logic [127:0]           hif_rx_cpl_header,
+    input  logic [255:0]           hif_rx_cpl_data,
+    input  logic                   hif_rx_req_valid,
+    output logic                   hif_rx_req_ready,
+    input  logic                   hif_rx_req_sop,
+    input  logic                   hif_rx_req_eop,
+    input  logic [127:0]           hif_rx_req_header,
+    input  logic [255:0]           hif_rx_req_data,
+    output logic                   hif_tx_cpl_valid,
+    input  logic                   hif_tx_cpl_ready,
+    output logic                   hif_tx_cpl_sop,
+    output logic                   hif_tx_cpl_eop,
+    output logic [127:0]           hif_tx_cpl_header,
+    output logic [255:0]           hif_tx_cpl_data,
+
+    // Register blocks: timing, event, tlb, tx, clop, ports.
+    output logic [16:0]            m_axil_addr,
+    output logic [BLOCKS-1:0]      m_axil_awvalid,
+    input  logic [BLOCKS-1:0]      m_axil_awready,
+    output logic [31:0]            m_axil_wdata,
+    output logic [3:0]             m_axil_wstrb,
+    output logic [BLOCKS-1:0]      m_axil_wvalid,
+    input  logic [BLOCKS-1:0]      m_axil_wready,
+    input  logic [BLOCKS-1:0]      m_axil_bvalid,
+    output logic [BLOCKS-1:0]      m_axil_bready,
+    output logic [BLOCKS-1:0]      m_axil_arvalid,
+    input  logic [BLOCKS-1:0]      m_axil_arready,
+    input  logic [BLOCKS*32-1:0]   m_axil_rdata,
+    input  logic [BLOCKS-1:0]      m_axil_rvalid,
+    output logic [BLOCKS-1:0]      m_axil_rready,
+
+    // Writes to memory.
+    input  logic [WRITERS-1:0]     s_wr_desc_valid,
+    output logic [WRITERS-1:0]     s_wr_desc_ready,
+    input  logic [WRITERS*64-1:0]  s_wr_desc_address,
+    input  logic [WRITERS*13-1:0]  s_wr_desc_length,
+    input  logic [WRITERS*8-1:0]   s_wr_desc_func,
+    input  logic [WRITERS-1:0]     s_wr_data_tvalid,
+    output logic [WRITERS-1:0]     s_wr_data_tready,
+    input  logic [WRITERS*256-1:0] s_wr_data_tdata,
+    input  logic [WRITERS-1:0]     s_wr_data_tlast,
+    output logic [WRITERS-1:0]     m_wr_taken,
+
+    // Reads of it.
+    input  logic                   s_rd_desc_valid,
+    output logic                   s_rd_desc_ready,
+    input  logic [63:0]            s_rd_desc_address,
+    input  logic [15:0]            s_rd_desc_length,
+    input  logic [7:0]             s_rd_desc_tag,
+    input  logic [7:0]             s_rd_desc_func,
+    output logic                   m_rd_data_tvalid,
+    input  logic                   m_rd_data_tready,
+    output logic [255:0]           m_rd_data_tdata,
+    output logic [31:0]            m_rd_data_tkeep,
+    output logic                   m_rd_data_tlast,
+    output logic                   m_rd_data_tuser,
+    output logic [7:0]             m_rd_status_tag,
+
+    // Interrupt requests; a discarded event record, which is counted here.
+    input  logic [EVENT_QUEUES-1:0] s_irq,
+    input  logic                   inc_events_discarded
+);
+    // ---- Resets ---------------------------------------------------------------------------------
+
+    logic host_rst, request, resetting, quiesce, discard, wr_idle, rd_idle;
+
+    plx_resets resets (
+        .clk_net, .rst_net, .clk_core, .rst_core, .request, .resetting, .quiesce, .discard, .wr_idle, .rd_idle,
+        .host_rst, .others_rst, .net_rst
+    );
+
+    // ---- Registers ------------------------------------------------------------------------------
+
+    // Card, host, all other blocks, vectors.
+    localparam ALL = BLOCKS + 3;
+    logic [ALL-1:0]    awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
+    logic [ALL*32-1:0] rdata;
+
+    plx_csr #(.PORTS(PORTS)) csr (
+        .clk(clk_core), .rst(host_rst), .away({1'b0, {BLOCKS{others_rst}}, 2'b00}),
+        .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
+        .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
+        .m_axil_addr, .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata, .m_axil_wstrb,
+        .m_axil_wvalid(wvalid), .m_axil_wready(wready), .m_axil_bvalid(bvalid), .m_axil_bready(bready),
+        .m_axil_arvalid(arvalid), .m_axil_arready(arready), .m_axil_rdata(rdata), .m_axil_rvalid(rvalid),
+        .m_axil_rready(rready)
+    );
+
+    assign m_axil_awvalid = awvalid[2 +: BLOCKS];
+    assign m_axil_wvalid  = wvalid[2 +: BLOCKS];
+    assign m_axil_bready  = bready[2 +: BLOCKS];
+    assign m_axil_arvalid = arvalid[2 +: BLOCKS];
+    assign m_axil_rready  = rready[2 +: BLOCKS];
+    assign awready[2 +: BLOCKS]  = m_axil_awready;
+    assign wready[2 +: BLOCKS]   = m_axil_wready;
+    assign bvalid[2 +: BLOCKS]   = m_axil_bvalid;
+    assign arready[2 +: BLOCKS]  = m_axil_arready;
+    assign rvalid[2 +: BLOCKS]   = m_axil_rvalid;
+    assign rdata[64 +: BLOCKS*32] = m_axil_rdata;
+
+    // The first byte of the hash is in the lowest bits of the first register.
+    localparam [159:0] HASH = GIT_HASH;
+    wire [159:0] git_hash;
+    generate
+        for (genvar i = 0; i < 20; i = i + 1) begin : g_hash
+            assign git_hash[i*8 +: 8] = HASH[152 - i*8 +: 8];
+        end
+    endgenerate
+
+    /* verilator lint_off PINCONNECTEMPTY */
+    plx_card_regs card (
+        .clk(clk_core), .rst(host_rst),
+        .s_axil_awaddr(m_axil_addr[6:0]), .s_axil_awvalid(awvalid[0]), .s_axil_awready(awready[0]),
+        .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[0]),
+        .s_axil_wready(wready[0]), .s_axil_bresp(), .s_axil_bvalid(bvalid[0]), .s_axil_bready(bready[0]),
+        .s_axil_araddr(m_axil_addr[6:0]), .s_axil_arvalid(arvalid[0]), .s_axil_arready(arready[0]),
+        .s_axil_rdata(rdata[0 +: 32]), .s_axil_rresp(), .s_axil_rvalid(rvalid[0]), .s_axil_rready(rready[0]),
+        .sts_git_hash(git_hash), .sts_has_ports(PORTS[7:0]), .sts_has_streams(STREAMS[7:0]),
+        .sts_has_event_queues(EVENT_QUEUES[7:0]), .sts_has_tx_rings(PORTS[7:0]), .sts_entries_tlb(TLB_ENTRIES[15:0]),
+        .sts_entries_arp(ARP_ENTRIES[15:0]), .sts_sizes_rx_fifo(RX_FIFO_WORDS[15:0]),
+        .sts_sizes_read_tags(RD_TAGS[7:0]), .sts_sizes_functions(8'd1), .pulse_ctrl_reset(request),
+        .sts_status_resetting(resetting), .sts_stamp(now_stamp)
+    );
+
+    logic        quiesce_wanted, win_write, win_valid, win_ready;
+    logic [31:0] timeout_cycles, quarantine_cycles, win_rdata;
+    logic [8:0]  win_addr;
+
+    plx_host_regs host (
+        .clk(clk_core), .rst(host_rst),
+        .s_axil_awaddr(m_axil_addr[8:0]), .s_axil_awvalid(awvalid[1]), .s_axil_awready(awready[1]),
+        .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[1]),
+        .s_axil_wready(wready[1]), .s_axil_bresp(), .s_axil_bvalid(bvalid[1]), .s_axil_bready(bready[1]),
+        .s_axil_araddr(m_axil_addr[8:0]), .s_axil_arvalid(arvalid[1]), .s_axil_arready(arready[1]),
+        .s_axil_rdata(rdata[32 +: 32]), .s_axil_rresp(), .s_axil_rvalid(rvalid[1]), .s_axil_rready(rready[1]),
+        .cfg_ctrl_quiesce(quiesce_wanted), .sts_status_idle(wr_idle && rd_idle), .sts_status_bus_master(cfg_bus_master),
+        .sts_status_msix(cfg_msix_enable), .sts_status_max_payload(cfg_max_payload),
+        .sts_status_max_read(cfg_max_read), .cfg_timeout_cycles(timeout_cycles),
+        .cfg_quarantine_cycles(quarantine_cycles), .win_write, .win_addr, .win_wdata(), .win_wstrb(),
+        .win_counters_valid(win_valid), .win_counters_ready(win_ready), .win_counters_rdata(win_rdata)
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
+    logic         irq_valid, irq_ready, inc_interrupts;
+    logic [63:0]  irq_address;
+    logic [31:0]  irq_data;
+
+    plx_msix #(.VECTORS(EVENT_QUEUES)) msix (
+        .clk(clk_core), .rst(host_rst), .clear(others_rst), .cfg_msix_enable, .cfg_msix_mask, .s_irq,
+        .s_axil_addr(m_axil_addr[11:0]), .s_axil_awvalid(awvalid[ALL-1]), .s_axil_awready(awready[ALL-1]),
+        .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[ALL-1]),
+        .s_axil_wready(wready[ALL-1]), .s_axil_bvalid(bvalid[ALL-1]), .s_axil_bready(bready[ALL-1]),
+        .s_axil_arvalid(arvalid[ALL-1]), .s_axil_arready(arready[ALL-1]), .s_axil_rdata(rdata[(ALL-1)*32 +: 32]),
+        .s_axil_rvalid(rvalid[ALL-1]), .s_axil_rready(rready[ALL-1]),
+        .m_desc_valid(irq_valid), .m_desc_ready(irq_ready), .m_desc_address(irq_address),
+        .m_desc_immediate_data(irq_data), .inc_interrupts
+    );
+
+    // ---- Counters -------------------------------------------------------------------------------
+
+    localparam COUNTERS = 10;
+    logic inc_writes, inc_wr_discarded, inc_reads, inc_rd_timeout, inc_rd_unsupported, inc_rd_abort, inc_rd_poisoned,
+          inc_rd_unexpected;
+    wire [COUNTERS-1:0] amount;
+
+    assign amount[regs_pkg::HOST_WRITES_ROW / 8]           = inc_writes;
+    assign amount[regs_pkg::HOST_READS_ROW / 8]            = inc_reads;
+    assign amount[regs_pkg::HOST_WR_DISCARDED_ROW / 8]     = inc_wr_discarded;
+    assign amount[regs_pkg::HOST_RD_TIMEOUT_ROW / 8]       = inc_rd_timeout;
+    assign amount[regs_pkg::HOST_RD_UNSUPPORTED_ROW / 8]   = inc_rd_unsupported;
+    assign amount[regs_pkg::HOST_RD_ABORT_ROW / 8]         = inc_rd_abort;
+    assign amount[regs_pkg::HOST_RD_POISONED_ROW / 8]      = inc_rd_poisoned;
+    assign amount[regs_pkg::HOST_RD_UNEXPECTED_ROW / 8]    = inc_rd_unexpected;
+    assign amount[regs_pkg::HOST_INTERRUPTS_ROW / 8]       = inc_interrupts;
+    assign amount[regs_pkg::HOST_EVENTS_DISCARDED_ROW / 8] = inc_events_discarded;
+
+    plx_counters #(.COUNT(COUNTERS), .AMOUNT_W(1)) counters (
+        .clk(clk_core), .rst(host_rst), .amount, .win_valid, .win_write, .win_addr({1'b0, win_addr[6:2]}), .win_ready,
+        .win_rdata
+    );
+
+    // ---- Writes ---------------------------------------------------------------------------------
+
+    // Interrupts are the last of them. Typed, because Icarus 11 does not know the bound of the loop.
+    localparam integer INPUTS = WRITERS + 1;
+    logic         desc_valid, desc_ready, desc_immediate, data_valid, data_ready, irq_data_ready, irq_taken;
+    logic [63:0]  desc_address;
+    logic [12:0]  desc_length;
+    logic [7:0]   desc_func;
+    logic [31:0]  desc_immediate_data;
+    logic [255:0] data;
+
+    plx_wr_mux #(.INPUTS(INPUTS)) wr_mux (
+        .clk(clk_core), .rst(others_rst),
+        .s_desc_valid({irq_valid, s_wr_desc_valid}), .s_desc_ready({irq_ready, s_wr_desc_ready}),
+        .s_desc_address({irq_address, s_wr_desc_address}), .s_desc_length({13'd4, s_wr_desc_length}),
+        .s_desc_func({8'd0, s_wr_desc_func}), .s_desc_immediate({1'b1, {WRITERS{1'b0}}}),
+        .s_desc_immediate_data({irq_data, {WRITERS{32'd0}}}), .s_data_tvalid({1'b0, s_wr_data_tvalid}),
+        .s_data_tready({irq_data_ready, s_wr_data_tready}), .s_data_tdata({256'd0, s_wr_data_tdata}),
+        .s_data_tlast({1'b0, s_wr_data_tlast}), .m_taken({irq_taken, m_wr_taken}),
+        .m_desc_valid(desc_valid), .m_desc_ready(desc_ready), .m_desc_address(desc_address),
+        .m_desc_length(desc_length), .m_desc_func(desc_func), .m_desc_immediate(desc_immediate),
+        .m_desc_immediate_data(desc_immediate_data), .m_data_tvalid(data_valid), .m_data_tready(data_ready),
+        .m_data_tdata(data)
+    );
+
+    plx_dma_wr dma_wr (
+        .clk(clk_core), .rst(host_rst), .cfg_max_payload, .cfg_bus_master, .cfg_quiesce(quiesce || quiesce_wanted),
+        .idle(wr_idle), .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
+        .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
+        .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),
+        .s_data_tdata(data), .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop,
+        .hif_wr_req_header, .hif_wr_req_data, .inc_writes, .inc_wr_discarded
+    );
+
+    // ---- Reads ----------------------------------------------------------------------------------
+
+    // The cause of a failed read is counted here; the client gets only an error.
+    logic [2:0] rd_error;
+
+    plx_dma_rd #(.TAGS(RD_TAGS)) dma_rd (
+        .clk(clk_core), .rst(host_rst), .cfg_max_read, .cfg_bus_master, .cfg_quiesce(quiesce || quiesce_wanted),
+        .cfg_timeout_cycles(timeout_cycles), .cfg_quarantine_cycles(quarantine_cycles), .idle(rd_idle),
+        .s_desc_valid(s_rd_desc_valid), .s_desc_ready(s_rd_desc_ready), .s_desc_address(s_rd_desc_address),
+        .s_desc_length(s_rd_desc_length), .s_desc_tag(s_rd_desc_tag), .s_desc_func(s_rd_desc_func),
+        .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,
+        .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
+        .m_data_tvalid(m_rd_data_tvalid), .m_data_tready(m_rd_data_tready || discard),
+        .m_data_tdata(m_rd_data_tdata), .m_data_tkeep(m_rd_data_tkeep), .m_data_tlast(m_rd_data_tlast),
+        .m_data_tuser(m_rd_data_tuser), .m_status_tag(m_rd_status_tag), .m_status_error(rd_error),
+        .inc_reads, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned, .inc_rd_unexpected
+    );
+
+    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, irq_taken, rd_error};
+endmodule

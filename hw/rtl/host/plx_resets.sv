@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Resets of the card. A reset from outside resets everything. A reset by register excludes the host
+// bus logic: first no new write begins, and the current one ends; then all other modules are reset,
+// while open reads end, with data or by their timeout, and their data are discarded. So the host never
+// receives a partial TLP, and no completion reaches another client.
+
+module plx_resets (
+    // Clocks, and resets from outside, of each or of both, from registers; they last at least one cycle
+    // of their clock.
+    input  logic clk_net,
+    input  logic rst_net,
+    input  logic clk_core,
+    input  logic rst_core,
+
+    // A reset request, for one cycle; a reset is in progress.
+    input  logic request,
+    output logic resetting,
+
+    // The host bus: no request may begin; read data are to be discarded; no request is pending.
+    output logic quiesce,
+    output logic discard,
+    input  logic wr_idle,
+    input  logic rd_idle,
+
+    // Resets of the host bus logic, and of all other modules in both clocks.
+    output logic host_rst,
+    output logic others_rst,
+    output logic net_rst
+);
+    localparam [1:0] RUN = 2'd0, QUIESCE = 2'd1, CLEAR = 2'd2, SETTLE = 2'd3;
+    // Long enough for each clock to detect a reset, and for both to have left it.
+    localparam [4:0] LAST = 5'd31;
+
+    logic [1:0] state;
+    logic [4:0] count;
+
+    // A synchroniser for each cause and clock, since logic before an asynchronous reset may have glitches.
+    logic core_of_core, core_of_net, core_of_request, net_of_core, net_of_net, net_of_request;
+
+    plx_sync_reset core_by_core (.clk(clk_core), .rst_async(rst_core), .rst(core_of_core));
+    plx_sync_reset core_by_net (.clk(clk_core), .rst_async(rst_net), .rst(core_of_net));
+    plx_sync_reset core_by_request (.clk(clk_core), .rst_async(discard), .rst(core_of_request));
+    plx_sync_reset net_by_core (.clk(clk_net), .rst_async(rst_core), .rst(net_of_core));
+    plx_sync_reset net_by_net (.clk(clk_net), .rst_async(rst_net), .rst(net_of_net));
+    plx_sync_reset net_by_request (.clk(clk_net), .rst_async(discard), .rst(net_of_request));
+
+    assign host_rst   = core_of_core || core_of_net;
+    assign others_rst = host_rst || core_of_request;
+    assign net_rst    = net_of_core || net_of_net || net_of_request;
+
+    assign resetting = state != RUN;
+    assign quiesce   = resetting;
+
+    always_ff @(posedge clk_core) begin
+        count <= state == CLEAR || state == SETTLE ? count + 5'd1 : 5'd0;
+        case (state)
+            RUN: if (request) state <= QUIESCE;
+            QUIESCE: if (wr_idle) begin
+                state   <= CLEAR;
+                discard <= 1'b1;
+            end
+            CLEAR: if (count == LAST) begin
+                // Not before all reads have ended.
+                count <= rd_idle ? 5'd0 : LAST;
+                if (rd_idle) begin
+                    state   <= SETTLE;
+                    discard <= 1'b0;
+                end
+            end
+            default: if (count == LAST) state <= RUN;
+        endcase
+        if (host_rst) begin
+            state   <= RUN;
+            discard <= 1'b0;
+        end
+    end
+endmodule

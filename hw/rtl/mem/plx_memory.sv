@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// The card's structures in host memory, wired with their registers: lists of buffers, their pages,
+// event queues, transmit rings.
+
+module plx_memory #(
+    parameter PORTS        = 4,    // ports of the card
+    parameter TLB_ENTRIES  = 128,  // pages
+    parameter EVENT_QUEUES = 8     // event queues
+) (
+    input  logic                    clk,
+    input  logic                    rst,
+    input  logic [63:0]             now_stamp,
+
+    // Registers: event, tlb, tx, clop.
+    input  logic [14:0]             s_axil_addr,
+    input  logic [3:0]              s_axil_awvalid,
+    output logic [3:0]              s_axil_awready,
+    input  logic [31:0]             s_axil_wdata,
+    input  logic [3:0]              s_axil_wstrb,
+    input  logic [3:0]              s_axil_wvalid,
+    output logic [3:0]              s_axil_wready,
+    output logic [3:0]              s_axil_bvalid,
+    input  logic [3:0]              s_axil_bready,
+    input  logic [3:0]              s_axil_arvalid,
+    output logic [3:0]              s_axil_arready,
+    output logic [127:0]            s_axil_rdata,
+    output logic [3:0]              s_axil_rvalid,
+    input  logic [3:0]              s_axil_rready,
+
+    // Payloads of the ports: their space, its bus address, their outcome.
+    input  logic [PORTS-1:0]        s_select_valid,
+    output logic [PORTS-1:0]        s_select_ready,
+    input  logic [PORTS*7-1:0]      s_select_list,
+    input  logic [PORTS*16-1:0]     s_select_length,
+    input  logic [PORTS*64-1:0]     s_select_wire,
+    input  logic [PORTS-1:0]        s_select_wire_valid,
+    output logic [PORTS-1:0]        m_select_valid,
+    output logic [2:0]              m_select_outcome,
+    output logic [63:0]             m_select_address,
+    output logic [31:0]             m_select_sequence,
+    output logic                    m_select_bare,
+    output logic [15:0]             m_select_stride,
+    output logic [7:0]              m_select_func,
+    input  logic [PORTS-1:0]        s_tlb_valid,
+    output logic [PORTS-1:0]        s_tlb_ready,
+    input  logic [PORTS*64-1:0]     s_tlb_address,
+    input  logic [PORTS*21-1:0]     s_tlb_length,
+    input  logic [PORTS*8-1:0]      s_tlb_func,
+    input  logic [PORTS*7-1:0]      s_tlb_list,
+    output logic [PORTS-1:0]        m_tlb_valid,
+    output logic                    m_tlb_hit,
+    output logic [63:0]             m_tlb_address,
+    input  logic [PORTS-1:0]        s_commit_valid,
+    output logic [PORTS-1:0]        s_commit_ready,
+    input  logic [PORTS*7-1:0]      s_commit_list,
+    input  logic [PORTS*4-1:0]      s_commit_outcome,
+    input  logic [PORTS*16-1:0]     s_commit_length,
+    input  logic [PORTS*64-1:0]     s_commit_wire,
+    input  logic [PORTS-1:0]        s_commit_wire_valid,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_mac,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
+
+    // Events of the timing input; queues with room.
+    input  logic                    s_event_valid,
+    output logic                    s_event_ready,
+    input  logic [2:0]              s_event_queue,
+    input  logic [511:0]            s_event_record,
+    output logic [EVENT_QUEUES-1:0] room,
+
+    // Event records to memory; a discarded one.
+    output logic                    m_desc_valid,
+    input  logic                    m_desc_ready,
+    output logic [63:0]             m_desc_address,
+    output logic [12:0]             m_desc_length,
+    output logic [7:0]              m_desc_func,
+    output logic                    m_data_tvalid,
+    input  logic                    m_data_tready,
+    output logic [255:0]            m_data_tdata,
+    output logic                    m_data_tlast,
+    input  logic                    m_taken,
+    output logic                    inc_events_discarded,
+
+    // Interrupt requests.
+    output logic [EVENT_QUEUES-1:0] m_irq,
+
+    // Descriptors to each port, their completion, state of the packets in flight.
+    output logic [PORTS-1:0]        m_piece_valid,
+    input  logic [PORTS-1:0]        m_piece_ready,
+    output logic [PORTS*256-1:0]    m_piece,
+    output logic [PORTS-1:0]        m_piece_flush,
+    input  logic [PORTS-1:0]        s_done_valid,
+    input  logic [PORTS-1:0]        s_done_end,
+    input  logic [PORTS*2-1:0]      s_done_status,
+    input  logic [PORTS*16-1:0]     s_done_length,
+    input  logic [PORTS-1:0]        s_read_idle,
+    input  logic [PORTS-1:0]        s_fifo_idle,
+
+    // Read requests of ports, and their data: to the port whose valid is set.
+    input  logic [PORTS-1:0]        s_rd_desc_valid,
+    output logic [PORTS-1:0]        s_rd_desc_ready,
+    input  logic [PORTS*64-1:0]     s_rd_desc_address,
+    input  logic [PORTS*16-1:0]     s_rd_desc_length,
+    output logic [PORTS-1:0]        m_rd_data_tvalid,
+    input  logic [PORTS-1:0]        m_rd_data_tready,
+    output logic [255:0]            m_rd_data_tdata,
+    output logic [31:0]             m_rd_data_tkeep,
+    output logic                    m_rd_data_tlast,
+    output logic                    m_rd_data_tuser,
+
+    // All reads, to the host bus.
+    output logic                    m_rd_desc_valid,
+    input  logic                    m_rd_desc_ready,
+    output logic [63:0]             m_rd_desc_address,
+    output logic [15:0]             m_rd_desc_length,
+    output logic [7:0]              m_rd_desc_tag,
+    output logic [7:0]              m_rd_desc_func,
+    input  logic                    s_rd_data_tvalid,
+    output logic                    s_rd_data_tready,
+    input  logic [255:0]            s_rd_data_tdata,
+    input  logic [31:0]             s_rd_data_tkeep,
+    input  logic                    s_rd_data_tlast,
+    input  logic                    s_rd_data_tuser,
+    input  logic [7:0]              s_rd_status_tag
+);
+    localparam EVENT = 0, TLB = 1, TX = 2, CLOP = 3;
+    // Sources of events: lists, pages, timing, rings.
+    localparam SOURCES = 4;
+    logic [SOURCES-1:0]     event_valid, event_ready;
+    logic [SOURCES*3-1:0]   event_queue;
+    logic [SOURCES*512-1:0] event_record;
+
+    // ---- Lists ----------------------------------------------------------------------------------
+
+    logic        list_valid, list_ready, outcome_valid, outcome_ready, clop_write;
+    logic [31:0] list_rdata, outcome_rdata, clop_wdata;
+    logic [14:0] clop_addr;
+    logic [3:0]  clop_wstrb;
+
+    /* verilator lint_off PINCONNECTEMPTY */
+    plx_clop_regs clop_registers (
+        .clk, .rst, .s_axil_awaddr(s_axil_addr), .s_axil_awvalid(s_axil_awvalid[CLOP]),
+        .s_axil_awready(s_axil_awready[CLOP]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[CLOP]),
+        .s_axil_wready(s_axil_wready[CLOP]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[CLOP]),
+        .s_axil_bready(s_axil_bready[CLOP]), .s_axil_araddr(s_axil_addr), .s_axil_arvalid(s_axil_arvalid[CLOP]),
+        .s_axil_arready(s_axil_arready[CLOP]), .s_axil_rdata(s_axil_rdata[CLOP*32 +: 32]), .s_axil_rresp(),
+        .s_axil_rvalid(s_axil_rvalid[CLOP]), .s_axil_rready(s_axil_rready[CLOP]),
+        .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(clop_wstrb),
+        .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
+        .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata)
+    );
+
+    plx_clop #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES)) clop (
+        .clk, .rst, .now_stamp,
+        .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
+        .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata),
+        .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(clop_wstrb),
+        .s_select_valid, .s_select_ready, .s_select_list, .s_select_length, .s_select_wire, .s_select_wire_valid,
+        .m_select_valid, .m_select_outcome, .m_select_address, .m_select_sequence, .m_select_bare, .m_select_stride,
+        .m_select_func, .s_commit_valid, .s_commit_ready, .s_commit_list, .s_commit_outcome, .s_commit_length,
+        .s_commit_wire, .s_commit_wire_valid, .s_commit_stamp_mac, .s_commit_stamp_parsed, .s_commit_stamp_placed,
+        .room, .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[0 +: 3]),
+        .m_event_record(event_record[0 +: 512])
+    );
+
+    // ---- Pages ----------------------------------------------------------------------------------
+
+    logic        entry_valid, entry_ready, tlb_counters_valid, tlb_counters_ready, tlb_write, event_fault,
+                 inc_faults, inc_events_lost;
+    logic [31:0] entry_rdata, tlb_counters_rdata, tlb_wdata;
+    logic [12:0] tlb_addr;
+    logic [3:0]  tlb_wstrb;
+    logic [2:0]  fault_queue;
+
+    plx_tlb_regs tlb_registers (
+        .clk, .rst, .s_axil_awaddr(s_axil_addr[12:0]), .s_axil_awvalid(s_axil_awvalid[TLB]),
+        .s_axil_awready(s_axil_awready[TLB]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[TLB]),
+        .s_axil_wready(s_axil_wready[TLB]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[TLB]),
+        .s_axil_bready(s_axil_bready[TLB]), .s_axil_araddr(s_axil_addr[12:0]), .s_axil_arvalid(s_axil_arvalid[TLB]),
+        .s_axil_arready(s_axil_arready[TLB]), .s_axil_rdata(s_axil_rdata[TLB*32 +: 32]), .s_axil_rresp(),
+        .s_axil_rvalid(s_axil_rvalid[TLB]), .s_axil_rready(s_axil_rready[TLB]),
+        .cfg_ctrl_event_fault(event_fault), .cfg_ctrl_queue(fault_queue),
+        .win_write(tlb_write), .win_addr(tlb_addr), .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb),
+        .win_counters_valid(tlb_counters_valid), .win_counters_ready(tlb_counters_ready),
+        .win_counters_rdata(tlb_counters_rdata), .win_entry_valid(entry_valid), .win_entry_ready(entry_ready),
+        .win_entry_rdata(entry_rdata)
+    );
+
+    plx_tlb #(.PORTS(PORTS), .ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) tlb (
+        .clk, .rst, .cfg_event_fault(event_fault), .cfg_queue(fault_queue),
+        .win_entry_valid(entry_valid), .win_entry_ready(entry_ready), .win_write(tlb_write), .win_addr(tlb_addr),
+        .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb), .win_entry_rdata(entry_rdata),
+        .s_req_valid(s_tlb_valid), .s_req_ready(s_tlb_ready), .s_req_address(s_tlb_address),
+        .s_req_length(s_tlb_length), .s_req_func(s_tlb_func), .s_req_list(s_tlb_list),
+        .m_rsp_valid(m_tlb_valid), .m_rsp_hit(m_tlb_hit), .m_rsp_address(m_tlb_address), .now_stamp, .room,
+        .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[3 +: 3]),
+        .m_event_record(event_record[512 +: 512]), .inc_faults, .inc_events_lost
+    );
+
+    wire [1:0] tlb_amount;
+    assign tlb_amount[regs_pkg::TLB_FAULTS_ROW / 8]      = inc_faults;
+    assign tlb_amount[regs_pkg::TLB_EVENTS_LOST_ROW / 8] = inc_events_lost;
+
+    // Three is the minimum; the third is unreadable.
+    plx_counters #(.COUNT(3), .AMOUNT_W(1)) tlb_counters (
+        .clk, .rst, .amount({1'b0, tlb_amount}), .win_valid(tlb_counters_valid), .win_write(tlb_write),
+        .win_addr({4'd0, tlb_addr[3:2]}), .win_ready(tlb_counters_ready), .win_rdata(tlb_counters_rdata)
+    );
+
+    // ---- Rings ----------------------------------------------------------------------------------
+
+    logic [255:0] ring_base;
+    logic [3:0]   ring_enable, ring_rings;
+    logic [19:0]  ring_log2_size;
+    logic [11:0]  ring_queue;
+    logic [127:0] ring_producer;
+    logic [PORTS*32-1:0] ring_consumer;
+    logic [PORTS-1:0]    ring_idle, ring_error, ring_no_event;
+    logic         tx_counters_valid, tx_counters_ready, tx_write;
+    logic [10:0]  tx_addr;
+    logic [31:0]  tx_counters_rdata;
+
+    plx_tx_regs tx_registers (
+        .clk, .rst, .s_axil_awaddr(s_axil_addr[10:0]), .s_axil_awvalid(s_axil_awvalid[TX]),
+        .s_axil_awready(s_axil_awready[TX]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[TX]),
+        .s_axil_wready(s_axil_wready[TX]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[TX]),
+        .s_axil_bready(s_axil_bready[TX]), .s_axil_araddr(s_axil_addr[10:0]), .s_axil_arvalid(s_axil_arvalid[TX]),
+        .s_axil_arready(s_axil_arready[TX]), .s_axil_rdata(s_axil_rdata[TX*32 +: 32]), .s_axil_rresp(),
+        .s_axil_rvalid(s_axil_rvalid[TX]), .s_axil_rready(s_axil_rready[TX]),
+        .cfg_ring_base(ring_base), .cfg_ring_ctrl_enable(ring_enable), .cfg_ring_ctrl_log2_size(ring_log2_size),
+        .cfg_ring_ctrl_queue(ring_queue), .cfg_ring_producer(ring_producer), .wr_ring_producer(ring_rings),
+        .sts_ring_consumer(128'(ring_consumer)), .sts_ring_status_idle(4'(ring_idle)),
+        .sts_ring_status_error(4'(ring_error)), .sts_ring_status_no_event(4'(ring_no_event)),
+        .win_write(tx_write), .win_addr(tx_addr), .win_wdata(), .win_wstrb(), .win_counters_valid(tx_counters_valid),
+        .win_counters_ready(tx_counters_ready), .win_counters_rdata(tx_counters_rdata)
+    );
+
+    // The rings' descriptors are one client of plx_rd_mux, packets of each port another.
+    // Typed, because Icarus 11 does not know the bound of the loop.
+    localparam integer CLIENTS = PORTS + 1;
+    logic         fetch_valid, fetch_ready, fetch_tready;
+    logic [63:0]  fetch_address;
+    logic [15:0]  fetch_length;
+    logic [3:0]   fetch_tag, rd_tag;
+    logic [CLIENTS-1:0] rd_tvalid;
+    logic [PORTS-1:0]    inc_packets, inc_bad, inc_read_failed;
+    logic [PORTS*14-1:0] inc_bytes;
+
+    plx_tx_ring #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES)) tx_ring (
+        .clk, .rst, .now_stamp, .cfg_ring_base(ring_base[PORTS*64-1:0]), .cfg_ring_ctrl_enable(ring_enable[PORTS-1:0]),
+        .cfg_ring_ctrl_log2_size(ring_log2_size[PORTS*5-1:0]), .cfg_ring_ctrl_queue(ring_queue[PORTS*3-1:0]),
+        .cfg_ring_producer(ring_producer[PORTS*32-1:0]), .wr_ring_producer(ring_rings[PORTS-1:0]),
+        .sts_ring_consumer(ring_consumer), .sts_ring_status_idle(ring_idle), .sts_ring_status_error(ring_error),
+        .sts_ring_status_no_event(ring_no_event), .m_desc_valid(fetch_valid), .m_desc_ready(fetch_ready),
+        .m_desc_address(fetch_address), .m_desc_length(fetch_length), .m_desc_tag(fetch_tag),
+        .s_data_tvalid(rd_tvalid[0]), .s_data_tready(fetch_tready), .s_data_tdata(m_rd_data_tdata),
+        .s_data_tlast(m_rd_data_tlast), .s_data_tuser(m_rd_data_tuser), .s_data_tag(rd_tag),
+        .m_piece_valid, .m_piece_ready, .m_piece, .m_piece_flush, .s_done_valid, .s_done_end, .s_done_status,
+        .s_done_length, .s_read_idle, .s_fifo_idle, .room, .m_event_valid(event_valid[3]),
+        .m_event_ready(event_ready[3]), .m_event_queue(event_queue[9 +: 3]), .m_event_record(event_record[1536 +: 512]),
+        .inc_packets, .inc_bytes, .inc_bad, .inc_read_failed
+    );
+
+    plx_rd_mux #(.CLIENTS(CLIENTS)) rd_mux (
+        .clk, .rst,
+        .s_desc_valid({s_rd_desc_valid, fetch_valid}), .s_desc_ready({s_rd_desc_ready, fetch_ready}),
+        .s_desc_address({s_rd_desc_address, fetch_address}), .s_desc_length({s_rd_desc_length, fetch_length}),
+        .s_desc_tag({{PORTS{4'd0}}, fetch_tag}), .s_desc_func({CLIENTS{8'd0}}),
+        .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready), .m_desc_address(m_rd_desc_address),
+        .m_desc_length(m_rd_desc_length), .m_desc_tag(m_rd_desc_tag), .m_desc_func(m_rd_desc_func),
+        .s_data_tvalid(s_rd_data_tvalid), .s_data_tready(s_rd_data_tready), .s_data_tdata(s_rd_data_tdata),
+        .s_data_tkeep(s_rd_data_tkeep), .s_data_tlast(s_rd_data_tlast), .s_data_tuser(s_rd_data_tuser),
+        .s_status_tag(s_rd_status_tag), .m_data_tvalid(rd_tvalid), .m_data_tready({m_rd_data_tready, fetch_tready}),
+        .m_data_tdata(m_rd_data_tdata), .m_data_tkeep(m_rd_data_tkeep), .m_data_tlast(m_rd_data_tlast),
+        .m_data_tuser(m_rd_data_tuser), .m_data_tag(rd_tag)
+    );
+
+    assign m_rd_data_tvalid = rd_tvalid[CLIENTS-1:1];
+
+    // Four counters of each ring, of which the second sums bytes.
+    localparam TX_COUNTERS = PORTS * 4, TX_AMOUNT_W = 14;
+    localparam TX_SUMS = {PORTS{4'd1 << regs_pkg::TX_BYTES_ROW / 8}};
+    wire [TX_COUNTERS*TX_AMOUNT_W-1:0] tx_amount;
+    generate
+        for (genvar p = 0; p < PORTS; p = p + 1) begin : g_amount
+            localparam AT = p * 4 * TX_AMOUNT_W;
+            assign tx_amount[AT + regs_pkg::TX_PACKETS_ROW/8*TX_AMOUNT_W +: TX_AMOUNT_W]     = {13'd0, inc_packets[p]};
+            assign tx_amount[AT + regs_pkg::TX_BYTES_ROW/8*TX_AMOUNT_W +: TX_AMOUNT_W]       = inc_bytes[p*14 +: 14];
+            assign tx_amount[AT + regs_pkg::TX_BAD_ROW/8*TX_AMOUNT_W +: TX_AMOUNT_W]         = {13'd0, inc_bad[p]};
+            assign tx_amount[AT + regs_pkg::TX_READ_FAILED_ROW/8*TX_AMOUNT_W +: TX_AMOUNT_W] = {13'd0, inc_read_failed[p]};
+        end
+    endgenerate
+
+    plx_counters #(.COUNT(TX_COUNTERS), .AMOUNT_W(TX_AMOUNT_W), .SUMS(TX_SUMS)) tx_counters (
+        .clk, .rst, .amount(tx_amount), .win_valid(tx_counters_valid), .win_write(tx_write),
+        .win_addr({1'b0, tx_addr[6:2]}), .win_ready(tx_counters_ready), .win_rdata(tx_counters_rdata)
+    );
+
+    // ---- Events ---------------------------------------------------------------------------------
+
+    assign event_valid[2]            = s_event_valid;
+    assign s_event_ready             = event_ready[2];
+    assign event_queue[6 +: 3]       = s_event_queue;
+    assign event_record[1024 +: 512] = s_event_record;
+
+    logic [511:0] queue_base;
+    logic [7:0]   queue_enable, queue_arm;
+    logic [39:0]  queue_log2_size;
+    logic [255:0] queue_released, queue_hold, queue_seen;
+    logic [127:0] queue_count;
+    logic [EVENT_QUEUES*32-1:0] produced;
+
+    plx_event_regs event_registers (
+        .clk, .rst, .s_axil_awaddr(s_axil_addr[9:0]), .s_axil_awvalid(s_axil_awvalid[EVENT]),
+        .s_axil_awready(s_axil_awready[EVENT]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[EVENT]),
+        .s_axil_wready(s_axil_wready[EVENT]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[EVENT]),
+        .s_axil_bready(s_axil_bready[EVENT]), .s_axil_araddr(s_axil_addr[9:0]),
+        .s_axil_arvalid(s_axil_arvalid[EVENT]), .s_axil_arready(s_axil_arready[EVENT]),
+        .s_axil_rdata(s_axil_rdata[EVENT*32 +: 32]), .s_axil_rresp(), .s_axil_rvalid(s_axil_rvalid[EVENT]),
+        .s_axil_rready(s_axil_rready[EVENT]),
+        .cfg_queue_base(queue_base), .cfg_queue_ctrl_enable(queue_enable),
+        .cfg_queue_ctrl_log2_size(queue_log2_size), .cfg_queue_released(queue_released),
+        .sts_queue_produced(256'(produced)), .cfg_queue_count(queue_count), .cfg_queue_hold_cycles(queue_hold),
+        .cfg_queue_arm_seen(queue_seen), .wr_queue_arm(queue_arm)
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
+    plx_event_writer #(.SOURCES(SOURCES), .EVENT_QUEUES(EVENT_QUEUES)) event_writer (
+        .clk, .rst, .now_stamp, .cfg_queue_base(queue_base[EVENT_QUEUES*64-1:0]),
+        .cfg_queue_ctrl_enable(queue_enable[EVENT_QUEUES-1:0]),
+        .cfg_queue_ctrl_log2_size(queue_log2_size[EVENT_QUEUES*5-1:0]),
+        .cfg_queue_released(queue_released[EVENT_QUEUES*32-1:0]), .sts_queue_produced(produced),
+        .s_event_valid(event_valid), .s_event_ready(event_ready), .s_event_queue(event_queue),
+        .s_event_record(event_record), .room, .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
+        .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
+        .inc_discarded(inc_events_discarded)
+    );
+
+    plx_event_irq #(.EVENT_QUEUES(EVENT_QUEUES)) event_irq (
+        .clk, .rst, .cfg_queue_ctrl_enable(queue_enable[EVENT_QUEUES-1:0]),
+        .cfg_queue_count(queue_count[EVENT_QUEUES*16-1:0]), .cfg_queue_hold_cycles(queue_hold[EVENT_QUEUES*32-1:0]),
+        .cfg_queue_arm_seen(queue_seen[EVENT_QUEUES*32-1:0]), .wr_queue_arm(queue_arm[EVENT_QUEUES-1:0]),
+        .sts_queue_produced(produced), .m_irq
+    );
+
+    wire unused = &{1'b0, tlb_addr[12:4], tx_addr[10:7], tx_addr[1:0]};
+endmodule

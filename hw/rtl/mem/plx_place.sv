@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Writes the payloads of one port to their lists. A ring gathers words while the address is
+// requested; gathered words leave in chunks, which end at multiples of 256 B of their address, so
+// that a payload is written while its tail is still on the wire. A payload's record is written with
+// its first chunk if its length is known by then, otherwise after its last one. After the host bus
+// has accepted the last chunk the payload is committed; a bad one is committed as bad, and its
+// bytes stay beyond the list's write pointer. One payload at a time has an address; the ring gathers
+// the next ones meanwhile.
+
+module plx_place #(
+    parameter PORT   = 0,  // 0 to 3
+    parameter FRAMES = 8   // payloads that may be gathered or written at a time, a power of two
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic [63:0]  now_stamp,
+
+    // Payloads, and their metadata (RX_META). tuser: 0 good, 1 bad, 2 malformed, 3 bad version.
+    input  logic         s_axis_meta_tvalid,
+    output logic         s_axis_meta_tready,
+    input  logic [168:0] s_axis_meta_tdata,
+    input  logic         s_axis_payload_tvalid,
+    output logic         s_axis_payload_tready,
+    input  logic [63:0]  s_axis_payload_tdata,
+    input  logic [7:0]   s_axis_payload_tkeep,
+    input  logic         s_axis_payload_tlast,
+    input  logic [1:0]   s_axis_payload_tuser,
+
+    // Address request.
+    output logic         m_select_valid,
+    input  logic         m_select_ready,
+    output logic [6:0]   m_select_list,
+    output logic [15:0]  m_select_length,
+    output logic [63:0]  m_select_wire,
+    output logic         m_select_wire_valid,
+    input  logic         s_select_valid,
+    input  logic [2:0]   s_select_outcome,
+    input  logic [63:0]  s_select_address,
+    input  logic [31:0]  s_select_sequence,
+    input  logic         s_select_bare,
+    input  logic [15:0]  s_select_stride,
+    input  logic [7:0]   s_select_func,
+
+    // Translation to a bus address.
+    output logic         m_tlb_valid,
+    input  logic         m_tlb_ready,
+    output logic [63:0]  m_tlb_address,
+    output logic [20:0]  m_tlb_length,
+    output logic [7:0]   m_tlb_func,
+    output logic [6:0]   m_tlb_list,
+    input  logic         s_tlb_valid,
+    input  logic         s_tlb_hit,
+    input  logic [63:0]  s_tlb_address,
+
+    // Writes to the host, up to 256 B each; `m_taken`: the last word of one was accepted.
+    output logic         m_desc_valid,
+    input  logic         m_desc_ready,
+    output logic [63:0]  m_desc_address,
+    output logic [12:0]  m_desc_length,
+    output logic [7:0]   m_desc_func,
+    output logic         m_data_tvalid,
+    input  logic         m_data_tready,
+    output logic [255:0] m_data_tdata,
+    output logic         m_data_tlast,
+    input  logic         m_taken,
+
+    // Outcome.
+    output logic         m_commit_valid,
+    input  logic         m_commit_ready,
+    output logic [6:0]   m_commit_list,
+    output logic [3:0]   m_commit_outcome,
+    output logic [15:0]  m_commit_length,
+    output logic [63:0]  m_commit_wire,
+    output logic         m_commit_wire_valid,
+    output logic [31:0]  m_commit_stamp_mac,
+    output logic [31:0]  m_commit_stamp_parsed,
+    output logic [31:0]  m_commit_stamp_placed,
+
+    // No payload is in this module.
+    output logic         idle
+);
+    localparam META_W = layouts_pkg::RX_META_W;
+    localparam SELECT = 3'd0, ANSWER = 3'd1, TRANSLATE = 3'd2, BUS = 3'd3, WRITE = 3'd4, THROW = 3'd5, COMMIT = 3'd6;
+
+    generate
+        if (PORT < 0 || PORT > 3) PORT_must_be_0_to_3 parameter_error ();
+    endgenerate
+
+    // Metadata of payloads that have begun, the current one first.
+    logic              meta_valid;
+    logic [META_W-1:0] meta;
+    // It is complete.
+    wire               next = m_commit_valid && m_commit_ready;
+
+    plx_fifo_first #(.WIDTH(META_W), .DEPTH(FRAMES)) metas (
+        .clk, .rst,
+        .s_valid(s_axis_meta_tvalid), .s_ready(s_axis_meta_tready), .s_data(s_axis_meta_tdata),
+        .m_valid(meta_valid), .m_ready(next), .m_data(meta)
+    );
+
+    wire [15:0] bound       = meta[layouts_pkg::RX_META_LENGTH_AT +: 16];
+    wire        known       = meta[layouts_pkg::RX_META_LENGTH_KNOWN_AT];
+    wire [6:0]  list        = {PORT[1:0], meta[layouts_pkg::RX_META_STREAM_AT +: 5]};
+    wire [63:0] stamp       = meta[layouts_pkg::RX_META_WIRE_AT +: 64];
+    wire        stamp_valid = meta[layouts_pkg::RX_META_WIRE_VALID_AT];
+    wire [15:0] source_port = meta[layouts_pkg::RX_META_SOURCE_PORT_AT +: 16];
+
+    // Gathered units of 16 B of the current payload, and its end; it is discarded.
+    logic [2:0]   state;
+    logic [6:0]   held;
+    logic [127:0] unit_0, unit_1;
+    logic         load, use_0, use_1, ended;
+    logic [15:0]  gathered, end_bytes;
+    logic [1:0]   end_user;
+    wire          discard = state == THROW;
+
+    plx_place_ring #(.FRAMES(FRAMES)) ring (
+        .clk, .rst,
+        .s_axis_payload_tvalid, .s_axis_payload_tready, .s_axis_payload_tdata, .s_axis_payload_tkeep,
+        .s_axis_payload_tlast, .s_axis_payload_tuser,
+        .held, .unit_0, .unit_1, .load, .use_0, .use_1, .discard, .gathered,
+        .ended, .end_bytes, .end_user, .next
+    );
+
+    // The payload that has an address.
+    logic [63:0] address;
+    logic [31:0] sequence_number, placed;
+    logic        bare;
+    logic [15:0] stride, space_known;
+    logic [7:0]  func, on_the_way;
+    logic [3:0]  outcome;
+
+    assign m_select_valid      = state == SELECT && meta_valid;
+    assign m_select_list       = list;
+    assign m_select_length     = bound;
+    assign m_select_wire       = stamp;
+    assign m_select_wire_valid = stamp_valid;
+
+    assign m_tlb_valid   = state == TRANSLATE;
+    assign m_tlb_address = address;
+    assign m_tlb_length  = {1'b0, bare ? stride : space_known, 4'd0};
+    assign m_tlb_func    = func;
+    assign m_tlb_list    = list;
+
+    // It is longer than announced, as known one cycle ago: an end is noticed one cycle late.
+    logic too_long, settled;
+    wire  lost = too_long || (ended && end_user != 0);
+
+    always_ff @(posedge clk) begin
+        // Units of the record and of the payload.
+        space_known <= {3'd0, bound[15:4]} + 16'd1 + {15'd0, |bound[3:0]};
+        too_long    <= ended ? end_bytes > bound : gathered > bound;
+        settled     <= ended;
+    end
+
+    // Its chunks. The first one reaches to the next multiple of 256 B of the address, or is all of the
+    // payload if one chunk is enough; the others are 256 B, or the rest. `reach`: units up to there;
+    // `need`: those of them that are the payload's; `space`: its units that are not written yet.
+    logic        first, trails, closed;
+    logic [59:0] at;
+    logic [4:0]  reach, need;
+    logic [15:0] space;
+    // The length is known, and one chunk is enough.
+    logic        alone;
+
+    // The record leads, or, after the last unit, follows.
+    logic        record;
+    wire         none     = held == 0;
+    wire         leads    = record || (!bare && none);
+    wire         follows  = !bare && none && !record;
+
+    // Ended: all of the rest, or up to `reach`.
+    wire         rest     = bare ? space[15:5] == 0 && (!space[4] || space[3:0] == 0)
+                                 : held[6:5] == 0 && (!held[4] || (held[3:0] == 0 && !record));
+    wire         fits     = space >= {11'd0, need};
+    wire         to_end   = ended && rest;
+    wire         last_cut = ended && !closed && (bare || follows || (rest ? {9'd0, held} <= space : fits));
+    // Not ended: up to `reach` if all of that is there. Without a known length the record does not lead.
+    wire         early    = !ended && (bare || trails || known) && !(first && alone);
+    wire         next_cut = early && held >= {2'd0, need} && fits;
+
+    // Units of this chunk, and of it when one word has left.
+    wire [4:0]   held_and_1 = held[4:0] + 1'b1;
+    wire [4:0]   want     = !to_end ? reach : bare ? space[4:0] : leads ? held_and_1 : held[4:0];
+    logic        busy;
+    logic [4:0]  units_left;
+    wire [4:0]   held_less_1 = held[4:0] - 5'd1;
+    wire [4:0]   held_less_2 = held[4:0] - 5'd2;
+    wire [4:0]   after    = busy ? units_left - 5'd2 : !to_end ? reach - 5'd2 : bare ? space[4:0] - 5'd2
+                          : leads ? held_less_1 : held_less_2;
+    wire         more_than_1 = |units_left[4:1];
+    wire         more_than_2 = |units_left[4:2] || &units_left[1:0];
+    wire         free     = !m_data_tvalid || m_data_tready;
+    wire         writes   = state == WRITE && !lost && !busy && (!m_desc_valid || m_desc_ready);
+    wire         cut      = (last_cut || next_cut) && writes && free;
+    // A chunk is complete before the length is known: the record's space is left out.
+    wire         skip     = state == WRITE && !lost && !ended && !known && !bare && !trails && |held[6:4];
+    wire         jump     = reach == 5'd1;
+
+    // The chunks whose writes have not been accepted. (Its complement increments: two sums, and not one
+    // that waits for the decision.)
+    wire [7:0]   one_more = on_the_way + 1'b1;
+    wire [7:0]   one_less = ~on_the_way + 1'b1;
+
+    // The next 32 B of a chunk, zeros behind the payload. What they are does not depend on whether a
+    // chunk begins.
+    wire         one_only = to_end ? (bare ? space[3:0] == 4'd1 && !space[4] : none || (held == 7'd1 && !leads)) : jump;
+    wire         two      = busy ? more_than_1 : !one_only;
+    wire         is_record = !busy && leads;
+    wire         two_held = |held[6:1];
+    wire [127:0] the_record = {stamp_valid ? stamp[31:0] : 32'd0, sequence_number, 15'd0, stamp_valid, source_port,
+                               16'd0, ended ? end_bytes : bound};
+    wire [127:0] of_ring  = none ? 128'd0 : unit_0;
+
+    assign load  = cut || (busy && free);
+    assign use_0 = !none && (two || !is_record);
+    assign use_1 = two_held && two && !is_record;
+
+    always_ff @(posedge clk) begin
+        if (m_desc_ready) m_desc_valid <= 1'b0;
+        if (cut) m_desc_valid <= 1'b1;
+        if (free) m_data_tvalid <= load;
+        if (load) busy <= busy ? more_than_2 : !one_only && want != 5'd2;
+        if (rst) begin
+            m_desc_valid  <= 1'b0;
+            m_data_tvalid <= 1'b0;
+            busy          <= 1'b0;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (load) begin
+            m_data_tdata[127:0]   <= is_record ? the_record : of_ring;
+            m_data_tdata[255:128] <= is_record && two ? of_ring : use_1 ? unit_1 : 128'd0;
+            m_data_tlast          <= busy ? !more_than_2 : one_only || want == 5'd2;
+            units_left            <= after;
+        end
+        if (cut) begin
+            m_desc_address <= follows && ended ? address : {at, 4'd0};
+            m_desc_length  <= {4'd0, want, 4'd0};
+            m_desc_func    <= func;
+        end
+    end
+
+    // The chunk after this one; the address has its offset within a page already when it is translated.
+    always_ff @(posedge clk) begin
+        if (state == TRANSLATE) begin
+            first  <= 1'b1;
+            trails <= 1'b0;
+            closed <= 1'b0;
+            reach  <= 5'd16 - {1'b0, address[7:4]};
+            need   <= 5'd16 - {1'b0, address[7:4]} - {4'd0, !bare};
+            record <= !bare;
+            space  <= bare ? stride : space_known - 1'b1;
+        end
+        if (state == BUS) begin
+            at    <= s_tlb_address[63:4];
+            alone <= known && space[15:5] == 0 && (!space[4] || (space[3:0] == 0 && bare));
+        end
+        if (cut) begin
+            first  <= 1'b0;
+            record <= 1'b0;
+            reach  <= 5'd16;
+            need   <= 5'd16;
+            space  <= space - {11'd0, need};
+            // Also if there is no more space, though the end has not been seen.
+            if (to_end ? !trails || follows : !trails && space == {11'd0, need}) closed <= 1'b1;
+            at <= {at[59:4] + 1'b1, 4'd0};
+        end
+        if (skip) begin
+            trails <= 1'b1;
+            record <= 1'b0;
+            reach  <= jump ? 5'd16 : need;
+            need   <= jump ? 5'd16 : need;
+            at     <= at + 1'b1;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (cut != m_taken) on_the_way <= cut ? one_more : ~one_less;
+        case (state)
+            SELECT: if (m_select_valid && m_select_ready) state <= ANSWER;
+            ANSWER: if (s_select_valid) state <= s_select_outcome == 0 ? TRANSLATE : THROW;
+            TRANSLATE: if (m_tlb_ready) state <= BUS;
+            BUS: if (s_tlb_valid) state <= s_tlb_hit ? WRITE : THROW;
+            WRITE: if (!busy) state <= lost ? THROW : closed && settled ? COMMIT : WRITE;
+            THROW: if (ended) state <= COMMIT;
+            default: if (next) state <= SELECT;
+        endcase
+        if (rst) begin
+            state      <= SELECT;
+            on_the_way <= '0;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (s_select_valid && state == ANSWER) begin
+            outcome         <= {1'b0, s_select_outcome};
+            address         <= s_select_address;
+            sequence_number <= s_select_sequence;
+            bare            <= s_select_bare;
+            stride          <= s_select_stride;
+            func            <= s_select_func;
+            placed          <= now_stamp[31:0];
+        end
+        if (s_tlb_valid && state == BUS) begin
+            address <= s_tlb_address;
+            if (!s_tlb_hit) outcome <= 4'd4;
+        end
+        if (m_taken) placed <= now_stamp[31:0];
+    end
+
+    // All is written in the cycle that reports the last chunk. An upstream error has priority over a missing
+    // address.
+    assign m_commit_valid        = state == COMMIT && on_the_way[7:1] == 0 && on_the_way[0] == m_taken;
+    assign m_commit_list         = list;
+    assign m_commit_outcome      = end_user == 2'd1 ? 4'd8 : end_user == 2'd2 ? 4'd6 : end_user == 2'd3 ? 4'd7
+                                 : outcome == 0 && too_long ? 4'd3 : outcome;
+    assign m_commit_length       = end_bytes;
+    assign m_commit_wire         = stamp;
+    assign m_commit_wire_valid   = stamp_valid;
+    assign m_commit_stamp_mac    = meta[layouts_pkg::RX_META_STAMP_MAC_AT +: 32];
+    assign m_commit_stamp_parsed = meta[layouts_pkg::RX_META_STAMP_PARSED_AT +: 32];
+    assign m_commit_stamp_placed = m_taken ? now_stamp[31:0] : placed;
+
+    assign idle = !meta_valid;
+
+    wire unused = &{1'b0, now_stamp[63:32], meta[layouts_pkg::RX_META_FORM_AT +: 2]};
+endmodule

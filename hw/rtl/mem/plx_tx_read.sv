@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Reads the segments of a port's packets, at any address and alignment, and joins them to one stream
+// without gaps. Requests run ahead of the data, also across packets, but no packet begins before
+// plx_tx_fifo has space for all of it, so data are accepted on arrival. A packet whose descriptors are
+// inconsistent, or that cannot be read, is withdrawn in plx_tx_fifo.
+// From a descriptor to its request: 2 cycles.
+
+module plx_tx_read #(
+    parameter WORDS = 512,  // words of plx_tx_fifo, at least a longest packet
+    parameter AHEAD = 32    // descriptors that wait for their data, a power of two
+) (
+    input  logic         clk,
+    input  logic         rst,
+
+    // Descriptors, in order; flush: none follows, and an open packet ends.
+    input  logic         s_piece_valid,
+    output logic         s_piece_ready,
+    input  logic [255:0] s_piece,
+    input  logic         s_piece_flush,
+
+    // A descriptor is done, its memory the host's; its packet has ended, also without a descriptor where
+    // the next one begins too early: 0 passed on, 1 inconsistent, 2 read failed.
+    output logic         m_done_valid,
+    output logic         m_done_end,
+    output logic [1:0]   m_done_status,
+    output logic [15:0]  m_done_length,
+
+    // Requests, and their data.
+    output logic         m_desc_valid,
+    input  logic         m_desc_ready,
+    output logic [63:0]  m_desc_address,
+    output logic [15:0]  m_desc_length,
+    input  logic         s_data_tvalid,
+    output logic         s_data_tready,
+    input  logic [255:0] s_data_tdata,
+    input  logic [31:0]  s_data_tkeep,
+    input  logic         s_data_tlast,
+    input  logic         s_data_tuser,
+
+    // Packets, accepted on arrival; with the last word TX_META. Free words for them.
+    output logic         m_axis_tx_tvalid,
+    output logic [255:0] m_axis_tx_tdata,
+    output logic [31:0]  m_axis_tx_tkeep,
+    output logic         m_axis_tx_tlast,
+    output logic         m_axis_tx_tuser,
+    output logic [layouts_pkg::TX_META_W-1:0] m_axis_meta_tdata,
+    input  logic [$clog2(WORDS):0] s_free,
+
+    // No request is pending, and no packet is open.
+    output logic         idle
+);
+    localparam FW = $clog2(WORDS) + 1;
+    localparam META_W = layouts_pkg::TX_META_W;
+    localparam LENGTH_AT = layouts_pkg::TX_META_LENGTH_AT;
+    localparam [15:0] MOST_PAYLOAD = 16'd9000, LEAST_RAW = 16'd14, MOST_RAW = 16'd9596;
+    localparam [1:0] NO_SUM = 2'd0, GIVEN = 2'd1, OF_PAYLOAD = 2'd2;
+    localparam [1:0] SENT = 2'd0, BAD = 2'd1, FAILED = 2'd2;
+
+    generate
+        if (WORDS < 300) WORDS_must_hold_a_packet_of_9596_bytes parameter_error ();
+    endgenerate
+
+    // ---- The current descriptor ---------------------------------------------------------------------
+
+    // It is taken apart in one cycle, and compared with the open packet in the next.
+    wire         whole_valid, whole_taken;
+    wire [255:0] piece;
+
+    plx_skid #(.WIDTH(256)) slice (
+        .clk,
+        .rst,
+        .s_valid(s_piece_valid),
+        .s_ready(s_piece_ready),
+        .s_data(s_piece),
+        .m_valid(whole_valid),
+        .m_ready(whole_taken),
+        .m_data(piece)
+    );
+
+    wire [31:0] p_length   = piece[layouts_pkg::TX_DESCRIPTOR_LENGTH_AT +: 32];
+    wire [15:0] flags      = piece[layouts_pkg::TX_DESCRIPTOR_FLAGS_AT +: 16];
+    wire [15:0] p_total    = piece[layouts_pkg::TX_DESCRIPTOR_TOTAL_AT +: 16];
+    wire [15:0] p_checksum = piece[layouts_pkg::TX_DESCRIPTOR_CHECKSUM_AT +: 16];
+    wire        p_last     = |(flags & layouts_pkg::TX_DESCRIPTOR_LAST);
+    wire        p_raw      = |(flags & layouts_pkg::TX_DESCRIPTOR_RAW);
+    wire        given      = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_GIVEN);
+    wire        card       = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_CARD);
+    wire        bad_flags  = given && card || p_raw && (given || card)
+                             || (p_raw ? p_total < LEAST_RAW || p_total > MOST_RAW : p_total > MOST_PAYLOAD);
+
+    logic              piece_valid;
+    wire               piece_taken;
+    logic [63:0]       address;
+    logic [15:0]       length;
+    logic              first, last, bad_first, empty, huge;
+    logic [META_W-1:0] says;
+    logic [FW-1:0]     needs;
+
+    assign whole_taken = !piece_valid || piece_taken;
+
+    always_ff @(posedge clk) begin
+        if (whole_taken) piece_valid <= whole_valid;
+        if (rst) piece_valid <= 1'b0;
+    end
+
+    // Of a packet's first descriptor: what it says of the packet, whether that is consistent and agrees with
+    // its own length, and the words that the packet needs. The checksum's first byte is the higher one.
+    always_ff @(posedge clk) if (whole_taken) begin
+        address   <= piece[layouts_pkg::TX_DESCRIPTOR_ADDRESS_AT +: 64];
+        length    <= p_length[15:0];
+        huge      <= p_length[31:16] != 0;
+        empty     <= p_length == 0;
+        first     <= |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
+        last      <= p_last;
+        says      <= {p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
+                      piece[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
+                      piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
+                      piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
+        bad_first <= bad_flags || p_length == 0 && p_total != 0
+                     || (p_last ? p_length != {16'd0, p_total} : p_length > {16'd0, p_total});
+        needs     <= {{(FW - 9) {1'b0}}, p_total[13:5]} + {{(FW - 1) {1'b0}}, p_total == 0 || p_total[4:0] != 0};
+    end
+
+    // The open packet: inconsistent; bytes that it lacks, and whether it has any; words reserved for it.
+    logic              open, wrong, some;
+    logic [15:0]       lacks;
+    logic [FW-1:0]     holds;
+    logic [META_W-1:0] kept;
+
+    wire [META_W-1:0] meta  = first ? says : kept;
+    wire              bad   = first ? bad_first : !open || wrong || huge || empty && some
+                              || (last ? length != lacks : length > lacks);
+    wire              reads = !bad && !empty;
+
+    // A packet begins when there is space for all of it: words that are free, and not reserved.
+    logic [FW-1:0] promised;
+    wire           begins = first && !bad_first;
+    wire  [FW-1:0] more_promised = promised + needs;
+    wire           room   = !begins || s_free >= more_promised;
+    wire  [FW-1:0] has    = !first ? holds : begins ? needs : '0;
+
+    // An open packet ends by one that begins, or by a flush.
+    wire cuts   = open && (piece_valid ? first : s_piece_flush && !whole_valid);
+    wire queue_free, request_free;
+    wire pushes = queue_free && (cuts || piece_valid && room && request_free);
+    assign piece_taken = pushes && !cuts;
+
+    // The reservation of a packet ends when its last word is in plx_tx_fifo.
+    logic [FW-1:0] frees;
+
+    always_ff @(posedge clk) begin
+        promised <= (piece_taken && begins ? more_promised : promised) - frees;
+        if (pushes) begin
+            open  <= !cuts && !last;
+            wrong <= bad;
+            lacks <= (first ? says[LENGTH_AT +: 16] : lacks) - length;
+            some  <= first ? says[LENGTH_AT +: 16] != 0 : some;
+            kept  <= meta;
+            holds <= has;
+            if (cuts || last) begin
+                kept  <= '0;
+                holds <= '0;
+            end
+        end
+        if (rst) begin
+            promised <= '0;
+            open     <= 1'b0;
+            kept     <= '0;
+            holds    <= '0;
+        end
+    end
+
+    plx_skid #(.WIDTH(80)) requests (
+        .clk,
+        .rst,
+        .s_valid(piece_taken && reads),
+        .s_ready(request_free),
+        .s_data({address, length}),
+        .m_valid(m_desc_valid),
+        .m_ready(m_desc_ready),
+        .m_data({m_desc_address, m_desc_length})
+    );
+
+    // ---- Descriptors that wait for their data -------------------------------------------------------
+
+    // Whether it has data; one descriptor less; the packet ends, and is inconsistent.
+    wire              e_valid, e_reads, e_desc, e_end, e_bad, e_done;
+    wire [FW-1:0]     e_holds;
+    wire [META_W-1:0] e_meta;
+    wire [$clog2(AHEAD):0] level;
+
+    plx_fifo_sync #(.WIDTH(META_W + FW + 4), .DEPTH(AHEAD)) queue (
+        .clk,
+        .rst,
+        .s_valid(pushes),
+        .s_ready(queue_free),
+        .s_data(cuts ? {kept, holds, 4'b0011} : {meta, has, reads, 1'b1, last, bad}),
+        .m_valid(e_valid),
+        .m_ready(e_done),
+        .m_data({e_meta, e_holds, e_reads, e_desc, e_end, e_bad}),
+        .level
+    );
+
+    // ---- Data to packets ----------------------------------------------------------------------------
+
+    // Bytes that wait for more: `have` of a word. The current packet could not be read. Its last
+    // word did not hold all of the rest: there is one more.
+    logic [255:0] rest;
+    logic [4:0]   have;
+    logic         failed, more;
+    logic [FW-1:0] out_holds;
+
+    // Bytes of the word, which are contiguous: bit b is set where a group of 2^b bytes is the last one
+    // that there is, and is odd.
+    wire [63:0] tkeep_above = {32'd0, s_data_tkeep};
+    integer b, k;
+    logic [5:0] count;
+    always_comb begin
+        count = '0;
+        for (b = 0; b < 6; b = b + 1) begin
+            for (k = 1; k <= 32; k = k + 1) begin
+                if (k % (2 << b) == 1 << b) count[b] = count[b] || (s_data_tkeep[k-1] && !tkeep_above[k-1+(1<<b)]);
+            end
+        end
+    end
+
+    wire       word   = s_data_tvalid && s_data_tready;
+    wire       fails  = failed || word && s_data_tuser;
+    wire [5:0] filled = {1'b0, have} + (word ? count : 6'd0);
+    wire       full   = filled[5];
+    wire       ended  = e_done && e_end;
+    wire       good   = !fails && !e_bad;
+    wire       over   = ended && good && full && filled[4:0] != 0;
+
+    assign s_data_tready = e_valid && e_reads && !more;
+    assign e_done        = e_valid && !more && (!e_reads || word && s_data_tlast);
+    assign frees         = m_axis_tx_tvalid && m_axis_tx_tlast ? out_holds : '0;
+
+    // The word rotated so that its first byte follows the waiting ones; surplus bytes are in front.
+    wire [511:0] twice  = {s_data_tdata, s_data_tdata} << {have, 3'd0};
+    wire [255:0] turned = twice[511:256];
+    wire [255:0] below  = ~({256{1'b1}} << {have, 3'd0});
+    wire [255:0] joined = turned & ~below | rest & below;
+
+    always_ff @(posedge clk) begin
+        m_axis_tx_tvalid <= ended || more || word && full && !fails;
+        m_done_valid     <= e_done && e_desc;
+        m_done_end       <= ended;
+        more             <= over;
+        if (word || ended) failed <= fails && !ended;
+        if (word) have <= filled[4:0];
+        if (ended && !over || more) have <= '0;
+        if (rst) begin
+            m_axis_tx_tvalid <= 1'b0;
+            m_done_valid     <= 1'b0;
+            m_done_end       <= 1'b0;
+            more             <= 1'b0;
+            failed           <= 1'b0;
+            have             <= '0;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        m_done_status   <= e_bad ? BAD : fails ? FAILED : SENT;
+        m_done_length   <= e_meta[LENGTH_AT +: 16];
+        m_axis_tx_tlast <= ended && !over || more;
+        m_axis_tx_tuser <= !more && !good;
+        m_axis_tx_tdata <= more ? rest : joined;
+        m_axis_tx_tkeep <= more ? ~({32{1'b1}} << have) : full ? {32{1'b1}} : ~({32{1'b1}} << filled[4:0]);
+        if (ended) begin
+            m_axis_meta_tdata <= e_meta;
+            out_holds         <= e_holds;
+        end
+        if (word) rest <= full ? turned : joined;
+    end
+
+    assign idle = !whole_valid && !piece_valid && !open && level == 0 && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
+
+    wire unused = &{1'b0, flags, piece, twice[255:0]};
+endmodule

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// One transmit ring: fetches its descriptors, passes them to plx_tx_read, and reports their outcome by
+// events. A packet begins only when there is a slot for an event at its end: so requested events,
+// and events of packets that were not passed on, are never lost, and a full event queue stops only
+// this ring.
+
+module plx_tx_ring_one #(
+    parameter DESCRIPTORS = 32  // descriptors that are fetched and not done, a power of two
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic [31:0]  now_stamp,
+
+    // Registers of the ring.
+    input  logic [63:0]  cfg_base,
+    input  logic         cfg_enable,
+    input  logic [4:0]   cfg_log2_size,
+    input  logic [31:0]  cfg_producer,
+    input  logic         wr_producer,
+    output logic [31:0]  sts_consumer,
+    output logic         sts_idle,
+    output logic         sts_error,
+
+    // Descriptor requests, and their data, a word each.
+    output logic         m_fetch_valid,
+    input  logic         m_fetch_ready,
+    output logic [63:0]  m_fetch_address,
+    output logic [3:0]   m_fetch_count,
+    input  logic         s_word_valid,
+    input  logic [255:0] s_word,
+    input  logic         s_word_last,
+    input  logic         s_word_bad,
+
+    // To plx_tx_read and back, and state of the packets in flight there and in plx_tx_fifo.
+    output logic         m_piece_valid,
+    input  logic         m_piece_ready,
+    output logic [255:0] m_piece,
+    output logic         m_piece_flush,
+    input  logic         s_done_valid,
+    input  logic         s_done_end,
+    input  logic [1:0]   s_done_status,
+    input  logic [15:0]  s_done_length,
+    input  logic         s_read_idle,
+    input  logic         s_fifo_idle,
+
+    // Events: fields of TxSent, and the number of the event.
+    output logic         m_event_valid,
+    input  logic         m_event_ready,
+    output logic [31:0]  m_event_index,
+    output logic [15:0]  m_event_length,
+    output logic [31:0]  m_event_packets,
+    output logic [1:0]   m_event_status,
+    output logic [31:0]  m_event_cookie,
+    output logic [63:0]  m_event_bytes,
+    output logic [95:0]  m_event_stages,
+    output logic [31:0]  m_event_serial,
+
+    // Counts.
+    output logic         inc_packets,
+    output logic [13:0]  inc_bytes,
+    output logic         inc_bad,
+    output logic         inc_read_failed
+);
+    localparam DW = $clog2(DESCRIPTORS);
+    localparam FLAGS_AT = layouts_pkg::TX_DESCRIPTOR_FLAGS_AT;
+    localparam COOKIE_AT = layouts_pkg::TX_DESCRIPTOR_COOKIE_AT;
+    localparam [1:0] SENT = 2'd0, BAD = 2'd1, FAILED = 2'd2, STOPPED = 2'd3;
+
+    wire        takes, begins, running, fetching;
+    wire [31:0] rang;
+
+    // ---- Descriptors that were fetched ------------------------------------------------------------
+
+    wire  [15:0] word_flags = s_word[FLAGS_AT +: 16];
+    wire         word_tells = |(word_flags & layouts_pkg::TX_DESCRIPTOR_LAST)
+                              && |(word_flags & layouts_pkg::TX_DESCRIPTOR_EVENT);
+    wire         piece_valid, done_tells, handed;
+    wire  [31:0] done_cookie, done_rang, done_fetched;
+    wire  [DW:0] waiting, unhanded, untold;
+    wire         pieces_free, notes_free, note_valid;
+
+    plx_fifo_sync #(.WIDTH(256), .DEPTH(DESCRIPTORS)) pieces (
+        .clk,
+        .rst,
+        .s_valid(takes),
+        .s_ready(pieces_free),
+        .s_data(s_word),
+        .m_valid(piece_valid),
+        .m_ready(handed),
+        .m_data(m_piece),
+        .level(unhanded)
+    );
+
+    // Fields that are kept of each until it is done.
+    plx_fifo_sync #(.WIDTH(97), .DEPTH(DESCRIPTORS)) notes (
+        .clk,
+        .rst,
+        .s_valid(takes),
+        .s_ready(notes_free),
+        .s_data({word_tells, s_word[COOKIE_AT +: 32], rang, now_stamp}),
+        .m_valid(note_valid),
+        .m_ready(s_done_valid),
+        .m_data({done_tells, done_cookie, done_rang, done_fetched}),
+        .level(waiting)
+    );
+
+    // ---- Passed on, while there is a slot for the packet's event ----------------------------------
+
+    // Packets that have not ended, and events that have not left; one is reserved for the ring's end.
+    logic [DW:0]  tickets;
+    logic         open;
+    wire  [15:0]  flags  = m_piece[FLAGS_AT +: 16];
+    wire          starts = !open || |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
+    wire          ends   = |(flags & layouts_pkg::TX_DESCRIPTOR_LAST);
+    wire          place  = tickets < DESCRIPTORS[DW:0] - 1'b1;
+
+    assign m_piece_valid = piece_valid && (!starts || place);
+    assign handed        = m_piece_valid && m_piece_ready;
+    // Packets that the ring will not complete end now.
+    assign m_piece_flush = (!running || sts_error) && !fetching && !piece_valid;
+
+    // ---- Done -------------------------------------------------------------------------------------
+
+    // Since the last event; of the last descriptor, 0 before the first one.
+    logic [31:0] packets, last_cookie, last_rang, last_fetched;
+    logic [63:0] bytes;
+    logic        told, stop_due;
+
+    wire         sent         = s_done_end && s_done_status == SENT;
+    wire [31:0]  packets_next = packets + {31'd0, s_done_end};
+    wire [63:0]  bytes_next   = bytes + (sent ? {48'd0, s_done_length} : 64'd0);
+    wire [31:0]  cookie       = s_done_valid ? done_cookie : last_cookie;
+    // No fetched descriptor is pending; no event is due.
+    wire         quiet        = waiting == 0 && s_read_idle && !s_done_valid && !s_done_end;
+    wire         settled      = tickets == 0 && !stop_due && sts_error == told;
+    // The ring's end is reported after all other events.
+    wire         stops        = stop_due && quiet && !fetching;
+    wire         tells        = s_done_end && (s_done_status != SENT || s_done_valid && done_tells);
+    wire         event_taken  = m_event_valid && m_event_ready;
+
+    assign inc_packets     = sent;
+    assign inc_bytes       = sent ? s_done_length[13:0] : '0;
+    assign inc_bad         = s_done_end && s_done_status == BAD;
+    assign inc_read_failed = s_done_end && s_done_status == FAILED;
+
+    always_ff @(posedge clk) begin
+        tickets <= tickets + {{DW{1'b0}}, handed && starts} + {{DW{1'b0}}, stops}
+                   - {{DW{1'b0}}, s_done_end && !tells} - {{DW{1'b0}}, event_taken};
+        if (handed) open <= !ends;
+        packets  <= tells || stops ? '0 : packets_next;
+        bytes    <= tells || stops ? '0 : bytes_next;
+        told     <= sts_error;
+        stop_due <= (stop_due || sts_error && !told) && !stops;
+        if (event_taken) m_event_serial <= m_event_serial + 32'd1;
+        if (s_done_valid) begin
+            last_cookie  <= done_cookie;
+            last_rang    <= done_rang;
+            last_fetched <= done_fetched;
+        end
+        if (rst || begins) begin
+            open           <= 1'b0;
+            packets        <= '0;
+            bytes          <= '0;
+            m_event_serial <= '0;
+            last_cookie    <= '0;
+            last_rang      <= '0;
+            last_fetched   <= '0;
+        end
+        if (rst) begin
+            tickets  <= '0;
+            told     <= 1'b0;
+            stop_due <= 1'b0;
+        end
+    end
+
+    // ---- Events -----------------------------------------------------------------------------------
+
+    wire  [95:0] stages = {now_stamp, s_done_valid ? done_fetched : last_fetched, s_done_valid ? done_rang : last_rang};
+    wire         events_free;
+
+    plx_fifo_sync #(.WIDTH(274), .DEPTH(DESCRIPTORS)) events (
+        .clk,
+        .rst,
+        .s_valid(tells || stops),
+        .s_ready(events_free),
+        .s_data({sts_consumer + {31'd0, s_done_valid}, stops ? 16'd0 : s_done_length, packets_next,
+                 stops ? STOPPED : s_done_status, cookie, bytes_next, stages}),
+        .m_valid(m_event_valid),
+        .m_ready(m_event_ready),
+        .m_data({m_event_index, m_event_length, m_event_packets, m_event_status, m_event_cookie, m_event_bytes,
+                 m_event_stages}),
+        .level(untold)
+    );
+
+    assign sts_idle = quiet && settled && !fetching && s_fifo_idle;
+
+    // ---- Pointers ---------------------------------------------------------------------------------
+
+    plx_tx_ring_fetch #(.DESCRIPTORS(DESCRIPTORS)) fetch (
+        .clk,
+        .rst,
+        .now_stamp,
+        .cfg_base,
+        .cfg_enable,
+        .cfg_log2_size,
+        .cfg_producer,
+        .wr_producer,
+        .m_fetch_valid,
+        .m_fetch_ready,
+        .m_fetch_address,
+        .m_fetch_count,
+        .s_word_valid,
+        .s_word_last,
+        .s_word_bad,
+        .takes,
+        .rang,
+        .s_done(s_done_valid),
+        .s_quiet(quiet && settled),
+        .consumer(sts_consumer),
+        .begins,
+        .running,
+        .error(sts_error),
+        .fetching
+    );
+
+    wire unused = &{1'b0, flags, word_flags, pieces_free, notes_free, note_valid, events_free, unhanded, untold};
+endmodule

@@ -1,0 +1,133 @@
+// Made by scripts/regen from hw/rdl/host.rdl: do not edit.
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Host bus: registers.
+//
+// cfg_* are settings, sts_* are read values, set_* sets a flag, flag_* is a flag, pulse_* and wr_* are
+// high for one cycle after a write; arrays of fields are concatenated. Other modules hold the tables:
+// win_* is a request until ready, in the same cycle or later.
+module plx_host_regs (
+    // Clock and reset.
+    input  logic clk,
+    input  logic rst,
+    // Register accesses.
+    input  logic [8:0] s_axil_awaddr,
+    input  logic s_axil_awvalid,
+    output logic s_axil_awready,
+    input  logic [31:0] s_axil_wdata,
+    input  logic [3:0] s_axil_wstrb,
+    input  logic s_axil_wvalid,
+    output logic s_axil_wready,
+    output logic [1:0] s_axil_bresp,
+    output logic s_axil_bvalid,
+    input  logic s_axil_bready,
+    input  logic [8:0] s_axil_araddr,
+    input  logic s_axil_arvalid,
+    output logic s_axil_arready,
+    output logic [31:0] s_axil_rdata,
+    output logic [1:0] s_axil_rresp,
+    output logic s_axil_rvalid,
+    input  logic s_axil_rready,
+    // Fields.
+    output logic cfg_ctrl_quiesce,
+    input  logic sts_status_idle,
+    input  logic sts_status_bus_master,
+    input  logic sts_status_msix,
+    input  logic [2:0] sts_status_max_payload,
+    input  logic [2:0] sts_status_max_read,
+    output logic [31:0] cfg_timeout_cycles,
+    output logic [31:0] cfg_quarantine_cycles,
+    // Tables.
+    output logic win_write,
+    output logic [8:0] win_addr,
+    output logic [31:0] win_wdata,
+    output logic [3:0] win_wstrb,
+    output logic win_counters_valid,
+    input  logic win_counters_ready,
+    input  logic [31:0] win_counters_rdata
+);
+
+    logic acc_valid, acc_write, acc_ready, done;
+    logic [8:0] acc_addr;
+    logic [31:0] acc_wdata, acc_rdata, rdata, high, hold;
+    logic [3:0] acc_wstrb;
+
+    plx_axil_slave #(.ADDR_W(9)) slave (
+        .clk(clk),
+        .rst(rst),
+        .s_axil_awaddr(s_axil_awaddr),
+        .s_axil_awvalid(s_axil_awvalid),
+        .s_axil_awready(s_axil_awready),
+        .s_axil_wdata(s_axil_wdata),
+        .s_axil_wstrb(s_axil_wstrb),
+        .s_axil_wvalid(s_axil_wvalid),
+        .s_axil_wready(s_axil_wready),
+        .s_axil_bresp(s_axil_bresp),
+        .s_axil_bvalid(s_axil_bvalid),
+        .s_axil_bready(s_axil_bready),
+        .s_axil_araddr(s_axil_araddr),
+        .s_axil_arvalid(s_axil_arvalid),
+        .s_axil_arready(s_axil_arready),
+        .s_axil_rdata(s_axil_rdata),
+        .s_axil_rresp(s_axil_rresp),
+        .s_axil_rvalid(s_axil_rvalid),
+        .s_axil_rready(s_axil_rready),
+        .acc_valid(acc_valid),
+        .acc_write(acc_write),
+        .acc_addr(acc_addr),
+        .acc_wdata(acc_wdata),
+        .acc_wstrb(acc_wstrb),
+        .acc_ready(acc_ready),
+        .acc_rdata(acc_rdata)
+    );
+
+    wire [6:0] word = acc_addr[8:2];
+    wire [31:0] mask = {{8{acc_wstrb[3]}}, {8{acc_wstrb[2]}}, {8{acc_wstrb[1]}}, {8{acc_wstrb[0]}}};
+    wire [31:0] keep = ~mask;
+    wire [31:0] put = acc_wdata & mask;
+    wire in_counters = acc_addr[8:7] == 2'd2;
+    wire here = acc_valid && !done && !in_counters;
+    wire write = here && acc_write;
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
+    assign win_write = acc_write;
+    assign win_addr = acc_addr;
+    assign win_wdata = acc_wdata;
+    assign win_wstrb = acc_wstrb;
+    assign win_counters_valid = acc_valid && in_counters;
+    assign acc_ready = done || (in_counters && win_counters_ready);
+    assign acc_rdata = in_counters ? win_counters_rdata : rdata;
+
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
+
+    always_ff @(posedge clk) begin
+        if (rst) cfg_ctrl_quiesce <= 1'h0;
+        else if (write && word == 7'h2) cfg_ctrl_quiesce <= (cfg_ctrl_quiesce & keep[0]) | put[0];
+    end
+
+    always_ff @(posedge clk) begin
+        if (rst) cfg_timeout_cycles <= 32'hbebc20;
+        else if (write && word == 7'h4) cfg_timeout_cycles <= (cfg_timeout_cycles & keep) | put;
+    end
+
+    always_ff @(posedge clk) begin
+        if (rst) cfg_quarantine_cycles <= 32'h2faf080;
+        else if (write && word == 7'h5) cfg_quarantine_cycles <= (cfg_quarantine_cycles & keep) | put;
+    end
+
+    always_ff @(posedge clk) begin
+        done <= !rst && here;
+        case (word)
+            7'h0: rdata <= {8'd0, 8'h1, 16'h2};
+            7'h1: rdata <= 32'h2000;
+            7'h2: rdata <= {31'd0, cfg_ctrl_quiesce};
+            7'h3: rdata <= {21'd0, sts_status_max_read, 1'd0, sts_status_max_payload, 1'd0, sts_status_msix, sts_status_bus_master, sts_status_idle};
+            7'h4: rdata <= cfg_timeout_cycles;
+            7'h5: rdata <= cfg_quarantine_cycles;
+            default: rdata <= 32'd0;
+        endcase
+        high <= 32'd0;
+    end
+
+endmodule

@@ -1,0 +1,192 @@
+"""plx_csr: each DW one access, in order; one completion for every read, of any kind."""
+
+import random
+
+import cocotb
+
+import cycles as table
+from core import Cycles, joined
+from host_bus import ABORT, SUCCESS, UNSUPPORTED, Sink, Source, enabled, field, header
+
+PARAMETERS = [{"PORTS": 4}, {"PORTS": 1}]
+
+SIZES = [(0x0000, 7), (0x1000, 9), (0x2000, 9), (0x3000, 10), (0x4000, 13), (0x6000, 11), (0x8000, 15)]
+
+
+class TB:
+    """A host, and blocks that are memories."""
+
+    def __init__(self, dut):
+        self.dut, self.cycles = dut, Cycles(dut)
+        self.places = [(0, *size) for size in SIZES]
+        self.places += [(0, 0x10000 + 0x4000 * port, 13) for port in range(int(dut.PORTS.value))] + [(2, 0, 12)]
+        self.request, self.host = Source(dut, "hif_rx_req"), Sink(dut, "hif_tx_cpl", self.answered)
+        self.cycles.watchers += [self.request.look, self.host.look, self.look]
+        self.model_memory = {}
+        self.memory, self.accesses, self.answers, self.expected = {}, [], [], []
+        self.taken_at, self.stall = None, 0.0
+        self.address = self.data = self.answer = None
+        for name in ("awready", "wready", "bvalid", "arready", "rvalid", "rdata"):
+            getattr(dut, f"m_axil_{name}").value = 0
+        dut.away.value = 0
+
+    def block(self, bar, offset):
+        for index, (mine, at, bits) in enumerate(self.places):
+            if mine == bar and at <= offset < at + (1 << bits):
+                return index
+        return None
+
+    def ask(self, write, bar, offset, dws, first_be=15, last_be=None, poisoned=0, data=None):
+        last_be = (15 if dws > 1 else 0) if last_be is None else last_be
+        fields = {"requester": random.getrandbits(16), "tag": random.getrandbits(10), "func": random.getrandbits(8),
+                  "attributes": random.getrandbits(3), "class": random.getrandbits(3)}
+        data = random.randbytes(4 * dws) if data is None else data
+        self.request.send(header(offset=offset, length=dws, first_be=first_be, last_be=last_be, bar=bar, write=write,
+                                 poisoned=poisoned, **fields), data if write else b"")
+        status = UNSUPPORTED if bar not in (0, 2) or poisoned else ABORT if dws > 16 else SUCCESS
+        bytes_on = enabled(first_be, last_be, dws)
+        found = b""
+        for index in range(dws if status == SUCCESS else 0):
+            at, on = offset + 4 * index, bytes_on[4 * index:4 * index + 4]
+            if any(on) and self.block(bar, at) is not None:
+                if write:
+                    old = self.model(bar, at)
+                    self.model_memory[bar, at] = bytes(
+                        new if enable else was for new, was, enable in zip(data[4 * index:], old, on))
+                found += self.model(bar, at)
+            else:
+                found += bytes(4)
+        if not write:
+            span = [index for index, on in enumerate(bytes_on) if on] or [0]
+            self.expected.append((header(lower=offset + span[0] & 0x7F, bytes=span[-1] - span[0] + 1, status=status,
+                                         length=len(found) // 4, **fields), found))
+
+    def model(self, bar, at):
+        return self.model_memory.get((bar, at), bytes(4))
+
+    def answered(self, head, data):
+        dws = field(head, "length")
+        assert not any(data[4 * dws:]), "something behind the last DW"
+        self.answers.append((head, data[:4 * dws]))
+
+    async def step(self):
+        dut = self.dut
+        self.request.drive()
+        self.host.drive()
+        ready = [random.random() >= self.stall for _ in range(3)]
+        blocks = len(self.places)
+        for name, on in zip(("awready", "wready", "arready"), ready):
+            getattr(dut, f"m_axil_{name}").value = ((1 << blocks) - 1) * on
+        kind, block, value = self.answer or (None, 0, 0)
+        dut.m_axil_bvalid.value = (kind == "b") << block
+        dut.m_axil_rvalid.value = (kind == "r") << block
+        dut.m_axil_rdata.value = joined([value if index == block else random.getrandbits(32)
+                                         for index in range(blocks)], 32)
+        await self.cycles.cycle()
+
+    def look(self):
+        dut = self.dut
+        if int(dut.hif_rx_req_valid.value) and int(dut.hif_rx_req_ready.value) and self.taken_at is None:
+            self.taken_at = self.cycles.number
+        valid = {name: int(getattr(dut, f"m_axil_{name}valid").value) for name in ("aw", "w", "ar")}
+        assert all(one & (one - 1) == 0 for one in valid.values())
+        if self.answer:
+            assert not any(valid.values()), "an access before the answer to the last"
+            kind, block, _ = self.answer
+            if int(getattr(dut, f"m_axil_{kind}ready").value) >> block & 1:
+                self.answer = None
+            return
+        for name, one in valid.items():
+            if one and int(getattr(dut, f"m_axil_{name}ready").value):
+                block = one.bit_length() - 1
+                bar, at = self.places[block][0], int(dut.m_axil_addr.value)
+                if name == "w":
+                    self.data = (int(dut.m_axil_wdata.value), int(dut.m_axil_wstrb.value))
+                else:
+                    assert self.block(bar, at) == block, "the access of another block"
+                    self.address = (name, bar, at, block)
+                    self.accesses.append((self.cycles.number, name, bar, at))
+        if self.address and self.address[0] == "ar":
+            _, bar, at, block = self.address
+            self.answer = ("r", block, int.from_bytes(self.memory.get((bar, at), bytes(4)), "little"))
+            self.address = None
+        elif self.address and self.data:
+            _, bar, at, block = self.address
+            old, new = self.memory.get((bar, at), bytes(4)), self.data[0].to_bytes(4, "little")
+            self.memory[bar, at] = bytes(new[i] if self.data[1] >> i & 1 else old[i] for i in range(4))
+            self.answer, self.address, self.data = ("b", block, 0), None, None
+
+    async def finish(self):
+        for _ in range(12000):
+            await self.step()
+            if not self.request.queue and len(self.answers) >= len(self.expected):
+                break
+        for _ in range(100):
+            await self.step()
+        assert self.answers == self.expected
+        assert self.memory == self.model_memory
+
+
+async def started(dut):
+    tb = TB(dut)
+    await tb.cycles.start()
+    return tb
+
+
+@cocotb.test()
+async def random_accesses_of_1_to_64_bytes_with_byte_enables(dut):
+    tb = await started(dut)
+    tb.stall, tb.host.stall, tb.request.idle = 0.3, 0.3, 0.2
+    for _ in range(120):
+        bar, at, bits = random.choice(tb.places)
+        dws = random.choice((1, 2, random.randrange(1, 17)))
+        offset = at + 4 * random.randrange(min(8, (1 << bits) // 4))
+        # No bytes at all only of a single DW (PCIe 4.0, 2.2.5).
+        first, last = random.randrange(dws > 1, 16), random.randrange(1, 16) if dws > 1 else 0
+        tb.ask(random.random() < 0.5, bar, offset, dws, first, last)
+    await tb.finish()
+
+
+@cocotb.test()
+async def unknown_places_are_answered_with_zero(dut):
+    tb = await started(dut)
+    for bar, offset in ((0, 0x80), (0, 0x1FFF8), (0, 0x80000000), (2, 0x1000), (0, 0x78), (0, 0x1FFFC)):
+        tb.ask(1, bar, offset, 4)
+        tb.ask(0, bar, offset, 4)
+    await tb.finish()
+
+
+@cocotb.test()
+async def what_is_not_supported_is_refused_and_the_next_request_served(dut):
+    tb = await started(dut)
+    for write in (1, 0):
+        tb.ask(write, 1, 0x1000, 2)
+        tb.ask(write, 0, 0x1000, 17)
+        tb.ask(write, 0, 0x1000, 128)
+    tb.ask(1, 0, 0x1010, 2, poisoned=1)
+    tb.ask(0, 0, 0x1010, 2)
+    await tb.finish()
+
+
+@cocotb.test()
+async def a_block_that_goes_away_is_answered_with_zero(dut):
+    tb = await started(dut)
+    # The block accepts the access, and is reset before it responds.
+    tb.ask(0, 0, 0x6000, 1)
+    tb.ask(0, 0, 0x1000, 1)
+    while not tb.answer:
+        await tb.step()
+    tb.answer, dut.away.value = None, 1 << 5
+    await tb.finish()
+    dut.away.value = 0
+    tb.ask(1, 0, 0x6000, 1)
+    tb.ask(0, 0, 0x6000, 1)
+    await tb.finish()
+
+
+@cocotb.test()
+async def latency_of_a_doorbell(dut):
+    tb = await started(dut)
+    tb.ask(1, 0, 0x6000, 1)
+    await tb.finish()
+    table.check("csr", tb.accesses[0][0] - tb.taken_at)

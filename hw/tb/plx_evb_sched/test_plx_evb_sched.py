@@ -1,0 +1,158 @@
+"""plx_evb_sched: registers, a message a cycle after its trigger, messages compared, sent again, nodes excluded."""
+
+import cocotb
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster
+
+import cycles as table
+from core import Cycles
+from evb import FEEDBACK, FLOW, RUN, flow, pack, unpack
+
+PARAMETERS = [{"COLUMNS": 4, "NODES": 8, "BUFFERS": 32, "SLOTS": 8}]
+
+ENABLE, TRIGGER_SELECT, TRIGGER_ENABLE, STATE, MODE, RING_ERRORS, OVERFLOW, EVENT, PASSED, COPIES, PENDING = (
+    0x10, 0x14, 0x18, 0x1C, 0x20, 0x24, 0x2C, 0x30, 0x34, 0x44, 0x4C)
+SETTINGS = {0x80: RUN, 0x84: 8, 0x88: 16, 0x8C: 3, 0x98: 1, 0x9C: 400, 0xA0: 4}
+SETUP, COMMAND, BUSY, COLUMN, NODE = 0xA8, 0xAC, 0xB0, 0x400, 0x1000
+EXTERNAL = 2
+
+
+class TB:
+    """Eight nodes with two buffers each, node n in column n % 4; two feeders."""
+
+    def __init__(self, dut):
+        self.dut, self.cycles, self.out = dut, Cycles(dut), []
+        self.cycles.watchers.append(self.look)
+        for name in ("trigger", "s_feedback_valid", "s_feedback_data", "s_decided_valid", "s_decided_data", "s_flow_valid",
+                     "s_flow_data", "inc_damaged"):
+            getattr(dut, name).value = 0
+        dut.m_flow_ready.value = 1
+        self.bus = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
+
+    def look(self):
+        if int(self.dut.m_flow_valid.value):
+            self.out.append((self.cycles.number, unpack(FLOW, int(self.dut.m_flow_data.value))))
+
+    async def work(self, coroutine):
+        """Cycles until a register access is done."""
+        task = cocotb.start_soon(coroutine)
+        while not task.done():
+            await self.cycles.cycle()
+        return task.result()
+
+    async def write(self, at, value):
+        await self.work(self.bus.write_dword(at, value))
+
+    async def read(self, at):
+        return await self.work(self.bus.read_dword(at))
+
+    async def start(self):
+        await self.cycles.start()
+        await self.cycles.cycle(40)
+        for node in range(8):
+            await self.write(NODE + 4 * node, node % 4)
+        for at, value in SETTINGS.items():
+            await self.write(at, value)
+        await self.write(TRIGGER_SELECT, EXTERNAL)
+        await self.write(SETUP, 1)
+        while await self.read(BUSY):
+            pass
+        await self.write(TRIGGER_ENABLE, 1)
+        await self.write(ENABLE, 1)
+
+    async def feedback(self, descriptor, number=0, generation=0, column=None, run=RUN):
+        dut = self.dut
+        dut.s_feedback_data.value = pack(FEEDBACK, run=run, number=number, generation=generation, descriptor=descriptor,
+                                         column=descriptor % 4 if column is None else column)
+        dut.s_feedback_valid.value = 1
+        await self.cycles.cycle()
+        dut.s_feedback_valid.value = 0
+        await self.cycles.cycle(12)
+
+    async def trigger(self, rest=12):
+        self.dut.trigger.value = 1
+        await self.cycles.cycle()
+        self.dut.trigger.value = 0
+        at = self.cycles.number - 1
+        await self.cycles.cycle(rest)
+        return at
+
+    async def back(self, message):
+        self.dut.s_flow_data.value, self.dut.s_flow_valid.value = pack(FLOW, **message), 1
+        await self.cycles.cycle()
+        self.dut.s_flow_valid.value = 0
+        await self.cycles.cycle(8)
+
+
+@cocotb.test()
+async def a_message_in_the_cycle_after_its_trigger(dut):
+    tb = TB(dut)
+    await tb.start()
+    assert await tb.read(STATE) == 1
+    for descriptor in range(8):
+        await tb.feedback(descriptor)
+    assert await tb.read(STATE) == 2
+    for number in range(4):
+        at = await tb.trigger()
+        table.check("sched_decide", tb.out[-1][0] - at)
+        assert tb.out[-1][1] == flow(number=number, descriptor=number, hold=0, generation=1)
+    assert await tb.read(EVENT) == 4 and await tb.read(COPIES) == 4
+    assert await tb.read(COLUMN + 4) == 1 and await tb.read(COLUMN + 8 + 4) == 1
+
+
+@cocotb.test()
+async def triggers_wait_and_are_refused(dut):
+    tb = TB(dut)
+    await tb.start()
+    for _ in range(6):
+        await tb.trigger()
+    assert await tb.read(PENDING) == 4 and await tb.read(OVERFLOW) == 1 and not tb.out
+    await tb.feedback(1)
+    await tb.feedback(5)
+    assert [(m["number"], m["descriptor"]) for _, m in tb.out] == [(0, 1)], "never twice running to a column"
+    await tb.feedback(2)
+    assert [m["descriptor"] for _, m in tb.out] == [1, 2, 5]
+
+
+@cocotb.test()
+async def returned_messages_are_compared_and_lost_ones_sent_again(dut):
+    tb = TB(dut)
+    await tb.start()
+    for descriptor in range(8):
+        await tb.feedback(descriptor)
+    for _ in range(3):
+        await tb.trigger(4)
+    first, second, third = (message for _, message in tb.out)
+    await tb.back({**first, "pending": 0, "generation": 9})
+    assert await tb.read(RING_ERRORS) == 1
+    await tb.back({**first, "pending": 0})
+    await tb.back({**second, "pending": 2})
+    assert tb.out[-1][1] == {**second, "pending": 2, "loops": 1, "hold": 1}, "another round, the last one"
+    await tb.back({**tb.out[-1][1], "pending": 0})
+    assert await tb.read(COPIES) == 1 and len(tb.out) == 4
+    await tb.cycles.cycle(500)
+    assert tb.out[-1][1] == {**third, "attempt": 2}
+    await tb.back({**third, "pending": 0})
+    assert await tb.read(COPIES) == 1 and await tb.read(RING_ERRORS) == 1, "of an attempt that was given up"
+
+
+@cocotb.test()
+async def events_of_an_excluded_node_go_to_others(dut):
+    tb = TB(dut)
+    await tb.start()
+    for descriptor in (0, 4, 1, 5, 8):
+        await tb.feedback(descriptor)
+    await tb.trigger()
+    assert tb.out[-1][1]["descriptor"] == 0
+    await tb.write(COMMAND, 0)
+    while await tb.read(BUSY):
+        pass
+    await tb.cycles.cycle(20)
+    assert (tb.out[-1][1]["number"], tb.out[-1][1]["attempt"], tb.out[-1][1]["descriptor"]) == (0, 2, 1)
+    # The other buffer of node 0 is gone; its feedback is discarded.
+    await tb.feedback(8)
+    assert await tb.read(COLUMN + 4) == 1
+    await tb.write(COMMAND, 1 << 16)
+    while await tb.read(BUSY):
+        pass
+    await tb.feedback(8)
+    assert await tb.read(COLUMN + 4) == 2

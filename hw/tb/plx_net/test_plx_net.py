@@ -1,0 +1,409 @@
+"""plx_net: a port that answers ARP and pings, resolves neighbours, and sends and receives at once."""
+
+import random
+from collections import Counter
+
+import cocotb
+import cycles
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from frames import (BROADCAST, IP_ADDRESS, MAC, PEER, PEER_IP, Payload, Settings, arp, fate, integer, kept, ones_sum,
+                    pad, ping, some, udp)
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import ARP, Dot1Q, Ether
+from sending import Frames, Packets, cycle, judge, meta
+
+# Small enough for the time that a test has; defaults are in net_loop.
+ENTRIES = 64
+PARAMETERS = [{"ARP_ENTRIES": 64, "ARP_TICK_BITS": 9, "ECHO_WORDS": 256}]
+COUNTS = ("drop_address", "drop_malformed", "drop_checksum", "drop_fragment", "drop_unsupported", "drop_miss",
+          "drop_answer", "arp_frames", "echo_frames", "tx_unresolved")
+TICK = 1 << 9
+RETRY = 300
+NOTHING, ASKED, KNOWN, FIXED = 0, 1, 2, 4
+
+
+def place(ip):
+    """The cache entry of a neighbour."""
+    return (integer(ip) ^ integer(ip) // ENTRIES) % ENTRIES
+
+
+class TB:
+    """The bench: a MAC at both ends, a host, and the registers of the cache."""
+
+    def __init__(self, dut):
+        self.dut, self.counts, self.payloads, self.fates = dut, Counter(), [], []
+        self.packets, self.sent = Packets(dut), Frames(dut)
+        cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
+
+    async def start(self, **settings):
+        dut = self.dut
+        self.settings = Settings(**settings)
+        self.settings.write(dut)
+        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "stamp", "wire", "wire_valid"):
+            getattr(dut, f"s_axis_rx_{signal}").value = 0
+        dut.now_stamp.value = dut.arp_flush.value = 0
+        dut.cfg_destination_ip.value, dut.cfg_destination_port.value, dut.cfg_source_port.value = 0, 1, 2
+        dut.cfg_ttl.value, dut.cfg_tos.value = 64, 0
+        dut.cfg_arp_tries.value, dut.cfg_arp_retry_cycles.value, dut.cfg_arp_expiry.value = 3, RETRY, 0
+        for signal in ("valid", "write", "addr", "wdata", "wstrb"):
+            getattr(dut, f"win_{signal}").value = 0
+        dut.rst.value = 1
+        await ClockCycles(dut.clk, 3)
+        dut.rst.value = 0
+        cocotb.start_soon(self.sent.run())
+        cocotb.start_soon(self.watch())
+        # The cache clears itself.
+        await ClockCycles(dut.clk, ENTRIES + 4)
+        return self
+
+    async def watch(self):
+        dut, data = self.dut, b""
+        signals = [(name, getattr(dut, f"inc_{name}")) for name in COUNTS]
+        while True:
+            await RisingEdge(dut.clk)
+            for name, signal in signals:
+                if signal.value == 1:
+                    self.counts[name] += 1
+            if dut.m_axis_payload_tvalid.value == 1:
+                count = dut.m_axis_payload_tkeep.value.integer.bit_length()
+                data += kept(dut.m_axis_payload_tdata, count)
+                if dut.m_axis_payload_tlast.value == 1:
+                    if dut.m_axis_payload_tuser.value == 0:
+                        self.payloads.append(data)
+                    data = b""
+
+    async def receive(self, *frames, gap=2):
+        """Frames from the wire; a MAC leaves at least two words between them."""
+        dut = self.dut
+        for frame in frames:
+            self.fates.append(fate(frame, self.settings))
+            for at in range(0, len(frame), 8):
+                word = frame[at:at + 8]
+                dut.s_axis_rx_tvalid.value, dut.s_axis_rx_tlast.value = 1, at + 8 >= len(frame)
+                dut.s_axis_rx_tdata.value = int.from_bytes(word.ljust(8, b"\0"), "little")
+                dut.s_axis_rx_tkeep.value = (1 << len(word)) - 1
+                await RisingEdge(dut.clk)
+            dut.s_axis_rx_tvalid.value = 0
+            for _ in range(gap):
+                await RisingEdge(dut.clk)
+
+    async def transmit(self, *packets):
+        offering = cocotb.start_soon(self.packets.metadata(packets))
+        await self.packets.words(packets)
+        await offering
+
+    async def quiet(self):
+        """Waits until the module is idle, and returns the frames sent since."""
+        still = 0
+        while still < 20:
+            await RisingEdge(self.dut.clk)
+            still = 0 if self.dut.tx_busy.value == 1 or self.dut.rx_busy.value == 1 else still + 1
+        frames, self.sent.frames = self.sent.frames, []
+        return frames
+
+    def balance(self):
+        """Every frame is a payload, an answer, consumed, or lost for one cause."""
+        expected = Counter(what for what in self.fates if isinstance(what, str))
+        payloads = [what.data for what in self.fates if isinstance(what, Payload)]
+        assert self.payloads == payloads
+        answered = self.counts["arp_frames"] + self.counts["echo_frames"] + self.counts["drop_answer"]
+        assert answered == expected.pop("arp", 0) + expected.pop("echo", 0)
+        lost = {name.removeprefix("drop_"): count for name, count in self.counts.items()
+                if name.startswith("drop_") and name != "drop_answer" and count}
+        assert lost == expected, (lost, expected)
+
+    async def register(self, at, value=None, strobe=15):
+        dut = self.dut
+        dut.win_valid.value, dut.win_write.value, dut.win_addr.value = 1, value is not None, at
+        dut.win_wdata.value, dut.win_wstrb.value = value or 0, strobe
+        await RisingEdge(dut.clk)
+        while dut.win_ready.value != 1:
+            await RisingEdge(dut.clk)
+        dut.win_valid.value = 0
+        return dut.win_rdata.value.integer if value is None else None
+
+    async def entry(self, ip):
+        """The cache entry of an address: address, neighbour, state."""
+        at = 16 * place(ip)
+        address, low, high = [await self.register(at + word) for word in (0, 8, 12)]
+        return address, low | (high & 0xFFFF) << 32, high >> 16
+
+    async def fix(self, ip, mac):
+        at, station = 16 * place(ip), integer(mac)
+        await self.register(at, integer(ip))
+        await self.register(at + 8, station & 0xFFFFFFFF)
+        await self.register(at + 12, station >> 32 | (KNOWN | FIXED) << 16)
+
+
+def is_request(frame, ip):
+    query = Ether(frame)[ARP]
+    assert (query.op, query.hwsrc, query.psrc, query.pdst) == (1, MAC, IP_ADDRESS, ip), query.summary()
+    assert Ether(frame).dst == BROADCAST and len(frame) == 42
+    return True
+
+
+def is_reply(frame, mac=PEER, ip=PEER_IP, vlan=None):
+    ether = Ether(frame)
+    reply = ether[ARP]
+    assert (ether.dst, ether.src, reply.op) == (mac, MAC, 2)
+    assert (reply.hwsrc, reply.psrc, reply.hwdst, reply.pdst) == (MAC, IP_ADDRESS, mac, ip)
+    assert (reply.hwtype, reply.ptype, reply.hwlen, reply.plen) == (1, 0x0800, 6, 4)
+    assert len(frame) == (42 if vlan is None else 46) and (vlan is None or ether[Dot1Q].vlan == vlan)
+    return True
+
+
+def is_answer(frame, request):
+    """scapy: the reply to that ping, all checksums correct, the same data."""
+    reply, asked = Ether(frame), Ether(request)
+    assert (reply.dst, reply.src) == (asked.src, MAC)
+    assert (reply[IP].src, reply[IP].dst, reply[IP].ttl) == (IP_ADDRESS, asked[IP].src, 64)
+    assert (reply[ICMP].type, reply[ICMP].code) == (0, 0)
+    assert (reply[ICMP].id, reply[ICMP].seq) == (asked[ICMP].id, asked[ICMP].seq)
+    assert (Dot1Q in reply) == (Dot1Q in asked) and (Dot1Q not in reply or reply[Dot1Q].vlan == asked[Dot1Q].vlan)
+    at = 18 if Dot1Q in asked else 14
+    assert ones_sum(frame[at:at + 20]) == 0xFFFF and ones_sum(frame[at + 20:at + asked[IP].len]) == 0xFFFF
+    assert frame[at + 24:] == request[at + 24:] and len(frame) == len(request)
+    return True
+
+
+@cocotb.test()
+async def arp_is_always_answered(dut):
+    """daqiri#205: with streams set up or not; requests for others are not, a probe is."""
+    tb = await TB(dut).start()
+    await tb.receive(arp(), gap=12)
+    await tb.receive(arp(vlan=0x123), gap=12)
+    await tb.receive(arp(psrc="0.0.0.0"), arp(dst=MAC), gap=12)
+    await tb.receive(arp(pdst="10.0.0.7"), arp(op=2), arp(hwsrc="03:00:00:00:00:01"), arp(hwsrc=MAC), arp(plen=6))
+    frames = await tb.quiet()
+    assert len(frames) == 4
+    assert is_reply(frames[0]) and is_reply(frames[1], vlan=0x123)
+    assert is_reply(frames[2], ip="0.0.0.0") and is_reply(frames[3])
+    tb.balance()
+    assert tb.counts["arp_frames"] == 8 and tb.counts["drop_answer"] == 0
+
+
+@cocotb.test()
+async def pings_are_answered(dut):
+    """All lengths of the last word; tags; values whose checksums wrap; nothing else is."""
+    tb = await TB(dut).start()
+    requests = [ping(some(size), vlan=vlan) for size in (0, 1, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 56, 1000)
+                for vlan in (None, 9)]
+    requests += [ping(some(40), id=word, seq=0, ip={"ttl": ttl, "id": word}) for word, ttl in
+                 ((0, 0), (0xFFFF, 255), (0xF7FF, 64), (0xF800, 1), (0xC000, 65))]
+    # The field that may be written in two ways, from a sender that writes it the other way.
+    for answer_zero in (b"\xf7\xff\x00\x00", b"\x00\x00\xf7\xff"):
+        requests.append(pad(bytes(Ether(src=PEER, dst=MAC) / IP(src=PEER_IP, dst=IP_ADDRESS)
+                                  / ICMP(type=8, id=int.from_bytes(answer_zero[:2], "big"),
+                                         seq=int.from_bytes(answer_zero[2:], "big")))))
+    for request in requests:
+        await tb.receive(request)
+        frame, = await tb.quiet()
+        assert is_answer(frame, request)
+    others = [ping(chksum=9), ping(type=0), ping(ip={"dst": "10.0.0.2"}), ping(dst=BROADCAST), ping(some(20))[:55],
+              ping(ip={"flags": "MF"})]
+    await tb.receive(*others)
+    assert await tb.quiet() == []
+    tb.balance()
+    assert tb.counts["echo_frames"] == len(requests)
+
+
+@cocotb.test()
+async def no_room_to_answer(dut):
+    """Requests that cannot be answered in time are counted, and answers are complete."""
+    tb = await TB(dut).start()
+    tb.sent.busy = 1.0
+    # Five requests find a place: one is being sent, four wait. Of 256 words one of the pings has 100.
+    await tb.receive(*[arp()] * 8, *[ping(bytes(758))] * 4, ping(bytes(2100)), *[arp(op=2)] * 2)
+    await ClockCycles(dut.clk, 10)
+    assert tb.counts["drop_answer"] == 3 + 3 and tb.counts["arp_frames"] == 7
+    tb.sent.busy = 0.3
+    frames = await tb.quiet()
+    assert Counter(Ether(frame).type for frame in frames) == {0x0806: 5, 0x0800: 2}
+    tb.balance()
+    # And there is room again.
+    await tb.receive(arp(), ping(some(100)))
+    assert len(await tb.quiet()) == 2
+
+
+@cocotb.test()
+async def latency(dut):
+    """From the first payload word accepted to the first word of the frame, with the neighbour known."""
+    tb = await TB(dut).start()
+    await tb.receive(arp(op=2, dst=MAC))
+    await tb.quiet()
+    for size in (0, 18, 64, 1024):
+        measured = []
+        # The cache ages an entry every 8 cycles here (every 4096 on the card); that takes one of them.
+        for phase in range(8):
+            tb.packets.taken, tb.sent.first = [], []
+            while cycle() % 8 != phase:
+                await RisingEdge(dut.clk)
+            await tb.transmit((some(size), meta(size)))
+            await tb.quiet()
+            measured.append(tb.sent.first[0] - tb.packets.taken[0])
+        cycles.check("udp_tx", min(measured))
+        assert max(measured) == min(measured) + 1 and measured.count(max(measured)) == 1, measured
+
+
+@cocotb.test()
+async def a_station_is_asked_for_once(dut):
+    """A packet waits for it; then it is known, and known to software."""
+    tb = await TB(dut).start()
+    assert await tb.entry(PEER_IP) == (0, 0, NOTHING)
+    sending = cocotb.start_soon(tb.transmit(*[(some(size), meta(size)) for size in (200, 3, 50)]))
+    await ClockCycles(dut.clk, 60)
+    assert is_request(*tb.sent.frames, PEER_IP)
+    assert await tb.entry(PEER_IP) == (integer(PEER_IP), 0, ASKED)
+    # Others talk meanwhile.
+    await tb.receive(arp(psrc="10.0.0.9", hwsrc="02:00:00:00:00:09"), arp(op=2, dst=MAC))
+    await sending
+    frames = await tb.quiet()
+    assert is_request(frames[0], PEER_IP) and is_reply(frames[1], "02:00:00:00:00:09", "10.0.0.9")
+    for frame in frames[2:]:
+        judge(frame, frame[42:], checksum=0)
+    assert [len(frame) - 42 for frame in frames[2:]] == [200, 3, 50]
+    assert await tb.entry(PEER_IP) == (integer(PEER_IP), integer(PEER), KNOWN)
+    assert await tb.entry("10.0.0.9") == (integer("10.0.0.9"), integer("02:00:00:00:00:09"), KNOWN)
+    # It has a new MAC address (RFC 826); one that never talked to this port is not kept.
+    await tb.receive(arp(pdst="10.0.0.8", hwsrc="02:00:00:00:00:77"), arp(pdst="10.0.0.8", psrc="10.0.0.7"))
+    await ClockCycles(dut.clk, 10)
+    assert (await tb.entry(PEER_IP))[1] == integer("02:00:00:00:00:77")
+    assert await tb.entry("10.0.0.7") == (0, 0, NOTHING)
+    tb.balance()
+
+
+@cocotb.test()
+async def tries_end(dut):
+    """No answer: the allowed number of requests, at their distance; the packet is lost, the next is not."""
+    tb = await TB(dut).start()
+    await tb.receive(arp(op=2, dst=MAC))
+    data = some(100)
+    await tb.transmit((some(100), meta(100, "10.0.0.40")), (data, meta(100)))
+    *requests, frame = await tb.quiet()
+    assert len(requests) == 3 and all(is_request(request, "10.0.0.40") for request in requests)
+    judge(frame, data, checksum=0)
+    assert tb.counts["tx_unresolved"] == 1
+    apart = [after - this for this, after in zip(tb.sent.first, tb.sent.first[1:])]
+    assert apart[:2] == [RETRY + 1] * 2, apart
+    assert await tb.entry("10.0.0.40") == (0, 0, NOTHING)
+    # The answer to the last request is in time.
+    sending = cocotb.start_soon(tb.transmit((data, meta(100, "10.0.0.40"))))
+    await ClockCycles(dut.clk, 3 * RETRY - 40)
+    await tb.receive(arp(op=2, dst=MAC, psrc="10.0.0.40"))
+    await sending
+    *requests, frame = await tb.quiet()
+    assert len(requests) == 3
+    judge(frame, data, "10.0.0.40", checksum=0)
+    assert tb.counts["tx_unresolved"] == 1
+    # No tries: no requests.
+    dut.cfg_arp_tries.value = 0
+    await tb.transmit((data, meta(100, "10.0.0.41")))
+    assert await tb.quiet() == [] and tb.counts["tx_unresolved"] == 2
+    tb.balance()
+
+
+@cocotb.test()
+async def a_request_waits_behind_answers(dut):
+    """And does not count as one of them: the only allowed request leaves."""
+    tb = await TB(dut).start()
+    dut.cfg_arp_tries.value = 1
+    tb.sent.busy = 1.0
+    await tb.receive(arp(), arp(), arp())
+    sending = cocotb.start_soon(tb.transmit((b"late", meta(4, "10.0.0.60"))))
+    await ClockCycles(dut.clk, 30)
+    tb.sent.busy = 0
+    await sending
+    *replies, request = await tb.quiet()
+    assert len(replies) == 3 and all(is_reply(reply) for reply in replies) and is_request(request, "10.0.0.60")
+    assert tb.counts["tx_unresolved"] == 1
+
+
+@cocotb.test()
+async def groups_need_no_station(dut):
+    """Broadcast, and multicast by RFC 1112 section 6.4."""
+    tb = await TB(dut).start()
+    targets = (("255.255.255.255", BROADCAST), ("224.0.0.1", "01:00:5e:00:00:01"),
+               ("239.255.129.3", "01:00:5e:7f:81:03"))
+    await tb.transmit(*[(b"hello", meta(5, ip)) for ip, _ in targets])
+    for frame, (ip, mac) in zip(await tb.quiet(), targets, strict=True):
+        judge(frame, b"hello", ip, station=mac, checksum=0)
+
+
+@cocotb.test()
+async def entries_expire(dut):
+    """After the set time without a frame; static ones never."""
+    tb = await TB(dut).start()
+    dut.cfg_arp_expiry.value = 3
+    await tb.fix("10.0.0.50", "02:00:00:00:00:50")
+    await tb.receive(arp(op=2, dst=MAC), arp(op=2, dst=MAC, psrc="10.0.0.51"))
+    await ClockCycles(dut.clk, 2 * TICK - 100)
+    assert (await tb.entry(PEER_IP))[2] == KNOWN
+    await tb.receive(arp(op=2, dst=MAC))
+    await ClockCycles(dut.clk, TICK + 200)
+    assert (await tb.entry(PEER_IP))[2] == KNOWN and (await tb.entry("10.0.0.51"))[2] == NOTHING
+    await ClockCycles(dut.clk, 2 * TICK)
+    assert (await tb.entry(PEER_IP))[2] == NOTHING
+    assert await tb.entry("10.0.0.50") == (integer("10.0.0.50"), integer("02:00:00:00:00:50"), KNOWN | FIXED)
+
+
+@cocotb.test()
+async def places_are_shared_and_fixed(dut):
+    """Two addresses of one entry take turns; a static one keeps it, and the other is resolved each time."""
+    tb = await TB(dut).start()
+    stranger = "02:00:00:00:00:98"
+    rival = next(ip for ip in (f"10.0.1.{last}" for last in range(256)) if place(ip) == place(PEER_IP))
+    await tb.receive(arp(op=2, dst=MAC), arp(op=2, dst=MAC, psrc=rival, hwsrc=stranger))
+    # The verdict on a frame comes after it.
+    await ClockCycles(dut.clk, 4)
+    assert (await tb.entry(PEER_IP))[0] == integer(rival)
+    await tb.fix(PEER_IP, "02:00:00:00:00:aa")
+    await tb.receive(arp(op=2, dst=MAC), arp(op=2, dst=MAC, psrc=rival, hwsrc=stranger))
+    assert await tb.entry(rival) == (integer(PEER_IP), integer("02:00:00:00:00:aa"), KNOWN | FIXED)
+    sending = cocotb.start_soon(tb.transmit((b"one", meta(3)), (b"two", meta(3, rival))))
+    await ClockCycles(dut.clk, 50)
+    await tb.receive(arp(op=2, dst=MAC, psrc=rival, hwsrc=stranger))
+    await sending
+    one, request, two = await tb.quiet()
+    judge(one, b"one", station="02:00:00:00:00:aa", checksum=0)
+    judge(two, b"two", rival, station=stranger, checksum=0)
+    assert is_request(request, rival)
+    # Writes of less than a register do nothing; a flush forgets all.
+    await tb.register(16 * place(PEER_IP) + 12, 0, strobe=3)
+    assert (await tb.entry(PEER_IP))[2] == KNOWN | FIXED
+    dut.arp_flush.value = 1
+    await RisingEdge(dut.clk)
+    dut.arp_flush.value = 0
+    assert await tb.entry(PEER_IP) == (0, 0, NOTHING)
+
+
+@cocotb.test()
+async def everything_at_once(dut):
+    """fmad100_issues#1: random load in both directions; no starvation, nothing lost without a count."""
+    tb = await TB(dut).start(catch_udp=1)
+    await tb.fix(PEER_IP, PEER)
+    tb.sent.busy = 0.3
+    packets = [(data, meta(len(data))) for data in (some(random.choice((0, 18, 64, 200))) for _ in range(60))]
+    sending = cocotb.start_soon(tb.transmit(*packets))
+    frames = [random.choice((arp(), ping(some(random.randrange(200))), udp(some(random.randrange(200))),
+                             udp(some(30), 5003), udp(some(9), 9), udp(some(9), chksum=1), arp(pdst="10.0.0.3")))
+              for _ in range(60)]
+    for frame in frames:
+        await tb.receive(frame, gap=random.choice((2, 3, 30)))
+    await sending
+    sent = await tb.quiet()
+    tb.balance()
+    kinds = {"udp": [], "arp": 0, "echo": 0}
+    for frame in sent:
+        if Ether(frame).type == 0x0806:
+            kinds["arp"] += is_reply(frame)
+        elif frame[23] == 1:
+            kinds["echo"] += 1
+        else:
+            kinds["udp"].append(frame)
+    for frame, (data, _) in zip(kinds["udp"], packets, strict=True):
+        judge(frame, data, checksum=0)
+    answers = [frame for frame in frames
+               if fate(frame, tb.settings) in ("arp", "echo") and frame != arp(pdst="10.0.0.3")]
+    assert kinds["arp"] + kinds["echo"] + tb.counts["drop_answer"] == len(answers)
+    assert kinds["echo"] == tb.counts["echo_frames"]
