@@ -4,7 +4,8 @@ usage: consumer.py BROKER GROUP TOPIC FOLDER
 
 The hit map of a partition and the offset of the next message are one file in FOLDER, replaced as a whole: the next
 consumer of the partition continues from there, so each event is counted once. Kafka's own offsets are committed as
-well, for programs that show the lag. Ends on SIGTERM and prints a JSON object.
+well, for programs that show the lag. Prints JSON objects: its partitions, and with each write the events so far and
+the seconds that it was busy. Ends on SIGTERM.
 """
 
 import json
@@ -83,6 +84,10 @@ def main(broker, group, topic, folder):
 
     consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
     events, busy, stored = 0, 0.0, time.monotonic()
+
+    def tell():
+        print(json.dumps({"events": events, "busy_s": busy}), flush=True)
+
     while not ends:
         messages = consumer.consume(64, 0.1)
         start = time.monotonic()
@@ -90,6 +95,7 @@ def main(broker, group, topic, folder):
             assert not message.error(), message.error()
             events += shards[message.partition()].fill(message)
         if start - stored > INTERVAL and shards:
+            tell()
             for shard in shards.values():
                 shard.store()
             places = [TopicPartition(topic, number, shard.offset) for number, shard in shards.items() if shard.offset]
@@ -98,7 +104,7 @@ def main(broker, group, topic, folder):
             stored = start
         busy += time.monotonic() - start if messages else 0
     consumer.close()
-    print(json.dumps({"events": events, "busy_s": busy}), flush=True)
+    tell()
 
 
 if __name__ == "__main__":
