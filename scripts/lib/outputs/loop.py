@@ -30,7 +30,10 @@ class Loop:
         output = ["--output", f"kafka:{broker.address},topic={topic}"] if broker else []
         words = [self._program, "--quiet", "--force", "--port", f"pcap:rx={self._capture}", "--port", "null", "--cores", CPUS[-1],
                  "--events", self._events, "--metrics", metrics, "--report", self._report, *output]
+        # The trigger has all CPUs, and keeps its other threads off that of the loop.
+        os.sched_setaffinity(0, CPUS)
         with Process(words) as run:
+            beside()
             if disturb:
                 run.until("the first events", lambda: total(metrics, BUILT) > 0)
                 disturb()
@@ -45,5 +48,5 @@ class Loop:
 
 
 def beside():
-    """Keeps this process, and the programs that it starts, off the loop's CPU."""
+    """Keeps this process, and the programs that it starts from now on, off the loop's CPU."""
     os.sched_setaffinity(0, CPUS[:-1])
