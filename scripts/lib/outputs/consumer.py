@@ -94,15 +94,17 @@ def main(broker, group, topic, folder):
         for message in messages:
             assert not message.error(), message.error()
             events += shards[message.partition()].fill(message)
+        busy += time.monotonic() - start if messages else 0
         if start - stored > INTERVAL and shards:
             tell()
+            begin = time.monotonic()
             for shard in shards.values():
                 shard.store()
             places = [TopicPartition(topic, number, shard.offset) for number, shard in shards.items() if shard.offset]
             if places:
                 consumer.commit(offsets=places, asynchronous=True)
             stored = start
-        busy += time.monotonic() - start if messages else 0
+            busy += time.monotonic() - begin
     consumer.close()
     tell()
 
