@@ -4,7 +4,8 @@ usage: consumer.py BROKER GROUP TOPIC FOLDER
 
 The hit map of a partition and the offset of the next message are one file in FOLDER, replaced as a whole: the next
 consumer of the partition continues from there, so each event is counted once. Kafka's own offsets are committed as
-well, for programs that show the lag. Ends on SIGTERM and prints a JSON object.
+well, for programs that show the lag. Prints JSON objects: its partitions, and with each write the events so far and
+the seconds that it was busy. Ends on SIGTERM.
 """
 
 import json
@@ -83,22 +84,29 @@ def main(broker, group, topic, folder):
 
     consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
     events, busy, stored = 0, 0.0, time.monotonic()
+
+    def tell():
+        print(json.dumps({"events": events, "busy_s": busy}), flush=True)
+
     while not ends:
         messages = consumer.consume(64, 0.1)
         start = time.monotonic()
         for message in messages:
             assert not message.error(), message.error()
             events += shards[message.partition()].fill(message)
+        busy += time.monotonic() - start if messages else 0
         if start - stored > INTERVAL and shards:
+            tell()
+            begin = time.monotonic()
             for shard in shards.values():
                 shard.store()
             places = [TopicPartition(topic, number, shard.offset) for number, shard in shards.items() if shard.offset]
             if places:
                 consumer.commit(offsets=places, asynchronous=True)
             stored = start
-        busy += time.monotonic() - start if messages else 0
+            busy += time.monotonic() - begin
     consumer.close()
-    print(json.dumps({"events": events, "busy_s": busy}), flush=True)
+    tell()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 # As apps/common/kafka/src/producer.rs has them.
 PROPERTIES = {"enable.idempotence": True, "message.timeout.ms": 0, "queue.buffering.max.messages": 0,
-              "queue.buffering.max.kbytes": 65536}
+              "queue.buffering.max.kbytes": 65536, "linger.ms": 50}
 
 
 def main(broker, topic, seconds, file):

@@ -3,6 +3,7 @@
 usage: reader.py replay BROKER TOPIC MONITOR RUNS REPORT [RECORDING]   (ev44, da00, pl72, 6s4t)
        reader.py records BROKER TOPIC EVENTS                           (records, and the event file)
        reader.py count BROKER TOPIC                                    (ev44; prints a JSON object)
+       reader.py hitmap RECORDING                                      (of accepted events; prints a JSON array)
        reader.py create BROKER TOPIC PARTITIONS
 """
 
@@ -118,5 +119,19 @@ def create(broker, topic, partitions):
                 raise
 
 
+def hitmap(recording):
+    import h5py
+    with h5py.File(recording) as file:
+        entry = file["entry"]
+        is_accepted = entry["events/flags"][:] & 1 == 1
+        first, count = (entry[f"events/{name}"][:].astype(int)[is_accepted] for name in ("hit_index", "hit_count"))
+        ids = entry["hits/event_id"][:]
+    # Ones from the first hit of each accepted event to its last.
+    steps = np.zeros(len(ids) + 1, int)
+    np.add.at(steps, first, 1)
+    np.add.at(steps, first + count, -1)
+    print(json.dumps(np.bincount(ids[np.cumsum(steps)[:-1] > 0], minlength=1952).tolist()))
+
+
 if __name__ == "__main__":
-    {"replay": replay, "records": records, "count": count, "create": create}[sys.argv[1]](*sys.argv[2:])
+    {"replay": replay, "records": records, "count": count, "hitmap": hitmap, "create": create}[sys.argv[1]](*sys.argv[2:])

@@ -22,6 +22,10 @@ const HITS: usize = 20;
 /// Events between two calls of `work`, as the thread of an output has them.
 const BURST: usize = 64;
 
+/// Sleep time without work, and the time in which a broker acknowledges all.
+const NAP: Duration = Duration::from_micros(100);
+const LIMIT: Duration = Duration::from_mins(1);
+
 /// Events handed over at a time: less than wait for a broker at most.
 const ROUND: usize = 200_000;
 
@@ -119,13 +123,16 @@ fn events(broker: &str, topic: &str, seconds: f64) -> Result<(u64, Duration), Bo
         }
         busy += start.elapsed();
         pushed += ROUND;
-        let limit = Instant::now() + Duration::from_mins(1);
+        let limit = Instant::now() + LIMIT;
         while counts.delivered.get() < pushed as u64 {
+            // Hands over what had to wait for the broker.
+            let start = Instant::now();
             output.work();
+            busy += start.elapsed();
             if Instant::now() > limit || counts.refused.get() > 0 {
                 return Err(format!("the broker does not acknowledge: {counts:?}").into());
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(NAP);
         }
     }
     output.finish(Instant::now() + Duration::from_secs(8));
@@ -151,13 +158,26 @@ fn messages(
     while counts.delivered.get() == 0 {
         producer.poll();
     }
-    let start = Instant::now();
+    let (start, mut sent) = (Instant::now(), 1);
     while start.elapsed().as_secs_f64() < seconds {
         if producer.has_room() {
             producer.send(&place, bytes, 1);
+            sent += 1;
         }
-        producer.poll();
+        if !producer.poll() && !producer.has_room() {
+            // As the thread of an output does.
+            std::thread::sleep(NAP);
+        }
     }
-    producer.finish(Instant::now() + Duration::from_mins(1));
-    Ok((counts.delivered.get() - 1, start.elapsed()))
+    while counts.delivered.get() < sent {
+        if counts.refused.get() > 0 || start.elapsed() > LIMIT {
+            return Err(format!("the broker does not acknowledge: {counts:?}").into());
+        }
+        if !producer.poll() {
+            std::thread::sleep(NAP);
+        }
+    }
+    let took = start.elapsed();
+    producer.finish(Instant::now() + Duration::from_secs(8));
+    Ok((sent - 1, took))
 }

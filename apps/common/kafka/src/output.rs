@@ -11,7 +11,7 @@ use crate::producer::Producer;
 use crate::run_messages::RunMessages;
 
 /// Time after which a message is sent that is not full.
-const STALE: Duration = Duration::from_millis(100);
+const STALE: Duration = Duration::from_millis(50);
 
 /// Collects events for messages, and sends these to one partition.
 pub(crate) struct KafkaOutput {

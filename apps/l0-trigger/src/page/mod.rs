@@ -25,6 +25,7 @@ use axum::routing::get;
 use pollux_app::http::Server;
 use pollux_app::page::{self, About, Histogram, json, script, style};
 use pollux_na62::rich::geometry::{PITCH_MM, PMS_PER_DISK, POSITIONS};
+use pollux_output::OutputReport;
 use serde::Serialize;
 
 use crate::config::TriggerConfig;
@@ -125,6 +126,7 @@ struct Run<'a> {
     /// As in the report, up to now.
     recording: Option<RecordingReport>,
     record: Option<RecordingReport>,
+    outputs: Vec<OutputReport>,
     sampling: Sampling,
 }
 
@@ -140,6 +142,7 @@ impl PageState {
         let gaps = Histogram::of("gaps", &self.counters.gaps);
         let so_far = |file: &Option<Arc<FileCounts>>| file.as_deref().map(FileCounts::so_far);
         let files = &self.counters.files;
+        let outputs = self.counters.outputs.iter();
         Run {
             version: env!("CARGO_PKG_VERSION"),
             about: &self.about,
@@ -149,6 +152,9 @@ impl PageState {
             histograms: histograms.chain([gaps]).collect(),
             recording: so_far(&files.recording),
             record: so_far(&files.record),
+            outputs: outputs
+                .map(|output| output.counts.report(&output.spec))
+                .collect(),
             sampling: Sampling {
                 missed: self.display.missed(),
             },

@@ -1,4 +1,4 @@
-// What the page of the trigger has of its own: tiles, streams, rules and files.
+// What the page of the trigger has of its own: tiles, streams, rules, files and outputs.
 "use strict";
 
 const RATES = [
@@ -88,6 +88,14 @@ function showFiles() {
   fill("files", rows);
 }
 
+function showOutputs() {
+  const rows = now.outputs.map(({ spec, delivered }, i) => row([
+    make("th", { scope: "row" }, spec), `${delivered}`, perSecond((run) => run.outputs[i].delivered),
+    fault((run) => sum(Object.values(run.outputs[i].lost)), String)]));
+  if (rows.length === 0) rows.push(row([make("td", { colspan: 4 }, "Events are sent nowhere.")]));
+  fill("outputs", rows);
+}
+
 function showEvents() {
   if (layers.length === 0) showPlane();
   if (shown.live || shown.at === null) showEvent();
@@ -102,7 +110,7 @@ const program = {
   },
   take(events) { shown.events = [...shown.events, ...events].slice(-KEEP); },
   forget() { shown.events = []; },
-  parts: [showRun, showTiles, showRates, showStreams, showDrops, showRules, showFiles, showLatency, showEvents],
+  parts: [showRun, showTiles, showRates, showStreams, showDrops, showRules, showFiles, showOutputs, showLatency, showEvents],
 };
 
 listen();

@@ -102,6 +102,8 @@ impl Drop for Ends {
 
 fn assert_quiet(workers: &str) {
     const EVENTS: u64 = 20_000;
+    // Its port has no station that answers.
+    const HUNG: &str = "ejfat:10.0.0.9:9,port=null";
     let directory = tempfile::tempdir().unwrap();
     let records = directory.path().join("records");
     let events = EVENTS.to_string();
@@ -113,11 +115,13 @@ fn assert_quiet(workers: &str) {
         workers,
         "--http",
         "127.0.0.1:0",
-        // One that is there, and one that refuses.
+        // One that is there, one that refuses, and one that takes nothing, whose queue becomes full.
         "--output",
         &there,
         "--output",
         "ejfat:127.0.0.1:9,mtu=100",
+        "--output",
+        HUNG,
         "--events",
         &events,
         "--events-out",
@@ -172,6 +176,8 @@ fn assert_quiet(workers: &str) {
     outputs.end();
     for report in outputs.finish() {
         assert!(report.balanced && report.handed > 0, "{report:?}");
+        let is_full = report.lost.queue_full > 0 && report.delivered == 0;
+        assert!(is_full || report.spec != HUNG, "{report:?}");
     }
     files.finish().1.unwrap();
     assert!(trigger.sink.taps.len() == 2 && !trigger.sink.answer.is_unresolved());
