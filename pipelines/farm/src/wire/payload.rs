@@ -47,12 +47,15 @@ pub fn check(fragment: &Fragment, payload: &[u8]) -> Result<(), WireError> {
     {
         return Err(WireError::PayloadCrc);
     }
-    let mut absent = 0;
-    let mut sum = u64::from(table_len(fragment.count));
-    for n in 0..fragment.count.into() {
-        let length = length(payload, n).ok_or(WireError::Field("lengths"))?;
-        absent += u16::from(length >= OVERSIZE);
-        sum += u64::from(padded(length).ok_or(WireError::Field("lengths"))?);
+    let lengths = lengths(fragment.count, payload).ok_or(WireError::Field("lengths"))?;
+    // Lengths that do not fit a `u32` with their padding are more than any payload has.
+    let (mut absent, mut sum) = (0, u64::from(table_len(fragment.count)));
+    for length in lengths {
+        let length = u32::from_le_bytes(*length);
+        let has_data = length < OVERSIZE;
+        absent += u16::from(!has_data);
+        let padded = u64::from(length).next_multiple_of(8);
+        sum += if has_data { padded } else { 0 };
     }
     if sum != payload.len() as u64 {
         return Err(WireError::Field("lengths"));
@@ -63,9 +66,22 @@ pub fn check(fragment: &Fragment, payload: &[u8]) -> Result<(), WireError> {
     Ok(())
 }
 
-fn length(payload: &[u8], n: usize) -> Option<u32> {
-    let bytes = payload.get(n * 4..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*bytes))
+/// The lengths of so many events, if the payload has them.
+#[inline]
+fn lengths(count: u16, payload: &[u8]) -> Option<&[[u8; 4]]> {
+    payload.as_chunks().0.get(..count.into())
+}
+
+/// The data of all events of a payload, one behind the other, if each has this length, which is a
+/// multiple of 8.
+#[must_use]
+#[inline]
+pub fn equal_events(count: u16, length: u32, payload: &[u8]) -> Option<&[u8]> {
+    let lengths = lengths(count, payload)?;
+    let differs = |all, found: &[u8; 4]| all | (u32::from_le_bytes(*found) ^ length);
+    let data = payload.get(table_len(count) as usize..)?;
+    let fits = data.len() as u64 == u64::from(count) * u64::from(length);
+    (fits && lengths.iter().fold(0, differs) == 0).then_some(data)
 }
 
 /// The data of each event of a payload that [`check`] accepts: none of an event that is absent.
@@ -112,6 +128,19 @@ impl<'a> Writer<'a> {
             total,
             is_empty: true,
         })
+    }
+
+    /// The room for the data of all events of a payload, if each has this length, a multiple of 8, and
+    /// they fill the buffer.
+    #[inline]
+    #[must_use]
+    pub fn equal(payload: &'a mut [u8], count: u16, length: u32) -> Option<&'a mut [u8]> {
+        let mut writer = Self::new(payload, count)?;
+        let fits = writer.rest.len() as u64 == u64::from(count) * u64::from(length);
+        for entry in &mut writer.lengths {
+            *entry = length.to_le_bytes();
+        }
+        fits.then_some(writer.rest)
     }
 
     /// The room for the next event's data of a length, which the caller fills: empty for
