@@ -66,6 +66,7 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
     /// The fragment of a feeder that a message asks for. A payload has at most `slot` bytes: data
     /// larger than what is left of it are left out.
     #[must_use]
+    #[inline]
     pub fn new(feeder: u8, flow: &Flow, store: &'a S, slot: u32) -> Self {
         let mut bytes = table_len(flow.count);
         let (mut absent, mut oversize) = (0, 0);
@@ -197,7 +198,7 @@ fn equal_length(store: &impl Fragments, flow: &Flow, slot: u32) -> Option<u32> {
     let length = store.equal_length(flow.part)?;
     let data = u32::from(flow.count).checked_mul(length)?;
     let end = data.checked_add(table_len(flow.count))?;
-    let is_whole = length > 0 && length.is_multiple_of(8);
+    let is_whole = flow.count > 0 && length > 0 && length.is_multiple_of(8);
     (is_whole && end <= slot).then_some(length)
 }
 

@@ -7,10 +7,7 @@ mod words;
 
 use crate::fragments::Fragments;
 use crate::wire::payload;
-use words::{blocks, blocks_mut, blocks_of};
-
-/// Bytes of a word.
-const WORD: usize = size_of::<u64>();
+use words::{WORD, blocks, blocks_mut, blocks_of, word};
 
 /// Which nodes stand still: event to number of the node + 1; 0 is none.
 pub type Suspend = fn(event: u64) -> u32;
@@ -41,19 +38,12 @@ impl Mockup {
         Self { suspend, ..self }
     }
 
-    /// A word: the node + 1 that it suspends, the event, and the number of the word.
-    #[inline(always)]
-    fn word(suspended: u32, event: u64, number: u64) -> u64 {
-        u64::from(suspended) << 32 | (event & 0xFFFF) << 16 | number & 0xFFFF
-    }
-
     /// The words of an event of so many bytes.
     #[inline]
     fn words(&self, event: u64, bytes: usize) -> impl Iterator<Item = [u8; WORD]> {
         let suspended = self.suspend.map_or(0, |suspend| suspend(event));
         let first = event.wrapping_mul(bytes.div_ceil(WORD) as u64);
-        let word = move |n| Self::word(suspended, event, first.wrapping_add(n)).to_le_bytes();
-        (0..).map(word)
+        (0..).map(move |n| word(suspended, event, first.wrapping_add(n)).to_le_bytes())
     }
 
     /// Whether data are those of the event.

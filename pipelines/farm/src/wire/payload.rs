@@ -72,16 +72,33 @@ fn lengths(count: u16, payload: &[u8]) -> Option<&[[u8; 4]]> {
     payload.as_chunks().0.get(..count.into())
 }
 
-/// The data of all events of a payload, one behind the other, if each has this length, which is a
-/// multiple of 8.
+/// The data of all events of a payload, one behind the other, if there are some and each has this
+/// length, a multiple of 8.
 #[must_use]
 #[inline]
 pub fn equal_events(count: u16, length: u32, payload: &[u8]) -> Option<&[u8]> {
-    let lengths = lengths(count, payload)?;
-    let differs = |all, found: &[u8; 4]| all | (u32::from_le_bytes(*found) ^ length);
-    let data = payload.get(table_len(count) as usize..)?;
+    let (table, data) = payload.split_at_checked(table_len(count) as usize)?;
     let fits = data.len() as u64 == u64::from(count) * u64::from(length);
-    (fits && lengths.iter().fold(0, differs) == 0).then_some(data)
+    let (pairs, _) = table.as_chunks();
+    let both = pair(length, length);
+    let (last, whole) = pairs.split_last()?;
+    let mut differences = u64::from_le_bytes(*last) ^ last_pair(count, length);
+    for pair in whole {
+        differences |= u64::from_le_bytes(*pair) ^ both;
+    }
+    (fits && differences == 0).then_some(data)
+}
+
+/// The lengths of two events, as they are in memory.
+#[inline]
+fn pair(first: u32, second: u32) -> u64 {
+    u64::from(first) | u64::from(second) << 32
+}
+
+/// The end of a table of equal lengths: of the last two events, or of the last one and padding.
+#[inline]
+fn last_pair(count: u16, length: u32) -> u64 {
+    pair(length, if count.is_multiple_of(2) { length } else { 0 })
 }
 
 /// The data of each event of a payload that [`check`] accepts: none of an event that is absent.
@@ -130,17 +147,20 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// The room for the data of all events of a payload, if each has this length, a multiple of 8, and
-    /// they fill the buffer.
+    /// The room for the data of all events of a payload, if there are some, each has this length, a
+    /// multiple of 8, and they fill the buffer.
     #[inline]
     #[must_use]
     pub fn equal(payload: &'a mut [u8], count: u16, length: u32) -> Option<&'a mut [u8]> {
-        let mut writer = Self::new(payload, count)?;
-        let fits = writer.rest.len() as u64 == u64::from(count) * u64::from(length);
-        for entry in &mut writer.lengths {
-            *entry = length.to_le_bytes();
+        let (table, data) = payload.split_at_mut_checked(table_len(count) as usize)?;
+        let fits = data.len() as u64 == u64::from(count) * u64::from(length);
+        let (pairs, _) = table.as_chunks_mut();
+        let (last, whole) = pairs.split_last_mut()?;
+        for both in whole {
+            *both = pair(length, length).to_le_bytes();
         }
-        fits.then_some(writer.rest)
+        *last = last_pair(count, length).to_le_bytes();
+        fits.then_some(data)
     }
 
     /// The room for the next event's data of a length, which the caller fills: empty for

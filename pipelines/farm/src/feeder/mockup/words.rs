@@ -7,13 +7,20 @@ use core::arch::x86_64::{
     _mm512_test_epi64_mask, _mm512_xor_si512,
 };
 
-use super::{Mockup, WORD};
+/// Bytes of a word.
+pub(super) const WORD: usize = size_of::<u64>();
 
 /// Words of a block. A block of an event has no number 0 but in front: 8 divides all numbers.
 const WORDS: usize = 8;
 
 /// Eight words in memory.
 type Block = [[u8; WORD]; WORDS];
+
+/// A word: the node + 1 that it suspends, the event, and the number of the word.
+#[inline(always)]
+pub(super) fn word(suspended: u32, event: u64, number: u64) -> u64 {
+    u64::from(suspended) << 32 | (event & 0xFFFF) << 16 | number & 0xFFFF
+}
 
 /// Blocks of an event of so many bytes, if it has whole ones.
 #[inline]
@@ -36,18 +43,18 @@ pub(super) fn blocks_mut(data: &mut [u8]) -> &mut [Block] {
 
 /// The first word of each block, of events from a number on that have so many blocks.
 #[inline(always)]
-fn firsts(first: u64, of_event: usize) -> impl Iterator<Item = u64> {
-    let (mut event, mut left) = (first, of_event);
-    let mut number = first.wrapping_mul((of_event * WORDS) as u64);
+fn firsts(event: u64, of_event: usize) -> impl Iterator<Item = u64> {
+    let mut number = event.wrapping_mul((of_event * WORDS) as u64);
+    let (mut event, mut left) = (event, of_event);
     std::iter::repeat_with(move || {
-        let word = Mockup::word(0, event, number);
+        let first = word(0, event, number);
         number = number.wrapping_add(WORDS as u64);
         left -= 1;
         if left == 0 {
             left = of_event;
             event = event.wrapping_add(1);
         }
-        word
+        first
     })
 }
 
