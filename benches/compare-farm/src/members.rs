@@ -12,7 +12,7 @@ use pollux_farm::role::{Address, Role};
 use pollux_farm::scheduler::{self, Scheduler, Source};
 use pollux_farm::time::Time;
 use pollux_farm::topology::{Feeders, Topology};
-use pollux_farm::wire::payload::{self, padded, table_len};
+use pollux_farm::wire::payload::{padded, table_len};
 use pollux_pmd::mempool::time::Tsc;
 use pollux_pmd::{Clock as _, TscClock};
 
@@ -110,12 +110,9 @@ struct Check {
 impl Work<Option<Payload>> for Check {
     fn work(&mut self, _now: Time, built: &Built<'_, Option<Payload>>) -> Step {
         for payload in built.fragments.iter().flatten().flatten() {
-            let events = payload::events(built.count, payload);
-            for (event, data) in (built.event..).zip(events) {
-                let Some(data) = data else { continue };
-                self.checked += 1;
-                self.wrong += u64::from(!self.store.check(event, data));
-            }
+            let compared = self.store.compare(built.event, built.count, payload);
+            self.checked += compared.checked;
+            self.wrong += compared.wrong;
         }
         let mut accepted = 0;
         let mut n = (ACCEPTED - built.event % ACCEPTED) % ACCEPTED;

@@ -10,6 +10,7 @@ mod error;
 mod ethernet;
 mod frame;
 mod handover;
+mod lines;
 mod payload;
 mod routes;
 mod way;

@@ -223,7 +223,7 @@ impl<S: Fragments> Feeder<S> {
         let mine = Feeders::only(self.config.id);
         if flow.pending.and(mine).is_empty() {
             self.counters.not_pending += 1;
-            self.forward(flow, out);
+            self.forward(flow, flow.pending, out);
             return;
         }
         if flow.count == 0 {
@@ -265,7 +265,7 @@ impl<S: Fragments> Feeder<S> {
         }
         if self.passes(flow) {
             self.counters.bypassed += 1;
-            self.forward(flow, out);
+            self.forward(flow, flow.pending, out);
             return;
         }
         if self.queue.len() >= self.config.in_flight {
@@ -377,7 +377,7 @@ impl<S: Fragments> Feeder<S> {
             self.answered(flow);
         } else {
             self.give_back(flow);
-            self.forward(flow, out);
+            self.forward(flow, flow.pending, out);
         }
     }
 
@@ -427,15 +427,15 @@ impl<S: Fragments> Feeder<S> {
     #[inline]
     fn done(&self, flow: &Flow, out: &mut impl Outbox) {
         let pending = flow.pending.without(Feeders::only(self.config.id));
-        self.forward(&Flow { pending, ..*flow }, out);
+        self.forward(flow, pending, out);
     }
 
     /// Passes a message on to the next feeder that has to transfer, or back to the scheduler.
     #[inline]
-    fn forward(&self, flow: &Flow, out: &mut impl Outbox) {
-        let next = flow.pending.next_from(self.config.id + 1);
+    fn forward(&self, flow: &Flow, pending: Feeders, out: &mut impl Outbox) {
+        let next = pending.next_from(self.config.id + 1);
         let to = next.map_or(Address::Scheduler, Address::Feeder);
-        out.send(to, &Message::Flow(*flow));
+        out.send(to, &Message::Flow(Flow { pending, ..*flow }));
     }
 }
 

@@ -12,6 +12,18 @@ pub trait Fragments {
     /// Writes that many bytes. The buffer is as long as [`Self::length`] says.
     fn write(&self, event: u64, part: u8, into: &mut [u8]);
 
+    /// Bytes of a part of each event, where all events have as many: more than 0, and a multiple of 8.
+    fn equal_length(&self, _part: u8) -> Option<u32> {
+        None
+    }
+
+    /// Writes the data of events from a number on, which have [`Self::equal_length`] bytes each.
+    fn write_equal(&self, event: u64, part: u8, bytes: usize, into: &mut [u8]) {
+        for (event, data) in (event..).zip(into.chunks_exact_mut(bytes)) {
+            self.write(event, part, data);
+        }
+    }
+
     /// All events before this one are decided: their data are not needed any more.
     fn release(&mut self, before: u64);
 }
@@ -46,20 +58,28 @@ pub struct Outgoing<'a, S> {
     store: &'a S,
     slot: u32,
     oversize: u16,
+    /// Bytes of each event, if they are equal and all fit.
+    equal: Option<u32>,
 }
 
 impl<'a, S: Fragments> Outgoing<'a, S> {
     /// The fragment of a feeder that a message asks for. A payload has at most `slot` bytes: data
     /// larger than what is left of it are left out.
     #[must_use]
+    #[inline]
     pub fn new(feeder: u8, flow: &Flow, store: &'a S, slot: u32) -> Self {
         let mut bytes = table_len(flow.count);
         let (mut absent, mut oversize) = (0, 0);
-        for event in flow.event..flow.event.saturating_add(flow.count.into()) {
-            match length(store, event, flow.part, bytes, slot) {
-                ABSENT => absent += 1,
-                OVERSIZE => oversize += 1,
-                length => bytes += padded(length).unwrap_or(0),
+        let equal = equal_length(store, flow, slot);
+        if let Some(length) = equal {
+            bytes += u32::from(flow.count) * length;
+        } else {
+            for event in flow.event..flow.event.saturating_add(flow.count.into()) {
+                match length(store, event, flow.part, bytes, slot) {
+                    ABSENT => absent += 1,
+                    OVERSIZE => oversize += 1,
+                    length => bytes += padded(length).unwrap_or(0),
+                }
             }
         }
         let fragment = Fragment {
@@ -82,6 +102,7 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
             store,
             slot,
             oversize,
+            equal,
         }
     }
 
@@ -146,6 +167,13 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
     pub fn write_payload(&self, payload: &mut [u8]) -> Result<(), FrameError> {
         let fragment = &self.fragment;
         let (needed, room) = (u64::from(fragment.bytes), payload.len());
+        if let Some(length) = self.equal {
+            let data = Writer::equal(payload, fragment.count, length)
+                .ok_or(FrameError::Room { needed, room })?;
+            let (event, part) = (fragment.event, fragment.part);
+            self.store.write_equal(event, part, length as usize, data);
+            return Ok(());
+        }
         let writer = Writer::new(payload, fragment.count);
         let mut writer = writer.ok_or(FrameError::Room { needed, room })?;
         let changed = |event| FrameError::Changed { event };
@@ -162,6 +190,16 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
         }
         Ok(())
     }
+}
+
+/// Length of the data of all events, if it is equal, needs no padding, and the slot holds them.
+#[inline]
+fn equal_length(store: &impl Fragments, flow: &Flow, slot: u32) -> Option<u32> {
+    let length = store.equal_length(flow.part)?;
+    let data = u32::from(flow.count).checked_mul(length)?;
+    let end = data.checked_add(table_len(flow.count))?;
+    let is_whole = flow.count > 0 && length > 0 && length.is_multiple_of(8);
+    (is_whole && end <= slot).then_some(length)
 }
 
 /// Length of an event's data in a payload that has `used` bytes.

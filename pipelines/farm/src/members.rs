@@ -40,36 +40,32 @@ where
         arrival: Arrival<P>,
         out: &mut impl Carrier<Payload = P>,
     ) -> bool {
-        let Arrival {
-            to,
-            message,
-            payload,
-        } = arrival;
-        out.set_sender(to);
-        match to {
+        let message = &arrival.message;
+        out.set_sender(arrival.to);
+        match arrival.to {
             Address::Scheduler => {
                 if let Some(scheduler) = &mut self.scheduler {
-                    scheduler.receive(now, &message, (), out);
+                    scheduler.receive(now, message, (), out);
                     return true;
                 }
             }
             Address::Results => {
                 if let Some(results) = &mut self.results {
-                    results.receive(now, &message, (), out);
+                    results.receive(now, message, (), out);
                     return true;
                 }
             }
             Address::Feeder(feeder) => {
                 let place = usize::from(feeder).wrapping_sub(self.first_feeder);
                 if let Some(feeder) = self.feeders.get_mut(place) {
-                    feeder.receive(now, &message, (), out);
+                    feeder.receive(now, message, (), out);
                     return true;
                 }
             }
             Address::Node(node) => {
                 let place = usize::from(node).wrapping_sub(self.first_node);
                 if let Some(node) = self.nodes.get_mut(place) {
-                    node.receive(now, &message, payload, out);
+                    node.receive(now, message, arrival.payload, out);
                     self.due = self.due.min(node.next_deadline());
                     return true;
                 }

@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used)]
 
 use pollux_farm::carrier::{Carrier, Ethernet, EthernetConfig, Routes, mac_of};
-use pollux_farm::message::{Ack, Message};
+use pollux_farm::message::{Ack, Alive, Member, Message};
 use pollux_farm::role::{Address, Outbox};
 use pollux_farm::topology::Topology;
 use pollux_farm::wire;
@@ -122,7 +122,7 @@ fn messages_to_one_member_share_frames() {
 }
 
 #[test]
-fn over_a_switch_senders_are_apart_and_what_is_flooded_is_not_taken() {
+fn over_a_switch_each_sender_is_learned_and_what_is_flooded_is_not_taken() {
     let (here, there) = (Address::Node(1), Address::Node(2));
     let mut routes = Routes::over_switch(&topology(), 1);
     routes.set(here, 1).expect("a member");
@@ -134,9 +134,25 @@ fn over_a_switch_senders_are_apart_and_what_is_flooded_is_not_taken() {
     }
     rig.carrier.flush();
     assert_eq!(rig.read(), [1, 2, 3].map(|mep| (here, ack(mep))));
-    // Two frames to each: one from each sender.
+    // Over the switch a frame from each sender; back to the loop one of both.
     let balance = rig.ledger.check().expect("a balance");
-    assert_eq!((balance.delivered, balance.dropped_total()), (2, 2));
+    assert_eq!((balance.delivered, balance.dropped_total()), (1, 2));
+    // The switch knows both now, until the next sign of life.
+    let alive = Message::Alive(Alive {
+        run: 1,
+        from: Member::Feeder(0),
+    });
+    for (first, frames) in [(ack(4), 1), (alive, 2)] {
+        let before = rig.ledger.check().expect("a balance").dropped_total();
+        for (from, message) in [(0, first), (1, ack(5)), (0, ack(6)), (1, ack(7))] {
+            rig.carrier.set_sender(Address::Feeder(from));
+            rig.carrier.send(there, &message);
+        }
+        rig.carrier.flush();
+        assert_eq!(rig.read(), []);
+        let balance = rig.ledger.check().expect("a balance");
+        assert_eq!(balance.dropped_total() - before, frames);
+    }
 }
 
 #[test]

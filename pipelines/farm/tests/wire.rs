@@ -388,3 +388,32 @@ fn a_store_keeps_what_is_not_decided() {
     assert_eq!((counts.stored, counts.full, counts.late), (5, 1, 1));
     assert_eq!((counts.repeated, counts.oversize, counts.part), (1, 1, 1));
 }
+
+#[test]
+fn mock_up_payloads_are_compared_whole() {
+    for bytes in [8, 24, 64, 100, 128, 192] {
+        for count in [1, 2, 3, 31, 32, 64] {
+            let store = Mockup::new(bytes, 0);
+            // Numbers of words begin anew within it.
+            let event = 65_520;
+            let flow = Flow {
+                event,
+                count,
+                ..flow()
+            };
+            let outgoing = Outgoing::new(2, &flow, &store, 1 << 20);
+            let mut payload = vec![0xAA; outgoing.payload_len()];
+            outgoing.write_payload(&mut payload).expect("room");
+            assert_eq!(payload::check(outgoing.fragment(), &payload), Ok(()));
+            let right = store.compare(event, count, &payload);
+            assert_eq!((right.checked, right.wrong), (count.into(), 0));
+            // The first length, and the last word.
+            for at in [0, payload.len() - 8] {
+                payload[at] ^= 1;
+                let compared = store.compare(event, count, &payload);
+                assert_ne!(compared, right, "{bytes} B, {count} events, byte {at}");
+                payload[at] ^= 1;
+            }
+        }
+    }
+}

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pollux_farm::feeder::mockup::Mockup;
-use pollux_farm::fragments::Fragments as _;
 use pollux_farm::node::{Built, Step, Work};
 use pollux_farm::time::Time;
-use pollux_farm::wire::payload;
 
 /// One event in so many is accepted: 40 kHz of 1 MHz, as of LHCb's Level-1.
 const ACCEPTED: u64 = 25;
@@ -82,14 +80,9 @@ impl NodeWork {
 
     fn check<P: Deref<Target = [u8]>>(&mut self, built: &Built<'_, Option<P>>) {
         for payload in built.fragments.iter().flatten().flatten() {
-            let events = payload::events(built.count, payload);
-            for (event, data) in (built.event..).zip(events) {
-                let Some(data) = data else { continue };
-                self.checked += 1;
-                let length = self.store.length(event, 0).map(|bytes| bytes as usize);
-                let is_right = length == Some(data.len()) && self.store.check(event, data);
-                self.wrong += u64::from(!is_right);
-            }
+            let compared = self.store.compare(built.event, built.count, payload);
+            self.checked += compared.checked;
+            self.wrong += compared.wrong;
         }
     }
 }

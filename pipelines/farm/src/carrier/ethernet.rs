@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use pollux_pmd::Cause;
 use pollux_pmd::ledger::Tally;
-use pollux_pmd::mempool::prefetch::prefetch_read;
 use pollux_pmd::mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::port::{RxQueue, TxQueue};
 
@@ -18,6 +17,7 @@ use super::damage::Damage;
 use super::error::CarrierError;
 use super::frame::{ETHERNET, mac_of, read_header, write_header};
 use super::handover::Handover;
+use super::lines;
 use super::payload::{Buffers, Payload};
 use super::routes::Routes;
 use super::way::Way;
@@ -28,10 +28,6 @@ use crate::wire::{self, HEADER, WireError, payload};
 
 /// Frames that are taken of a queue at a time.
 const BURST: usize = 64;
-
-/// Bytes of a cache line, and lines of a frame that are asked for when it is taken.
-const LINE: usize = 64;
-const LINES: usize = 4;
 
 /// Configuration of a carrier.
 pub struct EthernetConfig {
@@ -83,8 +79,9 @@ pub struct Ethernet {
     buffers: Buffers,
     config: EthernetConfig,
     from: Address,
-    /// Frames have the messages of one sender alone.
-    is_apart: bool,
+    /// Members whose address a frame to the switch has had since the last sign of life: messages of
+    /// the others begin a frame, from which the switch learns where they are.
+    named: Box<[bool]>,
     /// The frame with the messages to each member since the last flush.
     gathered: Box<[Option<Mbuf>]>,
     /// Members that have one.
@@ -129,7 +126,7 @@ impl Ethernet {
             rx: rx.into(),
             ways: tx.into_iter().map(Way::new).collect(),
             buffers: Rc::new(RefCell::new(cache)),
-            is_apart: config.routes.is_apart(),
+            named: vec![false; members].into(),
             config,
             from: Address::Scheduler,
             gathered: (0..members).map(|_| None).collect(),
@@ -203,6 +200,7 @@ impl Ethernet {
         };
         let fits = total <= self.config.max_frame;
         let data = frame.append(total).filter(|_| fits);
+        lines::to_write(data.as_deref().unwrap_or_default());
         if let Some(header) = data.and_then(|data| data.first_chunk_mut()) {
             write_header(header, mac_of(self.from), to);
             return Some(frame);
@@ -226,6 +224,7 @@ impl Ethernet {
             return;
         };
         let data = frame.append(outgoing.payload_len());
+        lines::to_write(data.as_deref().unwrap_or_default());
         let written = data.is_some_and(|data| outgoing.write_payload(data).is_ok());
         if written {
             let message = Message::Fragment(*outgoing.fragment());
@@ -250,8 +249,9 @@ impl Ethernet {
 
     /// Room for a message in the frame that is gathered for a member.
     fn gather(&mut self, place: usize, to: Address) -> Option<&mut [u8]> {
+        let is_new = self.is_unnamed(place);
         let has_room = |frame: &Mbuf| {
-            frame.tailroom() >= HEADER && frame.len() + HEADER <= self.config.max_frame
+            !is_new && frame.tailroom() >= HEADER && frame.len() + HEADER <= self.config.max_frame
         };
         if let Some(full) = self.gathered[place].take_if(|frame| !has_room(frame)) {
             self.push(place, full);
@@ -268,8 +268,22 @@ impl Ethernet {
         frame.data_mut().get_mut(ETHERNET..)
     }
 
+    /// Whether the switch is to learn from a frame to the member at a place where its sender is. The
+    /// members of a process share frames otherwise: a frame has the address of the first sender.
+    fn is_unnamed(&mut self, place: usize) -> bool {
+        let routes = &self.config.routes;
+        let sender = routes
+            .place(self.from)
+            .filter(|_| routes.is_over_switch(place));
+        let named = sender.and_then(|sender| self.named.get_mut(sender));
+        named.is_some_and(|named| !std::mem::replace(named, true))
+    }
+
     /// Sends a message in a frame.
     fn send_frame(&mut self, place: usize, to: Address, message: &Message) {
+        if matches!(message, Message::Alive(_)) {
+            self.named.fill(false);
+        }
         let mut bytes = wire::encode(message);
         if let Some(damage) = &mut self.config.damage {
             damage.apply(&mut bytes);
@@ -306,7 +320,10 @@ impl Ethernet {
             match read_header(frame.data()).filter(is_ours) {
                 Some(to) if frame.segment_count() == 1 => {
                     let at = ETHERNET;
-                    self.reading = Some(Reading { frame, to, at });
+                    let arrival = self.read(Reading { frame, to, at });
+                    if arrival.is_some() {
+                        return arrival;
+                    }
                 }
                 Some(_) => self.drop_frame(frame, Cause::Oversize),
                 None => self.drop_frame(frame, Cause::NotForUs),
@@ -324,10 +341,7 @@ impl Ethernet {
             if self.rx[queue].rx(&mut buffers, &mut burst) > 0 {
                 self.source = queue;
                 while let Some(frame) = burst.pop() {
-                    // Of a small frame all lines: they are in another core's cache.
-                    for line in frame.data().chunks(LINE).take(LINES) {
-                        prefetch_read(line.as_ptr());
-                    }
+                    lines::to_read(frame.data());
                     self.taken.push(frame);
                 }
                 return true;
@@ -441,7 +455,7 @@ impl Carrier for Ethernet {
 
     #[inline]
     fn set_sender(&mut self, from: Address) {
-        if self.is_apart && from != self.from {
+        if self.config.routes.by_sender && from != self.from {
             self.close();
         }
         self.from = from;
@@ -450,8 +464,9 @@ impl Carrier for Ethernet {
     #[inline]
     fn next(&mut self) -> Option<Arrival<Payload>> {
         // What ends an event comes before what begins one.
-        if let Some(arrival) = self.handover.next() {
-            return Some(arrival);
+        let arrival = self.handover.next();
+        if arrival.is_some() {
+            return arrival;
         }
         loop {
             if self.reading.is_none() && self.taken.is_empty() {

@@ -52,7 +52,7 @@ impl<P> Handover<P> {
     #[inline]
     pub fn push(&mut self, from: Address, to: Address, message: &Message, payload: Option<P>) {
         self.count += 1;
-        let arrival = Arrival {
+        let arrival = move || Arrival {
             to,
             message: *message,
             payload,
@@ -60,13 +60,13 @@ impl<P> Handover<P> {
         match message {
             Message::Flow(_) if matches!(to, Address::Feeder(_)) => {
                 if self.chain.is_none() && matches!(from, Address::Feeder(_)) {
-                    self.chain = Some(arrival);
+                    self.chain = Some(arrival());
                 } else {
-                    self.later.push_back(arrival);
+                    self.later.push_back(arrival());
                 }
             }
-            Message::Request(_) => self.later.push_back(arrival),
-            _ => self.first.push_back(arrival),
+            Message::Request(_) => self.later.push_back(arrival()),
+            _ => self.first.push_back(arrival()),
         }
     }
 

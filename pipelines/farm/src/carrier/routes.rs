@@ -31,8 +31,8 @@ impl Routes {
 
     /// All members are reached by the first queue, over a switch, but those of the loop itself, which
     /// are to be set to the way `own`: a switch returns no frame to where it came from. Of the frames
-    /// that arrive, those for members of the loop alone are taken. The messages of each sender are in
-    /// frames of their own, from which the switch learns where it is.
+    /// that arrive, those for members of the loop alone are taken. Messages of several senders share
+    /// frames; each sender begins one after a sign of life, from which the switch learns where it is.
     #[must_use]
     pub fn over_switch(topology: &Topology, own: u16) -> Self {
         Self {
@@ -61,9 +61,10 @@ impl Routes {
         Ok(())
     }
 
-    /// Whether frames have the messages of one sender alone.
-    pub(super) fn is_apart(&self) -> bool {
-        self.by_sender || self.own.is_some()
+    /// Whether the member at a place is reached over a switch that others of the loop use too.
+    #[inline]
+    pub(super) fn is_over_switch(&self, place: usize) -> bool {
+        self.own.is_some_and(|own| self.ways[place] != own)
     }
 
     /// Whether frames for a member are for the loop.

@@ -3,16 +3,11 @@
 //! A word of 64 bits, little-endian in memory: bits 63 to 32 suspend a node, bits 31 to 16 are the
 //! number of the event, bits 15 to 0 that of the word, which goes on from event to event.
 
+mod words;
+
 use crate::fragments::Fragments;
-
-/// Bytes of a word.
-const WORD: usize = size_of::<u64>();
-
-/// Words that are made or compared at a time: loops of a known length become vectors.
-const BLOCK: usize = 8;
-
-/// Numbers of words: they have 16 bits.
-const NUMBERS: u64 = 1 << 16;
+use crate::wire::payload;
+use words::{WORD, blocks, blocks_mut, blocks_of, word};
 
 /// Which nodes stand still: event to number of the node + 1; 0 is none.
 pub type Suspend = fn(event: u64) -> u32;
@@ -43,70 +38,64 @@ impl Mockup {
         Self { suspend, ..self }
     }
 
-    /// What the words of an event have in common, and the number of the first one.
+    /// The words of an event of so many bytes.
     #[inline]
-    fn pattern(&self, event: u64, bytes: usize) -> (u64, u64) {
-        let delay = self.suspend.map_or(0, |suspend| suspend(event));
-        let first = event.wrapping_mul(bytes.div_ceil(WORD) as u64) & 0xFFFF;
-        (u64::from(delay) << 32 | (event & 0xFFFF) << 16, first)
+    fn words(&self, event: u64, bytes: usize) -> impl Iterator<Item = [u8; WORD]> {
+        let suspended = self.suspend.map_or(0, |suspend| suspend(event));
+        let first = event.wrapping_mul(bytes.div_ceil(WORD) as u64);
+        (0..).map(move |n| word(suspended, event, first.wrapping_add(n)).to_le_bytes())
     }
 
     /// Whether data are those of the event.
     #[must_use]
     #[inline]
     pub fn check(&self, event: u64, data: &[u8]) -> bool {
-        let (common, first) = self.pattern(event, data.len());
-        let (words, rest) = data.as_chunks::<WORD>();
-        let (before, behind) = words.split_at(before_wrap(first, words.len()));
-        let mut difference = differs(before, common | first);
-        for (n, word) in (first + before.len() as u64..).zip(behind) {
-            difference |= u64::from_le_bytes(*word) ^ (common | (n % NUMBERS));
+        if let Some(of_event) = blocks_of(data.len())
+            && self.suspend.is_none()
+        {
+            return words::are_right(event, of_event, blocks(data));
         }
-        let last = common | ((first + words.len() as u64) % NUMBERS);
-        difference == 0 && (rest.is_empty() || *rest == last.to_le_bytes()[..rest.len()])
+        let mut words = self.words(event, data.len());
+        let pieces = data.chunks(WORD);
+        pieces
+            .zip(&mut words)
+            .all(|(piece, word)| *piece == word[..piece.len()])
+    }
+
+    /// Compares the first parts of the events of a payload, which [`payload::check`] accepts.
+    #[must_use]
+    #[inline]
+    pub fn compare(&self, event: u64, count: u16, payload: &[u8]) -> Compared {
+        if let Some(of_event) = blocks_of(self.bytes as usize)
+            && self.suspend.is_none()
+            && let Some(data) = payload::equal_events(count, self.bytes, payload)
+            && words::are_right(event, of_event, blocks(data))
+        {
+            let checked = count.into();
+            return Compared { checked, wrong: 0 };
+        }
+        self.compare_each(event, count, payload)
+    }
+
+    fn compare_each(&self, event: u64, count: u16, payload: &[u8]) -> Compared {
+        let mut compared = Compared::default();
+        for (event, data) in (event..).zip(payload::events(count, payload)) {
+            let Some(data) = data else { continue };
+            let is_right = data.len() == self.bytes as usize && self.check(event, data);
+            compared.checked += 1;
+            compared.wrong += u64::from(!is_right);
+        }
+        compared
     }
 }
 
-/// Words, of so many from a number on, in front of the one whose number is 0 again.
-#[inline]
-fn before_wrap(first: u64, words: usize) -> usize {
-    words.min((NUMBERS - first) as usize)
-}
-
-/// The bits in which words differ from a first one and those that follow. There is no early end:
-/// most data are right.
-#[inline]
-fn differs(words: &[[u8; WORD]], first: u64) -> u64 {
-    let (mut differences, mut next) = (0, first);
-    let (blocks, rest) = words.as_chunks::<BLOCK>();
-    for block in blocks {
-        for (word, n) in block.iter().zip(0..) {
-            differences |= u64::from_le_bytes(*word) ^ next.wrapping_add(n);
-        }
-        next = next.wrapping_add(BLOCK as u64);
-    }
-    for word in rest {
-        differences |= u64::from_le_bytes(*word) ^ next;
-        next = next.wrapping_add(1);
-    }
-    differences
-}
-
-/// Writes a first word and those that follow.
-#[inline]
-fn fill(words: &mut [[u8; WORD]], first: u64) {
-    let mut next = first;
-    let (blocks, rest) = words.as_chunks_mut::<BLOCK>();
-    for block in blocks {
-        for (word, n) in block.iter_mut().zip(0..) {
-            *word = next.wrapping_add(n).to_le_bytes();
-        }
-        next = next.wrapping_add(BLOCK as u64);
-    }
-    for word in rest {
-        *word = next.to_le_bytes();
-        next = next.wrapping_add(1);
-    }
+/// Events of a payload that were compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Those that have data.
+    pub checked: u64,
+    /// Those with other data than the feeder makes, or of another length.
+    pub wrong: u64,
 }
 
 /// The node that a first word suspends.
@@ -124,18 +113,36 @@ impl Fragments for Mockup {
     }
 
     #[inline]
+    fn equal_length(&self, part: u8) -> Option<u32> {
+        let length = if part == 0 { self.bytes } else { self.second };
+        let is_whole = length > 0 && (length as usize).is_multiple_of(WORD);
+        is_whole.then_some(length)
+    }
+
+    #[inline]
     fn write(&self, event: u64, _part: u8, into: &mut [u8]) {
-        let (common, first) = self.pattern(event, into.len());
-        let (words, rest) = into.as_chunks_mut::<WORD>();
-        let count = words.len();
-        let (before, behind) = words.split_at_mut(before_wrap(first, count));
-        fill(before, common | first);
-        for (n, word) in (first + before.len() as u64..).zip(behind) {
-            *word = (common | (n % NUMBERS)).to_le_bytes();
+        if let Some(of_event) = blocks_of(into.len())
+            && self.suspend.is_none()
+        {
+            return words::fill(event, of_event, blocks_mut(into));
         }
-        if !rest.is_empty() {
-            let last = common | ((first + count as u64) % NUMBERS);
-            rest.copy_from_slice(&last.to_le_bytes()[..rest.len()]);
+        let words = self.words(event, into.len());
+        for (piece, word) in into.chunks_mut(WORD).zip(words) {
+            piece.copy_from_slice(&word[..piece.len()]);
+        }
+    }
+
+    #[inline]
+    fn write_equal(&self, event: u64, part: u8, bytes: usize, into: &mut [u8]) {
+        match blocks_of(bytes) {
+            Some(of_event) if self.suspend.is_none() => {
+                words::fill(event, of_event, blocks_mut(into));
+            }
+            _ => {
+                for (event, data) in (event..).zip(into.chunks_exact_mut(bytes)) {
+                    self.write(event, part, data);
+                }
+            }
         }
     }
 

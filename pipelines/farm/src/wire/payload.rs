@@ -47,12 +47,15 @@ pub fn check(fragment: &Fragment, payload: &[u8]) -> Result<(), WireError> {
     {
         return Err(WireError::PayloadCrc);
     }
-    let mut absent = 0;
-    let mut sum = u64::from(table_len(fragment.count));
-    for n in 0..fragment.count.into() {
-        let length = length(payload, n).ok_or(WireError::Field("lengths"))?;
-        absent += u16::from(length >= OVERSIZE);
-        sum += u64::from(padded(length).ok_or(WireError::Field("lengths"))?);
+    let lengths = lengths(fragment.count, payload).ok_or(WireError::Field("lengths"))?;
+    // Lengths that do not fit a `u32` with their padding are more than any payload has.
+    let (mut absent, mut sum) = (0, u64::from(table_len(fragment.count)));
+    for length in lengths {
+        let length = u32::from_le_bytes(*length);
+        let has_data = length < OVERSIZE;
+        absent += u16::from(!has_data);
+        let padded = u64::from(length).next_multiple_of(8);
+        sum += if has_data { padded } else { 0 };
     }
     if sum != payload.len() as u64 {
         return Err(WireError::Field("lengths"));
@@ -63,9 +66,39 @@ pub fn check(fragment: &Fragment, payload: &[u8]) -> Result<(), WireError> {
     Ok(())
 }
 
-fn length(payload: &[u8], n: usize) -> Option<u32> {
-    let bytes = payload.get(n * 4..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*bytes))
+/// The lengths of so many events, if the payload has them.
+#[inline]
+fn lengths(count: u16, payload: &[u8]) -> Option<&[[u8; 4]]> {
+    payload.as_chunks().0.get(..count.into())
+}
+
+/// The data of all events of a payload, one behind the other, if there are some and each has this
+/// length, a multiple of 8.
+#[must_use]
+#[inline]
+pub fn equal_events(count: u16, length: u32, payload: &[u8]) -> Option<&[u8]> {
+    let (table, data) = payload.split_at_checked(table_len(count) as usize)?;
+    let fits = data.len() as u64 == u64::from(count) * u64::from(length);
+    let (pairs, _) = table.as_chunks();
+    let both = pair(length, length);
+    let (last, whole) = pairs.split_last()?;
+    let mut differences = u64::from_le_bytes(*last) ^ last_pair(count, length);
+    for pair in whole {
+        differences |= u64::from_le_bytes(*pair) ^ both;
+    }
+    (fits && differences == 0).then_some(data)
+}
+
+/// The lengths of two events, as they are in memory.
+#[inline]
+fn pair(first: u32, second: u32) -> u64 {
+    u64::from(first) | u64::from(second) << 32
+}
+
+/// The end of a table of equal lengths: of the last two events, or of the last one and padding.
+#[inline]
+fn last_pair(count: u16, length: u32) -> u64 {
+    pair(length, if count.is_multiple_of(2) { length } else { 0 })
 }
 
 /// The data of each event of a payload that [`check`] accepts: none of an event that is absent.
@@ -112,6 +145,22 @@ impl<'a> Writer<'a> {
             total,
             is_empty: true,
         })
+    }
+
+    /// The room for the data of all events of a payload, if there are some, each has this length, a
+    /// multiple of 8, and they fill the buffer.
+    #[inline]
+    #[must_use]
+    pub fn equal(payload: &'a mut [u8], count: u16, length: u32) -> Option<&'a mut [u8]> {
+        let (table, data) = payload.split_at_mut_checked(table_len(count) as usize)?;
+        let fits = data.len() as u64 == u64::from(count) * u64::from(length);
+        let (pairs, _) = table.as_chunks_mut();
+        let (last, whole) = pairs.split_last_mut()?;
+        for both in whole {
+            *both = pair(length, length).to_le_bytes();
+        }
+        *last = last_pair(count, length).to_le_bytes();
+        fits.then_some(data)
     }
 
     /// The room for the next event's data of a length, which the caller fills: empty for
