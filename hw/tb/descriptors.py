@@ -7,7 +7,7 @@ from frames import PEER_IP, integer
 from sending import GIVEN, NONE, SUM, meta
 
 FIRST, LAST, EVENT, RAW, CHECKSUM_GIVEN, CHECKSUM_CARD = 1, 2, 4, 8, 16, 32
-SENT, BAD, FAILED, STOPPED = range(4)
+SENT, BAD, FAILED, STOPPED, UNRESOLVED = range(5)
 
 
 @dataclass
@@ -69,7 +69,7 @@ def walk(descriptors, fails, memory, flushed=True):
                      or (not 14 <= total <= 9596 if raw else total > 9000))
             mode = {0: NONE, CHECKSUM_GIVEN: GIVEN, CHECKSUM_CARD: SUM}.get(sums, NONE)
             word = descriptor.ip | meta(total, "0.0.0.0", descriptor.dport, descriptor.sport, descriptor.checksum,
-                                        mode, raw)
+                                        mode, raw, descriptor.cookie, 1)
             at = dict(total=total, data=b"", bytes=0, wrong=wrong, failed=False, meta=word)
         at = at or dict(total=0, data=b"", bytes=0, wrong=True, failed=False, meta=0)
         at["bytes"] += descriptor.length

@@ -122,7 +122,7 @@ package layouts_pkg;
     localparam RX_META_WIRE_VALID_AT = 168, RX_META_WIRE_VALID_W = 1;
 
     // Metadata of a payload to be sent, to `plx_udp_tx`.
-    localparam TX_META_W = 99;
+    localparam TX_META_W = 132;
     localparam TX_META_DESTINATION_IP_AT = 0, TX_META_DESTINATION_IP_W = 32;
     localparam TX_META_DESTINATION_PORT_AT = 32, TX_META_DESTINATION_PORT_W = 16;
     localparam TX_META_SOURCE_PORT_AT = 48, TX_META_SOURCE_PORT_W = 16;
@@ -130,6 +130,8 @@ package layouts_pkg;
     localparam TX_META_CHECKSUM_AT = 80, TX_META_CHECKSUM_W = 16;
     localparam TX_META_CHECKSUM_MODE_AT = 96, TX_META_CHECKSUM_MODE_W = 2;
     localparam TX_META_RAW_AT = 98, TX_META_RAW_W = 1;
+    localparam TX_META_COOKIE_AT = 99, TX_META_COOKIE_W = 32;
+    localparam TX_META_TOLD_AT = 131, TX_META_TOLD_W = 1;
 
     // The header of a TLP on the host bus; [interfaces](interfaces.md#host-bus-hif) has which side sets which field.
     localparam HIF_W = 128;

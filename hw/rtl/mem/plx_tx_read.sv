@@ -113,7 +113,7 @@ module plx_tx_read #(
         empty     <= p_length == 0;
         first     <= |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
         last      <= p_last;
-        says      <= {p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
+        says      <= {1'b1, piece[layouts_pkg::TX_DESCRIPTOR_COOKIE_AT +: 32], p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
                       piece[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
                       piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
                       piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};

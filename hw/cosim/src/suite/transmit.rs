@@ -27,6 +27,9 @@ const DATA_AT: u64 = 16384;
 /// The queue that the ring reports to.
 const QUEUE: usize = 6;
 
+/// Status of an event about packets without a neighbour.
+const UNRESOLVED: u32 = 4;
+
 const WHOLE: u16 = TX_DESCRIPTOR_FIRST | TX_DESCRIPTOR_LAST | TX_DESCRIPTOR_EVENT;
 
 /// A descriptor: the fields of its packet, and the address of this segment.
@@ -433,40 +436,65 @@ pub fn a_ring_waits_for_room_in_its_queue<C: SimulatedCard>(make: Make<'_, C>) {
     end(sending.rig);
 }
 
-/// A packet waits until its neighbour has answered, or its tries are used up.
+/// A packet waits until its neighbour has answered. If it does not, this packet and later ones to its
+/// address are lost, and reported; others are sent.
 pub fn a_station_is_asked_for<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
-    // 20 us apart, three times.
-    sending.rig.write(&port::THIS, 0, port::ARP_RETRY, 0, 3125);
-    sending
-        .rig
-        .write(&port::THIS, 0, port::ARP_CTRL, 0, 1 << 8 | 3);
-    sending.rig.advance(10 * US);
+    let flush = |sending: &Sending<C>| {
+        let rig = &sending.rig;
+        rig.write(&port::THIS, 0, port::ARP_CTRL, 0, 1 << 8);
+        rig.advance(10 * US);
+    };
+    flush(&sending);
     sending.packet(b"waits", 0, 0);
     sending.doorbell();
     let requests = sent(&sending.rig, 0);
-    assert!(!requests.is_empty(), "no ARP request was sent");
-    for request in &requests {
-        assert_eq!(request.bytes[..6], [0xff; 6]);
-        assert_eq!(request.bytes[12..14], [8, 6]);
-        assert_eq!(request.bytes[38..42], peer(0, 0).socket.ip().octets());
-    }
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].bytes[..6], [0xff; 6]);
+    assert_eq!(requests[0].bytes[12..14], [8, 6]);
+    let asked = peer(0, 0).socket.ip().octets();
+    assert_eq!(requests[0].bytes[38..42], asked);
     sending.rig.put(0, WireFrame::good(arp(2, false)));
     sending.rig.advance(5 * US);
     assert_eq!(sending.payloads(), [b"waits"]);
-    // Now it does not answer.
-    sending
-        .rig
-        .write(&port::THIS, 0, port::ARP_CTRL, 0, 1 << 8 | 3);
-    sending.rig.advance(10 * US);
+    assert_eq!(sending.events(), [(1, 1, 0)]);
+    // Now it does not answer: 60 us.
+    flush(&sending);
+    sending.rig.write(&port::THIS, 0, port::ARP_WAIT, 0, 9375);
     sending.packet(b"lost", 0, 0);
     sending.doorbell();
-    let mut asked = 0;
-    for _ in 0..10 {
-        asked += sent(&sending.rig, 0).len();
-    }
-    assert_eq!(asked, 3);
+    assert_eq!(sent(&sending.rig, 0).len(), 1);
+    assert_eq!(count(&sending.rig, 0, port::TX_UNRESOLVED), 0);
+    assert_eq!(sending.events(), [(2, 1, 0)]);
+    sending.rig.advance(50 * US);
     assert_eq!(count(&sending.rig, 0, port::TX_UNRESOLVED), 1);
-    let _ = sending.events();
+    assert_eq!(sending.events(), [(2, 1, UNRESOLVED)]);
+    // At once, without a request; what follows is not delayed.
+    sending.packet(b"lost", 0, 0);
+    sending.packet(b"lost", 0, 0);
+    let at = sending.data(&[0xee; 60]);
+    sending.post(Piece {
+        at,
+        len: 60,
+        flags: WHOLE | TX_DESCRIPTOR_RAW,
+        total: 60,
+        checksum: 0,
+    });
+    sending.doorbell();
+    let frames = sent(&sending.rig, 0);
+    assert_eq!(frames, [WireFrame::good(vec![0xee; 60])]);
+    assert_eq!(count(&sending.rig, 0, port::TX_UNRESOLVED), 3);
+    let events = sending.events();
+    let of = |unresolved| events.iter().filter(move |event| (event.2 == UNRESOLVED) == unresolved);
+    assert_eq!(of(true).map(|event| event.1).sum::<u32>(), 2, "{events:?}");
+    let others: Vec<_> = of(false).copied().collect();
+    assert_eq!(others, [(3, 1, 0), (4, 1, 0), (5, 1, 0)]);
+    // An answer at any time makes it known.
+    sending.rig.put(0, WireFrame::good(arp(2, false)));
+    sending.rig.advance(5 * US);
+    sending.packet(b"sent", 0, 0);
+    sending.doorbell();
+    assert_eq!(sending.payloads(), [b"sent"]);
+    assert_eq!(sending.events(), [(6, 1, 0)]);
     end(sending.rig);
 }

@@ -18,6 +18,18 @@ const PASSED_ON: u32 = 0;
 const BAD: u32 = 1;
 const UNREADABLE: u32 = 2;
 const STOPPED: u32 = 3;
+const UNRESOLVED: u32 = 4;
+
+/// Fields of an event of a ring.
+#[derive(Default)]
+struct Told {
+    index: u32,
+    length: u32,
+    packets: u32,
+    status: u32,
+    cookie: u32,
+    bytes: u64,
+}
 
 impl SoftCard {
     fn ring_register(ring: usize, register: crate::Register) -> usize {
@@ -208,7 +220,11 @@ impl SoftCard {
             self.store.count(at(tx::BYTES), total.into());
             self.rings[n].bytes += u64::from(total);
             let packets = &mut self.ports[n].sender.packets;
-            packets.push_back(Outgoing { first, bytes });
+            packets.push_back(Outgoing {
+                first,
+                bytes,
+                told: true,
+            });
             self.work_sender(n);
             PASSED_ON
         };
@@ -246,13 +262,45 @@ impl SoftCard {
         status: u32,
     ) {
         let ring = &mut self.rings[n];
+        let told = Told {
+            index,
+            length,
+            packets: std::mem::take(&mut ring.packets),
+            status,
+            cookie: ring.cookie,
+            bytes: std::mem::take(&mut ring.bytes),
+        };
+        self.tell_ring(host, n, queue, &told);
+    }
+
+    /// Reports packets that were passed on, and that no neighbour was found for.
+    pub(super) fn tell_lost(&mut self, host: &mut dyn Host, n: usize) {
+        let control = self.store.get(Self::ring_register(n, tx::RING_CTRL));
+        let queue = (control >> 16 & 7) as usize;
+        if !self.has_room(queue) {
+            return;
+        }
+        if let Some((packets, cookie)) = self.rings[n].lost.take() {
+            let told = Told {
+                index: self.rings[n].consumer,
+                packets,
+                status: UNRESOLVED,
+                cookie,
+                ..Told::default()
+            };
+            self.tell_ring(host, n, queue, &told);
+        }
+    }
+
+    fn tell_ring(&mut self, host: &mut dyn Host, n: usize, queue: usize, told: &Told) {
+        let ring = &mut self.rings[n];
         let mut record = [0; 64];
-        put(&mut record, EVENT_RECORD_INDEX, &index.to_le_bytes());
-        put(&mut record, EVENT_RECORD_LENGTH, &length.to_le_bytes());
-        put(&mut record, TX_SENT_PACKETS, &ring.packets.to_le_bytes());
-        put(&mut record, TX_SENT_STATUS, &status.to_le_bytes());
-        put(&mut record, TX_SENT_COOKIE, &ring.cookie.to_le_bytes());
-        put(&mut record, TX_SENT_BYTES, &ring.bytes.to_le_bytes());
+        put(&mut record, EVENT_RECORD_INDEX, &told.index.to_le_bytes());
+        put(&mut record, EVENT_RECORD_LENGTH, &told.length.to_le_bytes());
+        put(&mut record, TX_SENT_PACKETS, &told.packets.to_le_bytes());
+        put(&mut record, TX_SENT_STATUS, &told.status.to_le_bytes());
+        put(&mut record, TX_SENT_COOKIE, &told.cookie.to_le_bytes());
+        put(&mut record, TX_SENT_BYTES, &told.bytes.to_le_bytes());
         put(
             &mut record,
             EVENT_RECORD_SEQUENCE,
@@ -260,7 +308,6 @@ impl SoftCard {
         );
         put(&mut record, EVENT_RECORD_STREAM, &(n as u16).to_le_bytes());
         put(&mut record, EVENT_RECORD_KIND, &[TX_SENT_KIND]);
-        (ring.packets, ring.bytes) = (0, 0);
         ring.events = ring.events.wrapping_add(1);
         let doorbell = ring.doorbell;
         let now = self.stamp();

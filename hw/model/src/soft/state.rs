@@ -190,23 +190,29 @@ pub(super) struct Ring {
     pub(super) cookie: u32,
     /// An event that has not fitted its queue yet.
     pub(super) owed: Option<(u32, u32, u32)>,
+    /// Packets that no neighbour was found for, since the last report; the cookie of the last one.
+    pub(super) lost: Option<(u32, u32)>,
 }
 
 /// A packet that is to be put into a frame.
 pub(super) struct Outgoing {
     pub(super) first: Descriptor,
     pub(super) bytes: Vec<u8>,
+    /// Its ring is told if it has no neighbour.
+    pub(super) told: bool,
 }
 
 /// Frames that a port is about to send.
 #[derive(Default)]
 pub(super) struct Sender {
     pub(super) packets: VecDeque<Outgoing>,
-    /// Remaining requests for the neighbour of the first packet, and time of the next one.
-    pub(super) asking: Option<(u32, u64)>,
+    /// End of the first packet's wait for its neighbour.
+    pub(super) asking: Option<u64>,
     /// The neighbour that answered.
     pub(super) station: Option<[u8; 6]>,
     pub(super) generated: Option<(u32, u64)>,
+    /// Place of a set of the ARP cache that is the next to be replaced.
+    pub(super) turn: usize,
 }
 
 impl Sender {

@@ -14,17 +14,20 @@ use crate::event::EventKind;
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TxSent {
-    /// Since the last event of the ring.
+    /// Since the last event of the ring whose status is not 4.
     pub packets: U32,
     /// Of the last: 0 passed on; 1 inconsistent descriptors; 2 read failed; 3 the ring has stopped:
-    /// descriptors could not be read, or more were posted than it has; this is its last event, and
-    /// belongs to no packet.
+    /// descriptors could not be read, or more were posted than it has; this is its last event but
+    /// for those of status 4, and belongs to no packet; 4 unresolved: `packets` packets that
+    /// earlier events reported or later ones will report as passed on were lost, because no
+    /// neighbour has their address.
     pub status: U32,
-    /// Of the last descriptor; 0 before the first one.
+    /// Of the last descriptor; 0 before the first one; with status 4, of the first descriptor of
+    /// the last lost packet.
     pub cookie: U32,
     /// 0.
     pub reserved: U32,
-    /// Payload of the packets that were passed on.
+    /// Payload of the packets that were passed on; 0 with status 4.
     pub bytes: U64,
     /// Stamps of the last descriptor: doorbell before its request, fetched, last byte read; then:
     /// event written.

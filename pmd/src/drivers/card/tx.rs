@@ -59,6 +59,11 @@ const BAD: u32 = 1;
 const UNREADABLE: u32 = 2;
 /// The ring has stopped, since its descriptors could not be read.
 const STOPPED: u32 = 3;
+/// Earlier packets were lost, since no neighbour has their address.
+const UNRESOLVED: u32 = 4;
+
+/// Maximum number of packets that one event reports as lost so.
+const MOST_UNRESOLVED: u32 = u16::MAX as u32;
 
 /// Parts of a transmit queue.
 pub(super) struct TxParts<D: Device> {
@@ -238,7 +243,7 @@ impl<D: Device> Tx<D> {
     /// Processes completion events, and counts the packets that were read.
     fn complete(&mut self, sent: &mut Sent, mut done: impl FnMut(Mbuf)) {
         while let Some(event) = self.parts.events.poll() {
-            let Some(status) = self.status(&event) else {
+            let Some((status, packets)) = self.status(&event) else {
                 self.parts.refused.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
@@ -257,22 +262,26 @@ impl<D: Device> Tx<D> {
                 }
                 _ => sent.count(frames, bytes),
             }
-            if status == STOPPED {
-                self.restart(sent, &mut done);
+            match status {
+                STOPPED => self.restart(sent, &mut done),
+                UNRESOLVED => sent.count_unresolved(packets.into()),
+                _ => {}
             }
         }
     }
 
-    /// The status of an event, if it is one of this ring and does not claim more than was posted.
+    /// Status of an event, and its number of packets, if it is one of this ring and does not claim
+    /// more than was posted.
     #[inline]
-    fn status(&self, event: &EventRecord) -> Option<u32> {
+    fn status(&self, event: &EventRecord) -> Option<(u32, u32)> {
         let done = event.index.wrapping_sub(self.oldest);
         let is_ours = event.kind == TxSent::KIND
             && usize::from(event.stream) == self.parts.control.port
             && done <= self.in_flight();
         let sent = TxSent::read_from_bytes(&event.payload).ok()?;
-        let status = sent.status.get();
-        (is_ours && status <= STOPPED).then_some(status)
+        let (status, packets) = (sent.status.get(), sent.packets.get());
+        let is_valid = status < UNRESOLVED || status == UNRESOLVED && packets <= MOST_UNRESOLVED;
+        (is_ours && is_valid).then_some((status, packets))
     }
 
     /// Takes the frames before descriptor number `end`.
