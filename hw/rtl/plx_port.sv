@@ -97,6 +97,8 @@ module plx_port #(
     input  logic         s_piece_valid,
     output logic         s_piece_ready,
     input  logic [255:0] s_piece,
+    input  logic         s_piece_data,
+    input  logic         s_piece_ends,
     input  logic         s_piece_flush,
     output logic         m_done_valid,
     output logic         m_done_end,
@@ -376,7 +378,7 @@ module plx_port #(
     logic [$clog2(TX_FIFO_WORDS):0] tx_free;
 
     plx_tx_read #(.WORDS(TX_FIFO_WORDS)) tx_read (
-        .clk(clk_core), .rst(rst_core), .s_piece_valid, .s_piece_ready, .s_piece, .s_piece_flush, .m_done_valid,
+        .clk(clk_core), .rst(rst_core), .s_piece_valid, .s_piece_ready, .s_piece, .s_piece_data, .s_piece_ends, .s_piece_flush, .m_done_valid,
         .m_done_end, .m_done_status, .m_done_length, .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready),
         .m_desc_address(m_rd_desc_address), .m_desc_length(m_rd_desc_length), .s_data_tvalid(s_rd_data_tvalid),
         .s_data_tready(s_rd_data_tready), .s_data_tdata(s_rd_data_tdata), .s_data_tkeep(s_rd_data_tkeep),

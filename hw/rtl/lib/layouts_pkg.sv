@@ -107,6 +107,7 @@ package layouts_pkg;
     localparam TX_DESCRIPTOR_EVENT = 4;  // an event when this descriptor is done; counts with `LAST` only
     localparam TX_DESCRIPTOR_RAW = 8;  // a whole frame, without FCS: the card adds no headers
     localparam TX_DESCRIPTOR_CHECKSUM_GIVEN = 16;  // the UDP checksum is `checksum`
+    localparam TX_DESCRIPTOR_INLINE = 64;  // the packet is in the slots of the ring behind this descriptor, up to 64 bytes of it in one or two slots, and not at `address`; together with `FIRST` and `LAST` only
     localparam TX_DESCRIPTOR_CHECKSUM_CARD = 32;  // the card computes the UDP checksum; with neither it is 0, which means no checksum
 
     // Metadata of a received payload, from `plx_udp_rx` to `plx_place`.

@@ -23,6 +23,8 @@ module plx_clop_settings (
     output logic [31:0] released,
     output logic        enable,
     output logic        flush,
+    // Address or size is between multiples of 64, which the card cannot honour.
+    output logic        unfit,
 
     // Bytes of a word of that list are written; the write enables the list.
     input  logic        write,
@@ -99,6 +101,8 @@ module plx_clop_settings (
     assign stride   = mode[31:16];
     assign timeout  = words[TIMEOUT*32 +: 31];
     assign released = words[(WORDS - 1)*32 +: 32];
+
+    assign unfit    = |base[5:0] || |size[5:0];
 
     wire unused = &{1'b0, mode[3:1], mode[7], words[SIZE*32 + 31], words[(SIZE + 1)*32 + 17 +: 15],
                     words[TIMEOUT*32 + 31]};

@@ -38,10 +38,13 @@ module plx_tx_ring #(
     input  logic                    s_data_tuser,
     input  logic [3:0]              s_data_tag,
 
-    // Descriptors to plx_tx_read of each port, their completion, and state of the packets in flight.
+    // Descriptors to plx_tx_read of each port, and slots with data of a packet; which they are, and whether
+    // they end a packet; their completion, and state of the packets in flight.
     output logic [PORTS-1:0]        m_piece_valid,
     input  logic [PORTS-1:0]        m_piece_ready,
     output logic [PORTS*256-1:0]    m_piece,
+    output logic [PORTS-1:0]        m_piece_data,
+    output logic [PORTS-1:0]        m_piece_ends,
     output logic [PORTS-1:0]        m_piece_flush,
     input  logic [PORTS-1:0]        s_done_valid,
     input  logic [PORTS-1:0]        s_done_end,
@@ -205,6 +208,8 @@ module plx_tx_ring #(
                 .m_piece_valid(m_piece_valid[p]),
                 .m_piece_ready(m_piece_ready[p]),
                 .m_piece(m_piece[p*256 +: 256]),
+                .m_piece_data(m_piece_data[p]),
+                .m_piece_ends(m_piece_ends[p]),
                 .m_piece_flush(m_piece_flush[p]),
                 .s_done_valid(s_done_valid[p]),
                 .s_done_end(s_done_end[p]),

@@ -3,7 +3,8 @@
 // Pointers of a transmit ring: posted, requested and done descriptors, each counted since the ring was
 // enabled, wrapping. Descriptors are requested as soon as they are posted, up to 8 at once, none
 // across a multiple of 8, and only as many as there are slots for. A ring stops, until it is enabled
-// again, when descriptors cannot be read, or when the producer index is impossible.
+// again, when descriptors cannot be read, or when the producer index is impossible, as it is for a
+// ring at an impossible place or of an impossible size.
 
 module plx_tx_ring_fetch #(
     parameter DESCRIPTORS = 32  // slots for descriptors that are requested and not done, a power of two
@@ -59,7 +60,8 @@ module plx_tx_ring_fetch #(
     wire [31:0] size    = 32'd1 << cfg_log2_size;
     wire [31:0] ahead   = cfg_producer - consumer;
     wire [31:0] known   = posted - consumer;
-    wire        refuses = ahead > size || ahead < known;
+    logic       unfit;
+    wire        refuses = ahead > size || ahead < known || unfit;
 
     // As many as are posted, and to the next multiple of 8.
     wire [31:0] left   = posted - asked;
@@ -115,6 +117,7 @@ module plx_tx_ring_fetch #(
             m_fetch_address <= cfg_base + {27'd0, index, 5'd0};
             m_fetch_count   <= found;
         end
+        unfit  <= |cfg_base[5:0] || cfg_log2_size < 5'd3 || cfg_log2_size > 5'd16;
         some   <= left != 0;
         found  <= count;
         in_use <= asked - consumer;

@@ -85,6 +85,7 @@ module plx_arp_cache #(
     // The software's access: address and lower half of an entry, until the higher half is written.
     logic [31:0] low_ip, low_mac, high_read;
     wire         full = &win_wstrb;
+    wire  [18:0] win_wdata_high = win_wdata[18:0];
 
     // Ageing: one set at a time.
     logic [TICK_BITS-SW-1:0] tick;
@@ -151,7 +152,7 @@ module plx_arp_cache #(
 
             wire [15:0] older   = age + 16'd1;
             wire        expires = state == ASKED ? older >= cfg_retry : cfg_expiry != 0 && older >= cfg_expiry;
-            wire        ages    = operation == AGE && !static_one[w];
+            wire        ages    = operation == AGE && state != 0 && !static_one[w];
             wire        chosen  = operation == ACCESS && win_write && full && win_word == 3 && win_way == WAY;
 
             assign same[w]       = state != 0 && ip == wanted;
@@ -167,8 +168,8 @@ module plx_arp_cache #(
                 case (operation)
                     LOOKUP:  written = {17'd0, ASKED, 48'd0, s_lookup_ip};
                     LEARN:   written = {17'd0, KNOWN, learn_mac, learn_ip};
-                    ACCESS:  written = {16'd0, win_wdata[18], win_wdata[17:16], win_wdata[15:0], low_mac, low_ip};
-                    default: written = expires ? '0 : {state == 0 ? age : older, fixed, state, mac, ip};
+                    ACCESS:  written = {16'd0, win_wdata_high, low_mac, low_ip};
+                    default: written = expires ? '0 : {older, fixed, state, mac, ip};
                 endcase
             end
         end

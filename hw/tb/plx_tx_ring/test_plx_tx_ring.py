@@ -5,7 +5,8 @@ import random
 import cocotb
 
 from core import Cycles, joined, part
-from descriptors import BAD, EVENT, FAILED, FIRST, LAST, SENT, STOPPED, UNRESOLVED, Descriptor
+from descriptors import (BAD, EVENT, FAILED, FIRST, INLINE, LAST, SENT, STOPPED, UNRESOLVED, Descriptor, inline,
+                         pieces, slots)
 
 PARAMETERS = [{"PORTS": 4}, {"PORTS": 1, "DESCRIPTORS": 8, "EVENT_QUEUES": 1}]
 
@@ -17,6 +18,7 @@ class Ring:
 
     def __init__(self, tb, number, log2):
         self.tb, self.number, self.size = tb, number, 1 << log2
+        self.inline = 0.0
         self.base, self.log2, self.queue = (number + 1) << 33 | 0x40, log2, number % tb.queues
         self.enable, self.failing, self.lazy, self.pulse, self.early = 0, False, 0.3, False, None
         self.begin()
@@ -28,6 +30,8 @@ class Ring:
         # Open descriptors of plx_tx_read; its present report; expected events.
         # `losses`: to be reported, by number and cookie.
         self.losses = []
+        # The last descriptor that was issued, and slots with data behind it.
+        self.owner, self.left = None, 0
         self.under_way, self.says, self.events, self.rings, self.ended = [], None, [], [], []
 
     def post(self, descriptors):
@@ -39,6 +43,10 @@ class Ring:
         self.rings.append(self.tb.cycles.number)
 
     def packet(self, pieces=1, event=True):
+        if pieces == 1 and random.random() < self.inline:
+            made = inline(random.randbytes(random.choice((1, 32, 33, 64))), EVENT * event, cookie=random.getrandbits(32))
+            made[0].total = random.randrange(9000)
+            return made
         made = [Descriptor(random.getrandbits(64), 5, 0, random.randrange(9000), cookie=random.getrandbits(32))
                 for _ in range(pieces)]
         made[0].flags |= FIRST
@@ -55,16 +63,21 @@ class Ring:
             self.says = self.under_way.pop(0)[1:]
         return self.says[1:] if self.says else (0, 0, 0, 0)
 
-    def takes(self, word):
-        """A descriptor was issued."""
+    def takes(self, word, is_data, ends):
+        """A descriptor was issued, or a slot with data."""
         expected = self.memory[self.handed]
-        assert word == int.from_bytes(expected.bytes(), "little"), "not what was posted"
+        (plain, _, _), = pieces([expected])
+        assert word == plain and is_data == (self.left > 0), "not what was posted"
+        if not is_data:
+            self.owner = expected
+        self.left = self.left - 1 if is_data else slots(expected)
+        assert ends == (self.left == 0 and (is_data or bool(expected.flags & (LAST | INLINE))))
         if expected.flags & FIRST and self.open:
             self.later(None, 0, 1, BAD, 77)
         self.handed += 1
-        self.open = not expected.flags & LAST
+        self.open = not ends
         status = random.choices((SENT, BAD, FAILED), (8, 1, 1))[0] if not self.open else SENT
-        self.later(expected, 1, not self.open, status, expected.total)
+        self.later(self.owner, 1, not self.open, status, self.owner.total)
 
     def later(self, *what):
         """It ends after some cycles, after the earlier ones."""
@@ -187,7 +200,8 @@ class TB:
             if ring.losses and part(dut.s_lost_ready, ring.number, 1):
                 ring.loses()
             if part(dut.m_piece_valid, ring.number, 1) and ring.ready:
-                ring.takes(part(dut.m_piece, ring.number, 256))
+                ring.takes(part(dut.m_piece, ring.number, 256), part(dut.m_piece_data, ring.number, 1),
+                           part(dut.m_piece_ends, ring.number, 1))
             for index, (name, width) in enumerate((("packets", 1), ("bytes", 14), ("bad", 1), ("read_failed", 1))):
                 self.counts[ring.number][index] += part(getattr(dut, f"inc_{name}"), ring.number, width)
         if int(dut.m_event_valid.value) and int(dut.m_event_ready.value):
@@ -264,6 +278,8 @@ async def many(tb, packets):
 @cocotb.test()
 async def what_was_posted_is_handed_out_once_and_told_of(dut):
     tb = await started(dut)
+    for ring in tb.rings:
+        ring.inline = 0.4
     await many(tb, 80)
     await tb.finish()
     for ring, counts in zip(tb.rings, tb.counts):

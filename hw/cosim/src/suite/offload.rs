@@ -276,7 +276,10 @@ pub fn datagrams_without_a_station_are_counted<C: SimulatedCard>(make: Make<'_, 
     assert_eq!(send(&mut bench, &mut cache, &[], 64, &known), 0);
     drop(cache);
     let sent = bench.streams.sent(0).unwrap();
-    assert_eq!((sent.packets(), sent.errors(), sent.unresolved()), (2, 0, 1));
+    assert_eq!(
+        (sent.packets(), sent.errors(), sent.unresolved()),
+        (2, 0, 1)
+    );
     bench.stop();
     assert_eq!(pool.available(), pool.buffers());
 }

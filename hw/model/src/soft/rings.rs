@@ -6,9 +6,9 @@ use super::state::{Descriptor, Outgoing, Packet, Ring, Unanswered};
 use crate::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
     EVENT_RECORD_STREAM, TX_DESCRIPTOR_ADDRESS, TX_DESCRIPTOR_COOKIE, TX_DESCRIPTOR_EVENT,
-    TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH, TX_DESCRIPTOR_SIZE,
-    TX_DESCRIPTOR_TOTAL, TX_SENT_BYTES, TX_SENT_COOKIE, TX_SENT_KIND, TX_SENT_PACKETS,
-    TX_SENT_STAGES, TX_SENT_STATUS,
+    TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_INLINE, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH,
+    TX_DESCRIPTOR_SIZE, TX_DESCRIPTOR_TOTAL, TX_SENT_BYTES, TX_SENT_COOKIE, TX_SENT_KIND,
+    TX_SENT_PACKETS, TX_SENT_STAGES, TX_SENT_STATUS,
 };
 use crate::registers::tx;
 use crate::simulated::{Host, ReadError};
@@ -92,7 +92,8 @@ impl SoftCard {
             }) => self.end_piece(host, n, queue, packet, ends, asked),
             None => {}
         }
-        let size = 1_u32 << (control >> 8 & 31).clamp(3, 16);
+        let log2 = control >> 8 & 31;
+        let size = 1_u32 << log2.clamp(3, 16);
         let base = self.store.get64(Self::ring_register(n, tx::RING_BASE));
         if control & 1 == 0 {
             self.cut(host, n, queue);
@@ -108,7 +109,7 @@ impl SoftCard {
             if !self.has_room(queue) {
                 return;
             }
-            if waiting > size {
+            if waiting > size || base % 64 != 0 || !(3..=16).contains(&log2) {
                 return self.stop_ring(host, n, queue);
             }
             let slot = u64::from(ring.consumer & (size - 1));
@@ -122,7 +123,12 @@ impl SoftCard {
                 }
                 Err(_) => return self.stop_ring(host, n, queue),
             }
-            self.piece(host, n, queue, descriptor);
+            match self.rings[n].data.take() {
+                Some((packet, slots, asked)) => {
+                    self.data(host, n, queue, descriptor, packet, (slots, asked));
+                }
+                None => self.piece(host, n, queue, descriptor),
+            }
             if self.is_waiting() {
                 return;
             }
@@ -153,6 +159,15 @@ impl SoftCard {
         packet.len += length;
         packet.is_bad |=
             length == 0 && total != 0 || packet.len > total || ends && packet.len != total;
+        let asked = descriptor.has(TX_DESCRIPTOR_EVENT);
+        if descriptor.has(TX_DESCRIPTOR_INLINE) {
+            packet.is_bad |= descriptor.is_bad_inline() || packet.len != total;
+            match descriptor.slots() {
+                0 => self.end_packet(host, n, queue, packet, asked),
+                slots => self.rings[n].data = Some((packet, slots, asked)),
+            }
+            return;
+        }
         if !packet.is_bad && length > 0 {
             let at = u64::from_le_bytes(descriptor.field(TX_DESCRIPTOR_ADDRESS));
             match self.dma_read(host, at, length) {
@@ -160,7 +175,6 @@ impl SoftCard {
                 Err(_) => packet.is_unreadable = true,
             }
         }
-        let asked = descriptor.has(TX_DESCRIPTOR_EVENT);
         if self.is_waiting() {
             self.rings[n].unanswered = Some(Unanswered::Piece {
                 packet,
@@ -169,6 +183,27 @@ impl SoftCard {
             });
         } else {
             self.end_piece(host, n, queue, packet, ends, asked);
+        }
+    }
+
+    /// A slot with data of a packet, `left` of which are to come.
+    fn data(
+        &mut self,
+        host: &mut dyn Host,
+        n: usize,
+        queue: usize,
+        slot: Descriptor,
+        mut packet: Packet,
+        (left, asked): (u32, bool),
+    ) {
+        let ring = &mut self.rings[n];
+        ring.consumer = ring.consumer.wrapping_add(1);
+        packet.bytes.extend(slot.0);
+        packet.bytes.truncate(packet.len);
+        if left > 1 {
+            ring.data = Some((packet, left - 1, asked));
+        } else {
+            self.end_packet(host, n, queue, packet, asked);
         }
     }
 
@@ -191,7 +226,9 @@ impl SoftCard {
 
     /// Ends an open packet: another begins within it, or no descriptor follows.
     fn cut(&mut self, host: &mut dyn Host, n: usize, queue: usize) {
-        if let Some(mut packet) = self.rings[n].packet.take() {
+        let ring = &mut self.rings[n];
+        let open = ring.packet.take();
+        if let Some(mut packet) = open.or(ring.data.take().map(|(packet, ..)| packet)) {
             packet.is_bad = true;
             self.end_packet(host, n, queue, packet, false);
         }

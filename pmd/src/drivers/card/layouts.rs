@@ -115,7 +115,10 @@ const _: () = {
 /// count only by address, length, `LAST` and `EVENT`. Descriptors are inconsistent where one
 /// does not begin a packet and none is open, or begins one within another; where the lengths do
 /// not add up to `total`, one of them is 0, or `total` is out of bounds; with both checksum
-/// flags, or one of them together with `RAW`.
+/// flags, or one of them together with `RAW`; with `INLINE` and more than 64 bytes, or without
+/// `FIRST` or `LAST`. A descriptor with `INLINE` ends its packet. It is followed by a slot for
+/// 1 to 32 bytes of `length`, two for 33 to 64, none for any other; they count as descriptors
+/// in `RING_PRODUCER` and in events.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TxDescriptor {
@@ -152,6 +155,9 @@ impl TxDescriptor {
     pub(super) const RAW: u16 = 0x8;
     /// The UDP checksum is `checksum`.
     pub(super) const CHECKSUM_GIVEN: u16 = 0x10;
+    /// The packet is in the slots of the ring behind this descriptor, up to 64 bytes of it in one
+    /// or two slots, and not at `address`; together with `FIRST` and `LAST` only.
+    pub(super) const INLINE: u16 = 0x40;
     /// The card computes the UDP checksum; with neither it is 0, which means no checksum.
     pub(super) const CHECKSUM_CARD: u16 = 0x20;
 }
