@@ -203,15 +203,19 @@ async def doorbell_to_wire(dut):
     tb = await started(dut)
     tb.host.delay = 1
     for name, pieces in (("doorbell_wire", 1), ("doorbell_wire_inline", 0)):
-        frames = len(received(tb.words[0]))
-        tb.rings[0].send(some(64), pieces)
-        # Always at the same phase of the clocks: 8 cycles of clk_core are 5 of clk_net.
-        while tb.cycles.number % 8:
-            await tb.step()
-        began = len(tb.words[0])
-        tb.rings[0].pulse = True
-        await tb.quiet()
-        table.check(name, received(tb.words[0])[frames].start // 8 - began)
+        measured = []
+        # The host cuts its answers anywhere: the quickest counts.
+        for _ in range(8):
+            frames = len(received(tb.words[0]))
+            tb.rings[0].send(some(64), pieces)
+            # Always at the same phase of the clocks: 8 cycles of clk_core are 5 of clk_net.
+            while tb.cycles.number % 8:
+                await tb.step()
+            began = len(tb.words[0])
+            tb.rings[0].pulse = True
+            await tb.quiet()
+            measured.append(received(tb.words[0])[frames].start // 8 - began)
+        table.check(name, min(measured))
     tb.check(tb.rings[0])
 
 
