@@ -57,7 +57,8 @@ module plx_tx_ring_fetch #(
     wire  [DW:0] open;
 
     // A producer index is at least the previous one, and at most what the ring holds.
-    wire [31:0] size    = 32'd1 << cfg_log2_size;
+    // The size is constant while the ring is enabled, so that it may be known a cycle late.
+    logic [31:0] size, mask;
     wire [31:0] ahead   = cfg_producer - consumer;
     wire [31:0] known   = posted - consumer;
     logic       unfit;
@@ -72,7 +73,7 @@ module plx_tx_ring_fetch #(
     logic [3:0]  found;
     logic [31:0] in_use;
     wire         places = in_use + {28'd0, found} <= PLACES;
-    wire [31:0] index  = asked & (size - 32'd1);
+    wire [31:0] index  = asked & mask;
     wire        goes   = m_fetch_valid && m_fetch_ready;
 
     assign begins   = cfg_enable && !running && !fetching && s_quiet;
@@ -117,6 +118,8 @@ module plx_tx_ring_fetch #(
             m_fetch_address <= cfg_base + {27'd0, index, 5'd0};
             m_fetch_count   <= found;
         end
+        size   <= 32'd1 << cfg_log2_size;
+        mask   <= ~(32'hFFFFFFFF << cfg_log2_size);
         unfit  <= |cfg_base[5:0] || cfg_log2_size < 5'd3 || cfg_log2_size > 5'd16;
         some   <= left != 0;
         found  <= count;
