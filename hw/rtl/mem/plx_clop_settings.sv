@@ -48,15 +48,29 @@ module plx_clop_settings (
     assign flush  = to_flush[list];
     assign begins = control && write_data[0] && !enable;
 
+    // What ends a flush counts a cycle late; the list is not read before.
+    logic       ended, anew;
+    logic [6:0] ended_list, anew_list;
+
     always_ff @(posedge clk) begin
         if (read) list <= read_list;
         if (control) enabled[list] <= write_data[0];
-        if (flushed) to_flush[flushed_list] <= 1'b0;
-        if (control && (write_data[1] || begins)) to_flush[list] <= write_data[1];
+        ended <= flushed;
+        anew  <= begins && !write_data[1];
+        if (ended) to_flush[ended_list] <= 1'b0;
+        if (anew) to_flush[anew_list] <= 1'b0;
+        if (control && write_data[1]) to_flush[list] <= 1'b1;
         if (rst) begin
             enabled  <= '0;
             to_flush <= '0;
+            ended    <= 1'b0;
+            anew     <= 1'b0;
         end
+    end
+
+    always_ff @(posedge clk) begin
+        ended_list <= flushed_list;
+        anew_list  <= list;
     end
 
     // One memory for each word; a restarted list has released no buffers.
