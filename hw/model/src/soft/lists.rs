@@ -40,7 +40,7 @@ impl SoftCard {
         let register =
             |register: crate::Register| self.store.get(clop::THIS.at + register.of(list));
         let mode = register(clop::LIST_MODE);
-        let is_unfit = (register(clop::LIST_BASE) | register(clop::LIST_SIZE)) % 64 != 0;
+        let is_unfit = (register(clop::LIST_BASE) | register(clop::LIST_SIZE)) & 63 != 0;
         Settings {
             base: self.store.get64(Self::list_at(list)),
             size: register(clop::LIST_SIZE),

@@ -109,7 +109,7 @@ impl SoftCard {
             if !self.has_room(queue) {
                 return;
             }
-            if waiting > size || base % 64 != 0 || !(3..=16).contains(&log2) {
+            if waiting > size || !base.is_multiple_of(64) || !(3..=16).contains(&log2) {
                 return self.stop_ring(host, n, queue);
             }
             let slot = u64::from(ring.consumer & (size - 1));
