@@ -235,13 +235,13 @@ module plx_clop_settings (
     output logic [63:0] base,
     output logic [30:0] size, timeout,
     output logic [16:0] count,
-    output logic        bare, enable, flush, begins,
+    output logic        bare, enable, unfit, flush, begins,
     output logic [2:0]  to_queue,
     output logic [7:0]  func,
     output logic [15:0] stride,
     output logic [31:0] released
 );
-    (* anyseq *) wire       any_begins;
+    (* anyseq *) wire       any_begins, any_unfit;
     (* anyconst *) wire [2:0] any_queue;
     logic [6:0] list;
 
@@ -252,6 +252,7 @@ module plx_clop_settings (
     assign begins   = write && any_begins;
     assign {base, size, timeout, count, bare, flush, stride, released} = '0;
     assign enable   = 1'b1;
+    assign unfit    = any_unfit;
 endmodule
 
 // Counters that are cleared.

@@ -148,6 +148,9 @@ module plx_card #(
     logic [PORTS-1:0]    piece_valid, piece_ready, piece_flush, done_valid, done_end, read_idle, fifo_idle;
     logic [PORTS*256-1:0] piece;
     logic [PORTS*2-1:0]  done_status;
+    logic [PORTS-1:0]    piece_data, piece_ends, lost_valid, lost_ready;
+    logic [PORTS*16-1:0] lost_count;
+    logic [PORTS*32-1:0] lost_cookie;
     logic [PORTS*16-1:0] done_length, pull_length;
     logic [PORTS-1:0]    pull_valid, pull_ready, pull_tvalid, pull_tready;
     logic [PORTS*64-1:0] pull_address;
@@ -183,9 +186,11 @@ module plx_card #(
         .m_desc_func(desc_func[EVENTS*8 +: 8]), .m_data_tvalid(data_valid[EVENTS]),
         .m_data_tready(data_ready[EVENTS]), .m_data_tdata(data[EVENTS*256 +: 256]), .m_data_tlast(data_last[EVENTS]),
         .m_taken(taken[EVENTS]), .inc_events_discarded, .m_irq(irq),
-        .m_piece_valid(piece_valid), .m_piece_ready(piece_ready), .m_piece(piece), .m_piece_flush(piece_flush),
+        .m_piece_valid(piece_valid), .m_piece_ready(piece_ready), .m_piece(piece), .m_piece_data(piece_data),
+        .m_piece_ends(piece_ends), .m_piece_flush(piece_flush),
         .s_done_valid(done_valid), .s_done_end(done_end), .s_done_status(done_status), .s_done_length(done_length),
-        .s_read_idle(read_idle), .s_fifo_idle(fifo_idle), .s_rd_desc_valid(pull_valid), .s_rd_desc_ready(pull_ready),
+        .s_read_idle(read_idle), .s_fifo_idle(fifo_idle), .s_lost_valid(lost_valid), .s_lost_ready(lost_ready),
+        .s_lost_count(lost_count), .s_lost_cookie(lost_cookie), .s_rd_desc_valid(pull_valid), .s_rd_desc_ready(pull_ready),
         .s_rd_desc_address(pull_address), .s_rd_desc_length(pull_length), .m_rd_data_tvalid(pull_tvalid),
         .m_rd_data_tready(pull_tready), .m_rd_data_tdata(pull_tdata), .m_rd_data_tkeep(pull_tkeep),
         .m_rd_data_tlast(pull_tlast), .m_rd_data_tuser(pull_tuser), .m_rd_desc_valid(rd_valid),
@@ -254,10 +259,13 @@ module plx_card #(
                 .m_desc_length(desc_length[p*13 +: 13]), .m_desc_func(desc_func[p*8 +: 8]),
                 .m_data_tvalid(data_valid[p]), .m_data_tready(data_ready[p]), .m_data_tdata(data[p*256 +: 256]),
                 .m_data_tlast(data_last[p]), .m_taken(taken[p]),
-                .s_piece_valid(piece_valid[p]), .s_piece_ready(piece_ready[p]), .s_piece(piece[p*256 +: 256]),
+                .s_piece_valid(piece_valid[p]), .s_piece_ready(piece_ready[p]), .s_piece(piece[p*256 +: 256]), .s_piece_data(piece_data[p]),
+                .s_piece_ends(piece_ends[p]),
                 .s_piece_flush(piece_flush[p]), .m_done_valid(done_valid[p]), .m_done_end(done_end[p]),
                 .m_done_status(done_status[p*2 +: 2]), .m_done_length(done_length[p*16 +: 16]),
-                .m_read_idle(read_idle[p]), .m_fifo_idle(fifo_idle[p]), .m_rd_desc_valid(pull_valid[p]),
+                .m_read_idle(read_idle[p]), .m_fifo_idle(fifo_idle[p]), .m_lost_valid(lost_valid[p]),
+                .m_lost_ready(lost_ready[p]), .m_lost_count(lost_count[p*16 +: 16]),
+                .m_lost_cookie(lost_cookie[p*32 +: 32]), .m_rd_desc_valid(pull_valid[p]),
                 .m_rd_desc_ready(pull_ready[p]), .m_rd_desc_address(pull_address[p*64 +: 64]),
                 .m_rd_desc_length(pull_length[p*16 +: 16]), .s_rd_data_tvalid(pull_tvalid[p]),
                 .s_rd_data_tready(pull_tready[p]), .s_rd_data_tdata(pull_tdata), .s_rd_data_tkeep(pull_tkeep),

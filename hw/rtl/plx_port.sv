@@ -97,6 +97,8 @@ module plx_port #(
     input  logic         s_piece_valid,
     output logic         s_piece_ready,
     input  logic [255:0] s_piece,
+    input  logic         s_piece_data,
+    input  logic         s_piece_ends,
     input  logic         s_piece_flush,
     output logic         m_done_valid,
     output logic         m_done_end,
@@ -104,6 +106,12 @@ module plx_port #(
     output logic [15:0]  m_done_length,
     output logic         m_read_idle,
     output logic         m_fifo_idle,
+
+    // Packets that no neighbour was found for: their number, and the cookie of the last one.
+    output logic         m_lost_valid,
+    input  logic         m_lost_ready,
+    output logic [15:0]  m_lost_count,
+    output logic [31:0]  m_lost_cookie,
 
     // Reads of memory, and their data.
     output logic         m_rd_desc_valid,
@@ -148,10 +156,9 @@ module plx_port #(
                   gen_stop, gen_running, win_write, counters_valid, counters_ready, arp_valid, arp_ready;
     logic [13:0]  max_frame, gen_size;
     logic [47:0]  mac;
-    logic [31:0]  ip, destination_ip, arp_retry_cycles, gen_count, gen_gap, counters_rdata, arp_rdata;
-    logic [15:0]  destination_port, source_port, arp_expiry, gen_destination, gen_source, stream_enable;
+    logic [31:0]  ip, destination_ip, arp_wait_cycles, gen_count, gen_gap, counters_rdata, arp_rdata;
+    logic [15:0]  destination_port, source_port, arp_retry, arp_expiry, gen_destination, gen_source, stream_enable;
     logic [7:0]   ttl, tos;
-    logic [3:0]   arp_tries;
     logic [255:0] stream_port;
     logic [31:0]  stream_form;
 
@@ -172,8 +179,8 @@ module plx_port #(
         .cfg_net_ctrl_echo(answers_echo), .cfg_net_ctrl_checksum(checksum), .cfg_net_ctrl_catch_udp(catch_udp),
         .cfg_net_ctrl_catch_other(catch_other), .cfg_destination_ip(destination_ip),
         .cfg_destination_ports_destination(destination_port), .cfg_destination_ports_source(source_port),
-        .cfg_ip_send_ttl(ttl), .cfg_ip_send_tos(tos), .cfg_arp_ctrl_tries(arp_tries), .pulse_arp_ctrl_flush(arp_flush),
-        .cfg_arp_retry_cycles(arp_retry_cycles), .cfg_arp_expiry(arp_expiry), .pulse_gen_ctrl_start(gen_start),
+        .cfg_ip_send_ttl(ttl), .cfg_ip_send_tos(tos), .pulse_arp_ctrl_flush(arp_flush),
+        .cfg_arp_wait_cycles(arp_wait_cycles), .cfg_arp_retry(arp_retry), .cfg_arp_expiry(arp_expiry), .pulse_gen_ctrl_start(gen_start),
         .pulse_gen_ctrl_stop(gen_stop), .sts_gen_status_running(gen_running), .cfg_gen_size(gen_size),
         .cfg_gen_count(gen_count), .cfg_gen_gap(gen_gap), .cfg_gen_ports_destination(gen_destination),
         .cfg_gen_ports_source(gen_source), .cfg_stream_port(stream_port), .cfg_stream_form(stream_form),
@@ -259,6 +266,8 @@ module plx_port #(
     logic [63:0]       s_data;
     logic [7:0]        s_keep;
     logic [TX_W-1:0]   s_meta;
+    logic              lost_valid;
+    logic [31:0]       lost_cookie;
 
     plx_net #(.STREAMS(STREAMS), .ARP_ENTRIES(ARP_ENTRIES)) net (
         .clk(clk_net), .rst(rst_net),
@@ -278,8 +287,8 @@ module plx_port #(
         .cfg_destination_ip(destination_ip), .cfg_destination_port(destination_port), .cfg_source_port(source_port),
         .cfg_ttl(ttl), .cfg_tos(tos), .cfg_stream_port(stream_port[16*STREAMS-1:0]),
         .cfg_stream_form(stream_form[2*STREAMS-1:0]), .cfg_stream_enable(stream_enable[STREAMS-1:0]),
-        .cfg_catch_udp(catch_udp), .cfg_catch_other(catch_other), .cfg_arp_tries(arp_tries),
-        .cfg_arp_retry_cycles(arp_retry_cycles), .cfg_arp_expiry(arp_expiry), .arp_flush,
+        .cfg_catch_udp(catch_udp), .cfg_catch_other(catch_other), .cfg_arp_wait_cycles(arp_wait_cycles),
+        .cfg_arp_retry(arp_retry), .cfg_arp_expiry(arp_expiry), .arp_flush,
         .win_valid(arp_valid), .win_ready(arp_ready), .win_write, .win_addr(win_addr[$clog2(ARP_ENTRIES)+3:0]),
         .win_wdata, .win_wstrb, .win_rdata(arp_rdata),
         .inc_drop_address(inc[regs_pkg::PORT_DROP_ADDRESS_ROW/8]),
@@ -289,7 +298,13 @@ module plx_port #(
         .inc_drop_unsupported(inc[regs_pkg::PORT_DROP_UNSUPPORTED_ROW/8]),
         .inc_drop_miss(inc[regs_pkg::PORT_DROP_MISS_ROW/8]), .inc_drop_answer(inc[regs_pkg::PORT_DROP_ANSWER_ROW/8]),
         .inc_arp_frames(inc[regs_pkg::PORT_ARP_FRAMES_ROW/8]), .inc_echo_frames(inc[regs_pkg::PORT_ECHO_FRAMES_ROW/8]),
-        .inc_tx_unresolved(inc[regs_pkg::PORT_TX_UNRESOLVED_ROW/8]), .rx_busy(rx_net_busy), .tx_busy(tx_net_busy)
+        .inc_tx_unresolved(inc[regs_pkg::PORT_TX_UNRESOLVED_ROW/8]), .m_lost_valid(lost_valid), .m_lost_cookie(lost_cookie),
+        .rx_busy(rx_net_busy), .tx_busy(tx_net_busy)
+    );
+
+    plx_tx_lost tx_lost (
+        .clk_net, .rst_net, .s_lost_valid(lost_valid), .s_lost_cookie(lost_cookie),
+        .clk_core, .rst_core, .m_lost_valid, .m_lost_ready, .m_lost_count, .m_lost_cookie
     );
 
     // ---- From the wire to memory ----------------------------------------------------------------
@@ -363,7 +378,7 @@ module plx_port #(
     logic [$clog2(TX_FIFO_WORDS):0] tx_free;
 
     plx_tx_read #(.WORDS(TX_FIFO_WORDS)) tx_read (
-        .clk(clk_core), .rst(rst_core), .s_piece_valid, .s_piece_ready, .s_piece, .s_piece_flush, .m_done_valid,
+        .clk(clk_core), .rst(rst_core), .s_piece_valid, .s_piece_ready, .s_piece, .s_piece_data, .s_piece_ends, .s_piece_flush, .m_done_valid,
         .m_done_end, .m_done_status, .m_done_length, .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready),
         .m_desc_address(m_rd_desc_address), .m_desc_length(m_rd_desc_length), .s_data_tvalid(s_rd_data_tvalid),
         .s_data_tready(s_rd_data_tready), .s_data_tdata(s_rd_data_tdata), .s_data_tkeep(s_rd_data_tkeep),

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from frames import PEER_IP, integer
 from sending import GIVEN, NONE, SUM, meta
 
-FIRST, LAST, EVENT, RAW, CHECKSUM_GIVEN, CHECKSUM_CARD = 1, 2, 4, 8, 16, 32
-SENT, BAD, FAILED, STOPPED = range(4)
+FIRST, LAST, EVENT, RAW, CHECKSUM_GIVEN, CHECKSUM_CARD, INLINE = 1, 2, 4, 8, 16, 32, 64
+SLOT = 32
+SENT, BAD, FAILED, STOPPED, UNRESOLVED = range(5)
 
 
 @dataclass
@@ -26,6 +27,41 @@ class Descriptor:
     def bytes(self):
         return (struct.pack("<QIHHIHH", self.address, self.length, self.flags, self.total, self.ip, self.dport,
                             self.sport) + self.checksum.to_bytes(2, "big") + bytes(2) + struct.pack("<I", self.cookie))
+
+
+@dataclass
+class Data:
+    """A slot of the ring with data of a packet."""
+    data: bytes
+    flags: int = 0
+
+    def bytes(self):
+        return self.data.ljust(SLOT, b"\x55")
+
+
+def slots(descriptor):
+    """Number of slots with data behind a descriptor."""
+    if not descriptor.flags & INLINE or not 1 <= descriptor.length <= 2 * SLOT:
+        return 0
+    return -(-descriptor.length // SLOT)
+
+
+def pieces(descriptors):
+    """For each: its word, whether it is a slot with data, whether it is the last of its packet."""
+    left, made = 0, []
+    for descriptor in descriptors:
+        is_data = left > 0
+        left = left - 1 if is_data else slots(descriptor)
+        ends = left == 0 and (is_data or bool(descriptor.flags & (LAST | INLINE)))
+        made.append((int.from_bytes(descriptor.bytes(), "little"), is_data, ends))
+    return made
+
+
+def inline(data, flags=0, total=None, **fields):
+    """A packet whose data are in the ring."""
+    total = len(data) if total is None else total
+    return [Descriptor(0, len(data), FIRST | LAST | INLINE | flags, total, **fields),
+            *(Data(data[at:at + SLOT]) for at in range(0, min(len(data), 2 * SLOT), SLOT) if len(data) <= 2 * SLOT)]
 
 
 def packet(pieces, flags=0, total=None, **fields):
@@ -48,7 +84,7 @@ class Done:
 
 def walk(descriptors, fails, memory, flushed=True):
     """(dones, packets, requests): `fails(n)`: request n does; packets are (data, TX_META)."""
-    dones, packets, requests, at = [], [], [], None
+    dones, packets, requests, at, left = [], [], [], None, 0
 
     def end(desc, bad):
         nonlocal at
@@ -59,7 +95,15 @@ def walk(descriptors, fails, memory, flushed=True):
         at = None
 
     for descriptor in descriptors:
-        flag = descriptor.flags
+        if left:
+            left -= 1
+            at["data"] = (at["data"] + descriptor.bytes())[:at["total"]]
+            if left:
+                dones.append(Done(True, False))
+            else:
+                end(True, at["wrong"])
+            continue
+        flag, left = descriptor.flags, slots(descriptor)
         if flag & FIRST:
             if at:
                 end(False, True)
@@ -69,17 +113,19 @@ def walk(descriptors, fails, memory, flushed=True):
                      or (not 14 <= total <= 9596 if raw else total > 9000))
             mode = {0: NONE, CHECKSUM_GIVEN: GIVEN, CHECKSUM_CARD: SUM}.get(sums, NONE)
             word = descriptor.ip | meta(total, "0.0.0.0", descriptor.dport, descriptor.sport, descriptor.checksum,
-                                        mode, raw)
+                                        mode, raw, descriptor.cookie, 1)
             at = dict(total=total, data=b"", bytes=0, wrong=wrong, failed=False, meta=word)
         at = at or dict(total=0, data=b"", bytes=0, wrong=True, failed=False, meta=0)
         at["bytes"] += descriptor.length
         at["wrong"] = at["wrong"] or at["bytes"] > at["total"] or descriptor.length == 0 and at["total"] != 0
+        at["wrong"] = at["wrong"] or flag & INLINE and (not flag & FIRST or not flag & LAST or not left
+                                                        or at["bytes"] != at["total"])
         bad = at["wrong"] or flag & LAST and at["bytes"] != at["total"]
-        if not bad and descriptor.length:
+        if not bad and descriptor.length and not flag & INLINE:
             at["failed"] = fails(len(requests)) or at["failed"]
             requests.append((descriptor.address, descriptor.length))
             at["data"] += memory(descriptor.address, descriptor.length)
-        if flag & LAST:
+        if not left and flag & (LAST | INLINE):
             end(True, bad)
         else:
             dones.append(Done(True, False))

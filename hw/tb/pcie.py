@@ -35,9 +35,11 @@ class Block(UltraScalePlusPcieDevice):
 
     def __init__(self, dut, **settings):
         self.dut = dut
+        extended = hasattr(dut, "TAGS") and int(dut.TAGS.value) > 32
         super().__init__(
             pcie_generation=3, pcie_link_width=8, user_clk_frequency=250e6, alignment="dword", max_payload_size=1024,
-            enable_client_tag=True, pf0_msix_enable=True, pf0_msix_table_size=VECTORS - 1, pf0_msix_table_bir=2,
+            enable_client_tag=True, enable_extended_tag=extended,
+            pf0_msix_enable=True, pf0_msix_table_size=VECTORS - 1, pf0_msix_table_bir=2,
             pf0_msix_pba_bir=2, pf0_msix_pba_offset=0x800,
             user_clk=dut.clk, user_reset=dut.rst, sys_reset=dut.sys_reset,
             rq_bus=AxiStreamBus.from_prefix(dut, "m_axis_rq"), rc_bus=AxiStreamBus.from_prefix(dut, "s_axis_rc"),

@@ -16,9 +16,10 @@ def cycle():
     return int(get_sim_time("ps")) // PERIOD
 
 
-def meta(length, ip=PEER_IP, dport=5000, sport=4000, checksum=0, mode=NONE, raw=0):
+def meta(length, ip=PEER_IP, dport=5000, sport=4000, checksum=0, mode=NONE, raw=0, cookie=0, told=0):
     """TX_META."""
-    return (integer(ip) | dport << 32 | sport << 48 | length << 64 | checksum << 80 | mode << 96 | raw << 98)
+    return (integer(ip) | dport << 32 | sport << 48 | length << 64 | checksum << 80 | mode << 96 | raw << 98
+            | cookie << 99 | told << 131)
 
 
 class Packets:

@@ -265,6 +265,7 @@ struct SentCells {
     packets: Count,
     bytes: Count,
     errors: Count,
+    unresolved: Count,
 }
 
 /// Counters of a transmit queue, and the exclusive right to write them. Frames that a queue does
@@ -290,6 +291,12 @@ impl Sent {
     #[inline]
     pub fn count_errors(&mut self, packets: u64) {
         self.0.errors.add(packets);
+    }
+
+    /// Counts frames that were counted as sent, and then lost, since no neighbour has their address.
+    #[inline]
+    pub fn count_unresolved(&mut self, packets: u64) {
+        self.0.unresolved.add(packets);
     }
 
     /// A reader of these counters.
@@ -320,6 +327,13 @@ impl SentView {
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.0.errors.get()
+    }
+
+    /// Frames among the sent ones that a device which resolves addresses itself has lost, since no
+    /// neighbour has theirs.
+    #[must_use]
+    pub fn unresolved(&self) -> u64 {
+        self.0.unresolved.get()
     }
 }
 

@@ -2,7 +2,7 @@
 //
 // Time: the stamp counter, the time stamp of payloads in nanoseconds, and the inputs that set and
 // latch it: external clock, start and end of burst, trigger. An edge is detected 2 to 3 cycles after
-// its arrival, and counts then; a level must last two cycles.
+// its arrival, and counts then; a level must last a cycle and its setup time.
 
 module plx_timing (
     input  logic        clk,

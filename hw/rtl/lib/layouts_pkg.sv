@@ -107,6 +107,7 @@ package layouts_pkg;
     localparam TX_DESCRIPTOR_EVENT = 4;  // an event when this descriptor is done; counts with `LAST` only
     localparam TX_DESCRIPTOR_RAW = 8;  // a whole frame, without FCS: the card adds no headers
     localparam TX_DESCRIPTOR_CHECKSUM_GIVEN = 16;  // the UDP checksum is `checksum`
+    localparam TX_DESCRIPTOR_INLINE = 64;  // the packet is in the slots of the ring behind this descriptor, up to 64 bytes of it in one or two slots, and not at `address`; together with `FIRST` and `LAST` only
     localparam TX_DESCRIPTOR_CHECKSUM_CARD = 32;  // the card computes the UDP checksum; with neither it is 0, which means no checksum
 
     // Metadata of a received payload, from `plx_udp_rx` to `plx_place`.
@@ -122,7 +123,7 @@ package layouts_pkg;
     localparam RX_META_WIRE_VALID_AT = 168, RX_META_WIRE_VALID_W = 1;
 
     // Metadata of a payload to be sent, to `plx_udp_tx`.
-    localparam TX_META_W = 99;
+    localparam TX_META_W = 132;
     localparam TX_META_DESTINATION_IP_AT = 0, TX_META_DESTINATION_IP_W = 32;
     localparam TX_META_DESTINATION_PORT_AT = 32, TX_META_DESTINATION_PORT_W = 16;
     localparam TX_META_SOURCE_PORT_AT = 48, TX_META_SOURCE_PORT_W = 16;
@@ -130,6 +131,8 @@ package layouts_pkg;
     localparam TX_META_CHECKSUM_AT = 80, TX_META_CHECKSUM_W = 16;
     localparam TX_META_CHECKSUM_MODE_AT = 96, TX_META_CHECKSUM_MODE_W = 2;
     localparam TX_META_RAW_AT = 98, TX_META_RAW_W = 1;
+    localparam TX_META_COOKIE_AT = 99, TX_META_COOKIE_W = 32;
+    localparam TX_META_TOLD_AT = 131, TX_META_TOLD_W = 1;
 
     // The header of a TLP on the host bus; [interfaces](interfaces.md#host-bus-hif) has which side sets which field.
     localparam HIF_W = 128;

@@ -191,7 +191,7 @@ module plx_clop #(
     logic [63:0]        base;
     logic [30:0]        size, timeout, sts_used;
     logic [16:0]        count;
-    logic               bare, enable, flush, begins, possible, wanted, flushed;
+    logic               bare, enable, unfit, flush, begins, possible, wanted, flushed;
     logic [2:0]         queue, select_outcome;
     logic [7:0]         func;
     logic [15:0]        stride;
@@ -230,7 +230,7 @@ module plx_clop #(
         .clk, .rst,
         .read(begin_op), .read_list(next_list),
         .base, .size, .count, .bare, .to_queue(queue), .func, .stride, .timeout, .released, .enable, .flush,
-        .write(!hold && op == ACCESS && win_write), .write_word(win_addr[5:2]), .write_data(win_wdata),
+        .unfit, .write(!hold && op == ACCESS && win_write), .write_word(win_addr[5:2]), .write_data(win_wdata),
         .write_strobe(win_wstrb), .begins,
         .flushed(done && flushed), .flushed_list(late_list)
     );
@@ -252,7 +252,7 @@ module plx_clop #(
         .clk, .advance(!hold),
         .do_select(op == SELECT), .do_commit(op == COMMIT), .do_look(op == LOOK && !list_open), .do_begin(begins),
         .length, .stamp, .stamp_valid, .stages, .outcome,
-        .enable, .flush, .base, .size, .count, .bare, .stride, .timeout, .released,
+        .enable(enable && !unfit), .flush, .base, .size, .count, .bare, .stride, .timeout, .released,
         .now(now_stamp), .state,
         .room(has_room), .next_state, .sts_serial, .sts_used, .sts_sequence,
         .select_outcome, .select_address, .possible, .wanted, .record, .flushed

@@ -23,6 +23,8 @@ module plx_clop_settings (
     output logic [31:0] released,
     output logic        enable,
     output logic        flush,
+    // Address or size is between multiples of 64, which the card cannot honour.
+    output logic        unfit,
 
     // Bytes of a word of that list are written; the write enables the list.
     input  logic        write,
@@ -46,15 +48,29 @@ module plx_clop_settings (
     assign flush  = to_flush[list];
     assign begins = control && write_data[0] && !enable;
 
+    // What ends a flush counts a cycle late; the list is not read before.
+    logic       ended, anew;
+    logic [6:0] ended_list, anew_list;
+
     always_ff @(posedge clk) begin
         if (read) list <= read_list;
         if (control) enabled[list] <= write_data[0];
-        if (flushed) to_flush[flushed_list] <= 1'b0;
-        if (control && (write_data[1] || begins)) to_flush[list] <= write_data[1];
+        ended <= flushed;
+        anew  <= begins && !write_data[1];
+        if (ended) to_flush[ended_list] <= 1'b0;
+        if (anew) to_flush[anew_list] <= 1'b0;
+        if (control && write_data[1]) to_flush[list] <= 1'b1;
         if (rst) begin
             enabled  <= '0;
             to_flush <= '0;
+            ended    <= 1'b0;
+            anew     <= 1'b0;
         end
+    end
+
+    always_ff @(posedge clk) begin
+        ended_list <= flushed_list;
+        anew_list  <= list;
     end
 
     // One memory for each word; a restarted list has released no buffers.
@@ -99,6 +115,8 @@ module plx_clop_settings (
     assign stride   = mode[31:16];
     assign timeout  = words[TIMEOUT*32 +: 31];
     assign released = words[(WORDS - 1)*32 +: 32];
+
+    assign unfit    = |base[5:0] || |size[5:0];
 
     wire unused = &{1'b0, mode[3:1], mode[7], words[SIZE*32 + 31], words[(SIZE + 1)*32 + 17 +: 15],
                     words[TIMEOUT*32 + 31]};

@@ -89,6 +89,8 @@ module plx_memory #(
     output logic [PORTS-1:0]        m_piece_valid,
     input  logic [PORTS-1:0]        m_piece_ready,
     output logic [PORTS*256-1:0]    m_piece,
+    output logic [PORTS-1:0]        m_piece_data,
+    output logic [PORTS-1:0]        m_piece_ends,
     output logic [PORTS-1:0]        m_piece_flush,
     input  logic [PORTS-1:0]        s_done_valid,
     input  logic [PORTS-1:0]        s_done_end,
@@ -96,6 +98,10 @@ module plx_memory #(
     input  logic [PORTS*16-1:0]     s_done_length,
     input  logic [PORTS-1:0]        s_read_idle,
     input  logic [PORTS-1:0]        s_fifo_idle,
+    input  logic [PORTS-1:0]        s_lost_valid,
+    output logic [PORTS-1:0]        s_lost_ready,
+    input  logic [PORTS*16-1:0]     s_lost_count,
+    input  logic [PORTS*32-1:0]     s_lost_cookie,
 
     // Read requests of ports, and their data: to the port whose valid is set.
     input  logic [PORTS-1:0]        s_rd_desc_valid,
@@ -256,8 +262,9 @@ module plx_memory #(
         .m_desc_address(fetch_address), .m_desc_length(fetch_length), .m_desc_tag(fetch_tag),
         .s_data_tvalid(rd_tvalid[0]), .s_data_tready(fetch_tready), .s_data_tdata(m_rd_data_tdata),
         .s_data_tlast(m_rd_data_tlast), .s_data_tuser(m_rd_data_tuser), .s_data_tag(rd_tag),
-        .m_piece_valid, .m_piece_ready, .m_piece, .m_piece_flush, .s_done_valid, .s_done_end, .s_done_status,
-        .s_done_length, .s_read_idle, .s_fifo_idle, .room, .m_event_valid(event_valid[3]),
+        .m_piece_valid, .m_piece_ready, .m_piece, .m_piece_data, .m_piece_ends, .m_piece_flush, .s_done_valid,
+        .s_done_end, .s_done_status,
+        .s_done_length, .s_read_idle, .s_fifo_idle, .s_lost_valid, .s_lost_ready, .s_lost_count, .s_lost_cookie, .room, .m_event_valid(event_valid[3]),
         .m_event_ready(event_ready[3]), .m_event_queue(event_queue[9 +: 3]), .m_event_record(event_record[1536 +: 512]),
         .inc_packets, .inc_bytes, .inc_bad, .inc_read_failed
     );

@@ -3,7 +3,8 @@
 // Reads the segments of a port's packets, at any address and alignment, and joins them to one stream
 // without gaps. Requests run ahead of the data, also across packets, but no packet begins before
 // plx_tx_fifo has space for all of it, so data are accepted on arrival. A packet whose descriptors are
-// inconsistent, or that cannot be read, is withdrawn in plx_tx_fifo.
+// inconsistent, or that cannot be read, is withdrawn in plx_tx_fifo. Data in slots of the ring itself
+// take the place of data that were read.
 // From a descriptor to its request: 2 cycles.
 
 module plx_tx_read #(
@@ -13,10 +14,13 @@ module plx_tx_read #(
     input  logic         clk,
     input  logic         rst,
 
-    // Descriptors, in order; flush: none follows, and an open packet ends.
+    // Descriptors, and slots with data behind them, in order; data: it is such a slot; ends: the last of
+    // its packet; flush: none follows, and an open packet ends.
     input  logic         s_piece_valid,
     output logic         s_piece_ready,
     input  logic [255:0] s_piece,
+    input  logic         s_piece_data,
+    input  logic         s_piece_ends,
     input  logic         s_piece_flush,
 
     // A descriptor is done, its memory the host's; its packet has ended, also without a descriptor where
@@ -54,6 +58,7 @@ module plx_tx_read #(
     localparam META_W = layouts_pkg::TX_META_W;
     localparam LENGTH_AT = layouts_pkg::TX_META_LENGTH_AT;
     localparam [15:0] MOST_PAYLOAD = 16'd9000, LEAST_RAW = 16'd14, MOST_RAW = 16'd9596;
+    localparam [31:0] MOST_INLINE = 32'd64;
     localparam [1:0] NO_SUM = 2'd0, GIVEN = 2'd1, OF_PAYLOAD = 2'd2;
     localparam [1:0] SENT = 2'd0, BAD = 2'd1, FAILED = 2'd2;
 
@@ -66,16 +71,17 @@ module plx_tx_read #(
     // It is taken apart in one cycle, and compared with the open packet in the next.
     wire         whole_valid, whole_taken;
     wire [255:0] piece;
+    wire         piece_data, piece_ends;
 
-    plx_skid #(.WIDTH(256)) slice (
+    plx_skid #(.WIDTH(258)) slice (
         .clk,
         .rst,
         .s_valid(s_piece_valid),
         .s_ready(s_piece_ready),
-        .s_data(s_piece),
+        .s_data({s_piece_data, s_piece_ends, s_piece}),
         .m_valid(whole_valid),
         .m_ready(whole_taken),
-        .m_data(piece)
+        .m_data({piece_data, piece_ends, piece})
     );
 
     wire [31:0] p_length   = piece[layouts_pkg::TX_DESCRIPTOR_LENGTH_AT +: 32];
@@ -85,22 +91,26 @@ module plx_tx_read #(
     wire        p_last     = |(flags & layouts_pkg::TX_DESCRIPTOR_LAST);
     wire        p_raw      = |(flags & layouts_pkg::TX_DESCRIPTOR_RAW);
     wire        given      = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_GIVEN);
+    wire        p_first    = !piece_data && |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
+    wire        p_inline   = |(flags & layouts_pkg::TX_DESCRIPTOR_INLINE);
     wire        card       = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_CARD);
-    wire        bad_flags  = given && card || p_raw && (given || card)
+    wire        bad_flags  = p_inline && (!p_last || p_length == 0 || p_length > MOST_INLINE)
+                             || given && card || p_raw && (given || card)
                              || (p_raw ? p_total < LEAST_RAW || p_total > MOST_RAW : p_total > MOST_PAYLOAD);
 
     logic              piece_valid;
     wire               piece_taken;
     logic [63:0]       address;
     logic [15:0]       length;
-    logic              first, last, bad_first, empty, huge;
+    logic              first, last, bad_first, empty, huge, fetches, is_data;
+    wire               inline_free;
     logic [META_W-1:0] says;
     logic [FW-1:0]     needs;
 
-    assign whole_taken = !piece_valid || piece_taken;
+    assign whole_taken = (!piece_valid || piece_taken) && inline_free;
 
     always_ff @(posedge clk) begin
-        if (whole_taken) piece_valid <= whole_valid;
+        if (whole_taken || piece_taken) piece_valid <= whole_valid && whole_taken;
         if (rst) piece_valid <= 1'b0;
     end
 
@@ -108,12 +118,15 @@ module plx_tx_read #(
     // its own length, and the words that the packet needs. The checksum's first byte is the higher one.
     always_ff @(posedge clk) if (whole_taken) begin
         address   <= piece[layouts_pkg::TX_DESCRIPTOR_ADDRESS_AT +: 64];
-        length    <= p_length[15:0];
-        huge      <= p_length[31:16] != 0;
-        empty     <= p_length == 0;
-        first     <= |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
-        last      <= p_last;
-        says      <= {p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
+        // A slot with data has its bytes from its descriptor.
+        length    <= piece_data ? 16'd0 : p_length[15:0];
+        huge      <= !piece_data && (p_length[31:16] != 0 || p_inline && !p_first);
+        empty     <= !piece_data && p_length == 0;
+        fetches   <= !piece_data && !p_inline && p_length != 0;
+        is_data   <= piece_data;
+        first     <= p_first;
+        last      <= piece_ends;
+        says      <= {1'b1, piece[layouts_pkg::TX_DESCRIPTOR_COOKIE_AT +: 32], p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
                       piece[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
                       piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
                       piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
@@ -131,7 +144,7 @@ module plx_tx_read #(
     wire [META_W-1:0] meta  = first ? says : kept;
     wire              bad   = first ? bad_first : !open || wrong || huge || empty && some
                               || (last ? length != lacks : length > lacks);
-    wire              reads = !bad && !empty;
+    wire              reads = !bad && fetches;
 
     // A packet begins when there is space for all of it: words that are free, and not reserved.
     logic [FW-1:0] promised;
@@ -184,34 +197,44 @@ module plx_tx_read #(
 
     // ---- Descriptors that wait for their data -------------------------------------------------------
 
-    // Whether it has data; one descriptor less; the packet ends, and is inconsistent.
-    wire              e_valid, e_reads, e_desc, e_end, e_bad, e_done;
+    // Whether its data are inline, or read; one descriptor less; the packet ends, and is inconsistent.
+    wire              e_valid, e_inline, e_reads, e_desc, e_end, e_bad, e_done;
     wire [FW-1:0]     e_holds;
     wire [META_W-1:0] e_meta;
     wire [$clog2(AHEAD):0] level;
 
-    plx_fifo_sync #(.WIDTH(META_W + FW + 4), .DEPTH(AHEAD)) queue (
+    plx_fifo_sync #(.WIDTH(META_W + FW + 5), .DEPTH(AHEAD)) queue (
         .clk,
         .rst,
         .s_valid(pushes),
         .s_ready(queue_free),
-        .s_data(cuts ? {kept, holds, 4'b0011} : {meta, has, reads, 1'b1, last, bad}),
+        .s_data(cuts ? {kept, holds, 5'b00011} : {meta, has, is_data, reads, 1'b1, last, bad}),
         .m_valid(e_valid),
         .m_ready(e_done),
-        .m_data({e_meta, e_holds, e_reads, e_desc, e_end, e_bad}),
+        .m_data({e_meta, e_holds, e_inline, e_reads, e_desc, e_end, e_bad}),
         .level
     );
 
-    // ---- Data to packets ----------------------------------------------------------------------------
+    // Slots with data, also of packets that turn out to be bad.
+    wire [255:0] inline_data;
+    wire         inline_valid;
+    wire [$clog2(AHEAD):0] inline_level;
 
-    // Bytes that wait for more: `have` of a word. The current packet could not be read. Its last
-    // word did not hold all of the rest: there is one more.
-    logic [255:0] rest;
-    logic [4:0]   have;
-    logic         failed, more;
-    logic [FW-1:0] out_holds;
+    plx_fifo_sync #(.WIDTH(256), .DEPTH(AHEAD)) inlines (
+        .clk,
+        .rst,
+        .s_valid(whole_valid && piece_data && (!piece_valid || piece_taken)),
+        .s_ready(inline_free),
+        .s_data(piece),
+        .m_valid(inline_valid),
+        .m_ready(e_done && e_inline),
+        .m_data(inline_data),
+        .level(inline_level)
+    );
 
-    // Bytes of the word, which are contiguous: bit b is set where a group of 2^b bytes is the last one
+    // ---- The next word ------------------------------------------------------------------------------
+
+    // Bytes of a read word, which are contiguous: bit b is set where a group of 2^b bytes is the last one
     // that there is, and is odd.
     wire [63:0] tkeep_above = {32'd0, s_data_tkeep};
     integer b, k;
@@ -225,27 +248,65 @@ module plx_tx_read #(
         end
     end
 
-    wire       word   = s_data_tvalid && s_data_tready;
-    wire       fails  = failed || word && s_data_tuser;
-    wire [5:0] filled = {1'b0, have} + (word ? count : 6'd0);
+    // An entry of the queue with the next of its words, or without one.
+    logic              b_valid, b_word, b_user, b_done, b_end, b_bad, more;
+    logic [5:0]        b_count;
+    logic [255:0]      b_data;
+    logic [META_W-1:0] b_meta;
+    logic [FW-1:0]     b_holds;
+    wire  [4:0]        e_rest  = e_meta[LENGTH_AT +: 5];
+    wire               advance = !b_valid || !more;
+    wire               loads   = e_valid && advance && (!e_reads || s_data_tvalid);
+
+    assign s_data_tready = e_valid && e_reads && advance;
+    assign e_done        = loads && (!e_reads || s_data_tlast);
+
+    always_ff @(posedge clk) begin
+        if (advance) b_valid <= loads;
+        if (rst) b_valid <= 1'b0;
+    end
+
+    always_ff @(posedge clk) if (advance) begin
+        b_word  <= e_reads || e_inline && !e_bad;
+        b_count <= e_reads ? count : {!e_end || e_rest == 0, e_end ? e_rest : 5'd0};
+        b_data  <= e_reads ? s_data_tdata : inline_data;
+        b_user  <= e_reads && s_data_tuser;
+        b_done  <= e_done && e_desc;
+        b_end   <= e_done && e_end;
+        b_bad   <= e_bad;
+        b_meta  <= e_meta;
+        b_holds <= e_holds;
+    end
+
+    // ---- Data to packets ----------------------------------------------------------------------------
+
+    // Bytes that wait for more: `have` of a word. The current packet could not be read. Its last
+    // word did not hold all of the rest: there is one `more`.
+    logic [255:0] rest;
+    logic [4:0]   have;
+    logic         failed;
+    logic [FW-1:0] out_holds;
+
+    wire       now    = b_valid && !more;
+    wire       word   = now && b_word;
+    wire       fails  = failed || word && b_user;
+    wire [5:0] filled = {1'b0, have} + (b_word ? b_count : 6'd0);
     wire       full   = filled[5];
-    wire       ended  = e_done && e_end;
-    wire       good   = !fails && !e_bad;
+    wire       ended  = now && b_end;
+    wire       good   = !fails && !b_bad;
     wire       over   = ended && good && full && filled[4:0] != 0;
 
-    assign s_data_tready = e_valid && e_reads && !more;
-    assign e_done        = e_valid && !more && (!e_reads || word && s_data_tlast);
-    assign frees         = m_axis_tx_tvalid && m_axis_tx_tlast ? out_holds : '0;
+    assign frees = m_axis_tx_tvalid && m_axis_tx_tlast ? out_holds : '0;
 
     // The word rotated so that its first byte follows the waiting ones; surplus bytes are in front.
-    wire [511:0] twice  = {s_data_tdata, s_data_tdata} << {have, 3'd0};
+    wire [511:0] twice  = {b_data, b_data} << {have, 3'd0};
     wire [255:0] turned = twice[511:256];
     wire [255:0] below  = ~({256{1'b1}} << {have, 3'd0});
     wire [255:0] joined = turned & ~below | rest & below;
 
     always_ff @(posedge clk) begin
         m_axis_tx_tvalid <= ended || more || word && full && !fails;
-        m_done_valid     <= e_done && e_desc;
+        m_done_valid     <= now && b_done;
         m_done_end       <= ended;
         more             <= over;
         if (word || ended) failed <= fails && !ended;
@@ -262,20 +323,20 @@ module plx_tx_read #(
     end
 
     always_ff @(posedge clk) begin
-        m_done_status   <= e_bad ? BAD : fails ? FAILED : SENT;
-        m_done_length   <= e_meta[LENGTH_AT +: 16];
+        m_done_status   <= b_bad ? BAD : fails ? FAILED : SENT;
+        m_done_length   <= b_meta[LENGTH_AT +: 16];
         m_axis_tx_tlast <= ended && !over || more;
         m_axis_tx_tuser <= !more && !good;
         m_axis_tx_tdata <= more ? rest : joined;
         m_axis_tx_tkeep <= more ? ~({32{1'b1}} << have) : full ? {32{1'b1}} : ~({32{1'b1}} << filled[4:0]);
         if (ended) begin
-            m_axis_meta_tdata <= e_meta;
-            out_holds         <= e_holds;
+            m_axis_meta_tdata <= b_meta;
+            out_holds         <= b_holds;
         end
         if (word) rest <= full ? turned : joined;
     end
 
-    assign idle = !whole_valid && !piece_valid && !open && level == 0 && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
+    assign idle = !whole_valid && !piece_valid && !open && level == 0 && !b_valid && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
 
-    wire unused = &{1'b0, flags, piece, twice[255:0]};
+    wire unused = &{1'b0, flags, twice[255:0], inline_valid, inline_level};
 endmodule

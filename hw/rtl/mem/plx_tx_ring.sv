@@ -38,10 +38,13 @@ module plx_tx_ring #(
     input  logic                    s_data_tuser,
     input  logic [3:0]              s_data_tag,
 
-    // Descriptors to plx_tx_read of each port, their completion, and state of the packets in flight.
+    // Descriptors to plx_tx_read of each port, and slots with data of a packet; which they are, and whether
+    // they end a packet; their completion, and state of the packets in flight.
     output logic [PORTS-1:0]        m_piece_valid,
     input  logic [PORTS-1:0]        m_piece_ready,
     output logic [PORTS*256-1:0]    m_piece,
+    output logic [PORTS-1:0]        m_piece_data,
+    output logic [PORTS-1:0]        m_piece_ends,
     output logic [PORTS-1:0]        m_piece_flush,
     input  logic [PORTS-1:0]        s_done_valid,
     input  logic [PORTS-1:0]        s_done_end,
@@ -49,6 +52,13 @@ module plx_tx_ring #(
     input  logic [PORTS*16-1:0]     s_done_length,
     input  logic [PORTS-1:0]        s_read_idle,
     input  logic [PORTS-1:0]        s_fifo_idle,
+
+    // Packets that were passed on, and lost because no neighbour was found: their number, the cookie of
+    // the last one.
+    input  logic [PORTS-1:0]        s_lost_valid,
+    output logic [PORTS-1:0]        s_lost_ready,
+    input  logic [PORTS*16-1:0]     s_lost_count,
+    input  logic [PORTS*32-1:0]     s_lost_cookie,
 
     // Events.
     input  logic [EVENT_QUEUES-1:0] room,
@@ -69,7 +79,7 @@ module plx_tx_ring #(
     endgenerate
 
     // Fields of an event: index, length, packets, status, cookie, bytes, stages, serial.
-    localparam EVENT_W = 32 + 16 + 32 + 2 + 32 + 64 + 96 + 32;
+    localparam EVENT_W = 32 + 16 + 32 + 3 + 32 + 64 + 96 + 32;
 
     // An arbiter needs at least two requesters.
     localparam ASKERS = PORTS < 2 ? 2 : PORTS;
@@ -115,7 +125,7 @@ module plx_tx_ring #(
 
     wire [31:0] index, packets, cookie, serial;
     wire [15:0] length;
-    wire [1:0]  status;
+    wire [2:0]  status;
     wire [63:0] bytes;
     wire [95:0] stages;
     assign {index, length, packets, status, cookie, bytes, stages, serial} = fields;
@@ -145,7 +155,7 @@ module plx_tx_ring #(
             m_event_record[layouts_pkg::EVENT_RECORD_INDEX_AT +: 32]     <= index;
             m_event_record[layouts_pkg::EVENT_RECORD_LENGTH_AT +: 16]    <= length;
             m_event_record[layouts_pkg::TX_SENT_PACKETS_AT +: 32]        <= packets;
-            m_event_record[layouts_pkg::TX_SENT_STATUS_AT +: 2]          <= status;
+            m_event_record[layouts_pkg::TX_SENT_STATUS_AT +: 3]          <= status;
             m_event_record[layouts_pkg::TX_SENT_COOKIE_AT +: 32]         <= cookie;
             m_event_record[layouts_pkg::TX_SENT_BYTES_AT +: 64]          <= bytes;
             m_event_record[layouts_pkg::TX_SENT_STAGES_AT +: 96]         <= stages;
@@ -164,7 +174,7 @@ module plx_tx_ring #(
             localparam [3:0] RING = p;
             wire [31:0] e_index, e_packets, e_cookie, e_serial;
             wire [15:0] e_length;
-            wire [1:0]  e_status;
+            wire [2:0]  e_status;
             wire [63:0] e_bytes;
             wire [95:0] e_stages;
             assign event_fields[p*EVENT_W +: EVENT_W] = {e_index, e_length, e_packets, e_status, e_cookie, e_bytes,
@@ -198,6 +208,8 @@ module plx_tx_ring #(
                 .m_piece_valid(m_piece_valid[p]),
                 .m_piece_ready(m_piece_ready[p]),
                 .m_piece(m_piece[p*256 +: 256]),
+                .m_piece_data(m_piece_data[p]),
+                .m_piece_ends(m_piece_ends[p]),
                 .m_piece_flush(m_piece_flush[p]),
                 .s_done_valid(s_done_valid[p]),
                 .s_done_end(s_done_end[p]),
@@ -205,6 +217,10 @@ module plx_tx_ring #(
                 .s_done_length(s_done_length[p*16 +: 16]),
                 .s_read_idle(s_read_idle[p]),
                 .s_fifo_idle(s_fifo_idle[p]),
+                .s_lost_valid(s_lost_valid[p]),
+                .s_lost_ready(s_lost_ready[p]),
+                .s_lost_count(s_lost_count[p*16 +: 16]),
+                .s_lost_cookie(s_lost_cookie[p*32 +: 32]),
                 .m_event_valid(event_valid[p]),
                 .m_event_ready(event_turn[p]),
                 .m_event_index(e_index),

@@ -3,7 +3,8 @@
 // Pointers of a transmit ring: posted, requested and done descriptors, each counted since the ring was
 // enabled, wrapping. Descriptors are requested as soon as they are posted, up to 8 at once, none
 // across a multiple of 8, and only as many as there are slots for. A ring stops, until it is enabled
-// again, when descriptors cannot be read, or when the producer index is impossible.
+// again, when descriptors cannot be read, or when the producer index is impossible, as it is for a
+// ring at an impossible place or of an impossible size.
 
 module plx_tx_ring_fetch #(
     parameter DESCRIPTORS = 32  // slots for descriptors that are requested and not done, a power of two
@@ -56,10 +57,12 @@ module plx_tx_ring_fetch #(
     wire  [DW:0] open;
 
     // A producer index is at least the previous one, and at most what the ring holds.
-    wire [31:0] size    = 32'd1 << cfg_log2_size;
+    // The size is constant while the ring is enabled, so that it may be known a cycle late.
+    logic [31:0] size, mask;
     wire [31:0] ahead   = cfg_producer - consumer;
     wire [31:0] known   = posted - consumer;
-    wire        refuses = ahead > size || ahead < known;
+    logic       unfit;
+    wire        refuses = ahead > size || ahead < known || unfit;
 
     // As many as are posted, and to the next multiple of 8.
     wire [31:0] left   = posted - asked;
@@ -70,7 +73,7 @@ module plx_tx_ring_fetch #(
     logic [3:0]  found;
     logic [31:0] in_use;
     wire         places = in_use + {28'd0, found} <= PLACES;
-    wire [31:0] index  = asked & (size - 32'd1);
+    wire [31:0] index  = asked & mask;
     wire        goes   = m_fetch_valid && m_fetch_ready;
 
     assign begins   = cfg_enable && !running && !fetching && s_quiet;
@@ -115,6 +118,9 @@ module plx_tx_ring_fetch #(
             m_fetch_address <= cfg_base + {27'd0, index, 5'd0};
             m_fetch_count   <= found;
         end
+        size   <= 32'd1 << cfg_log2_size;
+        mask   <= ~(32'hFFFFFFFF << cfg_log2_size);
+        unfit  <= |cfg_base[5:0] || cfg_log2_size < 5'd3 || cfg_log2_size > 5'd16;
         some   <= left != 0;
         found  <= count;
         in_use <= asked - consumer;

@@ -36,6 +36,8 @@ module plx_tx_ring_one #(
     output logic         m_piece_valid,
     input  logic         m_piece_ready,
     output logic [255:0] m_piece,
+    output logic         m_piece_data,
+    output logic         m_piece_ends,
     output logic         m_piece_flush,
     input  logic         s_done_valid,
     input  logic         s_done_end,
@@ -44,13 +46,19 @@ module plx_tx_ring_one #(
     input  logic         s_read_idle,
     input  logic         s_fifo_idle,
 
+    // Packets that were passed on, and lost because no neighbour was found.
+    input  logic         s_lost_valid,
+    output logic         s_lost_ready,
+    input  logic [15:0]  s_lost_count,
+    input  logic [31:0]  s_lost_cookie,
+
     // Events: fields of TxSent, and the number of the event.
     output logic         m_event_valid,
     input  logic         m_event_ready,
     output logic [31:0]  m_event_index,
     output logic [15:0]  m_event_length,
     output logic [31:0]  m_event_packets,
-    output logic [1:0]   m_event_status,
+    output logic [2:0]   m_event_status,
     output logic [31:0]  m_event_cookie,
     output logic [63:0]  m_event_bytes,
     output logic [95:0]  m_event_stages,
@@ -63,9 +71,11 @@ module plx_tx_ring_one #(
     output logic         inc_read_failed
 );
     localparam DW = $clog2(DESCRIPTORS);
+    localparam LENGTH_AT = layouts_pkg::TX_DESCRIPTOR_LENGTH_AT;
     localparam FLAGS_AT = layouts_pkg::TX_DESCRIPTOR_FLAGS_AT;
     localparam COOKIE_AT = layouts_pkg::TX_DESCRIPTOR_COOKIE_AT;
-    localparam [1:0] SENT = 2'd0, BAD = 2'd1, FAILED = 2'd2, STOPPED = 2'd3;
+    localparam [1:0] SENT = 2'd0, BAD = 2'd1, FAILED = 2'd2;
+    localparam [2:0] STOPPED = 3'd3, UNRESOLVED = 3'd4;
 
     wire        takes, begins, running, fetching;
     wire [31:0] rang;
@@ -73,22 +83,48 @@ module plx_tx_ring_one #(
     // ---- Descriptors that were fetched ------------------------------------------------------------
 
     wire  [15:0] word_flags = s_word[FLAGS_AT +: 16];
-    wire         word_tells = |(word_flags & layouts_pkg::TX_DESCRIPTOR_LAST)
-                              && |(word_flags & layouts_pkg::TX_DESCRIPTOR_EVENT);
+    wire  [31:0] word_length = s_word[LENGTH_AT +: 32];
+    wire         word_last  = |(word_flags & layouts_pkg::TX_DESCRIPTOR_LAST);
+    wire         word_asks  = word_last && |(word_flags & layouts_pkg::TX_DESCRIPTOR_EVENT);
+    wire         in_line    = |(word_flags & layouts_pkg::TX_DESCRIPTOR_INLINE);
+    // Slots with data behind a descriptor: for 1 to 32 bytes, 33 to 64.
+    wire         too_long   = word_length[31:6] > 26'd1 || word_length[6] && word_length[5:0] != 0;
+    wire         two        = word_length[6] || word_length[5] && word_length[4:0] != 0;
+    wire  [1:0]  follow     = !in_line || too_long || word_length == 0 ? 2'd0 : two ? 2'd2 : 2'd1;
+
+    // Of the descriptor whose data follow: how many slots; what its note says.
+    logic [1:0]  left;
+    logic        kept_asks;
+    logic [31:0] kept_cookie;
+    wire         is_data    = left != 0;
+    wire         word_ends  = is_data ? left == 2'd1 : follow == 0 && (word_last || in_line);
+    wire         word_tells = is_data ? kept_asks && word_ends : word_asks && word_ends;
+    wire  [31:0] word_cookie = is_data ? kept_cookie : s_word[COOKIE_AT +: 32];
+
+    always_ff @(posedge clk) begin
+        if (takes) left <= is_data ? left - 2'd1 : follow;
+        if (rst || begins) left <= 2'd0;
+    end
+
+    always_ff @(posedge clk) if (takes && !is_data) begin
+        kept_asks   <= word_asks;
+        kept_cookie <= s_word[COOKIE_AT +: 32];
+    end
+
     wire         piece_valid, done_tells, handed;
     wire  [31:0] done_cookie, done_rang, done_fetched;
     wire  [DW:0] waiting, unhanded, untold;
     wire         pieces_free, notes_free, note_valid;
 
-    plx_fifo_sync #(.WIDTH(256), .DEPTH(DESCRIPTORS)) pieces (
+    plx_fifo_sync #(.WIDTH(258), .DEPTH(DESCRIPTORS)) pieces (
         .clk,
         .rst,
         .s_valid(takes),
         .s_ready(pieces_free),
-        .s_data(s_word),
+        .s_data({is_data, word_ends, s_word}),
         .m_valid(piece_valid),
         .m_ready(handed),
-        .m_data(m_piece),
+        .m_data({m_piece_data, m_piece_ends, m_piece}),
         .level(unhanded)
     );
 
@@ -98,7 +134,7 @@ module plx_tx_ring_one #(
         .rst,
         .s_valid(takes),
         .s_ready(notes_free),
-        .s_data({word_tells, s_word[COOKIE_AT +: 32], rang, now_stamp}),
+        .s_data({word_tells, word_cookie, rang, now_stamp}),
         .m_valid(note_valid),
         .m_ready(s_done_valid),
         .m_data({done_tells, done_cookie, done_rang, done_fetched}),
@@ -107,13 +143,13 @@ module plx_tx_ring_one #(
 
     // ---- Passed on, while there is a slot for the packet's event ----------------------------------
 
-    // Packets that have not ended, and events that have not left; one is reserved for the ring's end.
+    // Packets that have not ended, and events that have not left; one is reserved for the ring's end, and
+    // one because a loss may be reported in the cycle in which a packet begins.
     logic [DW:0]  tickets;
     logic         open;
     wire  [15:0]  flags  = m_piece[FLAGS_AT +: 16];
-    wire          starts = !open || |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
-    wire          ends   = |(flags & layouts_pkg::TX_DESCRIPTOR_LAST);
-    wire          place  = tickets < DESCRIPTORS[DW:0] - 1'b1;
+    wire          starts = !open || !m_piece_data && |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
+    wire          place  = tickets < DESCRIPTORS[DW:0] - {{(DW - 1) {1'b0}}, 2'd2};
 
     assign m_piece_valid = piece_valid && (!starts || place);
     assign handed        = m_piece_valid && m_piece_ready;
@@ -138,6 +174,10 @@ module plx_tx_ring_one #(
     wire         stops        = stop_due && quiet && !fetching;
     wire         tells        = s_done_end && (s_done_status != SENT || s_done_valid && done_tells);
     wire         event_taken  = m_event_valid && m_event_ready;
+    // Lost packets are reported in a cycle without another event.
+    wire         loses        = s_lost_valid && s_lost_ready;
+
+    assign s_lost_ready    = place && !s_done_end && !stop_due;
 
     assign inc_packets     = sent;
     assign inc_bytes       = sent ? s_done_length[13:0] : '0;
@@ -145,9 +185,9 @@ module plx_tx_ring_one #(
     assign inc_read_failed = s_done_end && s_done_status == FAILED;
 
     always_ff @(posedge clk) begin
-        tickets <= tickets + {{DW{1'b0}}, handed && starts} + {{DW{1'b0}}, stops}
+        tickets <= tickets + {{DW{1'b0}}, handed && starts} + {{DW{1'b0}}, stops} + {{DW{1'b0}}, loses}
                    - {{DW{1'b0}}, s_done_end && !tells} - {{DW{1'b0}}, event_taken};
-        if (handed) open <= !ends;
+        if (handed) open <= !m_piece_ends;
         packets  <= tells || stops ? '0 : packets_next;
         bytes    <= tells || stops ? '0 : bytes_next;
         told     <= sts_error;
@@ -179,13 +219,15 @@ module plx_tx_ring_one #(
     wire  [95:0] stages = {now_stamp, s_done_valid ? done_fetched : last_fetched, s_done_valid ? done_rang : last_rang};
     wire         events_free;
 
-    plx_fifo_sync #(.WIDTH(274), .DEPTH(DESCRIPTORS)) events (
+    plx_fifo_sync #(.WIDTH(275), .DEPTH(DESCRIPTORS)) events (
         .clk,
         .rst,
-        .s_valid(tells || stops),
+        .s_valid(tells || stops || loses),
         .s_ready(events_free),
-        .s_data({sts_consumer + {31'd0, s_done_valid}, stops ? 16'd0 : s_done_length, packets_next,
-                 stops ? STOPPED : s_done_status, cookie, bytes_next, stages}),
+        .s_data({sts_consumer + {31'd0, s_done_valid}, s_done_end ? s_done_length : 16'd0,
+                 loses ? {16'd0, s_lost_count} : packets_next,
+                 loses ? UNRESOLVED : stops ? STOPPED : {1'b0, s_done_status}, loses ? s_lost_cookie : cookie,
+                 loses ? 64'd0 : bytes_next, stages}),
         .m_valid(m_event_valid),
         .m_ready(m_event_ready),
         .m_data({m_event_index, m_event_length, m_event_packets, m_event_status, m_event_cookie, m_event_bytes,

@@ -73,9 +73,10 @@ module plx_net #(
     input  logic         cfg_catch_udp,
     input  logic         cfg_catch_other,
 
-    // Neighbours: requests, cycles between them, age at which they expire; remove all; the table.
-    input  logic [3:0]   cfg_arp_tries,
-    input  logic [31:0]  cfg_arp_retry_cycles,
+    // Neighbours: cycles that a packet waits for one; ages at which a request and a neighbour expire;
+    // remove all; the table.
+    input  logic [31:0]  cfg_arp_wait_cycles,
+    input  logic [15:0]  cfg_arp_retry,
     input  logic [15:0]  cfg_arp_expiry,
     input  logic         arp_flush,
     input  logic         win_valid,
@@ -97,6 +98,10 @@ module plx_net #(
     output logic         inc_arp_frames,
     output logic         inc_echo_frames,
     output logic         inc_tx_unresolved,
+
+    // A packet that was lost so, and its cookie.
+    output logic         m_lost_valid,
+    output logic [31:0]  m_lost_cookie,
 
     // A received frame has not been output yet; a frame to be sent is pending.
     output logic         rx_busy,
@@ -285,8 +290,8 @@ module plx_net #(
         .win_wdata,
         .win_wstrb,
         .win_rdata,
-        .cfg_tries(cfg_arp_tries),
-        .cfg_retry_cycles(cfg_arp_retry_cycles),
+        .cfg_wait_cycles(cfg_arp_wait_cycles),
+        .cfg_retry(cfg_arp_retry),
         .cfg_expiry(cfg_arp_expiry),
         .flush(arp_flush)
     );
@@ -352,6 +357,8 @@ module plx_net #(
         .cfg_ttl,
         .cfg_tos,
         .inc_unresolved(inc_tx_unresolved),
+        .m_lost_valid,
+        .m_lost_cookie,
         .busy(udp_tx_busy)
     );
 

@@ -40,8 +40,11 @@ module plx_udp_tx (
     input  logic [7:0]  cfg_ttl,
     input  logic [7:0]  cfg_tos,
 
-    // Count of packets lost because their address had no neighbour.
+    // Count of packets lost because their address had no neighbour; whether a ring is to be told of this
+    // one, and its cookie.
     output logic        inc_unresolved,
+    output logic        m_lost_valid,
+    output logic [31:0] m_lost_cookie,
 
     // A packet is in progress.
     output logic        busy
@@ -82,7 +85,8 @@ module plx_udp_tx (
     logic [31:0] destination_ip;
     logic [15:0] destination_port, source_port, length, checksum_given;
     logic [1:0]  checksum_mode;
-    logic        start;
+    logic [31:0] cookie;
+    logic        told, start;
 
     assign s_axis_meta_tready = !next_valid;
     assign m_lookup_valid     = next_valid && !resolved;
@@ -106,6 +110,8 @@ module plx_udp_tx (
             length           <= s_axis_meta_tdata[layouts_pkg::TX_META_LENGTH_AT+:16];
             checksum_given   <= s_axis_meta_tdata[layouts_pkg::TX_META_CHECKSUM_AT+:16];
             checksum_mode    <= s_axis_meta_tdata[layouts_pkg::TX_META_CHECKSUM_MODE_AT+:2];
+            cookie           <= s_axis_meta_tdata[layouts_pkg::TX_META_COOKIE_AT+:32];
+            told             <= s_axis_meta_tdata[layouts_pkg::TX_META_TOLD_AT];
         end
         if (s_lookup_done) begin
             found   <= s_lookup_hit;
@@ -162,8 +168,9 @@ module plx_udp_tx (
         end
     endgenerate
 
-    logic       active, sends_raw, discards, tail;
+    logic       active, sends_raw, discards, tells, tail;
     logic [2:0] heads;   // remaining words of headers
+    logic [31:0] lost;   // cookie of the packet
     logic [7:0] tail_keep;
 
     wire        free     = m_axis_tx_tready || !m_axis_tx_tvalid;
@@ -179,6 +186,7 @@ module plx_udp_tx (
 
     always_ff @(posedge clk) begin
         inc_unresolved <= !rst && word_ready && word_last && discards;
+        m_lost_valid   <= !rst && word_ready && word_last && discards && tells;
         if (start) active <= 1'b1;
         if (final_word || (word_ready && word_last && discards)) active <= 1'b0;
         if (start) heads <= raw || !found ? 3'd0 : 3'd5;
@@ -196,10 +204,13 @@ module plx_udp_tx (
         if (start) begin
             sends_raw <= raw;
             discards  <= !raw && !found;
+            tells     <= told;
+            lost      <= cookie;
             head      <= head_next;
         end
         else if (step && heading) head <= head >> 64;
         else if (step) head[15:0] <= word[63:48];
+        m_lost_cookie <= lost;
         if (free) begin
             m_axis_tx_tdata <= heading ? head[63:0] : tail ? {48'd0, head[15:0]} : sends_raw ? word
                 : {word[47:0], head[15:0]};

@@ -56,9 +56,8 @@ module plx_port_regs (
     output logic [15:0] cfg_destination_ports_source,
     output logic [7:0] cfg_ip_send_ttl,
     output logic [7:0] cfg_ip_send_tos,
-    output logic [3:0] cfg_arp_ctrl_tries,
     output logic pulse_arp_ctrl_flush,
-    output logic [31:0] cfg_arp_retry_cycles,
+    output logic [15:0] cfg_arp_retry,
     output logic [15:0] cfg_arp_expiry,
     output logic pulse_gen_ctrl_start,
     output logic pulse_gen_ctrl_stop,
@@ -68,6 +67,7 @@ module plx_port_regs (
     output logic [31:0] cfg_gen_gap,
     output logic [15:0] cfg_gen_ports_destination,
     output logic [15:0] cfg_gen_ports_source,
+    output logic [31:0] cfg_arp_wait_cycles,
     output logic [255:0] cfg_stream_port,
     output logic [31:0] cfg_stream_form,
     output logic [15:0] cfg_stream_enable,
@@ -203,14 +203,12 @@ module plx_port_regs (
     end
 
     always_ff @(posedge clk) begin
-        if (rst) cfg_arp_ctrl_tries <= 4'h4;
-        else if (write && word == 11'hd) cfg_arp_ctrl_tries <= (cfg_arp_ctrl_tries & keep[3:0]) | put[3:0];
         pulse_arp_ctrl_flush <= !rst && write && word == 11'hd && put[8];
     end
 
     always_ff @(posedge clk) begin
-        if (rst) cfg_arp_retry_cycles <= 32'hee6b28;
-        else if (write && word == 11'he) cfg_arp_retry_cycles <= (cfg_arp_retry_cycles & keep) | put;
+        if (rst) cfg_arp_retry <= 16'h3;
+        else if (write && word == 11'he) cfg_arp_retry <= (cfg_arp_retry & keep[15:0]) | put[15:0];
     end
 
     always_ff @(posedge clk) begin
@@ -243,6 +241,11 @@ module plx_port_regs (
         else if (write && word == 11'h15) cfg_gen_ports_destination <= (cfg_gen_ports_destination & keep[15:0]) | put[15:0];
         if (rst) cfg_gen_ports_source <= 16'h0;
         else if (write && word == 11'h15) cfg_gen_ports_source <= (cfg_gen_ports_source & keep[31:16]) | put[31:16];
+    end
+
+    always_ff @(posedge clk) begin
+        if (rst) cfg_arp_wait_cycles <= 32'h3d09;
+        else if (write && word == 11'h16) cfg_arp_wait_cycles <= (cfg_arp_wait_cycles & keep) | put;
     end
 
     always_ff @(posedge clk) begin
@@ -362,8 +365,8 @@ module plx_port_regs (
             11'ha: rdata <= cfg_destination_ip;
             11'hb: rdata <= {cfg_destination_ports_source, cfg_destination_ports_destination};
             11'hc: rdata <= {16'd0, cfg_ip_send_tos, cfg_ip_send_ttl};
-            11'hd: rdata <= {23'd0, 1'd0, 4'd0, cfg_arp_ctrl_tries};
-            11'he: rdata <= cfg_arp_retry_cycles;
+            11'hd: rdata <= {23'd0, 1'd0, 8'd0};
+            11'he: rdata <= {16'd0, cfg_arp_retry};
             11'hf: rdata <= {16'd0, cfg_arp_expiry};
             11'h10: rdata <= {30'd0, 1'd0, 1'd0};
             11'h11: rdata <= {31'd0, sts_gen_status_running};
@@ -371,6 +374,7 @@ module plx_port_regs (
             11'h13: rdata <= cfg_gen_count;
             11'h14: rdata <= cfg_gen_gap;
             11'h15: rdata <= {cfg_gen_ports_source, cfg_gen_ports_destination};
+            11'h16: rdata <= cfg_arp_wait_cycles;
             11'h80: rdata <= {cfg_stream_enable[0], 13'd0, cfg_stream_form[1:0], cfg_stream_port[15:0]};
             11'h81: rdata <= {cfg_stream_enable[1], 13'd0, cfg_stream_form[3:2], cfg_stream_port[31:16]};
             11'h82: rdata <= {cfg_stream_enable[2], 13'd0, cfg_stream_form[5:4], cfg_stream_port[47:32]};

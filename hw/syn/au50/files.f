@@ -94,5 +94,6 @@ hw/rtl/stream/plx_demux.sv
 hw/rtl/stream/plx_hits_expand.sv
 hw/rtl/stream/plx_rx_fifo.sv
 hw/rtl/stream/plx_tx_fifo.sv
+hw/rtl/stream/plx_tx_lost.sv
 hw/syn/amd/plx_gty_lane.sv
 hw/syn/au50/pollux_au50.sv

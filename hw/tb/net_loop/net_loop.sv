@@ -59,12 +59,12 @@ module net_loop #(
         .m_axis_tx_tvalid(tx_valid), .m_axis_tx_tready(tx_ready), .m_axis_tx_tdata(tx_data),
         .m_axis_tx_tkeep(tx_keep), .m_axis_tx_tlast(tx_last), .now_stamp(now),
         .cfg_destination_ip(cfg_ip), .cfg_destination_port(16'd0), .cfg_source_port(16'd0), .cfg_ttl(8'd64),
-        .cfg_tos(8'd0), .cfg_arp_tries(4'd1), .cfg_arp_retry_cycles(32'd100), .cfg_arp_expiry(16'd0),
+        .cfg_tos(8'd0), .cfg_arp_wait_cycles(32'd100), .cfg_arp_retry(16'd1), .cfg_arp_expiry(16'd0),
         .arp_flush(1'b0), .win_valid(1'b0), .win_ready(), .win_write(1'b0), .win_addr(12'd0), .win_wdata(32'd0),
         .win_wstrb(4'd0), .win_rdata(), .inc_drop_address(net_lost[0]), .inc_drop_malformed(net_lost[1]),
         .inc_drop_checksum(net_lost[2]), .inc_drop_fragment(net_lost[3]), .inc_drop_unsupported(net_lost[4]),
         .inc_drop_miss(net_lost[5]), .inc_drop_answer(), .inc_arp_frames(), .inc_echo_frames(),
-        .inc_tx_unresolved(net_lost[6]), .rx_busy(), .tx_busy(), .*
+        .inc_tx_unresolved(net_lost[6]), .m_lost_valid(), .m_lost_cookie(), .rx_busy(), .tx_busy(), .*
     );
 
     plx_mac_tx sender (

@@ -4,7 +4,8 @@
 // requests, and a memory of 4 KiB in place of all other register blocks.
 
 module pcie_host #(
-    parameter PERIOD_LOG2 = 14
+    parameter PERIOD_LOG2 = 14,
+    parameter TAGS        = 32
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -93,7 +94,7 @@ module pcie_host #(
     logic         bus_master, msix_enable, msix_mask;
     logic         inc_refused, inc_dropped, inc_discontinued, inc_unmastered, inc_lost;
 
-    plx_pcie_us #(.PERIOD_LOG2(PERIOD_LOG2)) shim (
+    plx_pcie_us #(.PERIOD_LOG2(PERIOD_LOG2), .TAGS(TAGS)) shim (
         .clk, .rst, .card_rst,
         .m_axis_rq_tvalid, .m_axis_rq_tready, .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast,
         .s_axis_rc_tvalid, .s_axis_rc_tready, .s_axis_rc_tdata, .s_axis_rc_tkeep, .s_axis_rc_tuser, .s_axis_rc_tlast,

@@ -13,6 +13,7 @@ class Requests:
 
     def __init__(self, rc, payload, read):
         self.rc, self.payload, self.read, self.writes, self.reads, self.held = rc, payload, read, [], [], None
+        self.answer = rc.handle_mem_read_tlp
         for kind in (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64):
             rc.register_rx_tlp_handler(kind, self.write)
         for kind in (TlpType.MEM_READ, TlpType.MEM_READ_64):
@@ -28,7 +29,7 @@ class Requests:
         assert tlp.length * 4 <= self.read and tlp.address % 4096 + tlp.length * 4 <= 4096
         self.reads.append(tlp)
         if self.held is None:
-            await self.rc.handle_mem_read_tlp(tlp)
+            await self.answer(tlp)
         else:
             self.held.append(tlp)
 

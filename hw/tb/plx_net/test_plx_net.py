@@ -19,20 +19,20 @@ PARAMETERS = [{"ARP_ENTRIES": 64, "ARP_TICK_BITS": 9, "ECHO_WORDS": 256}]
 COUNTS = ("drop_address", "drop_malformed", "drop_checksum", "drop_fragment", "drop_unsupported", "drop_miss",
           "drop_answer", "arp_frames", "echo_frames", "tx_unresolved")
 TICK = 1 << 9
-RETRY = 300
+WAIT, RETRY = 900, 8
 NOTHING, ASKED, KNOWN, FIXED = 0, 1, 2, 4
 
 
 def place(ip):
-    """The cache entry of a neighbour."""
-    return (integer(ip) ^ integer(ip) // ENTRIES) % ENTRIES
+    """The set of the cache that a neighbour belongs to."""
+    return (integer(ip) ^ integer(ip) >> 8) % (ENTRIES // 4)
 
 
 class TB:
     """The bench: a MAC at both ends, a host, and the registers of the cache."""
 
     def __init__(self, dut):
-        self.dut, self.counts, self.payloads, self.fates = dut, Counter(), [], []
+        self.dut, self.counts, self.payloads, self.fates, self.lost = dut, Counter(), [], [], []
         self.packets, self.sent = Packets(dut), Frames(dut)
         cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
 
@@ -45,7 +45,7 @@ class TB:
         dut.now_stamp.value = dut.arp_flush.value = 0
         dut.cfg_destination_ip.value, dut.cfg_destination_port.value, dut.cfg_source_port.value = 0, 1, 2
         dut.cfg_ttl.value, dut.cfg_tos.value = 64, 0
-        dut.cfg_arp_tries.value, dut.cfg_arp_retry_cycles.value, dut.cfg_arp_expiry.value = 3, RETRY, 0
+        dut.cfg_arp_wait_cycles.value, dut.cfg_arp_retry.value, dut.cfg_arp_expiry.value = WAIT, RETRY, 0
         for signal in ("valid", "write", "addr", "wdata", "wstrb"):
             getattr(dut, f"win_{signal}").value = 0
         dut.rst.value = 1
@@ -65,6 +65,8 @@ class TB:
             for name, signal in signals:
                 if signal.value == 1:
                     self.counts[name] += 1
+            if dut.m_lost_valid.value == 1:
+                self.lost.append(dut.m_lost_cookie.value.integer)
             if dut.m_axis_payload_tvalid.value == 1:
                 count = dut.m_axis_payload_tkeep.value.integer.bit_length()
                 data += kept(dut.m_axis_payload_tdata, count)
@@ -124,13 +126,18 @@ class TB:
         return dut.win_rdata.value.integer if value is None else None
 
     async def entry(self, ip):
-        """The cache entry of an address: address, neighbour, state."""
-        at = 16 * place(ip)
-        address, low, high = [await self.register(at + word) for word in (0, 8, 12)]
-        return address, low | (high & 0xFFFF) << 32, high >> 16
+        """The cache entry of an address: address, neighbour, state; zeros if there is none."""
+        found = []
+        for way in range(4):
+            at = 64 * place(ip) + 16 * way
+            address, low, high = [await self.register(at + word) for word in (0, 8, 12)]
+            if address == integer(ip) and high >> 16:
+                found.append((address, low | (high & 0xFFFF) << 32, high >> 16))
+        assert len(found) <= 1, "an address is in two places"
+        return found[0] if found else (0, 0, NOTHING)
 
-    async def fix(self, ip, mac):
-        at, station = 16 * place(ip), integer(mac)
+    async def fix(self, ip, mac, way=0):
+        at, station = 64 * place(ip) + 16 * way, integer(mac)
         await self.register(at, integer(ip))
         await self.register(at + 8, station & 0xFFFFFFFF)
         await self.register(at + 12, station >> 32 | (KNOWN | FIXED) << 16)
@@ -234,10 +241,10 @@ async def latency(dut):
     await tb.quiet()
     for size in (0, 18, 64, 1024):
         measured = []
-        # The cache ages an entry every 8 cycles here (every 4096 on the card); that takes one of them.
-        for phase in range(8):
+        # The cache ages a set every 32 cycles here (every 16384 on the card); that takes one of them.
+        for phase in range(32):
             tb.packets.taken, tb.sent.first = [], []
-            while cycle() % 8 != phase:
+            while cycle() % 32 != phase:
                 await RisingEdge(dut.clk)
             await tb.transmit((some(size), meta(size)))
             await tb.quiet()
@@ -274,49 +281,68 @@ async def a_station_is_asked_for_once(dut):
 
 
 @cocotb.test()
-async def tries_end(dut):
-    """No answer: the allowed number of requests, at their distance; the packet is lost, the next is not."""
+async def a_silent_address_delays_one_packet(dut):
+    """It is requested once, and its packet lost after the set wait; later ones are lost at once, until it expires."""
     tb = await TB(dut).start()
     await tb.receive(arp(op=2, dst=MAC))
-    data = some(100)
-    await tb.transmit((some(100), meta(100, "10.0.0.40")), (data, meta(100)))
-    *requests, frame = await tb.quiet()
-    assert len(requests) == 3 and all(is_request(request, "10.0.0.40") for request in requests)
-    judge(frame, data, checksum=0)
-    assert tb.counts["tx_unresolved"] == 1
-    apart = [after - this for this, after in zip(tb.sent.first, tb.sent.first[1:])]
-    assert apart[:2] == [RETRY + 1] * 2, apart
-    assert await tb.entry("10.0.0.40") == (0, 0, NOTHING)
-    # The answer to the last request is in time.
-    sending = cocotb.start_soon(tb.transmit((data, meta(100, "10.0.0.40"))))
-    await ClockCycles(dut.clk, 3 * RETRY - 40)
-    await tb.receive(arp(op=2, dst=MAC, psrc="10.0.0.40"))
+    data, silent = some(100), "10.0.0.40"
+
+    async def lose(cookie):
+        """Sends to the silent address, then to the peer: requests that leave, cycles to the peer's frame."""
+        tb.packets.taken, tb.sent.first = [], []
+        await tb.transmit((some(100), meta(100, silent, cookie=cookie, told=1)), (data, meta(100, told=1)))
+        *requests, frame = await tb.quiet()
+        assert all(is_request(request, silent) for request in requests)
+        judge(frame, data, checksum=0)
+        assert tb.lost.pop() == cookie and not tb.lost
+        return len(requests), tb.sent.first[-1] - tb.packets.taken[0]
+
+    requests, late = await lose(7)
+    assert requests == 1 and WAIT <= late < WAIT + 40, (requests, late)
+    assert await tb.entry(silent) == (integer(silent), 0, ASKED)
+    for cookie in (8, 9):
+        requests, late = await lose(cookie)
+        assert requests == 0 and late < 40, (requests, late)
+    assert tb.counts["tx_unresolved"] == 3
+    await ClockCycles(dut.clk, (RETRY + 1) * TICK)
+    assert (await tb.entry(silent))[2] == NOTHING
+    assert (await lose(10))[0] == 1
+    # Its answer is late, but counts for the next packet.
+    await tb.receive(arp(op=2, dst=MAC, psrc=silent), gap=12)
+    await tb.transmit((data, meta(100, silent)))
+    frame, = await tb.quiet()
+    judge(frame, data, silent, checksum=0)
+    # At the last moment it is in time.
+    sending = cocotb.start_soon(tb.transmit((data, meta(100, "10.0.0.41"))))
+    await ClockCycles(dut.clk, WAIT - 20)
+    await tb.receive(arp(op=2, dst=MAC, psrc="10.0.0.41"))
     await sending
-    *requests, frame = await tb.quiet()
-    assert len(requests) == 3
-    judge(frame, data, "10.0.0.40", checksum=0)
-    assert tb.counts["tx_unresolved"] == 1
-    # No tries: no requests.
-    dut.cfg_arp_tries.value = 0
-    await tb.transmit((data, meta(100, "10.0.0.41")))
-    assert await tb.quiet() == [] and tb.counts["tx_unresolved"] == 2
+    request, frame = await tb.quiet()
+    assert is_request(request, "10.0.0.41") and tb.counts["tx_unresolved"] == 4
+    judge(frame, data, "10.0.0.41", checksum=0)
+    # No wait: the request leaves.
+    dut.cfg_arp_wait_cycles.value = 0
+    await tb.transmit((data, meta(100, "10.0.0.42")))
+    assert is_request(*await tb.quiet(), "10.0.0.42") and tb.counts["tx_unresolved"] == 5 and not tb.lost
     tb.balance()
 
 
 @cocotb.test()
 async def a_request_waits_behind_answers(dut):
-    """And does not count as one of them: the only allowed request leaves."""
+    """And does not count as one of them: it leaves, and the wait begins with it."""
     tb = await TB(dut).start()
-    dut.cfg_arp_tries.value = 1
+    dut.cfg_arp_wait_cycles.value = 0
     tb.sent.busy = 1.0
     await tb.receive(arp(), arp(), arp())
-    sending = cocotb.start_soon(tb.transmit((b"late", meta(4, "10.0.0.60"))))
+    sending = cocotb.start_soon(tb.transmit((b"late", meta(4, "10.0.0.60")), (b"later", meta(5, "10.0.0.61"))))
     await ClockCycles(dut.clk, 30)
+    assert tb.counts["tx_unresolved"] == 1
     tb.sent.busy = 0
     await sending
-    *replies, request = await tb.quiet()
-    assert len(replies) == 3 and all(is_reply(reply) for reply in replies) and is_request(request, "10.0.0.60")
-    assert tb.counts["tx_unresolved"] == 1
+    *replies, request, other = await tb.quiet()
+    assert len(replies) == 3 and all(is_reply(reply) for reply in replies)
+    assert is_request(request, "10.0.0.60") and is_request(other, "10.0.0.61")
+    assert tb.counts["tx_unresolved"] == 2
 
 
 @cocotb.test()
@@ -348,33 +374,56 @@ async def entries_expire(dut):
 
 
 @cocotb.test()
-async def places_are_shared_and_fixed(dut):
-    """Two addresses of one entry take turns; a static one keeps it, and the other is resolved each time."""
+async def sets_hold_four_and_keep_static_ones(dut):
+    """A fifth address of a set takes the place of a silent one, else of each in turn, never of a static one."""
     tb = await TB(dut).start()
     stranger = "02:00:00:00:00:98"
-    rival = next(ip for ip in (f"10.0.1.{last}" for last in range(256)) if place(ip) == place(PEER_IP))
-    await tb.receive(arp(op=2, dst=MAC), arp(op=2, dst=MAC, psrc=rival, hwsrc=stranger))
-    # The verdict on a frame comes after it.
-    await ClockCycles(dut.clk, 4)
-    assert (await tb.entry(PEER_IP))[0] == integer(rival)
-    await tb.fix(PEER_IP, "02:00:00:00:00:aa")
-    await tb.receive(arp(op=2, dst=MAC), arp(op=2, dst=MAC, psrc=rival, hwsrc=stranger))
-    assert await tb.entry(rival) == (integer(PEER_IP), integer("02:00:00:00:00:aa"), KNOWN | FIXED)
-    sending = cocotb.start_soon(tb.transmit((b"one", meta(3)), (b"two", meta(3, rival))))
-    await ClockCycles(dut.clk, 50)
-    await tb.receive(arp(op=2, dst=MAC, psrc=rival, hwsrc=stranger))
-    await sending
-    one, request, two = await tb.quiet()
-    judge(one, b"one", station="02:00:00:00:00:aa", checksum=0)
-    judge(two, b"two", rival, station=stranger, checksum=0)
-    assert is_request(request, rival)
+    rivals = [ip for ip in (f"10.0.{net}.{last}" for net in (1, 2) for last in range(256))
+              if place(ip) == place(PEER_IP)][:8]
+
+    async def meet(*ips):
+        for ip in ips:
+            await tb.receive(arp(op=2, dst=MAC, psrc=ip, hwsrc=stranger), gap=12)
+
+    async def states():
+        return [(await tb.entry(ip))[2] for ip in rivals]
+
+    await meet(*rivals[:3])
+    # Nobody answers: it is stored as requested, and the next neighbour takes its place.
+    await tb.transmit((b"lost", meta(4, rivals[3])))
+    assert is_request(*await tb.quiet(), rivals[3]) and (await states())[:4] == [KNOWN] * 3 + [ASKED]
+    await meet(rivals[4])
+    assert (await states())[:5] == [KNOWN] * 3 + [NOTHING, KNOWN]
+    # Each in turn: after four others none of the first is left.
+    await meet(rivals[5], rivals[6])
+    assert (await states()).count(KNOWN) == 4 and (await states())[5:7] == [KNOWN] * 2
+    await meet(rivals[7], rivals[3])
+    assert await states() == [NOTHING] * 3 + [KNOWN, NOTHING, KNOWN, KNOWN, KNOWN]
+    # Static ones stay, and learn nothing.
+    for way, ip in enumerate(rivals[:3]):
+        await tb.fix(ip, "02:00:00:00:00:aa", way)
+    await meet(*rivals)
+    for ip in rivals[:3]:
+        assert await tb.entry(ip) == (integer(ip), integer("02:00:00:00:00:aa"), KNOWN | FIXED)
+    assert await states() == [KNOWN | FIXED] * 3 + [NOTHING] * 4 + [KNOWN]
+    # With four of them a fifth is resolved for each packet.
+    await tb.fix(PEER_IP, "02:00:00:00:00:ab", 3)
+    for _ in range(2):
+        sending = cocotb.start_soon(tb.transmit((b"one", meta(3)), (b"two", meta(3, rivals[7]))))
+        await ClockCycles(dut.clk, 50)
+        await meet(rivals[7])
+        await sending
+        one, request, two = await tb.quiet()
+        judge(one, b"one", station="02:00:00:00:00:ab", checksum=0)
+        judge(two, b"two", rivals[7], station=stranger, checksum=0)
+        assert is_request(request, rivals[7])
     # Writes of less than a register do nothing; a flush forgets all.
-    await tb.register(16 * place(PEER_IP) + 12, 0, strobe=3)
+    await tb.register(64 * place(PEER_IP) + 48 + 12, 0, strobe=3)
     assert (await tb.entry(PEER_IP))[2] == KNOWN | FIXED
     dut.arp_flush.value = 1
     await RisingEdge(dut.clk)
     dut.arp_flush.value = 0
-    assert await tb.entry(PEER_IP) == (0, 0, NOTHING)
+    assert await tb.entry(PEER_IP) == (0, 0, NOTHING) and await states() == [NOTHING] * 8
 
 
 @cocotb.test()

@@ -124,7 +124,7 @@ async def a_pulse_is_one_cycle(dut):
     cocotb.start_soon(count())
     for word in (0x102, 0x003, 0x104):
         await tb.bus.write_dword(ARP_CTRL, word)
-    assert (await tb.bus.read_dword(ARP_CTRL), cycles) == (4, 2)
+    assert (await tb.bus.read_dword(ARP_CTRL), cycles) == (0, 2)
 
 
 @cocotb.test()

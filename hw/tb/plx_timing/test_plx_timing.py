@@ -1,11 +1,13 @@
 """plx_timing: nanoseconds stay exact; edges of the timing input are latched, counted, reported, and checked."""
 
 import random
+from bisect import bisect
 from collections import Counter
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, ReadOnly
+from cocotb.triggers import FallingEdge, ReadOnly, Timer
+from cocotb.utils import get_sim_time
 
 NET_PS = 6400
 CLOCK, START, END, TRIGGER = "clock", "start", "end", "trigger"
@@ -86,6 +88,52 @@ async def by_the_external_clock_a_period_each(dut):
         await tb.pulse(CLOCK, width=random.randrange(2, 5), gap=random.randrange(3, 6))
         assert int(dut.now_wire.value) == 5000 + clocks * period // 65536
     assert tb.count["clocks"] == 199
+
+
+# A level of the shortest pulse, ps: less than two cycles.
+SHORT = 12500
+
+
+async def short_pulses(signal, count, low, times):
+    """Pulses with no relation to the clock, `low(): ps` between them. Each edge has up to 0.5 ns of jitter."""
+    for _ in range(count):
+        signal.value = 1
+        times.append(get_sim_time("ps"))
+        await Timer(SHORT + random.randrange(-500, 501), "ps")
+        signal.value = 0
+        await Timer(low() + random.randrange(-500, 501), "ps")
+
+
+@cocotb.test()
+async def asynchronous_pulses_of_12_5_ns_all_count(dut):
+    """An external clock of 40 MHz at any phase, and each other input in its midst; none is missed or counts twice."""
+    tb = await TB(dut).start()
+    dut.cfg_from_clock.value, dut.cfg_period.value = 1, 25 << 16
+    dut.cfg_event_trigger.value = dut.cfg_event_burst.value = 1
+    await tb.set_time(0)
+    await tb.step(4)
+    times, ticks, clocks, pairs = [], [], 4000, 300
+    await Timer(random.randrange(NET_PS), "ps")
+    running = [cocotb.start_soon(short_pulses(dut.ttc_clock, clocks, lambda: SHORT, ticks)),
+               cocotb.start_soon(short_pulses(dut.ttc_trigger, 2 * pairs, lambda: random.randrange(SHORT, 90000), times))]
+
+    async def bursts():
+        for _ in range(pairs):
+            for signal in (dut.ttc_start, dut.ttc_end):
+                await short_pulses(signal, 1, lambda: random.randrange(3 * SHORT, 9 * SHORT), [])
+
+    running.append(cocotb.start_soon(bursts()))
+    await FallingEdge(dut.clk)
+    while not all(task.done() for task in running):
+        await tb.step()
+    await tb.step(6)
+    assert tb.count["clocks"] == clocks and int(dut.now_wire.value) == 25 * clocks
+    assert tb.count["triggers"] == 2 * pairs and int(dut.bursts.value) == pairs and not int(dut.in_burst.value)
+    assert tb.count["unpaired"] == 0 and not tb.set
+    # Each trigger is latched with the clocks until then, to a cycle.
+    latched = [event["wire"] // 25 for event in tb.events if event["edges"] & 4]
+    for wire, time in zip(latched, times, strict=True):
+        assert bisect(ticks, time - NET_PS) <= wire <= bisect(ticks, time + NET_PS)
 
 
 @cocotb.test()

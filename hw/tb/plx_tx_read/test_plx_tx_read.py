@@ -6,8 +6,8 @@ import cocotb
 
 import cycles as table
 from core import Cycles
-from descriptors import (CHECKSUM_CARD, CHECKSUM_GIVEN, EVENT, FIRST, LAST, RAW, SENT, BAD, FAILED, Descriptor, Done,
-                         packet, walk)
+from descriptors import (CHECKSUM_CARD, CHECKSUM_GIVEN, EVENT, FIRST, INLINE, LAST, RAW, SENT, BAD, FAILED, Data,
+                         Descriptor, Done, inline, packet, pieces, slots, walk)
 from host_bus import Reads
 
 WORD = 32
@@ -29,21 +29,22 @@ class TB:
         self.stored, self.whole, self.data, self.packets, self.dones = 0, 0, b"", [], []
         self.words_at, self.taken_at, self.asked_at = [], None, None
         self.idle, self.stall, self.delay, self.drain, self.failing = 0.0, 0.0, 5, 1.0, set()
-        for name in ("s_piece_valid", "s_piece", "s_piece_flush", "m_desc_ready", "s_data_tvalid", "s_data_tdata",
+        for name in ("s_piece_valid", "s_piece", "s_piece_data", "s_piece_ends", "s_piece_flush", "m_desc_ready", "s_data_tvalid", "s_data_tdata",
                      "s_data_tkeep", "s_data_tlast", "s_data_tuser"):
             getattr(dut, name).value = 0
         dut.s_free.value = capacity
 
     def add(self, descriptors):
         self.descriptors += descriptors
-        self.waiting += descriptors
+        self.waiting += pieces(descriptors)
 
     async def step(self):
         dut = self.dut
         # An offer is stable.
         self.piece = bool(self.waiting) and (self.piece or random.random() >= self.idle)
         dut.s_piece_valid.value = self.piece
-        dut.s_piece.value = int.from_bytes(self.waiting[0].bytes(), "little") if self.piece else 0
+        word, is_data, ends = self.waiting[0] if self.piece else (0, 0, 0)
+        dut.s_piece.value, dut.s_piece_data.value, dut.s_piece_ends.value = word, is_data, ends
         dut.s_piece_flush.value = self.flush and not self.waiting
         dut.m_desc_ready.value = random.random() >= self.stall
         if self.whole and random.random() < self.drain:
@@ -150,6 +151,10 @@ def scattered(total, most=400):
 
 
 def some_packet(longest=1500):
+    if random.random() < 0.3:
+        data = random.randbytes(random.choice((1, 2, 31, 32, 33, 63, 64)))
+        flags = random.choice((0, CHECKSUM_GIVEN, CHECKSUM_CARD, RAW if len(data) >= 14 else 0))
+        return inline(data, flags, checksum=random.getrandbits(16), cookie=random.getrandbits(32))
     total = random.choice((0, 1, 31, 32, 33, 64, 65, random.randrange(longest)))
     flags = random.choice((0, 0, CHECKSUM_GIVEN, CHECKSUM_CARD, RAW if total >= 14 else 0)) | random.choice((0, EVENT))
     return packet(scattered(total), flags, checksum=random.getrandbits(16), ip=random.getrandbits(32),
@@ -177,6 +182,53 @@ async def packets_of_all_kinds_under_random_soak(dut):
             tb.add(some_packet())
         await tb.finish()
         assert len(tb.packets) == 30
+
+
+@cocotb.test()
+async def data_in_the_ring_need_no_read(dut):
+    """Of each length, one packet after the other without a lost cycle, and between packets that are read."""
+    tb = await started(dut)
+    for length in range(1, 65):
+        tb.add(inline(random.randbytes(length)))
+    await tb.finish()
+    assert len(tb.packets) == 64 and not tb.requests
+    # A descriptor and a slot each, or two.
+    assert tb.words_at[-1] - tb.words_at[0] <= 64 + 96
+    tb = await started(dut)
+    for length in (1, 32, 33, 64):
+        tb.add(inline(random.randbytes(length)) + packet([(100, 33), (200, 31)]) + inline(random.randbytes(65 - length)))
+    await tb.finish()
+    assert len(tb.packets) == 12 and len(tb.requests) == 8
+    # Contradictions; the slots behind them are data all the same.
+    tb = await started(dut)
+    opens = packet([(0, 100), (200, 100)])[:1]
+    one, two = Data(b"\xff" * 32), Data(bytes(32))
+    wrong = [
+        [Descriptor(0, 0, FIRST | LAST | INLINE, 0)],
+        [Descriptor(0, 65, FIRST | LAST | INLINE, 65)],
+        [Descriptor(0, 1 << 31 | 5, FIRST | LAST | INLINE, 5)],
+        inline(bytes(20), total=21),
+        inline(bytes(40), total=32),
+        inline(bytes(13), RAW),
+        inline(bytes(40), CHECKSUM_GIVEN | CHECKSUM_CARD),
+        [Descriptor(0, 33, FIRST | INLINE, 33), one, two],
+        [Descriptor(0, 32, LAST | INLINE, 32), one],
+        opens + [Descriptor(0, 64, LAST | INLINE, 64), one, two],
+        opens + [Descriptor(0, 0, INLINE, 64)],
+        opens + inline(bytes(64), total=63),
+    ]
+    for descriptors in wrong:
+        tb.add(descriptors + inline(b"good") + packet([(7, 50)]))
+    await tb.finish()
+    assert len(tb.packets) == 2 * len(wrong) and sum(done.status == BAD for done in tb.dones if done.end) == 13
+    # Its data never come: a flush ends it.
+    tb = await started(dut)
+    tb.add(inline(bytes(64))[:2])
+    for _ in range(20):
+        await tb.step()
+    assert not any(done.end for done in tb.dones) and not int(dut.idle.value)
+    await tb.finish()
+    assert tb.dones[-1] == Done(False, True, BAD, 64)
 
 
 @cocotb.test()
@@ -233,7 +285,9 @@ async def any_descriptors_at_all(dut):
     for _ in range(250):
         length = random.choice((0, 1, 32, 40))
         flags = random.choice((0, FIRST, LAST, FIRST | LAST, 63)) | random.choice((0, 0, RAW))
-        tb.add([Descriptor(random.getrandbits(40), length, flags, random.choice((length, length, 0, 40, 72)))])
+        flags |= random.choice((0, 0, 0, INLINE))
+        made = Descriptor(random.getrandbits(40), length, flags, random.choice((length, length, 0, 40, 72)))
+        tb.add([made, *(Data(random.randbytes(32)) for _ in range(slots(made)))])
     tb.failing = set(random.sample(range(100), 15))
     await tb.finish()
     assert {done.status for done in tb.dones} == {SENT, BAD, FAILED}

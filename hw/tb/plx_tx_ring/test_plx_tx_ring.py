@@ -5,7 +5,8 @@ import random
 import cocotb
 
 from core import Cycles, joined, part
-from descriptors import BAD, EVENT, FAILED, FIRST, LAST, SENT, STOPPED, Descriptor
+from descriptors import (BAD, EVENT, FAILED, FIRST, INLINE, LAST, SENT, STOPPED, UNRESOLVED, Descriptor, inline,
+                         pieces, slots)
 
 PARAMETERS = [{"PORTS": 4}, {"PORTS": 1, "DESCRIPTORS": 8, "EVENT_QUEUES": 1}]
 
@@ -17,6 +18,7 @@ class Ring:
 
     def __init__(self, tb, number, log2):
         self.tb, self.number, self.size = tb, number, 1 << log2
+        self.inline = 0.0
         self.base, self.log2, self.queue = (number + 1) << 33 | 0x40, log2, number % tb.queues
         self.enable, self.failing, self.lazy, self.pulse, self.early = 0, False, 0.3, False, None
         self.begin()
@@ -26,6 +28,10 @@ class Ring:
         self.memory, self.posted, self.asked, self.handed, self.done = {}, 0, 0, 0, 0
         self.packets, self.bytes, self.serial, self.cookie, self.open, self.ready = 0, 0, 0, 0, False, 0
         # Open descriptors of plx_tx_read; its present report; expected events.
+        # `losses`: to be reported, by number and cookie.
+        self.losses = []
+        # The last descriptor that was issued, and slots with data behind it.
+        self.owner, self.left = None, 0
         self.under_way, self.says, self.events, self.rings, self.ended = [], None, [], [], []
 
     def post(self, descriptors):
@@ -37,6 +43,10 @@ class Ring:
         self.rings.append(self.tb.cycles.number)
 
     def packet(self, pieces=1, event=True):
+        if pieces == 1 and random.random() < self.inline:
+            made = inline(random.randbytes(random.choice((1, 32, 33, 64))), EVENT * event, cookie=random.getrandbits(32))
+            made[0].total = random.randrange(9000)
+            return made
         made = [Descriptor(random.getrandbits(64), 5, 0, random.randrange(9000), cookie=random.getrandbits(32))
                 for _ in range(pieces)]
         made[0].flags |= FIRST
@@ -53,16 +63,21 @@ class Ring:
             self.says = self.under_way.pop(0)[1:]
         return self.says[1:] if self.says else (0, 0, 0, 0)
 
-    def takes(self, word):
-        """A descriptor was issued."""
+    def takes(self, word, is_data, ends):
+        """A descriptor was issued, or a slot with data."""
         expected = self.memory[self.handed]
-        assert word == int.from_bytes(expected.bytes(), "little"), "not what was posted"
+        (plain, _, _), = pieces([expected])
+        assert word == plain and is_data == (self.left > 0), "not what was posted"
+        if not is_data:
+            self.owner = expected
+        self.left = self.left - 1 if is_data else slots(expected)
+        assert ends == (self.left == 0 and (is_data or bool(expected.flags & (LAST | INLINE))))
         if expected.flags & FIRST and self.open:
             self.later(None, 0, 1, BAD, 77)
         self.handed += 1
-        self.open = not expected.flags & LAST
+        self.open = not ends
         status = random.choices((SENT, BAD, FAILED), (8, 1, 1))[0] if not self.open else SENT
-        self.later(expected, 1, not self.open, status, expected.total)
+        self.later(self.owner, 1, not self.open, status, self.owner.total)
 
     def later(self, *what):
         """It ends after some cycles, after the earlier ones."""
@@ -84,6 +99,11 @@ class Ring:
             if status != SENT or done and descriptor.flags & EVENT and descriptor.flags & LAST:
                 self.tells(status, length)
 
+    def loses(self):
+        """A report of lost packets was accepted."""
+        count, cookie = self.losses.pop(0)
+        self.events.append((self.done, 0, count, UNRESOLVED, cookie, 0))
+
     def tells(self, status, length):
         self.events.append((self.done, length, self.packets, status, self.cookie, self.bytes))
         self.packets = self.bytes = 0
@@ -97,7 +117,7 @@ class Ring:
         assert bits(448) == self.serial and bits(504, 8) == 0
         self.serial += 1
         rang, fetched, read = bits(320), bits(352), bits(384)
-        if expected[3] != STOPPED:
+        if expected[3] not in (STOPPED, UNRESOLVED):
             assert rang <= fetched < read and rang in self.rings
         assert bits(416) == 0
 
@@ -111,6 +131,7 @@ class TB:
         self.cycles.watchers.append(self.look)
         # Words of responses, in order: (cycle, ring, word, last, bad).
         self.answers, self.requests, self.stall, self.delay, self.room = [], [], 0.2, 20, (1 << self.queues) - 1
+        self.losing = 0.0
         self.events, self.counts = 0, [[0] * 4 for _ in range(self.ports)]
         for name in ("now_stamp", "m_desc_ready", "s_data_tvalid", "s_data_tdata", "s_data_tlast", "s_data_tuser",
                      "s_data_tag", "m_piece_ready", "s_done_valid", "s_done_end", "s_done_status", "s_done_length",
@@ -156,6 +177,13 @@ class TB:
             getattr(dut, f"s_done_{name}").value = joined([int(said[index]) for said in says], width)
         dut.s_read_idle.value = joined([not ring.under_way and not ring.open and not ring.says
                                         for ring in self.rings], 1)
+        for ring in self.rings:
+            if self.losing and random.random() < self.losing and len(ring.losses) < 3:
+                ring.losses.append((random.randrange(1, 1 << 16), random.getrandbits(32)))
+        offers = [ring.losses[0] if ring.losses else (0, 0) for ring in self.rings]
+        dut.s_lost_valid.value = joined([bool(ring.losses) for ring in self.rings], 1)
+        dut.s_lost_count.value = joined([count for count, _ in offers], 16)
+        dut.s_lost_cookie.value = joined([cookie for _, cookie in offers], 32)
         dut.room.value = self.room
         dut.m_event_ready.value = random.random() >= self.stall
         await self.cycles.cycle()
@@ -169,8 +197,11 @@ class TB:
             self.ask(int(dut.m_desc_tag.value), int(dut.m_desc_address.value), int(dut.m_desc_length.value))
         for ring in self.rings:
             ring.account()
+            if ring.losses and part(dut.s_lost_ready, ring.number, 1):
+                ring.loses()
             if part(dut.m_piece_valid, ring.number, 1) and ring.ready:
-                ring.takes(part(dut.m_piece, ring.number, 256))
+                ring.takes(part(dut.m_piece, ring.number, 256), part(dut.m_piece_data, ring.number, 1),
+                           part(dut.m_piece_ends, ring.number, 1))
             for index, (name, width) in enumerate((("packets", 1), ("bytes", 14), ("bad", 1), ("read_failed", 1))):
                 self.counts[ring.number][index] += part(getattr(dut, f"inc_{name}"), ring.number, width)
         if int(dut.m_event_valid.value) and int(dut.m_event_ready.value):
@@ -207,7 +238,8 @@ class TB:
         """All posted descriptors are done and reported."""
         for _ in range(most):
             await self.step()
-            if all(ring.done == ring.posted and not ring.events for ring in self.rings) and not self.answers:
+            if (all(ring.done == ring.posted and not ring.events and not ring.losses for ring in self.rings)
+                    and not self.answers):
                 break
         for _ in range(4):
             await self.step()
@@ -246,6 +278,8 @@ async def many(tb, packets):
 @cocotb.test()
 async def what_was_posted_is_handed_out_once_and_told_of(dut):
     tb = await started(dut)
+    for ring in tb.rings:
+        ring.inline = 0.4
     await many(tb, 80)
     await tb.finish()
     for ring, counts in zip(tb.rings, tb.counts):
@@ -279,6 +313,34 @@ async def a_ring_that_waits_delays_no_other(dut):
     await tb.finish()
 
 
+@cocotb.test()
+async def lost_packets_are_reported_between_the_others(dut):
+    """Each report is an event, and no other event, count or descriptor is affected."""
+    tb = await started(dut)
+    tb.losing = 0.1
+    await many(tb, 40)
+    tb.losing = 0.0
+    await tb.finish()
+    assert all(len(ring.ended) == 40 for ring in tb.rings) and tb.events > 40 * tb.ports
+    # With no space for events they wait, and one that the ring reserves for its end is left.
+    tb.room = 0
+    ring = tb.rings[-1]
+    ring.losses = [(1, number) for number in range(tb.places)]
+    expect_stop(ring)
+    for _ in range(3 * tb.places):
+        await tb.step()
+    assert len(ring.losses) == 2
+    ring.failing = True
+    ring.post(ring.packet())
+    for _ in range(200):
+        await tb.step()
+    assert tb.status("error", ring) and not tb.status("idle", ring) and len(ring.losses) == 2
+    tb.room = (1 << tb.queues) - 1
+    for _ in range(400):
+        await tb.step()
+    assert ring.stop is not None and not ring.losses and not ring.events
+
+
 async def stopped(tb, ring):
     """The ring has reported its stop, after all other events; the others continue."""
     for _ in range(250):
@@ -304,14 +366,14 @@ async def anew(tb, ring):
 
 
 def expect_stop(ring):
-    """Wraps the check of events: the last one is the ring's end."""
+    """Wraps the check of events: the last one, but for lost packets, is the ring's end."""
     ring.stop = None
     plain = ring.check
 
     def check(record, queue):
-        if record >> 160 & 3 == STOPPED:
-            assert not ring.events and ring.stop is None
-            ring.events.append((ring.done, 0, ring.packets, STOPPED, ring.cookie, ring.bytes))
+        if record >> 160 & 7 == STOPPED:
+            assert all(event[3] == UNRESOLVED for event in ring.events) and ring.stop is None
+            ring.events.insert(0, (ring.done, 0, ring.packets, STOPPED, ring.cookie, ring.bytes))
             ring.stop = record
         plain(record, queue)
 
@@ -368,7 +430,7 @@ async def a_full_event_queue_stops_its_rings_and_loses_nothing(dut):
         await tb.step()
     assert tb.status("no_event", ring) and not tb.status("idle", ring)
     assert all(not other.events and other.done == 20 for other in tb.rings if other.queue != ring.queue)
-    assert ring.handed == min(20, tb.places - 1)
+    assert ring.handed == min(20, tb.places - 2)
     tb.room |= 1 << ring.queue
     await tb.finish()
     assert tb.events == 20 * tb.ports and not tb.status("no_event", ring)

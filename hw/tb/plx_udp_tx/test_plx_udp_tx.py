@@ -17,7 +17,7 @@ class TB:
     """The bench: packets in, frames out, and a neighbour table that responds on command."""
 
     def __init__(self, dut):
-        self.dut, self.unresolved, self.delay, self.asked = dut, 0, 0, []
+        self.dut, self.unresolved, self.delay, self.asked, self.lost = dut, 0, 0, [], []
         self.packets, self.frames = Packets(dut), Frames(dut)
         cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
 
@@ -55,6 +55,8 @@ class TB:
         while True:
             await RisingEdge(self.dut.clk)
             self.unresolved += self.dut.inc_unresolved.value.integer
+            if self.dut.m_lost_valid.value == 1:
+                self.lost.append(self.dut.m_lost_cookie.value.integer)
 
     async def send(self, packets, pause=0.0):
         offering = cocotb.start_soon(self.packets.metadata(packets))
@@ -135,12 +137,14 @@ async def destinations(dut):
 
 @cocotb.test()
 async def packets_without_a_neighbour(dut):
-    """Without a neighbour a packet is lost and counted; those around it are sent."""
+    """Without a neighbour a packet is lost and counted, and its ring is told; those around it are sent."""
     tb = await TB(dut).start(0.2)
     ips = [random.choice((PEER_IP, STRANGER)) for _ in range(30)]
     payloads = [some(random.choice((0, 8, 30, 300))) for _ in ips]
     tb.delay = 3
-    frames = await tb.send([(data, meta(len(data), ip)) for data, ip in zip(payloads, ips)])
+    frames = await tb.send([(data, meta(len(data), ip, cookie=1000 + number, told=number % 3 != 0))
+                            for number, (data, ip) in enumerate(zip(payloads, ips))])
+    assert tb.lost == [1000 + number for number, ip in enumerate(ips) if ip == STRANGER and number % 3]
     sent = [data for data, ip in zip(payloads, ips) if ip == PEER_IP]
     assert len(frames) == len(sent) and tb.unresolved == ips.count(STRANGER) > 0
     for frame, data in zip(frames, sent):
@@ -155,7 +159,7 @@ async def raw_frames(dut):
     for size in (14, 15, 16, 22, 60, 63, 64, 65, 1514):
         data = some(size)
         packets += [(data, meta(size, raw=1)), (data, meta(size)), (data, meta(size, raw=1))]
-    expected = [bool(word >> 98) for _, word in packets]
+    expected = [bool(word >> 98 & 1) for _, word in packets]
     frames = await tb.send(packets)
     assert len(frames) == len(packets) and len(tb.asked) == len(packets) // 3
     for frame, (data, _), raw in zip(frames, packets, expected):

@@ -66,7 +66,7 @@ module tx_path #(
     logic [255:0]          data;
     logic [31:0]           data_keep;
     logic                  data_last, data_user;
-    logic [PORTS-1:0]      piece_valid, piece_ready, piece_flush, done_valid, done_end, read_idle, fifo_idle;
+    logic [PORTS-1:0]      piece_data, piece_ends, piece_valid, piece_ready, piece_flush, done_valid, done_end, read_idle, fifo_idle;
     logic [PORTS*256-1:0]  piece;
     logic [PORTS*2-1:0]    done_status;
     logic [PORTS*16-1:0]   done_length;
@@ -78,8 +78,9 @@ module tx_path #(
         .m_desc_address(ask_address[63:0]), .m_desc_length(ask_length[15:0]), .m_desc_tag(ask_tag),
         .s_data_tvalid(data_valid[0]), .s_data_tready(data_ready[0]), .s_data_tdata(data), .s_data_tlast(data_last),
         .s_data_tuser(data_user), .s_data_tag(data_tag), .m_piece_valid(piece_valid), .m_piece_ready(piece_ready),
-        .m_piece(piece), .m_piece_flush(piece_flush), .s_done_valid(done_valid), .s_done_end(done_end),
+        .m_piece(piece), .m_piece_data(piece_data), .m_piece_ends(piece_ends), .m_piece_flush(piece_flush), .s_done_valid(done_valid), .s_done_end(done_end),
         .s_done_status(done_status), .s_done_length(done_length), .s_read_idle(read_idle), .s_fifo_idle(fifo_idle),
+        .s_lost_valid('0), .s_lost_ready(), .s_lost_count('0), .s_lost_cookie('0),
         .room(8'hFF), .m_event_valid, .m_event_ready, .m_event_queue(), .m_event_record, .inc_packets, .inc_bytes,
         .inc_bad, .inc_read_failed
     );
@@ -119,7 +120,7 @@ module tx_path #(
             logic         w_valid, w_last, w_user, f_valid, f_ready, f_last, f_meta_valid, f_meta_ready;
             logic [255:0] w_data;
             logic [31:0]  w_keep;
-            logic [98:0]  w_meta, f_meta;
+            logic [layouts_pkg::TX_META_W-1:0] w_meta, f_meta;
             logic [63:0]  f_data, t_data;
             logic [7:0]   f_keep, t_keep;
             logic [$clog2(WORDS):0] free;
@@ -127,7 +128,7 @@ module tx_path #(
 
             plx_tx_read #(.WORDS(WORDS)) read (
                 .clk(clk_core), .rst(rst_core), .s_piece_valid(piece_valid[p]), .s_piece_ready(piece_ready[p]),
-                .s_piece(piece[p*256 +: 256]), .s_piece_flush(piece_flush[p]), .m_done_valid(done_valid[p]),
+                .s_piece(piece[p*256 +: 256]), .s_piece_data(piece_data[p]), .s_piece_ends(piece_ends[p]), .s_piece_flush(piece_flush[p]), .m_done_valid(done_valid[p]),
                 .m_done_end(done_end[p]), .m_done_status(done_status[p*2 +: 2]),
                 .m_done_length(done_length[p*16 +: 16]), .m_desc_valid(ask_valid[p+1]),
                 .m_desc_ready(ask_ready[p+1]), .m_desc_address(ask_address[(p+1)*64 +: 64]),
@@ -157,7 +158,7 @@ module tx_path #(
                 .s_lookup_mac(cfg_station), .m_axis_tx_tvalid(t_valid), .m_axis_tx_tready(t_ready),
                 .m_axis_tx_tdata(t_data), .m_axis_tx_tkeep(t_keep), .m_axis_tx_tlast(t_last), .cfg_mac, .cfg_ip,
                 .cfg_destination_ip(32'd0), .cfg_destination_port(16'd0), .cfg_source_port(16'd0), .cfg_ttl(8'd64),
-                .cfg_tos(8'd0), .inc_unresolved(), .busy(net_busy)
+                .cfg_tos(8'd0), .inc_unresolved(), .m_lost_valid(), .m_lost_cookie(), .busy(net_busy)
             );
 
             plx_mac_tx mac (

@@ -172,6 +172,34 @@ pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
+/// No byte is written elsewhere than where the host said: a list at such a place is off.
+pub fn a_list_between_multiples_of_64_is_off<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = one_stream(make, 4096, 100);
+    let base = rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0);
+    let mut off = 0;
+    for (shift, size) in [(1, 4096), (4, 4096), (32, 4096), (0, 4097), (0, 4096 + 32)] {
+        rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
+        rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base + shift);
+        rig.write(&clop::THIS, 0, clop::LIST_SIZE, 0, size);
+        rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
+        put(&rig, 2, 100);
+        off += 2;
+        assert_eq!(
+            rig.outcomes(0),
+            [0, 0, 0, 0, 0, off, 0, 0],
+            "{shift} {size}"
+        );
+        assert!(rig.flush().is_empty());
+    }
+    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
+    rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base);
+    rig.write(&clop::THIS, 0, clop::LIST_SIZE, 0, 4096);
+    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
+    put(&rig, 1, 100);
+    assert_eq!(rig.outcomes(0), [1, 0, 0, 0, 0, off, 0, 0]);
+    end(rig);
+}
+
 /// A payload that extends beyond its page, and a page of another function.
 pub fn a_page_is_for_whom_it_is_and_ends_where_it_ends<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 4096, 100);

@@ -19,6 +19,7 @@ mod losses;
 mod offload;
 mod receive;
 mod registers;
+mod short;
 mod streams;
 mod support;
 mod tells;
@@ -34,6 +35,7 @@ pub use losses::*;
 pub use offload::*;
 pub use receive::*;
 pub use registers::*;
+pub use short::*;
 pub use streams::*;
 pub use support::Make;
 pub use tells::*;
@@ -62,6 +64,7 @@ macro_rules! conformance {
             a_list_without_a_buffer_refuses_and_goes_on,
             a_payload_that_no_buffer_holds_is_refused,
             a_fault_writes_nothing_and_is_told,
+            a_list_between_multiples_of_64_is_off,
             an_entry_may_be_taken_away_at_any_time,
             a_full_event_queue_loses_no_event,
             bare_payloads_lie_at_a_fixed_stride,
@@ -82,6 +85,8 @@ macro_rules! conformance {
             the_generator_sends_what_it_is_told,
             ports_of_a_pair_hear_each_other,
             several_descriptors_need_one_doorbell,
+            short_packets_are_in_the_ring,
+            a_ring_at_an_impossible_place_stops,
             one_queue_tells_of_lists_and_rings,
             checksums_are_none_given_or_the_cards,
             bad_descriptors_cost_their_packet,

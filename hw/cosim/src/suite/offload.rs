@@ -256,8 +256,6 @@ pub fn datagrams_without_a_station_are_counted<C: SimulatedCard>(make: Make<'_, 
     let pool = pool(2048);
     let mut bench = sending(make, &pool);
     let mut cache = pool.cache(64).unwrap();
-    // 20 us between requests.
-    bench.write(port::THIS.at + port::ARP_RETRY.at, 3125);
     let silent = Datagram {
         to: SocketAddrV4::new([10, 0, 0, 77].into(), 4000),
         ..to_peer(DatagramChecksum::None)
@@ -270,14 +268,19 @@ pub fn datagrams_without_a_station_are_counted<C: SimulatedCard>(make: Make<'_, 
         frames.append(&mut bench.sent());
     }
     let (last, questions) = frames.split_last().unwrap();
-    assert_eq!(questions.len(), 4);
+    assert_eq!(questions.len(), 1);
     assert!(questions.iter().all(|frame| frame[12..14] == [8, 6]));
     assert_eq!(payload(last).0, [2; 20]);
     assert_eq!(bench.statistic("port0_tx_unresolved"), 1);
+    // Its event is processed by the next call.
+    assert_eq!(send(&mut bench, &mut cache, &[], 64, &known), 0);
     drop(cache);
     let sent = bench.streams.sent(0).unwrap();
+    assert_eq!(
+        (sent.packets(), sent.errors(), sent.unresolved()),
+        (2, 0, 1)
+    );
     bench.stop();
-    assert_eq!((sent.packets(), sent.errors()), (2, 0));
     assert_eq!(pool.available(), pool.buffers());
 }
 

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use pollux_card_model::layouts::{
     CLOP_BUFFER_KIND, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE, TX_DESCRIPTOR_CHECKSUM_CARD,
-    TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_EVENT, TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_LAST,
-    TX_DESCRIPTOR_RAW, TX_SENT_KIND, TX_SENT_PACKETS, TX_SENT_STATUS,
+    TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_EVENT, TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_INLINE,
+    TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_RAW, TX_SENT_KIND, TX_SENT_PACKETS, TX_SENT_STATUS,
 };
-use pollux_card_model::registers::{clop, event, host, port, tx};
+use pollux_card_model::registers::{clop, event, host, tx};
 use pollux_card_model::{Host, ReadError, SimulatedCard, WireFrame};
 use pollux_mempool::MemoryRegion;
 use pollux_mempool::region::PageSize;
 use pollux_pmd::bus::{DmaMapping, DmaMemory};
 
 use super::answers::{arp, sum};
-use super::support::{Make, US, count, end, rig, sent};
+use super::support::{Make, US, end, rig, sent};
 use crate::device::grant;
 use crate::rig::{Form, Rig, datagram, peer, station};
 
@@ -27,16 +27,16 @@ const DATA_AT: u64 = 16384;
 /// The queue that the ring reports to.
 const QUEUE: usize = 6;
 
-const WHOLE: u16 = TX_DESCRIPTOR_FIRST | TX_DESCRIPTOR_LAST | TX_DESCRIPTOR_EVENT;
+pub(super) const WHOLE: u16 = TX_DESCRIPTOR_FIRST | TX_DESCRIPTOR_LAST | TX_DESCRIPTOR_EVENT;
 
 /// A descriptor: the fields of its packet, and the address of this segment.
 #[derive(Clone, Copy)]
-struct Piece {
-    at: u64,
-    len: u32,
-    flags: u16,
-    total: u16,
-    checksum: u16,
+pub(super) struct Piece {
+    pub(super) at: u64,
+    pub(super) len: u32,
+    pub(super) flags: u16,
+    pub(super) total: u16,
+    pub(super) checksum: u16,
 }
 
 /// Ring 0, with its own memory.
@@ -44,7 +44,7 @@ pub(super) struct Sending<C: SimulatedCard> {
     pub(super) rig: Rig<C>,
     _mapping: DmaMapping,
     base: u64,
-    posted: u32,
+    pub(super) posted: u32,
     taken: u32,
     filled: u64,
 }
@@ -78,7 +78,7 @@ impl<C: SimulatedCard> Sending<C> {
     }
 
     /// Enables the ring, or disables and enables it.
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         let control = (QUEUE as u32) << 16 | RING.trailing_zeros() << 8;
         self.rig.write(&tx::THIS, 0, tx::RING_CTRL, 0, control);
         self.rig.write(&tx::THIS, 0, tx::RING_CTRL, 0, control | 1);
@@ -86,7 +86,7 @@ impl<C: SimulatedCard> Sending<C> {
     }
 
     /// Puts bytes where the card can read them.
-    fn data(&mut self, bytes: &[u8]) -> u64 {
+    pub(super) fn data(&mut self, bytes: &[u8]) -> u64 {
         let at = self.base + DATA_AT + self.filled;
         // At any byte, and never at the previous place.
         self.filled = (self.filled + bytes.len() as u64 + 3) % 65536;
@@ -94,7 +94,7 @@ impl<C: SimulatedCard> Sending<C> {
         at
     }
 
-    fn post(&mut self, piece: Piece) {
+    pub(super) fn post(&mut self, piece: Piece) {
         let mut bytes = [0; 32];
         let them = peer(0, 4000).socket;
         bytes[..8].copy_from_slice(&piece.at.to_le_bytes());
@@ -121,6 +121,29 @@ impl<C: SimulatedCard> Sending<C> {
             total,
             checksum,
         });
+    }
+
+    /// A packet whose bytes are in the ring, and its slots.
+    pub(super) fn inline(&mut self, payload: &[u8], flags: u16) {
+        let (len, total) = (payload.len() as u32, payload.len() as u16);
+        let flags = flags | WHOLE | TX_DESCRIPTOR_INLINE;
+        self.post(Piece {
+            at: 0,
+            len,
+            flags,
+            total,
+            checksum: 0,
+        });
+        for bytes in payload.chunks(32) {
+            self.slot(bytes);
+        }
+    }
+
+    /// A slot with data.
+    pub(super) fn slot(&mut self, bytes: &[u8]) {
+        let at = self.base + u64::from(self.posted % RING) * 32;
+        self.rig.device.with(|_, memory| memory.write(at, bytes));
+        self.posted += 1;
     }
 
     pub(super) fn doorbell(&mut self) {
@@ -184,7 +207,7 @@ impl<C: SimulatedCard> Sending<C> {
     }
 }
 
-fn bytes(len: usize) -> Vec<u8> {
+pub(super) fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 11 + len) as u8).collect()
 }
 
@@ -430,43 +453,5 @@ pub fn a_ring_waits_for_room_in_its_queue<C: SimulatedCard>(make: Make<'_, C>) {
     let told: Vec<_> = (1..=RING).map(|done| (done, 1, 0)).collect();
     assert_eq!(sending.events(), told);
     assert_eq!(status(&sending), 1, "it is at rest");
-    end(sending.rig);
-}
-
-/// A packet waits until its neighbour has answered, or its tries are used up.
-pub fn a_station_is_asked_for<C: SimulatedCard>(make: Make<'_, C>) {
-    let mut sending = Sending::new(make);
-    // 20 us apart, three times.
-    sending.rig.write(&port::THIS, 0, port::ARP_RETRY, 0, 3125);
-    sending
-        .rig
-        .write(&port::THIS, 0, port::ARP_CTRL, 0, 1 << 8 | 3);
-    sending.rig.advance(10 * US);
-    sending.packet(b"waits", 0, 0);
-    sending.doorbell();
-    let requests = sent(&sending.rig, 0);
-    assert!(!requests.is_empty(), "no ARP request was sent");
-    for request in &requests {
-        assert_eq!(request.bytes[..6], [0xff; 6]);
-        assert_eq!(request.bytes[12..14], [8, 6]);
-        assert_eq!(request.bytes[38..42], peer(0, 0).socket.ip().octets());
-    }
-    sending.rig.put(0, WireFrame::good(arp(2, false)));
-    sending.rig.advance(5 * US);
-    assert_eq!(sending.payloads(), [b"waits"]);
-    // Now it does not answer.
-    sending
-        .rig
-        .write(&port::THIS, 0, port::ARP_CTRL, 0, 1 << 8 | 3);
-    sending.rig.advance(10 * US);
-    sending.packet(b"lost", 0, 0);
-    sending.doorbell();
-    let mut asked = 0;
-    for _ in 0..10 {
-        asked += sent(&sending.rig, 0).len();
-    }
-    assert_eq!(asked, 3);
-    assert_eq!(count(&sending.rig, 0, port::TX_UNRESOLVED), 1);
-    let _ = sending.events();
     end(sending.rig);
 }

@@ -40,6 +40,7 @@ impl SoftCard {
         let register =
             |register: crate::Register| self.store.get(clop::THIS.at + register.of(list));
         let mode = register(clop::LIST_MODE);
+        let is_unfit = (register(clop::LIST_BASE) | register(clop::LIST_SIZE)) & 63 != 0;
         Settings {
             base: self.store.get64(Self::list_at(list)),
             size: register(clop::LIST_SIZE),
@@ -49,7 +50,7 @@ impl SoftCard {
             func: mode >> 8 & 0xff,
             stride: (mode >> 16) * 16,
             timeout: register(clop::LIST_TIMEOUT),
-            enable: register(clop::LIST_CTRL) & 1 == 1,
+            enable: register(clop::LIST_CTRL) & 1 == 1 && !is_unfit,
             released: register(clop::LIST_RELEASED),
         }
     }

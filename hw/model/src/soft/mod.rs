@@ -34,6 +34,7 @@ impl SoftCard {
             self.drain(host, n);
             self.work_ring(host, n);
             self.work_sender(n);
+            self.tell_lost(host, n);
             self.transmit(n);
         }
         self.tell_faults(host);

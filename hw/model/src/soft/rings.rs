@@ -6,9 +6,9 @@ use super::state::{Descriptor, Outgoing, Packet, Ring, Unanswered};
 use crate::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
     EVENT_RECORD_STREAM, TX_DESCRIPTOR_ADDRESS, TX_DESCRIPTOR_COOKIE, TX_DESCRIPTOR_EVENT,
-    TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH, TX_DESCRIPTOR_SIZE,
-    TX_DESCRIPTOR_TOTAL, TX_SENT_BYTES, TX_SENT_COOKIE, TX_SENT_KIND, TX_SENT_PACKETS,
-    TX_SENT_STAGES, TX_SENT_STATUS,
+    TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_INLINE, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH,
+    TX_DESCRIPTOR_SIZE, TX_DESCRIPTOR_TOTAL, TX_SENT_BYTES, TX_SENT_COOKIE, TX_SENT_KIND,
+    TX_SENT_PACKETS, TX_SENT_STAGES, TX_SENT_STATUS,
 };
 use crate::registers::tx;
 use crate::simulated::{Host, ReadError};
@@ -18,6 +18,18 @@ const PASSED_ON: u32 = 0;
 const BAD: u32 = 1;
 const UNREADABLE: u32 = 2;
 const STOPPED: u32 = 3;
+const UNRESOLVED: u32 = 4;
+
+/// Fields of an event of a ring.
+#[derive(Default)]
+struct Told {
+    index: u32,
+    length: u32,
+    packets: u32,
+    status: u32,
+    cookie: u32,
+    bytes: u64,
+}
 
 impl SoftCard {
     fn ring_register(ring: usize, register: crate::Register) -> usize {
@@ -80,7 +92,8 @@ impl SoftCard {
             }) => self.end_piece(host, n, queue, packet, ends, asked),
             None => {}
         }
-        let size = 1_u32 << (control >> 8 & 31).clamp(3, 16);
+        let log2 = control >> 8 & 31;
+        let size = 1_u32 << log2.clamp(3, 16);
         let base = self.store.get64(Self::ring_register(n, tx::RING_BASE));
         if control & 1 == 0 {
             self.cut(host, n, queue);
@@ -96,7 +109,7 @@ impl SoftCard {
             if !self.has_room(queue) {
                 return;
             }
-            if waiting > size {
+            if waiting > size || !base.is_multiple_of(64) || !(3..=16).contains(&log2) {
                 return self.stop_ring(host, n, queue);
             }
             let slot = u64::from(ring.consumer & (size - 1));
@@ -110,7 +123,12 @@ impl SoftCard {
                 }
                 Err(_) => return self.stop_ring(host, n, queue),
             }
-            self.piece(host, n, queue, descriptor);
+            match self.rings[n].data.take() {
+                Some((packet, slots, asked)) => {
+                    self.data(host, n, queue, descriptor, packet, (slots, asked));
+                }
+                None => self.piece(host, n, queue, descriptor),
+            }
             if self.is_waiting() {
                 return;
             }
@@ -141,6 +159,15 @@ impl SoftCard {
         packet.len += length;
         packet.is_bad |=
             length == 0 && total != 0 || packet.len > total || ends && packet.len != total;
+        let asked = descriptor.has(TX_DESCRIPTOR_EVENT);
+        if descriptor.has(TX_DESCRIPTOR_INLINE) {
+            packet.is_bad |= descriptor.is_bad_inline() || packet.len != total;
+            match descriptor.slots() {
+                0 => self.end_packet(host, n, queue, packet, asked),
+                slots => self.rings[n].data = Some((packet, slots, asked)),
+            }
+            return;
+        }
         if !packet.is_bad && length > 0 {
             let at = u64::from_le_bytes(descriptor.field(TX_DESCRIPTOR_ADDRESS));
             match self.dma_read(host, at, length) {
@@ -148,7 +175,6 @@ impl SoftCard {
                 Err(_) => packet.is_unreadable = true,
             }
         }
-        let asked = descriptor.has(TX_DESCRIPTOR_EVENT);
         if self.is_waiting() {
             self.rings[n].unanswered = Some(Unanswered::Piece {
                 packet,
@@ -157,6 +183,27 @@ impl SoftCard {
             });
         } else {
             self.end_piece(host, n, queue, packet, ends, asked);
+        }
+    }
+
+    /// A slot with data of a packet, `left` of which are to come.
+    fn data(
+        &mut self,
+        host: &mut dyn Host,
+        n: usize,
+        queue: usize,
+        slot: Descriptor,
+        mut packet: Packet,
+        (left, asked): (u32, bool),
+    ) {
+        let ring = &mut self.rings[n];
+        ring.consumer = ring.consumer.wrapping_add(1);
+        packet.bytes.extend(slot.0);
+        packet.bytes.truncate(packet.len);
+        if left > 1 {
+            ring.data = Some((packet, left - 1, asked));
+        } else {
+            self.end_packet(host, n, queue, packet, asked);
         }
     }
 
@@ -179,7 +226,9 @@ impl SoftCard {
 
     /// Ends an open packet: another begins within it, or no descriptor follows.
     fn cut(&mut self, host: &mut dyn Host, n: usize, queue: usize) {
-        if let Some(mut packet) = self.rings[n].packet.take() {
+        let ring = &mut self.rings[n];
+        let open = ring.packet.take();
+        if let Some(mut packet) = open.or(ring.data.take().map(|(packet, ..)| packet)) {
             packet.is_bad = true;
             self.end_packet(host, n, queue, packet, false);
         }
@@ -208,7 +257,11 @@ impl SoftCard {
             self.store.count(at(tx::BYTES), total.into());
             self.rings[n].bytes += u64::from(total);
             let packets = &mut self.ports[n].sender.packets;
-            packets.push_back(Outgoing { first, bytes });
+            packets.push_back(Outgoing {
+                first,
+                bytes,
+                told: true,
+            });
             self.work_sender(n);
             PASSED_ON
         };
@@ -246,13 +299,45 @@ impl SoftCard {
         status: u32,
     ) {
         let ring = &mut self.rings[n];
+        let told = Told {
+            index,
+            length,
+            packets: std::mem::take(&mut ring.packets),
+            status,
+            cookie: ring.cookie,
+            bytes: std::mem::take(&mut ring.bytes),
+        };
+        self.tell_ring(host, n, queue, &told);
+    }
+
+    /// Reports packets that were passed on, and that no neighbour was found for.
+    pub(super) fn tell_lost(&mut self, host: &mut dyn Host, n: usize) {
+        let control = self.store.get(Self::ring_register(n, tx::RING_CTRL));
+        let queue = (control >> 16 & 7) as usize;
+        if !self.has_room(queue) {
+            return;
+        }
+        if let Some((packets, cookie)) = self.rings[n].lost.take() {
+            let told = Told {
+                index: self.rings[n].consumer,
+                packets,
+                status: UNRESOLVED,
+                cookie,
+                ..Told::default()
+            };
+            self.tell_ring(host, n, queue, &told);
+        }
+    }
+
+    fn tell_ring(&mut self, host: &mut dyn Host, n: usize, queue: usize, told: &Told) {
+        let ring = &mut self.rings[n];
         let mut record = [0; 64];
-        put(&mut record, EVENT_RECORD_INDEX, &index.to_le_bytes());
-        put(&mut record, EVENT_RECORD_LENGTH, &length.to_le_bytes());
-        put(&mut record, TX_SENT_PACKETS, &ring.packets.to_le_bytes());
-        put(&mut record, TX_SENT_STATUS, &status.to_le_bytes());
-        put(&mut record, TX_SENT_COOKIE, &ring.cookie.to_le_bytes());
-        put(&mut record, TX_SENT_BYTES, &ring.bytes.to_le_bytes());
+        put(&mut record, EVENT_RECORD_INDEX, &told.index.to_le_bytes());
+        put(&mut record, EVENT_RECORD_LENGTH, &told.length.to_le_bytes());
+        put(&mut record, TX_SENT_PACKETS, &told.packets.to_le_bytes());
+        put(&mut record, TX_SENT_STATUS, &told.status.to_le_bytes());
+        put(&mut record, TX_SENT_COOKIE, &told.cookie.to_le_bytes());
+        put(&mut record, TX_SENT_BYTES, &told.bytes.to_le_bytes());
         put(
             &mut record,
             EVENT_RECORD_SEQUENCE,
@@ -260,7 +345,6 @@ impl SoftCard {
         );
         put(&mut record, EVENT_RECORD_STREAM, &(n as u16).to_le_bytes());
         put(&mut record, EVENT_RECORD_KIND, &[TX_SENT_KIND]);
-        (ring.packets, ring.bytes) = (0, 0);
         ring.events = ring.events.wrapping_add(1);
         let doorbell = ring.doorbell;
         let now = self.stamp();

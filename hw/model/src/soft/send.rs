@@ -5,14 +5,19 @@ use super::soft_card::{NET_PS, SoftCard};
 use super::state::{Descriptor, Outgoing};
 use crate::layouts::{
     TX_DESCRIPTOR_CHECKSUM, TX_DESCRIPTOR_CHECKSUM_CARD, TX_DESCRIPTOR_CHECKSUM_GIVEN,
-    TX_DESCRIPTOR_DESTINATION_IP, TX_DESCRIPTOR_DESTINATION_PORT, TX_DESCRIPTOR_RAW,
-    TX_DESCRIPTOR_SOURCE_PORT,
+    TX_DESCRIPTOR_COOKIE, TX_DESCRIPTOR_DESTINATION_IP, TX_DESCRIPTOR_DESTINATION_PORT,
+    TX_DESCRIPTOR_RAW, TX_DESCRIPTOR_SOURCE_PORT,
 };
 use crate::registers::port;
 
+/// States of an entry of the ARP cache, and the flag of those that do not expire.
+const ASKED: u64 = 1;
+const KNOWN: u64 = 2;
+const STATIC: u64 = 4;
+
 impl SoftCard {
-    /// Puts the packets of a port into frames, one after the other; one whose neighbour is unknown
-    /// delays those behind it.
+    /// Puts the packets of a port into frames, one after the other; one whose neighbour is asked for
+    /// delays those behind it for a limited time.
     pub(super) fn work_sender(&mut self, n: usize) {
         self.generate(n);
         while !self.ports[n].is_full()
@@ -49,6 +54,11 @@ impl SoftCard {
             };
             let Some(station) = station else {
                 self.port_count(n, port::TX_UNRESOLVED, 1);
+                if packet.told {
+                    let lost = self.rings[n].lost.map_or(0, |(count, _)| count);
+                    let cookie = first.u32(TX_DESCRIPTOR_COOKIE);
+                    self.rings[n].lost = Some((lost + 1, cookie));
+                }
                 continue;
             };
             let send = self.port_get(n, port::IP_SEND);
@@ -77,7 +87,7 @@ impl SoftCard {
         }
     }
 
-    /// The neighbour of an address; none until it has answered, an error when the tries are used up.
+    /// The neighbour of an address; none while its answer may come, an error if it does not.
     fn station_of(&mut self, n: usize, ip: u32) -> Result<Option<[u8; 6]>, ()> {
         if ip == u32::MAX {
             return Ok(Some(BROADCAST));
@@ -86,79 +96,116 @@ impl SoftCard {
             let [_, b, c, d] = ip.to_be_bytes();
             return Ok(Some([0x01, 0, 0x5e, b & 0x7f, c, d]));
         }
-        let at = Self::arp_at(n, ip);
-        let entry = self.store.get64(at + 8);
-        let (state, is_it) = (entry >> 48 & 3, self.store.get(at) == ip);
         let answered = self.ports[n].sender.station.take();
-        let known = (state == 2 && is_it)
-            .then(|| super::frame::chunk(&entry.to_be_bytes(), 2))
+        let found = self.neighbour(n, ip);
+        let known = found
+            .filter(|&at| self.arp_state(at) == KNOWN)
+            .map(|at| super::frame::chunk(&self.store.get64(at + 8).to_be_bytes(), 2))
             .or(answered);
         if let Some(station) = known {
             self.ports[n].sender.asking = None;
             return Ok(Some(station));
         }
-        let fixed = entry >> 50 & 1 == 1 && state == 2;
-        if !(fixed || state == 1 && is_it) {
-            self.store.set(at, ip);
-            self.store.set64(at + 8, 1 << 48);
-        }
-        let tries = self.port_get(n, port::ARP_CTRL) & 15;
-        let retry = u64::from(self.port_get(n, port::ARP_RETRY)) * NET_PS;
         let now = self.now;
-        let (left, due) = self.ports[n].sender.asking.unwrap_or((tries, now));
-        if due > now {
-            return Ok(None);
-        }
-        if left == 0 {
-            self.ports[n].sender.asking = None;
-            if !fixed {
-                self.store.set64(at + 8, 0);
-                self.store.set(at, 0);
+        if let Some(until) = self.ports[n].sender.asking {
+            if until > now {
+                return Ok(None);
             }
+            self.ports[n].sender.asking = None;
             return Err(());
         }
-        self.ports[n].sender.asking = Some((left - 1, now + retry));
+        // It was requested, and has not answered.
+        if found.is_some() {
+            return Err(());
+        }
+        if let Some(at) = self.arp_place(n, ip) {
+            self.store.set(at, ip);
+            self.store.set64(at + 8, ASKED << 48);
+            self.arp_age[n].insert(at, now);
+        }
         let us = (self.port_mac(n), self.port_get(n, port::IP));
         let request = arp(None, 1, us, ([0; 6], ip));
         self.ports[n].out.push_back(request);
+        let wait = u64::from(self.port_get(n, port::ARP_WAIT)) * NET_PS;
+        if wait == 0 {
+            return Err(());
+        }
+        self.ports[n].sender.asking = Some(now + wait);
         Ok(None)
     }
 
-    /// Entry of an address in the table.
-    fn arp_at(n: usize, ip: u32) -> usize {
-        let row = (ip ^ ip >> 8) as usize & 255;
-        Self::port_at(n, port::ARP_IP) + row * port::ARP_IP.step
+    /// State of an entry.
+    fn arp_state(&self, at: usize) -> u64 {
+        self.store.get64(at + 8) >> 48 & 3
+    }
+
+    fn is_static(&self, at: usize) -> bool {
+        self.store.get64(at + 8) >> 48 & 7 == STATIC | KNOWN
+    }
+
+    /// The entries of an address's set.
+    fn arp_set(n: usize, ip: u32) -> impl Iterator<Item = usize> + Clone {
+        let row = 4 * ((ip ^ ip >> 8) as usize & 63);
+        (row..row + 4).map(move |row| Self::port_at(n, port::ARP_IP) + row * port::ARP_IP.step)
+    }
+
+    /// The entry of an address, if it has one.
+    fn neighbour(&self, n: usize, ip: u32) -> Option<usize> {
+        Self::arp_set(n, ip).find(|&at| self.arp_state(at) != 0 && self.store.get(at) == ip)
+    }
+
+    /// The entry for an address that has none: an empty one, one that was requested in vain, or those
+    /// that are not static in turn.
+    fn arp_place(&mut self, n: usize, ip: u32) -> Option<usize> {
+        let turn = self.ports[n].sender.turn;
+        self.ports[n].sender.turn = (turn + 1) % 4;
+        let set = Self::arp_set(n, ip);
+        let of = |state| set.clone().find(|&at| self.arp_state(at) == state);
+        let in_turn = set.clone().nth(turn).filter(|&at| !self.is_static(at));
+        of(0)
+            .or(of(ASKED))
+            .or(in_turn)
+            .or_else(|| set.clone().find(|&at| !self.is_static(at)))
     }
 
     /// A neighbour has announced its address.
     pub(super) fn learn(&mut self, n: usize, ip: u32, mac: [u8; 6], to_us: bool) {
-        let at = Self::arp_at(n, ip);
-        let entry = self.store.get64(at + 8);
-        let of_it = entry >> 48 & 3 != 0 && self.store.get(at) == ip;
-        let fixed = entry >> 50 & 1 == 1 && entry >> 48 & 3 == 2;
+        let place = match self.neighbour(n, ip) {
+            Some(at) => (!self.is_static(at)).then_some(at),
+            None if to_us => self.arp_place(n, ip),
+            None => return,
+        };
         let [a, b, c, d, e, f] = mac;
-        if (of_it || to_us) && !fixed {
-            let word = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-            self.store.set(at, ip);
-            self.store.set64(at + 8, word | 2 << 48);
-            self.arp_age[n].insert(at, self.now);
-        } else if fixed && to_us && self.ports[n].sender.asking.is_some() {
-            self.ports[n].sender.station = Some(mac);
+        match place {
+            Some(at) => {
+                let word = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+                self.store.set(at, ip);
+                self.store.set64(at + 8, word | KNOWN << 48);
+                self.arp_age[n].insert(at, self.now);
+            }
+            // Its set has static entries only: it answers the packet that waits.
+            None if self.ports[n].sender.asking.is_some() => {
+                self.ports[n].sender.station = Some(mac);
+            }
+            None => {}
         }
     }
 
-    /// Neighbours age.
+    /// Neighbours and requests age.
     pub(super) fn expire(&mut self, n: usize) {
-        let life = u64::from(self.port_get(n, port::ARP_EXPIRY)) * (NET_PS << 20);
-        if life == 0 {
-            return;
-        }
+        let life = |register| u64::from(self.port_get(n, register)) * (NET_PS << 20);
+        let (known, asked) = (life(port::ARP_EXPIRY), life(port::ARP_RETRY));
         let now = self.now;
         let store = &mut self.store;
         self.arp_age[n].retain(|&at, since| {
+            let word = store.get64(at + 8) >> 48 & 7;
+            let life = match word {
+                ASKED => asked,
+                KNOWN if known != 0 => known,
+                _ => u64::MAX,
+            };
             let young = now - *since < life;
-            let fixed = store.get64(at + 8) >> 50 & 1 == 1;
-            if !young && !fixed {
+            if !young {
                 store.set64(at + 8, 0);
                 store.set(at, 0);
             }
@@ -214,7 +261,11 @@ impl SoftCard {
             for (at, field) in fields {
                 first.0[at..at + 4].copy_from_slice(&field);
             }
-            let packet = Outgoing { first, bytes };
+            let packet = Outgoing {
+                first,
+                bytes,
+                told: false,
+            };
             self.ports[n].sender.packets.push_back(packet);
             self.port_count(n, port::GEN_PACKETS, 1);
             let words = size.div_ceil(8).max(1) as u64 * NET_PS;
@@ -229,8 +280,7 @@ impl SoftCard {
     /// Time of a port's next action, in picoseconds.
     pub(super) fn sender_due(&self, n: usize) -> Option<u64> {
         let sender = &self.ports[n].sender;
-        let asks = sender.asking.map(|(_, due)| due);
         let generates = sender.generated.map(|(_, due)| due);
-        asks.into_iter().chain(generates).min()
+        sender.asking.into_iter().chain(generates).min()
     }
 }

@@ -6,7 +6,8 @@ use super::frame::chunk;
 use super::record::Record;
 use crate::layouts::{
     TX_DESCRIPTOR_CHECKSUM_CARD, TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_FIRST,
-    TX_DESCRIPTOR_FLAGS, TX_DESCRIPTOR_RAW, TX_DESCRIPTOR_SIZE, TX_DESCRIPTOR_TOTAL,
+    TX_DESCRIPTOR_FLAGS, TX_DESCRIPTOR_INLINE, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH,
+    TX_DESCRIPTOR_RAW, TX_DESCRIPTOR_SIZE, TX_DESCRIPTOR_TOTAL,
 };
 use crate::simulated::{LinkSignal, WireFrame};
 
@@ -127,6 +128,21 @@ impl Descriptor {
     pub(super) fn has(&self, flag: u16) -> bool {
         self.u16(TX_DESCRIPTOR_FLAGS) & flag != 0
     }
+
+    /// Number of slots of the ring behind it that have data of its packet.
+    pub(super) fn slots(&self) -> u32 {
+        match self.u32(TX_DESCRIPTOR_LENGTH) {
+            1..=32 if self.has(TX_DESCRIPTOR_INLINE) => 1,
+            33..=64 if self.has(TX_DESCRIPTOR_INLINE) => 2,
+            _ => 0,
+        }
+    }
+
+    /// Whether it has inline data and may not.
+    pub(super) fn is_bad_inline(&self) -> bool {
+        let is_whole = self.has(TX_DESCRIPTOR_FIRST) && self.has(TX_DESCRIPTOR_LAST);
+        self.has(TX_DESCRIPTOR_INLINE) && !(is_whole && self.slots() > 0)
+    }
 }
 
 /// A packet whose segments are being read.
@@ -180,6 +196,8 @@ pub(super) struct Ring {
     pub(super) consumer: u32,
     pub(super) error: bool,
     pub(super) packet: Option<Packet>,
+    /// A packet whose data are in the next slots, their number, and whether an event is requested.
+    pub(super) data: Option<(Packet, u32, bool)>,
     pub(super) unanswered: Option<Unanswered>,
     /// Since the last event.
     pub(super) packets: u32,
@@ -190,23 +208,29 @@ pub(super) struct Ring {
     pub(super) cookie: u32,
     /// An event that has not fitted its queue yet.
     pub(super) owed: Option<(u32, u32, u32)>,
+    /// Packets that no neighbour was found for, since the last report; the cookie of the last one.
+    pub(super) lost: Option<(u32, u32)>,
 }
 
 /// A packet that is to be put into a frame.
 pub(super) struct Outgoing {
     pub(super) first: Descriptor,
     pub(super) bytes: Vec<u8>,
+    /// Its ring is told if it has no neighbour.
+    pub(super) told: bool,
 }
 
 /// Frames that a port is about to send.
 #[derive(Default)]
 pub(super) struct Sender {
     pub(super) packets: VecDeque<Outgoing>,
-    /// Remaining requests for the neighbour of the first packet, and time of the next one.
-    pub(super) asking: Option<(u32, u64)>,
+    /// End of the first packet's wait for its neighbour.
+    pub(super) asking: Option<u64>,
     /// The neighbour that answered.
     pub(super) station: Option<[u8; 6]>,
     pub(super) generated: Option<(u32, u64)>,
+    /// Place of a set of the ARP cache that is the next to be replaced.
+    pub(super) turn: usize,
 }
 
 impl Sender {

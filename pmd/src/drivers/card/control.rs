@@ -13,11 +13,10 @@ use crate::driver::{Link, Megabits};
 use crate::net::MacAddr;
 use crate::port::{RxState, SharedRxState};
 
-/// Number of ARP requests for the neighbour of a datagram, and their interval. The datagram waits,
-/// with those behind it, but no longer in total than [`PATIENCE`](super::nic::PATIENCE), so that a
-/// stopped ring comes to rest.
-const ARP_TRIES: u32 = 4;
-const ARP_RETRY: Ns = Ns(20_000_000);
+/// Longest wait of a datagram for the answer of its neighbour to the first ARP request. Those behind
+/// it wait too. Much longer than a neighbour in the same network takes, and much shorter than
+/// [`PATIENCE`](super::nic::PATIENCE), so that a stopped ring comes to rest.
+const ARP_WAIT: Ns = Ns(100_000);
 
 /// A port of the card. Clones are the same port.
 pub(super) struct Control<D: Device> {
@@ -85,9 +84,8 @@ impl<D: Device> Control<D> {
             mac |= port::MAC_CTRL_LOOP;
         }
         nic.bus.write32(at(port::NET_CTRL), net);
-        nic.bus.write32(at(port::ARP_CTRL), ARP_TRIES);
-        let retry = nic.cycles(card::NET_KHZ, ARP_RETRY);
-        nic.bus.write32(at(port::ARP_RETRY), retry);
+        let wait = nic.cycles(card::NET_KHZ, ARP_WAIT);
+        nic.bus.write32(at(port::ARP_WAIT), wait);
         nic.bus.write32(at(port::MAC_CTRL), mac);
         Self::new(nic, n, mac)
     }

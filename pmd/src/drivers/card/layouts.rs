@@ -14,17 +14,20 @@ use crate::event::EventKind;
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TxSent {
-    /// Since the last event of the ring.
+    /// Since the last event of the ring whose status is not 4.
     pub packets: U32,
     /// Of the last: 0 passed on; 1 inconsistent descriptors; 2 read failed; 3 the ring has stopped:
-    /// descriptors could not be read, or more were posted than it has; this is its last event, and
-    /// belongs to no packet.
+    /// descriptors could not be read, or more were posted than it has; this is its last event but
+    /// for those of status 4, and belongs to no packet; 4 unresolved: `packets` packets that
+    /// earlier events reported or later ones will report as passed on were lost, because no
+    /// neighbour has their address.
     pub status: U32,
-    /// Of the last descriptor; 0 before the first one.
+    /// Of the last descriptor; 0 before the first one; with status 4, of the first descriptor of
+    /// the last lost packet.
     pub cookie: U32,
     /// 0.
     pub reserved: U32,
-    /// Payload of the packets that were passed on.
+    /// Payload of the packets that were passed on; 0 with status 4.
     pub bytes: U64,
     /// Stamps of the last descriptor: doorbell before its request, fetched, last byte read; then:
     /// event written.
@@ -112,7 +115,10 @@ const _: () = {
 /// count only by address, length, `LAST` and `EVENT`. Descriptors are inconsistent where one
 /// does not begin a packet and none is open, or begins one within another; where the lengths do
 /// not add up to `total`, one of them is 0, or `total` is out of bounds; with both checksum
-/// flags, or one of them together with `RAW`.
+/// flags, or one of them together with `RAW`; with `INLINE` and more than 64 bytes, or without
+/// `FIRST` or `LAST`. A descriptor with `INLINE` ends its packet. It is followed by a slot for
+/// 1 to 32 bytes of `length`, two for 33 to 64, none for any other; they count as descriptors
+/// in `RING_PRODUCER` and in events.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TxDescriptor {
@@ -149,6 +155,9 @@ impl TxDescriptor {
     pub(super) const RAW: u16 = 0x8;
     /// The UDP checksum is `checksum`.
     pub(super) const CHECKSUM_GIVEN: u16 = 0x10;
+    /// The packet is in the slots of the ring behind this descriptor, up to 64 bytes of it in one
+    /// or two slots, and not at `address`; together with `FIRST` and `LAST` only.
+    pub(super) const INLINE: u16 = 0x40;
     /// The card computes the UDP checksum; with neither it is 0, which means no checksum.
     pub(super) const CHECKSUM_CARD: u16 = 0x20;
 }

@@ -410,10 +410,11 @@ pub(super) mod port {
             IP_SEND_TOS = 0xff << 8,
         }
         ARP_CTRL 0x0034 "port" "ARP control" {
-            ARP_CTRL_TRIES = 0xf,
             ARP_CTRL_FLUSH = 0x1 << 8,
         }
-        ARP_RETRY 0x0038 "port" "time between ARP requests, cycles (6.4 ns)" {}
+        ARP_RETRY 0x0038 "port" "time until an address that was requested in vain is requested again, in 2^20 cycles (6.7 ms)" {
+            ARP_RETRY_VALUE = 0xffff,
+        }
         ARP_EXPIRY 0x003c "port" "life of an ARP entry, in 2^20 cycles (6.7 ms)" {
             ARP_EXPIRY_VALUE = 0xffff,
         }
@@ -433,6 +434,7 @@ pub(super) mod port {
             GEN_PORTS_DESTINATION = 0xffff,
             GEN_PORTS_SOURCE = 0xffff << 16,
         }
+        ARP_WAIT 0x0058 "port" "longest wait of a packet for the answer to an ARP request, cycles (6.4 ns)" {}
         STREAM 0x0200 [16; 0x4] "port" "a stream" {
             STREAM_PORT = 0xffff,
             STREAM_FORM = 0x3 << 16,

@@ -3,8 +3,6 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use zerocopy::IntoBytes;
-
 use super::layouts::TxDescriptor;
 use super::nic::{GONE, Nic};
 use super::registers::tx;
@@ -96,8 +94,14 @@ impl<D: Device> Ring<D> {
     /// Writes a descriptor; the card reads it after the doorbell.
     #[inline(always)]
     pub(super) fn write(&self, at: u32, descriptor: &TxDescriptor) {
+        self.write_slot(at, zerocopy::transmute_ref!(descriptor));
+    }
+
+    /// Writes data of a packet in the place of a descriptor.
+    #[inline(always)]
+    pub(super) fn write_slot(&self, at: u32, bytes: &[u8; size_of::<TxDescriptor>()]) {
         let first = self.slot(at) * WORDS;
-        let (words, _) = descriptor.as_bytes().as_chunks();
+        let (words, _) = bytes.as_chunks();
         for (i, &word) in words.iter().enumerate() {
             // SAFETY: a slot is below the size, and the region has `size` descriptors of `WORDS`
             // words; it lives as long as `self`, and is accessed by atomics alone.

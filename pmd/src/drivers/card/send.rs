@@ -1,4 +1,4 @@
-//! Sends payloads as UDP datagrams: the card reads each payload in place, resolves the neighbour of
+//! Sends payloads as UDP datagrams: the card reads each payload in place, or a short one in the ring, resolves the neighbour of
 //! its address, and prepends Ethernet, IPv4 and UDP headers.
 
 use std::net::SocketAddrV4;
@@ -23,7 +23,8 @@ const HEADERS: usize = 28;
 pub struct SendConfig {
     /// The ports; each needs an address (option `ip`).
     pub ports: Vec<usize>,
-    /// Number of descriptors in each port's ring: at least one for each buffer in flight.
+    /// Number of descriptors in each port's ring: at least one for each buffer in flight, and one
+    /// more for each 32 bytes of a payload of up to 64 bytes.
     pub ring: usize,
     /// Pool of the payloads. Payloads in buffers of another pool are copied.
     pub pool: Mempool,

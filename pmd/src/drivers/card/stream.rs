@@ -355,8 +355,10 @@ impl<D: Device> Streams<D> {
     /// reads them in place, and one doorbell covers them all. They count as [sent](Self::sent) when
     /// the card has read them; a call with an empty burst updates the count.
     ///
-    /// A payload that is too long counts as an error. One whose neighbour does not answer is lost
-    /// later, which the card counts (`tx_unresolved` of its [statistics](Self::statistics)).
+    /// A payload that is too long counts as an error. The first one to an address waits up to
+    /// 100 us for the neighbour's answer, and those behind it wait as well. Without an answer it is
+    /// lost, and later ones to this address are lost at once, until the card asks again (20 ms):
+    /// they count as [unresolved](crate::ledger::SentView::unresolved).
     #[inline]
     pub fn send<const N: usize>(
         &mut self,

@@ -28,6 +28,11 @@ const FREE: usize = 32;
 /// Minimum length of a frame that the card accepts: a header.
 const SHORTEST: usize = 14;
 
+/// Bytes of a slot of the ring, and maximum length of a packet that is put into slots behind its
+/// descriptor. The card has it without another read of memory.
+const SLOT: usize = size_of::<TxDescriptor>();
+const INLINE: usize = 2 * SLOT;
+
 /// Common properties of the packets of a burst.
 #[derive(Clone, Copy)]
 pub(super) struct Packets {
@@ -59,6 +64,11 @@ const BAD: u32 = 1;
 const UNREADABLE: u32 = 2;
 /// The ring has stopped, since its descriptors could not be read.
 const STOPPED: u32 = 3;
+/// Earlier packets were lost, since no neighbour has their address.
+const UNRESOLVED: u32 = 4;
+
+/// Maximum number of packets that one event reports as lost so.
+const MOST_UNRESOLVED: u32 = u16::MAX as u32;
 
 /// Parts of a transmit queue.
 pub(super) struct TxParts<D: Device> {
@@ -86,8 +96,8 @@ pub(super) struct Tx<D: Device> {
     /// Numbers of the oldest descriptor in flight, and of the next one to write.
     oldest: u32,
     next: u32,
-    /// A descriptor that is not written yet, since it may need the event request.
-    held: Option<TxDescriptor>,
+    /// A descriptor that is not written yet, since it may need the event request, and its number.
+    held: Option<(u32, TxDescriptor)>,
     copy: Assembly,
 }
 
@@ -116,7 +126,10 @@ impl<D: Device> Tx<D> {
     /// Maximum number of descriptors of a frame.
     #[inline(always)]
     fn needed(&self, mbuf: &Mbuf) -> usize {
-        if mbuf.segment_count() == 1 && self.reaches(mbuf) {
+        let len = mbuf.total_len();
+        if len <= INLINE {
+            1 + len.div_ceil(SLOT)
+        } else if mbuf.segment_count() == 1 && self.reaches(mbuf) {
             1
         } else {
             self.needed_at_most(mbuf)
@@ -152,8 +165,8 @@ impl<D: Device> Tx<D> {
             cache.free(mbuf);
             return;
         }
-        if total == 0 {
-            return self.post_empty(mbuf, packets);
+        if total <= INLINE {
+            return self.post_inline(mbuf, total, packets, cache, sent);
         }
         if !self.reaches(&mbuf) {
             match self.copied(mbuf, cache) {
@@ -189,14 +202,41 @@ impl<D: Device> Tx<D> {
         self.keep(mbuf);
     }
 
-    /// A packet without payload: one descriptor, of no bytes.
-    #[cold]
-    fn post_empty(&mut self, mbuf: Mbuf, packets: &Packets) {
+    /// A short packet: its bytes follow its descriptor in the ring. One without payload is a descriptor
+    /// of no bytes.
+    #[inline(always)]
+    fn post_inline(
+        &mut self,
+        mbuf: Mbuf,
+        total: usize,
+        packets: &Packets,
+        cache: &mut PoolCache,
+        sent: &mut Sent,
+    ) {
+        let slots = total.div_ceil(SLOT);
+        if 1 + slots > self.free() {
+            sent.count_errors(1);
+            cache.free(mbuf);
+            return;
+        }
         let flags = packets.header.flags.get() | TxDescriptor::FIRST | TxDescriptor::LAST;
+        let inline = if total > 0 { TxDescriptor::INLINE } else { 0 };
         self.defer(TxDescriptor {
-            flags: flags.into(),
+            length: (total as u32).into(),
+            flags: (flags | inline).into(),
+            total: (total as u16).into(),
             ..packets.header
         });
+        let mut bytes = [0; INLINE];
+        let places = bytes.iter_mut();
+        for (to, from) in places.zip(mbuf.segments().flatten()) {
+            *to = *from;
+        }
+        let (data, _) = bytes.as_chunks();
+        for slot in &data[..slots] {
+            self.parts.ring.write_slot(self.next, slot);
+            self.next = self.next.wrapping_add(1);
+        }
         self.keep(mbuf);
     }
 
@@ -212,8 +252,8 @@ impl<D: Device> Tx<D> {
     /// Writes the deferred descriptor, and defers this one.
     #[inline(always)]
     fn defer(&mut self, descriptor: TxDescriptor) {
-        if let Some(held) = self.held.replace(descriptor) {
-            self.parts.ring.write(self.next.wrapping_sub(1), &held);
+        if let Some((at, held)) = self.held.replace((self.next, descriptor)) {
+            self.parts.ring.write(at, &held);
         }
         self.next = self.next.wrapping_add(1);
     }
@@ -238,7 +278,7 @@ impl<D: Device> Tx<D> {
     /// Processes completion events, and counts the packets that were read.
     fn complete(&mut self, sent: &mut Sent, mut done: impl FnMut(Mbuf)) {
         while let Some(event) = self.parts.events.poll() {
-            let Some(status) = self.status(&event) else {
+            let Some((status, packets)) = self.status(&event) else {
                 self.parts.refused.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
@@ -257,22 +297,26 @@ impl<D: Device> Tx<D> {
                 }
                 _ => sent.count(frames, bytes),
             }
-            if status == STOPPED {
-                self.restart(sent, &mut done);
+            match status {
+                STOPPED => self.restart(sent, &mut done),
+                UNRESOLVED => sent.count_unresolved(packets.into()),
+                _ => {}
             }
         }
     }
 
-    /// The status of an event, if it is one of this ring and does not claim more than was posted.
+    /// Status of an event, and its number of packets, if it is one of this ring and does not claim
+    /// more than was posted.
     #[inline]
-    fn status(&self, event: &EventRecord) -> Option<u32> {
+    fn status(&self, event: &EventRecord) -> Option<(u32, u32)> {
         let done = event.index.wrapping_sub(self.oldest);
         let is_ours = event.kind == TxSent::KIND
             && usize::from(event.stream) == self.parts.control.port
             && done <= self.in_flight();
         let sent = TxSent::read_from_bytes(&event.payload).ok()?;
-        let status = sent.status.get();
-        (is_ours && status <= STOPPED).then_some(status)
+        let (status, packets) = (sent.status.get(), sent.packets.get());
+        let is_valid = status < UNRESOLVED || status == UNRESOLVED && packets <= MOST_UNRESOLVED;
+        (is_ours && is_valid).then_some((status, packets))
     }
 
     /// Takes the frames before descriptor number `end`.
@@ -354,9 +398,9 @@ impl<D: Device> Tx<D> {
             return 0;
         }
         burst.take_front(taken, |mbuf| self.post(mbuf, packets, cache, sent));
-        if let Some(mut last) = self.held.take() {
+        if let Some((at, mut last)) = self.held.take() {
             last.flags = (last.flags.get() | TxDescriptor::EVENT).into();
-            self.parts.ring.write(self.next.wrapping_sub(1), &last);
+            self.parts.ring.write(at, &last);
             self.parts.ring.ring_doorbell(self.next);
         }
         taken
