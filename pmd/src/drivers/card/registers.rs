@@ -47,6 +47,10 @@ pub(super) mod card {
         }
         STATUS 0x0038 "card" "status" {
             STATUS_RESETTING = 0x1,
+            STATUS_NET = 0x1 << 1,
+        }
+        FLAGS 0x003c "card" "flags" {
+            FLAGS_NET_LOST = 0x1,
         }
         CORE_KHZ 0x0040 "card" "clock of the core, kHz" {}
         NET_KHZ 0x0044 "card" "clock of the ports and of stamps, kHz" {}
