@@ -10,6 +10,22 @@ const FAR_CYCLES: u64 = 3;
 /// A cycle of the ports, in picoseconds; that of a partner is the same to a part in 5000.
 const CYCLE_PS: u64 = 6_400;
 
+/// What is between the MACs of a card and its frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wires {
+    /// Nothing: XGMII.
+    Xgmii,
+    /// The PCS of each port, and a partner whose clock is faster by some parts per million.
+    Pcs {
+        /// Of each port's partner.
+        ppm: [i64; PORTS],
+        /// Nothing waits on the line, and blocks begin where they are expected; else anywhere.
+        direct: bool,
+    },
+    /// The PCS of each port; those of a pair hear each other, with a received clock half a cycle apart.
+    Cable,
+}
+
 /// Totals of a port's PCS since its reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PcsState {

@@ -36,8 +36,7 @@ use pulses::Pulses;
 use wire::{Receiver, Sender};
 
 pub use error::SimulatorError;
-pub use lanes::PcsState;
-pub use start::Wires;
+pub use lanes::{PcsState, Wires};
 pub use watch::{Probe, Watch};
 
 /// The file of a waveform, if set: `POLLUX_TRACE=card.fst`. The first card that is

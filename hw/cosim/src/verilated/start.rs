@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::clocks::Clocks;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Wires};
 use super::model::Model;
 use super::pulses::Pulses;
 use super::{TRACE, VerilatedCard};
@@ -18,22 +18,6 @@ use crate::pins::{NetIn, PORTS};
 
 /// Longest time in which a PCS finds the boundary of blocks.
 const LOCK_PS: u64 = 200_000_000;
-
-/// What is between the MACs of a card and its frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wires {
-    /// Nothing: XGMII.
-    Xgmii,
-    /// The PCS of each port, and a partner whose clock is faster by some parts per million.
-    Pcs {
-        /// Of each port's partner.
-        ppm: [i64; PORTS],
-        /// Nothing waits on the line, and blocks begin where they are expected; else anywhere.
-        direct: bool,
-    },
-    /// The PCS of each port; those of a pair hear each other, with a received clock half a cycle apart.
-    Cable,
-}
 
 impl VerilatedCard {
     /// A card that has just been reset. The seed decides the contents of its memory, the phase of its
