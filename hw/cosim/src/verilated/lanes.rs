@@ -89,9 +89,12 @@ impl Lanes {
     /// Lines on which nothing waits, and blocks begin where they are expected: for latencies. Others have a
     /// delay, and begin anywhere.
     pub(super) fn new(seed: u64, cable: bool, direct: bool) -> Self {
-        let line = |n: u64| match direct {
-            true => Line::default(),
-            false => Line::new(3, (seed >> n) as u32),
+        let line = |n: u64| {
+            if direct {
+                Line::default()
+            } else {
+                Line::new(3, (seed >> n) as u32)
+            }
         };
         let end = |n: u64| End::new(seed.wrapping_add(n), line(n));
         Self {
@@ -128,9 +131,10 @@ impl Lanes {
     pub(super) fn far_edge(&mut self, now: u64, port: usize, word: Word) -> Word {
         let before = self.far[port].lane.out();
         self.far[port].send(now, word);
-        let from = match self.cable {
-            true => self.near[port ^ 1].lane.out(),
-            false => before,
+        let from = if self.cable {
+            self.near[port ^ 1].lane.out()
+        } else {
+            before
         };
         self.near[port].arrive(now, &from);
         (before.rxd, before.rxc)
