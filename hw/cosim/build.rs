@@ -36,12 +36,19 @@ mod verilate {
         parameters: &'static [&'static str],
     }
 
-    const TOPS: [Top; 2] = [
+    const TOPS: [Top; 3] = [
         Top {
             module: "plx_card",
             prefix: "Vcard",
             name: "card",
             parameters: &[GIT_HASH],
+        },
+        // A lane of the PCS, which a board has beside the card.
+        Top {
+            module: "plx_pcs",
+            prefix: "Vlane",
+            name: "lane",
+            parameters: &[],
         },
         Top {
             module: "plx_evb_ring",

@@ -35,6 +35,7 @@ module plx_rx_fifo_formal (
 
     plx_rx_fifo #(.WORDS(4), .METAS(4)) dut (
         .*,
+        .clear(1'b0),
         .s_axis_payload_tdata({56'd0, word, coming}),
         .s_axis_payload_tkeep(8'hFF),
         .s_axis_meta_tvalid(word == 0 && s_axis_payload_tvalid),

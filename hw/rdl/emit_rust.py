@@ -52,6 +52,8 @@ def one(block, reg, name, at, title, base):
     fields = [field for field in fields if field]
     if not fields:
         return [head + "}"]
+    if len(fields) == 1:
+        return [f"{head} {fields[0]} }}"]
     return [head] + [f"            {field}," for field in fields] + ["        }"]
 
 

@@ -78,7 +78,7 @@ module plx_card #(
     endgenerate
 
     // Resets of all but the host bus logic; the stamp in both clocks, the time stamp.
-    logic        net_rst, others_rst, now_wire_valid;
+    logic        net_rst, others_rst, net_clear, net_away, now_wire_valid;
     logic [63:0] now_stamp, core_stamp, now_wire;
 
     // ---- Host bus -------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ module plx_card #(
         .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS), .TLB_ENTRIES(TLB_ENTRIES),
         .EVENT_QUEUES(EVENT_QUEUES), .RD_TAGS(RD_TAGS), .ARP_ENTRIES(ARP_ENTRIES), .GIT_HASH(GIT_HASH)
     ) host_bus (
-        .clk_net, .rst_net, .clk_core, .rst_core, .others_rst, .net_rst, .now_stamp(core_stamp),
+        .clk_net, .rst_net, .clk_core, .rst_core, .others_rst, .net_rst, .net_clear, .net_away, .now_stamp(core_stamp),
         .cfg_max_payload, .cfg_max_read, .cfg_bus_master, .cfg_msix_enable, .cfg_msix_mask,
         .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data,
         .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,
@@ -203,7 +203,7 @@ module plx_card #(
     // ---- Time -----------------------------------------------------------------------------------
 
     plx_timing_block #(.EVENT_QUEUES(EVENT_QUEUES)) timing (
-        .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger,
+        .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .net_clear, .net_away, .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger,
         .now_stamp, .now_wire, .now_wire_valid, .core_stamp,
         .s_axil_addr(addr[8:0]), .s_axil_awvalid(awvalid[TIMING]), .s_axil_awready(awready[TIMING]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[TIMING]), .s_axil_wready(wready[TIMING]),
@@ -232,8 +232,8 @@ module plx_card #(
                 .PORT(p), .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS),
                 .RX_FIFO_FRAMES(RX_FIFO_FRAMES), .TX_FIFO_WORDS(TX_FIFO_WORDS), .ARP_ENTRIES(ARP_ENTRIES)
             ) port (
-                .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .now_stamp, .now_wire, .now_wire_valid,
-                .core_stamp, .xgmii_rxd(mac_rxd[p*64 +: 64]), .xgmii_rxc(mac_rxc[p*8 +: 8]),
+                .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .net_clear, .net_away, .now_stamp,
+                .now_wire, .now_wire_valid, .core_stamp, .xgmii_rxd(mac_rxd[p*64 +: 64]), .xgmii_rxc(mac_rxc[p*8 +: 8]),
                 .xgmii_txd(mac_txd[p*64 +: 64]), .xgmii_txc(mac_txc[p*8 +: 8]), .cfg_loop(looped[p]),
                 .s_axil_addr(addr[12:0]), .s_axil_awvalid(awvalid[AXIL]), .s_axil_awready(awready[AXIL]),
                 .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[AXIL]), .s_axil_wready(wready[AXIL]),

@@ -16,6 +16,11 @@ module plx_port #(
     input  logic         clk_core,
     input  logic         rst_core,
 
+    // The other clock's modules, in clk_core: they are in reset, and what waits for them is lost; they are in
+    // reset, or their clock stands.
+    input  logic         net_clear,
+    input  logic         net_away,
+
     // Stamps of both clocks, and the time stamp of frames.
     input  logic [63:0]  now_stamp,
     input  logic [63:0]  now_wire,
@@ -137,7 +142,7 @@ module plx_port #(
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_axil_cdc #(.ADDR_W(13)) crossing (
-        .s_clk(clk_core), .s_rst(rst_core),
+        .s_clk(clk_core), .s_rst(rst_core || net_away),
         .s_axil_awaddr(s_axil_addr), .s_axil_awvalid, .s_axil_awready, .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid,
         .s_axil_wready, .s_axil_bresp(), .s_axil_bvalid, .s_axil_bready, .s_axil_araddr(s_axil_addr), .s_axil_arvalid,
         .s_axil_arready, .s_axil_rdata, .s_axil_rresp(), .s_axil_rvalid, .s_axil_rready,
@@ -321,7 +326,7 @@ module plx_port #(
         .s_axis_payload_tkeep(p_keep), .s_axis_payload_tlast(p_last), .s_axis_payload_tuser(p_bad),
         .s_axis_meta_tvalid(p_meta_valid), .s_axis_meta_tdata(p_meta),
         .inc_overflow(inc[regs_pkg::PORT_DROP_OVERFLOW_ROW/8]),
-        .clk_core, .rst_core, .m_axis_payload_tvalid(f_valid), .m_axis_payload_tready(f_ready),
+        .clk_core, .rst_core, .clear(net_clear), .m_axis_payload_tvalid(f_valid), .m_axis_payload_tready(f_ready),
         .m_axis_payload_tdata(f_data), .m_axis_payload_tkeep(f_keep), .m_axis_payload_tlast(f_last),
         .m_axis_payload_tuser(f_bad), .m_axis_meta_tvalid(f_meta_valid), .m_axis_meta_tready(f_meta_ready),
         .m_axis_meta_tdata(f_meta)
@@ -388,7 +393,7 @@ module plx_port #(
     );
 
     plx_tx_fifo #(.WORDS(TX_FIFO_WORDS)) tx_fifo (
-        .clk_core, .rst_core, .s_axis_tx_tvalid(r_valid), .s_axis_tx_tdata(r_data), .s_axis_tx_tkeep(r_keep),
+        .clk_core, .rst_core, .clear(net_clear), .s_axis_tx_tvalid(r_valid), .s_axis_tx_tdata(r_data), .s_axis_tx_tkeep(r_keep),
         .s_axis_tx_tlast(r_last), .s_axis_tx_tuser(r_back), .s_axis_meta_tdata(r_meta), .s_free(tx_free),
         .idle(m_fifo_idle), .clk_net, .rst_net, .m_axis_tx_tvalid(h_valid), .m_axis_tx_tready(h_ready),
         .m_axis_tx_tdata(h_data), .m_axis_tx_tkeep(h_keep), .m_axis_tx_tlast(h_last),

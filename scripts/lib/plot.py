@@ -11,8 +11,8 @@ LINKS = {"10GbE": 0.8, "GbE": 8.0}
 HEADERS = 8 + 42 + 4
 
 
-def latency_plot(rows, pcie):
-    """Latency by size of the payload, logarithmic, with its lower bounds."""
+def latency_plot(rows, by_pcs, pcie):
+    """Latency by size of the payload, logarithmic, without and with the PCS, with its lower bounds."""
     sizes = [row["payload"] for row in rows]
     x = lambda size: LEFT + (RIGHT - LEFT) * log2(size / sizes[0]) / log2(sizes[-1] / sizes[0])  # noqa: E731
     y = lambda ns: BOTTOM - (BOTTOM - TOP) * min(ns, MOST_NS) / MOST_NS  # noqa: E731
@@ -25,7 +25,7 @@ def latency_plot(rows, pcie):
         return f'<text x="{at_x:.1f}" y="{at_y:.1f}" text-anchor="{anchor}">{words}</text>'
 
     wire = {name: [(size, max(size + HEADERS, 72) * per) for size in sizes] for name, per in LINKS.items()}
-    ours = [(row["payload"], row["most_ns"] + pcie) for row in rows]
+    ours = [(row["payload"], row["most_ns"] + pcie) for row in by_pcs]
     bus = [(row["payload"], row["most_ns"]) for row in rows]
     parts = ['<svg xmlns="http://www.w3.org/2000/svg" width="800" height="390" font-family="sans-serif" font-size="12">',
              '<rect width="800" height="390" fill="white"/>',
@@ -39,7 +39,7 @@ def latency_plot(rows, pcie):
               curve(ours, "#0072b2"),
               f'<path d="M{x(sizes[0]):.1f} {y(BAR[1]):.1f} H{x(BAR[0]):.1f} V{BOTTOM}" fill="none" stroke="#d55e00" '
               'stroke-width="2"/>']
-    legend = [("#0072b2", f"to memory, PCIe {pcie:.0f} ns"), ("#56b4e9", "to the host bus"),
+    legend = [("#0072b2", f"PCS to memory, PCIe {pcie:.0f} ns"), ("#56b4e9", "MAC to the host bus"),
               ("#d55e00", "NaNet-10: below 1 us to 1 KB"), ("#009e73", "a 10GbE link alone"),
               ("#cc79a7", "a GbE link alone (NaNet-1)")]
     for place, (colour, words) in enumerate(legend):

@@ -8,7 +8,7 @@ from pathlib import Path
 UNSEEN = {"Port: `TX_ABORTED`": "packets are whole before they are sent; its bench sees it, `mac_tx/a_gap_in_the_input_spoils_the_frame`"}
 
 # Modules of the tests on the card from its RTL.
-RTL = ("bring_up::", "verilated::")
+RTL = ("bring_up::", "clocks::", "pcs::", "verilated::")
 
 
 class Field:

@@ -87,6 +87,8 @@ pub struct Rig<C: SimulatedCard> {
     consumed: [u32; 8],
     /// Descriptors of each ring.
     posted: [u32; 4],
+    /// Destination in them, from the lowest bits: IP address, ports of it and of the source. 0: of the registers.
+    pub destination: u64,
     touched: Touched,
     /// Impossible events.
     pub wrong: u64,
@@ -120,6 +122,7 @@ impl<C: SimulatedCard> Rig<C> {
             lists,
             consumed,
             posted: [0; 4],
+            destination: 0,
             touched: Touched::default(),
             wrong: 0,
         };
@@ -266,7 +269,7 @@ impl<C: SimulatedCard> Rig<C> {
         self.base + (DATA_AT + place * LOAD_BYTES) as u64
     }
 
-    /// Posts bytes of a loaded payload to a port's transmit ring, to the destination in its registers.
+    /// Posts bytes of a loaded payload to a port's transmit ring, to the [`destination`](Self::destination).
     /// They leave after [`doorbell`](Self::doorbell).
     pub fn post(&mut self, which: usize, place: usize, len: usize) {
         let ring = (RING_AT + which * RING_BYTES) as u64;
@@ -292,6 +295,7 @@ impl<C: SimulatedCard> Rig<C> {
         descriptor[8..12].copy_from_slice(&(len as u32).to_le_bytes());
         descriptor[12..14].copy_from_slice(&3_u16.to_le_bytes());
         descriptor[14..16].copy_from_slice(&(len as u16).to_le_bytes());
+        descriptor[16..24].copy_from_slice(&self.destination.to_le_bytes());
         let at = self.base + ring + 32 * slot;
         self.device.with(|_, memory| memory.write(at, &descriptor));
         self.posted[which] = posted.wrapping_add(1);

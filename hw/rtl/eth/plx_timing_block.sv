@@ -10,6 +10,11 @@ module plx_timing_block #(
     input  logic                    clk_core,
     input  logic                    rst_core,
 
+    // The other clock's modules, in clk_core: they are in reset, and what waits for them is lost; they are in
+    // reset, or their clock stands.
+    input  logic                    net_clear,
+    input  logic                    net_away,
+
     // Timing input, of any clock: rising edges count.
     input  logic                    ttc_clock,
     input  logic                    ttc_start,
@@ -53,7 +58,7 @@ module plx_timing_block #(
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_axil_cdc #(.ADDR_W(9)) crossing (
-        .s_clk(clk_core), .s_rst(rst_core),
+        .s_clk(clk_core), .s_rst(rst_core || net_away),
         .s_axil_awaddr(s_axil_addr), .s_axil_awvalid, .s_axil_awready, .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid,
         .s_axil_wready, .s_axil_bresp(), .s_axil_bvalid, .s_axil_bready, .s_axil_araddr(s_axil_addr), .s_axil_arvalid,
         .s_axil_arready, .s_axil_rdata, .s_axil_rresp(), .s_axil_rvalid, .s_axil_rready,
@@ -135,7 +140,7 @@ module plx_timing_block #(
         .s_event_edges(edges), .s_event_wire(edge_wire), .s_event_wire_valid(edge_wire_valid),
         .s_event_stamp(edge_stamp), .s_event_burst(edge_burst), .s_event_flags(edge_flags),
         .s_event_clocks(edge_clocks), .s_event_triggers(edge_triggers),
-        .clk_core, .rst_core, .room, .m_event_valid, .m_event_ready, .m_event_queue, .m_event_record
+        .clk_core, .rst_core, .clear(net_clear), .room, .m_event_valid, .m_event_ready, .m_event_queue, .m_event_record
     );
 
     plx_stamp_cdc stamp_cdc (.s_clk(clk_net), .s_stamp(now_stamp), .m_clk(clk_core), .m_rst(rst_core), .m_stamp(core_stamp));

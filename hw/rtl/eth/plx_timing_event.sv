@@ -22,9 +22,10 @@ module plx_timing_event #(
     input  logic [63:0]             s_event_clocks,
     input  logic [63:0]             s_event_triggers,
 
-    // Records, to queues with room.
+    // Records, to queues with room. Clear: the other clock's side is in reset, and what waits is lost.
     input  logic                    clk_core,
     input  logic                    rst_core,
+    input  logic                    clear,
     input  logic [EVENT_QUEUES-1:0] room,
     output logic                    m_event_valid,
     input  logic                    m_event_ready,
@@ -45,7 +46,7 @@ module plx_timing_event #(
         .w_clk(clk_net), .w_rst(rst_net), .s_valid(s_event_valid), .s_ready(s_event_ready),
         .s_data({cfg_queue, s_event_edges, s_event_wire, s_event_wire_valid, s_event_stamp, s_event_burst,
                  s_event_flags, s_event_clocks, s_event_triggers}),
-        .r_clk(clk_core), .r_rst(rst_core), .m_valid(valid), .m_ready(send && last),
+        .r_clk(clk_core), .r_rst(rst_core || clear), .m_valid(valid), .m_ready(send && last),
         .m_data({queue, edges, wire_time, wire_valid, stamp, burst, flags, clocks, triggers})
     );
 
@@ -66,6 +67,7 @@ module plx_timing_event #(
             sequence_number <= sequence_number + 32'd1;
             gone            <= last ? 4'd0 : gone | one;
         end
+        if (clear) gone <= 4'd0;
         if (rst_core) begin
             m_event_valid   <= 1'b0;
             sequence_number <= 32'd0;

@@ -15,13 +15,16 @@ module plx_host_bus #(
     parameter WRITERS       = PORTS + 1,   // writers to memory, besides interrupts
     parameter BLOCKS        = PORTS + 5    // register blocks outside this module
 ) (
-    // Clocks, resets from outside, and resets of all other modules.
+    // Clocks, resets from outside, and resets of all other modules; in clk_core, the ports are in reset, and what
+    // waits for them is lost; they are in reset, or their clock stands.
     input  logic                   clk_net,
     input  logic                   rst_net,
     input  logic                   clk_core,
     input  logic                   rst_core,
     output logic                   others_rst,
     output logic                   net_rst,
+    output logic                   net_clear,
+    output logic                   net_away,
     input  logic [63:0]            now_stamp,
 
     // Function 0, as the host has configured it.
@@ -109,12 +112,14 @@ module plx_host_bus #(
 );
     // ---- Resets ---------------------------------------------------------------------------------
 
-    logic host_rst, request, resetting, quiesce, discard, wr_idle, rd_idle;
+    logic host_rst, request, resetting, quiesce, discard, wr_idle, rd_idle, net_up, net_lost;
 
     plx_resets resets (
         .clk_net, .rst_net, .clk_core, .rst_core, .request, .resetting, .quiesce, .discard, .wr_idle, .rd_idle,
-        .host_rst, .others_rst, .net_rst
+        .host_rst, .others_rst, .net_rst, .net_clear, .net_up, .net_lost
     );
+
+    assign net_away = !net_up;
 
     // ---- Registers ------------------------------------------------------------------------------
 
@@ -123,8 +128,12 @@ module plx_host_bus #(
     logic [ALL-1:0]    awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
     logic [ALL*32-1:0] rdata;
 
+    // Blocks in the ports' clock: timing and ports.
+    localparam [BLOCKS-1:0] IN_NET = {{PORTS{1'b1}}, 5'b00001};
+    wire       [BLOCKS-1:0] away   = {BLOCKS{others_rst}} | IN_NET & {BLOCKS{net_away}};
+
     plx_csr #(.PORTS(PORTS)) csr (
-        .clk(clk_core), .rst(host_rst), .away({1'b0, {BLOCKS{others_rst}}, 2'b00}),
+        .clk(clk_core), .rst(host_rst), .away({1'b0, away, 2'b00}),
         .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
         .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
         .m_axil_addr, .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata, .m_axil_wstrb,
@@ -166,7 +175,8 @@ module plx_host_bus #(
         .sts_has_event_queues(EVENT_QUEUES[7:0]), .sts_has_tx_rings(PORTS[7:0]), .sts_entries_tlb(TLB_ENTRIES[15:0]),
         .sts_entries_arp(ARP_ENTRIES[15:0]), .sts_sizes_rx_fifo(RX_FIFO_WORDS[15:0]),
         .sts_sizes_read_tags(RD_TAGS[7:0]), .sts_sizes_functions(8'd1), .pulse_ctrl_reset(request),
-        .sts_status_resetting(resetting), .sts_stamp(now_stamp)
+        .sts_status_resetting(resetting), .sts_status_net(net_up), .set_flags_net_lost(net_lost), .flag_flags_net_lost(),
+        .sts_stamp(now_stamp)
     );
 
     logic        quiesce_wanted, win_write, win_valid, win_ready;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Resets of the card. A reset from outside resets everything. A reset by register excludes the host
-// bus logic: first no new write begins, and the current one ends; then all other modules are reset,
-// while open reads end, with data or by their timeout, and their data are discarded. So the host never
-// receives a partial TLP, and no completion reaches another client.
+// Resets of the card, and the state of the ports' clock, which may stand or be in reset at any time. The
+// reset of the core resets everything; that of the ports resets them alone, and the other side of their
+// fifos forgets what waits there. A reset by register excludes the host bus logic: first no new write
+// begins, and the current one ends; then all other modules are reset, while open reads end, with data or
+// by their timeout, and their data are discarded. So the host never receives a partial TLP, and no
+// completion reaches another client.
 
 module plx_resets (
     // Clocks, and resets from outside, of each or of both, from registers; they last at least one cycle
@@ -26,7 +28,13 @@ module plx_resets (
     // Resets of the host bus logic, and of all other modules in both clocks.
     output logic host_rst,
     output logic others_rst,
-    output logic net_rst
+    output logic net_rst,
+
+    // The ports, in clk_core: they are in reset, and what waits for them is lost; their clock runs, and they
+    // are not in reset; they were up, and are not any more.
+    output logic net_clear,
+    output logic net_up,
+    output logic net_lost
 );
     localparam [1:0] RUN = 2'd0, QUIESCE = 2'd1, CLEAR = 2'd2, SETTLE = 2'd3;
     // Long enough for each clock to detect a reset, and for both to have left it.
@@ -36,18 +44,46 @@ module plx_resets (
     logic [4:0] count;
 
     // A synchroniser for each cause and clock, since logic before an asynchronous reset may have glitches.
-    logic core_of_core, core_of_net, core_of_request, net_of_core, net_of_net, net_of_request;
+    logic core_of_core, core_of_request, net_of_core, net_of_net, net_of_request;
 
     plx_sync_reset core_by_core (.clk(clk_core), .rst_async(rst_core), .rst(core_of_core));
-    plx_sync_reset core_by_net (.clk(clk_core), .rst_async(rst_net), .rst(core_of_net));
     plx_sync_reset core_by_request (.clk(clk_core), .rst_async(discard), .rst(core_of_request));
     plx_sync_reset net_by_core (.clk(clk_net), .rst_async(rst_core), .rst(net_of_core));
     plx_sync_reset net_by_net (.clk(clk_net), .rst_async(rst_net), .rst(net_of_net));
     plx_sync_reset net_by_request (.clk(clk_net), .rst_async(discard), .rst(net_of_request));
 
-    assign host_rst   = core_of_core || core_of_net;
-    assign others_rst = host_rst || core_of_request;
-    assign net_rst    = net_of_core || net_of_net || net_of_request;
+    assign host_rst   = core_of_core;
+    assign others_rst = core_of_core || core_of_request;
+
+    // ---- The ports ------------------------------------------------------------------------------
+
+    // Their own reset begins four cycles late: the other side knows of it (4 cycles of clk_core at most)
+    // before a pointer of theirs changes by it (2 cycles later at least).
+    logic [3:0] late;
+
+    always_ff @(posedge clk_net) late <= {late[2:0], net_of_net};
+
+    assign net_rst = net_of_core || net_of_request || late[3];
+
+    // Each begins without clk_net, and ends when that has had edges with the reset.
+    logic [3:0] seen;
+    logic       runs, was_up;
+
+    plx_sync_bit #(.WIDTH(4)) net_resets (
+        .clk(clk_core), .rst(1'b0), .d({late[3], net_of_net, net_of_request, net_of_core}), .q(seen)
+    );
+
+    plx_clock_watch watch (.s_clk(clk_net), .s_rst(net_rst), .clk(clk_core), .rst(net_clear), .runs);
+
+    assign net_up = runs && !net_clear;
+
+    always_ff @(posedge clk_core) begin
+        net_clear <= seen != 4'd0;
+        was_up    <= net_up && !host_rst;
+        net_lost  <= was_up && (!runs || seen[2]) && !host_rst;
+    end
+
+    // ---- A reset by register --------------------------------------------------------------------
 
     assign resetting = state != RUN;
     assign quiesce   = resetting;

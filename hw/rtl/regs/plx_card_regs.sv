@@ -41,6 +41,9 @@ module plx_card_regs (
     input  logic [7:0] sts_sizes_functions,
     output logic pulse_ctrl_reset,
     input  logic sts_status_resetting,
+    input  logic sts_status_net,
+    input  logic set_flags_net_lost,
+    output logic flag_flags_net_lost,
     input  logic [63:0] sts_stamp
 );
 
@@ -103,6 +106,11 @@ module plx_card_regs (
     end
 
     always_ff @(posedge clk) begin
+        if (rst) flag_flags_net_lost <= 1'h0;
+        else flag_flags_net_lost <= (flag_flags_net_lost & ~({1{write && word == 5'hf}} & put[0])) | set_flags_net_lost;
+    end
+
+    always_ff @(posedge clk) begin
         done <= !rst && here;
         case (word)
             5'h0: rdata <= {8'd0, 8'h1, 16'h1};
@@ -119,7 +127,8 @@ module plx_card_regs (
             5'hb: rdata <= {sts_sizes_functions, sts_sizes_read_tags, sts_sizes_rx_fifo};
             5'hc: rdata <= store_scratch;
             5'hd: rdata <= {31'd0, 1'd0};
-            5'he: rdata <= {31'd0, sts_status_resetting};
+            5'he: rdata <= {30'd0, sts_status_net, sts_status_resetting};
+            5'hf: rdata <= {31'd0, flag_flags_net_lost};
             5'h10: rdata <= 32'h3d090;
             5'h11: rdata <= 32'h2625a;
             5'h12: begin

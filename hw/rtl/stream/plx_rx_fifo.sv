@@ -24,9 +24,11 @@ module plx_rx_fifo #(
     // A payload was lost here.
     output logic         inc_overflow,
 
-    // Payloads that are not lost. Metadata are accepted before their payload's last word, or with it.
+    // Payloads that are not lost. Metadata are accepted before their payload's last word, or with it. Clear: the
+    // other clock's side is in reset. What waits is lost, and the payload that was begun ends bad.
     input  logic         clk_core,
     input  logic         rst_core,
+    input  logic         clear,
     output logic         m_axis_payload_tvalid,
     input  logic         m_axis_payload_tready,
     output logic [63:0]  m_axis_payload_tdata,
@@ -78,41 +80,50 @@ module plx_rx_fifo #(
 
     wire bad = full || (s_axis_payload_tlast && s_axis_payload_tuser);
 
-    logic              word_valid, word_ready, meta_valid, meta_ready, word_last, word_bad;
+    logic              word_valid, word_ready, meta_valid, meta_ready, word_last, word_bad, ends;
     logic [63:0]       word;
     logic [3:0]        word_count;
 
     plx_fifo_async_deep #(.WIDTH(WORD_W), .DEPTH(WORDS)) words (
         .w_clk(clk_net), .w_rst(rst_net),
         .s_valid(write), .s_data({bad, s_axis_payload_tlast || full, count, s_axis_payload_tdata}), .s_free(free),
-        .r_clk(clk_core), .r_rst(rst_core),
+        .r_clk(clk_core), .r_rst(rst_core || ends),
         .m_valid(word_valid), .m_ready(word_ready), .m_data({word_bad, word_last, word_count, word})
     );
 
     plx_fifo_async_deep #(.WIDTH(META_W), .DEPTH(METAS)) metas (
         .w_clk(clk_net), .w_rst(rst_net),
         .s_valid(first && !refuse), .s_data(s_axis_meta_tdata), .s_free(free_metas),
-        .r_clk(clk_core), .r_rst(rst_core),
+        .r_clk(clk_core), .r_rst(rst_core || ends),
         .m_valid(meta_valid), .m_ready(meta_ready), .m_data(m_axis_meta_tdata)
     );
 
     // The metadata of the leaving payload have been accepted: no word is offered before its metadata,
-    // and no metadata before the last word of the previous payload.
-    logic meta_taken;
+    // and no metadata before the last word of the previous payload. They were offered, and not accepted.
+    logic meta_taken, offered, ending;
+    wire  meta_there = ends ? offered : meta_valid;
 
-    assign m_axis_meta_tvalid    = meta_valid && !meta_taken;
+    // Until what was begun has ended, with one byte instead of its last word.
+    assign ends                  = clear || ending;
+    assign m_axis_meta_tvalid    = meta_there && !meta_taken;
     assign meta_ready            = m_axis_meta_tready && !meta_taken;
-    assign m_axis_payload_tvalid = word_valid && (meta_taken || meta_valid);
-    assign word_ready            = m_axis_payload_tready && (meta_taken || meta_valid);
+    assign m_axis_payload_tvalid = (ends || word_valid) && (meta_taken || meta_there);
+    assign word_ready            = m_axis_payload_tready && (meta_taken || meta_there);
     assign m_axis_payload_tdata  = word;
-    assign m_axis_payload_tkeep  = ~(8'hFF << word_count);
-    assign m_axis_payload_tlast  = word_last;
-    assign m_axis_payload_tuser  = word_bad;
+    assign m_axis_payload_tkeep  = ends ? 8'h01 : ~(8'hFF << word_count);
+    assign m_axis_payload_tlast  = ends || word_last;
+    assign m_axis_payload_tuser  = ends || word_bad;
 
     always_ff @(posedge clk_core) begin
         if (m_axis_meta_tvalid && m_axis_meta_tready) meta_taken <= 1'b1;
-        if (m_axis_payload_tvalid && m_axis_payload_tready && word_last) meta_taken <= 1'b0;
-        if (rst_core) meta_taken <= 1'b0;
+        if (m_axis_payload_tvalid && m_axis_payload_tready && m_axis_payload_tlast) meta_taken <= 1'b0;
+        offered <= m_axis_meta_tvalid && !m_axis_meta_tready;
+        ending  <= ends && (clear || meta_taken || offered);
+        if (rst_core) begin
+            meta_taken <= 1'b0;
+            offered    <= 1'b0;
+            ending     <= 1'b0;
+        end
     end
 
     wire unused = &{1'b0, s_axis_meta_tvalid};

@@ -13,9 +13,11 @@ module plx_tx_fifo #(
 ) (
     // Packets of at least one word, accepted on arrival, because the writer checks `s_free` before it
     // begins one. With the last word TX_META, and whether the packet is withdrawn: then that word
-    // is ignored. `idle`: all have left.
+    // is ignored. `idle`: all have left. Clear: the other clock's side is in reset. What waits is lost, with
+    // the rest of a packet that arrives, and no word is free.
     input  logic         clk_core,
     input  logic         rst_core,
+    input  logic         clear,
     input  logic         s_axis_tx_tvalid,
     input  logic [255:0] s_axis_tx_tdata,
     input  logic [31:0]  s_axis_tx_tkeep,
@@ -55,16 +57,24 @@ module plx_tx_fifo #(
     // One bit more than an address: distinguishes full and empty. Whole packets end before `committed`.
     logic [AW:0] tail, committed, head, head_gray, head_seen, head_bin;
 
-    wire good  = s_axis_tx_tlast && !s_axis_tx_tuser;
-    wire write = s_axis_tx_tvalid && (good || !s_axis_tx_tlast);
+    // In a packet; up to its end, it is lost.
+    logic open, lost;
+    wire  rst   = rst_core || clear;
+    wire  skip  = clear || lost;
+    wire  word  = s_axis_tx_tvalid && !skip;
+    wire  good  = s_axis_tx_tlast && !s_axis_tx_tuser;
+    wire  write = word && (good || !s_axis_tx_tlast);
+    wire  stays = s_axis_tx_tvalid ? !s_axis_tx_tlast : open;
 
     always_ff @(posedge clk_core) begin
+        open <= stays && !rst_core;
+        lost <= skip && stays && !rst_core;
         if (write) tail <= tail + 1'b1;
-        if (s_axis_tx_tvalid && s_axis_tx_tlast) begin
+        if (word && s_axis_tx_tlast) begin
             if (good) committed <= tail + 1'b1;
             else tail <= committed;
         end
-        if (rst_core) begin
+        if (rst) begin
             tail      <= '0;
             committed <= '0;
         end
@@ -72,7 +82,7 @@ module plx_tx_fifo #(
 
     always_ff @(posedge clk_core) if (write) memory[tail[AW-1:0]] <= s_axis_tx_tdata;
 
-    plx_sync_bit #(.WIDTH(AW + 1)) to_core (.clk(clk_core), .rst(rst_core), .d(head_gray), .q(head_seen));
+    plx_sync_bit #(.WIDTH(AW + 1)) to_core (.clk(clk_core), .rst, .d(head_gray), .q(head_seen));
 
     // Gray code to a number: each bit is the parity of those from it on.
     generate
@@ -81,7 +91,7 @@ module plx_tx_fifo #(
         end
     endgenerate
 
-    assign s_free = WORDS[AW:0] - (tail - head_bin);
+    assign s_free = skip ? '0 : WORDS[AW:0] - (tail - head_bin);
 
     // The sum of the payload, in two stages: that of a word, then that of all words so far.
     logic              word_valid, word_last, word_good, meta_valid;
@@ -104,10 +114,10 @@ module plx_tx_fifo #(
     wire        asked  = meta[MODE_AT +: 2] == OF_PAYLOAD;
 
     always_ff @(posedge clk_core) begin
-        word_valid <= s_axis_tx_tvalid;
+        word_valid <= word;
         meta_valid <= word_valid && word_last && word_good;
         if (word_valid) fresh <= word_last;
-        if (rst_core) begin
+        if (rst) begin
             word_valid <= 1'b0;
             meta_valid <= 1'b0;
             fresh      <= 1'b1;
@@ -138,7 +148,7 @@ module plx_tx_fifo #(
     // Each packet has at least one word, so that there are never more metadata than words.
     /* verilator lint_off PINCONNECTEMPTY */
     plx_fifo_async_deep #(.WIDTH(META_W), .DEPTH(WORDS)) metas (
-        .w_clk(clk_core), .w_rst(rst_core), .s_valid(meta_valid), .s_data(filled), .s_free(),
+        .w_clk(clk_core), .w_rst(rst), .s_valid(meta_valid), .s_data(filled), .s_free(),
         .r_clk(clk_net), .r_rst(rst_net), .m_valid(told_valid), .m_ready(told_ready), .m_data(told)
     );
     /* verilator lint_on PINCONNECTEMPTY */

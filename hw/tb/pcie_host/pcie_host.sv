@@ -136,7 +136,8 @@ module pcie_host #(
     logic [31:0] memory [0:1023];
 
     plx_host_bus #(.PORTS(1)) host_bus (
-        .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .others_rst(), .net_rst(),
+        .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .others_rst(), .net_rst(), .net_clear(),
+        .net_away(),
         .now_stamp(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master(bus_master),
         .cfg_msix_enable(msix_enable), .cfg_msix_mask(msix_mask),
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),

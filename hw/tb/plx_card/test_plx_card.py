@@ -22,7 +22,7 @@ IDLE_WORD = 0x0707070707070707
 
 # Registers, of hw/docs/registers.md.
 CARD, HOST, TIMING, EVENT, TLB, TX, CLOP = 0x0, 0x1000, 0x2000, 0x3000, 0x4000, 0x6000, 0x8000
-MAGIC, CTRL, STATUS = 0x8, 0x34, 0x38
+MAGIC, CTRL, STATUS, FLAGS = 0x8, 0x34, 0x38, 0x3C
 QUEUE_BASE, QUEUE_CTRL, QUEUE_RELEASED = EVENT + 0x100, EVENT + 0x108, EVENT + 0x10C
 
 
@@ -50,20 +50,26 @@ class TB:
         self.heard, self.said = [[] for _ in range(self.ports)], [[] for _ in range(self.ports)]
         self.seen = 0
 
-    async def start(self):
+    async def start(self, locked=True):
+        """Not locked: without a clock of the ports, and with their reset."""
         dut = self.dut
         for name in ("clock", "start", "end", "trigger"):
             getattr(dut, f"ttc_{name}").value = 0
         dut.cfg_max_payload.value, dut.cfg_max_read.value = 1, 2
         dut.cfg_bus_master.value, dut.cfg_msix_enable.value, dut.cfg_msix_mask.value = 1, 1, 0
         dut.rst_net.value = 1
-        cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
+        dut.clk_net.value = 0
+        if locked:
+            self.run_net()
         cocotb.start_soon(self.wires())
         await self.cycles.start([dut.rst_core])
-        dut.rst_net.value = 0
+        dut.rst_net.value = not locked
         await self.step(20)
         assert await self.read(CARD + MAGIC) == 0x58554C50
         return self
+
+    def run_net(self):
+        self.net = cocotb.start_soon(Clock(self.dut.clk_net, NET_PS, "ps").start())
 
     async def wires(self):
         """A word of each port in each cycle; idle without a frame."""
@@ -131,6 +137,11 @@ class TB:
             await self.write(at, VIRTUAL + 0x10000 * number, size=8)
             for register, value in ((0x8, 4096), (0xC, 4), (0x10, 0), (0x14, 60), (0x18, 1)):
                 await self.write(at + register, value)
+        await self.set_up_ports()
+
+    async def set_up_ports(self):
+        """UDP port 5000 is a stream of each."""
+        for number in range(self.ports):
             await self.write(port(number, 0x18), integer(MAC), size=8)
             await self.write(port(number, 0x20), integer(IP_ADDRESS))
             await self.write(port(number, 0x200), 5000 | 1 << 31)
@@ -288,12 +299,12 @@ async def a_reset_by_register_forgets_all_but_the_host_bus(dut):
     await tb.write(TX + 0x10C, 8)
     await tb.until(lambda: tb.reads.lost)
     await tb.write(CARD + CTRL, 1)
-    assert await tb.read(CARD + STATUS) == 1 and await tb.read(port(0, 0x20)) == 0, "a block in reset responds"
+    assert await tb.read(CARD + STATUS) & 1 and await tb.read(port(0, 0x20)) == 0, "a block in reset responds"
     tb.reads.fault = lambda: None
     for head in tb.reads.lost:
         tb.reads.answer(head)
     for _ in range(20):
-        if not await tb.read(CARD + STATUS):
+        if not await tb.read(CARD + STATUS) & 1:
             break
     assert await tb.read(CARD + 0x30) == 0x1234 and not tb.reads.coming
     assert await tb.read(TX + 0x114) == 1, "the ring is idle, without an error"
@@ -337,3 +348,124 @@ async def quiesced_or_without_bus_mastering_it_leaves_memory_alone(dut):
     assert await tb.read(TX + 0x114) & 2, "the ring has stopped"
     assert await tb.read(HOST + 0xC) & 3 == 1
     assert await tb.read(port(1, 0xC)) & 8
+
+
+async def net_is(tb, up):
+    for _ in range(20):
+        if await tb.read(CARD + STATUS) >> 1 & 1 == up:
+            return
+    raise AssertionError(f"STATUS.net does not become {up}")
+
+
+async def passes(tb, number, serial):
+    """A payload is received, in its turn."""
+    payload = some(100)
+    tb.frames(number, [udp(payload)])
+    assert tb.payloads(await tb.next_event()) == [(4000, serial, payload)]
+
+
+@cocotb.test()
+async def the_clock_of_the_ports_stops_in_the_middle_of_an_access(dut):
+    """The access ends, all others are answered, the status tells; and all goes on when the clock does."""
+    tb = await TB(dut).start()
+    await tb.set_up()
+    assert await tb.read(CARD + FLAGS) == 0
+    for number, (at, value) in enumerate([(port(0, 0x20), integer(IP_ADDRESS)), (TIMING + 0x10, 1638400)] * 3):
+        tb.tag = (tb.tag + 1) % 1024
+        writes = number % 3 == 2
+        data = (0xFFFFFFFF).to_bytes(4, "little") if writes else b""
+        place = port(0, 0x28) if writes else at
+        tb.requests.send(header(offset=place, length=1, first_be=15, tag=tb.tag, write=writes), data)
+        await tb.step(random.randrange(25))
+        tb.net.kill()
+        # Behind it, a register of the core.
+        tag, tb.tag = tb.tag, (tb.tag + 1) % 1024
+        tb.requests.send(header(offset=TLB, length=1, first_be=15, tag=tb.tag), b"")
+        await tb.until(lambda: tb.tag in tb.answers, 150)
+        assert int.from_bytes(tb.answers.pop(tb.tag)[1], "little") & 0xFFFF == 5
+        if not writes:
+            assert int.from_bytes(tb.answers.pop(tag)[1], "little") in (value, 0)
+        await net_is(tb, 0)
+        assert await tb.read(at) == 0 and await tb.read(CARD + MAGIC) == 0x58554C50
+        assert await tb.read(CARD + FLAGS) == 1
+        await tb.write(CARD + FLAGS, 1)
+        await tb.step(random.randrange(30))
+        assert await tb.read(CARD + FLAGS) == 0
+        tb.run_net()
+        await net_is(tb, 1)
+        assert await tb.read(at) == value and await tb.read(CARD + FLAGS) == 0
+        if writes:
+            assert await tb.read(port(0, 0x28)) in (0, 0xFFFFFFFF)
+            await tb.write(port(0, 0x28), 0)
+    await passes(tb, 1, 0)
+
+
+@cocotb.test()
+async def a_card_starts_before_its_pll_is_locked(dut):
+    """Registers of the core hold what is written; the ports are set up when their clock is there."""
+    tb = await TB(dut).start(locked=False)
+    await net_is(tb, 0)
+    await tb.set_up()
+    assert await tb.read(port(0, 0x20)) == 0 and await tb.read(TLB + 0x1000, size=8) == VIRTUAL
+    await tb.write(CARD + CTRL, 1)
+    for _ in range(30):
+        if not await tb.read(CARD + STATUS) & 1:
+            break
+    assert await tb.read(CARD + STATUS) == 0 and await tb.read(TLB + 0x1010) & 1 == 0
+    await tb.set_up()
+    tb.run_net()
+    await tb.step(40)
+    assert await tb.read(CARD + STATUS) == 0, "still in reset"
+    dut.rst_net.value = 0
+    await net_is(tb, 1)
+    assert await tb.read(CARD + FLAGS) == 0 and await tb.read(port(0, 0x20)) == 0
+    await tb.set_up_ports()
+    await tb.step(700)
+    await passes(tb, 0, 0)
+    await passes(tb, 1, 0)
+
+
+@cocotb.test()
+async def a_reset_of_the_ports_in_traffic_leaves_the_core_alone(dut):
+    """Lists and rings go on where they were; no payload that was cut is announced."""
+    tb = await TB(dut).start()
+    await tb.set_up()
+    await tb.step(700)
+    ring, data, payload = 0x3_0000_0000, 0x4_0000_0000, some(600)
+    one = struct.pack("<QIHHIHHHHI", data, 600, 1 | 2 | 4 | 0x20, 600, 0xFFFFFFFF, 7000, 7001, 0, 0, 0)
+    tb.reads.memory = lambda address, length: bytes(
+        dict(enumerate(one * 8, ring) if address < data else enumerate(payload, data)).get(address + at, 0)
+        for at in range(length))
+    await tb.write(TX + 0x140, ring, size=8)
+    await tb.write(TX + 0x148, 1 | 3 << 8)
+    for round, serial in enumerate((0, 1, 2)):
+        await tb.write(TX + 0x14C, 2 * round + 2)
+        tb.frames(0, [udp(some(1400))])
+        # It is not whole by then.
+        await tb.step(random.randrange(120, 250))
+        if round:
+            tb.net.kill()
+        dut.rst_net.value = 1
+        tb.heard[0].clear()
+        await tb.step(random.randrange(20, 60))
+        if round:
+            tb.run_net()
+            await tb.step(3)
+        dut.rst_net.value = 0
+        await net_is(tb, 1)
+        assert await tb.read(CARD + FLAGS) == 1 and await tb.read(port(0, 0x20)) == 0
+        await tb.write(CARD + FLAGS, 1)
+        await tb.set_up_ports()
+        await tb.settle()
+        # Packets of the ring have been told as sent, or wait.
+        for number in range(2):
+            record = await tb.next_event()
+            assert record[62] == 2, record[62]
+        await passes(tb, 0, serial)
+    tb.said[1].clear()
+    await tb.write(TX + 0x14C, 8)
+    await tb.next_event()
+    await tb.next_event()
+    await tb.until(lambda: len(tb.said[1]) > 1 and tb.said[1][-1] == (IDLE_WORD, 0xFF))
+    judge(received(tb.said[1])[0].payload(), payload, "255.255.255.255", 7000, 7001, "ff:ff:ff:ff:ff:ff")
+    assert await tb.read(TX + 0x150) == 8

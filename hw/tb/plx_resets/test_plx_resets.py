@@ -1,4 +1,4 @@
-"""plx_resets: the current write ends first, reads end meanwhile, and both clocks sample their resets."""
+"""plx_resets: the current write ends first, reads end meanwhile, and both clocks sample their resets, also if one stands."""
 
 import random
 
@@ -11,12 +11,12 @@ class TB:
     def __init__(self, dut):
         self.dut = dut
         dut.request.value, dut.wr_idle.value, dut.rd_idle.value = 0, 1, 1
-        dut.rst_net.value = dut.rst_core.value = 0
+        dut.rst_net.value = dut.rst_core.value = self.lost = 0
 
     async def start(self):
         dut = self.dut
         dut.rst_core.value = 1
-        cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
+        self.net = cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
         await Timer(900, "ps")
         cocotb.start_soon(Clock(dut.clk_core, 4000, "ps").start())
         await self.core(3)
@@ -28,12 +28,24 @@ class TB:
     async def core(self, count=1):
         for _ in range(count):
             await FallingEdge(self.dut.clk_core)
+            self.lost += self.dut.net_lost.value == 1
 
     def state(self):
         """Active signals: R resetting, Q quiesce, D discard, O others, N net."""
         dut = self.dut
         held = (dut.resetting, dut.quiesce, dut.discard, dut.others_rst, dut.net_rst)
         return "".join(letter for letter, signal in zip("RQDON", held) if int(signal.value))
+
+    def ports(self):
+        """The ports: C in reset, U up."""
+        return "".join(letter for letter, signal in (("C", self.dut.net_clear), ("U", self.dut.net_up)) if int(signal.value))
+
+    async def until(self, condition, patience):
+        for _ in range(patience):
+            if condition():
+                return
+            await self.core()
+        raise AssertionError("it does not happen")
 
     async def ask(self):
         self.dut.request.value = 1
@@ -79,6 +91,7 @@ async def what_is_read_is_thrown_away_until_all_reads_have_ended(dut):
 
 @cocotb.test()
 async def a_reset_from_outside_in_the_middle_of_one_by_register(dut):
+    """That of the core ends it; that of the ports leaves the core alone."""
     tb = await TB(dut).start()
     for outside in (dut.rst_net, dut.rst_core):
         dut.rd_idle.value = 0
@@ -86,9 +99,66 @@ async def a_reset_from_outside_in_the_middle_of_one_by_register(dut):
         await tb.core(random.randrange(2, 60))
         outside.value = 1
         await tb.core(2)
-        assert int(dut.host_rst.value) and int(dut.others_rst.value) and int(dut.net_rst.value)
-        outside.value = 0
+        of_core = outside is dut.rst_core
+        assert int(dut.host_rst.value) == of_core and int(dut.net_rst.value)
+        outside.value, dut.rd_idle.value = 0, 1
         await tb.core(10)
         assert not int(dut.host_rst.value)
-        await tb.core(10)
-        assert tb.state() == ""
+        await tb.core(10 if of_core else 120)
+        assert tb.state() == "" and tb.ports() == "U"
+
+
+@cocotb.test()
+async def the_core_knows_before_the_ports_are_reset_and_until_they_are(dut):
+    """Pointers that cross take two cycles more than the reset itself; the reset begins with or without a clock."""
+    tb = await TB(dut).start()
+    for number in range(24):
+        stands = number % 3 == 2
+        if stands:
+            tb.net.kill()
+        await Timer(random.randrange(6400), "ps")
+        dut.rst_net.value = 1
+        await tb.until(lambda: int(dut.net_clear.value), 6)
+        assert not int(dut.net_rst.value), "the ports were reset first"
+        await tb.core(random.randrange(10, 30))
+        assert int(dut.net_rst.value) != stands
+        dut.rst_net.value = 0
+        await tb.core(40 if stands else 0)
+        if stands:
+            assert not int(dut.net_rst.value) and tb.ports() == "C"
+            tb.net = cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
+        await tb.until(lambda: not int(dut.net_clear.value), 30)
+        assert not int(dut.net_rst.value) and tb.state() == "" and tb.ports() == "U"
+
+
+@cocotb.test()
+async def a_clock_of_the_ports_that_stands_is_told_once(dut):
+    tb = await TB(dut).start()
+    for _ in range(6):
+        tb.lost = 0
+        tb.net.kill()
+        await tb.until(lambda: tb.ports() == "", 75)
+        await tb.core(random.randrange(200))
+        assert tb.ports() == "" and tb.lost == 1 and tb.state() == ""
+        await Timer(random.randrange(4000), "ps")
+        tb.net = cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
+        await tb.core(8)
+        assert tb.ports() == "", "its registers have had no edge"
+        await tb.until(lambda: tb.ports() == "U", 30)
+        await tb.core(200)
+        assert tb.ports() == "U" and tb.lost == 1
+
+
+@cocotb.test()
+async def a_reset_by_register_without_the_clock_of_the_ports(dut):
+    """It ends for the core, and holds for the ports until their clock has seen it."""
+    tb = await TB(dut).start()
+    tb.net.kill()
+    await tb.core(100)
+    await tb.ask()
+    await tb.until(lambda: tb.state() in ("N", ""), 120)
+    await tb.core(100)
+    assert tb.state() == "N" and tb.ports() == "C"
+    tb.net = cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
+    await tb.until(lambda: tb.ports() == "U", 30)
+    assert tb.state() == ""

@@ -24,7 +24,7 @@ class TB:
         dut = self.dut
         for name in ("s_axis_payload_tvalid", "s_axis_payload_tlast", "s_axis_payload_tuser", "s_axis_meta_tvalid",
                      "s_axis_payload_tdata", "s_axis_payload_tkeep", "s_axis_meta_tdata", "m_axis_payload_tready",
-                     "m_axis_meta_tready"):
+                     "m_axis_meta_tready", "clear"):
             getattr(dut, name).value = 0
         dut.rst_net.value = dut.rst_core.value = 1
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
@@ -59,6 +59,10 @@ class TB:
             await FallingEdge(dut.clk_net)
             dut.s_axis_payload_tvalid.value = dut.s_axis_meta_tvalid.value = 0
 
+    async def burst(self):
+        while True:
+            await self.send(random.choice([1, 2, 7]), random.randint(1, 8))
+
     async def reader(self):
         """Accepts words and, now or later, metadata, which are valid with the first word."""
         dut, offered = self.dut, None
@@ -75,17 +79,36 @@ class TB:
             if valid:
                 word = tuple(int(getattr(dut, f"m_axis_payload_{name}").value)
                              for name in ("tdata", "tkeep", "tlast", "tuser"))
-                assert offered in (None, word), "the offer did not stand"
+                assert offered in (None, word) or self.clearing(), "the offer did not stand"
                 offered = None if ready else word
                 assert not first or meta_valid, "a word before its metadata"
             else:
-                assert offered is None
+                assert offered is None or self.clearing()
+                offered = None
             if valid and ready:
                 self.payload.append(word)
                 if word[2]:
                     self.got.append((self.meta, self.payload))
                     self.payload, self.meta = [], None
             await FallingEdge(dut.clk_core)
+
+    def clearing(self):
+        return int(self.dut.clear.value) or int(self.dut.ending.value)
+
+    async def lose_the_wire(self, ahead):
+        """The other side is told, then its clock's side is in reset for some cycles, and it is told again."""
+        dut = self.dut
+        await FallingEdge(dut.clk_core)
+        dut.clear.value = 1
+        for _ in range(ahead):
+            await FallingEdge(dut.clk_net)
+        dut.rst_net.value = 1
+        for _ in range(random.randrange(1, 5)):
+            await FallingEdge(dut.clk_net)
+        dut.rst_net.value = dut.s_axis_payload_tvalid.value = dut.s_axis_meta_tvalid.value = 0
+        for _ in range(3):
+            await FallingEdge(dut.clk_core)
+        dut.clear.value = 0
 
     async def settle(self):
         for _ in range(600):
@@ -179,3 +202,37 @@ async def latency(dut):
         for _ in range(7):
             await FallingEdge(dut.clk_net)
     table.check("rx_fifo", max(seen))
+
+
+@cocotb.test()
+async def a_reset_of_the_wire_ends_what_was_begun(dut):
+    """Payloads before it are whole, end bad after fewer words, or are absent; those after it all arrive."""
+    tb = TB(dut)
+    await tb.start()
+    cut = 0
+    for tb.stall in [0.1, 0.5, 0.8] * 6:
+        tb.sent, tb.got = [], []
+        await FallingEdge(dut.clk_net)
+        sending = cocotb.start_soon(tb.burst())
+        await Timer(random.randrange(60) * CORE_PS, "ps")
+        sending.kill()
+        await tb.lose_the_wire(2)
+        for _ in range(100):
+            await FallingEdge(dut.clk_core)
+        assert tb.meta is None and not tb.payload, "a payload did not end"
+        for number, words in tb.got:
+            data, keep, bad = tb.sent[number]
+            if words[-1][3] and not bad:
+                cut += 1
+                assert len(words) <= len(data) and words[-1][1:] == (1, 1, 1)
+                words = words[:-1]
+            assert [word[0] for word in words] == data[:len(words)]
+        tb.sent, tb.got, tb.overflow = [], [], 0
+        tb.stall = 0.1
+        await FallingEdge(dut.clk_net)
+        for _ in range(3):
+            await tb.send(5)
+        for _ in range(60):
+            await FallingEdge(dut.clk_net)
+        assert tb.check() == 0 and len(tb.got) == 3
+    assert cut > 3, cut

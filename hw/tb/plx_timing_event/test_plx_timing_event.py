@@ -21,7 +21,7 @@ class TB:
         for name in FIELDS:
             getattr(dut, f"s_event_{name}").value = 0
         dut.s_event_valid.value, dut.cfg_queue.value = 0, 1
-        dut.room.value, dut.m_event_ready.value = 2, 0
+        dut.room.value, dut.m_event_ready.value, dut.clear.value = 2, 0, 0
 
     async def start(self):
         dut = self.dut

@@ -26,7 +26,7 @@ class TB:
     async def start(self):
         dut = self.dut
         for name in ("s_axis_tx_tvalid", "s_axis_tx_tdata", "s_axis_tx_tkeep", "s_axis_tx_tlast", "s_axis_tx_tuser",
-                     "s_axis_meta_tdata", "m_axis_tx_tready", "m_axis_meta_tready"):
+                     "s_axis_meta_tdata", "m_axis_tx_tready", "m_axis_meta_tready", "clear"):
             getattr(dut, name).value = 0
         dut.rst_net.value = dut.rst_core.value = 1
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
@@ -37,7 +37,7 @@ class TB:
             await FallingEdge(dut.clk_net)
         dut.rst_net.value = dut.rst_core.value = 0
         await FallingEdge(dut.clk_core)
-        cocotb.start_soon(self.reader())
+        self.reading = cocotb.start_soon(self.reader())
 
     async def send(self, data, word, bad=False, idle=0.0):
         """Offers a packet, and records the expected output."""
@@ -198,3 +198,45 @@ async def latency(dut):
         seen.add(edges)
         await tb.settle()
     table.check("tx_fifo", max(seen))
+
+
+@cocotb.test()
+async def a_reset_of_the_wire_forgets_what_waits(dut):
+    """Packets in it, and the one that arrives, are lost; none begins meanwhile; those after it all leave."""
+    tb = TB(dut)
+    await tb.start()
+    for number in range(20):
+        tb.stall, tb.expected, tb.got = 1.0 if number % 2 else 0.5, [], []
+        for _ in range(3):
+            if int(dut.s_free.value) >= 5:
+                await tb.send(*packet(100))
+        # A packet whose rest arrives meanwhile, or after it.
+        dut.s_axis_tx_tvalid.value, dut.s_axis_tx_tlast.value = int(dut.s_free.value) > 2, 0
+        await FallingEdge(dut.clk_core)
+        dut.s_axis_tx_tvalid.value, open_one = 0, int(dut.s_axis_tx_tvalid.value)
+        tb.reading.kill()
+        dut.clear.value = 1
+        await FallingEdge(dut.clk_net)
+        dut.rst_net.value = 1
+        for _ in range(random.randrange(1, 4)):
+            await FallingEdge(dut.clk_net)
+        dut.rst_net.value = 0
+        # The rest of the packet is lost, whenever it arrives.
+        for late in random.choice(((0, 1), (1, 0))):
+            await FallingEdge(dut.clk_core)
+            assert int(dut.s_free.value) == 0 or not (open_one or int(dut.clear.value))
+            if late and open_one:
+                dut.s_axis_tx_tvalid.value, dut.s_axis_tx_tlast.value, dut.s_axis_tx_tuser.value = 1, 1, 0
+                await FallingEdge(dut.clk_core)
+                dut.s_axis_tx_tvalid.value = open_one = 0
+            for _ in range(4):
+                await FallingEdge(dut.clk_core)
+            dut.clear.value = 0
+        await FallingEdge(dut.clk_core)
+        tb.expected, tb.got, tb.stall = [], [], 0.2
+        await FallingEdge(dut.clk_net)
+        tb.reading = cocotb.start_soon(tb.reader())
+        await FallingEdge(dut.clk_core)
+        for _ in range(4):
+            await tb.send(*packet(200))
+        await tb.settle()

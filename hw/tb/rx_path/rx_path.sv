@@ -86,7 +86,7 @@ module rx_path #(
                 .s_axis_payload_tkeep(s_keep[p*8 +: 8]), .s_axis_payload_tlast(s_last[p]),
                 .s_axis_payload_tuser(s_bad[p]), .s_axis_meta_tvalid(s_first[p]),
                 .s_axis_meta_tdata(s_meta[p*169 +: 169]), .inc_overflow(inc_overflow[p]),
-                .clk_core, .rst_core, .m_axis_payload_tvalid(f_valid), .m_axis_payload_tready(f_ready),
+                .clk_core, .rst_core, .clear(1'b0), .m_axis_payload_tvalid(f_valid), .m_axis_payload_tready(f_ready),
                 .m_axis_payload_tdata(f_data), .m_axis_payload_tkeep(f_keep), .m_axis_payload_tlast(f_last),
                 .m_axis_payload_tuser(f_bad), .m_axis_meta_tvalid(f_meta_valid),
                 .m_axis_meta_tready(f_meta_ready), .m_axis_meta_tdata(f_meta)

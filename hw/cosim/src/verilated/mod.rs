@@ -4,32 +4,39 @@
 //! | | |
 //! | --- | --- |
 //! | `model` | the pins, behind the C shim |
-//! | `clocks` | 250 and 156.25 MHz in integer picoseconds; their phase is the seed's |
+//! | `start` | cards after power-on, and what is at their wires |
+//! | `clocks` | 250 and 156.25 MHz in integer picoseconds; their phase is the seed's; clocks of far ends |
+//! | `lane`, `lanes` | the PCS of each port and of its partner, where asked for |
 //! | `wire` | frames to XGMII and back |
 //! | `watch` | latencies in cycles |
 //! | [`pcie`](crate::pcie) | the host bus |
 
 mod clocks;
 mod error;
+mod lane;
+mod lanes;
 pub(crate) mod model;
+mod pulses;
+mod start;
 mod watch;
 mod wire;
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use pollux_card_model::{Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use pollux_card_model::{Host, LinkSignal, SimulatedCard, TimingInput, WireFrame};
 
 use crate::pcie::{Behaviour, RootPort, Traffic};
 use crate::pins::{NetIn, NetOut, PORTS};
 use clocks::{Clocks, Edge};
+use lanes::Lanes;
 use model::Model;
+use pulses::Pulses;
 use wire::{Receiver, Sender};
 
 pub use error::SimulatorError;
+pub use lanes::{PcsState, Wires};
 pub use watch::{Probe, Watch};
 
 /// The file of a waveform, if set: `POLLUX_TRACE=card.fst`. The first card that is
@@ -48,8 +55,6 @@ const ANSWER_PS: u64 = 200_000_000;
 const POSTED_REQUESTS: usize = 16;
 /// Maximum time of an access from the host bus to its register, across clocks.
 const ACCESS_PS: u64 = 400_000;
-/// Cycles of `clk_net` that a pulse at the timing connector is high, and then low.
-const PULSE: u8 = 2;
 
 /// A frame that was queued behind register accesses: it arrives when those have been done.
 struct Held {
@@ -72,34 +77,36 @@ pub struct VerilatedCard {
     pulses: Pulses,
     core_cycles: u64,
     watch: Option<Watch>,
+    lanes: Option<Lanes>,
+    /// When the ports' clock stops.
+    stops_at: Option<u64>,
 }
 
 impl VerilatedCard {
-    /// A card that has just been reset. The seed decides the contents of its memory, the phase of its
-    /// clocks, and the host's decisions within its behaviour.
-    #[must_use]
-    pub fn new(seed: u64, behaviour: Behaviour) -> Self {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut card = Self {
-            model: Model::new(rng.random()),
-            clocks: Clocks::new(rng.random()),
-            now: 0,
-            port: RootPort::new(rng.random(), behaviour),
-            net: NetIn::default(),
-            senders: Default::default(),
-            receivers: Default::default(),
-            held: VecDeque::new(),
-            pulses: Pulses::default(),
-            core_cycles: 0,
-            watch: None,
-        };
-        if let Some(file) = trace_file()
-            && let Err(error) = card.trace(&file)
-        {
-            eprintln!("{TRACE}: {error}");
+    /// The ports' clock stands, or runs on.
+    pub fn run_net(&mut self, runs: bool) {
+        self.clocks.run_net(self.now, runs);
+    }
+
+    /// The ports' clock stops after some picoseconds.
+    pub fn stop_net_after(&mut self, ps: u64) {
+        self.stops_at = Some(self.now + ps);
+    }
+
+    /// The reset of the ports from outside begins or ends, with or without their clock.
+    pub fn hold_net(&mut self, reset: bool) {
+        self.net.reset = reset.into();
+        self.model.drive_net(&self.net);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.set_reset(reset, false);
         }
-        card.pulse_reset(&mut Nowhere);
-        card
+    }
+
+    /// The PCS of a port, if it has one.
+    #[must_use]
+    pub fn pcs(&self, port: usize) -> Option<PcsState> {
+        let lanes = self.lanes.as_ref().filter(|_| port < PORTS)?;
+        Some(lanes.state(port))
     }
 
     /// Writes a waveform from now on.
@@ -179,10 +186,12 @@ impl VerilatedCard {
         self.port.request_write(self.now, bar, at, bytes);
     }
 
-    /// When the last frame to a port began: its start character was at XGMII, in picoseconds.
+    /// When the last frame to a port began: its start character was at XGMII, or its block at the PCS, in
+    /// picoseconds.
     #[must_use]
     pub fn last_start(&self, port: usize) -> u64 {
-        self.senders.get(port).map_or(0, |sender| sender.began)
+        let began = self.senders.get(port).map_or(0, |sender| sender.began);
+        began + self.lanes.as_ref().map_or(0, |lanes| lanes.delay_ps(port))
     }
 
     /// The same of the last frame that a port has sent.
@@ -195,6 +204,10 @@ impl VerilatedCard {
 
     /// The next edge of a clock.
     fn step(&mut self, host: &mut dyn Host) {
+        if self.stops_at.is_some_and(|at| at <= self.clocks.at()) {
+            self.stops_at = None;
+            self.run_net(false);
+        }
         let (now, edge) = self.clocks.step();
         self.now = now;
         match edge {
@@ -227,7 +240,11 @@ impl VerilatedCard {
             Edge::Net { rises: false } => {
                 self.model.set_clk_net(false);
                 self.model.eval(now);
+                if let Some(lanes) = &mut self.lanes {
+                    lanes.net_falls(now);
+                }
             }
+            Edge::Far { port, rises } => self.far_edge(now, port, rises),
         }
     }
 
@@ -241,6 +258,11 @@ impl VerilatedCard {
                 self.senders[held.port].put(held.frame);
             }
         }
+        self.pulses.drive(&mut self.net);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.net_edge(now, seen, &mut self.net);
+            return;
+        }
         let words = seen.data.into_iter().zip(seen.control);
         for (receiver, word) in self.receivers.iter_mut().zip(words) {
             if self.net.reset == 0 {
@@ -251,7 +273,21 @@ impl VerilatedCard {
         for (sender, (data, control)) in self.senders.iter_mut().zip(pins) {
             (*data, *control) = sender.word(now);
         }
-        self.pulses.drive(&mut self.net);
+    }
+
+    /// An edge of the clock at the far end of a wire.
+    fn far_edge(&mut self, now: u64, port: usize, rises: bool) {
+        let Some(lanes) = &mut self.lanes else {
+            return;
+        };
+        if !rises {
+            return lanes.far_falls(now, port);
+        }
+        let word = lanes.far_edge(now, port, self.senders[port].word(now));
+        // Until its reset a lane sends anything.
+        if self.net.reset == 0 {
+            self.receivers[port].word(now, word);
+        }
     }
 
     /// Advances time until a condition holds, or until the timeout of a response.
@@ -264,11 +300,20 @@ impl VerilatedCard {
 
     fn pulse_reset(&mut self, host: &mut dyn Host) {
         self.port.set_reset(true);
-        self.net.reset = 1;
+        self.set_reset(true);
         self.advance(host, RESET_CYCLES * 4_000);
         self.port.set_reset(false);
-        self.net.reset = 0;
+        self.set_reset(false);
         self.advance(host, RESET_CYCLES * 4_000);
+    }
+
+    /// Of the ports, and of what is at the far ends of their wires.
+    fn set_reset(&mut self, reset: bool) {
+        self.net.reset = reset.into();
+        self.model.drive_net(&self.net);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.set_reset(reset, true);
+        }
     }
 }
 
@@ -355,36 +400,6 @@ impl SimulatedCard for VerilatedCard {
     }
 }
 
-/// The timing connector: pulses one after the other.
-#[derive(Default)]
-struct Pulses {
-    queue: VecDeque<TimingInput>,
-    /// Remaining cycles of the current pulse, high and low.
-    left: u8,
-}
-
-impl Pulses {
-    fn drive(&mut self, pins: &mut NetIn) {
-        if self.left == 1 {
-            self.queue.pop_front();
-        }
-        if self.left <= 1 {
-            self.left = if self.queue.is_empty() {
-                0
-            } else {
-                2 * PULSE + 1
-            };
-        }
-        self.left = self.left.saturating_sub(1);
-        let high = self.left > PULSE - 1;
-        let on = |input| u8::from(high && self.queue.front() == Some(&input));
-        pins.ttc_clock = on(TimingInput::Clock);
-        pins.ttc_start = on(TimingInput::Start);
-        pins.ttc_end = on(TimingInput::End);
-        pins.ttc_trigger = on(TimingInput::Trigger);
-    }
-}
-
 impl Drop for VerilatedCard {
     fn drop(&mut self) {
         static CARDS: AtomicU64 = AtomicU64::new(0);
@@ -397,24 +412,4 @@ impl Drop for VerilatedCard {
             eprintln!("{COVERAGE}: {error}");
         }
     }
-}
-
-/// A host without memory.
-struct Nowhere;
-
-impl Host for Nowhere {
-    fn read(&mut self, _: u64, _: &mut [u8]) -> Result<(), ReadError> {
-        Err(ReadError::Unsupported)
-    }
-
-    fn write(&mut self, _: u64, _: &[u8]) {}
-
-    fn interrupt(&mut self, _: u16) {}
-}
-
-/// The file that [`TRACE`] names, for the first caller.
-fn trace_file() -> Option<PathBuf> {
-    static TAKEN: AtomicBool = AtomicBool::new(false);
-    let file = std::env::var_os(TRACE)?;
-    (!TAKEN.swap(true, Ordering::Relaxed)).then(|| file.into())
 }

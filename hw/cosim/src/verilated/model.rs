@@ -35,6 +35,10 @@ mod sys {
     }
 }
 
+/// One model is made at a time: the simulator seeds the random numbers of one that is being made by a counter
+/// of the process.
+pub(super) static ONE: Mutex<()> = Mutex::new(());
+
 /// A Verilated card. Its state changes only by [`eval`](Self::eval).
 pub(crate) struct Model(NonNull<sys::Card>);
 
@@ -45,9 +49,6 @@ unsafe impl Send for Model {}
 impl Model {
     /// A card in which everything without a reset has an initial value by the seed.
     pub(crate) fn new(seed: u64) -> Self {
-        // One at a time: the simulator seeds the random numbers of a card that is being made by a
-        // counter of the process.
-        static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: takes any number; returns a new card with one owner.
         let made = unsafe { sys::pollux_card_new((seed ^ seed >> 32) as u32) };

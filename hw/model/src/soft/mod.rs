@@ -129,7 +129,8 @@ impl SoftCard {
             return 0;
         }
         if kind == card::THIS.kind && register.at == card::STATUS.at {
-            return self.resetting.into();
+            // The clock of its ports runs.
+            return 2 | u32::from(self.resetting);
         }
         let half = |value: u64, low: usize| (value >> (8 * (register.at - low))) as u32;
         if kind == card::THIS.kind && (card::STAMP.at..=card::STAMP_HIGH.at).contains(&register.at)

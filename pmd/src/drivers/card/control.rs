@@ -8,7 +8,7 @@ use pollux_mempool::time::Ns;
 use super::nic::{GONE, Nic};
 use super::options::Options;
 use super::registers::{card, port};
-use crate::bus::{Bus, Device};
+use crate::bus::{Bus, BusError, Device};
 use crate::driver::{Link, Megabits};
 use crate::net::MacAddr;
 use crate::port::{RxState, SharedRxState};
@@ -51,13 +51,17 @@ impl<D: Device> Control<D> {
 
     /// Configures a port before frames can pass: its station address, and `net`, what else it
     /// passes on. Its MAC stays off.
+    ///
+    /// # Errors
+    /// The ports of the card have no clock.
     pub(super) fn set_up(
         nic: &Nic<D>,
         n: usize,
         station: MacAddr,
         options: &Options,
         net: u32,
-    ) -> Self {
+    ) -> Result<Self, BusError> {
+        nic.need_ports()?;
         let at = |register| nic.port(n, register);
         let [a, b, c, d, e, f] = station.0;
         let station = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
@@ -87,7 +91,7 @@ impl<D: Device> Control<D> {
         let wait = nic.cycles(card::NET_KHZ, ARP_WAIT);
         nic.bus.write32(at(port::ARP_WAIT), wait);
         nic.bus.write32(at(port::MAC_CTRL), mac);
-        Self::new(nic, n, mac)
+        Ok(Self::new(nic, n, mac))
     }
 
     /// Stops reception on this port, and waits for a limited time until all received data is in
@@ -130,11 +134,16 @@ impl<D: Device> Control<D> {
         self.state.get()
     }
 
+    /// Whether a status of the MAC says that the link is up, and the port has kept its settings.
+    fn is_up(&self, status: u32) -> bool {
+        status & port::MAC_STATUS_LINK != 0 && !self.nic.has_lost_ports()
+    }
+
     /// Reads from the MAC whether frames can arrive. For housekeeping.
     pub(super) fn look(&self) {
         self.state.set(match self.status() {
             GONE => RxState::Gone,
-            status if status & port::MAC_STATUS_LINK == 0 => RxState::Down,
+            status if !self.is_up(status) => RxState::Down,
             _ => RxState::Live,
         });
     }
@@ -149,7 +158,7 @@ impl Watch {
     pub(super) fn look<D: Device>(&self, control: &Control<D>) -> Link {
         let status = control.status();
         let gone = status == GONE || control.nic.device.is_gone();
-        let up = !gone && status & port::MAC_STATUS_LINK != 0;
+        let up = !gone && control.is_up(status);
         let next = |seen: u64| (seen & 1 != u64::from(up)).then_some(seen + 1);
         let order = Ordering::Relaxed;
         let changes = match self.0.fetch_update(order, order, next) {

@@ -185,9 +185,9 @@ impl<D: Device> Card<D> {
             // Both of a pair.
             ports = ports.next_multiple_of(2).min(nic.has.ports);
         }
-        let controls: Vec<_> = (0..ports)
+        let controls = (0..ports)
             .map(|n| Control::set_up(nic, n, self.options.mac, &self.options, catch))
-            .collect();
+            .collect::<Result<Vec<_>, _>>()?;
         // Edges are counted; their events are for users of streams.
         Timing::new(nic, 0, &self.options.timing, quarantine)?;
         let mut tlb = Tlb::new(nic, FAULTS_TO);

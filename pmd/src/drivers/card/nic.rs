@@ -285,6 +285,27 @@ impl<D: Device> Nic<D> {
         Ok(())
     }
 
+    /// Checks that the ports have a clock, before their registers are written; forgets that they lost it before.
+    ///
+    /// # Errors
+    /// They have none: the card discards what is written there.
+    pub(super) fn need_ports(&self) -> Result<(), BusError> {
+        let (status, flags) = (card::STATUS.at, card::FLAGS.at);
+        if !self.wait(|| self.bus.read32(self.at.card + status) & card::STATUS_NET != 0) {
+            return Err(self.error(
+                "its ports have no clock, as the PLL of their transceivers is not locked: check the reference clock",
+            ));
+        }
+        self.bus.write32(self.at.card + flags, card::FLAGS_NET_LOST);
+        Ok(())
+    }
+
+    /// Whether the ports were reset since, or their clock stood: they have to be set up anew.
+    pub(super) fn has_lost_ports(&self) -> bool {
+        let flags = self.bus.read32(self.at.card + card::FLAGS.at);
+        flags & card::FLAGS_NET_LOST != 0
+    }
+
     /// Stops the card and revokes its access to memory. The proof that it is at rest comes from its
     /// configuration space or from the IOMMU and settles the quarantine; without a proof the
     /// quarantine keeps what the card may still write.

@@ -42,12 +42,12 @@ pub(super) mod card {
             SIZES_FUNCTIONS = 0xff << 24,
         }
         SCRATCH 0x0030 "card" "scratch" {}
-        CTRL 0x0034 "card" "control" {
-            CTRL_RESET = 0x1,
-        }
+        CTRL 0x0034 "card" "control" { CTRL_RESET = 0x1 }
         STATUS 0x0038 "card" "status" {
             STATUS_RESETTING = 0x1,
+            STATUS_NET = 0x1 << 1,
         }
+        FLAGS 0x003c "card" "flags" { FLAGS_NET_LOST = 0x1 }
         CORE_KHZ 0x0040 "card" "clock of the core, kHz" {}
         NET_KHZ 0x0044 "card" "clock of the ports and of stamps, kHz" {}
         STAMP 0x0048 "card" "stamp counter" {}
@@ -72,9 +72,7 @@ pub(super) mod host {
             BLOCK_VERSION = 0xff << 16,
         }
         NEXT 0x0004 "host" "offset of the next block" {}
-        CTRL 0x0008 "host" "control" {
-            CTRL_QUIESCE = 0x1,
-        }
+        CTRL 0x0008 "host" "control" { CTRL_QUIESCE = 0x1 }
         STATUS 0x000c "host" "status" {
             STATUS_IDLE = 0x1,
             STATUS_BUS_MASTER = 0x1 << 1,
@@ -201,9 +199,7 @@ pub(super) mod event {
         }
         QUEUE_RELEASED 0x010c [8; 0x40] "event" "records released" {}
         QUEUE_PRODUCED 0x0110 [8; 0x40] "event" "records written" {}
-        QUEUE_COUNT 0x0114 [8; 0x40] "event" "events to an interrupt" {
-            QUEUE_COUNT_VALUE = 0xffff,
-        }
+        QUEUE_COUNT 0x0114 [8; 0x40] "event" "events to an interrupt" { QUEUE_COUNT_VALUE = 0xffff }
         QUEUE_HOLD 0x0118 [8; 0x40] "event" "longest wait for an interrupt, core cycles" {}
         QUEUE_ARM 0x011c [8; 0x40] "event" "arms the interrupt" {}
     }
@@ -307,30 +303,22 @@ pub(super) mod clop {
         NEXT 0x0004 "clop" "offset of the next block" {}
         LIST_BASE 0x2000 [128; 0x40] "clop" "virtual address of the first buffer" {}
         LIST_BASE_HIGH 0x2004 [128; 0x40] "clop" "upper half of LIST_BASE" {}
-        LIST_SIZE 0x2008 [128; 0x40] "clop" "bytes of a buffer" {
-            LIST_SIZE_VALUE = 0x7fff_ffff,
-        }
-        LIST_COUNT 0x200c [128; 0x40] "clop" "buffers" {
-            LIST_COUNT_VALUE = 0x1_ffff,
-        }
+        LIST_SIZE 0x2008 [128; 0x40] "clop" "bytes of a buffer" { LIST_SIZE_VALUE = 0x7fff_ffff }
+        LIST_COUNT 0x200c [128; 0x40] "clop" "buffers" { LIST_COUNT_VALUE = 0x1_ffff }
         LIST_MODE 0x2010 [128; 0x40] "clop" "how payloads lie" {
             LIST_MODE_BARE = 0x1,
             LIST_MODE_QUEUE = 0x7 << 4,
             LIST_MODE_FUNC = 0xff << 8,
             LIST_MODE_STRIDE = 0xffff << 16,
         }
-        LIST_TIMEOUT 0x2014 [128; 0x40] "clop" "longest wait of a payload, in stamps (6.4 ns)" {
-            LIST_TIMEOUT_VALUE = 0x7fff_ffff,
-        }
+        LIST_TIMEOUT 0x2014 [128; 0x40] "clop" "longest wait of a payload, in stamps (6.4 ns)" { LIST_TIMEOUT_VALUE = 0x7fff_ffff }
         LIST_CTRL 0x2018 [128; 0x40] "clop" "control" {
             LIST_CTRL_ENABLE = 0x1,
             LIST_CTRL_FLUSH = 0x1 << 1,
         }
         LIST_RELEASED 0x201c [128; 0x40] "clop" "buffers returned" {}
         LIST_SERIAL 0x2020 [128; 0x40] "clop" "buffers announced" {}
-        LIST_USED 0x2024 [128; 0x40] "clop" "bytes in the buffer in turn" {
-            LIST_USED_VALUE = 0x7fff_ffff,
-        }
+        LIST_USED 0x2024 [128; 0x40] "clop" "bytes in the buffer in turn" { LIST_USED_VALUE = 0x7fff_ffff }
         LIST_SEQUENCE 0x2028 [128; 0x40] "clop" "number of the next payload" {}
         OUTCOME_PLACED 0x4000 [128; 0x40] "clop" "payloads placed" {}
         OUTCOME_PLACED_HIGH 0x4004 [128; 0x40] "clop" "upper half of OUTCOME_PLACED" {}
@@ -385,13 +373,9 @@ pub(super) mod port {
             MAC_STATUS_TX_IDLE = 0x1 << 4,
             MAC_STATUS_PAUSED = 0x1 << 5,
         }
-        MAX_FRAME 0x0010 "port" "longest frame, B" {
-            MAX_FRAME_VALUE = 0x3fff,
-        }
+        MAX_FRAME 0x0010 "port" "longest frame, B" { MAX_FRAME_VALUE = 0x3fff }
         MAC 0x0018 "port" "MAC address" {}
-        MAC_HIGH 0x001c "port" "upper half of MAC" {
-            MAC_HIGH_VALUE = 0xffff,
-        }
+        MAC_HIGH 0x001c "port" "upper half of MAC" { MAC_HIGH_VALUE = 0xffff }
         IP 0x0020 "port" "IPv4 address" {}
         NET_CTRL 0x0024 "port" "what the port answers and checks" {
             NET_CTRL_ARP = 0x1,
@@ -409,25 +393,15 @@ pub(super) mod port {
             IP_SEND_TTL = 0xff,
             IP_SEND_TOS = 0xff << 8,
         }
-        ARP_CTRL 0x0034 "port" "ARP control" {
-            ARP_CTRL_FLUSH = 0x1 << 8,
-        }
-        ARP_RETRY 0x0038 "port" "time until an address that was requested in vain is requested again, in 2^20 cycles (6.7 ms)" {
-            ARP_RETRY_VALUE = 0xffff,
-        }
-        ARP_EXPIRY 0x003c "port" "life of an ARP entry, in 2^20 cycles (6.7 ms)" {
-            ARP_EXPIRY_VALUE = 0xffff,
-        }
+        ARP_CTRL 0x0034 "port" "ARP control" { ARP_CTRL_FLUSH = 0x1 << 8 }
+        ARP_RETRY 0x0038 "port" "time until an address that was requested in vain is requested again, in 2^20 cycles (6.7 ms)" { ARP_RETRY_VALUE = 0xffff }
+        ARP_EXPIRY 0x003c "port" "life of an ARP entry, in 2^20 cycles (6.7 ms)" { ARP_EXPIRY_VALUE = 0xffff }
         GEN_CTRL 0x0040 "port" "generator" {
             GEN_CTRL_START = 0x1,
             GEN_CTRL_STOP = 0x1 << 1,
         }
-        GEN_STATUS 0x0044 "port" "generator's status" {
-            GEN_STATUS_RUNNING = 0x1,
-        }
-        GEN_SIZE 0x0048 "port" "payload of a generated packet, B" {
-            GEN_SIZE_VALUE = 0x3fff,
-        }
+        GEN_STATUS 0x0044 "port" "generator's status" { GEN_STATUS_RUNNING = 0x1 }
+        GEN_SIZE 0x0048 "port" "payload of a generated packet, B" { GEN_SIZE_VALUE = 0x3fff }
         GEN_COUNT 0x004c "port" "packets to generate" {}
         GEN_GAP 0x0050 "port" "cycles between generated packets (6.4 ns)" {}
         GEN_PORTS 0x0054 "port" "ports of generated packets" {

@@ -162,7 +162,7 @@ impl<D: Device> Streams<D> {
     fn run(&mut self, options: &Options, config: &StreamsConfig) -> Result<(), BusError> {
         let ports = self.ports(options, config)?;
         for &n in &ports {
-            let control = Control::set_up(&self.nic, n, options.station(n), options, 0);
+            let control = Control::set_up(&self.nic, n, options.station(n), options, 0)?;
             if let Some(place) = self.controls.get_mut(n) {
                 *place = Some(control);
             }

@@ -5,14 +5,15 @@ use pollux_card_model::registers::{port, tx};
 use pollux_cosim::CosimDevice;
 use pollux_cosim::evb;
 use pollux_cosim::pcie::Behaviour;
-use pollux_cosim::rig::{Form, Rig, datagram};
-use pollux_cosim::verilated::{Probe, VerilatedCard, Watch};
+use pollux_cosim::rig::{Form, Rig, datagram, station};
+use pollux_cosim::verilated::{Probe, VerilatedCard, Watch, Wires};
 use serde_json::{Value, json};
 
 /// Measures all of them; `null` for functions that the card lacks.
 pub(crate) fn measure() -> anyhow::Result<Value> {
     let received = receive()?;
-    let sent = send()?;
+    let sent = send(Wires::Xgmii)?;
+    let by_pcs = send(Wires::Cable)?;
     let of = |watch: &Watch, from, to| watch.cycles((0, from), (0, to));
     // To the frame's eighth byte, which is in the word after the start.
     let mac_rx = of(&received, Probe::RxStart, Probe::RxWord).map(|cycles| cycles - 1);
@@ -23,6 +24,7 @@ pub(crate) fn measure() -> anyhow::Result<Value> {
         "sched_next": ring.sched_next,
         "flow_node": ring.flow_node,
         "udp_tx_to_rx": sent.cycles((0, Probe::Sent), (1, Probe::Payload)),
+        "udp_tx_to_rx_pcs": by_pcs.cycles((0, Probe::Sent), (1, Probe::Payload)),
         "mac_rx": mac_rx,
         "mac_tx": mac_tx,
         "udp_parse": of(&received, Probe::RxWord, Probe::Payload),
@@ -34,8 +36,9 @@ pub(crate) fn measure() -> anyhow::Result<Value> {
     }))
 }
 
-fn rig() -> anyhow::Result<Rig<VerilatedCard>> {
-    let mut rig = Rig::new(CosimDevice::new(VerilatedCard::new(1, Behaviour::prompt())))?;
+fn rig(wires: Wires) -> anyhow::Result<Rig<VerilatedCard>> {
+    let card = VerilatedCard::wired(1, Behaviour::prompt(), wires);
+    let mut rig = Rig::new(CosimDevice::new(card))?;
     for which in 0..2 {
         rig.add_list(which as u16 * 32, 4096, 100_000);
         rig.add_stream(which, 0, 5000, Form::Payload);
@@ -47,7 +50,7 @@ fn rig() -> anyhow::Result<Rig<VerilatedCard>> {
 
 /// A payload of 64 bytes arrives.
 fn receive() -> anyhow::Result<Watch> {
-    let mut rig = rig()?;
+    let mut rig = rig(Wires::Xgmii)?;
     rig.device.with(|card, _| card.watch());
     rig.put(0, datagram(0, 4000, 5000, &[0x5a; 64]));
     rig.advance(3_000_000);
@@ -56,14 +59,18 @@ fn receive() -> anyhow::Result<Watch> {
     Ok(watch)
 }
 
-/// A payload of 64 bytes is sent by port 0, which is looped to port 1 behind the MAC.
-fn send() -> anyhow::Result<Watch> {
-    let mut rig = rig()?;
-    for which in 0..2 {
-        rig.write(&port::THIS, which, port::MAC_CTRL, 0, 0b111);
+/// A payload of 64 bytes is sent by port 0 to port 1, whose address is resolved by then: looped behind the MACs,
+/// or by the PCS of both.
+fn send(wires: Wires) -> anyhow::Result<Watch> {
+    let mut rig = rig(wires)?;
+    if wires == Wires::Xgmii {
+        for which in 0..2 {
+            rig.write(&port::THIS, which, port::MAC_CTRL, 0, 0b111);
+        }
     }
-    // Broadcast, which needs no ARP; from UDP port 4000 to 5000.
-    rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, u32::MAX);
+    // From UDP port 4000 to 5000.
+    let to = u32::from(*station(1, 5000).socket.ip());
+    rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, to);
     rig.write(
         &port::THIS,
         0,
@@ -71,7 +78,10 @@ fn send() -> anyhow::Result<Watch> {
         0,
         u32::from_be_bytes([0x0f, 0xa0, 0x13, 0x88]),
     );
-    rig.advance(5_000_000);
+    // The first one asks for the address.
+    rig.send(0, &[0x5a; 64]);
+    rig.advance(20_000_000);
+    anyhow::ensure!(rig.flush().len() == 1, "the first payload was lost");
     rig.device.with(|card, _| card.watch());
     rig.send(0, &[0x5a; 64]);
     rig.advance(10_000_000);

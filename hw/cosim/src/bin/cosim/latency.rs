@@ -1,9 +1,10 @@
-//! From the start of a frame at XGMII to the last byte of its payload in memory, by size.
+//! From the start of a frame at XGMII, or at the blocks of the PCS, to the last byte of its payload in memory,
+//! by size.
 
 use pollux_cosim::CosimDevice;
 use pollux_cosim::pcie::Behaviour;
 use pollux_cosim::rig::{Form, Rig, datagram};
-use pollux_cosim::verilated::VerilatedCard;
+use pollux_cosim::verilated::{VerilatedCard, Wires};
 use serde_json::{Value, json};
 
 /// Bytes of payload.
@@ -15,9 +16,23 @@ const MEMORY_PS: u64 = 4_000_000;
 /// Period after which both clocks have the same phase again.
 const CLOCKS_PS: u64 = 32_000;
 
-/// A row for each size, in nanoseconds: the shortest and the longest latency.
+/// A row for each size, without and with the PCS.
 pub(crate) fn measure() -> anyhow::Result<Value> {
-    let mut rig = Rig::new(CosimDevice::new(VerilatedCard::new(3, Behaviour::prompt())))?;
+    let pcs = Wires::Pcs {
+        ppm: [100, -100, 0, 0],
+        direct: true,
+    };
+    Ok(json!({
+        "latency": rows(Wires::Xgmii)?,
+        "latency_pcs": rows(pcs)?,
+        "pcie_ns": Behaviour::WRITE_PS as f64 / 1000.0,
+    }))
+}
+
+/// A row for each size, in nanoseconds: the shortest and the longest latency.
+fn rows(wires: Wires) -> anyhow::Result<Vec<Value>> {
+    let card = VerilatedCard::wired(3, Behaviour::prompt(), wires);
+    let mut rig = Rig::new(CosimDevice::new(card))?;
     rig.add_list(0, 64 << 10, 1_000_000_000);
     rig.add_stream(0, 0, 5000, Form::Payload);
     rig.enable(0);
@@ -48,5 +63,5 @@ pub(crate) fn measure() -> anyhow::Result<Value> {
         broken.is_empty() && rig.wrong == 0,
         "the card breaks rules: {broken:?}"
     );
-    Ok(json!({ "latency": rows, "pcie_ns": Behaviour::WRITE_PS as f64 / 1000.0 }))
+    Ok(rows)
 }

@@ -1,0 +1,46 @@
+/* The C interface of a Verilated lane of the PCS. The same structures are in src/verilated/lane.rs. */
+
+#ifndef POLLUX_LANE_H
+#define POLLUX_LANE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* XGMII to send, and the reset, on clk_net; a received block, on the received clock. */
+struct pollux_lane_in {
+    uint64_t txd, rx_data;
+    uint8_t txc, rx_header, reset, unused[5];
+};
+
+/* Received XGMII and the block to send, on clk_net; the boundary is to move, on the received clock. */
+struct pollux_lane_out {
+    uint64_t rxd, tx_data;
+    uint8_t rxc, tx_header, slip, locked, inserted, underflow, unused[2];
+    uint32_t bad_blocks, overflow, deleted, unused_word;
+};
+
+struct pollux_lane;
+
+/* A lane in which everything without a reset has an initial value by the seed. */
+struct pollux_lane *pollux_lane_new(uint32_t seed);
+void pollux_lane_free(struct pollux_lane *lane);
+
+/* Sets inputs; takes effect with the next `eval`. */
+void pollux_lane_in(struct pollux_lane *lane, const struct pollux_lane_in *in);
+void pollux_lane_clk_net(struct pollux_lane *lane, int level);
+void pollux_lane_clk_rx(struct pollux_lane *lane, int level);
+
+/* Settles the lane at a time, in picoseconds. */
+void pollux_lane_eval(struct pollux_lane *lane, uint64_t ps);
+
+/* Reads outputs, as they were settled. */
+void pollux_lane_out(const struct pollux_lane *lane, struct pollux_lane_out *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
