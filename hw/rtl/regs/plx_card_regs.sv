@@ -41,6 +41,7 @@ module plx_card_regs (
     input  logic [7:0] sts_sizes_functions,
     output logic pulse_ctrl_reset,
     input  logic sts_status_resetting,
+    input  logic [7:0] sts_function,
     input  logic [63:0] sts_stamp
 );
 
@@ -108,7 +109,7 @@ module plx_card_regs (
             5'h0: rdata <= {8'd0, 8'h1, 16'h1};
             5'h1: rdata <= 32'h1000;
             5'h2: rdata <= 32'h58554c50;
-            5'h3: rdata <= {16'h1, 16'h0};
+            5'h3: rdata <= {16'h1, 16'h1};
             5'h4: rdata <= sts_git_hash[31:0];
             5'h5: rdata <= sts_git_hash[63:32];
             5'h6: rdata <= sts_git_hash[95:64];
@@ -120,6 +121,7 @@ module plx_card_regs (
             5'hc: rdata <= store_scratch;
             5'hd: rdata <= {31'd0, 1'd0};
             5'he: rdata <= {31'd0, sts_status_resetting};
+            5'hf: rdata <= {24'd0, sts_function};
             5'h10: rdata <= 32'h3d090;
             5'h11: rdata <= 32'h2625a;
             5'h12: begin

@@ -56,6 +56,7 @@ class TB:
             getattr(dut, f"ttc_{name}").value = 0
         dut.cfg_max_payload.value, dut.cfg_max_read.value = 1, 2
         dut.cfg_bus_master.value, dut.cfg_msix_enable.value, dut.cfg_msix_mask.value = 1, 1, 0
+        dut.cfg_flr.value = 0
         dut.rst_net.value = 1
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
         cocotb.start_soon(self.wires())

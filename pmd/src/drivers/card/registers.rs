@@ -48,6 +48,9 @@ pub(super) mod card {
         STATUS 0x0038 "card" "status" {
             STATUS_RESETTING = 0x1,
         }
+        FUNCTION 0x003c "card" "function" {
+            FUNCTION_VALUE = 0xff,
+        }
         CORE_KHZ 0x0040 "card" "clock of the core, kHz" {}
         NET_KHZ 0x0044 "card" "clock of the ports and of stamps, kHz" {}
         STAMP 0x0048 "card" "stamp counter" {}
@@ -104,6 +107,62 @@ pub(super) mod host {
         INTERRUPTS_HIGH 0x0144 "host" "upper half of INTERRUPTS" {}
         EVENTS_DISCARDED 0x0148 "host" "event records discarded: their queue was disabled, or its consumer withdrew space" {}
         EVENTS_DISCARDED_HIGH 0x014c "host" "upper half of EVENTS_DISCARDED" {}
+        REFUSED 0x0150 "host" "register accesses refused: the register is another function's" {}
+        REFUSED_HIGH 0x0154 "host" "upper half of REFUSED" {}
+    }
+}
+
+/// Functions.
+pub(super) mod functions {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 10;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x80;
+
+    registers! {
+        /// Functions.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "functions" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "functions" "offset of the next block" {}
+        PORTS 0x0008 "functions" "owners of the ports" {
+            PORTS_PORT0 = 0x7,
+            PORTS_PORT1 = 0x7 << 4,
+            PORTS_PORT2 = 0x7 << 8,
+            PORTS_PORT3 = 0x7 << 12,
+        }
+        QUEUES 0x000c "functions" "owners of the event queues" {
+            QUEUES_QUEUE0 = 0x7,
+            QUEUES_QUEUE1 = 0x7 << 4,
+            QUEUES_QUEUE2 = 0x7 << 8,
+            QUEUES_QUEUE3 = 0x7 << 12,
+            QUEUES_QUEUE4 = 0x7 << 16,
+            QUEUES_QUEUE5 = 0x7 << 20,
+            QUEUES_QUEUE6 = 0x7 << 24,
+            QUEUES_QUEUE7 = 0x7 << 28,
+        }
+        PAGES 0x0010 "functions" "owners of the TLB's entries" {
+            PAGES_GROUP0 = 0x7,
+            PAGES_GROUP1 = 0x7 << 4,
+            PAGES_GROUP2 = 0x7 << 8,
+            PAGES_GROUP3 = 0x7 << 12,
+            PAGES_GROUP4 = 0x7 << 16,
+            PAGES_GROUP5 = 0x7 << 20,
+            PAGES_GROUP6 = 0x7 << 24,
+            PAGES_GROUP7 = 0x7 << 28,
+        }
+        FUNCTION_CTRL 0x0040 [8; 0x8] "functions" "control" {
+            FUNCTION_CTRL_RESET = 0x1,
+        }
+        FUNCTION_STATUS 0x0044 [8; 0x8] "functions" "status" {
+            FUNCTION_STATUS_RESETTING = 0x1,
+            FUNCTION_STATUS_BUS_MASTER = 0x1 << 1,
+            FUNCTION_STATUS_MSIX = 0x1 << 2,
+        }
     }
 }
 
