@@ -1,11 +1,11 @@
 //! The minimum of software that makes a card receive: for measurements, which must not wait for it, and
-//! for tests of a card without its driver. All ports, some streams of each, one page, one event
-//! queue for each port.
+//! for tests of a card without its driver. All ports of its function, some streams of each, one page,
+//! one event queue for each port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pollux_card_model::registers::{card, clop, event, port, tlb, tx};
+use pollux_card_model::registers::{card, clop, event, functions, port, tlb, tx};
 use pollux_card_model::{Block, Host, Register, SimulatedCard, WireFrame};
 use pollux_mempool::MemoryRegion;
 use pollux_mempool::region::PageSize;
@@ -20,6 +20,8 @@ use crate::{CosimBus, CosimDevice};
 const VIRTUAL: u64 = 0x7f00_0000_0000;
 /// All of the memory, in one page.
 const LOG2_PAGE: u32 = 24;
+/// Pages of a function: a group of the TLB's entries, of its number.
+const PAGES: usize = 16;
 /// Records of a queue, and bytes of it.
 const LOG2_RECORDS: u32 = 8;
 const QUEUE_BYTES: usize = 64 << LOG2_RECORDS;
@@ -123,10 +125,14 @@ impl<C: SimulatedCard> Rig<C> {
             touched: Touched::default(),
             wrong: 0,
         };
-        rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, 0, VIRTUAL);
-        rig.write64(&tlb::THIS, 0, tlb::ENTRY_BUS, 0, base);
-        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, LOG2_PAGE << 8 | 1);
-        for queue in 0..rig.ports() {
+        let function = usize::from(rig.device.number());
+        let page = function * PAGES;
+        rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, page, VIRTUAL);
+        rig.write64(&tlb::THIS, 0, tlb::ENTRY_BUS, page, base);
+        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, page, LOG2_PAGE << 8 | 1);
+        let owners = rig.read(&functions::THIS, 0, functions::QUEUES, 0);
+        let owned = |&queue: &usize| owners >> (4 * queue) & 7 == function as u32;
+        for queue in (0..rig.ports()).filter(owned) {
             rig.begin_queue(queue);
         }
         Ok(rig)
@@ -150,8 +156,9 @@ impl<C: SimulatedCard> Rig<C> {
     /// Zeroes the records of a disabled queue, and expects its first record next.
     pub fn forget_events(&mut self, queue: usize) {
         let at = self.base + (queue * QUEUE_BYTES) as u64;
+        let function = self.device.number();
         self.device
-            .with(|_, memory| memory.write(at, &[0; QUEUE_BYTES]));
+            .with(|_, memory| memory.write(function, at, &[0; QUEUE_BYTES]));
         if let Some(consumed) = self.consumed.get_mut(queue) {
             *consumed = 0;
         }
@@ -258,7 +265,9 @@ impl<C: SimulatedCard> Rig<C> {
     /// Puts a payload where a port's transmit ring can send it, in one of [`LOADS`] places.
     pub fn load(&self, which: usize, place: usize, payload: &[u8]) {
         let at = self.load_at(which, place);
-        self.device.with(|_, memory| memory.write(at, payload));
+        let function = self.device.number();
+        self.device
+            .with(|_, memory| memory.write(function, at, payload));
     }
 
     fn load_at(&self, which: usize, place: usize) -> u64 {
@@ -293,7 +302,9 @@ impl<C: SimulatedCard> Rig<C> {
         descriptor[12..14].copy_from_slice(&3_u16.to_le_bytes());
         descriptor[14..16].copy_from_slice(&(len as u16).to_le_bytes());
         let at = self.base + ring + 32 * slot;
-        self.device.with(|_, memory| memory.write(at, &descriptor));
+        let function = self.device.number();
+        self.device
+            .with(|_, memory| memory.write(function, at, &descriptor));
         self.posted[which] = posted.wrapping_add(1);
     }
 
@@ -456,7 +467,7 @@ impl<C: SimulatedCard> Rig<C> {
         let mut bytes = vec![0; len];
         let read = self
             .device
-            .with(|_, memory| memory.read(self.base + at as u64, &mut bytes));
+            .with(|_, memory| memory.read(self.device.number(), self.base + at as u64, &mut bytes));
         debug_assert!(read.is_ok() && at + len <= self.memory.region().len());
         bytes
     }

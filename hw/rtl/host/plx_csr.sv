@@ -123,7 +123,8 @@ module plx_csr #(
     // BAR 2 holds only the vectors.
     localparam [BLOCKS-1:0] VECTORS = 1 << (BLOCKS - 1);
     wire  [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS);
-    logic [BLOCKS-1:0] picked;
+    // The block of the address; and the one that is accessed, if the function may.
+    logic [BLOCKS-1:0] meant, picked;
     // A block that goes away in the middle is answered for.
     wire  [BLOCKS-1:0] block = picked & ~away;
 
@@ -156,12 +157,12 @@ module plx_csr #(
     assign own[BLOCKS-1] = at[11] ? reads : at[10:7] == 0 && vector_owner == func;
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_own
-            assign own[8+p] = cfg_port_owner[p*3 +: 3] == func;
+            assign own[8+p] = cfg_port_owner[p*3 +: 3] == func || reads && at[regs_pkg::PORT_ADDR_W-1:3] == 0;
         end
     endgenerate
 
     // The word of a page that has its function.
-    wire stamps = picked[5] && at[12] && at[4:2] == 3'd4 && !first;
+    wire stamps = meant[5] && at[12] && at[4:2] == 3'd4 && !first;
 
     // The access is over.
     wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
@@ -176,14 +177,14 @@ module plx_csr #(
             wstrb   <= be;
             is_last <= last;
         end
-        if (state == SELECT) picked <= status == 0 && be != 0 ? selected : '0;
-        else if (state == CHECK) picked <= picked & own;
+        if (state == SELECT) meant <= status == 0 && be != 0 ? selected : '0;
+        if (state == CHECK) picked <= meant & own;
         else if (done) picked <= '0;
         if (state == CHECK && stamps) begin
             wdata[23:16] <= {5'd0, func};
             wstrb[2]     <= 1'b1;
         end
-        inc_refused <= !rst && state == CHECK && (picked & ~own) != 0;
+        inc_refused <= !rst && state == CHECK && (meant & ~own) != 0;
         if (rst) picked <= '0;
     end
 

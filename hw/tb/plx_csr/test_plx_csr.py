@@ -63,7 +63,7 @@ class TB:
     def may(self, func, write, bar, at):
         owner = self.owner(bar, at)
         if owner is not None:
-            return owner == func
+            return owner == func or not write and bar == 0 and at >= 0x10000 and at % 0x4000 < 8
         if bar == 2:
             return not write
         if 0x1840 <= at < 0x1880 and (at - 0x1840) // 8 == func:

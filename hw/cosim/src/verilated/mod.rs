@@ -19,7 +19,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use pollux_card_model::{Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};
+use pollux_card_model::{
+    FUNCTIONS, Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame,
+};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -72,6 +74,8 @@ pub struct VerilatedCard {
     pulses: Pulses,
     core_cycles: u64,
     watch: Option<Watch>,
+    /// The function that acts.
+    function: u8,
 }
 
 impl VerilatedCard {
@@ -92,6 +96,7 @@ impl VerilatedCard {
             pulses: Pulses::default(),
             core_cycles: 0,
             watch: None,
+            function: 0,
         };
         if let Some(file) = trace_file()
             && let Err(error) = card.trace(&file)
@@ -273,6 +278,11 @@ impl VerilatedCard {
 }
 
 impl SimulatedCard for VerilatedCard {
+    fn act_as(&mut self, function: u8) {
+        self.function = function;
+        self.port.act_as(function);
+    }
+
     fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32 {
         let bytes = self.read_bytes(host, bar, at, width);
         let join = |value: u32, &byte: &u8| value << 8 | u32::from(byte);
@@ -309,6 +319,15 @@ impl SimulatedCard for VerilatedCard {
     fn reset(&mut self, host: &mut dyn Host) {
         self.set_bus_master(host, false);
         self.port.set_msix(self.now, false);
+        if self.function > 0 {
+            self.port.request_reset();
+            return self.until(host, |card| card.port.is_reset());
+        }
+        for function in (0..FUNCTIONS as u8).rev() {
+            self.port.act_as(function);
+            self.port.set_bus_master(false);
+            self.port.set_msix(self.now, false);
+        }
         self.pulse_reset(host);
     }
 
@@ -403,13 +422,13 @@ impl Drop for VerilatedCard {
 struct Nowhere;
 
 impl Host for Nowhere {
-    fn read(&mut self, _: u64, _: &mut [u8]) -> Result<(), ReadError> {
+    fn read(&mut self, _: u8, _: u64, _: &mut [u8]) -> Result<(), ReadError> {
         Err(ReadError::Unsupported)
     }
 
-    fn write(&mut self, _: u64, _: &[u8]) {}
+    fn write(&mut self, _: u8, _: u64, _: &[u8]) {}
 
-    fn interrupt(&mut self, _: u16) {}
+    fn interrupt(&mut self, _: u8, _: u16) {}
 }
 
 /// The file that [`TRACE`] names, for the first caller.

@@ -17,6 +17,9 @@ const FULL: u32 = 0;
 const TIMEOUT: u32 = 1;
 const FLUSH: u32 = 2;
 
+/// Lists of a port.
+const LISTS: usize = 32;
+
 /// Operations of a list.
 struct Settings {
     base: u64,
@@ -46,7 +49,10 @@ impl SoftCard {
             count: register(clop::LIST_COUNT),
             bare: mode & 1 == 1,
             queue: (mode >> 4 & 7) as usize,
-            func: mode >> 8 & 0xff,
+            func: match self.port_owner(list / LISTS) {
+                0 => mode >> 8 & 0xff,
+                owner => owner.into(),
+            },
             stride: (mode >> 16) * 16,
             timeout: register(clop::LIST_TIMEOUT),
             enable: register(clop::LIST_CTRL) & 1 == 1,
@@ -129,7 +135,7 @@ impl SoftCard {
         }
         bytes.extend(&payload.bytes);
         bytes.resize(space as usize, 0);
-        self.dma_write(host, bus, &bytes);
+        self.dma_write(host, settings.func as u8, bus, &bytes);
         let placed = self.stamp();
         if state.payloads == 0 {
             state.first = number;
@@ -261,7 +267,8 @@ impl SoftCard {
             EVENT_RECORD_FLAGS,
             &[u8::from(state.wire.is_some())],
         );
-        self.tell(host, settings.queue, record);
+        let function = self.port_owner(list / LISTS);
+        self.tell(host, function, settings.queue, record);
         self.lists[list] = List {
             index: if state.index + 1 < settings.count {
                 state.index + 1
