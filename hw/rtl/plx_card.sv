@@ -89,6 +89,7 @@ module plx_card #(
     // Blocks: timing, event, tlb, tx, clop, ports. Writers: ports, events.
     localparam BLOCKS = PORTS + 5, TIMING = 0, MEMORY = 1, PORT_0 = 5, EVENTS = PORTS, WRITERS = PORTS + 1;
     logic [16:0]            addr;
+    logic [2:0]             func;
     logic [31:0]            wdata;
     logic [3:0]             wstrb;
     logic [BLOCKS-1:0]      awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
@@ -124,7 +125,7 @@ module plx_card #(
         .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
         .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
         .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
-        .m_axil_addr(addr), .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata(wdata),
+        .m_axil_func(func), .m_axil_addr(addr), .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata(wdata),
         .m_axil_wstrb(wstrb), .m_axil_wvalid(wvalid), .m_axil_wready(wready), .m_axil_bvalid(bvalid),
         .m_axil_bready(bready), .m_axil_arvalid(arvalid), .m_axil_arready(arready), .m_axil_rdata(rdata),
         .m_axil_rvalid(rvalid), .m_axil_rready(rready),
@@ -172,7 +173,7 @@ module plx_card #(
     plx_memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
         .clk(clk_core), .rst(others_rst), .now_stamp(core_stamp),
         .cfg_port_owner(port_owner), .cfg_queue_owner(queue_owner), .resetting, .placing, .ring_quiet, .event_busy,
-        .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
+        .s_axil_func(func), .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[MEMORY +: 4]),
         .s_axil_wready(wready[MEMORY +: 4]), .s_axil_bvalid(bvalid[MEMORY +: 4]), .s_axil_bready(bready[MEMORY +: 4]),
         .s_axil_arvalid(arvalid[MEMORY +: 4]), .s_axil_arready(arready[MEMORY +: 4]),

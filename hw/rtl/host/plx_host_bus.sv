@@ -73,6 +73,7 @@ module plx_host_bus #(
     output logic [255:0]           hif_tx_cpl_data,
 
     // Register blocks: timing, event, tlb, tx, clop, ports.
+    output logic [2:0]             m_axil_func,
     output logic [16:0]            m_axil_addr,
     output logic [BLOCKS-1:0]      m_axil_awvalid,
     input  logic [BLOCKS-1:0]      m_axil_awready,
@@ -139,7 +140,7 @@ module plx_host_bus #(
     logic [7:0]  master;
     logic [23:0] page_owner;
     logic        write_valid, write_ready, write_vector, inc_refused;
-    logic [2:0]  write_func, axil_func;
+    logic [2:0]  write_func;
     logic [16:0] write_offset;
     logic [31:0] write_data;
     assign master = cfg_bus_master & ~resetting_functions;
@@ -149,7 +150,7 @@ module plx_host_bus #(
         .cfg_port_owner(port_owner), .cfg_queue_owner(queue_owner), .cfg_page_owner(page_owner),
         .s_write_valid(write_valid), .s_write_ready(write_ready), .s_write_func(write_func),
         .s_write_vector(write_vector), .s_write_offset(write_offset), .s_write_data(write_data),
-        .m_axil_func(axil_func), .inc_refused,
+        .m_axil_func, .inc_refused,
         .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
         .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
         .m_axil_addr, .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata, .m_axil_wstrb,
@@ -190,7 +191,7 @@ module plx_host_bus #(
         .sts_git_hash(git_hash), .sts_has_ports(PORTS[7:0]), .sts_has_streams(STREAMS[7:0]),
         .sts_has_event_queues(EVENT_QUEUES[7:0]), .sts_has_tx_rings(PORTS[7:0]), .sts_entries_tlb(TLB_ENTRIES[15:0]),
         .sts_entries_arp(ARP_ENTRIES[15:0]), .sts_sizes_rx_fifo(RX_FIFO_WORDS[15:0]),
-        .sts_sizes_read_tags(RD_TAGS[7:0]), .sts_sizes_functions(8'd8), .sts_function({5'd0, axil_func}), .pulse_ctrl_reset(request),
+        .sts_sizes_read_tags(RD_TAGS[7:0]), .sts_sizes_functions(8'd8), .sts_function({5'd0, m_axil_func}), .pulse_ctrl_reset(request),
         .sts_status_resetting(resetting), .sts_stamp(now_stamp)
     );
 
@@ -267,7 +268,7 @@ module plx_host_bus #(
 
     plx_msix #(.VECTORS(EVENT_QUEUES)) msix (
         .clk(clk_core), .rst(host_rst), .clear(others_rst), .cfg_owner(queue_owner), .forget, .cfg_msix_enable, .cfg_msix_mask, .s_irq,
-        .s_axil_func(axil_func), .s_axil_addr(m_axil_addr[11:0]), .s_axil_awvalid(awvalid[ALL-1]), .s_axil_awready(awready[ALL-1]),
+        .s_axil_func(m_axil_func), .s_axil_addr(m_axil_addr[11:0]), .s_axil_awvalid(awvalid[ALL-1]), .s_axil_awready(awready[ALL-1]),
         .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[ALL-1]),
         .s_axil_wready(wready[ALL-1]), .s_axil_bvalid(bvalid[ALL-1]), .s_axil_bready(bready[ALL-1]),
         .s_axil_arvalid(arvalid[ALL-1]), .s_axil_arready(arready[ALL-1]), .s_axil_rdata(rdata[(ALL-1)*32 +: 32]),

@@ -12,7 +12,8 @@ module plx_memory #(
     input  logic                    rst,
     input  logic [63:0]             now_stamp,
 
-    // Registers: event, tlb, tx, clop.
+    // Registers: event, tlb, tx, clop; the function that accesses them.
+    input  logic [2:0]              s_axil_func,
     input  logic [14:0]             s_axil_addr,
     input  logic [3:0]              s_axil_awvalid,
     output logic [3:0]              s_axil_awready,
@@ -255,7 +256,7 @@ module plx_memory #(
     logic [31:0]  tx_counters_rdata;
 
     plx_tx_regs tx_registers (
-        .clk, .rst, .s_axil_awaddr(s_axil_addr[10:0]), .s_axil_awvalid(s_axil_awvalid[TX]),
+        .clk, .rst, .s_axil_func, .s_axil_awaddr(s_axil_addr[10:0]), .s_axil_awvalid(s_axil_awvalid[TX]),
         .s_axil_awready(s_axil_awready[TX]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[TX]),
         .s_axil_wready(s_axil_wready[TX]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[TX]),
         .s_axil_bready(s_axil_bready[TX]), .s_axil_araddr(s_axil_addr[10:0]), .s_axil_arvalid(s_axil_arvalid[TX]),
@@ -359,7 +360,7 @@ module plx_memory #(
     logic [EVENT_QUEUES*32-1:0] produced;
 
     plx_event_regs event_registers (
-        .clk, .rst, .s_axil_awaddr(s_axil_addr[9:0]), .s_axil_awvalid(s_axil_awvalid[EVENT]),
+        .clk, .rst, .s_axil_func, .s_axil_awaddr(s_axil_addr[9:0]), .s_axil_awvalid(s_axil_awvalid[EVENT]),
         .s_axil_awready(s_axil_awready[EVENT]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[EVENT]),
         .s_axil_wready(s_axil_wready[EVENT]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[EVENT]),
         .s_axil_bready(s_axil_bready[EVENT]), .s_axil_araddr(s_axil_addr[9:0]),

@@ -3,9 +3,10 @@
 use pollux_card_model::registers::{card, clop, event, functions, host, port, tlb, tx};
 use pollux_card_model::{Block, Register, SimulatedCard};
 use pollux_pmd::bus::{Bus, Device};
+use pollux_pmd::net::UDP_HEADERS;
 
 use super::registers::{all_up_to, harmless};
-use super::support::{Make, US, end, settle};
+use super::support::{Make, US, end, sent, settle};
 use crate::CosimDevice;
 use crate::rig::{Form, Rig, datagram};
 
@@ -39,6 +40,8 @@ fn rigs<C: SimulatedCard>(device: &CosimDevice<C>) -> [Rig<C>; 3] {
         let port = usize::from(function);
         rig.add_list(u16::from(function) * 32, 4096, 1000);
         rig.add_stream(port, 0, 5000, Form::Payload);
+        // Everybody: no neighbour has to be known.
+        rig.write(&port::THIS, port, port::DESTINATION_IP, 0, u32::MAX);
         rig.enable(port);
         rig
     })
@@ -157,6 +160,26 @@ pub fn functions_reach_their_own_registers_and_no_others<C: SimulatedCard>(make:
             "function {who}: {at:#x}"
         );
     }
+    // Halves of settings of 64 bits, in turn.
+    for (block, register) in [(event::THIS, event::QUEUE_BASE), (tx::THIS, tx::RING_BASE)] {
+        let at = |who: usize| block.at + register.of(who);
+        let half = |who: usize, high: usize| (0x1000 * (who + 1) + 0x40 * high) as u32;
+        for high in 0..2 {
+            for (who, bus) in buses.iter().enumerate() {
+                bus.write32(at(who) + 4 * high, half(who, high));
+            }
+        }
+        for high in 0..2 {
+            for (who, bus) in buses.iter().enumerate() {
+                assert_eq!(
+                    bus.read32(at(who) + 4 * high),
+                    half(who, high),
+                    "{}",
+                    register.name
+                );
+            }
+        }
+    }
     // What only function 0 may.
     for at in [
         card::SCRATCH.at,
@@ -204,13 +227,6 @@ pub fn functions_have_their_own_frames_memory_and_interrupts<C: SimulatedCard>(m
         .collect();
     for (which, rig) in rigs.iter_mut().enumerate() {
         rig.write(&event::THIS, 0, event::QUEUE_ARM, which, 0);
-        rig.write64(
-            &port::THIS,
-            which,
-            port::MAC,
-            0,
-            0x0200_0000_0001 + which as u64,
-        );
         send(rig, which, 0..FRAMES);
         for number in 0..8 {
             rig.send(which, &payload(which, number));
@@ -221,6 +237,14 @@ pub fn functions_have_their_own_frames_memory_and_interrupts<C: SimulatedCard>(m
         assert_received(rig, which, 0..FRAMES);
         assert_eq!(rig.read64(&tx::THIS, 0, tx::PACKETS, which), 8);
         assert_eq!(rig.read64(&tx::THIS, 0, tx::READ_FAILED, which), 0);
+        for (number, frame) in sent(rig, which).iter().enumerate() {
+            let payload = payload(which, number);
+            assert!(
+                frame.bytes[UDP_HEADERS..].starts_with(&payload),
+                "a frame of function {which}"
+            );
+        }
+        assert_eq!(rig.read64(&port::THIS, which, port::TX_FRAMES, 0), 8);
     }
     let interrupts = device.with(|_, memory| memory.interrupts);
     assert_eq!(interrupts, [1, 1, 1, 0, 0, 0, 0, 0]);
@@ -366,6 +390,8 @@ pub fn a_function_that_is_reset_by_register_begins_anew<C: SimulatedCard>(make: 
     }
     let status = rigs[2].bus.read32(at(functions::FUNCTION_STATUS));
     assert_eq!(status, 2, "still a master");
+    // Frames that are still to come find no list.
+    rigs[2].advance(60 * US);
     rigs[2] = Rig::new(device.function(2)).unwrap();
     rigs[2].add_list(64, 4096, 1000);
     rigs[2].add_stream(2, 0, 5000, Form::Payload);
