@@ -3,7 +3,7 @@
 # Paths between clocks, each of them bounded. Made by `scripts/gateware syn` from the netlist, and checked
 # by `scripts/gateware lint`. A delay of data alone (-datapath_only) is limited to the period of the sender,
 # for Gray code, or of the receiver; so is the skew between the bits of Gray code.
-# 35 of Gray code, 40 of held, 18 of levels, 5 of memory, 17 of resets.
+# 35 of Gray code, 40 of held, 19 of levels, 5 of memory, 17 of resets.
 
 set clk_core [get_clocks -of_objects [get_nets {clk_core}]]
 set clk_net [get_clocks -of_objects [get_nets {clk_net}]]
@@ -110,6 +110,7 @@ set_false_path -to [get_pins {card/host_bus/resets/core_by_request/stages_reg[*]
 set_false_path -to [get_pins {card/host_bus/resets/net_by_core/stages_reg[*]/PRE}]
 set_false_path -to [get_pins {card/host_bus/resets/net_by_net/stages_reg[*]/PRE}]
 set_false_path -to [get_pins {card/host_bus/resets/net_by_request/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/pairs/stages_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/timing/crossing/answering/stages_reg*}] 4.0
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/asking/stages_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_araddr_reg*}] 6.4
