@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pollux_card_model::registers::{card, clop, event, functions, port, tlb, tx};
+use pollux_card_model::registers::{card, clop, event, port, tlb, tx};
 use pollux_card_model::{Block, Host, Register, SimulatedCard, WireFrame};
 use pollux_mempool::MemoryRegion;
 use pollux_mempool::region::PageSize;
@@ -125,14 +125,11 @@ impl<C: SimulatedCard> Rig<C> {
             touched: Touched::default(),
             wrong: 0,
         };
-        let function = usize::from(rig.device.number());
-        let page = function * PAGES;
+        let page = usize::from(rig.device.number()) * PAGES;
         rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, page, VIRTUAL);
         rig.write64(&tlb::THIS, 0, tlb::ENTRY_BUS, page, base);
         rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, page, LOG2_PAGE << 8 | 1);
-        let owners = rig.read(&functions::THIS, 0, functions::QUEUES, 0);
-        let owned = |&queue: &usize| owners >> (4 * queue) & 7 == function as u32;
-        for queue in (0..rig.ports()).filter(owned) {
+        for queue in 0..rig.ports() {
             rig.begin_queue(queue);
         }
         Ok(rig)
@@ -145,7 +142,7 @@ impl<C: SimulatedCard> Rig<C> {
         (has & 0xff) as usize
     }
 
-    /// Enables an event queue, one of 8, which is disabled.
+    /// Enables an event queue, one of 8, which is disabled; another function's stays as it is.
     pub fn begin_queue(&self, queue: usize) {
         let at = self.base + (queue * QUEUE_BYTES) as u64;
         self.write64(&event::THIS, 0, event::QUEUE_BASE, queue, at);
@@ -156,9 +153,8 @@ impl<C: SimulatedCard> Rig<C> {
     /// Zeroes the records of a disabled queue, and expects its first record next.
     pub fn forget_events(&mut self, queue: usize) {
         let at = self.base + (queue * QUEUE_BYTES) as u64;
-        let function = self.device.number();
         self.device
-            .with(|_, memory| memory.write(function, at, &[0; QUEUE_BYTES]));
+            .with(|_, memory| memory.write(self.device.number(), at, &[0; QUEUE_BYTES]));
         if let Some(consumed) = self.consumed.get_mut(queue) {
             *consumed = 0;
         }
@@ -265,9 +261,8 @@ impl<C: SimulatedCard> Rig<C> {
     /// Puts a payload where a port's transmit ring can send it, in one of [`LOADS`] places.
     pub fn load(&self, which: usize, place: usize, payload: &[u8]) {
         let at = self.load_at(which, place);
-        let function = self.device.number();
         self.device
-            .with(|_, memory| memory.write(function, at, payload));
+            .with(|_, memory| memory.write(self.device.number(), at, payload));
     }
 
     fn load_at(&self, which: usize, place: usize) -> u64 {
@@ -302,9 +297,8 @@ impl<C: SimulatedCard> Rig<C> {
         descriptor[12..14].copy_from_slice(&3_u16.to_le_bytes());
         descriptor[14..16].copy_from_slice(&(len as u16).to_le_bytes());
         let at = self.base + ring + 32 * slot;
-        let function = self.device.number();
         self.device
-            .with(|_, memory| memory.write(function, at, &descriptor));
+            .with(|_, memory| memory.write(self.device.number(), at, &descriptor));
         self.posted[which] = posted.wrapping_add(1);
     }
 

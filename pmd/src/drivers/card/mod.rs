@@ -4,7 +4,7 @@
 //!
 //! | | | module |
 //! | --- | --- | --- |
-//! | registers, layouts | as tables | `registers.rs`, `layouts.rs` |
+//! | registers, layouts | as tables | `registers.rs`, `memory_registers.rs`, `layouts.rs` |
 //! | `Nic` | the card as a whole: what it is, its blocks, reset, rest | `nic.rs` |
 //! | `Control` | a port: its switches, and its link | `control.rs` |
 //! | `Tlb` | pages of the card's TLB, and misses | `tlb.rs` |
@@ -46,6 +46,8 @@ mod generator;
 #[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
 mod layouts;
 mod list;
+#[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
+mod memory_registers;
 mod nic;
 pub(super) mod options;
 #[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
