@@ -131,7 +131,8 @@ pub fn functions_reach_their_own_registers_and_no_others<C: SimulatedCard>(make:
     // Less the number of the function, where the card writes that itself.
     let kept = |at: usize, mask: u32| {
         let into = at.wrapping_sub(tlb::THIS.at + tlb::ENTRY_CTRL.at);
-        let is_page = into < tlb::ENTRY_CTRL.count * tlb::ENTRY_CTRL.step && into % 32 == 0;
+        let is_page =
+            into < tlb::ENTRY_CTRL.count * tlb::ENTRY_CTRL.step && into.is_multiple_of(32);
         if is_page { mask & !0xff_0000 } else { mask }
     };
     for &(who, at, mask) in &settings {
@@ -160,59 +161,9 @@ pub fn functions_reach_their_own_registers_and_no_others<C: SimulatedCard>(make:
             "function {who}: {at:#x}"
         );
     }
-    // Halves of settings of 64 bits, in turn.
-    for (block, register) in [(event::THIS, event::QUEUE_BASE), (tx::THIS, tx::RING_BASE)] {
-        let at = |who: usize| block.at + register.of(who);
-        let half = |who: usize, high: usize| (0x1000 * (who + 1) + 0x40 * high) as u32;
-        for high in 0..2 {
-            for (who, bus) in buses.iter().enumerate() {
-                bus.write32(at(who) + 4 * high, half(who, high));
-            }
-        }
-        for high in 0..2 {
-            for (who, bus) in buses.iter().enumerate() {
-                assert_eq!(
-                    bus.read32(at(who) + 4 * high),
-                    half(who, high),
-                    "{}",
-                    register.name
-                );
-            }
-        }
-    }
-    // What only function 0 may.
-    for at in [
-        card::SCRATCH.at,
-        card::CTRL.at,
-        host::THIS.at + host::CTRL.at,
-        functions::THIS.at + functions::PORTS.at,
-        functions::THIS.at + functions::FUNCTION_CTRL.of(0),
-        functions::THIS.at + functions::FUNCTION_CTRL.of(2),
-        tlb::THIS.at + tlb::CTRL.at,
-    ] {
-        let was = buses[0].read32(at);
-        buses[1].write32(at, u32::MAX);
-        assert_eq!(buses[0].read32(at), was, "{at:#x}");
-    }
-    assert_eq!(
-        buses[0].read32(card::STATUS.at),
-        0,
-        "function 1 resets the card"
-    );
-    // Vectors: 4 words each.
-    let tables = [0, 1, 2].map(|function| device.function(function).bar(2, 4096).unwrap());
-    for who in 0..3 {
-        tables[who].write32(16 * who + 8, 0x50 + who as u32);
-    }
-    for (number, table) in tables.iter().enumerate() {
-        for who in (0..3).filter(|who| *who != number) {
-            table.write32(16 * who + 8, 0xff);
-            assert_eq!(table.read32(16 * who + 8), 0);
-        }
-    }
-    for who in 0..3 {
-        assert_eq!(tables[who].read32(16 * who + 8), 0x50 + who as u32);
-    }
+    assert_halves_do_not_mix(&buses);
+    assert_only_function_0(&buses);
+    assert_vectors(&device);
 }
 
 /// Three functions receive, send and interrupt at once: each by its own requests, which reach its own
@@ -427,5 +378,67 @@ pub fn ports_of_two_functions_do_not_hear_each_other<C: SimulatedCard>(make: Mak
     }
     for rig in rigs {
         end(rig);
+    }
+}
+
+/// Halves of settings of 64 bits, which functions write in turn.
+fn assert_halves_do_not_mix(buses: &[impl Bus; 3]) {
+    for (block, register) in [(event::THIS, event::QUEUE_BASE), (tx::THIS, tx::RING_BASE)] {
+        let at = |who: usize| block.at + register.of(who);
+        let half = |who: usize, high: usize| (0x1000 * (who + 1) + 0x40 * high) as u32;
+        for high in 0..2 {
+            for (who, bus) in buses.iter().enumerate() {
+                bus.write32(at(who) + 4 * high, half(who, high));
+            }
+        }
+        for high in 0..2 {
+            for (who, bus) in buses.iter().enumerate() {
+                assert_eq!(
+                    bus.read32(at(who) + 4 * high),
+                    half(who, high),
+                    "{}",
+                    register.name
+                );
+            }
+        }
+    }
+}
+
+/// What only function 0 may.
+fn assert_only_function_0(buses: &[impl Bus; 3]) {
+    for at in [
+        card::SCRATCH.at,
+        card::CTRL.at,
+        host::THIS.at + host::CTRL.at,
+        functions::THIS.at + functions::PORTS.at,
+        functions::THIS.at + functions::FUNCTION_CTRL.of(0),
+        functions::THIS.at + functions::FUNCTION_CTRL.of(2),
+        tlb::THIS.at + tlb::CTRL.at,
+    ] {
+        let was = buses[0].read32(at);
+        buses[1].write32(at, u32::MAX);
+        assert_eq!(buses[0].read32(at), was, "{at:#x}");
+    }
+    assert_eq!(
+        buses[0].read32(card::STATUS.at),
+        0,
+        "function 1 resets the card"
+    );
+}
+
+/// Vectors, of 4 words each.
+fn assert_vectors<C: SimulatedCard>(device: &CosimDevice<C>) {
+    let tables = [0, 1, 2].map(|function| device.function(function).bar(2, 4096).unwrap());
+    for (who, table) in tables.iter().enumerate() {
+        table.write32(16 * who + 8, 0x50 + who as u32);
+    }
+    for (number, table) in tables.iter().enumerate() {
+        for who in (0..3).filter(|who| *who != number) {
+            table.write32(16 * who + 8, 0xff);
+            assert_eq!(table.read32(16 * who + 8), 0);
+        }
+    }
+    for (who, table) in tables.iter().enumerate() {
+        assert_eq!(table.read32(16 * who + 8), 0x50 + who as u32);
     }
 }

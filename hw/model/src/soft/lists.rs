@@ -1,5 +1,6 @@
 //! Lists of buffers (docs/formats/clop.md).
 
+use super::owners::LISTS;
 use super::record::put;
 use super::soft_card::{NET_PS, SoftCard};
 use super::state::{List, Payload};
@@ -16,9 +17,6 @@ use crate::simulated::Host;
 const FULL: u32 = 0;
 const TIMEOUT: u32 = 1;
 const FLUSH: u32 = 2;
-
-/// Lists of a port.
-const LISTS: usize = 32;
 
 /// Operations of a list.
 struct Settings {

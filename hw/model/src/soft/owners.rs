@@ -8,7 +8,7 @@ use crate::registers::{card, clop, event, functions, host, port, timing, tlb, tx
 use crate::{Block, Register};
 
 /// Lists of a port, and pages of a group.
-const LISTS: usize = 32;
+pub(super) const LISTS: usize = 32;
 const GROUP: usize = 16;
 
 /// What a register belongs to.

@@ -79,6 +79,10 @@ pub(super) struct Share {
     pub(super) page: usize,
 }
 
+// The reset of a function is commanded and told like that of the card.
+const _: () = assert!(card::CTRL_RESET == functions::FUNCTION_CTRL_RESET);
+const _: () = assert!(card::STATUS_RESETTING == functions::FUNCTION_STATUS_RESETTING);
+
 /// Entries of the TLB that have one owner.
 const GROUP: usize = 16;
 
@@ -350,8 +354,6 @@ impl<D: Device> Nic<D> {
             (at(functions::FUNCTION_CTRL), at(functions::FUNCTION_STATUS))
         };
         // The reset quiesces (once more), and may wait for a read that is not answered.
-        const _: () = assert!(card::CTRL_RESET == functions::FUNCTION_CTRL_RESET);
-        const _: () = assert!(card::STATUS_RESETTING == functions::FUNCTION_STATUS_RESETTING);
         self.bus.write32(command, card::CTRL_RESET);
         if !self.wait(|| self.bus.read32(status) & card::STATUS_RESETTING == 0) {
             return Err(self.error(if self.is_gone() {
