@@ -28,15 +28,17 @@ module plx_event_writer_formal (
     logic [63:0]   sts_queue_produced;
     logic [1:0]    s_event_valid, s_event_ready, room;
     wire  [5:0]    s_event_queue = '0;
+    wire  [5:0]    s_event_func = {3'd5, 3'd5};
+    wire  [5:0]    cfg_queue_owner = {3'd2, 3'd5};
     wire  [1023:0] s_event_record = '0;
-    logic          m_desc_valid, m_data_tvalid, m_data_tlast, inc_discarded;
+    logic          m_desc_valid, m_data_tvalid, m_data_tlast, inc_discarded, busy_now;
     logic [63:0]   m_desc_address;
     logic [12:0]   m_desc_length;
     logic [7:0]    m_desc_func;
     logic [255:0]  m_data_tdata;
     logic          m_taken;
 
-    plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ROOM(2)) dut (.*);
+    plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ROOM(2)) dut (.*, .busy(busy_now));
 
     // Yosys merges wires of these names with those inside.
     (* hierconn *) wire         \dut.busy , \dut.arbiter.locked ;
@@ -99,7 +101,7 @@ module plx_event_writer_formal (
         assert (s_event_ready != 2'b11 && (s_event_ready & ~s_event_valid) == 0);
         assert (!inc_discarded);
         assert (taken - released <= 4);
-        if (m_desc_valid) assert (m_desc_address == {last[1:0], 6'd0} && m_desc_length == 64 && last - released < 4);
+        if (m_desc_valid) assert (m_desc_address == {last[1:0], 6'd0} && m_desc_length == 64 && m_desc_func == 5 && last - released < 4);
         if (m_data_tvalid && m_data_tlast) assert (m_data_tdata[255] == !last[2]);
         if ($past(running && m_desc_valid && !m_desc_ready)) assert (m_desc_valid && $stable(m_desc_address));
         if ($past(running && m_data_tvalid && !m_data_tready)) begin

@@ -2,18 +2,23 @@
 //
 // No interrupt is lost: a request is pending until its write is offered, and while its vector is
 // allowed, at most VECTORS - 1 others are offered before it. None is spurious: a write belongs to a
-// vector that was pending and allowed, with the values of its entry. An offer is stable until accepted.
+// vector that was pending and allowed by its owner, with the values of its entry, as its owner. A function
+// sees no pending bit of another. An offer is stable until accepted.
 // formal: aiger
 // formal: always 10
 // formal: cover 14
-// mutant: pending <= (pending & ~turn) | s_irq; => pending <= (pending | s_irq) & ~turn;
+// mutant: pending <= ((pending & ~turn) | s_irq) & ~forget; => pending <= (pending | s_irq) & ~turn & ~forget;
+// mutant: cfg_msix_enable[owner] => cfg_msix_enable[0]
+// mutant: func | (cfg_owner[v*3 +: 3] & {3{turn[v]}}) => cfg_owner[2:0]
 
 module plx_msix_formal (
     input logic        clk,
     input logic        rst,
     input logic        clear,
-    input logic        cfg_msix_enable,
-    input logic        cfg_msix_mask,
+    input logic [7:0]  cfg_msix_enable,
+    input logic [7:0]  cfg_msix_mask,
+    input logic [2:0]  forget,
+    input logic [2:0]  s_axil_func,
     input logic [2:0]  s_irq,
     input logic [11:0] s_axil_addr,
     input logic        s_axil_awvalid,
@@ -28,7 +33,11 @@ module plx_msix_formal (
     logic [31:0] s_axil_rdata;
     logic        m_desc_valid, inc_interrupts;
     logic [63:0] m_desc_address;
+    logic [7:0]  m_desc_func;
     logic [31:0] m_desc_immediate_data;
+
+    // Any owners, which do not change.
+    (* anyconst *) logic [8:0] cfg_owner;
 
     plx_msix #(.VECTORS(3)) dut (.*);
 
@@ -58,6 +67,7 @@ module plx_msix_formal (
     // Where all others stay masked, writes belong to this vector: at most as many as requests, allowed,
     // with its entry's values.
     logic        alone = 1, may = 0;
+    wire  [2:0]  owner = cfg_owner[who*3 +: 3];
     // Requests without a write yet, up to 3 of them.
     logic [1:0]  owed = 0;
     wire         wrote = running && m_desc_valid && m_desc_ready;
@@ -66,7 +76,7 @@ module plx_msix_formal (
     always_ff @(posedge clk) begin
         if (writes && at[3:2] == 2'd3 && at[11:4] != {6'd0, who}) alone <= 1'b0;
         owed       <= owed + {1'b0, running && s_irq[who] && (owed != 3 || wrote)} - {1'b0, wrote};
-        may        <= running && !masked && cfg_msix_enable && !cfg_msix_mask;
+        may        <= running && !masked && cfg_msix_enable[owner] && !cfg_msix_mask[owner];
         told       <= data;
         told_known <= known;
     end
@@ -76,7 +86,7 @@ module plx_msix_formal (
             assert (!alone || may);
             if (alone && told_known) assert (m_desc_immediate_data == told);
         end
-        if (alone && m_desc_valid) assert (owed != 0);
+        if (alone && m_desc_valid) assert (owed != 0 && m_desc_func == {5'd0, owner});
         if ($past(running && m_desc_valid && !m_desc_ready && !clear))
             assert (m_desc_valid && $stable(m_desc_address) && $stable(m_desc_immediate_data));
         if (m_desc_valid && m_desc_ready) assert (inc_interrupts);

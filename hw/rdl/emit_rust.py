@@ -8,8 +8,12 @@ HEADER = """\
 """
 
 
-def emit(blocks):
+def emit(blocks, others=()):
+    """The blocks; `others` are in the file of the registers of memory and ports."""
     lines = [HEADER]
+    if others:
+        names = ", ".join(sorted(block.name for block in others))
+        lines.append(f"pub(super) use super::memory_registers::{{{names}}};\n")
     for block in blocks:
         lines += module(block)
     return "\n".join(lines)

@@ -22,6 +22,8 @@ def emit(block):
         "    // Register accesses.",
     ]
     lines += axil_ports(bits)
+    if is_shared(block):
+        lines.append("    input  logic [2:0] s_axil_func,")
     ports = [port for reg in block.regs for port in reg_ports(reg)]
     if ports:
         lines += ["    // Fields."] + ports
@@ -35,6 +37,11 @@ def emit(block):
     lines += readback(block)
     lines += ["endmodule", ""]
     return "\n".join(lines)
+
+
+def is_shared(block):
+    """Whether functions of the card have rows of it with settings of 64 bits, whose halves must not mix."""
+    return any(reg.count > 1 and reg.width == 64 and any(f.kind == "config" for f in reg.fields) for reg in block.regs)
 
 
 def axil_ports(bits):
@@ -118,6 +125,7 @@ def access(block):
         "    logic acc_valid, acc_write, acc_ready, done;",
         f"    logic [{bits - 1}:0] acc_addr;",
         "    logic [31:0] acc_wdata, acc_rdata, rdata, high, hold;",
+        *(["    logic [31:0] highs [0:7];", "    logic [31:0] holds [0:7];"] if is_shared(block) else []),
         "    logic [3:0] acc_wstrb;",
         "",
         f"    plx_axil_slave #(.ADDR_W({bits})) slave (",
@@ -159,9 +167,17 @@ def access(block):
         f"    assign acc_rdata = {data};",
         "",
         "    // 64 bits: the low half waits for the high one. Bytes alone do nothing.",
-        "    always_ff @(posedge clk) if (whole) hold <= acc_wdata;",
-        "",
     ]
+    if is_shared(block):
+        lines += [
+            "    // Of each function: another one may access the block between the halves.",
+            "    assign hold = holds[s_axil_func];",
+            "    assign high = highs[s_axil_func];",
+            "    always_ff @(posedge clk) if (whole) holds[s_axil_func] <= acc_wdata;",
+            "",
+        ]
+    else:
+        lines += ["    always_ff @(posedge clk) if (whole) hold <= acc_wdata;", ""]
     return lines
 
 
@@ -232,6 +248,7 @@ def written(reg, field, n, at, bits):
 def readback(block):
     """One case for each word."""
     bits = block.address_bits
+    kept_high = "highs[s_axil_func]" if is_shared(block) else "high"
     lines = [
         "    always_ff @(posedge clk) begin",
         "        done <= !rst && here;",
@@ -246,7 +263,7 @@ def readback(block):
             lines += [
                 f"            {place}: begin",
                 f"                rdata <= {value(reg, n, 0)};",
-                f"                if (here) high <= {value(reg, n, 32)};",
+                f"                if (here) {kept_high} <= {value(reg, n, 32)};",
                 "            end",
                 f"            {literal(bits - 2, (at + 4) >> 2)}: rdata <= high;",
             ]

@@ -65,13 +65,16 @@ module plx_card #(
     output logic [127:0]        hif_tx_cpl_header,
     output logic [255:0]        hif_tx_cpl_data,
 
-    // Function 0, as configured by the host: 128 B << n (PCIe 4.0, 7.5.3.4); bus mastering is on;
-    // MSI-X is on, all of its vectors are masked.
+    // Function 0, as configured by the host: 128 B << n (PCIe 4.0, 7.5.3.4). A bit for each function: bus
+    // mastering is on; MSI-X is on, all of its vectors are masked; a function level reset is requested,
+    // until it is done.
     input  logic [2:0]          cfg_max_payload,
     input  logic [2:0]          cfg_max_read,
-    input  logic                cfg_bus_master,
-    input  logic                cfg_msix_enable,
-    input  logic                cfg_msix_mask
+    input  logic [7:0]          cfg_bus_master,
+    input  logic [7:0]          cfg_msix_enable,
+    input  logic [7:0]          cfg_msix_mask,
+    input  logic [7:0]          cfg_flr,
+    output logic [7:0]          flr_done
 );
     generate
         if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
@@ -86,6 +89,7 @@ module plx_card #(
     // Blocks: timing, event, tlb, tx, clop, ports. Writers: ports, events.
     localparam BLOCKS = PORTS + 5, TIMING = 0, MEMORY = 1, PORT_0 = 5, EVENTS = PORTS, WRITERS = PORTS + 1;
     logic [16:0]            addr;
+    logic [2:0]             func;
     logic [31:0]            wdata;
     logic [3:0]             wstrb;
     logic [BLOCKS-1:0]      awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
@@ -102,19 +106,26 @@ module plx_card #(
     logic [255:0]           rd_tdata;
     logic [31:0]            rd_tkeep;
     logic [EVENT_QUEUES-1:0] irq;
+    logic [PORTS*3-1:0]     port_owner;
+    logic [EVENT_QUEUES*3-1:0] queue_owner;
+    logic [7:0]             resetting;
+    logic [PORTS-1:0]       placing, ring_quiet;
+    logic                   event_busy;
 
     plx_host_bus #(
         .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS), .TLB_ENTRIES(TLB_ENTRIES),
         .EVENT_QUEUES(EVENT_QUEUES), .RD_TAGS(RD_TAGS), .ARP_ENTRIES(ARP_ENTRIES), .GIT_HASH(GIT_HASH)
     ) host_bus (
         .clk_net, .rst_net, .clk_core, .rst_core, .others_rst, .net_rst, .net_clear, .net_away, .now_stamp(core_stamp),
-        .cfg_max_payload, .cfg_max_read, .cfg_bus_master, .cfg_msix_enable, .cfg_msix_mask,
+        .cfg_max_payload, .cfg_max_read, .cfg_bus_master, .cfg_msix_enable, .cfg_msix_mask, .cfg_flr, .flr_done,
+        .port_owner, .queue_owner, .resetting_functions(resetting), .s_placing(placing), .s_ring_quiet(ring_quiet),
+        .s_event_busy(event_busy),
         .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data,
         .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,
         .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
         .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
         .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
-        .m_axil_addr(addr), .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata(wdata),
+        .m_axil_func(func), .m_axil_addr(addr), .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata(wdata),
         .m_axil_wstrb(wstrb), .m_axil_wvalid(wvalid), .m_axil_wready(wready), .m_axil_bvalid(bvalid),
         .m_axil_bready(bready), .m_axil_arvalid(arvalid), .m_axil_arready(arready), .m_axil_rdata(rdata),
         .m_axil_rvalid(rvalid), .m_axil_rready(rready),
@@ -164,7 +175,8 @@ module plx_card #(
 
     plx_memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
         .clk(clk_core), .rst(others_rst), .now_stamp(core_stamp),
-        .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
+        .cfg_port_owner(port_owner), .cfg_queue_owner(queue_owner), .resetting, .placing, .ring_quiet, .event_busy,
+        .s_axil_func(func), .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[MEMORY +: 4]),
         .s_axil_wready(wready[MEMORY +: 4]), .s_axil_bvalid(bvalid[MEMORY +: 4]), .s_axil_bready(bready[MEMORY +: 4]),
         .s_axil_arvalid(arvalid[MEMORY +: 4]), .s_axil_arready(arready[MEMORY +: 4]),
@@ -215,12 +227,23 @@ module plx_card #(
 
     // ---- Ports ----------------------------------------------------------------------------------
 
-    logic [PORTS-1:0]    looped;
+    logic [PORTS-1:0]    looped, paired;
     logic [PORTS*64-1:0] mac_txd, mac_rxd;
     logic [PORTS*8-1:0]  mac_txc, mac_rxc;
 
+    // Ports of different functions do not hear each other.
+    logic [PORTS-1:0] same_owner;
+    generate
+        for (genvar p = 0; p < PORTS; p = p + 1) begin : g_pair
+            localparam OTHER = PORTS > 1 ? p ^ 1 : p;
+            always_ff @(posedge clk_core) same_owner[p] <= port_owner[p*3 +: 3] == port_owner[OTHER*3 +: 3];
+        end
+    endgenerate
+
+    plx_sync_bit #(.WIDTH(PORTS)) pairs (.clk(clk_net), .rst(net_rst), .d(same_owner), .q(paired));
+
     plx_xgmii_loop #(.PORTS(PORTS)) xgmii_loop (
-        .clk(clk_net), .cfg_loop(looped), .mac_txd, .mac_txc, .mac_rxd, .mac_rxc, .xgmii_rxd, .xgmii_rxc, .xgmii_txd,
+        .clk(clk_net), .cfg_loop(looped & paired), .mac_txd, .mac_txc, .mac_rxd, .mac_rxc, .xgmii_rxd, .xgmii_rxc, .xgmii_txd,
         .xgmii_txc
     );
 

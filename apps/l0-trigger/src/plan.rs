@@ -96,7 +96,8 @@ impl Plan {
                 .with_context(|| format!("--port {spec}"))?;
         }
         let outputs = outputs(cli, &config, registries)?;
-        let is_simulated = specs == [CARD];
+        let is_card = |spec: &str| spec.split(':').next() == Some(CARD);
+        let is_simulated = specs.len() == 1 && specs.iter().all(|spec| is_card(spec));
         ensure!(
             !is_simulated || cli.runs.control.is_none(),
             "--control is not for {CARD}: its clock serves a single run"
@@ -104,7 +105,9 @@ impl Plan {
         let demo = specs.is_empty() || specs == [LOOPBACK] || is_simulated;
         for own in [LOOPBACK, CARD] {
             ensure!(
-                demo || !specs.iter().any(|spec| spec == own),
+                demo || !specs
+                    .iter()
+                    .any(|spec| spec == own || own == CARD && is_card(spec)),
                 "--port {own} is the demonstration's, and cannot be combined with others"
             );
         }

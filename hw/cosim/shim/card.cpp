@@ -87,6 +87,7 @@ void pollux_card_core_in(pollux_card *card, const pollux_core_in *in) {
     card->top->cfg_bus_master = in->bus_master;
     card->top->cfg_msix_enable = in->msix_enable;
     card->top->cfg_msix_mask = in->msix_mask;
+    card->top->cfg_flr = in->flr;
     card->top->rst_core = in->reset;
 }
 
@@ -121,6 +122,7 @@ void pollux_card_core_out(const pollux_card *card, pollux_core_out *out) {
     sample(card->top->hif_rd_req_header, out->rd_req.header);
     out->rx_cpl_ready = card->top->hif_rx_cpl_ready;
     out->rx_req_ready = card->top->hif_rx_req_ready;
+    out->flr_done = card->top->flr_done;
 }
 
 void pollux_card_net_out(const pollux_card *card, pollux_net_out *out) {

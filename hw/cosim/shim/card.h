@@ -25,13 +25,13 @@ struct pollux_core_in {
     struct pollux_beat rx_cpl, rx_req;
     uint8_t wr_req_ready, rd_req_ready, tx_cpl_ready;
     uint8_t max_payload, max_read, bus_master, msix_enable, msix_mask;
-    uint8_t reset, unused[3];
+    uint8_t reset, flr, unused[2];
 };
 
 /* Out of the card, on clk_core. */
 struct pollux_core_out {
     struct pollux_beat wr_req, rd_req, tx_cpl;
-    uint8_t rx_cpl_ready, rx_req_ready, unused[2];
+    uint8_t rx_cpl_ready, rx_req_ready, flr_done, unused;
 };
 
 /* Into the card, on clk_net; the timing inputs belong to no clock. */

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pollux_card_model::SimulatedCard;
+use pollux_card_model::{FUNCTIONS, SimulatedCard};
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{IovaMap, MemoryRegion};
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
@@ -43,33 +43,54 @@ const RELAX: u64 = 500_000;
 struct Inner<C> {
     card: C,
     memory: HostMemory,
-    command: u32,
+    /// Command registers of the functions.
+    commands: [u32; FUNCTIONS],
 }
 
-/// A simulated card that a driver takes over. Clones are the same device.
-pub struct CosimDevice<C>(Arc<Mutex<Inner<C>>>);
+/// A function of a simulated card that a driver takes over. Clones are the same device.
+pub struct CosimDevice<C> {
+    inner: Arc<Mutex<Inner<C>>>,
+    function: u8,
+}
 
 impl<C> Clone for CosimDevice<C> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        let (inner, function) = (self.inner.clone(), self.function);
+        Self { inner, function }
     }
 }
 
 impl<C: SimulatedCard> CosimDevice<C> {
-    /// A device.
+    /// Function 0 of a card.
     #[must_use]
     pub fn new(card: C) -> Self {
-        Self(Arc::new(Mutex::new(Inner {
+        let inner = Arc::new(Mutex::new(Inner {
             card,
             memory: HostMemory::default(),
-            command: 0,
-        })))
+            commands: [0; FUNCTIONS],
+        }));
+        Self { inner, function: 0 }
+    }
+
+    /// Another function of the same card, below [`FUNCTIONS`].
+    #[must_use]
+    pub fn function(&self, function: u8) -> Self {
+        let inner = self.inner.clone();
+        let function = function % FUNCTIONS as u8;
+        Self { inner, function }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> u8 {
+        self.function
     }
 
     /// Accesses the card and its memory.
     pub fn with<T>(&self, look: impl FnOnce(&mut C, &mut HostMemory) -> T) -> T {
         let mut inner = self.lock();
         let Inner { card, memory, .. } = &mut *inner;
+        card.act_as(self.function);
         look(card, memory)
     }
 
@@ -79,7 +100,7 @@ impl<C: SimulatedCard> CosimDevice<C> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<C>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, what: &dyn ToString) -> BusError {
@@ -101,7 +122,7 @@ impl<C: SimulatedCard> DmaMemory for CosimDevice<C> {
         let id = self.with(|_, memory| memory.next_id());
         let addresses = IovaMap::simulated(region, BASE + (id << 40));
         let addresses = addresses.map_err(|error| self.error(&error))?;
-        self.with(|_, memory| memory.add(id, region.clone(), addresses.clone()));
+        self.with(|_, memory| memory.add(id, self.function, region.clone(), addresses.clone()));
         let device = self.clone();
         // The card cannot reach unmapped memory, as behind an IOMMU.
         let release = move || {
@@ -153,7 +174,7 @@ impl<C: SimulatedCard> Device for CosimDevice<C> {
                 let ids = self.ids();
                 Ok(u32::from(ids.device) << 16 | u32::from(ids.vendor))
             }
-            COMMAND => Ok(self.lock().command),
+            COMMAND => Ok(self.lock().commands[usize::from(self.function)]),
             1..256 => Ok(0),
             _ => Err(BusError::NoConfig {
                 device: self.name().into(),
@@ -168,11 +189,12 @@ impl<C: SimulatedCard> Device for CosimDevice<C> {
             let Inner {
                 card,
                 memory,
-                command,
+                commands,
             } = &mut *inner;
-            *command = value & 0xffff;
+            commands[usize::from(self.function)] = value & 0xffff;
             let on = value & BUS_MASTER != 0;
-            memory.is_master = on;
+            card.act_as(self.function);
+            memory.masters = memory.masters & !(1 << self.function) | u8::from(on) << self.function;
             card.set_bus_master(memory, on);
         }
         Ok(())
@@ -192,14 +214,14 @@ impl<C: SimulatedCard> Device for CosimDevice<C> {
         let theirs: Result<Vec<_>, _> = events.iter().map(OwnedFd::try_clone).collect();
         let theirs = theirs.map_err(|error| self.error(&error))?;
         self.with(|card, memory| {
-            memory.events = theirs;
+            memory.events[usize::from(self.function)] = theirs;
             card.set_msix(memory, true);
         });
         let device = self.clone();
         let release = OnDrop(move || {
             device.with(|card, memory| {
                 card.set_msix(memory, false);
-                memory.events.clear();
+                memory.events[usize::from(device.function)].clear();
             });
         });
         Ok(Interrupts::new(events, release))
@@ -210,10 +232,23 @@ impl<C: SimulatedCard> Device for CosimDevice<C> {
         let Inner {
             card,
             memory,
-            command,
+            commands,
         } = &mut *inner;
-        *command = 0;
-        memory.is_master = false;
+        // That of function 0 resets all.
+        let all = if self.function == 0 {
+            u8::MAX
+        } else {
+            1 << self.function
+        };
+        for (function, command) in commands.iter_mut().enumerate() {
+            *command = if all >> function & 1 == 1 {
+                0
+            } else {
+                *command
+            };
+        }
+        memory.masters &= !all;
+        card.act_as(self.function);
         card.reset(memory);
         Ok(())
     }

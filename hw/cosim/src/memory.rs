@@ -6,27 +6,30 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use pollux_card_model::{Host, ReadError};
+use pollux_card_model::{FUNCTIONS, Host, ReadError};
 use pollux_mempool::{Iova, IovaMap, MemoryRegion};
 
 /// The memory that a simulated card reaches.
 #[derive(Default)]
 pub struct HostMemory {
-    /// Accesses that an IOMMU would have refused: outside all mappings, or without the right to
-    /// master the bus.
+    /// Accesses that an IOMMU would have refused: outside all mappings of their function, or without
+    /// the right to master the bus.
     pub trespasses: u64,
     /// How the next reads fail, one after the other; `None` is a successful read.
     pub read_errors: VecDeque<Option<ReadError>>,
     /// Interrupts, by vector, with or without a listener.
     pub interrupts: [u64; 8],
-    pub(crate) is_master: bool,
-    pub(crate) events: Vec<OwnedFd>,
+    /// A bit for each function that may master the bus.
+    pub(crate) masters: u8,
+    /// Listeners of each function, by vector.
+    pub(crate) events: [Vec<OwnedFd>; FUNCTIONS],
     mapped: Vec<Mapped>,
     maps: u64,
 }
 
 struct Mapped {
     id: u64,
+    function: u8,
     region: Arc<MemoryRegion>,
     addresses: IovaMap,
 }
@@ -44,9 +47,16 @@ impl HostMemory {
         self.maps
     }
 
-    pub(crate) fn add(&mut self, id: u64, region: Arc<MemoryRegion>, addresses: IovaMap) {
+    pub(crate) fn add(
+        &mut self,
+        id: u64,
+        function: u8,
+        region: Arc<MemoryRegion>,
+        addresses: IovaMap,
+    ) {
         self.mapped.push(Mapped {
             id,
+            function,
             region,
             addresses,
         });
@@ -56,20 +66,27 @@ impl HostMemory {
         self.mapped.retain(|mapped| mapped.id != id);
     }
 
-    fn reach(&mut self, at: u64, len: usize) -> Option<NonNull<u8>> {
-        let found = self.mapped.iter().find_map(|mapped| {
+    fn reach(&mut self, function: u8, at: u64, len: usize) -> Option<NonNull<u8>> {
+        let mut theirs = self
+            .mapped
+            .iter()
+            .filter(|mapped| mapped.function == function);
+        let found = theirs.find_map(|mapped| {
             let offset = mapped.addresses.offset_of(Iova(at), len).ok()?;
             mapped.region.ptr_at(offset, len).ok()
         });
-        let found = found.filter(|_| self.is_master);
+        let found =
+            found.filter(|_| self.masters.checked_shr(function.into()).unwrap_or(0) & 1 == 1);
         self.trespasses += u64::from(found.is_none());
         found
     }
 }
 
 impl Host for HostMemory {
-    fn read(&mut self, at: u64, out: &mut [u8]) -> Result<(), ReadError> {
-        let from = self.reach(at, out.len()).ok_or(ReadError::Unsupported)?;
+    fn read(&mut self, function: u8, at: u64, out: &mut [u8]) -> Result<(), ReadError> {
+        let from = self
+            .reach(function, at, out.len())
+            .ok_or(ReadError::Unsupported)?;
         if let Some(Some(error)) = self.read_errors.pop_front() {
             return Err(error);
         }
@@ -81,8 +98,8 @@ impl Host for HostMemory {
         Ok(())
     }
 
-    fn write(&mut self, at: u64, bytes: &[u8]) {
-        let Some(to) = self.reach(at, bytes.len()) else {
+    fn write(&mut self, function: u8, at: u64, bytes: &[u8]) {
+        let Some(to) = self.reach(function, at, bytes.len()) else {
             return;
         };
         for (i, &byte) in bytes.iter().enumerate() {
@@ -92,12 +109,13 @@ impl Host for HostMemory {
         }
     }
 
-    fn interrupt(&mut self, vector: u16) {
+    fn interrupt(&mut self, function: u8, vector: u16) {
         let vector = usize::from(vector);
         if let Some(count) = self.interrupts.get_mut(vector) {
             *count += 1;
         }
-        if let Some(event) = self.events.get(vector) {
+        let listeners = self.events.get(usize::from(function));
+        if let Some(event) = listeners.and_then(|events| events.get(vector)) {
             // A full counter is readable already.
             let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
         }

@@ -47,7 +47,9 @@ pub(crate) struct CoreIn {
     pub(crate) msix_enable: u8,
     pub(crate) msix_mask: u8,
     pub(crate) reset: u8,
-    unused: [u8; 3],
+    /// Function level resets, a bit for each function, as the four before this.
+    pub(crate) flr: u8,
+    unused: [u8; 2],
 }
 
 /// Out of the card, on `clk_core`.
@@ -59,7 +61,8 @@ pub(crate) struct CoreOut {
     pub(crate) tx_cpl: Beat,
     pub(crate) rx_cpl_ready: u8,
     pub(crate) rx_req_ready: u8,
-    pub(crate) unused: [u8; 2],
+    pub(crate) flr_done: u8,
+    pub(crate) unused: u8,
 }
 
 /// Into the card, on `clk_net`; the timing inputs belong to no clock.

@@ -22,18 +22,19 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pollux_card_model::registers::timing;
-use pollux_card_model::{FrameEnd, Register, SimulatedCard, WireFrame};
+use pollux_card_model::registers::{functions, timing};
+use pollux_card_model::{FUNCTIONS, FrameEnd, Register, SimulatedCard, WireFrame};
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BurstMut, PoolCache};
 use pollux_pmd::bus::{Bus, BusError, Device};
 use pollux_pmd::driver::{
-    Capabilities, Description, Driver, Feature, Link, Origin, Queues, RxDriver, Statistics,
-    Support, TxDriver,
+    Capabilities, Description, Driver, Feature, Link, Origin, Queues, RxDriver, SpecOption,
+    Statistics, Support, TxDriver,
 };
 use pollux_pmd::drivers::card;
 use pollux_pmd::ledger::Sent;
 use pollux_pmd::port::RxState;
+use pollux_pmd::spec::SpecError;
 use pollux_pmd::{
     ArrivalTime, Cause, Clock, MemoryGrant, PortConfig, PortError, PortSpec, Registry, Tally,
 };
@@ -53,8 +54,45 @@ const AHEAD: usize = 16;
 /// Shortest frame without its FCS: a sender pads (IEEE 802.3 section 3.2.8).
 const SHORTEST: usize = 60;
 
+/// Option `function`.
+const FUNCTION: SpecOption = SpecOption {
+    key: "function",
+    values: "pf|vfN",
+    default: "pf",
+    text: "the card's function, a virtual one from vf1 to vf7: function 0 gives it the port, two \
+           event queues and 16 pages before it is opened",
+};
+
+/// What a virtual function has: the port with the peer, a queue for each direction, a group of pages.
+const SHARE: [(Register, u32); 3] = [
+    (functions::PORTS, 0x1),
+    (functions::QUEUES, 0x11),
+    (functions::PAGES, 0x1),
+];
+
+/// The function of a spec.
+fn function(spec: &PortSpec) -> Result<u8, SpecError> {
+    let Some(text) = spec.option(FUNCTION.key) else {
+        return Ok(0);
+    };
+    let number = text
+        .strip_prefix("vf")
+        .and_then(|number| number.parse().ok());
+    match (text, number) {
+        ("pf", _) => Ok(0),
+        (_, Some(number)) if (1..FUNCTIONS as u8).contains(&number) => Ok(number),
+        _ => Err(spec.bad_value(
+            FUNCTION.key,
+            text,
+            "pf, or a virtual function from vf1 to vf7",
+        )),
+    }
+}
+
 /// The driver's description.
 const DESCRIPTION: Description = Description {
+    options: &[FUNCTION],
+    check: |spec| function(spec).map(drop),
     features: &[
         (Feature::Receive, Support::Yes),
         (Feature::Send, Support::Yes),
@@ -119,14 +157,29 @@ pub fn open<C: SimulatedCard>(
     time: &SimulatedTime,
     grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
+    let number = function(spec)?;
+    if number > 0 {
+        let bus = device.bar(0, functions::THIS.at + functions::THIS.size);
+        let bus = bus.map_err(|error| failed(spec, &error))?;
+        for (register, one) in SHARE {
+            bus.write32(functions::THIS.at + register.at, u32::from(number) * one);
+        }
+    }
     // The address of the driver `loopback`, so that peers need not know which of the two it is.
     let card: PortSpec = format!("{NAME}:mac=02:00:00:00:00:01").parse()?;
     Ok(Box::new(Ends {
         spec: spec.to_string(),
-        card: card::open(Arc::new(device.clone()), &card, grant)?,
+        card: card::open(Arc::new(device.function(number)), &card, grant)?,
         device: device.clone(),
         time: time.clone(),
     }))
+}
+
+fn failed(spec: &PortSpec, error: &BusError) -> PortError {
+    PortError::Device {
+        port: spec.to_string(),
+        what: error.to_string(),
+    }
 }
 
 /// The time of a simulated card, in nanoseconds, for loops that share it: reading it takes no time.

@@ -1,6 +1,6 @@
 //! The minimum of software that makes a card receive: for measurements, which must not wait for it, and
-//! for tests of a card without its driver. All ports, some streams of each, one page, one event
-//! queue for each port.
+//! for tests of a card without its driver. All ports of its function, some streams of each, one page,
+//! one event queue for each port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use crate::{CosimBus, CosimDevice};
 const VIRTUAL: u64 = 0x7f00_0000_0000;
 /// All of the memory, in one page.
 const LOG2_PAGE: u32 = 24;
+/// Pages of a function: a group of the TLB's entries, of its number.
+const PAGES: usize = 16;
 /// Records of a queue, and bytes of it.
 const LOG2_RECORDS: u32 = 8;
 const QUEUE_BYTES: usize = 64 << LOG2_RECORDS;
@@ -126,9 +128,10 @@ impl<C: SimulatedCard> Rig<C> {
             touched: Touched::default(),
             wrong: 0,
         };
-        rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, 0, VIRTUAL);
-        rig.write64(&tlb::THIS, 0, tlb::ENTRY_BUS, 0, base);
-        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, LOG2_PAGE << 8 | 1);
+        let page = usize::from(rig.device.number()) * PAGES;
+        rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, page, VIRTUAL);
+        rig.write64(&tlb::THIS, 0, tlb::ENTRY_BUS, page, base);
+        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, page, LOG2_PAGE << 8 | 1);
         for queue in 0..rig.ports() {
             rig.begin_queue(queue);
         }
@@ -142,7 +145,7 @@ impl<C: SimulatedCard> Rig<C> {
         (has & 0xff) as usize
     }
 
-    /// Enables an event queue, one of 8, which is disabled.
+    /// Enables an event queue, one of 8, which is disabled; another function's stays as it is.
     pub fn begin_queue(&self, queue: usize) {
         let at = self.base + (queue * QUEUE_BYTES) as u64;
         self.write64(&event::THIS, 0, event::QUEUE_BASE, queue, at);
@@ -154,7 +157,7 @@ impl<C: SimulatedCard> Rig<C> {
     pub fn forget_events(&mut self, queue: usize) {
         let at = self.base + (queue * QUEUE_BYTES) as u64;
         self.device
-            .with(|_, memory| memory.write(at, &[0; QUEUE_BYTES]));
+            .with(|_, memory| memory.write(self.device.number(), at, &[0; QUEUE_BYTES]));
         if let Some(consumed) = self.consumed.get_mut(queue) {
             *consumed = 0;
         }
@@ -261,7 +264,8 @@ impl<C: SimulatedCard> Rig<C> {
     /// Puts a payload where a port's transmit ring can send it, in one of [`LOADS`] places.
     pub fn load(&self, which: usize, place: usize, payload: &[u8]) {
         let at = self.load_at(which, place);
-        self.device.with(|_, memory| memory.write(at, payload));
+        self.device
+            .with(|_, memory| memory.write(self.device.number(), at, payload));
     }
 
     fn load_at(&self, which: usize, place: usize) -> u64 {
@@ -297,7 +301,8 @@ impl<C: SimulatedCard> Rig<C> {
         descriptor[14..16].copy_from_slice(&(len as u16).to_le_bytes());
         descriptor[16..24].copy_from_slice(&self.destination.to_le_bytes());
         let at = self.base + ring + 32 * slot;
-        self.device.with(|_, memory| memory.write(at, &descriptor));
+        self.device
+            .with(|_, memory| memory.write(self.device.number(), at, &descriptor));
         self.posted[which] = posted.wrapping_add(1);
     }
 
@@ -460,7 +465,7 @@ impl<C: SimulatedCard> Rig<C> {
         let mut bytes = vec![0; len];
         let read = self
             .device
-            .with(|_, memory| memory.read(self.base + at as u64, &mut bytes));
+            .with(|_, memory| memory.read(self.device.number(), self.base + at as u64, &mut bytes));
         debug_assert!(read.is_ok() && at + len <= self.memory.region().len());
         bytes
     }

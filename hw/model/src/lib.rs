@@ -13,6 +13,7 @@ mod soft;
 
 pub use map::{Block, Register};
 pub use simulated::{
-    FrameEnd, GIT_HASH, Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame,
+    FUNCTIONS, FrameEnd, GIT_HASH, Host, LinkSignal, ReadError, SimulatedCard, TimingInput,
+    WireFrame,
 };
 pub use soft::SoftCard;

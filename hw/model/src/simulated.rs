@@ -4,20 +4,23 @@
 pub const GIT_HASH: [u8; 20] =
     *b"\x01\x23\x45\x67\x89\xab\xcd\xef\xfe\xdc\xba\x98\x76\x54\x32\x10\x0f\x1e\x2d\x3c";
 
-/// The host memory that a card reaches, by bus address.
+/// Functions of a card: function 0, which manages the card, and virtual ones.
+pub const FUNCTIONS: usize = 8;
+
+/// The host memory that the functions of a card reach, each by its own bus addresses.
 pub trait Host {
     /// Reads memory. Called once for each read request of the card, which crosses no page of
     /// 4 KiB.
     ///
     /// # Errors
     /// The completion status instead of data, or that there is none.
-    fn read(&mut self, at: u64, out: &mut [u8]) -> Result<(), ReadError>;
+    fn read(&mut self, function: u8, at: u64, out: &mut [u8]) -> Result<(), ReadError>;
 
     /// Writes memory. Posted: the card does not learn the result.
-    fn write(&mut self, at: u64, bytes: &[u8]);
+    fn write(&mut self, function: u8, at: u64, bytes: &[u8]);
 
     /// Signals a vector (MSI-X), after all writes before it.
-    fn interrupt(&mut self, vector: u16);
+    fn interrupt(&mut self, function: u8, vector: u16);
 }
 
 /// How a read of memory can fail.
@@ -89,6 +92,10 @@ pub enum TimingInput {
 /// A simulated card: the software card, or the RTL. Deterministic: the same calls give the
 /// same results.
 pub trait SimulatedCard: Send + 'static {
+    /// The function, below [`FUNCTIONS`], of the register accesses, settings and resets that follow;
+    /// 0 at first.
+    fn act_as(&mut self, function: u8);
+
     /// Reads a register of 1, 2 or 4 bytes, aligned and inside its window. All writes of the card
     /// before the completion are done when this returns.
     fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32;
@@ -108,7 +115,9 @@ pub trait SimulatedCard: Send + 'static {
     /// MSI-X is enabled or disabled.
     fn set_msix(&mut self, host: &mut dyn Host, on: bool);
 
-    /// A function level reset, or power-on: initial state, except for time and wires.
+    /// A function level reset: of function 0 the whole card is in its initial state, as after
+    /// power-on, except for time and wires; of another, that function has forgotten its rings, lists,
+    /// queues and pages.
     fn reset(&mut self, host: &mut dyn Host);
 
     /// A frame to a port. Frames follow each other at line rate, from now on.

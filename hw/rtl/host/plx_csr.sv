@@ -4,17 +4,36 @@
 // its reads completed in order, with one completion each. Every request is completed: reads without a
 // register return 0; an absent BAR gives an unsupported request, more than 64 bytes a completer
 // abort (PCIe 4.0, 2.3.1). Such writes, and poisoned ones, are discarded. From a request to its
-// access: 1 cycle. Blocks in reset are absent meanwhile.
+// access: 2 cycles. Blocks in reset are absent meanwhile.
+//
+// A function reaches what is its own, and what all may read (hw/docs/functions.md): `own`. Another
+// access reads 0, writes nothing, and is counted. A page that a function other than 0 writes has the
+// number of that function in it, so that it translates for no other. Resets of functions write registers
+// in turn with the host.
 
 module plx_csr #(
     parameter PORTS  = 4,         // ports of the card
-    parameter BLOCKS = PORTS + 8  // register blocks, in the order of `plx_place`
+    parameter QUEUES = 8,         // event queues
+    parameter BLOCKS = PORTS + 9  // register blocks, in the order of `plx_place`
 ) (
     input  logic                 clk,
     input  logic                 rst,
 
     // Blocks that are absent at present.
     input  logic [BLOCKS-1:0]    away,
+
+    // Owners: of ports, of event queues, of groups of 16 pages.
+    input  logic [PORTS*3-1:0]   cfg_port_owner,
+    input  logic [QUEUES*3-1:0]  cfg_queue_owner,
+    input  logic [23:0]          cfg_page_owner,
+
+    // Writes for the reset of a function; ready: all accesses before have been performed.
+    input  logic                 s_write_valid,
+    output logic                 s_write_ready,
+    input  logic [2:0]           s_write_func,
+    input  logic                 s_write_vector,
+    input  logic [16:0]          s_write_offset,
+    input  logic [31:0]          s_write_data,
 
     // Requests.
     input  logic                 hif_rx_req_valid,
@@ -33,6 +52,7 @@ module plx_csr #(
     output logic [255:0]         hif_tx_cpl_data,
 
     // Blocks: address, data and strobes are common to all. Their responses are all "okay".
+    output logic [2:0]           m_axil_func,
     output logic [16:0]          m_axil_addr,
     output logic [BLOCKS-1:0]    m_axil_awvalid,
     input  logic [BLOCKS-1:0]    m_axil_awready,
@@ -46,15 +66,19 @@ module plx_csr #(
     input  logic [BLOCKS-1:0]    m_axil_arready,
     input  logic [BLOCKS*32-1:0] m_axil_rdata,
     input  logic [BLOCKS-1:0]    m_axil_rvalid,
-    output logic [BLOCKS-1:0]    m_axil_rready
+    output logic [BLOCKS-1:0]    m_axil_rready,
+
+    // One cycle for each access that was refused.
+    output logic                 inc_refused
 );
     generate
         if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
-        if (BLOCKS != PORTS + 8) BLOCKS_must_be_PORTS_and_8 parameter_error ();
+        if (BLOCKS != PORTS + 9) BLOCKS_must_be_PORTS_and_9 parameter_error ();
+        if (QUEUES < 1 || QUEUES > 8) QUEUES_must_be_1_to_8 parameter_error ();
     endgenerate
 
     // For each DW: its block is selected, accessed, and what it read is kept.
-    localparam [2:0] TAKE = 0, SELECT = 1, ACCESS = 2, KEEP = 3, ANSWER = 4;
+    localparam [2:0] TAKE = 0, SELECT = 1, ACCESS = 2, KEEP = 3, ANSWER = 4, CHECK = 5;
     localparam [2:0] UNSUPPORTED = 1, ABORT = 4;
 
     logic [2:0]   state;
@@ -68,11 +92,12 @@ module plx_csr #(
     wire [3:0] first_be = head[77:74];
     wire [3:0] last_be  = length == 10'd1 ? first_be : head[81:78];
     wire       write    = head[85];
-    wire       wrong    = head[84:82] != 3'd0 && head[84:82] != 3'd2 || head[89];
+    wire       wrong    = head[84:82] != 3'd0 && head[84:82] != 3'd2 || head[89] || head[107:103] != 0;
+    wire [2:0] func     = head[102:100];
     wire       long     = length == 0 || length > 10'd16;
     wire [2:0] status   = wrong ? UNSUPPORTED : long ? ABORT : 3'd0;
 
-    // The current DW, and its block: card, host, timing, event, tlb, tx, clop, ports, MSI-X.
+    // The current DW, and its block: card, host, functions, timing, event, tlb, tx, clop, ports, MSI-X.
     wire [3:0]  last_index = length[3:0] - 4'd1;
     wire        last       = index == last_index;
     wire [3:0]  be         = index == 0 ? first_be : last ? last_be : 4'hF;
@@ -81,28 +106,66 @@ module plx_csr #(
 
     assign place[0]        = offset >> regs_pkg::CARD_ADDR_W == regs_pkg::CARD_AT >> regs_pkg::CARD_ADDR_W;
     assign place[1]        = offset >> regs_pkg::HOST_ADDR_W == regs_pkg::HOST_AT >> regs_pkg::HOST_ADDR_W;
-    assign place[2]        = offset >> regs_pkg::TIMING_ADDR_W == regs_pkg::TIMING_AT >> regs_pkg::TIMING_ADDR_W;
-    assign place[3]        = offset >> regs_pkg::EVENT_ADDR_W == regs_pkg::EVENT_AT >> regs_pkg::EVENT_ADDR_W;
-    assign place[4]        = offset >> regs_pkg::TLB_ADDR_W == regs_pkg::TLB_AT >> regs_pkg::TLB_ADDR_W;
-    assign place[5]        = offset >> regs_pkg::TX_ADDR_W == regs_pkg::TX_AT >> regs_pkg::TX_ADDR_W;
-    assign place[6]        = offset >> regs_pkg::CLOP_ADDR_W == regs_pkg::CLOP_AT >> regs_pkg::CLOP_ADDR_W;
+    assign place[2]        = offset >> regs_pkg::FUNCTIONS_ADDR_W == regs_pkg::FUNCTIONS_AT >> regs_pkg::FUNCTIONS_ADDR_W;
+    assign place[3]        = offset >> regs_pkg::TIMING_ADDR_W == regs_pkg::TIMING_AT >> regs_pkg::TIMING_ADDR_W;
+    assign place[4]        = offset >> regs_pkg::EVENT_ADDR_W == regs_pkg::EVENT_AT >> regs_pkg::EVENT_ADDR_W;
+    assign place[5]        = offset >> regs_pkg::TLB_ADDR_W == regs_pkg::TLB_AT >> regs_pkg::TLB_ADDR_W;
+    assign place[6]        = offset >> regs_pkg::TX_ADDR_W == regs_pkg::TX_AT >> regs_pkg::TX_ADDR_W;
+    assign place[7]        = offset >> regs_pkg::CLOP_ADDR_W == regs_pkg::CLOP_AT >> regs_pkg::CLOP_ADDR_W;
     assign place[BLOCKS-1] = offset >> 12 == 0;
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_port
             localparam AT = regs_pkg::PORT_AT + p * regs_pkg::PORT_STEP;
-            assign place[7+p] = offset >> regs_pkg::PORT_ADDR_W == AT >> regs_pkg::PORT_ADDR_W;
+            assign place[8+p] = offset >> regs_pkg::PORT_ADDR_W == AT >> regs_pkg::PORT_ADDR_W;
         end
     endgenerate
 
     // BAR 2 holds only the vectors.
     localparam [BLOCKS-1:0] VECTORS = 1 << (BLOCKS - 1);
     wire  [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS);
-    logic [BLOCKS-1:0] picked;
+    // The block of the address; and the one that is accessed, if the function may.
+    logic [BLOCKS-1:0] meant, picked;
     // A block that goes away in the middle is answered for.
     wire  [BLOCKS-1:0] block = picked & ~away;
+
+    // ---- Who may --------------------------------------------------------------------------------------
+
+    // The owner of a row of each table, where the address is in one.
+    logic [16:0] at;
+    wire  [1:0]  ring         = at[10] ? at[6:5] : at[7:6];
+    wire  [2:0]  ring_owner   = 3'(cfg_port_owner >> (4'd3 * ring));
+    wire  [2:0]  list_owner   = 3'(cfg_port_owner >> (4'd3 * at[12:11]));
+    wire  [2:0]  queue_owner  = 3'(cfg_queue_owner >> (5'd3 * {at[9], at[7:6]}));
+    wire  [2:0]  vector_owner = 3'(cfg_queue_owner >> (5'd3 * at[6:4]));
+    wire  [2:0]  page_owner   = 3'(cfg_page_owner >> (5'd3 * at[11:9]));
+    wire         in_rings     = at[10] ? at[9:7] == 0 : at[9:8] == 2'd1;
+    wire         in_lists     = at[14:13] == 2'd1 || at[14:13] == 2'd2;
+    wire         in_queues    = at[9] != at[8];
+
+    // Kind of a block and address of the next one are for all to read.
+    wire              first = func == 0;
+    wire              reads = !write;
+    wire [BLOCKS-1:0] own;
+    assign own[0]        = first || reads;
+    assign own[1]        = first || reads && at[regs_pkg::HOST_ADDR_W-1:3] == 0;
+    assign own[2]        = first || reads || at[6] && at[5:3] == func;
+    assign own[3]        = first || reads && at[regs_pkg::TIMING_ADDR_W-1:3] == 0;
+    assign own[4]        = in_queues ? queue_owner == func : first || reads;
+    assign own[5]        = at[12] ? page_owner == func : first || reads && at[11:3] == 0;
+    assign own[6]        = in_rings ? ring_owner == func : first || reads;
+    assign own[7]        = in_lists ? list_owner == func : first || reads;
+    assign own[BLOCKS-1] = at[11] ? reads : at[10:7] == 0 && vector_owner == func;
+    generate
+        for (genvar p = 0; p < PORTS; p = p + 1) begin : g_own
+            assign own[8+p] = cfg_port_owner[p*3 +: 3] == func || reads && at[regs_pkg::PORT_ADDR_W-1:3] == 0;
+        end
+    endgenerate
+
+    // The word of a page that has its function.
+    wire stamps = meant[5] && at[12] && at[4:2] == 3'd4 && !first;
+
     // The access is over.
     wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
-    logic [16:0]       at;
     logic [31:0]       wdata;
     logic [3:0]        wstrb;
     logic              is_last;
@@ -114,13 +177,20 @@ module plx_csr #(
             wstrb   <= be;
             is_last <= last;
         end
-        if (state == SELECT) picked <= status == 0 && be != 0 ? selected : '0;
+        if (state == SELECT) meant <= status == 0 && be != 0 ? selected : '0;
+        if (state == CHECK) picked <= meant & own;
         else if (done) picked <= '0;
+        if (state == CHECK && stamps) begin
+            wdata[23:16] <= {5'd0, func};
+            wstrb[2]     <= 1'b1;
+        end
+        inc_refused <= !rst && state == CHECK && (meant & ~own) != 0;
         if (rst) picked <= '0;
     end
 
     // The access: which of its channels have been accepted.
     logic address_gone, data_gone;
+    assign m_axil_func    = func;
     assign m_axil_addr    = at;
     assign m_axil_wdata   = wdata;
     assign m_axil_wstrb   = wstrb;
@@ -133,7 +203,7 @@ module plx_csr #(
     logic [31:0] answer, kept;
     always_comb begin
         answer = '0;
-        for (int b = 0; b < PORTS + 8; b = b + 1) answer = answer | (m_axil_rdata[b*32 +: 32] & {32{block[b]}});
+        for (int b = 0; b < PORTS + 9; b = b + 1) answer = answer | (m_axil_rdata[b*32 +: 32] & {32{block[b]}});
     end
 
     // Bytes from the first requested one to the last (PCIe 4.0, table 2-38).
@@ -142,7 +212,12 @@ module plx_csr #(
     wire [9:0] others  = length - 10'd1;
     wire [11:0] bytes  = {others, 2'b00} + {10'd0, highest} - {10'd0, lowest} + 12'd1;
 
-    assign hif_rx_req_ready  = state == TAKE;
+    // A reset of a function and the host take turns, by whole requests.
+    logic turned;
+    wire  inserts = s_write_valid && !second && !(turned && hif_rx_req_valid);
+
+    assign s_write_ready     = state == TAKE && !second && !(turned && hif_rx_req_valid);
+    assign hif_rx_req_ready  = state == TAKE && !inserts;
     assign hif_tx_cpl_valid  = state == ANSWER;
     assign hif_tx_cpl_sop    = !second;
     assign hif_tx_cpl_eop    = second || status != 0 || length <= 10'd8;
@@ -152,7 +227,14 @@ module plx_csr #(
 
     always_ff @(posedge clk) begin
         case (state)
-            TAKE: if (hif_rx_req_valid) begin
+            TAKE: if (inserts) begin
+                turned <= 1'b1;
+                head   <= {20'd0, 5'd0, s_write_func, 14'd0, 1'b1, s_write_vector ? 3'd2 : 3'd0, 4'd0, 4'hF, 10'd1,
+                           32'd0, 15'd0, s_write_offset};
+                data   <= {480'd0, s_write_data};
+                state  <= SELECT;
+            end else if (hif_rx_req_valid) begin
+                turned <= 1'b0;
                 second <= !hif_rx_req_eop;
                 if (hif_rx_req_sop) head <= hif_rx_req_header;
                 // Words after the second are not used.
@@ -160,7 +242,8 @@ module plx_csr #(
                 else data[511:256] <= hif_rx_req_data;
                 if (hif_rx_req_eop) state <= SELECT;
             end
-            SELECT: state <= status == 0 ? ACCESS : write ? TAKE : ANSWER;
+            SELECT: state <= status == 0 ? CHECK : write ? TAKE : ANSWER;
+            CHECK: state <= ACCESS;
             ACCESS: begin
                 kept <= answer;
                 if (done) state <= KEEP;
@@ -183,6 +266,7 @@ module plx_csr #(
         if (rst) begin
             state        <= TAKE;
             second       <= 1'b0;
+            turned       <= 1'b0;
             address_gone <= 1'b0;
             data_gone    <= 1'b0;
         end

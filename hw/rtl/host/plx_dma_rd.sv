@@ -13,11 +13,11 @@ module plx_dma_rd #(
     input  logic         clk,
     input  logic         rst,
 
-    // Longest request, 128 B << n, of which up to 512 B are used; without bus mastering reads fail;
+    // Longest request, 128 B << n, of which up to 512 B are used; reads of a function without bus mastering fail;
     // `cfg_quiesce`: no new descriptor is accepted. Cycles until a read has failed, and minimum cycles
     // until its tag is reused. No read is open when idle.
     input  logic [2:0]   cfg_max_read,
-    input  logic         cfg_bus_master,
+    input  logic [7:0]   cfg_bus_master,
     input  logic         cfg_quiesce,
     input  logic [31:0]  cfg_timeout_cycles,
     input  logic [31:0]  cfg_quarantine_cycles,
@@ -71,7 +71,8 @@ module plx_dma_rd #(
     wire [W-1:0] tag;
     wire         free  = !hif_rd_req_valid || hif_rd_req_ready;
     wire         issue = piece_valid && tag_valid && free;
-    wire         sends = issue && cfg_bus_master;
+    wire         master = cfg_bus_master[func[2:0]];
+    wire         sends = issue && master;
 
     plx_dma_cut #(.LENGTH_W(16), .ALIGN(1), .MOST(2), .USER_W(16)) cut (
         .clk,
@@ -251,7 +252,7 @@ module plx_dma_rd #(
         open_tag <= waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
         {cpl_at, cpl_left, dws_left} <= same && begins ? next_state : state;
         if (issue) begin
-            error[tag] <= cfg_bus_master ? NONE : OFF;
+            error[tag] <= master ? NONE : OFF;
             begun[tag] <= 1'b0;
         end
         if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;

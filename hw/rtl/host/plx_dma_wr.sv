@@ -9,10 +9,10 @@ module plx_dma_wr (
     input  logic         clk,
     input  logic         rst,
 
-    // Longest payload, 128 B << n; without bus mastering writes are accepted and discarded;
+    // Longest payload, 128 B << n; writes of a function without bus mastering are accepted and discarded;
     // `cfg_quiesce`: no new descriptor is accepted. No write is pending when idle.
     input  logic [2:0]   cfg_max_payload,
-    input  logic         cfg_bus_master,
+    input  logic [7:0]   cfg_bus_master,
     input  logic         cfg_quiesce,
     output logic         idle,
 
@@ -40,7 +40,10 @@ module plx_dma_wr (
 
     // One cycle for each write sent, or discarded.
     output logic         inc_writes,
-    output logic         inc_wr_discarded
+    output logic         inc_wr_discarded,
+
+    // One cycle for each descriptor that has ended.
+    output logic         ended
 );
     // The current write.
     wire        piece_valid, piece_last;
@@ -92,7 +95,7 @@ module plx_dma_wr (
     wire  [10:0] dws      = piece_length[12:2];
     wire  [10:0] left     = begun ? rest : dws;
     wire  [3:0]  now      = last ? left[3:0] : 4'd8;
-    wire         throwing = begun ? thrown : !cfg_bus_master;
+    wire         throwing = begun ? thrown : !cfg_bus_master[func[2:0]];
     assign       last     = left[10:3] == 0 || left == 11'd8;
 
     // The first `skip` DWs of the kept word have been sent; 0: none is kept.
@@ -118,12 +121,14 @@ module plx_dma_wr (
         end
         inc_writes       <= step && last && !throwing;
         inc_wr_discarded <= step && last && throwing;
+        ended            <= step && last && piece_last;
         if (rst) begin
             hif_wr_req_valid <= 1'b0;
             begun            <= 1'b0;
             skip             <= 3'd0;
             inc_writes       <= 1'b0;
             inc_wr_discarded <= 1'b0;
+            ended            <= 1'b0;
         end
     end
 

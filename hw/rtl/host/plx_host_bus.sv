@@ -27,12 +27,24 @@ module plx_host_bus #(
     output logic                   net_away,
     input  logic [63:0]            now_stamp,
 
-    // Function 0, as the host has configured it.
+    // As the host has configured the functions, a bit for each; the limits are those of function 0.
     input  logic [2:0]             cfg_max_payload,
     input  logic [2:0]             cfg_max_read,
-    input  logic                   cfg_bus_master,
-    input  logic                   cfg_msix_enable,
-    input  logic                   cfg_msix_mask,
+    input  logic [7:0]             cfg_bus_master,
+    input  logic [7:0]             cfg_msix_enable,
+    input  logic [7:0]             cfg_msix_mask,
+
+    // Function level resets requested until done, for one cycle.
+    input  logic [7:0]             cfg_flr,
+    output logic [7:0]             flr_done,
+
+    // Owners of ports and queues, functions in reset; sources that are not at rest.
+    output logic [PORTS*3-1:0]     port_owner,
+    output logic [EVENT_QUEUES*3-1:0] queue_owner,
+    output logic [7:0]             resetting_functions,
+    input  logic [PORTS-1:0]       s_placing,
+    input  logic [PORTS-1:0]       s_ring_quiet,
+    input  logic                   s_event_busy,
 
     // The host bus.
     output logic                   hif_wr_req_valid,
@@ -64,6 +76,7 @@ module plx_host_bus #(
     output logic [255:0]           hif_tx_cpl_data,
 
     // Register blocks: timing, event, tlb, tx, clop, ports.
+    output logic [2:0]             m_axil_func,
     output logic [16:0]            m_axil_addr,
     output logic [BLOCKS-1:0]      m_axil_awvalid,
     input  logic [BLOCKS-1:0]      m_axil_awready,
@@ -123,8 +136,8 @@ module plx_host_bus #(
 
     // ---- Registers ------------------------------------------------------------------------------
 
-    // Card, host, all other blocks, vectors.
-    localparam ALL = BLOCKS + 3;
+    // Card, host, functions, all other blocks, vectors.
+    localparam ALL = BLOCKS + 4;
     logic [ALL-1:0]    awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
     logic [ALL*32-1:0] rdata;
 
@@ -132,8 +145,21 @@ module plx_host_bus #(
     localparam [BLOCKS-1:0] IN_NET = {{PORTS{1'b1}}, 5'b00001};
     wire       [BLOCKS-1:0] away   = {BLOCKS{others_rst}} | IN_NET & {BLOCKS{net_away}};
 
-    plx_csr #(.PORTS(PORTS)) csr (
-        .clk(clk_core), .rst(host_rst), .away({1'b0, away, 2'b00}),
+    // A function in reset reaches nothing, and is told of nothing.
+    logic [7:0]  master;
+    logic [23:0] page_owner;
+    logic        write_valid, write_ready, write_vector, inc_refused;
+    logic [2:0]  write_func;
+    logic [16:0] write_offset;
+    logic [31:0] write_data;
+    assign master = cfg_bus_master & ~resetting_functions;
+
+    plx_csr #(.PORTS(PORTS), .QUEUES(EVENT_QUEUES)) csr (
+        .clk(clk_core), .rst(host_rst), .away({1'b0, away, 3'b000}),
+        .cfg_port_owner(port_owner), .cfg_queue_owner(queue_owner), .cfg_page_owner(page_owner),
+        .s_write_valid(write_valid), .s_write_ready(write_ready), .s_write_func(write_func),
+        .s_write_vector(write_vector), .s_write_offset(write_offset), .s_write_data(write_data),
+        .m_axil_func, .inc_refused,
         .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
         .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
         .m_axil_addr, .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata, .m_axil_wstrb,
@@ -142,17 +168,17 @@ module plx_host_bus #(
         .m_axil_rready(rready)
     );
 
-    assign m_axil_awvalid = awvalid[2 +: BLOCKS];
-    assign m_axil_wvalid  = wvalid[2 +: BLOCKS];
-    assign m_axil_bready  = bready[2 +: BLOCKS];
-    assign m_axil_arvalid = arvalid[2 +: BLOCKS];
-    assign m_axil_rready  = rready[2 +: BLOCKS];
-    assign awready[2 +: BLOCKS]  = m_axil_awready;
-    assign wready[2 +: BLOCKS]   = m_axil_wready;
-    assign bvalid[2 +: BLOCKS]   = m_axil_bvalid;
-    assign arready[2 +: BLOCKS]  = m_axil_arready;
-    assign rvalid[2 +: BLOCKS]   = m_axil_rvalid;
-    assign rdata[64 +: BLOCKS*32] = m_axil_rdata;
+    assign m_axil_awvalid = awvalid[3 +: BLOCKS];
+    assign m_axil_wvalid  = wvalid[3 +: BLOCKS];
+    assign m_axil_bready  = bready[3 +: BLOCKS];
+    assign m_axil_arvalid = arvalid[3 +: BLOCKS];
+    assign m_axil_rready  = rready[3 +: BLOCKS];
+    assign awready[3 +: BLOCKS]  = m_axil_awready;
+    assign wready[3 +: BLOCKS]   = m_axil_wready;
+    assign bvalid[3 +: BLOCKS]   = m_axil_bvalid;
+    assign arready[3 +: BLOCKS]  = m_axil_arready;
+    assign rvalid[3 +: BLOCKS]   = m_axil_rvalid;
+    assign rdata[96 +: BLOCKS*32] = m_axil_rdata;
 
     // The first byte of the hash is in the lowest bits of the first register.
     localparam [159:0] HASH = GIT_HASH;
@@ -174,9 +200,9 @@ module plx_host_bus #(
         .sts_git_hash(git_hash), .sts_has_ports(PORTS[7:0]), .sts_has_streams(STREAMS[7:0]),
         .sts_has_event_queues(EVENT_QUEUES[7:0]), .sts_has_tx_rings(PORTS[7:0]), .sts_entries_tlb(TLB_ENTRIES[15:0]),
         .sts_entries_arp(ARP_ENTRIES[15:0]), .sts_sizes_rx_fifo(RX_FIFO_WORDS[15:0]),
-        .sts_sizes_read_tags(RD_TAGS[7:0]), .sts_sizes_functions(8'd1), .pulse_ctrl_reset(request),
-        .sts_status_resetting(resetting), .sts_status_net(net_up), .set_flags_net_lost(net_lost), .flag_flags_net_lost(),
-        .sts_stamp(now_stamp)
+        .sts_sizes_read_tags(RD_TAGS[7:0]), .sts_sizes_functions(8'd8), .sts_function({5'd0, m_axil_func}),
+        .pulse_ctrl_reset(request), .sts_status_resetting(resetting), .sts_status_net(net_up),
+        .set_flags_net_lost(net_lost), .flag_flags_net_lost(), .sts_stamp(now_stamp)
     );
 
     logic        quiesce_wanted, win_write, win_valid, win_ready;
@@ -190,32 +216,80 @@ module plx_host_bus #(
         .s_axil_wready(wready[1]), .s_axil_bresp(), .s_axil_bvalid(bvalid[1]), .s_axil_bready(bready[1]),
         .s_axil_araddr(m_axil_addr[8:0]), .s_axil_arvalid(arvalid[1]), .s_axil_arready(arready[1]),
         .s_axil_rdata(rdata[32 +: 32]), .s_axil_rresp(), .s_axil_rvalid(rvalid[1]), .s_axil_rready(rready[1]),
-        .cfg_ctrl_quiesce(quiesce_wanted), .sts_status_idle(wr_idle && rd_idle), .sts_status_bus_master(cfg_bus_master),
-        .sts_status_msix(cfg_msix_enable), .sts_status_max_payload(cfg_max_payload),
+        .cfg_ctrl_quiesce(quiesce_wanted), .sts_status_idle(wr_idle && rd_idle),
+        .sts_status_bus_master(cfg_bus_master[0]), .sts_status_msix(cfg_msix_enable[0]), .sts_status_max_payload(cfg_max_payload),
         .sts_status_max_read(cfg_max_read), .cfg_timeout_cycles(timeout_cycles),
         .cfg_quarantine_cycles(quarantine_cycles), .win_write, .win_addr, .win_wdata(), .win_wstrb(),
         .win_counters_valid(win_valid), .win_counters_ready(win_ready), .win_counters_rdata(win_rdata)
     );
-    /* verilator lint_on PINCONNECTEMPTY */
+
+    // ---- Functions ------------------------------------------------------------------------------
 
     logic         irq_valid, irq_ready, inc_interrupts;
     logic [63:0]  irq_address;
+    logic [7:0]   irq_func;
     logic [31:0]  irq_data;
+    logic [11:0]  port_owners;
+    logic [23:0] queue_owners;
+    logic [7:0]  reset_function;
+    logic        accepted, ended;
+    assign port_owner  = port_owners[PORTS*3-1:0];
+    assign queue_owner = queue_owners[EVENT_QUEUES*3-1:0];
+
+    plx_functions_regs functions_registers (
+        .clk(clk_core), .rst(host_rst),
+        .s_axil_awaddr(m_axil_addr[6:0]), .s_axil_awvalid(awvalid[2]), .s_axil_awready(awready[2]),
+        .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[2]),
+        .s_axil_wready(wready[2]), .s_axil_bresp(), .s_axil_bvalid(bvalid[2]), .s_axil_bready(bready[2]),
+        .s_axil_araddr(m_axil_addr[6:0]), .s_axil_arvalid(arvalid[2]), .s_axil_arready(arready[2]),
+        .s_axil_rdata(rdata[64 +: 32]), .s_axil_rresp(), .s_axil_rvalid(rvalid[2]), .s_axil_rready(rready[2]),
+        .cfg_ports_port0(port_owners[0 +: 3]), .cfg_ports_port1(port_owners[3 +: 3]),
+        .cfg_ports_port2(port_owners[6 +: 3]), .cfg_ports_port3(port_owners[9 +: 3]),
+        .cfg_queues_queue0(queue_owners[0 +: 3]), .cfg_queues_queue1(queue_owners[3 +: 3]),
+        .cfg_queues_queue2(queue_owners[6 +: 3]), .cfg_queues_queue3(queue_owners[9 +: 3]),
+        .cfg_queues_queue4(queue_owners[12 +: 3]), .cfg_queues_queue5(queue_owners[15 +: 3]),
+        .cfg_queues_queue6(queue_owners[18 +: 3]), .cfg_queues_queue7(queue_owners[21 +: 3]),
+        .cfg_pages_group0(page_owner[0 +: 3]), .cfg_pages_group1(page_owner[3 +: 3]),
+        .cfg_pages_group2(page_owner[6 +: 3]), .cfg_pages_group3(page_owner[9 +: 3]),
+        .cfg_pages_group4(page_owner[12 +: 3]), .cfg_pages_group5(page_owner[15 +: 3]),
+        .cfg_pages_group6(page_owner[18 +: 3]), .cfg_pages_group7(page_owner[21 +: 3]),
+        .pulse_function_ctrl_reset(reset_function), .sts_function_status_resetting(resetting_functions),
+        .sts_function_status_bus_master(cfg_bus_master), .sts_function_status_msix(cfg_msix_enable)
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
+    plx_functions #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES), .TLB_ENTRIES(TLB_ENTRIES)) functions (
+        .clk(clk_core), .rst(others_rst), .cfg_port_owner(port_owner), .cfg_queue_owner(queue_owner),
+        .cfg_page_owner(page_owner), .s_reset(reset_function), .s_flr(cfg_flr), .m_flr_done(flr_done),
+        .resetting(resetting_functions), .m_write_valid(write_valid), .m_write_ready(write_ready),
+        .m_write_func(write_func), .m_write_vector(write_vector), .m_write_offset(write_offset),
+        .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_busy, .s_irq_busy(irq_valid),
+        .s_accepted(accepted), .s_ended(ended)
+    );
+
+    wire [EVENT_QUEUES-1:0] forget;
+    generate
+        for (genvar q = 0; q < EVENT_QUEUES; q = q + 1) begin : g_forget
+            assign forget[q] = resetting_functions[queue_owner[q*3 +: 3]];
+        end
+    endgenerate
+
+    // ---- Interrupts -----------------------------------------------------------------------------
 
     plx_msix #(.VECTORS(EVENT_QUEUES)) msix (
-        .clk(clk_core), .rst(host_rst), .clear(others_rst), .cfg_msix_enable, .cfg_msix_mask, .s_irq,
-        .s_axil_addr(m_axil_addr[11:0]), .s_axil_awvalid(awvalid[ALL-1]), .s_axil_awready(awready[ALL-1]),
+        .clk(clk_core), .rst(host_rst), .clear(others_rst), .cfg_owner(queue_owner), .forget, .cfg_msix_enable, .cfg_msix_mask, .s_irq,
+        .s_axil_func(m_axil_func), .s_axil_addr(m_axil_addr[11:0]), .s_axil_awvalid(awvalid[ALL-1]), .s_axil_awready(awready[ALL-1]),
         .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[ALL-1]),
         .s_axil_wready(wready[ALL-1]), .s_axil_bvalid(bvalid[ALL-1]), .s_axil_bready(bready[ALL-1]),
         .s_axil_arvalid(arvalid[ALL-1]), .s_axil_arready(arready[ALL-1]), .s_axil_rdata(rdata[(ALL-1)*32 +: 32]),
         .s_axil_rvalid(rvalid[ALL-1]), .s_axil_rready(rready[ALL-1]),
-        .m_desc_valid(irq_valid), .m_desc_ready(irq_ready), .m_desc_address(irq_address),
+        .m_desc_valid(irq_valid), .m_desc_ready(irq_ready), .m_desc_address(irq_address), .m_desc_func(irq_func),
         .m_desc_immediate_data(irq_data), .inc_interrupts
     );
 
     // ---- Counters -------------------------------------------------------------------------------
 
-    localparam COUNTERS = 10;
+    localparam COUNTERS = 11;
     logic inc_writes, inc_wr_discarded, inc_reads, inc_rd_timeout, inc_rd_unsupported, inc_rd_abort, inc_rd_poisoned,
           inc_rd_unexpected;
     wire [COUNTERS-1:0] amount;
@@ -230,6 +304,7 @@ module plx_host_bus #(
     assign amount[regs_pkg::HOST_RD_UNEXPECTED_ROW / 8]    = inc_rd_unexpected;
     assign amount[regs_pkg::HOST_INTERRUPTS_ROW / 8]       = inc_interrupts;
     assign amount[regs_pkg::HOST_EVENTS_DISCARDED_ROW / 8] = inc_events_discarded;
+    assign amount[regs_pkg::HOST_REFUSED_ROW / 8]          = inc_refused;
 
     plx_counters #(.COUNT(COUNTERS), .AMOUNT_W(1)) counters (
         .clk(clk_core), .rst(host_rst), .amount, .win_valid, .win_write, .win_addr({1'b0, win_addr[6:2]}), .win_ready,
@@ -251,7 +326,7 @@ module plx_host_bus #(
         .clk(clk_core), .rst(others_rst),
         .s_desc_valid({irq_valid, s_wr_desc_valid}), .s_desc_ready({irq_ready, s_wr_desc_ready}),
         .s_desc_address({irq_address, s_wr_desc_address}), .s_desc_length({13'd4, s_wr_desc_length}),
-        .s_desc_func({8'd0, s_wr_desc_func}), .s_desc_immediate({1'b1, {WRITERS{1'b0}}}),
+        .s_desc_func({irq_func, s_wr_desc_func}), .s_desc_immediate({1'b1, {WRITERS{1'b0}}}),
         .s_desc_immediate_data({irq_data, {WRITERS{32'd0}}}), .s_data_tvalid({1'b0, s_wr_data_tvalid}),
         .s_data_tready({irq_data_ready, s_wr_data_tready}), .s_data_tdata({256'd0, s_wr_data_tdata}),
         .s_data_tlast({1'b0, s_wr_data_tlast}), .m_taken({irq_taken, m_wr_taken}),
@@ -261,8 +336,10 @@ module plx_host_bus #(
         .m_data_tdata(data)
     );
 
+    assign accepted = irq_valid && irq_ready || |(s_wr_desc_valid & s_wr_desc_ready);
+
     plx_dma_wr dma_wr (
-        .clk(clk_core), .rst(host_rst), .cfg_max_payload, .cfg_bus_master, .cfg_quiesce(quiesce || quiesce_wanted),
+        .clk(clk_core), .rst(host_rst), .cfg_max_payload, .cfg_bus_master(master), .ended, .cfg_quiesce(quiesce || quiesce_wanted),
         .idle(wr_idle), .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
         .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),
@@ -276,7 +353,7 @@ module plx_host_bus #(
     logic [2:0] rd_error;
 
     plx_dma_rd #(.TAGS(RD_TAGS)) dma_rd (
-        .clk(clk_core), .rst(host_rst), .cfg_max_read, .cfg_bus_master, .cfg_quiesce(quiesce || quiesce_wanted),
+        .clk(clk_core), .rst(host_rst), .cfg_max_read, .cfg_bus_master(master), .cfg_quiesce(quiesce || quiesce_wanted),
         .cfg_timeout_cycles(timeout_cycles), .cfg_quarantine_cycles(quarantine_cycles), .idle(rd_idle),
         .s_desc_valid(s_rd_desc_valid), .s_desc_ready(s_rd_desc_ready), .s_desc_address(s_rd_desc_address),
         .s_desc_length(s_rd_desc_length), .s_desc_tag(s_rd_desc_tag), .s_desc_func(s_rd_desc_func),

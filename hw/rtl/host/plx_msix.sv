@@ -14,14 +14,19 @@ module plx_msix #(
     // All sources of interrupts are being reset: none is pending, the table is kept.
     input  logic               clear,
 
-    // MSI-X is on; all vectors are masked.
-    input  logic               cfg_msix_enable,
-    input  logic               cfg_msix_mask,
+    // The owner of each vector, and vectors whose owner is being reset: none of them is pending.
+    input  logic [VECTORS*3-1:0] cfg_owner,
+    input  logic [VECTORS-1:0] forget,
+
+    // Of each function: MSI-X is on; all vectors are masked.
+    input  logic [7:0]         cfg_msix_enable,
+    input  logic [7:0]         cfg_msix_mask,
 
     // Interrupt requests, for one cycle.
     input  logic [VECTORS-1:0] s_irq,
 
-    // BAR 2, by whole words: other accesses have no effect (7.7.2).
+    // BAR 2, by whole words: other accesses have no effect (7.7.2). A function sees its own pending bits.
+    input  logic [2:0]         s_axil_func,
     input  logic [11:0]        s_axil_addr,
     input  logic               s_axil_awvalid,
     output logic               s_axil_awready,
@@ -41,6 +46,7 @@ module plx_msix #(
     output logic               m_desc_valid,
     input  logic               m_desc_ready,
     output logic [63:0]        m_desc_address,
+    output logic [7:0]         m_desc_func,
     output logic [31:0]        m_desc_immediate_data,
 
     // One cycle for each write.
@@ -83,8 +89,19 @@ module plx_msix #(
     wire         is_pending = acc_addr[11:2] == 10'h200;
     wire         write      = acc_valid && acc_write && known && &acc_wstrb;
 
+    // Of each vector: the function that accesses owns it; its owner lets it write.
+    wire [VECTORS-1:0] own, allowed;
+    wire [VECTORS-1:0] pending_own = pending & own;
+    generate
+        for (genvar n = 0; n < VECTORS; n = n + 1) begin : g_vector
+            wire [2:0] owner = cfg_owner[n*3 +: 3];
+            assign own[n]     = owner == s_axil_func;
+            assign allowed[n] = cfg_msix_enable[owner] && !cfg_msix_mask[owner];
+        end
+    endgenerate
+
     assign acc_ready = 1'b1;
-    assign acc_rdata = is_pending ? 32'(pending) : !known ? 32'd0 : word == LOW ? low[entry] : word == HIGH ? high[entry]
+    assign acc_rdata = is_pending ? 32'(pending_own) : !known ? 32'd0 : word == LOW ? low[entry] : word == HIGH ? high[entry]
                      : word == DATA ? data[entry] : {31'd0, masked[entry]};
 
     always_ff @(posedge clk) begin
@@ -103,28 +120,31 @@ module plx_msix #(
     // The arbiter needs two requesters.
     localparam ASKERS = VECTORS < 2 ? 2 : VECTORS;
     wire                free = !m_desc_valid || m_desc_ready;
-    wire [VECTORS-1:0]  may  = pending & ~masked & {VECTORS{free && cfg_msix_enable && !cfg_msix_mask}};
+    wire [VECTORS-1:0]  may  = pending & ~masked & allowed & {VECTORS{free}};
     logic [ASKERS-1:0]  grant;
     wire [VECTORS-1:0]  turn = grant[VECTORS-1:0];
 
     plx_arb_rr #(.N(ASKERS)) arbiter (.clk, .rst, .request(ASKERS'(may)), .grant, .done(1'b1));
 
     integer v;
+    logic [2:0] func;
     logic [63:0] address;
     logic [31:0] message;
     always_comb begin
         address = '0;
         message = '0;
+        func    = '0;
         for (v = 0; v < VECTORS; v = v + 1) begin
             address = address | ({high[v], low[v]} & {64{turn[v]}});
             message = message | (data[v] & {32{turn[v]}});
+            func    = func | (cfg_owner[v*3 +: 3] & {3{turn[v]}});
         end
     end
 
     assign inc_interrupts = m_desc_valid && m_desc_ready;
 
     always_ff @(posedge clk) begin
-        pending <= (pending & ~turn) | s_irq;
+        pending <= ((pending & ~turn) | s_irq) & ~forget;
         if (free) m_desc_valid <= |may;
         if (clear) begin
             pending      <= '0;
@@ -135,6 +155,7 @@ module plx_msix #(
     always_ff @(posedge clk) if (free) begin
         m_desc_address        <= address;
         m_desc_immediate_data <= message;
+        m_desc_func           <= {5'd0, func};
     end
 
     wire unused = &{1'b0, acc_addr[1:0], grant};
@@ -144,12 +165,12 @@ module plx_msix #(
     (* anyconst *) logic [W-1:0] f_who;
     logic         f_owed = 0;
     logic [W-1:0] f_others = 0;
-    wire          f_may  = cfg_msix_enable && !cfg_msix_mask && !masked[f_who];
+    wire          f_may  = allowed[f_who] && !masked[f_who];
     wire          f_mine = turn[f_who];
 
     always_ff @(posedge clk) begin
-        f_owed <= !clear && (s_irq[f_who] || f_owed && !f_mine);
-        if (clear || !f_may || !f_owed || f_mine) f_others <= '0;
+        f_owed <= !clear && !forget[f_who] && (s_irq[f_who] || f_owed && !f_mine);
+        if (clear || forget[f_who] || !f_may || !f_owed || f_mine) f_others <= '0;
         else if (turn != 0) f_others <= f_others + 1'b1;
     end
 

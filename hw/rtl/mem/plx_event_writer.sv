@@ -7,7 +7,7 @@
 // `room` of a queue means that ROOM records are free: a source has at most one in flight, and checks
 // `room` when its last one has been accepted, so it fits. Where a consumer withdraws space
 // (an impossible RELEASED, or a disabled queue), the record is discarded: a record that the
-// consumer has not released is never overwritten.
+// consumer has not released is never overwritten. Likewise one whose function does not own the queue.
 
 module plx_event_writer #(
     parameter SOURCES      = 4,  // sources of events
@@ -24,11 +24,13 @@ module plx_event_writer #(
     input  logic [EVENT_QUEUES*5-1:0]  cfg_queue_ctrl_log2_size,
     input  logic [EVENT_QUEUES*32-1:0] cfg_queue_released,
     output logic [EVENT_QUEUES*32-1:0] sts_queue_produced,
+    input  logic [EVENT_QUEUES*3-1:0]  cfg_queue_owner,
 
-    // Events, of each source; and the queues with room for them.
+    // Events, of each source, with their function; and the queues with room for them.
     input  logic [SOURCES-1:0]         s_event_valid,
     output logic [SOURCES-1:0]         s_event_ready,
     input  logic [SOURCES*3-1:0]       s_event_queue,
+    input  logic [SOURCES*3-1:0]       s_event_func,
     input  logic [SOURCES*512-1:0]     s_event_record,
     output logic [EVENT_QUEUES-1:0]    room,
 
@@ -44,8 +46,9 @@ module plx_event_writer #(
     output logic                       m_data_tlast,
     input  logic                       m_taken,
 
-    // One cycle for each discarded record.
-    output logic                       inc_discarded
+    // One cycle for each discarded record; a record has been accepted, and has not been written.
+    output logic                       inc_discarded,
+    output logic                       busy
 );
     localparam QW = EVENT_QUEUES < 2 ? 1 : $clog2(EVENT_QUEUES);
 
@@ -56,7 +59,6 @@ module plx_event_writer #(
     endgenerate
 
     // One record at a time: free, offered, or waiting for acceptance.
-    logic               busy;
     logic [SOURCES-1:0] grant;
 
     plx_arb_rr #(.N(SOURCES)) arbiter (.clk, .rst, .request(s_event_valid & {SOURCES{!busy}}), .grant, .done(1'b1));
@@ -64,13 +66,15 @@ module plx_event_writer #(
     assign s_event_ready = grant;
 
     integer s;
-    logic [2:0]   queue_wide;
+    logic [2:0]   queue_wide, func;
     logic [511:0] record;
     always_comb begin
         queue_wide = '0;
+        func       = '0;
         record     = '0;
         for (s = 0; s < SOURCES; s = s + 1) begin
             queue_wide = queue_wide | (s_event_queue[s*3 +: 3] & {3{grant[s]}});
+            func       = func | (s_event_func[s*3 +: 3] & {3{grant[s]}});
             record     = record | (s_event_record[s*512 +: 512] & {512{grant[s]}});
         end
     end
@@ -88,7 +92,8 @@ module plx_event_writer #(
     wire [31:0]   place  = number & ~(32'hFFFFFFFF << log2);
     wire [31:0]   passes = number >> log2;
     wire          phase  = !passes[0];
-    wire          fits   = known && free[which] && cfg_queue_ctrl_enable[which];
+    wire          owned  = cfg_queue_owner[which*3 +: 3] == func;
+    wire          fits   = known && owned && free[which] && cfg_queue_ctrl_enable[which];
 
     logic [2:0]   to;
     logic [255:0] second;
@@ -116,7 +121,6 @@ module plx_event_writer #(
     endgenerate
 
     assign m_desc_length = 13'd64;
-    assign m_desc_func   = 8'd0;
     assign inc_discarded = |grant && !fits;
 
     always_ff @(posedge clk) begin
@@ -150,6 +154,7 @@ module plx_event_writer #(
         end
         if (|grant && fits) begin
             to             <= queue_wide;
+            m_desc_func    <= {5'd0, func};
             m_desc_address <= base + {26'd0, place, 6'd0};
             m_data_tdata   <= record[255:0];
             second         <= record[511:256];

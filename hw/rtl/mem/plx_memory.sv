@@ -12,7 +12,8 @@ module plx_memory #(
     input  logic                    rst,
     input  logic [63:0]             now_stamp,
 
-    // Registers: event, tlb, tx, clop.
+    // Registers: event, tlb, tx, clop; the function that accesses them.
+    input  logic [2:0]              s_axil_func,
     input  logic [14:0]             s_axil_addr,
     input  logic [3:0]              s_axil_awvalid,
     output logic [3:0]              s_axil_awready,
@@ -27,6 +28,15 @@ module plx_memory #(
     output logic [127:0]            s_axil_rdata,
     output logic [3:0]              s_axil_rvalid,
     input  logic [3:0]              s_axil_rready,
+
+    // Owners of ports and queues; functions in reset. Each port: a payload has space and no outcome yet; its
+    // ring is at rest. An event is being written.
+    input  logic [PORTS*3-1:0]      cfg_port_owner,
+    input  logic [EVENT_QUEUES*3-1:0] cfg_queue_owner,
+    input  logic [7:0]              resetting,
+    output logic [PORTS-1:0]        placing,
+    output logic [PORTS-1:0]        ring_quiet,
+    output logic                    event_busy,
 
     // Payloads of the ports: their space, its bus address, their outcome.
     input  logic [PORTS-1:0]        s_select_valid,
@@ -137,12 +147,22 @@ module plx_memory #(
     logic [SOURCES*3-1:0]   event_queue;
     logic [SOURCES*512-1:0] event_record;
 
+    // Port p has bits p, 4 ports or fewer. Events and rings name theirs by two bits.
+    wire [11:0]      owners = 12'(cfg_port_owner);
+    wire [PORTS-1:0] forget;
+    generate
+        for (genvar p = 0; p < PORTS; p = p + 1) begin : g_forget
+            assign forget[p] = resetting[owners[p*3 +: 3]];
+        end
+    endgenerate
+
     // ---- Lists ----------------------------------------------------------------------------------
 
     logic        list_valid, list_ready, outcome_valid, outcome_ready, clop_write;
     logic [31:0] list_rdata, outcome_rdata, clop_wdata;
     logic [14:0] clop_addr;
     logic [3:0]  clop_wstrb;
+    logic [7:0]  list_func;
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_clop_regs clop_registers (
@@ -164,11 +184,25 @@ module plx_memory #(
         .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(clop_wstrb),
         .s_select_valid, .s_select_ready, .s_select_list, .s_select_length, .s_select_wire, .s_select_wire_valid,
         .m_select_valid, .m_select_outcome, .m_select_address, .m_select_sequence, .m_select_bare, .m_select_stride,
-        .m_select_func, .s_commit_valid, .s_commit_ready, .s_commit_list, .s_commit_outcome, .s_commit_length,
+        .m_select_func(list_func), .s_commit_valid, .s_commit_ready, .s_commit_list, .s_commit_outcome, .s_commit_length,
         .s_commit_wire, .s_commit_wire_valid, .s_commit_stamp_mac, .s_commit_stamp_parsed, .s_commit_stamp_placed,
         .room, .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[0 +: 3]),
         .m_event_record(event_record[0 +: 512])
     );
+
+    // Memory of a list belongs to the owner of its port; function 0 may place for another one.
+    logic [2:0] list_owner;
+    integer     o;
+    always_comb begin
+        list_owner = '0;
+        for (o = 0; o < PORTS; o = o + 1) list_owner = list_owner | (owners[o*3 +: 3] & {3{m_select_valid[o]}});
+    end
+    assign m_select_func = list_owner == 0 ? list_func : {5'd0, list_owner};
+
+    always_ff @(posedge clk) begin
+        placing <= (placing | s_select_valid & s_select_ready) & ~(s_commit_valid & s_commit_ready);
+        if (rst) placing <= '0;
+    end
 
     // ---- Pages ----------------------------------------------------------------------------------
 
@@ -228,7 +262,7 @@ module plx_memory #(
     logic [31:0]  tx_counters_rdata;
 
     plx_tx_regs tx_registers (
-        .clk, .rst, .s_axil_awaddr(s_axil_addr[10:0]), .s_axil_awvalid(s_axil_awvalid[TX]),
+        .clk, .rst, .s_axil_func, .s_axil_awaddr(s_axil_addr[10:0]), .s_axil_awvalid(s_axil_awvalid[TX]),
         .s_axil_awready(s_axil_awready[TX]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[TX]),
         .s_axil_wready(s_axil_wready[TX]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[TX]),
         .s_axil_bready(s_axil_bready[TX]), .s_axil_araddr(s_axil_addr[10:0]), .s_axil_arvalid(s_axil_arvalid[TX]),
@@ -258,7 +292,7 @@ module plx_memory #(
         .cfg_ring_ctrl_log2_size(ring_log2_size[PORTS*5-1:0]), .cfg_ring_ctrl_queue(ring_queue[PORTS*3-1:0]),
         .cfg_ring_producer(ring_producer[PORTS*32-1:0]), .wr_ring_producer(ring_rings[PORTS-1:0]),
         .sts_ring_consumer(ring_consumer), .sts_ring_status_idle(ring_idle), .sts_ring_status_error(ring_error),
-        .sts_ring_status_no_event(ring_no_event), .m_desc_valid(fetch_valid), .m_desc_ready(fetch_ready),
+        .sts_ring_status_no_event(ring_no_event), .forget, .quiet(ring_quiet), .m_desc_valid(fetch_valid), .m_desc_ready(fetch_ready),
         .m_desc_address(fetch_address), .m_desc_length(fetch_length), .m_desc_tag(fetch_tag),
         .s_data_tvalid(rd_tvalid[0]), .s_data_tready(fetch_tready), .s_data_tdata(m_rd_data_tdata),
         .s_data_tlast(m_rd_data_tlast), .s_data_tuser(m_rd_data_tuser), .s_data_tag(rd_tag),
@@ -269,11 +303,20 @@ module plx_memory #(
         .inc_packets, .inc_bytes, .inc_bad, .inc_read_failed
     );
 
+    // The tag of a read of descriptors is its ring.
+    wire [CLIENTS*8-1:0] read_func;
+    assign read_func[7:0] = {5'd0, owners[fetch_tag[1:0]*3 +: 3]};
+    generate
+        for (genvar p = 0; p < PORTS; p = p + 1) begin : g_func
+            assign read_func[(p+1)*8 +: 8] = {5'd0, owners[p*3 +: 3]};
+        end
+    endgenerate
+
     plx_rd_mux #(.CLIENTS(CLIENTS)) rd_mux (
         .clk, .rst,
         .s_desc_valid({s_rd_desc_valid, fetch_valid}), .s_desc_ready({s_rd_desc_ready, fetch_ready}),
         .s_desc_address({s_rd_desc_address, fetch_address}), .s_desc_length({s_rd_desc_length, fetch_length}),
-        .s_desc_tag({{PORTS{4'd0}}, fetch_tag}), .s_desc_func({CLIENTS{8'd0}}),
+        .s_desc_tag({{PORTS{4'd0}}, fetch_tag}), .s_desc_func(read_func),
         .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready), .m_desc_address(m_rd_desc_address),
         .m_desc_length(m_rd_desc_length), .m_desc_tag(m_rd_desc_tag), .m_desc_func(m_rd_desc_func),
         .s_data_tvalid(s_rd_data_tvalid), .s_data_tready(s_rd_data_tready), .s_data_tdata(s_rd_data_tdata),
@@ -311,6 +354,11 @@ module plx_memory #(
     assign event_queue[6 +: 3]       = s_event_queue;
     assign event_record[1024 +: 512] = s_event_record;
 
+    // Lists and rings are their port's owner's; pages and timing function 0's.
+    wire [1:0]           list_port = event_record[layouts_pkg::EVENT_RECORD_STREAM_AT + 5 +: 2];
+    wire [1:0]           ring_port = event_record[1536 + layouts_pkg::EVENT_RECORD_STREAM_AT +: 2];
+    wire [SOURCES*3-1:0] event_func = {owners[ring_port*3 +: 3], 6'd0, owners[list_port*3 +: 3]};
+
     logic [511:0] queue_base;
     logic [7:0]   queue_enable, queue_arm;
     logic [39:0]  queue_log2_size;
@@ -319,7 +367,7 @@ module plx_memory #(
     logic [EVENT_QUEUES*32-1:0] produced;
 
     plx_event_regs event_registers (
-        .clk, .rst, .s_axil_awaddr(s_axil_addr[9:0]), .s_axil_awvalid(s_axil_awvalid[EVENT]),
+        .clk, .rst, .s_axil_func, .s_axil_awaddr(s_axil_addr[9:0]), .s_axil_awvalid(s_axil_awvalid[EVENT]),
         .s_axil_awready(s_axil_awready[EVENT]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[EVENT]),
         .s_axil_wready(s_axil_wready[EVENT]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[EVENT]),
         .s_axil_bready(s_axil_bready[EVENT]), .s_axil_araddr(s_axil_addr[9:0]),
@@ -339,7 +387,7 @@ module plx_memory #(
         .cfg_queue_ctrl_log2_size(queue_log2_size[EVENT_QUEUES*5-1:0]),
         .cfg_queue_released(queue_released[EVENT_QUEUES*32-1:0]), .sts_queue_produced(produced),
         .s_event_valid(event_valid), .s_event_ready(event_ready), .s_event_queue(event_queue),
-        .s_event_record(event_record), .room, .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
+        .s_event_record(event_record), .cfg_queue_owner, .s_event_func(event_func), .busy(event_busy), .room, .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
         .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
         .inc_discarded(inc_events_discarded)
     );

@@ -25,6 +25,11 @@ module plx_tx_ring #(
     output logic [PORTS-1:0]        sts_ring_status_error,
     output logic [PORTS-1:0]        sts_ring_status_no_event,
 
+    // Rings whose function is being reset: their events are thrown away. Nothing of a ring is fetched, or
+    // to be reported; its packets may still wait for the wire.
+    input  logic [PORTS-1:0]        forget,
+    output logic [PORTS-1:0]        quiet,
+
     // Reads of descriptors; the tag is the ring. A word of the data is a descriptor.
     output logic                    m_desc_valid,
     input  logic                    m_desc_ready,
@@ -84,7 +89,7 @@ module plx_tx_ring #(
     // An arbiter needs at least two requesters.
     localparam ASKERS = PORTS < 2 ? 2 : PORTS;
 
-    wire [PORTS-1:0]     fetch_valid, event_valid, idle;
+    wire [PORTS-1:0]     fetch_valid, event_valid, idle, at_rest;
     wire [PORTS*64-1:0]  fetch_address;
     wire [PORTS*4-1:0]   fetch_count;
     wire [PORTS*EVENT_W-1:0] event_fields;
@@ -96,7 +101,7 @@ module plx_tx_ring #(
     logic [ASKERS-1:0] fetch_turn, event_turn;
     wire               fetch_free = !m_desc_valid || m_desc_ready;
     // `room` is valid again when the last event has been accepted.
-    wire  [PORTS-1:0]  tells      = event_valid & allowed & {PORTS{!m_event_valid}};
+    wire  [PORTS-1:0]  tells      = event_valid & allowed & ~forget & {PORTS{!m_event_valid}};
 
     plx_arb_rr #(.N(ASKERS)) fetches (.clk, .rst, .request(ASKERS'(fetch_valid)), .grant(fetch_turn), .done(fetch_free));
     plx_arb_rr #(.N(ASKERS)) events (.clk, .rst, .request(ASKERS'(tells)), .grant(event_turn), .done(1'b1));
@@ -184,6 +189,7 @@ module plx_tx_ring #(
             assign sts_ring_status_no_event[p] = event_valid[p] && !allowed[p];
             // Its last event has been accepted by plx_event_writer.
             assign sts_ring_status_idle[p] = idle[p] && !m_event_valid;
+            assign quiet[p] = at_rest[p] && !m_event_valid;
 
             plx_tx_ring_one #(.DESCRIPTORS(DESCRIPTORS)) one (
                 .clk,
@@ -196,6 +202,7 @@ module plx_tx_ring #(
                 .wr_producer(wr_ring_producer[p]),
                 .sts_consumer(sts_ring_consumer[p*32 +: 32]),
                 .sts_idle(idle[p]),
+                .quiet(at_rest[p]),
                 .sts_error(sts_ring_status_error[p]),
                 .m_fetch_valid(fetch_valid[p]),
                 .m_fetch_ready(fetch_turn[p] && fetch_free),
@@ -222,7 +229,7 @@ module plx_tx_ring #(
                 .s_lost_count(s_lost_count[p*16 +: 16]),
                 .s_lost_cookie(s_lost_cookie[p*32 +: 32]),
                 .m_event_valid(event_valid[p]),
-                .m_event_ready(event_turn[p]),
+                .m_event_ready(event_turn[p] || forget[p]),
                 .m_event_index(e_index),
                 .m_event_length(e_length),
                 .m_event_packets(e_packets),

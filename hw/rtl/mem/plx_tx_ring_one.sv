@@ -20,6 +20,7 @@ module plx_tx_ring_one #(
     input  logic         wr_producer,
     output logic [31:0]  sts_consumer,
     output logic         sts_idle,
+    output logic         quiet,
     output logic         sts_error,
 
     // Descriptor requests, and their data, a word each.
@@ -168,10 +169,10 @@ module plx_tx_ring_one #(
     wire [63:0]  bytes_next   = bytes + (sent ? {48'd0, s_done_length} : 64'd0);
     wire [31:0]  cookie       = s_done_valid ? done_cookie : last_cookie;
     // No fetched descriptor is pending; no event is due.
-    wire         quiet        = waiting == 0 && s_read_idle && !s_done_valid && !s_done_end;
+    wire         read         = waiting == 0 && s_read_idle && !s_done_valid && !s_done_end;
     wire         settled      = tickets == 0 && !stop_due && sts_error == told;
     // The ring's end is reported after all other events.
-    wire         stops        = stop_due && quiet && !fetching;
+    wire         stops        = stop_due && read && !fetching;
     wire         tells        = s_done_end && (s_done_status != SENT || s_done_valid && done_tells);
     wire         event_taken  = m_event_valid && m_event_ready;
     // Lost packets are reported in a cycle without another event.
@@ -235,7 +236,8 @@ module plx_tx_ring_one #(
         .level(untold)
     );
 
-    assign sts_idle = quiet && settled && !fetching && s_fifo_idle;
+    assign quiet    = read && settled && !fetching;
+    assign sts_idle = quiet && s_fifo_idle;
 
     // ---- Pointers ---------------------------------------------------------------------------------
 
@@ -258,7 +260,7 @@ module plx_tx_ring_one #(
         .takes,
         .rang,
         .s_done(s_done_valid),
-        .s_quiet(quiet && settled),
+        .s_quiet(read && settled),
         .consumer(sts_consumer),
         .begins,
         .running,

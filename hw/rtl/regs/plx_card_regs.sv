@@ -44,7 +44,8 @@ module plx_card_regs (
     input  logic sts_status_net,
     input  logic set_flags_net_lost,
     output logic flag_flags_net_lost,
-    input  logic [63:0] sts_stamp
+    input  logic [63:0] sts_stamp,
+    input  logic [7:0] sts_function
 );
 
     logic acc_valid, acc_write, acc_ready, done;
@@ -116,7 +117,7 @@ module plx_card_regs (
             5'h0: rdata <= {8'd0, 8'h1, 16'h1};
             5'h1: rdata <= 32'h1000;
             5'h2: rdata <= 32'h58554c50;
-            5'h3: rdata <= {16'h1, 16'h0};
+            5'h3: rdata <= {16'h1, 16'h1};
             5'h4: rdata <= sts_git_hash[31:0];
             5'h5: rdata <= sts_git_hash[63:32];
             5'h6: rdata <= sts_git_hash[95:64];
@@ -136,6 +137,7 @@ module plx_card_regs (
                 if (here) high <= sts_stamp[63:32];
             end
             5'h13: rdata <= high;
+            5'h14: rdata <= {24'd0, sts_function};
             default: rdata <= 32'd0;
         endcase
     end

@@ -28,6 +28,7 @@ module plx_event_regs (
     output logic [1:0] s_axil_rresp,
     output logic s_axil_rvalid,
     input  logic s_axil_rready,
+    input  logic [2:0] s_axil_func,
     // Fields.
     output logic [511:0] cfg_queue_base,
     output logic [7:0] cfg_queue_ctrl_enable,
@@ -43,6 +44,8 @@ module plx_event_regs (
     logic acc_valid, acc_write, acc_ready, done;
     logic [9:0] acc_addr;
     logic [31:0] acc_wdata, acc_rdata, rdata, high, hold;
+    logic [31:0] highs [0:7];
+    logic [31:0] holds [0:7];
     logic [3:0] acc_wstrb;
 
     plx_axil_slave #(.ADDR_W(10)) slave (
@@ -86,7 +89,10 @@ module plx_event_regs (
     assign acc_rdata = rdata;
 
     // 64 bits: the low half waits for the high one. Bytes alone do nothing.
-    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
+    // Of each function: another one may access the block between the halves.
+    assign hold = holds[s_axil_func];
+    assign high = highs[s_axil_func];
+    always_ff @(posedge clk) if (whole) holds[s_axil_func] <= acc_wdata;
 
     always_ff @(posedge clk) begin
         if (rst) cfg_queue_base[63:0] <= 64'h0;
@@ -233,42 +239,42 @@ module plx_event_regs (
             8'h1: rdata <= 32'h4000;
             8'h40: begin
                 rdata <= cfg_queue_base[31:0];
-                if (here) high <= cfg_queue_base[63:32];
+                if (here) highs[s_axil_func] <= cfg_queue_base[63:32];
             end
             8'h41: rdata <= high;
             8'h50: begin
                 rdata <= cfg_queue_base[95:64];
-                if (here) high <= cfg_queue_base[127:96];
+                if (here) highs[s_axil_func] <= cfg_queue_base[127:96];
             end
             8'h51: rdata <= high;
             8'h60: begin
                 rdata <= cfg_queue_base[159:128];
-                if (here) high <= cfg_queue_base[191:160];
+                if (here) highs[s_axil_func] <= cfg_queue_base[191:160];
             end
             8'h61: rdata <= high;
             8'h70: begin
                 rdata <= cfg_queue_base[223:192];
-                if (here) high <= cfg_queue_base[255:224];
+                if (here) highs[s_axil_func] <= cfg_queue_base[255:224];
             end
             8'h71: rdata <= high;
             8'h80: begin
                 rdata <= cfg_queue_base[287:256];
-                if (here) high <= cfg_queue_base[319:288];
+                if (here) highs[s_axil_func] <= cfg_queue_base[319:288];
             end
             8'h81: rdata <= high;
             8'h90: begin
                 rdata <= cfg_queue_base[351:320];
-                if (here) high <= cfg_queue_base[383:352];
+                if (here) highs[s_axil_func] <= cfg_queue_base[383:352];
             end
             8'h91: rdata <= high;
             8'ha0: begin
                 rdata <= cfg_queue_base[415:384];
-                if (here) high <= cfg_queue_base[447:416];
+                if (here) highs[s_axil_func] <= cfg_queue_base[447:416];
             end
             8'ha1: rdata <= high;
             8'hb0: begin
                 rdata <= cfg_queue_base[479:448];
-                if (here) high <= cfg_queue_base[511:480];
+                if (here) highs[s_axil_func] <= cfg_queue_base[511:480];
             end
             8'hb1: rdata <= high;
             8'h42: rdata <= {19'd0, cfg_queue_ctrl_log2_size[4:0], 7'd0, cfg_queue_ctrl_enable[0]};

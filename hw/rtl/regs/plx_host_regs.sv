@@ -120,7 +120,7 @@ module plx_host_regs (
         done <= !rst && here;
         case (word)
             7'h0: rdata <= {8'd0, 8'h1, 16'h2};
-            7'h1: rdata <= 32'h2000;
+            7'h1: rdata <= 32'h1800;
             7'h2: rdata <= {31'd0, cfg_ctrl_quiesce};
             7'h3: rdata <= {21'd0, sts_status_max_read, 1'd0, sts_status_max_payload, 1'd0, sts_status_msix, sts_status_bus_master, sts_status_idle};
             7'h4: rdata <= cfg_timeout_cycles;

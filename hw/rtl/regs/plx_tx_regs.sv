@@ -28,6 +28,7 @@ module plx_tx_regs (
     output logic [1:0] s_axil_rresp,
     output logic s_axil_rvalid,
     input  logic s_axil_rready,
+    input  logic [2:0] s_axil_func,
     // Fields.
     output logic [255:0] cfg_ring_base,
     output logic [3:0] cfg_ring_ctrl_enable,
@@ -52,6 +53,8 @@ module plx_tx_regs (
     logic acc_valid, acc_write, acc_ready, done;
     logic [10:0] acc_addr;
     logic [31:0] acc_wdata, acc_rdata, rdata, high, hold;
+    logic [31:0] highs [0:7];
+    logic [31:0] holds [0:7];
     logic [3:0] acc_wstrb;
 
     plx_axil_slave #(.ADDR_W(11)) slave (
@@ -101,7 +104,10 @@ module plx_tx_regs (
     assign acc_rdata = in_counters ? win_counters_rdata : rdata;
 
     // 64 bits: the low half waits for the high one. Bytes alone do nothing.
-    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
+    // Of each function: another one may access the block between the halves.
+    assign hold = holds[s_axil_func];
+    assign high = highs[s_axil_func];
+    always_ff @(posedge clk) if (whole) holds[s_axil_func] <= acc_wdata;
 
     always_ff @(posedge clk) begin
         if (rst) cfg_ring_base[63:0] <= 64'h0;
@@ -163,22 +169,22 @@ module plx_tx_regs (
             9'h1: rdata <= 32'h8000;
             9'h40: begin
                 rdata <= cfg_ring_base[31:0];
-                if (here) high <= cfg_ring_base[63:32];
+                if (here) highs[s_axil_func] <= cfg_ring_base[63:32];
             end
             9'h41: rdata <= high;
             9'h50: begin
                 rdata <= cfg_ring_base[95:64];
-                if (here) high <= cfg_ring_base[127:96];
+                if (here) highs[s_axil_func] <= cfg_ring_base[127:96];
             end
             9'h51: rdata <= high;
             9'h60: begin
                 rdata <= cfg_ring_base[159:128];
-                if (here) high <= cfg_ring_base[191:160];
+                if (here) highs[s_axil_func] <= cfg_ring_base[191:160];
             end
             9'h61: rdata <= high;
             9'h70: begin
                 rdata <= cfg_ring_base[223:192];
-                if (here) high <= cfg_ring_base[255:224];
+                if (here) highs[s_axil_func] <= cfg_ring_base[255:224];
             end
             9'h71: rdata <= high;
             9'h42: rdata <= {13'd0, cfg_ring_ctrl_queue[2:0], 3'd0, cfg_ring_ctrl_log2_size[4:0], 7'd0, cfg_ring_ctrl_enable[0]};

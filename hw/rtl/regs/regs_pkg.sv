@@ -21,6 +21,10 @@ package regs_pkg;
     localparam HOST_RD_UNEXPECTED_ROW = 56;
     localparam HOST_INTERRUPTS_ROW = 64;
     localparam HOST_EVENTS_DISCARDED_ROW = 72;
+    localparam HOST_REFUSED_ROW = 80;
+
+    // Functions.
+    localparam FUNCTIONS_AT = 6144, FUNCTIONS_ADDR_W = 7;
 
     // Timing.
     localparam TIMING_AT = 8192, TIMING_ADDR_W = 9;

@@ -3,7 +3,7 @@
 # Paths between clocks, each of them bounded. Made by `scripts/gateware syn` from the netlist, and checked
 # by `scripts/gateware lint`. A delay of data alone (-datapath_only) is limited to the period of the sender,
 # for Gray code, or of the receiver; so is the skew between the bits of Gray code.
-# 43 of Gray code, 40 of held, 20 of levels, 9 of memory, 16 of resets.
+# 43 of Gray code, 40 of held, 21 of levels, 9 of memory, 16 of resets.
 
 set clk_core [get_clocks -of_objects [get_nets {clk_core}]]
 set clk_net [get_clocks -of_objects [get_nets {clk_net}]]
@@ -131,6 +131,7 @@ set_false_path -to [get_pins {card/host_bus/resets/net_by_net/stages_reg[*]/PRE}
 set_false_path -to [get_pins {card/host_bus/resets/net_by_request/stages_reg[*]/PRE}]
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/host_bus/resets/net_resets/stages_reg*}] 4.0
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/host_bus/resets/watch/crossing/stages_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/pairs/stages_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/timing/crossing/answering/stages_reg*}] 4.0
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/asking/stages_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/timing/crossing/m_axil_araddr_reg*}] 6.4

@@ -15,6 +15,7 @@ hw/rtl/host/plx_dma_cut.sv
 hw/rtl/host/plx_dma_rd.sv
 hw/rtl/host/plx_dma_rd_out.sv
 hw/rtl/host/plx_dma_wr.sv
+hw/rtl/host/plx_functions.sv
 hw/rtl/host/plx_host_bus.sv
 hw/rtl/host/plx_msix.sv
 hw/rtl/host/plx_rd_mux.sv
@@ -85,6 +86,7 @@ hw/rtl/plx_port.sv
 hw/rtl/regs/plx_card_regs.sv
 hw/rtl/regs/plx_clop_regs.sv
 hw/rtl/regs/plx_event_regs.sv
+hw/rtl/regs/plx_functions_regs.sv
 hw/rtl/regs/plx_host_regs.sv
 hw/rtl/regs/plx_port_regs.sv
 hw/rtl/regs/plx_timing_regs.sv

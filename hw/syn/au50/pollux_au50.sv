@@ -159,6 +159,8 @@ module pollux_au50 #(
     logic [255:0] wr_data, cpl_data, req_data, tx_data;
     logic [2:0]   card_max_payload, card_max_read;
     logic         card_bus_master, card_msix_enable, card_msix_mask;
+    // The block has function 0 alone, as long as it has no virtual functions.
+    logic [7:0]   card_flr_done;
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_pcie_us shim (
@@ -206,10 +208,11 @@ module pollux_au50 #(
         .hif_rx_req_header(req_header), .hif_rx_req_data(req_data), .hif_tx_cpl_valid(tx_valid),
         .hif_tx_cpl_ready(tx_ready), .hif_tx_cpl_sop(tx_sop), .hif_tx_cpl_eop(tx_eop),
         .hif_tx_cpl_header(tx_header), .hif_tx_cpl_data(tx_data), .cfg_max_payload(card_max_payload),
-        .cfg_max_read(card_max_read), .cfg_bus_master(card_bus_master), .cfg_msix_enable(card_msix_enable),
-        .cfg_msix_mask(card_msix_mask)
+        .cfg_max_read(card_max_read), .cfg_bus_master({7'd0, card_bus_master}),
+        .cfg_msix_enable({7'd0, card_msix_enable}), .cfg_msix_mask({7'd0, card_msix_mask}), .cfg_flr(8'd0),
+        .flr_done(card_flr_done)
     );
 
-    wire unused = &{1'b0, rq_ready[3:1], cc_ready[3:1], power_good[3:1], tx_clk_out[3:1], tx_clk_valid[3:1],
+    wire unused = &{1'b0, card_flr_done, rq_ready[3:1], cc_ready[3:1], power_good[3:1], tx_clk_out[3:1], tx_clk_valid[3:1],
                     tx_up[3:1], lane_clk[3:1], lane_refclk[3:1], lane_locked[3:1]};
 endmodule

@@ -138,8 +138,10 @@ module pcie_host #(
     plx_host_bus #(.PORTS(1)) host_bus (
         .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .others_rst(), .net_rst(), .net_clear(),
         .net_away(),
-        .now_stamp(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master(bus_master),
-        .cfg_msix_enable(msix_enable), .cfg_msix_mask(msix_mask),
+        .now_stamp(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master({7'd0, bus_master}),
+        .cfg_msix_enable({7'd0, msix_enable}), .cfg_msix_mask({7'd0, msix_mask}), .cfg_flr(8'd0), .flr_done(),
+        .m_axil_func(), .port_owner(), .queue_owner(), .resetting_functions(), .s_placing('0), .s_ring_quiet('1),
+        .s_event_busy(1'b0),
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
         .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .hif_rx_cpl_valid(cpl_valid),

@@ -21,7 +21,7 @@ NET_PS = 6400
 IDLE_WORD = 0x0707070707070707
 
 # Registers, of hw/docs/registers.md.
-CARD, HOST, TIMING, EVENT, TLB, TX, CLOP = 0x0, 0x1000, 0x2000, 0x3000, 0x4000, 0x6000, 0x8000
+CARD, HOST, FUNCTIONS, TIMING, EVENT, TLB, TX, CLOP = 0x0, 0x1000, 0x1800, 0x2000, 0x3000, 0x4000, 0x6000, 0x8000
 MAGIC, CTRL, STATUS, FLAGS = 0x8, 0x34, 0x38, 0x3C
 QUEUE_BASE, QUEUE_CTRL, QUEUE_RELEASED = EVENT + 0x100, EVENT + 0x108, EVENT + 0x10C
 
@@ -57,6 +57,7 @@ class TB:
             getattr(dut, f"ttc_{name}").value = 0
         dut.cfg_max_payload.value, dut.cfg_max_read.value = 1, 2
         dut.cfg_bus_master.value, dut.cfg_msix_enable.value, dut.cfg_msix_mask.value = 1, 1, 0
+        dut.cfg_flr.value = 0
         dut.rst_net.value = 1
         dut.clk_net.value = 0
         if locked:
@@ -183,7 +184,7 @@ async def the_card_says_what_it_is_and_blocks_are_linked(dut):
     while at or not kinds:
         kinds.append(await tb.read(at) & 0xFFFF)
         at = await tb.read(at + 4)
-    assert kinds == [1, 2, 3, 4, 5, 6, 7] + [8] * tb.ports
+    assert kinds == [1, 2, 10, 3, 4, 5, 6, 7] + [8] * tb.ports
     assert await tb.read(CARD + 0x24) == tb.ports | 16 << 8 | 2 << 16 | tb.ports << 24
     assert await tb.read(port(1, 0)) >> 24 == 1
 
@@ -315,6 +316,31 @@ async def a_reset_by_register_forgets_all_but_the_host_bus(dut):
     await tb.set_up()
     tb.frames(1, [udp(b"again")])
     assert tb.payloads(await tb.next_event()) == [(4000, 0, b"again")]
+
+
+@cocotb.test()
+async def a_reset_of_one_function_leaves_the_others(dut):
+    """Function 1 has port 1; a function level reset takes back what it did there, and port 0 goes on."""
+    tb = await TB(dut).start()
+    await tb.set_up()
+    tb.frames(0, [udp(some(1000)) for _ in range(2)])
+    tb.frames(1, [udp(some(1000)) for _ in range(2)])
+    await tb.write(FUNCTIONS + 8, 1 << 4)
+    assert await tb.read(CLOP + 0x2018) == 1 and await tb.read(CLOP + 0x2018 + 32 * 64) == 0, "another's reads 0"
+    dut.cfg_flr.value = 2
+    await tb.until(lambda: int(dut.flr_done.value) == 2)
+    dut.cfg_flr.value = 0
+    assert await tb.read(FUNCTIONS + 0x4C) == 0
+    # Function 0 takes it back, and finds all of it off.
+    await tb.write(FUNCTIONS + 8, 0)
+    assert await tb.read(CLOP + 0x2018) == 1 and await tb.read(CLOP + 0x2018 + 32 * 64) == 0
+    assert await tb.read(TX + 0x148) == 0x300 and await tb.read(port(1, 8)) == 0x22
+    assert await tb.read(port(1, 0x200)) == 0 and await tb.read(port(0, 0x200)) != 0
+    tb.frames(0, [udp(b"again")])
+    got = []
+    while len(got) < 3:
+        got += [payload for _, _, payload in tb.payloads(await tb.next_event())]
+    assert got[2] == b"again"
 
 
 @cocotb.test()

@@ -10,7 +10,7 @@ from host_bus import ABORT, SUCCESS, UNSUPPORTED, Sink, Source, enabled, field, 
 
 PARAMETERS = [{"PORTS": 4}, {"PORTS": 1}]
 
-SIZES = [(0x0000, 7), (0x1000, 9), (0x2000, 9), (0x3000, 10), (0x4000, 13), (0x6000, 11), (0x8000, 15)]
+SIZES = [(0x0000, 7), (0x1000, 9), (0x1800, 7), (0x2000, 9), (0x3000, 10), (0x4000, 13), (0x6000, 11), (0x8000, 15)]
 
 
 class TB:
@@ -24,7 +24,11 @@ class TB:
         self.cycles.watchers += [self.request.look, self.host.look, self.look]
         self.model_memory = {}
         self.memory, self.accesses, self.answers, self.expected = {}, [], [], []
-        self.taken_at, self.stall = None, 0.0
+        self.taken_at, self.stall, self.refused, self.denied = None, 0.0, 0, 0
+        # Owners of ports, queues, groups of pages: function 0, until a test assigns them.
+        self.owners = [0] * int(dut.PORTS.value), [0] * 8, [0] * 8
+        self.assign()
+        dut.s_write_valid.value = 0
         self.address = self.data = self.answer = None
         for name in ("awready", "wready", "bvalid", "arready", "rvalid", "rdata"):
             getattr(dut, f"m_axil_{name}").value = 0
@@ -36,19 +40,58 @@ class TB:
                 return index
         return None
 
-    def ask(self, write, bar, offset, dws, first_be=15, last_be=None, poisoned=0, data=None):
+    def assign(self):
+        ports, queues, pages = self.owners
+        self.dut.cfg_port_owner.value, self.dut.cfg_queue_owner.value = joined(ports, 3), joined(queues, 3)
+        self.dut.cfg_page_owner.value = joined(pages, 3)
+
+    def owner(self, bar, at):
+        """The function that a register belongs to; None: to all."""
+        ports, queues, pages = self.owners
+        if bar == 2:
+            return None if at >= 0x800 else queues[at // 16] if at < 0x80 else 8
+        if at >= 0x10000:
+            return ports[(at - 0x10000) // 0x4000]
+        if 0xA000 <= at < 0xE000:
+            return (ports + [0] * 4)[(at & 0x1FFF) // 0x800]
+        if 0x6100 <= at < 0x6200 or 0x6400 <= at < 0x6480:
+            return (ports + [0] * 4)[(at - 0x6100) // 0x40 if at < 0x6400 else (at - 0x6400) // 0x20]
+        if 0x3100 <= at < 0x3300:
+            return queues[(at - 0x3100) // 0x40]
+        return pages[(at - 0x5000) // 0x200] if 0x5000 <= at < 0x6000 else None
+
+    def may(self, func, write, bar, at):
+        owner = self.owner(bar, at)
+        if owner is not None:
+            return owner == func or not write and bar == 0 and at >= 0x10000 and at % 0x4000 < 8
+        if bar == 2:
+            return not write
+        if 0x1840 <= at < 0x1880 and (at - 0x1840) // 8 == func:
+            return True
+        head = at % 0x1000 < 8 or 0x1800 <= at < 0x1808
+        whole = at < 0x80 or 0x1800 <= at < 0x1880 or 0x3000 <= at < 0x4000 or 0x6000 <= at < 0x6800 or at >= 0x8000
+        return func == 0 or not write and (whole or head)
+
+    def ask(self, write, bar, offset, dws, first_be=15, last_be=None, poisoned=0, data=None, func=0):
         last_be = (15 if dws > 1 else 0) if last_be is None else last_be
-        fields = {"requester": random.getrandbits(16), "tag": random.getrandbits(10), "func": random.getrandbits(8),
+        fields = {"requester": random.getrandbits(16), "tag": random.getrandbits(10), "func": func,
                   "attributes": random.getrandbits(3), "class": random.getrandbits(3)}
         data = random.randbytes(4 * dws) if data is None else data
         self.request.send(header(offset=offset, length=dws, first_be=first_be, last_be=last_be, bar=bar, write=write,
                                  poisoned=poisoned, **fields), data if write else b"")
-        status = UNSUPPORTED if bar not in (0, 2) or poisoned else ABORT if dws > 16 else SUCCESS
+        status = UNSUPPORTED if bar not in (0, 2) or poisoned or func > 7 else ABORT if dws > 16 else SUCCESS
         bytes_on = enabled(first_be, last_be, dws)
         found = b""
         for index in range(dws if status == SUCCESS else 0):
             at, on = offset + 4 * index, bytes_on[4 * index:4 * index + 4]
-            if any(on) and self.block(bar, at) is not None:
+            known = any(on) and self.block(bar, at) is not None
+            allowed = known and self.may(func, write, bar, at)
+            self.denied += known and not allowed
+            if allowed:
+                if write and func and 0x5000 <= at < 0x6000 and bar == 0 and at % 32 == 16:
+                    # A page is for the function that writes it.
+                    data = data[:4 * index + 2] + bytes([func]) + data[4 * index + 3:]
+                    on = [*on[:2], True, on[3]]
                 if write:
                     old = self.model(bar, at)
                     self.model_memory[bar, at] = bytes(
@@ -88,6 +131,7 @@ class TB:
         dut = self.dut
         if int(dut.hif_rx_req_valid.value) and int(dut.hif_rx_req_ready.value) and self.taken_at is None:
             self.taken_at = self.cycles.number
+        self.refused += int(dut.inc_refused.value)
         valid = {name: int(getattr(dut, f"m_axil_{name}valid").value) for name in ("aw", "w", "ar")}
         assert all(one & (one - 1) == 0 for one in valid.values())
         if self.answer:
@@ -124,7 +168,7 @@ class TB:
         for _ in range(100):
             await self.step()
         assert self.answers == self.expected
-        assert self.memory == self.model_memory
+        assert self.memory == self.model_memory and self.refused == self.denied
 
 
 async def started(dut):
@@ -163,6 +207,7 @@ async def what_is_not_supported_is_refused_and_the_next_request_served(dut):
         tb.ask(write, 1, 0x1000, 2)
         tb.ask(write, 0, 0x1000, 17)
         tb.ask(write, 0, 0x1000, 128)
+        tb.ask(write, 0, 0x1000, 2, func=8)
     tb.ask(1, 0, 0x1010, 2, poisoned=1)
     tb.ask(0, 0, 0x1010, 2)
     await tb.finish()
@@ -176,11 +221,49 @@ async def a_block_that_goes_away_is_answered_with_zero(dut):
     tb.ask(0, 0, 0x1000, 1)
     while not tb.answer:
         await tb.step()
-    tb.answer, dut.away.value = None, 1 << 5
+    tb.answer, dut.away.value = None, 1 << 6
     await tb.finish()
     dut.away.value = 0
     tb.ask(1, 0, 0x6000, 1)
     tb.ask(0, 0, 0x6000, 1)
+    await tb.finish()
+
+
+@cocotb.test()
+async def a_function_reaches_what_is_its_own(dut):
+    """All functions access all registers, with changing owners."""
+    tb = await started(dut)
+    for _ in range(12):
+        for owners in tb.owners:
+            owners[:] = [random.randrange(8) for _ in owners]
+        tb.assign()
+        for _ in range(40):
+            bar, at, bits = random.choice(tb.places)
+            dws = random.choice((1, 1, 2, 16))
+            offset = at + 4 * random.randrange(max(1, (1 << bits) // 4 - dws))
+            func = random.choice((random.randrange(8), min(7, tb.owner(bar, offset) or 0)))
+            tb.ask(random.random() < 0.6, bar, offset, dws, random.randrange(1, 16), func=func)
+        await tb.finish()
+    assert tb.denied > 100, tb.denied
+
+
+@cocotb.test()
+async def writes_for_a_reset_take_turns_with_the_host(dut):
+    tb = await started(dut)
+    tb.owners[1][2], taken = 5, 0
+    tb.assign()
+    for _ in range(20):
+        tb.ask(1, 0, 0x30, 1)
+        tb.ask(0, 0, 0x30, 16)
+    dut.s_write_valid.value, dut.s_write_func.value, dut.s_write_data.value = 1, 5, 0x300
+    dut.s_write_vector.value, dut.s_write_offset.value = 0, 0x3188
+    while taken < 20:
+        await tb.step()
+        taken += int(dut.s_write_ready.value)
+        assert len(tb.answers) <= taken + 1, "the host goes first"
+    dut.s_write_valid.value = 0
+    assert len(tb.answers) > 5, "the reset goes first"
+    tb.model_memory[0, 0x3188] = (0x300).to_bytes(4, "little")
     await tb.finish()
 
 

@@ -17,7 +17,7 @@ class TB:
     def __init__(self, dut, max_read=512, timeout=1500, quarantine=600):
         self.dut, self.cycles = dut, Cycles(dut)
         dut.cfg_max_read.value = (max_read // 128).bit_length() - 1
-        dut.cfg_bus_master.value, dut.cfg_quiesce.value = 1, 0
+        dut.cfg_bus_master.value, dut.cfg_quiesce.value = 255, 0
         dut.cfg_timeout_cycles.value, dut.cfg_quarantine_cycles.value = timeout, quarantine
         for name in ("valid", "address", "length", "tag", "func"):
             getattr(dut, f"s_desc_{name}").value = 0

@@ -15,7 +15,7 @@ class TB:
     def __init__(self, dut, max_payload=256):
         self.dut, self.cycles = dut, Cycles(dut)
         dut.cfg_max_payload.value = (max_payload // 128).bit_length() - 1
-        dut.cfg_bus_master.value, dut.cfg_quiesce.value = 1, 0
+        dut.cfg_bus_master.value, dut.cfg_quiesce.value = 255, 0
         for name in ("valid", "address", "length", "func", "immediate", "immediate_data"):
             getattr(dut, f"s_desc_{name}").value = 0
         dut.s_data_tvalid.value, dut.s_data_tdata.value = 0, 0
@@ -143,7 +143,7 @@ async def bus_mastering_off_throws_writes_away_and_nothing_waits(dut):
     tb.add(0x40, 4, immediate=True)
     await tb.finish()
     assert not tb.host.log and tb.discarded == 3 and tb.written == 0
-    dut.cfg_bus_master.value = 1
+    dut.cfg_bus_master.value = 255
     tb.expected.clear()
     tb.add(0x1000, 92)
     await tb.finish()

@@ -30,7 +30,7 @@ class TB:
         self.discarded, self.granted_at, self.latency = 0, None, set()
         for name in ("now_stamp", "cfg_queue_base", "cfg_queue_ctrl_enable", "cfg_queue_ctrl_log2_size",
                      "cfg_queue_released", "s_event_valid", "s_event_queue", "s_event_record", "m_desc_ready",
-                     "m_data_tready", "m_taken"):
+                     "m_data_tready", "m_taken", "s_event_func", "cfg_queue_owner"):
             getattr(dut, name).value = 0
 
     async def start(self, log2):
@@ -208,3 +208,19 @@ async def a_queue_begins_anew(dut):
     for _ in range(20):
         await tb.step()
     assert len(tb.unread(0)) == 1 and tb.memory[tb.base[0]] >> 448 & 0xFF == 7
+
+
+@cocotb.test()
+async def a_record_of_another_function_is_discarded(dut):
+    """A queue takes the records of its owner only, and they are written as the owner."""
+    tb = TB(dut)
+    await tb.start(4)
+    dut.cfg_queue_owner.value = joined([3] * tb.queues, 3)
+    for func in (0, 2, 3, 7):
+        dut.s_event_func.value = joined([func] * tb.sources, 3)
+        tb.waiting[0] = [event(0, func, 0)]
+        for _ in range(20):
+            if int(dut.m_desc_valid.value):
+                assert int(dut.m_desc_func.value) == 3
+            await tb.step()
+    assert [record >> 448 & 0xFF for record in tb.memory.values()] == [3] and tb.discarded == 3

@@ -19,6 +19,7 @@ class TB:
             getattr(dut, f"s_axil_{name}").value = 0
         dut.clear.value = dut.s_irq.value = dut.m_desc_ready.value = 0
         dut.cfg_msix_enable.value, dut.cfg_msix_mask.value = 1, 0
+        dut.cfg_owner.value = dut.forget.value = dut.s_axil_func.value = 0
         self.cycles.watchers.append(self.look)
 
     async def start(self):

@@ -135,7 +135,7 @@ class TB:
         self.events, self.counts = 0, [[0] * 4 for _ in range(self.ports)]
         for name in ("now_stamp", "m_desc_ready", "s_data_tvalid", "s_data_tdata", "s_data_tlast", "s_data_tuser",
                      "s_data_tag", "m_piece_ready", "s_done_valid", "s_done_end", "s_done_status", "s_done_length",
-                     "room", "m_event_ready", "wr_ring_producer", "cfg_ring_producer", "cfg_ring_ctrl_enable"):
+                     "room", "forget", "m_event_ready", "wr_ring_producer", "cfg_ring_producer", "cfg_ring_ctrl_enable"):
             getattr(dut, name).value = 0
         dut.s_read_idle.value = dut.s_fifo_idle.value = (1 << self.ports) - 1
 

@@ -167,7 +167,7 @@ module rx_path #(
         .clk(clk_core), .rst(rst_core), .now_stamp,
         .cfg_queue_base, .cfg_queue_ctrl_enable, .cfg_queue_ctrl_log2_size, .cfg_queue_released,
         .sts_queue_produced(), .s_event_valid(event_valid), .s_event_ready(event_ready),
-        .s_event_queue(event_queue), .s_event_record(event_record), .room,
+        .s_event_queue(event_queue), .s_event_record(event_record), .cfg_queue_owner('0), .s_event_func('0), .busy(), .room,
         .m_desc_valid(m_desc_valid[PORTS]), .m_desc_ready(m_desc_ready[PORTS]),
         .m_desc_address(m_desc_address[PORTS*64 +: 64]), .m_desc_length(m_desc_length[PORTS*13 +: 13]),
         .m_desc_func(), .m_data_tvalid(m_data_tvalid[PORTS]), .m_data_tready(m_data_tready[PORTS]),

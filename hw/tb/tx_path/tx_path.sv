@@ -74,7 +74,7 @@ module tx_path #(
     plx_tx_ring #(.PORTS(PORTS)) rings (
         .clk(clk_core), .rst(rst_core), .now_stamp, .cfg_ring_base, .cfg_ring_ctrl_enable, .cfg_ring_ctrl_log2_size,
         .cfg_ring_ctrl_queue, .cfg_ring_producer, .wr_ring_producer, .sts_ring_consumer, .sts_ring_status_idle,
-        .sts_ring_status_error, .sts_ring_status_no_event(), .m_desc_valid(ask_valid[0]), .m_desc_ready(ask_ready[0]),
+        .sts_ring_status_error, .sts_ring_status_no_event(), .forget('0), .quiet(), .m_desc_valid(ask_valid[0]), .m_desc_ready(ask_ready[0]),
         .m_desc_address(ask_address[63:0]), .m_desc_length(ask_length[15:0]), .m_desc_tag(ask_tag),
         .s_data_tvalid(data_valid[0]), .s_data_tready(data_ready[0]), .s_data_tdata(data), .s_data_tlast(data_last),
         .s_data_tuser(data_user), .s_data_tag(data_tag), .m_piece_valid(piece_valid), .m_piece_ready(piece_ready),
@@ -104,7 +104,7 @@ module tx_path #(
     );
 
     plx_dma_rd #(.TAGS(TAGS)) reader (
-        .clk(clk_core), .rst(rst_core), .cfg_max_read, .cfg_bus_master(1'b1), .cfg_quiesce(1'b0), .cfg_timeout_cycles,
+        .clk(clk_core), .rst(rst_core), .cfg_max_read, .cfg_bus_master(8'hFF), .cfg_quiesce(1'b0), .cfg_timeout_cycles,
         .cfg_quarantine_cycles(32'd100), .idle(), .s_desc_valid(desc_valid), .s_desc_ready(desc_ready),
         .s_desc_address(desc_address), .s_desc_length(desc_length), .s_desc_tag(desc_tag), .s_desc_func(desc_func),
         .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,

@@ -43,7 +43,7 @@ module wr_path #(
     );
 
     plx_dma_wr dma_wr (
-        .clk, .rst, .cfg_max_payload(3'd1), .cfg_bus_master(1'b1), .cfg_quiesce(1'b0), .idle(),
+        .clk, .rst, .cfg_max_payload(3'd1), .cfg_bus_master(8'hFF), .ended(), .cfg_quiesce(1'b0), .idle(),
         .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
         .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),

@@ -171,6 +171,11 @@ impl Draw<'_> {
     }
 }
 
+/// Sets or clears the bit of a function.
+fn set(bits: &mut u8, function: u8, on: bool) {
+    *bits = *bits & !(1 << function) | u8::from(on) << function;
+}
+
 /// Bytes for a limit of the configuration space.
 fn bytes(limit: u8) -> usize {
     128 << limit
@@ -187,6 +192,8 @@ pub(crate) struct RootPort {
     /// The card's inputs in this cycle.
     driven: CoreIn,
     registers: Registers,
+    /// The function of register accesses and settings.
+    function: u8,
     /// Register accesses so far.
     asked: u64,
 }
@@ -203,6 +210,7 @@ impl RootPort {
             traffic: Traffic::default(),
             driven: CoreIn::default(),
             registers: Registers::default(),
+            function: 0,
             asked: 0,
         };
         port.set_behaviour(behaviour);
@@ -242,6 +250,7 @@ impl RootPort {
         ];
         let [writes, reads, answers] = ready.map(|ready| ready != 0);
         self.rules.look(now, seen, [writes, reads, answers]);
+        self.driven.flr &= !seen.flr_done;
         let mut draw = Draw {
             rng: &mut self.rng,
             behaviour: &self.behaviour,
@@ -307,7 +316,7 @@ impl RootPort {
 
     /// Writes a register of up to 4 bytes; with more, several.
     pub(crate) fn request_write(&mut self, now: u64, bar: u8, at: usize, bytes: &[u8]) {
-        let tlp = Registers::write(bar, at, bytes);
+        let tlp = Registers::write(self.function, bar, at, bytes);
         let mut draw = Draw {
             rng: &mut self.rng,
             behaviour: &self.behaviour,
@@ -318,7 +327,7 @@ impl RootPort {
 
     /// Requests a register.
     pub(crate) fn request_read(&mut self, now: u64, bar: u8, at: usize, len: usize) {
-        let tlp = self.registers.read(bar, at, len);
+        let tlp = self.registers.read(self.function, bar, at, len);
         let mut draw = Draw {
             rng: &mut self.rng,
             behaviour: &self.behaviour,
@@ -345,8 +354,23 @@ impl RootPort {
         );
     }
 
+    /// The function of what follows.
+    pub(crate) fn act_as(&mut self, function: u8) {
+        self.function = function;
+    }
+
     pub(crate) fn set_bus_master(&mut self, on: bool) {
-        self.driven.bus_master = on.into();
+        set(&mut self.driven.bus_master, self.function, on);
+    }
+
+    /// Requests a function level reset; the card ends it.
+    pub(crate) fn request_reset(&mut self) {
+        set(&mut self.driven.flr, self.function, true);
+    }
+
+    /// Whether it has.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.driven.flr >> self.function & 1 == 0
     }
 
     /// Enables or disables MSI-X. The caller has written the vectors before: here, interrupt n
@@ -357,12 +381,13 @@ impl RootPort {
             let entry = [at as u32, (at >> 32) as u32, vector, 0].map(u32::to_le_bytes);
             self.request_write(now, MSIX_BAR, 16 * vector as usize, entry.as_flattened());
         }
-        self.driven.msix_enable = on.into();
+        set(&mut self.driven.msix_enable, self.function, on);
     }
 
     /// Holds the card in reset, or releases it. Transfers in flight are lost.
     pub(crate) fn set_reset(&mut self, on: bool) {
         self.driven.reset = on.into();
+        self.driven.flr = 0;
         (
             self.driven.wr_req_ready,
             self.driven.rd_req_ready,

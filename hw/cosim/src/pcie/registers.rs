@@ -27,20 +27,20 @@ pub(super) struct Registers {
 
 impl Registers {
     /// A write of some bytes.
-    pub(super) fn write(bar: u8, at: usize, bytes: &[u8]) -> Tlp {
+    pub(super) fn write(function: u8, bar: u8, at: usize, bytes: &[u8]) -> Tlp {
         let mut data = vec![0; at % 4];
         data.extend_from_slice(bytes);
         data.resize(data.len().next_multiple_of(4), 0);
         Tlp {
-            header: request(bar, at, bytes.len()).with(WRITE, 1),
+            header: request(function, bar, at, bytes.len()).with(WRITE, 1),
             data,
         }
     }
 
     /// A read of some bytes.
-    pub(super) fn read(&mut self, bar: u8, at: usize, len: usize) -> Tlp {
+    pub(super) fn read(&mut self, function: u8, bar: u8, at: usize, len: usize) -> Tlp {
         self.next = (self.next + 1) % TAGS;
-        let header = request(bar, at, len).with(TAG, self.next);
+        let header = request(function, bar, at, len).with(TAG, self.next);
         self.asked = Some(Asked { header, len });
         self.answer = None;
         Tlp {
@@ -98,7 +98,7 @@ impl Registers {
 }
 
 /// The header of an access of `len` bytes, which lie in at most 16 DWs.
-fn request(bar: u8, at: usize, len: usize) -> Header {
+fn request(function: u8, bar: u8, at: usize, len: usize) -> Header {
     let (begin, end) = (at % 4, at % 4 + len);
     let dws = end.div_ceil(4);
     let all = 0xf_u64;
@@ -116,4 +116,5 @@ fn request(bar: u8, at: usize, len: usize) -> Header {
         .with(FIRST_BE, first)
         .with(LAST_BE, last)
         .with(BAR, bar.into())
+        .with(FUNC, function.into())
 }

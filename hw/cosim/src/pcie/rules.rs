@@ -1,5 +1,7 @@
 //! The rules of the card, for any behaviour of the host (hw/docs/interfaces.md, "Host bus: hif").
 
+use pollux_card_model::FUNCTIONS;
+
 use super::header::{ADDRESS, FIRST_BE, FUNC, Header, LAST_BE, LENGTH, TAG};
 use crate::pins::{Beat, CoreOut};
 
@@ -167,7 +169,7 @@ fn wrong_request(header: Header, longest: usize) -> Option<&'static str> {
         Some("it crosses 4 KiB")
     } else if bytes > longest {
         Some("longer than the host allows")
-    } else if header.get(FUNC) != 0 {
+    } else if header.get(FUNC) >= FUNCTIONS as u64 {
         Some("of a function that the card has not")
     } else {
         None

@@ -23,7 +23,7 @@ struct Memory {
 }
 
 impl Host for Memory {
-    fn read(&mut self, at: u64, out: &mut [u8]) -> Result<(), ReadError> {
+    fn read(&mut self, _: u8, at: u64, out: &mut [u8]) -> Result<(), ReadError> {
         self.order.push(('r', at));
         for (offset, byte) in out.iter_mut().enumerate() {
             *byte = (at as usize + offset) as u8;
@@ -31,11 +31,11 @@ impl Host for Memory {
         self.error.map_or(Ok(()), Err)
     }
 
-    fn write(&mut self, at: u64, _: &[u8]) {
+    fn write(&mut self, _: u8, at: u64, _: &[u8]) {
         self.order.push(('w', at));
     }
 
-    fn interrupt(&mut self, vector: u16) {
+    fn interrupt(&mut self, _: u8, vector: u16) {
         self.order.push(('i', vector.into()));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pollux_card_model::{Host, ReadError};
 
-use super::header::{ADDRESS, Header};
+use super::header::{ADDRESS, FUNC, Header};
 use super::link::{Assembly, Link, Tlp};
 use super::{Draw, Traffic};
 use crate::pins::Beat;
@@ -29,6 +29,7 @@ const INTERRUPTS_LEN: u64 = 0x10_0000;
 
 struct Posted {
     lands: u64,
+    function: u8,
     at: u64,
     bytes: Vec<u8>,
 }
@@ -104,6 +105,7 @@ impl Upstream {
         self.posted_bytes += data.len();
         self.posted.push_back(Posted {
             lands,
+            function: header.get(FUNC) as u8,
             at,
             bytes: data,
         });
@@ -155,10 +157,10 @@ impl Upstream {
         while let Some(posted) = self.posted.pop_front_if(|posted| posted.lands <= now) {
             if is_interrupt(posted.at) {
                 let vector = posted.bytes.first().map_or(0, |&byte| byte.into());
-                host.interrupt(vector);
+                host.interrupt(posted.function, vector);
                 traffic.interrupts += 1;
             } else {
-                host.write(posted.at, &posted.bytes);
+                host.write(posted.function, posted.at, &posted.bytes);
             }
             self.posted_bytes -= posted.bytes.len();
             self.landed += 1;
@@ -169,7 +171,8 @@ impl Upstream {
             let header = read.what;
             let (begin, len) = header.enabled().unwrap_or((0, 4 * header.dws()));
             let mut bytes = vec![0; len];
-            let result = host.read(header.get(ADDRESS) + begin as u64, &mut bytes);
+            let function = header.get(FUNC) as u8;
+            let result = host.read(function, header.get(ADDRESS) + begin as u64, &mut bytes);
             Done {
                 header,
                 bytes,

@@ -12,6 +12,7 @@
 
 mod answers;
 mod driver;
+mod functions;
 mod generator;
 mod interrupts;
 mod lists;
@@ -28,6 +29,7 @@ mod transmit;
 
 pub use answers::*;
 pub use driver::*;
+pub use functions::*;
 pub use generator::*;
 pub use interrupts::*;
 pub use lists::*;
@@ -108,6 +110,13 @@ macro_rules! conformance {
             the_driver_tells_the_time,
             the_driver_generates_and_receives_it,
             a_soak_balances,
+            functions_reach_their_own_registers_and_no_others,
+            functions_have_their_own_frames_memory_and_interrupts,
+            a_list_tells_no_queue_of_another_function,
+            a_page_is_of_the_function_that_enters_it,
+            a_reset_of_one_function_leaves_the_others,
+            a_function_that_is_reset_by_register_begins_anew,
+            ports_of_two_functions_do_not_hear_each_other,
         );
     };
     (@each $make:expr, $($name:ident),* $(,)?) => {

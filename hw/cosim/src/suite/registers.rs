@@ -1,6 +1,6 @@
 //! The register map: `hw/docs/registers.md`.
 
-use pollux_card_model::registers::{BLOCKS, card, clop, host, port, timing};
+use pollux_card_model::registers::{BLOCKS, card, clop, functions, host, port, timing};
 use pollux_card_model::{Block, Register, SimulatedCard, TimingInput};
 use pollux_pmd::bus::{Bus, Device};
 
@@ -10,7 +10,9 @@ use crate::{CosimBus, CosimDevice};
 const WINDOW: usize = 128 << 10;
 
 /// All registers of the map; of larger arrays only the first and the last.
-fn all_up_to(several: usize) -> impl Iterator<Item = (&'static Block, &'static Register, usize)> {
+pub(super) fn all_up_to(
+    several: usize,
+) -> impl Iterator<Item = (&'static Block, &'static Register, usize)> {
     BLOCKS.iter().flat_map(move |block| {
         (0..block.count).flat_map(move |instance| {
             block.registers.iter().flat_map(move |register| {
@@ -63,9 +65,12 @@ fn assert_reset<C: SimulatedCard>(bus: &CosimBus<C>, blocks: impl Fn(&Block) -> 
 }
 
 /// Values that a test may write without an action of the card.
-fn harmless(block: &Block, register: &Register) -> u32 {
+pub(super) fn harmless(block: &Block, register: &Register) -> u32 {
     let is = |of: &Block, what: Register| block.kind == of.kind && register.at == what.at;
     if is(&host::THIS, host::CTRL) || is(&clop::THIS, clop::LIST_CTRL) {
+        0
+    } else if block.kind == functions::THIS.kind {
+        // Other owners than function 0.
         0
     } else if register.name.ends_with("CTRL") {
         // Without the enable bit.
@@ -128,7 +133,8 @@ pub fn a_reset_forgets_what_was_written<C: SimulatedCard>(make: Make<'_, C>) {
         patience -= 1;
         assert!(patience > 0, "the reset goes on for ever");
     }
-    let keeps = |block: &Block| [card::THIS.kind, host::THIS.kind].contains(&block.kind);
+    let kept = [card::THIS.kind, host::THIS.kind, functions::THIS.kind];
+    let keeps = |block: &Block| kept.contains(&block.kind);
     assert_reset(&bus, |block| !keeps(block));
     for (block, register, at) in all().filter(|(block, ..)| keeps(block)) {
         let mask = harmless(block, register);

@@ -90,7 +90,7 @@ impl<C: SimulatedCard> Sending<C> {
         let at = self.base + DATA_AT + self.filled;
         // At any byte, and never at the previous place.
         self.filled = (self.filled + bytes.len() as u64 + 3) % 65536;
-        self.rig.device.with(|_, memory| memory.write(at, bytes));
+        self.rig.device.with(|_, memory| memory.write(0, at, bytes));
         at
     }
 
@@ -106,7 +106,9 @@ impl<C: SimulatedCard> Sending<C> {
         bytes[22..24].copy_from_slice(&3000_u16.to_le_bytes());
         bytes[24..26].copy_from_slice(&piece.checksum.to_be_bytes());
         let at = self.base + u64::from(self.posted % RING) * 32;
-        self.rig.device.with(|_, memory| memory.write(at, &bytes));
+        self.rig
+            .device
+            .with(|_, memory| memory.write(0, at, &bytes));
         self.posted += 1;
     }
 
@@ -159,7 +161,7 @@ impl<C: SimulatedCard> Sending<C> {
         let base = self.base;
         let read = self.rig.device.with(|_, memory| {
             let kept = std::mem::take(&mut memory.read_errors);
-            let read = memory.read(base + at, &mut record);
+            let read = memory.read(0, base + at, &mut record);
             memory.read_errors = kept;
             read
         });

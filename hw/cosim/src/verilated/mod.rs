@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pollux_card_model::{Host, LinkSignal, SimulatedCard, TimingInput, WireFrame};
+use pollux_card_model::{FUNCTIONS, Host, LinkSignal, SimulatedCard, TimingInput, WireFrame};
 
 use crate::pcie::{Behaviour, RootPort, Traffic};
 use crate::pins::{NetIn, NetOut, PORTS};
@@ -80,6 +80,8 @@ pub struct VerilatedCard {
     lanes: Option<Lanes>,
     /// When the ports' clock stops.
     stops_at: Option<u64>,
+    /// The function that acts.
+    function: u8,
 }
 
 impl VerilatedCard {
@@ -318,6 +320,11 @@ impl VerilatedCard {
 }
 
 impl SimulatedCard for VerilatedCard {
+    fn act_as(&mut self, function: u8) {
+        self.function = function;
+        self.port.act_as(function);
+    }
+
     fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32 {
         let bytes = self.read_bytes(host, bar, at, width);
         let join = |value: u32, &byte: &u8| value << 8 | u32::from(byte);
@@ -354,6 +361,15 @@ impl SimulatedCard for VerilatedCard {
     fn reset(&mut self, host: &mut dyn Host) {
         self.set_bus_master(host, false);
         self.port.set_msix(self.now, false);
+        if self.function > 0 {
+            self.port.request_reset();
+            return self.until(host, |card| card.port.is_reset());
+        }
+        for function in (0..FUNCTIONS as u8).rev() {
+            self.port.act_as(function);
+            self.port.set_bus_master(false);
+            self.port.set_msix(self.now, false);
+        }
         self.pulse_reset(host);
     }
 

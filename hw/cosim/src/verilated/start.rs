@@ -67,6 +67,7 @@ impl VerilatedCard {
             watch: None,
             lanes: None,
             stops_at: None,
+            function: 0,
         };
         match wires {
             Wires::Xgmii => {}
@@ -94,13 +95,13 @@ impl VerilatedCard {
 struct Nowhere;
 
 impl Host for Nowhere {
-    fn read(&mut self, _: u64, _: &mut [u8]) -> Result<(), ReadError> {
+    fn read(&mut self, _: u8, _: u64, _: &mut [u8]) -> Result<(), ReadError> {
         Err(ReadError::Unsupported)
     }
 
-    fn write(&mut self, _: u64, _: &[u8]) {}
+    fn write(&mut self, _: u8, _: u64, _: &[u8]) {}
 
-    fn interrupt(&mut self, _: u16) {}
+    fn interrupt(&mut self, _: u8, _: u16) {}
 }
 
 /// The file that [`TRACE`] names, for the first caller.

@@ -35,6 +35,30 @@ fn received(rx: &mut RxQueue, cache: &mut PoolCache, time: &SimulatedTime) -> Ve
 
 #[test]
 fn card_and_peer_hear_each_other() {
+    exchange("card-sim");
+}
+
+#[test]
+fn a_virtual_function_and_its_peer_hear_each_other() {
+    exchange("card-sim:function=vf1");
+}
+
+#[test]
+fn functions_are_pf_and_vf1_to_vf7() {
+    let (device, time) = (CosimDevice::new(SoftCard::new()), SimulatedTime::default());
+    for spec in ["function=vf8", "function=vf0", "function=1", "function="] {
+        let spec = format!("card-sim:{spec}").parse().expect("a spec");
+        // SAFETY: the card is simulated, and writes into the memory mapped for it.
+        let grant = unsafe { MemoryGrant::new() };
+        let error = port::open(&device, &spec, &time, grant)
+            .err()
+            .expect("an error");
+        assert!(error.to_string().contains("vf1 to vf7"), "{error}");
+    }
+}
+
+/// Frames of all lengths from a port to its peer and back.
+fn exchange(spec: &str) {
     let pool = Mempool::new(PoolConfig {
         buffers: 1024,
         pages: PageSize::Kib4,
@@ -42,7 +66,8 @@ fn card_and_peer_hear_each_other() {
     });
     let pool = pool.expect("a pool");
     let (device, time) = (CosimDevice::new(SoftCard::new()), SimulatedTime::default());
-    let spec = "card-sim".parse().expect("a spec");
+    let name = spec;
+    let spec = spec.parse().expect("a spec");
     // SAFETY: the card is simulated, and writes into the memory mapped for it.
     let grant = unsafe { MemoryGrant::new() };
     let driver = port::open(&device, &spec, &time, grant).expect("a card");
@@ -51,7 +76,7 @@ fn card_and_peer_hear_each_other() {
         tx_queues: 2,
         ..PortConfig::new(pool.clone())
     };
-    let port = Port::new("card-sim", driver).configure(config);
+    let port = Port::new(name, driver).configure(config);
     let mut started = port.expect("two queues").start().expect("a start");
     let mut cache = pool.cache(64).expect("a cache");
 

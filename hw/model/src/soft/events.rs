@@ -37,27 +37,27 @@ impl SoftCard {
     }
 
     /// Sends an event. While the host bus accepts nothing it is in flight.
-    pub(super) fn tell(&mut self, host: &mut dyn Host, queue: usize, record: Record) {
+    pub(super) fn tell(&mut self, host: &mut dyn Host, function: u8, queue: usize, record: Record) {
         if self.is_quiet() {
-            self.on_its_way = Some((queue, record));
+            self.on_its_way = Some((function, queue, record));
         } else {
-            self.write_event(host, queue, record);
+            self.write_event(host, function, queue, record);
         }
     }
 
     /// The event that was in flight when the host bus accepted nothing.
     pub(super) fn send_on(&mut self, host: &mut dyn Host) {
         if !self.is_quiet()
-            && let Some((queue, record)) = self.on_its_way.take()
+            && let Some((function, queue, record)) = self.on_its_way.take()
         {
-            self.write_event(host, queue, record);
+            self.write_event(host, function, queue, record);
         }
     }
 
     /// Writes an event with its phase bit and its last stamp; an event whose space the consumer has
-    /// withdrawn meanwhile is discarded.
-    fn write_event(&mut self, host: &mut dyn Host, queue: usize, mut record: Record) {
-        if self.free(queue) == 0 {
+    /// withdrawn meanwhile is discarded, as is one for another function's queue.
+    fn write_event(&mut self, host: &mut dyn Host, function: u8, queue: usize, mut record: Record) {
+        if self.free(queue) == 0 || self.queue_owner(queue) != function {
             return self.host_count(host_block::EVENTS_DISCARDED);
         }
         let at = Self::queue_at(queue);
@@ -71,7 +71,7 @@ impl SoftCard {
         put(&mut record, 52, &(self.stamp() as u32).to_le_bytes());
         let base = self.store.get64(at + event::QUEUE_BASE.at);
         let place = base.wrapping_add(u64::from(slot) * EVENT_RECORD_SIZE as u64);
-        self.dma_write(host, place, &record);
+        self.dma_write(host, function, place, &record);
         self.store
             .set(at + event::QUEUE_PRODUCED.at, produced.wrapping_add(1));
         let now = self.now;
@@ -136,13 +136,16 @@ impl SoftCard {
                 self.vectors.ask(n);
             }
         }
-        while self.msix
-            && !self.is_quiet()
-            && let Some(vector) = self.vectors.take()
+        let may: Vec<bool> = (0..self.queues.len())
+            .map(|queue| self.msix >> self.queue_owner(queue) & 1 == 1)
+            .collect();
+        while !self.is_quiet()
+            && let Some((vector, data)) = self.vectors.take(&may)
         {
             self.host_count(host_block::INTERRUPTS);
-            if self.bus_master {
-                host.interrupt(vector);
+            let function = self.queue_owner(vector);
+            if self.is_master(function) {
+                host.interrupt(function, data);
             } else {
                 self.host_count(host_block::WR_DISCARDED);
             }

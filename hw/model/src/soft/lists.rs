@@ -1,5 +1,6 @@
 //! Lists of buffers (docs/formats/clop.md).
 
+use super::owners::LISTS;
 use super::record::put;
 use super::soft_card::{NET_PS, SoftCard};
 use super::state::{List, Payload};
@@ -47,7 +48,10 @@ impl SoftCard {
             count: register(clop::LIST_COUNT),
             bare: mode & 1 == 1,
             queue: (mode >> 4 & 7) as usize,
-            func: mode >> 8 & 0xff,
+            func: match self.port_owner(list / LISTS) {
+                0 => mode >> 8 & 0xff,
+                owner => owner.into(),
+            },
             stride: (mode >> 16) * 16,
             timeout: register(clop::LIST_TIMEOUT),
             enable: register(clop::LIST_CTRL) & 1 == 1 && !is_unfit,
@@ -130,7 +134,7 @@ impl SoftCard {
         }
         bytes.extend(&payload.bytes);
         bytes.resize(space as usize, 0);
-        self.dma_write(host, bus, &bytes);
+        self.dma_write(host, settings.func as u8, bus, &bytes);
         let placed = self.stamp();
         if state.payloads == 0 {
             state.first = number;
@@ -262,7 +266,8 @@ impl SoftCard {
             EVENT_RECORD_FLAGS,
             &[u8::from(state.wire.is_some())],
         );
-        self.tell(host, settings.queue, record);
+        let function = self.port_owner(list / LISTS);
+        self.tell(host, function, settings.queue, record);
         self.lists[list] = List {
             index: if state.index + 1 < settings.count {
                 state.index + 1

@@ -7,6 +7,7 @@ mod frame;
 mod hits;
 mod lists;
 mod msix;
+mod owners;
 mod parse;
 mod ports;
 mod record;
@@ -23,8 +24,11 @@ pub use self::soft_card::SoftCard;
 use self::soft_card::{MAX_PAYLOAD, MAX_READ, PORTS};
 use self::state::Port;
 use self::store::{Place, Store, WINDOW};
-use crate::registers::{card, clop, event, host, port, timing as timing_block, tx};
-use crate::simulated::{Host, LinkSignal, SimulatedCard, TimingInput, WireFrame};
+use crate::registers::{card, clop, event, functions, host, port, timing as timing_block, tx};
+use crate::simulated::{FUNCTIONS, Host, LinkSignal, SimulatedCard, TimingInput, WireFrame};
+
+/// Kinds of the blocks that a reset of the card keeps.
+const KEPT: [u32; 3] = [card::THIS.kind, host::THIS.kind, functions::THIS.kind];
 
 impl SoftCard {
     /// Does all that is possible at this moment.
@@ -107,7 +111,8 @@ impl SoftCard {
             port.sent = old.sent;
         }
         (fresh.now, fresh.epoch) = (self.now, self.now);
-        (fresh.bus_master, fresh.msix) = (self.bus_master, self.msix);
+        (fresh.function, fresh.bus_master, fresh.msix) =
+            (self.function, self.bus_master, self.msix);
         fresh.vectors = self.vectors.clone();
         fresh.vectors.forget();
         *self = fresh;
@@ -125,8 +130,15 @@ impl SoftCard {
         else {
             return 0;
         };
-        if self.resetting && ![card::THIS.kind, host::THIS.kind].contains(&kind) {
+        if self.resetting && !KEPT.contains(&kind) {
             return 0;
+        }
+        if kind == card::THIS.kind && register.at == card::FUNCTION.at {
+            return self.function.into();
+        }
+        if kind == functions::THIS.kind && register.at == functions::FUNCTION_STATUS.at {
+            let bits = [0, self.bus_master, self.msix].map(|bits| u32::from(bits >> n & 1));
+            return bits[1] << 1 | bits[2] << 2;
         }
         if kind == card::THIS.kind && register.at == card::STATUS.at {
             // The clock of its ports runs.
@@ -139,7 +151,7 @@ impl SoftCard {
         }
         if kind == host::THIS.kind && register.at == host::STATUS.at {
             // Every other request completes at once.
-            let bits = [!self.is_waiting(), self.bus_master, self.msix];
+            let bits = [!self.is_waiting(), self.is_master(0), self.msix & 1 == 1];
             let bits = bits.iter().enumerate();
             let bits = bits.fold(0, |word, (i, &bit)| word | u32::from(bit) << i);
             return bits | MAX_PAYLOAD.ilog2().saturating_sub(7) << 4 | (MAX_READ.ilog2() - 7) << 8;
@@ -176,7 +188,7 @@ impl SoftCard {
         else {
             return;
         };
-        if self.resetting && ![card::THIS.kind, host::THIS.kind].contains(&kind) {
+        if self.resetting && !KEPT.contains(&kind) {
             return;
         }
         let before = self.store.get(at);
@@ -191,6 +203,12 @@ impl SoftCard {
                     self.store.reset();
                     self.clear();
                 }
+            }
+            kind if kind == functions::THIS.kind
+                && register.at == functions::FUNCTION_CTRL.at
+                && value & 1 == 1 =>
+            {
+                self.forget(n as u8);
             }
             kind if kind == timing_block::THIS.kind => self.timing_written(register.at, before),
             kind if kind == event::THIS.kind => self.queue_written(n, register.at, before, now),
@@ -208,11 +226,16 @@ fn enabled(at: usize, width: usize) -> u32 {
 }
 
 impl SimulatedCard for SoftCard {
+    fn act_as(&mut self, function: u8) {
+        self.function = function % FUNCTIONS as u8;
+    }
+
     fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32 {
         self.work(host);
         let word = match bar {
+            _ if !self.is_allowed(false, bar, at & !3) => 0,
             0 if at < WINDOW => self.get(at & !3),
-            msix::BAR => self.vectors.get(at & !3),
+            msix::BAR => self.vectors.get(at & !3, self.vectors_of(self.function)),
             _ => 0,
         };
         (word & enabled(at, width)) >> (8 * (at & 3))
@@ -221,7 +244,9 @@ impl SimulatedCard for SoftCard {
     fn write(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize, value: u32) {
         let (word, bytes) = (at & !3, enabled(at, width));
         let value = value << (8 * (at & 3));
+        let (value, bytes) = self.stamped(bar, word, value, bytes);
         match bar {
+            _ if !self.is_allowed(true, bar, word) => return,
             0 if at < WINDOW => self.set(word, value, bytes),
             msix::BAR => self.vectors.set(word, value, bytes),
             _ => return,
@@ -250,21 +275,28 @@ impl SimulatedCard for SoftCard {
     }
 
     fn set_bus_master(&mut self, _host: &mut dyn Host, on: bool) {
-        self.bus_master = on;
+        let bit = 1 << self.function;
+        self.bus_master = self.bus_master & !bit | u8::from(on) << self.function;
     }
 
     fn set_msix(&mut self, host: &mut dyn Host, on: bool) {
-        self.msix = on;
+        let bit = 1 << self.function;
+        self.msix = self.msix & !bit | u8::from(on) << self.function;
         if on {
             // The caller has programmed the vectors before.
-            self.vectors.program();
+            self.vectors.program(self.vectors_of(self.function));
         }
         self.interrupt(host);
     }
 
     fn reset(&mut self, _host: &mut dyn Host) {
-        self.bus_master = false;
-        self.msix = false;
+        if self.function > 0 {
+            let bit = 1 << self.function;
+            (self.bus_master, self.msix) = (self.bus_master & !bit, self.msix & !bit);
+            self.forget(self.function);
+            return;
+        }
+        (self.bus_master, self.msix) = (0, 0);
         self.store.power();
         self.clear();
         self.vectors = Vectors::default();
@@ -272,7 +304,7 @@ impl SimulatedCard for SoftCard {
 
     fn put(&mut self, which: usize, frame: WireFrame) {
         // A looped port does not receive from its wire.
-        if which < PORTS && self.port_get(which, port::MAC_CTRL) & 4 == 0 {
+        if which < PORTS && !self.is_looped(which) {
             self.arrive(which, frame);
         }
     }

@@ -4,13 +4,13 @@
 
 /// The window, and its pending bits.
 pub(super) const BAR: u8 = 2;
-const PENDING: usize = 0x800;
+pub(super) const PENDING: usize = 0x800;
 
 /// One for each event queue.
 const VECTORS: usize = 8;
 
 /// An entry, in words: address, its upper half, data, control.
-const ENTRY: usize = 16;
+pub(super) const ENTRY: usize = 16;
 const DATA: usize = 2;
 const CONTROL: usize = 3;
 const MASKED: u32 = 1;
@@ -35,10 +35,10 @@ impl Default for Vectors {
 }
 
 impl Vectors {
-    /// The value of a word of the window.
-    pub(super) fn get(&self, at: usize) -> u32 {
+    /// The value of a word of the window; `own`: vectors whose pending bits are visible.
+    pub(super) fn get(&self, at: usize, own: u32) -> u32 {
         match (at, self.table.get(at / ENTRY)) {
-            (PENDING, _) => self.pending,
+            (PENDING, _) => self.pending & own,
             (_, Some(entry)) => entry[at % ENTRY / 4],
             _ => 0,
         }
@@ -54,10 +54,22 @@ impl Vectors {
         }
     }
 
-    /// Vector n is the host's n, and is not masked.
-    pub(super) fn program(&mut self) {
+    /// Of these vectors, n is the host's n, and is not masked.
+    pub(super) fn program(&mut self, own: u32) {
         for (vector, entry) in (0..).zip(&mut self.table) {
-            (entry[DATA], entry[CONTROL]) = (vector, 0);
+            if own >> vector & 1 == 1 {
+                (entry[DATA], entry[CONTROL]) = (vector, 0);
+            }
+        }
+    }
+
+    /// The owner of these vectors is reset: they are masked, and not pending.
+    pub(super) fn mask(&mut self, own: u32) {
+        self.pending &= !own;
+        for (vector, entry) in self.table.iter_mut().enumerate() {
+            if own >> vector & 1 == 1 {
+                entry[CONTROL] = MASKED;
+            }
         }
     }
 
@@ -66,15 +78,17 @@ impl Vectors {
         self.pending |= 1 << vector;
     }
 
-    /// Takes one that may be sent: the vector to signal to the host.
-    pub(super) fn take(&mut self) -> Option<u16> {
+    /// Takes one that may be sent, as far as the owners of vectors let them: its number, and the
+    /// vector to signal to the host.
+    pub(super) fn take(&mut self, allowed: &[bool]) -> Option<(usize, u16)> {
         let may = |&(vector, entry): &(usize, &[u32; 4])| {
-            self.pending >> vector & 1 == 1 && entry[CONTROL] & MASKED == 0
+            let is_allowed = allowed.get(vector).copied().unwrap_or(false);
+            is_allowed && self.pending >> vector & 1 == 1 && entry[CONTROL] & MASKED == 0
         };
         let (vector, entry) = self.table.iter().enumerate().find(may)?;
         let data = entry[DATA] as u16;
         self.pending &= !(1 << vector);
-        Some(data)
+        Some((vector, data))
     }
 
     /// A reset by register clears pending interrupts; the table is kept.

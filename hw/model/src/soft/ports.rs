@@ -230,6 +230,11 @@ impl SoftCard {
             .fold(0, |word, (i, &bit)| word | u32::from(bit) << i)
     }
 
+    /// Whether a port has its pair instead of its wire: that of the same function.
+    pub(super) fn is_looped(&self, n: usize) -> bool {
+        self.port_get(n, port::MAC_CTRL) & 4 != 0 && self.port_owner(n) == self.port_owner(n ^ 1)
+    }
+
     /// Sends the frames that the MAC may begin now.
     pub(super) fn transmit(&mut self, n: usize) {
         loop {
@@ -261,10 +266,10 @@ impl SoftCard {
             self.port_count(n, port::TX_FRAMES, 1);
             self.port_count(n, port::TX_BYTES, frame.len() as u64);
             let frame = WireFrame::good(frame);
-            if control & 4 != 0 {
+            if self.is_looped(n) {
                 // To the other port of its pair, if that is looped too.
                 let peer = n ^ 1;
-                if self.port_get(peer, port::MAC_CTRL) & 4 != 0 {
+                if self.is_looped(peer) {
                     self.arrive(peer, frame);
                 }
             } else {

@@ -115,7 +115,7 @@ impl SoftCard {
             let slot = u64::from(ring.consumer & (size - 1));
             let at = base + slot * TX_DESCRIPTOR_SIZE as u64;
             let mut descriptor = Descriptor::default();
-            match self.dma_read(host, at, TX_DESCRIPTOR_SIZE) {
+            match self.dma_read(host, self.port_owner(n), at, TX_DESCRIPTOR_SIZE) {
                 Ok(bytes) => descriptor.0.copy_from_slice(&bytes),
                 Err(ReadError::Unanswered) => {
                     self.rings[n].unanswered = Some(Unanswered::Descriptor);
@@ -170,7 +170,7 @@ impl SoftCard {
         }
         if !packet.is_bad && length > 0 {
             let at = u64::from_le_bytes(descriptor.field(TX_DESCRIPTOR_ADDRESS));
-            match self.dma_read(host, at, length) {
+            match self.dma_read(host, self.port_owner(n), at, length) {
                 Ok(bytes) => packet.bytes.extend(bytes),
                 Err(_) => packet.is_unreadable = true,
             }
@@ -352,6 +352,6 @@ impl SoftCard {
             let at = TX_SENT_STAGES + 4 * i;
             put(&mut record, at, &(stamp as u32).to_le_bytes());
         }
-        self.tell(host, queue, record);
+        self.tell(host, self.port_owner(n), queue, record);
     }
 }

@@ -29,13 +29,16 @@ pub struct SoftCard {
     pub(super) now: u64,
     /// Time of the last reset: stamps count from there.
     pub(super) epoch: u64,
-    pub(super) bus_master: bool,
-    pub(super) msix: bool,
+    /// The function that accesses registers.
+    pub(super) function: u8,
+    /// A bit for each function.
+    pub(super) bus_master: u8,
+    pub(super) msix: u8,
     pub(super) ports: Vec<Port>,
     pub(super) queues: [Queue; 8],
     pub(super) vectors: Vectors,
-    /// An event, and its queue, that the host bus has not accepted.
-    pub(super) on_its_way: Option<(usize, Record)>,
+    /// An event, its function and its queue, that the host bus has not accepted.
+    pub(super) on_its_way: Option<(u8, usize, Record)>,
     pub(super) lists: Vec<List>,
     pub(super) rings: Vec<Ring>,
     pub(super) arp_age: Vec<HashMap<usize, u64>>,
@@ -63,8 +66,9 @@ impl SoftCard {
             store: Store::new(),
             now: 0,
             epoch: 0,
-            bus_master: false,
-            msix: false,
+            function: 0,
+            bus_master: 0,
+            msix: 0,
             ports: (0..PORTS).map(|_| Port::default()).collect(),
             queues: [Queue::default(); 8],
             vectors: Vectors::default(),
@@ -99,14 +103,25 @@ impl SoftCard {
         self.store.count(host::THIS.at + register.at, 1);
     }
 
+    /// Whether a function may reach memory.
+    pub(super) fn is_master(&self, function: u8) -> bool {
+        self.bus_master >> function & 1 == 1
+    }
+
     /// Writes memory, in requests of the host's limits.
-    pub(super) fn dma_write(&mut self, host: &mut dyn Host, mut at: u64, mut bytes: &[u8]) {
+    pub(super) fn dma_write(
+        &mut self,
+        host: &mut dyn Host,
+        function: u8,
+        mut at: u64,
+        mut bytes: &[u8],
+    ) {
         while !bytes.is_empty() {
             let page = (PAGE - at % PAGE) as usize;
             let (piece, rest) = bytes.split_at(bytes.len().min(page).min(MAX_PAYLOAD));
-            if self.bus_master {
+            if self.is_master(function) {
                 self.host_count(host::WRITES);
-                host.write(at, piece);
+                host.write(function, at, piece);
             } else {
                 self.host_count(host::WR_DISCARDED);
             }
@@ -119,12 +134,13 @@ impl SoftCard {
     pub(super) fn dma_read(
         &mut self,
         host: &mut dyn Host,
+        function: u8,
         mut at: u64,
         len: usize,
     ) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; len];
         let mut left = &mut bytes[..];
-        if !self.bus_master {
+        if !self.is_master(function) {
             return Err(ReadError::Unsupported);
         }
         while !left.is_empty() {
@@ -132,7 +148,7 @@ impl SoftCard {
             let n = left.len().min(page).min(MAX_READ);
             let (piece, rest) = left.split_at_mut(n);
             self.host_count(host::READS);
-            if let Err(error) = host.read(at, piece) {
+            if let Err(error) = host.read(function, at, piece) {
                 match error {
                     ReadError::Unsupported => self.host_count(host::RD_UNSUPPORTED),
                     ReadError::Abort => self.host_count(host::RD_ABORT),

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use crate::map::{Block, Register};
-use crate::registers::{BLOCKS, card, host, port};
-use crate::simulated::GIT_HASH;
+use crate::registers::{BLOCKS, card, functions, host, port};
+use crate::simulated::{FUNCTIONS, GIT_HASH};
 
 /// Bytes of BAR 0.
 pub(super) const WINDOW: usize = 128 << 10;
@@ -115,7 +115,7 @@ impl Store {
             let (Some(word), Some(place)) = (self.words.get_mut(i), place) else {
                 continue;
             };
-            if ![card::THIS.kind, host::THIS.kind].contains(&place.kind) {
+            if ![card::THIS.kind, host::THIS.kind, functions::THIS.kind].contains(&place.kind) {
                 *word = place.register.reset;
             }
         }
@@ -134,7 +134,7 @@ impl Store {
         }
         self.set(card::HAS.at, 4 | 16 << 8 | 8 << 16 | 4 << 24);
         self.set(card::ENTRIES.at, 128 | 256 << 16);
-        self.set(card::SIZES.at, 2048 | 128 << 16 | 1 << 24);
+        self.set(card::SIZES.at, 2048 | 128 << 16 | (FUNCTIONS as u32) << 24);
         let ports = port::THIS;
         for n in 0..ports.count {
             let at = ports.at + n * ports.step;

@@ -229,7 +229,7 @@ impl SoftCard {
             }
             let told = self.timing.told.to_le_bytes();
             put(&mut record, EVENT_RECORD_SEQUENCE, &told);
-            self.tell(host, queue, record);
+            self.tell(host, 0, queue, record);
             self.timing.told = self.timing.told.wrapping_add(1);
         }
     }

@@ -82,7 +82,7 @@ impl SoftCard {
         {
             let told = self.faults.told.to_le_bytes();
             put(&mut record, EVENT_RECORD_SEQUENCE, &told);
-            self.tell(host, queue, record);
+            self.tell(host, 0, queue, record);
             self.faults.told = self.faults.told.wrapping_add(1);
         }
     }

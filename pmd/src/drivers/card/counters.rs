@@ -136,10 +136,14 @@ pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics
     }
     for n in 0..nic.has.tx_rings {
         for register in counters(tx::REGISTERS, tx::PACKETS, tx::READ_FAILED) {
-            add(format!("ring{n}_"), nic.at.tx, register, n);
+            add(format!("ring{n}_"), nic.at.tx, register, nic.ring(n));
         }
     }
-    for register in counters(host::REGISTERS, host::WRITES, host::EVENTS_DISCARDED) {
+    if !nic.is_first() {
+        // The others are of function 0.
+        return all;
+    }
+    for register in counters(host::REGISTERS, host::WRITES, host::REFUSED) {
         add("host_".into(), nic.at.host, register, 0);
     }
     for register in counters(tlb::REGISTERS, tlb::FAULTS, tlb::EVENTS_LOST) {

@@ -61,7 +61,7 @@ pub(super) struct Events<D: Device> {
 }
 
 impl<D: Device> Events<D> {
-    /// Sets up queue number `queue` for so many unread events; it interrupts for the first of them.
+    /// Sets up queue number `queue` of the function for so many unread events; it interrupts for the first of them.
     ///
     /// # Errors
     /// Memory that is not available, or that the card cannot access.
@@ -79,7 +79,7 @@ impl<D: Device> Events<D> {
         let shared = DmaBuffer::share(&*nic.device, memory.region(), lent)?;
         let base = shared.addresses().iova(0, records * 64);
         let base = base.map_err(|error| nic.error(error.to_string()))?;
-        let at = nic.at.event;
+        let (at, queue) = (nic.at.event, nic.queue(queue));
         nic.write64(at + event::QUEUE_BASE.of(queue), base.0);
         nic.bus.write32(
             at + event::QUEUE_CTRL.of(queue),

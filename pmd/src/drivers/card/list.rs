@@ -22,9 +22,9 @@ pub(super) struct List<D: Device> {
     _memory: DmaBuffer,
 }
 
-/// Number of the list of a port's stream.
-pub(super) fn number(port: usize, stream: usize) -> usize {
-    port * LISTS + stream
+/// The card's number of the list of a port's stream.
+pub(super) fn number<D: Device>(nic: &Nic<D>, port: usize, stream: usize) -> usize {
+    nic.ring(port) * LISTS + stream
 }
 
 impl<D: Device> List<D> {
@@ -76,7 +76,7 @@ impl<D: Device> List<D> {
         let settings = [
             (clop::LIST_SIZE, config.size as u32),
             (clop::LIST_COUNT, config.buffers as u32),
-            (clop::LIST_MODE, mode | (queue as u32) << 4),
+            (clop::LIST_MODE, mode | (nic.queue(queue) as u32) << 4),
             (clop::LIST_TIMEOUT, stamps),
             (clop::LIST_RELEASED, 0),
             (clop::LIST_CTRL, clop::LIST_CTRL_ENABLE),

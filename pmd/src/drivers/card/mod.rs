@@ -4,7 +4,7 @@
 //!
 //! | | | module |
 //! | --- | --- | --- |
-//! | registers, layouts | as tables | `registers.rs`, `layouts.rs` |
+//! | registers, layouts | as tables | `registers.rs`, `memory_registers.rs`, `layouts.rs` |
 //! | `Nic` | the card as a whole: what it is, its blocks, reset, rest | `nic.rs` |
 //! | `Control` | a port: its switches, and its link | `control.rs` |
 //! | `Tlb` | pages of the card's TLB, and misses | `tlb.rs` |
@@ -46,6 +46,8 @@ mod generator;
 #[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
 mod layouts;
 mod list;
+#[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
+mod memory_registers;
 mod nic;
 pub(super) mod options;
 #[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
@@ -171,7 +173,9 @@ impl<D: Device> Card<D> {
         lists: &mut Vec<usize>,
     ) -> Result<(Queues, Vec<Control<D>>), BusError> {
         let (nic, quarantine) = (&self.nic, &self.quarantine);
-        let interrupts = nic.device.interrupts(nic.has.event_queues as u16);
+        let interrupts = nic
+            .device
+            .interrupts(nic.queue(nic.has.event_queues) as u16);
         let interrupts = interrupts.ok().map(Arc::new);
         let mut addresses = DeviceAddresses::new();
         for pool in config.pools() {
@@ -194,7 +198,7 @@ impl<D: Device> Card<D> {
         let mut rx = Vec::new();
         let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
         for (n, control) in controls.iter().enumerate().take(rx_queues) {
-            let number = list::number(n, DEFAULT_LIST);
+            let number = list::number(nic, n, DEFAULT_LIST);
             let memory = self.memory(number, config.rx_ring(n as u16));
             let waiting = memory.buffers + tlb::FAULTS;
             let events = Events::new(nic, n, waiting, interrupts.clone(), quarantine)?;
@@ -360,10 +364,14 @@ impl<D: Device> Driver for Card<D> {
     }
 
     fn registers(&self) -> String {
-        let blocks = [
+        let card = [
             (self.nic.at.card, card::REGISTERS),
             (self.nic.at.host, host::REGISTERS),
         ];
+        // The host bus is function 0's.
+        let blocks = card
+            .into_iter()
+            .take(if self.nic.is_first() { 2 } else { 1 });
         let ports = self.nic.at.ports.iter().take(self.nic.has.ports);
         let ports = ports.map(|&at| (at, port::REGISTERS));
         let dump = |(base, table): (usize, &[Register])| {
@@ -376,7 +384,7 @@ impl<D: Device> Driver for Card<D> {
             let (bus, table) = (&self.nic.bus, &table);
             Dump { bus, base, table }.to_string()
         };
-        blocks.into_iter().chain(ports).map(dump).collect()
+        blocks.chain(ports).map(dump).collect()
     }
 }
 

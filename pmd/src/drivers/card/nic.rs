@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pollux_mempool::time::Ns;
 
-use super::registers::{card, clop, event, host, port, timing, tlb, tx};
+use super::registers::{card, clop, event, functions, host, port, timing, tlb, tx};
 use crate::bus::registers::Register;
 use crate::bus::{Bus, BusError, Claim, Claims, Device};
 use crate::clock::Clock;
@@ -52,6 +52,7 @@ pub(super) const GONE: u32 = u32::MAX;
 pub(super) struct Blocks {
     pub(super) card: usize,
     pub(super) host: usize,
+    functions: usize,
     pub(super) timing: usize,
     pub(super) event: usize,
     pub(super) tlb: usize,
@@ -69,6 +70,29 @@ pub(super) struct Counts {
     pub(super) tlb_entries: usize,
 }
 
+/// The function that this is, and the first of each kind of its resources (hw/docs/functions.md).
+#[derive(Clone, Copy, Default)]
+pub(super) struct Share {
+    pub(super) function: usize,
+    pub(super) port: usize,
+    pub(super) queue: usize,
+    pub(super) page: usize,
+}
+
+// The reset of a function is commanded and told like that of the card.
+const _: () = assert!(card::CTRL_RESET == functions::FUNCTION_CTRL_RESET);
+const _: () = assert!(card::STATUS_RESETTING == functions::FUNCTION_STATUS_RESETTING);
+
+/// Entries of the TLB that have one owner.
+const GROUP: usize = 16;
+
+/// The first run of resources of an owner, of so many: where it begins, and how many there are.
+fn run_of(owners: u32, all: usize, function: usize) -> (usize, usize) {
+    let is_own = |n: &usize| (owners >> (4 * n) & 7) as usize == function;
+    let first = (0..all).find(is_own).unwrap_or(all);
+    (first, (first..all).take_while(is_own).count())
+}
+
 /// The card: registers, and clock. Clones are the same card.
 pub(super) struct Nic<D: Device> {
     /// The exclusive claim on the card. Dropped before the device.
@@ -80,6 +104,7 @@ pub(super) struct Nic<D: Device> {
     pub(super) clock: D::Clock,
     pub(super) at: Blocks,
     pub(super) has: Counts,
+    pub(super) share: Share,
 }
 
 impl<D: Device> Clone for Nic<D> {
@@ -119,6 +144,7 @@ impl<D: Device> Nic<D> {
             clock,
             at,
             has,
+            share: Share::default(),
         };
         nic.identify()?;
         nic.walk()?;
@@ -161,6 +187,7 @@ impl<D: Device> Nic<D> {
             let (place, size) = match kind {
                 card::KIND => (&mut self.at.card, card::SIZE),
                 host::KIND => (&mut self.at.host, host::SIZE),
+                functions::KIND => (&mut self.at.functions, functions::SIZE),
                 timing::KIND => (&mut self.at.timing, timing::SIZE),
                 event::KIND => (&mut self.at.event, event::SIZE),
                 tlb::KIND => (&mut self.at.tlb, tlb::SIZE),
@@ -226,7 +253,57 @@ impl<D: Device> Nic<D> {
             tx_rings: ((has >> 24) as usize).min(tx::RING_BASE.count).min(ports),
             tlb_entries: ((entries & card::ENTRIES_TLB) as usize).min(tlb::ENTRY_CTRL.count),
         };
+        // A card of version 1.0 has one function.
+        if self.at.functions == 0 {
+            return Ok(());
+        }
+        self.take_share()
+    }
+
+    /// Of all resources, keeps those of this function: of each kind the first run.
+    fn take_share(&mut self) -> Result<(), BusError> {
+        let function = (self.bus.read32(self.at.card + card::FUNCTION.at) & 7) as usize;
+        let owners = |register: Register| self.bus.read32(self.at.functions + register.at);
+        let groups = self.has.tlb_entries.div_ceil(GROUP);
+        let (port, ports) = run_of(owners(functions::PORTS), self.has.ports, function);
+        let (queue, queues) = run_of(owners(functions::QUEUES), self.has.event_queues, function);
+        let (group, groups) = run_of(owners(functions::PAGES), groups, function);
+        if ports == 0 || queues == 0 || groups == 0 {
+            return Err(self.error(format!(
+                "its function {function} owns {ports} ports, {queues} event queues and {groups} \
+                 groups of pages, and needs one of each: function 0 assigns them"
+            )));
+        }
+        self.at.ports.rotate_left(port);
+        self.has.tx_rings = self.has.tx_rings.saturating_sub(port).min(ports);
+        self.has.ports = ports;
+        self.has.event_queues = queues;
+        self.has.tlb_entries = (groups * GROUP).min(self.has.tlb_entries - group * GROUP);
+        self.share = Share {
+            function,
+            port,
+            queue,
+            page: group * GROUP,
+        };
         Ok(())
+    }
+
+    /// Whether this is function 0, which has the registers of the host bus and of the time.
+    pub(super) fn is_first(&self) -> bool {
+        self.share.function == 0
+    }
+
+    /// The card's number of a ring, an event queue, an entry of the TLB of this function.
+    pub(super) fn ring(&self, ring: usize) -> usize {
+        self.share.port + ring
+    }
+
+    pub(super) fn queue(&self, queue: usize) -> usize {
+        self.share.queue + queue
+    }
+
+    pub(super) fn entry(&self, entry: usize) -> usize {
+        self.share.page + entry
     }
 
     /// Whether the device has been removed.
@@ -263,17 +340,21 @@ impl<D: Device> Nic<D> {
         self.at.ports.get(port).map_or(0, |at| at + register.at)
     }
 
-    /// Resets the card and leaves it at rest. A previous owner may have been killed during
-    /// reception.
+    /// Resets the card, or another function than 0 alone, and leaves it at rest. A previous owner
+    /// may have been killed during reception.
     ///
     /// # Errors
     /// The card does not complete its reset.
     pub(super) fn reset(&self) -> Result<(), BusError> {
-        self.quiesce();
-        // The reset quiesces once more, and may wait for a read that is not answered.
-        self.bus
-            .write32(self.at.card + card::CTRL.at, card::CTRL_RESET);
-        let status = self.at.card + card::STATUS.at;
+        let (command, status) = if self.is_first() {
+            self.quiesce();
+            (self.at.card + card::CTRL.at, self.at.card + card::STATUS.at)
+        } else {
+            let at = |register: Register| self.at.functions + register.of(self.share.function);
+            (at(functions::FUNCTION_CTRL), at(functions::FUNCTION_STATUS))
+        };
+        // The reset quiesces (once more), and may wait for a read that is not answered.
+        self.bus.write32(command, card::CTRL_RESET);
         if !self.wait(|| self.bus.read32(status) & card::STATUS_RESETTING == 0) {
             return Err(self.error(if self.is_gone() {
                 "it is gone: it does not answer any more"
@@ -281,7 +362,9 @@ impl<D: Device> Nic<D> {
                 "does not come back from its reset: power it off and on"
             }));
         }
-        self.bus.write32(self.at.host + host::CTRL.at, 0);
+        if self.is_first() {
+            self.bus.write32(self.at.host + host::CTRL.at, 0);
+        }
         Ok(())
     }
 
@@ -349,11 +432,13 @@ impl<D: Device> Nic<D> {
     /// # Errors
     /// The refusal of the bus.
     pub(super) fn connect(&self) -> Result<(), BusError> {
-        let cycles = self.cycles(card::CORE_KHZ, READ_TIMEOUT);
-        let at = self.at.host;
-        self.bus.write32(at + host::TIMEOUT.at, cycles);
-        self.bus
-            .write32(at + host::QUARANTINE.at, cycles.saturating_mul(4));
+        if self.is_first() {
+            let cycles = self.cycles(card::CORE_KHZ, READ_TIMEOUT);
+            let at = self.at.host;
+            self.bus.write32(at + host::TIMEOUT.at, cycles);
+            self.bus
+                .write32(at + host::QUARANTINE.at, cycles.saturating_mul(4));
+        }
         self.device.set_bus_master(true)
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Ring<D: Device> {
 unsafe impl<D: Device> Send for Ring<D> {}
 
 impl<D: Device> Ring<D> {
-    /// Sets up ring `number` with `size` descriptors, a power of two from [`LEAST`] to [`MOST`],
+    /// Sets up ring `number` of the function with `size` descriptors, a power of two from [`LEAST`] to [`MOST`],
     /// whose events go to `queue`.
     ///
     /// # Errors
@@ -55,6 +55,7 @@ impl<D: Device> Ring<D> {
         let memory = DmaBuffer::alloc(&*nic.device, &nic.device.memory(), bytes, lent)?;
         let base = memory.addresses().iova(0, bytes);
         let base = base.map_err(|error| nic.error(error.to_string()))?;
+        let number = nic.ring(number);
         nic.write64(nic.at.tx + tx::RING_BASE.of(number), base.0);
         let ring = Self {
             nic: nic.clone(),
@@ -70,7 +71,7 @@ impl<D: Device> Ring<D> {
     /// Restarts at descriptor 0, with none posted.
     pub(super) fn enable(&self, queue: usize) {
         let size = self.size.trailing_zeros() << 8;
-        let control = tx::RING_CTRL_ENABLE | size | (queue as u32) << 16;
+        let control = tx::RING_CTRL_ENABLE | size | (self.nic.queue(queue) as u32) << 16;
         self.nic
             .bus
             .write32(self.nic.at.tx + tx::RING_PRODUCER.of(self.number), 0);

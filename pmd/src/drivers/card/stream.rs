@@ -135,7 +135,9 @@ impl<D: Device> Streams<D> {
                 nic.has.event_queues
             )));
         }
-        let interrupts = nic.device.interrupts(nic.has.event_queues as u16);
+        let interrupts = nic
+            .device
+            .interrupts(nic.queue(nic.has.event_queues) as u16);
         let interrupts = interrupts.ok().map(Arc::new);
         let buffers: usize = config.streams.iter().map(|one| one.clop.buffers).sum();
         let events = Events::new(nic, LISTS, buffers + FAULTS, interrupts, quarantine)?;
@@ -216,7 +218,7 @@ impl<D: Device> Streams<D> {
 
     /// Stream number `n`, which is number `slot` of its port.
     fn add_list(&mut self, n: usize, stream: &StreamConfig, slot: usize) -> Result<(), BusError> {
-        let number = list::number(stream.port, slot);
+        let number = list::number(&self.nic, stream.port, slot);
         let config = ClopConfig {
             stream: number as u16,
             ..stream.clop.clone()

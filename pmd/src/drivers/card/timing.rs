@@ -153,13 +153,17 @@ impl<D: Device> Timing<D> {
     /// Configures the time of a card, with events to a queue.
     ///
     /// # Errors
-    /// A clock that is too slow to be monitored, or memory that is not available.
+    /// A clock that is too slow to be monitored, settings of another function than 0, or memory that
+    /// is not available.
     pub(super) fn new(
         nic: &Nic<D>,
         queue: usize,
         config: &TimingConfig,
         quarantine: &Quarantine,
     ) -> Result<Self, BusError> {
+        if !nic.is_first() && *config != TimingConfig::default() {
+            return Err(nic.error("the time and its input are function 0's to set"));
+        }
         let events = match config.events {
             0 => None,
             waiting => Some(Events::new(nic, queue, waiting, None, quarantine)?),
@@ -169,7 +173,10 @@ impl<D: Device> Timing<D> {
             events,
             refused: 0,
         };
-        let mut control = (queue as u32) << 8;
+        if !nic.is_first() {
+            return Ok(timing);
+        }
+        let mut control = (nic.queue(queue) as u32) << 8;
         if timing.events.is_some() {
             control |=
                 timing::CTRL_EVENT_BURST | timing::CTRL_EVENT_TRIGGER | timing::CTRL_EVENT_FLAG;

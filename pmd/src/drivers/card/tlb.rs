@@ -37,8 +37,11 @@ const NO_ENTRY: u32 = 0;
 impl<D: Device> Tlb<D> {
     /// No entry is used after a reset. An event queue reports faults.
     pub(super) fn new(nic: &Nic<D>, queue: usize) -> Self {
-        let control = tlb::CTRL_EVENT_FAULT | (queue as u32) << 8;
-        nic.bus.write32(nic.at.tlb + tlb::CTRL.at, control);
+        // Faults are told to function 0 only: another one has an entry for each page.
+        if nic.is_first() {
+            let control = tlb::CTRL_EVENT_FAULT | (nic.queue(queue) as u32) << 8;
+            nic.bus.write32(nic.at.tlb + tlb::CTRL.at, control);
+        }
         Self {
             nic: nic.clone(),
             pages: Vec::new(),
@@ -95,7 +98,7 @@ impl<D: Device> Tlb<D> {
     }
 
     fn control(&self, entry: usize) -> usize {
-        self.nic.at.tlb + tlb::ENTRY_CTRL.of(entry)
+        self.nic.at.tlb + tlb::ENTRY_CTRL.of(self.nic.entry(entry))
     }
 
     fn is_valid(&self, entry: usize) -> bool {
@@ -110,8 +113,9 @@ impl<D: Device> Tlb<D> {
         };
         let (nic, at) = (&self.nic, self.nic.at.tlb);
         nic.bus.write32(self.control(entry), 0);
-        nic.write64(at + tlb::ENTRY_VIRTUAL.of(entry), address(page));
-        nic.write64(at + tlb::ENTRY_BUS.of(entry), bus);
+        let number = nic.entry(entry);
+        nic.write64(at + tlb::ENTRY_VIRTUAL.of(number), address(page));
+        nic.write64(at + tlb::ENTRY_BUS.of(number), bus);
         let control = tlb::ENTRY_CTRL_VALID | len.trailing_zeros() << 8;
         nic.bus.write32(self.control(entry), control);
     }

@@ -311,7 +311,7 @@ impl<D: Device> Tx<D> {
     fn status(&self, event: &EventRecord) -> Option<(u32, u32)> {
         let done = event.index.wrapping_sub(self.oldest);
         let is_ours = event.kind == TxSent::KIND
-            && usize::from(event.stream) == self.parts.control.port
+            && usize::from(event.stream) == self.parts.control.nic.ring(self.parts.control.port)
             && done <= self.in_flight();
         let sent = TxSent::read_from_bytes(&event.payload).ok()?;
         let (status, packets) = (sent.status.get(), sent.packets.get());

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// A function reaches its own registers and no other's: for any owners and any requests, an access that is
+// offered to a block is of a queue, ring, list, port, vector or page of its function, or of what all may
+// read; only function 0 writes what is nobody's. A page that another function writes has its number. The
+// function is that of the request, or of the reset, that was accepted last, and a completion has it too.
+// formal: aiger
+// formal: always 8
+// formal: cover 16
+// mutant: picked <= meant & own; => picked <= meant;
+// mutant: in_queues ? queue_owner == func => in_queues ? 1'b1
+// mutant: {at[9], at[7:6]}) => {at[8], at[7:6]})
+// mutant: (5'd3 * at[11:9]) => (5'd3 * at[10:8])
+// mutant: (4'd3 * at[12:11]) => (4'd3 * at[11:10])
+// mutant: at[10] ? at[6:5] : at[7:6]; => at[7:6];
+// mutant: wstrb[2]     <= 1'b1; => wstrb[3]     <= 1'b1;
+// mutant: at[10:7] == 0 && vector_owner == func; => vector_owner == func;
+// mutant: at[6] && at[5:3] == func; => at[6];
+
+module plx_csr_formal (
+    input logic         clk,
+    input logic         rst,
+    input logic [10:0]  away,
+    input logic         s_write_valid,
+    input logic [2:0]   s_write_func,
+    input logic         s_write_vector,
+    input logic [16:0]  s_write_offset,
+    input logic [31:0]  s_write_data,
+    input logic         hif_rx_req_valid,
+    input logic         hif_rx_req_sop,
+    input logic         hif_rx_req_eop,
+    input logic [127:0] hif_rx_req_header,
+    input logic         hif_tx_cpl_ready,
+    input logic [10:0]  m_axil_awready,
+    input logic [10:0]  m_axil_wready,
+    input logic [10:0]  m_axil_bvalid,
+    input logic [10:0]  m_axil_arready,
+    input logic [10:0]  m_axil_rvalid
+);
+    wire  [255:0] hif_rx_req_data = '0;
+    wire  [351:0] m_axil_rdata = '0;
+    logic         hif_rx_req_ready, s_write_ready, hif_tx_cpl_valid, hif_tx_cpl_sop, hif_tx_cpl_eop, inc_refused;
+    logic [127:0] hif_tx_cpl_header;
+    logic [255:0] hif_tx_cpl_data;
+    logic [2:0]   m_axil_func;
+    logic [16:0]  m_axil_addr;
+    logic [31:0]  m_axil_wdata;
+    logic [3:0]   m_axil_wstrb;
+    logic [10:0]  m_axil_awvalid, m_axil_wvalid, m_axil_bready, m_axil_arvalid, m_axil_rready;
+
+    // Any owners, which do not change.
+    (* anyconst *) logic [5:0]  cfg_port_owner;
+    (* anyconst *) logic [23:0] cfg_queue_owner;
+    (* anyconst *) logic [23:0] cfg_page_owner;
+
+    plx_csr #(.PORTS(2), .QUEUES(8)) dut (.*);
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb assume (rst == !running);
+
+    // The host offers whole requests; the function of the last request.
+    logic       inside = 0;
+    logic [7:0] func;
+    wire        taken = hif_rx_req_valid && hif_rx_req_ready;
+    always_comb if (hif_rx_req_valid) assume (hif_rx_req_sop == !inside);
+    always_ff @(posedge clk) if (running) begin
+        if (taken) inside <= !hif_rx_req_eop;
+        if (taken && hif_rx_req_sop) func <= hif_rx_req_header[107:100];
+        if (s_write_valid && s_write_ready) func <= {5'd0, s_write_func};
+    end
+
+    // The access, in the terms of hw/rdl: blocks are card, host, functions, timing, event, tlb, tx, clop,
+    // two ports, vectors.
+    wire [10:0] writes = m_axil_awvalid | m_axil_wvalid;
+    wire [10:0] block  = writes | m_axil_arvalid;
+    wire        write  = writes != 0;
+    wire [17:0] at     = {1'b0, m_axil_addr};
+    wire [17:0] queue  = (at - 18'h3100) >> 6;
+    wire [17:0] page   = (at - 18'h5000) >> 9;
+    wire [17:0] ring   = at < 18'h6400 ? (at - 18'h6100) >> 6 : (at - 18'h6400) >> 5;
+    wire [17:0] list   = ((at - 18'hA000) & 18'h1FFF) >> 11;
+    wire [17:0] vector = at >> 4;
+    wire [2:0]  of_queue  = cfg_queue_owner[3*queue[2:0] +: 3];
+    wire [2:0]  of_vector = cfg_queue_owner[3*vector[2:0] +: 3];
+    wire [2:0]  of_page   = cfg_page_owner[3*page[2:0] +: 3];
+    wire [2:0]  of_ring   = ring[1:0] < 2 ? cfg_port_owner[3*ring[0] +: 3] : 3'd0;
+    wire [2:0]  of_list   = list[1:0] < 2 ? cfg_port_owner[3*list[0] +: 3] : 3'd0;
+    wire [2:0]  me        = func[2:0];
+
+    always_ff @(posedge clk) if (running) begin
+        assert ((block & (block - 1'b1)) == 0);
+        if (block != 0) assert (func < 8 && m_axil_func == me);
+        if (block[0] && me != 0) assert (!write);
+        if (block[1] && me != 0) assert (!write && at < 18'h1008);
+        if (block[2] && me != 0 && write) assert (at >= 18'h1840 && at - 18'h1840 >> 3 == me);
+        if (block[3] && me != 0) assert (!write && at < 18'h2008);
+        if (block[4] && at >= 18'h3100 && at < 18'h3300) assert (of_queue == me);
+        else if (block[4] && me != 0) assert (!write);
+        if (block[5] && at >= 18'h5000) assert (of_page == me);
+        else if (block[5] && me != 0) assert (!write && at < 18'h4008);
+        if (block[6] && (at >= 18'h6100 && at < 18'h6200 || at >= 18'h6400 && at < 18'h6480)) assert (of_ring == me);
+        else if (block[6] && me != 0) assert (!write);
+        if (block[7] && at >= 18'hA000 && at < 18'hE000) assert (of_list == me);
+        else if (block[7] && me != 0) assert (!write);
+        if (block[8]) assert (at >= 18'h10000 && at < 18'h12000 && (cfg_port_owner[2:0] == me || !write && at < 18'h10008));
+        if (block[9]) assert (at >= 18'h14000 && at < 18'h16000 && (cfg_port_owner[5:3] == me || !write && at < 18'h14008));
+        if (block[10]) assert (at < 18'h80 && of_vector == me || at >= 18'h800 && !write);
+        if (block[5] && write && at >= 18'h5000 && at[4:0] == 5'h10 && me != 0)
+            assert (m_axil_wdata[23:16] == {5'd0, me} && m_axil_wstrb[2]);
+        if (hif_tx_cpl_valid && hif_tx_cpl_sop) assert (hif_tx_cpl_header[107:100] == func);
+        cover (block[4] && me == 3 && write && at == 18'h318C);
+        cover (inc_refused);
+        cover (block[5] && write && me == 2 && at == 18'h5010);
+    end
+endmodule

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Reset of one function, by register or by a function level reset (PCIe 4.0, 6.6.2), while the others
+// go on: hw/docs/functions.md. One at a time:
+//
+//   CLEAR  the function's requests are thrown away from here on, and its ports, lists, rings, queues,
+//          vectors and pages are disabled, by writes of its registers like those of software
+//   QUIET  each of its sources has been at rest once since
+//   DRAIN  each write that had been accepted by then has ended
+//
+// A reset of the card, or of everything, ends it: then nothing is left to forget.
+
+module plx_functions #(
+    parameter PORTS        = 4,   // ports of the card
+    parameter EVENT_QUEUES = 8,   // its event queues
+    parameter TLB_ENTRIES  = 128, // its pages
+    parameter COUNT_W      = 16   // bits of the counts of writes: more than can be on their way
+) (
+    input  logic                      clk,
+    input  logic                      rst,
+
+    // Owners: of ports, queues, and groups of 16 pages.
+    input  logic [PORTS*3-1:0]        cfg_port_owner,
+    input  logic [EVENT_QUEUES*3-1:0] cfg_queue_owner,
+    input  logic [23:0]               cfg_page_owner,
+
+    // Requested resets: for one cycle, by register; until done, by the host. Functions in reset.
+    input  logic [7:0]                s_reset,
+    input  logic [7:0]                s_flr,
+    output logic [7:0]                m_flr_done,
+    output logic [7:0]                resetting,
+
+    // Writes of registers, as the function; ready: the one before has taken effect.
+    output logic                      m_write_valid,
+    input  logic                      m_write_ready,
+    output logic [2:0]                m_write_func,
+    output logic                      m_write_vector,
+    output logic [16:0]               m_write_offset,
+    output logic [31:0]               m_write_data,
+
+    // Sources of each port: a payload is being placed, the ring has nothing fetched or to report; and
+    // those of all: an event, an interrupt is offered.
+    input  logic [PORTS-1:0]          s_placing,
+    input  logic [PORTS-1:0]          s_ring_quiet,
+    input  logic                      s_event_busy,
+    input  logic                      s_irq_busy,
+
+    // One cycle for each: a write is accepted, and has ended, in the same order.
+    input  logic                      s_accepted,
+    input  logic                      s_ended
+);
+    localparam [2:0] IDLE = 0, CLEAR = 1, SETTLE = 2, QUIET = 3, DRAIN = 4;
+    // A step of CLEAR: {kind, number, item}.
+    localparam [1:0] OF_PORT = 0, OF_QUEUE = 1, OF_PAGE = 2;
+    localparam [9:0] LAST = {OF_PAGE, 8'd127};
+
+    logic [2:0] state, who;
+    logic [7:0] asked, flr_before;
+    logic [9:0] step;
+
+    // The lowest of those that wait.
+    integer f;
+    logic [2:0] lowest;
+    always_comb begin
+        lowest = '0;
+        for (f = 7; f >= 0; f = f - 1) if (asked[f]) lowest = 3'(f);
+    end
+
+    // ---- The write of a step ------------------------------------------------------------------------
+
+    // Registers: offsets in their blocks and windows, of the first of an array (hw/rdl).
+    localparam MAC_CTRL = 'h08, NET_CTRL = 'h24, ARP_CTRL = 'h34, GEN_CTRL = 'h40, STREAM = 'h200, RING_CTRL = 'h108,
+               LIST_CTRL = 'h2018, QUEUE_CTRL = 'h108, VECTOR_CTRL = 'hC, ENTRY_CTRL = 'h1010;
+    // Their values after a reset, where not 0; but packets that have been read still leave, pause frames
+    // count, ARP entries go, and a generator stops.
+    localparam [31:0] SEND = 32'h22, FLUSH = 32'h104, STOP = 32'h2, SIZE_OF_8 = 32'h300, MASKED = 32'h1;
+    // Items of a port: streams from 0 on, lists from 32 on, then these.
+    localparam [5:0] STREAMS = 16, LISTS_AT = 32, LISTS_END = 49, NET = 59, ARP = 60, GEN = 61, MAC = 62, RING = 63;
+
+    wire [1:0]  kind  = step[9:8];
+    wire [1:0]  port  = step[7:6];
+    wire [5:0]  item  = step[5:0];
+    wire [3:0]  queue = step[4:1];
+    wire        queue_exists = step[7:4] == 0 && queue < EVENT_QUEUES;
+    wire        vector_step  = step[0];
+    wire [6:0]  page  = step[6:0];
+    wire [2:0]  group = page[6:4];
+    wire [6:0]  list  = {port, item[4:0]};
+
+    wire [16:0] port_at  = regs_pkg::PORT_AT + {1'b0, port, 14'd0};
+    wire [16:0] list_at  = regs_pkg::CLOP_AT + LIST_CTRL + {4'd0, list, 6'd0};
+    wire [16:0] ring_at  = regs_pkg::TX_AT + RING_CTRL + {9'd0, port, 6'd0};
+    wire [16:0] queue_at = regs_pkg::EVENT_AT + QUEUE_CTRL + {7'd0, queue, 6'd0};
+    wire [16:0] entry_at = regs_pkg::TLB_AT + ENTRY_CTRL + {5'd0, page, 5'd0};
+
+    logic        wanted, vector;
+    logic [2:0]  owner;
+    logic [16:0] offset;
+    logic [31:0] data;
+
+    always_comb begin
+        wanted = 1'b1;
+        vector = 1'b0;
+        data   = '0;
+        case (kind)
+            OF_PORT: begin
+                owner = 3'(cfg_port_owner >> (4'd3 * port));
+                if (item < STREAMS) offset = port_at + STREAM + {9'd0, item, 2'd0};
+                else if (item >= LISTS_AT && item < LISTS_END) offset = list_at;
+                else begin
+                    offset = port_at;
+                    case (item)
+                        NET: offset = port_at + NET_CTRL;
+                        ARP: begin
+                            offset = port_at + ARP_CTRL;
+                            data   = FLUSH;
+                        end
+                        GEN: begin
+                            offset = port_at + GEN_CTRL;
+                            data   = STOP;
+                        end
+                        MAC: begin
+                            offset = port_at + MAC_CTRL;
+                            data   = SEND;
+                        end
+                        RING: begin
+                            offset = ring_at;
+                            data   = SIZE_OF_8;
+                        end
+                        default: wanted = 1'b0;
+                    endcase
+                end
+                if ({1'b0, port} >= PORTS) wanted = 1'b0;
+            end
+            OF_QUEUE: begin
+                wanted = queue_exists;
+                owner  = 3'(cfg_queue_owner >> (5'd3 * queue));
+                vector = vector_step;
+                offset = vector_step ? {9'd0, queue, 4'd0} + VECTOR_CTRL : queue_at;
+                data   = vector_step ? MASKED : SIZE_OF_8;
+            end
+            default: begin
+                wanted = {1'b0, page} < TLB_ENTRIES;
+                owner  = 3'(cfg_page_owner >> (5'd3 * group));
+                offset = entry_at;
+            end
+        endcase
+    end
+
+    // ---- The reset ------------------------------------------------------------------------------------
+
+    // Sources that have not been at rest since; writes, and the last one that counts.
+    localparam SOURCES = 2 * PORTS + 2;
+    logic [SOURCES-1:0] left;
+    wire  [SOURCES-1:0] quiet = {!s_irq_busy, !s_event_busy, s_ring_quiet, ~s_placing};
+    logic [COUNT_W-1:0] accepted, ended, target;
+    wire  [COUNT_W-1:0] ahead = ended - target;
+
+    // Ports that are another function's need not rest.
+    wire  [PORTS-1:0]   foreign;
+    genvar p;
+    generate
+        for (p = 0; p < PORTS; p = p + 1) begin : g_port
+            assign foreign[p] = cfg_port_owner[p*3 +: 3] != who;
+        end
+    endgenerate
+
+    always_ff @(posedge clk) begin
+        flr_before <= s_flr;
+        asked      <= asked | s_reset | (s_flr & ~flr_before);
+        m_flr_done <= '0;
+        if (s_accepted) accepted <= accepted + 1'b1;
+        if (s_ended) ended <= ended + 1'b1;
+        case (state)
+            IDLE: if (asked != 0) begin
+                state             <= CLEAR;
+                who               <= lowest;
+                resetting[lowest] <= 1'b1;
+                step              <= '0;
+            end
+            CLEAR: if (!m_write_valid || m_write_ready) begin
+                m_write_valid <= wanted && owner == who;
+                step          <= step + 1'b1;
+                if (step == LAST) state <= SETTLE;
+            end
+            // The last write has been accepted, then it has taken effect.
+            SETTLE: if (m_write_ready) begin
+                m_write_valid <= 1'b0;
+                if (!m_write_valid) state <= QUIET;
+            end
+            QUIET: if (left == 0) begin
+                state  <= DRAIN;
+                target <= accepted + {{(COUNT_W-1){1'b0}}, s_accepted};
+            end
+            default: if (!ahead[COUNT_W-1]) begin
+                state          <= IDLE;
+                resetting[who] <= 1'b0;
+                // A request that came meanwhile is for what has just been done.
+                asked[who]      <= 1'b0;
+                m_flr_done[who] <= s_flr[who];
+            end
+        endcase
+        left <= state == QUIET ? left & ~quiet & ~{2'b00, foreign, foreign} : '1;
+        if (rst) begin
+            state         <= IDLE;
+            asked         <= '0;
+            flr_before    <= '0;
+            resetting     <= '0;
+            m_flr_done    <= '0;
+            m_write_valid <= 1'b0;
+            accepted      <= '0;
+            ended         <= '0;
+        end
+    end
+
+    always_ff @(posedge clk) if (!m_write_valid || m_write_ready) begin
+        m_write_func   <= who;
+        m_write_vector <= vector;
+        m_write_offset <= offset;
+        m_write_data   <= data;
+    end
+endmodule

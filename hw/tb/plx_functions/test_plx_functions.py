@@ -1,0 +1,150 @@
+"""plx_functions: what a reset of a function writes, and when it has ended."""
+
+import random
+
+import cocotb
+
+from core import Cycles, joined
+
+PARAMETERS = [{"PORTS": 4}, {"PORTS": 1, "EVENT_QUEUES": 2, "TLB_ENTRIES": 4}]
+
+
+class TB:
+    """Registers, sources, and a bus that ends writes in their order."""
+
+    def __init__(self, dut):
+        self.dut, self.cycles = dut, Cycles(dut)
+        self.ports, self.queues = int(dut.PORTS.value), int(dut.EVENT_QUEUES.value)
+        self.entries = int(dut.TLB_ENTRIES.value)
+        self.owners = [[random.randrange(8) for _ in range(number)] for number in (self.ports, self.queues, 8)]
+        self.writes, self.done, self.stall = [], [], 0.5
+        self.cycles.watchers.append(self.look)
+        dut.cfg_port_owner.value, dut.cfg_queue_owner.value = joined(self.owners[0], 3), joined(self.owners[1], 3)
+        dut.cfg_page_owner.value = joined(self.owners[2], 3)
+        for name in ("s_reset", "s_flr", "m_write_ready", "s_event_busy", "s_irq_busy", "s_accepted", "s_ended", "s_placing"):
+            getattr(dut, name).value = 0
+        dut.s_ring_quiet.value = (1 << self.ports) - 1
+
+    def look(self):
+        dut = self.dut
+        if int(dut.m_write_valid.value) and int(dut.m_write_ready.value):
+            self.writes.append((int(dut.m_write_func.value), int(dut.m_write_vector.value),
+                                int(dut.m_write_offset.value), int(dut.m_write_data.value)))
+            assert int(dut.resetting.value) == 1 << int(dut.m_write_func.value)
+        for function in range(8):
+            if int(dut.m_flr_done.value) >> function & 1:
+                self.done.append(function)
+
+    def expected(self, function):
+        """The writes for a function, in any order."""
+        found = []
+        for port in (port for port in range(self.ports) if self.owners[0][port] == function):
+            at = 0x10000 + 0x4000 * port
+            found += [(0, at + 0x200 + 4 * stream, 0) for stream in range(16)]
+            found += [(0, 0xA018 + 0x40 * (32 * port + number), 0) for number in range(17)]
+            found += [(0, at + 0x24, 0), (0, at + 0x34, 0x104), (0, at + 0x40, 2), (0, at + 8, 0x22),
+                      (0, 0x6108 + 0x40 * port, 0x300)]
+        for queue in (queue for queue in range(self.queues) if self.owners[1][queue] == function):
+            found += [(0, 0x3108 + 0x40 * queue, 0x300), (1, 16 * queue + 12, 1)]
+        return found + [(0, 0x5010 + 0x20 * entry, 0) for entry in range(self.entries)
+                        if self.owners[2][entry // 16] == function]
+
+    async def step(self, count=1):
+        for _ in range(count):
+            self.dut.m_write_ready.value = random.random() >= self.stall
+            await self.cycles.cycle()
+
+    async def until_written(self):
+        """All registers are written: nothing for some time."""
+        last = -1
+        while last != len(self.writes):
+            last = len(self.writes)
+            await self.step(900)
+
+    async def until_done(self):
+        for _ in range(20000):
+            if int(self.dut.resetting.value) == 0:
+                return
+            await self.step()
+        raise AssertionError("the reset goes on for ever")
+
+
+async def started(dut):
+    tb = TB(dut)
+    await tb.cycles.start()
+    return tb
+
+
+@cocotb.test()
+async def a_reset_writes_what_is_the_functions_and_nothing_else(dut):
+    tb = await started(dut)
+    for function in range(8):
+        tb.writes.clear()
+        dut.s_reset.value = 1 << function
+        await tb.step()
+        dut.s_reset.value = 0
+        await tb.step(4)
+        assert int(dut.resetting.value) == 1 << function
+        await tb.until_done()
+        assert all(write[0] == function for write in tb.writes)
+        assert sorted(write[1:] for write in tb.writes) == sorted(tb.expected(function))
+    assert not tb.done, "nobody asked for a function level reset"
+
+
+@cocotb.test()
+async def a_function_level_reset_of_several_is_done_once_for_each(dut):
+    tb = await started(dut)
+    tb.stall = 0.0
+    dut.s_flr.value = 0b10100101
+    for _ in range(8):
+        await tb.step(1200)
+        dut.s_flr.value = int(dut.s_flr.value) & ~sum(1 << function for function in tb.done)
+    assert sorted(tb.done) == [0, 2, 5, 7] and int(dut.resetting.value) == 0
+    # Asked for again, it comes again.
+    dut.s_flr.value = 4
+    await tb.step(1200)
+    assert tb.done[4:] == [2]
+
+
+@cocotb.test()
+async def it_waits_for_each_source_and_for_the_writes_before_it_ends(dut):
+    tb = await started(dut)
+    port, function = 0, tb.owners[0][0]
+    others = [other for other in range(tb.ports) if tb.owners[0][other] != function]
+    busy = {"s_placing": 1, "s_ring_quiet": 0, "s_event_busy": 1, "s_irq_busy": 1}
+    for held in busy:
+        # Ports of other functions are always busy.
+        foreign = sum(1 << other for other in others)
+        full = (1 << tb.ports) - 1
+        dut.s_placing.value, dut.s_ring_quiet.value = foreign, full & ~foreign
+        if held == "s_placing":
+            dut.s_placing.value = foreign | 1 << port
+        elif held == "s_ring_quiet":
+            dut.s_ring_quiet.value = full & ~foreign & ~(1 << port)
+        else:
+            getattr(dut, held).value = 1
+        dut.s_reset.value = 1 << function
+        await tb.step()
+        dut.s_reset.value = 0
+        await tb.until_written()
+        assert int(dut.resetting.value) == 1 << function, held
+        # At rest for one cycle is enough; three writes have been accepted by then, one more after.
+        dut.s_accepted.value = 1
+        await tb.step(3)
+        dut.s_accepted.value = 0
+        dut.s_placing.value, dut.s_ring_quiet.value = foreign, full & ~foreign
+        dut.s_event_busy.value = dut.s_irq_busy.value = 0
+        await tb.step(2)
+        dut.s_placing.value, dut.s_event_busy.value, dut.s_irq_busy.value = full, 1, 1
+        await tb.step(20)
+        for ended in range(3):
+            assert int(dut.resetting.value) == 1 << function, f"{held}: {ended} writes have ended"
+            dut.s_accepted.value, dut.s_ended.value = ended == 1, 1
+            await tb.step()
+            dut.s_accepted.value = dut.s_ended.value = 0
+            await tb.step(3)
+        assert int(dut.resetting.value) == 0, held
+        dut.s_event_busy.value = dut.s_irq_busy.value = 0
+        dut.s_ended.value = 1
+        await tb.step()
+        dut.s_ended.value = 0
