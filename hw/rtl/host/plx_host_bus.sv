@@ -105,7 +105,11 @@ module plx_host_bus #(
 
     // Interrupt requests; a discarded event record, which is counted here.
     input  logic [EVENT_QUEUES-1:0] s_irq,
-    input  logic                   inc_events_discarded
+    input  logic                   inc_events_discarded,
+
+    // Writes accepted before have left the card.
+    input  logic                   s_fence,
+    output logic                   m_fence_done
 );
     // ---- Resets ---------------------------------------------------------------------------------
 
@@ -230,7 +234,7 @@ module plx_host_bus #(
 
     // Interrupts are the last of them. Typed, because Icarus 11 does not know the bound of the loop.
     localparam integer INPUTS = WRITERS + 1;
-    logic         desc_valid, desc_ready, desc_immediate, data_valid, data_ready, irq_data_ready, irq_taken;
+    logic         desc_valid, desc_ready, desc_immediate, data_valid, data_ready, irq_data_ready, irq_taken, wr_sent;
     logic [63:0]  desc_address;
     logic [12:0]  desc_length;
     logic [7:0]   desc_func;
@@ -257,7 +261,12 @@ module plx_host_bus #(
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
         .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),
         .s_data_tdata(data), .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop,
-        .hif_wr_req_header, .hif_wr_req_data, .inc_writes, .inc_wr_discarded
+        .hif_wr_req_header, .hif_wr_req_data, .inc_writes, .inc_wr_discarded, .sent(wr_sent)
+    );
+
+    plx_wr_fence wr_fence (
+        .clk(clk_core), .rst(others_rst), .taken(|m_wr_taken || irq_taken), .sent(wr_sent), .s_fence,
+        .m_done(m_fence_done)
     );
 
     // ---- Reads ----------------------------------------------------------------------------------
@@ -278,5 +287,5 @@ module plx_host_bus #(
         .inc_reads, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned, .inc_rd_unexpected
     );
 
-    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, irq_taken, rd_error};
+    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, rd_error};
 endmodule

@@ -48,6 +48,6 @@ module wr_path #(
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
         .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),
         .s_data_tdata(data), .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop,
-        .hif_wr_req_header, .hif_wr_req_data, .inc_writes(), .inc_wr_discarded()
+        .hif_wr_req_header, .hif_wr_req_data, .inc_writes(), .inc_wr_discarded(), .sent()
     );
 endmodule
