@@ -330,6 +330,7 @@ async def unmapping_ends_when_nothing_uses_its_page_any_more(dut):
         assert others is None or others > 2, "it stopped another"
         # The first master is done, the other is not.
         tb.fence_wait = random.randrange(12)
+        await tb.settle()
         kept, tb.using[1:] = tb.using[1:], [[] for _ in range(tb.masters - 1)]
         tb.keep = 0.0
         await tb.step()
@@ -341,7 +342,7 @@ async def unmapping_ends_when_nothing_uses_its_page_any_more(dut):
                 break
         assert tb.fence_wait <= wait < tb.fence_wait + 8, f"{wait} cycles with a fence of {tb.fence_wait}"
         tb.keep = 0.0
-        tb.requests[1:] = [[] for _ in range(tb.masters - 1)]
+        await tb.settle()
         await tb.drain()
         assert not any(tb.using)
 
