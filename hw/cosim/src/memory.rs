@@ -20,6 +20,7 @@ pub struct HostMemory {
     /// Interrupts, by vector, with or without a listener.
     pub interrupts: [u64; 8],
     pub(crate) is_master: bool,
+    pub(crate) is_scattered: bool,
     pub(crate) events: Vec<OwnedFd>,
     mapped: Vec<Mapped>,
     maps: u64,
