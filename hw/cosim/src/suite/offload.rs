@@ -9,13 +9,13 @@ use pollux_card_model::{Register, SimulatedCard, TimingInput, WireFrame};
 use pollux_mempool::region::PageSize;
 use pollux_mempool::time::{Ns, WireTime};
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
+use pollux_pmd::Balance;
 use pollux_pmd::bus::{Bus, Device};
 use pollux_pmd::drivers::card::{
     Datagram, DatagramChecksum, Edge, EdgeKind, ExternalClock, Form, Generator, SendConfig,
     StreamConfig, Streams, StreamsConfig, TimingConfig, TimingFlags, Wake,
 };
 use pollux_pmd::event::ClopConfig;
-use pollux_pmd::{Balance, Cause};
 
 use super::answers::{arp, sum};
 use super::support::Make;

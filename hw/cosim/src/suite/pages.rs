@@ -258,7 +258,7 @@ pub fn a_list_of_the_driver_lies_in_pages_apart<C: SimulatedCard>(make: Make<'_,
         streams: vec![stream],
         ..StreamsConfig::default()
     };
-    let spec = "card-sim:mac=02:00:4c:4f:4c:00,ip=10.0.0.1+10.0.1.1";
+    let spec = "card-sim:mac=02:00:4c:4f:4c:00,ip=10.0.0.1+10.0.1.1,mtu=9000";
     let device_of_driver = Arc::new(device.clone());
     let streams = Streams::start(device_of_driver, &spec.parse().unwrap(), &config, grant());
     let mut streams = streams.unwrap();
@@ -266,7 +266,7 @@ pub fn a_list_of_the_driver_lies_in_pages_apart<C: SimulatedCard>(make: Make<'_,
     let mut delivered = 0;
     for n in 0..PAYLOADS {
         device.with(|card, _| card.put(0, datagram(0, 7, 5000, &payload(n))));
-        for _ in 0..20 {
+        for _ in 0..14 {
             device.advance(Ns(1_000));
             while let Some(announced) = streams.poll() {
                 for one in announced.buffer.payloads() {
