@@ -8,7 +8,7 @@
 // Each payload is committed once, with its outcome, after all of its writes were accepted. No more is
 // taken from the ring than the payload has. Offers are stable until accepted.
 // formal: aiger
-// formal: bounded 16
+// formal: bounded 13
 // formal: cover 20
 // mutant: on_the_way[0] == m_taken => 1'b1
 // mutant: 16'd1 + {15'd0, |bound[3:0]} => {15'd0, |bound[3:0]}

@@ -6,8 +6,8 @@
 // entry only while it is not valid, and makes it valid when it has written all of it. Addresses have 20
 // bits here, and the others are 0.
 // formal: aiger
-// formal: always 8
-// formal: cover 60
+// formal: bounded 26
+// formal: cover 50
 // mutant: owner == func && => 1'b1 &&
 // mutant: key == then_3[96:65] && => 1'b1 &&
 // mutant: then_3[64] ? !no_write : may_read => !no_write || may_read
