@@ -2,6 +2,7 @@
 //! for tests of a card without its driver. All ports, some streams of each, one page, one event
 //! queue for each port.
 
+mod page;
 mod pages;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use pollux_mempool::region::PageSize;
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory};
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 
-pub use self::pages::Page;
+pub use self::page::Page;
 use crate::device::grant;
 use crate::touched::Touched;
 use crate::{CosimBus, CosimDevice};

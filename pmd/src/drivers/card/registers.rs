@@ -11,7 +11,6 @@ pub(super) mod card {
     pub(crate) const KIND: u32 = 1;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x80;
-
     registers! {
         /// Card.
         pub(crate) REGISTERS:
@@ -63,7 +62,6 @@ pub(super) mod host {
     pub(crate) const KIND: u32 = 2;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x200;
-
     registers! {
         /// Host bus.
         pub(crate) REGISTERS:
@@ -115,7 +113,6 @@ pub(super) mod timing {
     pub(crate) const KIND: u32 = 3;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x200;
-
     registers! {
         /// Timing.
         pub(crate) REGISTERS:
@@ -184,7 +181,6 @@ pub(super) mod event {
     pub(crate) const KIND: u32 = 4;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x400;
-
     registers! {
         /// Event queues.
         pub(crate) REGISTERS:
@@ -217,7 +213,6 @@ pub(super) mod tlb {
     pub(crate) const KIND: u32 = 5;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x2000;
-
     registers! {
         /// TLB.
         pub(crate) REGISTERS:
@@ -262,7 +257,6 @@ pub(super) mod tx {
     pub(crate) const KIND: u32 = 6;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x800;
-
     registers! {
         /// Transmit rings.
         pub(crate) REGISTERS:
@@ -304,7 +298,6 @@ pub(super) mod clop {
     pub(crate) const KIND: u32 = 7;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x8000;
-
     registers! {
         /// Lists of buffers.
         pub(crate) REGISTERS:
@@ -367,7 +360,6 @@ pub(super) mod port {
     pub(crate) const KIND: u32 = 8;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x2000;
-
     registers! {
         /// Port.
         pub(crate) REGISTERS:
