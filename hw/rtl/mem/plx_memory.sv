@@ -202,7 +202,7 @@ module plx_memory #(
         .win_entry_valid(entry_valid), .win_entry_ready(entry_ready), .win_write(tlb_write), .win_addr(tlb_addr),
         .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb), .win_entry_rdata(entry_rdata),
         .s_req_valid(s_xlate_valid), .s_req_address(s_xlate_address), .s_req_length(s_xlate_length),
-        .s_req_func(s_xlate_func), .s_req_key('0), .s_req_write('1), .s_req_index(s_xlate_list),
+        .s_req_func(s_xlate_func), .s_req_key('0), .s_req_write({PORTS{1'b1}}), .s_req_index(s_xlate_list),
         .m_req_taken(m_xlate_taken), .m_rsp_valid(m_xlate_valid), .m_rsp_hit(m_xlate_hit),
         .m_rsp_address(m_xlate_address), .m_rsp_epoch(m_xlate_epoch), .s_done(s_xlate_done),
         .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_stamp, .room,

@@ -160,7 +160,7 @@ module rx_path #(
         .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata, .win_wstrb,
         .win_entry_rdata,
         .s_req_valid(xlate_valid), .s_req_address(xlate_address), .s_req_length(xlate_length),
-        .s_req_func(xlate_func), .s_req_key('0), .s_req_write('1), .s_req_index(xlate_list), .m_req_taken(),
+        .s_req_func(xlate_func), .s_req_key('0), .s_req_write({PORTS{1'b1}}), .s_req_index(xlate_list), .m_req_taken(),
         .m_rsp_valid(bus_valid), .m_rsp_hit(bus_hit), .m_rsp_address(bus_address), .m_rsp_epoch(bus_epoch),
         .s_done(bus_done), .s_done_epoch(bus_done_epoch), .now_stamp, .room,
         .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[5:3]),
