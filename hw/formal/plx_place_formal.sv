@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Payloads of any length and end, at any times (an abstraction replaces plx_place_ring). A write is
-// in the space that was translated for its payload, is of at most 256 B, and has as many words
-// as its length requires; nothing of a refused or faulted payload is written. A payload committed
+// Payloads of any length and end, at any times, at the beginning or the end of 4 KiB (an abstraction
+// replaces plx_place_ring). A write is in the 4 KiB of the translation in use and in the payload's space,
+// is of at most 256 B, and has as many words as its length requires; nothing of a refused payload is
+// written. A translation is in use until all of its writes were accepted. A payload committed
 // as placed has each 16 B of its space written once, its record included, and no more.
 // Each payload is committed once, with its outcome, after all of its writes were accepted. No more is
 // taken from the ring than the payload has. Offers are stable until accepted.
@@ -15,7 +16,10 @@
 // mutant: rest ? {9'd0, held} <= space : fits => rest || fits
 // mutant: closed && settled => closed && ended
 // mutant: !trails && space == {11'd0, need} => 1'b0
-// mutant: s_tlb_hit ? WRITE : THROW => WRITE
+// mutant: s_xlate_hit ? WRITE : THROW => WRITE
+// mutant: && free && !elsewhere => && free
+// mutant: && on_the_way == 0; => ;
+// mutant: && !(brim && held > {2'd0, need}) => && 1'b1
 
 module plx_place_formal (
     input logic        clk,
@@ -29,10 +33,11 @@ module plx_place_formal (
     input logic        s_select_bare,
     input logic [5:0]  stride,
     input logic [3:0]  offset,
-    input logic        m_tlb_ready,
-    input logic        s_tlb_valid,
-    input logic        s_tlb_hit,
-    input logic [4:0]  unit,
+    input logic        near,
+    input logic        s_xlate_valid,
+    input logic        s_xlate_hit,
+    input logic        s_xlate_epoch,
+    input logic [1:0]  frame,
     input logic        m_desc_ready,
     input logic        m_data_tready,
     input logic        m_taken,
@@ -46,23 +51,24 @@ module plx_place_formal (
     wire  [168:0] s_axis_meta_tdata = (169'(bound) << layouts_pkg::RX_META_LENGTH_AT)
                                     | (169'(known) << layouts_pkg::RX_META_LENGTH_KNOWN_AT);
     wire  [2:0]   s_select_outcome = {1'b0, select_outcome};
-    wire  [63:0]  s_select_address = {56'd0, offset, 4'd0};
+    // In the first or the last 256 B of 4 KiB.
+    wire  [63:0]  s_select_address = {52'd0, {4{near}}, offset, 4'd0};
     wire  [31:0]  s_select_sequence = '0;
     wire  [15:0]  s_select_stride = {10'd0, stride};
     wire  [7:0]   s_select_func = '0;
-    wire  [63:0]  s_tlb_address = {55'd0, unit, 4'd0};
 
-    logic         s_axis_meta_tready, s_axis_payload_tready, m_select_valid, m_select_wire_valid, m_tlb_valid,
-                  m_desc_valid, m_data_tvalid, m_data_tlast, m_commit_valid, m_commit_wire_valid, idle;
-    logic [6:0]   m_select_list, m_tlb_list, m_commit_list;
+    logic         s_axis_meta_tready, s_axis_payload_tready, m_select_valid, m_select_wire_valid, m_xlate_valid,
+                  m_xlate_done, m_xlate_done_epoch, m_desc_valid, m_data_tvalid, m_data_tlast, m_commit_valid, m_commit_wire_valid, idle;
+    logic [6:0]   m_select_list, m_xlate_list, m_commit_list;
     logic [15:0]  m_select_length, m_commit_length;
-    logic [63:0]  m_select_wire, m_tlb_address, m_desc_address, m_commit_wire;
-    logic [20:0]  m_tlb_length;
-    logic [7:0]   m_tlb_func, m_desc_func;
-    logic [12:0]  m_desc_length;
+    logic [63:0]  m_select_wire, m_xlate_address, m_desc_address, m_commit_wire;
+    logic [7:0]   m_xlate_func, m_desc_func;
+    logic [12:0]  m_xlate_length, m_desc_length;
     logic [255:0] m_data_tdata;
     logic [3:0]   m_commit_outcome;
     logic [31:0]  m_commit_stamp_mac, m_commit_stamp_parsed, m_commit_stamp_placed;
+
+    wire  [63:0]  s_xlate_address = {50'd0, frame, m_xlate_address[11:0]};
 
     plx_place #(.FRAMES(2)) dut (.*);
 
@@ -79,13 +85,17 @@ module plx_place_formal (
     wire [1:0]  user = \dut.ring.user ;
 
     // The current payload: its metadata, its space, in units of 16 B.
-    logic        selecting = 0, selected = 0, translating = 0, placed = 0, refused = 0, bare, is_known;
+    logic        selecting = 0, placed = 0, refused = 0, bare, is_known;
     logic [15:0] length;
     logic [1:0]  why;
     logic        missed;
     logic [9:0]  place, space;
     logic [5:0]  pitch;
-    logic [3:0]  low;
+
+    // The translation in use: its 4 KiB, virtual and on the bus, and its epoch; cycles of the request.
+    logic        used = 0, used_epoch;
+    logic [1:0]  used_page, used_frame;
+    logic [1:0]  standing = 0;
     wire  [6:0]  bound_units = (length[10:0] + 11'd15) >> 4;
     wire  [6:0]  end_units   = (got + 11'd15) >> 4;
 
@@ -108,25 +118,27 @@ module plx_place_formal (
         end
         if (s_select_valid) begin
             selecting <= 1'b0;
-            selected  <= select_outcome == 0;
+            placed    <= select_outcome == 0;
             refused   <= select_outcome != 0;
             why       <= select_outcome;
             missed    <= 1'b0;
             bare      <= s_select_bare;
             pitch     <= stride;
-            low       <= offset;
+            place     <= {2'd0, {4{near}}, offset};
+            space     <= s_select_bare ? {4'd0, stride} : {3'd0, bound_units} + 10'd1;
         end
-        if (m_tlb_valid && m_tlb_ready) begin
-            translating <= 1'b1;
-            selected    <= 1'b0;
-            space       <= m_tlb_length[13:4];
-        end
-        if (s_tlb_valid) begin
-            translating <= 1'b0;
-            placed      <= s_tlb_hit;
-            missed      <= !s_tlb_hit;
-            refused     <= !s_tlb_hit;
-            place       <= {5'd0, unit};
+        standing <= !m_xlate_valid || s_xlate_valid ? 2'd0 : standing == 3 ? standing : standing + 1'b1;
+        if (m_xlate_done) used <= 1'b0;
+        if (s_xlate_valid) begin
+            used       <= s_xlate_hit;
+            used_page  <= m_xlate_address[13:12];
+            used_frame <= frame;
+            used_epoch <= s_xlate_epoch;
+            if (!s_xlate_hit) begin
+                placed  <= 1'b0;
+                missed  <= 1'b1;
+                refused <= 1'b1;
+            end
         end
         if (commits) begin
             placed  <= 1'b0;
@@ -140,8 +152,8 @@ module plx_place_formal (
         if (metas == 2) assume (!s_axis_meta_tvalid);
         if (s_select_valid) assume (selecting);
         if (s_select_valid && s_select_bare) assume ({1'b0, stride} >= bound_units && stride != 0);
-        // Translation keeps the offset in a page.
-        if (s_tlb_valid) assume (translating && unit[3:0] == low);
+        // A response takes three cycles.
+        if (s_xlate_valid) assume (m_xlate_valid && standing == 3);
         // A good payload of known length has that length.
         if (over && user == 0 && known_0 && metas != 0 && placed) assume (got == length[10:0]);
     end
@@ -165,7 +177,7 @@ module plx_place_formal (
     // Number of writes of a unit of the space.
     (* anyconst *) logic [6:0] one;
     logic [1:0] times = 0, chunks = 0;
-    wire  [9:0] at   = m_desc_address[13:4] - place;
+    wire  [9:0] at   = {used_page, m_desc_address[11:4]} - place;
     wire  [9:0] many = {1'b0, m_desc_length[12:4]};
     wire        hits = {3'd0, one} >= at && {3'd0, one} < at + many;
 
@@ -173,14 +185,15 @@ module plx_place_formal (
         under_way <= (under_way || takes) && !(word && m_data_tlast);
         if (takes || word) words <= left - {3'd0, word};
         untold <= untold + {2'd0, word && m_data_tlast} - {2'd0, m_taken};
-        if (s_tlb_valid) chunks <= '0;
+        if (s_select_valid) chunks <= '0;
         else if (takes && chunks != 3) chunks <= chunks + 1'b1;
-        if (s_tlb_valid) times <= '0;
+        if (s_select_valid) times <= '0;
         else if (takes && hits && times != 3) times <= times + 1'b1;
     end
 
     // Offers in the previous cycle.
-    logic desc_stood = 0, data_stood = 0, commit_stood = 0, select_stood = 0, tlb_stood = 0, last_then;
+    logic desc_stood = 0, data_stood = 0, commit_stood = 0, select_stood = 0, xlate_stood = 0, last_then;
+    logic [63:0] asked_then;
     logic [9:0]  address_then;
     logic [12:0] length_then;
     logic [3:0]  outcome_then;
@@ -189,7 +202,8 @@ module plx_place_formal (
         data_stood   <= running && m_data_tvalid && !m_data_tready;
         commit_stood <= running && m_commit_valid && !m_commit_ready;
         select_stood <= running && m_select_valid && !m_select_ready;
-        tlb_stood    <= running && m_tlb_valid && !m_tlb_ready;
+        xlate_stood  <= running && m_xlate_valid && !s_xlate_valid;
+        asked_then   <= m_xlate_address;
         address_then <= m_desc_address[13:4];
         length_then  <= m_desc_length;
         last_then    <= m_data_tlast;
@@ -201,12 +215,21 @@ module plx_place_formal (
                      : {5'd0, got} > length ? 4'd3 : 4'd0;
 
     always_comb if (running) begin
-        if (m_select_valid) assert (!selecting && !selected && !translating && !placed && !refused);
-        if (m_tlb_valid) assert (selected && m_tlb_length[20:4] == (bare ? {11'd0, pitch} : {10'd0, bound_units} + 17'd1));
+        if (m_select_valid) assert (!selecting && !placed && !refused && !used);
+        if (m_xlate_valid) begin
+            assert (placed && !used && m_xlate_address[63:14] == 0 && m_xlate_address[3:0] == 0);
+            assert (m_xlate_address[13:4] >= place && m_xlate_address[13:4] - place < space);
+            assert (m_xlate_length == 13'd4096 - {1'b0, m_xlate_address[11:0]});
+        end
+        if (m_xlate_done) begin
+            assert (used && m_xlate_done_epoch == used_epoch);
+            assert (untold == {2'd0, m_taken} && !under_way && !m_desc_valid && !m_data_tvalid);
+        end
         if (m_desc_valid) begin
-            assert (placed && m_desc_length != 0 && m_desc_length <= 256 && m_desc_length[3:0] == 0);
+            assert (placed && used && m_desc_address[13:12] == used_frame && m_desc_length != 0 && m_desc_length <= 256 && m_desc_length[3:0] == 0);
             assert (m_desc_address[63:14] == 0 && m_desc_address[3:0] == 0);
-            assert (m_desc_address[13:4] >= place && at + many <= space);
+            assert ({used_page, m_desc_address[11:4]} >= place && at + many <= space);
+            assert ({2'd0, m_desc_address[11:4]} + many <= 10'd256);
         end
         if (word) assert (m_data_tlast == (left == 1));
         if (m_data_tvalid) assert (under_way || m_desc_valid);
@@ -222,11 +245,13 @@ module plx_place_formal (
         if (data_stood) assert (m_data_tvalid && m_data_tlast == last_then);
         if (commit_stood) assert (m_commit_valid && m_commit_outcome == outcome_then);
         if (select_stood) assert (m_select_valid);
-        if (tlb_stood) assert (m_tlb_valid);
+        if (xlate_stood) assert (m_xlate_valid && m_xlate_address == asked_then);
         // A record after its payload; a payload in three chunks; one that was longer than announced.
         cover (commits && m_commit_outcome == 0 && !known_0 && !bare && got > 240);
         cover (commits && m_commit_outcome == 0 && known_0 && !bare && chunks == 3);
         cover (commits && m_commit_outcome == 3 && times == 1);
+        // In two pages, and back to the first for its record.
+        cover (m_xlate_valid && m_xlate_address[13:12] == 1);
     end
 endmodule
 

@@ -30,7 +30,6 @@ def module(block):
         f"    pub(crate) const KIND: u32 = {block.kind};",
         "    /// Bytes in the block.",
         f"    pub(crate) const SIZE: usize = {block.size:#x};",
-        "",
         "    registers! {",
         f"        /// {block.title}.",
         "        pub(crate) REGISTERS:",

@@ -99,7 +99,8 @@ module plx_card #(
     logic [WRITERS*13-1:0]  desc_length;
     logic [WRITERS*8-1:0]   desc_func;
     logic [WRITERS*256-1:0] data;
-    logic                   rd_valid, rd_ready, rd_tvalid, rd_tready, rd_tlast, rd_tuser, inc_events_discarded;
+    logic                   rd_valid, rd_ready, rd_tvalid, rd_tready, rd_tlast, rd_tuser, inc_events_discarded, fence,
+                            fence_done;
     logic [63:0]            rd_address;
     logic [15:0]            rd_length;
     logic [7:0]             rd_tag, rd_func, rd_status_tag;
@@ -136,24 +137,28 @@ module plx_card #(
         .s_rd_desc_length(rd_length), .s_rd_desc_tag(rd_tag), .s_rd_desc_func(rd_func), .m_rd_data_tvalid(rd_tvalid),
         .m_rd_data_tready(rd_tready), .m_rd_data_tdata(rd_tdata), .m_rd_data_tkeep(rd_tkeep),
         .m_rd_data_tlast(rd_tlast), .m_rd_data_tuser(rd_tuser), .m_rd_status_tag(rd_status_tag), .s_irq(irq),
-        .inc_events_discarded
+        .inc_events_discarded, .s_fence(fence), .m_fence_done(fence_done)
     );
 
     // ---- Memory ---------------------------------------------------------------------------------
 
     logic [PORTS-1:0]    select_valid, select_ready, select_wire_valid, answer_valid;
-    logic [PORTS*7-1:0]  select_list, commit_list, tlb_list;
+    logic [PORTS*7-1:0]  select_list, commit_list, xlate_list;
     logic [PORTS*16-1:0] select_length, commit_length;
-    logic [PORTS*64-1:0] select_wire, commit_wire, tlb_address;
+    logic [PORTS*64-1:0] select_wire, commit_wire, xlate_address;
     logic [2:0]          answer_outcome;
     logic [63:0]         answer_address, bus_address;
     logic [31:0]         answer_sequence;
-    logic                answer_bare, bus_hit;
+    logic                answer_bare, bus_hit, bus_epoch;
     logic [15:0]         answer_stride;
     logic [7:0]          answer_func;
-    logic [PORTS-1:0]    tlb_valid, tlb_ready, bus_valid, commit_valid, commit_ready, commit_wire_valid;
-    logic [PORTS*21-1:0] tlb_length;
-    logic [PORTS*8-1:0]  tlb_func;
+    // `xlate_taken`: for simulations, which measure lookups.
+    /* verilator lint_off UNUSEDSIGNAL */
+    logic [PORTS-1:0]    xlate_taken;
+    /* verilator lint_on UNUSEDSIGNAL */
+    logic [PORTS-1:0]    xlate_valid, bus_valid, bus_done, bus_done_epoch, commit_valid, commit_ready, commit_wire_valid;
+    logic [PORTS*13-1:0] xlate_length;
+    logic [PORTS*8-1:0]  xlate_func;
     logic [PORTS*4-1:0]  commit_outcome;
     logic [PORTS*32-1:0] commit_mac, commit_parsed, commit_placed;
     logic [PORTS-1:0]    piece_valid, piece_ready, piece_flush, done_valid, done_end, read_idle, fifo_idle;
@@ -186,9 +191,11 @@ module plx_card #(
         .s_select_length(select_length), .s_select_wire(select_wire), .s_select_wire_valid(select_wire_valid),
         .m_select_valid(answer_valid), .m_select_outcome(answer_outcome), .m_select_address(answer_address),
         .m_select_sequence(answer_sequence), .m_select_bare(answer_bare), .m_select_stride(answer_stride),
-        .m_select_func(answer_func), .s_tlb_valid(tlb_valid), .s_tlb_ready(tlb_ready), .s_tlb_address(tlb_address),
-        .s_tlb_length(tlb_length), .s_tlb_func(tlb_func), .s_tlb_list(tlb_list), .m_tlb_valid(bus_valid),
-        .m_tlb_hit(bus_hit), .m_tlb_address(bus_address), .s_commit_valid(commit_valid),
+        .m_select_func(answer_func), .s_xlate_valid(xlate_valid), .m_xlate_taken(xlate_taken),
+        .s_xlate_address(xlate_address), .s_xlate_length(xlate_length), .s_xlate_func(xlate_func),
+        .s_xlate_list(xlate_list), .m_xlate_valid(bus_valid), .m_xlate_hit(bus_hit), .m_xlate_address(bus_address),
+        .m_xlate_epoch(bus_epoch), .s_xlate_done(bus_done), .s_xlate_done_epoch(bus_done_epoch), .m_fence(fence),
+        .s_fence_done(fence_done), .s_commit_valid(commit_valid),
         .s_commit_ready(commit_ready), .s_commit_list(commit_list), .s_commit_outcome(commit_outcome),
         .s_commit_length(commit_length), .s_commit_wire(commit_wire), .s_commit_wire_valid(commit_wire_valid),
         .s_commit_stamp_mac(commit_mac), .s_commit_stamp_parsed(commit_parsed), .s_commit_stamp_placed(commit_placed),
@@ -274,10 +281,11 @@ module plx_card #(
                 .m_commit_length(commit_length[p*16 +: 16]), .m_commit_wire(commit_wire[p*64 +: 64]),
                 .m_commit_wire_valid(commit_wire_valid[p]), .m_commit_stamp_mac(commit_mac[p*32 +: 32]),
                 .m_commit_stamp_parsed(commit_parsed[p*32 +: 32]), .m_commit_stamp_placed(commit_placed[p*32 +: 32]),
-                .m_tlb_valid(tlb_valid[p]), .m_tlb_ready(tlb_ready[p]), .m_tlb_address(tlb_address[p*64 +: 64]),
-                .m_tlb_length(tlb_length[p*21 +: 21]), .m_tlb_func(tlb_func[p*8 +: 8]),
-                .m_tlb_list(tlb_list[p*7 +: 7]), .s_tlb_valid(bus_valid[p]), .s_tlb_hit(bus_hit),
-                .s_tlb_address(bus_address),
+                .m_xlate_valid(xlate_valid[p]), .m_xlate_address(xlate_address[p*64 +: 64]),
+                .m_xlate_length(xlate_length[p*13 +: 13]), .m_xlate_func(xlate_func[p*8 +: 8]),
+                .m_xlate_list(xlate_list[p*7 +: 7]), .s_xlate_valid(bus_valid[p]), .s_xlate_hit(bus_hit),
+                .s_xlate_address(bus_address), .s_xlate_epoch(bus_epoch), .m_xlate_done(bus_done[p]),
+                .m_xlate_done_epoch(bus_done_epoch[p]),
                 .m_desc_valid(desc_valid[p]), .m_desc_ready(desc_ready[p]), .m_desc_address(desc_address[p*64 +: 64]),
                 .m_desc_length(desc_length[p*13 +: 13]), .m_desc_func(desc_func[p*8 +: 8]),
                 .m_data_tvalid(data_valid[p]), .m_data_tready(data_ready[p]), .m_data_tdata(data[p*256 +: 256]),

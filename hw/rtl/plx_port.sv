@@ -76,15 +76,17 @@ module plx_port #(
     output logic [31:0]  m_commit_stamp_placed,
 
     // Translation to a bus address.
-    output logic         m_tlb_valid,
-    input  logic         m_tlb_ready,
-    output logic [63:0]  m_tlb_address,
-    output logic [20:0]  m_tlb_length,
-    output logic [7:0]   m_tlb_func,
-    output logic [6:0]   m_tlb_list,
-    input  logic         s_tlb_valid,
-    input  logic         s_tlb_hit,
-    input  logic [63:0]  s_tlb_address,
+    output logic         m_xlate_valid,
+    output logic [63:0]  m_xlate_address,
+    output logic [12:0]  m_xlate_length,
+    output logic [7:0]   m_xlate_func,
+    output logic [6:0]   m_xlate_list,
+    input  logic         s_xlate_valid,
+    input  logic         s_xlate_hit,
+    input  logic [63:0]  s_xlate_address,
+    input  logic         s_xlate_epoch,
+    output logic         m_xlate_done,
+    output logic         m_xlate_done_epoch,
 
     // Writes to memory.
     output logic         m_desc_valid,
@@ -349,8 +351,9 @@ module plx_port #(
         .s_axis_payload_tkeep(d_keep), .s_axis_payload_tlast(d_last), .s_axis_payload_tuser(d_user),
         .m_select_valid, .m_select_ready, .m_select_list, .m_select_length, .m_select_wire, .m_select_wire_valid,
         .s_select_valid, .s_select_outcome, .s_select_address, .s_select_sequence, .s_select_bare, .s_select_stride,
-        .s_select_func, .m_tlb_valid, .m_tlb_ready, .m_tlb_address, .m_tlb_length, .m_tlb_func, .m_tlb_list,
-        .s_tlb_valid, .s_tlb_hit, .s_tlb_address, .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
+        .s_select_func, .m_xlate_valid, .m_xlate_address, .m_xlate_length, .m_xlate_func, .m_xlate_list,
+        .s_xlate_valid, .s_xlate_hit, .s_xlate_address, .s_xlate_epoch, .m_xlate_done, .m_xlate_done_epoch,
+        .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
         .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
         .m_commit_valid, .m_commit_ready, .m_commit_list, .m_commit_outcome, .m_commit_length, .m_commit_wire,
         .m_commit_wire_valid, .m_commit_stamp_mac, .m_commit_stamp_parsed, .m_commit_stamp_placed, .idle(placed_all)

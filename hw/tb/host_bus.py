@@ -99,7 +99,7 @@ class Source:
 
 
 class Writes(Sink):
-    """hif_wr_req, to memory. `log` has (address, data) of each in order."""
+    """hif_wr_req, to memory. `log` has (address, data) of each in order: the enabled bytes."""
 
     def __init__(self, dut, max_payload):
         super().__init__(dut, "hif_wr_req", self.write)
@@ -111,11 +111,16 @@ class Writes(Sink):
         assert 4 * dws <= self.max_payload, "more than the maximum payload"
         assert len(data) == (4 * dws + 31) // 32 * 32, "beats are not those of the length"
         assert not any(data[4 * dws:]), "something behind the last DW"
-        assert field(head, "first_be") == 15 and field(head, "last_be") == (15 if dws > 1 else 0)
+        first, last = field(head, "first_be"), field(head, "last_be")
+        # PCIe 4.0, 2.2.5; the card enables bytes in one piece.
+        assert first and bool(last) == (dws > 1)
+        bits = enabled(first, last, dws)
+        begin, end = bits.index(True), len(bits) - bits[::-1].index(True)
+        assert all(bits[begin:end]), "gaps between the enabled bytes"
         known = ("address", "length", "first_be", "last_be", "func")
         assert head == header(**{name: field(head, name) for name in known}), "fields that are 0"
-        self.log.append((address, data[:4 * dws], field(head, "func")))
-        self.memory.update(enumerate(data[:4 * dws], address))
+        self.log.append((address + begin, data[begin:end], field(head, "func")))
+        self.memory.update(enumerate(data[begin:end], address + begin))
 
 
 class Reads:

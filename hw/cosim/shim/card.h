@@ -62,7 +62,7 @@ enum {
     POLLUX_PROBE_EXPANDED = 1 << 9, /* a word of decompress */
     POLLUX_PROBE_SELECT = 1 << 10,  /* a request taken by clop */
     POLLUX_PROBE_PLACE = 1 << 11,   /* its answer */
-    POLLUX_PROBE_LOOKUP = 1 << 12,  /* a request taken by tlb */
+    POLLUX_PROBE_LOOKUP = 1 << 12,  /* a chunk looked up by xlate */
     POLLUX_PROBE_BUS = 1 << 13,     /* its answer */
     POLLUX_PROBE_DESC = 1 << 14     /* a descriptor taken by wr_mux */
 };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pollux_card_model::{FUNCTIONS, SimulatedCard};
 use pollux_mempool::time::{Ns, Tsc};
-use pollux_mempool::{IovaMap, MemoryRegion};
+use pollux_mempool::{Iova, IovaMap, MemoryRegion};
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
 use pollux_pmd::event::RegionOptions;
 use pollux_pmd::{Clock, MemoryGrant};
@@ -86,6 +86,14 @@ impl<C: SimulatedCard> CosimDevice<C> {
         self.function
     }
 
+    /// A device that sees the pages of each region in reverse order, so that none follows another.
+    #[must_use]
+    pub fn scattered(card: C) -> Self {
+        let device = Self::new(card);
+        device.with(|_, memory| memory.is_scattered = true);
+        device
+    }
+
     /// Accesses the card and its memory.
     pub fn with<T>(&self, look: impl FnOnce(&mut C, &mut HostMemory) -> T) -> T {
         let mut inner = self.lock();
@@ -119,8 +127,15 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 impl<C: SimulatedCard> DmaMemory for CosimDevice<C> {
     fn map(&self, region: &Arc<MemoryRegion>, _grant: MemoryGrant) -> Result<DmaMapping, BusError> {
-        let id = self.with(|_, memory| memory.next_id());
-        let addresses = IovaMap::simulated(region, BASE + (id << 40));
+        let (id, scattered) = self.with(|_, memory| (memory.next_id(), memory.is_scattered));
+        let base = BASE + (id << 40);
+        let page = region.page_size();
+        let addresses = if scattered {
+            let pages = (0..region.len() / page).rev();
+            IovaMap::paged(region, pages.map(|n| Iova(base + (n * page) as u64)))
+        } else {
+            IovaMap::simulated(region, base)
+        };
         let addresses = addresses.map_err(|error| self.error(&error))?;
         self.with(|_, memory| memory.add(id, self.function, region.clone(), addresses.clone()));
         let device = self.clone();

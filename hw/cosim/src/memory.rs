@@ -21,6 +21,7 @@ pub struct HostMemory {
     pub interrupts: [u64; 8],
     /// A bit for each function that may master the bus.
     pub(crate) masters: u8,
+    pub(crate) is_scattered: bool,
     /// Listeners of each function, by vector.
     pub(crate) events: [Vec<OwnedFd>; FUNCTIONS],
     mapped: Vec<Mapped>,

@@ -2,16 +2,20 @@
 //! for tests of a card without its driver. All ports of its function, some streams of each, one page,
 //! one event queue for each port.
 
+mod page;
+mod pages;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pollux_card_model::registers::{card, clop, event, port, tlb, tx};
+use pollux_card_model::registers::{card, clop, event, port, tx};
 use pollux_card_model::{Block, Host, Register, SimulatedCard, WireFrame};
 use pollux_mempool::MemoryRegion;
 use pollux_mempool::region::PageSize;
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory};
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 
+pub use self::page::Page;
 use crate::device::grant;
 use crate::touched::Touched;
 use crate::{CosimBus, CosimDevice};
@@ -34,7 +38,7 @@ const DATA_AT: usize = RING_AT + 4 * RING_BYTES;
 pub const LOADS: usize = 4;
 const LOAD_BYTES: usize = 16 << 10;
 /// Start of the lists, and bytes of each: those of all streams and default lists of four ports fit.
-const LISTS_AT: usize = 1 << 20;
+pub const LISTS_AT: usize = 1 << 20;
 const LIST_BYTES: usize = 192 << 10;
 const _: () = assert!(DATA_AT + 4 * LOADS * LOAD_BYTES <= LISTS_AT);
 const _: () = assert!(LISTS_AT + 4 * 17 * LIST_BYTES <= 1 << LOG2_PAGE);
@@ -86,6 +90,8 @@ pub struct Rig<C: SimulatedCard> {
     memory: DmaMapping,
     base: u64,
     lists: BTreeMap<u16, List>,
+    /// The TLB's entries.
+    pages: BTreeMap<usize, Page>,
     consumed: [u32; 8],
     /// Descriptors of each ring.
     posted: [u32; 4],
@@ -116,12 +122,13 @@ impl<C: SimulatedCard> Rig<C> {
         device.set_bus_master(true)?;
         let bus = device.bar(0, 128 << 10)?;
         let (lists, consumed) = (BTreeMap::new(), [0; 8]);
-        let rig = Self {
+        let mut rig = Self {
             device,
             bus,
             memory,
             base,
             lists,
+            pages: BTreeMap::new(),
             consumed,
             posted: [0; 4],
             destination: 0,
@@ -129,9 +136,7 @@ impl<C: SimulatedCard> Rig<C> {
             wrong: 0,
         };
         let page = usize::from(rig.device.number()) * PAGES;
-        rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, page, VIRTUAL);
-        rig.write64(&tlb::THIS, 0, tlb::ENTRY_BUS, page, base);
-        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, page, LOG2_PAGE << 8 | 1);
+        rig.enter(page, Page::new(0, 0, LOG2_PAGE));
         for queue in 0..rig.ports() {
             rig.begin_queue(queue);
         }
@@ -418,7 +423,7 @@ impl<C: SimulatedCard> Rig<C> {
         list.announced = list.announced.wrapping_add(1);
         let (at, released) = (list.at + index as usize * list.size, list.announced);
         let stride = list.stride;
-        let buffer = self.memory_at(at, len);
+        let buffer = self.list_memory(at, len);
         self.write(&clop::THIS, 0, clop::LIST_RELEASED, number.into(), released);
         if stride > 0 {
             self.wrong += u64::from(len != payloads as usize * stride);

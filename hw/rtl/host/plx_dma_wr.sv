@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Descriptors and their data to posted writes on the host bus: split at 4 KiB and at the maximum
-// payload, in order, without a gap within a write, and without one between writes. Data begin with
-// the first DW of each write in bits 31:0, so after a split they are shifted by DWs. From a
-// descriptor to its first beat: 3 cycles.
+// payload, in order, without a gap within a write, and without one between writes. A descriptor begins
+// and ends at any byte: its first and its last DW are written by byte enables. Data begin with the
+// first DW of each write in bits 31:0, so after a split they are shifted by DWs. From a descriptor to
+// its first beat: 3 cycles.
 
 module plx_dma_wr (
     input  logic         clk,
@@ -16,7 +17,7 @@ module plx_dma_wr (
     input  logic         cfg_quiesce,
     output logic         idle,
 
-    // Descriptors; address and length are multiples of 4.
+    // Descriptors; an immediate is a DW.
     input  logic         s_desc_valid,
     output logic         s_desc_ready,
     input  logic [63:0]  s_desc_address,
@@ -25,7 +26,8 @@ module plx_dma_wr (
     input  logic         s_desc_immediate,
     input  logic [31:0]  s_desc_immediate_data,
 
-    // Their data, all available with the descriptor; the length implies `tlast`.
+    // Their data, from the DW of the first byte on: the byte for address 4n + i is byte i of its DW. All
+    // are available with the descriptor; the length implies `tlast`.
     input  logic         s_data_tvalid,
     output logic         s_data_tready,
     input  logic [255:0] s_data_tdata,
@@ -38,11 +40,10 @@ module plx_dma_wr (
     output logic [127:0] hif_wr_req_header,
     output logic [255:0] hif_wr_req_data,
 
-    // One cycle for each write sent, or discarded.
+    // One cycle for each write sent, or discarded; for each descriptor whose last write the host bus has
+    // accepted, or was discarded.
     output logic         inc_writes,
     output logic         inc_wr_discarded,
-
-    // One cycle for each descriptor that has ended.
     output logic         ended
 );
     // The current write.
@@ -55,21 +56,28 @@ module plx_dma_wr (
     wire        step, last;
     wire        cut_ready, cut_idle;
 
-    plx_dma_cut #(.USER_W(41)) cut (
+    // In whole DWs, with the bytes of the first and of the last one.
+    wire [12:0] reach_bytes = s_desc_length + {11'd0, s_desc_address[1:0]};
+    wire [10:0] whole_dws   = reach_bytes[12:2] + {10'd0, |reach_bytes[1:0]};
+    wire [3:0]  head_be     = 4'hF << s_desc_address[1:0];
+    wire [3:0]  tail_be     = 4'hF >> (2'd0 - reach_bytes[1:0]);
+    wire [3:0]  first_be, last_be;
+
+    plx_dma_cut #(.USER_W(49)) cut (
         .clk,
         .rst,
         .cfg_limit(cfg_max_payload),
         .s_valid(s_desc_valid && !cfg_quiesce),
         .s_ready(cut_ready),
-        .s_address(s_desc_address),
-        .s_length(s_desc_length),
-        .s_user({s_desc_immediate_data, s_desc_immediate, s_desc_func}),
+        .s_address({s_desc_address[63:2], 2'd0}),
+        .s_length({whole_dws, 2'd0}),
+        .s_user({head_be, tail_be, s_desc_immediate_data, s_desc_immediate, s_desc_func}),
         .m_valid(piece_valid),
         .m_ready(step && last),
         .m_address(piece_address),
         .m_length(piece_length),
         .m_last(piece_last),
-        .m_user({immediate_data, immediate, func}),
+        .m_user({first_be, last_be, immediate_data, immediate, func}),
         .idle(cut_idle)
     );
 
@@ -89,8 +97,9 @@ module plx_dma_wr (
     assign s_desc_ready = cut_ready && !cfg_quiesce;
     assign idle         = cut_idle && !hif_wr_req_valid;
 
-    // DWs of it that remain, and those in this beat.
-    logic        begun, thrown;
+    // DWs of it that remain, and those in this beat. It is not the first of its descriptor; the beat on the
+    // bus is the last of one.
+    logic        begun, thrown, later, ends;
     logic [10:0] rest;
     wire  [10:0] dws      = piece_length[12:2];
     wire  [10:0] left     = begun ? rest : dws;
@@ -105,8 +114,14 @@ module plx_dma_wr (
     wire          reads = !immediate && (skip == 0 || reach > 4'd8);
     wire          free  = !hif_wr_req_valid || hif_wr_req_ready;
 
+    assign ended      = ends && free;
     assign step       = piece_valid && free && (!reads || word_valid);
     assign word_ready = piece_valid && free && reads;
+
+    // Bytes of the first and of the last DW of this write.
+    wire         one_dw   = dws == 11'd1;
+    wire [3:0]   begin_be = later ? 4'hF : first_be;
+    wire [3:0]   end_be   = piece_last ? last_be : 4'hF;
 
     wire [255:0] low     = skip == 0 ? word : kept;
     wire [511:0] joined  = {word, low} >> {skip, 5'd0};
@@ -115,20 +130,22 @@ module plx_dma_wr (
 
     always_ff @(posedge clk) begin
         if (free) hif_wr_req_valid <= step && !throwing;
+        if (free) ends <= step && last && piece_last;
         if (step) begin
             begun <= !last;
+            later <= last ? !piece_last : later;
             skip  <= immediate || last && piece_last ? 3'd0 : reach[2:0];
         end
         inc_writes       <= step && last && !throwing;
         inc_wr_discarded <= step && last && throwing;
-        ended            <= step && last && piece_last;
         if (rst) begin
             hif_wr_req_valid <= 1'b0;
             begun            <= 1'b0;
+            later            <= 1'b0;
+            ends             <= 1'b0;
             skip             <= 3'd0;
             inc_writes       <= 1'b0;
             inc_wr_discarded <= 1'b0;
-            ended            <= 1'b0;
         end
     end
 
@@ -141,9 +158,9 @@ module plx_dma_wr (
         if (free) begin
             hif_wr_req_sop    <= !begun;
             hif_wr_req_eop    <= last;
-            // No traffic class, attributes, tag; all bytes are enabled, of a last DW only if that is not
-            // the first (PCIe 4.0, 2.2.5).
-            hif_wr_req_header <= {20'd0, func, 18'd0, dws == 11'd1 ? 4'h0 : 4'hF, 4'hF,
+            // No traffic class, attributes, tag; the bytes of a last DW are enabled only if that is not the
+            // first (PCIe 4.0, 2.2.5).
+            hif_wr_req_header <= {20'd0, func, 18'd0, one_dw ? 4'h0 : end_be, one_dw ? begin_be & end_be : begin_be,
                                   dws[9:0], piece_address};
             hif_wr_req_data   <= immediate ? {224'd0, immediate_data} : aligned;
         end

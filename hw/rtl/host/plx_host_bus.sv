@@ -121,7 +121,11 @@ module plx_host_bus #(
 
     // Interrupt requests; a discarded event record, which is counted here.
     input  logic [EVENT_QUEUES-1:0] s_irq,
-    input  logic                   inc_events_discarded
+    input  logic                   inc_events_discarded,
+
+    // Writes accepted before have left the card.
+    input  logic                   s_fence,
+    output logic                   m_fence_done
 );
     // ---- Resets ---------------------------------------------------------------------------------
 
@@ -339,12 +343,17 @@ module plx_host_bus #(
     assign accepted = irq_valid && irq_ready || |(s_wr_desc_valid & s_wr_desc_ready);
 
     plx_dma_wr dma_wr (
-        .clk(clk_core), .rst(host_rst), .cfg_max_payload, .cfg_bus_master(master), .ended, .cfg_quiesce(quiesce || quiesce_wanted),
+        .clk(clk_core), .rst(host_rst), .cfg_max_payload, .cfg_bus_master(master), .cfg_quiesce(quiesce || quiesce_wanted),
         .idle(wr_idle), .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
         .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),
         .s_data_tdata(data), .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop,
-        .hif_wr_req_header, .hif_wr_req_data, .inc_writes, .inc_wr_discarded
+        .hif_wr_req_header, .hif_wr_req_data, .inc_writes, .inc_wr_discarded, .ended
+    );
+
+    plx_wr_fence wr_fence (
+        .clk(clk_core), .rst(others_rst), .taken(|m_wr_taken || irq_taken), .ended, .s_fence,
+        .m_done(m_fence_done)
     );
 
     // ---- Reads ----------------------------------------------------------------------------------
@@ -365,5 +374,5 @@ module plx_host_bus #(
         .inc_reads, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned, .inc_rd_unexpected
     );
 
-    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, irq_taken, rd_error};
+    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, rd_error};
 endmodule

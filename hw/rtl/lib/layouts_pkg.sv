@@ -37,7 +37,7 @@ package layouts_pkg;
     localparam TX_SENT_BYTES_AT = 256, TX_SENT_BYTES_W = 64;
     localparam TX_SENT_STAGES_AT = 320, TX_SENT_STAGES_W = 128;
 
-    // A payload had no writable address, and was dropped.
+    // A chunk of a payload has no page, and waits for one or is a fault; or it may not be written.
     localparam TLB_FAULT_W = 320;
     localparam TLB_FAULT_KIND = 3;
     localparam TLB_FAULT_ADDRESS_AT = 128, TLB_FAULT_ADDRESS_W = 64;

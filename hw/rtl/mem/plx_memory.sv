@@ -52,15 +52,18 @@ module plx_memory #(
     output logic                    m_select_bare,
     output logic [15:0]             m_select_stride,
     output logic [7:0]              m_select_func,
-    input  logic [PORTS-1:0]        s_tlb_valid,
-    output logic [PORTS-1:0]        s_tlb_ready,
-    input  logic [PORTS*64-1:0]     s_tlb_address,
-    input  logic [PORTS*21-1:0]     s_tlb_length,
-    input  logic [PORTS*8-1:0]      s_tlb_func,
-    input  logic [PORTS*7-1:0]      s_tlb_list,
-    output logic [PORTS-1:0]        m_tlb_valid,
-    output logic                    m_tlb_hit,
-    output logic [63:0]             m_tlb_address,
+    input  logic [PORTS-1:0]        s_xlate_valid,
+    output logic [PORTS-1:0]        m_xlate_taken,
+    input  logic [PORTS*64-1:0]     s_xlate_address,
+    input  logic [PORTS*13-1:0]     s_xlate_length,
+    input  logic [PORTS*8-1:0]      s_xlate_func,
+    input  logic [PORTS*7-1:0]      s_xlate_list,
+    output logic [PORTS-1:0]        m_xlate_valid,
+    output logic                    m_xlate_hit,
+    output logic [63:0]             m_xlate_address,
+    output logic                    m_xlate_epoch,
+    input  logic [PORTS-1:0]        s_xlate_done,
+    input  logic [PORTS-1:0]        s_xlate_done_epoch,
     input  logic [PORTS-1:0]        s_commit_valid,
     output logic [PORTS-1:0]        s_commit_ready,
     input  logic [PORTS*7-1:0]      s_commit_list,
@@ -71,6 +74,10 @@ module plx_memory #(
     input  logic [PORTS*32-1:0]     s_commit_stamp_mac,
     input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
     input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
+
+    // Writes accepted before have left the card.
+    output logic                    m_fence,
+    input  logic                    s_fence_done,
 
     // Events of the timing input; queues with room.
     input  logic                    s_event_valid,
@@ -207,8 +214,8 @@ module plx_memory #(
     // ---- Pages ----------------------------------------------------------------------------------
 
     logic        entry_valid, entry_ready, tlb_counters_valid, tlb_counters_ready, tlb_write, event_fault,
-                 inc_faults, inc_events_lost;
-    logic [31:0] entry_rdata, tlb_counters_rdata, tlb_wdata;
+                 invalidate_now, inc_misses, inc_faults, inc_events_lost;
+    logic [31:0] entry_rdata, tlb_counters_rdata, tlb_wdata, invalidate, invalidated, miss_cycles;
     logic [12:0] tlb_addr;
     logic [3:0]  tlb_wstrb;
     logic [2:0]  fault_queue;
@@ -220,32 +227,37 @@ module plx_memory #(
         .s_axil_bready(s_axil_bready[TLB]), .s_axil_araddr(s_axil_addr[12:0]), .s_axil_arvalid(s_axil_arvalid[TLB]),
         .s_axil_arready(s_axil_arready[TLB]), .s_axil_rdata(s_axil_rdata[TLB*32 +: 32]), .s_axil_rresp(),
         .s_axil_rvalid(s_axil_rvalid[TLB]), .s_axil_rready(s_axil_rready[TLB]),
-        .cfg_ctrl_event_fault(event_fault), .cfg_ctrl_queue(fault_queue),
+        .cfg_ctrl_event_fault(event_fault), .cfg_ctrl_queue(fault_queue), .cfg_invalidate(invalidate),
+        .wr_invalidate(invalidate_now), .sts_invalidated(invalidated), .cfg_timeout_cycles(miss_cycles),
         .win_write(tlb_write), .win_addr(tlb_addr), .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb),
         .win_counters_valid(tlb_counters_valid), .win_counters_ready(tlb_counters_ready),
         .win_counters_rdata(tlb_counters_rdata), .win_entry_valid(entry_valid), .win_entry_ready(entry_ready),
         .win_entry_rdata(entry_rdata)
     );
 
-    plx_tlb #(.PORTS(PORTS), .ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) tlb (
-        .clk, .rst, .cfg_event_fault(event_fault), .cfg_queue(fault_queue),
+    // Ports write; the pages of lists have key 0.
+    plx_xlate #(.MASTERS(PORTS), .ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) xlate (
+        .clk, .rst, .cfg_event_fault(event_fault), .cfg_queue(fault_queue), .cfg_timeout_cycles(miss_cycles),
+        .cfg_invalidate(invalidate), .wr_invalidate(invalidate_now), .sts_invalidated(invalidated),
         .win_entry_valid(entry_valid), .win_entry_ready(entry_ready), .win_write(tlb_write), .win_addr(tlb_addr),
         .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb), .win_entry_rdata(entry_rdata),
-        .s_req_valid(s_tlb_valid), .s_req_ready(s_tlb_ready), .s_req_address(s_tlb_address),
-        .s_req_length(s_tlb_length), .s_req_func(s_tlb_func), .s_req_list(s_tlb_list),
-        .m_rsp_valid(m_tlb_valid), .m_rsp_hit(m_tlb_hit), .m_rsp_address(m_tlb_address), .now_stamp, .room,
+        .s_req_valid(s_xlate_valid), .s_req_address(s_xlate_address), .s_req_length(s_xlate_length),
+        .s_req_func(s_xlate_func), .s_req_key({PORTS{32'd0}}), .s_req_write({PORTS{1'b1}}), .s_req_index(s_xlate_list),
+        .m_req_taken(m_xlate_taken), .m_rsp_valid(m_xlate_valid), .m_rsp_hit(m_xlate_hit),
+        .m_rsp_address(m_xlate_address), .m_rsp_epoch(m_xlate_epoch), .s_done(s_xlate_done),
+        .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_stamp, .room,
         .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[3 +: 3]),
-        .m_event_record(event_record[512 +: 512]), .inc_faults, .inc_events_lost
+        .m_event_record(event_record[512 +: 512]), .inc_misses, .inc_faults, .inc_events_lost
     );
 
-    wire [1:0] tlb_amount;
+    wire [2:0] tlb_amount;
     assign tlb_amount[regs_pkg::TLB_FAULTS_ROW / 8]      = inc_faults;
     assign tlb_amount[regs_pkg::TLB_EVENTS_LOST_ROW / 8] = inc_events_lost;
+    assign tlb_amount[regs_pkg::TLB_MISSES_ROW / 8]      = inc_misses;
 
-    // Three is the minimum; the third is unreadable.
     plx_counters #(.COUNT(3), .AMOUNT_W(1)) tlb_counters (
-        .clk, .rst, .amount({1'b0, tlb_amount}), .win_valid(tlb_counters_valid), .win_write(tlb_write),
-        .win_addr({4'd0, tlb_addr[3:2]}), .win_ready(tlb_counters_ready), .win_rdata(tlb_counters_rdata)
+        .clk, .rst, .amount(tlb_amount), .win_valid(tlb_counters_valid), .win_write(tlb_write),
+        .win_addr({3'd0, tlb_addr[4:2]}), .win_ready(tlb_counters_ready), .win_rdata(tlb_counters_rdata)
     );
 
     // ---- Rings ----------------------------------------------------------------------------------
@@ -399,5 +411,5 @@ module plx_memory #(
         .sts_queue_produced(produced), .m_irq
     );
 
-    wire unused = &{1'b0, tlb_addr[12:4], tx_addr[10:7], tx_addr[1:0]};
+    wire unused = &{1'b0, tlb_addr[12:5], tx_addr[10:7], tx_addr[1:0]};
 endmodule

@@ -7,6 +7,10 @@
 // has accepted the last chunk the payload is committed; a bad one is committed as bad, and its
 // bytes stay beyond the list's write pointer. One payload at a time has an address; the ring gathers
 // the next ones meanwhile.
+//
+// Each 4 KiB of a payload are translated when the first chunk in them is due: its pages need not
+// follow each other. A chunk never crosses 4 KiB. One translation is in use at a time, until all
+// chunks in it are accepted; that of the first 4 KiB is requested again for a record that follows.
 
 module plx_place #(
     parameter PORT   = 0,  // 0 to 3
@@ -42,16 +46,18 @@ module plx_place #(
     input  logic [15:0]  s_select_stride,
     input  logic [7:0]   s_select_func,
 
-    // Translation to a bus address.
-    output logic         m_tlb_valid,
-    input  logic         m_tlb_ready,
-    output logic [63:0]  m_tlb_address,
-    output logic [20:0]  m_tlb_length,
-    output logic [7:0]   m_tlb_func,
-    output logic [6:0]   m_tlb_list,
-    input  logic         s_tlb_valid,
-    input  logic         s_tlb_hit,
-    input  logic [63:0]  s_tlb_address,
+    // Translation to a bus address, up to the end of 4 KiB; the translation is not used any more.
+    output logic         m_xlate_valid,
+    output logic [63:0]  m_xlate_address,
+    output logic [12:0]  m_xlate_length,
+    output logic [7:0]   m_xlate_func,
+    output logic [6:0]   m_xlate_list,
+    input  logic         s_xlate_valid,
+    input  logic         s_xlate_hit,
+    input  logic [63:0]  s_xlate_address,
+    input  logic         s_xlate_epoch,
+    output logic         m_xlate_done,
+    output logic         m_xlate_done_epoch,
 
     // Writes to the host, up to 256 B each; `m_taken`: the last word of one was accepted.
     output logic         m_desc_valid,
@@ -81,7 +87,7 @@ module plx_place #(
     output logic         idle
 );
     localparam META_W = layouts_pkg::RX_META_W;
-    localparam SELECT = 3'd0, ANSWER = 3'd1, TRANSLATE = 3'd2, BUS = 3'd3, WRITE = 3'd4, THROW = 3'd5, COMMIT = 3'd6;
+    localparam SELECT = 3'd0, ANSWER = 3'd1, TRANSLATE = 3'd2, WRITE = 3'd3, THROW = 3'd4, COMMIT = 3'd5;
 
     generate
         if (PORT < 0 || PORT > 3) PORT_must_be_0_to_3 parameter_error ();
@@ -123,8 +129,8 @@ module plx_place #(
         .ended, .end_bytes, .end_user, .next
     );
 
-    // The payload that has an address.
-    logic [63:0] address;
+    // The payload that has an address: virtual, of its record or its first unit.
+    logic [63:4] address;
     logic [31:0] sequence_number, placed;
     logic        bare;
     logic [15:0] stride, space_known;
@@ -137,11 +143,20 @@ module plx_place #(
     assign m_select_wire       = stamp;
     assign m_select_wire_valid = stamp_valid;
 
-    assign m_tlb_valid   = state == TRANSLATE;
-    assign m_tlb_address = address;
-    assign m_tlb_length  = {1'b0, bare ? stride : space_known, 4'd0};
-    assign m_tlb_func    = func;
-    assign m_tlb_list    = list;
+    // Where the next chunk begins: 4 KiB, unit in them. The first chunk of all; the record follows, and
+    // is not in these 4 KiB. The present translation: it is in use, its bus address, it is not that of the
+    // next chunk (`ask`), not that of the record (`away`).
+    logic [51:0] page, frame;
+    logic [7:0]  at;
+    logic        fresh, back, holds, epoch, ask, away;
+    wire  [7:0]  unit = back ? address[11:4] : at;
+
+    assign m_xlate_valid      = state == TRANSLATE;
+    assign m_xlate_address    = {back ? address[63:12] : page, unit, 4'd0};
+    assign m_xlate_length     = {9'd256 - {1'b0, unit}, 4'd0};
+    assign m_xlate_func       = func;
+    assign m_xlate_list       = list;
+    assign m_xlate_done_epoch = epoch;
 
     // It is longer than announced, as known one cycle ago: an end is noticed one cycle late.
     logic too_long, settled;
@@ -155,10 +170,10 @@ module plx_place #(
     end
 
     // Its chunks. The first one reaches to the next multiple of 256 B of the address, or is all of the
-    // payload if one chunk is enough; the others are 256 B, or the rest. `reach`: units up to there;
-    // `need`: those of them that are the payload's; `space`: its units that are not written yet.
-    logic        first, trails, closed;
-    logic [59:0] at;
+    // payload if one chunk is enough and does not cross 4 KiB; the others are 256 B, or the rest. `reach`:
+    // units up to there; `need`: those of them that are the payload's; `space`: its units that are not
+    // written yet. `brim`: this is the first chunk, and 4 KiB end where it reaches to.
+    logic        first, trails, closed, brim;
     logic [4:0]  reach, need;
     logic [15:0] space;
     // The length is known, and one chunk is enough.
@@ -171,9 +186,10 @@ module plx_place #(
     wire         follows  = !bare && none && !record;
 
     // Ended: all of the rest, or up to `reach`.
-    wire         rest     = bare ? space[15:5] == 0 && (!space[4] || space[3:0] == 0)
-                                 : held[6:5] == 0 && (!held[4] || (held[3:0] == 0 && !record));
     wire         fits     = space >= {11'd0, need};
+    wire         rest     = bare ? space[15:5] == 0 && (!space[4] || space[3:0] == 0) && !(brim && fits)
+                                 : held[6:5] == 0 && (!held[4] || (held[3:0] == 0 && !record))
+                                   && !(brim && held > {2'd0, need});
     wire         to_end   = ended && rest;
     wire         last_cut = ended && !closed && (bare || follows || (rest ? {9'd0, held} <= space : fits));
     // Not ended: up to `reach` if all of that is there. Without a known length the record does not lead.
@@ -193,7 +209,12 @@ module plx_place #(
     wire         more_than_2 = |units_left[4:2] || &units_left[1:0];
     wire         free     = !m_data_tvalid || m_data_tready;
     wire         writes   = state == WRITE && !lost && !busy && (!m_desc_valid || m_desc_ready);
-    wire         cut      = (last_cut || next_cut) && writes && free;
+    // The translation is another's. Where no unit is held only the record may be next.
+    wire         only_record = none && !bare;
+    wire         elsewhere   = only_record ? away : ask;
+    wire         turn     = state == WRITE && !lost && !busy && !closed && elsewhere && (ended || !only_record)
+                         && on_the_way == 0;
+    wire         cut      = (last_cut || next_cut) && writes && free && !elsewhere;
     // A chunk is complete before the length is known: the record's space is left out.
     wire         skip     = state == WRITE && !lost && !ended && !known && !bare && !trails && |held[6:4];
     wire         jump     = reach == 5'd1;
@@ -237,15 +258,15 @@ module plx_place #(
             units_left            <= after;
         end
         if (cut) begin
-            m_desc_address <= follows && ended ? address : {at, 4'd0};
+            m_desc_address <= {frame, follows && ended ? address[11:4] : at, 4'd0};
             m_desc_length  <= {4'd0, want, 4'd0};
             m_desc_func    <= func;
         end
     end
 
-    // The chunk after this one; the address has its offset within a page already when it is translated.
+    // The chunk after this one.
     always_ff @(posedge clk) begin
-        if (state == TRANSLATE) begin
+        if (state == TRANSLATE && fresh) begin
             first  <= 1'b1;
             trails <= 1'b0;
             closed <= 1'b0;
@@ -253,28 +274,56 @@ module plx_place #(
             need   <= 5'd16 - {1'b0, address[7:4]} - {4'd0, !bare};
             record <= !bare;
             space  <= bare ? stride : space_known - 1'b1;
-        end
-        if (state == BUS) begin
-            at    <= s_tlb_address[63:4];
-            alone <= known && space[15:5] == 0 && (!space[4] || (space[3:0] == 0 && bare));
+            brim   <= &address[11:8];
+            // Of the values of the cycle before: a translation takes several.
+            alone  <= known && space[15:5] == 0 && (!space[4] || (space[3:0] == 0 && bare))
+                   && !(brim && space > {11'd0, need});
         end
         if (cut) begin
             first  <= 1'b0;
+            brim   <= 1'b0;
             record <= 1'b0;
             reach  <= 5'd16;
             need   <= 5'd16;
             space  <= space - {11'd0, need};
             // Also if there is no more space, though the end has not been seen.
             if (to_end ? !trails || follows : !trails && space == {11'd0, need}) closed <= 1'b1;
-            at <= {at[59:4] + 1'b1, 4'd0};
         end
         if (skip) begin
             trails <= 1'b1;
             record <= 1'b0;
+            brim   <= brim && !jump;
             reach  <= jump ? 5'd16 : need;
             need   <= jump ? 5'd16 : need;
-            at     <= at + 1'b1;
         end
+    end
+
+    // Its address, and the translation.
+    wire crosses = cut ? &at[7:4] : skip && &at;
+
+    assign m_xlate_done = holds && (turn || next);
+
+    always_ff @(posedge clk) begin
+        if (s_select_valid && state == ANSWER) begin
+            {page, at} <= s_select_address[63:4];
+            fresh      <= 1'b1;
+            back       <= 1'b0;
+        end
+        if (cut) at <= {at[7:4] + 1'b1, 4'd0};
+        if (skip) at <= at + 1'b1;
+        if (crosses) page <= page + 1'b1;
+        if (turn) back <= only_record;
+        if (crosses) ask <= 1'b1;
+        if (s_xlate_valid && state == TRANSLATE) begin
+            frame <= s_xlate_address[63:12];
+            epoch <= s_xlate_epoch;
+            fresh <= 1'b0;
+            ask   <= 1'b0;
+            away  <= !fresh && !back;
+        end
+        if (m_xlate_done) holds <= 1'b0;
+        if (s_xlate_valid && state == TRANSLATE && s_xlate_hit) holds <= 1'b1;
+        if (rst) holds <= 1'b0;
     end
 
     always_ff @(posedge clk) begin
@@ -282,9 +331,8 @@ module plx_place #(
         case (state)
             SELECT: if (m_select_valid && m_select_ready) state <= ANSWER;
             ANSWER: if (s_select_valid) state <= s_select_outcome == 0 ? TRANSLATE : THROW;
-            TRANSLATE: if (m_tlb_ready) state <= BUS;
-            BUS: if (s_tlb_valid) state <= s_tlb_hit ? WRITE : THROW;
-            WRITE: if (!busy) state <= lost ? THROW : closed && settled ? COMMIT : WRITE;
+            TRANSLATE: if (s_xlate_valid) state <= s_xlate_hit ? WRITE : THROW;
+            WRITE: if (!busy) state <= lost ? THROW : turn ? TRANSLATE : closed && settled ? COMMIT : WRITE;
             THROW: if (ended) state <= COMMIT;
             default: if (next) state <= SELECT;
         endcase
@@ -297,17 +345,14 @@ module plx_place #(
     always_ff @(posedge clk) begin
         if (s_select_valid && state == ANSWER) begin
             outcome         <= {1'b0, s_select_outcome};
-            address         <= s_select_address;
+            address         <= s_select_address[63:4];
             sequence_number <= s_select_sequence;
             bare            <= s_select_bare;
             stride          <= s_select_stride;
             func            <= s_select_func;
             placed          <= now_stamp[31:0];
         end
-        if (s_tlb_valid && state == BUS) begin
-            address <= s_tlb_address;
-            if (!s_tlb_hit) outcome <= 4'd4;
-        end
+        if (s_xlate_valid && state == TRANSLATE && !s_xlate_hit) outcome <= 4'd4;
         if (m_taken) placed <= now_stamp[31:0];
     end
 
@@ -326,5 +371,6 @@ module plx_place #(
 
     assign idle = !meta_valid;
 
-    wire unused = &{1'b0, now_stamp[63:32], meta[layouts_pkg::RX_META_FORM_AT +: 2]};
+    wire unused = &{1'b0, now_stamp[63:32], meta[layouts_pkg::RX_META_FORM_AT +: 2], s_select_address[3:0],
+                    s_xlate_address[11:0]};
 endmodule

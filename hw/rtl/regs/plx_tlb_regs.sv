@@ -31,6 +31,10 @@ module plx_tlb_regs (
     // Fields.
     output logic cfg_ctrl_event_fault,
     output logic [2:0] cfg_ctrl_queue,
+    output logic [31:0] cfg_invalidate,
+    output logic wr_invalidate,
+    input  logic [31:0] sts_invalidated,
+    output logic [31:0] cfg_timeout_cycles,
     // Tables.
     output logic win_write,
     output logic [12:0] win_addr,
@@ -82,7 +86,7 @@ module plx_tlb_regs (
     wire [31:0] mask = {{8{acc_wstrb[3]}}, {8{acc_wstrb[2]}}, {8{acc_wstrb[1]}}, {8{acc_wstrb[0]}}};
     wire [31:0] keep = ~mask;
     wire [31:0] put = acc_wdata & mask;
-    wire in_counters = acc_addr[12:4] == 9'd16;
+    wire in_counters = acc_addr[12:5] == 8'd8;
     wire in_entry = acc_addr[12:12] == 1'd1;
     wire here = acc_valid && !done && !in_counters && !in_entry;
     wire write = here && acc_write;
@@ -108,11 +112,25 @@ module plx_tlb_regs (
     end
 
     always_ff @(posedge clk) begin
+        if (rst) cfg_invalidate <= 32'h0;
+        else if (write && word == 11'h3) cfg_invalidate <= (cfg_invalidate & keep) | put;
+        wr_invalidate <= !rst && write && word == 11'h3;
+    end
+
+    always_ff @(posedge clk) begin
+        if (rst) cfg_timeout_cycles <= 32'h0;
+        else if (write && word == 11'h5) cfg_timeout_cycles <= (cfg_timeout_cycles & keep) | put;
+    end
+
+    always_ff @(posedge clk) begin
         done <= !rst && here;
         case (word)
             11'h0: rdata <= {8'd0, 8'h1, 16'h5};
             11'h1: rdata <= 32'h6000;
             11'h2: rdata <= {21'd0, cfg_ctrl_queue, 7'd0, cfg_ctrl_event_fault};
+            11'h3: rdata <= cfg_invalidate;
+            11'h4: rdata <= sts_invalidated;
+            11'h5: rdata <= cfg_timeout_cycles;
             default: rdata <= 32'd0;
         endcase
         high <= 32'd0;

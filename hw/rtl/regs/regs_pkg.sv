@@ -42,12 +42,16 @@ package regs_pkg;
     localparam TLB_AT = 16384, TLB_ADDR_W = 13;
     localparam TLB_FAULTS_ROW = 0;
     localparam TLB_EVENTS_LOST_ROW = 8;
+    localparam TLB_MISSES_ROW = 16;
     localparam TLB_ENTRY_VIRTUAL_ROW = 0;
     localparam TLB_ENTRY_BUS_ROW = 8;
     localparam TLB_ENTRY_CTRL_ROW = 16;
     localparam TLB_ENTRY_CTRL_VALID_LSB = 0, TLB_ENTRY_CTRL_VALID_W = 1;
+    localparam TLB_ENTRY_CTRL_READ_LSB = 1, TLB_ENTRY_CTRL_READ_W = 1;
+    localparam TLB_ENTRY_CTRL_NO_WRITE_LSB = 2, TLB_ENTRY_CTRL_NO_WRITE_W = 1;
     localparam TLB_ENTRY_CTRL_LOG2_PAGE_LSB = 8, TLB_ENTRY_CTRL_LOG2_PAGE_W = 5;
     localparam TLB_ENTRY_CTRL_FUNC_LSB = 16, TLB_ENTRY_CTRL_FUNC_W = 8;
+    localparam TLB_ENTRY_KEY_ROW = 20;
 
     // Transmit rings.
     localparam TX_AT = 24576, TX_ADDR_W = 11;

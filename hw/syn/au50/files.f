@@ -20,6 +20,7 @@ hw/rtl/host/plx_host_bus.sv
 hw/rtl/host/plx_msix.sv
 hw/rtl/host/plx_rd_mux.sv
 hw/rtl/host/plx_resets.sv
+hw/rtl/host/plx_wr_fence.sv
 hw/rtl/host/plx_wr_mux.sv
 hw/rtl/lib/plx_arb_rr.sv
 hw/rtl/lib/plx_axil_cdc.sv
@@ -50,11 +51,12 @@ hw/rtl/mem/plx_event_writer.sv
 hw/rtl/mem/plx_memory.sv
 hw/rtl/mem/plx_place.sv
 hw/rtl/mem/plx_place_ring.sv
-hw/rtl/mem/plx_tlb.sv
 hw/rtl/mem/plx_tx_read.sv
 hw/rtl/mem/plx_tx_ring.sv
 hw/rtl/mem/plx_tx_ring_fetch.sv
 hw/rtl/mem/plx_tx_ring_one.sv
+hw/rtl/mem/plx_xlate.sv
+hw/rtl/mem/plx_xlate_table.sv
 hw/rtl/net/plx_arp.sv
 hw/rtl/net/plx_arp_cache.sv
 hw/rtl/net/plx_icmp_echo.sv

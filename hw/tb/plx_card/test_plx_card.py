@@ -130,6 +130,7 @@ class TB:
         """A page, an event queue, and on each port a list for UDP port 5000."""
         await self.write(TLB + 0x1000, VIRTUAL, size=8)
         await self.write(TLB + 0x1008, BUFFERS, size=8)
+        await self.write(TLB + 0x1014, 0)
         await self.write(TLB + 0x1010, 1 | 21 << 8)
         await self.write(QUEUE_BASE, EVENTS, size=8)
         await self.write(QUEUE_CTRL, 1 | 6 << 8)

@@ -56,18 +56,19 @@ module rx_path #(
     output logic [PORTS-1:0]     idle
 );
     logic [PORTS-1:0]     select_valid, select_ready, select_wire_valid, answer_valid;
-    logic [PORTS*7-1:0]   select_list, commit_list, tlb_list;
+    logic [PORTS*7-1:0]   select_list, commit_list, xlate_list;
     logic [PORTS*16-1:0]  select_length, commit_length;
-    logic [PORTS*64-1:0]  select_wire, commit_wire, tlb_address;
+    logic [PORTS*64-1:0]  select_wire, commit_wire, xlate_address;
     logic [2:0]           answer_outcome;
     logic [63:0]          answer_address, bus_address;
     logic [31:0]          answer_sequence;
     logic                 answer_bare, bus_hit;
     logic [15:0]          answer_stride;
     logic [7:0]           answer_func;
-    logic [PORTS-1:0]     tlb_valid, tlb_ready, bus_valid, commit_valid, commit_ready, commit_wire_valid;
-    logic [PORTS*21-1:0]  tlb_length;
-    logic [PORTS*8-1:0]   tlb_func;
+    logic [PORTS-1:0]     xlate_valid, bus_valid, bus_done, bus_done_epoch, commit_valid, commit_ready, commit_wire_valid;
+    logic                 bus_epoch;
+    logic [PORTS*13-1:0]  xlate_length;
+    logic [PORTS*8-1:0]   xlate_func;
     logic [PORTS*4-1:0]   commit_outcome;
     logic [PORTS*32-1:0]  commit_mac, commit_parsed, commit_placed;
 
@@ -113,10 +114,11 @@ module rx_path #(
                 .s_select_valid(answer_valid[p]), .s_select_outcome(answer_outcome),
                 .s_select_address(answer_address), .s_select_sequence(answer_sequence),
                 .s_select_bare(answer_bare), .s_select_stride(answer_stride), .s_select_func(answer_func),
-                .m_tlb_valid(tlb_valid[p]), .m_tlb_ready(tlb_ready[p]), .m_tlb_address(tlb_address[p*64 +: 64]),
-                .m_tlb_length(tlb_length[p*21 +: 21]), .m_tlb_func(tlb_func[p*8 +: 8]),
-                .m_tlb_list(tlb_list[p*7 +: 7]),
-                .s_tlb_valid(bus_valid[p]), .s_tlb_hit(bus_hit), .s_tlb_address(bus_address),
+                .m_xlate_valid(xlate_valid[p]), .m_xlate_address(xlate_address[p*64 +: 64]),
+                .m_xlate_length(xlate_length[p*13 +: 13]), .m_xlate_func(xlate_func[p*8 +: 8]),
+                .m_xlate_list(xlate_list[p*7 +: 7]),
+                .s_xlate_valid(bus_valid[p]), .s_xlate_hit(bus_hit), .s_xlate_address(bus_address),
+                .s_xlate_epoch(bus_epoch), .m_xlate_done(bus_done[p]), .m_xlate_done_epoch(bus_done_epoch[p]),
                 .m_desc_valid(m_desc_valid[p]), .m_desc_ready(m_desc_ready[p]),
                 .m_desc_address(m_desc_address[p*64 +: 64]), .m_desc_length(m_desc_length[p*13 +: 13]),
                 .m_desc_func(), .m_data_tvalid(m_data_tvalid[p]), .m_data_tready(m_data_tready[p]),
@@ -152,15 +154,17 @@ module rx_path #(
         .m_event_record(event_record[511:0])
     );
 
-    plx_tlb #(.PORTS(PORTS), .ENTRIES(16), .EVENT_QUEUES(2)) pages (
-        .clk(clk_core), .rst(rst_core), .cfg_event_fault(1'b1), .cfg_queue(3'd1),
+    plx_xlate #(.MASTERS(PORTS), .ENTRIES(16), .EVENT_QUEUES(2)) pages (
+        .clk(clk_core), .rst(rst_core), .cfg_event_fault(1'b1), .cfg_queue(3'd1), .cfg_timeout_cycles(32'd0),
+        .cfg_invalidate(32'd0), .wr_invalidate(1'b0), .sts_invalidated(), .m_fence(), .s_fence_done(1'b0),
         .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata, .win_wstrb,
         .win_entry_rdata,
-        .s_req_valid(tlb_valid), .s_req_ready(tlb_ready), .s_req_address(tlb_address),
-        .s_req_length(tlb_length), .s_req_func(tlb_func), .s_req_list(tlb_list),
-        .m_rsp_valid(bus_valid), .m_rsp_hit(bus_hit), .m_rsp_address(bus_address), .now_stamp, .room,
+        .s_req_valid(xlate_valid), .s_req_address(xlate_address), .s_req_length(xlate_length),
+        .s_req_func(xlate_func), .s_req_key('0), .s_req_write({PORTS{1'b1}}), .s_req_index(xlate_list), .m_req_taken(),
+        .m_rsp_valid(bus_valid), .m_rsp_hit(bus_hit), .m_rsp_address(bus_address), .m_rsp_epoch(bus_epoch),
+        .s_done(bus_done), .s_done_epoch(bus_done_epoch), .now_stamp, .room,
         .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[5:3]),
-        .m_event_record(event_record[1023:512]), .inc_faults(), .inc_events_lost()
+        .m_event_record(event_record[1023:512]), .inc_misses(), .inc_faults(), .inc_events_lost()
     );
 
     plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2)) events (

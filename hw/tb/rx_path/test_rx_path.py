@@ -66,6 +66,7 @@ class TB:
         """A page; None: removed."""
         await self.window["entry"].write64(entry * 32, virtual)
         await self.window["entry"].write64(entry * 32 + 8, bus)
+        await self.window["entry"].write(entry * 32 + 20, 0)
         await self.window["entry"].write(entry * 32 + 16, 1 | log2 << 8)
         self.memory.register(bus, 1 << log2)
 

@@ -43,11 +43,11 @@ module wr_path #(
     );
 
     plx_dma_wr dma_wr (
-        .clk, .rst, .cfg_max_payload(3'd1), .cfg_bus_master(8'hFF), .ended(), .cfg_quiesce(1'b0), .idle(),
+        .clk, .rst, .cfg_max_payload(3'd1), .cfg_bus_master(8'hFF), .cfg_quiesce(1'b0), .idle(),
         .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
         .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),
         .s_data_tdata(data), .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop,
-        .hif_wr_req_header, .hif_wr_req_data, .inc_writes(), .inc_wr_discarded()
+        .hif_wr_req_header, .hif_wr_req_data, .inc_writes(), .inc_wr_discarded(), .ended()
     );
 endmodule

@@ -2,7 +2,7 @@
 
 use pollux_card_model::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE, TLB_FAULT_ADDRESS,
-    TLB_FAULT_FUNCTION, TLB_FAULT_KIND, TLB_FAULT_REASON,
+    TLB_FAULT_KIND, TLB_FAULT_REASON,
 };
 use pollux_card_model::registers::{clop, event, tlb};
 use pollux_card_model::{Register, SimulatedCard};
@@ -11,7 +11,7 @@ use super::support::{Make, US, end, rig, settle};
 use crate::rig::{Form, Rig, datagram};
 
 /// A rig with one stream of port 0, whose list has buffers of `size` bytes.
-fn one_stream<C: SimulatedCard>(make: Make<'_, C>, size: usize, timeout: u32) -> Rig<C> {
+pub(super) fn one_stream<C: SimulatedCard>(make: Make<'_, C>, size: usize, timeout: u32) -> Rig<C> {
     let mut rig = rig(make);
     rig.add_list(0, size, timeout);
     rig.add_stream(0, 0, 5000, Form::Payload);
@@ -19,17 +19,17 @@ fn one_stream<C: SimulatedCard>(make: Make<'_, C>, size: usize, timeout: u32) ->
     rig
 }
 
-const NEVER: u32 = 0x7fff_ffff;
+pub(super) const NEVER: u32 = 0x7fff_ffff;
 
 /// The queue of events of faults.
-const FAULTS_QUEUE: usize = 7;
+pub(super) const FAULTS_QUEUE: usize = 7;
 
-fn list<C: SimulatedCard>(rig: &Rig<C>, register: Register) -> u32 {
+pub(super) fn list<C: SimulatedCard>(rig: &Rig<C>, register: Register) -> u32 {
     rig.read(&clop::THIS, 0, register, 0)
 }
 
 /// Puts payloads of so many bytes on the wire, and waits for them.
-fn put<C: SimulatedCard>(rig: &Rig<C>, payloads: usize, len: usize) {
+pub(super) fn put<C: SimulatedCard>(rig: &Rig<C>, payloads: usize, len: usize) {
     for _ in 0..payloads {
         rig.put(0, datagram(0, 7, 5000, &vec![0x3c; len]));
     }
@@ -197,53 +197,6 @@ pub fn a_list_between_multiples_of_64_is_off<C: SimulatedCard>(make: Make<'_, C>
     rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
     put(&rig, 1, 100);
     assert_eq!(rig.outcomes(0), [1, 0, 0, 0, 0, off, 0, 0]);
-    end(rig);
-}
-
-/// A payload that extends beyond its page, and a page of another function.
-pub fn a_page_is_for_whom_it_is_and_ends_where_it_ends<C: SimulatedCard>(make: Make<'_, C>) {
-    let mut rig = one_stream(make, 4096, 100);
-    rig.write(&tlb::THIS, 0, tlb::CTRL, 0, (FAULTS_QUEUE as u32) << 8 | 1);
-    rig.begin_queue(FAULTS_QUEUE);
-    let (base, mode) = (
-        rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0),
-        list(&rig, clop::LIST_MODE),
-    );
-    // The page ends 64 bytes after the first buffer's start.
-    let last = (base | 0xff_ffff) + 1 - 64;
-    for (base, mode, reason) in [(last, mode, 1), (base, mode | 5 << 8, 2)] {
-        rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
-        rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base);
-        rig.write(&clop::THIS, 0, clop::LIST_MODE, 0, mode);
-        rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
-        put(&rig, 1, 100);
-        let record = rig.event(FAULTS_QUEUE).unwrap();
-        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
-        assert_eq!(word(TLB_FAULT_REASON), reason);
-        assert_eq!(word(TLB_FAULT_FUNCTION), if reason == 2 { 5 } else { 0 });
-    }
-    assert_eq!(rig.outcomes(0), [0, 0, 0, 0, 2, 0, 0, 0]);
-    end(rig);
-}
-
-/// Translations already made complete; later ones fault; and the list continues.
-pub fn an_entry_may_be_taken_away_at_any_time<C: SimulatedCard>(make: Make<'_, C>) {
-    let mut rig = one_stream(make, 4096, 100);
-    let entry = rig.read(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0);
-    let mut found = 0;
-    for round in 0..20 {
-        for _ in 0..10 {
-            rig.put(0, datagram(0, 7, 5000, &[9; 300]));
-        }
-        rig.advance(round * US / 4);
-        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, entry & !1);
-        rig.advance(US);
-        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, entry);
-        found += settle(&mut rig).len() as u64;
-    }
-    let [placed, .., faults, _, _, _] = rig.outcomes(0);
-    assert_eq!((placed, placed + faults), (found, 200));
-    assert!(faults > 0 && placed > 0, "{faults} of 200");
     end(rig);
 }
 

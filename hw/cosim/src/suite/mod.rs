@@ -18,6 +18,7 @@ mod interrupts;
 mod lists;
 mod losses;
 mod offload;
+mod pages;
 mod receive;
 mod registers;
 mod short;
@@ -35,6 +36,7 @@ pub use interrupts::*;
 pub use lists::*;
 pub use losses::*;
 pub use offload::*;
+pub use pages::*;
 pub use receive::*;
 pub use registers::*;
 pub use short::*;
@@ -67,6 +69,11 @@ macro_rules! conformance {
             a_payload_that_no_buffer_holds_is_refused,
             a_fault_writes_nothing_and_is_told,
             a_list_between_multiples_of_64_is_off,
+            a_list_lies_in_pages_that_do_not_follow_each_other,
+            a_missing_page_holds_its_payload,
+            a_page_that_never_comes_costs_its_payload,
+            a_page_is_unmapped_under_traffic,
+            a_list_of_the_driver_lies_in_pages_apart,
             an_entry_may_be_taken_away_at_any_time,
             a_full_event_queue_loses_no_event,
             bare_payloads_lie_at_a_fixed_stride,

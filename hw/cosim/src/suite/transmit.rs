@@ -144,7 +144,7 @@ impl<C: SimulatedCard> Sending<C> {
     /// A slot with data.
     pub(super) fn slot(&mut self, bytes: &[u8]) {
         let at = self.base + u64::from(self.posted % RING) * 32;
-        self.rig.device.with(|_, memory| memory.write(at, bytes));
+        self.rig.device.with(|_, memory| memory.write(0, at, bytes));
         self.posted += 1;
     }
 

@@ -3,7 +3,7 @@
 use super::owners::LISTS;
 use super::record::put;
 use super::soft_card::{NET_PS, SoftCard};
-use super::state::{List, Payload};
+use super::state::{List, Payload, Placement};
 use crate::layouts::{
     CLOP_BUFFER_FIRST, CLOP_BUFFER_KIND, CLOP_BUFFER_LAST, CLOP_BUFFER_OLDEST,
     CLOP_BUFFER_PAYLOADS, CLOP_BUFFER_REASON, CLOP_BUFFER_STAGES, EVENT_RECORD_FLAGS,
@@ -69,6 +69,11 @@ impl SoftCard {
             if let Some(list) = self.lists.get_mut(list) {
                 *list = List::default();
             }
+            for port in &mut self.ports {
+                if let Some(waiting) = port.waiting.as_mut().filter(|one| one.list == list) {
+                    waiting.live = false;
+                }
+            }
             let at = clop::THIS.at + clop::LIST_RELEASED.of(list);
             self.store.set(at, 0);
         }
@@ -88,7 +93,8 @@ impl SoftCard {
             .set(at + clop::LIST_SEQUENCE.of(list), state.number);
     }
 
-    /// Puts a payload into its list, or counts the cause of its refusal.
+    /// Puts a payload into its list, or counts the cause of its refusal. It waits where a page is
+    /// missing.
     pub(super) fn place(&mut self, host: &mut dyn Host, payload: &Payload) {
         let list = payload.list;
         let settings = self.list_settings(list);
@@ -103,14 +109,12 @@ impl SoftCard {
             }
         };
         let refusal = self.refusal(host, list, &settings, payload, space_of(payload.bound));
-        let Some(mut state) = self.lists.get(list).copied() else {
+        let Some(state) = self.lists.get(list).copied() else {
             return;
         };
         let number = state.number;
-        state.number = number.wrapping_add(1);
         if let Some(register) = refusal {
-            self.lists[list] = state;
-            self.show_list(list);
+            self.count_offered(list);
             return self.outcome(list, register);
         }
         let len = payload.bytes.len();
@@ -119,11 +123,6 @@ impl SoftCard {
             .base
             .wrapping_add(u64::from(state.index) * u64::from(settings.size))
             .wrapping_add(u64::from(state.used));
-        let Some(bus) = self.translate(host, start, space, settings.func, list) else {
-            self.lists[list] = state;
-            self.show_list(list);
-            return self.outcome(list, clop::OUTCOME_FAULT);
-        };
         let mut bytes = Vec::new();
         if !settings.bare {
             bytes.extend((len as u32).to_le_bytes());
@@ -134,21 +133,61 @@ impl SoftCard {
         }
         bytes.extend(&payload.bytes);
         bytes.resize(space as usize, 0);
-        self.dma_write(host, settings.func as u8, bus, &bytes);
+        let placement = Placement {
+            list,
+            func: settings.func,
+            start,
+            bytes,
+            written: 0,
+            until: None,
+            live: true,
+            number,
+            wire: payload.wire,
+            stamps: payload.stamps,
+        };
+        self.write_payload(host, placement);
+    }
+
+    /// Writes a payload to its place, as far as it has pages, and commits it when that is done.
+    pub(super) fn write_payload(&mut self, host: &mut dyn Host, mut payload: Placement) {
+        let list = payload.list;
+        let Some(is_written) = self.write_chunks(host, &mut payload) else {
+            if let Some(port) = self.ports.get_mut(list / LISTS) {
+                port.waiting = Some(payload);
+            }
+            return;
+        };
+        if !payload.live {
+            return self.outcome(list, clop::OUTCOME_OFF);
+        }
+        self.count_offered(list);
+        if !is_written {
+            return self.outcome(list, clop::OUTCOME_FAULT);
+        }
         let placed = self.stamp();
+        let Some(state) = self.lists.get_mut(list) else {
+            return;
+        };
         if state.payloads == 0 {
-            state.first = number;
+            state.first = payload.number;
             state.oldest = payload.stamps[0];
             state.wire = None;
         }
-        state.used += space;
+        state.used += payload.bytes.len() as u32;
         state.payloads += 1;
-        state.last = number;
+        state.last = payload.number;
         state.wire = state.wire.or(payload.wire);
         state.stages = [payload.stamps[0], payload.stamps[1], placed].map(|stamp| stamp as u32);
-        self.lists[list] = state;
         self.outcome(list, clop::OUTCOME_PLACED);
         self.look(host, list);
+        self.show_list(list);
+    }
+
+    /// A payload has used up its number.
+    fn count_offered(&mut self, list: usize) {
+        if let Some(state) = self.lists.get_mut(list) {
+            state.number = state.number.wrapping_add(1);
+        }
         self.show_list(list);
     }
 
@@ -179,6 +218,16 @@ impl SoftCard {
         (state.payloads == 0 && with_reader >= settings.count).then_some(clop::OUTCOME_NO_BUFFER)
     }
 
+    /// Whether a payload has its place in the list and is not complete: then the list stays as it is.
+    fn is_open(&self, list: usize) -> bool {
+        let waiting = self.ports.get(list / LISTS).map(|port| &port.waiting);
+        waiting.is_some_and(|waiting| {
+            waiting
+                .as_ref()
+                .is_some_and(|one| one.list == list && one.live)
+        })
+    }
+
     /// Announces the current buffer, if there is a reason to.
     pub(super) fn look(&mut self, host: &mut dyn Host, list: usize) {
         let settings = self.list_settings(list);
@@ -189,6 +238,9 @@ impl SoftCard {
         };
         if !settings.enable {
             self.store.set(at, self.store.get(at) & !2);
+            return;
+        }
+        if self.is_open(list) {
             return;
         }
         let least = if settings.bare { settings.stride } else { 16 };
@@ -212,7 +264,7 @@ impl SoftCard {
     pub(super) fn list_due(&self, list: usize) -> Option<u64> {
         let state = self.lists.get(list).filter(|state| state.payloads > 0)?;
         let settings = self.list_settings(list);
-        let room = settings.enable && self.has_room(settings.queue);
+        let room = settings.enable && self.has_room(settings.queue) && !self.is_open(list);
         let due = state.oldest + u64::from(settings.timeout);
         room.then_some(due * NET_PS)
     }

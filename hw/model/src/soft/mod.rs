@@ -24,7 +24,9 @@ pub use self::soft_card::SoftCard;
 use self::soft_card::{MAX_PAYLOAD, MAX_READ, PORTS};
 use self::state::Port;
 use self::store::{Place, Store, WINDOW};
-use crate::registers::{card, clop, event, functions, host, port, timing as timing_block, tx};
+use crate::registers::{
+    card, clop, event, functions, host, port, timing as timing_block, tlb as tlb_block, tx,
+};
 use crate::simulated::{FUNCTIONS, Host, LinkSignal, SimulatedCard, TimingInput, WireFrame};
 
 /// Kinds of the blocks that a reset of the card keeps.
@@ -60,7 +62,8 @@ impl SoftCard {
         let ports = (0..PORTS).flat_map(|n| {
             let port = &self.ports[n];
             let begins = (!port.out.is_empty()).then_some(port.out_free.max(port.paused));
-            [port.arrives, begins, self.sender_due(n)]
+            let missing = port.waiting.as_ref().and_then(|payload| payload.until);
+            [port.arrives, begins, self.sender_due(n), missing]
         });
         let interrupts = (0..self.queues.len()).filter_map(|n| self.interrupt_due(n));
         lists
@@ -211,6 +214,7 @@ impl SoftCard {
                 self.forget(n as u8);
             }
             kind if kind == timing_block::THIS.kind => self.timing_written(register.at, before),
+            kind if kind == tlb_block::THIS.kind => self.tlb_written(register.at, now),
             kind if kind == event::THIS.kind => self.queue_written(n, register.at, before, now),
             kind if kind == tx::THIS.kind => self.ring_written(n, register.at, before, now),
             kind if kind == clop::THIS.kind => self.list_written(n, register.at, before, now),

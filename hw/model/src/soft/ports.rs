@@ -183,12 +183,20 @@ impl SoftCard {
         self.ports[n].fifo.push_back(payload);
     }
 
-    /// The contents of a receive fifo go to their lists, unless the card is quiesced.
+    /// The contents of a receive fifo go to their lists, unless the card is quiesced, or a payload
+    /// waits for a page.
     pub(super) fn drain(&mut self, host: &mut dyn Host, n: usize) {
-        while !self.is_quiet()
-            && let Some(payload) = self.ports[n].fifo.pop_front()
-        {
-            self.place(host, &payload);
+        while !self.is_quiet() {
+            if let Some(waiting) = self.ports[n].waiting.take() {
+                self.write_payload(host, waiting);
+            } else if let Some(payload) = self.ports[n].fifo.pop_front() {
+                self.place(host, &payload);
+            } else {
+                return;
+            }
+            if self.ports[n].waiting.is_some() {
+                return;
+            }
         }
     }
 
@@ -221,7 +229,7 @@ impl SoftCard {
         };
         let local = state.signal == LinkSignal::LocalFault;
         let remote = state.signal == LinkSignal::RemoteFault;
-        let rx_idle = state.fifo.is_empty();
+        let rx_idle = state.fifo.is_empty() && state.waiting.is_none();
         let tx_idle = state.out.is_empty() && state.sender.is_idle();
         let paused = state.paused > self.now;
         let bits = [!local && !remote, local, remote, rx_idle, tx_idle, paused];

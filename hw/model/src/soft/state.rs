@@ -47,6 +47,24 @@ pub(super) struct Payload {
     pub(super) stamps: [u64; 2],
 }
 
+/// A payload that has its place in a list.
+pub(super) struct Placement {
+    pub(super) list: usize,
+    pub(super) func: u32,
+    /// Virtual address, and all bytes, with record and padding.
+    pub(super) start: u64,
+    pub(super) bytes: Vec<u8>,
+    /// Number of bytes that have been written.
+    pub(super) written: usize,
+    /// Until when the next chunk waits for its page.
+    pub(super) until: Option<u64>,
+    /// The list has not restarted meanwhile.
+    pub(super) live: bool,
+    pub(super) number: u32,
+    pub(super) wire: Option<u64>,
+    pub(super) stamps: [u64; 2],
+}
+
 /// A list, besides its registers: the current buffer, and numbers.
 #[derive(Clone, Copy, Default)]
 pub(super) struct List {
@@ -76,6 +94,8 @@ pub(super) struct Port {
     pub(super) paused: u64,
     pub(super) held: Option<u64>,
     pub(super) fifo: VecDeque<Payload>,
+    /// The payload whose next chunk has no page.
+    pub(super) waiting: Option<Placement>,
     pub(super) sender: Sender,
 }
 
@@ -91,6 +111,7 @@ impl Default for Port {
             paused: 0,
             held: None,
             fifo: VecDeque::new(),
+            waiting: None,
             sender: Sender::default(),
         }
     }

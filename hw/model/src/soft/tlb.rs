@@ -1,7 +1,8 @@
-//! The TLB, and the events of its faults.
+//! The TLB: pages, chunks that wait for one, and their events.
 
 use super::record::put;
-use super::soft_card::SoftCard;
+use super::soft_card::{CORE_PS, PAGE, SoftCard};
+use super::state::Placement;
 use crate::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
     TLB_FAULT_ADDRESS, TLB_FAULT_FUNCTION, TLB_FAULT_KIND, TLB_FAULT_REASON, TLB_FAULT_STAGES,
@@ -12,42 +13,88 @@ use crate::simulated::Host;
 /// Faults that wait until their queue has room (hw/docs/operations.md, A full queue).
 const WAITING: usize = 8;
 
+/// Reasons of a fault.
+const NO_ENTRY: u32 = 0;
+const DENIED: u32 = 2;
+
+/// Bits of an entry's control.
+const NO_WRITE: u32 = 1 << 2;
+
+/// Key of the pages that lists may write.
+const LIST_KEY: u32 = 0;
+
 impl SoftCard {
-    /// The bus address of a payload; a fault is counted, and reported if enabled.
-    pub(super) fn translate(
-        &mut self,
-        host: &mut dyn Host,
-        at: u64,
-        len: u32,
-        func: u32,
-        list: usize,
-    ) -> Option<u64> {
-        let mut reason = 0_u32;
+    /// The bus address of the next chunk of a payload, which is to be written.
+    fn look_up(&self, at: u64, func: u32) -> Result<u64, u32> {
         for entry in 0..tlb::ENTRY_CTRL.count {
             let register = |register: crate::Register| tlb::THIS.at + register.of(entry);
             let control = self.store.get(register(tlb::ENTRY_CTRL));
             let page = 1_u64 << (control >> 8 & 31).clamp(12, 30);
             let start = self.store.get64(register(tlb::ENTRY_VIRTUAL)) & !(page - 1);
-            if control & 1 == 0 || at & !(page - 1) != start {
+            if control & 1 == 0 || control >> 16 & 0xff != func || at & !(page - 1) != start {
                 continue;
             }
-            if control >> 16 & 0xff != func {
-                reason = 2;
-            } else if (at - start) + u64::from(len) > page {
-                reason = 1;
-            } else {
-                let bus = self.store.get64(register(tlb::ENTRY_BUS)) & !(page - 1);
-                return Some(bus + (at - start));
+            let key = self.store.get(register(tlb::ENTRY_KEY));
+            if control & NO_WRITE != 0 || key != LIST_KEY {
+                return Err(DENIED);
             }
+            let bus = self.store.get64(register(tlb::ENTRY_BUS)) & !(page - 1);
+            return Ok(bus + (at - start));
         }
-        self.fault(at, len, func, list, reason);
-        self.tell_faults(host);
-        None
+        Err(NO_ENTRY)
     }
 
-    /// Counts a fault, and stores its report, if enabled.
-    fn fault(&mut self, at: u64, len: u32, func: u32, list: usize, reason: u32) {
-        self.store.count(tlb::THIS.at + tlb::FAULTS.at, 1);
+    /// Writes a payload in chunks, each in its page: `None` while one waits for its page; whether
+    /// all have been written.
+    pub(super) fn write_chunks(
+        &mut self,
+        host: &mut dyn Host,
+        payload: &mut Placement,
+    ) -> Option<bool> {
+        while payload.written < payload.bytes.len() {
+            let at = payload.start.wrapping_add(payload.written as u64);
+            let chunk = (PAGE - at % PAGE) as usize;
+            match self.look_up(at, payload.func) {
+                Ok(bus) => {
+                    let left = payload.bytes.get(payload.written..).unwrap_or_default();
+                    let bytes = left.get(..chunk).unwrap_or(left);
+                    self.dma_write(host, payload.func as u8, bus, bytes);
+                    payload.written += bytes.len();
+                    payload.until = None;
+                }
+                Err(reason) => {
+                    let timeout = self.store.get(tlb::THIS.at + tlb::TIMEOUT.at);
+                    let waits = reason == NO_ENTRY && timeout > 0;
+                    let until = payload.until;
+                    if until.is_none() {
+                        self.report_chunk(at, chunk as u32, payload, reason);
+                        self.tell_faults(host);
+                    }
+                    if waits && until.is_none_or(|until| self.now < until) {
+                        if until.is_none() {
+                            self.store.count(tlb::THIS.at + tlb::MISSES.at, 1);
+                            payload.until = Some(self.now + u64::from(timeout) * CORE_PS);
+                        }
+                        return None;
+                    }
+                    self.store.count(tlb::THIS.at + tlb::FAULTS.at, 1);
+                    return Some(false);
+                }
+            }
+        }
+        Some(true)
+    }
+
+    /// A register of the TLB was written: no access is in progress that an invalid entry allowed.
+    pub(super) fn tlb_written(&mut self, register: usize, now: u32) {
+        if register == tlb::INVALIDATE.at {
+            self.store.set(tlb::THIS.at + tlb::INVALIDATED.at, now);
+        }
+    }
+
+    /// Stores the report of a chunk, if enabled.
+    fn report_chunk(&mut self, at: u64, len: u32, payload: &Placement, reason: u32) {
+        let (func, list) = (payload.func, payload.list);
         if self.store.get(tlb::THIS.at + tlb::CTRL.at) & 1 == 0 {
             return;
         }

@@ -146,7 +146,7 @@ pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics
     for register in counters(host::REGISTERS, host::WRITES, host::REFUSED) {
         add("host_".into(), nic.at.host, register, 0);
     }
-    for register in counters(tlb::REGISTERS, tlb::FAULTS, tlb::EVENTS_LOST) {
+    for register in counters(tlb::REGISTERS, tlb::FAULTS, tlb::MISSES) {
         add("tlb_".into(), nic.at.tlb, register, 0);
     }
     for register in counters(timing::REGISTERS, timing::CLOCKS, timing::EVENTS_LOST) {

@@ -49,8 +49,8 @@ const _: () = {
     assert!(core::mem::offset_of!(TxSent, stages) == 24);
 };
 
-/// A payload had no writable address, and was dropped. Index: the list; length: bytes to be
-/// written; stream: 0.
+/// A chunk of a payload has no page, and waits for one or is a fault; or it may not be written.
+/// Index: the list; length: bytes of the chunk, to the end of its 4 KiB; stream: 0.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TlbFault {
@@ -58,7 +58,7 @@ pub(super) struct TlbFault {
     pub address: U64,
     /// Function of the write.
     pub function: U32,
-    /// 0 no entry, 1 extends beyond the end of the page, 2 the page is another function's.
+    /// 0 no entry of the function, 1 the chunk crosses 4 KiB, 2 key or right do not agree.
     pub reason: U32,
     /// 0.
     pub reserved: U64,

@@ -8,9 +8,11 @@ use crate::drivers::dma::DmaBuffer;
 use crate::event::{BadEvent, ClopBuffer, ClopConfig, DeviceClop, EventRecord, Framing};
 use crate::quarantine::Quarantine;
 
-/// Minimum and maximum page size of the card's TLB.
-const LEAST: usize = 4 << 10;
-const MOST: usize = 1 << 30;
+/// The smallest page of the card's TLB.
+const PAGE: usize = 4 << 10;
+
+/// Longest list: the distance of two in the card's virtual addresses has space for more.
+const MOST: usize = 1 << 38;
 
 /// A list, as its reader has it.
 pub(super) struct List<D: Device> {
@@ -19,6 +21,9 @@ pub(super) struct List<D: Device> {
     clop: DeviceClop,
     /// Number of returned buffers last written to the card.
     released: u32,
+    /// The list's virtual address.
+    address: u64,
+    tlb: Tlb<D>,
     _memory: DmaBuffer,
 }
 
@@ -35,17 +40,17 @@ impl<D: Device> List<D> {
     /// An invalid configuration, memory that is not available, or that the card cannot access.
     pub(super) fn new(
         nic: &Nic<D>,
-        tlb: &mut Tlb<D>,
+        tlb: &Tlb<D>,
         queue: usize,
         config: &ClopConfig,
         quarantine: &Quarantine,
     ) -> Result<Self, BusError> {
         let refused = |error: &dyn ToString| nic.error(error.to_string());
         config.check().map_err(|error| refused(&error))?;
-        let len = config.bytes().max(LEAST).next_power_of_two();
+        let len = config.bytes().next_multiple_of(PAGE);
         if len > MOST {
             return Err(nic.error(format!(
-                "a list of {} bytes; it must fit a page of 1 GiB",
+                "a list of {} bytes; lists have at most 256 GiB",
                 config.bytes()
             )));
         }
@@ -60,14 +65,12 @@ impl<D: Device> List<D> {
                 )));
             }
         };
-        // One page of the TLB covers it, and nothing else is in that page.
+        // Its pages need not follow each other, and nothing else is in them.
         let lent = (nic.grant, quarantine);
-        let (memory, offset) = DmaBuffer::alloc_aligned(&*nic.device, &config.memory, len, lent)?;
-        let bus = memory.addresses().iova(offset, len);
-        let bus = bus.map_err(|error| refused(&error))?;
-        let list = DeviceClop::new(config, memory.region().clone(), offset);
+        let memory = DmaBuffer::alloc(&*nic.device, &config.memory, len, lent)?;
+        let list = DeviceClop::new(config, memory.region().clone(), 0);
         let list = list.map_err(|error| refused(&error))?;
-        let address = tlb.add(len, bus.0);
+        let address = tlb.add(memory.addresses(), len)?;
         let (at, number) = (nic.at.clop, usize::from(config.stream));
         let stamps = nic.cycles(card::NET_KHZ, config.timeout);
         let stamps = stamps.min(clop::LIST_TIMEOUT_VALUE);
@@ -89,6 +92,8 @@ impl<D: Device> List<D> {
             number,
             clop: list,
             released: 0,
+            address,
+            tlb: tlb.clone(),
             _memory: memory,
         })
     }
@@ -128,8 +133,10 @@ impl<D: Device> List<D> {
         self.nic.bus.read32(self.control()) & clop::LIST_CTRL_FLUSH != 0
     }
 
-    /// Disables the list.
+    /// Disables the list, and takes its memory away from the card; the other lists continue.
     pub(super) fn disable(&self) {
         self.nic.bus.write32(self.control(), 0);
+        // Without an answer the card keeps the memory until it is at rest, as the quarantine says.
+        let _ = self.tlb.remove(self.address);
     }
 }

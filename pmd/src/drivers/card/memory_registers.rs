@@ -11,7 +11,6 @@ pub(super) mod event {
     pub(crate) const KIND: u32 = 4;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x400;
-
     registers! {
         /// Event queues.
         pub(crate) REGISTERS:
@@ -42,7 +41,6 @@ pub(super) mod tlb {
     pub(crate) const KIND: u32 = 5;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x2000;
-
     registers! {
         /// TLB.
         pub(crate) REGISTERS:
@@ -55,19 +53,27 @@ pub(super) mod tlb {
             CTRL_EVENT_FAULT = 0x1,
             CTRL_QUEUE = 0x7 << 8,
         }
-        FAULTS 0x0100 "tlb" "accesses without a valid entry" {}
+        INVALIDATE 0x000c "tlb" "requests the end of invalid entries" {}
+        INVALIDATED 0x0010 "tlb" "number of the last request that is complete" {}
+        TIMEOUT 0x0014 "tlb" "longest wait for an entry, core cycles" {}
+        FAULTS 0x0100 "tlb" "chunks without a valid entry, or that their entry does not allow" {}
         FAULTS_HIGH 0x0104 "tlb" "upper half of FAULTS" {}
-        EVENTS_LOST 0x0108 "tlb" "faults whose event did not fit its queue" {}
+        EVENTS_LOST 0x0108 "tlb" "events that did not fit their queue" {}
         EVENTS_LOST_HIGH 0x010c "tlb" "upper half of EVENTS_LOST" {}
+        MISSES 0x0110 "tlb" "chunks that waited for an entry" {}
+        MISSES_HIGH 0x0114 "tlb" "upper half of MISSES" {}
         ENTRY_VIRTUAL 0x1000 [128; 0x20] "tlb" "virtual address of the page" {}
         ENTRY_VIRTUAL_HIGH 0x1004 [128; 0x20] "tlb" "upper half of ENTRY_VIRTUAL" {}
         ENTRY_BUS 0x1008 [128; 0x20] "tlb" "bus address of the page" {}
         ENTRY_BUS_HIGH 0x100c [128; 0x20] "tlb" "upper half of ENTRY_BUS" {}
         ENTRY_CTRL 0x1010 [128; 0x20] "tlb" "control" {
             ENTRY_CTRL_VALID = 0x1,
+            ENTRY_CTRL_READ = 0x1 << 1,
+            ENTRY_CTRL_NO_WRITE = 0x1 << 2,
             ENTRY_CTRL_LOG2_PAGE = 0x1f << 8,
             ENTRY_CTRL_FUNC = 0xff << 16,
         }
+        ENTRY_KEY 0x1014 [128; 0x20] "tlb" "key of the page" {}
     }
 }
 
@@ -79,7 +85,6 @@ pub(super) mod tx {
     pub(crate) const KIND: u32 = 6;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x800;
-
     registers! {
         /// Transmit rings.
         pub(crate) REGISTERS:
@@ -121,7 +126,6 @@ pub(super) mod clop {
     pub(crate) const KIND: u32 = 7;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x8000;
-
     registers! {
         /// Lists of buffers.
         pub(crate) REGISTERS:
@@ -176,7 +180,6 @@ pub(super) mod port {
     pub(crate) const KIND: u32 = 8;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x2000;
-
     registers! {
         /// Port.
         pub(crate) REGISTERS:

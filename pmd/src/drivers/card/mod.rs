@@ -194,7 +194,7 @@ impl<D: Device> Card<D> {
             .collect::<Result<Vec<_>, _>>()?;
         // Edges are counted; their events are for users of streams.
         Timing::new(nic, 0, &self.options.timing, quarantine)?;
-        let mut tlb = Tlb::new(nic, FAULTS_TO);
+        let tlb = Tlb::new(nic, FAULTS_TO);
         let mut rx = Vec::new();
         let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
         for (n, control) in controls.iter().enumerate().take(rx_queues) {
@@ -203,7 +203,7 @@ impl<D: Device> Card<D> {
             let waiting = memory.buffers + tlb::FAULTS;
             let events = Events::new(nic, n, waiting, interrupts.clone(), quarantine)?;
             events.set_wake(self.options.wake);
-            let list = List::new(nic, &mut tlb, n, &memory, quarantine)?;
+            let list = List::new(nic, &tlb, n, &memory, quarantine)?;
             lists.push(number);
             rx.push(RxParts {
                 control: control.clone(),

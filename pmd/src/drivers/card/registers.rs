@@ -13,7 +13,6 @@ pub(super) mod card {
     pub(crate) const KIND: u32 = 1;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x80;
-
     registers! {
         /// Card.
         pub(crate) REGISTERS:
@@ -66,7 +65,6 @@ pub(super) mod host {
     pub(crate) const KIND: u32 = 2;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x200;
-
     registers! {
         /// Host bus.
         pub(crate) REGISTERS:
@@ -118,7 +116,6 @@ pub(super) mod functions {
     pub(crate) const KIND: u32 = 10;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x80;
-
     registers! {
         /// Functions.
         pub(crate) REGISTERS:
@@ -170,7 +167,6 @@ pub(super) mod timing {
     pub(crate) const KIND: u32 = 3;
     /// Bytes in the block.
     pub(crate) const SIZE: usize = 0x200;
-
     registers! {
         /// Timing.
         pub(crate) REGISTERS:

@@ -79,7 +79,7 @@ impl<D: Device> Rx<D> {
     fn next_buffer(&mut self) -> bool {
         while let Some(event) = self.parts.events.poll() {
             if event.kind == TlbFault::KIND
-                && let Some(tlb) = &mut self.parts.tlb
+                && let Some(tlb) = &self.parts.tlb
                 && tlb.answer(&event)
             {
                 continue;

@@ -223,7 +223,7 @@ impl<D: Device> Streams<D> {
             stream: number as u16,
             ..stream.clop.clone()
         };
-        let list = List::new(&self.nic, &mut self.tlb, LISTS, &config, &self.quarantine)?;
+        let list = List::new(&self.nic, &self.tlb, LISTS, &config, &self.quarantine)?;
         self.lists.push(list);
         self.numbers.push(number);
         if let Some(place) = self.index.get_mut(number) {

@@ -31,6 +31,7 @@ pub(crate) fn measure() -> anyhow::Result<Value> {
         "udp_tx": of(&sent, Probe::Sent, Probe::TxOffer),
         "decompress": of(&received, Probe::Fetched, Probe::Expanded),
         "tlb_hit": of(&received, Probe::Lookup, Probe::Bus),
+        "xlate_hit": of(&received, Probe::Lookup, Probe::Bus),
         "clop_select": of(&received, Probe::Select, Probe::Place),
         "desc_to_write": received.cycles_to_write((0, Probe::Desc)),
     }))

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Around any table (an abstraction replaces plx_xlate_table): one lookup in a cycle, of a request
+// that stands; its response or its hold comes three cycles later. A chunk is allowed only where an entry
+// covers it and permits it, and only if it lies in 4 KiB. One that is refused is not held; one that is held
+// is looked up again once an entry is made. `invalidated` shows a number only when no chunk is in
+// use or looked up that was taken before the number was written, and after the fence; later chunks do not
+// matter. An event is offered where there was room, and is stable until accepted.
+// formal: aiger
+// formal: bounded 18
+// formal: cover 20
+// mutant: covered && permitted && !crosses => covered && !crosses
+// mutant: covered && permitted && !crosses => covered && permitted
+// mutant: |grant && epoch == f => 1'b0 && epoch == f
+// mutant: draining && old == 0 => draining
+// mutant: holds && !again => holds
+// mutant: waiting && !m_event_valid && room[cfg_queue] => waiting && !m_event_valid
+
+module plx_xlate_formal (
+    input logic         clk,
+    input logic         rst,
+    input logic [1:0]   s_req_valid,
+    input logic [1:0]   near,
+    input logic [1:0]   done,
+    input logic [1:0]   patience,
+    input logic         wr_invalidate,
+    input logic         s_fence_done,
+    input logic [1:0]   room,
+    input logic         m_event_ready
+);
+    // Chunks of 16 B: 4 KiB end in the middle, or do not.
+    wire  [127:0] s_req_address = {52'd0, near[1] ? 12'hFF8 : 12'h000, 52'd0, near[0] ? 12'hFF8 : 12'h000};
+    wire  [25:0]  s_req_length = {2{13'd16}};
+    wire  [15:0]  s_req_func = '0;
+    wire  [63:0]  s_req_key = '0;
+    wire  [1:0]   s_req_write = '0;
+    wire  [13:0]  s_req_index = '0;
+    wire          win_entry_valid = 1'b0, win_write = 1'b0;
+    wire  [12:0]  win_addr = '0;
+    wire  [31:0]  win_wdata = '0;
+    wire  [3:0]   win_wstrb = '0;
+    wire  [63:0]  now_stamp = '0;
+    wire          cfg_event_fault = 1'b1;
+    wire  [2:0]   cfg_queue = 3'd1;
+    wire  [31:0]  cfg_timeout_cycles = {30'd0, patience};
+    logic         win_entry_ready, m_rsp_hit, m_rsp_epoch, m_fence, m_event_valid, inc_misses, inc_faults, inc_events_lost;
+    logic [31:0]  win_entry_rdata, sts_invalidated;
+    logic [1:0]   m_req_taken, m_rsp_valid;
+    logic [63:0]  m_rsp_address;
+    logic [2:0]   m_event_queue;
+    logic [511:0] m_event_record;
+
+    // Numbers that are written, each higher than the one before.
+    logic [2:0]   written = 0;
+    wire  [2:0]   to_write = written + {2'd0, wr_invalidate};
+    wire  [31:0]  cfg_invalidate = {29'd0, to_write};
+
+    logic [1:0]   used = 0, used_epoch;
+    wire  [1:0]   s_done = done & used, s_done_epoch = used_epoch;
+
+    plx_xlate #(.MASTERS(2), .ENTRIES(2), .EVENT_QUEUES(2), .FAULTS(2), .FLIGHT_W(3)) dut (.*);
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb begin
+        assume (rst == !running);
+        if (wr_invalidate) assume (running && written != 7);
+        if (s_fence_done) assume (m_fence);
+    end
+
+    // A request stands until its response. A master has one chunk in use; then it requests none.
+    logic [1:0] stood = 0, near_then;
+    always_ff @(posedge clk) begin
+        stood     <= running ? s_req_valid & ~m_rsp_valid : 2'd0;
+        near_then <= near;
+        if (running) written <= to_write;
+    end
+    always_comb for (int m = 0; m < 2; m = m + 1) begin
+        if (stood[m]) assume (s_req_valid[m] && near[m] == near_then[m]);
+        if (used[m]) assume (!s_req_valid[m]);
+    end
+
+    // What the table said, in the cycle of its answer; an entry made since a lookup.
+    (* hierconn *) wire \dut.pages.covers ;
+    (* hierconn *) wire \dut.pages.allows ;
+    (* hierconn *) wire \dut.pages.made ;
+    wire covers = \dut.pages.covers ;
+    wire allows = \dut.pages.allows ;
+    wire made   = \dut.pages.made ;
+
+    // Lookups of the three cycles before; chunks looked up or in use that were taken before a number
+    // was written; of one such number, any.
+    (* anyconst *) logic [2:0] one;
+    logic [1:0] taken_1 = 0, taken_2 = 0, taken_3 = 0, old = 0, missed = 0, lies = 0, owed = 0;
+    logic [3:0] since = 0;
+    wire  [1:0] ends = (taken_3 & ~(m_rsp_valid & {2{m_rsp_hit}})) | s_done;
+    wire  [1:0] busy = m_req_taken | taken_1 | taken_2 | taken_3 | used;
+    wire        marks = wr_invalidate && to_write == one;
+
+    always_ff @(posedge clk) if (running) begin
+        taken_1 <= m_req_taken;
+        taken_2 <= taken_1;
+        taken_3 <= taken_2;
+        used    <= (used | (m_rsp_valid & {2{m_rsp_hit}})) & ~s_done;
+        for (int m = 0; m < 2; m = m + 1) if (m_rsp_valid[m] && m_rsp_hit) used_epoch[m] <= m_rsp_epoch;
+        old     <= (marks ? busy : old) & ~ends;
+        // An entry is made during a lookup, or while a chunk is held: it is looked up again soon.
+        missed  <= (missed | {2{made}} & (taken_1 | taken_2)) & ~taken_3;
+        lies    <= (lies | taken_3 & ~m_rsp_valid) & ~m_req_taken;
+        owed    <= (owed | taken_3 & ~m_rsp_valid & (missed | {2{made}}) | lies & {2{made}}) & ~m_req_taken;
+        for (int m = 0; m < 2; m = m + 1) since[2*m +: 2] <= owed[m] ? since[2*m +: 2] + 2'd1 : 2'd0;
+    end
+
+    logic fenced = 0;
+    always_ff @(posedge clk) if (running) fenced <= m_fence && s_fence_done;
+
+    always_ff @(posedge clk) if (running) begin
+        assert (m_req_taken != 2'b11 && (m_req_taken & ~s_req_valid) == 0);
+        assert ((m_req_taken & (taken_1 | taken_2 | taken_3)) == 0);
+        assert ((m_rsp_valid & ~taken_3) == 0);
+        if (m_rsp_valid != 0 && m_rsp_hit) assert (covers && allows && (near & taken_3) == 0);
+        if (taken_3 != 0 && m_rsp_valid == 0) assert (!covers && patience != 0 && (near & taken_3) == 0);
+        assert (since[1:0] != 3 && since[3:2] != 3);
+        // The number is shown, or a later one.
+        if (sts_invalidated[2:0] >= one && one != 0 && written >= one) assert (old == 0);
+        if (!fenced && !$past(rst)) assert ($stable(sts_invalidated));
+        if ($past(running && m_event_valid && !m_event_ready)) begin
+            assert (m_event_valid && $stable(m_event_record) && $stable(m_event_queue));
+        end
+        if ($past(running && !m_event_valid) && m_event_valid) assert ($past(room[1]));
+        cover (sts_invalidated == 2 && used != 0);
+        cover (m_event_valid && $past(m_event_valid && m_event_ready, 2));
+        cover (m_rsp_valid[1] && m_rsp_hit && $past(taken_3[1], 4));
+    end
+endmodule
+
+// Any table.
+module plx_xlate_table #(
+    parameter ENTRIES = 2
+) (
+    input  logic         clk, rst, win_entry_valid, win_write, s_write,
+    output logic         win_entry_ready, entered, m_covered, m_permitted,
+    input  logic [12:0]  win_addr,
+    input  logic [31:0]  win_wdata, s_key,
+    input  logic [3:0]   win_wstrb,
+    output logic [31:0]  win_entry_rdata,
+    input  logic [63:0]  s_address,
+    input  logic [7:0]   s_func,
+    output logic [63:0]  m_address
+);
+    (* anyseq *) wire covers;
+    (* anyseq *) wire allows;
+    (* anyseq *) wire made;
+
+    assign win_entry_ready = 1'b0;
+    assign win_entry_rdata = '0;
+    assign m_covered   = covers;
+    assign m_permitted = allows;
+    assign entered     = made && !rst;
+    assign m_address   = '0;
+endmodule

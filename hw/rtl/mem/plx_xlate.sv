@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Translates the virtual addresses of all masters of the card to bus addresses, in chunks that lie in
+// 4 KiB, so that what a master accesses may be in pages of any sizes that do not follow each other. A
+// chunk is allowed if an entry of its function covers it and has its key and right.
+//
+// A chunk without an entry is reported by an event and held until software enters its page, or
+// until the timeout: then, and at once where key or right do not agree, it is a fault. A held
+// chunk delays its own master only.
+//
+// Unmapping: software makes entries invalid and then writes a number to `invalidate`. Later lookups
+// belong to the other epoch; when none of the former is in use any more, and all writes of before
+// have left the card, `invalidated` shows the number. No master stops for it.
+//
+//   cycle 0  a request is taken
+//   cycle 3  its response: it is allowed, or a fault, or held
+
+module plx_xlate #(
+    parameter MASTERS      = 4,    // requesters
+    parameter ENTRIES      = 128,  // pages, a power of two
+    parameter EVENT_QUEUES = 8,    // event queues of the card
+    parameter FAULTS       = 8,    // faults that wait for their event, a power of two
+    parameter FLIGHT_W     = 6     // bits of the number of chunks in use: as many as all masters may use
+) (
+    input  logic                    clk,
+    input  logic                    rst,
+
+    // Registers: an event for each chunk without a page, and its queue; cycles that one is held.
+    input  logic                    cfg_event_fault,
+    input  logic [2:0]              cfg_queue,
+    input  logic [31:0]             cfg_timeout_cycles,
+
+    // A number, written after entries were made invalid; the last one for which no chunk is in use.
+    input  logic [31:0]             cfg_invalidate,
+    input  logic                    wr_invalidate,
+    output logic [31:0]             sts_invalidated,
+
+    // Entries.
+    input  logic                    win_entry_valid,
+    output logic                    win_entry_ready,
+    input  logic                    win_write,
+    input  logic [12:0]             win_addr,
+    input  logic [31:0]             win_wdata,
+    input  logic [3:0]              win_wstrb,
+    output logic [31:0]             win_entry_rdata,
+
+    // A chunk: its first byte, its bytes (1 and more, none beyond 4 KiB), its function and key; to be
+    // written, or read; a number for the event. It stands until its response. `taken`: it is looked up.
+    input  logic [MASTERS-1:0]      s_req_valid,
+    input  logic [MASTERS*64-1:0]   s_req_address,
+    input  logic [MASTERS*13-1:0]   s_req_length,
+    input  logic [MASTERS*8-1:0]    s_req_func,
+    input  logic [MASTERS*32-1:0]   s_req_key,
+    input  logic [MASTERS-1:0]      s_req_write,
+    input  logic [MASTERS*7-1:0]    s_req_index,
+    output logic [MASTERS-1:0]      m_req_taken,
+
+    // The response. An allowed chunk is in use until its master says so, with its epoch: until its last
+    // write has been accepted by the host bus, or its last read is complete.
+    output logic [MASTERS-1:0]      m_rsp_valid,
+    output logic                    m_rsp_hit,
+    output logic [63:0]             m_rsp_address,
+    output logic                    m_rsp_epoch,
+    input  logic [MASTERS-1:0]      s_done,
+    input  logic [MASTERS-1:0]      s_done_epoch,
+
+    // Writes accepted before this have left the card: held until `done`.
+    output logic                    m_fence,
+    input  logic                    s_fence_done,
+
+    // An event, to a queue with room.
+    input  logic [63:0]             now_stamp,
+    input  logic [EVENT_QUEUES-1:0] room,
+    output logic                    m_event_valid,
+    input  logic                    m_event_ready,
+    output logic [2:0]              m_event_queue,
+    output logic [511:0]            m_event_record,
+
+    // Counters: held, faults, events that did not fit.
+    output logic                    inc_misses,
+    output logic                    inc_faults,
+    output logic                    inc_events_lost
+);
+    localparam FAULT_W = 32 + 64 + 8 + 2 + 13 + 7;
+
+    generate
+        if (MASTERS < 1) MASTERS_must_be_at_least_1 parameter_error ();
+        if (EVENT_QUEUES < 1 || EVENT_QUEUES > 8) EVENT_QUEUES_must_be_1_to_8 parameter_error ();
+    endgenerate
+
+    // ---- Requests -------------------------------------------------------------------------------
+
+    // Of each master: looked up; held until an entry is made; reported; held for long enough; an
+    // entry was made since the lookup.
+    logic [MASTERS-1:0] busy, held, told, expired, stale, grant;
+    logic               entered;
+
+    // The arbiter needs two requesters.
+    localparam ASKERS = MASTERS < 2 ? 2 : MASTERS;
+    logic [ASKERS-1:0] turn;
+
+    plx_arb_rr #(.N(ASKERS)) arbiter (
+        .clk, .rst, .request(ASKERS'(s_req_valid & ~busy & ~held)), .grant(turn), .done(1'b1)
+    );
+
+    assign grant       = turn[MASTERS-1:0];
+    assign m_req_taken = grant;
+
+    logic [63:0] address;
+    logic [12:0] length;
+    logic [7:0]  func;
+    logic [31:0] key;
+    logic        write;
+    logic [6:0]  index;
+
+    integer m;
+    always_comb begin
+        address = '0;
+        length  = '0;
+        func    = '0;
+        key     = '0;
+        write   = |(s_req_write & grant);
+        index   = '0;
+        for (m = 0; m < MASTERS; m = m + 1) begin
+            address = address | (s_req_address[m*64 +: 64] & {64{grant[m]}});
+            length  = length | (s_req_length[m*13 +: 13] & {13{grant[m]}});
+            func    = func | (s_req_func[m*8 +: 8] & {8{grant[m]}});
+            key     = key | (s_req_key[m*32 +: 32] & {32{grant[m]}});
+            index   = index | (s_req_index[m*7 +: 7] & {7{grant[m]}});
+        end
+    end
+
+    logic        covered, permitted;
+    logic [63:0] bus;
+
+    plx_xlate_table #(.ENTRIES(ENTRIES)) pages (
+        .clk, .rst, .win_entry_valid, .win_entry_ready, .win_write, .win_addr, .win_wdata, .win_wstrb,
+        .win_entry_rdata, .entered, .s_address(address), .s_func(func), .s_key(key), .s_write(write),
+        .m_covered(covered), .m_permitted(permitted), .m_address(bus)
+    );
+
+    // The request beside the table: cycles 1 to 3.
+    localparam REQ_W = 64 + 13 + 8 + 7;
+    logic [REQ_W-1:0]   then_1, then_2, then_3;
+    logic [MASTERS-1:0] who_1, who_2, who;
+    logic               epoch, epoch_1, epoch_2, of_epoch, crosses;
+
+    wire [63:0] of_address = then_3[REQ_W-1 -: 64];
+    wire [12:0] of_length  = then_3[15 +: 13];
+    wire [7:0]  of_func    = then_3[7 +: 8];
+    wire [6:0]  of_index   = then_3[6:0];
+    wire [13:0] beyond     = {2'd0, then_2[28 +: 12]} + {1'b0, then_2[15 +: 13]};
+
+    always_ff @(posedge clk) begin
+        then_1   <= {address, length, func, index};
+        then_2   <= then_1;
+        then_3   <= then_2;
+        epoch_1  <= epoch;
+        epoch_2  <= epoch_1;
+        of_epoch <= epoch_2;
+        crosses  <= beyond > 14'd4096;
+        who_1    <= rst ? '0 : grant;
+        who_2    <= rst ? '0 : who_1;
+        who      <= rst ? '0 : who_2;
+    end
+
+    // ---- Responses ------------------------------------------------------------------------------
+
+    wire is_last   = |(who & expired) || cfg_timeout_cycles == 0;
+    wire missing   = !covered && !crosses;
+    wire holds     = |who && missing && !is_last;
+    wire fault     = |who && !m_rsp_hit && !holds;
+    wire known     = |(who & told);
+    wire reports   = (holds || fault) && !known;
+
+    assign m_rsp_hit     = covered && permitted && !crosses;
+    assign m_rsp_valid   = who & {MASTERS{!holds}};
+    assign m_rsp_address = bus;
+    assign m_rsp_epoch   = of_epoch;
+    assign inc_misses    = holds && !known;
+    assign inc_faults    = fault;
+
+    genvar i;
+    generate
+        for (i = 0; i < MASTERS; i = i + 1) begin : g_master
+            logic [31:0] left;
+            wire         again = entered || stale[i];
+
+            always_ff @(posedge clk) begin
+                busy[i]  <= grant[i] || (busy[i] && !who[i]);
+                stale[i] <= !grant[i] && again && busy[i];
+                if (who[i]) begin
+                    held[i] <= holds && !again;
+                    told[i] <= holds;
+                end else if (entered || expired[i]) held[i] <= 1'b0;
+                if (!told[i]) left <= cfg_timeout_cycles;
+                else if (left != 0) left <= left - 1'b1;
+                if (m_rsp_valid[i]) expired[i] <= 1'b0;
+                else if (told[i] && left == 0) expired[i] <= 1'b1;
+                if (rst) begin
+                    busy[i]    <= 1'b0;
+                    held[i]    <= 1'b0;
+                    told[i]    <= 1'b0;
+                    expired[i] <= 1'b0;
+                end
+            end
+        end
+    endgenerate
+
+    // ---- Chunks in use, and unmapping -----------------------------------------------------------
+
+    // Of each epoch: lookups, and allowed chunks. `ended`: those that were done in the cycle before.
+    logic [2*FLIGHT_W-1:0] flying, ended;
+    logic                  asked, draining;
+    logic [31:0]           number;
+
+    genvar f;
+    generate
+        for (f = 0; f < 2; f = f + 1) begin : g_epoch
+            logic [FLIGHT_W-1:0] sum;
+            wire [FLIGHT_W-1:0]  now   = flying[f*FLIGHT_W +: FLIGHT_W];
+            wire [FLIGHT_W-1:0]  less  = ended[f*FLIGHT_W +: FLIGHT_W];
+            wire                 adds  = |grant && epoch == f;
+
+            integer d;
+            always_comb begin
+                sum = {{(FLIGHT_W-1){1'b0}}, |who && !m_rsp_hit && of_epoch == f};
+                for (d = 0; d < MASTERS; d = d + 1) begin
+                    sum = sum + {{(FLIGHT_W-1){1'b0}}, s_done[d] && s_done_epoch[d] == f};
+                end
+            end
+
+            always_ff @(posedge clk) begin
+                ended[f*FLIGHT_W +: FLIGHT_W]  <= rst ? '0 : sum;
+                flying[f*FLIGHT_W +: FLIGHT_W] <= rst ? '0 : now + {{(FLIGHT_W-1){1'b0}}, adds} - less;
+            end
+        end
+    endgenerate
+
+    wire [FLIGHT_W-1:0] old  = epoch ? flying[0 +: FLIGHT_W] : flying[FLIGHT_W +: FLIGHT_W];
+    wire                flip = asked && !draining;
+
+    always_ff @(posedge clk) begin
+        if (wr_invalidate) asked <= 1'b1;
+        else if (flip) asked <= 1'b0;
+        if (flip) begin
+            epoch    <= !epoch;
+            draining <= 1'b1;
+            number   <= cfg_invalidate;
+        end
+        if (draining && old == 0) m_fence <= 1'b1;
+        if (m_fence && s_fence_done) begin
+            m_fence         <= 1'b0;
+            draining        <= 1'b0;
+            sts_invalidated <= number;
+        end
+        if (rst) begin
+            asked           <= 1'b0;
+            epoch           <= 1'b0;
+            draining        <= 1'b0;
+            m_fence         <= 1'b0;
+            sts_invalidated <= '0;
+        end
+    end
+
+    // ---- Events ---------------------------------------------------------------------------------
+
+    wire [1:0]          reason = crosses ? 2'd1 : covered ? 2'd2 : 2'd0;
+    logic               waiting_room, waiting;
+    logic [FAULT_W-1:0] next;
+    wire                send   = waiting && !m_event_valid && room[cfg_queue];
+    logic [31:0]        sequence_number;
+
+    assign inc_events_lost = reports && cfg_event_fault && !waiting_room;
+
+    /* verilator lint_off PINCONNECTEMPTY */
+    plx_fifo_sync #(
+        .WIDTH(FAULT_W),
+        .DEPTH(FAULTS)
+    ) faults (
+        .clk,
+        .rst,
+        .s_valid(reports && cfg_event_fault),
+        .s_ready(waiting_room),
+        .s_data({now_stamp[31:0], of_address, of_func, reason, of_length, of_index}),
+        .m_valid(waiting),
+        .m_ready(send),
+        .m_data(next),
+        .level()
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
+    always_ff @(posedge clk) begin
+        if (m_event_ready) m_event_valid <= 1'b0;
+        if (send) begin
+            m_event_valid   <= 1'b1;
+            sequence_number <= sequence_number + 1'b1;
+        end
+        if (rst) begin
+            m_event_valid   <= 1'b0;
+            sequence_number <= '0;
+        end
+    end
+
+    always_ff @(posedge clk) if (send) begin
+        m_event_queue  <= cfg_queue;
+        m_event_record <= '0;
+        m_event_record[layouts_pkg::EVENT_RECORD_INDEX_AT +: 7]     <= next[6:0];
+        m_event_record[layouts_pkg::EVENT_RECORD_LENGTH_AT +: 13]   <= next[19:7];
+        m_event_record[layouts_pkg::TLB_FAULT_REASON_AT +: 2]       <= next[21:20];
+        m_event_record[layouts_pkg::TLB_FAULT_FUNCTION_AT +: 8]     <= next[29:22];
+        m_event_record[layouts_pkg::TLB_FAULT_ADDRESS_AT +: 64]     <= next[93:30];
+        m_event_record[layouts_pkg::TLB_FAULT_STAGES_AT + 64 +: 32] <= next[125:94];
+        m_event_record[layouts_pkg::EVENT_RECORD_SEQUENCE_AT +: 32] <= sequence_number;
+        m_event_record[layouts_pkg::EVENT_RECORD_KIND_AT +: 8]      <= layouts_pkg::TLB_FAULT_KIND;
+    end
+
+    wire unused = &{1'b0, now_stamp[63:32]};
+endmodule
