@@ -36,16 +36,16 @@ impl Card {
 pub struct Outside<'a>(pub &'a mut World);
 
 impl Host for Outside<'_> {
-    fn read(&mut self, at: u64, out: &mut [u8]) -> Result<(), ReadError> {
+    fn read(&mut self, _: u8, at: u64, out: &mut [u8]) -> Result<(), ReadError> {
         let is_there = self.0.read(at, out);
         is_there.then_some(()).ok_or(ReadError::Unsupported)
     }
 
-    fn write(&mut self, at: u64, bytes: &[u8]) {
+    fn write(&mut self, _: u8, at: u64, bytes: &[u8]) {
         self.0.write(at, bytes);
     }
 
-    fn interrupt(&mut self, vector: u16) {
+    fn interrupt(&mut self, _: u8, vector: u16) {
         self.0.interrupt(vector);
     }
 }
