@@ -247,9 +247,9 @@ impl<C: SimulatedCard> Device for CosimDevice<C> {
                 *command
             };
         }
-        memory.masters &= !all;
         card.act_as(self.function);
         card.reset(memory);
+        memory.masters &= !all;
         Ok(())
     }
 
