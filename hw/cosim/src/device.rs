@@ -262,9 +262,9 @@ impl<C: SimulatedCard> Device for CosimDevice<C> {
                 *command
             };
         }
-        memory.masters &= !all;
         card.act_as(self.function);
         card.reset(memory);
+        memory.masters &= !all;
         Ok(())
     }
 

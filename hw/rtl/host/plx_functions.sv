@@ -70,7 +70,7 @@ module plx_functions #(
 
     // Registers: offsets in their blocks and windows, of the first of an array (hw/rdl).
     localparam MAC_CTRL = 'h08, NET_CTRL = 'h24, ARP_CTRL = 'h34, GEN_CTRL = 'h40, STREAM = 'h200, RING_CTRL = 'h108,
-               LIST_CTRL = 'h2018, QUEUE_CTRL = 'h108, VECTOR_CTRL = 'hC, ENTRY_CTRL = 'h1010;
+               LIST_CTRL = 'h2018, QUEUE_CTRL = 'h108, QUEUE_RELEASED = 'h10C, VECTOR_CTRL = 'hC, ENTRY_CTRL = 'h1010;
     // Their values after a reset, where not 0; but packets that have been read still leave, pause frames
     // count, ARP entries go, and a generator stops.
     localparam [31:0] SEND = 32'h22, FLUSH = 32'h104, STOP = 32'h2, SIZE_OF_8 = 32'h300, MASKED = 32'h1;
@@ -80,9 +80,11 @@ module plx_functions #(
     wire [1:0]  kind  = step[9:8];
     wire [1:0]  port  = step[7:6];
     wire [5:0]  item  = step[5:0];
-    wire [3:0]  queue = step[4:1];
-    wire        queue_exists = step[7:4] == 0 && queue < EVENT_QUEUES;
-    wire        vector_step  = step[0];
+    wire [3:0]  queue = step[5:2];
+    wire        queue_exists = step[7:6] == 0 && step[1:0] != 2'd3 && queue < EVENT_QUEUES;
+    // Of a queue: its vector, its control, what its consumer released, which a queue keeps when it is enabled.
+    wire        vector_step  = step[1:0] == 2'd0;
+    wire        control_step = step[1:0] == 2'd1;
     wire [6:0]  page  = step[6:0];
     wire [2:0]  group = page[6:4];
     wire [6:0]  list  = {port, item[4:0]};
@@ -90,7 +92,7 @@ module plx_functions #(
     wire [16:0] port_at  = regs_pkg::PORT_AT + {1'b0, port, 14'd0};
     wire [16:0] list_at  = regs_pkg::CLOP_AT + LIST_CTRL + {4'd0, list, 6'd0};
     wire [16:0] ring_at  = regs_pkg::TX_AT + RING_CTRL + {9'd0, port, 6'd0};
-    wire [16:0] queue_at = regs_pkg::EVENT_AT + QUEUE_CTRL + {7'd0, queue, 6'd0};
+    wire [16:0] queue_at = regs_pkg::EVENT_AT + (control_step ? QUEUE_CTRL : QUEUE_RELEASED) + {7'd0, queue, 6'd0};
     wire [16:0] entry_at = regs_pkg::TLB_AT + ENTRY_CTRL + {5'd0, page, 5'd0};
 
     logic        wanted, vector;
@@ -137,7 +139,7 @@ module plx_functions #(
                 owner  = 3'(cfg_queue_owner >> (5'd3 * queue));
                 vector = vector_step;
                 offset = vector_step ? {9'd0, queue, 4'd0} + VECTOR_CTRL : queue_at;
-                data   = vector_step ? MASKED : SIZE_OF_8;
+                data   = vector_step ? MASKED : control_step ? SIZE_OF_8 : 32'd0;
             end
             default: begin
                 wanted = {1'b0, page} < TLB_ENTRIES;

@@ -45,7 +45,7 @@ class TB:
             found += [(0, at + 0x24, 0), (0, at + 0x34, 0x104), (0, at + 0x40, 2), (0, at + 8, 0x22),
                       (0, 0x6108 + 0x40 * port, 0x300)]
         for queue in (queue for queue in range(self.queues) if self.owners[1][queue] == function):
-            found += [(0, 0x3108 + 0x40 * queue, 0x300), (1, 16 * queue + 12, 1)]
+            found += [(0, 0x3108 + 0x40 * queue, 0x300), (0, 0x310C + 0x40 * queue, 0), (1, 16 * queue + 12, 1)]
         return found + [(0, 0x5010 + 0x20 * entry, 0) for entry in range(self.entries)
                         if self.owners[2][entry // 16] == function]
 

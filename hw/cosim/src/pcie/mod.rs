@@ -299,6 +299,11 @@ impl RootPort {
         (self.driven.rx_req, self.driven.rx_cpl) = self.downstream.offer(now, &mut draw);
     }
 
+    /// Writes of the card so far: accepted, and in memory.
+    pub(crate) fn writes(&self) -> (u64, u64) {
+        self.upstream.writes()
+    }
+
     /// Register accesses that the card has not accepted yet.
     pub(crate) fn requests(&self) -> usize {
         self.downstream.requests()

@@ -189,6 +189,11 @@ impl Upstream {
         self.answers.pop_front_if(due).map(|answer| answer.what)
     }
 
+    /// Writes so far: accepted, and in memory.
+    pub(super) fn writes(&self) -> (u64, u64) {
+        (self.sent, self.landed)
+    }
+
     /// Whether nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.posted.is_empty() && self.reads.is_empty() && self.answers.is_empty()

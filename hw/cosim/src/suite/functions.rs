@@ -208,7 +208,6 @@ pub fn functions_have_their_own_frames_memory_and_interrupts<C: SimulatedCard>(m
     for which in [0, 2] {
         assert_received(&mut rigs[which], which, FRAMES..FRAMES + 20);
     }
-    // The memory of a rig is read as by its card.
     rigs[1].device.set_bus_master(true).unwrap();
     assert!(rigs[1].receive().is_empty());
     assert!(rigs[0].read64(&host::THIS, 0, host::WR_DISCARDED, 0) > 0);

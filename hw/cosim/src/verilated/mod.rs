@@ -359,12 +359,17 @@ impl SimulatedCard for VerilatedCard {
     }
 
     fn reset(&mut self, host: &mut dyn Host) {
+        if self.function > 0 {
+            self.port.set_bus_master(false);
+            self.port.set_msix(self.now, false);
+            self.port.request_reset();
+            self.until(host, |card| card.port.is_reset());
+            // What it had written before is in memory when the host knows that it is reset.
+            let (sent, _) = self.port.writes();
+            return self.until(host, |card| card.port.writes().1 >= sent);
+        }
         self.set_bus_master(host, false);
         self.port.set_msix(self.now, false);
-        if self.function > 0 {
-            self.port.request_reset();
-            return self.until(host, |card| card.port.is_reset());
-        }
         for function in (0..FUNCTIONS as u8).rev() {
             self.port.act_as(function);
             self.port.set_bus_master(false);

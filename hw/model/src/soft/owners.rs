@@ -158,6 +158,8 @@ impl SoftCard {
         {
             let control = event::THIS.at + event::QUEUE_CTRL.of(queue);
             self.set(control, event::QUEUE_CTRL.reset, all);
+            let released = event::THIS.at + event::QUEUE_RELEASED.of(queue);
+            self.set(released, 0, all);
         }
         self.vectors.mask(queues);
         self.on_its_way.take_if(|(whose, ..)| *whose == function);

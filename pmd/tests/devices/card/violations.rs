@@ -23,6 +23,6 @@ fn an_adversary_costs_frames_and_nothing_else() {
 fn what_was_not_posted_stays_as_it_is() {
     let pool = pool(400, 1024);
     let plan = FaultModel::Confined.by(Choices::Seeded(1));
-    let outcome = trial::run(&pool, "mtu=9000", plan, 50_000);
+    let outcome = trial::run(&pool, "mtu=9000", plan, 150_000);
     assert!(outcome.received.delivered > 500, "{outcome:?}");
 }
