@@ -26,7 +26,7 @@ impl Card {
     }
 
     /// Has time in the card's world go on with that outside it.
-    fn follow(&mut self, world: &mut World) {
+    pub fn follow(&mut self, world: &mut World) {
         let late = (world.now * 1000).saturating_sub(self.0.now());
         self.0.advance(&mut Outside(world), late);
     }
