@@ -96,18 +96,15 @@ impl Plan {
                 .with_context(|| format!("--port {spec}"))?;
         }
         let outputs = outputs(cli, &config, registries)?;
-        let is_card = |spec: &str| spec.split(':').next() == Some(CARD);
-        let is_simulated = specs.len() == 1 && specs.iter().all(|spec| is_card(spec));
+        let is_simulated = matches!(&specs[..], [spec] if is_card(spec));
         ensure!(
             !is_simulated || cli.runs.control.is_none(),
             "--control is not for {CARD}: its clock serves a single run"
         );
         let demo = specs.is_empty() || specs == [LOOPBACK] || is_simulated;
-        for own in [LOOPBACK, CARD] {
+        for own in &specs {
             ensure!(
-                demo || !specs
-                    .iter()
-                    .any(|spec| spec == own || own == CARD && is_card(spec)),
+                demo || own != LOOPBACK && !is_card(own),
                 "--port {own} is the demonstration's, and cannot be combined with others"
             );
         }
@@ -185,6 +182,11 @@ impl Plan {
         }
         Ok(plan)
     }
+}
+
+/// Whether a port is the simulated card, or a function of it.
+fn is_card(spec: &str) -> bool {
+    spec.split(':').next() == Some(CARD)
 }
 
 /// The checked outputs; nothing is opened.

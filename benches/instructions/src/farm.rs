@@ -143,7 +143,9 @@ fn farm(pack: u16, loops: usize) -> Result<Round> {
     // All nodes register their buffers.
     let now = Time::ZERO;
     for _ in 0..8 {
-        stations.iter_mut().for_each(|station| station.step(now));
+        for station in &mut stations {
+            station.step(now);
+        }
     }
     let mut accepted = 0;
     Ok(Box::new(move || {
@@ -156,7 +158,9 @@ fn farm(pack: u16, loops: usize) -> Result<Round> {
             }
         }
         for _ in 0..2 * FEEDERS {
-            stations.iter_mut().for_each(|station| station.step(now));
+            for station in &mut stations {
+                station.step(now);
+            }
             let scheduler = stations[0].farm.scheduler.as_ref();
             let is_over = scheduler.is_none_or(|all| all.decided() == all.triggered());
             if is_over {

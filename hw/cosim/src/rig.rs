@@ -4,6 +4,7 @@
 
 mod page;
 mod pages;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +14,10 @@ use pollux_card_model::{Block, Host, Register, SimulatedCard, WireFrame};
 use pollux_mempool::MemoryRegion;
 use pollux_mempool::region::PageSize;
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory};
-use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_pmd::net::UdpEndpoint;
 
 pub use self::page::Page;
+pub use self::wire::{datagram, peer, station};
 use crate::device::grant;
 use crate::touched::Touched;
 use crate::{CosimBus, CosimDevice};
@@ -479,31 +481,4 @@ impl<C: SimulatedCard> Rig<C> {
 /// Address of number `n` of a register, in one of several blocks.
 fn place(block: &Block, which: usize, register: Register, n: usize) -> usize {
     block.at + which * block.step + register.of(n)
-}
-
-/// A port of the card, and a UDP port there.
-#[must_use]
-pub fn station(which: usize, udp: u16) -> UdpEndpoint {
-    let mac = MacAddr([2, 0, 0x4c, 0x4f, 0x4c, which as u8]);
-    let socket = std::net::SocketAddrV4::new([10, 0, which as u8, 1].into(), udp);
-    UdpEndpoint { mac, socket }
-}
-
-/// The peer of a port of the card.
-#[must_use]
-pub fn peer(which: usize, udp: u16) -> UdpEndpoint {
-    let mac = MacAddr([2, 0, 0x4c, 0x4f, 0x4c, 0x80 | which as u8]);
-    let socket = std::net::SocketAddrV4::new([10, 0, which as u8, 153].into(), udp);
-    UdpEndpoint { mac, socket }
-}
-
-/// A datagram from the [`peer`] of a port to the port.
-#[must_use]
-pub fn datagram(which: usize, source: u16, destination: u16, payload: &[u8]) -> WireFrame {
-    let mut bytes = vec![0; UDP_HEADERS];
-    bytes.extend_from_slice(payload);
-    let template = UdpTemplate::new(peer(which, source), station(which, destination));
-    let len = template.write(&mut bytes, payload.len()).unwrap_or(0);
-    bytes.resize(len.max(60), 0);
-    WireFrame::good(bytes)
 }

@@ -52,7 +52,7 @@ impl<C: SimulatedCard> Rig<C> {
             });
             match page {
                 Some(page) => {
-                    bytes.extend(self.memory_at((page.at + at - page.virt) as usize, there))
+                    bytes.extend(self.memory_at((page.at + at - page.virt) as usize, there));
                 }
                 None => bytes.resize(bytes.len() + there, 0),
             }
