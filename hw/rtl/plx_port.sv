@@ -311,7 +311,7 @@ module plx_port #(
 
     plx_tx_lost tx_lost (
         .clk_net, .rst_net, .s_lost_valid(lost_valid), .s_lost_cookie(lost_cookie),
-        .clk_core, .rst_core, .m_lost_valid, .m_lost_ready, .m_lost_count, .m_lost_cookie
+        .clk_core, .rst_core(rst_core || net_clear), .m_lost_valid, .m_lost_ready, .m_lost_count, .m_lost_cookie
     );
 
     // ---- From the wire to memory ----------------------------------------------------------------

@@ -240,9 +240,9 @@ pub fn a_port_outlives_failed_reads<C: SimulatedCard>(make: Make<'_, C>) {
     ];
     for (n, error) in errors.into_iter().enumerate() {
         for first in [None, Some(error)] {
-            // The frame, or its descriptor.
+            // The frame, which is too long for the ring, or its descriptor.
             device.with(|_, memory| memory.read_errors.extend([first, Some(error)]));
-            bench.send(0, &[frame(64)]);
+            bench.send(0, &[frame(200)]);
             device.advance(Ns(20_000));
             device.with(|_, memory| memory.read_errors.clear());
             // An empty burst has a use: reported completions are processed.

@@ -181,7 +181,12 @@ pub fn functions_have_their_own_frames_memory_and_interrupts<C: SimulatedCard>(m
         send(rig, which, 0..FRAMES);
         for number in 0..8 {
             rig.send(which, &payload(which, number));
-            rig.advance(4 * US);
+            // Its memory is that of the next one.
+            let is_read = (0..100).any(|_| {
+                rig.advance(US);
+                rig.read(&tx::THIS, 0, tx::RING_CONSUMER, which) as usize > number
+            });
+            assert!(is_read, "packet {number} of function {which}");
         }
     }
     for (which, rig) in rigs.iter_mut().enumerate() {
@@ -192,7 +197,8 @@ pub fn functions_have_their_own_frames_memory_and_interrupts<C: SimulatedCard>(m
             let payload = payload(which, number);
             assert!(
                 frame.bytes[UDP_HEADERS..].starts_with(&payload),
-                "a frame of function {which}"
+                "frame {number} of function {which}: {:?}, not {payload:?}",
+                &frame.bytes[UDP_HEADERS..]
             );
         }
         assert_eq!(rig.read64(&port::THIS, which, port::TX_FRAMES, 0), 8);
