@@ -149,7 +149,7 @@ module plx_host_bus #(
     localparam [BLOCKS-1:0] IN_NET = {{PORTS{1'b1}}, 5'b00001};
     wire       [BLOCKS-1:0] away   = {BLOCKS{others_rst}} | IN_NET & {BLOCKS{net_away}};
 
-    // A function in reset reaches nothing, and is told of nothing.
+    // A function in reset does not master the bus: its writes, interrupts among them, are discarded.
     logic [7:0]  master;
     logic [23:0] page_owner;
     logic        write_valid, write_ready, write_vector, inc_refused;

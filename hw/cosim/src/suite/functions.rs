@@ -74,7 +74,7 @@ fn assert_received<C: SimulatedCard>(
     assert!(bytes == sent, "other payloads of function {which}");
 }
 
-/// Whether a register is one of function `who` in [`SHARING`]; `None`: of nobody alone.
+/// The function that a register belongs to in [`SHARING`]; `None` if it belongs to no single one.
 fn owner(block: &Block, at: usize) -> Option<usize> {
     let into = at - block.at;
     let of = |first: Register, step: usize| (into - first.at) / step;
@@ -222,7 +222,7 @@ pub fn functions_have_their_own_frames_memory_and_interrupts<C: SimulatedCard>(m
     }
 }
 
-/// A list that names the queue of another function loses its own announcements, and nobody else's.
+/// A list that names the queue of another function loses its own announcements, and no others.
 pub fn a_list_tells_no_queue_of_another_function<C: SimulatedCard>(make: Make<'_, C>) {
     let device = shared(make);
     let mut rigs = rigs(&device);
