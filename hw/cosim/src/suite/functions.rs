@@ -205,6 +205,11 @@ pub fn functions_have_their_own_frames_memory_and_interrupts<C: SimulatedCard>(m
     }
     let interrupts = device.with(|_, memory| memory.interrupts);
     assert_eq!(interrupts, [1, 1, 1, 0, 0, 0, 0, 0]);
+    for (number, rig) in rigs.iter().enumerate() {
+        assert_eq!(rig.read(&card::THIS, 0, card::FUNCTION, 0), number as u32);
+        let status = rig.read(&functions::THIS, 0, functions::FUNCTION_STATUS, number);
+        assert_eq!(status, 6, "a master with interrupts");
+    }
     // One function without bus mastering: only its frames are not announced.
     rigs[1].device.set_bus_master(false).unwrap();
     for (which, rig) in rigs.iter().enumerate() {
@@ -260,6 +265,11 @@ pub fn a_page_is_of_the_function_that_enters_it<C: SimulatedCard>(make: Make<'_,
     let at = |entry: usize| tlb::THIS.at + tlb::ENTRY_CTRL.of(entry);
     let mine = rigs[1].bus.read32(at(GROUP));
     assert_eq!(mine >> 16 & 0xff, 1);
+    let refused = |rigs: &[Rig<C>; 3]| rigs[0].read64(&host::THIS, 0, host::REFUSED, 0);
+    let before = refused(&rigs);
+    rigs[1].bus.write32(at(2 * GROUP), mine);
+    rigs[1].advance(US);
+    assert_eq!(refused(&rigs), before + 1);
     rigs[1].bus.write32(at(GROUP), mine & !0xff_0000 | 2 << 16);
     rigs[1].bus.write8(at(GROUP) + 2, 2);
     assert_eq!(rigs[1].bus.read32(at(GROUP)), mine);
@@ -336,18 +346,17 @@ pub fn a_reset_of_one_function_leaves_the_others<C: SimulatedCard>(make: Make<'_
 pub fn a_function_that_is_reset_by_register_begins_anew<C: SimulatedCard>(make: Make<'_, C>) {
     let device = shared(make);
     let mut rigs = rigs(&device);
-    let at = |register: Register| functions::THIS.at + register.of(2);
     send(&rigs[2], 2, 0..50);
     rigs[2].advance(2 * US);
-    rigs[2].bus.write32(at(functions::FUNCTION_CTRL), 1);
+    rigs[2].write(&functions::THIS, 0, functions::FUNCTION_CTRL, 2, 1);
+    let status = |rig: &Rig<C>| rig.read(&functions::THIS, 0, functions::FUNCTION_STATUS, 2);
     let mut patience = 1000;
-    while rigs[2].bus.read32(at(functions::FUNCTION_STATUS)) & 1 == 1 {
+    while status(&rigs[2]) & 1 == 1 {
         rigs[2].advance(US);
         patience -= 1;
         assert!(patience > 0, "the reset goes on for ever");
     }
-    let status = rigs[2].bus.read32(at(functions::FUNCTION_STATUS));
-    assert_eq!(status, 2, "still a master");
+    assert_eq!(status(&rigs[2]), 2, "still a master");
     // Frames that are still to come find no list.
     rigs[2].advance(60 * US);
     rigs[2] = Rig::new(device.function(2)).unwrap();

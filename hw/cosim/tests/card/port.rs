@@ -58,7 +58,6 @@ fn functions_are_pf_and_vf1_to_vf7() {
 }
 
 /// Frames of all lengths from a port to its peer and back.
-#[expect(clippy::expect_used, reason = "part of tests")]
 fn exchange(spec: &str) {
     let pool = Mempool::new(PoolConfig {
         buffers: 1024,
