@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::{Result, ensure};
 use pollux_farm::carrier::{Arrival, Carrier};
 use pollux_farm::feeder::{self, Feeder, mockup::Mockup};
+use pollux_farm::members::Numbers;
 use pollux_farm::node::{self, Built, Node, Step, Work};
 use pollux_farm::results::{self, Results};
 use pollux_farm::role::{Address, Role};
@@ -17,7 +18,7 @@ use pollux_pmd::mempool::time::Tsc;
 use pollux_pmd::{Clock as _, TscClock};
 
 use crate::room::Payload;
-use crate::share::{Share, part};
+use crate::share::{Share, nodes, part};
 use crate::sockets::Sockets;
 
 /// Number of the run in messages.
@@ -131,7 +132,7 @@ pub(crate) struct Members {
     results: Option<Results>,
     first_feeder: usize,
     feeders: Vec<Feeder<Mockup>>,
-    first_node: usize,
+    node_numbers: Numbers,
     nodes: Vec<Node<Option<Payload>, Check>>,
     control: Arc<Control>,
     share: Share,
@@ -156,11 +157,11 @@ impl Members {
         let data = padded(share.fragment).unwrap_or(0) * u32::from(share.pack);
         let slot = data + table_len(share.pack);
         let cached = loops * CACHED / ((slot as usize + HEADERS) * topology.feeders());
-        let window = cached.max(2 * topology.columns());
+        let window = cached.max(4 * topology.columns() * loops);
         let store = Mockup::new(share.fragment, 0);
-        let (feeders, nodes) = (
+        let (feeders, numbers) = (
             part(topology.feeders(), number, loops),
-            part(topology.nodes(), number, loops),
+            nodes(topology.nodes(), number, loops),
         );
         let now = Time::ZERO;
         let feeder = |id: usize| {
@@ -174,10 +175,10 @@ impl Members {
             };
             Ok(Feeder::new(config, topology, store, now)?)
         };
-        let node = |id: usize| {
+        let node = |id| {
             let config = node::Config {
                 run: RUN,
-                id: id as u16,
+                id,
                 slot,
                 workers: 1,
                 beat: TIMEOUT,
@@ -218,8 +219,8 @@ impl Members {
             results: (number + 1 == loops).then(results).transpose()?,
             first_feeder: feeders.start,
             feeders: feeders.map(feeder).collect::<Result<_>>()?,
-            first_node: nodes.start,
-            nodes: nodes.map(node).collect::<Result<_>>()?,
+            node_numbers: numbers,
+            nodes: numbers.iter().map(node).collect::<Result<_>>()?,
             control,
             share: *share,
             window: window as u64,
@@ -310,8 +311,8 @@ impl Members {
                 }
             }
             Address::Node(node) => {
-                let place = usize::from(node).wrapping_sub(self.first_node);
-                if let Some(node) = self.nodes.get_mut(place) {
+                let place = self.node_numbers.place(node);
+                if let Some(node) = place.and_then(|place| self.nodes.get_mut(place)) {
                     node.receive(now, &message, payload, out);
                 }
             }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use anyhow::{Context as _, Result};
+use pollux_farm::members::Numbers;
 
 /// What a loop is to do.
 #[derive(Clone, Copy)]
@@ -16,14 +17,19 @@ pub(crate) struct Share {
     pub(crate) hands_over: bool,
 }
 
-/// The members of a loop, of so many of a kind.
+/// The feeders of a loop, of so many.
 pub(crate) fn part(of: usize, number: usize, loops: usize) -> Range<usize> {
     of * number / loops..of * (number + 1) / loops
 }
 
-/// The loop of a member.
-pub(crate) fn loop_of(member: usize, of: usize, loops: usize) -> Result<usize> {
+/// The nodes of a loop, of so many: in turn.
+pub(crate) fn nodes(of: usize, number: usize, loops: usize) -> Numbers {
+    Numbers::every(number as u16..of as u16, loops as u16)
+}
+
+/// The loop of a feeder.
+pub(crate) fn loop_of(feeder: usize, of: usize, loops: usize) -> Result<usize> {
     (0..loops)
-        .find(|&number| part(of, number, loops).contains(&member))
-        .context("a member without a loop")
+        .find(|&number| part(of, number, loops).contains(&feeder))
+        .context("a feeder without a loop")
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use pollux_farm::carrier::{Carrier, ETHERNET, Ethernet, EthernetConfig, Payload, Routes};
 use pollux_farm::feeder::mockup::Mockup;
 use pollux_farm::feeder::{self, Feeder};
-use pollux_farm::members::Members;
+use pollux_farm::members::{Members, Numbers};
 use pollux_farm::node::{self, Built, Node, Step};
 use pollux_farm::results::{self, Results};
 use pollux_farm::role::Address;
@@ -176,7 +176,12 @@ fn farm(pack: u16, loops: usize) -> Result<Round> {
     }))
 }
 
-/// The members of a kind in a loop.
+/// The nodes of a loop: in turn.
+fn nodes(number: usize, loops: usize) -> Numbers {
+    Numbers::every(number as u16..NODES as u16, loops as u16)
+}
+
+/// The feeders of a loop.
 fn part(of: usize, number: usize, loops: usize) -> Range<usize> {
     of * number / loops..of * (number + 1) / loops
 }
@@ -189,8 +194,8 @@ fn routes(topology: &Topology, loops: usize) -> Result<Routes> {
         for feeder in part(FEEDERS, number, loops) {
             routes.set(Address::Feeder(feeder as u8), number as u16)?;
         }
-        for node in part(NODES, number, loops) {
-            routes.set(Address::Node(node as u16), number as u16)?;
+        for node in nodes(number, loops).iter() {
+            routes.set(Address::Node(node), number as u16)?;
         }
     }
     Ok(routes)
@@ -209,10 +214,10 @@ fn members(topology: &Topology, pack: u16, slot: u32, number: usize, loops: usiz
         };
         Feeder::new(config, topology, Mockup::new(FRAGMENT, 0), now).context("a feeder")
     };
-    let node = |id: usize| {
+    let node = |id| {
         let config = node::Config {
             run: RUN,
-            id: id as u16,
+            id,
             slot,
             workers: 1,
             beat,
@@ -236,14 +241,14 @@ fn members(topology: &Topology, pack: u16, slot: u32, number: usize, loops: usiz
         };
         Results::new(config, topology, now)
     };
-    let (feeders, nodes) = (part(FEEDERS, number, loops), part(NODES, number, loops));
+    let (feeders, numbers) = (part(FEEDERS, number, loops), nodes(number, loops));
     Ok(Members {
         scheduler: (number == 0).then(scheduler).transpose()?,
         results: (number + 1 == loops).then(results).transpose()?,
         first_feeder: feeders.start,
         feeders: feeders.map(feeder).collect::<Result<_>>()?,
-        first_node: nodes.start,
-        nodes: nodes.map(node).collect::<Result<_>>()?,
+        node_numbers: numbers,
+        nodes: numbers.iter().map(node).collect::<Result<_>>()?,
         due: Time::ZERO,
     })
 }

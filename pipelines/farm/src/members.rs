@@ -1,6 +1,10 @@
 //! The members of a loop: takes each message to the role that it is for, and polls the roles that are
 //! due.
 
+mod numbers;
+
+pub use numbers::Numbers;
+
 use crate::carrier::{Arrival, Carrier};
 use crate::role::{Address, Role};
 use crate::time::Time;
@@ -17,9 +21,9 @@ pub struct Members<S, R, F, N> {
     pub first_feeder: usize,
     /// Feeders from that number on.
     pub feeders: Vec<F>,
-    /// Number of the first node.
-    pub first_node: usize,
-    /// Nodes from that number on.
+    /// Numbers of the nodes.
+    pub node_numbers: Numbers,
+    /// Nodes, in the order of their numbers.
     pub nodes: Vec<N>,
     /// When one beside the scheduler is to be polled next.
     pub due: Time,
@@ -63,8 +67,8 @@ where
                 }
             }
             Address::Node(node) => {
-                let place = usize::from(node).wrapping_sub(self.first_node);
-                if let Some(node) = self.nodes.get_mut(place) {
+                let place = self.node_numbers.place(node);
+                if let Some(node) = place.and_then(|place| self.nodes.get_mut(place)) {
                     node.receive(now, message, arrival.payload, out);
                     self.due = self.due.min(node.next_deadline());
                     return true;
@@ -94,8 +98,8 @@ where
             feeder.poll(now, out);
             due = due.min(feeder.next_deadline());
         }
-        for (n, node) in (self.first_node..).zip(&mut self.nodes) {
-            out.set_sender(Address::Node(n as u16));
+        for (n, node) in self.node_numbers.iter().zip(&mut self.nodes) {
+            out.set_sender(Address::Node(n));
             node.poll(now, out);
             due = due.min(node.next_deadline());
         }

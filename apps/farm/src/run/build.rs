@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use pollux_farm::carrier::{Ethernet, EthernetConfig, Payload, Routes};
 use pollux_farm::feeder::Feeder;
 use pollux_farm::feeder::mockup::Mockup;
+use pollux_farm::members::Numbers;
 use pollux_farm::node::Node;
 use pollux_farm::results::Results;
 use pollux_farm::role::Address;
@@ -93,7 +94,7 @@ pub struct Parts {
     nodes: Vec<(pollux_farm::node::Config, Option<u64>)>,
     credits: Option<usize>,
     first_feeder: usize,
-    first_node: usize,
+    node_numbers: Numbers,
     fragment: u32,
     start: Time,
     window: u64,
@@ -147,10 +148,7 @@ impl Parts {
             let id = n as u8;
             (plan.feeder(id), plan.death(Address::Feeder(id)))
         };
-        let node = |n| {
-            let id = n as u16;
-            (plan.node(id), plan.death(Address::Node(id)))
-        };
+        let node = |id| (plan.node(id), plan.death(Address::Node(id)));
         let events = plan.asked.events.unwrap_or(u64::MAX);
         let triggers = plan.triggers()?;
         Ok(Self {
@@ -166,10 +164,10 @@ impl Parts {
                 .then(|| (plan.scheduler(), triggers, events)),
             results: share.results.then(|| plan.results()),
             feeders: share.feeders.clone().map(feeder).collect(),
-            nodes: share.nodes.clone().map(node).collect(),
+            nodes: share.nodes.iter().map(node).collect(),
             credits: plan.credits(),
             first_feeder: share.feeders.start,
-            first_node: share.nodes.start,
+            node_numbers: share.nodes,
             fragment: plan.config.traffic.fragment,
             start: plan.start(),
             window: plan.window(),
@@ -233,7 +231,7 @@ impl Parts {
             results,
             first_feeder: self.first_feeder,
             feeders: self.feeders.iter().map(feeder).collect::<Result<_>>()?,
-            first_node: self.first_node,
+            node_numbers: self.node_numbers,
             nodes: self.nodes.iter().map(node).collect::<Result<_>>()?,
             due: Time::ZERO,
         })

@@ -42,7 +42,7 @@ pub fn deal(
             let default = if cores.is_empty() { cpus } else { cores.len() };
             let default = default.saturating_sub(has_switch.into());
             let loops = config.loops.loops.map_or(default, usize::from);
-            shares::deal(feeders, nodes, loops.clamp(1, MAX_LOOPS.min(members)))
+            shares::deal_in_turn(feeders, nodes, loops.clamp(1, MAX_LOOPS.min(members)))
         }
         Layout::Processes(processes) => {
             let processes = usize::from(*processes);
@@ -54,15 +54,16 @@ pub fn deal(
         }
         Layout::Switch => shares::each(feeders, nodes),
         Layout::Part(share) => {
-            for (kind, ids, of) in [
-                ("feeder", &share.feeders, feeders),
-                ("node", &share.nodes, nodes),
+            let last_node = share.nodes.iter().next_back().map(usize::from);
+            for (kind, last, of) in [
+                ("feeder", share.feeders.end.checked_sub(1), feeders),
+                ("node", last_node, nodes),
             ] {
                 ensure!(
-                    ids.end <= of,
+                    last.is_none_or(|last| last < of),
                     "{kind} {}: the farm has {of}, the first one is 0; set `{kind}s` in the \
                      configuration of all members",
-                    ids.end - 1
+                    last.unwrap_or(0)
                 );
             }
             vec![share.clone()]

@@ -107,6 +107,6 @@ pub fn name(share: &Share) -> String {
     } else if !share.feeders.is_empty() {
         format!("feeder{}", share.feeders.start)
     } else {
-        format!("node{}", share.nodes.start)
+        format!("node{}", share.nodes.first().unwrap_or(0))
     }
 }

@@ -6,7 +6,7 @@ use pollux_app::{ClockOption, DurationOption, ReportOptions};
 
 use super::asked::Asked;
 use super::kill::Kill;
-use super::shares::{Ids, Share};
+use super::shares::{Ids, NodeIds, Share};
 
 /// Options of all members.
 #[derive(Debug, clap::Args)]
@@ -111,9 +111,9 @@ pub struct NodeOptions {
     #[command(flatten)]
     pub member: MemberOptions,
 
-    /// Number of the node, from 0; or of several, as 0-5
+    /// Number of the node, from 0; or of several, as 0-5, or 0-10/2 for every second one
     #[arg(long, value_name = "N")]
-    pub id: Ids,
+    pub id: NodeIds,
 }
 
 /// Run the result node of a farm whose other members are other processes

@@ -71,7 +71,7 @@ impl<'a> From<&'a FeederOptions> for Job<'a> {
 
 impl<'a> From<&'a NodeOptions> for Job<'a> {
     fn from(options: &'a NodeOptions) -> Self {
-        let nodes = options.id.0.clone();
+        let nodes = options.id.0;
         let share = Share {
             nodes,
             ..Share::default()

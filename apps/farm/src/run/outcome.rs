@@ -139,9 +139,9 @@ impl Outcome {
             transfers: seat.feeder.counters().transfers,
             dead: seat.is_dead,
         });
-        let nodes = (members.first_node..).zip(&members.nodes);
+        let nodes = members.node_numbers.iter().zip(&members.nodes);
         let nodes = nodes.map(|(id, seat)| NodeOutcome {
-            id,
+            id: id.into(),
             events: seat.node.counters().events,
             checked: seat.node.work().checked,
             wrong: seat.node.work().wrong,
@@ -173,6 +173,7 @@ impl Left {
         self.results = self.results.take().or(other.results);
         self.feeders.extend(other.feeders);
         self.nodes.extend(other.nodes);
+        self.nodes.sort_by_key(|node| node.id);
         self.handed_over += other.handed_over;
         self.unsent += other.unsent;
         self.damaged += other.damaged;

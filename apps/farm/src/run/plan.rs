@@ -299,10 +299,9 @@ impl Plan {
     pub fn damage(&self, number: usize) -> Option<Damage> {
         let probability = self.asked.corrupt;
         let seed = self.asked.seed.wrapping_mul(layout::MAX_LOOPS as u64 + 1);
-        // Loops of other processes have the same number, and other members.
-        let first = self.shares[number].feeders.start + self.shares[number].nodes.start;
-        let number = match self.layout {
-            Layout::Part(_) => first,
+        let number = match &self.layout {
+            // Loops of other processes have the same number, and other members.
+            Layout::Part(share) => share.first(),
             _ => number,
         };
         let damage = Damage::new(probability, seed.wrapping_add(number as u64)).ok();
@@ -419,16 +418,16 @@ impl Plan {
         self.config.traffic.in_flight.unwrap_or(default.min(most))
     }
 
-    /// Undecided MEPs up to which events are triggered as fast as the farm takes them: all that have
-    /// a receive buffer, or as many as have fragments that stay in the caches of the loops' cores;
-    /// where messages are lost, others do not wait for those of a time-out.
+    /// Undecided MEPs up to which events are triggered as fast as the farm takes them: as many as have
+    /// fragments that stay in the caches of the loops' cores, or some for each column and loop, so that
+    /// all have work; where messages are lost, others do not wait for those of a time-out.
     pub fn window(&self) -> u64 {
-        let fragment = (ETHERNET + HEADER + self.slot as usize).next_multiple_of(64) + MBUF;
-        let cached = self.shares.len() * CACHED / (fragment * self.topology.feeders());
-        let least = 2 * self.topology.columns();
         if self.is_lossy() {
             return u64::MAX;
         }
+        let fragment = (ETHERNET + HEADER + self.slot as usize).next_multiple_of(64) + MBUF;
+        let cached = self.shares.len() * CACHED / (fragment * self.topology.feeders());
+        let least = 4 * self.topology.columns() * self.shares.len();
         cached.max(least) as u64
     }
 

@@ -102,7 +102,11 @@ fn run(case: &Case) {
     );
     let exclusions = farm.scheduler.counters().exclusions;
     let dead_nodes = u64::from(case.killed.0.is_some());
-    assert!(exclusions.silent_nodes + exclusions.overdue_nodes <= dead_nodes);
+    assert!(
+        exclusions.silent_nodes + exclusions.overdue_nodes <= dead_nodes,
+        "{exclusions:?} {:?}",
+        farm.scheduler.timeout()
+    );
     assert_eq!(exclusions.undecided_nodes, 0);
     if case.killed.0.is_none() {
         assert!(farm.builds().iter().all(|&builds| builds == 1));
