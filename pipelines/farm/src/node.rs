@@ -166,6 +166,7 @@ impl<P, W: Work<P>> Node<P, W> {
         descriptor.unwrap_or_default()
     }
 
+    #[inline]
     fn fragment(&mut self, now: Time, fragment: &Fragment, payload: P, out: &mut impl Outbox) {
         let place = self.topology.buffer_of(fragment.descriptor);
         let Some((_, n)) = place.filter(|place| place.0 == self.config.id) else {
@@ -189,6 +190,7 @@ impl<P, W: Work<P>> Node<P, W> {
     }
 
     /// The last fragment of a part has been placed.
+    #[inline(never)]
     fn complete(&mut self, n: usize, now: Time, out: &mut impl Outbox) {
         self.requests.keep(n, Feeders::NONE);
         let (counters, buffer) = (&mut self.counters, &mut self.buffers[n]);

@@ -49,7 +49,7 @@ impl<P> Handover<P> {
     }
 
     /// Hands a message over, for which there is room.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, from: Address, to: Address, message: &Message, payload: Option<P>) {
         self.count += 1;
         let arrival = move || Arrival {

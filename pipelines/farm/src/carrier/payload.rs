@@ -37,6 +37,7 @@ impl Deref for Payload {
 }
 
 impl Drop for Payload {
+    #[inline]
     fn drop(&mut self) {
         // Where the cache is in use, the frame's own drop takes the buffer to the pool.
         if let Some(frame) = self.frame.take()

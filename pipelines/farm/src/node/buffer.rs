@@ -118,6 +118,7 @@ impl<P> Buffer<P> {
 
     /// Takes a fragment. With `asked`, only assignments begin MEPs and set the members: nodes asked
     /// the feeder, and a node may ask for what is not its own.
+    #[inline]
     pub(super) fn place(
         &mut self,
         fragment: &Fragment,
@@ -168,6 +169,7 @@ impl<P> Buffer<P> {
     }
 
     /// Whether a fragment that begins something, or is of another attempt, has a place.
+    #[inline(never)]
     fn admits(&mut self, fragment: &Fragment, asked: bool, counters: &mut Counters) -> bool {
         let newer = fragment.generation.wrapping_sub(self.generation) as i32;
         let later = fragment.attempt.wrapping_sub(self.attempt) as i16 > 0;
