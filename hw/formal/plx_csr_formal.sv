@@ -3,7 +3,10 @@
 // A function reaches its own registers and no other's: for any owners and any requests, an access that is
 // offered to a block is of a queue, ring, list, port, vector or page of its function, or of what all may
 // read; only function 0 writes what is nobody's. A page that another function writes has its number. The
-// function is that of the request, or of the reset, that was accepted last, and a completion has it too.
+// function is that of the request, or of the reset, that was accepted last, and a completion has it too; or that
+// of a doorbell, which is accepted only while a read waits for timing or ports, and then at once. No access is
+// offered before a write has ended, nor before a read has, but a doorbell. The order of requests and doorbells
+// is `plx_csr_requests`'s.
 // formal: aiger
 // formal: always 8
 // formal: cover 16
@@ -16,6 +19,52 @@
 // mutant: wstrb[2]     <= 1'b1; => wstrb[3]     <= 1'b1;
 // mutant: at[10:7] == 0 && vector_owner == func; => vector_owner == func;
 // mutant: at[6] && at[5:3] == func; => at[6];
+// mutant: func  <= bell_func; => func  <= func;
+// mutant: && (block & NET) != 0 && !done; => && !done;
+// mutant: bell ? waiting & ~away : '0; => '0;
+// mutant: address_gone <= done && bell; => address_gone <= 1'b0;
+// mutant: else if (begins) picked <= '0; => else if (begins) picked <= picked;
+// mutant: writes || bell; => writes;
+// mutant: = state == ACCESS && address_gone && => = state == ACCESS && inc_refused && address_gone &&
+
+/* verilator lint_off DECLFILENAME */
+// Requests as they come, and any doorbells, which this one has in the data.
+module plx_csr_requests #(
+    parameter READS = 4
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic         hif_rx_req_valid,
+    output logic         hif_rx_req_ready,
+    input  logic         hif_rx_req_sop,
+    input  logic         hif_rx_req_eop,
+    input  logic [127:0] hif_rx_req_header,
+    input  logic [255:0] hif_rx_req_data,
+    output logic         m_req_valid,
+    input  logic         m_req_ready,
+    output logic         m_req_sop,
+    output logic         m_req_eop,
+    output logic [127:0] m_req_header,
+    output logic [255:0] m_req_data,
+    output logic         m_bell_valid,
+    input  logic         m_bell_ready,
+    output logic [2:0]   m_bell_block,
+    output logic [2:0]   m_bell_func,
+    output logic [16:0]  m_bell_offset,
+    output logic [31:0]  m_bell_data
+);
+    assign hif_rx_req_ready = m_req_ready;
+    assign m_req_valid      = hif_rx_req_valid;
+    assign m_req_sop        = hif_rx_req_sop;
+    assign m_req_eop        = hif_rx_req_eop;
+    assign m_req_header     = hif_rx_req_header;
+    assign m_req_data       = '0;
+    assign m_bell_valid     = hif_rx_req_data[0];
+    assign m_bell_block     = hif_rx_req_data[3:1];
+    assign m_bell_func      = hif_rx_req_data[6:4];
+    assign m_bell_offset    = hif_rx_req_data[23:7];
+    assign m_bell_data      = '0;
+endmodule
 
 module plx_csr_formal (
     input logic         clk,
@@ -30,6 +79,7 @@ module plx_csr_formal (
     input logic         hif_rx_req_sop,
     input logic         hif_rx_req_eop,
     input logic [127:0] hif_rx_req_header,
+    input logic [23:0]  bell_any,
     input logic         hif_tx_cpl_ready,
     input logic [10:0]  m_axil_awready,
     input logic [10:0]  m_axil_wready,
@@ -37,7 +87,7 @@ module plx_csr_formal (
     input logic [10:0]  m_axil_arready,
     input logic [10:0]  m_axil_rvalid
 );
-    wire  [255:0] hif_rx_req_data = '0;
+    wire  [255:0] hif_rx_req_data = {232'd0, bell_any};
     wire  [351:0] m_axil_rdata = '0;
     logic         hif_rx_req_ready, s_write_ready, hif_tx_cpl_valid, hif_tx_cpl_sop, hif_tx_cpl_eop, inc_refused;
     logic [127:0] hif_tx_cpl_header;
@@ -54,6 +104,10 @@ module plx_csr_formal (
     (* anyconst *) logic [23:0] cfg_page_owner;
 
     plx_csr #(.PORTS(2), .QUEUES(8)) dut (.*);
+
+    // Yosys merges wires of these names with those inside.
+    (* hierconn *) wire \dut.bell_ready , \dut.bell ;
+    wire bell_ready = \dut.bell_ready , bell = \dut.bell ;
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
@@ -86,11 +140,44 @@ module plx_csr_formal (
     wire [2:0]  of_page   = cfg_page_owner[3*page[2:0] +: 3];
     wire [2:0]  of_ring   = ring[1:0] < 2 ? cfg_port_owner[3*ring[0] +: 3] : 3'd0;
     wire [2:0]  of_list   = list[1:0] < 2 ? cfg_port_owner[3*list[0] +: 3] : 3'd0;
-    wire [2:0]  me        = func[2:0];
+    wire [2:0]  me        = bell ? bell_func : func[2:0];
+
+    // A doorbell: a register of its block, and the function, of the one that was accepted last.
+    wire         rings = bell_ready && bell_any[0];
+    wire [17:0]  bell_at = {1'b0, bell_any[23:7]};
+    logic [2:0]  bell_func;
+    logic [16:0] bell_offset;
+    always_comb begin
+        assume (bell_any[3:1] == 1 || bell_any[3:1] == 2 || bell_any[3:1] == 4);
+        if (bell_any[1]) assume (bell_at >= 18'h3100 && bell_at < 18'h3300);
+        if (bell_any[2]) assume (bell_at >= 18'h6100 && bell_at < 18'h6200);
+        if (bell_any[3]) assume (bell_at >= 18'hA000 && bell_at < 18'hE000);
+    end
+
+    // Accesses that were offered and have not ended: a write, a read that was accepted. Blocks answer what they
+    // have accepted.
+    logic [10:0] write_open = 0, read_open = 0;
+    logic        rung = 0;
+    wire  [10:0] net = 11'b01100001000;
+    always_comb assume ((m_axil_rvalid & ~read_open) == 0);
+    always_ff @(posedge clk) if (running) begin
+        write_open <= (writes | write_open) & ~(m_axil_bvalid & m_axil_bready) & ~away;
+        read_open  <= (m_axil_arvalid & m_axil_arready | read_open) & ~(m_axil_rvalid & m_axil_rready) & ~away;
+        if (rings) {bell_func, bell_offset} <= {bell_any[6:4], bell_any[23:7]};
+        if (rings) rung <= 1'b1;
+    end
 
     always_ff @(posedge clk) if (running) begin
         assert ((block & (block - 1'b1)) == 0);
         if (block != 0) assert (func < 8 && m_axil_func == me);
+        if (bell && block != 0) assert (writes == block && m_axil_addr == bell_offset && (block & 11'b00011010000) != 0);
+        // One at a time, but for doorbells; the answer of the read goes before the next one.
+        if (write_open != 0) assert ((block & ~write_open) == 0);
+        if (read_open != 0) assert (block == 0 || bell);
+        if (rings) assert ((read_open & net & ~away) != 0 && (m_axil_rvalid & read_open) == 0);
+        if ((read_open & net & ~away) != 0 && !bell && (m_axil_rvalid & read_open) == 0) assert (bell_ready);
+        if ((read_open & ~away) != 0 && !bell) assert ((m_axil_rready & read_open & ~away) != 0);
+        if (hif_tx_cpl_valid) assert (read_open == 0);
         if (block[0] && me != 0) assert (!write);
         if (block[1] && me != 0) assert (!write && at < 18'h1008);
         if (block[2] && me != 0 && write) assert (at >= 18'h1840 && at - 18'h1840 >> 3 == me);
@@ -111,6 +198,7 @@ module plx_csr_formal (
         if (hif_tx_cpl_valid && hif_tx_cpl_sop) assert (hif_tx_cpl_header[107:100] == func);
         cover (block[4] && me == 3 && write && at == 18'h318C);
         cover (inc_refused);
+        cover (hif_tx_cpl_valid && rung && hif_tx_cpl_header[73:64] == 1);
         cover (block[5] && write && me == 2 && at == 18'h5010);
     end
 endmodule

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Register requests of the host to one AXI4-Lite access for each DW, one at a time and in order, and
-// its reads completed in order, with one completion each. Every request is completed: reads without a
+// its reads completed in order, with one completion each. While a read waits for a block in another clock,
+// doorbells behind it are performed (`plx_csr_requests`), and then what follows them in turn. Every request is completed: reads without a
 // register return 0; an absent BAR gives an unsupported request, more than 64 bytes a completer
 // abort (PCIe 4.0, 2.3.1). Such writes, and poisoned ones, are discarded. From a request to its
 // access: 2 cycles. Blocks in reset are absent meanwhile.
@@ -14,7 +15,8 @@
 module plx_csr #(
     parameter PORTS  = 4,         // ports of the card
     parameter QUEUES = 8,         // event queues
-    parameter BLOCKS = PORTS + 9  // register blocks, in the order of `plx_place`
+    parameter BLOCKS = PORTS + 9, // register blocks, in the order of `place`
+    parameter READS  = 4          // reads that a doorbell may pass, besides two
 ) (
     input  logic                 clk,
     input  logic                 rst,
@@ -81,19 +83,37 @@ module plx_csr #(
     localparam [2:0] TAKE = 0, SELECT = 1, ACCESS = 2, KEEP = 3, ANSWER = 4, CHECK = 5;
     localparam [2:0] UNSUPPORTED = 1, ABORT = 4;
 
+    logic         req_valid, req_ready, req_sop, req_eop, bell_valid, bell_ready;
+    logic [127:0] req_header;
+    logic [255:0] req_data;
+    logic [2:0]   bell_block, bell_func;
+    logic [16:0]  bell_offset;
+    logic [31:0]  bell_data;
+
+    plx_csr_requests #(.READS(READS)) requests (
+        .clk, .rst, .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header,
+        .hif_rx_req_data, .m_req_valid(req_valid), .m_req_ready(req_ready), .m_req_sop(req_sop), .m_req_eop(req_eop),
+        .m_req_header(req_header), .m_req_data(req_data), .m_bell_valid(bell_valid), .m_bell_ready(bell_ready),
+        .m_bell_block(bell_block), .m_bell_func(bell_func), .m_bell_offset(bell_offset), .m_bell_data(bell_data)
+    );
+
     logic [2:0]   state;
     logic [127:0] head;
     logic [511:0] data;
     logic [3:0]   index;
     logic         second;
 
+    // The access is that of a doorbell, in the middle of the current request, a read; its function.
+    logic       bell;
+    logic [2:0] func;
+
     // The request, and its errors.
     wire [9:0] length   = head[73:64];
     wire [3:0] first_be = head[77:74];
     wire [3:0] last_be  = length == 10'd1 ? first_be : head[81:78];
-    wire       write    = head[85];
+    wire       writes   = head[85];
     wire       wrong    = head[84:82] != 3'd0 && head[84:82] != 3'd2 || head[89] || head[107:103] != 0;
-    wire [2:0] func     = head[102:100];
+    wire       write    = writes || bell;
     wire       long     = length == 0 || length > 10'd16;
     wire [2:0] status   = wrong ? UNSUPPORTED : long ? ABORT : 3'd0;
 
@@ -123,8 +143,8 @@ module plx_csr #(
     // BAR 2 holds only the vectors.
     localparam [BLOCKS-1:0] VECTORS = 1 << (BLOCKS - 1);
     wire  [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS);
-    // The block of the address; and the one that is accessed, if the function may.
-    logic [BLOCKS-1:0] meant, picked;
+    // The block of the address; and the one that is accessed, if the function may; that of the read, meanwhile.
+    logic [BLOCKS-1:0] meant, picked, waiting;
     // A block that goes away in the middle is answered for.
     wire  [BLOCKS-1:0] block = picked & ~away;
 
@@ -168,28 +188,45 @@ module plx_csr #(
     wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
     logic [31:0]       wdata;
     logic [3:0]        wstrb;
-    logic              is_last;
+    logic              is_last, address_gone, data_gone;
+
+    // A read that waits for another clock: timing and ports. It has been accepted there, so the address is not
+    // needed any more. Its answer goes before the next doorbell.
+    localparam [BLOCKS-1:0] NET = {1'b0, {PORTS{1'b1}}, 8'b0000_1000};
+    assign bell_ready = state == ACCESS && address_gone && !write && (block & NET) != 0 && !done;
+    wire   begins     = bell_ready && bell_valid;
 
     always_ff @(posedge clk) begin
+        if (begins) begin
+            at    <= bell_offset;
+            func  <= bell_func;
+            wdata <= bell_data;
+            wstrb <= 4'hF;
+            meant <= {{(BLOCKS-8){1'b0}}, bell_block[2], bell_block[1], 1'b0, bell_block[0], 4'd0};
+        end
+        bell    <= bell ? !done : begins;
+        waiting <= (bell ? waiting : picked) & ~away;
         if (state == SELECT) begin
             at      <= offset[16:0];
+            func    <= head[102:100];
             wdata   <= data[index*32 +: 32];
             wstrb   <= be;
             is_last <= last;
         end
         if (state == SELECT) meant <= status == 0 && be != 0 ? selected : '0;
         if (state == CHECK) picked <= meant & own;
-        else if (done) picked <= '0;
+        else if (done) picked <= bell ? waiting & ~away : '0;
+        else if (begins) picked <= '0;
         if (state == CHECK && stamps) begin
             wdata[23:16] <= {5'd0, func};
             wstrb[2]     <= 1'b1;
         end
         inc_refused <= !rst && state == CHECK && (meant & ~own) != 0;
         if (rst) picked <= '0;
+        if (rst) bell <= 1'b0;
     end
 
     // The access: which of its channels have been accepted.
-    logic address_gone, data_gone;
     assign m_axil_func    = func;
     assign m_axil_addr    = at;
     assign m_axil_wdata   = wdata;
@@ -214,10 +251,10 @@ module plx_csr #(
 
     // A reset of a function and the host take turns, by whole requests.
     logic turned;
-    wire  inserts = s_write_valid && !second && !(turned && hif_rx_req_valid);
+    wire  inserts = s_write_valid && !second && !(turned && req_valid);
 
-    assign s_write_ready     = state == TAKE && !second && !(turned && hif_rx_req_valid);
-    assign hif_rx_req_ready  = state == TAKE && !inserts;
+    assign s_write_ready     = state == TAKE && !second && !(turned && req_valid);
+    assign req_ready         = state == TAKE && !inserts;
     assign hif_tx_cpl_valid  = state == ANSWER;
     assign hif_tx_cpl_sop    = !second;
     assign hif_tx_cpl_eop    = second || status != 0 || length <= 10'd8;
@@ -233,34 +270,37 @@ module plx_csr #(
                            32'd0, 15'd0, s_write_offset};
                 data   <= {480'd0, s_write_data};
                 state  <= SELECT;
-            end else if (hif_rx_req_valid) begin
+            end else if (req_valid) begin
                 turned <= 1'b0;
-                second <= !hif_rx_req_eop;
-                if (hif_rx_req_sop) head <= hif_rx_req_header;
+                second <= !req_eop;
+                if (req_sop) head <= req_header;
                 // Words after the second are not used.
-                if (hif_rx_req_sop) data <= {256'd0, hif_rx_req_header[85] ? hif_rx_req_data : 256'd0};
-                else data[511:256] <= hif_rx_req_data;
-                if (hif_rx_req_eop) state <= SELECT;
+                if (req_sop) data <= {256'd0, req_header[85] ? req_data : 256'd0};
+                else data[511:256] <= req_data;
+                if (req_eop) state <= SELECT;
             end
-            SELECT: state <= status == 0 ? CHECK : write ? TAKE : ANSWER;
+            SELECT: state <= status == 0 ? CHECK : writes ? TAKE : ANSWER;
             CHECK: state <= ACCESS;
             ACCESS: begin
                 kept <= answer;
-                if (done) state <= KEEP;
+                if (begins) state <= CHECK;
+                else if (done && !bell) state <= KEEP;
             end
             KEEP: begin
-                if (!write) begin
+                if (!writes) begin
                     for (int b = 0; b < 16; b = b + 1) if (index == 4'(b)) data[b*32 +: 32] <= kept;
                 end
                 index <= index + 4'd1;
-                state <= !is_last ? SELECT : write ? TAKE : ANSWER;
+                state <= !is_last ? SELECT : writes ? TAKE : ANSWER;
             end
             default: if (hif_tx_cpl_ready) begin
                 second <= !hif_tx_cpl_eop;
                 if (hif_tx_cpl_eop) state <= TAKE;
             end
         endcase
-        address_gone <= !done && (address_gone || |(m_axil_awvalid & m_axil_awready) || |(m_axil_arvalid & m_axil_arready));
+        // Behind a doorbell the read goes on to wait.
+        if (done || begins) address_gone <= done && bell;
+        else address_gone <= address_gone || |(m_axil_awvalid & m_axil_awready) || |(m_axil_arvalid & m_axil_arready);
         data_gone    <= !done && (data_gone || |(m_axil_wvalid & m_axil_wready));
         if (state == TAKE) index <= 4'd0;
         if (rst) begin

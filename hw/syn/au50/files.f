@@ -11,6 +11,7 @@ hw/rtl/eth/plx_timing_event.sv
 hw/rtl/eth/plx_xgmii_loop.sv
 hw/rtl/gen/plx_generator.sv
 hw/rtl/host/plx_csr.sv
+hw/rtl/host/plx_csr_requests.sv
 hw/rtl/host/plx_dma_cut.sv
 hw/rtl/host/plx_dma_rd.sv
 hw/rtl/host/plx_dma_rd_out.sv

@@ -1,4 +1,5 @@
-"""plx_csr: each DW one access, in order; one completion for every read, of any kind."""
+"""plx_csr: each DW one access, in order; one completion for every read, of any kind. Doorbells pass a read that
+waits for a block in another clock, and nothing else does."""
 
 import random
 
@@ -30,6 +31,10 @@ class TB:
         self.assign()
         dut.s_write_valid.value = 0
         self.address = self.data = self.answer = None
+        # Cycles that a block in another clock takes to answer a read; the read that waits for it, until when.
+        self.far, self.waits, self.rung = (lambda: 0), None, 0
+        # Reads of doorbells, which others may have passed; cycles at which requests were accepted.
+        self.loose, self.accepted = set(), []
         for name in ("awready", "wready", "bvalid", "arready", "rvalid", "rdata"):
             getattr(dut, f"m_axil_{name}").value = 0
         dut.away.value = 0
@@ -72,6 +77,16 @@ class TB:
         whole = at < 0x80 or 0x1800 <= at < 0x1880 or 0x3000 <= at < 0x4000 or 0x6000 <= at < 0x6800 or at >= 0x8000
         return func == 0 or not write and (whole or head)
 
+    def is_far(self, block):
+        """A block in the ports' clock: timing, ports."""
+        return block == 3 or 8 <= block < len(self.places) - 1
+
+    @staticmethod
+    def is_bell(bar, at):
+        """RING_PRODUCER, LIST_RELEASED, QUEUE_RELEASED, QUEUE_ARM."""
+        return bar == 0 and (0x6100 <= at < 0x6200 and at % 64 == 12 or 0xA000 <= at < 0xE000 and at % 64 == 28
+                             or 0x3100 <= at < 0x3300 and at % 64 in (12, 28))
+
     def ask(self, write, bar, offset, dws, first_be=15, last_be=None, poisoned=0, data=None, func=0):
         last_be = (15 if dws > 1 else 0) if last_be is None else last_be
         fields = {"requester": random.getrandbits(16), "tag": random.getrandbits(10), "func": func,
@@ -101,6 +116,8 @@ class TB:
                 found += bytes(4)
         if not write:
             span = [index for index, on in enumerate(bytes_on) if on] or [0]
+            if self.is_bell(bar, offset):
+                self.loose.add(len(self.expected))
             self.expected.append((header(lower=offset + span[0] & 0x7F, bytes=span[-1] - span[0] + 1, status=status,
                                          length=len(found) // 4, **fields), found))
 
@@ -121,19 +138,26 @@ class TB:
         for name, on in zip(("awready", "wready", "arready"), ready):
             getattr(dut, f"m_axil_{name}").value = ((1 << blocks) - 1) * on
         kind, block, value = self.answer or (None, 0, 0)
+        # The answer of the read that waits, maybe in the middle of a doorbell.
+        far, found, _ = self.waits if self.waits and self.cycles.number >= self.waits[2] else (None, 0, 0)
         dut.m_axil_bvalid.value = (kind == "b") << block
-        dut.m_axil_rvalid.value = (kind == "r") << block
-        dut.m_axil_rdata.value = joined([value if index == block else random.getrandbits(32)
-                                         for index in range(blocks)], 32)
+        dut.m_axil_rvalid.value = (kind == "r") << block | (far is not None) << (far or 0)
+        dut.m_axil_rdata.value = joined([value if index == block and kind else found if index == far
+                                         else random.getrandbits(32) for index in range(blocks)], 32)
         await self.cycles.cycle()
 
     def look(self):
         dut = self.dut
-        if int(dut.hif_rx_req_valid.value) and int(dut.hif_rx_req_ready.value) and self.taken_at is None:
-            self.taken_at = self.cycles.number
+        if int(dut.hif_rx_req_valid.value) and int(dut.hif_rx_req_ready.value):
+            self.taken_at = self.cycles.number if self.taken_at is None else self.taken_at
+            self.accepted.append(self.cycles.number)
         self.refused += int(dut.inc_refused.value)
         valid = {name: int(getattr(dut, f"m_axil_{name}valid").value) for name in ("aw", "w", "ar")}
         assert all(one & (one - 1) == 0 for one in valid.values())
+        if self.waits and self.cycles.number >= self.waits[2] and int(dut.m_axil_rready.value) >> self.waits[0] & 1:
+            assert not any(valid.values())
+            self.waits = None
+            return
         if self.answer:
             assert not any(valid.values()), "an access before the answer to the last"
             kind, block, _ = self.answer
@@ -148,11 +172,19 @@ class TB:
                     self.data = (int(dut.m_axil_wdata.value), int(dut.m_axil_wstrb.value))
                 else:
                     assert self.block(bar, at) == block, "the access of another block"
+                    if self.waits:
+                        assert name == "aw" and self.is_bell(bar, at), f"{name} {at:#x} passes a read"
+                        self.rung += 1
                     self.address = (name, bar, at, block)
                     self.accesses.append((self.cycles.number, name, bar, at))
         if self.address and self.address[0] == "ar":
             _, bar, at, block = self.address
-            self.answer = ("r", block, int.from_bytes(self.memory.get((bar, at), bytes(4)), "little"))
+            value = int.from_bytes(self.memory.get((bar, at), bytes(4)), "little")
+            delay = self.far() if self.is_far(block) else 0
+            if delay:
+                self.waits = (block, value, self.cycles.number + delay)
+            else:
+                self.answer = ("r", block, value)
             self.address = None
         elif self.address and self.data:
             _, bar, at, block = self.address
@@ -167,7 +199,11 @@ class TB:
                 break
         for _ in range(100):
             await self.step()
-        assert self.answers == self.expected
+        assert [head for head, _ in self.answers] == [head for head, _ in self.expected]
+        for number, ((_, is_), (_, was)) in enumerate(zip(self.answers, self.expected)):
+            # A read behind a doorbell finds it, or a later one that has passed it too.
+            newer = number in self.loose and int.from_bytes(is_, "little") >= int.from_bytes(was, "little")
+            assert newer or is_ == was, f"answer {number}"
         assert self.memory == self.model_memory and self.refused == self.denied
 
 
@@ -273,3 +309,102 @@ async def latency_of_a_doorbell(dut):
     tb.ask(1, 0, 0x6000, 1)
     await tb.finish()
     table.check("csr", tb.accesses[0][0] - tb.taken_at)
+
+
+def ring(tb, at, value):
+    tb.ask(1, 0, at, 1, data=value.to_bytes(4, "little"))
+
+
+@cocotb.test()
+async def doorbells_pass_reads_that_wait_for_another_clock(dut):
+    """None of which is answered before all have been performed; a read behind them is not offered meanwhile."""
+    tb = await started(dut)
+    tb.far = lambda: 500
+    for offset in (0x10000, 0x10040, 0x2000, 0x10000):
+        tb.ask(0, 0, offset, 2)
+    for value, at in enumerate((0x610C, 0xA01C, 0x310C, 0x311C, 0x610C, 0xA05C), 1):
+        ring(tb, at, value)
+    tb.ask(0, 0, 0x610C, 1)
+    for _ in range(140):
+        await tb.step()
+    assert tb.rung == 6 and not tb.answers and tb.memory[0, 0x610C][0] == 5
+    assert [name for _, name, *_ in tb.accesses] == ["ar"] + ["aw"] * 6
+    # A doorbell is offered as soon as it would be to a card that does nothing else.
+    first = tb.accesses[1][0] - tb.accepted[4]
+    assert first <= 3, first
+    tb.waits = (*tb.waits[:2], 0)
+    tb.far = lambda: 0
+    await tb.finish()
+
+
+@cocotb.test()
+async def a_doorbell_passes_no_write_and_no_other_write_passes_a_read(dut):
+    tb = await started(dut)
+    for number, (at, data) in enumerate(((0x6108, 4), (0x610C, 8), (0x10010, 4))):
+        tb.far, tb.rung = (lambda: 300), 0
+        tb.ask(0, 0, 0x10000, 1)
+        tb.ask(1, 0, at, 1, *((7, 0) if data == 8 else ()), data=bytes(4))
+        ring(tb, 0x614C, number)
+        for _ in range(150):
+            await tb.step()
+        assert tb.rung == 0 and tb.waits, "only the read has been performed"
+        tb.waits, tb.far = (*tb.waits[:2], 0), (lambda: 0)
+        await tb.finish()
+    # Nor one by a wrong function, poisoned, of two DWs.
+    tb.far = lambda: 300
+    tb.ask(0, 0, 0x10000, 1)
+    tb.ask(1, 0, 0x610C, 1, poisoned=1)
+    tb.ask(1, 0, 0x610C, 2)
+    tb.ask(1, 0, 0x610C, 1, func=9)
+    await tb.finish()
+    assert tb.rung == 0
+    # One of another function is refused, also in the middle of a read.
+    denied = tb.denied
+    tb.ask(0, 0, 0x10000, 1)
+    tb.ask(1, 0, 0x610C, 1, func=1)
+    ring(tb, 0x610C, 7)
+    await tb.finish()
+    assert tb.rung == 1 and tb.denied == denied + 1
+
+
+@cocotb.test()
+async def a_read_ends_when_its_block_goes_away_in_a_doorbell(dut):
+    tb = await started(dut)
+    for delay in range(8):
+        tb.far, tb.rung, before = (lambda: 10 ** 6), 0, len(tb.answers)
+        tb.ask(0, 0, 0x10000, 1)
+        while not tb.waits:
+            await tb.step()
+        ring(tb, 0x610C, delay)
+        ring(tb, 0x610C, delay + 1)
+        for _ in range(delay):
+            await tb.step()
+        # For a moment.
+        dut.away.value = 1 << 8
+        await tb.step()
+        dut.away.value, tb.far, tb.waits = 0, (lambda: 0), None
+        for _ in range(40):
+            await tb.step()
+        assert len(tb.answers) == before + 1
+        await tb.finish()
+
+
+@cocotb.test()
+async def doorbells_among_reads_of_slow_blocks(dut):
+    """Any mix: order, values, and completions are as if nothing passed anything, but for doorbells."""
+    tb = await started(dut)
+    tb.stall, tb.host.stall, tb.request.idle = 0.3, 0.3, 0.2
+    tb.far = lambda: random.choice((0, 5, 20, 50))
+    bells = (0x610C, 0xA01C, 0x310C, 0x311C)
+    for value in range(1, 200):
+        kind = random.randrange(5)
+        if kind < 2:
+            ring(tb, random.choice(bells), value)
+        elif kind == 2:
+            tb.ask(0, 0, random.choice(bells), 1)
+        elif kind == 3:
+            tb.ask(0, 0, random.choice((0x10000, 0x10020, 0x2000, 0x6000, 0x3000)), random.choice((1, 2, 5)))
+        else:
+            tb.ask(1, 0, random.choice((0x10010, 0x2010, 0x6020, 0x3020)), random.choice((1, 2, 9)))
+    await tb.finish()
+    assert tb.rung > 15, tb.rung

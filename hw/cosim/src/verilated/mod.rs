@@ -169,16 +169,27 @@ impl VerilatedCard {
     /// Reads some bytes of registers by one request, as a wide load of a core does: up to 64,
     /// in memory order. Bytes without a register read as ones.
     pub fn read_bytes(&mut self, host: &mut dyn Host, bar: u8, at: usize, len: usize) -> Vec<u8> {
-        self.port.request_read(self.now, bar, at, len);
+        self.request_read(bar, at, len);
         let end = self.now + ANSWER_PS;
         while self.now < end {
             self.step(host);
-            if let Some(bytes) = self.port.take_answer() {
+            if let Some(bytes) = self.take_answer() {
                 return bytes;
             }
         }
         self.port.give_up(self.now, at);
         vec![0xff; len]
+    }
+
+    /// Requests the same, and does not wait: another core of the host may access registers meanwhile. One at a
+    /// time.
+    pub fn request_read(&mut self, bar: u8, at: usize, len: usize) {
+        self.port.request_read(self.now, bar, at, len);
+    }
+
+    /// What the last request has read, once, when the host has the completion.
+    pub fn take_answer(&mut self) -> Option<Vec<u8>> {
+        self.port.take_answer()
     }
 
     /// Writes some bytes of registers by one request, up to 64, as write combining does.

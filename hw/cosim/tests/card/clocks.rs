@@ -131,6 +131,63 @@ mod verilated {
         }
     }
 
+    /// A core reads a register of a port, whose clock stands or is slow; another one rings a doorbell behind it.
+    #[test]
+    fn a_doorbell_passes_a_read_that_waits_for_a_clock() {
+        // On the bus before the read is performed; least time until a clock that stands is known.
+        const BUS_PS: u64 = Behaviour::WRITE_PS;
+        const KNOWN_PS: u64 = 63 * 4_000;
+        let mut rig = rig(VerilatedCard::new(5, Behaviour::prompt()));
+        open_ports(&rig);
+        for (round, stands) in [(0, true), (1, false), (2, true)] {
+            let number = rig.read(&tx::THIS, 0, tx::RING_PRODUCER, 0);
+            assert_eq!(number, round);
+            rig.load(0, 0, &[9; 100]);
+            rig.post(0, 0, 100);
+            let at = port::THIS.at + port::IP.at;
+            let ring = tx::THIS.at + tx::RING_PRODUCER.at;
+            let (asked, before, stops) = rig.device.with(|card, memory| {
+                // It stops when the read is about to arrive.
+                let stops = card.now() + BUS_PS - 20_000;
+                if stands {
+                    card.stop_net_after(BUS_PS - 20_000);
+                }
+                card.request_read(0, at, 4);
+                let before = card.traffic().reads;
+                card.write(memory, 0, ring, 4, number + 1);
+                (card.now(), before, stops)
+            });
+            // The card requests the descriptor, and the read is still to be performed.
+            let mut began = None;
+            let mut answered = None;
+            while answered.is_none() {
+                rig.advance(4_000);
+                rig.device.with(|card, _| {
+                    if began.is_none() && card.traffic().reads > before {
+                        began = Some(card.now());
+                    }
+                    answered = card.take_answer().map(|_| card.now());
+                    assert!(card.now() < asked + 10 * ANSWER_PS, "no answer");
+                });
+            }
+            let (began, answered) = (began.expect("a descriptor"), answered.expect("an answer"));
+            assert!(
+                began + BUS_PS < answered,
+                "{began} ps, when the read was done {answered} ps"
+            );
+            if stands {
+                assert!(began < stops + KNOWN_PS, "{began} ps, {stops} ps");
+                rig.device.with(|card, _| card.run_net(true));
+                wait_for_ports(&rig);
+                rig.write(&card::THIS, 0, card::FLAGS, 0, 1);
+            }
+            rig.advance(20 * US);
+            let frame = rig.device.with(|card, _| card.take(0));
+            assert!(frame.expect("a packet").bytes.ends_with(&[9; 100]));
+        }
+        works(&mut rig, [0; 2]);
+    }
+
     /// Lists, rings and pages are set up before the ports are there.
     #[test]
     fn a_card_starts_before_its_pll_is_locked() {
