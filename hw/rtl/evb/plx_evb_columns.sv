@@ -67,7 +67,7 @@ module plx_evb_columns #(
 );
     localparam CW = $clog2(COLUMNS), BW = $clog2(BUFFERS);
     localparam WEIGHTS = 2'd1, LENGTH = 2'd2;
-    localparam REST = 3'd0, PICK = 3'd1, SCAN = 3'd2, SETTLE = 3'd3, POP = 3'd4, FIX = 3'd5;
+    localparam REST = 3'd0, SCAN = 3'd2, SETTLE = 3'd3, POP = 3'd4, FIX = 3'd5;
     // Bits of a score: 32 weights of 16 bits, signed.
     localparam SW = 24;
 
@@ -88,7 +88,9 @@ module plx_evb_columns #(
         if (BUFFERS < 2 || BUFFERS > 65536) BUFFERS_must_be_2_to_65536 parameter_error ();
     endgenerate
 
+    // Cycle 1 is `picks`, in rest, so that `take` is no part of the state's logic.
     logic [2:0]         state;
+    logic               picks;
 
     // Queues: a column that is not free is empty, whatever its memories hold.
     logic [BW-1:0]      links    [0:BUFFERS-1];
@@ -152,7 +154,7 @@ module plx_evb_columns #(
     assign column       = choice ? picked_number : pop_column;
     assign head         = heads[column];
     assign reading      = state == POP;
-    assign idle         = state == REST || state == FIX;
+    assign idle         = (state == REST || state == FIX) && !picks;
     assign look_weight  = weights[look_column];
     assign look_used    = free[look_column] ? lengths[look_column] : '0;
 
@@ -212,19 +214,19 @@ module plx_evb_columns #(
         if (take || drop || give_back) ready <= 1'b0;
         if (take) last <= ready_bit;
 
-        case (state)
-            PICK: begin
-                picked    <= select ? pick_1 : pick_0;
-                mine      <= select ? mine_1 : mine_0;
-                open      <= select ? open_1 : open_0;
-                from      <= select ? from_1 : from_0;
-                partition <= select;
-                // Columns of the partition whose turn it was.
-                passed    <= select == next_partition ? '0 : next_partition ? mine_1 : mine_0;
-                walk      <= select ? turn_1 : turn_0;
-                choice    <= 1'b1;
-                state     <= !any_0 && !any_1 ? REST : cfg_discipline == 0 ? POP : SCAN;
-            end
+        picks <= (take || choose) && !rst;
+        if (picks) begin
+            picked    <= select ? pick_1 : pick_0;
+            mine      <= select ? mine_1 : mine_0;
+            open      <= select ? open_1 : open_0;
+            from      <= select ? from_1 : from_0;
+            partition <= select;
+            // Columns of the partition whose turn it was.
+            passed    <= select == next_partition ? '0 : next_partition ? mine_1 : mine_0;
+            walk      <= select ? turn_1 : turn_0;
+            choice    <= 1'b1;
+            state     <= !any_0 && !any_1 ? REST : cfg_discipline == 0 ? POP : SCAN;
+        end else case (state)
             SCAN: if (ends) state <= found && free[best] ? SETTLE : REST;
             SETTLE: if (ends) state <= POP;
             POP: begin
@@ -278,11 +280,11 @@ module plx_evb_columns #(
             if (mine_at) balanced <= balanced | at_bit;
         end
         if (passes) passed <= passed | (at_bit & mine & ~free);
-        if (state == PICK || ends) begin
+        if (picks || ends) begin
             walked <= '0;
             behind <= 1'b0;
         end
-        if (state == PICK) begin
+        if (picks) begin
             found <= 1'b0;
             total <= '0;
         end
@@ -293,7 +295,6 @@ module plx_evb_columns #(
             choice     <= 1'b0;
             pop_column <= op_column;
         end
-        if (take || choose) state <= PICK;
         if (rst) begin
             state          <= REST;
             ready          <= 1'b0;
@@ -440,8 +441,9 @@ module plx_evb_columns #(
 
     always_ff @(posedge clk) if (!rst) begin
         assert (last == (f_some ? {{(COLUMNS - 1) {1'b0}}, 1'b1} << f_last : '0));
-        if (state == PICK) assert (several == (cfg_live == 0 || (cfg_live & (cfg_live - 1'b1)) != 0));
-        if (state == PICK || state == SCAN || state == SETTLE || f_chosen) assert (!ready);
+        if (picks) assert (several == (cfg_live == 0 || (cfg_live & (cfg_live - 1'b1)) != 0));
+        if (picks || state == SCAN || state == SETTLE || f_chosen) assert (!ready);
+        if (picks) assert (state == REST);
         if (state == SCAN || state == SETTLE || f_chosen) begin
             assert (choice && (open & ~cfg_live) == 0);
             if ((open & last) != 0) assert ((cfg_live & ~last) == 0);
@@ -467,7 +469,7 @@ module plx_evb_columns #(
     end
 
     always_ff @(posedge clk) begin
-        if (state == PICK) f_passes <= !cfg_wait && f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
+        if (picks) f_passes <= !cfg_wait && f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
         if (rst) f_passes <= '0;
     end
 

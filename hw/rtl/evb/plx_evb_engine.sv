@@ -183,7 +183,6 @@ module plx_evb_engine #(
 
     // What is over at one time is one operation.
     wire same_time = (go_expire && timer_examining) || (go_release && expired && release_late);
-
     assign {s_decided_ready, s_flow_ready, s_feedback_ready} = {go_decide, go_flow, go_feedback};
 
     // Messages. A first one is made in the cycle of its trigger, others are prepared.
@@ -196,7 +195,6 @@ module plx_evb_engine #(
     wire [FLOW_W-1:0]    message    = resting ? first : prepared;
     wire [31:0]          sent       = message[layouts_pkg::FLOW_NUMBER_AT +: 32];
     wire                 starts     = send_first || (send_now && prepared_event);
-
     wire [31:0] f_number  = flow[layouts_pkg::FLOW_NUMBER_AT +: 32];
     wire [31:0] f_pending = flow[layouts_pkg::FLOW_PENDING_AT +: 32];
     assign m_flow_valid = send_first || (send_now && |prepared[layouts_pkg::FLOW_PENDING_AT +: 32]);
@@ -225,10 +223,10 @@ module plx_evb_engine #(
     wire dc_done      = $signed(decision[31:0] - decided) <= 0;
 
     // Phases of events.
-    wire [SW-1:0] slot = state == COMMAND ? c_slot : at;
-    wire [2:0] phase = phases[slot];
+    wire [2:0] phase = phases[at];
+    logic      in_ring;
     wire       in_ring_or_built = phase == RING || phase == BUILDING;
-    wire       turns_over       = state == FLOW_2 && returned && phase == RING;
+    wire       turns_over       = state == FLOW_2 && returned && in_ring;
     wire       finishes         = state == FEEDBACK_4 && is_in_flight && in_ring_or_built;
     wire       decides          = (state == DECIDE_1 && dc_valid && dc_in_flight) || (state == DECIDE_2 && !dc_done);
     wire       stop             = (state == FLOW_2 && returned) || (state == EXPIRE && phase != RING) || reassigns;
@@ -236,7 +234,7 @@ module plx_evb_engine #(
     always_ff @(posedge clk) begin
         if (starts) phases[sent[SW-1:0]] <= RING;
         else if (turns_over || finishes || decides || reassigns) begin
-            phases[state == DECIDE_2 ? decided[SW-1:0] : slot] <= turns_over ? BUILDING : finishes ? PROCESSED
+            phases[state == DECIDE_2 ? decided[SW-1:0] : at] <= turns_over ? BUILDING : finishes ? PROCESSED
                                                               : decides ? DECIDED : WAITING;
         end
     end
@@ -245,7 +243,7 @@ module plx_evb_engine #(
         .clk, .rst, .cfg_timeout, .now, .time_of_op,
         .clear(clears), .clear_slot(walk[SW-1:0]),
         .start(starts), .start_number(sent), .start_now(resting && none_waits), .room(timer_room),
-        .stop, .stop_slot(slot),
+        .stop, .stop_slot(at),
         .look_slot(state == RETIRE ? oldest[SW-1:0] : at), .look_expected(expected), .expected(sts_copies),
         .due(timer_due), .examining(timer_examining), .looking(timer_looking), .due_number, .take(go_expire)
     );
@@ -313,7 +311,7 @@ module plx_evb_engine #(
                    : state == AGAIN_1 ? again_number[SW-1:0] : c_slot),
         .copy, .copy_node, .next_loops,
         .flow, .compare(state == FLOW_1), .expected, .unsent, .oldest, .told,
-        .release_copied, .release_number, .release_decided, .release_members, .in_ring(phase == RING),
+        .release_copied, .release_number, .release_decided, .release_members, .in_ring,
         .goes_on, .returned, .is_release, .tells, .verdict(compared)
     );
 
@@ -342,6 +340,7 @@ module plx_evb_engine #(
     // The steps.
     always_ff @(posedge clk) begin
         now         <= now + 1'b1;
+        in_ring     <= phase == RING;
         has_members <= |members;
         no_loops    <= cfg_loops == 0;
         if (begins) {expired, time_of_op} <= {go_expire, same_time ? time_of_op : now};
@@ -462,6 +461,7 @@ module plx_evb_engine #(
             SEND: if (room) state <= after;
 
             COMMAND: begin
+                at      <= c_slot;
                 members <= (members & ~leaves) | joins;
                 if (c_done) state <= CHECK;
             end
