@@ -6,9 +6,9 @@
 // formal: aiger
 // formal: bounded 14
 // formal: cover 14
-// mutant: holds         = known && valid && !changes; => holds         = known && valid;
-// mutant: over     <= !since[31]; => over     <= 1'b1;
-// mutant: valid    <= number_newest == {1'b1, place}; => valid    <= number_newest[AW];
+// mutant: && !(start || stop); => ;
+// mutant: is_valid && !since[31] && => is_valid &&
+// mutant: is_valid      = number_newest == {1'b1, place}; => is_valid      = number_newest[AW];
 // mutant: more     <= start && !start_newest[AW]; => more     <= start;
 // mutant: start_now ? from_now : from_op => from_op
 

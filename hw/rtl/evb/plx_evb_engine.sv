@@ -97,7 +97,7 @@ module plx_evb_engine #(
     localparam WAITING = 3'd0, RING = 3'd1, BUILDING = 3'd2, PROCESSED = 3'd3, DECIDED = 3'd4;
 
     localparam SETUP = 5'd0, IDLE = 5'd1, CHECK = 5'd2, FEEDBACK_1 = 5'd3, FEEDBACK_2 = 5'd4, FEEDBACK_3 = 5'd5,
-               FEEDBACK_4 = 5'd6, FLOW_1 = 5'd7, FLOW_2 = 5'd8, DECIDE_1 = 5'd9, DECIDE_2 = 5'd10, RETIRE = 5'd11,
+               FEEDBACK_4 = 5'd6, FLOW_1 = 5'd7, FLOW_2 = 5'd8, DECIDE_0 = 5'd13, DECIDE_1 = 5'd9, DECIDE_2 = 5'd10, RETIRE = 5'd11,
                EXPIRE = 5'd12, AGAIN_1 = 5'd14, AGAIN_2 = 5'd15, SEND = 5'd16, RELEASE = 5'd17,
                COMMAND = 5'd18, GIVE_BACK = 5'd19;
 
@@ -218,8 +218,7 @@ module plx_evb_engine #(
     logic [2:0] compared;
 
     // A decision.
-    wire dc_valid     = $signed(decision[63:32] - unsent) < 0 && $signed(decision[31:0] - unsent) <= 0;
-    wire dc_in_flight = $signed(decision[63:32] - oldest) >= 0;
+    logic dc_valid, dc_in_flight;
     wire dc_done      = $signed(decision[31:0] - decided) <= 0;
 
     // Phases of events.
@@ -256,7 +255,7 @@ module plx_evb_engine #(
     logic [CW-1:0] push_column;
     logic [BW-1:0] push_buffer;
     wire           drop      = excludes && ready && ready_node == c_node;
-    wire           give_back = state == GIVE_BACK;
+    logic          give_back;
     wire           choose    = state == CHECK && !ready;
 
     plx_evb_columns #(.COLUMNS(COLUMNS), .BUFFERS(BUFFERS)) columns (
@@ -271,10 +270,11 @@ module plx_evb_engine #(
 
     // A buffer is in its queue before the choice that follows.
     always_ff @(posedge clk) begin
+        give_back   <= state == CHECK && ready && !may_follow;
         push        <= (state == FEEDBACK_3 && (is_new || is_finished)) || c_push;
         push_column <= state == COMMAND ? c_column : col;
         push_buffer <= state == COMMAND ? c_buffer : op_buffer;
-        if (rst || clears) push <= 1'b0;
+        if (rst || clears) {give_back, push} <= 2'b00;
     end
 
     assign look_used        = {{(16 - BW) {1'b0}}, used} + {16'd0, ready && ready_column == look_column};
@@ -370,7 +370,7 @@ module plx_evb_engine #(
                 if (go_decide) begin
                     decision <= s_decided_data;
                     at       <= s_decided_data[32 +: SW];
-                    state    <= DECIDE_1;
+                    state    <= DECIDE_0;
                 end
                 if (go_expire) begin
                     number <= due_number;
@@ -411,14 +411,13 @@ module plx_evb_engine #(
                 state             <= goes_on ? SEND : returned || is_release ? RETIRE : IDLE;
             end
 
-            DECIDE_1: state <= dc_valid ? DECIDE_2 : IDLE;
-            DECIDE_2: begin
-                if (!dc_done) begin
-                    decided <= decided + 1'b1;
-                end else begin
-                    state <= RETIRE;
-                end
+            DECIDE_0: begin
+                dc_valid     <= $signed(decision[63:32] - unsent) < 0 && $signed(decision[31:0] - unsent) <= 0;
+                dc_in_flight <= $signed(decision[63:32] - oldest) >= 0;
+                state        <= DECIDE_1;
             end
+            DECIDE_1: state <= dc_valid ? DECIDE_2 : IDLE;
+            DECIDE_2: if (dc_done) state <= RETIRE; else decided <= decided + 1'b1;
 
             // Events that are decided, and whose messages are not expected: as far as the feeders know.
             RETIRE: begin

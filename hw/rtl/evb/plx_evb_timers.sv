@@ -59,7 +59,7 @@ module plx_evb_timers #(
 
     // The head, read into a register: valid with `full`. In the cycle after, `known`: whether it is valid, and
     // over. One that is not valid does not become so.
-    logic          full, known, valid, over, changes;
+    logic          full, known, valid, over, changes, none;
     logic [31:0]   number, deadline;
     logic [AW-1:0] place;
     wire  [AW:0]   number_newest = newest[number[SW-1:0]];
@@ -70,6 +70,7 @@ module plx_evb_timers #(
     wire  [31:0]   from_now      = now + {1'b0, cfg_timeout};
     wire  [31:0]   from_op       = time_of_op + {1'b0, cfg_timeout};
     wire  [31:0]   since         = (examining ? time_of_op : now) - deadline;
+    wire           is_valid      = number_newest == {1'b1, place};
     wire           discards      = known && !valid;
     wire           leaves        = take || discards;
     wire           holds         = known && valid && !changes;
@@ -77,8 +78,7 @@ module plx_evb_timers #(
     logic          more, fewer;
 
     assign look_expected = look_newest[AW];
-    assign due           = holds && over;
-    assign looking       = full ? !holds : level != 0;
+    assign looking       = !holds && !none;
     assign due_number    = number;
 
     always_ff @(posedge clk) begin
@@ -96,21 +96,24 @@ module plx_evb_timers #(
         expected <= expected + {{SW{1'b0}}, more} - {{SW{1'b0}}, fewer};
         room     <= level < (1 << AW) - 4;
         known    <= full && !leaves && !ends;
-        valid    <= number_newest == {1'b1, place};
+        valid    <= is_valid;
         over     <= !since[31];
         changes  <= start || stop;
+        due      <= full && !leaves && !ends && is_valid && !since[31] && !(start || stop);
+        none     <= !full && back == front && !start;
         if (take) examining <= 1'b1;
-        else if (ends || (!full && level == 0)) examining <= 1'b0;
+        else if (ends || (!full && back == front)) examining <= 1'b0;
         if (leaves || !full) begin
-            full               <= level != 0;
+            full               <= back != front;
             {deadline, number} <= queue[front[AW-1:0]];
             place              <= front[AW-1:0];
-            if (level != 0) front <= front + 1'b1;
+            if (back != front) front <= front + 1'b1;
         end
         if (rst || clear) begin
             full      <= 1'b0;
             known     <= 1'b0;
             examining <= 1'b0;
+            due       <= 1'b0;
             front     <= '0;
             back      <= '0;
             expected  <= '0;
