@@ -164,13 +164,6 @@ module plx_evb_engine #(
 
     logic full, at_limit, has_waiting;
 
-    plx_evb_pending #(.SLOTS(SLOTS)) events (
-        .clk, .clear(rst || setup || clears), .cfg_limit(cfg_pending_limit),
-        .accepted, .direct(go_direct), .sends(go_new), .reassigns, .sends_again(state == AGAIN_1),
-        .retires(state == RETIRE && retires),
-        .full, .at_limit, .waits(has_waiting), .in_flight, .pending, .peak(sts_peak), .triggered(sts_triggered)
-    );
-
     plx_evb_turns turns (
         .clk, .clear(rst || clears),
         .quiet(resting && idle), .can, .room, .waits(has_waiting), .waits_again(again_valid),
@@ -237,6 +230,13 @@ module plx_evb_engine #(
                                                               : decides ? DECIDED : WAITING;
         end
     end
+
+    plx_evb_pending #(.SLOTS(SLOTS)) events (
+        .clk, .clear(rst || setup || clears), .cfg_limit(cfg_pending_limit),
+        .accepted, .direct(go_direct), .sends(go_new), .reassigns, .sends_again(state == AGAIN_1),
+        .retires(state == RETIRE && retires),
+        .full, .at_limit, .waits(has_waiting), .in_flight, .pending, .peak(sts_peak), .triggered(sts_triggered)
+    );
 
     plx_evb_timers #(.SLOTS(SLOTS)) timers (
         .clk, .rst, .cfg_timeout, .now, .time_of_op,
