@@ -35,13 +35,14 @@ module plx_evb_turns_formal (
     input logic feedback
 );
     logic go_again, go_new, go_release, go_expire, go_trigger, accepted, go_direct, go_change, go_command, go_decide,
-          go_flow, go_feedback, settled, begins, lost;
+          go_flow, go_feedback, settled, begins, lost,
+          none_waits;
 
     plx_evb_turns dut (
         .clk, .clear, .quiet, .can, .room, .waits, .waits_again, .timer_due, .timer_examining, .timer_looking,
         .release_over, .release_late, .trigger, .full, .at_limit, .change, .command, .decide, .flow, .feedback,
         .go_again, .go_new, .go_release, .go_expire, .go_trigger, .accepted, .go_direct, .go_change, .go_command,
-        .go_decide, .go_flow, .go_feedback, .settled, .begins, .lost
+        .go_decide, .go_flow, .go_feedback, .settled, .none_waits, .begins, .lost
     );
 
     logic running = 0;
@@ -49,9 +50,11 @@ module plx_evb_turns_formal (
 
     wire [9:0] starts  = {go_again, go_new, go_release, go_expire, go_trigger, go_change, go_command, go_decide, go_flow,
                           go_feedback};
-    wire       others  = change || command || decide || flow || feedback;
+    // What waits counts from the cycle after on.
+    logic      again = 0, changes = 0, commands = 0, decides = 0, flows = 0, feedbacks = 0;
+    wire       others  = changes || commands || decides || flows || feedbacks;
     wire       other   = go_change || go_command || go_decide || go_flow || go_feedback;
-    wire       sending = can && (waits || waits_again);
+    wire       sending = can && (waits || again);
     wire       timers  = timer_due || timer_examining || release_over;
 
     // Triggers that wait; what began last, of triggers and the others.
@@ -60,12 +63,14 @@ module plx_evb_turns_formal (
 
     always_ff @(posedge clk) begin
         running <= 1'b1;
+        {again, changes, commands, decides, flows, feedbacks} <= {waits_again, change, command, decide, flow, feedback};
         waiting <= waiting + trigger - go_trigger - lost;
         if (go_trigger || other) begin
             trigger_last <= go_trigger;
             other_last   <= other;
         end
         if (clear) begin
+            {again, changes, commands, decides, flows, feedbacks} <= 0;
             waiting      <= 0;
             trigger_last <= 0;
             other_last   <= 0;
@@ -76,14 +81,15 @@ module plx_evb_turns_formal (
         // One at a time, of those that wait, and the messages first.
         assert ((starts & (starts - 1'b1)) == 0);
         if (starts != 0) assert (quiet);
-        if (quiet && sending) assert ((starts & 10'h0ff) == 0 && (go_again || go_new) == room && go_again == (room && waits_again));
+        if (quiet && sending) assert ((starts & 10'h0ff) == 0 && (go_again || go_new) == room && go_again == (room && again));
         if (go_again || go_new) assert (sending);
+        assert (none_waits == !(waits || again));
         if (timers) assert (!go_trigger && !other);
-        assert (!go_change || change);
-        assert (!go_command || command);
-        assert (!go_decide || decide);
-        assert (!go_flow || flow);
-        assert (!go_feedback || feedback);
+        assert (!go_change || changes);
+        assert (!go_command || commands);
+        assert (!go_decide || decides);
+        assert (!go_flow || flows);
+        assert (!go_feedback || feedbacks);
         assert (begins || starts[7:0] == 0);
         // Triggers.
         assert (waiting <= 15);

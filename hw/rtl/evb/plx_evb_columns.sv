@@ -67,16 +67,30 @@ module plx_evb_columns #(
 );
     localparam CW = $clog2(COLUMNS), BW = $clog2(BUFFERS);
     localparam WEIGHTS = 2'd1, LENGTH = 2'd2;
-    localparam REST = 3'd0, PICK = 3'd1, SCAN = 3'd2, SETTLE = 3'd3, POP = 3'd4, FIX = 3'd5;
+    localparam REST = 3'd0, SCAN = 3'd2, SETTLE = 3'd3, POP = 3'd4, FIX = 3'd5;
     // Bits of a score: 32 weights of 16 bits, signed.
     localparam SW = 24;
+
+    function automatic [2:0] count_4;
+        input [3:0] bits;
+        count_4 = {2'b0, bits[0]} + {2'b0, bits[1]} + {2'b0, bits[2]} + {2'b0, bits[3]};
+    endfunction
+
+    // The bit of a column.
+    function automatic [COLUMNS-1:0] one;
+        input [CW-1:0] number;
+        integer i;
+        for (i = 0; i < COLUMNS; i = i + 1) one[i] = {{(32 - CW) {1'b0}}, number} == i;
+    endfunction
 
     generate
         if (COLUMNS < 2 || COLUMNS > 32) COLUMNS_must_be_2_to_32 parameter_error ();
         if (BUFFERS < 2 || BUFFERS > 65536) BUFFERS_must_be_2_to_65536 parameter_error ();
     endgenerate
 
+    // Cycle 1 is `picks`, in rest, so that `take` is no part of the state's logic.
     logic [2:0]         state;
+    logic               picks;
 
     // Queues: a column that is not free is empty, whatever its memories hold.
     logic [BW-1:0]      links    [0:BUFFERS-1];
@@ -94,7 +108,7 @@ module plx_evb_columns #(
 
     // Cycle 1: a column in each partition.
     logic               several, two;
-    logic [COLUMNS-1:0] unused_first, live_above, pick_0, pick_1, above_0, above_1;
+    logic [COLUMNS-1:0] pick_0, pick_1;
     wire [COLUMNS-1:0]  candidates = cfg_live & ~(last & {COLUMNS{several}});
     wire [COLUMNS-1:0]  mine_0     = candidates & ~cfg_partition;
     wire [COLUMNS-1:0]  mine_1     = candidates & cfg_partition;
@@ -104,11 +118,11 @@ module plx_evb_columns #(
     wire                any_1      = |open_1;
     wire                select     = next_partition ? any_1 : !any_0 && any_1;
 
-    plx_evb_pick #(.N(COLUMNS)) live_pick (
-        .members(cfg_live), .from({COLUMNS{1'b1}}), .first(unused_first), .above(live_above)
-    );
-    plx_evb_pick #(.N(COLUMNS)) partition_0 (.members(open_0), .from(from_0), .first(pick_0), .above(above_0));
-    plx_evb_pick #(.N(COLUMNS)) partition_1 (.members(open_1), .from(from_1), .first(pick_1), .above(above_1));
+    plx_evb_pick #(.N(COLUMNS)) partition_0 (.members(open_0), .from(from_0), .first(pick_0));
+    plx_evb_pick #(.N(COLUMNS)) partition_1 (.members(open_1), .from(from_1), .first(pick_1));
+
+    // Columns that are not the first one with nodes.
+    logic [COLUMNS-1:0] live_behind;
 
     // The choice that is under way: the column, those behind it, its partition's candidates and turn.
     logic [COLUMNS-1:0] picked, above, mine, open, passed;
@@ -117,6 +131,11 @@ module plx_evb_columns #(
     logic [CW-1:0]      column, picked_number;
 
     generate
+        for (genvar i = 0; i < COLUMNS; i = i + 1) begin : g_behind
+            localparam [COLUMNS-1:0] BEFORE = ({{(COLUMNS - 1) {1'b0}}, 1'b1} << i) - 1'b1;
+            assign above[i]       = |(picked & BEFORE);
+            assign live_behind[i] = |(cfg_live & BEFORE);
+        end
         for (genvar i = 0; i < CW; i = i + 1) begin : g_number
             wire [COLUMNS-1:0] having;
             for (genvar j = 0; j < COLUMNS; j = j + 1) begin : g_column
@@ -135,7 +154,7 @@ module plx_evb_columns #(
     assign column       = choice ? picked_number : pop_column;
     assign head         = heads[column];
     assign reading      = state == POP;
-    assign idle         = state == REST || state == FIX;
+    assign idle         = (state == REST || state == FIX) && !picks;
     assign look_weight  = weights[look_column];
     assign look_used    = free[look_column] ? lengths[look_column] : '0;
 
@@ -150,15 +169,19 @@ module plx_evb_columns #(
     wire                walks   = (state == SCAN || state == SETTLE) && walked != COLUMNS;
     wire                ends    = (state == SCAN || state == SETTLE) && walked == COLUMNS && !compares;
     wire                higher  = $signed(score) > $signed(best_score);
-    wire  [COLUMNS-1:0] best_bit = {{(COLUMNS - 1) {1'b0}}, 1'b1} << best;
-    wire                mine_at = cfg_live[at] && cfg_partition[at] == partition;
+    wire  [COLUMNS-1:0] best_bit = one(best);
+    wire  [COLUMNS-1:0] at_bit  = one(at);
+    wire                mine_at = |(at_bit & cfg_live & (cfg_partition ^ {COLUMNS{!partition}}));
+    wire                open_at = |(at_bit & open);
+    wire                passes  = compares && state == SETTLE && (higher || (score == best_score && !behind));
     wire [SW-1:0]       charged = score - (at == best ? total : '0);
     wire                beyond  = $signed(charged) > $signed(total);
     wire                below   = $signed(charged) < -$signed(total);
 
     // Operations on a queue.
     wire [CW-1:0]  queue   = give_back ? ready_column : op_column;
-    wire           empty   = !free[queue];
+    wire [COLUMNS-1:0] queue_bit = one(queue);
+    wire           empty   = !(|(free & queue_bit));
     wire           add     = push || give_back;
     wire [BW-1:0]  added   = give_back ? ready_buffer : op_buffer;
     wire [BW-1:0]  link_at = give_back ? ready_buffer : tails[queue];
@@ -184,28 +207,26 @@ module plx_evb_columns #(
     end
 
     always_ff @(posedge clk) begin
-        several <= cfg_live == 0 || |(cfg_live & live_above);
+        several <= cfg_live == 0 || |(cfg_live & live_behind);
         two     <= |cfg_partition;
         fresh   <= 1'b0;
-        if (fix && last_one) free[pop_column] <= 1'b0;
-        if (add) free[queue] <= 1'b1;
+        free    <= (free & ~(one(pop_column) & {COLUMNS{fix && last_one}})) | (queue_bit & {COLUMNS{add}});
         if (take || drop || give_back) ready <= 1'b0;
         if (take) last <= ready_bit;
 
-        case (state)
-            PICK: begin
-                picked    <= select ? pick_1 : pick_0;
-                above     <= select ? above_1 : above_0;
-                mine      <= select ? mine_1 : mine_0;
-                open      <= select ? open_1 : open_0;
-                from      <= select ? from_1 : from_0;
-                partition <= select;
-                // Columns of the partition whose turn it was.
-                passed    <= select == next_partition ? '0 : next_partition ? mine_1 : mine_0;
-                walk      <= select ? turn_1 : turn_0;
-                choice    <= 1'b1;
-                state     <= !any_0 && !any_1 ? REST : cfg_discipline == 0 ? POP : SCAN;
-            end
+        picks <= (take || choose) && !rst;
+        if (picks) begin
+            picked    <= select ? pick_1 : pick_0;
+            mine      <= select ? mine_1 : mine_0;
+            open      <= select ? open_1 : open_0;
+            from      <= select ? from_1 : from_0;
+            partition <= select;
+            // Columns of the partition whose turn it was.
+            passed    <= select == next_partition ? '0 : next_partition ? mine_1 : mine_0;
+            walk      <= select ? turn_1 : turn_0;
+            choice    <= 1'b1;
+            state     <= !any_0 && !any_1 ? REST : cfg_discipline == 0 ? POP : SCAN;
+        end else case (state)
             SCAN: if (ends) state <= found && free[best] ? SETTLE : REST;
             SETTLE: if (ends) state <= POP;
             POP: begin
@@ -248,7 +269,7 @@ module plx_evb_columns #(
         end
         if (compares && state == SCAN) begin
             if (mine_at) total <= total + weight_at;
-            if (open[at] && (!found || higher)) begin
+            if (open_at && (!found || higher)) begin
                 found      <= 1'b1;
                 best       <= at;
                 best_score <= score;
@@ -256,28 +277,24 @@ module plx_evb_columns #(
         end
         if (compares && state == SETTLE) begin
             if (at == best) behind <= 1'b1;
-            if (mine[at] && !free[at] && (higher || (score == best_score && !behind))) passed[at] <= 1'b1;
-            if (mine_at) balanced[at] <= 1'b1;
+            if (mine_at) balanced <= balanced | at_bit;
         end
-        if (state == PICK || ends) begin
+        if (passes) passed <= passed | (at_bit & mine & ~free);
+        if (picks || ends) begin
             walked <= '0;
             behind <= 1'b0;
         end
-        if (state == PICK) begin
+        if (picks) begin
             found <= 1'b0;
             total <= '0;
         end
-        if (state == SETTLE && ends) begin
-            picked <= best_bit;
-            above  <= ~(best_bit | (best_bit - 1'b1));
-        end
+        if (state == SETTLE && ends) picked <= best_bit;
 
         if (pop) begin
             state      <= POP;
             choice     <= 1'b0;
             pop_column <= op_column;
         end
-        if (take || choose) state <= PICK;
         if (rst) begin
             state          <= REST;
             ready          <= 1'b0;
@@ -297,17 +314,27 @@ module plx_evb_columns #(
     // The offered column's: others live, or it was not the last.
     assign may_follow = !(|(last & ready_bit)) || (cfg_live & ~ready_bit) == 0;
 
-    // Counted in the cycle after cycle 2, of a choice.
-    logic [5:0] ones;
-    integer i;
-    always_comb begin
-        ones = '0;
-        for (i = 0; i < COLUMNS; i = i + 1) ones = ones + {5'd0, passed[i]};
+    // Counted behind cycle 2, of a choice: by eights, then all.
+    logic        counts;
+    logic [15:0] ones;
+    wire  [31:0] of_choice = {{(32 - COLUMNS) {1'b0}}, passed};
+
+    generate
+        for (genvar i = 0; i < 4; i = i + 1) begin : g_ones
+            wire [3:0] low  = of_choice[i*8 +: 4];
+            wire [3:0] high = of_choice[i*8+4 +: 4];
+
+            always_ff @(posedge clk) ones[i*4 +: 4] <= {1'b0, count_4(low)} + {1'b0, count_4(high)};
+        end
+    endgenerate
+
+    wire [4:0] ones_low  = {1'b0, ones[3:0]} + {1'b0, ones[7:4]};
+    wire [4:0] ones_high = {1'b0, ones[11:8]} + {1'b0, ones[15:12]};
+
+    always_ff @(posedge clk) begin
+        counts     <= fresh && !rst;
+        inc_passed <= counts && !rst ? {1'b0, ones_low} + {1'b0, ones_high} : '0;
     end
-
-    assign inc_passed = fresh ? ones : '0;
-
-    wire unused = &{1'b0, unused_first};
 
 `ifdef FORMAL
     // Each buffer that is in a queue: its column, its place from the first one on. Of a few buffers, as a proof
@@ -414,8 +441,9 @@ module plx_evb_columns #(
 
     always_ff @(posedge clk) if (!rst) begin
         assert (last == (f_some ? {{(COLUMNS - 1) {1'b0}}, 1'b1} << f_last : '0));
-        if (state == PICK) assert (several == (cfg_live == 0 || (cfg_live & (cfg_live - 1'b1)) != 0));
-        if (state == PICK || state == SCAN || state == SETTLE || f_chosen) assert (!ready);
+        if (picks) assert (several == (cfg_live == 0 || (cfg_live & (cfg_live - 1'b1)) != 0));
+        if (picks || state == SCAN || state == SETTLE || f_chosen) assert (!ready);
+        if (picks) assert (state == REST);
         if (state == SCAN || state == SETTLE || f_chosen) begin
             assert (choice && (open & ~cfg_live) == 0);
             if ((open & last) != 0) assert ((cfg_live & ~last) == 0);
@@ -441,7 +469,7 @@ module plx_evb_columns #(
     end
 
     always_ff @(posedge clk) begin
-        if (state == PICK) f_passes <= !cfg_wait && f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
+        if (picks) f_passes <= !cfg_wait && f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
         if (rst) f_passes <= '0;
     end
 

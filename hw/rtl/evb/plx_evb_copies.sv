@@ -16,11 +16,13 @@ module plx_evb_copies #(
     input  logic [layouts_pkg::FLOW_W-layouts_pkg::FLOW_GENERATION_AT-1:0] send_copy,
     input  logic [$clog2(NODES)-1:0]       send_node,
 
-    // A copy is read: valid in the next cycle, a message from the generation on, and the node.
+    // A copy is read: valid in the next cycle, a message from the generation on, the node, and the loops that
+    // follow.
     input  logic                           read,
     input  logic [$clog2(SLOTS)-1:0]       read_slot,
     output logic [layouts_pkg::FLOW_W-layouts_pkg::FLOW_GENERATION_AT-1:0] copy,
     output logic [$clog2(NODES)-1:0]       copy_node,
+    output logic [7:0]                     next_loops,
 
     // The message that returned, and what it meets: events that were sent and are kept, the message
     // without an event that was sent last.
@@ -59,6 +61,7 @@ module plx_evb_copies #(
     logic is_run, was_sent, is_old, is_expected, same_attempt, earlier_loop, is_copy, is_pending, says_more, same_release,
           old_release;
 
+    wire [7:0]        loops_of_copy = copy[LOOPS +: 8];
     wire [COPY_W-1:0] differs = copy ^ flow[FLOW_W-1:KEPT];
     wire ours    = is_run && is_event && was_sent && is_expected && same_attempt && !earlier_loop && is_copy;
     wire late    = is_event ? is_old || (was_sent && (!is_expected || !same_attempt || earlier_loop))
@@ -67,6 +70,7 @@ module plx_evb_copies #(
                               || (was_sent && is_expected && same_attempt && !earlier_loop && !is_copy)
                             : !same_release && !old_release;
 
+    assign next_loops = &loops_of_copy ? loops_of_copy : loops_of_copy + 1'b1;
     assign goes_on    = ours && is_pending && in_ring;
     assign returned   = ours && !(is_pending && in_ring);
     assign is_release = is_run && !is_event && same_release;
@@ -85,7 +89,7 @@ module plx_evb_copies #(
         is_old       <= early;
         is_expected  <= expected;
         same_attempt <= differs[LOOPS-1:ATTEMPT] == 0;
-        earlier_loop <= copy[LOOPS +: 8] > loops;
+        earlier_loop <= loops_of_copy > loops;
         is_copy      <= differs[PENDING-1:LOOPS] == 0 && differs[ATTEMPT-1:0] == 0 && (pending & ~copy[PENDING +: 32]) == 0;
         is_pending   <= |pending;
         says_more    <= $signed(decided - told) > 0;

@@ -97,7 +97,7 @@ module plx_evb_engine #(
     localparam WAITING = 3'd0, RING = 3'd1, BUILDING = 3'd2, PROCESSED = 3'd3, DECIDED = 3'd4;
 
     localparam SETUP = 5'd0, IDLE = 5'd1, CHECK = 5'd2, FEEDBACK_1 = 5'd3, FEEDBACK_2 = 5'd4, FEEDBACK_3 = 5'd5,
-               FEEDBACK_4 = 5'd6, FLOW_1 = 5'd7, FLOW_2 = 5'd8, DECIDE_1 = 5'd9, DECIDE_2 = 5'd10, RETIRE = 5'd11,
+               FEEDBACK_4 = 5'd6, FLOW_1 = 5'd7, FLOW_2 = 5'd8, DECIDE_0 = 5'd13, DECIDE_1 = 5'd9, DECIDE_2 = 5'd10, RETIRE = 5'd11,
                EXPIRE = 5'd12, AGAIN_1 = 5'd14, AGAIN_2 = 5'd15, SEND = 5'd16, RELEASE = 5'd17,
                COMMAND = 5'd18, GIVE_BACK = 5'd19;
 
@@ -113,7 +113,7 @@ module plx_evb_engine #(
     // Events: the next one to be sent, the first that is kept, the first that is undecided. How many are in
     // flight, wait for the first time, wait at all.
     logic [31:0] unsent, oldest, decided;
-    logic [SW:0] in_flight, waiting, pending;
+    logic [SW:0] in_flight, pending;
     logic        enabled, waits;
     logic [31:0] members;
     logic        has_members;
@@ -154,27 +154,28 @@ module plx_evb_engine #(
 
     // What begins.
     logic again_valid, go_again, go_new, go_release, go_expire, go_trigger, accepted, go_direct, go_change, go_command,
-          go_decide, go_flow, go_feedback, settled, begins, lost, command_waits, expired;
+          go_decide, go_flow, go_feedback, settled, none_waits, begins, lost, command_waits, expired;
     logic [31:0] again_number;
     wire clears   = state == SETUP;
+    wire resting  = state == IDLE;
     wire can      = enabled && has_members && ready;
     wire room     = m_flow_ready && timer_room;
-    wire full     = in_flight[SW];
-    wire at_limit = {{(16 - SW) {1'b0}}, pending} >= {1'b0, cfg_pending_limit};
+    wire retires  = oldest != told && !expected;
+
+    logic full, at_limit, has_waiting;
 
     plx_evb_turns turns (
         .clk, .clear(rst || clears),
-        .quiet(state == IDLE && idle), .can, .room, .waits(waiting != 0), .waits_again(again_valid),
+        .quiet(resting && idle), .can, .room, .waits(has_waiting), .waits_again(again_valid),
         .timer_due, .timer_examining, .timer_looking, .release_over, .release_late(expired && release_late),
         .trigger, .full, .at_limit, .change(enabled != cfg_enable || waits != cfg_wait), .command(command_waits),
         .decide(s_decided_valid), .flow(s_flow_valid), .feedback(s_feedback_valid),
         .go_again, .go_new, .go_release, .go_expire, .go_trigger, .accepted, .go_direct, .go_change, .go_command,
-        .go_decide, .go_flow, .go_feedback, .settled, .begins, .lost
+        .go_decide, .go_flow, .go_feedback, .settled, .none_waits, .begins, .lost
     );
 
     // What is over at one time is one operation.
     wire same_time = (go_expire && timer_examining) || (go_release && expired && release_late);
-
     assign {s_decided_ready, s_flow_ready, s_feedback_ready} = {go_decide, go_flow, go_feedback};
 
     // Messages. A first one is made in the cycle of its trigger, others are prepared.
@@ -184,15 +185,12 @@ module plx_evb_engine #(
     wire                 dispatch   = send_first || (send_now && prepared_dispatch);
     wire [FLOW_W-1:0]    first = {members, members, 1'b1, no_loops, 8'd0, 16'd1, {{(16 - BW) {1'b0}}, ready_buffer},
                                   next_generation, decided, unsent, cfg_run};
-    wire [FLOW_W-1:0]    message    = send_first ? first : prepared;
+    wire [FLOW_W-1:0]    message    = resting ? first : prepared;
     wire [31:0]          sent       = message[layouts_pkg::FLOW_NUMBER_AT +: 32];
     wire                 starts     = send_first || (send_now && prepared_event);
-    wire [31:0]          base       = go_direct ? now : time_of_op;
-
     wire [31:0] f_number  = flow[layouts_pkg::FLOW_NUMBER_AT +: 32];
     wire [31:0] f_pending = flow[layouts_pkg::FLOW_PENDING_AT +: 32];
-
-    assign m_flow_valid = (send_first || send_now) && |message[layouts_pkg::FLOW_PENDING_AT +: 32];
+    assign m_flow_valid = send_first || (send_now && |prepared[layouts_pkg::FLOW_PENDING_AT +: 32]);
     assign m_flow_data  = message;
 
     // Commands.
@@ -209,18 +207,18 @@ module plx_evb_engine #(
     logic          member_excluded, sender_excluded, is_new, is_finished, is_in_flight;
     logic [8:0]    judged;
     logic       goes_on, returned, is_release, tells;
+    logic [7:0] next_loops;
     logic [2:0] compared;
 
     // A decision.
-    wire dc_valid     = $signed(decision[63:32] - unsent) < 0 && $signed(decision[31:0] - unsent) <= 0;
-    wire dc_in_flight = $signed(decision[63:32] - oldest) >= 0;
+    logic dc_valid, dc_in_flight;
     wire dc_done      = $signed(decision[31:0] - decided) <= 0;
 
     // Phases of events.
-    wire [SW-1:0] slot = state == COMMAND ? c_slot : at;
-    wire [2:0] phase = phases[slot];
+    wire [2:0] phase = phases[at];
+    logic      in_ring;
     wire       in_ring_or_built = phase == RING || phase == BUILDING;
-    wire       turns_over       = state == FLOW_2 && returned && phase == RING;
+    wire       turns_over       = state == FLOW_2 && returned && in_ring;
     wire       finishes         = state == FEEDBACK_4 && is_in_flight && in_ring_or_built;
     wire       decides          = (state == DECIDE_1 && dc_valid && dc_in_flight) || (state == DECIDE_2 && !dc_done);
     wire       stop             = (state == FLOW_2 && returned) || (state == EXPIRE && phase != RING) || reassigns;
@@ -228,16 +226,23 @@ module plx_evb_engine #(
     always_ff @(posedge clk) begin
         if (starts) phases[sent[SW-1:0]] <= RING;
         else if (turns_over || finishes || decides || reassigns) begin
-            phases[state == DECIDE_2 ? decided[SW-1:0] : slot] <= turns_over ? BUILDING : finishes ? PROCESSED
+            phases[state == DECIDE_2 ? decided[SW-1:0] : at] <= turns_over ? BUILDING : finishes ? PROCESSED
                                                               : decides ? DECIDED : WAITING;
         end
     end
 
+    plx_evb_pending #(.SLOTS(SLOTS)) events (
+        .clk, .clear(rst || setup || clears), .cfg_limit(cfg_pending_limit),
+        .accepted, .direct(go_direct), .sends(go_new), .reassigns, .sends_again(state == AGAIN_1),
+        .retires(state == RETIRE && retires),
+        .full, .at_limit, .waits(has_waiting), .in_flight, .pending, .peak(sts_peak), .triggered(sts_triggered)
+    );
+
     plx_evb_timers #(.SLOTS(SLOTS)) timers (
-        .clk, .rst, .now, .time_of_op,
+        .clk, .rst, .cfg_timeout, .now, .time_of_op,
         .clear(clears), .clear_slot(walk[SW-1:0]),
-        .start(starts), .start_number(sent), .start_deadline(base + {1'b0, cfg_timeout}), .room(timer_room),
-        .stop, .stop_slot(slot),
+        .start(starts), .start_number(sent), .start_now(resting && none_waits), .room(timer_room),
+        .stop, .stop_slot(at),
         .look_slot(state == RETIRE ? oldest[SW-1:0] : at), .look_expected(expected), .expected(sts_copies),
         .due(timer_due), .examining(timer_examining), .looking(timer_looking), .due_number, .take(go_expire)
     );
@@ -246,20 +251,31 @@ module plx_evb_engine #(
     logic [CW-1:0] col;
     logic [BW-1:0] op_buffer;
     logic [BW:0]   used;
-    wire           push      = (state == FEEDBACK_3 && (is_new || is_finished)) || c_push;
+    logic          push;
+    logic [CW-1:0] push_column;
+    logic [BW-1:0] push_buffer;
     wire           drop      = excludes && ready && ready_node == c_node;
-    wire           give_back = state == GIVE_BACK;
+    logic          give_back;
     wire           choose    = state == CHECK && !ready;
 
     plx_evb_columns #(.COLUMNS(COLUMNS), .BUFFERS(BUFFERS)) columns (
         .clk, .rst(rst || clears),
         .cfg_discipline, .cfg_wait(waits), .cfg_live(live), .cfg_partition,
         .w_weight, .look_column(c_looks ? c_column : look_column), .weight_data, .look_weight, .look_used(used),
-        .push, .pop(c_pop), .op_column(state == COMMAND ? c_column : col), .op_buffer(state == COMMAND ? c_buffer : op_buffer),
+        .push, .pop(c_pop), .op_column(push_column), .op_buffer(push_buffer),
         .give_back, .drop, .choose,
         .idle, .reading, .head, .ready, .fresh, .ready_buffer, .ready_column, .may_follow, .take(dispatch),
         .inc_passed
     );
+
+    // A buffer is in its queue before the choice that follows.
+    always_ff @(posedge clk) begin
+        give_back   <= state == CHECK && ready && !may_follow;
+        push        <= (state == FEEDBACK_3 && (is_new || is_finished)) || c_push;
+        push_column <= state == COMMAND ? c_column : col;
+        push_buffer <= state == COMMAND ? c_buffer : op_buffer;
+        if (rst || clears) {give_back, push} <= 2'b00;
+    end
 
     assign look_used        = {{(16 - BW) {1'b0}}, used} + {16'd0, ready && ready_column == look_column};
 
@@ -289,13 +305,13 @@ module plx_evb_engine #(
 
     plx_evb_copies #(.NODES(NODES), .SLOTS(SLOTS)) copies (
         .clk, .cfg_run,
-        .send(starts), .send_slot(sent[SW-1:0]), .send_copy(message[FLOW_W-1:KEPT]), .send_node(dispatch ? next_node : prepared_node),
+        .send(starts), .send_slot(sent[SW-1:0]), .send_copy(message[FLOW_W-1:KEPT]), .send_node(resting || prepared_dispatch ? next_node : prepared_node),
         .read(go_flow || go_expire || state == AGAIN_1 || c_reads),
-        .read_slot(go_flow ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW] : go_expire ? due_number[SW-1:0]
+        .read_slot(resting ? (timer_due ? due_number[SW-1:0] : s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW])
                    : state == AGAIN_1 ? again_number[SW-1:0] : c_slot),
-        .copy, .copy_node,
+        .copy, .copy_node, .next_loops,
         .flow, .compare(state == FLOW_1), .expected, .unsent, .oldest, .told,
-        .release_copied, .release_number, .release_decided, .release_members, .in_ring(phase == RING),
+        .release_copied, .release_number, .release_decided, .release_members, .in_ring,
         .goes_on, .returned, .is_release, .tells, .verdict(compared)
     );
 
@@ -306,9 +322,6 @@ module plx_evb_engine #(
         .over(release_over), .late(release_late), .send(state == RELEASE), .has_members,
         .copied(release_copied), .number(release_number), .copy_decided(release_decided), .copy_members(release_members)
     );
-
-    wire [7:0] copy_loops = copy[LOOPS +: 8];
-    wire [7:0] next_loops = &copy_loops ? copy_loops : copy_loops + 1'b1;
 
     plx_evb_command #(.COLUMNS(COLUMNS), .NODES(NODES), .BUFFERS(BUFFERS), .SLOTS(SLOTS)) commands (
         .clk, .rst(rst || setup || clears), .cfg_nodes, .cfg_descriptors, .cfg_feeders,
@@ -324,11 +337,10 @@ module plx_evb_engine #(
 
     assign busy = clears || command_waits || state == COMMAND;
 
-    wire retires = oldest != told && !expected;
-
     // The steps.
     always_ff @(posedge clk) begin
         now         <= now + 1'b1;
+        in_ring     <= phase == RING;
         has_members <= |members;
         no_loops    <= cfg_loops == 0;
         if (begins) {expired, time_of_op} <= {go_expire, same_time ? time_of_op : now};
@@ -337,14 +349,6 @@ module plx_evb_engine #(
             ready_node       <= place_node;
         end
 
-        // Triggers.
-        if (accepted) sts_triggered <= sts_triggered + 1'b1;
-        if (accepted && !go_direct && pending >= sts_peak) sts_peak <= pending + 1'b1;
-        if (accepted != (state == RETIRE && retires)) in_flight <= accepted ? in_flight + 1'b1 : in_flight - 1'b1;
-        if (accepted && !go_direct) waiting <= waiting + 1'b1;
-        else if (go_new) waiting <= waiting - 1'b1;
-        if ((accepted && !go_direct) || reassigns) pending <= pending + 1'b1;
-        else if (go_new || state == AGAIN_1) pending <= pending - 1'b1;
         if (send_first) unsent <= unsent + 1'b1;
 
         case (state)
@@ -366,7 +370,7 @@ module plx_evb_engine #(
                 if (go_decide) begin
                     decision <= s_decided_data;
                     at       <= s_decided_data[32 +: SW];
-                    state    <= DECIDE_1;
+                    state    <= DECIDE_0;
                 end
                 if (go_expire) begin
                     number <= due_number;
@@ -407,14 +411,13 @@ module plx_evb_engine #(
                 state             <= goes_on ? SEND : returned || is_release ? RETIRE : IDLE;
             end
 
-            DECIDE_1: state <= dc_valid ? DECIDE_2 : IDLE;
-            DECIDE_2: begin
-                if (!dc_done) begin
-                    decided <= decided + 1'b1;
-                end else begin
-                    state <= RETIRE;
-                end
+            DECIDE_0: begin
+                dc_valid     <= $signed(decision[63:32] - unsent) < 0 && $signed(decision[31:0] - unsent) <= 0;
+                dc_in_flight <= $signed(decision[63:32] - oldest) >= 0;
+                state        <= DECIDE_1;
             end
+            DECIDE_1: state <= dc_valid ? DECIDE_2 : IDLE;
+            DECIDE_2: if (dc_done) state <= RETIRE; else decided <= decided + 1'b1;
 
             // Events that are decided, and whose messages are not expected: as far as the feeders know.
             RETIRE: begin
@@ -457,6 +460,7 @@ module plx_evb_engine #(
             SEND: if (room) state <= after;
 
             COMMAND: begin
+                at      <= c_slot;
                 members <= (members & ~leaves) | joins;
                 if (c_done) state <= CHECK;
             end
@@ -468,11 +472,6 @@ module plx_evb_engine #(
             unsent          <= '0;
             oldest          <= '0;
             decided         <= '0;
-            in_flight       <= '0;
-            waiting         <= '0;
-            pending         <= '0;
-            sts_triggered   <= '0;
-            sts_peak        <= '0;
             enabled         <= 1'b0;
         end
         if (rst || setup) begin
@@ -496,5 +495,5 @@ module plx_evb_engine #(
 
     assign {sts_ready, sts_enabled, sts_members, sts_pending} = {ready, enabled, members, pending};
 
-    wire unused = &{1'b0, settled, copy[FLOW_W-KEPT-1:MEMBERS+32], copy[LOOPS+9:LOOPS+8]};
+    wire unused = &{1'b0, settled, copy[FLOW_W-KEPT-1:MEMBERS+32], copy[LOOPS+9:LOOPS]};
 endmodule

@@ -66,7 +66,7 @@ module plx_evb_node #(
     localparam [16:0] TABLE = 17'd8;
 
     localparam CLEAR = 4'd0, IDLE = 4'd1, READ = 4'd2, JUDGE = 4'd3, LOOK = 4'd4, SERVE = 4'd5, WALK = 4'd6,
-               RETURN = 4'd7, SEARCH = 4'd8;
+               RETURN = 4'd7, SEARCH = 4'd8, FOUND = 4'd9;
     localparam I_TRANSFER = 0, I_BYPASSED = 1, I_EARLY = 2, I_REPEATED = 3, I_STALE = 4, I_DECIDED = 5, I_OTHERS = 6,
                I_RELEASE = 7, I_OUT_OF_RANGE = 8, I_QUEUE_FULL = 9, I_OTHER_RUN = 10;
 
@@ -87,7 +87,7 @@ module plx_evb_node #(
     logic [FLOW_W-1:0] head;
     logic [SW:0]       level, left;
     logic [SW-1:0]     place;
-    logic              searched;
+    logic              searched, same;
     wire               waits      = level != 0;
     wire  [SW:0]       next_place = {1'b0, place} + 1'b1;
     wire               full       = level[SW];
@@ -105,9 +105,10 @@ module plx_evb_node #(
     // What the tables have of the first message that waits is known.
     logic known;
 
-    // What begins.
+    // What begins. Whether the store has room is looked up in the cycle before, in which nothing was stored.
+    logic       has_room, stored_last;
     wire [31:0] kept = stored - decided;
-    wire more    = s_store_valid && $signed(kept) < $signed(SLOTS);
+    wire more    = s_store_valid && has_room && !stored_last;
     wire ends    = state == IDLE && room && (done || s_done) && running;
     wire stores  = state == IDLE && !ends && more;
     wire looks   = state == IDLE && !ends && !more && waits && !known;
@@ -126,7 +127,7 @@ module plx_evb_node #(
     logic [63:0]               address;
     logic [15:0]               length;
     wire                       give_back, accept;
-    wire                       judges         = state == JUDGE || state == SEARCH;
+    wire                       judges         = state == JUDGE || state == FOUND;
     wire [31:0]                marked_number  = judges ? number : head_number;
     wire [15:0]                marked_attempt = judges ? attempt : head[layouts_pkg::FLOW_ATTEMPT_AT +: 16];
 
@@ -151,14 +152,21 @@ module plx_evb_node #(
     );
 
     // The data of the message that was read, one cycle later.
-    wire [31:0]  found_number = state == READ ? number : head_number;
-    wire         found        = $signed(found_number - stored) < 0 && $signed(found_number - decided) >= 0;
+    logic [31:0] read_number;
+    wire [31:0]  behind_stored  = read_number - stored;
+    wire [31:0]  behind_decided = read_number - decided;
+    wire         found          = behind_stored[31] && !behind_decided[31];
     wire [16:0]  end_of_data  = TABLE + {1'b0, length[15:3] + {12'd0, |length[2:0]}, 3'd0};
-    wire         fits         = end_of_data <= {1'b0, cfg_slot};
+    // The most data behind the table: none in a slot that is no larger.
+    logic [15:0] most;
+    logic        has_most;
+    wire         fits         = has_most && length <= most;
 
     // Looked up: of the message that is judged, and of the first that waits.
     logic        has, oversize, head_has, head_oversize;
-    logic [16:0] bytes, head_bytes;
+    logic [16:0] end_of_one, end_of_head;
+    wire  [16:0] bytes      = has && !oversize ? end_of_one : TABLE;
+    wire  [16:0] head_bytes = head_has && !head_oversize ? end_of_head : TABLE;
     logic [63:0] head_address;
 
     // Judgement.
@@ -167,7 +175,7 @@ module plx_evb_node #(
     wire concerns    = is_run && ours && is_event && in_range && !is_decided;
     // One of an attempt that has been given up may wait.
     wire searches    = concerns && is_served && is_newer && waits && !searched;
-    wire replaces    = state == SEARCH && head_number == number;
+    wire replaces    = state == FOUND && same;
     wire judging     = state == JUDGE && !searches;
     wire may_take    = concerns && !is_old && !passes && !full;
     wire starts_now  = judging && may_take && !running && (hold || has);
@@ -208,7 +216,19 @@ module plx_evb_node #(
         .place, .word(head), .replace(replaces), .pop(starts_next || early_next || passes_next || turns), .level
     );
 
+    // In READ: what the message says is new, if it is of this run.
+    wire [31:0] news       = decided - says;
+    wire        of_run     = flow[layouts_pkg::FLOW_RUN_AT +: 32] == cfg_run;
+    wire        is_long    = bytes > {1'b0, cfg_bypass_above};
+    wire        head_long  = head_bytes > {1'b0, cfg_bypass_above};
+
     always_ff @(posedge clk) begin
+        most        <= {cfg_slot[15:3] - 1'b1, 3'd0};
+        has_most    <= cfg_slot[15:3] != 0;
+        same        <= head_number == number;
+        has_room    <= kept[31] || kept[30:SW] == 0;
+        stored_last <= stores;
+        if (reads) read_number <= takes ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: 32] : head_number;
         if (s_done) done <= 1'b1;
         if (stores) begin
             stored <= stored + 1'b1;
@@ -232,7 +252,7 @@ module plx_evb_node #(
             m_transfer_bytes      <= starts_now ? bytes : head_bytes;
             m_transfer_absent     <= starts_now ? !has : !head_has;
             m_transfer_oversize   <= starts_now ? oversize : head_oversize;
-            long                  <= (starts_now ? bytes : head_bytes) > {1'b0, cfg_bypass_above};
+            long                  <= starts_now ? is_long : head_long;
         end
 
         case (state)
@@ -249,7 +269,7 @@ module plx_evb_node #(
                 if (looks) state <= LOOK;
             end
             READ: begin
-                is_run     <= flow[layouts_pkg::FLOW_RUN_AT +: 32] == cfg_run;
+                is_run     <= of_run;
                 ours       <= flow[PENDING + ID];
                 in_range   <= {1'b0, flow[layouts_pkg::FLOW_DESCRIPTOR_AT +: 16]} < cfg_descriptors;
                 is_decided <= $signed(number - decided) < 0 || $signed(number - says) < 0;
@@ -258,8 +278,8 @@ module plx_evb_node #(
                 is_equal   <= attempt == served[15:0];
                 has        <= found;
                 oversize   <= found && !fits;
-                bytes      <= found && fits ? end_of_data : TABLE;
-                if ($signed(says - decided) > 0 && flow[layouts_pkg::FLOW_RUN_AT +: 32] == cfg_run) begin
+                end_of_one <= end_of_data;
+                if (news[31] && of_run) begin
                     decided <= says;
                     known   <= 1'b0;
                 end
@@ -268,17 +288,17 @@ module plx_evb_node #(
                 state      <= JUDGE;
             end
             JUDGE: if (searches) state <= SEARCH; else if (room || !(untouched || cleared || early_now)) state <= IDLE;
-            SEARCH: begin
+            SEARCH: state <= FOUND;
+            FOUND: begin
                 searched <= next_place == level;
                 place    <= replaces || next_place == level ? '0 : next_place[SW-1:0];
-                if (replaces) state <= IDLE;
-                else if (next_place == level) state <= JUDGE;
+                state    <= replaces ? IDLE : next_place == level ? JUDGE : SEARCH;
             end
             LOOK: begin
                 known         <= 1'b1;
                 head_has      <= found;
                 head_oversize <= found && !fits;
-                head_bytes    <= found && fits ? end_of_data : TABLE;
+                end_of_head   <= end_of_data;
                 head_address  <= address;
                 state         <= running ? IDLE : SERVE;
             end
@@ -287,7 +307,7 @@ module plx_evb_node #(
                 else if (!known) state <= LOOK;
                 if (starts_next) begin
                     left  <= level - 1'b1;
-                    state <= level != 1 && head_bytes > {1'b0, cfg_bypass_above} ? WALK : IDLE;
+                    state <= level != 1 && head_long ? WALK : IDLE;
                 end
             end
             // Behind a long transfer: one that is held goes to the end of the queue.
@@ -331,5 +351,5 @@ module plx_evb_node #(
         if (rst) inc <= '0;
     end
 
-    wire unused = &{1'b0, output_level};
+    wire unused = &{1'b0, output_level, cfg_slot[2:0], kept[SW-1:0], behind_stored[30:0], behind_decided[30:0], news[30:0]};
 endmodule

@@ -36,7 +36,7 @@ module plx_evb_nodes #(
     input  logic [$clog2(NODES)-1:0]   sender,
     output logic                       sender_excluded,
 
-    // Columns with nodes that take part.
+    // Columns with nodes that take part: two cycles after a change.
     output logic [COLUMNS-1:0]         live
 );
     localparam CW = $clog2(COLUMNS), NW = $clog2(NODES);
@@ -45,9 +45,11 @@ module plx_evb_nodes #(
     logic          excluded   [0:NODES-1];
     logic [NW:0]   live_nodes [0:COLUMNS-1];
 
-    wire [CW-1:0] column = clear ? buffer_column : op_column;
-    wire [NW:0]   lives  = live[column] ? live_nodes[column] : '0;
-    wire          counts = (clear && clear_number < cfg_nodes) || readmits;
+    // A node joins or leaves its column, one cycle later.
+    logic          joins, leaves;
+    logic [CW-1:0] column;
+    wire [COLUMNS-1:0] column_bit = {{(COLUMNS - 1) {1'b0}}, 1'b1} << column;
+    wire [NW:0]   lives = |(live & column_bit) ? live_nodes[column] : '0;
 
     assign buffer_column    = columns[buffer_node];
     assign look_node_column = columns[look_node];
@@ -59,13 +61,18 @@ module plx_evb_nodes #(
         if (w_node) columns[look_node] <= node_data;
         if (clear) excluded[clear_number[NW-1:0]] <= 1'b0;
         else if (excludes || readmits) excluded[op_node] <= excludes;
-        if (counts) live_nodes[column] <= lives + 1'b1;
-        else if (excludes) live_nodes[column] <= lives - 1'b1;
-        if (counts) live[column] <= 1'b1;
-        else if (excludes && lives == 1) live[column] <= 1'b0;
+        column <= clear ? buffer_column : op_column;
+        joins  <= (clear && clear_number < cfg_nodes) || readmits;
+        leaves <= excludes;
+        if (joins) live_nodes[column] <= lives + 1'b1;
+        else if (leaves) live_nodes[column] <= lives - 1'b1;
+        if (joins) live <= live | column_bit;
+        else if (leaves && lives == 1) live <= live & ~column_bit;
         if (clear) buffer_node <= {{(17 - NW) {1'b0}}, buffer_node} + 1'b1 >= {1'b0, cfg_nodes} ? '0 : buffer_node + 1'b1;
         if (rst || setup) begin
             live        <= '0;
+            joins       <= 1'b0;
+            leaves      <= 1'b0;
             buffer_node <= '0;
         end
     end

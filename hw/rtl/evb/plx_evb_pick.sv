@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The first of a set from a place on, or the first of all; no registers. `above` has all bits behind
-// the one that is found. Trees, not carry chains.
+// The first of a set from a place on, or the first of all; no registers. Each bit asks for those before
+// it at once: trees, not carry chains.
 
 module plx_evb_pick #(
     parameter N = 32  // members
@@ -10,8 +10,7 @@ module plx_evb_pick #(
     input  logic [N-1:0] members,
     input  logic [N-1:0] from,
     // At most one bit; none if the set is empty.
-    output logic [N-1:0] first,
-    output logic [N-1:0] above
+    output logic [N-1:0] first
 );
     generate
         if (N < 1 || N > 32) N_must_be_1_to_32 parameter_error ();
@@ -19,25 +18,15 @@ module plx_evb_pick #(
 
     wire [N-1:0] ahead = members & from;
 
-    // Bits at or above the lowest one.
-    logic [N-1:0] fill_ahead, fill_all;
-    always_comb begin
-        fill_ahead = ahead;
-        fill_all   = members;
-        fill_ahead = fill_ahead | (fill_ahead << 1);
-        fill_all   = fill_all | (fill_all << 1);
-        fill_ahead = fill_ahead | (fill_ahead << 2);
-        fill_all   = fill_all | (fill_all << 2);
-        fill_ahead = fill_ahead | (fill_ahead << 4);
-        fill_all   = fill_all | (fill_all << 4);
-        fill_ahead = fill_ahead | (fill_ahead << 8);
-        fill_all   = fill_all | (fill_all << 8);
-        fill_ahead = fill_ahead | (fill_ahead << 16);
-        fill_all   = fill_all | (fill_all << 16);
-    end
+    wire         any   = |ahead;
 
-    wire [N-1:0] fill = |ahead ? fill_ahead : fill_all;
+    generate
+        for (genvar i = 0; i < N; i = i + 1) begin : g_first
+            localparam [N-1:0] BEFORE = ({{(N - 1) {1'b0}}, 1'b1} << i) - 1'b1;
+            wire before_ahead = |(ahead & BEFORE);
+            wire before_all   = |(members & BEFORE);
 
-    assign above = fill << 1;
-    assign first = fill & ~above;
+            assign first[i] = any ? ahead[i] && !before_ahead : members[i] && !before_all;
+        end
+    endgenerate
 endmodule

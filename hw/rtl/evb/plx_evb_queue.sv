@@ -33,14 +33,15 @@ module plx_evb_queue #(
     logic [AW:0]      front, back;
     wire  [AW-1:0]    at = front[AW-1:0] + place;
 
-    assign level = back - front;
     assign word  = memory[at];
 
     always_ff @(posedge clk) begin
         if (push || replace) memory[replace ? at : back[AW-1:0]] <= data;
         if (push) back <= back + 1'b1;
         if (pop) front <= front + 1'b1;
+        if (push != pop) level <= push ? level + 1'b1 : level - 1'b1;
         if (rst) begin
+            level <= '0;
             front <= '0;
             back  <= '0;
         end

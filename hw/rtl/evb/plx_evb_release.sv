@@ -22,7 +22,7 @@ module plx_evb_release (
     input  logic [31:0] says,
     output logic [31:0] told,
 
-    // The message is due; it was at the time of the operation; it is sent.
+    // The message is due; it was at the time of the operation, known in its second cycle; it is sent.
     output logic        over,
     output logic        late,
     input  logic        send,
@@ -40,9 +40,8 @@ module plx_evb_release (
     wire  [31:0] left_then = deadline - time_of_op;
     wire         all_told = told == decided;
 
-    assign late = left_then[31] || left_then == 0;
-
     always_ff @(posedge clk) begin
+        late <= left_then[31] || left_then == 0;
         over <= armed && !all_told && !send && (left[31] || left == 0);
         if (tells) told <= says;
         if (all_told) begin

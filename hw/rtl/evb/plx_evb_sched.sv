@@ -115,14 +115,18 @@ module plx_evb_sched #(
     assign node_ready   = !busy;
     assign column_rdata = win_addr[2] ? {15'd0, used} : {16'd0, weight};
 
-    // Triggers: of the selected source.
+    // Triggers: of the selected source. That an internal one is due is known a cycle ahead.
     logic [31:0] until_next;
-    wire         internal = until_next == 0;
+    logic        internal;
     wire         source   = select == 2'd3 ? hand : select == 2'd2 ? trigger : internal;
 
     always_ff @(posedge clk) begin
         until_next <= internal ? period - 1'b1 : until_next - 1'b1;
-        if (rst || !trigger_enable || select[1]) until_next <= period;
+        internal   <= internal ? period == 1 : until_next == 1;
+        if (rst || !trigger_enable || select[1]) begin
+            until_next <= period;
+            internal   <= period == 0;
+        end
     end
 
     // What finds an input buffer full is lost and counted.
@@ -143,6 +147,11 @@ module plx_evb_sched #(
         .s_valid(engine_valid), .s_ready(engine_ready), .s_data(engine_flow),
         .m_valid(m_flow_valid), .m_ready(m_flow_ready), .m_data(m_flow_data), .level(output_level)
     );
+
+    // Room in the output buffer, as of the cycle before, in which one message may have come.
+    logic output_room;
+
+    always_ff @(posedge clk) output_room <= output_level < 5'd14;
 
     logic [22:0] inc;
     logic [5:0]  inc_passed;
@@ -168,7 +177,7 @@ module plx_evb_sched #(
         .s_feedback_valid(feedback_valid), .s_feedback_ready(feedback_ready), .s_feedback_data(feedback),
         .s_flow_valid(flow_valid), .s_flow_ready(flow_ready), .s_flow_data(flow),
         .s_decided_valid, .s_decided_ready, .s_decided_data,
-        .m_flow_valid(engine_valid), .m_flow_ready(engine_ready), .m_flow_data(engine_flow),
+        .m_flow_valid(engine_valid), .m_flow_ready(output_room), .m_flow_data(engine_flow),
         .sts_ready(ready), .sts_enabled(enabled), .sts_members(members), .sts_triggered(triggered),
         .sts_pending(pending), .sts_peak(peak), .sts_copies(copies),
         .inc, .inc_passed
@@ -204,5 +213,5 @@ module plx_evb_sched #(
         end
     end
 
-    wire unused = &{1'b0, inc[22], win_wdata[31:16], win_wstrb[3:2], win_addr};
+    wire unused = &{1'b0, engine_ready, inc[22], win_wdata[31:16], win_wstrb[3:2], win_addr};
 endmodule

@@ -2,13 +2,15 @@
 //
 // Time-outs of the messages in the ring, all of one duration, so that a queue has them in order. An
 // entry of the queue is valid while it is the newest one of its message and the message is expected;
-// others are discarded at the head, one a cycle.
+// others are discarded at the head, one in two cycles. What is known of the head is looked up in the
+// cycle before, and not used in the cycle after a start or a stop.
 
 module plx_evb_timers #(
     parameter SLOTS = 256  // messages in flight, a power of two
 ) (
     input  logic                     clk,
     input  logic                     rst,
+    input  logic [30:0]              cfg_timeout,
     input  logic [31:0]              now,
     input  logic [31:0]              time_of_op,
 
@@ -16,10 +18,11 @@ module plx_evb_timers #(
     input  logic                     clear,
     input  logic [$clog2(SLOTS)-1:0] clear_slot,
 
-    // A message is sent: time-out from then on. There is room for one more.
+    // A message is sent: time-out from now on, or from the time of the operation. There is room for one more; in the cycle before there was
+    // room for three.
     input  logic                     start,
     input  logic [31:0]              start_number,
-    input  logic [31:0]              start_deadline,
+    input  logic                     start_now,
     output logic                     room,
 
     // A message is not expected any more.
@@ -54,8 +57,9 @@ module plx_evb_timers #(
     logic [AW:0]   front, back;
     wire  [AW:0]   level = back - front;
 
-    // The head, read into a register: valid with `full`.
-    logic          full, known, over;
+    // The head, read into a register: valid with `full`. In the cycle after, `known`: whether it is valid, and
+    // over. One that is not valid does not become so.
+    logic          full, known, valid, over, changes, none;
     logic [31:0]   number, deadline;
     logic [AW-1:0] place;
     wire  [AW:0]   number_newest = newest[number[SW-1:0]];
@@ -63,16 +67,18 @@ module plx_evb_timers #(
     wire  [AW:0]   start_newest  = newest[start_slot];
     wire  [AW:0]   stop_newest   = newest[stop_slot];
     wire  [AW:0]   look_newest   = newest[look_slot];
-    wire           valid         = number_newest == {1'b1, place};
-    // In the next cycle.
-    wire  [31:0]   left          = deadline - (examining ? time_of_op : now + 1'b1);
-    wire           leaves        = full && (take || !valid);
-    wire           ends          = examining && full && valid && known && !over;
+    wire  [31:0]   from_now      = now + {1'b0, cfg_timeout};
+    wire  [31:0]   from_op       = time_of_op + {1'b0, cfg_timeout};
+    wire  [31:0]   since         = (examining ? time_of_op : now) - deadline;
+    wire           is_valid      = number_newest == {1'b1, place};
+    wire           discards      = known && !valid;
+    wire           leaves        = take || discards;
+    wire           holds         = known && valid && !changes;
+    wire           ends          = examining && holds && !over;
+    logic          more, fewer;
 
-    assign room          = level < (1 << AW) - 2;
     assign look_expected = look_newest[AW];
-    assign due           = full && valid && known && over;
-    assign looking       = full ? !known || !valid : level != 0;
+    assign looking       = !holds && !none;
     assign due_number    = number;
 
     always_ff @(posedge clk) begin
@@ -82,28 +88,39 @@ module plx_evb_timers #(
             newest[clear ? clear_slot : stop_slot] <= '0;
         end
         if (start) begin
-            queue[back[AW-1:0]] <= {start_deadline, start_number};
+            queue[back[AW-1:0]] <= {start_now ? from_now : from_op, start_number};
             back                <= back + 1'b1;
         end
-        if (start && !start_newest[AW]) expected <= expected + 1'b1;
-        if (!start && stop && stop_newest[AW]) expected <= expected - 1'b1;
-        known <= full && !leaves && !ends;
-        over  <= left[31] || left == 0;
+        more     <= start && !start_newest[AW];
+        fewer    <= !start && stop && stop_newest[AW];
+        expected <= expected + {{SW{1'b0}}, more} - {{SW{1'b0}}, fewer};
+        room     <= level < (1 << AW) - 4;
+        known    <= full && !leaves && !ends;
+        valid    <= is_valid;
+        over     <= !since[31];
+        changes  <= start || stop;
+        due      <= full && !leaves && !ends && is_valid && !since[31] && !(start || stop);
+        none     <= !full && back == front && !start;
         if (take) examining <= 1'b1;
-        else if (ends || (!full && level == 0)) examining <= 1'b0;
+        else if (ends || (!full && back == front)) examining <= 1'b0;
         if (leaves || !full) begin
-            full               <= level != 0;
+            full               <= back != front;
             {deadline, number} <= queue[front[AW-1:0]];
             place              <= front[AW-1:0];
-            if (level != 0) front <= front + 1'b1;
+            if (back != front) front <= front + 1'b1;
         end
         if (rst || clear) begin
             full      <= 1'b0;
             known     <= 1'b0;
             examining <= 1'b0;
+            due       <= 1'b0;
             front     <= '0;
             back      <= '0;
             expected  <= '0;
+            more      <= 1'b0;
+            fewer     <= 1'b0;
         end
     end
+
+    wire unused = &{1'b0, since[30:0]};
 endmodule

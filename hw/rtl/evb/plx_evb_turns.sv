@@ -2,7 +2,8 @@
 //
 // What the scheduler does next: what can be sent is sent first; then time-outs that are over, triggers,
 // and the others. Triggers and others take turns where both wait. Triggers that come faster than they are
-// taken are counted.
+// taken are counted. What waits is looked at in the cycle before: each operation takes two cycles at least,
+// so that what it took is not seen again.
 
 module plx_evb_turns (
     input  logic clk,
@@ -48,42 +49,49 @@ module plx_evb_turns (
     output logic go_flow,
     output logic go_feedback,
 
-    // Nothing can be sent; an operation other than sending begins; a trigger is lost.
+    // Nothing can be sent; no event waits; an operation other than sending begins; a trigger is lost.
     output logic settled,
+    output logic none_waits,
     output logic begins,
     output logic lost
 );
     logic [3:0] arrivals;
     logic       triggered_last;
 
-    wire wants     = can && (waits || waits_again);
+    // As it was in the cycle before.
+    logic again, changes, commands, decides, flows, feedbacks;
+
+    wire wants     = can && !none_waits;
     wire free_slot = settled && !release_over && !timer_due && !timer_examining;
-    wire others    = change || command || decide || flow || feedback;
+    wire others    = changes || commands || decides || flows || feedbacks;
     wire go_other  = free_slot && !go_trigger;
 
+    assign none_waits  = !waits && !again;
     assign settled     = quiet && !wants;
-    assign go_again    = quiet && wants && room && waits_again;
-    assign go_new      = quiet && wants && room && !waits_again;
+    assign go_again    = quiet && wants && room && again;
+    assign go_new      = quiet && wants && room && !again;
     assign go_release  = settled && release_over && !timer_examining && (release_late || !(timer_due || timer_looking));
     assign go_expire   = settled && timer_due && !go_release;
     assign go_trigger  = free_slot && (trigger || arrivals != 0) && !(triggered_last && others);
     assign accepted    = go_trigger && !full && !at_limit;
     assign go_direct   = accepted && can && room;
-    assign go_change   = go_other && change;
-    assign go_command  = go_other && !change && command;
-    assign go_decide   = go_other && !change && !command && decide;
-    assign go_flow     = go_other && !change && !command && !decide && flow;
-    assign go_feedback = go_other && !change && !command && !decide && !flow && feedback;
+    assign go_change   = go_other && changes;
+    assign go_command  = go_other && !changes && commands;
+    assign go_decide   = go_other && !changes && !commands && decides;
+    assign go_flow     = go_other && !changes && !commands && !decides && flows;
+    assign go_feedback = go_other && !changes && !commands && !decides && !flows && feedbacks;
     assign begins      = go_trigger || go_release || go_expire || go_other;
     assign lost        = trigger && !go_trigger && &arrivals;
 
     always_ff @(posedge clk) begin
+        {again, changes, commands, decides, flows, feedbacks} <= {waits_again, change, command, decide, flow, feedback};
         if (free_slot && (go_trigger || others)) triggered_last <= go_trigger;
         if (trigger && !go_trigger && !lost) arrivals <= arrivals + 1'b1;
         if (!trigger && go_trigger) arrivals <= arrivals - 1'b1;
         if (clear) begin
             arrivals       <= '0;
             triggered_last <= 1'b0;
+            {again, changes, commands, decides, flows, feedbacks} <= '0;
         end
     end
 endmodule

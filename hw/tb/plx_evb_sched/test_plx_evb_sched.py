@@ -66,7 +66,7 @@ class TB:
         dut.s_feedback_valid.value = 1
         await self.cycles.cycle()
         dut.s_feedback_valid.value = 0
-        await self.cycles.cycle(12)
+        await self.cycles.cycle(16)
 
     async def trigger(self, rest=12):
         self.dut.trigger.value = 1
