@@ -147,7 +147,8 @@ pub struct Config {
     pub ring_timeout: Time,
     /// An event that its node has not finished after this time is sent again.
     pub event_timeout: Time,
-    /// A node that has not finished an event after so many times of `event_timeout` is excluded.
+    /// A node that has not finished an event after so many times of `event_timeout` is excluded. A
+    /// time-out that has doubled counts as many times as it is long, at most a quarter of them all.
     /// Times in which the node finished other events do not count, nor those in which it, the
     /// result node or a feeder of the event was not heard for half of the whole time.
     pub tries: u16,
@@ -192,6 +193,13 @@ impl Config {
     pub(super) fn blame_window(&self, event_timeout: Time) -> Time {
         let tries = u64::from(self.tries / 2).max(1);
         Time::from_ps(event_timeout.ps().saturating_mul(tries))
+    }
+
+    /// How many tries a time-out counts for that is so many times as long as `event_timeout`. One
+    /// fragment that is lost while time-outs are long says nothing of the node.
+    pub(super) fn blame(&self, periods: u64) -> u16 {
+        let most = (self.tries / 4).max(1);
+        u16::try_from(periods).map_or(most, |periods| periods.min(most))
     }
 
     /// Checks what the types do not.

@@ -102,10 +102,13 @@ impl Scheduler {
             flight.phase = Phase::Processed;
             flight.wants_more = false;
             flight.overdue = 0;
-            if let Some((Timer::Event, started)) = running
-                && flight.is_first()
-            {
-                self.again.event.sample(now - started, now);
+            if flight.is_first() {
+                match running {
+                    Some((Timer::Event, started)) => self.again.event.sample(now - started, now),
+                    // The last transfer is built before the message is back: it did not wait at all.
+                    Some((Timer::Ring, _)) => self.again.event.sample(Time::ZERO, now),
+                    Some((Timer::Again, _)) | None => {}
+                }
             }
             let waits = self.unexpect_again(mep, running);
             let is_expected = self.flights.look(mep).is_some_and(|flight| flight.expected);
@@ -231,7 +234,7 @@ impl Scheduler {
             Timer::Ring => &mut self.again.ring,
             Timer::Event | Timer::Again => &mut self.again.event,
         };
-        let periods = rtt.periods() as u16;
+        let periods = self.config.blame(rtt.periods());
         rtt.expired(started, now);
         let are_steady = |members| {
             are_steady(&self.feeders, members, |peer| {

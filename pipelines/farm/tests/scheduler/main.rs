@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod model;
+mod overdue;
 mod rules;
 
 use model::{Buffer, Mep, Model, Sent};
