@@ -232,7 +232,7 @@ module plx_mac_rx (
     wire         is_runt   = b_end ? b_runt : words_now < 11'd8;
     wire         is_fcs    = seen != expected[tail*32+:32];
     wire         is_pause  = pause_address && pause_opcode;
-    wire [13:0]  total   = b_end ? b_total : {words_now, 3'd0} + (over ? 14'd0 : {10'd0, a_bytes});
+    wire [13:0]  total   = b_end ? b_total : {words_now, 3'd0} + {10'd0, a_bytes};
     wire [7:0]   keep    = 8'hFF >> (b_end ? 4'd12 - {1'b0, b_bytes} : short_tail && !over ? 4'd4 - a_bytes : 4'd0);
 
     always_ff @(posedge clk) begin
@@ -261,7 +261,7 @@ module plx_mac_rx (
         m_axis_rx_tkeep <= keep;
         m_axis_rx_tlast <= ending;
         m_axis_rx_tuser <= too_big || is_symbol || is_runt || is_fcs || is_pause;
-        inc_bytes       <= too_big ? total : total < 14'd4 ? 14'd0 : total - 14'd4;
+        inc_bytes       <= too_big ? {words_now, 3'd0} : total < 14'd4 ? 14'd0 : total - 14'd4;
         pause_quanta    <= quanta;
     end
 

@@ -145,7 +145,9 @@ module plx_dma_rd #(
     // Reads of each tag: waiting for data; status; time of the request; offset in the slot of the
     // next byte, bytes and DWs outstanding: at the request, and after the latest completion if there
     // was one. Each memory has one writer, so that it needs no register for each tag.
+    localparam [TAGS-1:0] ONE = 1;
     logic [TAGS-1:0] waiting, begun;
+    wire  [TAGS-1:0] of_tag = ONE << tag;
     logic [2:0]      error [0:TAGS-1];
     logic [26:0]     asked [0:TAGS-1];
     logic [26:0]     after [0:TAGS-1];
@@ -215,10 +217,8 @@ module plx_dma_rd #(
         came        <= hif_rx_cpl_valid;
         beat        <= came;
         if (beat) taking <= writes && !beat_eop;
-        if (issue) waiting[tag] <= sends;
-        if (refused) waiting[cpl_tag] <= 1'b0;
-        if (finished) waiting[to] <= 1'b0;
-        if (expired) waiting[aged] <= 1'b0;
+        waiting <= (waiting | of_tag & {TAGS{sends}}) & ~(ONE << to & {TAGS{ends}}) & ~(ONE << aged & {TAGS{expired}});
+        begun   <= begun & ~(of_tag & {TAGS{issue}}) | ONE << cpl_tag & {TAGS{begins}};
         inc_rd_timeout     <= expired;
         inc_rd_unsupported <= refused && !aborted;
         inc_rd_abort       <= refused && aborted;
@@ -251,17 +251,13 @@ module plx_dma_rd #(
         cpl_dws  <= came_dws[7:0];
         open_tag <= waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
         {cpl_at, cpl_left, dws_left} <= same && begins ? next_state : state;
-        if (issue) begin
-            error[tag] <= master ? NONE : OFF;
-            begun[tag] <= 1'b0;
-        end
+        if (issue) error[tag] <= master ? NONE : OFF;
         if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;
         if (expired) error[aged] <= TIMEOUT;
         if (begins) begin
             if (cpl_bad) error[cpl_tag] <= POISONED;
-            begun[cpl_tag] <= 1'b1;
-            completes      <= all;
-            taking_tag     <= cpl_tag;
+            completes  <= all;
+            taking_tag <= cpl_tag;
         end
         if (writes) begin
             taking_at  <= first + 7'd8;
@@ -307,11 +303,10 @@ module plx_dma_rd #(
     wire               head_valid, push_ready, ended_ready;
     wire [ORDER_W-1:0] segment;
     wire [W-1:0]       head_tag = segment[ORDER_W-1 -: W];
-    wire [W:0]         level;
     wire [8:0]         last_byte = address[8:0] + length[8:0] - 9'd1;
     wire               leaves    = head_valid && !waiting[head_tag];
 
-    plx_fifo_sync #(.WIDTH(ORDER_W), .DEPTH(TAGS)) order (
+    plx_fifo_first #(.WIDTH(ORDER_W), .DEPTH(TAGS)) order (
         .clk,
         .rst,
         .s_valid(issue),
@@ -319,8 +314,7 @@ module plx_dma_rd #(
         .s_data({tag, address[8:0], last_byte, piece_last, desc_tag}),
         .m_valid(head_valid),
         .m_ready(leaves && ended_ready),
-        .m_data(segment),
-        .level
+        .m_data(segment)
     );
 
     wire         out_valid, out_last, pop, out_busy;
@@ -372,7 +366,7 @@ module plx_dma_rd #(
         return_late <= out_error == TIMEOUT;
     end
 
-    assign idle = cut_idle && !hif_rd_req_valid && level == 0 && !out_valid && !out_busy && !returns;
+    assign idle = cut_idle && !hif_rd_req_valid && !head_valid && !out_valid && !out_busy && !returns;
 
     wire unused = &{1'b0, open, unexpected_return, push_ready, twice[255:0], dws_wide[1:0],
                     head, dws[10]};

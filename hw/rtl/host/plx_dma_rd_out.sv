@@ -63,7 +63,8 @@ module plx_dma_rd_out #(
     wire          more  = !got_first && got_end >= skip;
     wire  [255:0] low   = got_first && !rest ? word : kept;
     wire  [511:0] pair  = {rest ? 256'd0 : word, low} >> {shift, 3'd0};
-    wire  [5:0]   count = {1'b0, rest ? rest_end : got_end} - {1'b0, shift} + (rest || got_first ? 6'd1 : 6'd33);
+    // Of a word that is not whole.
+    wire  [4:0]   final_byte = (rest ? rest_end : got_end) - shift;
     wire          whole = !rest && (!got_last || more);
     wire          shows = rest || got && (got_wrong != 0 ? got_last : !got_first || got_last);
 
@@ -105,7 +106,7 @@ module plx_dma_rd_out #(
         end
         if (moves) begin
             m_data_tdata   <= pair[255:0];
-            m_data_tkeep   <= whole || got_wrong != 0 && !rest ? 32'hFFFFFFFF : ~(32'hFFFFFFFF << count);
+            m_data_tkeep   <= whole || got_wrong != 0 && !rest ? 32'hFFFFFFFF : ~(32'hFFFFFFFE << final_byte);
             m_data_tlast   <= rest || got_last && (got_wrong != 0 || !more);
             m_data_tuser   <= !rest && got_wrong != 0;
             m_status_tag   <= rest ? rest_desc : got_desc;

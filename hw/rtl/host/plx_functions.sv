@@ -58,12 +58,11 @@ module plx_functions #(
     logic [7:0] asked, flr_before;
     logic [9:0] step;
 
-    // The lowest of those that wait.
+    // The lowest of those that wait: a bit.
     integer f;
-    logic [2:0] lowest;
+    logic [7:0] lowest;
     always_comb begin
-        lowest = '0;
-        for (f = 7; f >= 0; f = f - 1) if (asked[f]) lowest = 3'(f);
+        for (f = 0; f < 8; f = f + 1) lowest[f] = asked[f] && (asked & ((8'd1 << f) - 8'd1)) == 0;
     end
 
     // ---- The write of a step ------------------------------------------------------------------------
@@ -157,6 +156,8 @@ module plx_functions #(
     wire  [SOURCES-1:0] quiet = {!s_irq_busy, !s_event_busy, s_ring_quiet, ~s_placing};
     logic [COUNT_W-1:0] accepted, ended, target;
     wire  [COUNT_W-1:0] ahead = ended - target;
+    // One cycle ago: a source is seen at rest as late.
+    logic               was_accepted;
 
     // Ports that are another function's need not rest.
     wire  [PORTS-1:0]   foreign;
@@ -171,14 +172,15 @@ module plx_functions #(
         flr_before <= s_flr;
         asked      <= asked | s_reset | (s_flr & ~flr_before);
         m_flr_done <= '0;
-        if (s_accepted) accepted <= accepted + 1'b1;
+        was_accepted <= s_accepted;
+        if (was_accepted) accepted <= accepted + 1'b1;
         if (s_ended) ended <= ended + 1'b1;
         case (state)
             IDLE: if (asked != 0) begin
-                state             <= CLEAR;
-                who               <= lowest;
-                resetting[lowest] <= 1'b1;
-                step              <= '0;
+                state     <= CLEAR;
+                who       <= {|lowest[7:4], |lowest[7:6] || |lowest[3:2], lowest[7] || lowest[5] || lowest[3] || lowest[1]};
+                resetting <= resetting | lowest;
+                step      <= '0;
             end
             CLEAR: if (!m_write_valid || m_write_ready) begin
                 m_write_valid <= wanted && owner == who;
@@ -192,7 +194,7 @@ module plx_functions #(
             end
             QUIET: if (left == 0) begin
                 state  <= DRAIN;
-                target <= accepted + {{(COUNT_W-1){1'b0}}, s_accepted};
+                target <= accepted + {{(COUNT_W-1){1'b0}}, was_accepted};
             end
             default: if (!ahead[COUNT_W-1]) begin
                 state          <= IDLE;
@@ -210,6 +212,7 @@ module plx_functions #(
             resetting     <= '0;
             m_flr_done    <= '0;
             m_write_valid <= 1'b0;
+            was_accepted  <= 1'b0;
             accepted      <= '0;
             ended         <= '0;
         end

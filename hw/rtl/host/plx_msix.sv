@@ -119,7 +119,8 @@ module plx_msix #(
 
     // The arbiter needs two requesters.
     localparam ASKERS = VECTORS < 2 ? 2 : VECTORS;
-    wire                free = !m_desc_valid || m_desc_ready;
+    // Every other cycle, so that the choice does not depend on what the reader decides.
+    wire                free = !m_desc_valid;
     wire [VECTORS-1:0]  may  = pending & ~masked & allowed & {VECTORS{free}};
     logic [ASKERS-1:0]  grant;
     wire [VECTORS-1:0]  turn = grant[VECTORS-1:0];
@@ -146,6 +147,7 @@ module plx_msix #(
     always_ff @(posedge clk) begin
         pending <= ((pending & ~turn) | s_irq) & ~forget;
         if (free) m_desc_valid <= |may;
+        else if (m_desc_ready) m_desc_valid <= 1'b0;
         if (clear) begin
             pending      <= '0;
             m_desc_valid <= 1'b0;
@@ -179,7 +181,7 @@ module plx_msix #(
         assert (f_owed == pending[f_who]);
         // A write belongs to a vector whose write is due and allowed.
         if (f_mine) assert (f_owed && f_may && free);
-        // Where the host accepts writes there is one in each cycle, and no vector starves.
+        // Where the host accepts writes there is one in every other cycle, and no vector starves.
         if (f_owed && f_may && free) assert (turn != 0);
         if (f_owed && f_may && f_others == VECTORS - 1 && turn != 0) assert (f_mine);
         assert ((turn & (turn - 1'b1)) == 0);

@@ -41,7 +41,8 @@ module plx_counters #(
     wire         low   = win_valid && !win_write && !win_addr[0] && there;
     wire         ask   = low && !asked;
 
-    // The scan: a counter is read in one cycle, and written in the next. In the first pass it is 0.
+    // The scan: a counter is read in one cycle, with what is to be added, and written in the next. In the
+    // first pass it is 0.
     logic [W-1:0] turn, writing;
     logic         walked, first, first_write;
     wire  [63:0]  value, sum;
@@ -90,7 +91,7 @@ module plx_counters #(
             else assign now = {{(BITS - 1) {1'b0}}, |mine};
 
             always_ff @(posedge clk) begin
-                waiting <= now + (walked && writing == i ? {BITS{1'b0}} : waiting);
+                waiting <= now + (!ask && turn == i ? {BITS{1'b0}} : waiting);
                 if (rst) waiting <= '0;
             end
 
@@ -99,7 +100,11 @@ module plx_counters #(
         end
     endgenerate
 
-    assign sum = (first_write ? 64'd0 : value) + {{(64 - PENDING_W) {1'b0}}, pending[writing*PENDING_W+:PENDING_W]};
+    logic [PENDING_W-1:0] adding;
+
+    always_ff @(posedge clk) adding <= pending[turn*PENDING_W+:PENDING_W];
+
+    assign sum = (first_write ? 64'd0 : value) + {{(64 - PENDING_W) {1'b0}}, adding};
 
     always_ff @(posedge clk) if (asked) high <= first ? 32'd0 : value[63:32];
 

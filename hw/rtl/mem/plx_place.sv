@@ -172,8 +172,9 @@ module plx_place #(
     // Its chunks. The first one reaches to the next multiple of 256 B of the address, or is all of the
     // payload if one chunk is enough and does not cross 4 KiB; the others are 256 B, or the rest. `reach`:
     // units up to there; `need`: those of them that are the payload's; `space`: its units that are not
-    // written yet. `brim`: this is the first chunk, and 4 KiB end where it reaches to.
-    logic        first, trails, closed, brim;
+    // written yet; `fits`: they are as many as `need` or more. `brim`: this is the first chunk, and 4 KiB end
+    // where it reaches to.
+    logic        first, trails, closed, brim, fits;
     logic [4:0]  reach, need;
     logic [15:0] space;
     // The length is known, and one chunk is enough.
@@ -186,7 +187,6 @@ module plx_place #(
     wire         follows  = !bare && none && !record;
 
     // Ended: all of the rest, or up to `reach`.
-    wire         fits     = space >= {11'd0, need};
     wire         rest     = bare ? space[15:5] == 0 && (!space[4] || space[3:0] == 0) && !(brim && fits)
                                  : held[6:5] == 0 && (!held[4] || (held[3:0] == 0 && !record))
                                    && !(brim && held > {2'd0, need});
@@ -276,6 +276,7 @@ module plx_place #(
             space  <= bare ? stride : space_known - 1'b1;
             brim   <= &address[11:8];
             // Of the values of the cycle before: a translation takes several.
+            fits   <= space >= {11'd0, need};
             alone  <= known && space[15:5] == 0 && (!space[4] || (space[3:0] == 0 && bare))
                    && !(brim && space > {11'd0, need});
         end
@@ -286,6 +287,7 @@ module plx_place #(
             reach  <= 5'd16;
             need   <= 5'd16;
             space  <= space - {11'd0, need};
+            fits   <= space >= {11'd0, need} + 16'd16;
             // Also if there is no more space, though the end has not been seen.
             if (to_end ? !trails || follows : !trails && space == {11'd0, need}) closed <= 1'b1;
         end
@@ -295,6 +297,7 @@ module plx_place #(
             brim   <= brim && !jump;
             reach  <= jump ? 5'd16 : need;
             need   <= jump ? 5'd16 : need;
+            if (jump) fits <= |space[15:4];
         end
     end
 

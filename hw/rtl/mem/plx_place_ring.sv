@@ -75,12 +75,20 @@ module plx_place_ring #(
     wire [AW:0]  new_tail = tail + {{AW{1'b0}}, whole};
     wire [AW:0]  filled   = tail - head;
 
-    // What a step may change is known before it is decided whether there is one. (Of a complement the
-    // sums remain apart: one sum of operands that are selected would wait for the decision.)
+    // What a step may change is known before it is decided whether there is one: without sums, of which
+    // one would be made whose operands are selected, and that would wait for the decision.
     wire         mine     = whole && !ended;
-    wire [AW:0]  held_0   = held + {{AW{1'b0}}, mine};
-    wire [AW:0]  spent_1  = ~held + {{AW{1'b0}}, !mine};
-    wire [AW:0]  spent_2  = ~held + {{(AW - 1){1'b0}}, !mine, mine};
+    wire  [AW:0] more_1, less_1, less_2;
+
+    generate
+        for (genvar b = 0; b <= AW; b = b + 1) begin : g_held
+            localparam [AW:0] BELOW = (1 << b) - 1, BUT_0 = BELOW & ~1;
+            assign more_1[b] = held[b] != ((held & BELOW) == BELOW);
+            assign less_1[b] = held[b] != ((held & BELOW) == 0);
+            assign less_2[b] = b == 0 ? held[b] : held[b] != ((held & BUT_0) == 0);
+        end
+    endgenerate
+
     wire [AW:0]  head_1   = head + 1'b1;
     wire [AW:0]  ahead_2  = ~head - {{(AW - 1){1'b0}}, 2'd2};
 
@@ -96,8 +104,9 @@ module plx_place_ring #(
         if (discard) head <= ended ? end_tail : tail;
         else if (load && (use_0 || use_1)) head <= use_0 && use_1 ? ~ahead_2 : head_1;
         if (renewed) held <= (ended ? end_tail : new_tail) - head;
-        else if (load && (use_0 || use_1)) held <= ~(use_0 && use_1 ? spent_2 : spent_1);
-        else held <= held_0;
+        else if (load && use_0 && use_1) held <= mine ? less_1 : less_2;
+        else if (load && (use_0 || use_1)) held <= mine ? held : less_1;
+        else if (mine) held <= more_1;
         if (rst) begin
             tail     <= '0;
             head     <= '0;

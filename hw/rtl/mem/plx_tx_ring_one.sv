@@ -144,10 +144,10 @@ module plx_tx_ring_one #(
 
     // ---- Passed on, while there is a slot for the packet's event ----------------------------------
 
-    // Packets that have not ended, and events that have not left; one is reserved for the ring's end, and
-    // one because a loss may be reported in the cycle in which a packet begins.
+    // Packets that have not ended, and events that have not left, as of a cycle ago; one is reserved for the
+    // ring's end, and one because a loss may be reported in the cycle in which a packet begins.
     logic [DW:0]  tickets;
-    logic         open;
+    logic         open, untold_end, event_left;
     wire  [15:0]  flags  = m_piece[FLAGS_AT +: 16];
     wire          starts = !open || !m_piece_data && |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
     wire          place  = tickets < DESCRIPTORS[DW:0] - {{(DW - 1) {1'b0}}, 2'd2};
@@ -187,7 +187,9 @@ module plx_tx_ring_one #(
 
     always_ff @(posedge clk) begin
         tickets <= tickets + {{DW{1'b0}}, handed && starts} + {{DW{1'b0}}, stops} + {{DW{1'b0}}, loses}
-                   - {{DW{1'b0}}, s_done_end && !tells} - {{DW{1'b0}}, event_taken};
+                   - {{DW{1'b0}}, untold_end} - {{DW{1'b0}}, event_left};
+        untold_end <= s_done_end && !tells;
+        event_left <= event_taken;
         if (handed) open <= !m_piece_ends;
         packets  <= tells || stops ? '0 : packets_next;
         bytes    <= tells || stops ? '0 : bytes_next;
@@ -209,9 +211,11 @@ module plx_tx_ring_one #(
             last_fetched   <= '0;
         end
         if (rst) begin
-            tickets  <= '0;
-            told     <= 1'b0;
-            stop_due <= 1'b0;
+            tickets    <= '0;
+            untold_end <= 1'b0;
+            event_left <= 1'b0;
+            told       <= 1'b0;
+            stop_due   <= 1'b0;
         end
     end
 

@@ -209,7 +209,8 @@ module plx_xlate #(
 
     // ---- Chunks in use, and unmapping -----------------------------------------------------------
 
-    // Of each epoch: lookups, and allowed chunks. `ended`: those that were done in the cycle before.
+    // Of each epoch: lookups, and allowed chunks. Those that end are counted late: `gone` one cycle ago, and
+    // `ended` two.
     logic [2*FLIGHT_W-1:0] flying, ended;
     logic                  asked, draining;
     logic [31:0]           number;
@@ -217,6 +218,7 @@ module plx_xlate #(
     genvar f;
     generate
         for (f = 0; f < 2; f = f + 1) begin : g_epoch
+            logic [MASTERS:0]    gone;
             logic [FLIGHT_W-1:0] sum;
             wire [FLIGHT_W-1:0]  now   = flying[f*FLIGHT_W +: FLIGHT_W];
             wire [FLIGHT_W-1:0]  less  = ended[f*FLIGHT_W +: FLIGHT_W];
@@ -224,13 +226,12 @@ module plx_xlate #(
 
             integer d;
             always_comb begin
-                sum = {{(FLIGHT_W-1){1'b0}}, |who && !m_rsp_hit && of_epoch == f};
-                for (d = 0; d < MASTERS; d = d + 1) begin
-                    sum = sum + {{(FLIGHT_W-1){1'b0}}, s_done[d] && s_done_epoch[d] == f};
-                end
+                sum = '0;
+                for (d = 0; d <= MASTERS; d = d + 1) sum = sum + {{(FLIGHT_W-1){1'b0}}, gone[d]};
             end
 
             always_ff @(posedge clk) begin
+                gone <= rst ? '0 : {|who && !m_rsp_hit && of_epoch == f, s_done & (f == 1 ? s_done_epoch : ~s_done_epoch)};
                 ended[f*FLIGHT_W +: FLIGHT_W]  <= rst ? '0 : sum;
                 flying[f*FLIGHT_W +: FLIGHT_W] <= rst ? '0 : now + {{(FLIGHT_W-1){1'b0}}, adds} - less;
             end

@@ -213,16 +213,18 @@ module plx_parse (
     assign m_view_valid = valid;
 
     // RFC 791, 3.1: header checksum.
-    logic [16:0] header_sum, header_sum_next;
+    logic [31:0] header_sum, header_sum_next;
 
     plx_checksum header_step (
-        .state(m_view_index == 1 ? 17'd0 : header_sum),
+        .state(m_view_index == 1 ? 32'd0 : header_sum),
         .data(m_view_data),
         .keep(header_keep),
         .next(header_sum_next)
     );
 
     always_ff @(posedge clk) if (valid) header_sum <= header_sum_next;
+
+    wire header_correct = &(header_sum[31:16] ^ header_sum[15:0]) || &header_sum;
 
     // Payload of the IPv4 datagram, one cycle after its length.
     wire  [15:0] ip_bytes = {10'd0, ihl, 2'd0};
@@ -286,7 +288,7 @@ module plx_parse (
     logic [7:0]  l4_keep;
     logic [15:0] l4_left, l4_extra;
     wire  [15:0] l4_twice  = odd ? word[63:48] : word[31:16];
-    logic [16:0] l4_sum, l4_sum_next;
+    logic [31:0] l4_sum, l4_sum_next;
     wire  [15:0] l4_length = is_udp ? udp_length : room;
     // Bytes of it from the start of this word on.
     wire  [15:0] l4_now    = number == l4_at ? l4_length - 16'd2
@@ -318,13 +320,15 @@ module plx_parse (
     // ---- Two cycles later: verdict on the headers, sum of the datagram --------------------------
 
     plx_checksum #(.BYTES(10)) l4_step (
-        .state(l4_first ? 17'd0 : l4_sum),
+        .state(l4_first ? 32'd0 : l4_sum),
         .data(l4_data),
         .keep(l4_select),
         .next(l4_sum_next)
     );
 
     always_ff @(posedge clk) if (valid_2) l4_sum <= l4_sum_next;
+
+    wire l4_correct = &(l4_sum[31:16] ^ l4_sum[15:0]) || &l4_sum;
 
     logic [2:0] verdict;
 
@@ -333,7 +337,7 @@ module plx_parse (
         else if (for_arp_2) verdict = sound_2 ? TAKEN : MALFORMED;
         else if (!ipv4_2) verdict = hit_2 ? TAKEN : UNSUPPORTED;
         else if (malformed_2) verdict = MALFORMED;
-        else if (header_sum != 17'h0FFFF) verdict = CHECKSUM;
+        else if (!header_correct) verdict = CHECKSUM;
         else if (fragment_2) verdict = FRAGMENT;
         else if (!to_us_2) verdict = ADDRESS;
         else if (!length_2) verdict = MALFORMED;
@@ -383,7 +387,7 @@ module plx_parse (
         // Truncated before the stream lookup.
         else if (truncated_3) outcome = MALFORMED;
         else if (verdict_3 != TAKEN) outcome = verdict_3;
-        else if (check_3 && l4_sum != 17'h0FFFF && !unsummed_3) outcome = CHECKSUM;
+        else if (check_3 && !l4_correct && !unsummed_3) outcome = CHECKSUM;
         else outcome = TAKEN;
     end
 

@@ -125,18 +125,19 @@ module plx_udp_tx (
     wire [79:0]  ip_head    = {8'h45, cfg_tos, ip_length, 16'd0, 16'h4000, cfg_ttl, UDP};
     wire [63:0]  addresses  = {cfg_ip, destination_ip};
     wire [47:0]  udp_head   = {source_port, destination_port, udp_length};
-    logic [16:0] ip_sum, ip_sum_next, udp_sum, udp_sum_next;
+    logic [31:0] ip_sum, ip_sum_next, udp_sum, udp_sum_next;
+    logic [15:0] ip_folded, udp_folded;
 
     // Sums take bytes in stream order; the halves of a sum may be swapped (RFC 1071, 2 B).
     plx_checksum #(.BYTES(18)) ip_step (
-        .state(17'd0),
+        .state(32'd0),
         .data({ip_head, addresses}),
         .keep({18{1'b1}}),
         .next(ip_sum_next)
     );
 
     plx_checksum #(.BYTES(18)) udp_step (
-        .state({1'b0, checksum_given[7:0], checksum_given[15:8]}),
+        .state({16'd0, checksum_given[7:0], checksum_given[15:8]}),
         .data({addresses, 8'd0, UDP, udp_length, udp_head}),
         .keep({18{1'b1}}),
         .next(udp_sum_next)
@@ -147,8 +148,9 @@ module plx_udp_tx (
         udp_sum <= udp_sum_next;
     end
 
-    wire [15:0] ip_folded    = ip_sum[15:0] + {15'd0, ip_sum[16]};
-    wire [15:0] udp_folded   = udp_sum[15:0] + {15'd0, udp_sum[16]};
+    plx_checksum_fold ip_fold (.state(ip_sum), .sum(ip_folded));
+    plx_checksum_fold udp_fold (.state(udp_sum), .sum(udp_folded));
+
     wire [15:0] ip_checksum  = ~{ip_folded[7:0], ip_folded[15:8]};
     wire [15:0] udp_computed = ~{udp_folded[7:0], udp_folded[15:8]};
     // RFC 768: a computed zero is sent as ones, because zero means no checksum.

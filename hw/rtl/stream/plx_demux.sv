@@ -34,7 +34,6 @@ module plx_demux #(
 
     // Streams with that port; of these, the lowest.
     logic [STREAMS-1:0]   match;
-    wire  [STREAMS-1:0]   lowest = match & (~match + 1'b1);
     logic [7*STREAMS-1:0] choices;
     logic [6:0]           choice;
 
@@ -42,7 +41,8 @@ module plx_demux #(
         for (genvar i = 0; i < STREAMS; i = i + 1) begin : g_stream
             localparam [4:0] NUMBER = i;
             assign match[i] = s_lookup_udp && cfg_stream_enable[i] && cfg_stream_port[16*i+:16] == s_lookup_port;
-            assign choices[7*i+:7] = {7{lowest[i]}} & {NUMBER, cfg_stream_form[2*i+:2]};
+            wire lowest = i == 0 ? match[0] : match[i] && (match & ((1 << i) - 1)) == 0;
+            assign choices[7*i+:7] = {7{lowest}} & {NUMBER, cfg_stream_form[2*i+:2]};
         end
     endgenerate
 

@@ -95,23 +95,25 @@ module plx_tx_fifo #(
 
     // The sum of the payload, in two stages: that of a word, then that of all words so far.
     logic              word_valid, word_last, word_good, meta_valid;
-    logic [16:0]       word_sum, word_next, sum, sum_next;
+    logic [31:0]       word_sum, word_next, sum, sum_next;
+    logic [15:0]       folded;
     logic [META_W-1:0] word_meta, meta;
 
-    plx_checksum #(.BYTES(32)) of_word (.state(17'd0), .data(s_axis_tx_tdata), .keep(s_axis_tx_tkeep), .next(word_next));
+    plx_checksum #(.BYTES(32)) of_word (.state(32'd0), .data(s_axis_tx_tdata), .keep(s_axis_tx_tkeep), .next(word_next));
 
-    // `fresh`: `sum` is that of a packet that has ended. The carry of a word's sum adds 1.
+    // `fresh`: `sum` is that of a packet that has ended. Byte 0 of a word is the high one.
     logic fresh;
 
     plx_checksum #(.BYTES(4)) of_all (
-        .state(fresh ? 17'd0 : sum),
-        .data({7'd0, word_sum[16], 8'd0, word_sum[7:0], word_sum[15:8]}),
+        .state(fresh ? 32'd0 : sum),
+        .data({word_sum[23:16], word_sum[31:24], word_sum[7:0], word_sum[15:8]}),
         .keep(4'hF),
         .next(sum_next)
     );
 
-    wire [15:0] folded = sum[15:0] + {15'd0, sum[16]};
-    wire        asked  = meta[MODE_AT +: 2] == OF_PAYLOAD;
+    plx_checksum_fold fold (.state(sum), .sum(folded));
+
+    wire asked = meta[MODE_AT +: 2] == OF_PAYLOAD;
 
     always_ff @(posedge clk_core) begin
         word_valid <= word;

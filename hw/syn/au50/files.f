@@ -27,6 +27,7 @@ hw/rtl/lib/plx_arb_rr.sv
 hw/rtl/lib/plx_axil_cdc.sv
 hw/rtl/lib/plx_axil_slave.sv
 hw/rtl/lib/plx_checksum.sv
+hw/rtl/lib/plx_checksum_fold.sv
 hw/rtl/lib/plx_clock_watch.sv
 hw/rtl/lib/plx_counters.sv
 hw/rtl/lib/plx_crc32.sv
