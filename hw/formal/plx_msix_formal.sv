@@ -90,6 +90,6 @@ module plx_msix_formal (
         if ($past(running && m_desc_valid && !m_desc_ready && !clear))
             assert (m_desc_valid && $stable(m_desc_address) && $stable(m_desc_immediate_data));
         if (m_desc_valid && m_desc_ready) assert (inc_interrupts);
-        cover (m_desc_valid && m_desc_ready && alone && told_known && $past(m_desc_valid && m_desc_ready));
+        cover (m_desc_valid && m_desc_ready && alone && told_known && $past(m_desc_valid && m_desc_ready, 2));
     end
 endmodule
