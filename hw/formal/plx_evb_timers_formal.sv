@@ -2,7 +2,8 @@
 //
 // Two messages that are sent, return and are sent again, in any order. A time-out is over only of a message
 // that is expected, of its newest start, and not before its time; what is over at the time of the first one
-// is found while `examining`. How many are expected is counted.
+// is found while `examining`. Where none is over and none is looked at, no time-out has come. How many are
+// expected is counted.
 // formal: aiger
 // formal: bounded 14
 // formal: cover 14
@@ -11,6 +12,7 @@
 // mutant: is_valid      = number_newest == {1'b1, place}; => is_valid      = number_newest[AW];
 // mutant: more     <= start && !start_newest[AW]; => more     <= start;
 // mutant: start_now ? from_now : from_op => from_op
+// mutant: ? time_of_op : soon => ? time_of_op : now
 
 module plx_evb_timers_formal (
     input logic        clk,
@@ -54,7 +56,7 @@ module plx_evb_timers_formal (
     always_comb if (age == 2) assume (!rst);
 
     // The message of the slot: whether it is expected, its number and its time-out; how many are.
-    logic        held = 0;
+    logic        held = 0, taken = 0;
     logic [31:0] number = 0, deadline = 0;
     logic [1:0]  all = 0, all_before = 0;
 
@@ -66,27 +68,33 @@ module plx_evb_timers_formal (
         if (take && !examining) time_of_op <= now;
         if (start && start_number[0] == slot) begin
             held     <= 1'b1;
+            taken    <= 1'b0;
             number   <= start_number;
             deadline <= (start_now ? now : time_of_op) + timeout;
         end
         if (stop && stop_slot == slot) held <= 1'b0;
+        if (take && due_number[0] == slot) taken <= 1'b1;
         if (start && !all[start_number[0]]) all[start_number[0]] <= 1'b1;
         if (stop) all[stop_slot] <= 1'b0;
         all_before <= all;
         if (rst) begin
             held       <= 1'b0;
+            taken      <= 1'b0;
             all        <= 0;
             all_before <= 0;
             time_of_op <= 0;
         end
     end
 
+    // It alone is expected, and has not been taken.
+    wire        alone = held && !taken && all == (slot ? 2'b10 : 2'b01);
     wire [31:0] late = (examining ? time_of_op : now) - deadline;
 
     always_ff @(posedge clk) if (running && !rst) begin
         if (look_slot == slot) assert (look_expected == held);
         assert (expected == {1'b0, all_before[0]} + {1'b0, all_before[1]});
         if (due && due_number[0] == slot) assert (held && due_number == number && !late[31]);
+        if (alone && !looking && !due && !examining) assert (late[31]);
         cover (take && examining);
         cover (due && deadline == 3 && now == 7);
         cover (expected == 2 && !looking && !due);

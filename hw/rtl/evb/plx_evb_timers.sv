@@ -69,7 +69,9 @@ module plx_evb_timers #(
     wire  [AW:0]   look_newest   = newest[look_slot];
     wire  [31:0]   from_now      = now + {1'b0, cfg_timeout};
     wire  [31:0]   from_op       = time_of_op + {1'b0, cfg_timeout};
-    wire  [31:0]   since         = (examining ? time_of_op : now) - deadline;
+    // The next cycle, in which what is found here is used: what is over then comes before all else.
+    logic [31:0]   soon;
+    wire  [31:0]   since         = (examining ? time_of_op : soon) - deadline;
     wire           is_valid      = number_newest == {1'b1, place};
     wire           discards      = known && !valid;
     wire           leaves        = take || discards;
@@ -82,6 +84,7 @@ module plx_evb_timers #(
     assign due_number    = number;
 
     always_ff @(posedge clk) begin
+        soon <= now + 32'd2;
         if (start) begin
             newest[start_slot] <= {1'b1, back[AW-1:0]};
         end else if (stop || clear) begin
