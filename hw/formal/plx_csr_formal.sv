@@ -27,7 +27,6 @@
 // mutant: writes || bell; => writes;
 // mutant: = state == ACCESS && address_gone && => = state == ACCESS && inc_refused && address_gone &&
 
-/* verilator lint_off DECLFILENAME */
 // Requests as they come, and any doorbells, which this one has in the data.
 module plx_csr_requests #(
     parameter READS = 4

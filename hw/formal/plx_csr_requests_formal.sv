@@ -17,7 +17,6 @@
 // mutant: !offset[5] && offset[3:2] == 2'd3; => offset[3:2] == 2'd3;
 // mutant: m_bell_valid  = full && sop && eop => m_bell_valid  = full && sop
 
-/* verilator lint_off DECLFILENAME */
 // A queue of three words in registers, whose words are seen.
 module plx_fifo_first #(
     parameter WIDTH = 128,
