@@ -105,7 +105,7 @@ impl Station {
 fn farm(pack: u16, loops: usize) -> Result<Round> {
     let slot = table_len(pack) + padded(FRAGMENT).unwrap_or(0) * u32::from(pack);
     let topology = Topology::regular(FEEDERS, 6, NODES, 10)?;
-    let room = (ETHERNET + 64 + slot as usize).max(1536);
+    let room = (ETHERNET + 64 + slot as usize).max(2496);
     let pool = Mempool::new(PoolConfig {
         buffers: 8192,
         data_room: room.next_multiple_of(64),

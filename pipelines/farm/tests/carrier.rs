@@ -3,9 +3,10 @@
 #![allow(clippy::expect_used)]
 
 use pollux_farm::carrier::{Carrier, Ethernet, EthernetConfig, Routes, mac_of};
-use pollux_farm::message::{Ack, Alive, Member, Message};
+use pollux_farm::fragments::{Fragments, Outgoing};
+use pollux_farm::message::{Ack, Alive, Flow, Member, Message};
 use pollux_farm::role::{Address, Outbox};
-use pollux_farm::topology::Topology;
+use pollux_farm::topology::{Descriptor, Feeders, Topology};
 use pollux_farm::wire;
 use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
 use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort, Tally};
@@ -121,6 +122,85 @@ fn messages_to_one_member_share_frames() {
     assert!(rig.carrier.is_empty());
 }
 
+/// Bytes of an event's data.
+const DATA: usize = 96;
+
+/// Data that tell the event.
+struct Store;
+
+impl Fragments for Store {
+    fn length(&self, _: u64, _: u8) -> Option<u32> {
+        Some(DATA as u32)
+    }
+
+    fn write(&self, event: u64, _: u8, into: &mut [u8]) {
+        into.fill(event as u8);
+    }
+
+    fn release(&mut self, _: u64) {}
+}
+
+/// What a feeder has of an event.
+fn outgoing(feeder: u8, event: u64) -> Outgoing<'static, Store> {
+    let flow = Flow {
+        run: 1,
+        mep: event,
+        event,
+        count: 1,
+        descriptor: Descriptor(0),
+        generation: 1,
+        attempt: 1,
+        part: 0,
+        loops: 0,
+        hold: false,
+        members: Feeders::first(3),
+        pending: Feeders::first(3),
+        decided: 0,
+    };
+    Outgoing::new(feeder, &flow, &Store, 1024)
+}
+
+#[test]
+fn fragments_share_frames_and_keep_them() {
+    let mut rig = rig(Vec::new());
+    let free = rig.pool.available();
+    for event in 0..8 {
+        for feeder in 0..3 {
+            rig.carrier.transfer(1, &outgoing(feeder, event));
+        }
+        rig.carrier.send(Address::Node(1), &ack(event));
+    }
+    rig.carrier.flush();
+    let mut kept = Vec::new();
+    let mut acks = 0..;
+    while let Some(arrival) = rig.carrier.next() {
+        assert_eq!(arrival.to, Address::Node(1));
+        match (arrival.message, arrival.payload) {
+            (Message::Fragment(fragment), Some(payload)) => kept.push((fragment, payload)),
+            (message, None) => assert_eq!(Some(message), acks.next().map(ack)),
+            other => panic!("{other:?}"),
+        }
+    }
+    // A frame of 1024 bytes holds five fragments of 168 bytes, and messages.
+    let balance = rig.ledger.check().expect("a balance");
+    assert_eq!((balance.from_wire, balance.delivered), (5, 5));
+    assert!(rig.carrier.is_empty());
+    let sent = (0..8).flat_map(|event| (0..3).map(move |feeder| (feeder, event)));
+    assert!(kept.iter().map(|(f, _)| (f.feeder, f.event)).eq(sent));
+    // In another order than they came, and while others send.
+    while !kept.is_empty() {
+        let (fragment, payload) = kept.swap_remove(kept.len() / 2);
+        let data = payload.get(8..).expect("data");
+        assert_eq!(data, [fragment.event as u8; DATA]);
+        drop(payload);
+        rig.carrier.transfer(2, &outgoing(0, fragment.event));
+        rig.carrier.flush();
+        while rig.carrier.next().is_some() {}
+    }
+    drop(rig.carrier);
+    assert_eq!(rig.pool.available(), free);
+}
+
 #[test]
 fn over_a_switch_each_sender_is_learned_and_what_is_flooded_is_not_taken() {
     let (here, there) = (Address::Node(1), Address::Node(2));
@@ -215,7 +295,11 @@ proptest! {
     ) {
         let mut rig = rig(Vec::new());
         for (bytes, kind, place, value) in &frames {
-            let mut sent = frame(Address::Node(0), &[ack(7), ack(8)]);
+            let mut sent = frame(Address::Node(0), &[ack(7)]);
+            let mut fragment = vec![0; outgoing(1, 9).frame_len()];
+            outgoing(1, 9).write(true, &mut fragment).expect("room");
+            sent.extend(fragment);
+            sent.extend(wire::encode(&ack(8)));
             match kind {
                 0 => sent.clone_from(bytes),
                 1 => sent.truncate(*place),
@@ -227,10 +311,16 @@ proptest! {
             }
             rig.send(&sent);
         }
-        for (_, message) in rig.read() {
+        while let Some(arrival) = rig.carrier.next() {
             // A changed destination may name another member; a changed message is refused.
-
-            prop_assert!(message == ack(7) || message == ack(8));
+            match (arrival.message, arrival.payload) {
+                (Message::Fragment(fragment), Some(payload)) => {
+                    prop_assert_eq!((fragment.feeder, fragment.event), (1, 9));
+                    prop_assert_eq!(payload.get(8..), Some(&[9; DATA][..]));
+                }
+                (message, None) => prop_assert!(message == ack(7) || message == ack(8)),
+                other => prop_assert!(false, "{:?}", other),
+            }
         }
         let balance = rig.ledger.check();
         prop_assert!(balance.is_ok_and(|b| b.from_wire == frames.len() as u64));

@@ -1,4 +1,4 @@
-"""The rate of confluent-kafka: messages with the bytes of a file, acknowledged by the broker, and the seconds.
+"""The rate of confluent-kafka: messages with the bytes of a file that the broker acknowledges in a time, and the seconds.
 
 usage: rates.py BROKER TOPIC SECONDS FILE
 """
@@ -34,8 +34,8 @@ def main(broker, topic, seconds, file):
             producer.poll(0)
         except BufferError:
             producer.poll(0.001)
-    producer.flush(60)
     print(delivered - 1, time.monotonic() - start)
+    producer.flush(60)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 //! Rates of the output to Kafka, for scripts/compare-kafka: prints a count and its seconds.
 //!
 //! `events BROKER TOPIC SECONDS`: events of 20 hits that one thread encodes and hands over, without the
-//! time in which it waits for the broker. `messages BROKER TOPIC SECONDS FILE`: acknowledged messages
-//! with the bytes of a file. `message FILE`: writes a message of events.
+//! time in which it waits for the broker. `messages BROKER TOPIC SECONDS FILE`: messages with the bytes
+//! of a file that the broker acknowledges in that time. `message FILE`: writes a message of events.
 
 use std::error::Error;
 use std::fs;
@@ -169,6 +169,7 @@ fn messages(
             std::thread::sleep(NAP);
         }
     }
+    let (took, acknowledged) = (start.elapsed(), counts.delivered.get() - 1);
     while counts.delivered.get() < sent {
         if counts.refused.get() > 0 || start.elapsed() > LIMIT {
             return Err(format!("the broker does not acknowledge: {counts:?}").into());
@@ -177,7 +178,6 @@ fn messages(
             std::thread::sleep(NAP);
         }
     }
-    let took = start.elapsed();
     producer.finish(Instant::now() + Duration::from_secs(8));
-    Ok((sent - 1, took))
+    Ok((acknowledged, took))
 }

@@ -25,8 +25,9 @@ use super::triggers::Triggers;
 /// Number of the run in messages.
 const RUN: u32 = 1;
 
-/// Least data room of a packet buffer: messages to one member share a frame.
-const LEAST_ROOM: usize = 1536;
+/// Least data room of a packet buffer: messages to one member share a frame, as the fragments of
+/// twelve feeders.
+const LEAST_ROOM: usize = 2496;
 
 /// The same, of ports: AF_XDP takes buffers of 2048 B, of which 128 are headroom.
 const PORT_ROOM: usize = 2048 - 128;

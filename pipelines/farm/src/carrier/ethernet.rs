@@ -1,15 +1,15 @@
 //! Messages as Ethernet frames over the queues of ports.
 //!
 //! Messages to one member that are sent between two flushes share a frame, since a frame costs
-//! more than a message does; the fragments of a transfer have a frame each, which the receiver
-//! keeps as it is.
+//! more than a message does. The receiver keeps a frame as it is, as long as a fragment of it is
+//! in use.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use pollux_pmd::Cause;
 use pollux_pmd::ledger::Tally;
-use pollux_pmd::mempool::{Burst, Mbuf, PoolCache};
+use pollux_pmd::mempool::{Burst, Frozen, Mbuf, PoolCache};
 use pollux_pmd::port::{RxQueue, TxQueue};
 
 use super::arrival::{Arrival, Carrier};
@@ -18,7 +18,7 @@ use super::error::CarrierError;
 use super::frame::{ETHERNET, mac_of, read_header, write_header};
 use super::handover::Handover;
 use super::lines;
-use super::payload::{Buffers, Payload};
+use super::payload::{Buffers, Payload, release};
 use super::routes::Routes;
 use super::way::Way;
 use crate::fragments::{Fragments, Outgoing};
@@ -64,7 +64,7 @@ pub struct Unsent {
 
 /// A frame that messages are read from.
 struct Reading {
-    frame: Mbuf,
+    frame: Frozen,
     to: Address,
     at: usize,
 }
@@ -228,7 +228,7 @@ impl Ethernet {
         let written = data.is_some_and(|data| outgoing.write_payload(data).is_ok());
         if written {
             let message = Message::Fragment(*outgoing.fragment());
-            let payload = Payload::new(frame, 0, &self.buffers);
+            let payload = Payload::new(frame.freeze(), 0..outgoing.payload_len(), &self.buffers);
             self.handover.push(self.from, to, &message, Some(payload));
         } else {
             self.buffers.borrow_mut().free(frame);
@@ -247,25 +247,41 @@ impl Ethernet {
         }
     }
 
-    /// Room for a message in the frame that is gathered for a member.
-    fn gather(&mut self, place: usize, to: Address) -> Option<&mut [u8]> {
+    /// Adds a message of so many bytes, yet to be written, to the frame that is gathered for a member:
+    /// the frame.
+    #[inline]
+    fn gather(&mut self, place: usize, to: Address, bytes: usize) -> Option<&mut Mbuf> {
         let is_new = self.is_unnamed(place);
         let has_room = |frame: &Mbuf| {
-            !is_new && frame.tailroom() >= HEADER && frame.len() + HEADER <= self.config.max_frame
+            let fits = frame.len() + bytes <= self.config.max_frame;
+            !is_new && frame.tailroom() >= bytes && fits
         };
         if let Some(full) = self.gathered[place].take_if(|frame| !has_room(frame)) {
             self.push(place, full);
         } else if self.gathered[place].is_some() {
-            return self.gathered[place].as_mut()?.append(HEADER);
+            let frame = self.gathered[place].as_mut()?;
+            lines::to_write_next(frame.append(bytes)?);
+            return Some(frame);
         } else {
             self.open.push(place as u16);
         }
-        self.gathered[place] = self.begin(to, HEADER);
+        self.gathered[place] = self.begin(to, bytes);
         if self.gathered[place].is_none() {
             self.open.retain(|&open| usize::from(open) != place);
         }
-        let frame = self.gathered[place].as_mut()?;
-        frame.data_mut().get_mut(ETHERNET..)
+        self.gathered[place].as_mut()
+    }
+
+    /// Removes a message that was not written from the frame that is gathered for a member.
+    #[cold]
+    fn take_back(&mut self, place: usize, bytes: usize) {
+        if let Some(frame) = &mut self.gathered[place] {
+            frame.truncate(frame.len() - bytes);
+        }
+        if let Some(empty) = self.gathered[place].take_if(|frame| frame.len() <= ETHERNET) {
+            self.open.retain(|&open| usize::from(open) != place);
+            self.buffers.borrow_mut().free(empty);
+        }
     }
 
     /// Whether the switch is to learn from a frame to the member at a place where its sender is. The
@@ -288,8 +304,9 @@ impl Ethernet {
         if let Some(damage) = &mut self.config.damage {
             damage.apply(&mut bytes);
         }
-        if let Some(room) = self.gather(place, to) {
-            room.copy_from_slice(&bytes);
+        let frame = self.gather(place, to, HEADER);
+        if let Some(room) = frame.and_then(|frame| frame.data_mut().last_chunk_mut()) {
+            *room = bytes;
         }
     }
 
@@ -319,7 +336,7 @@ impl Ethernet {
                 |to: &Address| owner.is_none_or(|owner| owner == to) && routes.is_here(*to);
             match read_header(frame.data()).filter(is_ours) {
                 Some(to) if frame.segment_count() == 1 => {
-                    let at = ETHERNET;
+                    let (frame, at) = (frame.freeze(), ETHERNET);
                     let arrival = self.read(Reading { frame, to, at });
                     if arrival.is_some() {
                         return arrival;
@@ -353,39 +370,27 @@ impl Ethernet {
     /// Reads the next message of a frame.
     fn read(&mut self, reading: Reading) -> Option<Arrival<Payload>> {
         let Reading { frame, to, at } = reading;
-        let rest = frame.data().get(at..).unwrap_or_default();
-        let message = match wire::decode(rest) {
-            Ok(Message::Fragment(fragment)) => match payload::check(&fragment, &rest[HEADER..]) {
-                Ok(()) => {
-                    self.config.tally.count_delivered(1);
-                    let payload = Payload::new(frame, at + HEADER, &self.buffers);
-                    let message = Message::Fragment(fragment);
-                    let payload = Some(payload);
-                    return Some(Arrival {
-                        to,
-                        message,
-                        payload,
-                    });
-                }
-                Err(error) => {
-                    self.refuse(frame, error);
-                    return None;
-                }
-            },
-            Ok(message) => message,
+        let (message, bytes) = match payload::read(frame.data().get(at..).unwrap_or_default()) {
+            Ok(read) => read,
             Err(error) => {
                 self.refuse(frame, error);
                 return None;
             }
         };
-        if rest.len() > HEADER {
-            let at = at + HEADER;
-            self.reading = Some(Reading { frame, to, at });
-        } else {
+        let end = at + HEADER + bytes;
+        let is_last = end == frame.data().len();
+        if is_last {
             self.config.tally.count_delivered(1);
-            self.buffers.borrow_mut().free(frame);
+        } else {
+            let frame = frame.clone();
+            self.reading = Some(Reading { frame, to, at: end });
         }
-        let payload = None;
+        let payload = if matches!(message, Message::Fragment(_)) {
+            Some(Payload::new(frame, at + HEADER..end, &self.buffers))
+        } else {
+            release(frame, &mut self.buffers.borrow_mut());
+            None
+        };
         Some(Arrival {
             to,
             message,
@@ -393,14 +398,15 @@ impl Ethernet {
         })
     }
 
-    /// Drops a frame, or what is left of it.
-    fn refuse(&mut self, frame: Mbuf, error: WireError) {
+    /// Drops what is left of a frame.
+    fn refuse(&mut self, frame: Frozen, error: WireError) {
         let cause = match error {
             WireError::Crc { .. } | WireError::PayloadCrc => self.damaged,
             WireError::Version(_) => Cause::BadVersion,
             _ => Cause::Malformed,
         };
-        self.drop_frame(frame, cause);
+        self.config.tally.count_dropped(cause, 1);
+        release(frame, &mut self.buffers.borrow_mut());
     }
 
     fn drop_frame(&mut self, frame: Mbuf, cause: Cause) {
@@ -432,20 +438,21 @@ impl Outbox for Ethernet {
             self.hand_over(to, outgoing);
             return Transfer::Done;
         }
-        let Some(mut frame) = self.begin(to, outgoing.frame_len()) else {
+        let (bytes, crc) = (outgoing.frame_len(), self.config.crc);
+        let Some(frame) = self.gather(place, to, bytes) else {
             return Transfer::Done;
         };
-        let crc = self.config.crc;
-        let message = &mut frame.data_mut()[ETHERNET..];
-        if outgoing.write(crc, message).is_err() {
+        let start = frame.len() - bytes;
+        if outgoing.write(crc, &mut frame.data_mut()[start..]).is_err() {
             self.unsent.oversize += 1;
-            self.buffers.borrow_mut().free(frame);
+            self.take_back(place, bytes);
             return Transfer::Done;
         }
-        if let Some(damage) = &mut self.config.damage {
-            damage.apply(message);
+        if let Some(damage) = &mut self.config.damage
+            && let Some(frame) = &mut self.gathered[place]
+        {
+            damage.apply(&mut frame.data_mut()[start..]);
         }
-        self.push(place, frame);
         Transfer::Done
     }
 }

@@ -24,3 +24,12 @@ pub(super) fn to_write(frame: &[u8]) {
         prefetch_write(frame.as_ptr().wrapping_add(at));
     }
 }
+
+/// The bytes behind a message of a frame: the next one is written there soon.
+#[inline]
+pub(super) fn to_write_next(message: &[u8]) {
+    let behind = message.as_ptr_range().end;
+    for at in (0..message.len()).step_by(LINE) {
+        prefetch_write(behind.wrapping_add(at));
+    }
+}
