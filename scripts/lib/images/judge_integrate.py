@@ -11,6 +11,7 @@ with pyFAI's implementation in numpy. --speed prints Mpixel/s of both sides by t
 """
 
 import argparse
+import functools
 import itertools
 import json
 import logging
@@ -56,8 +57,9 @@ def geometry(values):
     return dict(zip(names, values), pixel1=75e-6, pixel2=75e-6, wavelength=WAVELENGTH)
 
 
+@functools.lru_cache(maxsize=1)
 def peer(values, shape):
-    """pyFAI's integrator for a geometry."""
+    """pyFAI's integrator for a geometry, which keeps what it computes of it for the next case."""
     return AzimuthalIntegrator(*values, detector=Detector(75e-6, 75e-6, max_shape=shape), wavelength=WAVELENGTH)
 
 

@@ -128,8 +128,12 @@ impl SchedulerSeat {
     fn trigger_most(&mut self, now: Time, mut left: u64, out: &mut impl Outbox) {
         for _ in 0..ROUND {
             let undecided = self.scheduler.triggered() - self.scheduler.decided();
-            let is_full = self.scheduler.in_flight() >= self.in_flight || undecided >= self.window;
-            if left == 0 || is_full || self.scheduler.pending() > 0 {
+            if left == 0 || undecided >= self.window || self.scheduler.pending() > 0 {
+                return;
+            }
+            if self.scheduler.in_flight() >= self.in_flight {
+                // No message returns in some policies: feeders would be told after a time-out only.
+                self.scheduler.tell_decided(now);
                 return;
             }
             let count = u64::from(self.pack).min(left) as u16;
