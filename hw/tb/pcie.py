@@ -63,7 +63,8 @@ class Block(UltraScalePlusPcieDevice):
         # Virtual functions in reset, and those of which it has ended.
         self.resets, self.finished = set(), []
         self.sriov = sriov.Capability(self, VECTORS, {0: BAR_BYTES, 2: 4096})
-        self.function.register_extended_capability(self.sriov, offset=0x50)
+        # The first one: the model has no extended capability of its own in its configuration space.
+        self.function.register_extended_capability(self.sriov, offset=0x40)
         self.functions = sriov.Functions(self.functions, self.sriov)
         cocotb.start_soon(sriov.signals(self, dut))
 
@@ -74,9 +75,9 @@ class Block(UltraScalePlusPcieDevice):
         end.error_code, end.request_completed, end.tag = code, True, tag
         self.rc_queue.put_nowait(end)
 
-    def time_out(self):
+    def time_out(self, of=lambda request: True):
         """The completion timeout of every open read has passed."""
-        for tag in [tag for tag, request in enumerate(self.active_request) if request]:
+        for tag in [tag for tag, request in enumerate(self.active_request) if request and of(request)]:
             self.end(tag, ErrorCode.TIMEOUT)
 
     async def reset_function(self):

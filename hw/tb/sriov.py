@@ -33,11 +33,23 @@ class RoutingId(PcieId):
 
 
 class RoutedTlp(Tlp_us):
-    @classmethod
-    def unpack_us_rq(cls, pkt, check_parity=False):
-        tlp = super().unpack_us_rq(pkt, check_parity)
-        tlp.requester_id = RoutingId(*tuple(tlp.requester_id))
-        return tlp
+    """With such ids."""
+
+    @property
+    def completer_id(self):
+        return RoutingId(*tuple(self._completer_id))
+
+    @completer_id.setter
+    def completer_id(self, value):
+        self._completer_id = PcieId(value)
+
+    @property
+    def requester_id(self):
+        return RoutingId(*tuple(self._requester_id))
+
+    @requester_id.setter
+    def requester_id(self, value):
+        self._requester_id = PcieId(value)
 
 
 usp_model.Tlp_us = RoutedTlp
@@ -57,9 +69,9 @@ class Functions(list):
     def __getitem__(self, number):
         if number < len(self):
             return super().__getitem__(number)
-        found = [vf for vf in self.capability.enabled() if vf.number == number]
-        assert found, f"a request of function {number}, which does not exist"
-        return found[0]
+        # One that is not enabled has no bus mastering.
+        assert FIRST <= number < FIRST + TOTAL, f"a request of function {number}"
+        return self.capability.all[number - FIRST]
 
 
 class Capability(PciExtCap):

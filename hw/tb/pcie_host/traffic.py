@@ -4,7 +4,8 @@ import random
 
 import cocotb
 from cocotb.triggers import with_timeout
-from cocotbext.pcie.core.tlp import TlpType
+from cocotbext.pcie.core.tlp import Tlp, TlpType
+from cocotbext.pcie.core.utils import PcieId
 from pcie import HOST, TB
 
 
@@ -36,6 +37,20 @@ class Requests:
             await self.answer(tlp)
         else:
             self.held.append(tlp)
+
+
+def request(tb, kind, address, dws=1, first_be=15, data=b""):
+    """A request of the host, as it is on the link."""
+    tlp = Tlp()
+    tlp.fmt_type, tlp.requester_id, tlp.address, tlp.length = kind, PcieId(0, 0, 0), address, dws
+    tlp.first_be, tlp.last_be = first_be, 15 if dws > 1 else 0
+    if data:
+        tlp.set_data(data)
+    return tlp
+
+
+async def answer(tb, tlp):
+    return (await with_timeout(tb.rc.perform_nonposted_operation(tlp), 20, "us"))[0]
 
 
 async def ready(dut, **settings):
