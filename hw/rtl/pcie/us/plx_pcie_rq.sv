@@ -62,46 +62,54 @@ module plx_pcie_rq #(
 
     // Those that have not left it, of all functions and of each, and whether one more may enter. The block
     // forgets the reads of a function without bus mastering; a hand finds them, of one function in each cycle.
-    logic [4:0]  pending;
+    logic [4:0]  pending, gone;
     logic [31:0] count;
-    logic [7:0]  forget;
-    logic [2:0]  hand, who_0, who_1;
-    logic        left_0, left_1, may_read, just_read;
-    logic [4:0]  gone;
+    logic [7:0]  sent, left_0, left_1, forget, forgets;
+    logic [2:0]  hand;
+    logic [3:0]  forgotten;
+    logic        took_0, took_1, may_read, just_read;
     wire         sends_read;
     wire  [2:0]  read_func;
-    wire  [7:0]  took_0, took_1, forgets;
-    wire  [3:0]  forgotten = forget[hand] ? 4'(count >> {hand, 2'b00}) : 4'd0;
+    wire  [7:0]  takes_0, takes_1;
+    wire  [31:0] lapsing;
 
     generate
         for (genvar f = 0; f < 8; f = f + 1) begin : g_count
             localparam [2:0] FUNC = f;
             wire [3:0] now = count[f*4 +: 4];
-            assign forgets[f] = forget[f] && hand == FUNC;
-            assign took_0[f]  = left_0 && who_0 == FUNC && now != 0 && !forgets[f];
-            assign took_1[f]  = left_1 && who_1 == FUNC && now > {3'd0, took_0[f]} && !forgets[f];
-            wire [3:0] rest = forgets[f] ? 4'd0 : now - {3'd0, took_0[f]} - {3'd0, took_1[f]};
+            assign takes_0[f] = left_0[f] && now != 0 && !forgets[f];
+            assign takes_1[f] = left_1[f] && now > {3'd0, takes_0[f]} && !forgets[f];
+            assign lapsing[f*4 +: 4] = forgets[f] ? now : 4'd0;
+            // Up or down: by one, or by two at once.
+            wire       by_two = takes_0[f] && takes_1[f];
+            wire       by_one = takes_0[f] != takes_1[f];
+            wire [3:0] step   = by_two ? sent[f] ? 4'd15 : 4'd14 : by_one ? sent[f] ? 4'd0 : 4'd15 : {3'd0, sent[f]};
             always_ff @(posedge clk) begin
-                count[f*4 +: 4] <= rst ? 4'd0 : rest + {3'd0, sends_read && read_func == FUNC};
+                sent[f]         <= !rst && sends_read && read_func == FUNC;
+                left_0[f]       <= !rst && pcie_rq_seq_num_vld0 && pcie_rq_seq_num0 == {A_READ, FUNC};
+                left_1[f]       <= !rst && pcie_rq_seq_num_vld1 && pcie_rq_seq_num1 == {A_READ, FUNC};
+                count[f*4 +: 4] <= rst ? 4'd0 : (forgets[f] ? 4'd0 : now) + step;
                 forget[f]       <= !rst && (!bus_master[f] || forget[f] && !forgets[f]);
+                forgets[f]      <= !rst && forget[f] && hand == FUNC;
             end
         end
     endgenerate
 
     always_ff @(posedge clk) begin
         hand      <= hand + 3'd1;
-        left_0    <= pcie_rq_seq_num_vld0 && pcie_rq_seq_num0[5:3] == A_READ;
-        left_1    <= pcie_rq_seq_num_vld1 && pcie_rq_seq_num1[5:3] == A_READ;
-        who_0     <= pcie_rq_seq_num0[2:0];
-        who_1     <= pcie_rq_seq_num1[2:0];
-        gone      <= {1'b0, forgotten} + {4'd0, |took_0} + {4'd0, |took_1};
+        took_0    <= |takes_0;
+        took_1    <= |takes_1;
+        forgotten <= lapsing[3:0] | lapsing[7:4] | lapsing[11:8] | lapsing[15:12] | lapsing[19:16] | lapsing[23:20]
+                     | lapsing[27:24] | lapsing[31:28];
+        gone      <= {1'b0, forgotten} + {4'd0, took_0} + {4'd0, took_1};
         pending   <= pending + {4'd0, sends_read} - gone;
         may_read  <= {3'd0, pending} < cfg_fc_nph && pending < MOST;
         just_read <= sends_read;
         if (rst) begin
             hand      <= 3'd0;
-            left_0    <= 1'b0;
-            left_1    <= 1'b0;
+            took_0    <= 1'b0;
+            took_1    <= 1'b0;
+            forgotten <= 4'd0;
             gone      <= 5'd0;
             pending   <= 5'd0;
             may_read  <= 1'b0;

@@ -98,7 +98,7 @@ module plx_pcie_tags #(
         worn           <= (tick ? old : worn) & ~ended;
         live           <= ((live | taken) & ~ended) & ~{TAGS{flush}};
         inc_tag_lost   <= gives_up;
-        looked_ends    <= s_return_valid && known;
+        looked_ends    <= s_return_valid && known && open[s_look_tag[W-1:0]];
         looked_late    <= s_return_late;
         if (rst) begin
             time_in_period <= '0;
@@ -140,4 +140,15 @@ module plx_pcie_tags #(
     assign m_current = looked_live && fits && latest[m_card_tag] == looked && !(s_read_valid && s_read_tag == m_card_tag);
 
     wire unused = &{1'b0, unexpected, s_look_tag};
+
+`ifdef FORMAL
+    // What is remembered of a tag is of one that the block holds.
+    always_comb begin
+        if (!rst) begin
+            assert ((live & ~open) == 0);
+            assert ((old & ~open) == 0);
+            assert ((worn & ~old) == 0);
+        end
+    end
+`endif
 endmodule
