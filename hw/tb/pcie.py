@@ -1,7 +1,8 @@
 """The card behind cocotbext-pcie's model of the PCIe block of UltraScale+ and its root complex.
 
 The model lacks a part of the block, which `Block` adds as PG213 has it: the end of a read by a completion
-timeout and by a function-level reset (error codes of the requester completion), and the signals of that reset.
+timeout and by a function-level reset (error codes of the requester completion), the signals of that reset, and
+virtual functions (`sriov`).
 """
 
 import logging
@@ -15,6 +16,8 @@ from cocotbext.pcie.core import RootComplex
 from cocotbext.pcie.core.tlp import Tlp
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
 from cocotbext.pcie.xilinx.us.tlp import ErrorCode, Tlp_us
+
+import sriov
 
 BAR_BYTES, VECTORS = 1 << 17, 8
 # Registers (hw/docs/registers.md), and the memory that the bench has behind them.
@@ -31,7 +34,7 @@ def stalls(probability):
 
 
 class Block(UltraScalePlusPcieDevice):
-    """The block, with its completion timeout and function-level reset."""
+    """The block, with its completion timeout, function-level reset and virtual functions."""
 
     def __init__(self, dut, **settings):
         self.dut = dut
@@ -57,6 +60,13 @@ class Block(UltraScalePlusPcieDevice):
         self.function.configure_bar(2, 4096, ext=True)
         self.function.pcie_cap.function_level_reset_capability = True
         self.function.pcie_cap.initiate_function_level_reset = self.reset_function
+        # Virtual functions in reset, and those of which it has ended.
+        self.resets, self.finished = set(), []
+        self.sriov = sriov.Capability(self, VECTORS, {0: BAR_BYTES, 2: 4096})
+        # The first one: the model has no extended capability of its own in its configuration space.
+        self.function.register_extended_capability(self.sriov, offset=0x40)
+        self.functions = sriov.Functions(self.functions, self.sriov)
+        cocotb.start_soon(sriov.signals(self, dut))
 
     def end(self, tag, code):
         """Ends an open read by an error of the block itself."""
@@ -65,9 +75,9 @@ class Block(UltraScalePlusPcieDevice):
         end.error_code, end.request_completed, end.tag = code, True, tag
         self.rc_queue.put_nowait(end)
 
-    def time_out(self):
+    def time_out(self, of=lambda request: True):
         """The completion timeout of every open read has passed."""
-        for tag in [tag for tag, request in enumerate(self.active_request) if request]:
+        for tag in [tag for tag, request in enumerate(self.active_request) if request and of(request)]:
             self.end(tag, ErrorCode.TIMEOUT)
 
     async def reset_function(self):
@@ -76,6 +86,9 @@ class Block(UltraScalePlusPcieDevice):
     async def resetting(self):
         self.function.bus_master_enable = self.function.memory_space_enable = False
         self.function.msix_cap.msix_enable = False
+        self.sriov.control = 0
+        for vf in self.sriov.all:
+            vf.forget()
         self.dut.cfg_flr_in_process.value = 1
         for tag in [tag for tag, request in enumerate(self.active_request) if request]:
             self.end(tag, ErrorCode.FLR)
@@ -92,11 +105,11 @@ class Writer:
         self.dut = dut
         dut.s_wr_desc_valid.value = dut.s_wr_data_tvalid.value = 0
 
-    async def write(self, address, data):
+    async def write(self, address, data, func=0):
         dut = self.dut
         await FallingEdge(dut.clk)
         dut.s_wr_desc_valid.value, dut.s_wr_data_tvalid.value = 1, 1
-        dut.s_wr_desc_address.value, dut.s_wr_desc_length.value = address, len(data)
+        dut.s_wr_desc_address.value, dut.s_wr_desc_length.value, dut.s_wr_desc_func.value = address, len(data), func
         words, described = [data[at:at + 32] for at in range(0, len(data), 32)], False
         while words or not described:
             if words:
@@ -139,9 +152,10 @@ class Reader:
                     self.results.append(None if failed else data)
                     data = b""
 
-    async def request(self, address, length):
+    async def request(self, address, length, func=0):
         dut = self.dut
         await FallingEdge(dut.clk)
+        dut.s_rd_desc_func.value = func
         dut.s_rd_desc_valid.value, dut.s_rd_desc_address.value, dut.s_rd_desc_length.value = 1, address, length
         while True:
             await Timer(1, "ns")
@@ -158,8 +172,8 @@ class Reader:
         found, self.results = self.results[:count], self.results[count:]
         return found
 
-    async def read(self, address, length):
-        await self.request(address, length)
+    async def read(self, address, length, func=0):
+        await self.request(address, length, func)
         return (await self.ended(1))[0]
 
 

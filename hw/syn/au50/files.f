@@ -70,10 +70,12 @@ hw/rtl/net/plx_udp_tx.sv
 hw/rtl/pcie/us/plx_pcie_cc.sv
 hw/rtl/pcie/us/plx_pcie_cq.sv
 hw/rtl/pcie/us/plx_pcie_flr.sv
+hw/rtl/pcie/us/plx_pcie_func.sv
 hw/rtl/pcie/us/plx_pcie_rc.sv
 hw/rtl/pcie/us/plx_pcie_rq.sv
 hw/rtl/pcie/us/plx_pcie_tags.sv
 hw/rtl/pcie/us/plx_pcie_us.sv
+hw/rtl/pcie/us/plx_pcie_vf.sv
 hw/rtl/pcs/plx_pcs.sv
 hw/rtl/pcs/plx_pcs_ber.sv
 hw/rtl/pcs/plx_pcs_decode.sv
