@@ -76,7 +76,8 @@ impl Vectors {
 
     /// The owner of these vectors is reset: they are masked, and not pending.
     pub(super) fn mask(&mut self, own: &Own) {
-        self.pending.retain(|&vector| own.get(vector) == Some(&false));
+        self.pending
+            .retain(|&vector| own.get(vector) == Some(&false));
         for (entry, own) in self.table.iter_mut().zip(own) {
             if *own {
                 entry[CONTROL] = MASKED;

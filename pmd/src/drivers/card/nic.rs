@@ -253,7 +253,8 @@ impl<D: Device> Nic<D> {
         }
         self.has = Counts {
             ports,
-            event_queues: ((queues & card::EVENT_QUEUES_VALUE) as usize).min(event::QUEUE_BASE.count),
+            event_queues: ((queues & card::EVENT_QUEUES_VALUE) as usize)
+                .min(event::QUEUE_BASE.count),
             tx_rings: ((has >> 24) as usize).min(tx::RING_BASE.count).min(ports),
             tlb_entries: ((entries & card::ENTRIES_TLB) as usize).min(tlb::ENTRY_CTRL.count),
         };
@@ -271,7 +272,11 @@ impl<D: Device> Nic<D> {
         };
         let groups = self.has.tlb_entries.div_ceil(GROUP);
         let (port, ports) = run_of(&owners(functions::PORTS), self.has.ports, function);
-        let (queue, queues) = run_of(&owners(functions::QUEUE_OWNERS), self.has.event_queues, function);
+        let (queue, queues) = run_of(
+            &owners(functions::QUEUE_OWNERS),
+            self.has.event_queues,
+            function,
+        );
         let (group, groups) = run_of(&owners(functions::PAGES), groups, function);
         if ports == 0 || queues == 0 || groups == 0 {
             return Err(self.error(format!(
