@@ -14,7 +14,6 @@
 // mutant: in_queues ? of_queue => in_queues ? 1'b1
 // mutant: at[11:4] : at[13:6]; => at[11:4] : at[14:7];
 // mutant: && !(write && resetting[func] && !forgets); => ;
-// mutant: inserted && !bell; => inserted;
 // mutant: (5'd3 * at[11:9]) => (5'd3 * at[10:8])
 // mutant: (4'd3 * at[12:11]) => (4'd3 * at[11:10])
 // mutant: at[10] ? at[6:5] : at[7:6]; => at[7:6];

@@ -168,7 +168,8 @@ module plx_csr #(
 
     // A queue, or its vector. A function that is being reset changes neither meanwhile.
     assign       m_owner_queue = meant[BLOCKS-1] ? at[11:4] : at[13:6];
-    wire         forgets       = inserted && !bell;
+    // No doorbell passes a write.
+    wire         forgets       = inserted;
     wire         of_queue      = {1'b0, m_owner_queue} < QUEUES && s_owner == func && !(write && resetting[func] && !forgets);
 
     // Kind of a block and address of the next one are for all to read.
