@@ -21,7 +21,7 @@ import sriov
 
 BAR_BYTES, VECTORS = 1 << 17, 8
 # Registers (hw/docs/registers.md), and the memory that the bench has behind them.
-HOST, SCRATCH = 0x1000, 0x3000
+HOST, SCRATCH = 0x1000, 0x10000
 COUNTERS = {"writes": 0, "reads": 8, "wr_discarded": 16, "rd_timeout": 24, "rd_unsupported": 32, "rd_abort": 40,
             "rd_poisoned": 48, "rd_unexpected": 56, "interrupts": 64}
 NET_PS = 6400
@@ -43,7 +43,7 @@ class Block(UltraScalePlusPcieDevice):
             pcie_generation=3, pcie_link_width=8, user_clk_frequency=250e6, alignment="dword", max_payload_size=1024,
             enable_client_tag=True, enable_extended_tag=extended,
             pf0_msix_enable=True, pf0_msix_table_size=VECTORS - 1, pf0_msix_table_bir=2,
-            pf0_msix_pba_bir=2, pf0_msix_pba_offset=0x800,
+            pf0_msix_pba_bir=2, pf0_msix_pba_offset=0x1000,
             user_clk=dut.clk, user_reset=dut.rst, sys_reset=dut.sys_reset,
             rq_bus=AxiStreamBus.from_prefix(dut, "m_axis_rq"), rc_bus=AxiStreamBus.from_prefix(dut, "s_axis_rc"),
             cq_bus=AxiStreamBus.from_prefix(dut, "s_axis_cq"), cc_bus=AxiStreamBus.from_prefix(dut, "m_axis_cc"),
@@ -57,7 +57,7 @@ class Block(UltraScalePlusPcieDevice):
         dut.cfg_flr_in_process.value = dut.cfg_power_state_change_interrupt.value = 0
         self.function = self.functions[0]
         self.function.configure_bar(0, BAR_BYTES, ext=True)
-        self.function.configure_bar(2, 4096, ext=True)
+        self.function.configure_bar(2, 8192, ext=True)
         self.function.pcie_cap.function_level_reset_capability = True
         self.function.pcie_cap.initiate_function_level_reset = self.reset_function
         # Virtual functions in reset, and those of which it has ended.
@@ -196,9 +196,9 @@ class TB:
         self.rc.make_port().connect(self.block)
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
         self.bar = self.vectors = self.device = None
-        if hasattr(dut, "s_irq"):
+        if hasattr(dut, "s_irq_valid"):
             self.writer, self.reader = Writer(dut), Reader(dut)
-            dut.s_irq.value = 0
+            dut.s_irq_valid.value = dut.s_irq_queue.value = 0
 
     async def start(self):
         await Timer(100, "ns")

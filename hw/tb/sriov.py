@@ -120,7 +120,7 @@ class VirtualFunction(usp_model.UltraScalePlusPcieFunction):
         self.upstream_tx_handler = block.upstream_send
         self.msix_cap.msix_table_size = vectors - 1
         self.msix_cap.msix_table_bar_indicator_register = self.msix_cap.msix_pba_bar_indicator_register = 2
-        self.msix_cap.msix_pba_offset = 0x800
+        self.msix_cap.msix_pba_offset = 0x1000
         self.pcie_cap.function_level_reset_capability = True
         self.pcie_cap.initiate_function_level_reset = self.reset
 

@@ -84,7 +84,8 @@ module pcie_host #(
     output logic         m_rd_data_tlast,
     output logic         m_rd_data_tuser,
     output logic [7:0]   m_rd_status_tag,
-    input  logic [7:0]   s_irq,
+    input  logic         s_irq_valid,
+    input  logic [7:0]   s_irq_queue,
 
     // What the shim has counted; reset of the card.
     output logic [15:0]  refused,
@@ -146,12 +147,12 @@ module pcie_host #(
     logic [16:0] acc_addr;
     logic [31:0] memory [0:1023];
 
-    plx_host_bus #(.PORTS(1)) host_bus (
+    plx_host_bus #(.PORTS(1), .EVENT_QUEUES(8)) host_bus (
         .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .others_rst(), .net_rst(), .net_clear(),
         .net_away(),
         .now_stamp(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master(bus_master),
         .cfg_msix_enable(msix_enable), .cfg_msix_mask(msix_mask), .cfg_flr(flr), .flr_done,
-        .m_axil_func(), .port_owner(), .queue_owner(), .resetting_functions(), .s_placing('0), .s_ring_quiet('1),
+        .m_axil_func(), .port_owner(), .s_owner_queue(8'd0), .m_owner(), .resetting_functions(), .s_placing('0), .s_ring_quiet('1),
         .s_event_busy(1'b0),
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
@@ -172,7 +173,7 @@ module pcie_host #(
         .s_wr_data_tdata({256'd0, s_wr_data_tdata}), .s_wr_data_tlast({1'b0, s_wr_data_tlast}), .m_wr_taken(),
         .s_rd_desc_valid, .s_rd_desc_ready, .s_rd_desc_address, .s_rd_desc_length, .s_rd_desc_tag,
         .s_rd_desc_func, .m_rd_data_tvalid, .m_rd_data_tready, .m_rd_data_tdata, .m_rd_data_tkeep,
-        .m_rd_data_tlast, .m_rd_data_tuser, .m_rd_status_tag, .s_irq, .inc_events_discarded(1'b0)
+        .m_rd_data_tlast, .m_rd_data_tuser, .m_rd_status_tag, .s_irq_valid, .s_irq_queue, .inc_events_discarded(1'b0)
     );
 
     logic [1:0] wr_desc_ready, wr_data_ready;
