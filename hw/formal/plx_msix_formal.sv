@@ -67,7 +67,7 @@ module plx_msix_formal (
     wire  [2:0]  owner = who ? owners[5:3] : owners[2:0];
     wire         mine = writes && at[4] == who;
     wire         allowed = cfg_msix_enable[owner] && !cfg_msix_mask[owner];
-    logic        masked = 1, known = 0, due = 0;
+    logic        masked = 1, known = 0, due = 0, forgotten = 0;
     logic [31:0] data;
 
     always_ff @(posedge clk) begin
@@ -76,7 +76,9 @@ module plx_msix_formal (
             data  <= value;
             known <= 1'b1;
         end
-        due <= running && !clear && !(mine && at[3:2] == 2'd3 && s_axil_forget)
+        // A cycle after it was masked.
+        forgotten <= running && !clear && mine && at[3:2] == 2'd3 && s_axil_forget;
+        due <= running && !clear && !forgotten
                && (s_irq_valid && irq_which == who || due && !(offers && offered == who));
     end
 

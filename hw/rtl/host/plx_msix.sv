@@ -154,12 +154,16 @@ module plx_msix #(
 
     // ---- Interrupts -----------------------------------------------------------------------------------
 
-    // The vector that is looked at, among those that are pending and do not wait.
-    logic [W-1:0] scanned;
-    wire          again  = pending[scanned] && !queued[scanned] && !masked[scanned] && !s_irq_valid;
-    wire          asks   = s_irq_valid && !queued[s_irq_vector[W-1:0]];
-    wire  [W-1:0] comes  = s_irq_valid ? s_irq_vector[W-1:0] : scanned;
-    logic         waits;
+    // The vector that is looked at, and the one before: whether it is pending and does not wait.
+    logic [W-1:0] scanned, late;
+    logic         found;
+    wire          again  = found && !s_irq_valid;
+    // The one that was in front has left the queue.
+    wire          left   = looks && vector == s_irq_vector[W-1:0];
+    wire          asks   = s_irq_valid && (!queued[s_irq_vector[W-1:0]] || left);
+    wire  [W-1:0] comes  = s_irq_valid ? s_irq_vector[W-1:0] : late;
+    logic         waits, forgets;
+    logic [W-1:0] forgotten;
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_fifo_sync #(.WIDTH(W), .DEPTH(DEPTH)) waiting (
@@ -179,19 +183,29 @@ module plx_msix #(
     assign inc_interrupts = m_desc_valid && m_desc_ready;
 
     always_ff @(posedge clk) begin
-        vector  <= front;
-        looks   <= pop;
-        if (!s_irq_valid) scanned <= scanned == W'(VECTORS - 1) ? '0 : scanned + 1'b1;
-        if (pop) queued[front] <= 1'b0;
-        if (asks || again) queued[comes] <= 1'b1;
+        forgets   <= control && s_axil_forget;
+        forgotten <= entry;
+        vector    <= front;
+        looks     <= pop;
+        if (!s_irq_valid) begin
+            scanned <= scanned == W'(VECTORS - 1) ? '0 : scanned + 1'b1;
+            late    <= scanned;
+            found   <= pending[scanned] && !queued[scanned] && !masked[scanned] && !(found && late == scanned);
+        end else if (s_irq_vector[W-1:0] == late) found <= 1'b0;
+        if (looks) queued[vector] <= 1'b0;
+        // One that waits already stays as it is.
+        if (s_irq_valid || again) queued[comes] <= 1'b1;
         if (offers) pending[vector] <= 1'b0;
         if (s_irq_valid) pending[s_irq_vector[W-1:0]] <= 1'b1;
-        if (control && s_axil_forget) pending[entry] <= 1'b0;
+        // It is masked since the cycle before.
+        if (forgets) pending[forgotten] <= 1'b0;
         if (m_desc_ready) m_desc_valid <= 1'b0;
         if (offers) m_desc_valid <= 1'b1;
         if (rst || clear) begin
             looks        <= 1'b0;
+            forgets      <= 1'b0;
             scanned      <= '0;
+            found        <= 1'b0;
             queued       <= '0;
             pending      <= '0;
             m_desc_valid <= 1'b0;

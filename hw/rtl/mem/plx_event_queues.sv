@@ -17,7 +17,7 @@
 
 module plx_event_queues #(
     parameter EVENT_QUEUES = 256,  // queues, 1 to 256
-    parameter ROOM         = 4     // records that are free while there is room
+    parameter ROOM         = 4     // records that are free while there is room, 2 or 4
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -67,10 +67,11 @@ module plx_event_queues #(
 );
     localparam QW    = EVENT_QUEUES < 2 ? 1 : $clog2(EVENT_QUEUES);
     localparam DEPTH = EVENT_QUEUES < 2 ? 2 : EVENT_QUEUES;
+    localparam RW    = $clog2(ROOM);
 
     generate
         if (EVENT_QUEUES < 1 || EVENT_QUEUES > 256) EVENT_QUEUES_must_be_1_to_256 parameter_error ();
-        if (ROOM < 2 || ROOM > 7) ROOM_must_be_2_to_7 parameter_error ();
+        if (ROOM != 2 && ROOM != 4) ROOM_must_be_2_or_4 parameter_error ();
     endgenerate
 
     localparam [2:0] NOTHING = 3'd0, CLEAR = 3'd1, WRITTEN = 3'd2, ACCESS = 3'd3, EVENT = 3'd4, LOOK = 3'd5;
@@ -175,11 +176,13 @@ module plx_event_queues #(
     // Records to an interrupt, of those before the one that is being counted.
     wire [15:0] count_now    = wr_count ? count & ~mask[15:0] | put[15:0] : count;
     wire [31:0] passes       = accepted >> log2;
+    // Bits of a record's number that tell the pass.
+    wire [4:0]  log2_now     = wr_ctrl && win_wstrb[1] ? win_wdata[12:8] : log2;
 
     logic [63:0] l_base;
-    logic        l_enable, l_armed, l_restarts, l_arms, l_fresh, l_phase, l_own;
+    logic        l_enable, l_large, l_armed, l_restarts, l_arms, l_fresh, l_phase, l_own;
     logic [4:0]  l_log2;
-    logic [31:0] l_released, l_accepted, l_more, l_produced, l_hold, l_seen, l_used, l_unseen, l_place;
+    logic [31:0] l_mask, l_released, l_accepted, l_more, l_produced, l_hold, l_seen, l_used, l_unseen, l_place;
     logic [15:0] l_count, l_least;
     logic [32:0] l_since, l_age;
 
@@ -195,7 +198,9 @@ module plx_event_queues #(
         late_queue <= queue;
         l_base     <= {wr_high ? base[63:32] & ~mask | put : base[63:32], wr_low ? base[31:0] & ~mask | put : base[31:0]};
         l_enable   <= enable_now;
-        l_log2     <= wr_ctrl && win_wstrb[1] ? win_wdata[12:8] : log2;
+        l_log2     <= log2_now;
+        l_mask     <= 32'hFFFFFFFF << log2_now;
+        l_large    <= log2_now >= RW;
         // As long as a queue is off, and when it is switched on, it is at its beginning.
         l_restarts <= wr_ctrl && !(enable && enable_now);
         l_released <= released_now;
@@ -221,17 +226,16 @@ module plx_event_queues #(
 
     // ---- Cycle 2: what follows ----------------------------------------------------------------------
 
-    // An impossible released number gives more than `size` used.
-    wire [31:0] used  = l_restarts ? 32'd0 : l_used;
-    wire [31:0] size  = 32'd1 << l_log2;
-    wire [32:0] left  = {1'b0, size} - {1'b0, used};
-    wire        free  = l_used >> l_log2 == 0;
-    wire        fits  = late_op == EVENT && l_own && l_enable && free;
+    // An impossible released number gives more than a queue's size used. In the last ROOM places the number
+    // of those used has ones in all bits from RW on; in the first of them, there are ROOM left.
+    wire        free = (l_used & l_mask) == 0;
+    wire        tail = &(l_used[31:RW] | l_mask[31:RW]);
+    wire        fits = late_op == EVENT && l_own && l_enable && free;
+    wire        room = free && !(tail && (fits || l_used[RW-1:0] != 0));
 
     assign m_room_valid    = late_op != NOTHING;
     assign m_room_queue    = 8'(late_queue);
-    assign m_room          = late_op != CLEAR && l_enable && !left[32]
-                          && (fits ? left[31:0] > ROOM : left[31:0] >= ROOM);
+    assign m_room          = late_op != CLEAR && l_enable && l_large && (l_restarts || room);
     assign m_place_valid   = late_op == EVENT;
     assign m_place_fits    = fits;
     assign m_place_address = l_base + {26'd0, l_place, 6'd0};
