@@ -19,7 +19,8 @@ from cocotbext.pcie.xilinx.us.tlp import ErrorCode, Tlp_us
 
 import sriov
 
-BAR_BYTES, VECTORS = 1 << 17, 8
+# Sizes of BAR 0 and BAR 2, of each function; vectors of each, as many as the benches' cards have event queues.
+BAR_BYTES, VECTOR_BYTES, VECTORS = 1 << 17, 1 << 13, 8
 # Registers (hw/docs/registers.md), and the memory that the bench has behind them.
 HOST, SCRATCH = 0x1000, 0x10000
 COUNTERS = {"writes": 0, "reads": 8, "wr_discarded": 16, "rd_timeout": 24, "rd_unsupported": 32, "rd_abort": 40,
@@ -43,7 +44,7 @@ class Block(UltraScalePlusPcieDevice):
             pcie_generation=3, pcie_link_width=8, user_clk_frequency=250e6, alignment="dword", max_payload_size=1024,
             enable_client_tag=True, enable_extended_tag=extended,
             pf0_msix_enable=True, pf0_msix_table_size=VECTORS - 1, pf0_msix_table_bir=2,
-            pf0_msix_pba_bir=2, pf0_msix_pba_offset=0x1000,
+            pf0_msix_pba_bir=2, pf0_msix_pba_offset=sriov.PENDING,
             user_clk=dut.clk, user_reset=dut.rst, sys_reset=dut.sys_reset,
             rq_bus=AxiStreamBus.from_prefix(dut, "m_axis_rq"), rc_bus=AxiStreamBus.from_prefix(dut, "s_axis_rc"),
             cq_bus=AxiStreamBus.from_prefix(dut, "s_axis_cq"), cc_bus=AxiStreamBus.from_prefix(dut, "m_axis_cc"),
@@ -57,12 +58,12 @@ class Block(UltraScalePlusPcieDevice):
         dut.cfg_flr_in_process.value = dut.cfg_power_state_change_interrupt.value = 0
         self.function = self.functions[0]
         self.function.configure_bar(0, BAR_BYTES, ext=True)
-        self.function.configure_bar(2, 8192, ext=True)
+        self.function.configure_bar(2, VECTOR_BYTES, ext=True)
         self.function.pcie_cap.function_level_reset_capability = True
         self.function.pcie_cap.initiate_function_level_reset = self.reset_function
         # Virtual functions in reset, and those of which it has ended.
         self.resets, self.finished = set(), []
-        self.sriov = sriov.Capability(self, VECTORS, {0: BAR_BYTES, 2: 4096})
+        self.sriov = sriov.Capability(self, VECTORS, {0: BAR_BYTES, 2: VECTOR_BYTES})
         # The first one: the model has no extended capability of its own in its configuration space.
         self.function.register_extended_capability(self.sriov, offset=0x40)
         self.functions = sriov.Functions(self.functions, self.sriov)

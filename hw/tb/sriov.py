@@ -13,8 +13,8 @@ from cocotbext.pcie.core.utils import PcieId, byte_mask_update
 from cocotbext.pcie.xilinx.us import usp_model
 from cocotbext.pcie.xilinx.us.tlp import ErrorCode, Tlp_us
 
-# Number of the first one, and how many there are.
-FIRST, TOTAL = 4, 7
+# Number of the first one, and how many there are; where BAR 2 of each function has its pending bits.
+FIRST, TOTAL, PENDING = 4, 7, 0x1000
 # Registers of the capability, in bytes; bits of its control.
 CONTROL, TOTAL_VFS, NUM_VFS, OFFSET, STRIDE, PAGE_SIZE, BARS = 0x08, 0x0E, 0x10, 0x14, 0x16, 0x20, 0x24
 ENABLE, MEMORY = 1, 8
@@ -120,7 +120,7 @@ class VirtualFunction(usp_model.UltraScalePlusPcieFunction):
         self.upstream_tx_handler = block.upstream_send
         self.msix_cap.msix_table_size = vectors - 1
         self.msix_cap.msix_table_bar_indicator_register = self.msix_cap.msix_pba_bar_indicator_register = 2
-        self.msix_cap.msix_pba_offset = 0x1000
+        self.msix_cap.msix_pba_offset = PENDING
         self.pcie_cap.function_level_reset_capability = True
         self.pcie_cap.initiate_function_level_reset = self.reset
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The whole card behind the PCIe shim: two ports, two event queues.
+// The whole card behind the PCIe shim: two ports, as many event queues as vectors (pcie.py).
 
 module pcie_card #(
     parameter PORTS   = 2,
@@ -101,7 +101,7 @@ module pcie_card #(
     );
 
     plx_card #(
-        .PORTS(PORTS), .TLB_ENTRIES(32), .EVENT_QUEUES(2), .RD_TAGS(RD_TAGS), .RX_FIFO_WORDS(256), .RX_FIFO_FRAMES(32),
+        .PORTS(PORTS), .TLB_ENTRIES(32), .EVENT_QUEUES(8), .RD_TAGS(RD_TAGS), .RX_FIFO_WORDS(256), .RX_FIFO_FRAMES(32),
         .ARP_ENTRIES(16)
     ) card (
         .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .xgmii_rxd, .xgmii_rxc, .xgmii_txd, .xgmii_txc,

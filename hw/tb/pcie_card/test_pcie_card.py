@@ -20,8 +20,8 @@ QUICK = ()
 IDLE_WORD = 0x0707070707070707
 
 # Registers, of hw/docs/registers.md.
-FUNCTION, PORTS, QUEUES, PAGES = 0x50, 0x1808, 0x180C, 0x1810
-EVENT, TLB, TX, CLOP = 0x3000, 0x4000, 0x6000, 0x8000
+FUNCTION, PORTS, QUEUES, PAGES = 0x50, 0x1808, 0x1880, 0x1810
+TLB, TX, CLOP, EVENT, PORT = 0x4000, 0x6000, 0x8000, 0x10000, 0x18000
 REFUSED = 0x1150
 # Memory of each user: events, ring, packet, buffers; the list's addresses; of a page of 64 KiB.
 AREA, RING, DATA, BUFFERS, VIRTUAL = 0x10000, 0x2000, 0x3000, 0x8000, 0x7F00_0000_0000
@@ -93,8 +93,8 @@ class User:
     async def set_up(self):
         bar, own = self.bar, self.own
         await self.device.set_master()
-        entry, queue, ring = TLB + 0x1000 + 16 * own * 0x20, EVENT + 0x100 + 0x40 * own, TX + 0x100 + 0x40 * own
-        clop, port = CLOP + 0x2000 + 32 * own * 0x40, 0x10000 + 0x4000 * own
+        entry, queue, ring = TLB + 0x1000 + 16 * own * 0x20, EVENT + 0x4000 + 0x40 * own, TX + 0x100 + 0x40 * own
+        clop, port = CLOP + 0x2000 + 32 * own * 0x40, PORT + 0x2000 * own
         await bar.write_qword(entry, VIRTUAL)
         await bar.write_qword(entry + 8, self.base)
         await bar.write_dword(entry + 0x14, 0)
@@ -102,7 +102,7 @@ class User:
         await bar.write_qword(queue, self.base)
         await bar.write_dword(queue + 8, 1 | 6 << 8)
         await bar.write_qword(clop, VIRTUAL + BUFFERS)
-        for register, value in ((0x8, 4096), (0xC, 4), (0x10, own << 4), (0x14, 60), (0x18, 1)):
+        for register, value in ((0x8, 4096), (0xC, 4), (0x10, own << 8), (0x14, 60), (0x18, 1)):
             await bar.write_dword(clop + register, value)
         await bar.write_qword(port + 0x18, integer(MAC))
         await bar.write_dword(port + 0x20, integer(IP_ADDRESS))
@@ -122,7 +122,7 @@ class User:
         self.device.request_irq(self.own, handler)
 
     async def arm(self):
-        await self.bar.write_dword(EVENT + 0x11C + 0x40 * self.own, self.seen)
+        await self.bar.write_dword(EVENT + 0x401C + 0x40 * self.own, self.seen)
 
     def record(self, index):
         record = bytes(self.tb.memory[self.at + 64 * (index % 64):][:64])
@@ -196,10 +196,10 @@ async def the_card_says_what_it_is(dut):
         while at or not kinds:
             kinds.append(await bar.read_dword(at) & 0xFFFF)
             at = await bar.read_dword(at + 4)
-        assert kinds == [1, 2, 10, 3, 4, 5, 6, 7, 8, 8]
+        assert kinds == [1, 2, 10, 3, 5, 6, 7, 4, 8, 8]
         assert await bar.read_dword(FUNCTION) == number
-        await bar.write_dword(EVENT + 0x108, 1)
-    assert await tb.bar.read_dword(EVENT + 0x108) == 1
+        await bar.write_dword(EVENT + 0x4008, 1)
+    assert await tb.bar.read_dword(EVENT + 0x4008) == 1
     assert await tb.bar.read_qword(REFUSED) == 7
 
 

@@ -8,8 +8,8 @@ from cocotb.triggers import with_timeout
 from cocotbext.pcie.core.caps import PciCapId
 from traffic import patient
 
-# Owners of ports and queues (hw/docs/registers.md); memory of each function, and its number at the block.
-PORTS, QUEUES = 0x1808, 0x180C
+# Owners of the first eight queues (hw/docs/registers.md); memory of each function, and its number at the block.
+QUEUES = 0x1880
 AREA = 8192
 NUMBERS = (0, *range(sriov.FIRST, sriov.FIRST + sriov.TOTAL))
 

@@ -15,7 +15,7 @@ from traffic import answer, counted, patient, request
 PARAMETERS = [{"PERIOD_LOG2": 11}]
 QUICK = ("functions_are_found_and_have_their_windows", "completions_of_another_function_are_refused")
 # The register that has the number of the function that reads it; base addresses of event queues.
-FUNCTION, QUEUE_BASE = 0x50, 0x3100
+FUNCTION, QUEUE_BASE = 0x50, 0x14000
 REFUSED = 0x1150
 
 
@@ -126,6 +126,7 @@ async def interrupts_come_from_the_owner_of_the_vector(dut):
     await come((1, 2, 4, 6))
     assert await tb.counter("wr_discarded") == discarded + 1
     for number in (3, 5, 0):
+        assert await tb.all[number].bar_window[2].read_dword(sriov.PENDING) == 1 << number, "its own alone"
         await control(tb.all[number], 0x8000)
         await come((number,))
     await tb.all[7].set_master()
