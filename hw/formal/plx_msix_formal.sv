@@ -5,9 +5,9 @@
 // vector that was pending and allowed by its owner, with the values of its entry, as its owner. An offer is
 // stable until accepted.
 // formal: aiger
-// formal: bounded 20
+// formal: bounded 32
 // formal: cover 20
-// mutant: if (s_irq_valid) pending[s_irq_vector[W-1:0]] <= 1'b1; => if (s_irq_valid && !offers) pending[s_irq_vector[W-1:0]] <= 1'b1;
+// mutant: if (s_irq_valid && s_irq_vector[W-1:0] == W'(n)) pending[n] => if (s_irq_valid && !offers && s_irq_vector[W-1:0] == W'(n)) pending[n]
 // mutant: cfg_msix_enable[s_owner] => cfg_msix_enable[0]
 // mutant: {5'd0, s_owner}; => '0;
 // mutant: pending[scanned] && !queued[scanned] => !queued[scanned] && 1'b0
@@ -72,6 +72,7 @@ module plx_msix_formal (
 
     always_ff @(posedge clk) begin
         if (mine && at[3:2] == 2'd3) masked <= value[0];
+        if (rst) masked <= 1'b1;
         if (mine && at[3:2] == 2'd2) begin
             data  <= value;
             known <= 1'b1;
@@ -82,7 +83,7 @@ module plx_msix_formal (
                && (s_irq_valid && irq_which == who || due && !(offers && offered == who));
     end
 
-    // Values that an offer has were read two cycles before. Cycles in which nothing hinders it.
+    // Values that an offer has were read two cycles before. Cycles in which nothing hinders it, and no request comes.
     logic        may, known_then, known_before;
     logic [31:0] then, before;
     logic        of_mine = 0;
@@ -95,7 +96,7 @@ module plx_msix_formal (
         known_then   <= known_before;
         of_mine      <= running && offers && offered == who && !clear;
         waits        <= running && due && !masked && allowed && m_desc_ready && !clear
-                        && !(offers && offered == who) ? waits + 1'b1 : '0;
+                        && !(offers && offered == who) ? waits + 5'(!s_irq_valid) : '0;
     end
 
     always_ff @(posedge clk) if (running) begin

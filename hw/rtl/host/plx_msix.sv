@@ -192,13 +192,6 @@ module plx_msix #(
             late    <= scanned;
             found   <= pending[scanned] && !queued[scanned] && !masked[scanned] && !(found && late == scanned);
         end else if (s_irq_vector[W-1:0] == late) found <= 1'b0;
-        if (looks) queued[vector] <= 1'b0;
-        // One that waits already stays as it is.
-        if (s_irq_valid || again) queued[comes] <= 1'b1;
-        if (offers) pending[vector] <= 1'b0;
-        if (s_irq_valid) pending[s_irq_vector[W-1:0]] <= 1'b1;
-        // It is masked since the cycle before.
-        if (forgets) pending[forgotten] <= 1'b0;
         if (m_desc_ready) m_desc_valid <= 1'b0;
         if (offers) m_desc_valid <= 1'b1;
         if (rst || clear) begin
@@ -206,11 +199,27 @@ module plx_msix #(
             forgets      <= 1'b0;
             scanned      <= '0;
             found        <= 1'b0;
-            queued       <= '0;
-            pending      <= '0;
             m_desc_valid <= 1'b0;
         end
     end
+
+    // By comparisons: assignments to a selected bit would become shifts. A vector that waits already stays as it is;
+    // one that is forgotten is masked since the cycle before.
+    generate
+        for (n = 0; n < DEPTH; n = n + 1) begin : g_vector
+            always_ff @(posedge clk) begin
+                if (looks && vector == W'(n)) queued[n] <= 1'b0;
+                if ((s_irq_valid || again) && comes == W'(n)) queued[n] <= 1'b1;
+                if (offers && vector == W'(n)) pending[n] <= 1'b0;
+                if (s_irq_valid && s_irq_vector[W-1:0] == W'(n)) pending[n] <= 1'b1;
+                if (forgets && forgotten == W'(n)) pending[n] <= 1'b0;
+                if (rst || clear) begin
+                    queued[n]  <= 1'b0;
+                    pending[n] <= 1'b0;
+                end
+            end
+        end
+    endgenerate
 
     always_ff @(posedge clk) if (looks) begin
         m_desc_address        <= fields[63:0];

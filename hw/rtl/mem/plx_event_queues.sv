@@ -200,7 +200,7 @@ module plx_event_queues #(
         l_enable   <= enable_now;
         l_log2     <= log2_now;
         l_mask     <= 32'hFFFFFFFF << log2_now;
-        l_large    <= log2_now >= RW;
+        l_large    <= log2_now >= 5'(RW);
         // As long as a queue is off, and when it is switched on, it is at its beginning.
         l_restarts <= wr_ctrl && !(enable && enable_now);
         l_released <= released_now;
