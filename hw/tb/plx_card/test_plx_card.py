@@ -185,7 +185,7 @@ async def the_card_says_what_it_is_and_blocks_are_linked(dut):
     while at or not kinds:
         kinds.append(await tb.read(at) & 0xFFFF)
         at = await tb.read(at + 4)
-    assert kinds == [1, 2, 10, 3, 4, 5, 6, 7] + [8] * tb.ports
+    assert kinds == [1, 2, 10, 3, 5, 6, 7, 4] + [8] * tb.ports
     assert await tb.read(CARD + 0x24) == tb.ports | 16 << 8 | tb.ports << 24
     assert await tb.read(CARD + 0x54) == 2
     assert await tb.read(port(1, 0)) >> 24 == 1

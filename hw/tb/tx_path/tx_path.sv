@@ -81,7 +81,7 @@ module tx_path #(
         .m_piece(piece), .m_piece_data(piece_data), .m_piece_ends(piece_ends), .m_piece_flush(piece_flush), .s_done_valid(done_valid), .s_done_end(done_end),
         .s_done_status(done_status), .s_done_length(done_length), .s_read_idle(read_idle), .s_fifo_idle(fifo_idle),
         .s_lost_valid('0), .s_lost_ready(), .s_lost_count('0), .s_lost_cookie('0),
-        .m_room_queue(), .s_room('1), .m_event_valid, .m_event_ready, .m_event_queue(), .m_event_record, .inc_packets, .inc_bytes,
+        .m_room_queue(), .s_room({PORTS{1'b1}}), .m_event_valid, .m_event_ready, .m_event_queue(), .m_event_record, .inc_packets, .inc_bytes,
         .inc_bad, .inc_read_failed
     );
 
