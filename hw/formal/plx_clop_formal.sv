@@ -18,6 +18,7 @@
 // mutant: (open | s_select_ready) & ~ => open & ~
 // mutant: else if (!ours && !hold) => else if (!ours)
 // mutant: late_list    <= list; => late_list    <= next_list;
+// mutant: hold ? late_queue : queue; => queue;
 
 module plx_clop_formal (
     input logic        clk,
@@ -30,7 +31,7 @@ module plx_clop_formal (
     input logic [31:0] s_select_length,
     input logic [1:0]  s_commit_valid,
     input logic [7:0]  s_commit_outcome,
-    input logic [1:0]  room,
+    input logic        s_room,
     input logic        m_event_ready
 );
     wire  [63:0]  now_stamp = '0;
@@ -44,14 +45,15 @@ module plx_clop_formal (
     logic         win_list_ready, win_outcome_ready, m_select_bare, m_event_valid;
     logic [31:0]  win_list_rdata, win_outcome_rdata, m_select_sequence;
     logic [1:0]   s_select_ready, s_commit_ready, m_select_valid;
-    logic [2:0]   m_select_outcome, m_event_queue;
+    logic [2:0]   m_select_outcome;
+    logic [7:0]   m_event_queue, m_room_queue;
     logic [63:0]  m_select_address;
     logic [15:0]  m_select_stride;
     logic [7:0]   m_select_func;
     logic [511:0] m_event_record;
     wire  [13:0]  s_commit_list;
 
-    plx_clop #(.PORTS(2), .EVENT_QUEUES(2)) dut (.*);
+    plx_clop #(.PORTS(2)) dut (.*);
 
     // Yosys merges wires of these names with those inside.
     (* hierconn *) wire       \dut.hold , \dut.announce , \dut.operation.do_look , \dut.outcomes.count ,
@@ -146,21 +148,24 @@ module plx_clop_formal (
     end
 
     logic       stood = 0, announced = 0;
-    logic [2:0] stood_queue;
-    logic [1:0] room_before;
+    logic [7:0] stood_queue, asked_before, asked_then;
+    logic       room_before;
     always_ff @(posedge clk) begin
         stood       <= running && m_event_valid && !m_event_ready;
         announced   <= running && announce;
         stood_queue <= m_event_queue;
-        room_before <= room;
+        room_before <= s_room;
+        // That was asked for two cycles before.
+        asked_before <= m_room_queue;
+        asked_then   <= asked_before;
     end
 
     always_comb if (running) begin
         assert ((s_select_ready | s_commit_ready) != 2'b11 && (s_select_ready & s_commit_ready) == 0);
         assert ((s_select_ready & ~s_select_valid) == 0 && (s_commit_ready & ~s_commit_valid) == 0);
         assert (m_select_valid != 2'b11 && (m_select_valid & ~asked) == 0);
-        if (m_select_valid[0]) assert (m_select_func[6:0] == list[6:0] && m_select_address[15:0] == length[15:0]);
-        if (m_select_valid[1]) assert (m_select_func[6:0] == list[13:7] && m_select_address[15:0] == length[31:16]);
+        if (m_select_valid[0]) assert (m_select_stride[6:0] == list[6:0] && m_select_address[15:0] == length[15:0]);
+        if (m_select_valid[1]) assert (m_select_stride[6:0] == list[13:7] && m_select_address[15:0] == length[31:16]);
         assert (counted == (counts && !hold && !how[3]));
         if (counted) assert (\dut.outcomes.of_list == of_list);
         if (counted) assert (\dut.outcomes.outcome == how[2:0] || (\dut.outcomes.outcome == 5 && how <= 4));
@@ -172,7 +177,7 @@ module plx_clop_formal (
         assert (port_waits <= 12 && software_waits <= 12);
         if (stood) assert (m_event_valid && m_event_queue == stood_queue);
         assert (m_event_valid == (stood || announced) && !(announce && m_event_valid && !m_event_ready));
-        if (announced) assert (m_event_queue < 2 && room_before[m_event_queue[0]]);
+        if (announced) assert (m_event_queue == asked_then && room_before);
         cover (m_event_valid && hold && asked[1] && counts);
         cover (port_waits == 7 && |(s_select_ready | s_commit_ready));
         cover (software_waits == 7 && win_list_ready);
@@ -226,7 +231,7 @@ module plx_clop_step #(
     assign {next_state, sts_serial, sts_used, sts_sequence, record, flushed} = '0;
 endmodule
 
-// Settings of which only the queue matters; the function is the number of the list that was read.
+// Settings of which only the queue matters; the stride is the number of the list that was read.
 module plx_clop_settings (
     input  logic        clk, rst, read, write, flushed,
     input  logic [6:0]  read_list, flushed_list,
@@ -236,21 +241,21 @@ module plx_clop_settings (
     output logic [30:0] size, timeout,
     output logic [16:0] count,
     output logic        bare, enable, unfit, flush, begins,
-    output logic [2:0]  to_queue,
-    output logic [7:0]  func,
+    output logic [7:0]  to_queue,
+    output logic [2:0]  func,
     output logic [15:0] stride,
     output logic [31:0] released
 );
     (* anyseq *) wire       any_begins, any_unfit;
-    (* anyconst *) wire [2:0] any_queue;
     logic [6:0] list;
 
     always_ff @(posedge clk) if (read) list <= read_list;
 
-    assign func     = {1'b0, list};
-    assign to_queue = any_queue;
+    assign func     = '0;
+    assign stride   = {9'd0, list};
+    assign to_queue = {1'b1, list};
     assign begins   = write && any_begins;
-    assign {base, size, timeout, count, bare, flush, stride, released} = '0;
+    assign {base, size, timeout, count, bare, flush, released} = '0;
     assign enable   = 1'b1;
     assign unfit    = any_unfit;
 endmodule

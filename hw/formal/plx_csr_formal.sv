@@ -11,14 +11,15 @@
 // formal: always 8
 // formal: cover 16
 // mutant: picked <= meant & own; => picked <= meant;
-// mutant: in_queues ? queue_owner == func => in_queues ? 1'b1
-// mutant: {at[9], at[7:6]}) => {at[8], at[7:6]})
+// mutant: in_queues ? of_queue => in_queues ? 1'b1
+// mutant: at[11:4] : at[13:6]; => at[11:4] : at[14:7];
+// mutant: && !(write && resetting[func] && !forgets); => ;
 // mutant: (5'd3 * at[11:9]) => (5'd3 * at[10:8])
 // mutant: (4'd3 * at[12:11]) => (4'd3 * at[11:10])
 // mutant: at[10] ? at[6:5] : at[7:6]; => at[7:6];
 // mutant: wstrb[2]     <= 1'b1; => wstrb[3]     <= 1'b1;
-// mutant: at[10:7] == 0 && vector_owner == func; => vector_owner == func;
-// mutant: at[6] && at[5:3] == func; => at[6];
+// mutant: at[12] ? reads : of_queue; => reads || of_queue;
+// mutant: at[7:6] == 2'd1 && at[5:3] == func; => at[6] && at[5:3] == func;
 // mutant: func  <= bell_func; => func  <= func;
 // mutant: && (block & NET) != 0 && !done; => && !done;
 // mutant: bell ? waiting & ~away : '0; => '0;
@@ -69,6 +70,7 @@ module plx_csr_formal (
     input logic         clk,
     input logic         rst,
     input logic [10:0]  away,
+    input logic [2:0]   any_owner,
     input logic         s_write_valid,
     input logic [2:0]   s_write_func,
     input logic         s_write_vector,
@@ -99,10 +101,16 @@ module plx_csr_formal (
 
     // Any owners, which do not change.
     (* anyconst *) logic [5:0]  cfg_port_owner;
-    (* anyconst *) logic [23:0] cfg_queue_owner;
+    // Of any one queue, and of all others at any time; functions in reset.
+    (* anyconst *) logic [7:0]  who;
+    (* anyconst *) logic [2:0]  whose;
+    (* anyconst *) logic [7:0]  resetting;
+    logic [7:0] m_owner_queue;
+    logic       m_axil_forget;
+    wire  [2:0] s_owner = m_owner_queue == who ? whose : any_owner;
     (* anyconst *) logic [23:0] cfg_page_owner;
 
-    plx_csr #(.PORTS(2), .QUEUES(8)) dut (.*);
+    plx_csr #(.PORTS(2), .QUEUES(256)) dut (.*);
 
     // Yosys merges wires of these names with those inside.
     (* hierconn *) wire \dut.bell_ready , \dut.bell ;
@@ -115,12 +123,13 @@ module plx_csr_formal (
     // The host offers whole requests; the function of the last request.
     logic       inside = 0;
     logic [7:0] func;
+    logic       inserted;
     wire        taken = hif_rx_req_valid && hif_rx_req_ready;
     always_comb if (hif_rx_req_valid) assume (hif_rx_req_sop == !inside);
     always_ff @(posedge clk) if (running) begin
         if (taken) inside <= !hif_rx_req_eop;
-        if (taken && hif_rx_req_sop) func <= hif_rx_req_header[107:100];
-        if (s_write_valid && s_write_ready) func <= {5'd0, s_write_func};
+        if (taken && hif_rx_req_sop) {inserted, func} <= {1'b0, hif_rx_req_header[107:100]};
+        if (s_write_valid && s_write_ready) {inserted, func} <= {1'b1, 5'd0, s_write_func};
     end
 
     // The access, in the terms of hw/rdl: blocks are card, host, functions, timing, event, tlb, tx, clop,
@@ -129,13 +138,11 @@ module plx_csr_formal (
     wire [10:0] block  = writes | m_axil_arvalid;
     wire        write  = writes != 0;
     wire [17:0] at     = {1'b0, m_axil_addr};
-    wire [17:0] queue  = (at - 18'h3100) >> 6;
+    wire [17:0] queue  = (at - 18'h14000) >> 6;
     wire [17:0] page   = (at - 18'h5000) >> 9;
     wire [17:0] ring   = at < 18'h6400 ? (at - 18'h6100) >> 6 : (at - 18'h6400) >> 5;
     wire [17:0] list   = ((at - 18'hA000) & 18'h1FFF) >> 11;
     wire [17:0] vector = at >> 4;
-    wire [2:0]  of_queue  = cfg_queue_owner[3*queue[2:0] +: 3];
-    wire [2:0]  of_vector = cfg_queue_owner[3*vector[2:0] +: 3];
     wire [2:0]  of_page   = cfg_page_owner[3*page[2:0] +: 3];
     wire [2:0]  of_ring   = ring[1:0] < 2 ? cfg_port_owner[3*ring[0] +: 3] : 3'd0;
     wire [2:0]  of_list   = list[1:0] < 2 ? cfg_port_owner[3*list[0] +: 3] : 3'd0;
@@ -148,7 +155,7 @@ module plx_csr_formal (
     logic [16:0] bell_offset;
     always_comb begin
         assume (bell_any[3:1] == 1 || bell_any[3:1] == 2 || bell_any[3:1] == 4);
-        if (bell_any[1]) assume (bell_at >= 18'h3100 && bell_at < 18'h3300);
+        if (bell_any[1]) assume (bell_at >= 18'h14000 && bell_at < 18'h18000);
         if (bell_any[2]) assume (bell_at >= 18'h6100 && bell_at < 18'h6200);
         if (bell_any[3]) assume (bell_at >= 18'hA000 && bell_at < 18'hE000);
     end
@@ -181,21 +188,24 @@ module plx_csr_formal (
         if (block[1] && me != 0) assert (!write && at < 18'h1008);
         if (block[2] && me != 0 && write) assert (at >= 18'h1840 && at - 18'h1840 >> 3 == me);
         if (block[3] && me != 0) assert (!write && at < 18'h2008);
-        if (block[4] && at >= 18'h3100 && at < 18'h3300) assert (of_queue == me);
+        if (block[4] && at >= 18'h14000) assert (queue != who || whose == me);
         else if (block[4] && me != 0) assert (!write);
+        // A function in reset changes none of its queues and vectors, but its reset does.
+        if (m_axil_forget && block != 0) assert (inserted && !bell);
+        if ((block[4] && at >= 18'h14000 || block[10] && at < 18'h1000) && write) assert (m_axil_forget || !resetting[me]);
         if (block[5] && at >= 18'h5000) assert (of_page == me);
         else if (block[5] && me != 0) assert (!write && at < 18'h4008);
         if (block[6] && (at >= 18'h6100 && at < 18'h6200 || at >= 18'h6400 && at < 18'h6480)) assert (of_ring == me);
         else if (block[6] && me != 0) assert (!write);
         if (block[7] && at >= 18'hA000 && at < 18'hE000) assert (of_list == me);
         else if (block[7] && me != 0) assert (!write);
-        if (block[8]) assert (at >= 18'h10000 && at < 18'h12000 && (cfg_port_owner[2:0] == me || !write && at < 18'h10008));
-        if (block[9]) assert (at >= 18'h14000 && at < 18'h16000 && (cfg_port_owner[5:3] == me || !write && at < 18'h14008));
-        if (block[10]) assert (at < 18'h80 && of_vector == me || at >= 18'h800 && !write);
+        if (block[8]) assert (at >= 18'h18000 && at < 18'h1A000 && (cfg_port_owner[2:0] == me || !write && at < 18'h18008));
+        if (block[9]) assert (at >= 18'h1A000 && at < 18'h1C000 && (cfg_port_owner[5:3] == me || !write && at < 18'h1A008));
+        if (block[10]) assert (at < 18'h1000 && (vector != who || whose == me) || at >= 18'h1000 && at < 18'h2000 && !write);
         if (block[5] && write && at >= 18'h5000 && at[4:0] == 5'h10 && me != 0)
             assert (m_axil_wdata[23:16] == {5'd0, me} && m_axil_wstrb[2]);
         if (hif_tx_cpl_valid && hif_tx_cpl_sop) assert (hif_tx_cpl_header[107:100] == func);
-        cover (block[4] && me == 3 && write && at == 18'h318C);
+        cover (block[4] && me == 3 && write && at == 18'h17FCC && who == 255);
         cover (inc_refused);
         cover (hif_tx_cpl_valid && rung && hif_tx_cpl_header[73:64] == 1);
         cover (block[5] && write && me == 2 && at == 18'h5010);

@@ -117,9 +117,9 @@ module plx_csr_requests_formal (
 
     // As hw/rdl has it.
     wire [31:0]  at     = {other_header[31:2], 2'b00};
-    wire [31:0]  queue  = at - 32'h3100, ring = at - 32'h6100, list = at - 32'hA000;
+    wire [31:0]  queue  = at - 32'h14000, ring = at - 32'h6100, list = at - 32'hA000;
     wire         one    = other_header[85:82] == 4'b1000 && !other_header[89] && other_header[77:64] == {4'hF, 10'd1};
-    wire         of_event = queue < 32'h200 && (queue[5:0] == 6'h0C || queue[5:0] == 6'h1C);
+    wire         of_event = queue < 32'h4000 && (queue[5:0] == 6'h0C || queue[5:0] == 6'h1C);
     wire         of_tx    = ring < 32'h100 && ring[5:0] == 6'h0C;
     wire         of_clop  = list < 32'h4000 && list[5:0] == 6'h1C;
 

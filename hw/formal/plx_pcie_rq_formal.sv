@@ -11,12 +11,15 @@
 // mutant: (turn || !can_write) => !can_write
 // mutant: !in_tlp && !hold && can_write => !in_tlp && can_write
 // mutant: kept <= hif_wr_req_data[255:128]; => kept <= hif_wr_req_data[127:0];
+// mutant: write_on   = bus_master[write_func]; => write_on   = bus_master[0];
 
 module plx_pcie_rq_formal (
     input logic       clk,
     input logic       rst,
     input logic       hold,
-    input logic       bus_master,
+    input logic       write_vf,
+    input logic       read_vf,
+    input logic       left_vf,
     input logic       hif_wr_req_valid,
     input logic [4:0] dws,
     input logic       hif_rd_req_valid,
@@ -37,6 +40,8 @@ module plx_pcie_rq_formal (
     logic         inside = 0;
     wire  [4:0]   now = inside ? length : dws;
     wire  [4:0]   at  = inside ? sent : 5'd0;
+    logic         inside_vf;
+    wire          write_now = inside ? inside_vf : write_vf;
 
     assign hif_wr_req_sop = !inside;
     assign hif_wr_req_eop = now - at <= 8;
@@ -47,12 +52,18 @@ module plx_pcie_rq_formal (
         end
     endgenerate
 
+    // Two functions, the second with bus mastering or without.
+    (* anyconst *) logic vf_on;
+    wire drops_write = write_now && !vf_on;
+    wire drops_read  = read_vf && !vf_on;
+
     plx_pcie_rq #(.W(2), .MOST(2)) dut (
         .*,
-        .hif_wr_req_header({46'd0, 8'hFF, 5'd0, now, 61'd0, write_number}),
-        .hif_rd_req_header({46'd0, 8'h0F, 10'd1, 64'd8}),
+        .bus_master({6'd0, vf_on, 1'b1}),
+        .hif_wr_req_header({27'd0, write_vf, 18'd0, 8'hFF, 5'd0, now, 61'd0, write_number}),
+        .hif_rd_req_header({27'd0, read_vf, 18'd0, 8'h0F, 10'd1, 64'd8}),
         .s_tag(2'd2),
-        .pcie_rq_seq_num0(6'd1),
+        .pcie_rq_seq_num0({5'd4, left_vf}),
         .pcie_rq_seq_num1(6'd0),
         .pcie_rq_seq_num_vld1(1'b0)
     );
@@ -71,14 +82,17 @@ module plx_pcie_rq_formal (
     wire out         = m_axis_rq_tvalid && m_axis_rq_tready;
 
     // Offers are stable. What leaves: where in a TLP, whether that is a write, and which.
-    logic       stood_write = 0, stood_read = 0, stood_tag = 0, mastered = 0, was_free;
+    logic       stood_write = 0, stood_read = 0, stood_tag = 0, stood_write_vf, stood_read_vf, was_free;
     logic [4:0] stood_dws;
     logic       out_inside = 0, out_write;
     logic [4:0] out_at, out_length;
     logic [2:0] out_number, next_number = 0;
-    logic [2:0] reads_in = 0, reads_out = 0, in_block = 0;
+    logic [2:0] reads_in = 0, reads_out = 0;
+    logic [1:0] in_block_pf = 0, in_block_vf = 0;
+    wire  [2:0] in_block = {1'b0, in_block_pf} + {1'b0, in_block_vf};
     logic [1:0] reads_since = 0;
     logic [2:0] writes_since = 0;
+    wire        sent_read = takes_read && !drops_read;
     wire        able = hif_rd_req_valid && s_tag_valid && in_block == 0 && cfg_fc_nph > 1 && !hold;
 
     wire        starts  = out && !out_inside;
@@ -86,7 +100,8 @@ module plx_pcie_rq_formal (
     wire [4:0]  first   = starts ? 5'd0 : out_at;
     wire [4:0]  whole   = starts ? is_read ? 5'd4 : m_axis_rq_tdata[68:64] + 5'd4 : out_length;
     wire [2:0]  number  = starts ? m_axis_rq_tdata[4:2] : out_number;
-    wire        leaves  = pcie_rq_seq_num_vld0 && in_block != 0;
+    wire        of_vf   = m_axis_rq_tdata[87:80] == 8'd4;
+    wire        leaves  = pcie_rq_seq_num_vld0 && (left_vf ? in_block_vf : in_block_pf) != 0;
 
     always_ff @(posedge clk) begin
         stood_write <= !rst && hif_wr_req_valid && !hif_wr_req_ready && !inside;
@@ -94,12 +109,14 @@ module plx_pcie_rq_formal (
         stood_tag   <= !rst && s_tag_valid && !s_tag_ready;
         stood_dws   <= dws;
         was_free    <= in_block < cfg_fc_nph;
-        mastered    <= !rst && (mastered || bus_master);
+        stood_write_vf <= write_vf;
+        stood_read_vf  <= read_vf;
         if (takes_write) begin
-            inside <= !hif_wr_req_eop;
+            inside    <= !hif_wr_req_eop;
+            inside_vf <= write_now;
             length <= now;
             sent   <= at + 5'd8;
-            if (hif_wr_req_eop) write_number <= write_number + 3'd1;
+            if (hif_wr_req_eop && !drops_write) write_number <= write_number + 3'd1;
         end
         if (out) begin
             out_inside <= !m_axis_rq_tlast;
@@ -110,8 +127,9 @@ module plx_pcie_rq_formal (
             if (m_axis_rq_tlast && !(starts && is_read)) next_number <= next_number + 3'd1;
             if (starts && is_read) reads_out <= reads_out + 3'd1;
         end
-        if (takes_read) reads_in <= reads_in + 3'd1;
-        in_block <= in_block + {2'd0, takes_read} - {2'd0, leaves};
+        if (sent_read) reads_in <= reads_in + 3'd1;
+        in_block_pf <= in_block_pf + {1'b0, sent_read && !read_vf} - {1'b0, leaves && !left_vf};
+        in_block_vf <= in_block_vf + {1'b0, sent_read && read_vf} - {1'b0, leaves && left_vf};
         if (!able || takes_read) writes_since <= 3'd0;
         else if (takes_write && !inside) writes_since <= writes_since + 3'd1;
         if (!hif_wr_req_valid || takes_write) reads_since <= 2'd0;
@@ -123,7 +141,8 @@ module plx_pcie_rq_formal (
             out_inside   <= 1'b0;
             reads_in     <= 3'd0;
             reads_out    <= 3'd0;
-            in_block     <= 3'd0;
+            in_block_pf  <= 2'd0;
+            in_block_vf  <= 2'd0;
             reads_since  <= 2'd0;
             writes_since <= 3'd0;
         end
@@ -131,19 +150,20 @@ module plx_pcie_rq_formal (
 
     always_comb if (running && !rst) begin
         // The number of a write is in the address, in bits 4:2.
-        if (stood_write) assume (hif_wr_req_valid && dws == stood_dws);
-        if (stood_read) assume (hif_rd_req_valid);
+        if (stood_write) assume (hif_wr_req_valid && dws == stood_dws && write_vf == stood_write_vf);
+        if (stood_read) assume (hif_rd_req_valid && read_vf == stood_read_vf);
         if (stood_tag) assume (s_tag_valid);
-        // As in most of the proof: with bus mastering from the start.
-        assume (bus_master);
-        if (pcie_rq_seq_num_vld0) assume (in_block != 0);
-        if (takes_read) assert (s_tag_valid && s_tag_ready && in_block < 2);
+        if (pcie_rq_seq_num_vld0) assume (leaves);
+        if (sent_read) assert (s_tag_valid && s_tag_ready && in_block < 2 && was_free);
+        if (takes_read && drops_read) assert (!s_tag_ready);
         if (hold) assert (!takes_read && !(takes_write && !inside));
-        assert (reads_since <= 1 && writes_since <= 2);
+        assert (reads_since <= 1 && writes_since <= 4);
         assert (reads_out + {2'd0, 1'b0} <= reads_in);
         if (out) begin
             assert (m_axis_rq_tlast == (whole - first <= 8));
             if (starts) assert (m_axis_rq_tuser[7:0] == (is_read ? 8'h0F : 8'hFF));
+            if (starts) assert (of_vf ? vf_on : m_axis_rq_tdata[87:80] == 0);
+            if (starts && is_read) assert (m_axis_rq_tuser[27:24] == {3'd4, of_vf});
         end
         cover (out && m_axis_rq_tlast && out_inside && out_length == 22 && reads_out == 1);
     end

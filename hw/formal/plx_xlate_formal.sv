@@ -14,7 +14,7 @@
 // mutant: |grant && epoch == f => 1'b0 && epoch == f
 // mutant: draining && old == 0 => draining
 // mutant: holds && !again => holds
-// mutant: waiting && !m_event_valid && room[cfg_queue] => waiting && !m_event_valid
+// mutant: waiting && !m_event_valid && s_room => waiting && !m_event_valid
 
 module plx_xlate_formal (
     input logic         clk,
@@ -25,7 +25,7 @@ module plx_xlate_formal (
     input logic [1:0]   patience,
     input logic         wr_invalidate,
     input logic         s_fence_done,
-    input logic [1:0]   room,
+    input logic         s_room,
     input logic         m_event_ready
 );
     // Chunks of 16 B: 4 KiB end in the middle, or do not.
@@ -41,13 +41,13 @@ module plx_xlate_formal (
     wire  [3:0]   win_wstrb = '0;
     wire  [63:0]  now_stamp = '0;
     wire          cfg_event_fault = 1'b1;
-    wire  [2:0]   cfg_queue = 3'd1;
+    wire  [7:0]   cfg_queue = 8'd1;
     wire  [31:0]  cfg_timeout_cycles = {30'd0, patience};
     logic         win_entry_ready, m_rsp_hit, m_rsp_epoch, m_fence, m_event_valid, inc_misses, inc_faults, inc_events_lost;
     logic [31:0]  win_entry_rdata, sts_invalidated;
     logic [1:0]   m_req_taken, m_rsp_valid;
     logic [63:0]  m_rsp_address;
-    logic [2:0]   m_event_queue;
+    logic [7:0]   m_event_queue, m_room_queue;
     logic [511:0] m_event_record;
 
     // Numbers that are written, each higher than the one before.
@@ -58,7 +58,7 @@ module plx_xlate_formal (
     logic [1:0]   used = 0, used_epoch;
     wire  [1:0]   s_done = done & used, s_done_epoch = used_epoch;
 
-    plx_xlate #(.MASTERS(2), .ENTRIES(2), .EVENT_QUEUES(2), .FAULTS(2), .FLIGHT_W(3)) dut (.*);
+    plx_xlate #(.MASTERS(2), .ENTRIES(2), .FAULTS(2), .FLIGHT_W(3)) dut (.*);
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
@@ -127,7 +127,7 @@ module plx_xlate_formal (
         if ($past(running && m_event_valid && !m_event_ready)) begin
             assert (m_event_valid && $stable(m_event_record) && $stable(m_event_queue));
         end
-        if ($past(running && !m_event_valid) && m_event_valid) assert ($past(room[1]));
+        if ($past(running && !m_event_valid) && m_event_valid) assert ($past(s_room) && m_event_queue == $past(m_room_queue, 2));
         cover (sts_invalidated == 2 && used != 0);
         cover (m_event_valid && $past(m_event_valid && m_event_ready, 2));
         cover (m_rsp_valid[1] && m_rsp_hit && $past(taken_3[1], 4));

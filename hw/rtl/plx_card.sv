@@ -9,7 +9,7 @@ module plx_card #(
     parameter RX_FIFO_FRAMES = 256,     // frames whose metadata it holds
     parameter TX_FIFO_WORDS  = 512,     // 256-bit words of a transmit fifo: at least a jumbo frame
     parameter TLB_ENTRIES    = 128,     // pages
-    parameter EVENT_QUEUES   = 8,       // each with its own MSI-X vector
+    parameter EVENT_QUEUES   = 256,     // each with its own MSI-X vector
     parameter RD_TAGS        = 128,     // open read requests
     parameter ARP_ENTRIES    = 256,     // neighbours of each port
     parameter GIT_HASH       = 160'h0   // commit of the build, in printed order
@@ -106,9 +106,10 @@ module plx_card #(
     logic [7:0]             rd_tag, rd_func, rd_status_tag;
     logic [255:0]           rd_tdata;
     logic [31:0]            rd_tkeep;
-    logic [EVENT_QUEUES-1:0] irq;
+    logic                   irq_valid;
+    logic [7:0]             irq_queue, asked_queue;
+    logic [2:0]             asked_owner;
     logic [PORTS*3-1:0]     port_owner;
-    logic [EVENT_QUEUES*3-1:0] queue_owner;
     logic [7:0]             resetting;
     logic [PORTS-1:0]       placing, ring_quiet;
     logic                   event_busy;
@@ -119,7 +120,7 @@ module plx_card #(
     ) host_bus (
         .clk_net, .rst_net, .clk_core, .rst_core, .others_rst, .net_rst, .net_clear, .net_away, .now_stamp(core_stamp),
         .cfg_max_payload, .cfg_max_read, .cfg_bus_master, .cfg_msix_enable, .cfg_msix_mask, .cfg_flr, .flr_done,
-        .port_owner, .queue_owner, .resetting_functions(resetting), .s_placing(placing), .s_ring_quiet(ring_quiet),
+        .port_owner, .s_owner_queue(asked_queue), .m_owner(asked_owner), .resetting_functions(resetting), .s_placing(placing), .s_ring_quiet(ring_quiet),
         .s_event_busy(event_busy),
         .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data,
         .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,
@@ -136,7 +137,7 @@ module plx_card #(
         .s_rd_desc_valid(rd_valid), .s_rd_desc_ready(rd_ready), .s_rd_desc_address(rd_address),
         .s_rd_desc_length(rd_length), .s_rd_desc_tag(rd_tag), .s_rd_desc_func(rd_func), .m_rd_data_tvalid(rd_tvalid),
         .m_rd_data_tready(rd_tready), .m_rd_data_tdata(rd_tdata), .m_rd_data_tkeep(rd_tkeep),
-        .m_rd_data_tlast(rd_tlast), .m_rd_data_tuser(rd_tuser), .m_rd_status_tag(rd_status_tag), .s_irq(irq),
+        .m_rd_data_tlast(rd_tlast), .m_rd_data_tuser(rd_tuser), .m_rd_status_tag(rd_status_tag), .s_irq_valid(irq_valid), .s_irq_queue(irq_queue),
         .inc_events_discarded, .s_fence(fence), .m_fence_done(fence_done)
     );
 
@@ -173,14 +174,13 @@ module plx_card #(
     logic [255:0]        pull_tdata;
     logic [31:0]         pull_tkeep;
     logic                pull_tlast, pull_tuser;
-    logic                edge_valid, edge_ready;
-    logic [2:0]          edge_queue;
+    logic                edge_valid, edge_ready, room;
+    logic [7:0]          edge_queue, room_queue;
     logic [511:0]        edge_record;
-    logic [EVENT_QUEUES-1:0] room;
 
     plx_memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
         .clk(clk_core), .rst(others_rst), .now_stamp(core_stamp),
-        .cfg_port_owner(port_owner), .cfg_queue_owner(queue_owner), .resetting, .placing, .ring_quiet, .event_busy,
+        .cfg_port_owner(port_owner), .m_owner_queue(asked_queue), .s_owner(asked_owner), .resetting, .placing, .ring_quiet, .event_busy,
         .s_axil_func(func), .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[MEMORY +: 4]),
         .s_axil_wready(wready[MEMORY +: 4]), .s_axil_bvalid(bvalid[MEMORY +: 4]), .s_axil_bready(bready[MEMORY +: 4]),
@@ -200,11 +200,11 @@ module plx_card #(
         .s_commit_length(commit_length), .s_commit_wire(commit_wire), .s_commit_wire_valid(commit_wire_valid),
         .s_commit_stamp_mac(commit_mac), .s_commit_stamp_parsed(commit_parsed), .s_commit_stamp_placed(commit_placed),
         .s_event_valid(edge_valid), .s_event_ready(edge_ready), .s_event_queue(edge_queue),
-        .s_event_record(edge_record), .room, .m_desc_valid(desc_valid[EVENTS]), .m_desc_ready(desc_ready[EVENTS]),
+        .s_event_record(edge_record), .s_room_queue(room_queue), .m_room(room), .m_desc_valid(desc_valid[EVENTS]), .m_desc_ready(desc_ready[EVENTS]),
         .m_desc_address(desc_address[EVENTS*64 +: 64]), .m_desc_length(desc_length[EVENTS*13 +: 13]),
         .m_desc_func(desc_func[EVENTS*8 +: 8]), .m_data_tvalid(data_valid[EVENTS]),
         .m_data_tready(data_ready[EVENTS]), .m_data_tdata(data[EVENTS*256 +: 256]), .m_data_tlast(data_last[EVENTS]),
-        .m_taken(taken[EVENTS]), .inc_events_discarded, .m_irq(irq),
+        .m_taken(taken[EVENTS]), .inc_events_discarded, .m_irq_valid(irq_valid), .m_irq_queue(irq_queue),
         .m_piece_valid(piece_valid), .m_piece_ready(piece_ready), .m_piece(piece), .m_piece_data(piece_data),
         .m_piece_ends(piece_ends), .m_piece_flush(piece_flush),
         .s_done_valid(done_valid), .s_done_end(done_end), .s_done_status(done_status), .s_done_length(done_length),
@@ -221,14 +221,14 @@ module plx_card #(
 
     // ---- Time -----------------------------------------------------------------------------------
 
-    plx_timing_block #(.EVENT_QUEUES(EVENT_QUEUES)) timing (
+    plx_timing_block timing (
         .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .net_clear, .net_away, .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger,
         .now_stamp, .now_wire, .now_wire_valid, .core_stamp,
         .s_axil_addr(addr[8:0]), .s_axil_awvalid(awvalid[TIMING]), .s_axil_awready(awready[TIMING]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[TIMING]), .s_axil_wready(wready[TIMING]),
         .s_axil_bvalid(bvalid[TIMING]), .s_axil_bready(bready[TIMING]), .s_axil_arvalid(arvalid[TIMING]),
         .s_axil_arready(arready[TIMING]), .s_axil_rdata(rdata[TIMING*32 +: 32]), .s_axil_rvalid(rvalid[TIMING]),
-        .s_axil_rready(rready[TIMING]), .room, .m_event_valid(edge_valid), .m_event_ready(edge_ready),
+        .s_axil_rready(rready[TIMING]), .m_room_queue(room_queue), .s_room(room), .m_event_valid(edge_valid), .m_event_ready(edge_ready),
         .m_event_queue(edge_queue), .m_event_record(edge_record)
     );
 

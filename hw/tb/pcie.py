@@ -1,7 +1,8 @@
 """The card behind cocotbext-pcie's model of the PCIe block of UltraScale+ and its root complex.
 
 The model lacks a part of the block, which `Block` adds as PG213 has it: the end of a read by a completion
-timeout and by a function-level reset (error codes of the requester completion), and the signals of that reset.
+timeout and by a function-level reset (error codes of the requester completion), the signals of that reset, and
+virtual functions (`sriov`).
 """
 
 import logging
@@ -16,9 +17,12 @@ from cocotbext.pcie.core.tlp import Tlp
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
 from cocotbext.pcie.xilinx.us.tlp import ErrorCode, Tlp_us
 
-BAR_BYTES, VECTORS = 1 << 17, 8
+import sriov
+
+# Sizes of BAR 0 and BAR 2, of each function; vectors of each, as many as the benches' cards have event queues.
+BAR_BYTES, VECTOR_BYTES, VECTORS = 1 << 17, 1 << 13, 8
 # Registers (hw/docs/registers.md), and the memory that the bench has behind them.
-HOST, SCRATCH = 0x1000, 0x3000
+HOST, SCRATCH = 0x1000, 0x10000
 COUNTERS = {"writes": 0, "reads": 8, "wr_discarded": 16, "rd_timeout": 24, "rd_unsupported": 32, "rd_abort": 40,
             "rd_poisoned": 48, "rd_unexpected": 56, "interrupts": 64}
 NET_PS = 6400
@@ -31,7 +35,7 @@ def stalls(probability):
 
 
 class Block(UltraScalePlusPcieDevice):
-    """The block, with its completion timeout and function-level reset."""
+    """The block, with its completion timeout, function-level reset and virtual functions."""
 
     def __init__(self, dut, **settings):
         self.dut = dut
@@ -40,7 +44,7 @@ class Block(UltraScalePlusPcieDevice):
             pcie_generation=3, pcie_link_width=8, user_clk_frequency=250e6, alignment="dword", max_payload_size=1024,
             enable_client_tag=True, enable_extended_tag=extended,
             pf0_msix_enable=True, pf0_msix_table_size=VECTORS - 1, pf0_msix_table_bir=2,
-            pf0_msix_pba_bir=2, pf0_msix_pba_offset=0x800,
+            pf0_msix_pba_bir=2, pf0_msix_pba_offset=sriov.PENDING,
             user_clk=dut.clk, user_reset=dut.rst, sys_reset=dut.sys_reset,
             rq_bus=AxiStreamBus.from_prefix(dut, "m_axis_rq"), rc_bus=AxiStreamBus.from_prefix(dut, "s_axis_rc"),
             cq_bus=AxiStreamBus.from_prefix(dut, "s_axis_cq"), cc_bus=AxiStreamBus.from_prefix(dut, "m_axis_cc"),
@@ -54,9 +58,16 @@ class Block(UltraScalePlusPcieDevice):
         dut.cfg_flr_in_process.value = dut.cfg_power_state_change_interrupt.value = 0
         self.function = self.functions[0]
         self.function.configure_bar(0, BAR_BYTES, ext=True)
-        self.function.configure_bar(2, 4096, ext=True)
+        self.function.configure_bar(2, VECTOR_BYTES, ext=True)
         self.function.pcie_cap.function_level_reset_capability = True
         self.function.pcie_cap.initiate_function_level_reset = self.reset_function
+        # Virtual functions in reset, and those of which it has ended.
+        self.resets, self.finished = set(), []
+        self.sriov = sriov.Capability(self, VECTORS, {0: BAR_BYTES, 2: VECTOR_BYTES})
+        # The first one: the model has no extended capability of its own in its configuration space.
+        self.function.register_extended_capability(self.sriov, offset=0x40)
+        self.functions = sriov.Functions(self.functions, self.sriov)
+        cocotb.start_soon(sriov.signals(self, dut))
 
     def end(self, tag, code):
         """Ends an open read by an error of the block itself."""
@@ -65,9 +76,9 @@ class Block(UltraScalePlusPcieDevice):
         end.error_code, end.request_completed, end.tag = code, True, tag
         self.rc_queue.put_nowait(end)
 
-    def time_out(self):
+    def time_out(self, of=lambda request: True):
         """The completion timeout of every open read has passed."""
-        for tag in [tag for tag, request in enumerate(self.active_request) if request]:
+        for tag in [tag for tag, request in enumerate(self.active_request) if request and of(request)]:
             self.end(tag, ErrorCode.TIMEOUT)
 
     async def reset_function(self):
@@ -76,6 +87,9 @@ class Block(UltraScalePlusPcieDevice):
     async def resetting(self):
         self.function.bus_master_enable = self.function.memory_space_enable = False
         self.function.msix_cap.msix_enable = False
+        self.sriov.control = 0
+        for vf in self.sriov.all:
+            vf.forget()
         self.dut.cfg_flr_in_process.value = 1
         for tag in [tag for tag, request in enumerate(self.active_request) if request]:
             self.end(tag, ErrorCode.FLR)
@@ -92,11 +106,11 @@ class Writer:
         self.dut = dut
         dut.s_wr_desc_valid.value = dut.s_wr_data_tvalid.value = 0
 
-    async def write(self, address, data):
+    async def write(self, address, data, func=0):
         dut = self.dut
         await FallingEdge(dut.clk)
         dut.s_wr_desc_valid.value, dut.s_wr_data_tvalid.value = 1, 1
-        dut.s_wr_desc_address.value, dut.s_wr_desc_length.value = address, len(data)
+        dut.s_wr_desc_address.value, dut.s_wr_desc_length.value, dut.s_wr_desc_func.value = address, len(data), func
         words, described = [data[at:at + 32] for at in range(0, len(data), 32)], False
         while words or not described:
             if words:
@@ -139,9 +153,10 @@ class Reader:
                     self.results.append(None if failed else data)
                     data = b""
 
-    async def request(self, address, length):
+    async def request(self, address, length, func=0):
         dut = self.dut
         await FallingEdge(dut.clk)
+        dut.s_rd_desc_func.value = func
         dut.s_rd_desc_valid.value, dut.s_rd_desc_address.value, dut.s_rd_desc_length.value = 1, address, length
         while True:
             await Timer(1, "ns")
@@ -158,8 +173,8 @@ class Reader:
         found, self.results = self.results[:count], self.results[count:]
         return found
 
-    async def read(self, address, length):
-        await self.request(address, length)
+    async def read(self, address, length, func=0):
+        await self.request(address, length, func)
         return (await self.ended(1))[0]
 
 
@@ -182,9 +197,9 @@ class TB:
         self.rc.make_port().connect(self.block)
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
         self.bar = self.vectors = self.device = None
-        if hasattr(dut, "s_irq"):
+        if hasattr(dut, "s_irq_valid"):
             self.writer, self.reader = Writer(dut), Reader(dut)
-            dut.s_irq.value = 0
+            dut.s_irq_valid.value = dut.s_irq_queue.value = 0
 
     async def start(self):
         await Timer(100, "ns")

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pollux_card_model::registers::event;
 use pollux_card_model::{FUNCTIONS, SimulatedCard};
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Iova, IovaMap, MemoryRegion};
@@ -17,10 +18,10 @@ use crate::memory::HostMemory;
 const BASE: u64 = 1 << 52;
 
 /// Bytes of BAR 0 (registers), and of BAR 2 (MSI-X).
-const WINDOWS: [usize; 6] = [128 << 10, 0, 4 << 10, 0, 0, 0];
+const WINDOWS: [usize; 6] = [128 << 10, 0, 8 << 10, 0, 0, 0];
 
 /// Interrupt vectors: one for each event queue.
-const VECTORS: u16 = 8;
+const VECTORS: u16 = event::QUEUE_BASE.count as u16;
 
 /// The grant of the suites, which only run cards of this crate.
 pub(crate) fn grant() -> MemoryGrant {
@@ -230,12 +231,12 @@ impl<C: SimulatedCard> Device for CosimDevice<C> {
         let theirs = theirs.map_err(|error| self.error(&error))?;
         self.with(|card, memory| {
             memory.events[usize::from(self.function)] = theirs;
-            card.set_msix(memory, true);
+            card.set_msix(memory, vectors);
         });
         let device = self.clone();
         let release = OnDrop(move || {
             device.with(|card, memory| {
-                card.set_msix(memory, false);
+                card.set_msix(memory, 0);
                 memory.events[usize::from(device.function)].clear();
             });
         });

@@ -66,7 +66,7 @@ const FUNCTION: SpecOption = SpecOption {
 /// What a virtual function has: the port with the peer, a queue for each direction, a group of pages.
 const SHARE: [(Register, u32); 3] = [
     (functions::PORTS, 0x1),
-    (functions::QUEUES, 0x11),
+    (functions::QUEUE_OWNERS, 0x11),
     (functions::PAGES, 0x1),
 ];
 

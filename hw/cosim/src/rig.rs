@@ -221,7 +221,7 @@ impl<C: SimulatedCard> Rig<C> {
         self.write(&clop::THIS, 0, clop::LIST_SIZE, n, size as u32);
         self.write(&clop::THIS, 0, clop::LIST_COUNT, n, count);
         let framing = (stride as u32 / 16) << 16 | u32::from(stride > 0);
-        let mode = framing | u32::from(number / 32) << 4;
+        let mode = framing | u32::from(number / 32) << 8;
         self.write(&clop::THIS, 0, clop::LIST_MODE, n, mode);
         self.write(&clop::THIS, 0, clop::LIST_TIMEOUT, n, timeout);
         self.write(&clop::THIS, 0, clop::LIST_CTRL, n, 1);

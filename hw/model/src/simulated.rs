@@ -112,8 +112,8 @@ pub trait SimulatedCard: Send + 'static {
     /// Bus mastering is enabled or disabled (PCI 3.0 section 6.2.2).
     fn set_bus_master(&mut self, host: &mut dyn Host, on: bool);
 
-    /// MSI-X is enabled or disabled.
-    fn set_msix(&mut self, host: &mut dyn Host, on: bool);
+    /// MSI-X is enabled, and so many vectors are not masked; 0: it is disabled.
+    fn set_msix(&mut self, host: &mut dyn Host, vectors: u16);
 
     /// A function level reset: of function 0 the whole card is in its initial state, as after
     /// power-on, except for time and wires; of another, that function has forgotten its rings, lists,

@@ -72,9 +72,9 @@ module plx_mac_tx (
     assign s_axis_tx_tready = ready || state == DATA || state == DROP;
 
     // The next word: from the stream, or padding, or one that aborts the frame.
-    wire [3:0] bytes = {3'd0, s_axis_tx_tkeep[0]} + {3'd0, s_axis_tx_tkeep[1]} + {3'd0, s_axis_tx_tkeep[2]}
-        + {3'd0, s_axis_tx_tkeep[3]} + {3'd0, s_axis_tx_tkeep[4]} + {3'd0, s_axis_tx_tkeep[5]}
-        + {3'd0, s_axis_tx_tkeep[6]} + {3'd0, s_axis_tx_tkeep[7]};
+    // Its bytes are contiguous.
+    wire [7:0] tops  = s_axis_tx_tkeep & ~{1'b0, s_axis_tx_tkeep[7:1]};
+    wire [3:0] bytes = {tops[7], |tops[6:3], |tops[6:5] || |tops[2:1], tops[6] || tops[4] || tops[2] || tops[0]};
     wire       step   = start || state == DATA || state == PAD;
     wire [10:0] index = start ? 11'd0 : words;
     wire       at7    = !start && seven;

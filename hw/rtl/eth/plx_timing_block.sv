@@ -2,9 +2,7 @@
 //
 // Time and the timing input, wired with their registers, counters and events.
 
-module plx_timing_block #(
-    parameter EVENT_QUEUES = 8  // event queues of the card
-) (
+module plx_timing_block (
     input  logic                    clk_net,
     input  logic                    rst_net,
     input  logic                    clk_core,
@@ -43,11 +41,12 @@ module plx_timing_block #(
     output logic                    s_axil_rvalid,
     input  logic                    s_axil_rready,
 
-    // Event records, to queues with room.
-    input  logic [EVENT_QUEUES-1:0] room,
+    // Event records, to queues with room: a queue, and in the next cycle whether it has.
+    output logic [7:0]              m_room_queue,
+    input  logic                    s_room,
     output logic                    m_event_valid,
     input  logic                    m_event_ready,
-    output logic [2:0]              m_event_queue,
+    output logic [7:0]              m_event_queue,
     output logic [511:0]            m_event_record
 );
     logic [8:0]  awaddr, araddr, win_addr;
@@ -72,7 +71,7 @@ module plx_timing_block #(
 
     logic        from_clock, set_on_start, event_burst, event_trigger, event_flag, wr_set, in_burst, win_write,
                  win_valid, win_ready;
-    logic [2:0]  queue;
+    logic [7:0]  queue;
     logic [4:0]  flags, set_flags;
     logic [31:0] period, bursts, win_rdata;
     logic [15:0] expect_cycles, tolerance;
@@ -135,12 +134,12 @@ module plx_timing_block #(
         .win_rdata
     );
 
-    plx_timing_event #(.EVENT_QUEUES(EVENT_QUEUES)) events (
+    plx_timing_event events (
         .clk_net, .rst_net, .cfg_queue(queue), .s_event_valid(edge_valid), .s_event_ready(edge_ready),
         .s_event_edges(edges), .s_event_wire(edge_wire), .s_event_wire_valid(edge_wire_valid),
         .s_event_stamp(edge_stamp), .s_event_burst(edge_burst), .s_event_flags(edge_flags),
         .s_event_clocks(edge_clocks), .s_event_triggers(edge_triggers),
-        .clk_core, .rst_core, .clear(net_clear), .room, .m_event_valid, .m_event_ready, .m_event_queue, .m_event_record
+        .clk_core, .rst_core, .clear(net_clear), .m_room_queue, .s_room, .m_event_valid, .m_event_ready, .m_event_queue, .m_event_record
     );
 
     plx_stamp_cdc stamp_cdc (.s_clk(clk_net), .s_stamp(now_stamp), .m_clk(clk_core), .m_rst(rst_core), .m_stamp(core_stamp));

@@ -4,13 +4,12 @@
 // together, and leave one after the other, an end before a start of the same cycle.
 
 module plx_timing_event #(
-    parameter EVENT_QUEUES = 8,  // event queues of the card
-    parameter DEPTH        = 8   // cycles with events that may wait, a power of two
+    parameter DEPTH = 8  // cycles with events that may wait, a power of two
 ) (
     // Output of `plx_timing`; the event queue.
     input  logic                    clk_net,
     input  logic                    rst_net,
-    input  logic [2:0]              cfg_queue,
+    input  logic [7:0]              cfg_queue,
     input  logic                    s_event_valid,
     output logic                    s_event_ready,
     input  logic [3:0]              s_event_edges,
@@ -22,20 +21,21 @@ module plx_timing_event #(
     input  logic [63:0]             s_event_clocks,
     input  logic [63:0]             s_event_triggers,
 
-    // Records, to queues with room. Clear: the other clock's side is in reset, and what waits is lost.
+    // Records, to queues with room: a queue, and in the next cycle whether it has. Clear: the other clock's side is in reset, and what waits is lost.
     input  logic                    clk_core,
     input  logic                    rst_core,
     input  logic                    clear,
-    input  logic [EVENT_QUEUES-1:0] room,
+    output logic [7:0]              m_room_queue,
+    input  logic                    s_room,
     output logic                    m_event_valid,
     input  logic                    m_event_ready,
-    output logic [2:0]              m_event_queue,
+    output logic [7:0]              m_event_queue,
     output logic [511:0]            m_event_record
 );
-    localparam WIDTH = 3 + 4 + 64 + 1 + 32 + 32 + 5 + 64 + 64;
+    localparam WIDTH = 8 + 4 + 64 + 1 + 32 + 32 + 5 + 64 + 64;
 
     logic        valid, wire_valid;
-    logic [2:0]  queue;
+    logic [7:0]  queue;
     logic [3:0]  edges;
     logic [63:0] wire_time, clocks, triggers;
     logic [31:0] stamp, burst;
@@ -58,10 +58,14 @@ module plx_timing_event #(
     logic [31:0] sequence_number;
 
     assign last = left == one;
-    assign send = valid && !m_event_valid && |(room & (EVENT_QUEUES'(1'b1) << queue));
+    // It is known whether the queue of the oldest has room.
+    logic        asked;
+    assign m_room_queue = queue;
+    assign send         = valid && asked && !m_event_valid && s_room;
 
     always_ff @(posedge clk_core) begin
         if (m_event_ready) m_event_valid <= 1'b0;
+        asked <= valid && !send;
         if (send) begin
             m_event_valid   <= 1'b1;
             sequence_number <= sequence_number + 32'd1;

@@ -318,7 +318,7 @@ module plx_evb_engine #(
     plx_evb_release release_message (
         .clk, .clear(rst || setup || clears), .now, .cfg_timeout, .decided, .members,
         .arm(state == DECIDE_2 && dc_done), .time_of_op, .hurry(go_trigger && full),
-        .tells(state == FLOW_2 && tells), .says(flow[layouts_pkg::FLOW_DECIDED_AT +: 32]), .told,
+        .returned(state == FLOW_2 && is_release), .tells(state == FLOW_2 && tells), .says(flow[layouts_pkg::FLOW_DECIDED_AT +: 32]), .told,
         .over(release_over), .late(release_late), .send(state == RELEASE), .has_members,
         .copied(release_copied), .number(release_number), .copy_decided(release_decided), .copy_members(release_members)
     );

@@ -13,11 +13,12 @@ module plx_evb_release (
     input  logic [31:0] decided,
     input  logic [31:0] members,
 
-    // More is decided. Feeders are to be told at once. A message that all feeders have seen says more than
-    // they knew. The time of the operation.
+    // More is decided. Feeders are to be told at once. The last message has returned. A message that all
+    // feeders have seen says more than they knew. The time of the operation.
     input  logic        arm,
     input  logic [31:0] time_of_op,
     input  logic        hurry,
+    input  logic        returned,
     input  logic        tells,
     input  logic [31:0] says,
     output logic [31:0] told,
@@ -48,6 +49,7 @@ module plx_evb_release (
             armed  <= 1'b0;
             copied <= 1'b0;
         end
+        if (returned) copied <= 1'b0;
         if (arm && !all_told && !armed) begin
             armed    <= 1'b1;
             deadline <= time_of_op + {1'b0, cfg_timeout};

@@ -14,7 +14,7 @@
 
 module plx_csr #(
     parameter PORTS  = 4,         // ports of the card
-    parameter QUEUES = 8,         // event queues
+    parameter QUEUES = 256,       // event queues
     parameter BLOCKS = PORTS + 9, // register blocks, in the order of `place`
     parameter READS  = 4          // reads that a doorbell may pass, besides two
 ) (
@@ -24,12 +24,15 @@ module plx_csr #(
     // Blocks that are absent at present.
     input  logic [BLOCKS-1:0]    away,
 
-    // Owners: of ports, of event queues, of groups of 16 pages.
+    // Owners: of ports, of groups of 16 pages; of an event queue, in the same cycle.
     input  logic [PORTS*3-1:0]   cfg_port_owner,
-    input  logic [QUEUES*3-1:0]  cfg_queue_owner,
     input  logic [23:0]          cfg_page_owner,
+    output logic [7:0]           m_owner_queue,
+    input  logic [2:0]           s_owner,
 
-    // Writes for the reset of a function; ready: all accesses before have been performed.
+    // Functions in reset: they write no queue and no vector. Writes for the reset of a function; ready: all
+    // accesses before have been performed.
+    input  logic [7:0]           resetting,
     input  logic                 s_write_valid,
     output logic                 s_write_ready,
     input  logic [2:0]           s_write_func,
@@ -53,8 +56,10 @@ module plx_csr #(
     output logic [127:0]         hif_tx_cpl_header,
     output logic [255:0]         hif_tx_cpl_data,
 
-    // Blocks: address, data and strobes are common to all. Their responses are all "okay".
+    // Blocks: address, data and strobes are common to all. Their responses are all "okay". Forget: the access is
+    // for the reset of a function.
     output logic [2:0]           m_axil_func,
+    output logic                 m_axil_forget,
     output logic [16:0]          m_axil_addr,
     output logic [BLOCKS-1:0]    m_axil_awvalid,
     input  logic [BLOCKS-1:0]    m_axil_awready,
@@ -76,7 +81,7 @@ module plx_csr #(
     generate
         if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
         if (BLOCKS != PORTS + 9) BLOCKS_must_be_PORTS_and_9 parameter_error ();
-        if (QUEUES < 1 || QUEUES > 8) QUEUES_must_be_1_to_8 parameter_error ();
+        if (QUEUES < 1 || QUEUES > 256) QUEUES_must_be_1_to_256 parameter_error ();
     endgenerate
 
     // For each DW: its block is selected, accessed, and what it read is kept.
@@ -103,8 +108,9 @@ module plx_csr #(
     logic [3:0]   index;
     logic         second;
 
-    // The access is that of a doorbell, in the middle of the current request, a read; its function.
-    logic       bell;
+    // The access is that of a doorbell, in the middle of the current request, a read; its function. The request is
+    // that of a reset.
+    logic       bell, inserted;
     logic [2:0] func;
 
     // The request, and its errors.
@@ -132,7 +138,7 @@ module plx_csr #(
     assign place[5]        = offset >> regs_pkg::TLB_ADDR_W == regs_pkg::TLB_AT >> regs_pkg::TLB_ADDR_W;
     assign place[6]        = offset >> regs_pkg::TX_ADDR_W == regs_pkg::TX_AT >> regs_pkg::TX_ADDR_W;
     assign place[7]        = offset >> regs_pkg::CLOP_ADDR_W == regs_pkg::CLOP_AT >> regs_pkg::CLOP_ADDR_W;
-    assign place[BLOCKS-1] = offset >> 12 == 0;
+    assign place[BLOCKS-1] = offset >> 13 == 0;
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_port
             localparam AT = regs_pkg::PORT_AT + p * regs_pkg::PORT_STEP;
@@ -155,12 +161,16 @@ module plx_csr #(
     wire  [1:0]  ring         = at[10] ? at[6:5] : at[7:6];
     wire  [2:0]  ring_owner   = 3'(cfg_port_owner >> (4'd3 * ring));
     wire  [2:0]  list_owner   = 3'(cfg_port_owner >> (4'd3 * at[12:11]));
-    wire  [2:0]  queue_owner  = 3'(cfg_queue_owner >> (5'd3 * {at[9], at[7:6]}));
-    wire  [2:0]  vector_owner = 3'(cfg_queue_owner >> (5'd3 * at[6:4]));
     wire  [2:0]  page_owner   = 3'(cfg_page_owner >> (5'd3 * at[11:9]));
     wire         in_rings     = at[10] ? at[9:7] == 0 : at[9:8] == 2'd1;
     wire         in_lists     = at[14:13] == 2'd1 || at[14:13] == 2'd2;
-    wire         in_queues    = at[9] != at[8];
+    wire         in_queues    = at[14];
+
+    // A queue, or its vector. A function that is being reset changes neither meanwhile.
+    assign       m_owner_queue = meant[BLOCKS-1] ? at[11:4] : at[13:6];
+    // No doorbell passes a write.
+    wire         forgets       = inserted;
+    wire         of_queue      = {1'b0, m_owner_queue} < QUEUES && s_owner == func && !(write && resetting[func] && !forgets);
 
     // Kind of a block and address of the next one are for all to read.
     wire              first = func == 0;
@@ -168,13 +178,13 @@ module plx_csr #(
     wire [BLOCKS-1:0] own;
     assign own[0]        = first || reads;
     assign own[1]        = first || reads && at[regs_pkg::HOST_ADDR_W-1:3] == 0;
-    assign own[2]        = first || reads || at[6] && at[5:3] == func;
+    assign own[2]        = first || reads || at[7:6] == 2'd1 && at[5:3] == func;
     assign own[3]        = first || reads && at[regs_pkg::TIMING_ADDR_W-1:3] == 0;
-    assign own[4]        = in_queues ? queue_owner == func : first || reads;
+    assign own[4]        = in_queues ? of_queue : first || reads;
     assign own[5]        = at[12] ? page_owner == func : first || reads && at[11:3] == 0;
     assign own[6]        = in_rings ? ring_owner == func : first || reads;
     assign own[7]        = in_lists ? list_owner == func : first || reads;
-    assign own[BLOCKS-1] = at[11] ? reads : at[10:7] == 0 && vector_owner == func;
+    assign own[BLOCKS-1] = at[12] ? reads : of_queue;
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_own
             assign own[8+p] = cfg_port_owner[p*3 +: 3] == func || reads && at[regs_pkg::PORT_ADDR_W-1:3] == 0;
@@ -228,6 +238,7 @@ module plx_csr #(
 
     // The access: which of its channels have been accepted.
     assign m_axil_func    = func;
+    assign m_axil_forget  = forgets;
     assign m_axil_addr    = at;
     assign m_axil_wdata   = wdata;
     assign m_axil_wstrb   = wstrb;
@@ -265,13 +276,15 @@ module plx_csr #(
     always_ff @(posedge clk) begin
         case (state)
             TAKE: if (inserts) begin
-                turned <= 1'b1;
+                turned   <= 1'b1;
+                inserted <= 1'b1;
                 head   <= {20'd0, 5'd0, s_write_func, 14'd0, 1'b1, s_write_vector ? 3'd2 : 3'd0, 4'd0, 4'hF, 10'd1,
                            32'd0, 15'd0, s_write_offset};
                 data   <= {480'd0, s_write_data};
                 state  <= SELECT;
             end else if (req_valid) begin
-                turned <= 1'b0;
+                turned   <= 1'b0;
+                inserted <= 1'b0;
                 second <= !req_eop;
                 if (req_sop) head <= req_header;
                 // Words after the second are not used.

@@ -83,7 +83,7 @@ module plx_csr_requests #(
     wire in_event = offset >> regs_pkg::EVENT_ADDR_W == regs_pkg::EVENT_AT >> regs_pkg::EVENT_ADDR_W;
     wire in_tx    = offset >> regs_pkg::TX_ADDR_W == regs_pkg::TX_AT >> regs_pkg::TX_ADDR_W;
     wire in_clop  = offset >> regs_pkg::CLOP_ADDR_W == regs_pkg::CLOP_AT >> regs_pkg::CLOP_ADDR_W;
-    wire of_event = in_event && offset[9] != offset[8] && !offset[5] && offset[3:2] == 2'd3;
+    wire of_event = in_event && offset[14] && !offset[5] && offset[3:2] == 2'd3;
     wire of_tx    = in_tx && offset[10:8] == 3'd1 && offset[5:2] == 4'd3;
     wire of_clop  = in_clop && offset[14] != offset[13] && offset[5:2] == 4'd7;
 

@@ -40,23 +40,21 @@ module plx_dma_cut #(
 
     localparam [2:0] MOST_CODE = MOST;
 
-    // The rest of a descriptor.
+    // The rest of a descriptor; less by one: its bytes after the first, the limit.
     logic                busy;
     logic [63:0]         address;
-    logic [LENGTH_W-1:0] left;
+    logic [LENGTH_W-1:0] left, behind;
     logic [USER_W-1:0]   user;
-    logic [12:0]         limit;
+    logic [11:0]         below;
 
-    // Bytes before the boundary: up to the next multiple of the limit, where that ends the segment.
-    wire [11:0] below  = limit[11:0] - 12'd1;
-    wire [12:0] border = limit - {1'b0, address[11:0] & below};
-    wire        near   = ALIGN != 0 || &(address[11:0] | below);
-    wire [12:0] room   = near ? border : limit;
-    wire        last   = left <= {{(LENGTH_W - 13) {1'b0}}, room};
-    wire        moves  = busy && (!m_valid || m_ready);
+    // Bytes of a segment after its first: up to the next multiple of the limit, where that ends the segment.
+    wire        near  = ALIGN != 0 || &(address[11:0] | below);
+    wire [11:0] most  = below & ~(address[11:0] & {12{near}});
+    wire        last  = behind <= {{(LENGTH_W - 12) {1'b0}}, most};
+    wire        moves = busy && (!m_valid || m_ready);
 
     // A page ends where its last bytes are in the segment.
-    wire [12:0] offset = {1'b0, address[11:0]} + room;
+    wire [12:0] offset = {1'b0, address[11:0]} + {1'b0, most} + 13'd1;
     wire [51:0] page   = address[63:12] + 52'd1;
 
     assign s_ready = !busy;
@@ -73,18 +71,20 @@ module plx_dma_cut #(
     end
 
     always_ff @(posedge clk) begin
-        limit <= 13'd128 << (cfg_limit > 3'd5 ? 3'd0 : cfg_limit > MOST_CODE ? MOST_CODE : cfg_limit);
+        below <= ~(12'hF80 << (cfg_limit > 3'd5 ? 3'd0 : cfg_limit > MOST_CODE ? MOST_CODE : cfg_limit));
         if (!busy) begin
             address <= s_address;
             left    <= s_length;
+            behind  <= s_length - 1'b1;
             user    <= s_user;
         end else if (moves) begin
             address <= {offset[12] ? page : address[63:12], offset[11:0]};
-            left    <= left - {{(LENGTH_W - 13) {1'b0}}, room};
+            left    <= left + ~{{(LENGTH_W - 12) {1'b0}}, most};
+            behind  <= behind + ~{{(LENGTH_W - 12) {1'b0}}, most};
         end
         if (moves) begin
             m_address <= address;
-            m_length  <= last ? left[12:0] : room;
+            m_length  <= last ? left[12:0] : {1'b0, most} + 13'd1;
             m_last    <= last;
             m_user    <= user;
         end

@@ -5,7 +5,7 @@
 // alignment of the bus; slots are emptied in order. For any behaviour of the host each descriptor ends:
 // with its data, or with an error. The tag of a read that timed out is quarantined, so that late
 // completions match no open tag. From a descriptor to its request: 3 cycles.
-// A completion is looked at in two cycles: the state of its tag is read, and then checked and written.
+// A completion is looked at in two cycles: it is compared with the state of its tag, which is then written.
 
 module plx_dma_rd #(
     parameter TAGS = 32  // open requests, a power of two
@@ -154,15 +154,17 @@ module plx_dma_rd #(
     logic [31:0]     sent [0:TAGS-1];
     logic [31:0]     now;
 
-    // A completion, one cycle late: the state of its tag is read.
+    // A completion, one cycle late: the state of its tag is read, and compared with it.
     logic         came, came_sop, came_eop;
     logic [127:0] came_head;
     logic [255:0] came_data;
+    logic [12:0]  came_end;  // 4 times its DWs, if it has all that are outstanding
     wire  [W-1:0] came_tag = came_head[90 +: W];
     wire  [10:0]  came_dws = {came_head[73:64] == 0, came_head[73:64]};
 
-    // Its first beat, two cycles late, is checked against that state.
-    logic         beat, beat_sop, beat_eop, open_tag, known, success, aborted, too_long;
+    // Its first beat, two cycles late, with that state; `fits`: they agree; `sound`: it has no more DWs than
+    // bytes outstanding.
+    logic         beat, beat_sop, beat_eop, open_tag, success, aborted, fits, sound;
     logic [7:0]   cpl_dws;
     logic [127:0] head;
     logic [255:0] data;
@@ -171,11 +173,8 @@ module plx_dma_rd #(
     logic [7:0]   dws_left;
     wire  [W-1:0] cpl_tag    = head[90 +: W];
     wire          cpl_bad    = head[89];
-    wire          ours       = known && open_tag;
-    wire          fits       = !too_long && cpl_dws <= dws_left && head[18:7] == {2'd0, cpl_left}
-                               && head[6:0] == cpl_at[6:0];
-    wire          refused    = beat && beat_sop && ours && !success;
-    wire          begins     = beat && beat_sop && ours && success && fits;
+    wire          refused    = beat && beat_sop && open_tag && !success;
+    wire          begins     = beat && beat_sop && open_tag && success && fits && sound;
     wire          all        = cpl_dws == dws_left;
 
     // Destination of the beat, in DWs; state of its read with the last one.
@@ -197,7 +196,24 @@ module plx_dma_rd #(
     wire          same       = came_tag == to;
     wire          ends       = refused || finished;
     wire  [26:0]  next_state = {next_at, next_left, next_dws};
-    wire  [26:0]  state      = begun[came_tag] ? after[came_tag] : asked[came_tag];
+    wire          started    = begun[came_tag];
+    wire  [26:0]  state_0    = asked[came_tag];
+    wire  [26:0]  state_1    = after[came_tag];
+
+    // Whether a completion agrees with either state: bytes outstanding, offset. Both say how many DWs those are.
+    wire          agrees_0   = came_head[18:7] == {2'd0, state_0[17:8]} && came_head[6:0] == state_0[24:18];
+    wire          agrees_1   = came_head[18:7] == {2'd0, state_1[17:8]} && came_head[6:0] == state_1[24:18];
+
+    // Or with the next one: it has those bytes that were outstanding, without those of the DWs before it. A sum
+    // is compared without its carries: the bits that it needs in one place are those that the one below gives.
+    wire  [11:0]  those      = {2'd0, cpl_dws, 2'b00};
+    wire  [11:0]  whole      = {2'd0, cpl_left} + {10'd0, cpl_at[1:0]};
+    wire  [11:0]  need_bytes = came_head[18:7] ^ those ^ whole;
+    wire  [11:0]  give_bytes = came_head[18:7] & those | (came_head[18:7] | those) & ~whole;
+    wire  [4:0]   need_at    = cpl_at[6:2] ^ cpl_dws[4:0] ^ came_head[6:2];
+    wire  [4:0]   give_at    = cpl_at[6:2] & cpl_dws[4:0] | (cpl_at[6:2] | cpl_dws[4:0]) & ~came_head[6:2];
+    wire          agrees_2   = need_bytes == {give_bytes[10:0], 1'b0} && need_at == {give_at[3:0], 1'b0}
+                               && came_head[1:0] == 2'd0 && !all;
 
     // A clock hand looks at one tag a cycle, in two steps; not at that of a completion that is under way.
     logic [W-1:0] hand, aged;
@@ -239,18 +255,21 @@ module plx_dma_rd #(
         came_sop  <= hif_rx_cpl_sop;
         came_eop  <= hif_rx_cpl_eop;
         came_data <= hif_rx_cpl_data;
-        if (hif_rx_cpl_sop) came_head <= hif_rx_cpl_header;
+        if (hif_rx_cpl_sop) begin
+            came_head <= hif_rx_cpl_header;
+            came_end  <= {1'b0, hif_rx_cpl_header[18:7]} + {11'd0, hif_rx_cpl_header[1:0]} + 13'd3;
+        end
         beat_sop <= came_sop;
         beat_eop <= came_eop;
         data     <= came_data;
         head     <= came_head;
-        known    <= came_head[99:90] < TAGS;
         success  <= came_head[88:86] == 3'd0;
         aborted  <= came_head[88:86] == 3'd4;
-        too_long <= came_dws[10:8] != 0;
+        fits     <= same && begins ? agrees_2 : started ? agrees_1 : agrees_0;
+        sound    <= came_dws <= came_end[12:2];
         cpl_dws  <= came_dws[7:0];
-        open_tag <= waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
-        {cpl_at, cpl_left, dws_left} <= same && begins ? next_state : state;
+        open_tag <= came_head[99:90] < TAGS && waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
+        {cpl_at, cpl_left, dws_left} <= same && begins ? next_state : started ? state_1 : state_0;
         if (issue) error[tag] <= master ? NONE : OFF;
         if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;
         if (expired) error[aged] <= TIMEOUT;
@@ -303,7 +322,7 @@ module plx_dma_rd #(
     wire               head_valid, push_ready, ended_ready;
     wire [ORDER_W-1:0] segment;
     wire [W-1:0]       head_tag = segment[ORDER_W-1 -: W];
-    wire [8:0]         last_byte = address[8:0] + length[8:0] - 9'd1;
+    wire [8:0]         last_byte = ~(address[8:0] ^ length[8:0]) + {address[7:0] | length[7:0], 1'b0};  // the sum, less 1
     wire               leaves    = head_valid && !waiting[head_tag];
 
     plx_fifo_first #(.WIDTH(ORDER_W), .DEPTH(TAGS)) order (
@@ -369,5 +388,5 @@ module plx_dma_rd #(
     assign idle = cut_idle && !hif_rd_req_valid && !head_valid && !out_valid && !out_busy && !returns;
 
     wire unused = &{1'b0, open, unexpected_return, push_ready, twice[255:0], dws_wide[1:0],
-                    head, dws[10]};
+                    head, dws[10], came_end[1:0], give_bytes[11], give_at[4]};
 endmodule

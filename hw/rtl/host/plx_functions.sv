@@ -12,17 +12,18 @@
 
 module plx_functions #(
     parameter PORTS        = 4,   // ports of the card
-    parameter EVENT_QUEUES = 8,   // its event queues
+    parameter EVENT_QUEUES = 256, // its event queues
     parameter TLB_ENTRIES  = 128, // its pages
     parameter COUNT_W      = 16   // bits of the counts of writes: more than can be on their way
 ) (
     input  logic                      clk,
     input  logic                      rst,
 
-    // Owners: of ports, queues, and groups of 16 pages.
+    // Owners: of ports, and groups of 16 pages; of a queue, in the same cycle.
     input  logic [PORTS*3-1:0]        cfg_port_owner,
-    input  logic [EVENT_QUEUES*3-1:0] cfg_queue_owner,
     input  logic [23:0]               cfg_page_owner,
+    output logic [7:0]                m_owner_queue,
+    input  logic [2:0]                s_owner,
 
     // Requested resets: for one cycle, by register; until done, by the host. Functions in reset.
     input  logic [7:0]                s_reset,
@@ -52,11 +53,14 @@ module plx_functions #(
     localparam [2:0] IDLE = 0, CLEAR = 1, SETTLE = 2, QUIET = 3, DRAIN = 4;
     // A step of CLEAR: {kind, number, item}.
     localparam [1:0] OF_PORT = 0, OF_QUEUE = 1, OF_PAGE = 2;
-    localparam [9:0] LAST = {OF_PAGE, 8'd127};
+    // The last numbers of their kinds.
+    localparam [9:0] LAST_OF_PORT = 10'd255, LAST_OF_QUEUE = 10'(4 * EVENT_QUEUES - 1), LAST_OF_PAGE = 10'd127;
 
     logic [2:0] state, who;
     logic [7:0] asked, flr_before;
-    logic [9:0] step;
+    // Of a step: which registers, and of which one.
+    logic [1:0] kind;
+    logic [9:0] number;
 
     // The lowest of those that wait: a bit.
     integer f;
@@ -69,29 +73,26 @@ module plx_functions #(
 
     // Registers: offsets in their blocks and windows, of the first of an array (hw/rdl).
     localparam MAC_CTRL = 'h08, NET_CTRL = 'h24, ARP_CTRL = 'h34, GEN_CTRL = 'h40, STREAM = 'h200, RING_CTRL = 'h108,
-               LIST_CTRL = 'h2018, QUEUE_CTRL = 'h108, QUEUE_RELEASED = 'h10C, VECTOR_CTRL = 'hC, ENTRY_CTRL = 'h1010;
+               LIST_CTRL = 'h2018, QUEUE_CTRL = 'h4008, VECTOR_CTRL = 'hC, ENTRY_CTRL = 'h1010;
     // Their values after a reset, where not 0; but packets that have been read still leave, pause frames
     // count, ARP entries go, and a generator stops.
     localparam [31:0] SEND = 32'h22, FLUSH = 32'h104, STOP = 32'h2, SIZE_OF_8 = 32'h300, MASKED = 32'h1;
     // Items of a port: streams from 0 on, lists from 32 on, then these.
     localparam [5:0] STREAMS = 16, LISTS_AT = 32, LISTS_END = 49, NET = 59, ARP = 60, GEN = 61, MAC = 62, RING = 63;
 
-    wire [1:0]  kind  = step[9:8];
-    wire [1:0]  port  = step[7:6];
-    wire [5:0]  item  = step[5:0];
-    wire [3:0]  queue = step[5:2];
-    wire        queue_exists = step[7:6] == 0 && step[1:0] != 2'd3 && queue < EVENT_QUEUES;
-    // Of a queue: its vector, its control, what its consumer released, which a queue keeps when it is enabled.
-    wire        vector_step  = step[1:0] == 2'd0;
-    wire        control_step = step[1:0] == 2'd1;
-    wire [6:0]  page  = step[6:0];
+    wire [1:0]  port  = number[7:6];
+    wire [5:0]  item  = number[5:0];
+    wire [7:0]  queue = number[9:2];
+    // Of a queue: its control, then its vector, so that the queue asks for no interrupt behind that.
+    wire        vector_step = number[0], is_step = !number[1];
+    wire [6:0]  page  = number[6:0];
     wire [2:0]  group = page[6:4];
     wire [6:0]  list  = {port, item[4:0]};
 
-    wire [16:0] port_at  = regs_pkg::PORT_AT + {1'b0, port, 14'd0};
+    wire [16:0] port_at  = regs_pkg::PORT_AT + {2'd0, port, 13'd0};
     wire [16:0] list_at  = regs_pkg::CLOP_AT + LIST_CTRL + {4'd0, list, 6'd0};
     wire [16:0] ring_at  = regs_pkg::TX_AT + RING_CTRL + {9'd0, port, 6'd0};
-    wire [16:0] queue_at = regs_pkg::EVENT_AT + (control_step ? QUEUE_CTRL : QUEUE_RELEASED) + {7'd0, queue, 6'd0};
+    wire [16:0] queue_at = regs_pkg::EVENT_AT + QUEUE_CTRL + {3'd0, queue, 6'd0};
     wire [16:0] entry_at = regs_pkg::TLB_AT + ENTRY_CTRL + {5'd0, page, 5'd0};
 
     logic        wanted, vector;
@@ -134,11 +135,11 @@ module plx_functions #(
                 if ({1'b0, port} >= PORTS) wanted = 1'b0;
             end
             OF_QUEUE: begin
-                wanted = queue_exists;
-                owner  = 3'(cfg_queue_owner >> (5'd3 * queue));
+                wanted = is_step;
+                owner  = s_owner;
                 vector = vector_step;
-                offset = vector_step ? {9'd0, queue, 4'd0} + VECTOR_CTRL : queue_at;
-                data   = vector_step ? MASKED : control_step ? SIZE_OF_8 : 32'd0;
+                offset = vector_step ? {5'd0, queue, 4'd0} + VECTOR_CTRL : queue_at;
+                data   = vector_step ? MASKED : 32'd0;
             end
             default: begin
                 wanted = {1'b0, page} < TLB_ENTRIES;
@@ -147,6 +148,8 @@ module plx_functions #(
             end
         endcase
     end
+
+    assign m_owner_queue = queue;
 
     // ---- The reset ------------------------------------------------------------------------------------
 
@@ -158,6 +161,8 @@ module plx_functions #(
     wire  [COUNT_W-1:0] ahead = ended - target;
     // One cycle ago: a source is seen at rest as late.
     logic               was_accepted;
+
+    wire  ends = number == (kind == OF_PORT ? LAST_OF_PORT : kind == OF_QUEUE ? LAST_OF_QUEUE : LAST_OF_PAGE);
 
     // Ports that are another function's need not rest.
     wire  [PORTS-1:0]   foreign;
@@ -180,12 +185,14 @@ module plx_functions #(
                 state     <= CLEAR;
                 who       <= {|lowest[7:4], |lowest[7:6] || |lowest[3:2], lowest[7] || lowest[5] || lowest[3] || lowest[1]};
                 resetting <= resetting | lowest;
-                step      <= '0;
+                kind      <= OF_PORT;
+                number    <= '0;
             end
             CLEAR: if (!m_write_valid || m_write_ready) begin
                 m_write_valid <= wanted && owner == who;
-                step          <= step + 1'b1;
-                if (step == LAST) state <= SETTLE;
+                number        <= ends ? '0 : number + 1'b1;
+                if (ends) kind <= kind + 1'b1;
+                if (ends && kind == OF_PAGE) state <= SETTLE;
             end
             // The last write has been accepted, then it has taken effect.
             SETTLE: if (m_write_ready) begin

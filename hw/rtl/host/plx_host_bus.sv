@@ -8,7 +8,7 @@ module plx_host_bus #(
     parameter STREAMS       = 16,          // of each, shown in registers
     parameter RX_FIFO_WORDS = 2048,        // of each, shown in registers
     parameter TLB_ENTRIES   = 128,         // shown in registers
-    parameter EVENT_QUEUES  = 8,           // each with a vector
+    parameter EVENT_QUEUES  = 256,         // each with a vector
     parameter RD_TAGS       = 128,         // open read requests
     parameter ARP_ENTRIES   = 256,         // of each port, shown in registers
     parameter GIT_HASH      = 160'h0,      // in printed order
@@ -38,9 +38,10 @@ module plx_host_bus #(
     input  logic [7:0]             cfg_flr,
     output logic [7:0]             flr_done,
 
-    // Owners of ports and queues, functions in reset; sources that are not at rest.
+    // Owners of ports, that of a queue in the same cycle, functions in reset; sources that are not at rest.
     output logic [PORTS*3-1:0]     port_owner,
-    output logic [EVENT_QUEUES*3-1:0] queue_owner,
+    input  logic [7:0]             s_owner_queue,
+    output logic [2:0]             m_owner,
     output logic [7:0]             resetting_functions,
     input  logic [PORTS-1:0]       s_placing,
     input  logic [PORTS-1:0]       s_ring_quiet,
@@ -120,7 +121,8 @@ module plx_host_bus #(
     output logic [7:0]             m_rd_status_tag,
 
     // Interrupt requests; a discarded event record, which is counted here.
-    input  logic [EVENT_QUEUES-1:0] s_irq,
+    input  logic                   s_irq_valid,
+    input  logic [7:0]             s_irq_queue,
     input  logic                   inc_events_discarded,
 
     // Writes accepted before have left the card.
@@ -152,7 +154,10 @@ module plx_host_bus #(
     // A function in reset does not master the bus: its writes, interrupts among them, are discarded.
     logic [7:0]  master;
     logic [23:0] page_owner;
-    logic        write_valid, write_ready, write_vector, inc_refused;
+    logic        write_valid, write_ready, write_vector, inc_refused, forgets;
+    // Look-ups of owners of queues: of accesses, resets, interrupts, events.
+    logic [31:0] asked;
+    logic [11:0] owner;
     logic [2:0]  write_func;
     logic [16:0] write_offset;
     logic [31:0] write_data;
@@ -160,10 +165,10 @@ module plx_host_bus #(
 
     plx_csr #(.PORTS(PORTS), .QUEUES(EVENT_QUEUES)) csr (
         .clk(clk_core), .rst(host_rst), .away({1'b0, away, 3'b000}),
-        .cfg_port_owner(port_owner), .cfg_queue_owner(queue_owner), .cfg_page_owner(page_owner),
-        .s_write_valid(write_valid), .s_write_ready(write_ready), .s_write_func(write_func),
+        .cfg_port_owner(port_owner), .cfg_page_owner(page_owner), .m_owner_queue(asked[0 +: 8]), .s_owner(owner[0 +: 3]),
+        .resetting(resetting_functions), .s_write_valid(write_valid), .s_write_ready(write_ready), .s_write_func(write_func),
         .s_write_vector(write_vector), .s_write_offset(write_offset), .s_write_data(write_data),
-        .m_axil_func, .inc_refused,
+        .m_axil_func, .m_axil_forget(forgets), .inc_refused,
         .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
         .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
         .m_axil_addr, .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata, .m_axil_wstrb,
@@ -202,7 +207,7 @@ module plx_host_bus #(
         .s_axil_araddr(m_axil_addr[6:0]), .s_axil_arvalid(arvalid[0]), .s_axil_arready(arready[0]),
         .s_axil_rdata(rdata[0 +: 32]), .s_axil_rresp(), .s_axil_rvalid(rvalid[0]), .s_axil_rready(rready[0]),
         .sts_git_hash(git_hash), .sts_has_ports(PORTS[7:0]), .sts_has_streams(STREAMS[7:0]),
-        .sts_has_event_queues(EVENT_QUEUES[7:0]), .sts_has_tx_rings(PORTS[7:0]), .sts_entries_tlb(TLB_ENTRIES[15:0]),
+        .sts_event_queues(16'(EVENT_QUEUES)), .sts_has_tx_rings(PORTS[7:0]), .sts_entries_tlb(TLB_ENTRIES[15:0]),
         .sts_entries_arp(ARP_ENTRIES[15:0]), .sts_sizes_rx_fifo(RX_FIFO_WORDS[15:0]),
         .sts_sizes_read_tags(RD_TAGS[7:0]), .sts_sizes_functions(8'd8), .sts_function({5'd0, m_axil_func}),
         .pulse_ctrl_reset(request), .sts_status_resetting(resetting), .sts_status_net(net_up),
@@ -229,60 +234,63 @@ module plx_host_bus #(
 
     // ---- Functions ------------------------------------------------------------------------------
 
-    logic         irq_valid, irq_ready, inc_interrupts;
+    logic         irq_valid, irq_ready, irq_busy, inc_interrupts;
     logic [63:0]  irq_address;
     logic [7:0]   irq_func;
     logic [31:0]  irq_data;
     logic [11:0]  port_owners;
-    logic [23:0] queue_owners;
+    logic        owners_valid, owners_ready, owners_write;
+    logic [7:0]  owners_addr;
+    logic [31:0] owners_wdata, owners_rdata;
+    logic [3:0]  owners_wstrb;
     logic [7:0]  reset_function;
     logic        accepted, ended;
     assign port_owner  = port_owners[PORTS*3-1:0];
-    assign queue_owner = queue_owners[EVENT_QUEUES*3-1:0];
 
     plx_functions_regs functions_registers (
         .clk(clk_core), .rst(host_rst),
-        .s_axil_awaddr(m_axil_addr[6:0]), .s_axil_awvalid(awvalid[2]), .s_axil_awready(awready[2]),
+        .s_axil_awaddr(m_axil_addr[7:0]), .s_axil_awvalid(awvalid[2]), .s_axil_awready(awready[2]),
         .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[2]),
         .s_axil_wready(wready[2]), .s_axil_bresp(), .s_axil_bvalid(bvalid[2]), .s_axil_bready(bready[2]),
-        .s_axil_araddr(m_axil_addr[6:0]), .s_axil_arvalid(arvalid[2]), .s_axil_arready(arready[2]),
+        .s_axil_araddr(m_axil_addr[7:0]), .s_axil_arvalid(arvalid[2]), .s_axil_arready(arready[2]),
         .s_axil_rdata(rdata[64 +: 32]), .s_axil_rresp(), .s_axil_rvalid(rvalid[2]), .s_axil_rready(rready[2]),
         .cfg_ports_port0(port_owners[0 +: 3]), .cfg_ports_port1(port_owners[3 +: 3]),
         .cfg_ports_port2(port_owners[6 +: 3]), .cfg_ports_port3(port_owners[9 +: 3]),
-        .cfg_queues_queue0(queue_owners[0 +: 3]), .cfg_queues_queue1(queue_owners[3 +: 3]),
-        .cfg_queues_queue2(queue_owners[6 +: 3]), .cfg_queues_queue3(queue_owners[9 +: 3]),
-        .cfg_queues_queue4(queue_owners[12 +: 3]), .cfg_queues_queue5(queue_owners[15 +: 3]),
-        .cfg_queues_queue6(queue_owners[18 +: 3]), .cfg_queues_queue7(queue_owners[21 +: 3]),
         .cfg_pages_group0(page_owner[0 +: 3]), .cfg_pages_group1(page_owner[3 +: 3]),
         .cfg_pages_group2(page_owner[6 +: 3]), .cfg_pages_group3(page_owner[9 +: 3]),
         .cfg_pages_group4(page_owner[12 +: 3]), .cfg_pages_group5(page_owner[15 +: 3]),
         .cfg_pages_group6(page_owner[18 +: 3]), .cfg_pages_group7(page_owner[21 +: 3]),
         .pulse_function_ctrl_reset(reset_function), .sts_function_status_resetting(resetting_functions),
-        .sts_function_status_bus_master(cfg_bus_master), .sts_function_status_msix(cfg_msix_enable)
+        .sts_function_status_bus_master(cfg_bus_master), .sts_function_status_msix(cfg_msix_enable),
+        .win_write(owners_write), .win_addr(owners_addr), .win_wdata(owners_wdata), .win_wstrb(owners_wstrb),
+        .win_queue_valid(owners_valid), .win_queue_ready(owners_ready), .win_queue_rdata(owners_rdata)
     );
     /* verilator lint_on PINCONNECTEMPTY */
 
-    plx_functions #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES), .TLB_ENTRIES(TLB_ENTRIES)) functions (
-        .clk(clk_core), .rst(others_rst), .cfg_port_owner(port_owner), .cfg_queue_owner(queue_owner),
-        .cfg_page_owner(page_owner), .s_reset(reset_function), .s_flr(cfg_flr), .m_flr_done(flr_done),
-        .resetting(resetting_functions), .m_write_valid(write_valid), .m_write_ready(write_ready),
-        .m_write_func(write_func), .m_write_vector(write_vector), .m_write_offset(write_offset),
-        .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_busy, .s_irq_busy(irq_valid),
-        .s_accepted(accepted), .s_ended(ended)
+    plx_queue_owners #(.ASKERS(4)) queue_owners (
+        .clk(clk_core), .rst(host_rst), .win_valid(owners_valid), .win_ready(owners_ready), .win_write(owners_write),
+        .win_addr(owners_addr[6:0]), .win_wdata(owners_wdata), .win_wstrb(owners_wstrb), .win_rdata(owners_rdata),
+        .s_queue(asked), .m_owner(owner)
     );
 
-    wire [EVENT_QUEUES-1:0] forget;
-    generate
-        for (genvar q = 0; q < EVENT_QUEUES; q = q + 1) begin : g_forget
-            assign forget[q] = resetting_functions[queue_owner[q*3 +: 3]];
-        end
-    endgenerate
+    assign asked[24 +: 8] = s_owner_queue;
+    assign m_owner        = owner[9 +: 3];
+
+    plx_functions #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES), .TLB_ENTRIES(TLB_ENTRIES)) functions (
+        .clk(clk_core), .rst(others_rst), .cfg_port_owner(port_owner),
+        .cfg_page_owner(page_owner), .m_owner_queue(asked[8 +: 8]), .s_owner(owner[3 +: 3]), .s_reset(reset_function), .s_flr(cfg_flr), .m_flr_done(flr_done),
+        .resetting(resetting_functions), .m_write_valid(write_valid), .m_write_ready(write_ready),
+        .m_write_func(write_func), .m_write_vector(write_vector), .m_write_offset(write_offset),
+        .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_busy, .s_irq_busy(irq_busy),
+        .s_accepted(accepted), .s_ended(ended)
+    );
 
     // ---- Interrupts -----------------------------------------------------------------------------
 
     plx_msix #(.VECTORS(EVENT_QUEUES)) msix (
-        .clk(clk_core), .rst(host_rst), .clear(others_rst), .cfg_owner(queue_owner), .forget, .cfg_msix_enable, .cfg_msix_mask, .s_irq,
-        .s_axil_func(m_axil_func), .s_axil_addr(m_axil_addr[11:0]), .s_axil_awvalid(awvalid[ALL-1]), .s_axil_awready(awready[ALL-1]),
+        .clk(clk_core), .rst(host_rst), .clear(others_rst), .m_owner_vector(asked[16 +: 8]), .s_owner(owner[6 +: 3]),
+        .cfg_msix_enable, .cfg_msix_mask, .s_irq_valid, .s_irq_vector(s_irq_queue), .busy(irq_busy),
+        .s_axil_func(m_axil_func), .s_axil_forget(forgets), .s_axil_addr(m_axil_addr[12:0]), .s_axil_awvalid(awvalid[ALL-1]), .s_axil_awready(awready[ALL-1]),
         .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[ALL-1]),
         .s_axil_wready(wready[ALL-1]), .s_axil_bvalid(bvalid[ALL-1]), .s_axil_bready(bready[ALL-1]),
         .s_axil_arvalid(arvalid[ALL-1]), .s_axil_arready(arready[ALL-1]), .s_axil_rdata(rdata[(ALL-1)*32 +: 32]),
@@ -374,5 +382,5 @@ module plx_host_bus #(
         .inc_reads, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned, .inc_rd_unexpected
     );
 
-    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, rd_error};
+    wire unused = &{1'b0, owners_addr[7], win_addr[8:7], win_addr[1:0], irq_data_ready, rd_error};
 endmodule

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Vectors of MSI-X (PCIe 4.0, 6.1.4 and 7.7.2): the table, from 0 of BAR 2 on, and the pending bits,
-// from 0x800 on. A requested interrupt is pending until its write is offered; a masked vector keeps
+// from 0x1000 on. A requested interrupt is pending until its write is offered; a masked vector keeps
 // it, and further requests merge with it. The write enters the order of all writes after those that
-// were accepted before the request. Latency 2 cycles.
+// were accepted before the request. Latency 3 cycles.
+//
+// Vectors with a request wait in a queue, each once. The one in front is offered, if it may be, else it stays
+// pending: vectors are looked at one after the other, a cycle each, and one that is pending and not masked
+// waits again. So at most VECTORS - 1 others are offered before one that may be.
 
 module plx_msix #(
-    parameter VECTORS = 8  // 1 to 32
+    parameter VECTORS = 256  // 1 to 256
 ) (
     input  logic               clk,
     input  logic               rst,
@@ -14,20 +18,23 @@ module plx_msix #(
     // All sources of interrupts are being reset: none is pending, the table is kept.
     input  logic               clear,
 
-    // The owner of each vector, and vectors whose owner is being reset: none of them is pending.
-    input  logic [VECTORS*3-1:0] cfg_owner,
-    input  logic [VECTORS-1:0] forget,
+    // The owner of a vector, in the same cycle.
+    output logic [7:0]         m_owner_vector,
+    input  logic [2:0]         s_owner,
 
     // Of each function: MSI-X is on; all vectors are masked.
     input  logic [7:0]         cfg_msix_enable,
     input  logic [7:0]         cfg_msix_mask,
 
-    // Interrupt requests, for one cycle.
-    input  logic [VECTORS-1:0] s_irq,
+    // An interrupt request of a vector, for one cycle.
+    input  logic               s_irq_valid,
+    input  logic [7:0]         s_irq_vector,
 
     // BAR 2, by whole words: other accesses have no effect (7.7.2). A function sees its own pending bits.
+    // Forget: the access is the reset of a function, which masks a vector; it is not pending then.
     input  logic [2:0]         s_axil_func,
-    input  logic [11:0]        s_axil_addr,
+    input  logic               s_axil_forget,
+    input  logic [12:0]        s_axil_addr,
     input  logic               s_axil_awvalid,
     output logic               s_axil_awready,
     input  logic [31:0]        s_axil_wdata,
@@ -42,33 +49,35 @@ module plx_msix #(
     output logic               s_axil_rvalid,
     input  logic               s_axil_rready,
 
-    // Writes to the host, of 4 bytes each.
+    // Writes to the host, of 4 bytes each. Busy: one is offered, or about to be.
     output logic               m_desc_valid,
     input  logic               m_desc_ready,
     output logic [63:0]        m_desc_address,
     output logic [7:0]         m_desc_func,
     output logic [31:0]        m_desc_immediate_data,
+    output logic               busy,
 
     // One cycle for each write.
     output logic               inc_interrupts
 );
-    localparam W = VECTORS < 2 ? 1 : $clog2(VECTORS);
+    localparam W     = VECTORS < 2 ? 1 : $clog2(VECTORS);
+    localparam DEPTH = 1 << W;
     // Of an entry: words of 32 bits.
     localparam [1:0] LOW = 2'd0, HIGH = 2'd1, DATA = 2'd2, CONTROL = 2'd3;
 
     generate
-        if (VECTORS < 1 || VECTORS > 32) VECTORS_must_be_1_to_32 parameter_error ();
+        if (VECTORS < 1 || VECTORS > 256) VECTORS_must_be_1_to_256 parameter_error ();
     endgenerate
 
-    // ---- The table ------------------------------------------------------------------------------
+    // ---- Accesses -----------------------------------------------------------------------------------
 
     logic        acc_valid, acc_write, acc_ready;
-    logic [11:0] acc_addr;
+    logic [12:0] acc_addr;
     logic [31:0] acc_wdata, acc_rdata;
     logic [3:0]  acc_wstrb;
 
     /* verilator lint_off PINCONNECTEMPTY */
-    plx_axil_slave #(.ADDR_W(12)) slave (
+    plx_axil_slave #(.ADDR_W(13)) slave (
         .clk, .rst,
         .s_axil_awaddr(s_axil_addr), .s_axil_awvalid, .s_axil_awready, .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid,
         .s_axil_wready, .s_axil_bresp(), .s_axil_bvalid, .s_axil_bready, .s_axil_araddr(s_axil_addr), .s_axil_arvalid,
@@ -77,115 +86,146 @@ module plx_msix #(
     );
     /* verilator lint_on PINCONNECTEMPTY */
 
-    logic [31:0] low [0:VECTORS-1];
-    logic [31:0] high [0:VECTORS-1];
-    logic [31:0] data [0:VECTORS-1];
-    logic [VECTORS-1:0] masked, pending;
+    // In the first cycle the entry is read; a word of pending bits takes one cycle for each bit.
+    logic         begun;
+    logic [4:0]   bits;
+    logic [31:0]  seen;
+    wire  [7:0]   wide_of_bit = {acc_addr[4:2], bits};
+    wire  [7:0]   entry_wide = acc_addr[11:4];
+    wire  [W-1:0] entry      = entry_wide[W-1:0];
+    wire  [1:0]   word       = acc_addr[3:2];
+    wire          known      = !acc_addr[12] && {1'b0, entry_wide} < VECTORS;
+    wire          is_pending = acc_addr[12] && acc_addr[11:5] == 0;
+    wire          write      = acc_valid && begun && acc_write && known && &acc_wstrb;
 
-    wire [7:0]   entry_wide = acc_addr[11:4];
-    wire [W-1:0] entry      = entry_wide[W-1:0];
-    wire [1:0]   word       = acc_addr[3:2];
-    wire         known      = entry_wide < VECTORS;
-    wire         is_pending = acc_addr[11:2] == 10'h200;
-    wire         write      = acc_valid && acc_write && known && &acc_wstrb;
+    // ---- The table ----------------------------------------------------------------------------------
 
-    // Of each vector: the function that accesses owns it; its owner lets it write.
-    wire [VECTORS-1:0] own, allowed;
-    wire [VECTORS-1:0] pending_own = pending & own;
+    logic             pop, looks;
+    logic [W-1:0]     vector, front, read;
+    logic [95:0]      fields;
+    logic [DEPTH-1:0] masked, pending, queued;
+    wire  [W-1:0]     vector_of_bit = wide_of_bit[W-1:0];
+
+    // Software's read comes first.
+    wire reads_entry = acc_valid && !begun && known;
+    assign read = reads_entry ? entry : front;
+
+    genvar n;
     generate
-        for (genvar n = 0; n < VECTORS; n = n + 1) begin : g_vector
-            wire [2:0] owner = cfg_owner[n*3 +: 3];
-            assign own[n]     = owner == s_axil_func;
-            assign allowed[n] = cfg_msix_enable[owner] && !cfg_msix_mask[owner];
+        for (n = 0; n < 3; n = n + 1) begin : g_word
+            plx_ram_sdp #(
+                .WIDTH(32),
+                .DEPTH(DEPTH)
+            ) words (
+                .clk,
+                .w_enable(write && word == 2'(n)),
+                .w_address(entry),
+                .w_data(n == 0 ? {acc_wdata[31:2], 2'b00} : acc_wdata),
+                .r_enable(reads_entry || pop),
+                .r_address(read),
+                .r_data(fields[n*32 +: 32])
+            );
         end
     endgenerate
 
-    assign acc_ready = 1'b1;
-    assign acc_rdata = is_pending ? 32'(pending_own) : !known ? 32'd0 : word == LOW ? low[entry] : word == HIGH ? high[entry]
-                     : word == DATA ? data[entry] : {31'd0, masked[entry]};
-
+    logic done_bits;
     always_ff @(posedge clk) begin
-        if (write && word == LOW) low[entry] <= {acc_wdata[31:2], 2'b00};
-        if (write && word == HIGH) high[entry] <= acc_wdata;
-        if (write && word == DATA) data[entry] <= acc_wdata;
+        begun     <= acc_valid && !acc_ready;
+        done_bits <= begun && !acc_ready && (done_bits || bits == 5'd31 && !looks);
+        if (!begun) bits <= '0;
+        else if (!looks) begin
+            bits <= bits + 1'b1;
+            // The lowest is the first.
+            seen <= {pending[vector_of_bit] && {1'b0, wide_of_bit} < VECTORS && s_owner == s_axil_func, seen[31:1]};
+        end
+        if (rst) begun <= 1'b0;
     end
 
+    assign acc_ready = begun && (is_pending && !acc_write ? done_bits : 1'b1);
+    assign acc_rdata = is_pending ? seen : !known ? 32'd0 : word == LOW ? fields[31:0] : word == HIGH ? fields[63:32]
+                     : word == DATA ? fields[95:64] : {31'd0, masked[entry]};
+
+    wire control = write && word == CONTROL;
+
     always_ff @(posedge clk) begin
-        if (write && word == CONTROL) masked[entry] <= acc_wdata[0];
+        if (control) masked[entry] <= acc_wdata[0];
         if (rst) masked <= '1;
     end
 
-    // ---- Interrupts -----------------------------------------------------------------------------
+    // ---- Interrupts -----------------------------------------------------------------------------------
 
-    // The arbiter needs two requesters.
-    localparam ASKERS = VECTORS < 2 ? 2 : VECTORS;
-    // Every other cycle, so that the choice does not depend on what the reader decides.
-    wire                free = !m_desc_valid;
-    wire [VECTORS-1:0]  may  = pending & ~masked & allowed & {VECTORS{free}};
-    logic [ASKERS-1:0]  grant;
-    wire [VECTORS-1:0]  turn = grant[VECTORS-1:0];
+    // The vector that is looked at, and the one before: whether it is pending and does not wait.
+    logic [W-1:0] scanned, late;
+    logic         found;
+    wire          again  = found && !s_irq_valid;
+    // The one that was in front has left the queue.
+    wire          left   = looks && vector == s_irq_vector[W-1:0];
+    wire          asks   = s_irq_valid && (!queued[s_irq_vector[W-1:0]] || left);
+    wire  [W-1:0] comes  = s_irq_valid ? s_irq_vector[W-1:0] : late;
+    logic         waits, forgets;
+    logic [W-1:0] forgotten;
 
-    plx_arb_rr #(.N(ASKERS)) arbiter (.clk, .rst, .request(ASKERS'(may)), .grant, .done(1'b1));
+    /* verilator lint_off PINCONNECTEMPTY */
+    plx_fifo_sync #(.WIDTH(W), .DEPTH(DEPTH)) waiting (
+        .clk, .rst(rst || clear), .s_valid(asks || again), .s_ready(), .s_data(comes),
+        .m_valid(waits), .m_ready(pop), .m_data(front), .level()
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
 
-    integer v;
-    logic [2:0] func;
-    logic [63:0] address;
-    logic [31:0] message;
-    always_comb begin
-        address = '0;
-        message = '0;
-        func    = '0;
-        for (v = 0; v < VECTORS; v = v + 1) begin
-            address = address | ({high[v], low[v]} & {64{turn[v]}});
-            message = message | (data[v] & {32{turn[v]}});
-            func    = func | (cfg_owner[v*3 +: 3] & {3{turn[v]}});
-        end
-    end
+    // The one in front is read, then it is known whether it may be offered.
+    assign pop            = waits && !looks && !m_desc_valid && !reads_entry;
+    assign m_owner_vector = looks ? 8'(vector) : wide_of_bit;
+    assign busy           = m_desc_valid || looks;
+
+    wire may    = pending[vector] && !masked[vector] && cfg_msix_enable[s_owner] && !cfg_msix_mask[s_owner];
+    wire offers = looks && may;
 
     assign inc_interrupts = m_desc_valid && m_desc_ready;
 
     always_ff @(posedge clk) begin
-        pending <= ((pending & ~turn) | s_irq) & ~forget;
-        if (free) m_desc_valid <= |may;
-        else if (m_desc_ready) m_desc_valid <= 1'b0;
-        if (clear) begin
-            pending      <= '0;
+        forgets   <= control && s_axil_forget;
+        forgotten <= entry;
+        vector    <= front;
+        looks     <= pop;
+        if (!s_irq_valid) begin
+            scanned <= scanned == W'(VECTORS - 1) ? '0 : scanned + 1'b1;
+            late    <= scanned;
+            found   <= pending[scanned] && !queued[scanned] && !masked[scanned] && !(found && late == scanned);
+        end else if (s_irq_vector[W-1:0] == late) found <= 1'b0;
+        if (m_desc_ready) m_desc_valid <= 1'b0;
+        if (offers) m_desc_valid <= 1'b1;
+        if (rst || clear) begin
+            looks        <= 1'b0;
+            forgets      <= 1'b0;
+            scanned      <= '0;
+            found        <= 1'b0;
             m_desc_valid <= 1'b0;
         end
     end
 
-    always_ff @(posedge clk) if (free) begin
-        m_desc_address        <= address;
-        m_desc_immediate_data <= message;
-        m_desc_func           <= {5'd0, func};
+    // By comparisons: assignments to a selected bit would become shifts. A vector that waits already stays as it is;
+    // one that is forgotten is masked since the cycle before.
+    generate
+        for (n = 0; n < DEPTH; n = n + 1) begin : g_vector
+            always_ff @(posedge clk) begin
+                if (looks && vector == W'(n)) queued[n] <= 1'b0;
+                if ((s_irq_valid || again) && comes == W'(n)) queued[n] <= 1'b1;
+                if (offers && vector == W'(n)) pending[n] <= 1'b0;
+                if (s_irq_valid && s_irq_vector[W-1:0] == W'(n)) pending[n] <= 1'b1;
+                if (forgets && forgotten == W'(n)) pending[n] <= 1'b0;
+                if (rst || clear) begin
+                    queued[n]  <= 1'b0;
+                    pending[n] <= 1'b0;
+                end
+            end
+        end
+    endgenerate
+
+    always_ff @(posedge clk) if (looks) begin
+        m_desc_address        <= fields[63:0];
+        m_desc_immediate_data <= fields[95:64];
+        m_desc_func           <= {5'd0, s_owner};
     end
 
-    wire unused = &{1'b0, acc_addr[1:0], grant};
-
-`ifdef FORMAL
-    // Any one vector: whether a write is due, and the writes of others while its own is allowed.
-    (* anyconst *) logic [W-1:0] f_who;
-    logic         f_owed = 0;
-    logic [W-1:0] f_others = 0;
-    wire          f_may  = allowed[f_who] && !masked[f_who];
-    wire          f_mine = turn[f_who];
-
-    always_ff @(posedge clk) begin
-        f_owed <= !clear && !forget[f_who] && (s_irq[f_who] || f_owed && !f_mine);
-        if (clear || forget[f_who] || !f_may || !f_owed || f_mine) f_others <= '0;
-        else if (turn != 0) f_others <= f_others + 1'b1;
-    end
-
-    always_ff @(posedge clk) if (!rst) begin
-        assume (f_who < VECTORS);
-        assert (f_owed == pending[f_who]);
-        // A write belongs to a vector whose write is due and allowed.
-        if (f_mine) assert (f_owed && f_may && free);
-        // Where the host accepts writes there is one in every other cycle, and no vector starves.
-        if (f_owed && f_may && free) assert (turn != 0);
-        if (f_owed && f_may && f_others == VECTORS - 1 && turn != 0) assert (f_mine);
-        assert ((turn & (turn - 1'b1)) == 0);
-        cover (f_mine && f_others == VECTORS - 1);
-    end
-`endif
+    wire unused = &{1'b0, acc_addr[1:0], s_irq_vector};
 endmodule

@@ -38,7 +38,9 @@ module plx_fifo_first #(
     wire free = !m_valid || m_ready;
     wire push = put && !(free && !some);
     wire pull = free && some;
-    wire [AW:0] next_level = level + {{AW{1'b0}}, push} - {{AW{1'b0}}, pull};
+    // What follows `free`, which comes late, is a choice of what is known.
+    wire [AW:0] one_more = level + 1'b1, one_less = level - 1'b1;
+    wire        one      = level == 1;
 
     assign s_ready = !level[AW];
 
@@ -46,8 +48,8 @@ module plx_fifo_first #(
         if (free) m_valid <= some || put;
         if (push) tail <= tail + 1'b1;
         if (pull) head <= head + 1'b1;
-        level <= next_level;
-        some  <= next_level != 0;
+        if (push != pull) level <= pull ? one_less : one_more;
+        if (push != pull) some <= !pull || !one;
         if (rst) begin
             m_valid <= 1'b0;
             some    <= 1'b0;

@@ -16,8 +16,7 @@
 // no operation stalls for an announcement.
 
 module plx_clop #(
-    parameter PORTS        = 4,  // 1, 2 or 4
-    parameter EVENT_QUEUES = 8   // event queues of the card
+    parameter PORTS = 4  // 1, 2 or 4
 ) (
     input  logic                    clk,
     input  logic                    rst,
@@ -64,11 +63,12 @@ module plx_clop #(
     input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
     input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
 
-    // Announcements, to queues that have room.
-    input  logic [EVENT_QUEUES-1:0] room,
+    // Announcements, to queues that have room: a queue, and in the next cycle whether it has.
+    output logic [7:0]              m_room_queue,
+    input  logic                    s_room,
     output logic                    m_event_valid,
     input  logic                    m_event_ready,
-    output logic [2:0]              m_event_queue,
+    output logic [7:0]              m_event_queue,
     output logic [511:0]            m_event_record
 );
     localparam STATE_W = 491;
@@ -78,7 +78,6 @@ module plx_clop #(
 
     generate
         if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
-        if (EVENT_QUEUES < 1 || EVENT_QUEUES > 8) EVENT_QUEUES_must_be_1_to_8 parameter_error ();
     endgenerate
 
     // Payloads that are selected and not committed: a port's list, and whether that list
@@ -192,8 +191,8 @@ module plx_clop #(
     logic [30:0]        size, timeout, sts_used;
     logic [16:0]        count;
     logic               bare, enable, unfit, flush, begins, possible, wanted, flushed;
-    logic [2:0]         queue, select_outcome;
-    logic [7:0]         func;
+    logic [2:0]         select_outcome, func;
+    logic [7:0]         queue;
     logic [15:0]        stride;
     logic [31:0]        released, sts_serial, sts_sequence;
     logic [63:0]        select_address;
@@ -205,9 +204,9 @@ module plx_clop #(
 
     // Cycle 2.
     logic        late_count, late_begins, late_bare;
-    logic [2:0]  late_queue, late_outcome;
+    logic [2:0]  late_outcome, late_func;
     logic [15:0] late_stride;
-    logic [7:0]  late_func;
+    logic [7:0]  late_queue;
 
     // A list with an open payload is not changed until its commit.
     logic list_open;
@@ -220,10 +219,11 @@ module plx_clop #(
     end
 
     // Cycle 2. Whether it stalls does not depend on what it decides.
-    wire has_room = {1'b0, late_queue} < EVENT_QUEUES && |(room & (({{(EVENT_QUEUES-1){1'b0}}, 1'b1}) << late_queue));
     wire done     = late_op != NOTHING && !hold;
     wire announce = done && wanted;
 
+    // Of the operation that is in cycle 2 then.
+    assign m_room_queue = hold ? late_queue : queue;
     assign hold = late_op != NOTHING && late_op != ACCESS && possible && m_event_valid;
 
     plx_clop_settings settings (
@@ -254,7 +254,7 @@ module plx_clop #(
         .length, .stamp, .stamp_valid, .stages, .outcome,
         .enable(enable && !unfit), .flush, .base, .size, .count, .bare, .stride, .timeout, .released,
         .now(now_stamp), .state,
-        .room(has_room), .next_state, .sts_serial, .sts_used, .sts_sequence,
+        .room(s_room), .next_state, .sts_serial, .sts_used, .sts_sequence,
         .select_outcome, .select_address, .possible, .wanted, .record, .flushed
     );
 
@@ -308,7 +308,7 @@ module plx_clop #(
             m_select_sequence <= sts_sequence;
             m_select_bare     <= late_bare;
             m_select_stride   <= late_stride;
-            m_select_func     <= late_func;
+            m_select_func     <= {5'd0, late_func};
         end
     end
 
@@ -325,7 +325,7 @@ module plx_clop #(
     end
 
     // Accesses of software.
-    assign words = {released, {30'd0, flush, enable}, {1'b0, timeout}, {stride, func, 1'b0, queue, 3'd0, bare},
+    assign words = {released, {30'd0, flush, enable}, {1'b0, timeout}, {stride, queue, 1'b0, func, 3'd0, bare},
                     {15'd0, count}, {1'b0, size}, base};
 
     wire [11*32-1:0] all_words = {sts_sequence, {1'b0, sts_used}, sts_serial, late_words};

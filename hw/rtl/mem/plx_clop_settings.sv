@@ -16,8 +16,8 @@ module plx_clop_settings (
     output logic [30:0] size,
     output logic [16:0] count,
     output logic        bare,
-    output logic [2:0]  to_queue,
-    output logic [7:0]  func,
+    output logic [7:0]  to_queue,
+    output logic [2:0]  func,
     output logic [15:0] stride,
     output logic [30:0] timeout,
     output logic [31:0] released,
@@ -110,8 +110,8 @@ module plx_clop_settings (
     assign size     = words[SIZE*32 +: 31];
     assign count    = words[(SIZE + 1)*32 +: 17];
     assign bare     = mode[0];
-    assign to_queue = mode[6:4];
-    assign func     = mode[15:8];
+    assign to_queue = mode[15:8];
+    assign func     = mode[6:4];
     assign stride   = mode[31:16];
     assign timeout  = words[TIMEOUT*32 +: 31];
     assign released = words[(WORDS - 1)*32 +: 32];

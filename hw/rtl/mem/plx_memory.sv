@@ -6,7 +6,7 @@
 module plx_memory #(
     parameter PORTS        = 4,    // ports of the card
     parameter TLB_ENTRIES  = 128,  // pages
-    parameter EVENT_QUEUES = 8     // event queues
+    parameter EVENT_QUEUES = 256   // event queues
 ) (
     input  logic                    clk,
     input  logic                    rst,
@@ -29,10 +29,11 @@ module plx_memory #(
     output logic [3:0]              s_axil_rvalid,
     input  logic [3:0]              s_axil_rready,
 
-    // Owners of ports and queues; functions in reset. Each port: a payload has space and no outcome yet; its
+    // Owners of ports, that of a queue in the same cycle; functions in reset. Each port: a payload has space and no outcome yet; its
     // ring is at rest. An event is being written.
     input  logic [PORTS*3-1:0]      cfg_port_owner,
-    input  logic [EVENT_QUEUES*3-1:0] cfg_queue_owner,
+    output logic [7:0]              m_owner_queue,
+    input  logic [2:0]              s_owner,
     input  logic [7:0]              resetting,
     output logic [PORTS-1:0]        placing,
     output logic [PORTS-1:0]        ring_quiet,
@@ -79,12 +80,13 @@ module plx_memory #(
     output logic                    m_fence,
     input  logic                    s_fence_done,
 
-    // Events of the timing input; queues with room.
+    // Events of the timing input; room in its queue, a cycle later.
     input  logic                    s_event_valid,
     output logic                    s_event_ready,
-    input  logic [2:0]              s_event_queue,
+    input  logic [7:0]              s_event_queue,
     input  logic [511:0]            s_event_record,
-    output logic [EVENT_QUEUES-1:0] room,
+    input  logic [7:0]              s_room_queue,
+    output logic                    m_room,
 
     // Event records to memory; a discarded one.
     output logic                    m_desc_valid,
@@ -99,8 +101,9 @@ module plx_memory #(
     input  logic                    m_taken,
     output logic                    inc_events_discarded,
 
-    // Interrupt requests.
-    output logic [EVENT_QUEUES-1:0] m_irq,
+    // An interrupt request of a queue.
+    output logic                    m_irq_valid,
+    output logic [7:0]              m_irq_queue,
 
     // Descriptors to each port, their completion, state of the packets in flight.
     output logic [PORTS-1:0]        m_piece_valid,
@@ -151,7 +154,11 @@ module plx_memory #(
     // Sources of events: lists, pages, timing, rings.
     localparam SOURCES = 4;
     logic [SOURCES-1:0]     event_valid, event_ready;
-    logic [SOURCES*3-1:0]   event_queue;
+    logic [SOURCES*8-1:0]   event_queue;
+    // Who asks for room: lists, pages, timing, each ring.
+    localparam ASKERS = PORTS + 3;
+    logic [ASKERS*8-1:0]    room_queue;
+    logic [ASKERS-1:0]      room;
     logic [SOURCES*512-1:0] event_record;
 
     // Port p has bits p, 4 ports or fewer. Events and rings name theirs by two bits.
@@ -184,7 +191,7 @@ module plx_memory #(
         .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata)
     );
 
-    plx_clop #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES)) clop (
+    plx_clop #(.PORTS(PORTS)) clop (
         .clk, .rst, .now_stamp,
         .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
         .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata),
@@ -193,7 +200,8 @@ module plx_memory #(
         .m_select_valid, .m_select_outcome, .m_select_address, .m_select_sequence, .m_select_bare, .m_select_stride,
         .m_select_func(list_func), .s_commit_valid, .s_commit_ready, .s_commit_list, .s_commit_outcome, .s_commit_length,
         .s_commit_wire, .s_commit_wire_valid, .s_commit_stamp_mac, .s_commit_stamp_parsed, .s_commit_stamp_placed,
-        .room, .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[0 +: 3]),
+        .m_room_queue(room_queue[0 +: 8]), .s_room(room[0]),
+        .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[0 +: 8]),
         .m_event_record(event_record[0 +: 512])
     );
 
@@ -218,7 +226,7 @@ module plx_memory #(
     logic [31:0] entry_rdata, tlb_counters_rdata, tlb_wdata, invalidate, invalidated, miss_cycles;
     logic [12:0] tlb_addr;
     logic [3:0]  tlb_wstrb;
-    logic [2:0]  fault_queue;
+    logic [7:0]  fault_queue;
 
     plx_tlb_regs tlb_registers (
         .clk, .rst, .s_axil_awaddr(s_axil_addr[12:0]), .s_axil_awvalid(s_axil_awvalid[TLB]),
@@ -236,7 +244,7 @@ module plx_memory #(
     );
 
     // Ports write; the pages of lists have key 0.
-    plx_xlate #(.MASTERS(PORTS), .ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) xlate (
+    plx_xlate #(.MASTERS(PORTS), .ENTRIES(TLB_ENTRIES)) xlate (
         .clk, .rst, .cfg_event_fault(event_fault), .cfg_queue(fault_queue), .cfg_timeout_cycles(miss_cycles),
         .cfg_invalidate(invalidate), .wr_invalidate(invalidate_now), .sts_invalidated(invalidated),
         .win_entry_valid(entry_valid), .win_entry_ready(entry_ready), .win_write(tlb_write), .win_addr(tlb_addr),
@@ -245,8 +253,8 @@ module plx_memory #(
         .s_req_func(s_xlate_func), .s_req_key({PORTS{32'd0}}), .s_req_write({PORTS{1'b1}}), .s_req_index(s_xlate_list),
         .m_req_taken(m_xlate_taken), .m_rsp_valid(m_xlate_valid), .m_rsp_hit(m_xlate_hit),
         .m_rsp_address(m_xlate_address), .m_rsp_epoch(m_xlate_epoch), .s_done(s_xlate_done),
-        .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_stamp, .room,
-        .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[3 +: 3]),
+        .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_stamp, .m_room_queue(room_queue[8 +: 8]), .s_room(room[1]),
+        .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[8 +: 8]),
         .m_event_record(event_record[512 +: 512]), .inc_misses, .inc_faults, .inc_events_lost
     );
 
@@ -265,7 +273,7 @@ module plx_memory #(
     logic [255:0] ring_base;
     logic [3:0]   ring_enable, ring_rings;
     logic [19:0]  ring_log2_size;
-    logic [11:0]  ring_queue;
+    logic [31:0]  ring_queue;
     logic [127:0] ring_producer;
     logic [PORTS*32-1:0] ring_consumer;
     logic [PORTS-1:0]    ring_idle, ring_error, ring_no_event;
@@ -299,9 +307,9 @@ module plx_memory #(
     logic [PORTS-1:0]    inc_packets, inc_bad, inc_read_failed;
     logic [PORTS*14-1:0] inc_bytes;
 
-    plx_tx_ring #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES)) tx_ring (
+    plx_tx_ring #(.PORTS(PORTS)) tx_ring (
         .clk, .rst, .now_stamp, .cfg_ring_base(ring_base[PORTS*64-1:0]), .cfg_ring_ctrl_enable(ring_enable[PORTS-1:0]),
-        .cfg_ring_ctrl_log2_size(ring_log2_size[PORTS*5-1:0]), .cfg_ring_ctrl_queue(ring_queue[PORTS*3-1:0]),
+        .cfg_ring_ctrl_log2_size(ring_log2_size[PORTS*5-1:0]), .cfg_ring_ctrl_queue(ring_queue[PORTS*8-1:0]),
         .cfg_ring_producer(ring_producer[PORTS*32-1:0]), .wr_ring_producer(ring_rings[PORTS-1:0]),
         .sts_ring_consumer(ring_consumer), .sts_ring_status_idle(ring_idle), .sts_ring_status_error(ring_error),
         .sts_ring_status_no_event(ring_no_event), .forget, .quiet(ring_quiet), .m_desc_valid(fetch_valid), .m_desc_ready(fetch_ready),
@@ -310,8 +318,9 @@ module plx_memory #(
         .s_data_tlast(m_rd_data_tlast), .s_data_tuser(m_rd_data_tuser), .s_data_tag(rd_tag),
         .m_piece_valid, .m_piece_ready, .m_piece, .m_piece_data, .m_piece_ends, .m_piece_flush, .s_done_valid,
         .s_done_end, .s_done_status,
-        .s_done_length, .s_read_idle, .s_fifo_idle, .s_lost_valid, .s_lost_ready, .s_lost_count, .s_lost_cookie, .room, .m_event_valid(event_valid[3]),
-        .m_event_ready(event_ready[3]), .m_event_queue(event_queue[9 +: 3]), .m_event_record(event_record[1536 +: 512]),
+        .s_done_length, .s_read_idle, .s_fifo_idle, .s_lost_valid, .s_lost_ready, .s_lost_count, .s_lost_cookie,
+        .m_room_queue(room_queue[24 +: PORTS*8]), .s_room(room[3 +: PORTS]), .m_event_valid(event_valid[3]),
+        .m_event_ready(event_ready[3]), .m_event_queue(event_queue[24 +: 8]), .m_event_record(event_record[1536 +: 512]),
         .inc_packets, .inc_bytes, .inc_bad, .inc_read_failed
     );
 
@@ -363,7 +372,9 @@ module plx_memory #(
 
     assign event_valid[2]            = s_event_valid;
     assign s_event_ready             = event_ready[2];
-    assign event_queue[6 +: 3]       = s_event_queue;
+    assign event_queue[16 +: 8]      = s_event_queue;
+    assign room_queue[16 +: 8]       = s_room_queue;
+    assign m_room                    = room[2];
     assign event_record[1024 +: 512] = s_event_record;
 
     // Lists and rings are their port's owner's; pages and timing function 0's.
@@ -371,45 +382,32 @@ module plx_memory #(
     wire [1:0]           ring_port = event_record[1536 + layouts_pkg::EVENT_RECORD_STREAM_AT +: 2];
     wire [SOURCES*3-1:0] event_func = {owners[ring_port*3 +: 3], 6'd0, owners[list_port*3 +: 3]};
 
-    logic [511:0] queue_base;
-    logic [7:0]   queue_enable, queue_arm;
-    logic [39:0]  queue_log2_size;
-    logic [255:0] queue_released, queue_hold, queue_seen;
-    logic [127:0] queue_count;
-    logic [EVENT_QUEUES*32-1:0] produced;
+    logic        queue_valid, queue_ready, queue_write;
+    logic [14:0] queue_addr;
+    logic [31:0] queue_wdata, queue_rdata;
+    logic [3:0]  queue_wstrb;
 
     plx_event_regs event_registers (
-        .clk, .rst, .s_axil_func, .s_axil_awaddr(s_axil_addr[9:0]), .s_axil_awvalid(s_axil_awvalid[EVENT]),
+        .clk, .rst, .s_axil_awaddr(s_axil_addr), .s_axil_awvalid(s_axil_awvalid[EVENT]),
         .s_axil_awready(s_axil_awready[EVENT]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[EVENT]),
         .s_axil_wready(s_axil_wready[EVENT]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[EVENT]),
-        .s_axil_bready(s_axil_bready[EVENT]), .s_axil_araddr(s_axil_addr[9:0]),
-        .s_axil_arvalid(s_axil_arvalid[EVENT]), .s_axil_arready(s_axil_arready[EVENT]),
-        .s_axil_rdata(s_axil_rdata[EVENT*32 +: 32]), .s_axil_rresp(), .s_axil_rvalid(s_axil_rvalid[EVENT]),
-        .s_axil_rready(s_axil_rready[EVENT]),
-        .cfg_queue_base(queue_base), .cfg_queue_ctrl_enable(queue_enable),
-        .cfg_queue_ctrl_log2_size(queue_log2_size), .cfg_queue_released(queue_released),
-        .sts_queue_produced(256'(produced)), .cfg_queue_count(queue_count), .cfg_queue_hold_cycles(queue_hold),
-        .cfg_queue_arm_seen(queue_seen), .wr_queue_arm(queue_arm)
+        .s_axil_bready(s_axil_bready[EVENT]), .s_axil_araddr(s_axil_addr), .s_axil_arvalid(s_axil_arvalid[EVENT]),
+        .s_axil_arready(s_axil_arready[EVENT]), .s_axil_rdata(s_axil_rdata[EVENT*32 +: 32]), .s_axil_rresp(),
+        .s_axil_rvalid(s_axil_rvalid[EVENT]), .s_axil_rready(s_axil_rready[EVENT]),
+        .win_write(queue_write), .win_addr(queue_addr), .win_wdata(queue_wdata), .win_wstrb(queue_wstrb),
+        .win_queue_valid(queue_valid), .win_queue_ready(queue_ready), .win_queue_rdata(queue_rdata)
     );
     /* verilator lint_on PINCONNECTEMPTY */
 
-    plx_event_writer #(.SOURCES(SOURCES), .EVENT_QUEUES(EVENT_QUEUES)) event_writer (
-        .clk, .rst, .now_stamp, .cfg_queue_base(queue_base[EVENT_QUEUES*64-1:0]),
-        .cfg_queue_ctrl_enable(queue_enable[EVENT_QUEUES-1:0]),
-        .cfg_queue_ctrl_log2_size(queue_log2_size[EVENT_QUEUES*5-1:0]),
-        .cfg_queue_released(queue_released[EVENT_QUEUES*32-1:0]), .sts_queue_produced(produced),
+    plx_event_writer #(.SOURCES(SOURCES), .EVENT_QUEUES(EVENT_QUEUES), .ASKERS(ASKERS)) event_writer (
+        .clk, .rst, .now_stamp, .win_valid(queue_valid), .win_ready(queue_ready), .win_write(queue_write),
+        .win_addr(queue_addr[13:0]), .win_wdata(queue_wdata), .win_wstrb(queue_wstrb), .win_rdata(queue_rdata),
+        .m_owner_queue, .s_owner, .s_room_queue(room_queue), .m_room(room),
         .s_event_valid(event_valid), .s_event_ready(event_ready), .s_event_queue(event_queue),
-        .s_event_record(event_record), .cfg_queue_owner, .s_event_func(event_func), .busy(event_busy), .room, .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
-        .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
-        .inc_discarded(inc_events_discarded)
+        .s_event_func(event_func), .s_event_record(event_record), .m_desc_valid, .m_desc_ready, .m_desc_address,
+        .m_desc_length, .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
+        .m_irq_valid, .m_irq_queue, .inc_discarded(inc_events_discarded), .busy(event_busy)
     );
 
-    plx_event_irq #(.EVENT_QUEUES(EVENT_QUEUES)) event_irq (
-        .clk, .rst, .cfg_queue_ctrl_enable(queue_enable[EVENT_QUEUES-1:0]),
-        .cfg_queue_count(queue_count[EVENT_QUEUES*16-1:0]), .cfg_queue_hold_cycles(queue_hold[EVENT_QUEUES*32-1:0]),
-        .cfg_queue_arm_seen(queue_seen[EVENT_QUEUES*32-1:0]), .wr_queue_arm(queue_arm[EVENT_QUEUES-1:0]),
-        .sts_queue_produced(produced), .m_irq
-    );
-
-    wire unused = &{1'b0, tlb_addr[12:5], tx_addr[10:7], tx_addr[1:0]};
+    wire unused = &{1'b0, queue_addr[14], tlb_addr[12:5], tx_addr[10:7], tx_addr[1:0]};
 endmodule

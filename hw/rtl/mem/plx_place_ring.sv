@@ -79,6 +79,7 @@ module plx_place_ring #(
     // one would be made whose operands are selected, and that would wait for the decision.
     wire         mine     = whole && !ended;
     wire  [AW:0] more_1, less_1, less_2;
+    wire  [AW:0] first = (ended ? end_tail : tail) - head;
 
     generate
         for (genvar b = 0; b <= AW; b = b + 1) begin : g_held
@@ -103,7 +104,7 @@ module plx_place_ring #(
         // The discarded part ends where the payload ends, if that is known.
         if (discard) head <= ended ? end_tail : tail;
         else if (load && (use_0 || use_1)) head <= use_0 && use_1 ? ~ahead_2 : head_1;
-        if (renewed) held <= (ended ? end_tail : new_tail) - head;
+        if (renewed) held <= mine ? first + 1'b1 : first;
         else if (load && use_0 && use_1) held <= mine ? less_1 : less_2;
         else if (load && (use_0 || use_1)) held <= mine ? held : less_1;
         else if (mine) held <= more_1;

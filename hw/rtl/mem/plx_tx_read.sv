@@ -201,9 +201,8 @@ module plx_tx_read #(
     wire              e_valid, e_inline, e_reads, e_desc, e_end, e_bad, e_done;
     wire [FW-1:0]     e_holds;
     wire [META_W-1:0] e_meta;
-    wire [$clog2(AHEAD):0] level;
 
-    plx_fifo_sync #(.WIDTH(META_W + FW + 5), .DEPTH(AHEAD)) queue (
+    plx_fifo_first #(.WIDTH(META_W + FW + 5), .DEPTH(AHEAD)) queue (
         .clk,
         .rst,
         .s_valid(pushes),
@@ -211,8 +210,7 @@ module plx_tx_read #(
         .s_data(cuts ? {kept, holds, 5'b00011} : {meta, has, is_data, reads, 1'b1, last, bad}),
         .m_valid(e_valid),
         .m_ready(e_done),
-        .m_data({e_meta, e_holds, e_inline, e_reads, e_desc, e_end, e_bad}),
-        .level
+        .m_data({e_meta, e_holds, e_inline, e_reads, e_desc, e_end, e_bad})
     );
 
     // Slots with data, also of packets that turn out to be bad.
@@ -336,7 +334,7 @@ module plx_tx_read #(
         if (word) rest <= full ? turned : joined;
     end
 
-    assign idle = !whole_valid && !piece_valid && !open && level == 0 && !b_valid && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
+    assign idle = !whole_valid && !piece_valid && !open && !e_valid && !b_valid && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
 
     wire unused = &{1'b0, flags, twice[255:0], inline_valid, inline_level};
 endmodule

@@ -5,9 +5,8 @@
 // requests to one client of plx_rd_mux, and their events to one source of plx_event_writer, round robin.
 
 module plx_tx_ring #(
-    parameter PORTS        = 4,  // rings: one for each port
-    parameter EVENT_QUEUES = 8,  // queues, 1 to 8
-    parameter DESCRIPTORS  = 64  // of a ring, that are fetched and not done, a power of two
+    parameter PORTS       = 4,  // rings: one for each port
+    parameter DESCRIPTORS = 64  // of a ring, that are fetched and not done, a power of two
 ) (
     input  logic                    clk,
     input  logic                    rst,
@@ -17,7 +16,7 @@ module plx_tx_ring #(
     input  logic [PORTS*64-1:0]     cfg_ring_base,
     input  logic [PORTS-1:0]        cfg_ring_ctrl_enable,
     input  logic [PORTS*5-1:0]      cfg_ring_ctrl_log2_size,
-    input  logic [PORTS*3-1:0]      cfg_ring_ctrl_queue,
+    input  logic [PORTS*8-1:0]      cfg_ring_ctrl_queue,
     input  logic [PORTS*32-1:0]     cfg_ring_producer,
     input  logic [PORTS-1:0]        wr_ring_producer,
     output logic [PORTS*32-1:0]     sts_ring_consumer,
@@ -65,11 +64,12 @@ module plx_tx_ring #(
     input  logic [PORTS*16-1:0]     s_lost_count,
     input  logic [PORTS*32-1:0]     s_lost_cookie,
 
-    // Events.
-    input  logic [EVENT_QUEUES-1:0] room,
+    // Events: the queue of each ring, and in the next cycle whether it has room.
+    output logic [PORTS*8-1:0]      m_room_queue,
+    input  logic [PORTS-1:0]        s_room,
     output logic                    m_event_valid,
     input  logic                    m_event_ready,
-    output logic [2:0]              m_event_queue,
+    output logic [7:0]              m_event_queue,
     output logic [511:0]            m_event_record,
 
     // Counts, of each ring.
@@ -80,7 +80,6 @@ module plx_tx_ring #(
 );
     generate
         if (PORTS < 1 || PORTS > 16) PORTS_must_be_1_to_16 parameter_error ();
-        if (EVENT_QUEUES < 1 || EVENT_QUEUES > 8) EVENT_QUEUES_must_be_1_to_8 parameter_error ();
     endgenerate
 
     // Fields of an event: index, length, packets, status, cookie, bytes, stages, serial.
@@ -94,7 +93,12 @@ module plx_tx_ring #(
     wire [PORTS*4-1:0]   fetch_count;
     wire [PORTS*EVENT_W-1:0] event_fields;
     wire [PORTS*4-1:0]   number;
-    wire [PORTS-1:0]     allowed;
+    // Queues of which it is known whether they have room.
+    logic [PORTS*8-1:0]  asked;
+    wire [PORTS-1:0]     allowed = s_room;
+
+    assign m_room_queue = cfg_ring_ctrl_queue;
+    always_ff @(posedge clk) asked <= cfg_ring_ctrl_queue;
 
     // ---- Arbitration ------------------------------------------------------------------------------
 
@@ -109,7 +113,7 @@ module plx_tx_ring #(
     integer i;
     logic [63:0]  address;
     logic [3:0]   count, tag, ring;
-    logic [2:0]   queue;
+    logic [7:0]   queue;
     logic [EVENT_W-1:0] fields;
     always_comb begin
         address = '0;
@@ -122,7 +126,7 @@ module plx_tx_ring #(
             address = address | (fetch_address[i*64 +: 64] & {64{fetch_turn[i]}});
             count   = count | (fetch_count[i*4 +: 4] & {4{fetch_turn[i]}});
             tag     = tag | (number[i*4 +: 4] & {4{fetch_turn[i]}});
-            queue   = queue | (cfg_ring_ctrl_queue[i*3 +: 3] & {3{event_turn[i]}});
+            queue   = queue | (asked[i*8 +: 8] & {8{event_turn[i]}});
             ring    = ring | (number[i*4 +: 4] & {4{event_turn[i]}});
             fields  = fields | (event_fields[i*EVENT_W +: EVENT_W] & {EVENT_W{event_turn[i]}});
         end
@@ -172,8 +176,6 @@ module plx_tx_ring #(
 
     // ---- The rings ----------------------------------------------------------------------------------
 
-    wire [7:0] rooms = 8'(room);
-
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_ring
             localparam [3:0] RING = p;
@@ -185,7 +187,6 @@ module plx_tx_ring #(
             assign event_fields[p*EVENT_W +: EVENT_W] = {e_index, e_length, e_packets, e_status, e_cookie, e_bytes,
                                                          e_stages, e_serial};
             assign number[p*4 +: 4] = RING;
-            assign allowed[p] = rooms[cfg_ring_ctrl_queue[p*3 +: 3]];
             assign sts_ring_status_no_event[p] = event_valid[p] && !allowed[p];
             // Its last event has been accepted by plx_event_writer.
             assign sts_ring_status_idle[p] = idle[p] && !m_event_valid;

@@ -18,7 +18,6 @@
 module plx_xlate #(
     parameter MASTERS      = 4,    // requesters
     parameter ENTRIES      = 128,  // pages, a power of two
-    parameter EVENT_QUEUES = 8,    // event queues of the card
     parameter FAULTS       = 8,    // faults that wait for their event, a power of two
     parameter FLIGHT_W     = 6     // bits of the number of chunks in use: as many as all masters may use
 ) (
@@ -27,7 +26,7 @@ module plx_xlate #(
 
     // Registers: an event for each chunk without a page, and its queue; cycles that one is held.
     input  logic                    cfg_event_fault,
-    input  logic [2:0]              cfg_queue,
+    input  logic [7:0]              cfg_queue,
     input  logic [31:0]             cfg_timeout_cycles,
 
     // A number, written after entries were made invalid; the last one for which no chunk is in use.
@@ -68,12 +67,13 @@ module plx_xlate #(
     output logic                    m_fence,
     input  logic                    s_fence_done,
 
-    // An event, to a queue with room.
+    // An event, to a queue with room: the queue, and in the next cycle whether it has.
     input  logic [63:0]             now_stamp,
-    input  logic [EVENT_QUEUES-1:0] room,
+    output logic [7:0]              m_room_queue,
+    input  logic                    s_room,
     output logic                    m_event_valid,
     input  logic                    m_event_ready,
-    output logic [2:0]              m_event_queue,
+    output logic [7:0]              m_event_queue,
     output logic [511:0]            m_event_record,
 
     // Counters: held, faults, events that did not fit.
@@ -85,7 +85,6 @@ module plx_xlate #(
 
     generate
         if (MASTERS < 1) MASTERS_must_be_at_least_1 parameter_error ();
-        if (EVENT_QUEUES < 1 || EVENT_QUEUES > 8) EVENT_QUEUES_must_be_1_to_8 parameter_error ();
     endgenerate
 
     // ---- Requests -------------------------------------------------------------------------------
@@ -269,8 +268,13 @@ module plx_xlate #(
     wire [1:0]          reason = crosses ? 2'd1 : covered ? 2'd2 : 2'd0;
     logic               waiting_room, waiting;
     logic [FAULT_W-1:0] next;
-    wire                send   = waiting && !m_event_valid && room[cfg_queue];
+    // The queue of which it is known.
+    logic [7:0]         asked_queue;
+    wire                send   = waiting && !m_event_valid && s_room;
     logic [31:0]        sequence_number;
+
+    assign m_room_queue = cfg_queue;
+    always_ff @(posedge clk) asked_queue <= cfg_queue;
 
     assign inc_events_lost = reports && cfg_event_fault && !waiting_room;
 
@@ -304,7 +308,7 @@ module plx_xlate #(
     end
 
     always_ff @(posedge clk) if (send) begin
-        m_event_queue  <= cfg_queue;
+        m_event_queue  <= asked_queue;
         m_event_record <= '0;
         m_event_record[layouts_pkg::EVENT_RECORD_INDEX_AT +: 7]     <= next[6:0];
         m_event_record[layouts_pkg::EVENT_RECORD_LENGTH_AT +: 13]   <= next[19:7];

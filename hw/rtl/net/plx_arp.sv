@@ -103,8 +103,7 @@ module plx_arp (
     localparam [2:0] WORDS = 3'd6;
     logic [64*WORDS-1:0] frame;
     logic [2:0]          left;
-    logic                has_tag;
-    wire                 idle = left == 0;
+    logic                has_tag, idle;  // idle: none is left
     wire  [223:0]        body = {16'd1, 16'h0800, 16'h0604, answer_valid ? REPLY : REQUEST, cfg_mac, cfg_ip,
         answer_valid ? {answer_mac, answer_ip} : {48'd0, s_request_ip}};
 
@@ -112,9 +111,14 @@ module plx_arp (
     assign s_request_ready = idle && !answer_valid;
 
     always_ff @(posedge clk) begin
-        if (idle && (answer_valid || s_request_valid)) left <= WORDS;
-        else if (m_axis_tx_tvalid && m_axis_tx_tready) left <= left - 3'd1;
-        if (rst) left <= '0;
+        if (idle && (answer_valid || s_request_valid)) begin
+            left <= WORDS;
+            idle <= 1'b0;
+        end else if (m_axis_tx_tvalid && m_axis_tx_tready) begin
+            left <= left - 3'd1;
+            idle <= m_axis_tx_tlast;
+        end
+        if (rst) idle <= 1'b1;
     end
 
     always_ff @(posedge clk) begin

@@ -84,9 +84,13 @@ module plx_parse (
     logic        vlan;
 
     // The frame as if it had no tag: after a tag, words are shifted by half a word.
-    wire         behind_tag = vlan && index > 11'd1;
+    logic        behind_tag;
     wire  [63:0] view       = behind_tag ? {s_axis_rx_tdata[31:0], above} : s_axis_rx_tdata;
     wire  [10:0] view_index = index - {10'd0, behind_tag};
+
+    // Its bytes, which are contiguous.
+    wire  [7:0]  ends  = s_axis_rx_tkeep & ~{1'b0, s_axis_rx_tkeep[7:1]};
+    wire  [3:0]  count = {ends[7], |ends[6:3], |ends[6:5] || |ends[2:1], ends[6] || ends[4] || ends[2] || ends[0]};
 
     // 16-bit fields, in network order.
     wire  [15:0] lane0 = {view[7:0], view[15:8]};
@@ -134,6 +138,8 @@ module plx_parse (
     always_ff @(posedge clk) begin
         if (rst) index <= '0;
         else if (s_axis_rx_tvalid) index <= s_axis_rx_tlast ? '0 : index + {10'd0, index != '1};
+        if (rst) behind_tag <= 1'b0;
+        else if (s_axis_rx_tvalid) behind_tag <= !s_axis_rx_tlast && (index == 1 ? lane2 == VLAN : index != 0 && vlan);
     end
 
     always_ff @(posedge clk) begin
@@ -200,9 +206,7 @@ module plx_parse (
         bad    <= s_axis_rx_tuser;
         word   <= s_axis_rx_tdata;
         number <= index;
-        bytes  <= {index, 3'd0} + {10'd0, {3'd0, s_axis_rx_tkeep[0]} + {3'd0, s_axis_rx_tkeep[1]}
-            + {3'd0, s_axis_rx_tkeep[2]} + {3'd0, s_axis_rx_tkeep[3]} + {3'd0, s_axis_rx_tkeep[4]}
-            + {3'd0, s_axis_rx_tkeep[5]} + {3'd0, s_axis_rx_tkeep[6]} + {3'd0, s_axis_rx_tkeep[7]}};
+        bytes  <= {index, 3'd0} + {10'd0, count};
         m_view_data  <= view;
         m_view_index <= view_index > 11'd7 ? 3'd7 : view_index[2:0];
         // The IPv4 header, in the view: from byte 14 to the last one before its payload.

@@ -32,7 +32,6 @@ module plx_card_regs (
     input  logic [159:0] sts_git_hash,
     input  logic [7:0] sts_has_ports,
     input  logic [7:0] sts_has_streams,
-    input  logic [7:0] sts_has_event_queues,
     input  logic [7:0] sts_has_tx_rings,
     input  logic [15:0] sts_entries_tlb,
     input  logic [15:0] sts_entries_arp,
@@ -45,7 +44,8 @@ module plx_card_regs (
     input  logic set_flags_net_lost,
     output logic flag_flags_net_lost,
     input  logic [63:0] sts_stamp,
-    input  logic [7:0] sts_function
+    input  logic [7:0] sts_function,
+    input  logic [15:0] sts_event_queues
 );
 
     logic acc_valid, acc_write, acc_ready, done;
@@ -117,13 +117,13 @@ module plx_card_regs (
             5'h0: rdata <= {8'd0, 8'h1, 16'h1};
             5'h1: rdata <= 32'h1000;
             5'h2: rdata <= 32'h58554c50;
-            5'h3: rdata <= {16'h1, 16'h1};
+            5'h3: rdata <= {16'h2, 16'h0};
             5'h4: rdata <= sts_git_hash[31:0];
             5'h5: rdata <= sts_git_hash[63:32];
             5'h6: rdata <= sts_git_hash[95:64];
             5'h7: rdata <= sts_git_hash[127:96];
             5'h8: rdata <= sts_git_hash[159:128];
-            5'h9: rdata <= {sts_has_tx_rings, sts_has_event_queues, sts_has_streams, sts_has_ports};
+            5'h9: rdata <= {sts_has_tx_rings, 8'd0, sts_has_streams, sts_has_ports};
             5'ha: rdata <= {sts_entries_arp, sts_entries_tlb};
             5'hb: rdata <= {sts_sizes_functions, sts_sizes_read_tags, sts_sizes_rx_fifo};
             5'hc: rdata <= store_scratch;
@@ -138,6 +138,7 @@ module plx_card_regs (
             end
             5'h13: rdata <= high;
             5'h14: rdata <= {24'd0, sts_function};
+            5'h15: rdata <= {16'd0, sts_event_queues};
             default: rdata <= 32'd0;
         endcase
     end

@@ -34,7 +34,7 @@ module plx_timing_regs (
     output logic cfg_ctrl_event_burst,
     output logic cfg_ctrl_event_trigger,
     output logic cfg_ctrl_event_flag,
-    output logic [2:0] cfg_ctrl_queue,
+    output logic [7:0] cfg_ctrl_queue,
     input  logic set_flags_unexpected_start,
     output logic flag_flags_unexpected_start,
     input  logic set_flags_unexpected_end,
@@ -133,8 +133,8 @@ module plx_timing_regs (
         else if (write && word == 7'h2) cfg_ctrl_event_trigger <= (cfg_ctrl_event_trigger & keep[3]) | put[3];
         if (rst) cfg_ctrl_event_flag <= 1'h0;
         else if (write && word == 7'h2) cfg_ctrl_event_flag <= (cfg_ctrl_event_flag & keep[4]) | put[4];
-        if (rst) cfg_ctrl_queue <= 3'h0;
-        else if (write && word == 7'h2) cfg_ctrl_queue <= (cfg_ctrl_queue & keep[10:8]) | put[10:8];
+        if (rst) cfg_ctrl_queue <= 8'h0;
+        else if (write && word == 7'h2) cfg_ctrl_queue <= (cfg_ctrl_queue & keep[15:8]) | put[15:8];
     end
 
     always_ff @(posedge clk) begin
@@ -177,8 +177,8 @@ module plx_timing_regs (
         done <= !rst && here;
         case (word)
             7'h0: rdata <= {8'd0, 8'h1, 16'h3};
-            7'h1: rdata <= 32'h3000;
-            7'h2: rdata <= {21'd0, cfg_ctrl_queue, 3'd0, cfg_ctrl_event_flag, cfg_ctrl_event_trigger, cfg_ctrl_event_burst, cfg_ctrl_set_on_start, cfg_ctrl_from_clock};
+            7'h1: rdata <= 32'h4000;
+            7'h2: rdata <= {16'd0, cfg_ctrl_queue, 3'd0, cfg_ctrl_event_flag, cfg_ctrl_event_trigger, cfg_ctrl_event_burst, cfg_ctrl_set_on_start, cfg_ctrl_from_clock};
             7'h3: rdata <= {27'd0, flag_flags_event, flag_flags_lost, flag_flags_early, flag_flags_unexpected_end, flag_flags_unexpected_start};
             7'h4: rdata <= cfg_period;
             7'h5: rdata <= {cfg_watch_tolerance, cfg_watch_expect};

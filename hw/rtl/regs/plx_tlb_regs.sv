@@ -30,7 +30,7 @@ module plx_tlb_regs (
     input  logic s_axil_rready,
     // Fields.
     output logic cfg_ctrl_event_fault,
-    output logic [2:0] cfg_ctrl_queue,
+    output logic [7:0] cfg_ctrl_queue,
     output logic [31:0] cfg_invalidate,
     output logic wr_invalidate,
     input  logic [31:0] sts_invalidated,
@@ -107,8 +107,8 @@ module plx_tlb_regs (
     always_ff @(posedge clk) begin
         if (rst) cfg_ctrl_event_fault <= 1'h0;
         else if (write && word == 11'h2) cfg_ctrl_event_fault <= (cfg_ctrl_event_fault & keep[0]) | put[0];
-        if (rst) cfg_ctrl_queue <= 3'h0;
-        else if (write && word == 11'h2) cfg_ctrl_queue <= (cfg_ctrl_queue & keep[10:8]) | put[10:8];
+        if (rst) cfg_ctrl_queue <= 8'h0;
+        else if (write && word == 11'h2) cfg_ctrl_queue <= (cfg_ctrl_queue & keep[15:8]) | put[15:8];
     end
 
     always_ff @(posedge clk) begin
@@ -127,7 +127,7 @@ module plx_tlb_regs (
         case (word)
             11'h0: rdata <= {8'd0, 8'h1, 16'h5};
             11'h1: rdata <= 32'h6000;
-            11'h2: rdata <= {21'd0, cfg_ctrl_queue, 7'd0, cfg_ctrl_event_fault};
+            11'h2: rdata <= {16'd0, cfg_ctrl_queue, 7'd0, cfg_ctrl_event_fault};
             11'h3: rdata <= cfg_invalidate;
             11'h4: rdata <= sts_invalidated;
             11'h5: rdata <= cfg_timeout_cycles;

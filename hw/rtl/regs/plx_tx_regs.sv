@@ -33,7 +33,7 @@ module plx_tx_regs (
     output logic [255:0] cfg_ring_base,
     output logic [3:0] cfg_ring_ctrl_enable,
     output logic [19:0] cfg_ring_ctrl_log2_size,
-    output logic [11:0] cfg_ring_ctrl_queue,
+    output logic [31:0] cfg_ring_ctrl_queue,
     output logic [127:0] cfg_ring_producer,
     output logic [3:0] wr_ring_producer,
     input  logic [127:0] sts_ring_consumer,
@@ -137,14 +137,14 @@ module plx_tx_regs (
         else if (write && word == 9'h62) cfg_ring_ctrl_log2_size[14:10] <= (cfg_ring_ctrl_log2_size[14:10] & keep[12:8]) | put[12:8];
         if (rst) cfg_ring_ctrl_log2_size[19:15] <= 5'h3;
         else if (write && word == 9'h72) cfg_ring_ctrl_log2_size[19:15] <= (cfg_ring_ctrl_log2_size[19:15] & keep[12:8]) | put[12:8];
-        if (rst) cfg_ring_ctrl_queue[2:0] <= 3'h0;
-        else if (write && word == 9'h42) cfg_ring_ctrl_queue[2:0] <= (cfg_ring_ctrl_queue[2:0] & keep[18:16]) | put[18:16];
-        if (rst) cfg_ring_ctrl_queue[5:3] <= 3'h0;
-        else if (write && word == 9'h52) cfg_ring_ctrl_queue[5:3] <= (cfg_ring_ctrl_queue[5:3] & keep[18:16]) | put[18:16];
-        if (rst) cfg_ring_ctrl_queue[8:6] <= 3'h0;
-        else if (write && word == 9'h62) cfg_ring_ctrl_queue[8:6] <= (cfg_ring_ctrl_queue[8:6] & keep[18:16]) | put[18:16];
-        if (rst) cfg_ring_ctrl_queue[11:9] <= 3'h0;
-        else if (write && word == 9'h72) cfg_ring_ctrl_queue[11:9] <= (cfg_ring_ctrl_queue[11:9] & keep[18:16]) | put[18:16];
+        if (rst) cfg_ring_ctrl_queue[7:0] <= 8'h0;
+        else if (write && word == 9'h42) cfg_ring_ctrl_queue[7:0] <= (cfg_ring_ctrl_queue[7:0] & keep[23:16]) | put[23:16];
+        if (rst) cfg_ring_ctrl_queue[15:8] <= 8'h0;
+        else if (write && word == 9'h52) cfg_ring_ctrl_queue[15:8] <= (cfg_ring_ctrl_queue[15:8] & keep[23:16]) | put[23:16];
+        if (rst) cfg_ring_ctrl_queue[23:16] <= 8'h0;
+        else if (write && word == 9'h62) cfg_ring_ctrl_queue[23:16] <= (cfg_ring_ctrl_queue[23:16] & keep[23:16]) | put[23:16];
+        if (rst) cfg_ring_ctrl_queue[31:24] <= 8'h0;
+        else if (write && word == 9'h72) cfg_ring_ctrl_queue[31:24] <= (cfg_ring_ctrl_queue[31:24] & keep[23:16]) | put[23:16];
     end
 
     always_ff @(posedge clk) begin
@@ -187,10 +187,10 @@ module plx_tx_regs (
                 if (here) highs[s_axil_func] <= cfg_ring_base[255:224];
             end
             9'h71: rdata <= high;
-            9'h42: rdata <= {13'd0, cfg_ring_ctrl_queue[2:0], 3'd0, cfg_ring_ctrl_log2_size[4:0], 7'd0, cfg_ring_ctrl_enable[0]};
-            9'h52: rdata <= {13'd0, cfg_ring_ctrl_queue[5:3], 3'd0, cfg_ring_ctrl_log2_size[9:5], 7'd0, cfg_ring_ctrl_enable[1]};
-            9'h62: rdata <= {13'd0, cfg_ring_ctrl_queue[8:6], 3'd0, cfg_ring_ctrl_log2_size[14:10], 7'd0, cfg_ring_ctrl_enable[2]};
-            9'h72: rdata <= {13'd0, cfg_ring_ctrl_queue[11:9], 3'd0, cfg_ring_ctrl_log2_size[19:15], 7'd0, cfg_ring_ctrl_enable[3]};
+            9'h42: rdata <= {8'd0, cfg_ring_ctrl_queue[7:0], 3'd0, cfg_ring_ctrl_log2_size[4:0], 7'd0, cfg_ring_ctrl_enable[0]};
+            9'h52: rdata <= {8'd0, cfg_ring_ctrl_queue[15:8], 3'd0, cfg_ring_ctrl_log2_size[9:5], 7'd0, cfg_ring_ctrl_enable[1]};
+            9'h62: rdata <= {8'd0, cfg_ring_ctrl_queue[23:16], 3'd0, cfg_ring_ctrl_log2_size[14:10], 7'd0, cfg_ring_ctrl_enable[2]};
+            9'h72: rdata <= {8'd0, cfg_ring_ctrl_queue[31:24], 3'd0, cfg_ring_ctrl_log2_size[19:15], 7'd0, cfg_ring_ctrl_enable[3]};
             9'h43: rdata <= cfg_ring_producer[31:0];
             9'h53: rdata <= cfg_ring_producer[63:32];
             9'h63: rdata <= cfg_ring_producer[95:64];

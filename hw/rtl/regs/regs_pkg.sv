@@ -24,7 +24,16 @@ package regs_pkg;
     localparam HOST_REFUSED_ROW = 80;
 
     // Functions.
-    localparam FUNCTIONS_AT = 6144, FUNCTIONS_ADDR_W = 7;
+    localparam FUNCTIONS_AT = 6144, FUNCTIONS_ADDR_W = 8;
+    localparam FUNCTIONS_QUEUE_OWNERS_ROW = 0;
+    localparam FUNCTIONS_QUEUE_OWNERS_QUEUE0_LSB = 0, FUNCTIONS_QUEUE_OWNERS_QUEUE0_W = 3;
+    localparam FUNCTIONS_QUEUE_OWNERS_QUEUE1_LSB = 4, FUNCTIONS_QUEUE_OWNERS_QUEUE1_W = 3;
+    localparam FUNCTIONS_QUEUE_OWNERS_QUEUE2_LSB = 8, FUNCTIONS_QUEUE_OWNERS_QUEUE2_W = 3;
+    localparam FUNCTIONS_QUEUE_OWNERS_QUEUE3_LSB = 12, FUNCTIONS_QUEUE_OWNERS_QUEUE3_W = 3;
+    localparam FUNCTIONS_QUEUE_OWNERS_QUEUE4_LSB = 16, FUNCTIONS_QUEUE_OWNERS_QUEUE4_W = 3;
+    localparam FUNCTIONS_QUEUE_OWNERS_QUEUE5_LSB = 20, FUNCTIONS_QUEUE_OWNERS_QUEUE5_W = 3;
+    localparam FUNCTIONS_QUEUE_OWNERS_QUEUE6_LSB = 24, FUNCTIONS_QUEUE_OWNERS_QUEUE6_W = 3;
+    localparam FUNCTIONS_QUEUE_OWNERS_QUEUE7_LSB = 28, FUNCTIONS_QUEUE_OWNERS_QUEUE7_W = 3;
 
     // Timing.
     localparam TIMING_AT = 8192, TIMING_ADDR_W = 9;
@@ -34,9 +43,6 @@ package regs_pkg;
     localparam TIMING_LOST_ROW = 24;
     localparam TIMING_UNPAIRED_ROW = 32;
     localparam TIMING_EVENTS_LOST_ROW = 40;
-
-    // Event queues.
-    localparam EVENT_AT = 12288, EVENT_ADDR_W = 10;
 
     // TLB.
     localparam TLB_AT = 16384, TLB_ADDR_W = 13;
@@ -69,8 +75,8 @@ package regs_pkg;
     localparam CLOP_LIST_COUNT_VALUE_LSB = 0, CLOP_LIST_COUNT_VALUE_W = 17;
     localparam CLOP_LIST_MODE_ROW = 16;
     localparam CLOP_LIST_MODE_BARE_LSB = 0, CLOP_LIST_MODE_BARE_W = 1;
-    localparam CLOP_LIST_MODE_QUEUE_LSB = 4, CLOP_LIST_MODE_QUEUE_W = 3;
-    localparam CLOP_LIST_MODE_FUNC_LSB = 8, CLOP_LIST_MODE_FUNC_W = 8;
+    localparam CLOP_LIST_MODE_FUNC_LSB = 4, CLOP_LIST_MODE_FUNC_W = 3;
+    localparam CLOP_LIST_MODE_QUEUE_LSB = 8, CLOP_LIST_MODE_QUEUE_W = 8;
     localparam CLOP_LIST_MODE_STRIDE_LSB = 16, CLOP_LIST_MODE_STRIDE_W = 16;
     localparam CLOP_LIST_TIMEOUT_ROW = 20;
     localparam CLOP_LIST_TIMEOUT_VALUE_LSB = 0, CLOP_LIST_TIMEOUT_VALUE_W = 31;
@@ -91,8 +97,21 @@ package regs_pkg;
     localparam CLOP_OUTCOME_MALFORMED_ROW = 48;
     localparam CLOP_OUTCOME_BAD_VERSION_ROW = 56;
 
+    // Event queues.
+    localparam EVENT_AT = 65536, EVENT_ADDR_W = 15;
+    localparam EVENT_QUEUE_BASE_ROW = 0;
+    localparam EVENT_QUEUE_CTRL_ROW = 8;
+    localparam EVENT_QUEUE_CTRL_ENABLE_LSB = 0, EVENT_QUEUE_CTRL_ENABLE_W = 1;
+    localparam EVENT_QUEUE_CTRL_LOG2_SIZE_LSB = 8, EVENT_QUEUE_CTRL_LOG2_SIZE_W = 5;
+    localparam EVENT_QUEUE_RELEASED_ROW = 12;
+    localparam EVENT_QUEUE_PRODUCED_ROW = 16;
+    localparam EVENT_QUEUE_COUNT_ROW = 20;
+    localparam EVENT_QUEUE_COUNT_VALUE_LSB = 0, EVENT_QUEUE_COUNT_VALUE_W = 16;
+    localparam EVENT_QUEUE_HOLD_ROW = 24;
+    localparam EVENT_QUEUE_ARM_ROW = 28;
+
     // Port.
-    localparam PORT_AT = 65536, PORT_STEP = 16384, PORT_ADDR_W = 13;
+    localparam PORT_AT = 98304, PORT_STEP = 8192, PORT_ADDR_W = 13;
     localparam PORT_RX_FRAMES_ROW = 0;
     localparam PORT_RX_BYTES_ROW = 8;
     localparam PORT_RX_FCS_ROW = 16;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Payloads of form 2 are containers of compressed hits, and leave as hits of one width
-// (docs/formats/rich-hits.md, "Expanded form"); others pass through in one cycle. The last word
+// (docs/formats/rich-hits.md, "Expanded form"); others pass through in two cycles. The last word
 // reports errors of a container: tuser 1 bad before, 2 malformed, 3 of another version.
 //
 // Each cycle produces a word of the expanded form, so that containers with hits are accepted at the
@@ -39,12 +39,37 @@ module plx_decompress (
     localparam LENGTH = layouts_pkg::RX_META_LENGTH_AT;
     localparam KNOWN = layouts_pkg::RX_META_LENGTH_KNOWN_AT;
 
+    // A word in a register, the first one with its metadata.
+    logic         between, come_ready, word_valid, take, word_last, word_bad;
+    logic [63:0]  word;
+    logic [7:0]   word_keep;
+    logic [168:0] meta;
+    wire          comes = s_axis_payload_tvalid && (!between || s_axis_meta_tvalid);
+
+    assign s_axis_payload_tready = come_ready && comes;
+    assign s_axis_meta_tready    = s_axis_payload_tready && between;
+
+    always_ff @(posedge clk) begin
+        if (s_axis_payload_tready) between <= s_axis_payload_tlast;
+        if (rst) between <= 1'b1;
+    end
+
+    plx_skid #(.WIDTH(243)) slice (
+        .clk,
+        .rst,
+        .s_valid(comes),
+        .s_ready(come_ready),
+        .s_data({s_axis_meta_tdata, s_axis_payload_tdata, s_axis_payload_tkeep, s_axis_payload_tlast, s_axis_payload_tuser}),
+        .m_valid(word_valid),
+        .m_ready(take),
+        .m_data({meta, word, word_keep, word_last, word_bad})
+    );
+
     // The current payload. Its metadata must leave before the next payload begins.
     logic       inside_one, expanding;
     wire        first     = !inside_one;
     wire        meta_free = !m_axis_meta_tvalid || m_axis_meta_tready;
-    wire        begins    = first && s_axis_payload_tvalid && s_axis_meta_tvalid && meta_free;
-    wire        expands   = first ? s_axis_meta_tdata[FORM +: 2] == 2'd2 : expanding;
+    wire        expands   = first ? meta[FORM +: 2] == 2'd2 : expanding;
 
     // The container's words go to `hits`, others to the output.
     wire        out_free  = !m_axis_payload_tvalid || m_axis_payload_tready;
@@ -52,20 +77,17 @@ module plx_decompress (
     logic [63:0] hits_data;
     logic [1:0]  hits_user;
 
-    wire        may       = inside_one ? s_axis_payload_tvalid : begins && !hits_busy;
-    wire        take      = may && (expands ? hits_ready : out_free);
-
-    assign s_axis_payload_tready = take;
-    assign s_axis_meta_tready    = take && first;
+    wire        may       = word_valid && (inside_one || meta_free && !hits_busy);
+    assign      take      = may && (expands ? hits_ready : out_free);
 
     // Bounds: see rich-hits.md; a container that is too short still has an end.
-    wire [15:0] length  = s_axis_meta_tdata[LENGTH +: 16];
+    wire [15:0] length  = meta[LENGTH +: 16];
     wire [15:0] longest = length < 16'd24 ? 16'd24 : {length[13:0], 2'b00} - 16'd72;
 
     always_ff @(posedge clk) begin
         if (m_axis_meta_tready) m_axis_meta_tvalid <= 1'b0;
         if (take) begin
-            inside_one <= !s_axis_payload_tlast;
+            inside_one <= !word_last;
             if (first) m_axis_meta_tvalid <= 1'b1;
         end
         if (rst) begin
@@ -76,7 +98,7 @@ module plx_decompress (
 
     always_ff @(posedge clk) if (take && first) begin
         expanding         <= expands;
-        m_axis_meta_tdata <= s_axis_meta_tdata;
+        m_axis_meta_tdata <= meta;
         if (expands) begin
             m_axis_meta_tdata[LENGTH +: 16] <= longest;
             m_axis_meta_tdata[KNOWN]        <= 1'b0;
@@ -85,8 +107,7 @@ module plx_decompress (
 
     plx_hits_expand expander (
         .clk, .rst, .busy(hits_busy),
-        .s_valid(may && expands), .s_ready(hits_ready), .s_data(s_axis_payload_tdata), .s_keep(s_axis_payload_tkeep),
-        .s_last(s_axis_payload_tlast), .s_bad(s_axis_payload_tuser),
+        .s_valid(may && expands), .s_ready(hits_ready), .s_data(word), .s_keep(word_keep), .s_last(word_last), .s_bad(word_bad),
         .m_valid(hits_valid), .m_ready(out_free), .m_data(hits_data), .m_last(hits_last), .m_user(hits_user)
     );
 
@@ -96,9 +117,9 @@ module plx_decompress (
     end
 
     always_ff @(posedge clk) if (out_free) begin
-        m_axis_payload_tdata <= hits_valid ? hits_data : s_axis_payload_tdata;
-        m_axis_payload_tkeep <= hits_valid ? 8'hFF : s_axis_payload_tkeep;
-        m_axis_payload_tlast <= hits_valid ? hits_last : s_axis_payload_tlast;
-        m_axis_payload_tuser <= hits_valid ? hits_user : s_axis_payload_tuser ? BAD : GOOD;
+        m_axis_payload_tdata <= hits_valid ? hits_data : word;
+        m_axis_payload_tkeep <= hits_valid ? 8'hFF : word_keep;
+        m_axis_payload_tlast <= hits_valid ? hits_last : word_last;
+        m_axis_payload_tuser <= hits_valid ? hits_user : word_bad ? BAD : GOOD;
     end
 endmodule

@@ -92,17 +92,17 @@ module plx_hits_expand (
     wire [8:0] of_times = {times, 1'b1} & ~{1'b0, times};
     wire [8:0] reads    = state == HEAD ? of_head : state == EVENT ? of_event : state == INDEX ? codes_end : of_times;
 
-    wire step  = busy && state != FINISH && !reads[0];
-    wire stuck = busy && state != FINISH && (no_events && state == EVENT || wrong || other_version || no_magic
-                                             || (ended && reads[0]));
+    // As bit 0 of `reads`: codes are there from the first one on.
+    wire nothing = state == HEAD ? !there[7] : state == EVENT ? !opens : state == INDEX ? !codes[1] : !times[1];
+    wire step    = busy && state != FINISH && !reads[0];
+    wire stuck   = busy && state != FINISH && (no_events && state == EVENT || wrong || other_version || no_magic
+                                               || (ended && nothing));
 
     // The window of bytes in.
-    logic [3:0] comes;
+    // Bytes are kept from the first one on.
+    wire [3:0] comes = {s_keep[7], s_keep[3] && !s_keep[7], (s_keep[1] && !s_keep[3]) || (s_keep[5] && !s_keep[7]),
+                        |(s_keep & ~{1'b0, s_keep[7:1]} & 8'h55)};
     integer k;
-    always_comb begin
-        comes = '0;
-        for (k = 0; k < 8; k = k + 1) comes = comes + {3'd0, s_keep[k]};
-    end
 
     // Nothing moves, and so nothing is taken, without space for a word.
     wire         accepts  = !there[16] && !ended;

@@ -91,7 +91,13 @@ module plx_tx_fifo #(
         end
     endgenerate
 
-    assign s_free = skip ? '0 : WORDS[AW:0] - (tail - head_bin);
+    // Free words one cycle ago, without the word of that cycle: WORDS plus the difference.
+    logic [AW:0] was_free;
+    wire  [AW:0] unread = head_bin + ~tail + {{AW{1'b0}}, !write};
+
+    always_ff @(posedge clk_core) was_free <= {!unread[AW], unread[AW-1:0]};
+
+    assign s_free = skip ? '0 : was_free;
 
     // The sum of the payload, in two stages: that of a word, then that of all words so far.
     logic              word_valid, word_last, word_good, meta_valid;

@@ -181,11 +181,17 @@ module plx_pcie4c (
     (* clocked_by = "user_clk" *) output logic [15:0]  cfg_function_status,
     (* clocked_by = "user_clk" *) output logic [3:0]   cfg_interrupt_msix_enable,
     (* clocked_by = "user_clk" *) output logic [3:0]   cfg_interrupt_msix_mask,
+    (* clocked_by = "user_clk" *) output logic [503:0] cfg_vf_status,
+    (* clocked_by = "user_clk" *) output logic [251:0] cfg_interrupt_msix_vf_enable,
+    (* clocked_by = "user_clk" *) output logic [251:0] cfg_interrupt_msix_vf_mask,
     (* clocked_by = "user_clk" *) input  logic         cfg_config_space_enable,
     (* clocked_by = "user_clk" *) output logic         cfg_power_state_change_interrupt,
     (* clocked_by = "user_clk" *) input  logic         cfg_power_state_change_ack,
     (* clocked_by = "user_clk" *) output logic [3:0]   cfg_flr_in_process,
     (* clocked_by = "user_clk" *) input  logic [3:0]   cfg_flr_done,
+    (* clocked_by = "user_clk" *) output logic [251:0] cfg_vf_flr_in_process,
+    (* clocked_by = "user_clk" *) input  logic [7:0]   cfg_vf_flr_func_num,
+    (* clocked_by = "user_clk" *) input  logic         cfg_vf_flr_done,
 
     // Constant in the tops.
     input  logic         cfg_link_training_enable,
@@ -199,8 +205,6 @@ module plx_pcie4c (
     input  logic         cfg_interrupt_msix_int,
     input  logic [31:0]  cfg_interrupt_msix_data,
     input  logic [63:0]  cfg_interrupt_msix_address,
-    input  logic [7:0]   cfg_interrupt_msi_function_number,
-    input  logic [7:0]   cfg_vf_flr_func_num,
-    input  logic         cfg_vf_flr_done
+    input  logic [7:0]   cfg_interrupt_msi_function_number
 );
 endmodule

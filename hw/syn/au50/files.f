@@ -19,6 +19,7 @@ hw/rtl/host/plx_dma_wr.sv
 hw/rtl/host/plx_functions.sv
 hw/rtl/host/plx_host_bus.sv
 hw/rtl/host/plx_msix.sv
+hw/rtl/host/plx_queue_owners.sv
 hw/rtl/host/plx_rd_mux.sv
 hw/rtl/host/plx_resets.sv
 hw/rtl/host/plx_wr_fence.sv
@@ -48,7 +49,7 @@ hw/rtl/mem/plx_clop.sv
 hw/rtl/mem/plx_clop_outcomes.sv
 hw/rtl/mem/plx_clop_settings.sv
 hw/rtl/mem/plx_clop_step.sv
-hw/rtl/mem/plx_event_irq.sv
+hw/rtl/mem/plx_event_queues.sv
 hw/rtl/mem/plx_event_writer.sv
 hw/rtl/mem/plx_memory.sv
 hw/rtl/mem/plx_place.sv
@@ -70,10 +71,12 @@ hw/rtl/net/plx_udp_tx.sv
 hw/rtl/pcie/us/plx_pcie_cc.sv
 hw/rtl/pcie/us/plx_pcie_cq.sv
 hw/rtl/pcie/us/plx_pcie_flr.sv
+hw/rtl/pcie/us/plx_pcie_func.sv
 hw/rtl/pcie/us/plx_pcie_rc.sv
 hw/rtl/pcie/us/plx_pcie_rq.sv
 hw/rtl/pcie/us/plx_pcie_tags.sv
 hw/rtl/pcie/us/plx_pcie_us.sv
+hw/rtl/pcie/us/plx_pcie_vf.sv
 hw/rtl/pcs/plx_pcs.sv
 hw/rtl/pcs/plx_pcs_ber.sv
 hw/rtl/pcs/plx_pcs_decode.sv

@@ -8,7 +8,7 @@ if {![info exists ip_folder]} {
 }
 
 # PCIe Gen3 x8, as hw/rtl/pcie/us expects it; completions are aligned to DWORDs unless set otherwise. IDs, BARs
-# and MSI-X are those of the driver (pmd/src/drivers/card).
+# and MSI-X are those of the driver (pmd/src/drivers/card); virtual functions have the same, from number 4 on.
 create_ip -name pcie4c_uscale_plus -vendor xilinx.com -library ip -module_name plx_pcie4c -dir $ip_folder
 set_property -dict [list \
     CONFIG.mode_selection {Advanced} \
@@ -31,15 +31,31 @@ set_property -dict [list \
     CONFIG.pf0_bar2_enabled {true} \
     CONFIG.pf0_bar2_64bit {true} \
     CONFIG.pf0_bar2_scale {Kilobytes} \
-    CONFIG.pf0_bar2_size {4} \
+    CONFIG.pf0_bar2_size {8} \
     CONFIG.pf0_msi_enabled {false} \
     CONFIG.MSI_X_OPTIONS {MSI-X_External} \
     CONFIG.pf0_msix_enabled {true} \
-    CONFIG.PF0_MSIX_CAP_TABLE_SIZE {007} \
+    CONFIG.PF0_MSIX_CAP_TABLE_SIZE {0FF} \
     CONFIG.PF0_MSIX_CAP_TABLE_BIR {BAR_3:2} \
     CONFIG.PF0_MSIX_CAP_TABLE_OFFSET {00000000} \
     CONFIG.PF0_MSIX_CAP_PBA_BIR {BAR_3:2} \
-    CONFIG.PF0_MSIX_CAP_PBA_OFFSET {00000800} \
+    CONFIG.PF0_MSIX_CAP_PBA_OFFSET {00001000} \
+    CONFIG.SRIOV_CAP_ENABLE {true} \
+    CONFIG.PF0_SRIOV_CAP_INITIAL_VF {7} \
+    CONFIG.PF0_SRIOV_FIRST_VF_OFFSET {4} \
+    CONFIG.PF0_SRIOV_VF_DEVICE_ID {504c} \
+    CONFIG.pf0_sriov_bar0_64bit {true} \
+    CONFIG.pf0_sriov_bar0_scale {Kilobytes} \
+    CONFIG.pf0_sriov_bar0_size {128} \
+    CONFIG.pf0_sriov_bar2_enabled {true} \
+    CONFIG.pf0_sriov_bar2_64bit {true} \
+    CONFIG.pf0_sriov_bar2_scale {Kilobytes} \
+    CONFIG.pf0_sriov_bar2_size {8} \
+    CONFIG.VFG0_MSIX_CAP_TABLE_SIZE {0FF} \
+    CONFIG.VFG0_MSIX_CAP_TABLE_BIR {BAR_3:2} \
+    CONFIG.VFG0_MSIX_CAP_TABLE_OFFSET {00000000} \
+    CONFIG.VFG0_MSIX_CAP_PBA_BIR {BAR_3:2} \
+    CONFIG.VFG0_MSIX_CAP_PBA_OFFSET {00001000} \
 ] [get_ips plx_pcie4c]
 
 # Lanes of 10GBASE-R with the asynchronous 64B/66B gearbox: TXUSRCLK2 and RXUSRCLK2 at 156.25 MHz. One core

@@ -127,6 +127,10 @@ module pollux_au50 #(
     logic [7:0]   fc_nph;
     logic [15:0]  function_status;
     logic [3:0]   msix_enable, msix_mask, flr_in_process, flr_done;
+    logic [503:0] vf_status;
+    logic [251:0] vf_msix_enable, vf_msix_mask, vf_flr_in_process;
+    logic [7:0]   vf_flr_func_num;
+    logic         vf_flr_done;
 
     plx_pcie4c pcie (
         .pci_exp_rxp(pcie_rx_p), .pci_exp_rxn(pcie_rx_n), .pci_exp_txp(pcie_tx_p), .pci_exp_txn(pcie_tx_n),
@@ -146,11 +150,13 @@ module pollux_au50 #(
         .cfg_interrupt_msix_enable(msix_enable), .cfg_interrupt_msix_mask(msix_mask),
         .cfg_config_space_enable(config_enable), .cfg_power_state_change_interrupt(power_change),
         .cfg_power_state_change_ack(power_ack), .cfg_flr_in_process(flr_in_process), .cfg_flr_done(flr_done),
+        .cfg_vf_status(vf_status), .cfg_interrupt_msix_vf_enable(vf_msix_enable),
+        .cfg_interrupt_msix_vf_mask(vf_msix_mask), .cfg_vf_flr_in_process(vf_flr_in_process),
+        .cfg_vf_flr_func_num(vf_flr_func_num), .cfg_vf_flr_done(vf_flr_done),
         .cfg_link_training_enable(1'b1), .cfg_hot_reset_in(1'b0), .cfg_req_pm_transition_l23_ready(1'b0),
         .cfg_err_cor_in(1'b0), .cfg_err_uncor_in(1'b0), .cfg_dsn(64'd0), .cfg_interrupt_int(4'd0),
         .cfg_interrupt_pending(4'd0), .cfg_interrupt_msix_int(1'b0), .cfg_interrupt_msix_data(32'd0),
-        .cfg_interrupt_msix_address(64'd0), .cfg_interrupt_msi_function_number(8'd0), .cfg_vf_flr_func_num(8'd0),
-        .cfg_vf_flr_done(1'b0)
+        .cfg_interrupt_msix_address(64'd0), .cfg_interrupt_msi_function_number(8'd0)
     );
 
     logic         wr_valid, wr_ready, wr_sop, wr_eop, rd_valid, rd_ready, cpl_valid, cpl_ready, cpl_sop, cpl_eop;
@@ -158,9 +164,7 @@ module pollux_au50 #(
     logic [127:0] wr_header, rd_header, cpl_header, req_header, tx_header;
     logic [255:0] wr_data, cpl_data, req_data, tx_data;
     logic [2:0]   card_max_payload, card_max_read;
-    logic         card_bus_master, card_msix_enable, card_msix_mask;
-    // The block has function 0 alone, as long as it has no virtual functions.
-    logic [7:0]   card_flr_done;
+    logic [7:0]   card_bus_master, card_msix_enable, card_msix_mask, card_flr, card_flr_done;
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_pcie_us shim (
@@ -179,6 +183,9 @@ module pollux_au50 #(
         .cfg_interrupt_msix_enable(msix_enable), .cfg_interrupt_msix_mask(msix_mask),
         .cfg_config_space_enable(config_enable), .cfg_power_state_change_interrupt(power_change),
         .cfg_power_state_change_ack(power_ack), .cfg_flr_in_process(flr_in_process), .cfg_flr_done(flr_done),
+        .cfg_vf_status(vf_status[13:0]), .cfg_interrupt_msix_vf_enable(vf_msix_enable[6:0]),
+        .cfg_interrupt_msix_vf_mask(vf_msix_mask[6:0]), .cfg_vf_flr_in_process(vf_flr_in_process[6:0]),
+        .cfg_vf_flr_func_num(vf_flr_func_num), .cfg_vf_flr_done(vf_flr_done),
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
         .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .hif_rx_cpl_valid(cpl_valid),
@@ -189,6 +196,7 @@ module pollux_au50 #(
         .hif_tx_cpl_ready(tx_ready), .hif_tx_cpl_sop(tx_sop), .hif_tx_cpl_eop(tx_eop),
         .hif_tx_cpl_header(tx_header), .hif_tx_cpl_data(tx_data),
         .card_max_payload, .card_max_read, .card_bus_master, .card_msix_enable, .card_msix_mask,
+        .card_flr, .card_flr_done,
         .inc_cq_refused(), .inc_cq_dropped(), .inc_rc_discontinued(), .inc_rq_dropped(), .inc_tag_lost()
     );
     /* verilator lint_on PINCONNECTEMPTY */
@@ -208,11 +216,11 @@ module pollux_au50 #(
         .hif_rx_req_header(req_header), .hif_rx_req_data(req_data), .hif_tx_cpl_valid(tx_valid),
         .hif_tx_cpl_ready(tx_ready), .hif_tx_cpl_sop(tx_sop), .hif_tx_cpl_eop(tx_eop),
         .hif_tx_cpl_header(tx_header), .hif_tx_cpl_data(tx_data), .cfg_max_payload(card_max_payload),
-        .cfg_max_read(card_max_read), .cfg_bus_master({7'd0, card_bus_master}),
-        .cfg_msix_enable({7'd0, card_msix_enable}), .cfg_msix_mask({7'd0, card_msix_mask}), .cfg_flr(8'd0),
+        .cfg_max_read(card_max_read), .cfg_bus_master(card_bus_master),
+        .cfg_msix_enable(card_msix_enable), .cfg_msix_mask(card_msix_mask), .cfg_flr(card_flr),
         .flr_done(card_flr_done)
     );
 
-    wire unused = &{1'b0, card_flr_done, rq_ready[3:1], cc_ready[3:1], power_good[3:1], tx_clk_out[3:1], tx_clk_valid[3:1],
+    wire unused = &{1'b0, vf_status[503:14], vf_msix_enable[251:7], vf_msix_mask[251:7], vf_flr_in_process[251:7], rq_ready[3:1], cc_ready[3:1], power_good[3:1], tx_clk_out[3:1], tx_clk_valid[3:1],
                     tx_up[3:1], lane_clk[3:1], lane_refclk[3:1], lane_locked[3:1]};
 endmodule

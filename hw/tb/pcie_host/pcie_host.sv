@@ -49,17 +49,24 @@ module pcie_host #(
     input  logic [15:0]  cfg_function_status,
     input  logic [3:0]   cfg_interrupt_msix_enable,
     input  logic [3:0]   cfg_interrupt_msix_mask,
+    input  logic [13:0]  cfg_vf_status,
+    input  logic [6:0]   cfg_interrupt_msix_vf_enable,
+    input  logic [6:0]   cfg_interrupt_msix_vf_mask,
     output logic         cfg_config_space_enable,
     input  logic         cfg_power_state_change_interrupt,
     output logic         cfg_power_state_change_ack,
     input  logic [3:0]   cfg_flr_in_process,
     output logic [3:0]   cfg_flr_done,
+    input  logic [6:0]   cfg_vf_flr_in_process,
+    output logic [7:0]   cfg_vf_flr_func_num,
+    output logic         cfg_vf_flr_done,
 
     // A writer, a reader, interrupt requests.
     input  logic         s_wr_desc_valid,
     output logic         s_wr_desc_ready,
     input  logic [63:0]  s_wr_desc_address,
     input  logic [12:0]  s_wr_desc_length,
+    input  logic [7:0]   s_wr_desc_func,
     input  logic         s_wr_data_tvalid,
     output logic         s_wr_data_tready,
     input  logic [255:0] s_wr_data_tdata,
@@ -69,6 +76,7 @@ module pcie_host #(
     input  logic [63:0]  s_rd_desc_address,
     input  logic [15:0]  s_rd_desc_length,
     input  logic [7:0]   s_rd_desc_tag,
+    input  logic [7:0]   s_rd_desc_func,
     output logic         m_rd_data_tvalid,
     input  logic         m_rd_data_tready,
     output logic [255:0] m_rd_data_tdata,
@@ -76,7 +84,8 @@ module pcie_host #(
     output logic         m_rd_data_tlast,
     output logic         m_rd_data_tuser,
     output logic [7:0]   m_rd_status_tag,
-    input  logic [7:0]   s_irq,
+    input  logic         s_irq_valid,
+    input  logic [7:0]   s_irq_queue,
 
     // What the shim has counted; reset of the card.
     output logic [15:0]  refused,
@@ -91,7 +100,7 @@ module pcie_host #(
     logic [127:0] wr_header, rd_header, cpl_header, req_header, tx_header;
     logic [255:0] wr_data, cpl_data, req_data, tx_data;
     logic [2:0]   max_payload, max_read;
-    logic         bus_master, msix_enable, msix_mask;
+    logic [7:0]   bus_master, msix_enable, msix_mask, flr, flr_done;
     logic         inc_refused, inc_dropped, inc_discontinued, inc_unmastered, inc_lost;
 
     plx_pcie_us #(.PERIOD_LOG2(PERIOD_LOG2), .TAGS(TAGS)) shim (
@@ -104,6 +113,8 @@ module pcie_host #(
         .cfg_fc_sel, .cfg_fc_nph, .cfg_max_payload, .cfg_max_read_req, .cfg_function_status,
         .cfg_interrupt_msix_enable, .cfg_interrupt_msix_mask, .cfg_config_space_enable,
         .cfg_power_state_change_interrupt, .cfg_power_state_change_ack, .cfg_flr_in_process, .cfg_flr_done,
+        .cfg_vf_status, .cfg_interrupt_msix_vf_enable, .cfg_interrupt_msix_vf_mask, .cfg_vf_flr_in_process,
+        .cfg_vf_flr_func_num, .cfg_vf_flr_done,
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
         .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .hif_rx_cpl_valid(cpl_valid),
@@ -113,7 +124,8 @@ module pcie_host #(
         .hif_rx_req_header(req_header), .hif_rx_req_data(req_data), .hif_tx_cpl_valid(tx_valid),
         .hif_tx_cpl_ready(tx_ready), .hif_tx_cpl_sop(tx_sop), .hif_tx_cpl_eop(tx_eop), .hif_tx_cpl_header(tx_header),
         .hif_tx_cpl_data(tx_data), .card_max_payload(max_payload), .card_max_read(max_read),
-        .card_bus_master(bus_master), .card_msix_enable(msix_enable), .card_msix_mask(msix_mask),
+        .card_bus_master(bus_master), .card_msix_enable(msix_enable), .card_msix_mask(msix_mask), .card_flr(flr),
+        .card_flr_done(flr_done),
         .inc_cq_refused(inc_refused), .inc_cq_dropped(inc_dropped), .inc_rc_discontinued(inc_discontinued),
         .inc_rq_dropped(inc_unmastered), .inc_tag_lost(inc_lost)
     );
@@ -135,12 +147,12 @@ module pcie_host #(
     logic [16:0] acc_addr;
     logic [31:0] memory [0:1023];
 
-    plx_host_bus #(.PORTS(1)) host_bus (
+    plx_host_bus #(.PORTS(1), .EVENT_QUEUES(8)) host_bus (
         .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .others_rst(), .net_rst(), .net_clear(),
         .net_away(),
-        .now_stamp(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master({7'd0, bus_master}),
-        .cfg_msix_enable({7'd0, msix_enable}), .cfg_msix_mask({7'd0, msix_mask}), .cfg_flr(8'd0), .flr_done(),
-        .m_axil_func(), .port_owner(), .queue_owner(), .resetting_functions(), .s_placing('0), .s_ring_quiet('1),
+        .now_stamp(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master(bus_master),
+        .cfg_msix_enable(msix_enable), .cfg_msix_mask(msix_mask), .cfg_flr(flr), .flr_done,
+        .m_axil_func(), .port_owner(), .s_owner_queue(8'd0), .m_owner(), .resetting_functions(), .s_placing('0), .s_ring_quiet('1),
         .s_event_busy(1'b0),
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
@@ -157,11 +169,11 @@ module pcie_host #(
         .m_axil_rvalid({6{rvalid}}), .m_axil_rready(rready),
         .s_wr_desc_valid({1'b0, s_wr_desc_valid}), .s_wr_desc_ready(wr_desc_ready),
         .s_wr_desc_address({64'd0, s_wr_desc_address}), .s_wr_desc_length({13'd0, s_wr_desc_length}),
-        .s_wr_desc_func(16'd0), .s_wr_data_tvalid({1'b0, s_wr_data_tvalid}), .s_wr_data_tready(wr_data_ready),
+        .s_wr_desc_func({8'd0, s_wr_desc_func}), .s_wr_data_tvalid({1'b0, s_wr_data_tvalid}), .s_wr_data_tready(wr_data_ready),
         .s_wr_data_tdata({256'd0, s_wr_data_tdata}), .s_wr_data_tlast({1'b0, s_wr_data_tlast}), .m_wr_taken(),
         .s_rd_desc_valid, .s_rd_desc_ready, .s_rd_desc_address, .s_rd_desc_length, .s_rd_desc_tag,
-        .s_rd_desc_func(8'd0), .m_rd_data_tvalid, .m_rd_data_tready, .m_rd_data_tdata, .m_rd_data_tkeep,
-        .m_rd_data_tlast, .m_rd_data_tuser, .m_rd_status_tag, .s_irq, .inc_events_discarded(1'b0)
+        .s_rd_desc_func, .m_rd_data_tvalid, .m_rd_data_tready, .m_rd_data_tdata, .m_rd_data_tkeep,
+        .m_rd_data_tlast, .m_rd_data_tuser, .m_rd_status_tag, .s_irq_valid, .s_irq_queue, .inc_events_discarded(1'b0)
     );
 
     logic [1:0] wr_desc_ready, wr_data_ready;

@@ -4,7 +4,8 @@ import random
 
 import cocotb
 from cocotb.triggers import with_timeout
-from cocotbext.pcie.core.tlp import TlpType
+from cocotbext.pcie.core.tlp import Tlp, TlpType
+from cocotbext.pcie.core.utils import PcieId
 from pcie import HOST, TB
 
 
@@ -14,24 +15,42 @@ class Requests:
     def __init__(self, rc, payload, read):
         self.rc, self.payload, self.read, self.writes, self.reads, self.held = rc, payload, read, [], [], None
         self.answer = rc.handle_mem_read_tlp
+        # Who may: asserted of each request.
+        self.allows = lambda tlp: True
         for kind in (TlpType.MEM_WRITE, TlpType.MEM_WRITE_64):
             rc.register_rx_tlp_handler(kind, self.write)
         for kind in (TlpType.MEM_READ, TlpType.MEM_READ_64):
             rc.register_rx_tlp_handler(kind, self.take)
 
     async def write(self, tlp):
+        assert self.allows(tlp), tlp
         assert tlp.length * 4 <= self.payload and tlp.address % 4096 + tlp.length * 4 <= 4096
         assert tlp.first_be == 15 and tlp.last_be == (15 if tlp.length > 1 else 0)
         self.writes.append((tlp.address, tlp.length * 4))
         await self.rc.handle_mem_write_tlp(tlp)
 
     async def take(self, tlp):
+        assert self.allows(tlp), tlp
         assert tlp.length * 4 <= self.read and tlp.address % 4096 + tlp.length * 4 <= 4096
         self.reads.append(tlp)
         if self.held is None:
             await self.answer(tlp)
         else:
             self.held.append(tlp)
+
+
+def request(tb, kind, address, dws=1, first_be=15, data=b""):
+    """A request of the host, as it is on the link."""
+    tlp = Tlp()
+    tlp.fmt_type, tlp.requester_id, tlp.address, tlp.length = kind, PcieId(0, 0, 0), address, dws
+    tlp.first_be, tlp.last_be = first_be, 15 if dws > 1 else 0
+    if data:
+        tlp.set_data(data)
+    return tlp
+
+
+async def answer(tb, tlp):
+    return (await with_timeout(tb.rc.perform_nonposted_operation(tlp), 20, "us"))[0]
 
 
 async def ready(dut, **settings):

@@ -21,13 +21,13 @@ NET_PS = 6400
 IDLE_WORD = 0x0707070707070707
 
 # Registers, of hw/docs/registers.md.
-CARD, HOST, FUNCTIONS, TIMING, EVENT, TLB, TX, CLOP = 0x0, 0x1000, 0x1800, 0x2000, 0x3000, 0x4000, 0x6000, 0x8000
+CARD, HOST, FUNCTIONS, TIMING, EVENT, TLB, TX, CLOP = 0x0, 0x1000, 0x1800, 0x2000, 0x10000, 0x4000, 0x6000, 0x8000
 MAGIC, CTRL, STATUS, FLAGS = 0x8, 0x34, 0x38, 0x3C
-QUEUE_BASE, QUEUE_CTRL, QUEUE_RELEASED = EVENT + 0x100, EVENT + 0x108, EVENT + 0x10C
+QUEUE_BASE, QUEUE_CTRL, QUEUE_RELEASED = EVENT + 0x4000, EVENT + 0x4008, EVENT + 0x400C
 
 
 def port(number, register):
-    return 0x10000 + 0x4000 * number + register
+    return 0x18000 + 0x2000 * number + register
 
 
 RX_FRAMES, TX_FRAMES, TX_ABORTED, RX_FCS, RX_SYMBOL = 0x400, 0x488, 0x498, 0x410, 0x418
@@ -185,8 +185,9 @@ async def the_card_says_what_it_is_and_blocks_are_linked(dut):
     while at or not kinds:
         kinds.append(await tb.read(at) & 0xFFFF)
         at = await tb.read(at + 4)
-    assert kinds == [1, 2, 10, 3, 4, 5, 6, 7] + [8] * tb.ports
-    assert await tb.read(CARD + 0x24) == tb.ports | 16 << 8 | 2 << 16 | tb.ports << 24
+    assert kinds == [1, 2, 10, 3, 5, 6, 7, 4] + [8] * tb.ports
+    assert await tb.read(CARD + 0x24) == tb.ports | 16 << 8 | tb.ports << 24
+    assert await tb.read(CARD + 0x54) == 2
     assert await tb.read(port(1, 0)) >> 24 == 1
 
 
@@ -196,7 +197,7 @@ async def payloads_are_in_memory_before_their_event_and_that_before_its_interrup
     await tb.set_up()
     for word, value in enumerate((0xFEE00000, 0, 0x4321, 0)):
         await tb.write(4 * word, value, bar=2)
-    await tb.write(EVENT + 0x11C, 0)
+    await tb.write(EVENT + 0x401C, 0)
     await tb.write(TIMING + 0x28, 10**15, size=8)
     await tb.settle()
     sent = [[some(random.randrange(1, 300)) for _ in range(3)] for _ in range(tb.ports)]

@@ -8,7 +8,9 @@ import cycles as table
 from core import Cycles, Window, joined
 from lists import BAD, FAULT, FLUSH, FULL, MALFORMED, NO_BUFFER, NO_EVENT, OFF, OVERSIZE, PLACED, TIMEOUT, List
 
-PARAMETERS = [{"PORTS": 4}, {"PORTS": 1, "EVENT_QUEUES": 1}]
+PARAMETERS = [{"PORTS": 4}, {"PORTS": 1}]
+
+QUEUES = 8
 
 FIELDS = (("list", 7), ("length", 16), ("wire", 64), ("wire_valid", 1))
 
@@ -27,13 +29,14 @@ class TB:
         self.port = [Port() for _ in range(self.ports)]
         self.lists, self.outcomes, self.extra = {}, {}, None
         self.hold, self.idle, self.stall, self.no_room = (2, 2), 0.0, 0.0, 0.0
-        self.room = self.room_before = (1 << int(dut.EVENT_QUEUES.value)) - 1
+        self.room, self.asked = (1 << QUEUES) - 1, 0
+        self.room_before = self.room
         self.event, self.latencies, self.reader, self.finished = None, set(), 1.0, 0
         self.granted, self.skew = [None] * self.ports, 0
         for name in ("s_select_valid", "s_commit_valid", "win_write", "win_addr", "win_wdata", "m_event_ready",
                      "now_stamp"):
             getattr(dut, name).value = 0
-        dut.room.value = self.room
+        dut.s_room.value = 1
         self.window, self.counters = Window(dut, "list", self.step), Window(dut, "outcome", self.step)
 
     async def start(self):
@@ -52,7 +55,7 @@ class TB:
         await self.window.write64(at, new.base)
         await self.window.write(at + 8, new.size)
         await self.window.write(at + 12, new.count)
-        await self.window.write(at + 16, new.bare | new.queue << 4 | new.func << 8 | new.stride << 16)
+        await self.window.write(at + 16, new.bare | new.func << 4 | new.queue << 8 | new.stride << 16)
         await self.window.write(at + 20, new.timeout)
         await self.window.access(at + 24, 1)
         self.lists[number] = new
@@ -93,13 +96,14 @@ class TB:
             getattr(dut, f"s_commit_stamp_{name}").value = joined(
                 [getattr(port, "stages", (0, 0, 0))[index] for port in self.port], 32)
         self.room_before, self.room = self.room, sum(
-            (random.random() >= self.no_room) << queue for queue in range(int(dut.EVENT_QUEUES.value)))
-        dut.room.value, dut.now_stamp.value = self.room, self.now
+            (random.random() >= self.no_room) << queue for queue in range(QUEUES))
+        dut.s_room.value, dut.now_stamp.value = self.room >> self.asked & 1, self.now
         dut.m_event_ready.value = random.random() >= self.stall
         await self.cycles.cycle()
 
     def look(self):
         dut = self.dut
+        self.asked = int(dut.m_room_queue.value) if dut.m_room_queue.value.is_resolvable else 0
         if int(dut.m_event_valid.value):
             record = int(dut.m_event_record.value)
             if self.event is None:
@@ -210,12 +214,11 @@ def payload(number, longest, clock=None, bound=False):
 async def lists_of_all_kinds_as_the_model_says(dut):
     tb = TB(dut)
     await tb.start()
-    queues = int(dut.EVENT_QUEUES.value)
     for port in range(tb.ports):
         for stream, settings in ((0, dict(size=512, count=3, timeout=60)), (7, dict(size=64, count=1)),
                                  (16, dict(size=1024, count=2, bare=True, stride=7, timeout=200))):
             number = port * 32 + stream
-            await tb.enable(number, base=(number + 1) << 40 | 0x40 * port, queue=number % queues, func=number % 5,
+            await tb.enable(number, base=(number + 1) << 40 | 0x40 * port, queue=number % QUEUES, func=number % 5,
                             **settings)
     for index, port in enumerate(tb.port):
         port.jobs = [payload(index * 32 + random.choice([0, 0, 7, 16, 16, 3]), 200, bound=True)

@@ -4,6 +4,7 @@ waits for a block in another clock, and nothing else does."""
 import random
 
 import cocotb
+from cocotb.triggers import Edge
 
 import cycles as table
 from core import Cycles, joined
@@ -11,7 +12,7 @@ from host_bus import ABORT, SUCCESS, UNSUPPORTED, Sink, Source, enabled, field, 
 
 PARAMETERS = [{"PORTS": 4}, {"PORTS": 1}]
 
-SIZES = [(0x0000, 7), (0x1000, 9), (0x1800, 7), (0x2000, 9), (0x3000, 10), (0x4000, 13), (0x6000, 11), (0x8000, 15)]
+SIZES = [(0x0000, 7), (0x1000, 9), (0x1800, 8), (0x2000, 9), (0x10000, 15), (0x4000, 13), (0x6000, 11), (0x8000, 15)]
 
 
 class TB:
@@ -20,16 +21,17 @@ class TB:
     def __init__(self, dut):
         self.dut, self.cycles = dut, Cycles(dut)
         self.places = [(0, *size) for size in SIZES]
-        self.places += [(0, 0x10000 + 0x4000 * port, 13) for port in range(int(dut.PORTS.value))] + [(2, 0, 12)]
+        self.places += [(0, 0x18000 + 0x2000 * port, 13) for port in range(int(dut.PORTS.value))] + [(2, 0, 13)]
         self.request, self.host = Source(dut, "hif_rx_req"), Sink(dut, "hif_tx_cpl", self.answered)
         self.cycles.watchers += [self.request.look, self.host.look, self.look]
         self.model_memory = {}
         self.memory, self.accesses, self.answers, self.expected = {}, [], [], []
-        self.taken_at, self.stall, self.refused, self.denied = None, 0.0, 0, 0
+        self.taken_at, self.stall, self.refused, self.denied, self.resetting = None, 0.0, 0, 0, 0
         # Owners of ports, queues, groups of pages: function 0, until a test assigns them.
-        self.owners = [0] * int(dut.PORTS.value), [0] * 8, [0] * 8
+        self.owners = [0] * int(dut.PORTS.value), [0] * 256, [0] * 8
         self.assign()
-        dut.s_write_valid.value = 0
+        dut.s_write_valid.value = dut.resetting.value = 0
+        cocotb.start_soon(self.look_up())
         self.address = self.data = self.answer = None
         # Cycles that a block in another clock takes to answer a read; the read that waits for it, until when.
         self.far, self.waits, self.rung = (lambda: 0), None, 0
@@ -39,6 +41,13 @@ class TB:
             getattr(dut, f"m_axil_{name}").value = 0
         dut.away.value = 0
 
+    async def look_up(self):
+        """Owners of queues, in the same cycle."""
+        while True:
+            asked = self.dut.m_owner_queue.value
+            self.dut.s_owner.value = self.owners[1][int(asked)] if asked.is_resolvable else 0
+            await Edge(self.dut.m_owner_queue)
+
     def block(self, bar, offset):
         for index, (mine, at, bits) in enumerate(self.places):
             if mine == bar and at <= offset < at + (1 << bits):
@@ -47,34 +56,38 @@ class TB:
 
     def assign(self):
         ports, queues, pages = self.owners
-        self.dut.cfg_port_owner.value, self.dut.cfg_queue_owner.value = joined(ports, 3), joined(queues, 3)
+        self.dut.cfg_port_owner.value = joined(ports, 3)
         self.dut.cfg_page_owner.value = joined(pages, 3)
+        asked = self.dut.m_owner_queue.value
+        self.dut.s_owner.value = queues[int(asked)] if asked.is_resolvable else 0
 
     def owner(self, bar, at):
         """The function that a register belongs to; None: to all."""
         ports, queues, pages = self.owners
         if bar == 2:
-            return None if at >= 0x800 else queues[at // 16] if at < 0x80 else 8
-        if at >= 0x10000:
-            return ports[(at - 0x10000) // 0x4000]
+            return None if at >= 0x1000 else (queues + [8] * 256)[at // 16]
+        if at >= 0x18000:
+            return ports[(at - 0x18000) // 0x2000]
+        if at >= 0x14000:
+            return (queues + [8] * 256)[(at - 0x14000) // 0x40]
         if 0xA000 <= at < 0xE000:
             return (ports + [0] * 4)[(at & 0x1FFF) // 0x800]
         if 0x6100 <= at < 0x6200 or 0x6400 <= at < 0x6480:
             return (ports + [0] * 4)[(at - 0x6100) // 0x40 if at < 0x6400 else (at - 0x6400) // 0x20]
-        if 0x3100 <= at < 0x3300:
-            return queues[(at - 0x3100) // 0x40]
         return pages[(at - 0x5000) // 0x200] if 0x5000 <= at < 0x6000 else None
 
     def may(self, func, write, bar, at):
         owner = self.owner(bar, at)
         if owner is not None:
-            return owner == func or not write and bar == 0 and at >= 0x10000 and at % 0x4000 < 8
+            if write and self.resetting >> func & 1 and (bar == 2 or 0x14000 <= at < 0x18000):
+                return False
+            return owner == func or not write and bar == 0 and at >= 0x18000 and at % 0x2000 < 8
         if bar == 2:
             return not write
         if 0x1840 <= at < 0x1880 and (at - 0x1840) // 8 == func:
             return True
         head = at % 0x1000 < 8 or 0x1800 <= at < 0x1808
-        whole = at < 0x80 or 0x1800 <= at < 0x1880 or 0x3000 <= at < 0x4000 or 0x6000 <= at < 0x6800 or at >= 0x8000
+        whole = at < 0x80 or 0x1800 <= at < 0x1900 or 0x6000 <= at < 0x6800 or at >= 0x8000
         return func == 0 or not write and (whole or head)
 
     def is_far(self, block):
@@ -85,7 +98,7 @@ class TB:
     def is_bell(bar, at):
         """RING_PRODUCER, LIST_RELEASED, QUEUE_RELEASED, QUEUE_ARM."""
         return bar == 0 and (0x6100 <= at < 0x6200 and at % 64 == 12 or 0xA000 <= at < 0xE000 and at % 64 == 28
-                             or 0x3100 <= at < 0x3300 and at % 64 in (12, 28))
+                             or 0x14000 <= at < 0x18000 and at % 64 in (12, 28))
 
     def ask(self, write, bar, offset, dws, first_be=15, last_be=None, poisoned=0, data=None, func=0):
         last_be = (15 if dws > 1 else 0) if last_be is None else last_be
@@ -230,7 +243,7 @@ async def random_accesses_of_1_to_64_bytes_with_byte_enables(dut):
 @cocotb.test()
 async def unknown_places_are_answered_with_zero(dut):
     tb = await started(dut)
-    for bar, offset in ((0, 0x80), (0, 0x1FFF8), (0, 0x80000000), (2, 0x1000), (0, 0x78), (0, 0x1FFFC)):
+    for bar, offset in ((0, 0x80), (0, 0x7FF8), (0, 0x80000000), (2, 0x2000), (0, 0x78), (0, 0x3FFFC)):
         tb.ask(1, bar, offset, 4)
         tb.ask(0, bar, offset, 4)
     await tb.finish()
@@ -284,22 +297,40 @@ async def a_function_reaches_what_is_its_own(dut):
 
 
 @cocotb.test()
+async def a_function_in_reset_writes_no_queue_and_no_vector(dut):
+    """What it wrote behind the reset's own write would outlive that; reads, and its other registers, go on."""
+    tb = await started(dut)
+    tb.owners[1][200] = tb.owners[1][201] = 6
+    tb.assign()
+    for tb.resetting in (1 << 6, 1 << 5, 0xFF, 0):
+        dut.resetting.value = tb.resetting
+        before = tb.denied
+        for write in (1, 0):
+            for bar, at in ((0, 0x14000 + 200 * 64 + 8), (0, 0x14000 + 201 * 64 + 12), (2, 200 * 16 + 12)):
+                tb.ask(write, bar, at, 1, func=6)
+            tb.ask(write, 0, 0x1870, 1, func=6)
+        await tb.finish()
+        assert tb.denied - before == 3 * (tb.resetting >> 6 & 1)
+
+
+@cocotb.test()
 async def writes_for_a_reset_take_turns_with_the_host(dut):
     tb = await started(dut)
     tb.owners[1][2], taken = 5, 0
     tb.assign()
+    dut.resetting.value = 1 << 5
     for _ in range(20):
         tb.ask(1, 0, 0x30, 1)
         tb.ask(0, 0, 0x30, 16)
     dut.s_write_valid.value, dut.s_write_func.value, dut.s_write_data.value = 1, 5, 0x300
-    dut.s_write_vector.value, dut.s_write_offset.value = 0, 0x3188
+    dut.s_write_vector.value, dut.s_write_offset.value = 0, 0x14088
     while taken < 20:
         await tb.step()
         taken += int(dut.s_write_ready.value)
         assert len(tb.answers) <= taken + 1, "the host goes first"
     dut.s_write_valid.value = 0
     assert len(tb.answers) > 5, "the reset goes first"
-    tb.model_memory[0, 0x3188] = (0x300).to_bytes(4, "little")
+    tb.model_memory[0, 0x14088] = (0x300).to_bytes(4, "little")
     await tb.finish()
 
 
@@ -320,9 +351,9 @@ async def doorbells_pass_reads_that_wait_for_another_clock(dut):
     """None of which is answered before all have been performed; a read behind them is not offered meanwhile."""
     tb = await started(dut)
     tb.far = lambda: 500
-    for offset in (0x10000, 0x10040, 0x2000, 0x10000):
+    for offset in (0x18000, 0x18040, 0x2000, 0x18000):
         tb.ask(0, 0, offset, 2)
-    for value, at in enumerate((0x610C, 0xA01C, 0x310C, 0x311C, 0x610C, 0xA05C), 1):
+    for value, at in enumerate((0x610C, 0xA01C, 0x1400C, 0x1401C, 0x610C, 0xA05C), 1):
         ring(tb, at, value)
     tb.ask(0, 0, 0x610C, 1)
     for _ in range(140):
@@ -340,9 +371,9 @@ async def doorbells_pass_reads_that_wait_for_another_clock(dut):
 @cocotb.test()
 async def a_doorbell_passes_no_write_and_no_other_write_passes_a_read(dut):
     tb = await started(dut)
-    for number, (at, data) in enumerate(((0x6108, 4), (0x610C, 8), (0x10010, 4))):
+    for number, (at, data) in enumerate(((0x6108, 4), (0x610C, 8), (0x18010, 4))):
         tb.far, tb.rung = (lambda: 300), 0
-        tb.ask(0, 0, 0x10000, 1)
+        tb.ask(0, 0, 0x18000, 1)
         tb.ask(1, 0, at, 1, *((7, 0) if data == 8 else ()), data=bytes(4))
         ring(tb, 0x614C, number)
         for _ in range(150):
@@ -352,7 +383,7 @@ async def a_doorbell_passes_no_write_and_no_other_write_passes_a_read(dut):
         await tb.finish()
     # Nor one by a wrong function, poisoned, of two DWs.
     tb.far = lambda: 300
-    tb.ask(0, 0, 0x10000, 1)
+    tb.ask(0, 0, 0x18000, 1)
     tb.ask(1, 0, 0x610C, 1, poisoned=1)
     tb.ask(1, 0, 0x610C, 2)
     tb.ask(1, 0, 0x610C, 1, func=9)
@@ -360,7 +391,7 @@ async def a_doorbell_passes_no_write_and_no_other_write_passes_a_read(dut):
     assert tb.rung == 0
     # One of another function is refused, also in the middle of a read.
     denied = tb.denied
-    tb.ask(0, 0, 0x10000, 1)
+    tb.ask(0, 0, 0x18000, 1)
     tb.ask(1, 0, 0x610C, 1, func=1)
     ring(tb, 0x610C, 7)
     await tb.finish()
@@ -372,7 +403,7 @@ async def a_read_ends_when_its_block_goes_away_in_a_doorbell(dut):
     tb = await started(dut)
     for delay in range(8):
         tb.far, tb.rung, before = (lambda: 10 ** 6), 0, len(tb.answers)
-        tb.ask(0, 0, 0x10000, 1)
+        tb.ask(0, 0, 0x18000, 1)
         while not tb.waits:
             await tb.step()
         ring(tb, 0x610C, delay)
@@ -395,7 +426,7 @@ async def doorbells_among_reads_of_slow_blocks(dut):
     tb = await started(dut)
     tb.stall, tb.host.stall, tb.request.idle = 0.3, 0.3, 0.2
     tb.far = lambda: random.choice((0, 5, 20, 50))
-    bells = (0x610C, 0xA01C, 0x310C, 0x311C)
+    bells = (0x610C, 0xA01C, 0x1400C, 0x1401C)
     for value in range(1, 200):
         kind = random.randrange(5)
         if kind < 2:
@@ -403,8 +434,8 @@ async def doorbells_among_reads_of_slow_blocks(dut):
         elif kind == 2:
             tb.ask(0, 0, random.choice(bells), 1)
         elif kind == 3:
-            tb.ask(0, 0, random.choice((0x10000, 0x10020, 0x2000, 0x6000, 0x3000)), random.choice((1, 2, 5)))
+            tb.ask(0, 0, random.choice((0x18000, 0x18020, 0x2000, 0x6000, 0x10000)), random.choice((1, 2, 5)))
         else:
-            tb.ask(1, 0, random.choice((0x10010, 0x2010, 0x6020, 0x3020)), random.choice((1, 2, 9)))
+            tb.ask(1, 0, random.choice((0x18010, 0x2010, 0x6020, 0x10020)), random.choice((1, 2, 9)))
     await tb.finish()
     assert tb.rung > 15, tb.rung

@@ -3,10 +3,11 @@
 import random
 
 import cocotb
+from cocotb.triggers import Edge
 
 from core import Cycles, joined
 
-PARAMETERS = [{"PORTS": 4}, {"PORTS": 1, "EVENT_QUEUES": 2, "TLB_ENTRIES": 4}]
+PARAMETERS = [{"PORTS": 4, "EVENT_QUEUES": 16}, {"PORTS": 1, "EVENT_QUEUES": 2, "TLB_ENTRIES": 4}]
 
 
 class TB:
@@ -19,11 +20,19 @@ class TB:
         self.owners = [[random.randrange(8) for _ in range(number)] for number in (self.ports, self.queues, 8)]
         self.writes, self.done, self.stall = [], [], 0.5
         self.cycles.watchers.append(self.look)
-        dut.cfg_port_owner.value, dut.cfg_queue_owner.value = joined(self.owners[0], 3), joined(self.owners[1], 3)
+        dut.cfg_port_owner.value = joined(self.owners[0], 3)
+        cocotb.start_soon(self.look_up())
         dut.cfg_page_owner.value = joined(self.owners[2], 3)
         for name in ("s_reset", "s_flr", "m_write_ready", "s_event_busy", "s_irq_busy", "s_accepted", "s_ended", "s_placing"):
             getattr(dut, name).value = 0
         dut.s_ring_quiet.value = (1 << self.ports) - 1
+
+    async def look_up(self):
+        """Owners of queues, in the same cycle."""
+        while True:
+            asked = self.dut.m_owner_queue.value
+            self.dut.s_owner.value = self.owners[1][int(asked) % self.queues] if asked.is_resolvable else 0
+            await Edge(self.dut.m_owner_queue)
 
     def look(self):
         dut = self.dut
@@ -39,13 +48,13 @@ class TB:
         """The writes for a function, in any order."""
         found = []
         for port in (port for port in range(self.ports) if self.owners[0][port] == function):
-            at = 0x10000 + 0x4000 * port
+            at = 0x18000 + 0x2000 * port
             found += [(0, at + 0x200 + 4 * stream, 0) for stream in range(16)]
             found += [(0, 0xA018 + 0x40 * (32 * port + number), 0) for number in range(17)]
             found += [(0, at + 0x24, 0), (0, at + 0x34, 0x104), (0, at + 0x40, 2), (0, at + 8, 0x22),
                       (0, 0x6108 + 0x40 * port, 0x300)]
         for queue in (queue for queue in range(self.queues) if self.owners[1][queue] == function):
-            found += [(0, 0x3108 + 0x40 * queue, 0x300), (0, 0x310C + 0x40 * queue, 0), (1, 16 * queue + 12, 1)]
+            found += [(0, 0x14008 + 0x40 * queue, 0), (1, 16 * queue + 12, 1)]
         return found + [(0, 0x5010 + 0x20 * entry, 0) for entry in range(self.entries)
                         if self.owners[2][entry // 16] == function]
 

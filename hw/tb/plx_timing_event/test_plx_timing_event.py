@@ -7,7 +7,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly
 
-PARAMETERS = [{"EVENT_QUEUES": 2}]
+PARAMETERS = [{"DEPTH": 8}]
 
 FIELDS = ("edges", "wire", "wire_valid", "stamp", "burst", "flags", "clocks", "triggers")
 WIDTHS = (4, 64, 1, 32, 32, 5, 64, 64)
@@ -21,7 +21,7 @@ class TB:
         for name in FIELDS:
             getattr(dut, f"s_event_{name}").value = 0
         dut.s_event_valid.value, dut.cfg_queue.value = 0, 1
-        dut.room.value, dut.m_event_ready.value, dut.clear.value = 2, 0, 0
+        dut.s_room.value, dut.m_event_ready.value, dut.clear.value = 1, 0, 0
 
     async def start(self):
         dut = self.dut
@@ -84,8 +84,8 @@ async def records_of_all_edges_in_order(dut):
 @cocotb.test()
 async def without_room_they_wait_and_then_there_is_no_place(dut):
     tb = await TB(dut).start()
-    dut.room.value = 1
+    dut.s_room.value = 0
     places = [await tb.tell(5) for _ in range(20)]
     assert sum(places) == 8 and not any(places[8:]) and not tb.records
-    dut.room.value = 2
+    dut.s_room.value = 1
     await tb.finish()

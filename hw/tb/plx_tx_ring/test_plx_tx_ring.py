@@ -8,7 +8,7 @@ from core import Cycles, joined, part
 from descriptors import (BAD, EVENT, FAILED, FIRST, INLINE, LAST, SENT, STOPPED, UNRESOLVED, Descriptor, inline,
                          pieces, slots)
 
-PARAMETERS = [{"PORTS": 4}, {"PORTS": 1, "DESCRIPTORS": 8, "EVENT_QUEUES": 1}]
+PARAMETERS = [{"PORTS": 4}, {"PORTS": 1, "DESCRIPTORS": 8}]
 
 M32 = (1 << 32) - 1
 
@@ -125,8 +125,7 @@ class Ring:
 class TB:
     def __init__(self, dut):
         self.dut, self.cycles = dut, Cycles(dut)
-        self.ports, self.places, self.queues = (int(getattr(dut, name).value)
-                                                for name in ("PORTS", "DESCRIPTORS", "EVENT_QUEUES"))
+        self.ports, self.places, self.queues = int(dut.PORTS.value), int(dut.DESCRIPTORS.value), 8
         self.rings = [Ring(self, number, 5) for number in range(self.ports)]
         self.cycles.watchers.append(self.look)
         # Words of responses, in order: (cycle, ring, word, last, bad).
@@ -135,7 +134,7 @@ class TB:
         self.events, self.counts = 0, [[0] * 4 for _ in range(self.ports)]
         for name in ("now_stamp", "m_desc_ready", "s_data_tvalid", "s_data_tdata", "s_data_tlast", "s_data_tuser",
                      "s_data_tag", "m_piece_ready", "s_done_valid", "s_done_end", "s_done_status", "s_done_length",
-                     "room", "forget", "m_event_ready", "wr_ring_producer", "cfg_ring_producer", "cfg_ring_ctrl_enable"):
+                     "s_room", "forget", "m_event_ready", "wr_ring_producer", "cfg_ring_producer", "cfg_ring_ctrl_enable"):
             getattr(dut, name).value = 0
         dut.s_read_idle.value = dut.s_fifo_idle.value = (1 << self.ports) - 1
 
@@ -143,7 +142,7 @@ class TB:
         dut = self.dut
         dut.cfg_ring_base.value = joined([ring.base for ring in self.rings], 64)
         dut.cfg_ring_ctrl_log2_size.value = joined([ring.log2 for ring in self.rings], 5)
-        dut.cfg_ring_ctrl_queue.value = joined([ring.queue for ring in self.rings], 3)
+        dut.cfg_ring_ctrl_queue.value = joined([ring.queue for ring in self.rings], 8)
         await self.cycles.start()
         for ring in self.rings:
             ring.enable = 1
@@ -184,7 +183,7 @@ class TB:
         dut.s_lost_valid.value = joined([bool(ring.losses) for ring in self.rings], 1)
         dut.s_lost_count.value = joined([count for count, _ in offers], 16)
         dut.s_lost_cookie.value = joined([cookie for _, cookie in offers], 32)
-        dut.room.value = self.room
+        dut.s_room.value = joined([self.room >> ring.queue & 1 for ring in self.rings], 1)
         dut.m_event_ready.value = random.random() >= self.stall
         await self.cycles.cycle()
 

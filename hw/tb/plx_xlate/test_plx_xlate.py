@@ -57,7 +57,7 @@ class TB:
                      "s_req_index", "s_done", "s_done_epoch", "win_write", "win_addr", "win_wdata", "now_stamp",
                      "m_event_ready", "cfg_invalidate", "wr_invalidate", "s_fence_done"):
             getattr(dut, name).value = 0
-        dut.cfg_event_fault.value, dut.cfg_queue.value, dut.room.value = 1, 5, 0xFF
+        dut.cfg_event_fault.value, dut.cfg_queue.value, dut.s_room.value = 1, 5, 1
         dut.cfg_timeout_cycles.value = timeout
 
     async def start(self):
@@ -86,7 +86,7 @@ class TB:
         self.fences = self.fences + 1 if int(dut.m_fence.value) else 0
         dut.s_fence_done.value = self.fences > self.fence_wait
         dut.now_stamp.value = self.cycles.number
-        dut.room.value = self.room_bits
+        dut.s_room.value = self.room_bits >> 5 & 1
         dut.m_event_ready.value = random.random() >= self.event_stall
         await self.cycles.cycle()
 

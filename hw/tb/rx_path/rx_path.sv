@@ -38,10 +38,9 @@ module rx_path #(
     input  logic [14:0]          win_addr,
     input  logic [31:0]          win_wdata,
     input  logic [3:0]           win_wstrb,
-    input  logic [127:0]         cfg_queue_base,
-    input  logic [1:0]           cfg_queue_ctrl_enable,
-    input  logic [9:0]           cfg_queue_ctrl_log2_size,
-    input  logic [63:0]          cfg_queue_released,
+    input  logic                 win_queue_valid,
+    output logic                 win_queue_ready,
+    output logic [31:0]          win_queue_rdata,
 
     // Writers: ports, then events.
     output logic [PORTS:0]       m_desc_valid,
@@ -134,10 +133,10 @@ module rx_path #(
     endgenerate
 
     logic [1:0]    event_valid, event_ready, room;
-    logic [5:0]    event_queue;
+    logic [15:0]   event_queue, room_queue;
     logic [1023:0] event_record;
 
-    plx_clop #(.PORTS(PORTS), .EVENT_QUEUES(2)) lists (
+    plx_clop #(.PORTS(PORTS)) lists (
         .clk(clk_core), .rst(rst_core), .now_stamp,
         .win_list_valid, .win_list_ready, .win_list_rdata, .win_outcome_valid, .win_outcome_ready,
         .win_outcome_rdata, .win_write, .win_addr, .win_wdata, .win_wstrb,
@@ -150,28 +149,30 @@ module rx_path #(
         .s_commit_outcome(commit_outcome), .s_commit_length(commit_length), .s_commit_wire(commit_wire),
         .s_commit_wire_valid(commit_wire_valid), .s_commit_stamp_mac(commit_mac),
         .s_commit_stamp_parsed(commit_parsed), .s_commit_stamp_placed(commit_placed),
-        .room, .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[2:0]),
+        .m_room_queue(room_queue[7:0]), .s_room(room[0]),
+        .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[7:0]),
         .m_event_record(event_record[511:0])
     );
 
-    plx_xlate #(.MASTERS(PORTS), .ENTRIES(16), .EVENT_QUEUES(2)) pages (
-        .clk(clk_core), .rst(rst_core), .cfg_event_fault(1'b1), .cfg_queue(3'd1), .cfg_timeout_cycles(32'd0),
+    plx_xlate #(.MASTERS(PORTS), .ENTRIES(16)) pages (
+        .clk(clk_core), .rst(rst_core), .cfg_event_fault(1'b1), .cfg_queue(8'd1), .cfg_timeout_cycles(32'd0),
         .cfg_invalidate(32'd0), .wr_invalidate(1'b0), .sts_invalidated(), .m_fence(), .s_fence_done(1'b0),
         .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata, .win_wstrb,
         .win_entry_rdata,
         .s_req_valid(xlate_valid), .s_req_address(xlate_address), .s_req_length(xlate_length),
         .s_req_func(xlate_func), .s_req_key('0), .s_req_write({PORTS{1'b1}}), .s_req_index(xlate_list), .m_req_taken(),
         .m_rsp_valid(bus_valid), .m_rsp_hit(bus_hit), .m_rsp_address(bus_address), .m_rsp_epoch(bus_epoch),
-        .s_done(bus_done), .s_done_epoch(bus_done_epoch), .now_stamp, .room,
-        .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[5:3]),
+        .s_done(bus_done), .s_done_epoch(bus_done_epoch), .now_stamp, .m_room_queue(room_queue[15:8]), .s_room(room[1]),
+        .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[15:8]),
         .m_event_record(event_record[1023:512]), .inc_misses(), .inc_faults(), .inc_events_lost()
     );
 
-    plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2)) events (
+    plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ASKERS(2)) events (
         .clk(clk_core), .rst(rst_core), .now_stamp,
-        .cfg_queue_base, .cfg_queue_ctrl_enable, .cfg_queue_ctrl_log2_size, .cfg_queue_released,
-        .sts_queue_produced(), .s_event_valid(event_valid), .s_event_ready(event_ready),
-        .s_event_queue(event_queue), .s_event_record(event_record), .cfg_queue_owner('0), .s_event_func('0), .busy(), .room,
+        .win_valid(win_queue_valid), .win_ready(win_queue_ready), .win_write, .win_addr(win_addr[13:0]), .win_wdata,
+        .win_wstrb, .win_rdata(win_queue_rdata), .m_owner_queue(), .s_owner('0), .s_room_queue(room_queue),
+        .m_room(room), .m_irq_valid(), .m_irq_queue(), .s_event_valid(event_valid), .s_event_ready(event_ready),
+        .s_event_queue(event_queue), .s_event_record(event_record), .s_event_func('0), .busy(),
         .m_desc_valid(m_desc_valid[PORTS]), .m_desc_ready(m_desc_ready[PORTS]),
         .m_desc_address(m_desc_address[PORTS*64 +: 64]), .m_desc_length(m_desc_length[PORTS*13 +: 13]),
         .m_desc_func(), .m_data_tvalid(m_data_tvalid[PORTS]), .m_data_tready(m_data_tready[PORTS]),

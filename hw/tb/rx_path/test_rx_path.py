@@ -32,14 +32,12 @@ class TB:
     async def start(self, log2=6):
         dut = self.dut
         for name in ("now_stamp", "s_valid", "s_data", "s_keep", "s_last", "s_bad", "s_first", "s_meta", "win_write",
-                     "win_addr", "win_wdata", "m_desc_ready", "m_data_tready", "m_taken", "cfg_queue_released"):
+                     "win_addr", "win_wdata", "m_desc_ready", "m_data_tready", "m_taken"):
             getattr(dut, name).value = 0
-        dut.cfg_queue_base.value, dut.cfg_queue_ctrl_log2_size.value = joined(EVENTS, 64), joined([log2] * 2, 5)
-        dut.cfg_queue_ctrl_enable.value = 3
         self.size = 1 << log2
         for base in EVENTS:
             self.memory.register(base, 64 << log2)
-        self.window = {name: Window(dut, name, self.settled) for name in ("entry", "list", "outcome")}
+        self.window = {name: Window(dut, name, self.settled) for name in ("entry", "list", "outcome", "queue")}
         dut.rst_net.value = dut.rst_core.value = 1
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
         await Timer(700, "ps")
@@ -50,6 +48,9 @@ class TB:
         cocotb.start_soon(self.bus())
         cocotb.start_soon(self.wire_counters())
         await FallingEdge(dut.clk_core)
+        for queue, base in enumerate(EVENTS):
+            await self.window["queue"].write64(queue * 64, base)
+            await self.window["queue"].write(queue * 64 + 8, log2 << 8 | 1)
 
     async def settled(self, look):
         await ReadOnly()
@@ -159,7 +160,7 @@ class TB:
                 if stream is not None:
                     await self.window["list"].write(0x2000 + stream * 64 + 28, serial)
                 self.consumed[queue] += 1
-                self.dut.cfg_queue_released.value = joined(self.consumed, 32)
+                await self.window["queue"].write(queue * 64 + 12, self.consumed[queue])
 
     async def send(self, port, frames, slot=None):
         """Payloads (list, data, form, bad) of a port, one in each slot of cycles, or back to back with random gaps."""

@@ -18,7 +18,7 @@ module tx_path #(
     input  logic [PORTS*64-1:0]  cfg_ring_base,
     input  logic [PORTS-1:0]     cfg_ring_ctrl_enable,
     input  logic [PORTS*5-1:0]   cfg_ring_ctrl_log2_size,
-    input  logic [PORTS*3-1:0]   cfg_ring_ctrl_queue,
+    input  logic [PORTS*8-1:0]   cfg_ring_ctrl_queue,
     input  logic [PORTS*32-1:0]  cfg_ring_producer,
     input  logic [PORTS-1:0]     wr_ring_producer,
     output logic [PORTS*32-1:0]  sts_ring_consumer,
@@ -81,7 +81,7 @@ module tx_path #(
         .m_piece(piece), .m_piece_data(piece_data), .m_piece_ends(piece_ends), .m_piece_flush(piece_flush), .s_done_valid(done_valid), .s_done_end(done_end),
         .s_done_status(done_status), .s_done_length(done_length), .s_read_idle(read_idle), .s_fifo_idle(fifo_idle),
         .s_lost_valid('0), .s_lost_ready(), .s_lost_count('0), .s_lost_cookie('0),
-        .room(8'hFF), .m_event_valid, .m_event_ready, .m_event_queue(), .m_event_record, .inc_packets, .inc_bytes,
+        .m_room_queue(), .s_room({PORTS{1'b1}}), .m_event_valid, .m_event_ready, .m_event_queue(), .m_event_record, .inc_packets, .inc_bytes,
         .inc_bad, .inc_read_failed
     );
 

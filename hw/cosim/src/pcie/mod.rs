@@ -36,9 +36,8 @@ use upstream::Upstream;
 pub use link::{LINK_BYTES_PER_US, TLP_OVERHEAD};
 pub use upstream::{NON_POSTED_HEADERS, POSTED_BYTES, POSTED_HEADERS};
 
-/// Address of the MSI-X vectors (PCI 3.0 section 6.8.2), and their number.
+/// Window of the MSI-X vectors (PCI 3.0 section 6.8.2).
 const MSIX_BAR: u8 = 2;
-const VECTORS: u16 = 8;
 
 /// Behaviour of the host within PCIe's rules. Times in picoseconds, drawn for each TLP.
 #[derive(Clone, Debug)]
@@ -378,15 +377,15 @@ impl RootPort {
         self.driven.flr >> self.function & 1 == 0
     }
 
-    /// Enables or disables MSI-X. The caller has written the vectors before: here, interrupt n
-    /// writes n.
-    pub(crate) fn set_msix(&mut self, now: u64, on: bool) {
-        for vector in (0..u32::from(VECTORS)).filter(|_| on) {
+    /// Enables MSI-X with so many vectors, or disables it. The caller has written the vectors before: here,
+    /// interrupt n writes n.
+    pub(crate) fn set_msix(&mut self, now: u64, vectors: u16) {
+        for vector in 0..u32::from(vectors) {
             let at = upstream::INTERRUPTS;
             let entry = [at as u32, (at >> 32) as u32, vector, 0].map(u32::to_le_bytes);
             self.request_write(now, MSIX_BAR, 16 * vector as usize, entry.as_flattened());
         }
-        set(&mut self.driven.msix_enable, self.function, on);
+        set(&mut self.driven.msix_enable, self.function, vectors > 0);
     }
 
     /// Holds the card in reset, or releases it. Transfers in flight are lost.

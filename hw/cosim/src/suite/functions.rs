@@ -13,7 +13,7 @@ use crate::rig::{Form, Rig, datagram};
 /// Function n has port n, queue n, vector n, and group n of the pages; function 0 the rest too.
 const SHARING: [(Register, u32); 3] = [
     (functions::PORTS, 0x0210),
-    (functions::QUEUES, 0x0000_0210),
+    (functions::QUEUE_OWNERS, 0x0000_0210),
     (functions::PAGES, 0x0000_0210),
 ];
 
@@ -234,7 +234,7 @@ pub fn a_list_tells_no_queue_of_another_function<C: SimulatedCard>(make: Make<'_
     for queue in [0, 2_u32] {
         let control = |rig: &Rig<C>, on| rig.write(&clop::THIS, 0, clop::LIST_CTRL, 32, on);
         control(&rigs[1], 0);
-        rigs[1].write(&clop::THIS, 0, clop::LIST_MODE, 32, queue << 4);
+        rigs[1].write(&clop::THIS, 0, clop::LIST_MODE, 32, queue << 8);
         control(&rigs[1], 1);
         let told = |rigs: &[Rig<C>; 3]| {
             let who = &rigs[queue as usize];
@@ -279,7 +279,7 @@ pub fn a_page_is_of_the_function_that_enters_it<C: SimulatedCard>(make: Make<'_,
     assert_received(&mut rigs[1], 1, 0..30);
     // A list that claims to be of another function is its own.
     rigs[1].write(&clop::THIS, 0, clop::LIST_CTRL, 32, 0);
-    rigs[1].write(&clop::THIS, 0, clop::LIST_MODE, 32, 1 << 4 | 2 << 8);
+    rigs[1].write(&clop::THIS, 0, clop::LIST_MODE, 32, 1 << 8 | 2 << 4);
     rigs[1].write(&clop::THIS, 0, clop::LIST_CTRL, 32, 1);
     let placed = rigs[1].outcomes(32)[0];
     send(&rigs[1], 1, 30..40);
@@ -318,7 +318,7 @@ pub fn a_reset_of_one_function_leaves_the_others<C: SimulatedCard>(make: Make<'_
         }
         let status = functions::THIS.at + functions::FUNCTION_STATUS.of(1);
         assert_eq!(bus.read32(status), 0, "at rest, not a master");
-        let table = seen.bar(2, 4096).unwrap();
+        let table = seen.bar(2, 8192).unwrap();
         assert_eq!(table.read32(16 + 12), 1, "masked");
         for which in [0, 2] {
             assert_received(&mut rigs[which], which, first..last);
@@ -444,7 +444,7 @@ fn assert_only_function_0(buses: &[impl Bus; 3]) {
 
 /// Vectors, of 4 words each.
 fn assert_vectors<C: SimulatedCard>(device: &CosimDevice<C>) {
-    let tables = [0, 1, 2].map(|function| device.function(function).bar(2, 4096).unwrap());
+    let tables = [0, 1, 2].map(|function| device.function(function).bar(2, 8192).unwrap());
     for (who, table) in tables.iter().enumerate() {
         table.write32(16 * who + 8, 0x50 + who as u32);
     }

@@ -203,7 +203,7 @@ pub fn a_page_is_for_whom_it_is_and_ends_where_it_ends<C: SimulatedCard>(make: M
         rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
         rig.enter(0, page);
         rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base);
-        rig.write(&clop::THIS, 0, clop::LIST_MODE, 0, mode | func << 8);
+        rig.write(&clop::THIS, 0, clop::LIST_MODE, 0, mode | func << 4);
         rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
         put(&rig, 1, 100);
         assert_eq!(fault(&mut rig), Some(expected));

@@ -15,7 +15,8 @@ pub fn a_card_tells_what_it_is<C: SimulatedCard>(make: Make<'_, C>) {
         .flat_map(|n| about(card::GIT_HASH, n).to_le_bytes())
         .collect();
     assert_eq!(hash, GIT_HASH);
-    assert_eq!(about(card::HAS, 0).to_le_bytes(), [4, 16, 8, 4]);
+    assert_eq!(about(card::HAS, 0).to_le_bytes(), [4, 16, 0, 4]);
+    assert_eq!(about(card::EVENT_QUEUES, 0), 256);
     assert_eq!(about(card::ENTRIES, 0), 256 << 16 | 128);
     assert_eq!(about(card::SIZES, 0), 8 << 24 | 128 << 16 | 2048);
     // Instances of a kind are consecutive, and the last block has no successor.

@@ -271,7 +271,7 @@ pub fn one_queue_tells_of_lists_and_rings<C: SimulatedCard>(make: Make<'_, C>) {
     let rig = &mut sending.rig;
     rig.add_list(0, 64, 1000);
     rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
-    let mode = (QUEUE as u32) << 4;
+    let mode = (QUEUE as u32) << 8;
     rig.write(&clop::THIS, 0, clop::LIST_MODE, 0, mode);
     rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
     rig.add_stream(0, 0, 5000, Form::Payload);

@@ -364,15 +364,15 @@ impl SimulatedCard for VerilatedCard {
         self.until(host, |card| on || card.port.is_idle());
     }
 
-    fn set_msix(&mut self, host: &mut dyn Host, on: bool) {
-        self.port.set_msix(self.now, on);
+    fn set_msix(&mut self, host: &mut dyn Host, vectors: u16) {
+        self.port.set_msix(self.now, vectors);
         self.until(host, |card| card.port.requests() == 0);
     }
 
     fn reset(&mut self, host: &mut dyn Host) {
         if self.function > 0 {
             self.port.set_bus_master(false);
-            self.port.set_msix(self.now, false);
+            self.port.set_msix(self.now, 0);
             self.port.request_reset();
             self.until(host, |card| card.port.is_reset());
             // What it had written before is in memory when the host knows that it is reset.
@@ -380,11 +380,11 @@ impl SimulatedCard for VerilatedCard {
             return self.until(host, |card| card.port.writes().1 >= sent);
         }
         self.set_bus_master(host, false);
-        self.port.set_msix(self.now, false);
+        self.port.set_msix(self.now, 0);
         for function in (0..FUNCTIONS as u8).rev() {
             self.port.act_as(function);
             self.port.set_bus_master(false);
-            self.port.set_msix(self.now, false);
+            self.port.set_msix(self.now, 0);
         }
         self.pulse_reset(host);
     }

@@ -1,5 +1,6 @@
 //! Event queues and interrupts (hw/docs/interfaces.md, Events).
 
+use super::owners::owner_of;
 use super::record::{Record, put};
 use super::soft_card::{CORE_PS, SoftCard};
 use super::state::Queue;
@@ -85,12 +86,10 @@ impl SoftCard {
 
     /// A register of a queue was written.
     pub(super) fn queue_written(&mut self, queue: usize, register: usize, before: u32, now: u32) {
-        if register == event::QUEUE_CTRL.at && (before ^ now) & 1 == 1 {
-            if now & 1 == 1 {
-                let at = Self::queue_at(queue);
-                self.store.set(at + event::QUEUE_PRODUCED.at, 0);
-                self.store.set(at + event::QUEUE_RELEASED.at, 0);
-            }
+        if register == event::QUEUE_CTRL.at && (before & now) & 1 == 0 {
+            let at = Self::queue_at(queue);
+            self.store.set(at + event::QUEUE_PRODUCED.at, 0);
+            self.store.set(at + event::QUEUE_RELEASED.at, 0);
             if let Some(queue) = self.queues.get_mut(queue) {
                 *queue = Queue::default();
             }
@@ -119,9 +118,17 @@ impl SoftCard {
         Some(queue.since + hold * CORE_PS)
     }
 
+    /// Takes a pending interrupt whose owner lets it be sent.
+    fn next_interrupt(&mut self) -> Option<(usize, u16)> {
+        let (store, msix) = (&self.store, self.msix);
+        self.vectors
+            .take(|vector| msix >> owner_of(store, vector) & 1 == 1)
+    }
+
     /// Interrupts that are due.
     pub(super) fn interrupt(&mut self, host: &mut dyn Host) {
-        for n in 0..self.queues.len() {
+        let armed = |&n: &usize| self.queues.get(n).is_some_and(|queue| queue.armed);
+        for n in (0..self.queues.len()).filter(armed).collect::<Vec<_>>() {
             let count = self.queue_register(n, event::QUEUE_COUNT);
             let hold = self.queue_register(n, event::QUEUE_HOLD);
             let now = self.now;
@@ -136,11 +143,8 @@ impl SoftCard {
                 self.vectors.ask(n);
             }
         }
-        let may: Vec<bool> = (0..self.queues.len())
-            .map(|queue| self.msix >> self.queue_owner(queue) & 1 == 1)
-            .collect();
         while !self.is_quiet()
-            && let Some((vector, data)) = self.vectors.take(&may)
+            && let Some((vector, data)) = self.next_interrupt()
         {
             self.host_count(host_block::INTERRUPTS);
             let function = self.queue_owner(vector);

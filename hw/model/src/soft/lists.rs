@@ -47,9 +47,9 @@ impl SoftCard {
             size: register(clop::LIST_SIZE),
             count: register(clop::LIST_COUNT),
             bare: mode & 1 == 1,
-            queue: (mode >> 4 & 7) as usize,
+            queue: (mode >> 8 & 0xff) as usize,
             func: match self.port_owner(list / LISTS) {
-                0 => mode >> 8 & 0xff,
+                0 => mode >> 4 & 7,
                 owner => owner.into(),
             },
             stride: (mode >> 16) * 16,

@@ -239,7 +239,7 @@ impl SimulatedCard for SoftCard {
         let word = match bar {
             _ if !self.is_allowed(false, bar, at & !3) => 0,
             0 if at < WINDOW => self.get(at & !3),
-            msix::BAR => self.vectors.get(at & !3, self.vectors_of(self.function)),
+            msix::BAR => self.vectors.get(at & !3, &self.vectors_of(self.function)),
             _ => 0,
         };
         (word & enabled(at, width)) >> (8 * (at & 3))
@@ -283,13 +283,12 @@ impl SimulatedCard for SoftCard {
         self.bus_master = self.bus_master & !bit | u8::from(on) << self.function;
     }
 
-    fn set_msix(&mut self, host: &mut dyn Host, on: bool) {
+    fn set_msix(&mut self, host: &mut dyn Host, vectors: u16) {
         let bit = 1 << self.function;
-        self.msix = self.msix & !bit | u8::from(on) << self.function;
-        if on {
-            // The caller has programmed the vectors before.
-            self.vectors.program(self.vectors_of(self.function));
-        }
+        self.msix = self.msix & !bit | u8::from(vectors > 0) << self.function;
+        // The caller has programmed the vectors before.
+        let own = self.vectors_of(self.function);
+        self.vectors.program(&own, vectors);
         self.interrupt(host);
     }
 

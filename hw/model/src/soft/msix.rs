@@ -2,12 +2,19 @@
 //! window. The data of an entry select the vector of the host; the address of interrupts belongs to
 //! the host, so the entry's address is stored and not used.
 
+use std::collections::BTreeSet;
+
+use crate::registers::event;
+
 /// The window, and its pending bits.
 pub(super) const BAR: u8 = 2;
-pub(super) const PENDING: usize = 0x800;
+pub(super) const PENDING: usize = 0x1000;
 
 /// One for each event queue.
-const VECTORS: usize = 8;
+const VECTORS: usize = event::QUEUE_BASE.count;
+
+/// Whether a vector belongs to a function, of each.
+pub(super) type Own = [bool; VECTORS];
 
 /// An entry, in words: address, its upper half, data, control.
 pub(super) const ENTRY: usize = 16;
@@ -21,7 +28,7 @@ const KEPT: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
 #[derive(Clone)]
 pub(super) struct Vectors {
     table: [[u32; 4]; VECTORS],
-    pending: u32,
+    pending: BTreeSet<usize>,
 }
 
 impl Default for Vectors {
@@ -29,19 +36,23 @@ impl Default for Vectors {
     fn default() -> Self {
         Self {
             table: [[0, 0, 0, MASKED]; VECTORS],
-            pending: 0,
+            pending: BTreeSet::new(),
         }
     }
 }
 
 impl Vectors {
     /// The value of a word of the window; `own`: vectors whose pending bits are visible.
-    pub(super) fn get(&self, at: usize, own: u32) -> u32 {
-        match (at, self.table.get(at / ENTRY)) {
-            (PENDING, _) => self.pending & own,
-            (_, Some(entry)) => entry[at % ENTRY / 4],
-            _ => 0,
+    pub(super) fn get(&self, at: usize, own: &Own) -> u32 {
+        if let Some(entry) = self.table.get(at / ENTRY) {
+            return entry[at % ENTRY / 4];
         }
+        let Some(first) = at.checked_sub(PENDING).map(|into| into / 4 * 32) else {
+            return 0;
+        };
+        let seen = self.pending.range(first..first + 32);
+        let seen = seen.filter(|&&vector| own.get(vector) == Some(&true));
+        seen.fold(0, |bits, vector| bits | 1 << (vector - first))
     }
 
     /// The host writes a word; single bytes have no effect.
@@ -54,20 +65,21 @@ impl Vectors {
         }
     }
 
-    /// Of these vectors, n is the host's n, and is not masked.
-    pub(super) fn program(&mut self, own: u32) {
-        for (vector, entry) in (0..).zip(&mut self.table) {
-            if own >> vector & 1 == 1 {
+    /// Of the first so many, those of a function: n is the host's n, and is not masked.
+    pub(super) fn program(&mut self, own: &Own, vectors: u16) {
+        for ((vector, entry), own) in (0..u32::from(vectors)).zip(&mut self.table).zip(own) {
+            if *own {
                 (entry[DATA], entry[CONTROL]) = (vector, 0);
             }
         }
     }
 
     /// The owner of these vectors is reset: they are masked, and not pending.
-    pub(super) fn mask(&mut self, own: u32) {
-        self.pending &= !own;
-        for (vector, entry) in self.table.iter_mut().enumerate() {
-            if own >> vector & 1 == 1 {
+    pub(super) fn mask(&mut self, own: &Own) {
+        self.pending
+            .retain(|&vector| own.get(vector) == Some(&false));
+        for (entry, own) in self.table.iter_mut().zip(own) {
+            if *own {
                 entry[CONTROL] = MASKED;
             }
         }
@@ -75,24 +87,25 @@ impl Vectors {
 
     /// An interrupt request: it is pending until it may be sent.
     pub(super) fn ask(&mut self, vector: usize) {
-        self.pending |= 1 << vector;
+        self.pending.insert(vector);
     }
 
     /// Takes one that may be sent, as far as the owners of vectors let them: its number, and the
     /// vector to signal to the host.
-    pub(super) fn take(&mut self, allowed: &[bool]) -> Option<(usize, u16)> {
-        let may = |&(vector, entry): &(usize, &[u32; 4])| {
-            let is_allowed = allowed.get(vector).copied().unwrap_or(false);
-            is_allowed && self.pending >> vector & 1 == 1 && entry[CONTROL] & MASKED == 0
+    pub(super) fn take(&mut self, is_allowed: impl Fn(usize) -> bool) -> Option<(usize, u16)> {
+        let entry = |vector: usize| self.table.get(vector);
+        let may = |&vector: &usize| {
+            let is_masked = entry(vector).is_none_or(|entry| entry[CONTROL] & MASKED != 0);
+            !is_masked && is_allowed(vector)
         };
-        let (vector, entry) = self.table.iter().enumerate().find(may)?;
-        let data = entry[DATA] as u16;
-        self.pending &= !(1 << vector);
+        let vector = self.pending.iter().copied().find(may)?;
+        let data = entry(vector)?[DATA] as u16;
+        self.pending.remove(&vector);
         Some((vector, data))
     }
 
     /// A reset by register clears pending interrupts; the table is kept.
     pub(super) fn forget(&mut self) {
-        self.pending = 0;
+        self.pending.clear();
     }
 }

@@ -23,6 +23,12 @@ enum Whose {
     Owner(u8),
 }
 
+/// The owner of an event queue, and of its vector.
+pub(super) fn owner_of(store: &Store, queue: usize) -> u8 {
+    let word = store.get(functions::THIS.at + functions::QUEUE_OWNERS.of(queue / 8));
+    (word >> (4 * (queue % 8)) & 7) as u8
+}
+
 impl SoftCard {
     fn owner(&self, register: Register, n: usize) -> u8 {
         (self.store.get(functions::THIS.at + register.at) >> (4 * n) & 7) as u8
@@ -33,17 +39,16 @@ impl SoftCard {
     }
 
     pub(super) fn queue_owner(&self, queue: usize) -> u8 {
-        self.owner(functions::QUEUES, queue)
+        owner_of(&self.store, queue)
     }
 
     fn page_owner(&self, entry: usize) -> u8 {
         self.owner(functions::PAGES, entry / GROUP)
     }
 
-    /// The vectors of a function, which are those of its queues, a bit each.
-    pub(super) fn vectors_of(&self, function: u8) -> u32 {
-        let own = (0..self.queues.len()).filter(|&queue| self.queue_owner(queue) == function);
-        own.fold(0, |bits, queue| bits | 1 << queue)
+    /// The vectors of a function, which are those of its queues.
+    pub(super) fn vectors_of(&self, function: u8) -> msix::Own {
+        std::array::from_fn(|queue| self.queue_owner(queue) == function)
     }
 
     fn whose(&self, place: &Place) -> Whose {
@@ -153,15 +158,13 @@ impl SoftCard {
         }
         let queues = self.vectors_of(function);
         for queue in (0..self.queues.len())
-            .filter(|queue| queues >> queue & 1 == 1)
+            .filter(|&queue| queues.get(queue) == Some(&true))
             .collect::<Vec<_>>()
         {
             let control = event::THIS.at + event::QUEUE_CTRL.of(queue);
             self.set(control, event::QUEUE_CTRL.reset, all);
-            let released = event::THIS.at + event::QUEUE_RELEASED.of(queue);
-            self.set(released, 0, all);
         }
-        self.vectors.mask(queues);
+        self.vectors.mask(&queues);
         self.on_its_way.take_if(|(whose, ..)| *whose == function);
         for entry in (0..tlb::ENTRY_CTRL.count)
             .filter(|&entry| self.page_owner(entry) == function)

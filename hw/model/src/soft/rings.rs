@@ -64,7 +64,7 @@ impl SoftCard {
         let told = ring.owed.is_none() && ring.unanswered.is_none();
         let idle = all_done && port.sender.is_idle() && port.out.is_empty() && told;
         // A packet begins only with space for its event.
-        let has_room = self.has_room((control >> 16 & 7) as usize);
+        let has_room = self.has_room((control >> 16 & 0xff) as usize);
         let no_event = ring.owed.is_some() || !all_done && !has_room;
         u32::from(idle) | u32::from(ring.error) << 1 | u32::from(no_event) << 2
     }
@@ -75,7 +75,7 @@ impl SoftCard {
             return;
         }
         let control = self.store.get(Self::ring_register(n, tx::RING_CTRL));
-        let queue = (control >> 16 & 7) as usize;
+        let queue = (control >> 16 & 0xff) as usize;
         if let Some((index, length, status)) = self.rings[n].owed {
             if !self.has_room(queue) {
                 return;
@@ -313,7 +313,7 @@ impl SoftCard {
     /// Reports packets that were passed on, and that no neighbour was found for.
     pub(super) fn tell_lost(&mut self, host: &mut dyn Host, n: usize) {
         let control = self.store.get(Self::ring_register(n, tx::RING_CTRL));
-        let queue = (control >> 16 & 7) as usize;
+        let queue = (control >> 16 & 0xff) as usize;
         if !self.has_room(queue) {
             return;
         }

@@ -6,7 +6,7 @@ use super::msix::Vectors;
 use super::record::Record;
 use super::state::{Faults, List, Port, Queue, Ring, Timing};
 use super::store::Store;
-use crate::registers::{clop, host};
+use crate::registers::{clop, event, host};
 use crate::simulated::{Host, ReadError, TimingInput};
 
 /// A cycle of the core, and of the ports, in picoseconds.
@@ -35,7 +35,7 @@ pub struct SoftCard {
     pub(super) bus_master: u8,
     pub(super) msix: u8,
     pub(super) ports: Vec<Port>,
-    pub(super) queues: [Queue; 8],
+    pub(super) queues: Vec<Queue>,
     pub(super) vectors: Vectors,
     /// An event, its function and its queue, that the host bus has not accepted.
     pub(super) on_its_way: Option<(u8, usize, Record)>,
@@ -70,7 +70,7 @@ impl SoftCard {
             bus_master: 0,
             msix: 0,
             ports: (0..PORTS).map(|_| Port::default()).collect(),
-            queues: [Queue::default(); 8],
+            queues: vec![Queue::default(); event::QUEUE_BASE.count],
             vectors: Vectors::default(),
             on_its_way: None,
             lists: vec![List::default(); clop::LIST_BASE.count],

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::map::{Block, Register};
-use crate::registers::{BLOCKS, card, functions, host, port};
+use crate::registers::{BLOCKS, card, event, functions, host, port};
 use crate::simulated::{FUNCTIONS, GIT_HASH};
 
 /// Bytes of BAR 0.
@@ -132,7 +132,8 @@ impl Store {
         for (n, word) in GIT_HASH.as_chunks().0.iter().enumerate() {
             self.set(card::GIT_HASH.of(n), u32::from_le_bytes(*word));
         }
-        self.set(card::HAS.at, 4 | 16 << 8 | 8 << 16 | 4 << 24);
+        self.set(card::HAS.at, 4 | 16 << 8 | 4 << 24);
+        self.set(card::EVENT_QUEUES.at, event::QUEUE_BASE.count as u32);
         self.set(card::ENTRIES.at, 128 | 256 << 16);
         self.set(card::SIZES.at, 2048 | 128 << 16 | (FUNCTIONS as u32) << 24);
         let ports = port::THIS;

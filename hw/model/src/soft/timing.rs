@@ -219,7 +219,7 @@ impl SoftCard {
 
     /// Reports edges, as far as they fit.
     pub(super) fn tell_timing(&mut self, host: &mut dyn Host) {
-        let queue = (self.store.get(at(timing::CTRL)) >> 8 & 7) as usize;
+        let queue = (self.store.get(at(timing::CTRL)) >> 8 & 0xff) as usize;
         while self.has_room(queue)
             && let Some(first) = self.timing.waiting.front_mut()
         {

@@ -123,7 +123,7 @@ impl SoftCard {
 
     /// Reports faults, as far as they fit.
     pub(super) fn tell_faults(&mut self, host: &mut dyn Host) {
-        let queue = (self.store.get(tlb::THIS.at + tlb::CTRL.at) >> 8 & 7) as usize;
+        let queue = (self.store.get(tlb::THIS.at + tlb::CTRL.at) >> 8 & 0xff) as usize;
         while self.has_room(queue)
             && let Some(mut record) = self.faults.waiting.pop_front()
         {

@@ -6,7 +6,9 @@
 // this completion has left. So a posted write never waits for a completion to leave, which could be a
 // deadlock (PCIe 4.0, 2.4.1). From the last word to the first beat: 1 cycle.
 
-module plx_pcie_cc (
+module plx_pcie_cc #(
+    parameter FIRST_VF = 4  // number of the first virtual function at the block
+) (
     input  logic         clk,
     input  logic         rst,
 
@@ -55,8 +57,12 @@ module plx_pcie_cc (
     wire [2:0]  attr      = header[110:108];
     wire [2:0]  tc        = header[113:111];
 
+    // The block's number of the function: plx_pcie_func, reversed.
+    localparam [7:0] BEFORE_VFS = FIRST_VF - 1;
+    wire [7:0] block_func = func[7] ? {1'b0, func[6:0]} : func == 0 ? 8'd0 : func + BEFORE_VFS;
+
     // The block inserts bus and device of the completer: the enable in bit 88 is 0.
-    wire [95:0] descriptor = {1'b0, attr, tc, 1'b0, 8'd0, func, tag,
+    wire [95:0] descriptor = {1'b0, attr, tc, 1'b0, 8'd0, block_func, tag,
                               requester, 2'b00, status, 1'b0, length,
                               2'b00, locked, bytes == 0, bytes, 9'd0, lower};
 

@@ -7,7 +7,9 @@
 // 2.3.1); a discontinued write and a message are dropped. Data beyond 64 bytes are not passed on: such
 // a write is discarded by its length. From the last beat to the offer: 1 cycle.
 
-module plx_pcie_cq (
+module plx_pcie_cq #(
+    parameter FIRST_VF = 4  // number of the first virtual function at the block
+) (
     input  logic         clk,
     input  logic         rst,
 
@@ -56,11 +58,14 @@ module plx_pcie_cq (
     wire [3:0]  kind      = descriptor[78:75];
     wire [15:0] requester = descriptor[95:80];
     wire [7:0]  tag       = descriptor[103:96];
-    wire [7:0]  func      = descriptor[111:104];
+    wire [7:0]  target    = descriptor[111:104];
     wire [2:0]  bar       = descriptor[114:112];
     wire [5:0]  aperture  = descriptor[120:115];
     wire [2:0]  tc        = descriptor[123:121];
     wire [2:0]  attr      = descriptor[126:124];
+
+    wire [7:0] func;
+    plx_pcie_func #(.FIRST_VF(FIRST_VF)) function_number (.block(target), .card(func));
 
     // A write is taken from its first beat: its data are there with the header.
     wire write   = kind == WRITE && !broken;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Requester completions of the block (PG213, "Requester Completion Interface", not straddled) to
-// completions on the host bus. The block's error code decides: what belongs to no open request goes on
-// as a completion of a tag that does not exist, which `plx_dma_rd` counts as unexpected; a request that the
-// block has given up is left to the timeout of `plx_dma_rd`. A completion that the block discontinues in
-// its last beat has no end on the host bus, and a completer abort of its tag follows. From the beat
-// with the last DW of a word to its offer: 3 cycles.
+// completions on the host bus. The block's error code decides: what belongs to no open request, or to another
+// function than asked, goes on as a completion of a tag that does not exist, which `plx_dma_rd` counts as
+// unexpected; a request that the block has given up is left to the timeout of `plx_dma_rd`; one that ended by
+// the reset of its function is a completer abort, so that the reset need not wait for that. A completion that
+// the block discontinues in its last beat has no end on the host bus, and a completer abort of its tag follows.
+// From the beat with the last DW of a word to its offer: 3 cycles.
 
 module plx_pcie_rc #(
-    parameter CW = 5  // bits of the card's tags
+    parameter CW       = 5,  // bits of the card's tags
+    parameter FIRST_VF = 4   // number of the first virtual function at the block
 ) (
     input  logic          clk,
     input  logic          rst,
@@ -31,6 +33,7 @@ module plx_pcie_rc #(
     // plx_pcie_tags: a tag is looked up, and the answer; the end of a request.
     output logic          look,
     output logic [7:0]    look_tag,
+    output logic [7:0]    look_func,
     input  logic [CW-1:0] card_tag,
     input  logic          current,
     output logic          return_valid,
@@ -67,8 +70,8 @@ module plx_pcie_rc #(
     always_comb begin
         case (code)
             NORMAL, POISONED: judged = PASS;
-            BAD_STATUS, BAD_LENGTH: judged = FAIL;
-            FLR, TIMEOUT: judged = SILENT;
+            BAD_STATUS, BAD_LENGTH, FLR: judged = FAIL;
+            TIMEOUT: judged = SILENT;
             default: judged = STRANGE;
         endcase
     end
@@ -81,10 +84,13 @@ module plx_pcie_rc #(
     assign s_axis_rc_tready = take;
     assign look             = first;
     assign look_tag         = came_data[71:64];
+    plx_pcie_func #(.FIRST_VF(FIRST_VF)) function_number (.block(came_data[55:48]), .card(look_func));
+
     // The block says so, or has an error that ends the request; its tag rests after an error that leaves
     // completions under way.
-    assign return_valid     = first && (came_data[30] || judged == SILENT);
-    assign return_late      = judged == SILENT || judged == STRANGE;
+    wire ended_by_block     = code == FLR || code == TIMEOUT;
+    assign return_valid     = first && (came_data[30] || ended_by_block);
+    assign return_late      = ended_by_block || judged == STRANGE;
 
     always_ff @(posedge clk) begin
         if (take) came <= s_axis_rc_tvalid;
@@ -155,7 +161,9 @@ module plx_pcie_rc #(
     wire [2:0]  told     = word_broken && (status == 0 || word_head[15:12] != BAD_STATUS) ? ABORT : status;
     wire        empty    = strange || word_broken;
     wire [9:0]  tag      = strange ? 10'h3FF : {{(10 - CW) {1'b0}}, card_tag};
-    wire        poisoned = word_head[46];
+    wire        poisoned = word_head[46] && !word_broken;
+    wire [7:0]  func;
+    plx_pcie_func #(.FIRST_VF(FIRST_VF)) word_function (.block(word_head[55:48]), .card(func));
 
     wire [255:0] masked;
     generate
@@ -180,7 +188,7 @@ module plx_pcie_rc #(
         hif_rx_cpl_sop    <= word_sop;
         hif_rx_cpl_eop    <= word_eop || word_sop && strange;
         hif_rx_cpl_data   <= masked;
-        hif_rx_cpl_header <= {14'd0, word_head[91:89], word_head[94:92], word_head[55:48], tag, poisoned,
+        hif_rx_cpl_header <= {14'd0, word_head[91:89], word_head[94:92], func, tag, poisoned,
                               strange ? 3'd0 : told, 12'd0, empty ? 10'd0 : word_head[41:32], 16'd0, 16'd0, 13'd0,
                               word_head[27:16], word_head[6:0]};
     end

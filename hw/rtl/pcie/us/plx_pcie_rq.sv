@@ -3,20 +3,21 @@
 // Writes and reads of the host bus to requests of the block (PG213, "Requester Request Interface"): a
 // descriptor of 4 DWs, and the data of a write behind it. Writes and reads take turns, for a whole TLP
 // each. A read waits for a tag and for a credit that no other read in the block needs, and writes
-// pass it meanwhile, so the block never holds a write behind a read that has no credit. Without bus
-// mastering what comes is dropped: a read then ends by the timeout of `plx_dma_rd`. Latency 1 cycle.
+// pass it meanwhile, so the block never holds a write behind a read that has no credit. What a function
+// without bus mastering sends is dropped: a read then ends by the timeout of `plx_dma_rd`. Latency 1 cycle.
 
 module plx_pcie_rq #(
-    parameter W       = 5,  // bits of a tag at the block
-    parameter MOST    = 12  // reads in the block that have not left it: fewer than its queue holds
+    parameter W        = 5,  // bits of a tag at the block
+    parameter MOST     = 12, // reads in the block that have not left it: fewer than its queue holds, at most 15
+    parameter FIRST_VF = 4   // number of the first virtual function at the block
 ) (
     input  logic          clk,
     input  logic          rst,
 
-    // No TLP begins; none is under way when idle. Bus mastering is on.
+    // No TLP begins; none is under way when idle. Bus mastering of each function is on.
     input  logic          hold,
     output logic          idle,
-    input  logic          bus_master,
+    input  logic [7:0]    bus_master,
 
     // Posted writes.
     input  logic          hif_wr_req_valid,
@@ -53,25 +54,63 @@ module plx_pcie_rq #(
     output logic          inc_rq_dropped
 );
     localparam [3:0] READ = 0, WRITE = 1;
-    localparam [5:0] A_WRITE = 0, A_READ = 1;
+    // Sequence numbers: a read has its function in the lower bits.
+    localparam [5:0] A_WRITE = 0;
+    localparam [2:0] A_READ = 1;
 
     // ---- Reads in the block ------------------------------------------------------------------------
 
-    // Those that have not left it, and whether one more may enter. A block without bus mastering forgets
-    // its reads.
-    logic [4:0] pending;
-    logic       may_read, just_read;
-    wire        sends_read;
-    wire        left_0 = pcie_rq_seq_num_vld0 && pcie_rq_seq_num0 == A_READ;
-    wire        left_1 = pcie_rq_seq_num_vld1 && pcie_rq_seq_num1 == A_READ;
-    wire [1:0]  gone   = {1'b0, left_0} + {1'b0, left_1};
-    wire [4:0]  rest_of = pending > {3'd0, gone} ? pending - {3'd0, gone} : 5'd0;
+    // Those that have not left it, of all functions and of each, and whether one more may enter. The block
+    // forgets the reads of a function without bus mastering; a hand finds them, of one function in each cycle.
+    logic [4:0]  pending, gone;
+    logic [31:0] count;
+    logic [7:0]  sent, left_0, left_1, forget, forgets;
+    logic [2:0]  hand;
+    logic [3:0]  forgotten;
+    logic        took_0, took_1, may_read, just_read;
+    wire         sends_read;
+    wire  [2:0]  read_func;
+    wire  [7:0]  takes_0, takes_1;
+    wire  [31:0] lapsing;
+
+    generate
+        for (genvar f = 0; f < 8; f = f + 1) begin : g_count
+            localparam [2:0] FUNC = f;
+            wire [3:0] now = count[f*4 +: 4];
+            assign takes_0[f] = left_0[f] && now != 0 && !forgets[f];
+            assign takes_1[f] = left_1[f] && now > {3'd0, takes_0[f]} && !forgets[f];
+            assign lapsing[f*4 +: 4] = forgets[f] ? now : 4'd0;
+            // Up or down: by one, or by two at once.
+            wire       by_two = takes_0[f] && takes_1[f];
+            wire       by_one = takes_0[f] != takes_1[f];
+            wire [3:0] step   = by_two ? sent[f] ? 4'd15 : 4'd14 : by_one ? sent[f] ? 4'd0 : 4'd15 : {3'd0, sent[f]};
+            always_ff @(posedge clk) begin
+                sent[f]         <= !rst && sends_read && read_func == FUNC;
+                left_0[f]       <= !rst && pcie_rq_seq_num_vld0 && pcie_rq_seq_num0 == {A_READ, FUNC};
+                left_1[f]       <= !rst && pcie_rq_seq_num_vld1 && pcie_rq_seq_num1 == {A_READ, FUNC};
+                count[f*4 +: 4] <= rst ? 4'd0 : (forgets[f] ? 4'd0 : now) + step;
+                forget[f]       <= !rst && (!bus_master[f] || forget[f] && !forgets[f]);
+                forgets[f]      <= !rst && forget[f] && hand == FUNC;
+            end
+        end
+    endgenerate
 
     always_ff @(posedge clk) begin
-        pending   <= bus_master ? rest_of + {4'd0, sends_read} : 5'd0;
+        hand      <= hand + 3'd1;
+        took_0    <= |takes_0;
+        took_1    <= |takes_1;
+        forgotten <= lapsing[3:0] | lapsing[7:4] | lapsing[11:8] | lapsing[15:12] | lapsing[19:16] | lapsing[23:20]
+                     | lapsing[27:24] | lapsing[31:28];
+        gone      <= {1'b0, forgotten} + {4'd0, took_0} + {4'd0, took_1};
+        pending   <= pending + {4'd0, sends_read} - gone;
         may_read  <= {3'd0, pending} < cfg_fc_nph && pending < MOST;
         just_read <= sends_read;
         if (rst) begin
+            hand      <= 3'd0;
+            took_0    <= 1'b0;
+            took_1    <= 1'b0;
+            forgotten <= 4'd0;
+            gone      <= 5'd0;
             pending   <= 5'd0;
             may_read  <= 1'b0;
             just_read <= 1'b0;
@@ -84,7 +123,12 @@ module plx_pcie_rq #(
     logic in_tlp, drops, turn;
     wire  room;
 
-    wire can_read  = hif_rd_req_valid && (s_tag_valid && may_read && !just_read || !bus_master);
+    wire [2:0] write_func = hif_wr_req_header[102:100];
+    wire       read_on    = bus_master[read_func];
+    wire       write_on   = bus_master[write_func];
+    assign     read_func  = hif_rd_req_header[102:100];
+
+    wire can_read  = hif_rd_req_valid && (s_tag_valid && may_read && !just_read || !read_on);
     wire can_write = hif_wr_req_valid;
     wire picks_read  = !in_tlp && !hold && can_read && (turn || !can_write);
     wire picks_write = !in_tlp && !hold && can_write && !picks_read;
@@ -100,7 +144,7 @@ module plx_pcie_rq #(
     wire          follows = in_tlp && !drops && (!needs || hif_wr_req_valid);
 
     assign hif_rd_req_ready = picks_read && room;
-    assign s_tag_ready      = hif_rd_req_ready && bus_master;
+    assign s_tag_ready      = hif_rd_req_ready && read_on;
     assign sends_read       = s_tag_ready;
     assign hif_wr_req_ready = room && (in_tlp ? drops || needs : picks_write);
     assign idle             = !in_tlp && !m_axis_rq_tvalid;
@@ -109,14 +153,14 @@ module plx_pcie_rq #(
 
     always_ff @(posedge clk) begin
         if (begins) begin
-            drops  <= !bus_master;
-            in_tlp <= bus_master ? !short : !hif_wr_req_eop;
+            drops  <= !write_on;
+            in_tlp <= write_on ? !short : !hif_wr_req_eop;
         end else if (in_tlp && room) begin
             if (drops ? taken && hif_wr_req_eop : follows && last) in_tlp <= 1'b0;
         end
         if (hif_rd_req_ready) turn <= 1'b0;
         if (begins) turn <= 1'b1;
-        inc_rq_dropped <= !bus_master && (begins || hif_rd_req_ready);
+        inc_rq_dropped <= begins && !write_on || hif_rd_req_ready && !read_on;
         if (rst) begin
             in_tlp         <= 1'b0;
             turn           <= 1'b0;
@@ -136,13 +180,17 @@ module plx_pcie_rq #(
     wire [9:0]   length = header[73:64];
     wire [2:0]   attr   = header[110:108];
     wire [2:0]   tc     = header[113:111];
-    wire [7:0]   func   = header[107:100];
+    wire [2:0]   func   = header[102:100];
     wire [7:0]   tag    = picks_read ? {{(8 - W) {1'b0}}, s_tag} : 8'd0;
-    wire [5:0]   number = picks_read ? A_READ : A_WRITE;
+    wire [5:0]   number = picks_read ? {A_READ, read_func} : A_WRITE;
     wire [3:0]   kind   = picks_read ? READ : WRITE;
 
+    // The block's number of the function: plx_pcie_func, reversed.
+    localparam [7:0] BEFORE_VFS = FIRST_VF - 1;
+    wire [7:0]   block_func = func == 0 ? 8'd0 : {5'd0, func} + BEFORE_VFS;
+
     // The block inserts its bus number: the enable of the requester id, bit 120, is 0.
-    wire [127:0] descriptor = {1'b0, attr, tc, 1'b0, 16'd0, tag, 8'd0, func, 1'b0, kind, length == 0, length,
+    wire [127:0] descriptor = {1'b0, attr, tc, 1'b0, 16'd0, tag, 8'd0, block_func, 1'b0, kind, length == 0, length,
                                header[63:2], 2'b00};
     wire [127:0] second = hif_wr_req_data[127:0] & {128{in_tlp ? needs : picks_write}};
     wire [255:0] data   = in_tlp ? {second, kept} : {second, descriptor};
@@ -150,7 +198,7 @@ module plx_pcie_rq #(
     wire [7:0]   keep   = picks_read ? 8'h0F : (in_tlp ? last : short) ? few : 8'hFF;
     wire         ends   = picks_read || (in_tlp ? last : short);
     wire [7:0]   bytes  = in_tlp ? 8'd0 : header[81:74];
-    wire         sends  = follows || bus_master && (picks_read || picks_write);
+    wire         sends  = follows || picks_read && read_on || picks_write && write_on;
     wire [7:0]   out_bytes;
     wire [5:0]   out_number;
 

@@ -3,8 +3,9 @@
 // Tags of reads at the block. The block may still hold a tag that the card has given up: so a read has
 // a tag of its own here, which is free when the block says that the request is completed, and leads to
 // the card's tag while that belongs to the same read. So no tag that the block holds is used again, and
-// no completion of an old read reaches a new one. A tag that the block never mentions again is free
-// after 2 to 4 periods of 2^PERIOD_LOG2 cycles.
+// no completion of an old read reaches a new one. A completion for another function than that of the read
+// is none of it, and frees nothing. A tag that the block never mentions again is free after 2 to 4 periods
+// of 2^PERIOD_LOG2 cycles.
 
 module plx_pcie_tags #(
     parameter TAGS        = 32,  // at the block, a power of two: 32 without extended tags
@@ -17,21 +18,23 @@ module plx_pcie_tags #(
     // All reads are forgotten by the card.
     input  logic                         flush,
 
-    // A free tag; a read takes it. The card's tag of the read that waits for that.
+    // A free tag; a read takes it. The card's tag and function of the read that waits for that.
     output logic                         m_tag_valid,
     input  logic                         m_tag_ready,
     output logic [$clog2(TAGS)-1:0]      m_tag,
     input  logic                         s_read_valid,
     input  logic [$clog2(CARD_TAGS)-1:0] s_read_tag,
+    input  logic [2:0]                   s_read_func,
 
-    // A completion is looked up; from the next cycle on: its tag in the card, and whether that still
-    // belongs to the same read.
+    // A completion is looked up, for a function of the card; from the next cycle on: its tag in the card, and
+    // whether that still belongs to the same read, of this function.
     input  logic                         s_look_valid,
     input  logic [7:0]                   s_look_tag,
+    input  logic [7:0]                   s_look_func,
     output logic [$clog2(CARD_TAGS)-1:0] m_card_tag,
     output logic                         m_current,
 
-    // It is the last one of its request; more may come nevertheless, so that the tag rests.
+    // It is the last one of its request; more may come nevertheless, so that the tag rests. With the look.
     input  logic                         s_return_valid,
     input  logic                         s_return_late,
 
@@ -55,10 +58,17 @@ module plx_pcie_tags #(
     wire  [TAGS-1:0] open;
     logic [TAGS-1:0] old, worn, live;
 
-    // A return by the block, or by the hand.
+    // What was looked up; the function of its read, and that of the completion.
+    logic         looked_live, looked_ends, looked_late;
+    logic [W-1:0] looked;
+    logic [2:0]   looked_func;
+    logic [7:0]   func;
+    wire          fits = func == {5'd0, looked_func};
+
+    // A return by the block, in the cycle after the look, or by the hand.
     wire         known      = {1'b0, s_look_tag} < TAGS;
-    wire         returns    = s_return_valid && known;
-    wire [W-1:0] returned   = s_look_tag[W-1:0];
+    wire         returns    = looked_ends && fits;
+    wire [W-1:0] returned   = looked;
     wire         gives_up   = !returns && worn[hand];
     wire         take       = m_tag_valid && m_tag_ready;
     wire         unexpected;
@@ -71,7 +81,7 @@ module plx_pcie_tags #(
         .m_tag,
         .s_return_valid(returns || gives_up),
         .s_return_tag(returns ? returned : hand),
-        .s_return_late(returns ? s_return_late : 1'b1),
+        .s_return_late(returns ? looked_late : 1'b1),
         .event_unexpected(unexpected),
         .tick,
         .open
@@ -88,6 +98,8 @@ module plx_pcie_tags #(
         worn           <= (tick ? old : worn) & ~ended;
         live           <= ((live | taken) & ~ended) & ~{TAGS{flush}};
         inc_tag_lost   <= gives_up;
+        looked_ends    <= s_return_valid && known && open[s_look_tag[W-1:0]];
+        looked_late    <= s_return_late;
         if (rst) begin
             time_in_period <= '0;
             tick           <= 1'b0;
@@ -96,31 +108,47 @@ module plx_pcie_tags #(
             worn           <= '0;
             live           <= '0;
             inc_tag_lost   <= 1'b0;
+            looked_ends    <= 1'b0;
         end
     end
 
-    // The card's tag of each tag, and the latest tag of each of the card's.
+    // The card's tag and function of each tag, and the latest tag of each of the card's.
     logic [CW-1:0] card_of [0:TAGS-1];
+    logic [2:0]    func_of [0:TAGS-1];
     logic [W-1:0]  latest [0:CARD_TAGS-1];
 
     always_ff @(posedge clk) if (take) begin
         card_of[m_tag]     <= s_read_tag;
+        func_of[m_tag]     <= s_read_func;
         latest[s_read_tag] <= m_tag;
     end
 
-    logic         looked_live;
-    logic [W-1:0] looked;
+    // The one before may just have ended the same request.
+    wire ended_now = returns && returned == s_look_tag[W-1:0];
     always_ff @(posedge clk) begin
-        looked_live <= s_look_valid ? live[s_look_tag[W-1:0]] && known : m_current;
+        looked_live <= s_look_valid ? live[s_look_tag[W-1:0]] && known && !ended_now : m_current;
         if (s_look_valid) begin
-            m_card_tag <= card_of[s_look_tag[W-1:0]];
-            looked     <= s_look_tag[W-1:0];
+            m_card_tag  <= card_of[s_look_tag[W-1:0]];
+            looked_func <= func_of[s_look_tag[W-1:0]];
+            looked      <= s_look_tag[W-1:0];
+            func        <= s_look_func;
         end
     end
 
     // A read that waits has its tag in the card already. Once it is not current, the answer stays so: the
     // tag may be in use again.
-    assign m_current = looked_live && latest[m_card_tag] == looked && !(s_read_valid && s_read_tag == m_card_tag);
+    assign m_current = looked_live && fits && latest[m_card_tag] == looked && !(s_read_valid && s_read_tag == m_card_tag);
 
     wire unused = &{1'b0, unexpected, s_look_tag};
+
+`ifdef FORMAL
+    // What is remembered of a tag is of one that the block holds.
+    always_comb begin
+        if (!rst) begin
+            assert ((live & ~open) == 0);
+            assert ((old & ~open) == 0);
+            assert ((worn & ~old) == 0);
+        end
+    end
+`endif
 endmodule

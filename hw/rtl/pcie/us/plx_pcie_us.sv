@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The card's host bus behind the PCIe block of AMD's UltraScale+ (PG213): 256 bit at 250 MHz, one
-// function, DWORD aligned, no straddling, tags by the client, tables of MSI-X in the card. All in the
-// block's user clock, which is the card's `clk_core`. MSI-X is a posted write behind the payload that
-// it announces, by the same stream, so the block's own interface for it is idle.
+// The card's host bus behind the PCIe block of AMD's UltraScale+ (PG213): 256 bit at 250 MHz, one physical
+// function with seven virtual ones, DWORD aligned, no straddling, tags by the client, tables of MSI-X in the
+// card. All in the block's user clock, which is the card's `clk_core`. MSI-X is a posted write behind the
+// payload that it announces, by the same stream, so the block's own interface for it is idle.
 
 module plx_pcie_us #(
     parameter RD_TAGS     = 128, // of the card
     parameter TAGS        = 32,  // at the block: 32, or up to 256 where the host enables extended tags
+    parameter FIRST_VF    = 4,   // number of the first virtual function at the block: that of UltraScale+
     parameter PERIOD_LOG2 = 24   // cycles after which a tag that the block has lost is old
 ) (
     // The block's user clock and reset, and the reset of the card.
@@ -52,17 +53,23 @@ module plx_pcie_us #(
     output logic [2:0]   cfg_fc_sel,
     input  logic [7:0]   cfg_fc_nph,
 
-    // The block: configuration, of function 0 in the lowest bits.
+    // The block: configuration, of function 0 in the lowest bits, and of the virtual ones: first to seventh.
     input  logic [1:0]   cfg_max_payload,
     input  logic [2:0]   cfg_max_read_req,
     input  logic [15:0]  cfg_function_status,
     input  logic [3:0]   cfg_interrupt_msix_enable,
     input  logic [3:0]   cfg_interrupt_msix_mask,
+    input  logic [13:0]  cfg_vf_status,
+    input  logic [6:0]   cfg_interrupt_msix_vf_enable,
+    input  logic [6:0]   cfg_interrupt_msix_vf_mask,
     output logic         cfg_config_space_enable,
     input  logic         cfg_power_state_change_interrupt,
     output logic         cfg_power_state_change_ack,
     input  logic [3:0]   cfg_flr_in_process,
     output logic [3:0]   cfg_flr_done,
+    input  logic [6:0]   cfg_vf_flr_in_process,
+    output logic [7:0]   cfg_vf_flr_func_num,
+    output logic         cfg_vf_flr_done,
 
     // The card: posted writes.
     input  logic         hif_wr_req_valid,
@@ -97,12 +104,15 @@ module plx_pcie_us #(
     input  logic [127:0] hif_tx_cpl_header,
     input  logic [255:0] hif_tx_cpl_data,
 
-    // The card: function 0 as configured.
+    // The card: function 0 as configured. A bit for each function: as configured; a reset is requested, until
+    // it is done.
     output logic [2:0]   card_max_payload,
     output logic [2:0]   card_max_read,
-    output logic         card_bus_master,
-    output logic         card_msix_enable,
-    output logic         card_msix_mask,
+    output logic [7:0]   card_bus_master,
+    output logic [7:0]   card_msix_enable,
+    output logic [7:0]   card_msix_mask,
+    output logic [7:0]   card_flr,
+    input  logic [7:0]   card_flr_done,
 
     // One cycle for each: requests of the host refused, and dropped; completions discontinued; requests
     // of the card dropped without bus mastering; tags that the block has lost.
@@ -124,15 +134,15 @@ module plx_pcie_us #(
         cfg_power_state_change_ack <= cfg_power_state_change_interrupt;
         card_max_payload           <= {1'b0, cfg_max_payload};
         card_max_read              <= cfg_max_read_req;
-        card_bus_master            <= cfg_function_status[2];
-        card_msix_enable           <= cfg_interrupt_msix_enable[0];
-        card_msix_mask             <= cfg_interrupt_msix_mask[0];
-        if (rst) begin
-            cfg_power_state_change_ack <= 1'b0;
-            card_bus_master            <= 1'b0;
-            card_msix_enable           <= 1'b0;
-        end
+        if (rst) cfg_power_state_change_ack <= 1'b0;
     end
+
+    plx_pcie_vf #(.FIRST_VF(FIRST_VF)) vf (
+        .clk, .rst, .flush(card_rst), .cfg_function_status(cfg_function_status[3:0]), .cfg_vf_status,
+        .cfg_interrupt_msix_enable(cfg_interrupt_msix_enable[0]), .cfg_interrupt_msix_mask(cfg_interrupt_msix_mask[0]),
+        .cfg_interrupt_msix_vf_enable, .cfg_interrupt_msix_vf_mask, .cfg_vf_flr_in_process, .cfg_vf_flr_func_num,
+        .cfg_vf_flr_done, .card_bus_master, .card_msix_enable, .card_msix_mask, .card_flr, .card_flr_done
+    );
 
     logic hold, rq_idle, flr_done;
     assign cfg_flr_done = {3'd0, flr_done};
@@ -146,13 +156,13 @@ module plx_pcie_us #(
 
     logic np_taken;
 
-    plx_pcie_cq cq (
+    plx_pcie_cq #(.FIRST_VF(FIRST_VF)) cq (
         .clk, .rst, .hold, .s_axis_cq_tvalid, .s_axis_cq_tready, .s_axis_cq_tdata, .s_axis_cq_tuser,
         .s_axis_cq_tlast, .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header,
         .hif_rx_req_data, .np_taken, .inc_cq_refused, .inc_cq_dropped
     );
 
-    plx_pcie_cc cc (
+    plx_pcie_cc #(.FIRST_VF(FIRST_VF)) cc (
         .clk, .rst, .flush(card_rst), .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop,
         .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data, .m_axis_cc_tvalid, .m_axis_cc_tready,
         .m_axis_cc_tdata, .m_axis_cc_tkeep, .m_axis_cc_tuser, .m_axis_cc_tlast, .np_taken, .pcie_cq_np_req
@@ -162,10 +172,10 @@ module plx_pcie_us #(
 
     logic          tag_valid, tag_ready, look, current, return_valid, return_late;
     logic [W-1:0]  tag;
-    logic [7:0]    look_tag;
+    logic [7:0]    look_tag, look_func;
     logic [CW-1:0] card_tag;
 
-    plx_pcie_rq #(.W(W)) rq (
+    plx_pcie_rq #(.W(W), .FIRST_VF(FIRST_VF)) rq (
         .clk, .rst, .hold, .idle(rq_idle), .bus_master(card_bus_master), .hif_wr_req_valid, .hif_wr_req_ready,
         .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data, .hif_rd_req_valid, .hif_rd_req_ready,
         .hif_rd_req_header, .s_tag_valid(tag_valid), .s_tag_ready(tag_ready), .s_tag(tag), .m_axis_rq_tvalid,
@@ -175,17 +185,18 @@ module plx_pcie_us #(
 
     plx_pcie_tags #(.TAGS(TAGS), .CARD_TAGS(RD_TAGS), .PERIOD_LOG2(PERIOD_LOG2)) tags (
         .clk, .rst, .flush(card_rst), .m_tag_valid(tag_valid), .m_tag_ready(tag_ready), .m_tag(tag),
-        .s_read_valid(hif_rd_req_valid), .s_read_tag(hif_rd_req_header[90 +: CW]), .s_look_valid(look),
-        .s_look_tag(look_tag), .m_card_tag(card_tag), .m_current(current), .s_return_valid(return_valid),
+        .s_read_valid(hif_rd_req_valid), .s_read_tag(hif_rd_req_header[90 +: CW]),
+        .s_read_func(hif_rd_req_header[102:100]), .s_look_valid(look), .s_look_tag(look_tag), .s_look_func(look_func),
+        .m_card_tag(card_tag), .m_current(current), .s_return_valid(return_valid),
         .s_return_late(return_late), .inc_tag_lost
     );
 
-    plx_pcie_rc #(.CW(CW)) rc (
+    plx_pcie_rc #(.CW(CW), .FIRST_VF(FIRST_VF)) rc (
         .clk, .rst, .s_axis_rc_tvalid, .s_axis_rc_tready, .s_axis_rc_tdata, .s_axis_rc_tuser, .s_axis_rc_tlast,
         .hif_rx_cpl_valid, .hif_rx_cpl_ready, .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
-        .look, .look_tag, .card_tag, .current, .return_valid, .return_late, .inc_rc_discontinued
+        .look, .look_tag, .look_func, .card_tag, .current, .return_valid, .return_late, .inc_rc_discontinued
     );
 
-    wire unused = &{1'b0, s_axis_rc_tkeep, s_axis_cq_tkeep, cfg_function_status, cfg_interrupt_msix_enable[3:1],
+    wire unused = &{1'b0, s_axis_rc_tkeep, s_axis_cq_tkeep, cfg_function_status[15:4], cfg_interrupt_msix_enable[3:1],
                     cfg_interrupt_msix_mask[3:1], cfg_flr_in_process[3:1]};
 endmodule

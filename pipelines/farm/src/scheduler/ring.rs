@@ -279,6 +279,7 @@ impl Scheduler {
         let pending = Feeders::NONE;
         if self.release.copy.map(|copy| Flow { pending, ..copy }) == Some(*flow) {
             self.again.ring.sample(now - self.release.sent, now);
+            self.release.copy = None;
             self.release.tell(flow.decided);
             self.retire();
         } else if flow.mep <= self.release.number {

@@ -5,6 +5,7 @@
 mod model;
 mod overdue;
 mod rules;
+mod told;
 
 use model::{Buffer, Mep, Model, Sent};
 use pollux_farm::fragments::{Fragments, Outgoing};

@@ -9,18 +9,18 @@ use pollux_farm::topology::{Descriptor, Feeders, Topology};
 use super::{RUN, Sink};
 
 const FEEDERS: u8 = 4;
-const TIMEOUT: Time = Time::from_ns(10_000_000);
+pub(super) const TIMEOUT: Time = Time::from_ns(10_000_000);
 const TRIES: u16 = 12;
 
 /// A scheduler with one node, which has one receive buffer. All members are heard.
-struct Farm {
-    scheduler: Scheduler,
-    out: Sink,
-    now: Time,
+pub(super) struct Farm {
+    pub(super) scheduler: Scheduler,
+    pub(super) out: Sink,
+    pub(super) now: Time,
 }
 
 impl Farm {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let topology = Topology::regular(FEEDERS.into(), 1, 1, 1).expect("a farm");
         let config = Config {
             ring_timeout: TIMEOUT,
@@ -52,7 +52,7 @@ impl Farm {
         }));
     }
 
-    fn returned(&mut self, flow: &Flow) {
+    pub(super) fn returned(&mut self, flow: &Flow) {
         let pending = Feeders::NONE;
         self.receive(&Message::Flow(Flow { pending, ..*flow }));
     }
@@ -70,7 +70,7 @@ impl Farm {
         found
     }
 
-    fn trigger(&mut self) -> Flow {
+    pub(super) fn trigger(&mut self) -> Flow {
         let now = self.now;
         (self.scheduler).trigger(Source::Internal, 1, now, &mut self.out);
         self.sent().expect("a free receive buffer")
@@ -94,7 +94,7 @@ impl Farm {
     }
 
     /// The node decides an event before its message returns.
-    fn finish(&mut self, flow: &Flow) {
+    pub(super) fn finish(&mut self, flow: &Flow) {
         self.feedback(flow.generation, flow.mep);
         self.receive(&Message::Decided(Decided {
             run: RUN,

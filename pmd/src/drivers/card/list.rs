@@ -79,7 +79,7 @@ impl<D: Device> List<D> {
         let settings = [
             (clop::LIST_SIZE, config.size as u32),
             (clop::LIST_COUNT, config.buffers as u32),
-            (clop::LIST_MODE, mode | (nic.queue(queue) as u32) << 4),
+            (clop::LIST_MODE, mode | (nic.queue(queue) as u32) << 8),
             (clop::LIST_TIMEOUT, stamps),
             (clop::LIST_RELEASED, 0),
             (clop::LIST_CTRL, clop::LIST_CTRL_ENABLE),

@@ -3,36 +3,6 @@
 //! The card's registers. Offsets are from the start of a block; where blocks are, the card says.
 //! `hw/docs/registers.md` has them with all their words.
 
-/// Event queues.
-pub(super) mod event {
-    use crate::bus::registers::registers;
-
-    /// Kind of the block.
-    pub(crate) const KIND: u32 = 4;
-    /// Bytes in the block.
-    pub(crate) const SIZE: usize = 0x400;
-    registers! {
-        /// Event queues.
-        pub(crate) REGISTERS:
-        BLOCK 0x0000 "event" "what block this is" {
-            BLOCK_KIND = 0xffff,
-            BLOCK_VERSION = 0xff << 16,
-        }
-        NEXT 0x0004 "event" "offset of the next block" {}
-        QUEUE_BASE 0x0100 [8; 0x40] "event" "bus address of the records" {}
-        QUEUE_BASE_HIGH 0x0104 [8; 0x40] "event" "upper half of QUEUE_BASE" {}
-        QUEUE_CTRL 0x0108 [8; 0x40] "event" "control" {
-            QUEUE_CTRL_ENABLE = 0x1,
-            QUEUE_CTRL_LOG2_SIZE = 0x1f << 8,
-        }
-        QUEUE_RELEASED 0x010c [8; 0x40] "event" "records released" {}
-        QUEUE_PRODUCED 0x0110 [8; 0x40] "event" "records written" {}
-        QUEUE_COUNT 0x0114 [8; 0x40] "event" "events to an interrupt" { QUEUE_COUNT_VALUE = 0xffff }
-        QUEUE_HOLD 0x0118 [8; 0x40] "event" "longest wait for an interrupt, core cycles" {}
-        QUEUE_ARM 0x011c [8; 0x40] "event" "arms the interrupt" {}
-    }
-}
-
 /// TLB.
 pub(super) mod tlb {
     use crate::bus::registers::registers;
@@ -51,7 +21,7 @@ pub(super) mod tlb {
         NEXT 0x0004 "tlb" "offset of the next block" {}
         CTRL 0x0008 "tlb" "control" {
             CTRL_EVENT_FAULT = 0x1,
-            CTRL_QUEUE = 0x7 << 8,
+            CTRL_QUEUE = 0xff << 8,
         }
         INVALIDATE 0x000c "tlb" "requests the end of invalid entries" {}
         INVALIDATED 0x0010 "tlb" "number of the last request that is complete" {}
@@ -98,7 +68,7 @@ pub(super) mod tx {
         RING_CTRL 0x0108 [4; 0x40] "tx" "control" {
             RING_CTRL_ENABLE = 0x1,
             RING_CTRL_LOG2_SIZE = 0x1f << 8,
-            RING_CTRL_QUEUE = 0x7 << 16,
+            RING_CTRL_QUEUE = 0xff << 16,
         }
         RING_PRODUCER 0x010c [4; 0x40] "tx" "descriptors posted" {}
         RING_CONSUMER 0x0110 [4; 0x40] "tx" "descriptors done" {}
@@ -140,8 +110,8 @@ pub(super) mod clop {
         LIST_COUNT 0x200c [128; 0x40] "clop" "buffers" { LIST_COUNT_VALUE = 0x1_ffff }
         LIST_MODE 0x2010 [128; 0x40] "clop" "how payloads lie" {
             LIST_MODE_BARE = 0x1,
-            LIST_MODE_QUEUE = 0x7 << 4,
-            LIST_MODE_FUNC = 0xff << 8,
+            LIST_MODE_FUNC = 0x7 << 4,
+            LIST_MODE_QUEUE = 0xff << 8,
             LIST_MODE_STRIDE = 0xffff << 16,
         }
         LIST_TIMEOUT 0x2014 [128; 0x40] "clop" "longest wait of a payload, in stamps (6.4 ns)" { LIST_TIMEOUT_VALUE = 0x7fff_ffff }
@@ -169,6 +139,36 @@ pub(super) mod clop {
         OUTCOME_MALFORMED_HIGH 0x4034 [128; 0x40] "clop" "upper half of OUTCOME_MALFORMED" {}
         OUTCOME_BAD_VERSION 0x4038 [128; 0x40] "clop" "containers of another version" {}
         OUTCOME_BAD_VERSION_HIGH 0x403c [128; 0x40] "clop" "upper half of OUTCOME_BAD_VERSION" {}
+    }
+}
+
+/// Event queues.
+pub(super) mod event {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 4;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x8000;
+    registers! {
+        /// Event queues.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "event" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "event" "offset of the next block" {}
+        QUEUE_BASE 0x4000 [256; 0x40] "event" "bus address of the records" {}
+        QUEUE_BASE_HIGH 0x4004 [256; 0x40] "event" "upper half of QUEUE_BASE" {}
+        QUEUE_CTRL 0x4008 [256; 0x40] "event" "control" {
+            QUEUE_CTRL_ENABLE = 0x1,
+            QUEUE_CTRL_LOG2_SIZE = 0x1f << 8,
+        }
+        QUEUE_RELEASED 0x400c [256; 0x40] "event" "records released" {}
+        QUEUE_PRODUCED 0x4010 [256; 0x40] "event" "records written" {}
+        QUEUE_COUNT 0x4014 [256; 0x40] "event" "events to an interrupt" { QUEUE_COUNT_VALUE = 0xffff }
+        QUEUE_HOLD 0x4018 [256; 0x40] "event" "longest wait for an interrupt, core cycles" {}
+        QUEUE_ARM 0x401c [256; 0x40] "event" "arms the interrupt" {}
     }
 }
 

@@ -175,7 +175,7 @@ impl<D: Device> Card<D> {
         let (nic, quarantine) = (&self.nic, &self.quarantine);
         let interrupts = nic
             .device
-            .interrupts(nic.queue(nic.has.event_queues) as u16);
+            .interrupts(nic.queue(nic.has.ports + self.tx_queues()) as u16);
         let interrupts = interrupts.ok().map(Arc::new);
         let mut addresses = DeviceAddresses::new();
         for pool in config.pools() {

@@ -22,7 +22,7 @@ const WINDOW: usize = 128 << 10;
 const MAGIC: u32 = 0x5855_4c50;
 
 /// The version of the register map that this driver supports; minor versions only add registers.
-const MAJOR: u32 = 1;
+const MAJOR: u32 = 2;
 
 /// Maximum number of entries in the list of blocks: the window cannot hold more.
 const MAX_BLOCKS: usize = WINDOW / card::SIZE;
@@ -86,9 +86,11 @@ const _: () = assert!(card::STATUS_RESETTING == functions::FUNCTION_STATUS_RESET
 /// Entries of the TLB that have one owner.
 const GROUP: usize = 16;
 
-/// The first run of resources of an owner, of so many: where it begins, and how many there are.
-fn run_of(owners: u32, all: usize, function: usize) -> (usize, usize) {
-    let is_own = |n: &usize| (owners >> (4 * n) & 7) as usize == function;
+/// The first run of resources of an owner, of so many: where it begins, and how many there are. A word has
+/// the owners of eight.
+fn run_of(words: &[u32], all: usize, function: usize) -> (usize, usize) {
+    let word = |n: usize| words.get(n / 8).copied().unwrap_or(0);
+    let is_own = |&n: &usize| (word(n) >> (4 * (n % 8)) & 7) as usize == function;
     let first = (0..all).find(is_own).unwrap_or(all);
     (first, (first..all).take_while(is_own).count())
 }
@@ -221,6 +223,7 @@ impl<D: Device> Nic<D> {
         let all = [
             card::KIND,
             host::KIND,
+            functions::KIND,
             timing::KIND,
             event::KIND,
             tlb::KIND,
@@ -237,6 +240,7 @@ impl<D: Device> Nic<D> {
     fn count(&mut self) -> Result<(), BusError> {
         let has = self.bus.read32(self.at.card + card::HAS.at);
         let entries = self.bus.read32(self.at.card + card::ENTRIES.at);
+        let queues = self.bus.read32(self.at.card + card::EVENT_QUEUES.at);
         let ports = (has & card::HAS_PORTS) as usize;
         let blocks = self.at.ports.iter().take_while(|&&at| at > 0).count();
         if entries & card::ENTRIES_TLB == 0 {
@@ -249,25 +253,31 @@ impl<D: Device> Nic<D> {
         }
         self.has = Counts {
             ports,
-            event_queues: ((has >> 16 & 0xff) as usize).min(event::QUEUE_BASE.count),
+            event_queues: ((queues & card::EVENT_QUEUES_VALUE) as usize)
+                .min(event::QUEUE_BASE.count),
             tx_rings: ((has >> 24) as usize).min(tx::RING_BASE.count).min(ports),
             tlb_entries: ((entries & card::ENTRIES_TLB) as usize).min(tlb::ENTRY_CTRL.count),
         };
-        // A card of version 1.0 has one function.
-        if self.at.functions == 0 {
-            return Ok(());
-        }
         self.take_share()
     }
 
     /// Of all resources, keeps those of this function: of each kind the first run.
     fn take_share(&mut self) -> Result<(), BusError> {
         let function = (self.bus.read32(self.at.card + card::FUNCTION.at) & 7) as usize;
-        let owners = |register: Register| self.bus.read32(self.at.functions + register.at);
+        let owners = |register: Register| -> Vec<u32> {
+            let at = |word| self.at.functions + register.of(word);
+            (0..register.count)
+                .map(|word| self.bus.read32(at(word)))
+                .collect()
+        };
         let groups = self.has.tlb_entries.div_ceil(GROUP);
-        let (port, ports) = run_of(owners(functions::PORTS), self.has.ports, function);
-        let (queue, queues) = run_of(owners(functions::QUEUES), self.has.event_queues, function);
-        let (group, groups) = run_of(owners(functions::PAGES), groups, function);
+        let (port, ports) = run_of(&owners(functions::PORTS), self.has.ports, function);
+        let (queue, queues) = run_of(
+            &owners(functions::QUEUE_OWNERS),
+            self.has.event_queues,
+            function,
+        );
+        let (group, groups) = run_of(&owners(functions::PAGES), groups, function);
         if ports == 0 || queues == 0 || groups == 0 {
             return Err(self.error(format!(
                 "its function {function} owns {ports} ports, {queues} event queues and {groups} \

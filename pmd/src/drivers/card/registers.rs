@@ -30,7 +30,6 @@ pub(super) mod card {
         HAS 0x0024 "card" "how many there are" {
             HAS_PORTS = 0xff,
             HAS_STREAMS = 0xff << 8,
-            HAS_EVENT_QUEUES = 0xff << 16,
             HAS_TX_RINGS = 0xff << 24,
         }
         ENTRIES 0x0028 "card" "how many entries there are" {
@@ -54,6 +53,7 @@ pub(super) mod card {
         STAMP 0x0048 "card" "stamp counter" {}
         STAMP_HIGH 0x004c "card" "upper half of STAMP" {}
         FUNCTION 0x0050 "card" "function" { FUNCTION_VALUE = 0xff }
+        EVENT_QUEUES 0x0054 "card" "event queues" { EVENT_QUEUES_VALUE = 0xffff }
     }
 }
 
@@ -115,7 +115,7 @@ pub(super) mod functions {
     /// Kind of the block.
     pub(crate) const KIND: u32 = 10;
     /// Bytes in the block.
-    pub(crate) const SIZE: usize = 0x80;
+    pub(crate) const SIZE: usize = 0x100;
     registers! {
         /// Functions.
         pub(crate) REGISTERS:
@@ -129,16 +129,6 @@ pub(super) mod functions {
             PORTS_PORT1 = 0x7 << 4,
             PORTS_PORT2 = 0x7 << 8,
             PORTS_PORT3 = 0x7 << 12,
-        }
-        QUEUES 0x000c "functions" "owners of the event queues" {
-            QUEUES_QUEUE0 = 0x7,
-            QUEUES_QUEUE1 = 0x7 << 4,
-            QUEUES_QUEUE2 = 0x7 << 8,
-            QUEUES_QUEUE3 = 0x7 << 12,
-            QUEUES_QUEUE4 = 0x7 << 16,
-            QUEUES_QUEUE5 = 0x7 << 20,
-            QUEUES_QUEUE6 = 0x7 << 24,
-            QUEUES_QUEUE7 = 0x7 << 28,
         }
         PAGES 0x0010 "functions" "owners of the TLB's entries" {
             PAGES_GROUP0 = 0x7,
@@ -155,6 +145,16 @@ pub(super) mod functions {
             FUNCTION_STATUS_RESETTING = 0x1,
             FUNCTION_STATUS_BUS_MASTER = 0x1 << 1,
             FUNCTION_STATUS_MSIX = 0x1 << 2,
+        }
+        QUEUE_OWNERS 0x0080 [32; 0x4] "functions" "owners of eight event queues" {
+            QUEUE_OWNERS_QUEUE0 = 0x7,
+            QUEUE_OWNERS_QUEUE1 = 0x7 << 4,
+            QUEUE_OWNERS_QUEUE2 = 0x7 << 8,
+            QUEUE_OWNERS_QUEUE3 = 0x7 << 12,
+            QUEUE_OWNERS_QUEUE4 = 0x7 << 16,
+            QUEUE_OWNERS_QUEUE5 = 0x7 << 20,
+            QUEUE_OWNERS_QUEUE6 = 0x7 << 24,
+            QUEUE_OWNERS_QUEUE7 = 0x7 << 28,
         }
     }
 }
@@ -181,7 +181,7 @@ pub(super) mod timing {
             CTRL_EVENT_BURST = 0x1 << 2,
             CTRL_EVENT_TRIGGER = 0x1 << 3,
             CTRL_EVENT_FLAG = 0x1 << 4,
-            CTRL_QUEUE = 0x7 << 8,
+            CTRL_QUEUE = 0xff << 8,
         }
         FLAGS 0x000c "timing" "flags" {
             FLAGS_UNEXPECTED_START = 0x1,

@@ -135,9 +135,7 @@ impl<D: Device> Streams<D> {
                 nic.has.event_queues
             )));
         }
-        let interrupts = nic
-            .device
-            .interrupts(nic.queue(nic.has.event_queues) as u16);
+        let interrupts = nic.device.interrupts(nic.queue(needed) as u16);
         let interrupts = interrupts.ok().map(Arc::new);
         let buffers: usize = config.streams.iter().map(|one| one.clop.buffers).sum();
         let events = Events::new(nic, LISTS, buffers + FAULTS, interrupts, quarantine)?;

@@ -22,7 +22,7 @@ impl Card {
     /// Whether it may master the bus, the world knows, and refuses what may not be.
     fn connect(&mut self, world: &mut World) {
         self.0.set_bus_master(&mut Outside(world), true);
-        self.0.set_msix(&mut Outside(world), true);
+        self.0.set_msix(&mut Outside(world), u16::MAX);
     }
 
     /// Has time in the card's world go on with that outside it.
