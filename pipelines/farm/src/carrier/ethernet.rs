@@ -342,8 +342,8 @@ impl Ethernet {
                         return arrival;
                     }
                 }
-                Some(_) => self.drop_frame(frame, Cause::Oversize),
-                None => self.drop_frame(frame, Cause::NotForUs),
+                Some(_) => self.drop_frame(frame.freeze(), Cause::Oversize),
+                None => self.drop_frame(frame.freeze(), Cause::NotForUs),
             }
         }
     }
@@ -378,18 +378,19 @@ impl Ethernet {
             }
         };
         let end = at + HEADER + bytes;
-        let is_last = end == frame.data().len();
-        if is_last {
-            self.config.tally.count_delivered(1);
-        } else {
-            let frame = frame.clone();
+        let (data, is_fragment) = (at + HEADER..end, matches!(message, Message::Fragment(_)));
+        let payload = if end < frame.data().len() {
+            let payload = is_fragment.then(|| Payload::new(frame.clone(), data, &self.buffers));
             self.reading = Some(Reading { frame, to, at: end });
-        }
-        let payload = if matches!(message, Message::Fragment(_)) {
-            Some(Payload::new(frame, at + HEADER..end, &self.buffers))
+            payload
         } else {
-            release(frame, &mut self.buffers.borrow_mut());
-            None
+            self.config.tally.count_delivered(1);
+            if is_fragment {
+                Some(Payload::new(frame, data, &self.buffers))
+            } else {
+                release(frame, &mut self.buffers.borrow_mut());
+                None
+            }
         };
         Some(Arrival {
             to,
@@ -405,13 +406,12 @@ impl Ethernet {
             WireError::Version(_) => Cause::BadVersion,
             _ => Cause::Malformed,
         };
-        self.config.tally.count_dropped(cause, 1);
-        release(frame, &mut self.buffers.borrow_mut());
+        self.drop_frame(frame, cause);
     }
 
-    fn drop_frame(&mut self, frame: Mbuf, cause: Cause) {
+    fn drop_frame(&mut self, frame: Frozen, cause: Cause) {
         self.config.tally.count_dropped(cause, 1);
-        self.buffers.borrow_mut().free(frame);
+        release(frame, &mut self.buffers.borrow_mut());
     }
 }
 
