@@ -195,7 +195,7 @@ fn registers_and_statistics_are_shown_to_people() {
     let registers = bench.started.port.registers();
     for line in [
         "0x00008 MAGIC    0x58554c50  magic number\n",
-        "0x10010 MAX_FRAME 0x000005f2",
+        "0x18010 MAX_FRAME 0x000005f2",
     ] {
         assert!(registers.contains(line), "{registers}");
     }
