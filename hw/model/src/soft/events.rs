@@ -90,6 +90,7 @@ impl SoftCard {
             let at = Self::queue_at(queue);
             self.store.set(at + event::QUEUE_PRODUCED.at, 0);
             self.store.set(at + event::QUEUE_RELEASED.at, 0);
+            self.armed.remove(&queue);
             if let Some(queue) = self.queues.get_mut(queue) {
                 *queue = Queue::default();
             }
@@ -97,8 +98,8 @@ impl SoftCard {
         if register == event::QUEUE_ARM.at {
             let produced = self.queue_register(queue, event::QUEUE_PRODUCED);
             let missed = produced.wrapping_sub(now);
+            self.armed.insert(queue);
             if let Some(queue) = self.queues.get_mut(queue) {
-                queue.armed = true;
                 queue.waiting = queue.waiting.min(missed);
                 if missed > 0 {
                     // Missed events interrupt at once.
@@ -110,10 +111,7 @@ impl SoftCard {
 
     /// When the interrupt delay of an armed queue ends, in picoseconds.
     pub(super) fn interrupt_due(&self, n: usize) -> Option<u64> {
-        let queue = self
-            .queues
-            .get(n)
-            .filter(|queue| queue.armed && queue.waiting > 0)?;
+        let queue = self.queues.get(n).filter(|queue| queue.waiting > 0)?;
         let hold = u64::from(self.queue_register(n, event::QUEUE_HOLD));
         Some(queue.since + hold * CORE_PS)
     }
@@ -127,22 +125,23 @@ impl SoftCard {
 
     /// Interrupts that are due.
     pub(super) fn interrupt(&mut self, host: &mut dyn Host) {
-        let armed = |&n: &usize| self.queues.get(n).is_some_and(|queue| queue.armed);
-        for n in (0..self.queues.len()).filter(armed).collect::<Vec<_>>() {
+        let mut armed = std::mem::take(&mut self.armed);
+        armed.retain(|&n| {
             let count = self.queue_register(n, event::QUEUE_COUNT);
             let hold = self.queue_register(n, event::QUEUE_HOLD);
             let now = self.now;
             let Some(queue) = self.queues.get_mut(n) else {
-                continue;
+                return false;
             };
             let held = now.saturating_sub(queue.since) / CORE_PS >= u64::from(hold);
             let due = queue.waiting >= count.max(1) || queue.waiting > 0 && held;
-            if queue.armed && due {
-                queue.armed = false;
+            if due {
                 queue.waiting = 0;
                 self.vectors.ask(n);
             }
-        }
+            !due
+        });
+        self.armed = armed;
         while !self.is_quiet()
             && let Some((vector, data)) = self.next_interrupt()
         {

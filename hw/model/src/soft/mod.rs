@@ -65,7 +65,7 @@ impl SoftCard {
             let missing = port.waiting.as_ref().and_then(|payload| payload.until);
             [port.arrives, begins, self.sender_due(n), missing]
         });
-        let interrupts = (0..self.queues.len()).filter_map(|n| self.interrupt_due(n));
+        let interrupts = self.armed.iter().filter_map(|&n| self.interrupt_due(n));
         lists
             .chain(ports.flatten())
             .chain(interrupts)

@@ -1,6 +1,6 @@
 //! The card and its access to the host's memory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::msix::Vectors;
 use super::record::Record;
@@ -36,6 +36,8 @@ pub struct SoftCard {
     pub(super) msix: u8,
     pub(super) ports: Vec<Port>,
     pub(super) queues: Vec<Queue>,
+    /// Queues whose interrupt is armed: few of them, so that a step does not look at all.
+    pub(super) armed: BTreeSet<usize>,
     pub(super) vectors: Vectors,
     /// An event, its function and its queue, that the host bus has not accepted.
     pub(super) on_its_way: Option<(u8, usize, Record)>,
@@ -71,6 +73,7 @@ impl SoftCard {
             msix: 0,
             ports: (0..PORTS).map(|_| Port::default()).collect(),
             queues: vec![Queue::default(); event::QUEUE_BASE.count],
+            armed: BTreeSet::new(),
             vectors: Vectors::default(),
             on_its_way: None,
             lists: vec![List::default(); clop::LIST_BASE.count],

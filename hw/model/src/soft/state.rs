@@ -30,8 +30,6 @@ pub(super) struct Queue {
     /// Events since the last interrupt, and when the first of them was written.
     pub(super) waiting: u32,
     pub(super) since: u64,
-    /// The interrupt is armed.
-    pub(super) armed: bool,
 }
 
 /// A payload for a list.
