@@ -9,8 +9,8 @@ from lib.cargo import ROOT
 from lib.needs import Failure
 
 RTL = ROOT / "hw/rtl"
-# Seconds after which a tool counts as hung; limit of a synthesis.
-PATIENCE, LONG = 240, 1800
+# Seconds after which a tool counts as hung, on a machine that does much else; limit of a synthesis.
+PATIENCE, LONG = 600, 1800
 # Process groups of the running tools.
 running = set()
 
