@@ -17,6 +17,9 @@ module plx_dma_wr (
     input  logic         cfg_quiesce,
     output logic         idle,
 
+    // The writers are reset, while it is idle: words whose descriptor has not been accepted are forgotten.
+    input  logic         clear,
+
     // Descriptors; an immediate is a DW.
     input  logic         s_desc_valid,
     output logic         s_desc_ready,
@@ -88,7 +91,7 @@ module plx_dma_wr (
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_fifo_sync #(.WIDTH(256), .DEPTH(4)) words (
-        .clk, .rst,
+        .clk, .rst(rst || clear),
         .s_valid(s_data_tvalid), .s_ready(s_data_tready), .s_data(s_data_tdata),
         .m_valid(word_valid), .m_ready(word_ready), .m_data(word), .level()
     );
@@ -97,21 +100,23 @@ module plx_dma_wr (
     assign s_desc_ready = cut_ready && !cfg_quiesce;
     assign idle         = cut_idle && !hif_wr_req_valid;
 
-    // DWs of it that remain, and those in this beat. It is not the first of its descriptor; the beat on the
-    // bus is the last of one.
-    logic        begun, thrown, later, ends;
+    // DWs of it that remain, whether they are one beat, and those in this beat. It is not the first of its
+    // descriptor; the beat on the bus is the last of one.
+    logic        begun, thrown, later, ends, rest_small;
     logic [10:0] rest;
     wire  [10:0] dws      = piece_length[12:2];
     wire  [10:0] left     = begun ? rest : dws;
     wire  [3:0]  now      = last ? left[3:0] : 4'd8;
     wire         throwing = begun ? thrown : !cfg_bus_master[func[2:0]];
-    assign       last     = left[10:3] == 0 || left == 11'd8;
+    assign       last     = begun ? rest_small : dws[10:3] == 0 || dws == 11'd8;
 
     // The first `skip` DWs of the kept word have been sent; 0: none is kept.
     logic [2:0]   skip;
     logic [255:0] kept;
-    wire  [3:0]   reach = {1'b0, skip} + now;
-    wire          reads = !immediate && (skip == 0 || reach > 4'd8);
+    wire  [2:0]   reach = skip + now[2:0];
+    // A beat of 8 DWs needs the next word, also if one is kept; not by `now`, which comes late.
+    wire          over  = {1'b0, skip} + left[3:0] > 4'd8;
+    wire          reads = !immediate && (skip == 0 || !last || over);
     wire          free  = !hif_wr_req_valid || hif_wr_req_ready;
 
     assign ended      = ends && free;
@@ -134,7 +139,7 @@ module plx_dma_wr (
         if (step) begin
             begun <= !last;
             later <= last ? !piece_last : later;
-            skip  <= immediate || last && piece_last ? 3'd0 : reach[2:0];
+            skip  <= immediate || last && piece_last ? 3'd0 : reach;
         end
         inc_writes       <= step && last && !throwing;
         inc_wr_discarded <= step && last && throwing;
@@ -151,8 +156,9 @@ module plx_dma_wr (
 
     always_ff @(posedge clk) begin
         if (step) begin
-            rest   <= left - 11'd8;
-            thrown <= throwing;
+            rest       <= left - 11'd8;
+            rest_small <= left[10:4] == 0 || left == 11'd16;
+            thrown     <= throwing;
         end
         if (step && reads) kept <= word;
         if (free) begin

@@ -352,7 +352,7 @@ module plx_host_bus #(
 
     plx_dma_wr dma_wr (
         .clk(clk_core), .rst(host_rst), .cfg_max_payload, .cfg_bus_master(master), .cfg_quiesce(quiesce || quiesce_wanted),
-        .idle(wr_idle), .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
+        .idle(wr_idle), .clear(others_rst), .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
         .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),
         .s_data_tdata(data), .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop,

@@ -15,7 +15,7 @@ class TB:
     def __init__(self, dut, max_payload=256):
         self.dut, self.cycles = dut, Cycles(dut)
         dut.cfg_max_payload.value = (max_payload // 128).bit_length() - 1
-        dut.cfg_bus_master.value, dut.cfg_quiesce.value = 255, 0
+        dut.cfg_bus_master.value, dut.cfg_quiesce.value, dut.clear.value = 255, 0, 0
         for name in ("valid", "address", "length", "func", "immediate", "immediate_data"):
             getattr(dut, f"s_desc_{name}").value = 0
         dut.s_data_tvalid.value, dut.s_data_tdata.value = 0, 0

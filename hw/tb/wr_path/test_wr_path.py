@@ -19,6 +19,7 @@ class TB:
         # Of each: descriptors taken, all bytes up to the write whose words come next, and these.
         self.described, self.expected = [0] * WRITERS, [b""] * WRITERS
         self.data = [self.fresh(writer) for writer in range(WRITERS)]
+        dut.cfg_quiesce.value = dut.clear.value = 0
         self.cycles.watchers += [self.look, self.host.look]
         self.drive()
 
@@ -50,6 +51,9 @@ class TB:
 
     async def run(self, cycles):
         await self.cycles.start()
+        await self.go_on(cycles)
+
+    async def go_on(self, cycles):
         for _ in range(cycles):
             self.drive()
             await self.cycles.cycle()
@@ -80,3 +84,25 @@ async def bytes_arrive_at_any_rate_of_the_bus(dut):
         await tb.run(600)
         tb.check()
         assert len(tb.host.log) > 30
+
+
+@cocotb.test()
+async def words_that_wait_at_a_reset_by_register_are_in_no_later_write(dut):
+    """As plx_resets does it: quiesced, idle, then all but the host bus logic is reset."""
+    for length in (48, 80, 256):
+        tb = TB(dut, length)
+        await tb.run(60)
+        dut.cfg_quiesce.value = 1
+        await tb.go_on(40)
+        assert int(dut.idle.value)
+        tb.check()
+        dut.clear.value = 1
+        await tb.go_on(3)
+        # What the writers had is forgotten: they begin anew.
+        again = TB(dut, length)
+        tb.cycles.watchers.clear()
+        tb.cycles.watchers += [again.look, again.host.look]
+        again.cycles = tb.cycles
+        await again.go_on(60)
+        again.check()
+        assert len(again.host.log) > 5

@@ -8,6 +8,11 @@ module wr_path #(
     input  logic                  clk,
     input  logic                  rst,
 
+    // As in a reset by register: no descriptor is accepted; none is pending; the writers, and plx_wr_mux, are reset.
+    input  logic                  cfg_quiesce,
+    output logic                  idle,
+    input  logic                  clear,
+
     // Descriptors and data of each writer.
     input  logic [INPUTS-1:0]     s_desc_valid,
     output logic [INPUTS-1:0]     s_desc_ready,
@@ -34,7 +39,7 @@ module wr_path #(
     logic [255:0] data;
 
     plx_wr_mux #(.INPUTS(INPUTS)) wr_mux (
-        .clk, .rst, .s_desc_valid, .s_desc_ready, .s_desc_address, .s_desc_length, .s_desc_func('0),
+        .clk, .rst(rst || clear), .s_desc_valid, .s_desc_ready, .s_desc_address, .s_desc_length, .s_desc_func('0),
         .s_desc_immediate('0), .s_desc_immediate_data('0), .s_data_tvalid, .s_data_tready, .s_data_tdata,
         .s_data_tlast, .m_taken(), .m_desc_valid(desc_valid), .m_desc_ready(desc_ready),
         .m_desc_address(desc_address), .m_desc_length(desc_length), .m_desc_func(desc_func),
@@ -43,7 +48,7 @@ module wr_path #(
     );
 
     plx_dma_wr dma_wr (
-        .clk, .rst, .cfg_max_payload(3'd1), .cfg_bus_master(8'hFF), .cfg_quiesce(1'b0), .idle(),
+        .clk, .rst, .cfg_max_payload(3'd1), .cfg_bus_master(8'hFF), .cfg_quiesce, .idle, .clear,
         .s_desc_valid(desc_valid), .s_desc_ready(desc_ready), .s_desc_address(desc_address),
         .s_desc_length(desc_length), .s_desc_func(desc_func), .s_desc_immediate(desc_immediate),
         .s_desc_immediate_data(desc_immediate_data), .s_data_tvalid(data_valid), .s_data_tready(data_ready),
