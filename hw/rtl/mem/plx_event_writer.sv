@@ -100,9 +100,8 @@ module plx_event_writer #(
         end
     end
 
-    // The one before has left, or its last word does now, when this one gets its place, two cycles later.
-    wire leaves = m_data_tvalid && m_data_tready && m_data_tlast;
-    wire place  = placing && (!offered || leaves);
+    // The one before has left. (Whether its last word leaves in this cycle is known too late for a choice.)
+    wire place = placing && (!offered || m_taken);
     // Those before do not count.
     logic offered_void;
     wire  is_void = offered_void || void_valid && void_queue == offered_queue;

@@ -188,9 +188,9 @@ module plx_tx_ring #(
                                                          e_stages, e_serial};
             assign number[p*4 +: 4] = RING;
             assign sts_ring_status_no_event[p] = event_valid[p] && !allowed[p];
-            // Its last event has been accepted by plx_event_writer.
-            assign sts_ring_status_idle[p] = idle[p] && !m_event_valid;
+            // Its last event has been accepted by plx_event_writer. Software sees it a cycle later.
             assign quiet[p] = at_rest[p] && !m_event_valid;
+            always_ff @(posedge clk) sts_ring_status_idle[p] <= idle[p] && !m_event_valid;
 
             plx_tx_ring_one #(.DESCRIPTORS(DESCRIPTORS)) one (
                 .clk,

@@ -176,8 +176,12 @@ module plx_xlate #(
     assign m_rsp_valid   = who & {MASTERS{!holds}};
     assign m_rsp_address = bus;
     assign m_rsp_epoch   = of_epoch;
-    assign inc_misses    = holds && !known;
-    assign inc_faults    = fault;
+
+    // Counted and reported in the cycle after.
+    always_ff @(posedge clk) begin
+        inc_misses <= !rst && holds && !known;
+        inc_faults <= !rst && fault;
+    end
 
     genvar i;
     generate
@@ -266,8 +270,8 @@ module plx_xlate #(
     // ---- Events ---------------------------------------------------------------------------------
 
     wire [1:0]          reason = crosses ? 2'd1 : covered ? 2'd2 : 2'd0;
-    logic               waiting_room, waiting;
-    logic [FAULT_W-1:0] next;
+    logic               report_valid, waiting_room, waiting;
+    logic [FAULT_W-1:0] report, next;
     // The queue of which it is known.
     logic [7:0]         asked_queue;
     wire                send   = waiting && !m_event_valid && s_room;
@@ -276,7 +280,12 @@ module plx_xlate #(
     assign m_room_queue = cfg_queue;
     always_ff @(posedge clk) asked_queue <= cfg_queue;
 
-    assign inc_events_lost = reports && cfg_event_fault && !waiting_room;
+    always_ff @(posedge clk) begin
+        report_valid <= !rst && reports && cfg_event_fault;
+        report       <= {now_stamp[31:0], of_address, of_func, reason, of_length, of_index};
+    end
+
+    assign inc_events_lost = report_valid && !waiting_room;
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_fifo_sync #(
@@ -285,9 +294,9 @@ module plx_xlate #(
     ) faults (
         .clk,
         .rst,
-        .s_valid(reports && cfg_event_fault),
+        .s_valid(report_valid),
         .s_ready(waiting_room),
-        .s_data({now_stamp[31:0], of_address, of_func, reason, of_length, of_index}),
+        .s_data(report),
         .m_valid(waiting),
         .m_ready(send),
         .m_data(next),

@@ -104,8 +104,9 @@ module plx_xlate_table #(
     // allowed already: writes of a new page are three cycles apart.
     logic [19:0] bus_low [0:ENTRIES-1];
     logic [31:0] bus_high [0:ENTRIES-1];
-    logic [31:0] keys [0:ENTRIES-1];
-    logic [19:0] others [0:ENTRIES-1];
+    // Those that decide are in look-up tables: a key is compared in the cycle in which it is read.
+    (* ram_style = "distributed" *) logic [31:0] keys [0:ENTRIES-1];
+    (* ram_style = "distributed" *) logic [19:0] others [0:ENTRIES-1];
 
     always_ff @(posedge clk) begin
         if (stores && word == 3'd2) bus_low[entry] <= entry_data[31:12];

@@ -390,6 +390,7 @@ async def faults_are_told_in_order_and_lost_ones_counted(dut):
     tb.room_bits = 0
     tb.requests[0] += [Chunk(0x1000 * n, 64, 0, index=1) for n in range(12)]
     await tb.settle()
+    await tb.step()
     assert tb.lost == 12 - 8
     tb.room_bits = 0xFF
     await tb.drain()
@@ -427,4 +428,5 @@ async def bytes_that_are_not_enabled_stay(dut):
     tb.entries[1] = Entry(0x11BB_3344_5566_7000, 0x9000, 12, 0xFF, read=False)
     tb.requests[0] += [Chunk(0x11BB_3344_5566_7010, 16, 0xFF), Chunk(0x1122_3344_5566_7010, 16, 3)]
     await tb.settle()
+    await tb.drain()
     assert len(tb.answers) == 2 and tb.counted == 1
