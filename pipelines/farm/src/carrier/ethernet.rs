@@ -20,11 +20,13 @@ use super::handover::Handover;
 use super::lines;
 use super::payload::{Buffers, Payload, release};
 use super::routes::Routes;
+use super::unsent::Unsent;
 use super::way::Way;
 use crate::fragments::{Fragments, Outgoing};
 use crate::message::Message;
 use crate::role::{Address, Outbox, Transfer};
-use crate::wire::{self, HEADER, WireError, payload};
+use crate::wire::series::Series;
+use crate::wire::{self, HEADER, WireError};
 
 /// Frames that are taken of a queue at a time.
 const BURST: usize = 64;
@@ -47,19 +49,6 @@ pub struct EthernetConfig {
     pub damage: Option<Damage>,
     /// Counts the frames that are delivered or dropped.
     pub tally: Tally,
-}
-
-/// Frames that were not sent, each of one cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unsent {
-    /// The pool had no free buffer.
-    pub no_buffer: u64,
-    /// Longer than a frame or a buffer may be.
-    pub oversize: u64,
-    /// The queue had no room.
-    pub queue_full: u64,
-    /// Messages to members that the farm does not have.
-    pub no_member: u64,
 }
 
 /// A frame that messages are read from.
@@ -92,6 +81,9 @@ pub struct Ethernet {
     turn: usize,
     source: usize,
     reading: Option<Reading>,
+    /// The fragments that were read and written last.
+    read: Series,
+    written: Series,
     handover: Handover<Payload>,
     unsent: Unsent,
     damaged: Cause,
@@ -135,6 +127,8 @@ impl Ethernet {
             turn: 0,
             source: 0,
             reading: None,
+            read: Series::default(),
+            written: Series::default(),
             handover: Handover::new(handed),
             unsent: Unsent::default(),
             damaged: Cause::declare(
@@ -370,7 +364,7 @@ impl Ethernet {
     /// Reads the next message of a frame.
     fn read(&mut self, reading: Reading) -> Option<Arrival<Payload>> {
         let Reading { frame, to, at } = reading;
-        let (message, bytes) = match payload::read(frame.data().get(at..).unwrap_or_default()) {
+        let (message, bytes) = match self.read.read(frame.data().get(at..).unwrap_or_default()) {
             Ok(read) => read,
             Err(error) => {
                 self.refuse(frame, error);
@@ -439,19 +433,17 @@ impl Outbox for Ethernet {
             return Transfer::Done;
         }
         let (bytes, crc) = (outgoing.frame_len(), self.config.crc);
-        let Some(frame) = self.gather(place, to, bytes) else {
-            return Transfer::Done;
-        };
-        let start = frame.len() - bytes;
-        if outgoing.write(crc, &mut frame.data_mut()[start..]).is_err() {
-            self.unsent.oversize += 1;
-            self.take_back(place, bytes);
+        if self.gather(place, to, bytes).is_none() {
             return Transfer::Done;
         }
-        if let Some(damage) = &mut self.config.damage
-            && let Some(frame) = &mut self.gathered[place]
-        {
-            damage.apply(&mut frame.data_mut()[start..]);
+        let frame = self.gathered[place].as_mut().map(Mbuf::data_mut);
+        let message = frame.and_then(|data| data.rchunks_mut(bytes).next());
+        let message = message.unwrap_or_default();
+        if outgoing.write_in(&mut self.written, crc, message).is_err() {
+            self.unsent.oversize += 1;
+            self.take_back(place, bytes);
+        } else if let Some(damage) = &mut self.config.damage {
+            damage.apply(message);
         }
         Transfer::Done
     }
