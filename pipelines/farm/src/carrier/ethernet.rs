@@ -315,15 +315,20 @@ impl Ethernet {
     }
 
     /// The next message of the frames that were taken.
+    #[inline]
     fn next_read(&mut self) -> Option<Arrival<Payload>> {
         loop {
-            if let Some(reading) = self.reading.take() {
-                if let Some(arrival) = self.read(reading) {
-                    return Some(arrival);
-                }
-                continue;
+            let reading = self.reading.take().or_else(|| self.next_frame())?;
+            let arrival = self.read(reading);
+            if arrival.is_some() {
+                return arrival;
             }
-            let frame = self.taken.pop()?;
+        }
+    }
+
+    /// The next frame that is for members of the loop.
+    fn next_frame(&mut self) -> Option<Reading> {
+        while let Some(frame) = self.taken.pop() {
             let owner = self.config.owners.get(self.source);
             let routes = &self.config.routes;
             let is_ours =
@@ -331,15 +336,13 @@ impl Ethernet {
             match read_header(frame.data()).filter(is_ours) {
                 Some(to) if frame.segment_count() == 1 => {
                     let (frame, at) = (frame.freeze(), ETHERNET);
-                    let arrival = self.read(Reading { frame, to, at });
-                    if arrival.is_some() {
-                        return arrival;
-                    }
+                    return Some(Reading { frame, to, at });
                 }
                 Some(_) => self.drop_frame(frame.freeze(), Cause::Oversize),
                 None => self.drop_frame(frame.freeze(), Cause::NotForUs),
             }
         }
+        None
     }
 
     /// Takes frames of the next queue that has some; false where none has.
@@ -362,6 +365,7 @@ impl Ethernet {
     }
 
     /// Reads the next message of a frame.
+    #[inline(always)]
     fn read(&mut self, reading: Reading) -> Option<Arrival<Payload>> {
         let Reading { frame, to, at } = reading;
         let (message, bytes) = match self.read.read(frame.data().get(at..).unwrap_or_default()) {
@@ -462,24 +466,20 @@ impl Carrier for Ethernet {
 
     #[inline]
     fn next(&mut self) -> Option<Arrival<Payload>> {
-        // What ends an event comes before what begins one.
-        let arrival = self.handover.next();
-        if arrival.is_some() {
-            return arrival;
+        // What ends an event comes before what begins one. Each is returned from where it is made.
+        if self.handover.has_next() {
+            return self.handover.next();
         }
-        loop {
-            if self.reading.is_none() && self.taken.is_empty() {
-                if let Some(arrival) = self.handover.next_begin() {
-                    return Some(arrival);
-                }
-                if !self.refill() {
-                    return None;
-                }
-            }
-            if let Some(arrival) = self.next_read() {
-                return Some(arrival);
+        while self.reading.is_some()
+            || !self.taken.is_empty()
+            || (!self.handover.has_begin() && self.refill())
+        {
+            let arrival = self.next_read();
+            if arrival.is_some() {
+                return arrival;
             }
         }
+        self.handover.next_begin()
     }
 
     fn flush(&mut self) {
