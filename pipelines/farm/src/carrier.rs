@@ -13,13 +13,15 @@ mod handover;
 mod lines;
 mod payload;
 mod routes;
+mod unsent;
 mod way;
 
 pub use arrival::{Arrival, Carrier};
 pub use damage::Damage;
 pub use error::CarrierError;
-pub use ethernet::{Ethernet, EthernetConfig, Unsent};
+pub use ethernet::{Ethernet, EthernetConfig};
 pub use frame::{ETHERNET, ETHERTYPE, address_of, mac_of};
 pub use handover::Handover;
 pub use payload::Payload;
 pub use routes::Routes;
+pub use unsent::Unsent;

@@ -1,8 +1,9 @@
 //! The data of a feeder, and the frames that carry them.
 
-use crate::message::{Flow, Fragment, Message};
+use crate::message::{Flow, Fragment};
 use crate::wire;
 use crate::wire::payload::{ABSENT, OVERSIZE, Writer, padded, table_len};
+use crate::wire::series::Series;
 
 /// The data of a feeder by event.
 pub trait Fragments {
@@ -144,20 +145,33 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
     /// # Errors
     /// A buffer that is too short, or a store that has changed.
     pub fn write(&self, crc: bool, frame: &mut [u8]) -> Result<usize, FrameError> {
-        let too_short = FrameError::Room {
-            needed: self.frame_len() as u64,
-            room: frame.len(),
-        };
-        let frame = frame.get_mut(..self.frame_len()).ok_or(too_short)?;
-        let (header, payload) = frame.split_at_mut(wire::HEADER);
+        self.write_in(&mut Series::default(), crc, frame)
+    }
+
+    /// As [`Self::write`], for a fragment that is written behind others.
+    #[inline]
+    pub(crate) fn write_in(
+        &self,
+        series: &mut Series,
+        crc: bool,
+        frame: &mut [u8],
+    ) -> Result<usize, FrameError> {
+        let length = self.frame_len();
+        let room = frame.len();
+        let parts = frame
+            .get_mut(..length)
+            .and_then(<[u8]>::split_first_chunk_mut);
+        let (header, payload) = parts.ok_or(FrameError::Room {
+            needed: length as u64,
+            room,
+        })?;
         self.write_payload(payload)?;
         let payload_crc = crc.then(|| crc32fast::hash(payload));
-        let message = Message::Fragment(Fragment {
+        *header = *series.encode(&Fragment {
             payload_crc,
             ..self.fragment
         });
-        header.copy_from_slice(&wire::encode(&message));
-        Ok(self.frame_len())
+        Ok(length)
     }
 
     /// Writes the payload alone, into a buffer of its length.

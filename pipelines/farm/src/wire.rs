@@ -5,6 +5,7 @@
 mod crc;
 mod header;
 pub mod payload;
+pub(crate) mod series;
 
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros};

@@ -20,11 +20,13 @@ use super::handover::Handover;
 use super::lines;
 use super::payload::{Buffers, Payload, release};
 use super::routes::Routes;
+use super::unsent::Unsent;
 use super::way::Way;
 use crate::fragments::{Fragments, Outgoing};
 use crate::message::Message;
 use crate::role::{Address, Outbox, Transfer};
-use crate::wire::{self, HEADER, WireError, payload};
+use crate::wire::series::Series;
+use crate::wire::{self, HEADER, WireError};
 
 /// Frames that are taken of a queue at a time.
 const BURST: usize = 64;
@@ -47,19 +49,6 @@ pub struct EthernetConfig {
     pub damage: Option<Damage>,
     /// Counts the frames that are delivered or dropped.
     pub tally: Tally,
-}
-
-/// Frames that were not sent, each of one cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unsent {
-    /// The pool had no free buffer.
-    pub no_buffer: u64,
-    /// Longer than a frame or a buffer may be.
-    pub oversize: u64,
-    /// The queue had no room.
-    pub queue_full: u64,
-    /// Messages to members that the farm does not have.
-    pub no_member: u64,
 }
 
 /// A frame that messages are read from.
@@ -92,6 +81,9 @@ pub struct Ethernet {
     turn: usize,
     source: usize,
     reading: Option<Reading>,
+    /// The fragments that were read and written last.
+    read: Series,
+    written: Series,
     handover: Handover<Payload>,
     unsent: Unsent,
     damaged: Cause,
@@ -135,6 +127,8 @@ impl Ethernet {
             turn: 0,
             source: 0,
             reading: None,
+            read: Series::default(),
+            written: Series::default(),
             handover: Handover::new(handed),
             unsent: Unsent::default(),
             damaged: Cause::declare(
@@ -321,15 +315,20 @@ impl Ethernet {
     }
 
     /// The next message of the frames that were taken.
+    #[inline]
     fn next_read(&mut self) -> Option<Arrival<Payload>> {
         loop {
-            if let Some(reading) = self.reading.take() {
-                if let Some(arrival) = self.read(reading) {
-                    return Some(arrival);
-                }
-                continue;
+            let reading = self.reading.take().or_else(|| self.next_frame())?;
+            let arrival = self.read(reading);
+            if arrival.is_some() {
+                return arrival;
             }
-            let frame = self.taken.pop()?;
+        }
+    }
+
+    /// The next frame that is for members of the loop.
+    fn next_frame(&mut self) -> Option<Reading> {
+        while let Some(frame) = self.taken.pop() {
             let owner = self.config.owners.get(self.source);
             let routes = &self.config.routes;
             let is_ours =
@@ -337,15 +336,13 @@ impl Ethernet {
             match read_header(frame.data()).filter(is_ours) {
                 Some(to) if frame.segment_count() == 1 => {
                     let (frame, at) = (frame.freeze(), ETHERNET);
-                    let arrival = self.read(Reading { frame, to, at });
-                    if arrival.is_some() {
-                        return arrival;
-                    }
+                    return Some(Reading { frame, to, at });
                 }
                 Some(_) => self.drop_frame(frame.freeze(), Cause::Oversize),
                 None => self.drop_frame(frame.freeze(), Cause::NotForUs),
             }
         }
+        None
     }
 
     /// Takes frames of the next queue that has some; false where none has.
@@ -368,9 +365,10 @@ impl Ethernet {
     }
 
     /// Reads the next message of a frame.
+    #[inline(always)]
     fn read(&mut self, reading: Reading) -> Option<Arrival<Payload>> {
         let Reading { frame, to, at } = reading;
-        let (message, bytes) = match payload::read(frame.data().get(at..).unwrap_or_default()) {
+        let (message, bytes) = match self.read.read(frame.data().get(at..).unwrap_or_default()) {
             Ok(read) => read,
             Err(error) => {
                 self.refuse(frame, error);
@@ -439,19 +437,17 @@ impl Outbox for Ethernet {
             return Transfer::Done;
         }
         let (bytes, crc) = (outgoing.frame_len(), self.config.crc);
-        let Some(frame) = self.gather(place, to, bytes) else {
-            return Transfer::Done;
-        };
-        let start = frame.len() - bytes;
-        if outgoing.write(crc, &mut frame.data_mut()[start..]).is_err() {
-            self.unsent.oversize += 1;
-            self.take_back(place, bytes);
+        if self.gather(place, to, bytes).is_none() {
             return Transfer::Done;
         }
-        if let Some(damage) = &mut self.config.damage
-            && let Some(frame) = &mut self.gathered[place]
-        {
-            damage.apply(&mut frame.data_mut()[start..]);
+        let frame = self.gathered[place].as_mut().map(Mbuf::data_mut);
+        let message = frame.and_then(|data| data.rchunks_mut(bytes).next());
+        let message = message.unwrap_or_default();
+        if outgoing.write_in(&mut self.written, crc, message).is_err() {
+            self.unsent.oversize += 1;
+            self.take_back(place, bytes);
+        } else if let Some(damage) = &mut self.config.damage {
+            damage.apply(message);
         }
         Transfer::Done
     }
@@ -470,24 +466,20 @@ impl Carrier for Ethernet {
 
     #[inline]
     fn next(&mut self) -> Option<Arrival<Payload>> {
-        // What ends an event comes before what begins one.
-        let arrival = self.handover.next();
-        if arrival.is_some() {
-            return arrival;
+        // What ends an event comes before what begins one. Each is returned from where it is made.
+        if self.handover.has_next() {
+            return self.handover.next();
         }
-        loop {
-            if self.reading.is_none() && self.taken.is_empty() {
-                if let Some(arrival) = self.handover.next_begin() {
-                    return Some(arrival);
-                }
-                if !self.refill() {
-                    return None;
-                }
-            }
-            if let Some(arrival) = self.next_read() {
-                return Some(arrival);
+        while self.reading.is_some()
+            || !self.taken.is_empty()
+            || (!self.handover.has_begin() && self.refill())
+        {
+            let arrival = self.next_read();
+            if arrival.is_some() {
+                return arrival;
             }
         }
+        self.handover.next_begin()
     }
 
     fn flush(&mut self) {

@@ -8,11 +8,12 @@
 //! Nothing waits without end: a chain ends with the last feeder of the loop, and messages that begin
 //! no transfer are answered by few others.
 
-use std::collections::VecDeque;
+mod fifo;
 
 use super::arrival::Arrival;
 use crate::message::Message;
 use crate::role::Address;
+use fifo::Fifo;
 
 /// Messages that wait for members of the loop. All memory is allocated at construction.
 #[derive(Debug)]
@@ -20,10 +21,9 @@ pub struct Handover<P> {
     /// A flow control message on its way from feeder to feeder.
     chain: Option<Arrival<P>>,
     /// Fragments, and what ends an event.
-    first: VecDeque<Arrival<P>>,
+    first: Fifo<Arrival<P>>,
     /// What has a feeder begin a transfer.
-    later: VecDeque<Arrival<P>>,
-    most: usize,
+    later: Fifo<Arrival<P>>,
     /// Messages that were handed over.
     count: u64,
 }
@@ -34,9 +34,8 @@ impl<P> Handover<P> {
     pub fn new(most: usize) -> Self {
         Self {
             chain: None,
-            first: VecDeque::with_capacity(most),
-            later: VecDeque::with_capacity(most),
-            most,
+            first: Fifo::new(most),
+            later: Fifo::new(most),
             count: 0,
         }
     }
@@ -45,7 +44,7 @@ impl<P> Handover<P> {
     #[must_use]
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.first.len() < self.most && self.later.len() < self.most
+        !self.first.is_full() && !self.later.is_full()
     }
 
     /// Hands a message over, for which there is room.
@@ -62,16 +61,22 @@ impl<P> Handover<P> {
                 if self.chain.is_none() && matches!(from, Address::Feeder(_)) {
                     self.chain = Some(arrival());
                 } else {
-                    self.later.push_back(arrival());
+                    self.later.push(arrival());
                 }
             }
-            Message::Request(_) => self.later.push_back(arrival()),
-            _ => self.first.push_back(arrival()),
+            Message::Request(_) => self.later.push(arrival()),
+            _ => self.first.push(arrival()),
         }
     }
 
-    /// The next message of an event that has begun.
+    /// Whether a message of an event that has begun waits.
     #[inline]
+    pub(super) fn has_next(&self) -> bool {
+        self.chain.is_some() || !self.first.is_empty()
+    }
+
+    /// The next message of an event that has begun.
+    #[inline(always)]
     #[expect(
         clippy::should_implement_trait,
         reason = "no iterator: what is delivered adds messages"
@@ -80,19 +85,25 @@ impl<P> Handover<P> {
         if self.chain.is_some() {
             return self.chain.take();
         }
-        pop(&mut self.first)
+        self.first.pop()
+    }
+
+    /// Whether a message that begins a transfer waits.
+    #[inline]
+    pub(super) fn has_begin(&self) -> bool {
+        !self.later.is_empty()
     }
 
     /// The next message that begins a transfer.
-    #[inline]
+    #[inline(always)]
     pub fn next_begin(&mut self) -> Option<Arrival<P>> {
-        pop(&mut self.later)
+        self.later.pop()
     }
 
     /// Whether no message waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.chain.is_none() && self.first.is_empty() && self.later.is_empty()
+        !self.has_next() && !self.has_begin()
     }
 
     /// Messages that were handed over.
@@ -100,15 +111,4 @@ impl<P> Handover<P> {
     pub fn count(&self) -> u64 {
         self.count
     }
-}
-
-/// Takes the first message of a queue. One that is empty begins at its start again, where its memory
-/// is in the cache.
-#[inline]
-fn pop<P>(queue: &mut VecDeque<Arrival<P>>) -> Option<Arrival<P>> {
-    let arrival = queue.pop_front();
-    if queue.is_empty() {
-        queue.clear();
-    }
-    arrival
 }

@@ -3,9 +3,9 @@
 //! First the length of each event's data, a `u32` each, then the data; the lengths together, and
 //! the data of each event, are padded to 8 bytes.
 
-use crate::message::{Fragment, MAX_PACK, Message};
+use crate::message::{Fragment, MAX_PACK};
 
-use super::{HEADER, WireError, decode};
+use super::WireError;
 
 /// Length of an event of which the feeder has no data.
 pub const ABSENT: u32 = u32::MAX;
@@ -64,22 +64,6 @@ pub fn check(fragment: &Fragment, payload: &[u8]) -> Result<(), WireError> {
         return Err(WireError::Field("absent"));
     }
     Ok(())
-}
-
-/// Reads a message with its payload from the start of bytes that may have more messages behind it,
-/// and checks both. Returns the bytes of the payload: 0 but for a fragment.
-///
-/// # Errors
-/// Bytes that are no message, or a payload that differs from its header.
-#[inline]
-pub fn read(bytes: &[u8]) -> Result<(Message, usize), WireError> {
-    let message = decode(bytes)?;
-    let Message::Fragment(fragment) = &message else {
-        return Ok((message, 0));
-    };
-    let (length, behind) = (fragment.bytes as usize, &bytes[HEADER..]);
-    check(fragment, behind.get(..length).unwrap_or(behind))?;
-    Ok((message, length))
 }
 
 /// The lengths of so many events, if the payload has them.
