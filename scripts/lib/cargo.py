@@ -6,6 +6,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
+# For a build of one package for tests: the choice gives dependencies other features than all tests have, so that our
+# crates are compiled for it alone.
+ALONE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "0"}
+
 
 def target_directory():
     """CARGO_TARGET_DIR, the setting of a configuration file, or target/, from cargo."""
