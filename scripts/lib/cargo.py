@@ -41,7 +41,7 @@ def debug(*arguments):
 def out_of_tree(crate):
     """Builds the programs of a crate of scripts/out-of-tree.d; their folder."""
     subprocess.run([ROOT / "scripts/out-of-tree", "--build", crate], check=True)
-    return target_directory() / "out-of-tree/debug"
+    return target_directory() / "debug"
 
 
 def unit_tests(library, *arguments):

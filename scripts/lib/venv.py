@@ -22,8 +22,9 @@ def environment(target, name, listed=None):
     if not stamp.exists() or stamp.read_bytes() != listed.read_bytes():
         shutil.rmtree(venv, ignore_errors=True)
         venv.parent.mkdir(parents=True, exist_ok=True)
+        # What is imported is compiled then: a small part of the packages.
         for words in ([sys.executable, "-m", "venv", venv],
-                      [venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", listed]):
+                      [venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r", listed]):
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 said = (done.stdout + done.stderr).strip().splitlines()[-2:]
