@@ -4,10 +4,10 @@ import random
 import struct
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.handle import Force, Release
 from cocotb.triggers import FallingEdge
 
+from clocks import Clock
 from core import Cycles, part
 from frames import IP_ADDRESS, MAC, integer, some, udp
 from host_bus import Reads, Sink, Source, Writes, field, header

@@ -5,7 +5,7 @@ from collections import Counter
 
 import cocotb
 import cycles
-from cocotb.clock import Clock
+from clocks import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from frames import (BROADCAST, IP_ADDRESS, MAC, PEER, PEER_IP, Payload, Settings, arp, fate, integer, kept, ones_sum,
                     pad, ping, some, udp)

@@ -4,9 +4,9 @@ import random
 import struct
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge, Timer
 
+from clocks import Clock
 from core import Window, joined, part
 from hits import container, expand
 from hostbus import Memory, Writes
