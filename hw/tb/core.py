@@ -1,8 +1,9 @@
 """Shared by the benches of clk_core: a cycle is set up at its falling edge and sampled just before its end."""
 
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
+from cocotb.triggers import FallingEdge, ReadOnly
+
+from clocks import Clock
 
 CORE_PS = 4000
 
@@ -40,9 +41,16 @@ class Cycles:
             await ReadOnly()
             for look in self.watchers:
                 look()
-            await RisingEdge(self.clk)
-            self.number += 1
             await FallingEdge(self.clk)
+            self.number += 1
+
+
+def clear(outcomes):
+    """Has plx_clop_outcomes cleared at once. After a reset it takes 1024 cycles, before which no payload is placed;
+    the benches that say so wait for it."""
+    for word in outcomes.counters.memory:
+        word.value = 0
+    outcomes.cleared.value = 1024
 
 
 class Window:

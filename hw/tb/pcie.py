@@ -9,7 +9,6 @@ import logging
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge, Timer, with_timeout
 from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core import RootComplex
@@ -17,6 +16,7 @@ from cocotbext.pcie.core.tlp import Tlp
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
 from cocotbext.pcie.xilinx.us.tlp import ErrorCode, Tlp_us
 
+from clocks import Clock
 import sriov
 
 # Sizes of BAR 0 and BAR 2, of each function; vectors of each, as many as the benches' cards have event queues.

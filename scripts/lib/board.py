@@ -50,11 +50,13 @@ def netlist_of(sources, files, top, folder):
     folder.mkdir(exist_ok=True)
     log, tree, flat = (folder / f"{top}.{what}" for what in ("log", "tree.json", "flat.json"))
     log.unlink(missing_ok=True)
-    # Without `opt`: registers and memories keep their names.
+    # Without `opt`: registers and memories keep their names. `flatten` copies each cell's place in the sources, which
+    # takes it longer than all else, and nobody asks for one.
     run(log, ["yosys", "-q", "-Q", "-T", "-p",
               f"read_verilog -sv {' '.join(map(short, [*sources.packages, *files]))}; hierarchy -check -top {top} "
-              f"{' '.join(f'-libdir {short(folder)}' for folder in [*sources.folders, AMD])}; proc; opt_clean; "
-              f"memory_collect; write_json {tree}; flatten; opt_clean; write_json {flat}"], patience=LONG)
+              f"{' '.join(f'-libdir {short(folder)}' for folder in [*sources.folders, AMD])}; proc; "
+              f"setattr -unset src */w:* */c:*; opt_clean; memory_collect; write_json {tree}; flatten; opt_clean; "
+              f"write_json {flat}"], patience=LONG)
     modules = json.loads(tree.read_text(encoding="utf-8"))
     return Netlist(json.loads(flat.read_text(encoding="utf-8")), modules, top), modules["modules"]
 

@@ -3,8 +3,9 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge, Timer
+
+from clocks import Clock
 
 CLOCKS = ((6400, 4000), (4000, 6400))
 

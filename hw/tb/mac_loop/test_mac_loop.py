@@ -5,11 +5,12 @@ import random
 
 import cocotb
 import cycles
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamMonitor, AxiStreamSource
 from xgmii import payload
+
+from clocks import Clock
 
 PERIOD = 6400
 

@@ -5,10 +5,11 @@ from collections import Counter
 
 import cocotb
 import cycles
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from frames import PAYLOAD, Settings, kept, ones_sum, some
 from sending import NONE, SUM, Packets, cycle, meta
+
+from clocks import Clock
 
 PARAMETERS = [{}, {"PCS": 1}]
 # All stations: a port does not answer to itself by ARP.

@@ -5,7 +5,7 @@ from collections import Counter
 
 import cocotb
 import cycles
-from cocotb.clock import Clock
+from clocks import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
 from frames import (BROADCAST, CATCH_ALL, HITS, PAYLOAD, WHOLE, Payload, Settings, arp, fate, kept, ping, recorded,

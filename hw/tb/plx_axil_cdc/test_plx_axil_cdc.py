@@ -3,10 +3,11 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.regression import TestFactory
 from cocotb.triggers import FallingEdge, RisingEdge, Timer, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiLiteRam
+
+from clocks import Clock
 
 # Periods in ps: core to ports, back, nearly the same.
 CLOCKS = [(4000, 6400), (6400, 4000), (4000, 4002)]

@@ -5,7 +5,7 @@ import random
 import cocotb
 
 import cycles as table
-from core import Cycles, Window, joined
+from core import Cycles, Window, clear, joined
 from lists import BAD, FAULT, FLUSH, FULL, MALFORMED, NO_BUFFER, NO_EVENT, OFF, OVERSIZE, PLACED, TIMEOUT, List
 
 PARAMETERS = [{"PORTS": 4}, {"PORTS": 1}]
@@ -39,9 +39,10 @@ class TB:
         dut.s_room.value = 1
         self.window, self.counters = Window(dut, "list", self.step), Window(dut, "outcome", self.step)
 
-    async def start(self):
+    async def start(self, at_once=True):
         await self.cycles.start()
-        # Counters are cleared.
+        if at_once:
+            clear(self.dut.outcomes)
         while int(self.dut.counters_ready.value) == 0:
             await self.cycles.cycle()
 
@@ -213,7 +214,7 @@ def payload(number, longest, clock=None, bound=False):
 @cocotb.test()
 async def lists_of_all_kinds_as_the_model_says(dut):
     tb = TB(dut)
-    await tb.start()
+    await tb.start(at_once=False)
     for port in range(tb.ports):
         for stream, settings in ((0, dict(size=512, count=3, timeout=60)), (7, dict(size=64, count=1)),
                                  (16, dict(size=1024, count=2, bare=True, stride=7, timeout=200))):

@@ -3,8 +3,9 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
+
+from clocks import Clock
 
 PARAMETERS = [{"COUNT": 5, "AMOUNT_W": 14, "SUMS": 0b01010}, {"COUNT": 32, "AMOUNT_W": 14, "SUMS": 0b10},
               {"COUNT": 3, "AMOUNT_W": 1, "SUMS": 0}]

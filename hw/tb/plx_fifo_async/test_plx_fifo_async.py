@@ -3,8 +3,9 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
+
+from clocks import Clock
 
 PARAMETERS = [{"WIDTH": 16, "DEPTH": 4, "STAGES": 2}, {"WIDTH": 16, "DEPTH": 16, "STAGES": 3}]
 

@@ -3,10 +3,11 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 from frames import PEER_IP, integer, kept
 from sending import Packets, cycle, meta
+
+from clocks import Clock
 
 GEN_PORTS = (7000, 7001)
 

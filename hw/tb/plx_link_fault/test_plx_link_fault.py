@@ -1,9 +1,10 @@
 """plx_link_fault: the state diagram of IEEE 802.3, figure 46-11."""
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from xgmii import Wire, payload, with_fcs
+
+from clocks import Clock
 
 LOCAL, REMOTE = 1, 2
 

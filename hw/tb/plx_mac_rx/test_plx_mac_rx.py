@@ -6,11 +6,12 @@ from collections import Counter
 
 import cocotb
 import cycles
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
 from cocotbext.eth import XgmiiFrame, XgmiiSource
 from xgmii import ERROR, IDLE, SEQUENCE, START, Wire, payload, with_fcs
+
+from clocks import Clock
 
 PERIOD = 6400
 CAUSES = ("oversize", "symbol", "runt", "fcs", "pause")

@@ -6,11 +6,12 @@ from collections import Counter
 
 import cocotb
 import cycles
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
 from cocotbext.eth import XgmiiSink
 from xgmii import payload, received
+
+from clocks import Clock
 
 PERIOD = 6400
 IDLES = (int.from_bytes([7] * 8, "little"), 0xFF)

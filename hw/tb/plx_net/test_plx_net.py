@@ -5,7 +5,7 @@ from collections import Counter
 
 import cocotb
 import cycles
-from cocotb.clock import Clock
+from clocks import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from frames import (BROADCAST, IP_ADDRESS, MAC, PEER, PEER_IP, Payload, Settings, arp, fate, integer, kept, ones_sum,
                     pad, ping, some, udp)
@@ -241,8 +241,10 @@ async def latency(dut):
     await tb.quiet()
     for size in (0, 18, 64, 1024):
         measured = []
-        # The cache ages a set every 32 cycles here (every 16384 on the card); that takes one of them.
-        for phase in range(32):
+        # The cache ages a set every 32 cycles here (every 16384 on the card); that takes one of them. It is not looked
+        # for with each size.
+        phases = 32 if size == 64 else 4
+        for phase in range(phases):
             tb.packets.taken, tb.sent.first = [], []
             while cycle() % 32 != phase:
                 await RisingEdge(dut.clk)
@@ -250,7 +252,8 @@ async def latency(dut):
             await tb.quiet()
             measured.append(tb.sent.first[0] - tb.packets.taken[0])
         cycles.check("udp_tx", min(measured))
-        assert max(measured) == min(measured) + 1 and measured.count(max(measured)) == 1, measured
+        late = [one - min(measured) for one in measured if one > min(measured)]
+        assert late == [1] or phases < 32 and not late, measured
 
 
 @cocotb.test()

@@ -1,8 +1,9 @@
 """plx_pause: quanta of 512 bit times."""
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
+
+from clocks import Clock
 
 
 async def start(dut):

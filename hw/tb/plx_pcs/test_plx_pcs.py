@@ -5,11 +5,12 @@ import random
 import baser
 import cocotb
 import cycles
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge, Timer
 from cocotb.utils import get_sim_time
 from cocotbext.eth import XgmiiFrame, XgmiiSink, XgmiiSource
 from xgmii import payload, with_fcs
+
+from clocks import Clock
 
 PARAMETERS = [{"SLIP_CYCLES": 3, "BER_WINDOW": 300}]
 PERIOD = 6400

@@ -4,9 +4,10 @@ import random
 
 import baser
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 from xgmii import SEQUENCE, Wire, payload, received, with_fcs
+
+from clocks import Clock
 
 # Periods of a hundredth of the frequency, so that ppm are whole picoseconds; 200 ppm are what is permitted, and
 # twenty times that shows in a few thousand words.

@@ -5,9 +5,10 @@ import random
 import baser
 import cocotb
 import cycles
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from xgmii import Wire, payload, with_fcs
+
+from clocks import Clock
 
 PARAMETERS = [{"SLIP_CYCLES": 3, "BER_WINDOW": 400}]
 IDLE_BLOCK = baser.encode(baser.IDLES)[1]

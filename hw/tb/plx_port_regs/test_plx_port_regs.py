@@ -3,9 +3,10 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
+
+from clocks import Clock
 
 MAC_CTRL, MAC_STATUS, MAX_FRAME, MAC, ARP_CTRL, STREAM, COUNTERS, ARP = (
     0x08, 0x0C, 0x10, 0x18, 0x34, 0x200, 0x400, 0x1000)

@@ -1,8 +1,9 @@
 """plx_prbs31_gen: figure 49-9, a bit at a time."""
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
+
+from clocks import Clock
 
 PARAMETERS = [{"WIDTH": 66}, {"WIDTH": 20}]
 

@@ -3,9 +3,9 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 
+from clocks import Clock
 import cycles as table
 
 PARAMETERS = [{"WORDS": 16, "METAS": 8}, {"WORDS": 64, "METAS": 4}]

@@ -1,8 +1,9 @@
 """plx_stamp_cdc: the output is a recent value, and never decreases."""
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
+
+from clocks import Clock
 
 
 @cocotb.test()

@@ -5,9 +5,10 @@ from bisect import bisect
 from collections import Counter
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, Timer
 from cocotb.utils import get_sim_time
+
+from clocks import Clock
 
 NET_PS = 6400
 CLOCK, START, END, TRIGGER = "clock", "start", "end", "trigger"

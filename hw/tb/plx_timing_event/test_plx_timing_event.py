@@ -4,8 +4,9 @@ import random
 import struct
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly
+
+from clocks import Clock
 
 PARAMETERS = [{"DEPTH": 8}]
 

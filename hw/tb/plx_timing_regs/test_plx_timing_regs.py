@@ -1,9 +1,10 @@
 """A register block generated from SystemRDL: flags, and reads of changing values."""
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
+
+from clocks import Clock
 
 FLAGS, NOW, SET = 0x0C, 0x20, 0x28
 

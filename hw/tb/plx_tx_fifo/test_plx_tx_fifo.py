@@ -3,9 +3,9 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 
+from clocks import Clock
 import cycles as table
 from frames import kept, ones_sum, some
 from sending import GIVEN, NONE, SUM, meta

@@ -3,12 +3,13 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from frames import IP_ADDRESS, MAC, PEER, PEER_IP, integer, ones_sum, some, udp
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 from sending import GIVEN, NONE, SUM, Frames, Packets, judge, meta
+
+from clocks import Clock
 
 STRANGER = "10.0.0.200"
 

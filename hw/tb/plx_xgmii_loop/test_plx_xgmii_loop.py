@@ -3,8 +3,9 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
+
+from clocks import Clock
 
 PARAMETERS = [{"PORTS": 1}, {"PORTS": 4}]
 IDLES = (int.from_bytes([7] * 8, "little"), 0xFF)

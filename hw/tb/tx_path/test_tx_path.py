@@ -4,9 +4,9 @@ import random
 import struct
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, Timer
 
+from clocks import Clock
 import cycles as table
 from core import Cycles, joined, part
 from descriptors import BAD, CHECKSUM_CARD, CHECKSUM_GIVEN, EVENT, FAILED, RAW, SENT, STOPPED, inline, packet
