@@ -368,8 +368,6 @@ fn check(frame: &Mbuf) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
-
     #[test]
     fn the_pool_ends_full(ops in prop::collection::vec(op(), 1..200), cache_size in 2..64usize) {
         let (mine, foreign) = (pool(64, 64), pool(16, 64));

@@ -203,7 +203,8 @@ impl Rig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    // Twice as many as usual, or as `PROPTEST_CASES` says.
+    #![proptest_config(ProptestConfig::with_cases(2 * ProptestConfig::default().cases))]
 
     #[test]
     fn no_buffer_and_no_frame_is_lost(

@@ -174,7 +174,7 @@ proptest! {
 
 #[test]
 fn two_threads_lose_and_tear_nothing() {
-    const EVENTS: u64 = 100_000;
+    const EVENTS: u64 = 40_000;
     for records in [2, 8, 256] {
         let (mut producer, mut consumer) = queue(records);
         std::thread::scope(|scope| {

@@ -61,5 +61,5 @@ mod receive;
 pub use event::{Agreed, CmDrops, CmError, CmEvent, ConnectionId, Failure, Offer, Reason};
 pub use manager::{CmOptions, ConnectionManager};
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

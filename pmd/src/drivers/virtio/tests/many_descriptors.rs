@@ -208,7 +208,7 @@ fn the_largest_rings_pass_more_frames_than_their_indices_count() {
         let (driver, device) = (Side::new(80_000, 64, 128), Side::new(1024, 64, 128));
         let mut pair = Pair::new(MAX_SIZE, features, driver, device);
         let mut burst = Burst::<64>::new();
-        for round in 0..2500 {
+        for round in 0..2100 {
             for i in 0..32 {
                 let frame = pair.device.frame(&payload(round * 32 + i, 32), &[]);
                 burst.push(frame.unwrap()).unwrap();

@@ -142,7 +142,8 @@ fn run(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    // A case is one for each choice of features: 42 cases, or fewer where `PROPTEST_CASES` says so.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 6))]
 
     #[test]
     fn what_is_sent_arrives(
