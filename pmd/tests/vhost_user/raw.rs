@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::net::{
@@ -164,6 +164,8 @@ pub(crate) fn poll_until(port: &mut Port, mut holds: impl FnMut(&Port) -> bool) 
         assert!(began.elapsed() < PATIENCE, "it is not counted");
         frames += port.poll(0).len() as u64;
         port.send(0, &[vec![0; 60]]);
+        // Until the supervisor has looked.
+        std::thread::sleep(Duration::from_micros(100));
     }
     frames
 }

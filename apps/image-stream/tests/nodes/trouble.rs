@@ -65,13 +65,13 @@ fn a_node_that_never_answers_is_given_up() {
     let Some(bench) = Bench::new() else { return };
     let source = bench.source(&[]);
     let receiver = bench.receiver("");
-    let top = "reply_timeout_s = 8.0";
+    let top = "reply_timeout_s = 4.0";
     let manager = bench.manager("manager", top, ENDLESS, ALL);
     bench.until_frames("receiver", 3);
     receiver.signal(Signal::STOP);
     let log = manager.ends(1);
     assert!(
-        log.contains("no reply within 8 s: the node hangs; restart it"),
+        log.contains("no reply within 4 s: the node hangs; restart it"),
         "{log}"
     );
     assert_eq!(bench.report("manager.json")["source"]["finished"], true);

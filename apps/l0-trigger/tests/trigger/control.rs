@@ -7,7 +7,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{Folder, Running, alone, number, run, start};
+use crate::common::wire::Wire;
+use crate::common::{AT_REST, Folder, Running, alone, number, run, start};
 use serde_json::{Value, json};
 
 struct Client(BufReader<UnixStream>);
@@ -221,7 +222,10 @@ fn what_is_no_request_is_answered() {
 fn clients_that_do_not_read_hold_nothing_up() {
     let _alone = alone();
     let folder = Folder::new();
-    let (mut running, mut client) = idle(&folder, &[]);
+    let wire = Wire::new(&folder);
+    let port = wire.port();
+    let arguments = [&["--port", &port][..], &AT_REST].concat();
+    let (mut running, mut client) = idle(&folder, &arguments);
     client.start(1);
     let path = folder.path("control");
     let mut deaf: Vec<_> = (0..15)
@@ -239,11 +243,9 @@ fn clients_that_do_not_read_hold_nothing_up() {
         told["error"].as_str().unwrap().contains("16 clients"),
         "{told}"
     );
-    let before = client.ask("status")["events"]["built"]
-        .as_u64()
-        .unwrap_or(0);
+    wire.send(2000);
     client.wait(&mut running, "events go on", |status| {
-        status["events"]["built"].as_u64() > Some(before + 1000)
+        status["events"]["built"].as_u64() > Some(1000)
     });
     // Those are sent away after a while, and there is room again.
     running.wait_until("there is room again", |_| {

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use crate::common::{Folder, drops, number, run, start_by};
+use crate::common::{AT_REST, Folder, drops, number, run, start_by};
 use pollux_pmd_testkit::netns::Switch;
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
@@ -29,6 +29,7 @@ fn a_run_is_a_member(version: u8) {
     let config = folder.write("groups.toml", CONFIG);
     let by = ["ip", "netns", "exec", trigger.name()];
     let port = ["--port", "af_packet:va", "--config", &config];
+    let port = [&port[..], &AT_REST].concat();
     let mut running = start_by(&by, &port);
     running.wait_until("the switch knows the trigger", |_| {
         switch.members(GROUP) == ["p0"]

@@ -4,14 +4,16 @@ use std::fmt::Display;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::common::capture::boards;
-use crate::common::{Folder, Run, Running, drops, number, over_streams, start_by};
+use crate::common::{AT_REST, Folder, Run, Running, drops, number, over_streams, start_by};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::link::SocketLink;
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
+use pollux_mempool::time::{Ns, Tsc};
 use pollux_pmd::lcore::StopFlag;
-use pollux_pmd::{Count, TscClock};
+use pollux_pmd::{Clock, Count, TscClock};
 use pollux_pmd_testkit::netns::{Cable, Namespace};
 use serde_json::Value;
 
@@ -38,7 +40,8 @@ impl Net {
     /// Starts the trigger, and waits until it answers pings: which takes its ARP, too.
     fn start_trigger(&self, arguments: &[&str]) -> Running {
         let by = ["ip", "netns", "exec", self.trigger.name()];
-        let running = start_by(&by, &[&["--port", "af_packet:va"], arguments].concat());
+        let port = ["--port", "af_packet:va"];
+        let running = start_by(&by, &[&port[..], &AT_REST, arguments].concat());
         for _ in 0..20 {
             if self.ping(1) == 1 {
                 return running;
@@ -65,14 +68,38 @@ impl Net {
         &self,
         config: &EmulatorConfig,
         stop: &StopFlag,
-    ) -> EmulatorLoop<SocketLink, TscClock> {
+    ) -> EmulatorLoop<SocketLink, RestingClock> {
         let link = self.boards.within(|| SocketLink::open(config).unwrap());
-        EmulatorLoop::new(config, link, TscClock::get(), stop.clone()).unwrap()
+        let clock = RestingClock(TscClock::get());
+        EmulatorLoop::new(config, link, clock, stop.clone()).unwrap()
     }
 
     /// Has the boards send all their events.
     fn emulate(&self, config: &EmulatorConfig) -> EmulatorReport {
         self.emulator(config, &StopFlag::new()).run()
+    }
+}
+
+/// A clock for boards of which frames may be late by as long as a thread sleeps: they leave their CPU to
+/// others between two frames.
+#[derive(Clone)]
+struct RestingClock(TscClock);
+
+impl Clock for RestingClock {
+    fn now(&self) -> Tsc {
+        self.0.now()
+    }
+
+    fn to_ns(&self, cycles: u64) -> Ns {
+        self.0.to_ns(cycles)
+    }
+
+    fn to_cycles(&self, ns: Ns) -> u64 {
+        self.0.to_cycles(ns)
+    }
+
+    fn relax(&self) {
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 

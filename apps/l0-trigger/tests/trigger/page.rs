@@ -6,7 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::common::{Folder, ask, number, run, start};
+use crate::common::wire::Wire;
+use crate::common::{AT_REST, Folder, ask, number, run, start};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::truth::Truth;
 use pollux_na62::physics::model::TruthEvent;
@@ -228,7 +229,10 @@ fn the_page_tells_which_run_it_is_and_how_it_went() {
 
 #[test]
 fn who_asks_badly_does_not_hurt_the_run() {
-    let mut running = start(&["--events", ENDLESS, "--http", "127.0.0.1:0"]);
+    let folder = Folder::new();
+    let wire = Wire::new(&folder);
+    let arguments = ["--port", &wire.port(), "--http", "127.0.0.1:0"];
+    let mut running = start(&[&arguments[..], &AT_REST].concat());
     let address = running.address("the run page is at http://");
     // More than are served at a time, and none of them says anything sensible, or leaves.
     let open: Vec<_> = (0..100)
@@ -242,12 +246,13 @@ fn who_asks_badly_does_not_hurt_the_run() {
             stream
         })
         .collect();
+    wire.send(2000);
     running.wait_until("others have their turn", |_| {
         ask(&address, "/").is_some_and(|page| page.contains("L0 trigger"))
     });
     running.signal("INT");
     let ended = running.wait().expect(0);
-    assert!(number(&ended.report()["events"], "built") > 0);
+    assert!(number(&ended.report()["events"], "built") >= 2000);
     drop(open);
 }
 

@@ -292,7 +292,7 @@ fn a_replay_reaches_the_other_end_of_a_cable() {
         &*sink, "--count", "3000", "--rate", "20k", "--flows", "3", "--seed", "9",
     ];
     reported("generate", &flows, 0);
-    let verify = "verify af_packet:vb --ring 8192 --seed 9 --idle 5";
+    let verify = "verify af_packet:vb --ring 8192 --seed 9 --idle 3";
     let mut verify = Running::start(&cable.b, verify);
     verify.wait_for_ports();
     let path = folder.path("flows.pcapng");

@@ -217,8 +217,13 @@ impl Running {
     }
 
     pub(crate) fn interrupt(&self) {
+        self.signal("INT");
+    }
+
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let killed = Command::new("kill").args(["-s", "INT", &id]).status();
+        let killed = Command::new("kill").args(["-s", name, &id]).status();
         assert!(killed.unwrap().success());
     }
 

@@ -141,7 +141,11 @@ fn nothing_is_lost_of_spills_that_are_all_alike() {
 fn a_board_that_loses_frames_at_the_edge_of_a_spill_sends_no_copies() {
     for seed in 0..400 {
         let mut rng = SmallRng::seed_from_u64(seed);
-        let length = [5, 40, 100, 1000][seed as usize % 4];
+        // Few of the longest: what may go wrong is at their edges.
+        let length = match seed % 20 {
+            0 => 1000,
+            other => [5, 40, 100][other as usize % 3],
+        };
         let mut order = [0, 1, 2, 3];
         order.shuffle(&mut rng);
         let board = rng.random_range(0..BOARDS);

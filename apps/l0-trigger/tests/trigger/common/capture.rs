@@ -67,14 +67,17 @@ pub(crate) fn faulty_boards(events: u64, faults: Faults) -> EmulatorConfig {
 
 /// Has the emulator write a capture.
 pub(crate) fn record(config: &EmulatorConfig, path: &Path) -> EmulatorReport {
+    send(config, &format!("pcap:tx={}", path.display()))
+}
+
+/// Has the emulator send to a port.
+pub(crate) fn send(config: &EmulatorConfig, port: &str) -> EmulatorReport {
     let pool = Mempool::new(PoolConfig {
         buffers: 1024,
         ..PoolConfig::default()
     })
     .unwrap();
-    let port = Registry::builtin()
-        .open(&format!("pcap:tx={}", path.display()))
-        .unwrap();
+    let port = Registry::builtin().open(port).unwrap();
     let port = port.configure(PortConfig {
         rx_queues: 0,
         ..PortConfig::new(pool.clone())

@@ -4,6 +4,7 @@ pub(crate) mod capture;
 pub(crate) mod frames;
 pub(crate) mod oracle;
 pub(crate) mod reassembly;
+pub(crate) mod wire;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,6 +19,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) const TRIGGER: &str = env!("CARGO_BIN_EXE_l0-trigger");
+
+/// For runs that are not about their loop: it sleeps while nothing comes, and leaves its CPU to others.
+/// Needs a port whose device wakes the loop.
+pub(crate) const AT_REST: [&str; 2] = ["--idle", "sleep=1"];
 
 /// No run of these tests lasts so long, unless it hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
