@@ -61,5 +61,7 @@ mod receive;
 pub use event::{Agreed, CmDrops, CmError, CmEvent, ConnectionId, Failure, Offer, Reason};
 pub use manager::{CmOptions, ConnectionManager};
 
-#[cfg(all(test, not(loom)))]
+// By two attributes: clippy knows a test by the first.
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
