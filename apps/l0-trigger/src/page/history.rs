@@ -42,6 +42,8 @@ impl Sampled for Counters {
     type Mark = Mark;
 
     fn note(&self, uptime_s: f64) -> Note {
+        // Before the ledger, whose frames they are a part of: the loop goes on counting.
+        let streams = self.streams.counts().map(|(_, n)| n.packets).collect();
         let balance = self.ledgers.ledger.balance();
         let (events, sources) = (&self.stats.events, &self.stats.sources);
         Note {
@@ -55,7 +57,7 @@ impl Sampled for Counters {
                 .collect(),
             missing: sources.iter().map(|source| source.missing.get()).sum(),
             late_decisions: self.answers.late.get(),
-            streams: self.streams.counts().map(|(_, n)| n.packets).collect(),
+            streams,
         }
     }
 
