@@ -51,7 +51,7 @@ def netlist_of(sources, files, top, folder):
     log, tree, flat = (folder / f"{top}.{what}" for what in ("log", "tree.json", "flat.json"))
     log.unlink(missing_ok=True)
     # Without `opt`: registers and memories keep their names. `flatten` copies each cell's place in the sources, which
-    # takes it longer than all else, and nobody asks for one.
+    # takes longer than all else, and is not used.
     run(log, ["yosys", "-q", "-Q", "-T", "-p",
               f"read_verilog -sv {' '.join(map(short, [*sources.packages, *files]))}; hierarchy -check -top {top} "
               f"{' '.join(f'-libdir {short(folder)}' for folder in [*sources.folders, AMD])}; proc; "
