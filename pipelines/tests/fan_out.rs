@@ -10,6 +10,7 @@ use pollux_mempool::time::Ns;
 use pollux_pipelines::fan_out::{FanOut, FanOutOptions, Worker, WorkerCounts};
 use pollux_pipelines::{Batch, Moment, Output, Stage};
 use pollux_pmd_testkit::guard::listen;
+use pollux_pmd_testkit::threads::Ends;
 use proptest::prelude::*;
 
 /// Says of each number what it is, some of them slowly.
@@ -92,13 +93,14 @@ fn results_leave_in_the_order_of_their_items() {
                 .into_iter()
                 .map(|worker| scope.spawn(|| run(worker, &stop)))
                 .collect();
+            let ends = Ends(&stop);
             assert!(
                 feed(&mut stage, 3000, size) == expected(3000),
                 "{workers} workers"
             );
             // Again: the end of an input is no end of the loops.
             assert!(feed(&mut stage, 50, size) == expected(50));
-            stop.store(true, Ordering::Relaxed);
+            drop(ends);
             let jobs: u64 = pool.into_iter().map(|worker| worker.join().unwrap()).sum();
             assert!(jobs > 0 || workers == 0);
         });

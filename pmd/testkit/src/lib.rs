@@ -8,6 +8,7 @@
 //! | [`guard`] | the hot-path guard: proves that code calls neither the allocator nor the kernel |
 //! | [`frames`] | frames built byte by byte, as the oracle of parsers and offloads |
 //! | [`ports`] | pools and statistics of ports under test |
+//! | [`threads`] | the end of threads that poll, when a test fails too |
 //! | [`netns`] | network namespaces, veth pairs and a switch, for ports on interfaces of the kernel |
 //! | `models` | the devices whose drivers `pollux-pmd` has; with the feature `models` |
 //!
@@ -23,6 +24,7 @@ pub mod models;
 pub mod netns;
 pub mod only_work;
 pub mod ports;
+pub mod threads;
 
 /// The example of the page that the package shows.
 #[cfg(doctest)]

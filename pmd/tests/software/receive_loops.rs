@@ -1,6 +1,7 @@
 //! Several loops that receive for one chain.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, Mempool, PoolCache};
@@ -11,6 +12,7 @@ use pollux_pmd::stream::{DemuxBuilder, StreamId};
 use pollux_pmd::{Cause, Ledger, Registry, TxQueue};
 use pollux_pmd_testkit::frames::Frame;
 use pollux_pmd_testkit::guard::listen;
+use pollux_pmd_testkit::threads::Ends;
 
 use crate::common::{config, pool};
 
@@ -227,6 +229,11 @@ fn loops_on_threads_pass_every_frame_on_in_order_and_do_nothing_but_work() {
             })
         });
         let others: Vec<_> = others.collect();
+        let ends = Ends(stop);
+        let check = || {
+            let failed = guarded.is_finished() || others.iter().any(ScopedJoinHandle::is_finished);
+            assert!(!failed, "a loop failed");
+        };
         for n in 0..FRAMES {
             let queue = (n % u32::from(QUEUES)) as usize;
             let mut burst = Burst::<1>::new();
@@ -234,6 +241,7 @@ fn loops_on_threads_pass_every_frame_on_in_order_and_do_nothing_but_work() {
                 .push(rig.cache.alloc_from(&numbered(n)).unwrap())
                 .unwrap();
             while rig.tx[queue].tx(&mut rig.cache, &mut burst) == 0 {
+                check();
                 for (lane, taken) in taken.iter_mut().enumerate() {
                     taken.extend(rig.take(lane));
                 }
@@ -243,9 +251,10 @@ fn loops_on_threads_pass_every_frame_on_in_order_and_do_nothing_but_work() {
             for (lane, taken) in taken.iter_mut().enumerate() {
                 taken.extend(rig.take(lane));
             }
+            check();
             std::thread::yield_now();
         }
-        stop.store(true, Ordering::Release);
+        drop(ends);
         let (first, noise) = guarded.join().unwrap();
         let mut loops = vec![first];
         loops.extend(others.into_iter().map(|thread| thread.join().unwrap()));

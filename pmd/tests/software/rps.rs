@@ -1,6 +1,7 @@
 //! Receive packet steering: several receive queues over the one of a device.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use pollux_mempool::{Burst, BurstMut, Mempool, PoolCache};
 use pollux_pmd::driver::{Capabilities, Description, Driver, Origin, Queues, RxDriver};
@@ -9,6 +10,7 @@ use pollux_pmd::port::{Port, Started, StartedPort};
 use pollux_pmd::{Cause, Ledger, PortError, Registry, RxQueue, RxState, Tally, TxQueue};
 use pollux_pmd_testkit::frames::Frame;
 use pollux_pmd_testkit::guard::listen;
+use pollux_pmd_testkit::threads::Ends;
 
 use crate::common::{config, pool};
 
@@ -238,21 +240,34 @@ fn loops_on_threads_receive_every_frame_and_do_nothing_but_work() {
                 })
             })
             .collect();
+        let ends = Ends(stop);
+        let wait = || {
+            let failed = loops.iter().any(ScopedJoinHandle::is_finished);
+            assert!(!failed, "a loop failed");
+            std::thread::yield_now();
+        };
         for n in 0..FRAMES {
             let bytes = frame((n % u32::from(FLOWS)) as u16, n);
             let mut burst = Burst::<1>::new();
-            burst.push(rig.cache.alloc_from(&bytes).unwrap()).unwrap();
+            // The rings hold more than the pool, where a loop waits for its core.
+            let mbuf = loop {
+                match rig.cache.alloc_from(&bytes) {
+                    Some(mbuf) => break mbuf,
+                    None => wait(),
+                }
+            };
+            burst.push(mbuf).unwrap();
             while rig.tx[0].tx(&mut rig.cache, &mut burst) == 0 {
-                std::thread::yield_now();
+                wait();
             }
         }
         // All is received when the device is empty and the pool has all buffers but those of caches.
         while rig.ledger.balance().from_wire < u64::from(FRAMES)
             || rig.pool.buffers() - rig.pool.available() > 256 + 4 * 64 + 64
         {
-            std::thread::yield_now();
+            wait();
         }
-        stop.store(true, Ordering::Release);
+        drop(ends);
         loops
             .into_iter()
             .map(|thread| thread.join().unwrap())

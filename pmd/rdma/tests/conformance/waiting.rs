@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pollux_pmd_testkit::threads::Ends;
 use pollux_rdma::{Access, Buffer, Event, Payload, Status, Wait};
 
 use crate::rig::{A, B, Fixture, LONG, Rig, Side};
@@ -23,15 +24,6 @@ pub(crate) fn a_wait_polls_until_its_end<F: Fixture>() {
 
 pub(crate) fn a_wait_sleeps_until_its_end<F: Fixture>() {
     nothing_comes::<F>(Wait::Sleep(SHORT));
-}
-
-/// Ends what polls, whatever ends the rest.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 /// Takes events, for which it sleeps, until `count` messages were received and as many are sent. Answers

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pollux_mempool::time::Ns;
+use pollux_pmd_testkit::threads::Ends;
 use pollux_rdma::roce::RoceLoop;
 use pollux_rdma::{
     Access, Event, Mtu, PathOptions, Payload, Put, QpKind, QpOptions, QueuePair, Status, Wait,
@@ -22,15 +23,6 @@ fn drive(mut loops: [RoceLoop; 2], is_over: &AtomicBool) -> [RoceLoop; 2] {
         std::thread::yield_now();
     }
     loops
-}
-
-/// Ends what polls, whatever ends the rest.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 const BYTES: usize = 20_000;

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pollux_mempool::Burst;
+use pollux_pmd_testkit::threads::Ends;
 
 use super::*;
 
@@ -15,15 +16,6 @@ fn len(number: u32, features: RingFeatures) -> usize {
         0 if features.mergeable => 9000,
         0..8 => 1514,
         _ => 60 + number as usize % 100,
-    }
-}
-
-/// Stops the other thread, also if this one panics.
-struct Done<'a>(&'a AtomicBool);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
     }
 }
 
@@ -55,7 +47,7 @@ fn echo(size: u16, features: RingFeatures) {
                 std::thread::yield_now();
             }
         });
-        let _done = Done(&done);
+        let _ends = Ends(&done);
         let (mut out, mut back) = (Burst::<32>::new(), Burst::<32>::new());
         let (mut next, mut expected) = (0, 0);
         while expected < FRAMES {
