@@ -251,6 +251,7 @@ impl Driver for Pcap {
                     longest: longest_frame(&config.pool),
                     scratch: Vec::new(),
                     state: RxState::Live,
+                    has_own: false,
                     trouble: self.trouble.clone(),
                 }));
             }

@@ -142,6 +142,11 @@ impl Reader {
         self.index += 1;
     }
 
+    /// Whether the file has been read to its end at least once.
+    pub(super) fn has_passed(&self) -> bool {
+        self.begin > 0
+    }
+
     /// Time stamp of the first record, once it was read.
     pub(super) fn first(&self) -> Option<WireTime> {
         self.first

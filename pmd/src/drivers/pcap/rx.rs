@@ -45,6 +45,8 @@ pub(super) struct Rx {
     /// Buffer in which frames of other link types get their Ethernet header.
     pub(super) scratch: Vec<u8>,
     pub(super) state: RxState,
+    /// Whether a record was of this queue.
+    pub(super) has_own: bool,
     pub(super) trouble: Trouble,
 }
 
@@ -86,8 +88,15 @@ impl RxDriver for Rx {
             let ethernet = record.link.to_ethernet(record.data, &mut self.scratch);
             if owner(ethernet.unwrap_or_default(), self.queues) != self.queue {
                 self.reader.advance();
+                // Another pass over the file has nothing for it either, and it may be one of passes without end: who
+                // takes frames from all queues by their times would wait for it.
+                if !self.has_own && self.reader.has_passed() {
+                    self.state = RxState::Exhausted;
+                    break;
+                }
                 continue;
             }
+            self.has_own = true;
             let received = match ethernet {
                 Err(cause) => Err(cause),
                 // The capture truncated the frame: the rest is not the frame that was sent.

@@ -1,7 +1,7 @@
 //! Distribution of a file over queues, pace, and restarts.
 
 use pollux_mempool::Burst;
-use pollux_pmd::{Cause, Registry, StartedPort};
+use pollux_pmd::{Cause, Registry, RxState, StartedPort};
 use tempfile::TempDir;
 
 use super::maker::Maker;
@@ -69,6 +69,36 @@ fn queues_partition_the_file_for_any_burst_size() {
     }
     let too_many = replay::<32>(&spec, 17, &pool).err().unwrap().to_string();
     assert!(too_many.contains("at most 16"), "{too_many}");
+}
+
+#[test]
+fn a_queue_without_flows_ends_where_passes_do_not() {
+    let dir = TempDir::new().unwrap();
+    let mut file = Maker::pcap(false, 0xa1b2_3c4d, 1);
+    for i in 0..100 {
+        let frame = udp([10, 0, 1, 1], 7000, 20);
+        file.record(i, 0, frame.len() as u32, &frame);
+    }
+    let spec = format!("pcap:rx={},loop=0", file.save(&dir).display());
+    let pool = pool(64);
+    let configured = Registry::builtin().open(&spec).unwrap();
+    let configured = configured.configure(config(&pool, 4, 0)).unwrap();
+    let StartedPort { port, mut rx, .. } = configured.start().unwrap();
+    let mut cache = pool.cache(16).unwrap();
+    let mut received = [0; 4];
+    // Four passes by 32 frames a poll, of which each looks at 256 records.
+    for _ in 0..13 {
+        for (rx, received) in rx.iter_mut().zip(&mut received) {
+            let mut burst = Burst::<32>::new();
+            *received += rx.rx(&mut cache, &mut burst);
+            cache.free_burst(&mut burst);
+        }
+    }
+    received.sort_unstable();
+    assert_eq!(received, [0, 0, 0, 13 * 32]);
+    let ended = rx.iter().filter(|rx| rx.state() == RxState::Exhausted);
+    assert_eq!(ended.count(), 3);
+    port.stop(rx, Vec::new()).unwrap();
 }
 
 #[test]
