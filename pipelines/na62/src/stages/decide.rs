@@ -36,12 +36,15 @@ impl Decide {
             Ok(WithoutHits) => options.need_hits(),
             Err(_) => options.doubts(env.get::<FinderConfig>().ok()),
         };
+        let stats = stats(env)?;
         env.warnings.extend(doubts);
+        env.warnings
+            .extend(options.need_sources(stats.sources.len()));
         env.insert(exchange);
         Ok(Self {
             rules,
             inbox,
-            stats: stats(env)?,
+            stats,
         })
     }
 }

@@ -358,6 +358,8 @@ fn a_rule_that_can_never_accept_is_warned_of() {
             "radius_mm = [201, 300]",
             "rings are looked for from 80 to 200 mm",
         ),
+        ("min_sources = 2", "min_sources = 2, and there are 1"),
+        ("sources = [0, 1]", "sources has 1, and the last one is 0"),
     ] {
         let doubts = doubts(rule);
         assert_eq!(doubts.len(), 1, "{rule}");
@@ -372,6 +374,7 @@ fn a_rule_that_can_never_accept_is_warned_of() {
         "radius_mm = [10, 80]",
         "radius_mm = [200, 300]",
         "min_rings = 8",
+        "min_sources = 1\nsources = [0]",
     ] {
         assert_eq!(doubts(rule), [""; 0], "{rule}");
     }

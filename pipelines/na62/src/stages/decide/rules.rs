@@ -352,4 +352,24 @@ impl DecideOptions {
         })
         .collect()
     }
+
+    /// Rules that need more sources than there are.
+    pub(super) fn need_sources(&self, sources: usize) -> Vec<String> {
+        let need = self.rules.iter().filter_map(|rule| {
+            let least = usize::from(rule.min_sources);
+            let missing = rule.sources.iter().find(|&&s| usize::from(s) >= sources);
+            let why = match missing {
+                Some(source) => format!(
+                    "sources has {source}, and the last one is {}",
+                    sources.saturating_sub(1)
+                ),
+                None if least > sources => {
+                    format!("min_sources = {least}, and there are {sources}")
+                }
+                None => return None,
+            };
+            Some(format!("rule `{}` can never accept: {why}", rule.name))
+        });
+        need.collect()
+    }
 }
