@@ -30,6 +30,10 @@ pub fn explain(fault: &str) -> &'static str {
             "its frames claim to be of another board, or come on the port of another: check \
              identifiers and cables"
         }
+        "unreadable" => {
+            "its frames cannot be read, or are of no configured board: check what it sends, and \
+             the first stage and the board numbers of the configuration"
+        }
         _ => "it is not as the others",
     }
 }

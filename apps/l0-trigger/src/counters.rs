@@ -63,6 +63,7 @@ impl Counters {
                 ("clock-skew", &source.skewed),
                 ("out-of-window", &source.out_of_window),
                 ("misrouted", &source.misrouted),
+                ("unreadable", &source.unreadable),
                 ("elsewhere", &source.elsewhere),
                 ("stray", &source.strays),
                 ("hot", &source.hot),

@@ -22,7 +22,7 @@ fn often(cases: u64, share: u64, of: u64, least: u64) -> bool {
 }
 
 /// All faults, as documented at [`L0Stats::faults`].
-const FAULTS: [Fault; 9] = [
+const FAULTS: [Fault; 10] = [
     Fault {
         name: "clock",
         has: |stats, _, counts, least| {
@@ -90,6 +90,13 @@ const FAULTS: [Fault; 9] = [
             claims(counts) || counts.elsewhere.get() > 0 && !stats.sources.iter().any(claims)
         },
     },
+    Fault {
+        name: "unreadable",
+        has: |_, _, counts, least| {
+            let (frames, unreadable) = (counts.frames.get(), counts.unreadable.get());
+            often(unreadable, 100, frames + unreadable, least)
+        },
+    },
 ];
 
 impl L0Stats {
@@ -108,6 +115,7 @@ impl L0Stats {
     /// | `duplicates` | 1 % of its frames came twice |
     /// | `hot` | in 1 % of the events it had more hits than rings explain |
     /// | `identity` | its frames claim to be of another board, or come on the port of another |
+    /// | `unreadable` | 1 % of the frames on its port could not be read, or are of no configured board |
     #[must_use]
     pub fn faults(&self, source: usize) -> Vec<&'static str> {
         let named = self.named.get(source).map_or(0, Count::get);

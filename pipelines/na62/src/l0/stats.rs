@@ -1,4 +1,4 @@
-//! Counters of the L0 stages. Each is written by one stage; reports and metrics read them.
+//! Counters of the L0 stages. Each is written by one loop; reports and metrics read them.
 
 use std::sync::Arc;
 
@@ -71,6 +71,8 @@ pub struct SourceCounts {
     pub hot: Count,
     /// Frames on this source's port that claim to be of another configured board.
     pub misrouted: Count,
+    /// Frames on this source's port that could not be read, or are of no configured board.
+    pub unreadable: Count,
     /// Frames on other ports that claim to be of this source's board.
     pub elsewhere: Count,
     /// Events in its frames.
@@ -192,6 +194,16 @@ impl L0Stats {
             events: EventCounts::default(),
             named: (0..sources).map(|_| Count::default()).collect(),
         })
+    }
+
+    /// Counts a frame that a reader drops, for the source on whose port it came, if its content is the cause.
+    #[cold]
+    pub(crate) fn count_refused(&self, source: u16, cause: Cause) {
+        let contents = [Cause::Malformed, Cause::BadVersion, Cause::Unsupported];
+        let source = self.sources.get(usize::from(source));
+        if let Some(counts) = source.filter(|_| contents.contains(&cause)) {
+            counts.unreadable.add(1);
+        }
     }
 
     /// Counts a closed event. `apart` is given where the event is built from fragments.

@@ -215,7 +215,13 @@ impl Stage for Decompress {
             match self.boards.expand(payload, frame, out) {
                 Ok(true) => {}
                 Ok(false) => self.tally.count_delivered(1),
-                Err(cause) => self.tally.count_dropped(cause, 1),
+                Err(cause) => {
+                    self.boards
+                        .sources
+                        .stats()
+                        .count_refused(frame.stream.0, cause);
+                    self.tally.count_dropped(cause, 1);
+                }
             }
         }
         // Nothing waits for the next batch. An empty buffer had fragments of frames that were

@@ -153,7 +153,10 @@ impl Stage for ReadMep {
                     reordered: admitted.reordered,
                 }),
                 Ok(None) => self.tally.count_delivered(1),
-                Err(cause) => self.tally.count_dropped(cause, 1),
+                Err(cause) => {
+                    self.sources.stats().count_refused(frame.stream.0, cause);
+                    self.tally.count_dropped(cause, 1);
+                }
             }
         }
     }

@@ -179,7 +179,10 @@ impl Stage for ReadMtp {
             match self.read(frame, out) {
                 Ok(true) => {}
                 Ok(false) => self.tally.count_delivered(1),
-                Err(cause) => self.tally.count_dropped(cause, 1),
+                Err(cause) => {
+                    self.sources.stats().count_refused(frame.stream.0, cause);
+                    self.tally.count_dropped(cause, 1);
+                }
             }
         }
         self.filling.flush(out);

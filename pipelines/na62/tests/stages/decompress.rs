@@ -262,8 +262,11 @@ fn boards_are_those_of_the_configuration() {
         // It is counted for the port on which it arrived.
         assert_eq!(l0(&env).stats.sources[source].misrouted.get(), 1);
         assert_eq!(l0(&env).stats.sources[source].frames.get(), 1);
-        assert_eq!(l0(&env).stats.faults(source), ["identity"]);
     }
+    // A board of which nothing is known was on the port of source 0.
+    assert_eq!(l0(&env).stats.sources[0].unreadable.get(), 1);
+    assert_eq!(l0(&env).stats.faults(0), ["identity", "unreadable"]);
+    assert_eq!(l0(&env).stats.faults(1), ["identity"]);
 
     let refused = |boards: Vec<u8>| {
         let options = DecompressOptions {
