@@ -43,10 +43,11 @@ pub struct Report {
     pub outputs: Vec<OutputReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<RingReport>,
-    /// Why no answer was delivered, if there is a destination; the summary and the error at the end
-    /// include it. Programs see it from `answers`: none is `sent`.
+    /// Why no event was built although frames were dropped, or why no answer was delivered although there is a
+    /// destination; the summary and the error at the end include it. Programs see it from `events` and `ledger`, and
+    /// from `answers`: none is `sent`.
     #[serde(skip)]
-    pub unheard: Option<String>,
+    pub wrong: Option<String>,
 }
 
 /// Of a run with a number.
@@ -174,6 +175,8 @@ pub struct StreamReport {
     pub clock_skew: u64,
     pub out_of_window: u64,
     pub misrouted: u64,
+    /// Frames on its port that could not be read, or are of no configured board.
+    pub unreadable: u64,
     /// Frames on the ports of other boards that have its number.
     pub elsewhere: u64,
     /// Times that its time stamps moved far from those of most others, or back.

@@ -121,7 +121,7 @@ pub fn run(
     let stopped = ports::stop(ports, queues.rx, queues.tx);
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
     let (files, completed) = files.finish();
-    let unheard = supervisor.answers.unheard();
+    let wrong = summary::unbuilt(&counters, finished.end).or_else(|| supervisor.answers.unheard());
     let ended = Ended {
         run,
         finished,
@@ -133,13 +133,13 @@ pub fn run(
         outputs: outputs.finish(),
         duration,
         cores,
-        unheard: unheard.clone(),
+        wrong: wrong.clone(),
     };
     let end = worker_pool
         .and(receive_pool)
         .and(completed)
         .and(stopped.context("the run ended, but not cleanly"))
-        .and(unheard.map_or(Ok(()), |why| Err(anyhow!(why))));
+        .and(wrong.map_or(Ok(()), |why| Err(anyhow!(why))));
     Ok((summary::report(plan, ended), end))
 }
 

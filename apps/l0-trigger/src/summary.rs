@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pollux_app::main_loss;
 use pollux_app::ports::{PortView, Traffic};
 use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
 use pollux_na62::stages::RuleSetCounts;
 use pollux_output::OutputReport;
-use pollux_pmd::ArrivalTime;
+use pollux_pmd::{ArrivalTime, Cause};
 
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
@@ -37,8 +38,8 @@ pub struct Ended {
     pub outputs: Vec<OutputReport>,
     pub duration: Duration,
     pub cores: Vec<CoreReport>,
-    /// Why no answer was delivered, if none was.
-    pub unheard: Option<String>,
+    /// Why no event was built, or no answer was delivered.
+    pub wrong: Option<String>,
 }
 
 impl Ended {
@@ -91,6 +92,25 @@ fn rule_set(set: &Arc<RuleSetCounts>) -> RuleSetReport {
     }
 }
 
+/// Why no event was built, although frames came: the sources are other ones than the configured ones.
+pub fn unbuilt(counters: &Counters, end: End) -> Option<String> {
+    if counters.stats.events.built.get() > 0 {
+        return None;
+    }
+    let balance = counters.ledgers.ledger.balance();
+    let (cause, frames) = main_loss(&balance, matches!(end, End::Exhausted))?;
+    let remedy = if cause == Cause::IpFragment {
+        "trigger.reassemble = true puts fragments together"
+    } else {
+        "compare [[stream]] and the first stage with what is sent (pollux streams shows it)"
+    };
+    Some(format!(
+        "no event was built of {} frames; {frames} were dropped as {}: {remedy}",
+        balance.from_wire,
+        cause.name()
+    ))
+}
+
 /// The report of an ended run.
 pub fn report(plan: &Plan, ended: Ended) -> Report {
     let end = ended.end();
@@ -113,7 +133,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         record: ended.files.record,
         outputs: ended.outputs,
         truth,
-        unheard: ended.unheard,
+        wrong: ended.wrong,
     }
 }
 
@@ -226,6 +246,7 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
             clock_skew: source.skewed.get(),
             out_of_window: source.out_of_window.get(),
             misrouted: source.misrouted.get(),
+            unreadable: source.unreadable.get(),
             elsewhere: source.elsewhere.get(),
             strays: source.strays.get(),
             missed_events: source.missed.get(),

@@ -60,7 +60,7 @@ pub use messages::{print, print_with, user_message};
 pub use options::{DurationOption, PortOption, PortsOption, ReportOptions, ReportOutputs};
 pub use output::{BURST, NEXT_IN_HELP, Output, Overwrite, name_outputs, part};
 pub use placement::place_loops;
-pub use report::{LedgerReport, ReportFile, can_be_written};
+pub use report::{LedgerReport, ReportFile, can_be_written, main_loss};
 pub use rotation::{Rotation, RotationOptions};
 pub use service::Service;
 pub use signals::{Reload, patience, stop_on_signals, stop_or_reload_on_signals};

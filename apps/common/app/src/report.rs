@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use pollux_pmd::Balance;
+use pollux_pmd::{Balance, Cause};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use serde::{Deserialize, Serialize};
 use tempfile::{NamedTempFile, PersistError};
@@ -128,6 +128,19 @@ fn rename(file: NamedTempFile, output: &Output) -> anyhow::Result<()> {
     // Syncs the name too; not every file system supports it.
     let _ = File::open(output.folder()).and_then(|folder| folder.sync_all());
     Ok(())
+}
+
+/// The cause of most drops of a run, with their number, without those that tell nothing of its configuration: what was
+/// still queued at the end, what was lost on purpose, and frames that are no datagrams for this host. In a recording,
+/// where nobody else is on the network, the last count too.
+#[must_use]
+pub fn main_loss(balance: &Balance, recorded: bool) -> Option<(Cause, u64)> {
+    let drops = balance.drops().filter(|&(cause, _)| match cause {
+        Cause::Aborted | Cause::Impaired => false,
+        Cause::Unsupported | Cause::NotForUs => recorded,
+        _ => true,
+    });
+    drops.max_by_key(|&(_, frames)| frames)
 }
 
 /// Loss ledger in a report. Causes with no drops are left out.

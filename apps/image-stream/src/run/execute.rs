@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use pollux_app::metrics::Ledgers;
 use pollux_app::ports::{PortView, stop};
-use pollux_app::{Reports, user_message};
+use pollux_app::{Reports, main_loss, user_message};
 use pollux_images::receive::{ImageReader, ReceiveCauses, Stored};
 use pollux_images::stages::Desk;
 use pollux_mempool::Mempool;
@@ -268,14 +268,9 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
 }
 
 /// Packets of which none is in an image are a failure: the detector is another than the configured one.
-/// Frames that are no datagrams for this host are those of its network, but in a recording.
 fn expect_images(counters: &Counters, recorded: bool) -> Result<()> {
     let balance = counters.books.ledger.balance();
-    let foreign = [Cause::Unsupported, Cause::NotForUs];
-    let drops = balance
-        .drops()
-        .filter(|(cause, _)| recorded || !foreign.contains(cause));
-    let most = drops.max_by_key(|&(_, packets)| packets);
+    let most = main_loss(&balance, recorded);
     let placed = counters.packets().placed;
     if let Some(rdma) = counters.rdma.as_ref().filter(|_| placed == 0) {
         let lines = rdma.lines().balance();

@@ -162,7 +162,7 @@ impl Report {
         for (n, outcome) in outcomes.into_iter().filter(|&(n, _)| n > 0) {
             writeln!(out, "           {n} {outcome}")?;
         }
-        if let Some(why) = &self.unheard {
+        if let Some(why) = &self.wrong {
             writeln!(out, "WRONG      {why}")?;
         }
         let records = Some(&self.recording).filter(|r| r.written + r.lost > 0);

@@ -346,3 +346,23 @@ fn a_pool_that_is_too_small_for_all_that_could_be_read_ahead_is_enough() {
     assert_eq!(drops(report), [("duplicate", 11 * sent.frames_sent)]);
     assert_eq!(number(&report["events"], "complete"), 3000);
 }
+
+#[test]
+fn a_capture_of_which_nothing_is_used_is_a_failure() {
+    let others: Vec<_> = (0..3).map(|_| udp(9, &[0; 64])).collect();
+    let unreadable: Vec<_> = (0..3).map(|_| udp(TRIGGER_PORT, &[0xff; 64])).collect();
+    let of_another: Vec<_> = (0..3).map(|_| ethernet(0x88b5, &[0; 64])).collect();
+    for (frames, cause) in [
+        (others, "demux-miss"),
+        (unreadable, "malformed"),
+        (of_another, "not-for-us"),
+    ] {
+        let ended = replay(&at_intervals(frames), &[]).expect(1);
+        let said = format!("no event was built of 3 frames; 3 were dropped as {cause}: ");
+        let ended = ended.expect_message(&[&said]);
+        assert!(ended.stdout.contains(&said), "{}", ended.stdout);
+        assert_eq!(drops(ended.report()), [(cause, 3)]);
+    }
+    // Without frames there is nothing to fail at.
+    replay(&[], &[]).expect(0);
+}

@@ -30,14 +30,14 @@ fn a_source_that_stops_or_never_starts_holds_nothing_up() {
 }
 
 #[test]
-fn a_capture_without_a_single_frame_of_a_board_ends_well() {
-    for frames in [
-        vec![],
-        vec![arp_request([198, 18, 0, 1])],
-        vec![udp(9, b"x"); 100],
+fn a_capture_without_a_single_frame_of_a_board_ends_with_its_report() {
+    for (frames, status) in [
+        (vec![], 0),
+        (vec![arp_request([198, 18, 0, 1])], 1),
+        (vec![udp(9, b"x"); 100], 1),
     ] {
         let n = frames.len() as u64;
-        let ended = replay(&at_intervals(frames), &[]).expect(0);
+        let ended = replay(&at_intervals(frames), &[]).expect(status);
         let report = ended.report();
         assert_eq!(number(&report["ledger"], "from_wire"), n);
         assert_eq!(number(&report["events"], "built"), 0);
@@ -153,6 +153,19 @@ fn a_board_that_is_wrong_is_named_and_costs_the_others_nothing() {
     let stream = &report["streams"][1];
     assert_eq!(stream["faults"], serde_json::json!(["absent", "identity"]));
     assert_eq!(drops(&report), [("misrouted", EVENTS)]);
+    // Frames of board 1 are of a later version of the format.
+    let report = run(&|n| {
+        let mut payload = hits(1, n as u32, &[5_000_000 + 400 * n]);
+        payload[4] = 9;
+        udp(TRIGGER_PORT + 1, &payload)
+    });
+    let stream = &report["streams"][1];
+    assert_eq!(
+        stream["faults"],
+        serde_json::json!(["absent", "unreadable"])
+    );
+    assert_eq!(number(stream, "unreadable"), EVENTS);
+    assert_eq!(drops(&report), [("bad-version", EVENTS)]);
 }
 
 #[test]

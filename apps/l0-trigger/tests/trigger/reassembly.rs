@@ -66,9 +66,11 @@ fn events_are_those_of_whole_frames() {
 #[test]
 fn without_the_option_they_are_counted() {
     let (cut, _) = fragmented(&packets(&boards(64)).0);
-    let (_, report) = replay(&cut, "", &[]);
-    assert_eq!(drops(&report), [("ip-fragment", cut.len() as u64)]);
-    assert_eq!(number(&report["events"], "built"), 0);
+    let folder = Folder::new();
+    let port = pcap_port(folder.write("boards.pcap", pcap(&cut)));
+    let ended = run(&["--port", &port]).expect(1);
+    let ended = ended.expect_message(&["ip-fragment: trigger.reassemble = true"]);
+    assert_eq!(drops(ended.report()), [("ip-fragment", cut.len() as u64)]);
 }
 
 #[test]
