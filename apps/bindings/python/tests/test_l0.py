@@ -31,10 +31,13 @@ def test_events_are_those_of_the_program(tmp_path):
 
 
 def test_the_run_ends_with_its_recording(tmp_path):
-    spec = f"pcap:rx={write(tmp_path / 'a.pcap', [udp(bytes(40))] * 10)}"
-    blocks = list(pollux.l0(spec))
+    blocks = list(pollux.l0(f"pcap:rx={write(tmp_path / 'a.pcap', [])}"))
     assert all(block.dtype == pollux.L0_EVENT for block in blocks)
     assert sum(map(len, blocks)) == 0
+    # Frames of which none is used are a failure.
+    spec = f"pcap:rx={write(tmp_path / 'b.pcap', [udp(bytes(40))] * 10)}"
+    with pytest.raises(pollux.PortError, match="no event was built of 10 frames"):
+        list(pollux.l0(spec))
 
 
 def test_wrong_requests_and_failures_are_told_apart(tmp_path):
