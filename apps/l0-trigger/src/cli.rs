@@ -197,7 +197,7 @@ Examples:
   l0-trigger --port af_packet:eth1 --config docs/examples/rules.toml --workers 2 --cores 3,4,5
   l0-trigger --port pcap:rx=run.pcapng --events-out run.events --truth run.toml
 
-Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed, if frames
-came and were dropped and no event was built of any, or if on a live port decisions were made and no
-answer was delivered ([answer] to = \"nobody\" wants none; a capture that is read without tx= has no
+Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed, if no
+event was built and most frames were dropped (on a live port: if some were of a stream), or if on a
+live port decisions were made and no answer was delivered ([answer] to = \"nobody\" wants none; a capture that is read without tx= has no
 destination); 2 if the command line or the configuration is wrong, in which case nothing was opened.";

@@ -53,7 +53,7 @@ pub fn run(
         files,
         mut outputs,
     } = setup;
-    let halt = trigger.stop.clone();
+    let (halt, recorded) = (trigger.stop.clone(), trigger.recorded);
     let specs = plan.ports.iter().cloned();
     let answers = AnswerWatch::new(plan.config.answer.address(), specs, &trigger);
 
@@ -121,7 +121,7 @@ pub fn run(
     let stopped = ports::stop(ports, queues.rx, queues.tx);
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
     let (files, completed) = files.finish();
-    let wrong = summary::unbuilt(&counters, finished.end).or_else(|| supervisor.answers.unheard());
+    let wrong = summary::unbuilt(&counters, recorded).or_else(|| supervisor.answers.unheard());
     let ended = Ended {
         run,
         finished,

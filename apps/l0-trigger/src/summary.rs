@@ -92,23 +92,38 @@ fn rule_set(set: &Arc<RuleSetCounts>) -> RuleSetReport {
     }
 }
 
-/// Why no event was built, although frames came: the sources are other ones than the configured ones.
-pub fn unbuilt(counters: &Counters, end: End) -> Option<String> {
+/// Why no event was built, although frames came, of which most were dropped. On a live port others may send what is for
+/// no stream before the boards send anything: that is a warning alone.
+pub fn unbuilt(counters: &Counters, recorded: bool) -> Option<String> {
     if counters.stats.events.built.get() > 0 {
         return None;
     }
     let balance = counters.ledgers.ledger.balance();
-    let (cause, frames) = main_loss(&balance, matches!(end, End::Exhausted))?;
-    let remedy = if cause == Cause::IpFragment {
-        "trigger.reassemble = true puts fragments together"
-    } else {
-        "compare [[stream]] and the first stage with what is sent (pollux streams shows it)"
+    let loss = main_loss(&balance, recorded).filter(|&(_, frames)| frames > balance.delivered);
+    let (cause, frames) = loss?;
+    let remedy = match cause {
+        Cause::IpFragment => "trigger.reassemble = true puts fragments together",
+        Cause::DemuxMiss
+        | Cause::NotForUs
+        | Cause::Malformed
+        | Cause::BadVersion
+        | Cause::Unsupported
+        | Cause::Misrouted => {
+            "compare [[stream]] and the first stage with what is sent (pollux streams shows it)"
+        }
+        _ => "look up this cause in docs/operations.md",
     };
-    Some(format!(
-        "no event was built of {} frames; {frames} were dropped as {}: {remedy}",
+    let why = format!(
+        "no event was built; of {} frames {frames} were dropped as {}: {remedy}",
         balance.from_wire,
         cause.name()
-    ))
+    );
+    let mut streams = counters.streams.counts();
+    if recorded || streams.any(|(_, counts)| counts.packets > 0) {
+        return Some(why);
+    }
+    tracing::warn!("{why}");
+    None
 }
 
 /// The report of an ended run.

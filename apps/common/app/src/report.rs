@@ -201,6 +201,28 @@ mod tests {
     }
 
     #[test]
+    fn what_others_send_and_what_was_meant_is_no_loss_of_a_run() {
+        let main = |drops: &[(Cause, u64)], recorded| {
+            let mut tally = pollux_pmd::Tally::new();
+            for &(cause, frames) in drops {
+                tally.count_dropped(cause, frames);
+            }
+            main_loss(&tally.view().balance(), recorded)
+        };
+        let others = [
+            (Cause::NotForUs, 9),
+            (Cause::Unsupported, 8),
+            (Cause::Aborted, 20),
+            (Cause::Impaired, 30),
+        ];
+        assert_eq!(main(&others, false), None);
+        assert_eq!(main(&others, true), Some((Cause::NotForUs, 9)));
+        let with_own = [&others[..], &[(Cause::DemuxMiss, 2), (Cause::Late, 1)]].concat();
+        assert_eq!(main(&with_own, false), Some((Cause::DemuxMiss, 2)));
+        assert_eq!(main(&[], true), None);
+    }
+
+    #[test]
     fn what_could_be_written_is_known_without_a_trace() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);

@@ -358,11 +358,16 @@ fn a_capture_of_which_nothing_is_used_is_a_failure() {
         (of_another, "not-for-us"),
     ] {
         let ended = replay(&at_intervals(frames), &[]).expect(1);
-        let said = format!("no event was built of 3 frames; 3 were dropped as {cause}: ");
+        let said = format!("no event was built; of 3 frames 3 were dropped as {cause}: ");
         let ended = ended.expect_message(&[&said]);
         assert!(ended.stdout.contains(&said), "{}", ended.stdout);
         assert_eq!(drops(ended.report()), [(cause, 3)]);
     }
-    // Without frames there is nothing to fail at.
+    // Without frames there is nothing to fail at, nor where those of others are among frames without events.
     replay(&[], &[]).expect(0);
+    let empty = (0..9).map(|n| board_frame(0, n, &[]));
+    let stray = udp(9, b"x");
+    let ended = replay(&at_intervals(empty.chain([stray])), &[]).expect(0);
+    assert_eq!(number(&ended.report()["events"], "built"), 0);
+    assert_eq!(number(&ended.report()["ledger"], "delivered"), 9);
 }

@@ -56,7 +56,7 @@ fn a_run_is_a_member(version: u8) {
     running.signal("INT");
     // None of the frames is of a board.
     let ended = running.wait().expect(1);
-    let ended = ended.expect_message(&["no event was built of"]);
+    let ended = ended.expect_message(&["no event was built; of "]);
     let report = ended.report();
     let [group, host] = [&report["streams"][0], &report["streams"][1]];
     assert_eq!(

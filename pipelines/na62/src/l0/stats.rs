@@ -198,7 +198,7 @@ impl L0Stats {
 
     /// Counts a frame that a reader drops, for the source on whose port it came, if its content is the cause.
     #[cold]
-    pub(crate) fn count_refused(&self, source: u16, cause: Cause) {
+    pub(crate) fn count_unreadable(&self, source: u16, cause: Cause) {
         let contents = [Cause::Malformed, Cause::BadVersion, Cause::Unsupported];
         let source = self.sources.get(usize::from(source));
         if let Some(counts) = source.filter(|_| contents.contains(&cause)) {

@@ -219,7 +219,7 @@ impl Stage for Decompress {
                     self.boards
                         .sources
                         .stats()
-                        .count_refused(frame.stream.0, cause);
+                        .count_unreadable(frame.stream.0, cause);
                     self.tally.count_dropped(cause, 1);
                 }
             }

@@ -154,7 +154,7 @@ impl Stage for ReadMep {
                 }),
                 Ok(None) => self.tally.count_delivered(1),
                 Err(cause) => {
-                    self.sources.stats().count_refused(frame.stream.0, cause);
+                    self.sources.stats().count_unreadable(frame.stream.0, cause);
                     self.tally.count_dropped(cause, 1);
                 }
             }

@@ -180,7 +180,7 @@ impl Stage for ReadMtp {
                 Ok(true) => {}
                 Ok(false) => self.tally.count_delivered(1),
                 Err(cause) => {
-                    self.sources.stats().count_refused(frame.stream.0, cause);
+                    self.sources.stats().count_unreadable(frame.stream.0, cause);
                     self.tally.count_dropped(cause, 1);
                 }
             }

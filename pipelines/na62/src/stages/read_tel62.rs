@@ -275,7 +275,7 @@ impl Stage for ReadTel62 {
     fn process(&mut self, batch: &mut Batch<MepFrame>, out: &mut impl Output<Fragments>) {
         for mep in batch.as_slice() {
             if let Err(cause) = self.read(mep, out) {
-                self.stats.count_refused(mep.source(), cause);
+                self.stats.count_unreadable(mep.source(), cause);
                 self.tally.count_dropped(cause, 1);
             }
         }

@@ -358,7 +358,10 @@ fn a_rule_that_can_never_accept_is_warned_of() {
             "radius_mm = [201, 300]",
             "rings are looked for from 80 to 200 mm",
         ),
-        ("min_sources = 2", "min_sources = 2, and there are 1"),
+        (
+            "min_sources = 2",
+            "min_sources = 2, and the number of sources is 1",
+        ),
         ("sources = [0, 1]", "sources has 1, and the last one is 0"),
     ] {
         let doubts = doubts(rule);

@@ -29,6 +29,7 @@ mod writer;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use pollux_mempool::Mempool;
@@ -237,6 +238,7 @@ impl Driver for Pcap {
             rx: Vec::new(),
             tx: Vec::new(),
         };
+        let is_damaged = Arc::<AtomicBool>::default();
         if let Some(path) = &self.rx {
             for queue in 0..config.rx_queues {
                 queues.rx.push(Box::new(Rx {
@@ -252,6 +254,7 @@ impl Driver for Pcap {
                     scratch: Vec::new(),
                     state: RxState::Live,
                     has_own: false,
+                    is_damaged: Arc::clone(&is_damaged),
                     trouble: self.trouble.clone(),
                 }));
             }

@@ -1,6 +1,7 @@
 //! Receive side: one queue's share of the records of a file.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pollux_mempool::time::{Tsc, WireTime};
@@ -47,6 +48,8 @@ pub(super) struct Rx {
     pub(super) state: RxState,
     /// Whether a record was of this queue.
     pub(super) has_own: bool,
+    /// Whether a queue has found the file damaged: all queues do that read so far.
+    pub(super) is_damaged: Arc<AtomicBool>,
     pub(super) trouble: Trouble,
 }
 
@@ -138,11 +141,11 @@ impl RxDriver for Rx {
 
 impl Rx {
     /// The rest of the file is lost, and its number of frames is unknown; one frame, counted by the
-    /// first queue, represents them in the ledger.
+    /// first queue that comes there, represents them in the ledger.
     #[cold]
     fn give_up(&mut self, error: &CaptureError, tally: &mut Tally) {
         self.state = RxState::Exhausted;
-        if self.queue == 0 {
+        if !self.is_damaged.swap(true, Ordering::Relaxed) {
             tally.count_from_wire(1, 0);
             tally.count_dropped(Cause::DeviceError, 1);
             tracing::warn!("{} {error}", self.path.display());

@@ -112,6 +112,50 @@ fn a_damaged_file_counts_once_for_all_queues() {
     assert_eq!(got.balance.dropped_for(Cause::DeviceError), 1);
 }
 
+/// Also where the first queue has no frames, and has ended before.
+#[test]
+fn damage_in_a_later_pass_is_counted_whichever_queue_comes_there() {
+    for flow in 0..8 {
+        let dir = TempDir::new().unwrap();
+        let mut file = Maker::pcap(false, 0xa1b2_3c4d, 1);
+        for i in 0..100 {
+            let frame = udp([10, 0, 1, flow], 7000, 20);
+            file.record(i, 0, frame.len() as u32, &frame);
+        }
+        let path = file.save(&dir);
+        let spec = format!("pcap:rx={},loop=0", path.display());
+        let pool = pool(64);
+        let configured = Registry::builtin().open(&spec).unwrap();
+        let configured = configured.configure(config(&pool, 2, 0)).unwrap();
+        let StartedPort { port, mut rx, .. } = configured.start().unwrap();
+        let mut ledger = pollux_pmd::Ledger::new();
+        rx.iter().for_each(|rx| ledger.add("queue", rx.tally()));
+        let mut cache = pool.cache(16).unwrap();
+        let mut poll = |rx: &mut Vec<pollux_pmd::RxQueue>| {
+            for rx in rx {
+                let mut burst = Burst::<32>::new();
+                rx.rx(&mut cache, &mut burst);
+                cache.free_burst(&mut burst);
+            }
+        };
+        (0..8).for_each(|_| poll(&mut rx));
+        let whole = std::fs::metadata(&path).unwrap().len();
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(whole - 10).unwrap();
+        for _ in 0..1000 {
+            poll(&mut rx);
+        }
+        assert!(rx.iter().all(|rx| rx.state() == RxState::Exhausted));
+        assert_eq!(
+            ledger.balance().dropped_for(Cause::DeviceError),
+            1,
+            "flow {flow}"
+        );
+        let error = port.stop(rx, Vec::new()).err().unwrap().to_string();
+        assert!(error.contains("truncated"), "{error}");
+    }
+}
+
 #[test]
 fn recorded_pace_keeps_the_order_and_does_not_run_ahead() {
     let dir = TempDir::new().unwrap();

@@ -364,7 +364,7 @@ impl DecideOptions {
                     sources.saturating_sub(1)
                 ),
                 None if least > sources => {
-                    format!("min_sources = {least}, and there are {sources}")
+                    format!("min_sources = {least}, and the number of sources is {sources}")
                 }
                 None => return None,
             };

@@ -177,6 +177,8 @@ fn packets_that_are_wrong_are_dropped_whole_with_their_cause() {
         assert_eq!(rig.parts(2, &mep(2, number, &back)).len(), 0);
     }
     assert_eq!(rig.dropped(Cause::Malformed), 6);
+    let stats = &l0(&rig.env).stats;
+    assert_eq!(stats.sources[2].unreadable.get(), 6 + 2);
     // Without events it is delivered at once.
     assert_eq!(rig.parts(2, &mep(2, 0, &[])).len(), 0);
     let balance = rig.env.ledger.balance();
