@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::{Result, ensure};
 use pollux_farm::carrier::{Arrival, Carrier};
 use pollux_farm::feeder::{self, Feeder, mockup::Mockup};
-use pollux_farm::members::Numbers;
+use pollux_farm::members;
 use pollux_farm::node::{self, Built, Node, Step, Work};
 use pollux_farm::results::{self, Results};
-use pollux_farm::role::{Address, Role};
 use pollux_farm::scheduler::{self, Scheduler, Source};
 use pollux_farm::time::Time;
 use pollux_farm::topology::{Feeders, Topology};
@@ -125,15 +124,12 @@ impl Work<Option<Payload>> for Check {
     }
 }
 
+type Farm = members::Members<Scheduler, Results, Feeder<Mockup>, Node<Option<Payload>, Check>>;
+
 /// A loop.
 pub(crate) struct Members {
     carrier: Sockets,
-    scheduler: Option<Scheduler>,
-    results: Option<Results>,
-    first_feeder: usize,
-    feeders: Vec<Feeder<Mockup>>,
-    node_numbers: Numbers,
-    nodes: Vec<Node<Option<Payload>, Check>>,
+    farm: Farm,
     control: Arc<Control>,
     share: Share,
     /// Undecided packs up to which new ones are triggered.
@@ -215,12 +211,15 @@ impl Members {
         };
         Ok(Self {
             carrier,
-            scheduler: (number == 0).then(scheduler).transpose()?,
-            results: (number + 1 == loops).then(results).transpose()?,
-            first_feeder: feeders.start,
-            feeders: feeders.map(feeder).collect::<Result<_>>()?,
-            node_numbers: numbers,
-            nodes: numbers.iter().map(node).collect::<Result<_>>()?,
+            farm: Farm {
+                scheduler: (number == 0).then(scheduler).transpose()?,
+                results: (number + 1 == loops).then(results).transpose()?,
+                first_feeder: feeders.start,
+                feeders: feeders.map(feeder).collect::<Result<_>>()?,
+                node_numbers: numbers,
+                nodes: numbers.iter().map(node).collect::<Result<_>>()?,
+                due: Time::ZERO,
+            },
             control,
             share: *share,
             window: window as u64,
@@ -245,7 +244,7 @@ impl Members {
                 self.control.done.store(true, Ordering::Release);
                 return Err(error);
             }
-            if self.scheduler.is_some() && now() - self.ended > PATIENCE {
+            if self.farm.scheduler.is_some() && now() - self.ended > PATIENCE {
                 self.control.done.store(true, Ordering::Release);
                 ensure!(
                     false,
@@ -268,79 +267,35 @@ impl Members {
             }
             self.deliver(now, arrival);
         }
-        self.poll(now);
+        self.farm.poll(now, &mut self.carrier);
+        self.trigger(now);
         self.carrier.flush();
     }
 
     fn deliver(&mut self, now: Time, arrival: Arrival<Payload>) {
-        let Arrival {
-            to,
-            message,
-            payload,
-        } = arrival;
-        let out = &mut self.carrier;
-        out.set_sender(to);
-        match to {
-            Address::Scheduler => {
-                if let Some(scheduler) = &mut self.scheduler {
-                    scheduler.receive(now, &message, (), out);
-                    if scheduler.decided() > self.seen {
-                        self.seen = scheduler.decided();
-                        self.ended = now;
-                    }
+        self.farm.deliver(now, arrival, &mut self.carrier);
+        if let Some(scheduler) = &self.farm.scheduler
+            && scheduler.decided() > self.seen
+        {
+            self.seen = scheduler.decided();
+            self.ended = now;
+        }
+        if let Some(results) = &mut self.farm.results {
+            while let Some(decision) = results.fetch() {
+                let count = u64::from(decision.count);
+                self.outcome.in_order &= decision.event == self.next;
+                self.next = decision.event + count;
+                self.outcome.decided += count;
+                if !decision.missing.is_empty() || decision.absent > 0 {
+                    self.outcome.incomplete += count;
                 }
             }
-            Address::Results => {
-                if let Some(results) = &mut self.results {
-                    results.receive(now, &message, (), out);
-                    while let Some(decision) = results.fetch() {
-                        let count = u64::from(decision.count);
-                        self.outcome.in_order &= decision.event == self.next;
-                        self.next = decision.event + count;
-                        self.outcome.decided += count;
-                        if !decision.missing.is_empty() || decision.absent > 0 {
-                            self.outcome.incomplete += count;
-                        }
-                    }
-                }
-            }
-            Address::Feeder(feeder) => {
-                let place = usize::from(feeder).wrapping_sub(self.first_feeder);
-                if let Some(feeder) = self.feeders.get_mut(place) {
-                    feeder.receive(now, &message, (), out);
-                }
-            }
-            Address::Node(node) => {
-                let place = self.node_numbers.place(node);
-                if let Some(node) = place.and_then(|place| self.nodes.get_mut(place)) {
-                    node.receive(now, &message, payload, out);
-                }
-            }
-        }
-    }
-
-    /// Does what is due.
-    fn poll(&mut self, now: Time) {
-        let out = &mut self.carrier;
-        for feeder in &mut self.feeders {
-            feeder.poll(now, out);
-        }
-        for node in &mut self.nodes {
-            node.poll(now, out);
-        }
-        if let Some(results) = &mut self.results {
-            results.poll(now, out);
-        }
-        if let Some(scheduler) = &mut self.scheduler {
-            out.set_sender(Address::Scheduler);
-            scheduler.poll(now, out);
-            self.trigger(now);
         }
     }
 
     /// Triggers as many events as the farm takes, and notices the end.
     fn trigger(&mut self, now: Time) {
-        let Some(scheduler) = &mut self.scheduler else {
+        let Some(scheduler) = &mut self.farm.scheduler else {
             return;
         };
         // Acquire: pairs with the release of each loop that is ready.
@@ -378,11 +333,11 @@ impl Members {
     /// What the loop has done.
     pub(crate) fn outcome(mut self) -> Outcome {
         let mut outcome = self.outcome;
-        for node in &mut self.nodes {
+        for node in &mut self.farm.nodes {
             outcome.checked += node.work().checked;
             outcome.wrong += node.work().wrong;
         }
-        if let Some(scheduler) = &self.scheduler {
+        if let Some(scheduler) = &self.farm.scheduler {
             outcome.triggered = scheduler.counters().triggers.taken;
             outcome.resent = scheduler.counters().flow.resent;
             outcome.duration = self.ended - self.began.unwrap_or(self.ended);

@@ -123,8 +123,7 @@ pub(crate) struct Sockets {
     feeders: usize,
     /// The loop itself, where its members hand messages over.
     within: Option<usize>,
-    handover: Handover<Payload>,
-    from: Address,
+    handover: Handover,
     /// The datagram with the messages to each member since the last flush.
     gathered: Vec<Option<Datagram>>,
     open: Vec<usize>,
@@ -164,7 +163,6 @@ impl Sockets {
             feeders,
             within: share.hands_over.then_some(share.number),
             handover: Handover::new(HANDED),
-            from: Address::Scheduler,
             gathered: (0..members).map(|_| None).collect(),
             open: Vec::with_capacity(members),
             waiting: (0..loops).map(|_| Vec::with_capacity(BURST)).collect(),
@@ -191,22 +189,6 @@ impl Sockets {
     /// Whether messages to the member at a place are handed over.
     fn is_within(&self, place: usize) -> bool {
         self.within == Some(self.ways[place]) && self.handover.has_room()
-    }
-
-    /// Hands a fragment over to a node of the loop.
-    fn hand_over(&mut self, to: Address, outgoing: &Outgoing<'_, impl Fragments>) {
-        let Some(mut room) = self.rooms.take() else {
-            return self.fail(anyhow::anyhow!("no buffer for a fragment is left"));
-        };
-        let len = outgoing.payload_len();
-        match outgoing.write_payload(&mut room[..len]) {
-            Ok(()) => {
-                let message = Message::Fragment(*outgoing.fragment());
-                let payload = Payload::new(room, 0..len, &self.rooms);
-                self.handover.push(self.from, to, &message, Some(payload));
-            }
-            Err(error) => self.fail(error.into()),
-        }
     }
 
     /// A new datagram to a member.
@@ -355,7 +337,7 @@ impl Outbox for Sockets {
     fn send(&mut self, to: Address, message: &Message) {
         let place = self.place(to);
         if self.is_within(place) {
-            return self.handover.push(self.from, to, message, None);
+            return self.handover.push(to, message);
         }
         let is_full = |open: &mut Datagram| open.len + HEADER > open.room.len();
         if let Some(full) = self.gathered[place].take_if(is_full) {
@@ -374,10 +356,6 @@ impl Outbox for Sockets {
 
     fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer {
         let to = Address::Node(node);
-        if self.is_within(self.place(to)) {
-            self.hand_over(to, outgoing);
-            return Transfer::Done;
-        }
         if let Some(mut datagram) = self.begin(to) {
             match outgoing.write(false, &mut datagram.room[ADDRESS..]) {
                 Ok(len) => {
@@ -394,9 +372,7 @@ impl Outbox for Sockets {
 impl Carrier for Sockets {
     type Payload = Payload;
 
-    fn set_sender(&mut self, from: Address) {
-        self.from = from;
-    }
+    fn set_sender(&mut self, _from: Address) {}
 
     fn next(&mut self) -> Option<Arrival<Payload>> {
         if let Some(arrival) = self.handover.next() {
@@ -418,6 +394,29 @@ impl Carrier for Sockets {
         };
         let at = ADDRESS;
         self.read(Reading { datagram, to, at })
+    }
+
+    fn hands_over(&self) -> bool {
+        self.within.is_some()
+    }
+
+    fn count_handed_over(&mut self) {
+        self.handover.pass();
+    }
+
+    fn write(&mut self, outgoing: &Outgoing<'_, impl Fragments>) -> Option<Payload> {
+        let Some(mut room) = self.rooms.take() else {
+            self.fail(anyhow::anyhow!("no buffer for a fragment is left"));
+            return None;
+        };
+        let len = outgoing.payload_len();
+        match outgoing.write_payload(&mut room[..len]) {
+            Ok(()) => Some(Payload::new(room, 0..len, &self.rooms)),
+            Err(error) => {
+                self.fail(error.into());
+                None
+            }
+        }
     }
 
     fn flush(&mut self) {

@@ -1,15 +1,18 @@
 //! A feeder: keeps the fragments of one source, and transfers them as flow control messages say
 //! (thesis, III.E).
 
+mod counters;
 pub mod mockup;
 pub mod store;
 
 use std::collections::VecDeque;
 
+pub use counters::Counters;
+
 use crate::fragments::{Fragments, Outgoing};
 use crate::message::{Alive, Flow, Member, Message, Request};
 use crate::place::place_of;
-use crate::role::{Address, Outbox, Role, Transfer};
+use crate::role::{Address, Hop, Outbox, Role, Transfer};
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders, MAX_FEEDERS, Topology};
 
@@ -48,47 +51,6 @@ pub enum ConfigError {
     /// No time between two messages.
     #[error("`beat` is zero: the feeder would send without end")]
     NoBeat,
-}
-
-/// Counters of a feeder, each of one cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Transfers (thesis, register TAGS). Those of all feeders are equal at the end of a run
-    /// without faults.
-    pub transfers: u64,
-    /// Events in them.
-    pub events: u64,
-    /// Bytes of their payloads.
-    pub bytes: u64,
-    /// Events without data in the store.
-    pub absent: u64,
-    /// Events whose data are larger than their part of a slot.
-    pub oversize: u64,
-    /// Messages that were passed on while a long transfer ran.
-    pub bypassed: u64,
-    /// Messages that were passed on, and requests that were not answered, because data were not
-    /// there yet.
-    pub early: u64,
-    /// Requests of nodes that were taken (policy `credits`).
-    pub requests: u64,
-    /// Messages that tell what is decided, without an event.
-    pub releases: u64,
-    /// Messages that arrived again, and requests while one like them waited.
-    pub repeated: u64,
-    /// Messages of an attempt that has been given up.
-    pub stale: u64,
-    /// Messages of events that were decided before.
-    pub decided: u64,
-    /// Messages for other feeders, which were passed on, and requests to them.
-    pub not_pending: u64,
-    /// Messages that found the queue full.
-    pub queue_full: u64,
-    /// Messages with a receive buffer that the farm does not have.
-    pub out_of_range: u64,
-    /// Messages of another run.
-    pub other_run: u64,
-    /// Messages that are not for a feeder.
-    pub unexpected: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -211,34 +173,33 @@ impl<S: Fragments> Feeder<S> {
 
     /// The transfer that ran is complete: its message goes on, and the next transfer starts.
     pub fn transferred(&mut self, out: &mut impl Outbox) {
-        if let Some((job, _)) = self.current.take() {
-            self.end(&job.flow, job.requested, out);
+        if let Some((mut job, _)) = self.current.take() {
+            let to = self.end(&mut job.flow, job.requested);
+            send(to, &job.flow, out);
             self.serve(out);
         }
     }
 
+    /// Takes a flow control message of the run.
     #[inline]
-    fn flow(&mut self, flow: &Flow, out: &mut impl Outbox) {
+    fn flow(&mut self, flow: &mut Flow, out: &mut impl Outbox) -> Option<Address> {
         self.learn(flow.decided);
         let mine = Feeders::only(self.config.id);
         if flow.pending.and(mine).is_empty() {
             self.counters.not_pending += 1;
-            self.forward(flow, flow.pending, out);
-            return;
+            return Some(self.next(flow));
         }
         if flow.count == 0 {
             self.counters.releases += 1;
-            self.done(flow, out);
-            return;
+            return Some(self.done(flow));
         }
         if flow.descriptor.index() >= self.nodes.len() {
             self.counters.out_of_range += 1;
-            return;
+            return None;
         }
         if flow.event.saturating_add(flow.count.into()) <= self.decided {
             self.counters.decided += 1;
-            self.done(flow, out);
-            return;
+            return Some(self.done(flow));
         }
         let slot = self.slot(flow);
         let served = self.served[slot];
@@ -252,7 +213,7 @@ impl<S: Fragments> Feeder<S> {
                     &mut self.counters.stale
                 };
                 *count += 1;
-                return;
+                return None;
             }
             // The attempt that waits has been given up.
             let mut jobs = self.queue.iter_mut();
@@ -260,20 +221,19 @@ impl<S: Fragments> Feeder<S> {
                 job.flow = *flow;
                 self.counters.stale += 1;
                 self.take(slot, flow);
-                return;
+                return None;
             }
         }
         if self.passes(flow) {
             self.counters.bypassed += 1;
-            self.forward(flow, flow.pending, out);
-            return;
+            return Some(self.next(flow));
         }
         if self.queue.len() >= self.config.in_flight {
             self.counters.queue_full += 1;
-            return;
+            return None;
         }
         self.take(slot, flow);
-        self.begin(flow, false, out);
+        self.begin(flow, false, out)
     }
 
     /// A node asks for a fragment. It has no answer if it asks for what is not here.
@@ -290,7 +250,7 @@ impl<S: Fragments> Feeder<S> {
             self.counters.decided += 1;
             return;
         }
-        let flow = requested(request);
+        let mut flow = requested(request);
         let slot = self.slot(&flow);
         if self.asked[slot] == Some(Asked::new(&flow)) {
             self.counters.repeated += 1;
@@ -302,19 +262,24 @@ impl<S: Fragments> Feeder<S> {
         }
         self.counters.requests += 1;
         self.asked[slot] = Some(Asked::new(&flow));
-        self.begin(&flow, true, out);
+        self.begin(&mut flow, true, out);
     }
 
     /// A transfer begins, or waits.
     #[inline]
-    fn begin(&mut self, flow: &Flow, requested: bool, out: &mut impl Outbox) {
+    fn begin(
+        &mut self,
+        flow: &mut Flow,
+        requested: bool,
+        out: &mut impl Outbox,
+    ) -> Option<Address> {
         if self.current.is_none() && self.queue.is_empty() {
-            self.start(flow, requested, out);
-            return;
+            return self.start(flow, requested, out);
         }
         let flow = *flow;
         self.queue.push_back(Job { flow, requested });
         self.serve(out);
+        None
     }
 
     fn slot(&self, flow: &Flow) -> usize {
@@ -351,10 +316,11 @@ impl<S: Fragments> Feeder<S> {
     /// Starts transfers until one runs or no message waits.
     fn serve(&mut self, out: &mut impl Outbox) {
         while self.current.is_none() {
-            let Some(job) = self.queue.pop_front() else {
+            let Some(mut job) = self.queue.pop_front() else {
                 return;
             };
-            self.start(&job.flow, job.requested, out);
+            let to = self.start(&mut job.flow, job.requested, out);
+            send(to, &job.flow, out);
         }
         // Behind a long transfer, messages pass on.
         let waiting = self.queue.len();
@@ -364,7 +330,8 @@ impl<S: Fragments> Feeder<S> {
             };
             if !job.requested && self.passes(&job.flow) {
                 self.counters.bypassed += 1;
-                self.pass(&job.flow, job.requested, out);
+                let to = self.pass_by(&job.flow, job.requested);
+                send(to, &job.flow, out);
             } else {
                 self.queue.push_back(job);
             }
@@ -372,13 +339,13 @@ impl<S: Fragments> Feeder<S> {
     }
 
     /// A message that waited goes on without a transfer; a request ends without one.
-    fn pass(&mut self, flow: &Flow, requested: bool, out: &mut impl Outbox) {
+    fn pass_by(&mut self, flow: &Flow, requested: bool) -> Option<Address> {
         if requested {
             self.answered(flow);
-        } else {
-            self.give_back(flow);
-            self.forward(flow, flow.pending, out);
+            return None;
         }
+        self.give_back(flow);
+        Some(self.next(flow))
     }
 
     /// Requests like this one are new again.
@@ -389,22 +356,27 @@ impl<S: Fragments> Feeder<S> {
 
     /// A transfer is complete.
     #[inline]
-    fn end(&mut self, flow: &Flow, requested: bool, out: &mut impl Outbox) {
+    fn end(&mut self, flow: &mut Flow, requested: bool) -> Option<Address> {
         if requested {
             self.answered(flow);
-        } else {
-            self.done(flow, out);
+            return None;
         }
+        Some(self.done(flow))
     }
 
     /// Starts a transfer, unless data are not there that may come later.
     #[inline]
-    fn start(&mut self, flow: &Flow, requested: bool, out: &mut impl Outbox) {
+    fn start(
+        &mut self,
+        flow: &mut Flow,
+        requested: bool,
+        out: &mut impl Outbox,
+    ) -> Option<Address> {
         let outgoing = Outgoing::new(self.config.id, flow, &self.store, self.config.slot);
         let counters = &mut self.counters;
         if !flow.hold && !outgoing.is_whole() {
             counters.early += 1;
-            return self.pass(flow, requested, out);
+            return self.pass_by(flow, requested);
         }
         let (fragment, oversize) = (outgoing.fragment(), outgoing.oversize());
         counters.transfers += 1;
@@ -415,27 +387,34 @@ impl<S: Fragments> Feeder<S> {
         let bytes = fragment.bytes;
         let node = self.nodes[flow.descriptor.index()];
         match out.transfer(node, &outgoing) {
-            Transfer::Done => self.end(flow, requested, out),
+            Transfer::Done => self.end(flow, requested),
             Transfer::Running => {
                 let flow = *flow;
                 self.current = Some((Job { flow, requested }, bytes));
+                None
             }
         }
     }
 
-    /// Passes a message on with the own bit cleared.
+    /// A message goes on with the own bit cleared.
     #[inline]
-    fn done(&self, flow: &Flow, out: &mut impl Outbox) {
-        let pending = flow.pending.without(Feeders::only(self.config.id));
-        self.forward(flow, pending, out);
+    fn done(&self, flow: &mut Flow) -> Address {
+        flow.pending = flow.pending.without(Feeders::only(self.config.id));
+        self.next(flow)
     }
 
-    /// Passes a message on to the next feeder that has to transfer, or back to the scheduler.
+    /// Where a message goes: to the next feeder that has to transfer, or back to the scheduler.
     #[inline]
-    fn forward(&self, flow: &Flow, pending: Feeders, out: &mut impl Outbox) {
-        let next = pending.next_from(self.config.id + 1);
-        let to = next.map_or(Address::Scheduler, Address::Feeder);
-        out.send(to, &Message::Flow(Flow { pending, ..*flow }));
+    fn next(&self, flow: &Flow) -> Address {
+        let next = flow.pending.next_from(self.config.id + 1);
+        next.map_or(Address::Scheduler, Address::Feeder)
+    }
+}
+
+/// Sends a message that goes on.
+fn send(to: Option<Address>, flow: &Flow, out: &mut impl Outbox) {
+    if let Some(to) = to {
+        out.send(to, &Message::Flow(*flow));
     }
 }
 
@@ -467,7 +446,11 @@ impl<S: Fragments> Role for Feeder<S> {
     fn receive(&mut self, _now: Time, message: &Message, (): (), out: &mut impl Outbox) {
         let run = self.config.run;
         match message {
-            Message::Flow(flow) if flow.run == run => self.flow(flow, out),
+            Message::Flow(flow) => {
+                let mut flow = *flow;
+                let to = self.pass(&mut flow, out);
+                send(to, &flow, out);
+            }
             Message::Request(request) if request.run == run => self.request(request, out),
             other if other.run() == run => self.counters.unexpected += 1,
             _ => self.counters.other_run += 1,
@@ -487,5 +470,16 @@ impl<S: Fragments> Role for Feeder<S> {
 
     fn next_deadline(&self) -> Time {
         self.beat
+    }
+}
+
+impl<S: Fragments> Hop for Feeder<S> {
+    #[inline]
+    fn pass(&mut self, flow: &mut Flow, out: &mut impl Outbox) -> Option<Address> {
+        if flow.run != self.config.run {
+            self.counters.other_run += 1;
+            return None;
+        }
+        self.flow(flow, out)
     }
 }

@@ -1,13 +1,16 @@
 //! The members of a loop: takes each message to the role that it is for, and polls the roles that are
 //! due.
 
+mod near;
 mod numbers;
 
 pub use numbers::Numbers;
 
 use crate::carrier::{Arrival, Carrier};
-use crate::role::{Address, Role};
+use crate::message::Message;
+use crate::role::{Address, Hop, Role};
 use crate::time::Time;
+use near::Near;
 
 /// The members of a loop. `S`, `R`, `F` and `N` are the roles of the scheduler, the result node, the
 /// feeders and the nodes, or what a program wraps around them.
@@ -33,7 +36,7 @@ impl<S, R, F, N, P> Members<S, R, F, N>
 where
     S: Role<Payload = ()>,
     R: Role<Payload = ()>,
-    F: Role<Payload = ()>,
+    F: Hop<Payload = ()>,
     N: Role<Payload = Option<P>>,
 {
     /// Takes a message to its member; false where that is not in the loop.
@@ -45,28 +48,24 @@ where
         out: &mut impl Carrier<Payload = P>,
     ) -> bool {
         let message = &arrival.message;
-        out.set_sender(arrival.to);
         match arrival.to {
             Address::Scheduler => {
+                out.set_sender(arrival.to);
                 if let Some(scheduler) = &mut self.scheduler {
                     scheduler.receive(now, message, (), out);
                     return true;
                 }
             }
             Address::Results => {
+                out.set_sender(arrival.to);
                 if let Some(results) = &mut self.results {
                     results.receive(now, message, (), out);
                     return true;
                 }
             }
-            Address::Feeder(feeder) => {
-                let place = usize::from(feeder).wrapping_sub(self.first_feeder);
-                if let Some(feeder) = self.feeders.get_mut(place) {
-                    feeder.receive(now, message, (), out);
-                    return true;
-                }
-            }
+            Address::Feeder(feeder) => return self.feed(now, feeder, arrival.message, out),
             Address::Node(node) => {
+                out.set_sender(arrival.to);
                 let place = self.node_numbers.place(node);
                 if let Some(node) = place.and_then(|place| self.nodes.get_mut(place)) {
                     node.receive(now, message, arrival.payload, out);
@@ -76,6 +75,54 @@ where
             }
         }
         false
+    }
+
+    /// Takes a message to a feeder of the loop; false where it is not there.
+    ///
+    /// A flow control message goes from feeder to feeder of the loop, and each places its fragment where
+    /// the event is built, before anything else is delivered. What an event needs stays in the
+    /// first-level cache that way, however many events are under way.
+    #[inline]
+    fn feed(
+        &mut self,
+        now: Time,
+        id: u8,
+        message: Message,
+        out: &mut impl Carrier<Payload = P>,
+    ) -> bool {
+        let place = |id: u8| usize::from(id).wrapping_sub(self.first_feeder);
+        let Some(mut feeder) = self.feeders.get_mut(place(id)) else {
+            return false;
+        };
+        let from = Address::Feeder(id);
+        out.set_sender(from);
+        let mut near = Near {
+            out,
+            from,
+            now,
+            numbers: self.node_numbers,
+            nodes: &mut self.nodes,
+            due: &mut self.due,
+        };
+        let Message::Flow(mut flow) = message else {
+            feeder.receive(now, &message, (), &mut near);
+            return true;
+        };
+        while let Some(to) = feeder.pass(&mut flow, &mut near) {
+            let next = match to {
+                Address::Feeder(id) if near.out.hands_over() => self.feeders.get_mut(place(id)),
+                _ => None,
+            };
+            let Some(next) = next else {
+                near.out.send(to, &Message::Flow(flow));
+                break;
+            };
+            near.out.count_handed_over();
+            near.from = to;
+            near.out.set_sender(to);
+            feeder = next;
+        }
+        true
     }
 
     /// Polls the scheduler, and the others where one of them is due.

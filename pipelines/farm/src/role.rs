@@ -1,7 +1,7 @@
 //! The seam between a role and what carries its messages.
 
 use crate::fragments::{Fragments, Outgoing};
-use crate::message::Message;
+use crate::message::{Flow, Message};
 use crate::time::Time;
 
 /// Where a message goes.
@@ -59,4 +59,11 @@ pub trait Role {
 
     /// When something is due next: the latest moment of the next call of [`Self::poll`].
     fn next_deadline(&self) -> Time;
+}
+
+/// A member of the flow control ring.
+pub trait Hop: Role {
+    /// Takes a flow control message, as [`Role::receive`] does, and changes it to the one that goes on
+    /// to the member that is returned. The caller sends it, or takes it there.
+    fn pass(&mut self, flow: &mut Flow, out: &mut impl Outbox) -> Option<Address>;
 }

@@ -1,5 +1,7 @@
 //! The nodes of a farm, their columns and receive buffers, and its feeders.
 
+use std::sync::Arc;
+
 /// Most columns of a farm: a column is a bit of a `u64`.
 pub const MAX_COLUMNS: usize = 64;
 
@@ -129,6 +131,9 @@ pub struct Topology {
     columns: u8,
     column_of: Box<[u8]>,
     buffers: u16,
+    /// The node and the buffer of each descriptor: a node looks one up for each fragment, and a
+    /// division takes longer.
+    places: Arc<[(u16, u16)]>,
 }
 
 impl Topology {
@@ -164,7 +169,10 @@ impl Topology {
                 columns,
             });
         }
+        let nodes = 0..nodes as u16;
+        let places = (0..buffers as u16).flat_map(|n| nodes.clone().map(move |node| (node, n)));
         Ok(Self {
+            places: places.collect(),
             feeders: feeders as u8,
             columns: columns as u8,
             column_of: column_of.into(),
@@ -238,10 +246,9 @@ impl Topology {
 
     /// The node and the buffer that a descriptor names.
     #[must_use]
+    #[inline]
     pub fn buffer_of(&self, descriptor: Descriptor) -> Option<(u16, usize)> {
-        // Divisions of 32 bits are quicker; there are at most 65535 nodes.
-        let (index, nodes) = (u32::from(descriptor.0), self.nodes() as u32);
-        let is_there = descriptor.index() < self.descriptors();
-        is_there.then(|| ((index % nodes) as u16, (index / nodes) as usize))
+        let (node, buffer) = *self.places.get(descriptor.index())?;
+        Some((node, buffer.into()))
     }
 }

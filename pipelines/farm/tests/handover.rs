@@ -3,11 +3,16 @@
 
 #![allow(clippy::expect_used)]
 
-use pollux_farm::carrier::{Carrier, Ethernet, EthernetConfig, Routes};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pollux_farm::carrier::{Carrier, Ethernet, EthernetConfig, Payload, Routes};
 use pollux_farm::feeder::mockup::Mockup;
 use pollux_farm::fragments::Outgoing;
+use pollux_farm::members::{Members, Numbers};
 use pollux_farm::message::{Ack, Flow, Message, Request};
-use pollux_farm::role::{Address, Outbox};
+use pollux_farm::role::{Address, Hop, Outbox, Role};
+use pollux_farm::time::Time;
 use pollux_farm::topology::{Descriptor, Feeders, Topology};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort, Tally};
@@ -79,7 +84,7 @@ fn ack(mep: u64) -> Message {
     Message::Ack(Ack { run: 1, mep })
 }
 
-/// What one member sends.
+/// What a feeder sends.
 #[derive(Clone, Copy, Debug)]
 enum Sent {
     Ack(u64),
@@ -88,28 +93,120 @@ enum Sent {
     Fragment(u64, u32),
 }
 
-fn send(carrier: &mut Ethernet, sent: Sent) {
+fn send(out: &mut impl Outbox, sent: Sent) {
     match sent {
-        Sent::Ack(mep) => carrier.send(Address::Node((mep % 4) as u16), &ack(mep)),
-        Sent::Flow(mep) => carrier.send(Address::Feeder(1), &Message::Flow(flow(mep))),
-        Sent::Request(mep) => carrier.send(Address::Feeder(1), &request(mep)),
+        Sent::Ack(mep) => out.send(Address::Node((mep % 4) as u16), &ack(mep)),
+        Sent::Flow(mep) => out.send(Address::Feeder(1), &Message::Flow(flow(mep))),
+        Sent::Request(mep) => out.send(Address::Feeder(1), &request(mep)),
         Sent::Fragment(mep, bytes) => {
             let store = Mockup::new(bytes, 0);
             let outgoing = Outgoing::new(0, &flow(mep), &store, 800);
-            carrier.transfer(2, &outgoing);
+            out.transfer(2, &outgoing);
         }
     }
 }
 
 type Read = (Address, Message, Option<Vec<u8>>);
+type Log = Rc<RefCell<Vec<Read>>>;
 
-fn read(carrier: &mut Ethernet) -> Vec<Read> {
-    let mut read = Vec::new();
-    while let Some(arrival) = carrier.next() {
-        let payload = arrival.payload.map(|payload| payload.to_vec());
-        read.push((arrival.to, arrival.message, payload));
+/// A member that notes what it receives.
+struct Noting {
+    address: Address,
+    log: Log,
+    /// What it sends when a message arrives, beside what it passes on.
+    sends: Vec<Sent>,
+}
+
+impl Noting {
+    fn note(&mut self, message: &Message, payload: Option<Vec<u8>>, out: &mut impl Outbox) {
+        self.log
+            .borrow_mut()
+            .push((self.address, *message, payload));
+        for sent in self.sends.drain(..) {
+            send(out, sent);
+        }
     }
-    read
+}
+
+/// A member without payloads, and one with them.
+struct Plain(Noting);
+struct Taking(Noting);
+
+impl Role for Plain {
+    type Payload = ();
+
+    fn receive(&mut self, _: Time, message: &Message, (): (), out: &mut impl Outbox) {
+        self.0.note(message, None, out);
+    }
+
+    fn poll(&mut self, _: Time, _: &mut impl Outbox) {}
+
+    fn next_deadline(&self) -> Time {
+        Time::MAX
+    }
+}
+
+/// A feeder transfers, and passes the message on.
+impl Hop for Plain {
+    fn pass(&mut self, flow: &mut Flow, out: &mut impl Outbox) -> Option<Address> {
+        self.0.note(&Message::Flow(*flow), None, out);
+        send(out, Sent::Fragment(flow.mep, 8));
+        match self.0.address {
+            Address::Feeder(feeder) if feeder < 2 => Some(Address::Feeder(feeder + 1)),
+            _ => None,
+        }
+    }
+}
+
+impl Role for Taking {
+    type Payload = Option<Payload>;
+
+    fn receive(
+        &mut self,
+        _: Time,
+        message: &Message,
+        payload: Option<Payload>,
+        out: &mut impl Outbox,
+    ) {
+        let payload = payload.map(|payload| payload.to_vec());
+        self.0.note(message, payload, out);
+    }
+
+    fn poll(&mut self, _: Time, _: &mut impl Outbox) {}
+
+    fn next_deadline(&self) -> Time {
+        Time::MAX
+    }
+}
+
+/// All members of the farm in a loop, and what they receive.
+fn members() -> (Members<Plain, Plain, Plain, Taking>, Log) {
+    let log = Log::default();
+    let noting = |address| Noting {
+        address,
+        log: Rc::clone(&log),
+        sends: Vec::new(),
+    };
+    let members = Members {
+        scheduler: Some(Plain(noting(Address::Scheduler))),
+        results: Some(Plain(noting(Address::Results))),
+        first_feeder: 0,
+        feeders: (0..3).map(|n| Plain(noting(Address::Feeder(n)))).collect(),
+        node_numbers: Numbers::from(0..4),
+        nodes: (0..4).map(|n| Taking(noting(Address::Node(n)))).collect(),
+        due: Time::MAX,
+    };
+    (members, log)
+}
+
+/// Delivers until nothing is under way.
+fn deliver(members: &mut Members<Plain, Plain, Plain, Taking>, carrier: &mut Ethernet) {
+    while !carrier.is_empty() {
+        carrier.flush();
+        while let Some(arrival) = carrier.next() {
+            assert!(members.deliver(Time::ZERO, arrival, carrier));
+        }
+    }
 }
 
 fn sent() -> impl Strategy<Value = Sent> {
@@ -129,23 +226,22 @@ proptest! {
         from in 0..3_u8,
         all in prop::collection::vec(sent(), 1..200),
     ) {
-        let [mut over, mut framed] = [Some(0), None].map(|within| {
+        let [over, framed] = [Some(0), None].map(|within| {
             let (mut carrier, ledger) = rig(within);
-            carrier.set_sender(Address::Feeder(from));
-            for &sent in &all {
-                send(&mut carrier, sent);
-            }
-            carrier.flush();
-            let read = read(&mut carrier);
-            assert!(carrier.is_empty());
-            let handed = within.map_or(0, |_| all.len() as u64);
+            let (mut members, log) = members();
+            members.feeders[usize::from(from)].0.sends.clone_from(&all);
+            carrier.set_sender(Address::Scheduler);
+            carrier.send(Address::Feeder(from), &ack(0));
+            deliver(&mut members, &mut carrier);
+            let mut read = log.take();
+            let handed = within.map_or(0, |_| read.len() as u64);
             assert_eq!(carrier.handed_over(), handed);
             assert_eq!(ledger.balance().from_wire == 0, within.is_some());
+            // The order is another one.
+            read.sort_by_key(|read| format!("{read:?}"));
             read
         });
-        // The order is another one.
-        over.sort_by_key(|read| format!("{read:?}"));
-        framed.sort_by_key(|read| format!("{read:?}"));
+        prop_assert!(over.len() > all.len());
         prop_assert_eq!(over, framed);
     }
 }
@@ -153,38 +249,26 @@ proptest! {
 #[test]
 fn an_event_is_finished_before_the_next_one_begins() {
     let (mut carrier, _ledger) = rig(Some(0));
+    let (mut members, log) = members();
     carrier.set_sender(Address::Scheduler);
-    send(&mut carrier, Sent::Flow(1));
-    send(&mut carrier, Sent::Flow(2));
-    let mut order = Vec::new();
-    while let Some(arrival) = carrier.next() {
-        carrier.set_sender(arrival.to);
-        match arrival.message {
-            // Each feeder transfers, and passes the message on.
-            Message::Flow(flow) => {
-                let feeder = match arrival.to {
-                    Address::Feeder(feeder) => feeder,
-                    to => panic!("{to:?}"),
-                };
-                order.push((flow.mep, "flow"));
-                send(&mut carrier, Sent::Fragment(flow.mep, 8));
-                if feeder < 2 {
-                    carrier.send(Address::Feeder(feeder + 1), &Message::Flow(flow));
-                }
-            }
-            Message::Fragment(fragment) => order.push((fragment.mep, "fragment")),
-            other => panic!("{other:?}"),
-        }
+    for mep in 1..3 {
+        carrier.send(Address::Feeder(0), &Message::Flow(flow(mep)));
     }
-    let event = |mep| {
-        [
-            (mep, "flow"),
-            (mep, "flow"),
-            (mep, "fragment"),
-            (mep, "fragment"),
-        ]
-    };
-    assert_eq!(order, [event(1), event(2)].concat());
+    deliver(&mut members, &mut carrier);
+    let order = log.take().into_iter().map(|read| match read {
+        (Address::Feeder(feeder), Message::Flow(flow), _) => (flow.mep, Some(feeder)),
+        (Address::Node(2), Message::Fragment(fragment), Some(_)) => (fragment.mep, None),
+        other => panic!("{other:?}"),
+    });
+    let event = |mep| (0..3).flat_map(move |feeder| [(mep, Some(feeder)), (mep, None)]);
+    assert!(order.eq(event(1).chain(event(2))));
+}
+
+/// All that a carrier has.
+fn read(carrier: &mut Ethernet) -> Vec<Message> {
+    std::iter::from_fn(|| carrier.next())
+        .map(|arrival| arrival.message)
+        .collect()
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pollux_farm::feeder::Feeder;
 use pollux_farm::feeder::mockup::Mockup;
-use pollux_farm::message::{Decision, Message};
+use pollux_farm::message::{Decision, Flow, Message};
 use pollux_farm::node::Node;
 use pollux_farm::results::Results;
-use pollux_farm::role::{Outbox, Role};
+use pollux_farm::role::{Address, Hop, Outbox, Role};
 use pollux_farm::scheduler::{Scheduler, Source};
 use pollux_farm::time::Time;
 use pollux_farm::topology::Topology;
@@ -231,15 +231,34 @@ pub struct FeederSeat {
     pub is_dead: bool,
 }
 
-impl Role for FeederSeat {
-    type Payload = ();
-
-    fn receive(&mut self, now: Time, message: &Message, (): (), out: &mut impl Outbox) {
-        if let (Some(death), Message::Flow(flow)) = (self.death, message)
+impl FeederSeat {
+    /// Dies of the event of a message, if it is the one.
+    fn see(&mut self, flow: &Flow) {
+        if let Some(death) = self.death
             && flow.event.saturating_add(flow.count.into()) > death
             && flow.count > 0
         {
             self.is_dead = true;
+        }
+    }
+}
+
+impl Hop for FeederSeat {
+    fn pass(&mut self, flow: &mut Flow, out: &mut impl Outbox) -> Option<Address> {
+        self.see(flow);
+        if self.is_dead {
+            return None;
+        }
+        self.feeder.pass(flow, out)
+    }
+}
+
+impl Role for FeederSeat {
+    type Payload = ();
+
+    fn receive(&mut self, now: Time, message: &Message, (): (), out: &mut impl Outbox) {
+        if let Message::Flow(flow) = message {
+            self.see(flow);
         }
         if !self.is_dead {
             self.feeder.receive(now, message, (), out);

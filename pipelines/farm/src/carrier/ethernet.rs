@@ -84,7 +84,7 @@ pub struct Ethernet {
     /// The fragments that were read and written last.
     read: Series,
     written: Series,
-    handover: Handover<Payload>,
+    handover: Handover,
     unsent: Unsent,
     damaged: Cause,
 }
@@ -209,25 +209,6 @@ impl Ethernet {
     fn is_within(&self, place: usize) -> bool {
         let within = self.config.within;
         within == Some(self.config.routes.ways[place]) && self.handover.has_room()
-    }
-
-    /// Hands a fragment over to a node of the loop.
-    fn hand_over(&mut self, to: Address, outgoing: &Outgoing<'_, impl Fragments>) {
-        let Some(mut frame) = self.buffers.borrow_mut().alloc() else {
-            self.unsent.no_buffer += 1;
-            return;
-        };
-        let data = frame.append(outgoing.payload_len());
-        lines::to_write(data.as_deref().unwrap_or_default());
-        let written = data.is_some_and(|data| outgoing.write_payload(data).is_ok());
-        if written {
-            let message = Message::Fragment(*outgoing.fragment());
-            let payload = Payload::new(frame.freeze(), 0..outgoing.payload_len(), &self.buffers);
-            self.handover.push(self.from, to, &message, Some(payload));
-        } else {
-            self.buffers.borrow_mut().free(frame);
-            self.unsent.oversize += 1;
-        }
     }
 
     fn push(&mut self, place: usize, frame: Mbuf) {
@@ -421,7 +402,7 @@ impl Outbox for Ethernet {
             return;
         };
         if self.is_within(place) {
-            return self.handover.push(self.from, to, message, None);
+            return self.handover.push(to, message);
         }
         self.send_frame(place, to, message);
     }
@@ -432,10 +413,6 @@ impl Outbox for Ethernet {
             self.unsent.no_member += 1;
             return Transfer::Done;
         };
-        if self.is_within(place) {
-            self.hand_over(to, outgoing);
-            return Transfer::Done;
-        }
         let (bytes, crc) = (outgoing.frame_len(), self.config.crc);
         if self.gather(place, to, bytes).is_none() {
             return Transfer::Done;
@@ -480,6 +457,33 @@ impl Carrier for Ethernet {
             }
         }
         self.handover.next_begin()
+    }
+
+    #[inline]
+    fn hands_over(&self) -> bool {
+        self.config.within.is_some()
+    }
+
+    #[inline]
+    fn count_handed_over(&mut self) {
+        self.handover.pass();
+    }
+
+    #[inline]
+    fn write(&mut self, outgoing: &Outgoing<'_, impl Fragments>) -> Option<Payload> {
+        let Some(mut frame) = self.buffers.borrow_mut().alloc() else {
+            self.unsent.no_buffer += 1;
+            return None;
+        };
+        let bytes = outgoing.payload_len();
+        let data = frame.append(bytes);
+        lines::to_write(data.as_deref().unwrap_or_default());
+        if data.is_some_and(|data| outgoing.write_payload(data).is_ok()) {
+            return Some(Payload::new(frame.freeze(), 0..bytes, &self.buffers));
+        }
+        self.buffers.borrow_mut().free(frame);
+        self.unsent.oversize += 1;
+        None
     }
 
     fn flush(&mut self) {

@@ -1,12 +1,8 @@
 //! Messages between the members of one loop, which are handed over as they are.
 //!
-//! They are delivered depth first: the flow control message of an event goes from feeder to feeder
-//! of the loop before anything else is delivered, then its fragments are placed, and only then the
-//! next event begins. What an event needs stays in the first-level cache that way, however many
-//! events are under way.
-//!
-//! Nothing waits without end: a chain ends with the last feeder of the loop, and messages that begin
-//! no transfer are answered by few others.
+//! What ends an event is delivered before what begins one, so that few events are under way in a
+//! loop at a time. Nothing waits without end: messages that begin no transfer are answered by few
+//! others.
 
 mod fifo;
 
@@ -17,23 +13,20 @@ use fifo::Fifo;
 
 /// Messages that wait for members of the loop. All memory is allocated at construction.
 #[derive(Debug)]
-pub struct Handover<P> {
-    /// A flow control message on its way from feeder to feeder.
-    chain: Option<Arrival<P>>,
-    /// Fragments, and what ends an event.
-    first: Fifo<Arrival<P>>,
+pub struct Handover {
+    /// What ends an event.
+    first: Fifo<(Address, Message)>,
     /// What has a feeder begin a transfer.
-    later: Fifo<Arrival<P>>,
+    later: Fifo<(Address, Message)>,
     /// Messages that were handed over.
     count: u64,
 }
 
-impl<P> Handover<P> {
+impl Handover {
     /// Room for so many messages that begin a transfer, and for as many others.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
-            chain: None,
             first: Fifo::new(most),
             later: Fifo::new(most),
             count: 0,
@@ -48,31 +41,27 @@ impl<P> Handover<P> {
     }
 
     /// Hands a message over, for which there is room.
-    #[inline(always)]
-    pub fn push(&mut self, from: Address, to: Address, message: &Message, payload: Option<P>) {
+    #[inline]
+    pub fn push(&mut self, to: Address, message: &Message) {
         self.count += 1;
-        let arrival = move || Arrival {
-            to,
-            message: *message,
-            payload,
-        };
-        match message {
-            Message::Flow(_) if matches!(to, Address::Feeder(_)) => {
-                if self.chain.is_none() && matches!(from, Address::Feeder(_)) {
-                    self.chain = Some(arrival());
-                } else {
-                    self.later.push(arrival());
-                }
-            }
-            Message::Request(_) => self.later.push(arrival()),
-            _ => self.first.push(arrival()),
+        let begins = matches!(message, Message::Flow(_) | Message::Request(_));
+        if begins && matches!(to, Address::Feeder(_)) {
+            self.later.push((to, *message));
+        } else {
+            self.first.push((to, *message));
         }
+    }
+
+    /// A message does not wait: the caller delivers it.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.count += 1;
     }
 
     /// Whether a message of an event that has begun waits.
     #[inline]
     pub(super) fn has_next(&self) -> bool {
-        self.chain.is_some() || !self.first.is_empty()
+        !self.first.is_empty()
     }
 
     /// The next message of an event that has begun.
@@ -81,11 +70,8 @@ impl<P> Handover<P> {
         clippy::should_implement_trait,
         reason = "no iterator: what is delivered adds messages"
     )]
-    pub fn next(&mut self) -> Option<Arrival<P>> {
-        if self.chain.is_some() {
-            return self.chain.take();
-        }
-        self.first.pop()
+    pub fn next<P>(&mut self) -> Option<Arrival<P>> {
+        self.first.pop().map(arrival)
     }
 
     /// Whether a message that begins a transfer waits.
@@ -96,8 +82,8 @@ impl<P> Handover<P> {
 
     /// The next message that begins a transfer.
     #[inline(always)]
-    pub fn next_begin(&mut self) -> Option<Arrival<P>> {
-        self.later.pop()
+    pub fn next_begin<P>(&mut self) -> Option<Arrival<P>> {
+        self.later.pop().map(arrival)
     }
 
     /// Whether no message waits.
@@ -110,5 +96,15 @@ impl<P> Handover<P> {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
+    }
+}
+
+/// A message that needed no frame.
+#[inline(always)]
+fn arrival<P>((to, message): (Address, Message)) -> Arrival<P> {
+    Arrival {
+        to,
+        message,
+        payload: None,
     }
 }

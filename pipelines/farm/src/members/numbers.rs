@@ -70,14 +70,14 @@ impl Numbers {
     #[inline]
     pub fn place(self, number: u16) -> Option<usize> {
         let distance = number.checked_sub(self.first)?;
-        let place = if self.step == 1 {
-            distance
-        } else if distance.is_multiple_of(self.step) {
-            distance / self.step
+        // A power of two as a rule, and a division takes as long as ten other instructions.
+        let (place, rest) = if self.step.is_power_of_two() {
+            let place = distance >> self.step.trailing_zeros();
+            (place, distance & (self.step - 1))
         } else {
-            return None;
+            (distance / self.step, distance % self.step)
         };
-        (place < self.len).then_some(place.into())
+        (place < self.len && rest == 0).then_some(place.into())
     }
 }
 

@@ -64,11 +64,8 @@ impl Series {
     #[inline]
     fn next(&mut self, feeder: u8) {
         let difference = usize::from(self.fragment.feeder ^ feeder) % MAX_FEEDERS;
-        for (byte, change) in self.header[CRC..]
-            .iter_mut()
-            .zip(CHANGES[difference].to_le_bytes())
-        {
-            *byte ^= change;
+        if let Some(crc) = self.header[CRC..].first_chunk_mut() {
+            *crc = (u32::from_le_bytes(*crc) ^ CHANGES[difference]).to_le_bytes();
         }
         self.header[FEEDER] = feeder;
         self.fragment.feeder = feeder;
