@@ -8,7 +8,7 @@
 // offered before a write has ended, nor before a read has, but a doorbell. The order of requests and doorbells
 // is `plx_csr_requests`'s.
 // formal: aiger
-// formal: always 8
+// formal: always 12
 // formal: cover 16
 // mutant: picked <= meant & own; => picked <= meant;
 // mutant: in_queues ? of_queue => in_queues ? 1'b1
