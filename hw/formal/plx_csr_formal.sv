@@ -8,11 +8,12 @@
 // offered before a write has ended, nor before a read has, but a doorbell. The order of requests and doorbells
 // is `plx_csr_requests`'s.
 // formal: aiger
-// formal: always 8
+// formal: always 12
 // formal: cover 16
 // mutant: picked <= meant & own; => picked <= meant;
 // mutant: in_queues ? of_queue => in_queues ? 1'b1
-// mutant: at[11:4] : at[13:6]; => at[11:4] : at[14:7];
+// mutant: offset[11:4] : offset[13:6]; => offset[11:4] : offset[14:7];
+// mutant: <= bell_offset[13:6]; => <= bell_offset[14:7];
 // mutant: && !(write && resetting[func] && !forgets); => ;
 // mutant: (5'd3 * at[11:9]) => (5'd3 * at[10:8])
 // mutant: (4'd3 * at[12:11]) => (4'd3 * at[11:10])
@@ -21,12 +22,14 @@
 // mutant: at[12] ? reads : of_queue; => reads || of_queue;
 // mutant: at[7:6] == 2'd1 && at[5:3] == func; => at[6] && at[5:3] == func;
 // mutant: func  <= bell_func; => func  <= func;
-// mutant: && (block & NET) != 0 && !done; => && !done;
+// mutant: (block & NET & ~ar_open) != 0 => (block & ~ar_open) != 0
+// mutant: (block & NET & ~ar_open) != 0 => (block & NET) != 0
 // mutant: bell ? waiting & ~away : '0; => '0;
-// mutant: address_gone <= done && bell; => address_gone <= 1'b0;
+// mutant: {BLOCKS{reads}} : ar_open => {BLOCKS{reads || bell}} : ar_open
+// mutant: aw_open & ~m_axil_awready & ~away; => aw_open & ~m_axil_awready;
 // mutant: else if (begins) picked <= '0; => else if (begins) picked <= picked;
 // mutant: writes || bell; => writes;
-// mutant: = state == ACCESS && address_gone && => = state == ACCESS && inc_refused && address_gone &&
+// mutant: = state == ACCESS && !write && => = state == ACCESS && refused != 0 && !write &&
 
 // Requests as they come, and any doorbells, which this one has in the data.
 module plx_csr_requests #(
@@ -115,6 +118,12 @@ module plx_csr_formal (
     // Yosys merges wires of these names with those inside.
     (* hierconn *) wire \dut.bell_ready , \dut.bell ;
     wire bell_ready = \dut.bell_ready , bell = \dut.bell ;
+    (* hierconn *) wire [10:0] \dut.picked , \dut.waiting , \dut.meant , \dut.aw_open , \dut.w_open , \dut.ar_open ;
+    (* hierconn *) wire [2:0] \dut.state , \dut.func ;
+    (* hierconn *) wire [127:0] \dut.head ;
+    wire [2:0]  state  = \dut.state ;
+    wire [10:0] picked = \dut.picked , waiting = \dut.waiting , meant = \dut.meant , aw_open = \dut.aw_open ,
+                w_open = \dut.w_open , ar_open = \dut.ar_open ;
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
@@ -161,16 +170,48 @@ module plx_csr_formal (
     end
 
     // Accesses that were offered and have not ended: a write, a read that was accepted. Blocks answer what they
-    // have accepted.
-    logic [10:0] write_open = 0, read_open = 0;
+    // have accepted: of a write, address and data.
+    logic [10:0] write_open = 0, read_open = 0, aw_gone = 0, w_gone = 0;
     logic        rung = 0;
     wire  [10:0] net = 11'b01100001000;
-    always_comb assume ((m_axil_rvalid & ~read_open) == 0);
+    always_comb assume ((m_axil_rvalid & ~read_open) == 0 && (m_axil_bvalid & ~(aw_gone & w_gone)) == 0);
     always_ff @(posedge clk) if (running) begin
         write_open <= (writes | write_open) & ~(m_axil_bvalid & m_axil_bready) & ~away;
+        aw_gone    <= (m_axil_awvalid & m_axil_awready | aw_gone) & ~(m_axil_bvalid & m_axil_bready) & ~away;
+        w_gone     <= (m_axil_wvalid & m_axil_wready | w_gone) & ~(m_axil_bvalid & m_axil_bready) & ~away;
         read_open  <= (m_axil_arvalid & m_axil_arready | read_open) & ~(m_axil_rvalid & m_axil_rready) & ~away;
         if (rings) {bell_func, bell_offset} <= {bell_any[6:4], bell_any[23:7]};
         if (rings) rung <= 1'b1;
+    end
+
+    // What the module knows of them: whose the request is; where a block that is meant is; each channel of the access
+    // is offered or has been accepted.
+    wire [7:0] whole = \dut.head [107:100];
+    always_ff @(posedge clk) if (running) begin
+        if (state != 3'd0 || inside) assert (whole == func);
+        if (state == 3'd5 || picked != 0 || bell) assert (func < 8);
+        if (state == 3'd5 || block != 0) assert (\dut.func == me);
+        if (bell) assert ((state == 3'd5 || state == 3'd2) && m_axil_addr == bell_offset && !\dut.head [85]);
+        if (state == 3'd5) begin
+            if (meant[2]) assert (at[17:8] == 10'h18);
+            if (meant[4]) assert (at >= 18'h10000 && at < 18'h18000);
+            if (meant[5]) assert (at >= 18'h4000 && at < 18'h6000);
+            if (meant[6]) assert (at >= 18'h6000 && at < 18'h7000);
+            if (meant[7]) assert (at >= 18'h8000 && at < 18'h10000);
+            if (meant[8]) assert (at[17:13] == 5'h0C);
+            if (meant[9]) assert (at[17:13] == 5'h0D);
+            if (meant[10]) assert (at[17:13] == 0);
+            if (bell) assert ((meant & ~11'b00011010000) == 0);
+        end
+        assert ((picked & (picked - 1'b1)) == 0);
+        if (state == 3'd5) assert ((meant & (meant - 1'b1)) == 0);
+        if (bell) assert ((waiting & (waiting - 1'b1)) == 0);
+        assert ((aw_open & aw_gone) == 0 && (w_open & w_gone) == 0 && (ar_open & read_open) == 0);
+        if (aw_open != 0 || aw_gone != 0) assert ((aw_open | aw_gone) == picked && (w_open | w_gone) == picked && ar_open == 0);
+        else assert (w_open == 0 && w_gone == 0 && write_open == 0);
+        assert ((write_open & ~picked) == 0);
+        if (bell) assert (ar_open == 0 && read_open == waiting);
+        else if (ar_open != 0 || read_open != 0) assert ((ar_open | read_open) == picked && aw_open == 0 && aw_gone == 0);
     end
 
     always_ff @(posedge clk) if (running) begin

@@ -8,7 +8,7 @@
 // formal: bounded 32
 // formal: cover 20
 // mutant: if (s_irq_valid && s_irq_vector[W-1:0] == W'(n)) pending[n] => if (s_irq_valid && !offers && s_irq_vector[W-1:0] == W'(n)) pending[n]
-// mutant: cfg_msix_enable[s_owner] => cfg_msix_enable[0]
+// mutant: allowed[s_owner] => allowed[0]
 // mutant: {5'd0, s_owner}; => '0;
 // mutant: pending[scanned] && !queued[scanned] => !queued[scanned] && 1'b0
 // mutant: pending[vector] && !masked[vector] => !masked[vector]

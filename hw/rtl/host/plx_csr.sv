@@ -75,7 +75,7 @@ module plx_csr #(
     input  logic [BLOCKS-1:0]    m_axil_rvalid,
     output logic [BLOCKS-1:0]    m_axil_rready,
 
-    // One cycle for each access that was refused.
+    // One cycle for each access that was refused, the second one behind its check.
     output logic                 inc_refused
 );
     generate
@@ -166,8 +166,7 @@ module plx_csr #(
     wire         in_lists     = at[14:13] == 2'd1 || at[14:13] == 2'd2;
     wire         in_queues    = at[14];
 
-    // A queue, or its vector. A function that is being reset changes neither meanwhile.
-    assign       m_owner_queue = meant[BLOCKS-1] ? at[11:4] : at[13:6];
+    // A queue, or its vector, is in `m_owner_queue`. A function that is being reset changes neither meanwhile.
     // No doorbell passes a write.
     wire         forgets       = inserted;
     wire         of_queue      = {1'b0, m_owner_queue} < QUEUES && s_owner == func && !(write && resetting[func] && !forgets);
@@ -198,12 +197,15 @@ module plx_csr #(
     wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
     logic [31:0]       wdata;
     logic [3:0]        wstrb;
-    logic              is_last, address_gone, data_gone;
+    logic              is_last;
+    // Channels of the access that are offered, each to its block, until accepted: so nothing but the block itself is
+    // between a block's answer and the next offer.
+    logic [BLOCKS-1:0] aw_open, w_open, ar_open, refused;
 
     // A read that waits for another clock: timing and ports. It has been accepted there, so the address is not
     // needed any more. Its answer goes before the next doorbell.
     localparam [BLOCKS-1:0] NET = {1'b0, {PORTS{1'b1}}, 8'b0000_1000};
-    assign bell_ready = state == ACCESS && address_gone && !write && (block & NET) != 0 && !done;
+    assign bell_ready = state == ACCESS && !write && (block & NET & ~ar_open) != 0 && !done;
     wire   begins     = bell_ready && bell_valid;
 
     always_ff @(posedge clk) begin
@@ -212,6 +214,7 @@ module plx_csr #(
             func  <= bell_func;
             wdata <= bell_data;
             wstrb <= 4'hF;
+            m_owner_queue <= bell_offset[13:6];
             meant <= {{(BLOCKS-8){1'b0}}, bell_block[2], bell_block[1], 1'b0, bell_block[0], 4'd0};
         end
         bell    <= bell ? !done : begins;
@@ -222,6 +225,8 @@ module plx_csr #(
             wdata   <= data[index*32 +: 32];
             wstrb   <= be;
             is_last <= last;
+            // Selected a cycle ahead: its owner comes late.
+            m_owner_queue <= head[83] ? offset[11:4] : offset[13:6];
         end
         if (state == SELECT) meant <= status == 0 && be != 0 ? selected : '0;
         if (state == CHECK) picked <= meant & own;
@@ -231,20 +236,30 @@ module plx_csr #(
             wdata[23:16] <= {5'd0, func};
             wstrb[2]     <= 1'b1;
         end
-        inc_refused <= !rst && state == CHECK && (meant & ~own) != 0;
-        if (rst) picked <= '0;
-        if (rst) bell <= 1'b0;
+        // By block first: who owns a queue comes late.
+        refused     <= state == CHECK ? meant & ~own : '0;
+        inc_refused <= !rst && refused != 0;
+        aw_open <= state == CHECK ? meant & own & {BLOCKS{write}} : aw_open & ~m_axil_awready & ~away;
+        w_open  <= state == CHECK ? meant & own & {BLOCKS{write}} : w_open & ~m_axil_wready & ~away;
+        ar_open <= state == CHECK ? meant & own & {BLOCKS{reads}} : ar_open & ~m_axil_arready & ~away;
+        if (rst) begin
+            picked  <= '0;
+            bell    <= 1'b0;
+            aw_open <= '0;
+            w_open  <= '0;
+            ar_open <= '0;
+        end
     end
 
-    // The access: which of its channels have been accepted.
+    // The access.
     assign m_axil_func    = func;
     assign m_axil_forget  = forgets;
     assign m_axil_addr    = at;
     assign m_axil_wdata   = wdata;
     assign m_axil_wstrb   = wstrb;
-    assign m_axil_awvalid = block & {BLOCKS{write && !address_gone}};
-    assign m_axil_wvalid  = block & {BLOCKS{write && !data_gone}};
-    assign m_axil_arvalid = block & {BLOCKS{!write && !address_gone}};
+    assign m_axil_awvalid = aw_open & ~away;
+    assign m_axil_wvalid  = w_open & ~away;
+    assign m_axil_arvalid = ar_open & ~away;
     assign m_axil_bready  = block & {BLOCKS{write}};
     assign m_axil_rready  = block & {BLOCKS{!write}};
 
@@ -311,19 +326,24 @@ module plx_csr #(
                 if (hif_tx_cpl_eop) state <= TAKE;
             end
         endcase
-        // Behind a doorbell the read goes on to wait.
-        if (done || begins) address_gone <= done && bell;
-        else address_gone <= address_gone || |(m_axil_awvalid & m_axil_awready) || |(m_axil_arvalid & m_axil_arready);
-        data_gone    <= !done && (data_gone || |(m_axil_wvalid & m_axil_wready));
         if (state == TAKE) index <= 4'd0;
         if (rst) begin
-            state        <= TAKE;
-            second       <= 1'b0;
-            turned       <= 1'b0;
-            address_gone <= 1'b0;
-            data_gone    <= 1'b0;
+            state  <= TAKE;
+            second <= 1'b0;
+            turned <= 1'b0;
         end
     end
 
     wire unused = &{1'b0, head[127:114], head[88:86], head[63:48], head[1:0], offset[31:17]};
+
+`ifdef FORMAL
+    // What is offered is of the access; no access is outside of its state.
+    always_ff @(posedge clk) if (!rst) begin
+        assert (((aw_open | w_open | ar_open) & ~picked) == 0);
+        assert (write ? ar_open == 0 : (aw_open | w_open) == 0);
+        assert (state == ACCESS || picked == 0);
+        if (state == CHECK && meant[4]) assert (m_owner_queue == at[13:6]);
+        if (state == CHECK && meant[BLOCKS-1]) assert (m_owner_queue == at[11:4]);
+    end
+`endif
 endmodule

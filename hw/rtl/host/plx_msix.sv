@@ -87,10 +87,10 @@ module plx_msix #(
     /* verilator lint_on PINCONNECTEMPTY */
 
     // In the first cycle the entry is read; a word of pending bits takes one cycle for each bit.
-    logic         begun;
+    logic         begun, looks;
     logic [4:0]   bits;
+    wire  [4:0]   next_bits = !begun ? 5'd0 : bits + 5'(!looks);
     logic [31:0]  seen;
-    wire  [7:0]   wide_of_bit = {acc_addr[4:2], bits};
     wire  [7:0]   entry_wide = acc_addr[11:4];
     wire  [W-1:0] entry      = entry_wide[W-1:0];
     wire  [1:0]   word       = acc_addr[3:2];
@@ -100,11 +100,14 @@ module plx_msix #(
 
     // ---- The table ----------------------------------------------------------------------------------
 
-    logic             pop, looks;
-    logic [W-1:0]     vector, front, read;
+    logic             pop;
+    logic [W-1:0]     front, read;
     logic [95:0]      fields;
     logic [DEPTH-1:0] masked, pending, queued;
-    wire  [W-1:0]     vector_of_bit = wide_of_bit[W-1:0];
+    // What is looked at: the vector that was in front, or else the one of a pending bit. From a register, because its
+    // owner comes late.
+    logic [7:0]       either;
+    wire  [W-1:0]     vector = either[W-1:0];
 
     // Software's read comes first.
     wire reads_entry = acc_valid && !begun && known;
@@ -132,12 +135,10 @@ module plx_msix #(
     always_ff @(posedge clk) begin
         begun     <= acc_valid && !acc_ready;
         done_bits <= begun && !acc_ready && (done_bits || bits == 5'd31 && !looks);
-        if (!begun) bits <= '0;
-        else if (!looks) begin
-            bits <= bits + 1'b1;
-            // The lowest is the first.
-            seen <= {pending[vector_of_bit] && {1'b0, wide_of_bit} < VECTORS && s_owner == s_axil_func, seen[31:1]};
-        end
+        bits      <= next_bits;
+        either    <= pop ? 8'(front) : {acc_addr[4:2], next_bits};
+        // The lowest is the first.
+        if (begun && !looks) seen <= {pending[vector] && {1'b0, either} < VECTORS && s_owner == s_axil_func, seen[31:1]};
         if (rst) begun <= 1'b0;
     end
 
@@ -174,18 +175,18 @@ module plx_msix #(
 
     // The one in front is read, then it is known whether it may be offered.
     assign pop            = waits && !looks && !m_desc_valid && !reads_entry;
-    assign m_owner_vector = looks ? 8'(vector) : wide_of_bit;
+    assign m_owner_vector = either;
     assign busy           = m_desc_valid || looks;
 
-    wire may    = pending[vector] && !masked[vector] && cfg_msix_enable[s_owner] && !cfg_msix_mask[s_owner];
-    wire offers = looks && may;
+    wire [7:0] allowed = cfg_msix_enable & ~cfg_msix_mask;
+    wire       may     = pending[vector] && !masked[vector] && allowed[s_owner];
+    wire       offers  = looks && may;
 
     assign inc_interrupts = m_desc_valid && m_desc_ready;
 
     always_ff @(posedge clk) begin
         forgets   <= control && s_axil_forget;
         forgotten <= entry;
-        vector    <= front;
         looks     <= pop;
         if (!s_irq_valid) begin
             scanned <= scanned == W'(VECTORS - 1) ? '0 : scanned + 1'b1;

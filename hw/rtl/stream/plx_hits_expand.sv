@@ -107,18 +107,18 @@ module plx_hits_expand (
     // Nothing moves, and so nothing is taken, without space for a word.
     wire         accepts  = !there[16] && !ended;
     wire         take     = s_valid && accepts && go;
-    wire [7:0]   arrives  = s_keep & {8{s_valid && accepts}};
     wire [4:0]   with_new = held + (s_valid && accepts ? {1'b0, comes} : 5'd0);
 
     assign s_ready = accepts && go;
 
     logic [63:0] arriving;
     always_comb begin
-        for (k = 0; k < 8; k = k + 1) arriving[k*8 +: 8] = s_data[k*8 +: 8] & {8{arrives[k]}};
+        for (k = 0; k < 8; k = k + 1) arriving[k*8 +: 8] = s_data[k*8 +: 8] & {8{s_keep[k]}};
     end
 
-    wire [191:0] filled_window = window | {128'd0, arriving} << {held, 3'd0};
-    wire [23:0]  filled_there  = there | {16'd0, arrives} << held;
+    // Whether a word comes is known later than its place.
+    wire [191:0] filled_window = window | ({128'd0, arriving} << {held, 3'd0}) & {192{s_valid && accepts}};
+    wire [23:0]  filled_there  = there | ({16'd0, s_keep} << held) & {24{s_valid && accepts}};
 
     logic [191:0] next_window;
     logic [23:0]  next_there;
