@@ -46,6 +46,8 @@ struct ChildProcess {
 /// What a process has said.
 #[derive(Default)]
 struct Heard {
+    /// It has said something, which it does when its port is open.
+    begun: StopFlag,
     done: StopFlag,
     sent: Count,
     taken: Count,
@@ -131,6 +133,10 @@ impl Children {
     pub fn follow(&mut self, control: &Control) -> bool {
         if self.processes.iter().any(|child| child.heard.done.is_set()) {
             control.done.stop();
+        }
+        let mut processes = self.processes.iter();
+        if processes.all(|child| child.heard.begun.is_set() || child.fate.is_some()) {
+            control.all_open.stop();
         }
         for (told, (flag, order)) in self.told.iter_mut().zip([
             (&control.enough, Order::Enough),
@@ -327,6 +333,7 @@ fn listen(output: ChildStdout, share: &Share, heard: &Heard, counts: &Counts) {
                 counts.take(&state.counts, share);
                 heard.sent.set(state.sent);
                 heard.taken.set(state.taken);
+                heard.begun.stop();
                 if state.done {
                     heard.done.stop();
                 }

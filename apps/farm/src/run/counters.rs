@@ -19,6 +19,9 @@ pub struct Control {
     pub done: StopFlag,
     /// Loops end.
     pub stop: StopFlag,
+    /// All processes have opened their ports. The switch begins then: it sends the first frames to all, and an
+    /// interface that no process has opened yet loses them.
+    pub all_open: StopFlag,
     /// 1 while frames wait in the switch.
     pub switch_waits: Count,
 }

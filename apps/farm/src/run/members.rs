@@ -168,7 +168,8 @@ fn no_ports(config: &std::path::Path) -> Failure {
 fn obey(plan: &Plan, port: String) -> Result<()> {
     let running = Running::open(plan, &[port])?;
     orders::obey(&running.control)?;
-    let mut last = State::default();
+    // The first one says that the port is open.
+    let mut last = None;
     while !running.control.stop.is_set() && !running.has_failed() {
         let traffic = running.traffic();
         let (sent, taken) = traffic.fold((0, 0), |(sent, taken), (tx, rx)| (sent + tx, taken + rx));
@@ -178,11 +179,11 @@ fn obey(plan: &Plan, port: String) -> Result<()> {
             sent,
             taken,
         };
-        if state != last && orders::answer(&Answer::State(state.clone())).is_err() {
+        if last.as_ref() != Some(&state) && orders::answer(&Answer::State(state.clone())).is_err() {
             // The parent is gone: what is under way is of no use.
             break;
         }
-        last = state;
+        last = Some(state);
         std::thread::sleep(ROUND);
     }
     let Stopped { part, ports, .. } = running.end()?;
@@ -207,6 +208,8 @@ fn by_hand(plan: &Plan, specs: &[String]) -> Result<()> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let reports = plan.reports.ready()?;
     let running = Running::open(plan, specs)?;
+    // Whether the others are there is for their user to know.
+    running.control.all_open.stop();
     let members = match &plan.layout {
         Layout::Part(share) => share.to_string(),
         _ => "switch".into(),

@@ -46,8 +46,11 @@ impl SwitchLoop {
         self.switch.view()
     }
 
-    /// Switches frames until the loops have ended; its queues.
+    /// Switches frames from the time when all ports are open until the loops have ended; its queues.
     pub fn run(mut self) -> (Vec<RxQueue>, Vec<TxQueue>) {
+        while !self.control.all_open.is_set() && !self.control.stop.is_set() {
+            self.resting.after(false);
+        }
         while !self.control.stop.is_set() {
             let moved = self.switch.poll(&mut self.cache);
             let waits = !self.switch.is_empty();
