@@ -129,7 +129,9 @@ fn damage_in_a_later_pass_is_counted_whichever_queue_comes_there() {
         let configured = configured.configure(config(&pool, 2, 0)).unwrap();
         let StartedPort { port, mut rx, .. } = configured.start().unwrap();
         let mut ledger = pollux_pmd::Ledger::new();
-        rx.iter().for_each(|rx| ledger.add("queue", rx.tally()));
+        for rx in &rx {
+            ledger.add("queue", rx.tally());
+        }
         let mut cache = pool.cache(16).unwrap();
         let mut poll = |rx: &mut Vec<pollux_pmd::RxQueue>| {
             for rx in rx {
@@ -138,7 +140,9 @@ fn damage_in_a_later_pass_is_counted_whichever_queue_comes_there() {
                 cache.free_burst(&mut burst);
             }
         };
-        (0..8).for_each(|_| poll(&mut rx));
+        for _ in 0..8 {
+            poll(&mut rx);
+        }
         let whole = std::fs::metadata(&path).unwrap().len();
         let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(whole - 10).unwrap();
