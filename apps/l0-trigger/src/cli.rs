@@ -199,5 +199,6 @@ Examples:
 
 Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed, if no
 event was built and most frames were dropped (on a live port: if some were of a stream), or if on a
-live port decisions were made and no answer was delivered ([answer] to = \"nobody\" wants none; a capture that is read without tx= has no
-destination); 2 if the command line or the configuration is wrong, in which case nothing was opened.";
+live port decisions were made and no answer was delivered ([answer] to = \"nobody\" wants none; a
+capture that is read without tx= has no destination); 2 if the command line or the configuration
+is wrong, in which case nothing was opened.";

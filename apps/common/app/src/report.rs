@@ -131,8 +131,8 @@ fn rename(file: NamedTempFile, output: &Output) -> anyhow::Result<()> {
 }
 
 /// The cause of most drops of a run, with their number, without those that tell nothing of its configuration: what was
-/// still queued at the end, what was lost on purpose, and frames that are no datagrams for this host. In a recording,
-/// where nobody else is on the network, the last count too.
+/// still queued at the end, what was lost on purpose, and frames that are no datagrams for this host. A recording has
+/// no frames of other hosts, so that the last count there too.
 #[must_use]
 pub fn main_loss(balance: &Balance, recorded: bool) -> Option<(Cause, u64)> {
     let drops = balance.drops().filter(|&(cause, _)| match cause {

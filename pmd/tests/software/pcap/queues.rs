@@ -1,6 +1,8 @@
 //! Distribution of a file over queues, pace, and restarts.
 
-use pollux_mempool::Burst;
+use std::path::PathBuf;
+
+use pollux_mempool::{Burst, Mempool};
 use pollux_pmd::{Cause, Registry, RxState, StartedPort};
 use tempfile::TempDir;
 
@@ -71,19 +73,24 @@ fn queues_partition_the_file_for_any_burst_size() {
     assert!(too_many.contains("at most 16"), "{too_many}");
 }
 
-#[test]
-fn a_queue_without_flows_ends_where_passes_do_not() {
-    let dir = TempDir::new().unwrap();
+/// A hundred datagrams of one flow, received without end by so many queues.
+fn one_flow(dir: &TempDir, flow: u8, queues: u16, pool: &Mempool) -> (PathBuf, StartedPort) {
     let mut file = Maker::pcap(false, 0xa1b2_3c4d, 1);
     for i in 0..100 {
-        let frame = udp([10, 0, 1, 1], 7000, 20);
+        let frame = udp([10, 0, 1, flow], 7000, 20);
         file.record(i, 0, frame.len() as u32, &frame);
     }
-    let spec = format!("pcap:rx={},loop=0", file.save(&dir).display());
-    let pool = pool(64);
+    let path = file.save(dir);
+    let spec = format!("pcap:rx={},loop=0", path.display());
     let configured = Registry::builtin().open(&spec).unwrap();
-    let configured = configured.configure(config(&pool, 4, 0)).unwrap();
-    let StartedPort { port, mut rx, .. } = configured.start().unwrap();
+    let configured = configured.configure(config(pool, queues, 0)).unwrap();
+    (path, configured.start().unwrap())
+}
+
+#[test]
+fn a_queue_without_flows_ends_where_passes_do_not() {
+    let (dir, pool) = (TempDir::new().unwrap(), pool(64));
+    let (_, StartedPort { port, mut rx, .. }) = one_flow(&dir, 1, 4, &pool);
     let mut cache = pool.cache(16).unwrap();
     let mut received = [0; 4];
     // Four passes by 32 frames a poll, of which each looks at 256 records.
@@ -116,18 +123,8 @@ fn a_damaged_file_counts_once_for_all_queues() {
 #[test]
 fn damage_in_a_later_pass_is_counted_whichever_queue_comes_there() {
     for flow in 0..8 {
-        let dir = TempDir::new().unwrap();
-        let mut file = Maker::pcap(false, 0xa1b2_3c4d, 1);
-        for i in 0..100 {
-            let frame = udp([10, 0, 1, flow], 7000, 20);
-            file.record(i, 0, frame.len() as u32, &frame);
-        }
-        let path = file.save(&dir);
-        let spec = format!("pcap:rx={},loop=0", path.display());
-        let pool = pool(64);
-        let configured = Registry::builtin().open(&spec).unwrap();
-        let configured = configured.configure(config(&pool, 2, 0)).unwrap();
-        let StartedPort { port, mut rx, .. } = configured.start().unwrap();
+        let (dir, pool) = (TempDir::new().unwrap(), pool(64));
+        let (path, StartedPort { port, mut rx, .. }) = one_flow(&dir, flow, 2, &pool);
         let mut ledger = pollux_pmd::Ledger::new();
         for rx in &rx {
             ledger.add("queue", rx.tally());
