@@ -6,9 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-# For a build of one package for tests: the choice gives dependencies other features than all tests have, so that our
-# crates are compiled for it alone.
-ALONE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "0"}
+# For maturin: with it the Python package of a test is built as the tests are.
+AS_TESTS = {"CARGO": str(ROOT / "scripts/lib/python/cargo")}
 
 
 def target_directory():

@@ -51,7 +51,12 @@ struct Rig<S> {
 fn rig() -> Rig<impl Stage<In = Frame, Out = Event>> {
     let mut env = env(BOARDS.into());
     let decompress = Decompress::new(&DecompressOptions::default(), &mut env).unwrap();
-    let build = Build::new(&BuildOptions::default(), &mut env).unwrap();
+    // Each run has memory of its own for the events that are open, of which there are few.
+    let options = BuildOptions {
+        max_open: 512,
+        ..BuildOptions::default()
+    };
+    let build = Build::new(&options, &mut env).unwrap();
     Rig {
         chain: decompress.then(build),
         env,
