@@ -21,7 +21,7 @@ module plx_evb_columns #(
     input  logic                       rst,
 
     // Settings: discipline 0 turns, 1 weights, 2 length; busy columns are waited for; columns with
-    // nodes, of the second partition.
+    // nodes, of the second partition. Those with nodes change two cycles before an operation at the latest.
     input  logic [1:0]                 cfg_discipline,
     input  logic                       cfg_wait,
     input  logic [COLUMNS-1:0]         cfg_live,
@@ -67,7 +67,9 @@ module plx_evb_columns #(
 );
     localparam CW = $clog2(COLUMNS), BW = $clog2(BUFFERS);
     localparam WEIGHTS = 2'd1, LENGTH = 2'd2;
-    localparam REST = 3'd0, SCAN = 3'd2, SETTLE = 3'd3, POP = 3'd4, FIX = 3'd5;
+    // The last bit: no choice is under way, as `idle` needs it early.
+    localparam RESTS = 3;
+    localparam REST = 4'd8, FIX = 4'd9, SCAN = 4'd2, SETTLE = 4'd3, POP = 4'd4;
     // Bits of a score: 32 weights of 16 bits, signed.
     localparam SW = 24;
 
@@ -89,7 +91,7 @@ module plx_evb_columns #(
     endgenerate
 
     // Cycle 1 is `picks`, in rest, so that `take` is no part of the state's logic.
-    logic [2:0]         state;
+    logic [3:0]         state;
     logic               picks;
 
     // Queues: a column that is not free is empty, whatever its memories hold.
@@ -106,12 +108,11 @@ module plx_evb_columns #(
     logic [CW-1:0]      turn_0, turn_1;
     logic               next_partition;
 
-    // Cycle 1: a column in each partition.
+    // Cycle 1: a column in each partition. Columns with nodes, of each, as of the cycle before.
     logic               several, two;
-    logic [COLUMNS-1:0] pick_0, pick_1;
-    wire [COLUMNS-1:0]  candidates = cfg_live & ~(last & {COLUMNS{several}});
-    wire [COLUMNS-1:0]  mine_0     = candidates & ~cfg_partition;
-    wire [COLUMNS-1:0]  mine_1     = candidates & cfg_partition;
+    logic [COLUMNS-1:0] live_0, live_1, pick_0, pick_1;
+    wire [COLUMNS-1:0]  mine_0     = live_0 & ~(last & {COLUMNS{several}});
+    wire [COLUMNS-1:0]  mine_1     = live_1 & ~(last & {COLUMNS{several}});
     wire [COLUMNS-1:0]  open_0     = mine_0 & (free | {COLUMNS{cfg_wait}});
     wire [COLUMNS-1:0]  open_1     = mine_1 & (free | {COLUMNS{cfg_wait}});
     wire                any_0      = |open_0;
@@ -154,7 +155,7 @@ module plx_evb_columns #(
     assign column       = choice ? picked_number : pop_column;
     assign head         = heads[column];
     assign reading      = state == POP;
-    assign idle         = (state == REST || state == FIX) && !picks;
+    assign idle         = state[RESTS] && !picks;
     assign look_weight  = weights[look_column];
     assign look_used    = free[look_column] ? lengths[look_column] : '0;
 
@@ -209,6 +210,8 @@ module plx_evb_columns #(
     always_ff @(posedge clk) begin
         several <= cfg_live == 0 || |(cfg_live & live_behind);
         two     <= |cfg_partition;
+        live_0  <= cfg_live & ~cfg_partition;
+        live_1  <= cfg_live & cfg_partition;
         fresh   <= 1'b0;
         free    <= (free & ~(one(pop_column) & {COLUMNS{fix && last_one}})) | (queue_bit & {COLUMNS{add}});
         if (take || drop || give_back) ready <= 1'b0;
@@ -311,8 +314,10 @@ module plx_evb_columns #(
         end
     end
 
-    // The offered column's: others live, or it was not the last.
-    assign may_follow = !(|(last & ready_bit)) || (cfg_live & ~ready_bit) == 0;
+    // The offered column's: no others live, or it was not the last.
+    wire [COLUMNS-1:0] offered = state == POP && choice ? picked : ready_bit;
+
+    always_ff @(posedge clk) may_follow <= !(|(last & offered)) || (cfg_live & ~offered) == 0;
 
     // Counted behind cycle 2, of a choice: by eights, then all.
     logic        counts;
@@ -444,6 +449,8 @@ module plx_evb_columns #(
         if (picks) assert (several == (cfg_live == 0 || (cfg_live & (cfg_live - 1'b1)) != 0));
         if (picks || state == SCAN || state == SETTLE || f_chosen) assert (!ready);
         if (picks) assert (state == REST);
+        if (picks) assert (live_0 == (cfg_live & ~cfg_partition) && live_1 == (cfg_live & cfg_partition));
+        assert (state[RESTS] == (state == REST || state == FIX));
         if (state == SCAN || state == SETTLE || f_chosen) begin
             assert (choice && (open & ~cfg_live) == 0);
             if ((open & last) != 0) assert ((cfg_live & ~last) == 0);
