@@ -125,10 +125,12 @@ module plx_evb_columns #(
     // Columns that are not the first one with nodes.
     logic [COLUMNS-1:0] live_behind;
 
-    // The choice that is under way: the column, those behind it, its partition's candidates and turn.
-    logic [COLUMNS-1:0] picked, above, mine, open, passed;
+    // The choice that is under way: the column, which was found in each partition; those behind it, its partition's
+    // candidates and turn; whether it is in the part from the turn on.
+    logic [COLUMNS-1:0] picked_0, picked_1, above, mine, open, passed;
     logic [COLUMNS-1:0] from;
-    logic               partition, choice;
+    logic               partition, choice, ahead;
+    wire  [COLUMNS-1:0] picked = partition ? picked_1 : picked_0;
     logic [CW-1:0]      column, picked_number;
 
     generate
@@ -219,11 +221,13 @@ module plx_evb_columns #(
 
         picks <= (take || choose) && !rst;
         if (picks) begin
-            picked    <= select ? pick_1 : pick_0;
+            picked_0  <= pick_0;
+            picked_1  <= pick_1;
             mine      <= select ? mine_1 : mine_0;
             open      <= select ? open_1 : open_0;
             from      <= select ? from_1 : from_0;
             partition <= select;
+            ahead     <= select ? |(open_1 & from_1) : |(open_0 & from_0);
             // Columns of the partition whose turn it was.
             passed    <= select == next_partition ? '0 : next_partition ? mine_1 : mine_0;
             walk      <= select ? turn_1 : turn_0;
@@ -251,8 +255,7 @@ module plx_evb_columns #(
                     end
                     // All before the one that is found are busy.
                     if (cfg_discipline == 0) begin
-                        passed <= passed | (mine & ~(picked | above) & (|(picked & from) ? from : '1))
-                                | (|(picked & from) ? '0 : mine & from);
+                        passed <= passed | (mine & ~(picked | above) & (ahead ? from : '1)) | (ahead ? '0 : mine & from);
                     end
                 end else begin
                     passed <= '0;
@@ -291,7 +294,7 @@ module plx_evb_columns #(
             found <= 1'b0;
             total <= '0;
         end
-        if (state == SETTLE && ends) picked <= best_bit;
+        if (state == SETTLE && ends) {picked_1, picked_0} <= {best_bit, best_bit};
 
         if (pop) begin
             state      <= POP;
