@@ -148,6 +148,10 @@ module plx_evb_columns #(
         end
     endgenerate
 
+    // Cycle 3: columns from the turn on, up to the one that was found.
+    wire [COLUMNS-1:0] beyond_it = partition ? from_1 : from_0;
+    wire [COLUMNS-1:0] up_to     = ahead ? from & ~(ready_bit | beyond_it) : from | ~(ready_bit | beyond_it);
+
     // Cycle 2.
     logic [CW-1:0]  pop_column;
     logic [BW-1:0]  link;
@@ -253,13 +257,14 @@ module plx_evb_columns #(
                         turn_0 <= next_turn;
                         from_0 <= above;
                     end
-                    // All before the one that is found are busy.
-                    if (cfg_discipline == 0) begin
-                        passed <= passed | (mine & ~(picked | above) & (ahead ? from : '1)) | (ahead ? '0 : mine & from);
-                    end
                 end else begin
                     passed <= '0;
                 end
+            end
+            FIX: begin
+                // All before the one that was found are busy.
+                if (cfg_discipline == 0) passed <= passed | (mine & up_to);
+                state <= REST;
             end
             default: state <= REST;
         endcase
@@ -322,8 +327,8 @@ module plx_evb_columns #(
 
     always_ff @(posedge clk) may_follow <= !(|(last & offered)) || (cfg_live & ~offered) == 0;
 
-    // Counted behind cycle 2, of a choice: by eights, then all.
-    logic        counts;
+    // Counted behind cycle 3, of a choice: by eights, then all.
+    logic        counted, counts;
     logic [15:0] ones;
     wire  [31:0] of_choice = {{(32 - COLUMNS) {1'b0}}, passed};
 
@@ -340,7 +345,8 @@ module plx_evb_columns #(
     wire [4:0] ones_high = {1'b0, ones[11:8]} + {1'b0, ones[15:12]};
 
     always_ff @(posedge clk) begin
-        counts     <= fresh && !rst;
+        counted    <= fresh && !rst;
+        counts     <= counted && !rst;
         inc_passed <= counts && !rst ? {1'b0, ones_low} + {1'b0, ones_high} : '0;
     end
 
