@@ -21,7 +21,7 @@ module plx_evb_columns #(
     input  logic                       rst,
 
     // Settings: discipline 0 turns, 1 weights, 2 length; busy columns are waited for; columns with
-    // nodes, of the second partition.
+    // nodes, of the second partition. Those with nodes change two cycles before an operation at the latest.
     input  logic [1:0]                 cfg_discipline,
     input  logic                       cfg_wait,
     input  logic [COLUMNS-1:0]         cfg_live,
@@ -67,7 +67,9 @@ module plx_evb_columns #(
 );
     localparam CW = $clog2(COLUMNS), BW = $clog2(BUFFERS);
     localparam WEIGHTS = 2'd1, LENGTH = 2'd2;
-    localparam REST = 3'd0, SCAN = 3'd2, SETTLE = 3'd3, POP = 3'd4, FIX = 3'd5;
+    // The last bit: no choice is under way, as `idle` needs it early.
+    localparam RESTS = 3;
+    localparam REST = 4'd8, FIX = 4'd9, SCAN = 4'd2, SETTLE = 4'd3, POP = 4'd4;
     // Bits of a score: 32 weights of 16 bits, signed.
     localparam SW = 24;
 
@@ -89,7 +91,7 @@ module plx_evb_columns #(
     endgenerate
 
     // Cycle 1 is `picks`, in rest, so that `take` is no part of the state's logic.
-    logic [2:0]         state;
+    logic [3:0]         state;
     logic               picks;
 
     // Queues: a column that is not free is empty, whatever its memories hold.
@@ -106,12 +108,11 @@ module plx_evb_columns #(
     logic [CW-1:0]      turn_0, turn_1;
     logic               next_partition;
 
-    // Cycle 1: a column in each partition.
+    // Cycle 1: a column in each partition. Columns with nodes, of each, as of the cycle before.
     logic               several, two;
-    logic [COLUMNS-1:0] pick_0, pick_1;
-    wire [COLUMNS-1:0]  candidates = cfg_live & ~(last & {COLUMNS{several}});
-    wire [COLUMNS-1:0]  mine_0     = candidates & ~cfg_partition;
-    wire [COLUMNS-1:0]  mine_1     = candidates & cfg_partition;
+    logic [COLUMNS-1:0] live_0, live_1, pick_0, pick_1;
+    wire [COLUMNS-1:0]  mine_0     = live_0 & ~(last & {COLUMNS{several}});
+    wire [COLUMNS-1:0]  mine_1     = live_1 & ~(last & {COLUMNS{several}});
     wire [COLUMNS-1:0]  open_0     = mine_0 & (free | {COLUMNS{cfg_wait}});
     wire [COLUMNS-1:0]  open_1     = mine_1 & (free | {COLUMNS{cfg_wait}});
     wire                any_0      = |open_0;
@@ -124,10 +125,12 @@ module plx_evb_columns #(
     // Columns that are not the first one with nodes.
     logic [COLUMNS-1:0] live_behind;
 
-    // The choice that is under way: the column, those behind it, its partition's candidates and turn.
-    logic [COLUMNS-1:0] picked, above, mine, open, passed;
+    // The choice that is under way: the column, which was found in each partition; those behind it, its partition's
+    // candidates and turn; whether it is in the part from the turn on.
+    logic [COLUMNS-1:0] picked_0, picked_1, above, mine, open, passed;
     logic [COLUMNS-1:0] from;
-    logic               partition, choice;
+    logic               partition, choice, ahead;
+    wire  [COLUMNS-1:0] picked = partition ? picked_1 : picked_0;
     logic [CW-1:0]      column, picked_number;
 
     generate
@@ -145,6 +148,10 @@ module plx_evb_columns #(
         end
     endgenerate
 
+    // Cycle 3: columns from the turn on, up to the one that was found.
+    wire [COLUMNS-1:0] beyond_it = partition ? from_1 : from_0;
+    wire [COLUMNS-1:0] up_to     = ahead ? from & ~(ready_bit | beyond_it) : from | ~(ready_bit | beyond_it);
+
     // Cycle 2.
     logic [CW-1:0]  pop_column;
     logic [BW-1:0]  link;
@@ -154,7 +161,7 @@ module plx_evb_columns #(
     assign column       = choice ? picked_number : pop_column;
     assign head         = heads[column];
     assign reading      = state == POP;
-    assign idle         = (state == REST || state == FIX) && !picks;
+    assign idle         = state[RESTS] && !picks;
     assign look_weight  = weights[look_column];
     assign look_used    = free[look_column] ? lengths[look_column] : '0;
 
@@ -209,6 +216,8 @@ module plx_evb_columns #(
     always_ff @(posedge clk) begin
         several <= cfg_live == 0 || |(cfg_live & live_behind);
         two     <= |cfg_partition;
+        live_0  <= cfg_live & ~cfg_partition;
+        live_1  <= cfg_live & cfg_partition;
         fresh   <= 1'b0;
         free    <= (free & ~(one(pop_column) & {COLUMNS{fix && last_one}})) | (queue_bit & {COLUMNS{add}});
         if (take || drop || give_back) ready <= 1'b0;
@@ -216,11 +225,13 @@ module plx_evb_columns #(
 
         picks <= (take || choose) && !rst;
         if (picks) begin
-            picked    <= select ? pick_1 : pick_0;
+            picked_0  <= pick_0;
+            picked_1  <= pick_1;
             mine      <= select ? mine_1 : mine_0;
             open      <= select ? open_1 : open_0;
             from      <= select ? from_1 : from_0;
             partition <= select;
+            ahead     <= select ? |(open_1 & from_1) : |(open_0 & from_0);
             // Columns of the partition whose turn it was.
             passed    <= select == next_partition ? '0 : next_partition ? mine_1 : mine_0;
             walk      <= select ? turn_1 : turn_0;
@@ -246,14 +257,14 @@ module plx_evb_columns #(
                         turn_0 <= next_turn;
                         from_0 <= above;
                     end
-                    // All before the one that is found are busy.
-                    if (cfg_discipline == 0) begin
-                        passed <= passed | (mine & ~(picked | above) & (|(picked & from) ? from : '1))
-                                | (|(picked & from) ? '0 : mine & from);
-                    end
                 end else begin
                     passed <= '0;
                 end
+            end
+            FIX: begin
+                // All before the one that was found are busy.
+                if (cfg_discipline == 0) passed <= passed | (mine & up_to);
+                state <= REST;
             end
             default: state <= REST;
         endcase
@@ -288,7 +299,7 @@ module plx_evb_columns #(
             found <= 1'b0;
             total <= '0;
         end
-        if (state == SETTLE && ends) picked <= best_bit;
+        if (state == SETTLE && ends) {picked_1, picked_0} <= {best_bit, best_bit};
 
         if (pop) begin
             state      <= POP;
@@ -311,11 +322,13 @@ module plx_evb_columns #(
         end
     end
 
-    // The offered column's: others live, or it was not the last.
-    assign may_follow = !(|(last & ready_bit)) || (cfg_live & ~ready_bit) == 0;
+    // The offered column's: no others live, or it was not the last.
+    wire [COLUMNS-1:0] offered = state == POP && choice ? picked : ready_bit;
 
-    // Counted behind cycle 2, of a choice: by eights, then all.
-    logic        counts;
+    always_ff @(posedge clk) may_follow <= !(|(last & offered)) || (cfg_live & ~offered) == 0;
+
+    // Counted behind cycle 3, of a choice: by eights, then all.
+    logic        counted, counts;
     logic [15:0] ones;
     wire  [31:0] of_choice = {{(32 - COLUMNS) {1'b0}}, passed};
 
@@ -332,7 +345,8 @@ module plx_evb_columns #(
     wire [4:0] ones_high = {1'b0, ones[11:8]} + {1'b0, ones[15:12]};
 
     always_ff @(posedge clk) begin
-        counts     <= fresh && !rst;
+        counted    <= fresh && !rst;
+        counts     <= counted && !rst;
         inc_passed <= counts && !rst ? {1'b0, ones_low} + {1'b0, ones_high} : '0;
     end
 
@@ -444,6 +458,8 @@ module plx_evb_columns #(
         if (picks) assert (several == (cfg_live == 0 || (cfg_live & (cfg_live - 1'b1)) != 0));
         if (picks || state == SCAN || state == SETTLE || f_chosen) assert (!ready);
         if (picks) assert (state == REST);
+        if (picks) assert (live_0 == (cfg_live & ~cfg_partition) && live_1 == (cfg_live & cfg_partition));
+        assert (state[RESTS] == (state == REST || state == FIX));
         if (state == SCAN || state == SETTLE || f_chosen) begin
             assert (choice && (open & ~cfg_live) == 0);
             if ((open & last) != 0) assert ((cfg_live & ~last) == 0);

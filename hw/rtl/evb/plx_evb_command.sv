@@ -49,7 +49,8 @@ module plx_evb_command #(
     output logic                       forgets,
     output logic [$clog2(BUFFERS)-1:0] forgotten,
 
-    // Undecided events: read with `reads`; one cycle later, whether it is the node's.
+    // Undecided events: of each the slot, a cycle ahead; read with `reads`; one cycle later, whether it is the
+    // node's. The slot is also that of the event which is reassigned, as of the cycle before.
     input  logic [31:0]                decided,
     input  logic [31:0]                unsent,
     output logic                       reads,
@@ -63,9 +64,9 @@ module plx_evb_command #(
     input  logic                       again_take,
     output logic [31:0]                again_number
 );
-    localparam NW = $clog2(NODES), BW = $clog2(BUFFERS);
+    localparam NW = $clog2(NODES), BW = $clog2(BUFFERS), SW = $clog2(SLOTS);
     localparam REST = 4'd0, LOOK = 4'd1, ACT = 4'd2, TAKE = 4'd3, HEAD = 4'd4, KEEP = 4'd5, BACK = 4'd6, FORGET = 4'd7,
-               READ = 4'd8, EVENT = 4'd9, DONE = 4'd10;
+               READ = 4'd8, EVENT = 4'd9, SETTLE = 4'd11, DONE = 4'd10;
 
     logic [3:0]  state;
     logic [1:0]  kind;
@@ -75,6 +76,7 @@ module plx_evb_command #(
     logic [16:0] forget;
     logic [31:0] number;
 
+    wire [31:0]  coming = number + {31'd0, state == EVENT};
     wire [31:0]  feeder = (32'd1 << member[4:0]) & {32{state == ACT && is_feeder}};
 
     logic                 again_room;
@@ -86,7 +88,7 @@ module plx_evb_command #(
         .m_valid(again_valid), .m_ready(again_take), .m_data(again_number), .level(again_level)
     );
 
-    assign slot      = number[$clog2(SLOTS)-1:0];
+    assign slot      = coming[SW-1:0];
     assign node      = member[NW-1:0];
     assign looks     = state == ACT;
     assign excludes  = state == ACT && kind == 2'd0 && is_node && !is_excluded;
@@ -124,8 +126,10 @@ module plx_evb_command #(
                 left   <= used;
                 forget <= {1'b0, member};
                 number <= decided;
-                state  <= excludes ? TAKE : DONE;
+                state  <= excludes ? TAKE : SETTLE;
             end
+            // Columns with nodes change two cycles after a node.
+            SETTLE: state <= DONE;
             TAKE: state <= left == 0 ? FORGET : HEAD;
             HEAD: begin
                 buffer <= head;
@@ -157,5 +161,5 @@ module plx_evb_command #(
         end
     end
 
-    wire unused = &{1'b0, again_room, again_level};
+    wire unused = &{1'b0, again_room, again_level, coming[31:SW]};
 endmodule

@@ -40,12 +40,13 @@ module plx_evb_engine #(
     input  logic [15:0]                      command_member,
     output logic                             busy,
 
-    // Tables: weights and queues of columns, columns of nodes.
+    // Tables: weights and queues of columns, and whether the next buffer is of the column; columns of nodes.
     input  logic                             w_weight,
     input  logic [$clog2(COLUMNS)-1:0]       look_column,
     input  logic [15:0]                      weight_data,
     output logic [15:0]                      look_weight,
-    output logic [16:0]                      look_used,
+    output logic [$clog2(BUFFERS):0]         look_used,
+    output logic                             look_offered,
     input  logic                             w_node,
     input  logic [$clog2(NODES)-1:0]         look_node,
     input  logic [$clog2(COLUMNS)-1:0]       node_data,
@@ -96,10 +97,12 @@ module plx_evb_engine #(
     // States of events.
     localparam WAITING = 3'd0, RING = 3'd1, BUILDING = 3'd2, PROCESSED = 3'd3, DECIDED = 3'd4;
 
-    localparam SETUP = 5'd0, IDLE = 5'd1, CHECK = 5'd2, FEEDBACK_1 = 5'd3, FEEDBACK_2 = 5'd4, FEEDBACK_3 = 5'd5,
-               FEEDBACK_4 = 5'd6, FLOW_1 = 5'd7, FLOW_2 = 5'd8, DECIDE_0 = 5'd13, DECIDE_1 = 5'd9, DECIDE_2 = 5'd10, RETIRE = 5'd11,
-               EXPIRE = 5'd12, AGAIN_1 = 5'd14, AGAIN_2 = 5'd15, SEND = 5'd16, RELEASE = 5'd17,
-               COMMAND = 5'd18, GIVE_BACK = 5'd19;
+    // The last bit: nothing is under way, as all that begins needs it early.
+    localparam RESTS = 5;
+    localparam IDLE = 6'd32, SETUP = 6'd0, CHECK = 6'd2, FEEDBACK_1 = 6'd3, FEEDBACK_2 = 6'd4, FEEDBACK_3 = 6'd5,
+               FEEDBACK_4 = 6'd6, FLOW_1 = 6'd7, FLOW_2 = 6'd8, DECIDE_0 = 6'd13, DECIDE_1 = 6'd9, DECIDE_2 = 6'd10,
+               RETIRE = 6'd11, EXPIRE = 6'd12, AGAIN_1 = 6'd14, AGAIN_2 = 6'd15, SEND = 6'd16, RELEASE = 6'd17,
+               COMMAND = 6'd18, GIVE_BACK = 6'd19;
 
     generate
         if (NODES < 2 || NODES != 1 << NW) NODES_must_be_a_power_of_two_at_least_2 parameter_error ();
@@ -107,7 +110,7 @@ module plx_evb_engine #(
         if (SLOTS < 2 || SLOTS != 1 << SW) SLOTS_must_be_a_power_of_two_at_least_2 parameter_error ();
     endgenerate
 
-    logic [4:0]  state, after;
+    logic [5:0]  state, after;
     logic [31:0] now, time_of_op;
 
     // Events: the next one to be sent, the first that is kept, the first that is undecided. How many are in
@@ -126,6 +129,7 @@ module plx_evb_engine #(
     logic [SW-1:0]                      at;
     logic [AW-1:0]                      walk;
     logic [31:0]                        number;
+    logic                               retired;
     logic                               prepared_dispatch, prepared_event;
     logic [NW-1:0]                      prepared_node;
 
@@ -157,7 +161,7 @@ module plx_evb_engine #(
           go_decide, go_flow, go_feedback, settled, none_waits, begins, lost, command_waits, expired;
     logic [31:0] again_number;
     wire clears   = state == SETUP;
-    wire resting  = state == IDLE;
+    wire resting  = state[RESTS];
     wire can      = enabled && has_members && ready;
     wire room     = m_flow_ready && timer_room;
     wire retires  = oldest != told && !expected;
@@ -210,13 +214,13 @@ module plx_evb_engine #(
     logic [7:0] next_loops;
     logic [2:0] compared;
 
-    // A decision.
-    logic dc_valid, dc_in_flight;
-    wire dc_done      = $signed(decision[31:0] - decided) <= 0;
+    // A decision. `dc_done`: no event before the first that is not decided is left, known a cycle ahead.
+    logic       dc_valid, dc_in_flight, dc_done;
+    wire [31:0] dc_left = decision[31:0] - decided;
 
     // Phases of events.
     wire [2:0] phase = phases[at];
-    logic      in_ring;
+    logic      in_ring, is_open;
     wire       in_ring_or_built = phase == RING || phase == BUILDING;
     wire       turns_over       = state == FLOW_2 && returned && in_ring;
     wire       finishes         = state == FEEDBACK_4 && is_in_flight && in_ring_or_built;
@@ -277,7 +281,8 @@ module plx_evb_engine #(
         if (rst || clears) {give_back, push} <= 2'b00;
     end
 
-    assign look_used        = {{(16 - BW) {1'b0}}, used} + {16'd0, ready && ready_column == look_column};
+    assign look_offered = ready && ready_column == look_column;
+    assign look_used    = used;
 
     // Buffers and their nodes.
     wire           reads_buffer = reading || go_feedback;
@@ -330,7 +335,7 @@ module plx_evb_engine #(
         .excludes, .readmits, .leaves, .joins,
         .looks(c_looks), .used, .pop(c_pop), .head, .head_node(place_node), .push(c_push), .buffer(c_buffer),
         .forgets, .forgotten,
-        .decided, .unsent, .reads(c_reads), .slot(c_slot), .is_open(in_ring_or_built || phase == PROCESSED),
+        .decided, .unsent, .reads(c_reads), .slot(c_slot), .is_open,
         .event_node(copy_node), .reassigns,
         .again_valid, .again_take(state == AGAIN_1), .again_number
     );
@@ -341,13 +346,12 @@ module plx_evb_engine #(
     always_ff @(posedge clk) begin
         now         <= now + 1'b1;
         in_ring     <= phase == RING;
+        is_open     <= in_ring_or_built || phase == PROCESSED;
         has_members <= |members;
         no_loops    <= cfg_loops == 0;
+        dc_done     <= state == DECIDE_2 ? dc_left == 1 : dc_left[31] || dc_left == 0;
         if (begins) {expired, time_of_op} <= {go_expire, same_time ? time_of_op : now};
-        if (fresh) begin
-            ready_generation <= generation;
-            ready_node       <= place_node;
-        end
+        if (fresh) {ready_generation, ready_node} <= {generation, place_node};
 
         if (send_first) unsent <= unsent + 1'b1;
 
@@ -404,8 +408,7 @@ module plx_evb_engine #(
             FLOW_2: begin
                 prepared          <= {f_pending, copy[MEMBERS +: 32], 1'b1, next_loops >= cfg_loops, next_loops,
                                       copy[LOOPS-1:0], decided, f_number, cfg_run};
-                prepared_dispatch <= 1'b0;
-                prepared_event    <= 1'b1;
+                {prepared_dispatch, prepared_event} <= 2'b01;
                 prepared_node     <= copy_node;
                 after             <= IDLE;
                 state             <= goes_on ? SEND : returned || is_release ? RETIRE : IDLE;
@@ -428,31 +431,29 @@ module plx_evb_engine #(
             EXPIRE: begin
                 prepared          <= {members, members, 1'b1, no_loops, 8'd0, copy[ATTEMPT +: 16] + 1'b1,
                                       copy[ATTEMPT-1:0], decided, number, cfg_run};
-                prepared_dispatch <= 1'b0;
-                prepared_event    <= 1'b1;
+                {prepared_dispatch, prepared_event} <= 2'b01;
                 prepared_node     <= copy_node;
                 after             <= CHECK;
                 state             <= phase == RING ? SEND : RETIRE;
             end
 
             AGAIN_1: begin
-                number <= again_number;
-                at     <= again_number[SW-1:0];
-                state  <= AGAIN_2;
+                number  <= again_number;
+                at      <= again_number[SW-1:0];
+                retired <= $signed(again_number - oldest) < 0;
+                state   <= AGAIN_2;
             end
             AGAIN_2: begin
                 prepared          <= {members, members, 1'b1, no_loops, 8'd0, copy[ATTEMPT +: 16] + 1'b1,
                                       {{(16 - BW) {1'b0}}, ready_buffer}, ready_generation, decided, number, cfg_run};
-                prepared_dispatch <= 1'b1;
-                prepared_event    <= 1'b1;
+                {prepared_dispatch, prepared_event} <= 2'b11;
                 after             <= IDLE;
-                state             <= phase == WAITING && $signed(number - oldest) >= 0 ? SEND : IDLE;
+                state             <= phase == WAITING && !retired ? SEND : IDLE;
             end
 
             RELEASE: begin
                 prepared          <= {members, members, 2'b01, 72'd0, decided, release_number + 1'b1, cfg_run};
-                prepared_dispatch <= 1'b0;
-                prepared_event    <= 1'b0;
+                {prepared_dispatch, prepared_event} <= 2'b00;
                 after             <= IDLE;
                 state             <= has_members ? SEND : IDLE;
             end

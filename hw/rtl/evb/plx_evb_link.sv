@@ -61,8 +61,10 @@ module plx_evb_link (
     logic [31:0]       sent_crc;
 
     wire moves = !m_flow_valid || m_flow_ready;
+    // The inverse of `m_flow_valid`, for `s_flow_ready` alone, which is on the path from a feeder to the one before.
+    logic m_empty;
 
-    assign s_flow_ready = !sent_valid || moves;
+    assign s_flow_ready = !sent_valid || m_empty || m_flow_ready;
 
     // Bits of the CRC that differ; a tree over all of them.
     wire [31:0] differs = crc(sent) ^ sent_crc;
@@ -78,8 +80,10 @@ module plx_evb_link (
         end
         if (moves) begin
             m_flow_valid <= 1'b0;
+            m_empty      <= 1'b1;
             if (sent_valid) begin
                 m_flow_valid <= !(|differs);
+                m_empty      <= |differs;
                 m_flow_data  <= sent;
                 inc_damaged  <= |differs;
             end
@@ -87,6 +91,7 @@ module plx_evb_link (
         if (rst) begin
             sent_valid   <= 1'b0;
             m_flow_valid <= 1'b0;
+            m_empty      <= 1'b1;
             inc_damaged  <= 1'b0;
         end
     end

@@ -55,7 +55,7 @@ module plx_evb_sched #(
     output logic [31:0]                        cfg_run,
     output logic [16:0]                        cfg_descriptors
 );
-    localparam CW = $clog2(COLUMNS), NW = $clog2(NODES), SW = $clog2(SLOTS);
+    localparam CW = $clog2(COLUMNS), NW = $clog2(NODES), BW = $clog2(BUFFERS), SW = $clog2(SLOTS);
     localparam FLOW_W = layouts_pkg::FLOW_W, FEEDBACK_W = layouts_pkg::FEEDBACK_W;
     localparam INPUTS = 64;
 
@@ -71,12 +71,12 @@ module plx_evb_sched #(
     logic [SW:0] copies, pending, peak;
     logic        win_write, counters_valid, counters_ready, column_valid, node_valid;
     logic [12:0] win_addr;
-    logic [31:0] win_wdata, counters_rdata, column_rdata;
+    logic [31:0] win_wdata, counters_rdata, column_rdata, node_rdata;
     logic [3:0]  win_wstrb;
-    logic [15:0] weight;
-    logic [16:0] used;
+    logic [15:0] weight, column_weight;
+    logic [BW:0] used, column_used;
     logic [CW-1:0] node_column;
-    logic        column_ready, node_ready;
+    logic        column_ready, node_ready, offered, column_offered;
 
     // Input buffers, and the output buffer: a message is offered in the cycle after.
     logic                  feedback_room, feedback_valid, feedback_ready, flow_room, flow_valid, flow_ready,
@@ -107,13 +107,21 @@ module plx_evb_sched #(
         .win_write, .win_addr, .win_wdata, .win_wstrb,
         .win_counters_valid(counters_valid), .win_counters_ready(counters_ready), .win_counters_rdata(counters_rdata),
         .win_column_valid(column_valid), .win_column_ready(column_ready), .win_column_rdata(column_rdata),
-        .win_node_valid(node_valid), .win_node_ready(node_ready), .win_node_rdata({{(32 - CW) {1'b0}}, node_column})
+        .win_node_valid(node_valid), .win_node_ready(node_ready), .win_node_rdata(node_rdata)
     );
 
-    // A table is read while no command looks at it.
-    assign column_ready = !busy;
-    assign node_ready   = !busy;
-    assign column_rdata = win_addr[2] ? {15'd0, used} : {16'd0, weight};
+    // A table is read while no command looks at it, and answered in the cycle after: no command begins between, as
+    // registers are accessed one after the other. Of a column's buffers one may be the next.
+    always_ff @(posedge clk) begin
+        column_ready <= column_valid && !busy && !column_ready;
+        node_ready   <= node_valid && !busy && !node_ready;
+        {column_offered, column_used, column_weight} <= {offered, used, weight};
+        node_rdata   <= {{(32 - CW) {1'b0}}, node_column};
+        if (rst) {column_ready, node_ready} <= 2'b00;
+    end
+
+    assign column_rdata = win_addr[2] ? {{(31 - BW) {1'b0}}, column_used} + {31'd0, column_offered}
+                                      : {16'd0, column_weight};
 
     // Triggers: of the selected source. That an internal one is due is known a cycle ahead.
     logic [31:0] until_next;
@@ -171,6 +179,7 @@ module plx_evb_sched #(
         .setup, .command, .command_kind(kind), .command_member(member), .busy,
         .w_weight(column_valid && column_ready && win_write && !win_addr[2] && &win_wstrb[1:0]),
         .look_column(win_addr[3 +: CW]), .weight_data(win_wdata[15:0]), .look_weight(weight), .look_used(used),
+        .look_offered(offered),
         .w_node(node_valid && node_ready && win_write && win_wstrb[0]), .look_node(win_addr[2 +: NW]),
         .node_data(win_wdata[CW-1:0]), .look_node_column(node_column),
         .trigger(trigger_enable && source),
@@ -196,16 +205,18 @@ module plx_evb_sched #(
         .win_rdata(counters_rdata)
     );
 
-    // Eighths of the limit.
+    // Eighths of the limit, in registers.
     wire [19:0] peaks  = {{(16 - SW) {1'b0}}, peak, 3'd0};
     wire [19:0] twice  = {3'd0, limit, 1'b0};
-    wire [19:0] limits = {4'd0, limit};
+    logic [19:0] six, seven;
 
     always_ff @(posedge clk) begin
         overflow  <= overflow | {flow_lost, feedback_lost, inc[8], inc[7] || inc[6]};
         errors    <= errors + {31'd0, inc[21]};
         passed    <= passed + {26'd0, inc_passed};
-        peak_bits <= {peaks > twice + (twice << 1) + limits, peaks > twice + (twice << 1), peaks > twice << 1, peaks > twice};
+        six       <= twice + (twice << 1);
+        seven     <= {1'b0, limit, 3'd0} - {4'd0, limit};
+        peak_bits <= {peaks > seven, peaks > six, peaks > twice << 1, peaks > twice};
         if (rst || setup) begin
             overflow <= '0;
             errors   <= '0;

@@ -58,8 +58,8 @@ module plx_evb_timers #(
     wire  [AW:0]   level = back - front;
 
     // The head, read into a register: valid with `full`. In the cycle after, `known`: whether it is valid, and
-    // over. One that is not valid does not become so.
-    logic          full, known, valid, over, changes, none;
+    // over; `found`: both. One that is not valid does not become so.
+    logic          full, known, valid, over, found, changes, none;
     logic [31:0]   number, deadline;
     logic [AW-1:0] place;
     wire  [AW:0]   number_newest = newest[number[SW-1:0]];
@@ -81,6 +81,7 @@ module plx_evb_timers #(
 
     assign look_expected = look_newest[AW];
     assign looking       = !holds && !none;
+    assign due           = found && !changes;
     assign due_number    = number;
 
     always_ff @(posedge clk) begin
@@ -101,8 +102,8 @@ module plx_evb_timers #(
         known    <= full && !leaves && !ends;
         valid    <= is_valid;
         over     <= !since[31];
+        found    <= full && !leaves && !ends && is_valid && !since[31];
         changes  <= start || stop;
-        due      <= full && !leaves && !ends && is_valid && !since[31] && !(start || stop);
         none     <= !full && back == front && !start;
         if (take) examining <= 1'b1;
         else if (ends || (!full && back == front)) examining <= 1'b0;
@@ -115,8 +116,8 @@ module plx_evb_timers #(
         if (rst || clear) begin
             full      <= 1'b0;
             known     <= 1'b0;
+            found     <= 1'b0;
             examining <= 1'b0;
-            due       <= 1'b0;
             front     <= '0;
             back      <= '0;
             expected  <= '0;

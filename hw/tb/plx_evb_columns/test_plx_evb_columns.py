@@ -99,7 +99,7 @@ class TB:
             spent += 1
             assert spent < 3 * self.columns + 20
         # Columns that were passed are counted.
-        await self.cycles.cycle(2)
+        await self.cycles.cycle(3)
 
     def check(self):
         dut, model = self.dut, self.model
