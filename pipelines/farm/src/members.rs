@@ -63,7 +63,7 @@ where
                     return true;
                 }
             }
-            Address::Feeder(feeder) => return self.feed(now, feeder, arrival.message, out),
+            Address::Feeder(feeder) => return self.feed(now, feeder, message, out),
             Address::Node(node) => {
                 out.set_sender(arrival.to);
                 let place = self.node_numbers.place(node);
@@ -93,7 +93,7 @@ where
         &mut self,
         now: Time,
         id: u8,
-        message: Message,
+        message: &Message,
         out: &mut impl Carrier<Payload = P>,
     ) -> bool {
         let place = |id: u8| usize::from(id).wrapping_sub(self.first_feeder);
@@ -111,11 +111,12 @@ where
             due: &mut self.due,
             written: None,
         };
-        let Message::Flow(mut flow) = message else {
-            feeder.receive(now, &message, (), &mut near);
+        let Message::Flow(flow) = message else {
+            feeder.receive(now, message, (), &mut near);
             near.deliver();
             return true;
         };
+        let mut flow = *flow;
         while let Some(to) = feeder.pass(&mut flow, &mut near) {
             let next = match to {
                 Address::Feeder(id) if near.out.hands_over() => self.feeders.get_mut(place(id)),
