@@ -12,10 +12,10 @@ const SHORT: usize = 4 * LINE;
 /// A frame that has arrived: it is in the cache of the core that has written it.
 #[inline]
 pub(super) fn to_read(frame: &[u8]) {
-    let mut at = 0;
-    while at < frame.len() {
-        prefetch_read(frame.as_ptr().wrapping_add(at));
-        at += LINE;
+    let mut line = frame.as_ptr();
+    for _ in 0..frame.len().div_ceil(LINE) {
+        prefetch_read(line);
+        line = line.wrapping_add(LINE);
     }
 }
 
@@ -23,14 +23,13 @@ pub(super) fn to_read(frame: &[u8]) {
 /// written behind it soon.
 #[inline]
 pub(super) fn to_write(message: &[u8]) {
-    let (start, end) = if message.len() > SHORT {
-        (SHORT, message.len())
-    } else {
-        (message.len(), 2 * message.len())
+    let (start, bytes) = match message.len().checked_sub(SHORT) {
+        Some(rest) => (SHORT, rest),
+        None => (message.len(), message.len()),
     };
-    let mut at = start;
-    while at < end {
-        prefetch_write(message.as_ptr().wrapping_add(at));
-        at += LINE;
+    let mut line = message.as_ptr().wrapping_add(start);
+    for _ in 0..bytes.div_ceil(LINE) {
+        prefetch_write(line);
+        line = line.wrapping_add(LINE);
     }
 }

@@ -57,10 +57,16 @@ where
             return;
         };
         let (fragment, feeders) = (&written.fragment, written.feeders);
-        let payloads = self.out.written(fragment.bytes as usize).map(Some);
+        let mut payloads = self.out.written(fragment.bytes as usize).map(Some);
         if let Some(node) = self.nodes.get_mut(written.place) {
             self.out.set_sender(Address::Node(written.node));
-            node.receive_all(self.now, fragment, feeders, payloads, self.out);
+            // A long payload has a buffer to itself.
+            if feeders != Feeders::only(fragment.feeder) {
+                node.receive_all(self.now, fragment, feeders, payloads, self.out);
+            } else if let Some(payload) = payloads.next() {
+                let message = Message::Fragment(*fragment);
+                node.receive(self.now, &message, payload, self.out);
+            }
             *self.due = (*self.due).min(node.next_deadline());
             self.out.set_sender(self.from);
         }
