@@ -14,9 +14,9 @@ use anyhow::{Context as _, Result, ensure};
 use libc::{iovec, mmsghdr};
 use pollux_farm::carrier::{Arrival, Carrier, Handover, address_of, mac_of};
 use pollux_farm::fragments::{Fragments, Outgoing};
-use pollux_farm::message::Message;
+use pollux_farm::message::{Fragment, Message};
 use pollux_farm::role::{Address, Outbox, Transfer};
-use pollux_farm::topology::Topology;
+use pollux_farm::topology::{Feeders, Topology};
 use pollux_farm::wire::payload::{padded, table_len};
 use pollux_farm::wire::{self, HEADER};
 
@@ -124,6 +124,8 @@ pub(crate) struct Sockets {
     /// The loop itself, where its members hand messages over.
     within: Option<usize>,
     handover: Handover,
+    /// The payload that is handed over.
+    written: Option<Payload>,
     /// The datagram with the messages to each member since the last flush.
     gathered: Vec<Option<Datagram>>,
     open: Vec<usize>,
@@ -163,6 +165,7 @@ impl Sockets {
             feeders,
             within: share.hands_over.then_some(share.number),
             handover: Handover::new(HANDED),
+            written: None,
             gathered: (0..members).map(|_| None).collect(),
             open: Vec::with_capacity(members),
             waiting: (0..loops).map(|_| Vec::with_capacity(BURST)).collect(),
@@ -371,6 +374,7 @@ impl Outbox for Sockets {
 
 impl Carrier for Sockets {
     type Payload = Payload;
+    type Payloads = std::option::IntoIter<Payload>;
 
     fn set_sender(&mut self, _from: Address) {}
 
@@ -396,6 +400,10 @@ impl Carrier for Sockets {
         self.read(Reading { datagram, to, at })
     }
 
+    fn following(&mut self, _fragment: &Fragment) -> Option<(Feeders, Self::Payloads)> {
+        None
+    }
+
     fn hands_over(&self) -> bool {
         self.within.is_some()
     }
@@ -404,19 +412,30 @@ impl Carrier for Sockets {
         self.handover.pass();
     }
 
-    fn write(&mut self, outgoing: &Outgoing<'_, impl Fragments>) -> Option<Payload> {
+    fn has_room(&self, _bytes: usize) -> bool {
+        self.written.is_none()
+    }
+
+    fn write(&mut self, outgoing: &Outgoing<'_, impl Fragments>) -> bool {
         let Some(mut room) = self.rooms.take() else {
             self.fail(anyhow::anyhow!("no buffer for a fragment is left"));
-            return None;
+            return false;
         };
         let len = outgoing.payload_len();
         match outgoing.write_payload(&mut room[..len]) {
-            Ok(()) => Some(Payload::new(room, 0..len, &self.rooms)),
+            Ok(()) => {
+                self.written = Some(Payload::new(room, 0..len, &self.rooms));
+                true
+            }
             Err(error) => {
                 self.fail(error.into());
-                None
+                false
             }
         }
+    }
+
+    fn written(&mut self, _bytes: usize) -> Self::Payloads {
+        self.written.take().into_iter()
     }
 
     fn flush(&mut self) {

@@ -22,6 +22,6 @@ pub use error::CarrierError;
 pub use ethernet::{Ethernet, EthernetConfig};
 pub use frame::{ETHERNET, ETHERTYPE, address_of, mac_of};
 pub use handover::Handover;
-pub use payload::Payload;
+pub use payload::{Payload, Payloads};
 pub use routes::Routes;
 pub use unsent::Unsent;

@@ -55,7 +55,10 @@ pub enum FrameError {
 /// A fragment that a feeder transfers: its header, and the store that has its data.
 #[derive(Debug)]
 pub struct Outgoing<'a, S> {
-    fragment: Fragment,
+    feeder: u8,
+    flow: &'a Flow,
+    bytes: u32,
+    absent: u16,
     store: &'a S,
     slot: u32,
     oversize: u16,
@@ -68,7 +71,7 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
     /// larger than what is left of it are left out.
     #[must_use]
     #[inline]
-    pub fn new(feeder: u8, flow: &Flow, store: &'a S, slot: u32) -> Self {
+    pub fn new(feeder: u8, flow: &'a Flow, store: &'a S, slot: u32) -> Self {
         let mut bytes = table_len(flow.count);
         let (mut absent, mut oversize) = (0, 0);
         let equal = equal_length(store, flow, slot);
@@ -83,23 +86,11 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
                 }
             }
         }
-        let fragment = Fragment {
-            run: flow.run,
-            feeder,
-            mep: flow.mep,
-            event: flow.event,
-            count: flow.count,
-            descriptor: flow.descriptor,
-            generation: flow.generation,
-            attempt: flow.attempt,
-            part: flow.part,
-            members: flow.members,
-            absent: absent + oversize,
-            bytes,
-            payload_crc: None,
-        };
         Self {
-            fragment,
+            feeder,
+            flow,
+            bytes,
+            absent: absent + oversize,
             store,
             slot,
             oversize,
@@ -109,8 +100,38 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
 
     /// The header.
     #[must_use]
-    pub fn fragment(&self) -> &Fragment {
-        &self.fragment
+    #[inline(always)]
+    pub fn fragment(&self) -> Fragment {
+        let flow = self.flow;
+        Fragment {
+            run: flow.run,
+            feeder: self.feeder,
+            mep: flow.mep,
+            event: flow.event,
+            count: flow.count,
+            descriptor: flow.descriptor,
+            generation: flow.generation,
+            attempt: flow.attempt,
+            part: flow.part,
+            members: flow.members,
+            absent: self.absent,
+            bytes: self.bytes,
+            payload_crc: None,
+        }
+    }
+
+    /// The feeder.
+    #[must_use]
+    #[inline]
+    pub fn feeder(&self) -> u8 {
+        self.feeder
+    }
+
+    /// Events without data, because the feeder has none or they are larger than the slot.
+    #[must_use]
+    #[inline]
+    pub fn absent(&self) -> u16 {
+        self.absent
     }
 
     /// Events whose data are left out, because they are larger than the slot.
@@ -123,14 +144,14 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
     #[must_use]
     #[inline]
     pub fn is_whole(&self) -> bool {
-        self.fragment.absent == self.oversize
+        self.absent == self.oversize
     }
 
     /// Bytes of the payload.
     #[must_use]
     #[inline]
     pub fn payload_len(&self) -> usize {
-        self.fragment.bytes as usize
+        self.bytes as usize
     }
 
     /// Bytes of the message: the header and the payload.
@@ -167,9 +188,9 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
         })?;
         self.write_payload(payload)?;
         let payload_crc = crc.then(|| crc32fast::hash(payload));
-        *header = *series.encode(&Fragment {
+        *header = series.encode(&Fragment {
             payload_crc,
-            ..self.fragment
+            ..self.fragment()
         });
         Ok(length)
     }
@@ -178,29 +199,30 @@ impl<'a, S: Fragments> Outgoing<'a, S> {
     ///
     /// # Errors
     /// A buffer of another length, or a store that has changed.
+    #[inline]
     pub fn write_payload(&self, payload: &mut [u8]) -> Result<(), FrameError> {
-        let fragment = &self.fragment;
-        let (needed, room) = (u64::from(fragment.bytes), payload.len());
+        let flow = self.flow;
+        let (needed, room) = (u64::from(self.bytes), payload.len());
         if let Some(length) = self.equal {
-            let data = Writer::equal(payload, fragment.count, length)
+            let data = Writer::equal(payload, flow.count, length)
                 .ok_or(FrameError::Room { needed, room })?;
-            let (event, part) = (fragment.event, fragment.part);
+            let (event, part) = (flow.event, flow.part);
             self.store.write_equal(event, part, length as usize, data);
             return Ok(());
         }
-        let writer = Writer::new(payload, fragment.count);
+        let writer = Writer::new(payload, flow.count);
         let mut writer = writer.ok_or(FrameError::Room { needed, room })?;
         let changed = |event| FrameError::Changed { event };
-        for event in fragment.event..fragment.event.saturating_add(fragment.count.into()) {
+        for event in flow.event..flow.event.saturating_add(flow.count.into()) {
             let used = writer.len() as u32;
-            let length = length(self.store, event, fragment.part, used, self.slot);
+            let length = length(self.store, event, flow.part, used, self.slot);
             let data = writer.event(length).ok_or(changed(event))?;
             if !data.is_empty() {
-                self.store.write(event, fragment.part, data);
+                self.store.write(event, flow.part, data);
             }
         }
         if writer.len() != room {
-            return Err(changed(fragment.event));
+            return Err(changed(flow.event));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ pub use numbers::Numbers;
 
 use crate::carrier::{Arrival, Carrier};
 use crate::message::Message;
-use crate::role::{Address, Hop, Role};
+use crate::role::{Address, Builder, Hop, Role};
 use crate::time::Time;
 use near::Near;
 
@@ -37,7 +37,7 @@ where
     S: Role<Payload = ()>,
     R: Role<Payload = ()>,
     F: Hop<Payload = ()>,
-    N: Role<Payload = Option<P>>,
+    N: Builder<Payload = Option<P>>,
 {
     /// Takes a message to its member; false where that is not in the loop.
     #[inline]
@@ -63,12 +63,18 @@ where
                     return true;
                 }
             }
-            Address::Feeder(feeder) => return self.feed(now, feeder, arrival.message, out),
+            Address::Feeder(feeder) => return self.feed(now, feeder, message, out),
             Address::Node(node) => {
                 out.set_sender(arrival.to);
                 let place = self.node_numbers.place(node);
                 if let Some(node) = place.and_then(|place| self.nodes.get_mut(place)) {
                     node.receive(now, message, arrival.payload, out);
+                    // What is in the frame behind it is of the same MEP as a rule.
+                    if let Message::Fragment(fragment) = message
+                        && let Some((feeders, payloads)) = out.following(fragment)
+                    {
+                        node.receive_all(now, fragment, feeders, payloads.map(Some), out);
+                    }
                     self.due = self.due.min(node.next_deadline());
                     return true;
                 }
@@ -79,7 +85,7 @@ where
 
     /// Takes a message to a feeder of the loop; false where it is not there.
     ///
-    /// A flow control message goes from feeder to feeder of the loop, and each places its fragment where
+    /// A flow control message goes from feeder to feeder of the loop, and their fragments are placed where
     /// the event is built, before anything else is delivered. What an event needs stays in the
     /// first-level cache that way, however many events are under way.
     #[inline]
@@ -87,7 +93,7 @@ where
         &mut self,
         now: Time,
         id: u8,
-        message: Message,
+        message: &Message,
         out: &mut impl Carrier<Payload = P>,
     ) -> bool {
         let place = |id: u8| usize::from(id).wrapping_sub(self.first_feeder);
@@ -103,11 +109,14 @@ where
             numbers: self.node_numbers,
             nodes: &mut self.nodes,
             due: &mut self.due,
+            written: None,
         };
-        let Message::Flow(mut flow) = message else {
-            feeder.receive(now, &message, (), &mut near);
+        let Message::Flow(flow) = message else {
+            feeder.receive(now, message, (), &mut near);
+            near.deliver();
             return true;
         };
+        let mut flow = *flow;
         while let Some(to) = feeder.pass(&mut flow, &mut near) {
             let next = match to {
                 Address::Feeder(id) if near.out.hands_over() => self.feeders.get_mut(place(id)),
@@ -122,6 +131,7 @@ where
             near.out.set_sender(to);
             feeder = next;
         }
+        near.deliver();
         true
     }
 

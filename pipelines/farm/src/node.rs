@@ -19,7 +19,7 @@ use requests::Requests;
 use unacked::Unacked;
 
 use crate::message::{Alive, Decision, Feedback, Fragment, Member, Message, More, Withdraw};
-use crate::role::{Address, Outbox, Role};
+use crate::role::{Address, Builder, Outbox, Role};
 use crate::time::Time;
 use crate::topology::{Descriptor, Feeders, Topology};
 
@@ -187,6 +187,36 @@ impl<P, W: Work<P>> Node<P, W> {
             self.complete(n, now, out);
         }
         self.ask(now, out);
+    }
+
+    /// Places fragments that differ in their feeders alone, all at a time, if they complete no more than
+    /// others of the part that is built; false where each is to be looked at.
+    #[inline]
+    fn all_fragments(
+        &mut self,
+        now: Time,
+        fragment: &Fragment,
+        feeders: Feeders,
+        payloads: &mut impl Iterator<Item = P>,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let place = self.topology.buffer_of(fragment.descriptor);
+        let Some((_, n)) = place.filter(|place| place.0 == self.config.id) else {
+            return false;
+        };
+        let others = feeders.without(Feeders::first(self.topology.feeders()));
+        let buffer = &mut self.buffers[n];
+        let known =
+            others.is_empty() && self.requests.len() == 0 && fragment.run == self.config.run;
+        if !known || !buffer.takes(fragment, feeders, self.config.slot) {
+            return false;
+        }
+        let place = buffer.place_all(fragment, feeders, payloads, &mut self.counters);
+        if place == Place::Complete {
+            self.complete(n, now, out);
+        }
+        self.ask(now, out);
+        true
     }
 
     /// The last fragment of a part has been placed.
@@ -409,5 +439,33 @@ impl<P, W: Work<P>> Role for Node<P, W> {
 
     fn next_deadline(&self) -> Time {
         self.beat.min(self.wake)
+    }
+}
+
+impl<P, W: Work<P>> Builder for Node<P, W> {
+    #[inline]
+    fn receive_all(
+        &mut self,
+        now: Time,
+        fragment: &Fragment,
+        mut feeders: Feeders,
+        mut payloads: impl Iterator<Item = P>,
+        out: &mut impl Outbox,
+    ) {
+        // One that begins a MEP is looked at by itself, and as a rule those behind it are not.
+        while let Some(feeder) = feeders.next_from(0) {
+            if self.all_fragments(now, fragment, feeders, &mut payloads, out) {
+                return;
+            }
+            let Some(payload) = payloads.next() else {
+                return;
+            };
+            let fragment = Fragment {
+                feeder,
+                ..*fragment
+            };
+            self.receive(now, &Message::Fragment(fragment), payload, out);
+            feeders = feeders.without(Feeders::only(feeder));
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! The seam between a role and what carries its messages.
 
 use crate::fragments::{Fragments, Outgoing};
-use crate::message::{Flow, Message};
+use crate::message::{Flow, Fragment, Message};
 use crate::time::Time;
+use crate::topology::Feeders;
 
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,4 +67,27 @@ pub trait Hop: Role {
     /// Takes a flow control message, as [`Role::receive`] does, and changes it to the one that goes on
     /// to the member that is returned. The caller sends it, or takes it there.
     fn pass(&mut self, flow: &mut Flow, out: &mut impl Outbox) -> Option<Address>;
+}
+
+/// A role that takes fragments: a node.
+pub trait Builder: Role {
+    /// Takes fragments that differ in their feeders alone: those of `feeders`, in the order of their
+    /// numbers, with as many payloads. Each is taken as [`Role::receive`] takes it.
+    #[inline]
+    fn receive_all(
+        &mut self,
+        now: Time,
+        fragment: &Fragment,
+        feeders: Feeders,
+        payloads: impl Iterator<Item = Self::Payload>,
+        out: &mut impl Outbox,
+    ) {
+        for (feeder, payload) in feeders.iter().zip(payloads) {
+            let fragment = Fragment {
+                feeder,
+                ..*fragment
+            };
+            self.receive(now, &Message::Fragment(fragment), payload, out);
+        }
+    }
 }

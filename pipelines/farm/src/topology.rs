@@ -116,6 +116,17 @@ impl Feeders {
         self.0.count_ones() as usize
     }
 
+    /// The feeders of the set, in the order of their numbers.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let first = (rest != 0).then(|| rest.trailing_zeros() as u8);
+            rest &= rest.wrapping_sub(1);
+            first
+        })
+    }
+
     /// The first feeder of the set from a number on.
     #[must_use]
     pub fn next_from(self, feeder: u8) -> Option<u8> {

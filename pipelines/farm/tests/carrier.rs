@@ -140,9 +140,9 @@ impl Fragments for Store {
     fn release(&mut self, _: u64) {}
 }
 
-/// What a feeder has of an event.
-fn outgoing(feeder: u8, event: u64) -> Outgoing<'static, Store> {
-    let flow = Flow {
+/// What a feeder is asked for.
+fn flow(event: u64) -> Flow {
+    Flow {
         run: 1,
         mep: event,
         event,
@@ -156,8 +156,12 @@ fn outgoing(feeder: u8, event: u64) -> Outgoing<'static, Store> {
         members: Feeders::first(3),
         pending: Feeders::first(3),
         decided: 0,
-    };
-    Outgoing::new(feeder, &flow, &Store, 1024)
+    }
+}
+
+/// What a feeder has of an event.
+fn outgoing(feeder: u8, flow: &Flow) -> Outgoing<'_, Store> {
+    Outgoing::new(feeder, flow, &Store, 1024)
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn fragments_share_frames_and_keep_them() {
     let free = rig.pool.available();
     for event in 0..8 {
         for feeder in 0..3 {
-            rig.carrier.transfer(1, &outgoing(feeder, event));
+            rig.carrier.transfer(1, &outgoing(feeder, &flow(event)));
         }
         rig.carrier.send(Address::Node(1), &ack(event));
     }
@@ -193,7 +197,7 @@ fn fragments_share_frames_and_keep_them() {
         let data = payload.get(8..).expect("data");
         assert_eq!(data, [fragment.event as u8; DATA]);
         drop(payload);
-        rig.carrier.transfer(2, &outgoing(0, fragment.event));
+        rig.carrier.transfer(2, &outgoing(0, &flow(fragment.event)));
         rig.carrier.flush();
         while rig.carrier.next().is_some() {}
     }
@@ -296,8 +300,10 @@ proptest! {
         let mut rig = rig(Vec::new());
         for (bytes, kind, place, value) in &frames {
             let mut sent = frame(Address::Node(0), &[ack(7)]);
-            let mut fragment = vec![0; outgoing(1, 9).frame_len()];
-            outgoing(1, 9).write(true, &mut fragment).expect("room");
+            let flow = flow(9);
+            let outgoing = outgoing(1, &flow);
+            let mut fragment = vec![0; outgoing.frame_len()];
+            outgoing.write(true, &mut fragment).expect("room");
             sent.extend(fragment);
             sent.extend(wire::encode(&ack(8)));
             match kind {

@@ -11,7 +11,7 @@ use pollux_farm::feeder::mockup::Mockup;
 use pollux_farm::fragments::Outgoing;
 use pollux_farm::members::{Members, Numbers};
 use pollux_farm::message::{Ack, Flow, Message, Request};
-use pollux_farm::role::{Address, Hop, Outbox, Role};
+use pollux_farm::role::{Address, Builder, Hop, Outbox, Role};
 use pollux_farm::time::Time;
 use pollux_farm::topology::{Descriptor, Feeders, Topology};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
@@ -93,14 +93,14 @@ enum Sent {
     Fragment(u64, u32),
 }
 
-fn send(out: &mut impl Outbox, sent: Sent) {
+fn send(out: &mut impl Outbox, feeder: u8, sent: Sent) {
     match sent {
         Sent::Ack(mep) => out.send(Address::Node((mep % 4) as u16), &ack(mep)),
         Sent::Flow(mep) => out.send(Address::Feeder(1), &Message::Flow(flow(mep))),
         Sent::Request(mep) => out.send(Address::Feeder(1), &request(mep)),
         Sent::Fragment(mep, bytes) => {
-            let store = Mockup::new(bytes, 0);
-            let outgoing = Outgoing::new(0, &flow(mep), &store, 800);
+            let (store, flow) = (Mockup::new(bytes, 0), flow(mep));
+            let outgoing = Outgoing::new(feeder, &flow, &store, 800);
             out.transfer(2, &outgoing);
         }
     }
@@ -122,8 +122,17 @@ impl Noting {
         self.log
             .borrow_mut()
             .push((self.address, *message, payload));
+        let feeder = self.feeder();
         for sent in self.sends.drain(..) {
-            send(out, sent);
+            send(out, feeder, sent);
+        }
+    }
+
+    /// The number of a feeder.
+    fn feeder(&self) -> u8 {
+        match self.address {
+            Address::Feeder(feeder) => feeder,
+            _ => 0,
         }
     }
 }
@@ -150,7 +159,7 @@ impl Role for Plain {
 impl Hop for Plain {
     fn pass(&mut self, flow: &mut Flow, out: &mut impl Outbox) -> Option<Address> {
         self.0.note(&Message::Flow(*flow), None, out);
-        send(out, Sent::Fragment(flow.mep, 8));
+        send(out, self.0.feeder(), Sent::Fragment(flow.mep, 8));
         match self.0.address {
             Address::Feeder(feeder) if feeder < 2 => Some(Address::Feeder(feeder + 1)),
             _ => None,
@@ -178,6 +187,8 @@ impl Role for Taking {
         Time::MAX
     }
 }
+
+impl Builder for Taking {}
 
 /// All members of the farm in a loop, and what they receive.
 fn members() -> (Members<Plain, Plain, Plain, Taking>, Log) {
@@ -260,7 +271,11 @@ fn an_event_is_finished_before_the_next_one_begins() {
         (Address::Node(2), Message::Fragment(fragment), Some(_)) => (fragment.mep, None),
         other => panic!("{other:?}"),
     });
-    let event = |mep| (0..3).flat_map(move |feeder| [(mep, Some(feeder)), (mep, None)]);
+    // All of its fragments at a time, behind the feeders of the loop.
+    let event = |mep| {
+        let feeders = (0..3).map(move |feeder| (mep, Some(feeder)));
+        feeders.chain(std::iter::repeat_n((mep, None), 3))
+    };
     assert!(order.eq(event(1).chain(event(2))));
 }
 
@@ -275,7 +290,7 @@ fn read(carrier: &mut Ethernet) -> Vec<Message> {
 fn what_has_no_room_goes_by_frames() {
     let (mut carrier, ledger) = rig(Some(0));
     for mep in 0..5000 {
-        send(&mut carrier, Sent::Ack(mep));
+        send(&mut carrier, 0, Sent::Ack(mep));
     }
     carrier.flush();
     let (all, handed) = (read(&mut carrier), carrier.handed_over());

@@ -41,10 +41,7 @@ impl Outbox for Carrier {
 
     fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer {
         outgoing.write(true, &mut self.frame).expect("room");
-        self.send(
-            Address::Node(node),
-            &Message::Fragment(*outgoing.fragment()),
-        );
+        self.send(Address::Node(node), &Message::Fragment(outgoing.fragment()));
         Transfer::Done
     }
 }

@@ -404,7 +404,7 @@ fn mock_up_payloads_are_compared_whole() {
             let outgoing = Outgoing::new(2, &flow, &store, 1 << 20);
             let mut payload = vec![0xAA; outgoing.payload_len()];
             outgoing.write_payload(&mut payload).expect("room");
-            assert_eq!(payload::check(outgoing.fragment(), &payload), Ok(()));
+            assert_eq!(payload::check(&outgoing.fragment(), &payload), Ok(()));
             let right = store.compare(event, count, &payload);
             assert_eq!((right.checked, right.wrong), (count.into(), 0));
             // The first length, and the last word.

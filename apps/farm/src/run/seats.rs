@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pollux_farm::feeder::Feeder;
 use pollux_farm::feeder::mockup::Mockup;
-use pollux_farm::message::{Decision, Flow, Message};
+use pollux_farm::message::{Decision, Flow, Fragment, Message};
 use pollux_farm::node::Node;
 use pollux_farm::results::Results;
-use pollux_farm::role::{Address, Hop, Outbox, Role};
+use pollux_farm::role::{Address, Builder, Hop, Outbox, Role};
 use pollux_farm::scheduler::{Scheduler, Source};
 use pollux_farm::time::Time;
-use pollux_farm::topology::Topology;
+use pollux_farm::topology::{Feeders, Topology};
 use pollux_pmd::LatencyHistogram;
 use serde::{Deserialize, Serialize};
 
@@ -287,16 +287,26 @@ pub struct NodeSeat<P> {
     pub is_dead: bool,
 }
 
-impl<P: std::ops::Deref<Target = [u8]>> Role for NodeSeat<P> {
-    type Payload = Option<P>;
-
-    fn receive(&mut self, now: Time, message: &Message, payload: Option<P>, out: &mut impl Outbox) {
-        if let (Some(death), Message::Fragment(fragment)) = (self.death, message)
+impl<P: std::ops::Deref<Target = [u8]>> NodeSeat<P> {
+    /// Dies of the event of a fragment, if it is the one.
+    #[inline]
+    fn see(&mut self, fragment: &Fragment) {
+        if let Some(death) = self.death
             && fragment.event.saturating_add(fragment.count.into()) > death
             && !self.is_dead
         {
             self.is_dead = true;
             self.node.work().die();
+        }
+    }
+}
+
+impl<P: std::ops::Deref<Target = [u8]>> Role for NodeSeat<P> {
+    type Payload = Option<P>;
+
+    fn receive(&mut self, now: Time, message: &Message, payload: Option<P>, out: &mut impl Outbox) {
+        if let Message::Fragment(fragment) = message {
+            self.see(fragment);
         }
         if !self.is_dead {
             self.node.receive(now, message, payload, out);
@@ -314,6 +324,23 @@ impl<P: std::ops::Deref<Target = [u8]>> Role for NodeSeat<P> {
             return Time::MAX;
         }
         self.node.next_deadline()
+    }
+}
+
+impl<P: std::ops::Deref<Target = [u8]>> Builder for NodeSeat<P> {
+    #[inline]
+    fn receive_all(
+        &mut self,
+        now: Time,
+        fragment: &Fragment,
+        feeders: Feeders,
+        payloads: impl Iterator<Item = Option<P>>,
+        out: &mut impl Outbox,
+    ) {
+        self.see(fragment);
+        if !self.is_dead {
+            self.node.receive_all(now, fragment, feeders, payloads, out);
+        }
     }
 }
 

@@ -47,7 +47,7 @@ fn main() {
     save("farm", "flow", &wire::encode(&Message::Flow(flow)));
 
     let fragment = |feeder, step| {
-        let fragment = *outgoing.fragment();
+        let fragment = outgoing.fragment();
         (2, step, Message::Fragment(Fragment { feeder, ..fragment }))
     };
     // Four triggers come with it.

@@ -36,7 +36,7 @@ impl Outbox for Sent {
         let mut frame = vec![0; outgoing.frame_len()];
         outgoing.write(true, &mut frame).expect("room");
         self.0
-            .push((Address::Node(node), Message::Fragment(*outgoing.fragment())));
+            .push((Address::Node(node), Message::Fragment(outgoing.fragment())));
         if outgoing.fragment().mep % 3 == 0 {
             Transfer::Running
         } else {

@@ -4,32 +4,36 @@
 //! more than a message does. The receiver keeps a frame as it is, as long as a fragment of it is
 //! in use.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+mod gather;
 
 use pollux_pmd::Cause;
 use pollux_pmd::ledger::Tally;
-use pollux_pmd::mempool::{Burst, Frozen, Mbuf, PoolCache};
+use pollux_pmd::mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::port::{RxQueue, TxQueue};
 
 use super::arrival::{Arrival, Carrier};
 use super::damage::Damage;
 use super::error::CarrierError;
-use super::frame::{ETHERNET, mac_of, read_header, write_header};
+use super::frame::{ETHERNET, read_header};
 use super::handover::Handover;
 use super::lines;
-use super::payload::{Buffers, Payload, release};
+use super::payload::{Buffers, Free, Owner, Payload, Payloads};
 use super::routes::Routes;
 use super::unsent::Unsent;
 use super::way::Way;
 use crate::fragments::{Fragments, Outgoing};
-use crate::message::Message;
+use crate::message::{Fragment, Message};
 use crate::role::{Address, Outbox, Transfer};
+use crate::topology::Feeders;
 use crate::wire::series::Series;
 use crate::wire::{self, HEADER, WireError};
 
 /// Frames that are taken of a queue at a time.
 const BURST: usize = 64;
+
+/// Frames whose lines are asked for ahead of the one that is read: no more than a processor asks for at a
+/// time, and those that come early are not displaced.
+const AHEAD: usize = 2;
 
 /// Configuration of a carrier.
 pub struct EthernetConfig {
@@ -53,7 +57,7 @@ pub struct EthernetConfig {
 
 /// A frame that messages are read from.
 struct Reading {
-    frame: Frozen,
+    frame: Owner,
     to: Address,
     at: usize,
 }
@@ -66,6 +70,10 @@ pub struct Ethernet {
     rx: Box<[RxQueue]>,
     ways: Box<[Way]>,
     buffers: Buffers,
+    /// Payloads that are handed over: those of one MEP share a buffer.
+    near: Option<Mbuf>,
+    /// Bytes of a buffer.
+    room: usize,
     config: EthernetConfig,
     from: Address,
     /// Members whose address a frame to the switch has had since the last sign of life: messages of
@@ -117,7 +125,9 @@ impl Ethernet {
         Ok(Self {
             rx: rx.into(),
             ways: tx.into_iter().map(Way::new).collect(),
-            buffers: Rc::new(RefCell::new(cache)),
+            room: cache.pool().data_room(),
+            buffers: Free::new(cache),
+            near: None,
             named: vec![false; members].into(),
             config,
             from: Address::Scheduler,
@@ -185,89 +195,11 @@ impl Ethernet {
         (self.rx.into(), queues.collect())
     }
 
-    /// A new frame to a member with room for `bytes` behind its header.
-    fn begin(&mut self, to: Address, bytes: usize) -> Option<Mbuf> {
-        let total = ETHERNET + bytes;
-        let Some(mut frame) = self.buffers.borrow_mut().alloc() else {
-            self.unsent.no_buffer += 1;
-            return None;
-        };
-        let fits = total <= self.config.max_frame;
-        let data = frame.append(total).filter(|_| fits);
-        lines::to_write(data.as_deref().unwrap_or_default());
-        if let Some(header) = data.and_then(|data| data.first_chunk_mut()) {
-            write_header(header, mac_of(self.from), to);
-            return Some(frame);
-        }
-        self.buffers.borrow_mut().free(frame);
-        self.unsent.oversize += 1;
-        None
-    }
-
     /// Whether a message to the member at a place is handed over without a frame.
     #[inline]
     fn is_within(&self, place: usize) -> bool {
         let within = self.config.within;
         within == Some(self.config.routes.ways[place]) && self.handover.has_room()
-    }
-
-    fn push(&mut self, place: usize, frame: Mbuf) {
-        let routes = &self.config.routes;
-        let sender = routes.place(self.from).filter(|_| routes.by_sender);
-        let way = usize::from(routes.ways[sender.unwrap_or(place)]);
-        let mut buffers = self.buffers.borrow_mut();
-        if let Some(frame) = self.ways[way].push(frame, &mut buffers) {
-            buffers.free(frame);
-            self.unsent.queue_full += 1;
-        }
-    }
-
-    /// Adds a message of so many bytes, yet to be written, to the frame that is gathered for a member:
-    /// the frame.
-    #[inline]
-    fn gather(&mut self, place: usize, to: Address, bytes: usize) -> Option<&mut Mbuf> {
-        let is_new = self.is_unnamed(place);
-        let has_room = |frame: &Mbuf| {
-            let fits = frame.len() + bytes <= self.config.max_frame;
-            !is_new && frame.tailroom() >= bytes && fits
-        };
-        if let Some(full) = self.gathered[place].take_if(|frame| !has_room(frame)) {
-            self.push(place, full);
-        } else if self.gathered[place].is_some() {
-            let frame = self.gathered[place].as_mut()?;
-            lines::to_write_next(frame.append(bytes)?);
-            return Some(frame);
-        } else {
-            self.open.push(place as u16);
-        }
-        self.gathered[place] = self.begin(to, bytes);
-        if self.gathered[place].is_none() {
-            self.open.retain(|&open| usize::from(open) != place);
-        }
-        self.gathered[place].as_mut()
-    }
-
-    /// Removes a message that was not written from the frame that is gathered for a member.
-    #[cold]
-    fn take_back(&mut self, place: usize, bytes: usize) {
-        if let Some(frame) = &mut self.gathered[place] {
-            frame.truncate(frame.len() - bytes);
-        }
-        if let Some(empty) = self.gathered[place].take_if(|frame| frame.len() <= ETHERNET) {
-            self.open.retain(|&open| usize::from(open) != place);
-            self.buffers.borrow_mut().free(empty);
-        }
-    }
-
-    /// Whether the switch is to learn from a frame to the member at a place where its sender is. The
-    /// members of a process share frames otherwise: a frame has the address of the first sender.
-    fn is_unnamed(&mut self, place: usize) -> bool {
-        let routes = &self.config.routes;
-        let sender = routes
-            .place(self.from)
-            .filter(|_| routes.is_over_switch(place));
-        let named = sender.and_then(|sender| self.named.get_mut(sender));
-        named.is_some_and(|named| !std::mem::replace(named, true))
     }
 
     /// Sends a message in a frame.
@@ -279,19 +211,9 @@ impl Ethernet {
         if let Some(damage) = &mut self.config.damage {
             damage.apply(&mut bytes);
         }
-        let frame = self.gather(place, to, HEADER);
-        if let Some(room) = frame.and_then(|frame| frame.data_mut().last_chunk_mut()) {
+        let room = self.gather(place, to, HEADER);
+        if let Some(room) = room.and_then(|room| room.first_chunk_mut()) {
             *room = bytes;
-        }
-    }
-
-    /// Ends the frames that are gathered.
-    fn close(&mut self) {
-        while let Some(place) = self.open.pop() {
-            let place = usize::from(place);
-            if let Some(frame) = self.gathered[place].take() {
-                self.push(place, frame);
-            }
         }
     }
 
@@ -310,17 +232,21 @@ impl Ethernet {
     /// The next frame that is for members of the loop.
     fn next_frame(&mut self) -> Option<Reading> {
         while let Some(frame) = self.taken.pop() {
+            // The lines of the next frames come while this one is built.
+            if let Some(next) = self.taken.iter().nth_back(AHEAD - 1) {
+                lines::to_read(next.data());
+            }
             let owner = self.config.owners.get(self.source);
             let routes = &self.config.routes;
             let is_ours =
                 |to: &Address| owner.is_none_or(|owner| owner == to) && routes.is_here(*to);
             match read_header(frame.data()).filter(is_ours) {
                 Some(to) if frame.segment_count() == 1 => {
-                    let (frame, at) = (frame.freeze(), ETHERNET);
+                    let (frame, at) = (Owner::new(frame, &self.buffers), ETHERNET);
                     return Some(Reading { frame, to, at });
                 }
-                Some(_) => self.drop_frame(frame.freeze(), Cause::Oversize),
-                None => self.drop_frame(frame.freeze(), Cause::NotForUs),
+                Some(_) => self.drop_frame(frame, Cause::Oversize),
+                None => self.drop_frame(frame, Cause::NotForUs),
             }
         }
         None
@@ -329,15 +255,21 @@ impl Ethernet {
     /// Takes frames of the next queue that has some; false where none has.
     fn refill(&mut self) -> bool {
         let mut burst = Burst::<BURST>::new();
-        let mut buffers = self.buffers.borrow_mut();
+        let cache = &mut self.buffers.borrow_mut().cache;
         for _ in 0..self.rx.len() {
             let queue = self.turn;
-            self.turn = (queue + 1) % self.rx.len();
-            if self.rx[queue].rx(&mut buffers, &mut burst) > 0 {
+            self.turn = if queue + 1 == self.rx.len() {
+                0
+            } else {
+                queue + 1
+            };
+            if self.rx[queue].rx(cache, &mut burst) > 0 {
                 self.source = queue;
                 while let Some(frame) = burst.pop() {
-                    lines::to_read(frame.data());
                     self.taken.push(frame);
+                }
+                for first in self.taken.iter().rev().take(AHEAD) {
+                    lines::to_read(first.data());
                 }
                 return true;
             }
@@ -357,19 +289,14 @@ impl Ethernet {
             }
         };
         let end = at + HEADER + bytes;
-        let (data, is_fragment) = (at + HEADER..end, matches!(message, Message::Fragment(_)));
+        let is_fragment = matches!(message, Message::Fragment(_));
         let payload = if end < frame.data().len() {
-            let payload = is_fragment.then(|| Payload::new(frame.clone(), data, &self.buffers));
+            let payload = is_fragment.then(|| Payload::new(frame.clone(), at + HEADER, bytes));
             self.reading = Some(Reading { frame, to, at: end });
             payload
         } else {
             self.config.tally.count_delivered(1);
-            if is_fragment {
-                Some(Payload::new(frame, data, &self.buffers))
-            } else {
-                release(frame, &mut self.buffers.borrow_mut());
-                None
-            }
+            is_fragment.then(|| Payload::new(frame, at + HEADER, bytes))
         };
         Some(Arrival {
             to,
@@ -379,18 +306,19 @@ impl Ethernet {
     }
 
     /// Drops what is left of a frame.
-    fn refuse(&mut self, frame: Frozen, error: WireError) {
+    fn refuse(&mut self, frame: Owner, error: WireError) {
         let cause = match error {
             WireError::Crc { .. } | WireError::PayloadCrc => self.damaged,
             WireError::Version(_) => Cause::BadVersion,
             _ => Cause::Malformed,
         };
-        self.drop_frame(frame, cause);
+        self.config.tally.count_dropped(cause, 1);
+        drop(frame);
     }
 
-    fn drop_frame(&mut self, frame: Frozen, cause: Cause) {
+    fn drop_frame(&mut self, frame: Mbuf, cause: Cause) {
         self.config.tally.count_dropped(cause, 1);
-        release(frame, &mut self.buffers.borrow_mut());
+        self.buffers.borrow_mut().cache.free(frame);
     }
 }
 
@@ -418,7 +346,10 @@ impl Outbox for Ethernet {
             return Transfer::Done;
         }
         let frame = self.gathered[place].as_mut().map(Mbuf::data_mut);
-        let message = frame.and_then(|data| data.rchunks_mut(bytes).next());
+        let message = frame.and_then(|data| {
+            let start = data.len().checked_sub(bytes)?;
+            data.get_mut(start..)
+        });
         let message = message.unwrap_or_default();
         if outgoing.write_in(&mut self.written, crc, message).is_err() {
             self.unsent.oversize += 1;
@@ -432,6 +363,7 @@ impl Outbox for Ethernet {
 
 impl Carrier for Ethernet {
     type Payload = Payload;
+    type Payloads = Payloads;
 
     #[inline]
     fn set_sender(&mut self, from: Address) {
@@ -460,6 +392,30 @@ impl Carrier for Ethernet {
     }
 
     #[inline]
+    fn following(&mut self, fragment: &Fragment) -> Option<(Feeders, Payloads)> {
+        let reading = self.reading.as_mut()?;
+        if !self.read.is_last(fragment) {
+            return None;
+        }
+        let rest = reading.frame.data().get(reading.at..).unwrap_or_default();
+        let (feeders, length) = self.read.following(rest);
+        if feeders.is_empty() {
+            return None;
+        }
+        let (at, bytes, is_end) = (reading.at, fragment.bytes as usize, length == rest.len());
+        let frame = if is_end {
+            self.config.tally.count_delivered(1);
+            self.reading.take().map(|reading| reading.frame)
+        } else {
+            reading.at += length;
+            Some(reading.frame.clone())
+        };
+        let layout = (bytes, HEADER + bytes);
+        let payloads = Payloads::new(frame, at + HEADER, layout, feeders.len());
+        Some((feeders, payloads))
+    }
+
+    #[inline]
     fn hands_over(&self) -> bool {
         self.config.within.is_some()
     }
@@ -470,27 +426,44 @@ impl Carrier for Ethernet {
     }
 
     #[inline]
-    fn write(&mut self, outgoing: &Outgoing<'_, impl Fragments>) -> Option<Payload> {
-        let Some(mut frame) = self.buffers.borrow_mut().alloc() else {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.near.as_ref().map_or(self.room, Mbuf::tailroom) >= bytes
+    }
+
+    #[inline]
+    fn write(&mut self, outgoing: &Outgoing<'_, impl Fragments>) -> bool {
+        if self.near.is_none() {
+            self.near = self.buffers.borrow_mut().cache.alloc();
+        }
+        let Some(frame) = &mut self.near else {
             self.unsent.no_buffer += 1;
-            return None;
+            return false;
         };
         let bytes = outgoing.payload_len();
+        let before = frame.len();
         let data = frame.append(bytes);
         lines::to_write(data.as_deref().unwrap_or_default());
-        if data.is_some_and(|data| outgoing.write_payload(data).is_ok()) {
-            return Some(Payload::new(frame.freeze(), 0..bytes, &self.buffers));
+        let is_written = data.is_some_and(|data| outgoing.write_payload(data).is_ok());
+        if !is_written {
+            frame.truncate(before);
+            self.unsent.oversize += 1;
         }
-        self.buffers.borrow_mut().free(frame);
-        self.unsent.oversize += 1;
-        None
+        is_written
+    }
+
+    #[inline]
+    fn written(&mut self, bytes: usize) -> Payloads {
+        let frame = self.near.take();
+        let count = frame.as_ref().map_or(0, |frame| frame.len() / bytes.max(1));
+        let frame = frame.map(|frame| Owner::new(frame, &self.buffers));
+        Payloads::new(frame, 0, (bytes, bytes), count)
     }
 
     fn flush(&mut self) {
         self.close();
-        let mut buffers = self.buffers.borrow_mut();
+        let cache = &mut self.buffers.borrow_mut().cache;
         for way in &mut self.ways {
-            way.flush(&mut buffers);
+            way.flush(cache);
         }
     }
 }

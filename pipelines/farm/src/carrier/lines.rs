@@ -6,30 +6,30 @@ use pollux_pmd::mempool::prefetch::{prefetch_read, prefetch_write};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Bytes of a frame that are written before its other lines would have come.
+/// Bytes of a message that are written before its other lines would have come.
 const SHORT: usize = 4 * LINE;
 
 /// A frame that has arrived: it is in the cache of the core that has written it.
 #[inline]
 pub(super) fn to_read(frame: &[u8]) {
-    for at in (0..frame.len()).step_by(LINE) {
-        prefetch_read(frame.as_ptr().wrapping_add(at));
+    let mut line = frame.as_ptr();
+    for _ in 0..frame.len().div_ceil(LINE) {
+        prefetch_read(line);
+        line = line.wrapping_add(LINE);
     }
 }
 
-/// A frame that is written next: another core may have read its buffer last.
+/// A message that is written: another core may have read its buffer last. Where it is short, the next one is
+/// written behind it soon.
 #[inline]
-pub(super) fn to_write(frame: &[u8]) {
-    for at in (SHORT..frame.len()).step_by(LINE) {
-        prefetch_write(frame.as_ptr().wrapping_add(at));
-    }
-}
-
-/// The bytes behind a message of a frame: the next one is written there soon.
-#[inline]
-pub(super) fn to_write_next(message: &[u8]) {
-    let behind = message.as_ptr_range().end;
-    for at in (0..message.len()).step_by(LINE) {
-        prefetch_write(behind.wrapping_add(at));
+pub(super) fn to_write(message: &[u8]) {
+    let (start, bytes) = match message.len().checked_sub(SHORT) {
+        Some(rest) => (SHORT, rest),
+        None => (message.len(), message.len()),
+    };
+    let mut line = message.as_ptr().wrapping_add(start);
+    for _ in 0..bytes.div_ceil(LINE) {
+        prefetch_write(line);
+        line = line.wrapping_add(LINE);
     }
 }

@@ -158,6 +158,42 @@ impl<P> Buffer<P> {
         self.is_complete()
     }
 
+    /// Whether fragments of feeders continue what is built, agree with it, and are not here.
+    #[inline]
+    pub(super) fn takes(&self, fragment: &Fragment, feeders: Feeders, slot: u32) -> bool {
+        self.continues(fragment)
+            && fragment.members == self.members
+            && fragment.event == self.event
+            && fragment.count == self.count
+            && fragment.bytes <= slot
+            && self.got.and(feeders).is_empty()
+            && feeders.without(self.members).is_empty()
+    }
+
+    /// Places fragments that differ in their feeders alone, and that the buffer [takes](Self::takes).
+    #[inline]
+    pub(super) fn place_all(
+        &mut self,
+        fragment: &Fragment,
+        feeders: Feeders,
+        payloads: &mut impl Iterator<Item = P>,
+        counters: &mut Counters,
+    ) -> Place {
+        let (first, all) = (self.index(0), feeders.len());
+        let slots = self.slots.get_mut(first..).unwrap_or_default();
+        for (feeder, payload) in feeders.iter().zip(payloads) {
+            if let Some(slot) = slots.get_mut(usize::from(feeder)) {
+                *slot = Some(payload);
+            }
+        }
+        counters.placed += all as u64;
+        let absent = usize::from(fragment.absent) * all;
+        let absent = u16::try_from(absent).unwrap_or(u16::MAX);
+        self.absent = self.absent.saturating_add(absent);
+        self.got = self.got.with(feeders);
+        self.is_complete()
+    }
+
     /// Whether a fragment is of the attempt that is built.
     #[inline]
     fn continues(&self, fragment: &Fragment) -> bool {

@@ -34,8 +34,16 @@ const CHANGES: [u32; MAX_FEEDERS] = {
 /// The fragment before, and its header.
 pub(crate) struct Series {
     fragment: Fragment,
-    header: [u8; HEADER],
+    header: Words,
 }
+
+/// A header in words. Single bytes are not changed in memory: what is written in pieces is read as a whole
+/// only when all that was stored before is in the cache.
+type Words = [u64; HEADER / 8];
+
+/// Place of the word that ends with the feeder, and of its bits.
+const FEEDER_WORD: usize = FEEDER / 8;
+const FEEDER_SHIFT: u32 = 24;
 
 impl Default for Series {
     fn default() -> Self {
@@ -54,7 +62,7 @@ impl Default for Series {
             bytes: 0,
             payload_crc: None,
         };
-        let header = encode(&Message::Fragment(fragment));
+        let header = words(&encode(&Message::Fragment(fragment)));
         Self { fragment, header }
     }
 }
@@ -63,17 +71,16 @@ impl Series {
     /// The fragment before, of another feeder that takes part: with its header.
     #[inline]
     fn next(&mut self, feeder: u8) {
-        let difference = usize::from(self.fragment.feeder ^ feeder) % MAX_FEEDERS;
-        if let Some(crc) = self.header[CRC..].first_chunk_mut() {
-            *crc = (u32::from_le_bytes(*crc) ^ CHANGES[difference]).to_le_bytes();
-        }
-        self.header[FEEDER] = feeder;
+        let difference = self.fragment.feeder ^ feeder;
+        let change = CHANGES[usize::from(difference) % MAX_FEEDERS];
+        self.header[0] ^= u64::from(change) << 32;
+        self.header[FEEDER_WORD] ^= u64::from(difference) << FEEDER_SHIFT;
         self.fragment.feeder = feeder;
     }
 
     /// The header of a fragment.
     #[inline]
-    pub(crate) fn encode(&mut self, fragment: &Fragment) -> &[u8; HEADER] {
+    pub(crate) fn encode(&mut self, fragment: &Fragment) -> [u8; HEADER] {
         let (last, feeder) = (&self.fragment, fragment.feeder);
         let has_both = last.members.has(feeder) && last.members.has(last.feeder);
         let is_next = has_both && *fragment == Fragment { feeder, ..*last };
@@ -81,9 +88,9 @@ impl Series {
             self.next(feeder);
         } else {
             self.fragment = *fragment;
-            self.header = encode(&Message::Fragment(*fragment));
+            self.header = words(&encode(&Message::Fragment(*fragment)));
         }
-        &self.header
+        zerocopy::transmute!(self.header.map(u64::to_le))
     }
 
     /// Reads a message with its payload from the start of bytes that may have more messages behind it,
@@ -102,28 +109,56 @@ impl Series {
                 return Ok((message, 0));
             };
             self.fragment = fragment;
-            self.header = *header;
+            self.header = words(header);
         }
         let (length, behind) = (self.fragment.bytes as usize, &bytes[HEADER..]);
         payload::check(&self.fragment, behind.get(..length).unwrap_or(behind))?;
         Ok((Message::Fragment(self.fragment), length))
     }
 
+    /// The feeders of fragments at the start of bytes which differ from the one before in the feeder alone,
+    /// if they are in order, and how many bytes these are. What is wrong ends them.
+    #[inline]
+    pub(crate) fn following(&mut self, bytes: &[u8]) -> (Feeders, usize) {
+        let distance = HEADER + self.fragment.bytes as usize;
+        let (mut feeders, mut last) = (Feeders::NONE, self.fragment.feeder);
+        for message in bytes.chunks_exact(distance) {
+            let Some((header, payload)) = message.split_first_chunk() else {
+                break;
+            };
+            let feeder = header[FEEDER];
+            let follows = feeder > last && self.precedes(header);
+            if !follows || payload::check(&self.fragment, payload).is_err() {
+                break;
+            }
+            feeders = feeders.with(Feeders::only(feeder));
+            last = feeder;
+        }
+        self.next(last);
+        (feeders, feeders.len() * distance)
+    }
+
+    /// Whether a fragment is the one before.
+    #[inline]
+    pub(crate) fn is_last(&self, fragment: &Fragment) -> bool {
+        self.fragment == *fragment
+    }
+
     /// Whether a header is that of the fragment before with another feeder that takes part, and the
     /// CRC that follows.
     #[inline]
     fn precedes(&self, header: &[u8; HEADER]) -> bool {
-        let word = |n| word(header, n) ^ word(&self.header, n);
-        let (crc, feeder) = (word(0) >> 32, word(2));
+        let word = |n: usize| word(header, n) ^ self.header[n];
+        let (crc, feeder) = (word(0) >> 32, word(FEEDER_WORD));
         let others = word(0) << 32
             | word(1)
-            | feeder & !(0xFF << 24)
+            | feeder & !(0xFF << FEEDER_SHIFT)
             | word(3)
             | word(4)
             | word(5)
             | word(6)
             | word(7);
-        let difference = (feeder >> 24) as usize % MAX_FEEDERS;
+        let difference = (feeder >> FEEDER_SHIFT) as usize % MAX_FEEDERS;
         others == 0
             && self.fragment.members.has(header[FEEDER])
             && crc == u64::from(CHANGES[difference])
@@ -136,7 +171,13 @@ fn word(header: &[u8; HEADER], n: usize) -> u64 {
     u64::from_le_bytes(header.as_chunks().0[n])
 }
 
-const _: () = assert!(CRC == 4 && FEEDER == 2 * 8 + 3);
+/// The words of a header.
+#[inline]
+fn words(header: &[u8; HEADER]) -> Words {
+    std::array::from_fn(|n| word(header, n))
+}
+
+const _: () = assert!(CRC == 4 && FEEDER % 8 * 8 == FEEDER_SHIFT as usize && FEEDER_WORD == 2);
 
 #[cfg(test)]
 mod tests {
@@ -167,7 +208,7 @@ mod tests {
             let (mut written, mut read) = (Series::default(), Series::default());
             for (fragment, damage, bit) in all {
                 let message = Message::Fragment(fragment);
-                let header = *written.encode(&fragment);
+                let header = written.encode(&fragment);
                 prop_assert_eq!(header, encode(&message));
                 let mut bytes = [0; HEADER + 8];
                 bytes[..HEADER].copy_from_slice(&header);
@@ -186,6 +227,47 @@ mod tests {
                 });
                 prop_assert_eq!(read.read(&bytes), expected);
             }
+        }
+
+        #[test]
+        fn fragments_that_follow_are_those_that_are_read(
+            all in prop::collection::vec((fragment(), 0..30_u8, any::<prop::sample::Index>()), 1..30),
+        ) {
+            let mut bytes = Vec::new();
+            for (mut fragment, damage, bit) in all {
+                // Many in a row differ in the feeder alone.
+                (fragment.mep, fragment.event, fragment.payload_crc) = (0, 0, None);
+                fragment.absent = fragment.absent.min(u16::from(damage & 1));
+                let start = bytes.len();
+                bytes.extend(encode(&Message::Fragment(fragment)));
+                let absent = usize::from(fragment.absent) * 4;
+                bytes.extend((0..fragment.bytes as usize).map(|n| if n < absent { 0xFF } else { 0 }));
+                if damage == 0 {
+                    let bit = start * 8 + bit.index(8 * (bytes.len() - start));
+                    bytes[bit / 8] ^= 1 << (bit % 8);
+                }
+            }
+            let [mut one, mut other] = [Series::default(), Series::default()];
+            let (mut at, mut expected) = (0, Vec::new());
+            while let Ok((message, length)) = one.read(&bytes[at..]) {
+                expected.push((at, message));
+                at += HEADER + length;
+            }
+            let (mut at, mut found) = (0, Vec::new());
+            while let Ok((message, length)) = other.read(&bytes[at..]) {
+                found.push((at, message));
+                at += HEADER + length;
+                let Message::Fragment(first) = message else { continue };
+                prop_assert!(other.is_last(&first));
+                let (feeders, follows) = other.following(&bytes[at..]);
+                let end = at + follows;
+                for feeder in feeders.iter() {
+                    found.push((at, Message::Fragment(Fragment { feeder, ..first })));
+                    at += HEADER + length;
+                }
+                prop_assert_eq!(at, end);
+            }
+            prop_assert_eq!(found, expected);
         }
 
         #[test]

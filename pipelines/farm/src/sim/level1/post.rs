@@ -17,7 +17,7 @@ impl Outbox for Post {
     }
 
     fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer {
-        self.transfer = Some((node, *outgoing.fragment()));
+        self.transfer = Some((node, outgoing.fragment()));
         Transfer::Running
     }
 }
