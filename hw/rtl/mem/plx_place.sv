@@ -133,8 +133,11 @@ module plx_place #(
     logic [31:0] sequence_number, placed;
     logic        bare;
     logic [15:0] stride, space_known;
-    logic [7:0]  func, on_the_way;
+    logic [7:0]  func;
     logic [3:0]  outcome;
+    // The chunks whose writes have not been accepted: there are none, there is one.
+    logic [7:0]  on_the_way;
+    logic        none_left, one_left;
 
     assign m_select_valid      = state == SELECT && meta_valid && !next;
     assign m_select_list       = list;
@@ -225,9 +228,7 @@ module plx_place #(
     wire         skip     = state == WRITE && !lost && !ended && !known && !bare && !trails && |held[6:4];
     wire         jump     = reach == 5'd1;
 
-    // The chunks whose writes have not been accepted: there are none, there is one. (Its complement increments:
-    // two sums, and not one that waits for the decision.)
-    logic        none_left, one_left;
+    // Its complement increments: two sums, and not one that waits for the decision.
     wire [7:0]   one_more = on_the_way + 1'b1;
     wire [7:0]   one_less = ~on_the_way + 1'b1;
 
