@@ -10,13 +10,14 @@
 // formal: aiger
 // formal: always 12
 // formal: cover 22
-// mutant: && !(is_ours && which == list) => && 1'b1
-// mutant: && !(late_ours && which == late_list) => && 1'b1
+// mutant: (is_ours && which == list) => 1'b0
+// mutant: hold ? late_ours && which == late_list => hold ? 1'b0
+// mutant: : our_go && which == our_list => : 1'b0
 // mutant: && !(late_op != NOTHING && our_list == late_list) => && 1'b1
 // mutant: if (announce) m_event_valid <= 1'b1; => if (announce && !m_event_ready) m_event_valid <= 1'b1;
-// mutant: late_op != ACCESS && possible && m_event_valid; => 1'b0;
-// mutant: (open | s_select_ready) & ~ => open & ~
-// mutant: else if (!ours && !hold) => else if (!ours)
+// mutant: may_hold && possible && m_event_valid; => 1'b0;
+// mutant: open <= stays | s_select_ready; => open <= stays;
+// mutant: if (our_go || (!ours && !hold)) => if (our_go || !ours)
 // mutant: late_list    <= list; => late_list    <= next_list;
 // mutant: hold ? late_queue : queue; => queue;
 
@@ -51,7 +52,6 @@ module plx_clop_formal (
     logic [15:0]  m_select_stride;
     logic [7:0]   m_select_func;
     logic [511:0] m_event_record;
-    wire  [13:0]  s_commit_list;
 
     plx_clop #(.PORTS(2)) dut (.*);
 
@@ -76,7 +76,6 @@ module plx_clop_formal (
     logic [13:0] list;
     logic [31:0] length;
     logic [7:0]  outcome;
-    assign s_commit_list = list;
 
     always_ff @(posedge clk) if (running) begin
         asking     <= s_select_valid & ~s_select_ready;

@@ -13,7 +13,7 @@
 // mutant: fits         <= over[32] => fits         <= 1'b1
 // mutant: with_reader >= {15'd0, put_count} => with_reader > {15'd0, put_count}
 // mutant: with_reader + 1'b1 >= => with_reader >=
-// mutant: no_more      <= !beyond[32] => no_more      <= 1'b0
+// mutant: fits_more    <= beyond[32] => fits_more    <= 1'b1
 // mutant: !adds ? {1'b0, least} => 1'b1 ? {1'b0, least}
 
 module plx_clop_step_formal (

@@ -10,15 +10,15 @@
 // formal: aiger
 // formal: bounded 13
 // formal: cover 20
-// mutant: on_the_way[0] == m_taken => 1'b1
+// mutant: (one_left && m_taken) => one_left
 // mutant: 16'd1 + {15'd0, |bound[3:0]} => {15'd0, |bound[3:0]}
 // mutant: early && held >= {2'd0, need} => early && held != 0
 // mutant: rest ? {9'd0, held} <= space : fits => rest || fits
 // mutant: closed && settled => closed && ended
 // mutant: !trails && space == {11'd0, need} => 1'b0
-// mutant: s_xlate_hit ? WRITE : THROW => WRITE
+// mutant: = too_long || missed || => = too_long ||
 // mutant: && free && !elsewhere => && free
-// mutant: && on_the_way == 0; => ;
+// mutant: && none_left; => ;
 // mutant: && !(brim && held > {2'd0, need}) => && 1'b1
 
 module plx_place_formal (
@@ -59,7 +59,7 @@ module plx_place_formal (
 
     logic         s_axis_meta_tready, s_axis_payload_tready, m_select_valid, m_select_wire_valid, m_xlate_valid,
                   m_xlate_done, m_xlate_done_epoch, m_desc_valid, m_data_tvalid, m_data_tlast, m_commit_valid, m_commit_wire_valid, idle;
-    logic [6:0]   m_select_list, m_xlate_list, m_commit_list;
+    logic [6:0]   m_select_list, m_xlate_list;
     logic [15:0]  m_select_length, m_commit_length;
     logic [63:0]  m_select_wire, m_xlate_address, m_desc_address, m_commit_wire;
     logic [7:0]   m_xlate_func, m_desc_func;
@@ -216,11 +216,13 @@ module plx_place_formal (
 
     always_comb if (running) begin
         if (m_select_valid) assert (!selecting && !placed && !refused && !used);
-        if (m_xlate_valid) begin
+        if (m_xlate_valid && s_select_valid) begin
+            assert (select_outcome == 0 && !used && m_xlate_address == s_select_address);
+        end else if (m_xlate_valid) begin
             assert (placed && !used && m_xlate_address[63:14] == 0 && m_xlate_address[3:0] == 0);
             assert (m_xlate_address[13:4] >= place && m_xlate_address[13:4] - place < space);
-            assert (m_xlate_length == 13'd4096 - {1'b0, m_xlate_address[11:0]});
         end
+        if (m_xlate_valid) assert (m_xlate_length == 13'd4096 - {1'b0, m_xlate_address[11:0]});
         if (m_xlate_done) begin
             assert (used && m_xlate_done_epoch == used_epoch);
             assert (untold == {2'd0, m_taken} && !under_way && !m_desc_valid && !m_data_tvalid);

@@ -11,8 +11,9 @@
 // formal: cover 20
 // mutant: covered && permitted && !crosses => covered && !crosses
 // mutant: covered && permitted && !crosses => covered && permitted
-// mutant: |grant && epoch == f => 1'b0 && epoch == f
-// mutant: draining && old == 0 => draining
+// mutant: |who_1 && epoch_1 == f => 1'b0 && epoch_1 == f
+// mutant: draining && old == 0 && !more => draining && !more
+// mutant: draining && old == 0 && !more => draining && old == 0
 // mutant: holds && !again => holds
 // mutant: waiting && !m_event_valid && s_room => waiting && !m_event_valid
 
@@ -111,6 +112,10 @@ module plx_xlate_formal (
         for (int m = 0; m < 2; m = m + 1) since[2*m +: 2] <= owed[m] ? since[2*m +: 2] + 2'd1 : 2'd0;
     end
 
+    // The timeout counts a cycle late.
+    logic [1:0] patience_then;
+    always_ff @(posedge clk) patience_then <= patience;
+
     logic fenced = 0;
     always_ff @(posedge clk) if (running) fenced <= m_fence && s_fence_done;
 
@@ -119,7 +124,7 @@ module plx_xlate_formal (
         assert ((m_req_taken & (taken_1 | taken_2 | taken_3)) == 0);
         assert ((m_rsp_valid & ~taken_3) == 0);
         if (m_rsp_valid != 0 && m_rsp_hit) assert (covers && allows && (near & taken_3) == 0);
-        if (taken_3 != 0 && m_rsp_valid == 0) assert (!covers && patience != 0 && (near & taken_3) == 0);
+        if (taken_3 != 0 && m_rsp_valid == 0) assert (!covers && patience_then != 0 && (near & taken_3) == 0);
         assert (since[1:0] != 3 && since[3:2] != 3);
         // The number is shown, or a later one.
         if (sts_invalidated[2:0] >= one && one != 0 && written >= one) assert (old == 0);

@@ -144,7 +144,7 @@ module plx_card #(
     // ---- Memory ---------------------------------------------------------------------------------
 
     logic [PORTS-1:0]    select_valid, select_ready, select_wire_valid, answer_valid;
-    logic [PORTS*7-1:0]  select_list, commit_list, xlate_list;
+    logic [PORTS*7-1:0]  select_list, xlate_list;
     logic [PORTS*16-1:0] select_length, commit_length;
     logic [PORTS*64-1:0] select_wire, commit_wire, xlate_address;
     logic [2:0]          answer_outcome;
@@ -196,7 +196,7 @@ module plx_card #(
         .s_xlate_list(xlate_list), .m_xlate_valid(bus_valid), .m_xlate_hit(bus_hit), .m_xlate_address(bus_address),
         .m_xlate_epoch(bus_epoch), .s_xlate_done(bus_done), .s_xlate_done_epoch(bus_done_epoch), .m_fence(fence),
         .s_fence_done(fence_done), .s_commit_valid(commit_valid),
-        .s_commit_ready(commit_ready), .s_commit_list(commit_list), .s_commit_outcome(commit_outcome),
+        .s_commit_ready(commit_ready), .s_commit_outcome(commit_outcome),
         .s_commit_length(commit_length), .s_commit_wire(commit_wire), .s_commit_wire_valid(commit_wire_valid),
         .s_commit_stamp_mac(commit_mac), .s_commit_stamp_parsed(commit_parsed), .s_commit_stamp_placed(commit_placed),
         .s_event_valid(edge_valid), .s_event_ready(edge_ready), .s_event_queue(edge_queue),
@@ -277,7 +277,7 @@ module plx_card #(
                 .s_select_address(answer_address), .s_select_sequence(answer_sequence), .s_select_bare(answer_bare),
                 .s_select_stride(answer_stride), .s_select_func(answer_func),
                 .m_commit_valid(commit_valid[p]), .m_commit_ready(commit_ready[p]),
-                .m_commit_list(commit_list[p*7 +: 7]), .m_commit_outcome(commit_outcome[p*4 +: 4]),
+                .m_commit_outcome(commit_outcome[p*4 +: 4]),
                 .m_commit_length(commit_length[p*16 +: 16]), .m_commit_wire(commit_wire[p*64 +: 64]),
                 .m_commit_wire_valid(commit_wire_valid[p]), .m_commit_stamp_mac(commit_mac[p*32 +: 32]),
                 .m_commit_stamp_parsed(commit_parsed[p*32 +: 32]), .m_commit_stamp_placed(commit_placed[p*32 +: 32]),

@@ -66,7 +66,6 @@ module plx_port #(
     input  logic [7:0]   s_select_func,
     output logic         m_commit_valid,
     input  logic         m_commit_ready,
-    output logic [6:0]   m_commit_list,
     output logic [3:0]   m_commit_outcome,
     output logic [15:0]  m_commit_length,
     output logic [63:0]  m_commit_wire,
@@ -355,7 +354,7 @@ module plx_port #(
         .s_xlate_valid, .s_xlate_hit, .s_xlate_address, .s_xlate_epoch, .m_xlate_done, .m_xlate_done_epoch,
         .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
         .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
-        .m_commit_valid, .m_commit_ready, .m_commit_list, .m_commit_outcome, .m_commit_length, .m_commit_wire,
+        .m_commit_valid, .m_commit_ready, .m_commit_outcome, .m_commit_length, .m_commit_wire,
         .m_commit_wire_valid, .m_commit_stamp_mac, .m_commit_stamp_parsed, .m_commit_stamp_placed, .idle(placed_all)
     );
 

@@ -34,7 +34,7 @@ module plx_clop #(
     input  logic [31:0]             win_wdata,
     input  logic [3:0]              win_wstrb,
 
-    // A payload begins: one of each port, until its commit.
+    // A payload begins: one of each port, until its commit. A request is noticed a cycle late.
     input  logic [PORTS-1:0]        s_select_valid,
     output logic [PORTS-1:0]        s_select_ready,
     input  logic [PORTS*7-1:0]      s_select_list,
@@ -51,10 +51,9 @@ module plx_clop #(
     output logic [15:0]             m_select_stride,
     output logic [7:0]              m_select_func,
 
-    // The payload has been written to the host bus, or dropped.
+    // That payload has been written to the host bus, or dropped.
     input  logic [PORTS-1:0]        s_commit_valid,
     output logic [PORTS-1:0]        s_commit_ready,
-    input  logic [PORTS*7-1:0]      s_commit_list,
     input  logic [PORTS*4-1:0]      s_commit_outcome,
     input  logic [PORTS*16-1:0]     s_commit_length,
     input  logic [PORTS*64-1:0]     s_commit_wire,
@@ -80,24 +79,25 @@ module plx_clop #(
         if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
     endgenerate
 
-    // Payloads that are selected and not committed: a port's list, and whether that list
-    // has not restarted meanwhile.
+    // Payloads that are selected and not committed, and whether their list has not restarted meanwhile; the
+    // list of each port: of that payload, or else of the request of a cycle ago.
     logic [PORTS-1:0]   open, live;
-    logic [PORTS*7-1:0] open_list;
+    logic [PORTS*7-1:0] port_list;
 
     // Cycle 1, and cycle 2.
     logic [2:0]       op, late_op;
     logic [PORTS-1:0] op_port, late_port;
     logic [6:0]       list, late_list;
-    logic             hold;
+    logic             hold, done;
 
-    // Cycle 0: arbitration. A list with an operation in cycle 1 or 2 cannot be read.
+    // Cycle 0: arbitration. A list with an operation in cycle 1 or 2 cannot be read. One of four cycles is for
+    // software or the scanner.
     logic             counters_ready;
-    logic [1:0]       until_ours;
+    logic [3:0]       slot;
     logic [1:0]       scan_port;
     logic [4:0]       scan_stream;
 
-    wire              ours      = until_ours == 0;
+    wire              ours      = slot[0];
     wire              access    = win_list_valid && op != ACCESS && late_op != ACCESS;
     wire [6:0]        our_list  = access ? win_addr[12:6] : {scan_port, scan_stream};
     wire              our_go    = ours && !hold && !(op != NOTHING && our_list == list)
@@ -107,7 +107,12 @@ module plx_clop #(
     wire is_ours   = op == ACCESS || op == LOOK;
     wire late_ours = late_op == ACCESS || late_op == LOOK;
 
-    logic [PORTS-1:0]        asks, grant, is_commit;
+    // What a port's turn depends on is known a cycle ahead, but for its commit, which comes late: its request has
+    // stood for a cycle; software or the scanner is at its list.
+    wire  [PORTS-1:0]        closes = {PORTS{done && late_op == COMMIT}} & late_port;
+    wire  [PORTS-1:0]        stays  = open & ~closes;
+    wire                     go     = counters_ready && !ours && !hold;
+    logic [PORTS-1:0]        selects, clash, asks, grant;
     logic [ARGS_W-1:0]       args, chosen;
     logic [PORTS*ARGS_W-1:0] port_args;
 
@@ -115,15 +120,19 @@ module plx_clop #(
     generate
         for (p = 0; p < PORTS; p = p + 1) begin : port
             wire       commit = s_commit_valid[p];
-            wire [6:0] which  = commit ? s_commit_list[p*7 +: 7] : s_select_list[p*7 +: 7];
+            wire [6:0] which  = stays[p] ? port_list[p*7 +: 7] : s_select_list[p*7 +: 7];
 
-            assign is_commit[p] = commit;
-            // The lists of a port are its own: only its own operations, software and the scanner use them.
-            assign asks[p]      = (commit || (s_select_valid[p] && !open[p])) && counters_ready
-                               && !ours && !hold && !op_port[p] && !late_port[p]
-                               && !(is_ours && which == list) && !(late_ours && which == late_list);
+            always_ff @(posedge clk) begin
+                port_list[p*7 +: 7] <= which;
+                selects[p]          <= !rst && s_select_valid[p] && !s_select_ready[p];
+                // The lists of a port are its own: only its own operations, software and the scanner use them.
+                clash[p]            <= (is_ours && which == list)
+                                    || (hold ? late_ours && which == late_list : our_go && which == our_list);
+            end
+
+            assign asks[p] = go && (commit || selects[p]) && !op_port[p] && !late_port[p] && !clash[p];
             assign port_args[p*ARGS_W +: ARGS_W] = {
-                which,
+                port_list[p*7 +: 7],
                 commit ? s_commit_length[p*16 +: 16] : s_select_length[p*16 +: 16],
                 commit ? s_commit_wire[p*64 +: 64] : s_select_wire[p*64 +: 64],
                 commit ? s_commit_wire_valid[p] : s_select_wire_valid[p],
@@ -142,8 +151,8 @@ module plx_clop #(
     plx_arb_rr #(.N(ASKERS)) arbiter (.clk, .rst, .request(ASKERS'(asks)), .grant(turn), .done(1'b1));
 
     assign grant          = turn[PORTS-1:0];
-    assign s_select_ready = grant & ~is_commit;
-    assign s_commit_ready = grant & is_commit;
+    assign s_select_ready = grant & ~s_commit_valid;
+    assign s_commit_ready = grant & s_commit_valid;
 
     integer i;
     always_comb begin
@@ -157,13 +166,12 @@ module plx_clop #(
 
     always_ff @(posedge clk) begin
         if (!hold) begin
-            op      <= our_go ? (access ? ACCESS : LOOK) : |(grant & is_commit) ? COMMIT : |grant ? SELECT : NOTHING;
+            op      <= our_go ? (access ? ACCESS : LOOK) : |s_commit_ready ? COMMIT : |grant ? SELECT : NOTHING;
             op_port <= grant;
             list    <= next_list;
             args    <= chosen;
         end
-        if (our_go) until_ours <= 2'd3;
-        else if (!ours && !hold) until_ours <= until_ours - 1'b1;
+        if (our_go || (!ours && !hold)) slot <= {slot[0], slot[3:1]};
         if (our_go && !access) begin
             scan_stream <= scan_stream == STREAMS - 1 ? '0 : scan_stream + 1'b1;
             if (scan_stream == STREAMS - 1) scan_port <= {1'b0, scan_port} == PORTS - 1 ? '0 : scan_port + 1'b1;
@@ -171,7 +179,7 @@ module plx_clop #(
         if (rst) begin
             op          <= NOTHING;
             op_port     <= '0;
-            until_ours  <= '0;
+            slot        <= 4'd1;
             scan_port   <= '0;
             scan_stream <= '0;
         end
@@ -203,7 +211,7 @@ module plx_clop #(
     logic [8*32-1:0]    words, late_words;
 
     // Cycle 2.
-    logic        late_count, late_begins, late_bare;
+    logic        may_hold, late_count, late_begins, late_bare;
     logic [2:0]  late_outcome, late_func;
     logic [15:0] late_stride;
     logic [7:0]  late_queue;
@@ -214,17 +222,17 @@ module plx_clop #(
     always_comb begin
         list_open = 1'b0;
         for (j = 0; j < PORTS; j = j + 1) begin
-            if (open[j] && open_list[j*7 +: 7] == list) list_open = 1'b1;
+            if (open[j] && port_list[j*7 +: 7] == list) list_open = 1'b1;
         end
     end
 
     // Cycle 2. Whether it stalls does not depend on what it decides.
-    wire done     = late_op != NOTHING && !hold;
+    assign done   = late_op != NOTHING && !hold;
     wire announce = done && wanted;
 
     // Of the operation that is in cycle 2 then.
     assign m_room_queue = hold ? late_queue : queue;
-    assign hold = late_op != NOTHING && late_op != ACCESS && possible && m_event_valid;
+    assign hold = may_hold && possible && m_event_valid;
 
     plx_clop_settings settings (
         .clk, .rst,
@@ -265,16 +273,15 @@ module plx_clop #(
     );
 
     always_ff @(posedge clk) begin
-        open <= (open | s_select_ready) & ~({PORTS{done && late_op == COMMIT}} & late_port);
+        open <= stays | s_select_ready;
         if (rst) open <= '0;
     end
 
     generate
         for (p = 0; p < PORTS; p = p + 1) begin : opened
             always_ff @(posedge clk) begin
-                if (s_select_ready[p]) open_list[p*7 +: 7] <= s_select_list[p*7 +: 7];
                 if (done && late_op == SELECT && late_port[p]) live[p] <= 1'b1;
-                if (done && late_begins && open_list[p*7 +: 7] == late_list) live[p] <= 1'b0;
+                if (done && late_begins && port_list[p*7 +: 7] == late_list) live[p] <= 1'b0;
             end
         end
     endgenerate
@@ -282,6 +289,7 @@ module plx_clop #(
     always_ff @(posedge clk) begin
         if (!hold) begin
             late_op      <= op;
+            may_hold     <= op != NOTHING && op != ACCESS;
             late_port    <= op_port;
             late_list    <= list;
             late_queue   <= queue;
@@ -295,6 +303,7 @@ module plx_clop #(
         end
         if (rst) begin
             late_op   <= NOTHING;
+            may_hold  <= 1'b0;
             late_port <= '0;
         end
     end

@@ -54,19 +54,30 @@ module plx_clop_settings (
 
     always_ff @(posedge clk) begin
         if (read) list <= read_list;
-        if (control) enabled[list] <= write_data[0];
         ended <= flushed;
         anew  <= begins && !write_data[1];
-        if (ended) to_flush[ended_list] <= 1'b0;
-        if (anew) to_flush[anew_list] <= 1'b0;
-        if (control && write_data[1]) to_flush[list] <= 1'b1;
         if (rst) begin
-            enabled  <= '0;
-            to_flush <= '0;
-            ended    <= 1'b0;
-            anew     <= 1'b0;
+            ended <= 1'b0;
+            anew  <= 1'b0;
         end
     end
+
+    // Bit by bit: a bit that is chosen by a register in an assignment becomes a shift of all of them.
+    generate
+        for (genvar i = 0; i < 128; i = i + 1) begin : g_list
+            wire ends = (ended && ended_list == i) || (anew && anew_list == i);
+
+            always_ff @(posedge clk) begin
+                if (control && list == i) enabled[i] <= write_data[0];
+                if (ends) to_flush[i] <= 1'b0;
+                if (control && write_data[1] && list == i) to_flush[i] <= 1'b1;
+                if (rst) begin
+                    enabled[i]  <= 1'b0;
+                    to_flush[i] <= 1'b0;
+                end
+            end
+        end
+    endgenerate
 
     always_ff @(posedge clk) begin
         ended_list <= flushed_list;

@@ -109,7 +109,7 @@ module plx_clop_step #(
 
     wire [63:0] distance = stamp - first_stamp;
 
-    logic        selects, looks, begins, is_on, flushes, fits, no_more, too_large, no_pitch, too_long, apart, has_some,
+    logic        selects, looks, begins, is_on, flushes, fits, fits_more, too_large, no_pitch, too_long, apart, has_some,
                  put_some, put_stamped, untimed;
     logic [63:0] put_start, put_base, put_stamp, put_oldest;
     logic [32:0] reach;
@@ -131,7 +131,7 @@ module plx_clop_step #(
         too_long     <= bare && {4'd0, length} > pitch;
         // A sum from 0 on: more than the size.
         fits         <= over[32];
-        no_more      <= !beyond[32];
+        fits_more    <= beyond[32];
         // 32 bits suffice for the payload's stamp (clop.md), or else it is apart from the first one.
         untimed      <= !stamp_valid || !stamped;
         reach        <= distance[63:31];
@@ -169,6 +169,7 @@ module plx_clop_step #(
     wire crowded  = has_some && !(fits && !apart);
 
     // Whether the buffer is due. Full: no further payload fits.
+    wire no_more = !fits_more;
     wire late = waited >= {1'b0, put_timeout};
     wire due  = put_some && (no_more || late || flushes);
 

@@ -74,7 +74,6 @@ module plx_place #(
     // Outcome.
     output logic         m_commit_valid,
     input  logic         m_commit_ready,
-    output logic [6:0]   m_commit_list,
     output logic [3:0]   m_commit_outcome,
     output logic [15:0]  m_commit_length,
     output logic [63:0]  m_commit_wire,
@@ -96,8 +95,8 @@ module plx_place #(
     // Metadata of payloads that have begun, the current one first.
     logic              meta_valid;
     logic [META_W-1:0] meta;
-    // It is complete.
-    wire               next = m_commit_valid && m_commit_ready;
+    // It is complete: its outcome was accepted a cycle ago.
+    logic              next;
 
     plx_fifo_first #(.WIDTH(META_W), .DEPTH(FRAMES)) metas (
         .clk, .rst,
@@ -134,10 +133,13 @@ module plx_place #(
     logic [31:0] sequence_number, placed;
     logic        bare;
     logic [15:0] stride, space_known;
-    logic [7:0]  func, on_the_way;
+    logic [7:0]  func;
     logic [3:0]  outcome;
+    // The chunks whose writes have not been accepted: there are none, there is one.
+    logic [7:0]  on_the_way;
+    logic        none_left, one_left;
 
-    assign m_select_valid      = state == SELECT && meta_valid;
+    assign m_select_valid      = state == SELECT && meta_valid && !next;
     assign m_select_list       = list;
     assign m_select_length     = bound;
     assign m_select_wire       = stamp;
@@ -151,16 +153,22 @@ module plx_place #(
     logic        fresh, back, holds, epoch, ask, away;
     wire  [7:0]  unit = back ? address[11:4] : at;
 
-    assign m_xlate_valid      = state == TRANSLATE;
-    assign m_xlate_address    = {back ? address[63:12] : page, unit, 4'd0};
-    assign m_xlate_length     = {9'd256 - {1'b0, unit}, 4'd0};
-    assign m_xlate_func       = func;
+    // The first one is requested in the cycle in which the address comes.
+    wire         answers = state == ANSWER && s_select_valid;
+    wire         has_space = answers && s_select_outcome == 0;
+    wire  [63:4] asked   = state == ANSWER ? s_select_address[63:4] : {back ? address[63:12] : page, unit};
+
+    assign m_xlate_valid      = state == TRANSLATE || has_space;
+    assign m_xlate_address    = {asked, 4'd0};
+    assign m_xlate_length     = {9'd256 - {1'b0, asked[11:4]}, 4'd0};
+    assign m_xlate_func       = state == ANSWER ? s_select_func : func;
     assign m_xlate_list       = list;
     assign m_xlate_done_epoch = epoch;
 
     // It is longer than announced, as known one cycle ago: an end is noticed one cycle late.
-    logic too_long, settled;
-    wire  lost = too_long || (ended && end_user != 0);
+    // Or it has no page.
+    logic too_long, settled, missed;
+    wire  lost = too_long || missed || (ended && end_user != 0);
 
     always_ff @(posedge clk) begin
         // Units of the record and of the payload.
@@ -207,20 +215,20 @@ module plx_place #(
                           : leads ? held_less_1 : held_less_2;
     wire         more_than_1 = |units_left[4:1];
     wire         more_than_2 = |units_left[4:2] || &units_left[1:0];
-    wire         free     = !m_data_tvalid || m_data_tready;
-    wire         writes   = state == WRITE && !lost && !busy && (!m_desc_valid || m_desc_ready);
+    // Both outputs have room, which does not depend on whether the host bus accepts in this cycle.
+    logic        free, desc_free;
+    wire         writes   = state == WRITE && !lost && !busy && desc_free;
     // The translation is another's. Where no unit is held only the record may be next.
     wire         only_record = none && !bare;
     wire         elsewhere   = only_record ? away : ask;
     wire         turn     = state == WRITE && !lost && !busy && !closed && elsewhere && (ended || !only_record)
-                         && on_the_way == 0;
+                         && none_left;
     wire         cut      = (last_cut || next_cut) && writes && free && !elsewhere;
     // A chunk is complete before the length is known: the record's space is left out.
     wire         skip     = state == WRITE && !lost && !ended && !known && !bare && !trails && |held[6:4];
     wire         jump     = reach == 5'd1;
 
-    // The chunks whose writes have not been accepted. (Its complement increments: two sums, and not one
-    // that waits for the decision.)
+    // Its complement increments: two sums, and not one that waits for the decision.
     wire [7:0]   one_more = on_the_way + 1'b1;
     wire [7:0]   one_less = ~on_the_way + 1'b1;
 
@@ -239,30 +247,33 @@ module plx_place #(
     assign use_1 = two_held && two && !is_record;
 
     always_ff @(posedge clk) begin
-        if (m_desc_ready) m_desc_valid <= 1'b0;
-        if (cut) m_desc_valid <= 1'b1;
-        if (free) m_data_tvalid <= load;
-        if (load) busy <= busy ? more_than_2 : !one_only && want != 5'd2;
-        if (rst) begin
-            m_desc_valid  <= 1'b0;
-            m_data_tvalid <= 1'b0;
-            busy          <= 1'b0;
+        if (load) begin
+            busy       <= busy ? more_than_2 : !one_only && want != 5'd2;
+            units_left <= after;
         end
+        if (rst) busy <= 1'b0;
     end
 
-    always_ff @(posedge clk) begin
-        if (load) begin
-            m_data_tdata[127:0]   <= is_record ? the_record : of_ring;
-            m_data_tdata[255:128] <= is_record && two ? of_ring : use_1 ? unit_1 : 128'd0;
-            m_data_tlast          <= busy ? !more_than_2 : one_only || want == 5'd2;
-            units_left            <= after;
-        end
-        if (cut) begin
-            m_desc_address <= {frame, follows && ended ? address[11:4] : at, 4'd0};
-            m_desc_length  <= {4'd0, want, 4'd0};
-            m_desc_func    <= func;
-        end
-    end
+    wire [127:0] low  = is_record ? the_record : of_ring;
+    wire [127:0] high = is_record && two ? of_ring : use_1 ? unit_1 : 128'd0;
+    wire         last = busy ? !more_than_2 : one_only || want == 5'd2;
+
+    plx_skid #(.WIDTH(257)) data (
+        .clk, .rst, .s_valid(load), .s_ready(free), .s_data({last, high, low}),
+        .m_valid(m_data_tvalid), .m_ready(m_data_tready), .m_data({m_data_tlast, m_data_tdata})
+    );
+
+    wire [7:0] of_chunk = follows && ended ? address[11:4] : at;
+
+    plx_skid #(.WIDTH(52 + 8 + 5 + 8)) desc (
+        .clk, .rst, .s_valid(cut), .s_ready(desc_free), .s_data({frame, of_chunk, want, func}),
+        .m_valid(m_desc_valid), .m_ready(m_desc_ready),
+        .m_data({m_desc_address[63:4], m_desc_length[8:4], m_desc_func})
+    );
+
+    assign m_desc_address[3:0]  = 4'd0;
+    assign m_desc_length[12:9]  = 4'd0;
+    assign m_desc_length[3:0]   = 4'd0;
 
     // The chunk after this one.
     always_ff @(posedge clk) begin
@@ -307,7 +318,7 @@ module plx_place #(
     assign m_xlate_done = holds && (turn || next);
 
     always_ff @(posedge clk) begin
-        if (s_select_valid && state == ANSWER) begin
+        if (answers) begin
             {page, at} <= s_select_address[63:4];
             fresh      <= 1'b1;
             back       <= 1'b0;
@@ -330,23 +341,33 @@ module plx_place #(
     end
 
     always_ff @(posedge clk) begin
-        if (cut != m_taken) on_the_way <= cut ? one_more : ~one_less;
+        if (cut != m_taken) begin
+            on_the_way <= cut ? one_more : ~one_less;
+            none_left  <= !cut && one_left;
+            one_left   <= cut ? none_left : on_the_way == 8'd2;
+        end
+        next   <= m_commit_valid && m_commit_ready;
+        missed <= s_xlate_valid && state == TRANSLATE && !s_xlate_hit;
         case (state)
             SELECT: if (m_select_valid && m_select_ready) state <= ANSWER;
-            ANSWER: if (s_select_valid) state <= s_select_outcome == 0 ? TRANSLATE : THROW;
-            TRANSLATE: if (s_xlate_valid) state <= s_xlate_hit ? WRITE : THROW;
+            ANSWER: if (answers) state <= has_space ? TRANSLATE : THROW;
+            TRANSLATE: if (s_xlate_valid) state <= WRITE;
             WRITE: if (!busy) state <= lost ? THROW : turn ? TRANSLATE : closed && settled ? COMMIT : WRITE;
             THROW: if (ended) state <= COMMIT;
-            default: if (next) state <= SELECT;
+            default: if (m_commit_valid && m_commit_ready) state <= SELECT;
         endcase
         if (rst) begin
             state      <= SELECT;
             on_the_way <= '0;
+            none_left  <= 1'b1;
+            one_left   <= 1'b0;
+            next       <= 1'b0;
+            missed     <= 1'b0;
         end
     end
 
     always_ff @(posedge clk) begin
-        if (s_select_valid && state == ANSWER) begin
+        if (answers) begin
             outcome         <= {1'b0, s_select_outcome};
             address         <= s_select_address[63:4];
             sequence_number <= s_select_sequence;
@@ -355,14 +376,13 @@ module plx_place #(
             func            <= s_select_func;
             placed          <= now_stamp[31:0];
         end
-        if (s_xlate_valid && state == TRANSLATE && !s_xlate_hit) outcome <= 4'd4;
+        if (missed) outcome <= 4'd4;
         if (m_taken) placed <= now_stamp[31:0];
     end
 
     // All is written in the cycle that reports the last chunk. An upstream error has priority over a missing
     // address.
-    assign m_commit_valid        = state == COMMIT && on_the_way[7:1] == 0 && on_the_way[0] == m_taken;
-    assign m_commit_list         = list;
+    assign m_commit_valid        = state == COMMIT && (none_left || (one_left && m_taken));
     assign m_commit_outcome      = end_user == 2'd1 ? 4'd8 : end_user == 2'd2 ? 4'd6 : end_user == 2'd3 ? 4'd7
                                  : outcome == 0 && too_long ? 4'd3 : outcome;
     assign m_commit_length       = end_bytes;

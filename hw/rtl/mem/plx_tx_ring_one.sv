@@ -155,7 +155,8 @@ module plx_tx_ring_one #(
     assign m_piece_valid = piece_valid && (!starts || place);
     assign handed        = m_piece_valid && m_piece_ready;
     // Packets that the ring will not complete end now.
-    assign m_piece_flush = (!running || sts_error) && !fetching && !piece_valid;
+    // A cycle late: the next descriptor of a ring that starts takes several.
+    always_ff @(posedge clk) m_piece_flush <= !rst && (!running || sts_error) && !fetching && !piece_valid;
 
     // ---- Done -------------------------------------------------------------------------------------
 

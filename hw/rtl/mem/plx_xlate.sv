@@ -165,7 +165,11 @@ module plx_xlate #(
 
     // ---- Responses ------------------------------------------------------------------------------
 
-    wire is_last   = |(who & expired) || cfg_timeout_cycles == 0;
+    // A chunk is not held at all.
+    logic at_once;
+    always_ff @(posedge clk) at_once <= cfg_timeout_cycles == 0;
+
+    wire is_last   = |(who & expired) || at_once;
     wire missing   = !covered && !crosses;
     wire holds     = |who && missing && !is_last;
     wire fault     = |who && !m_rsp_hit && !holds;
@@ -212,8 +216,8 @@ module plx_xlate #(
 
     // ---- Chunks in use, and unmapping -----------------------------------------------------------
 
-    // Of each epoch: lookups, and allowed chunks. Those that end are counted late: `gone` one cycle ago, and
-    // `ended` two.
+    // Of each epoch: lookups, and allowed chunks. Those that begin are counted a cycle late, and those that end
+    // later: `gone` one cycle ago, and `ended` two.
     logic [2*FLIGHT_W-1:0] flying, ended;
     logic                  asked, draining;
     logic [31:0]           number;
@@ -225,7 +229,7 @@ module plx_xlate #(
             logic [FLIGHT_W-1:0] sum;
             wire [FLIGHT_W-1:0]  now   = flying[f*FLIGHT_W +: FLIGHT_W];
             wire [FLIGHT_W-1:0]  less  = ended[f*FLIGHT_W +: FLIGHT_W];
-            wire                 adds  = |grant && epoch == f;
+            wire                 adds  = |who_1 && epoch_1 == f;
 
             integer d;
             always_comb begin
@@ -242,6 +246,7 @@ module plx_xlate #(
     endgenerate
 
     wire [FLIGHT_W-1:0] old  = epoch ? flying[0 +: FLIGHT_W] : flying[FLIGHT_W +: FLIGHT_W];
+    wire                more = |who_1 && epoch_1 != epoch;
     wire                flip = asked && !draining;
 
     always_ff @(posedge clk) begin
@@ -252,7 +257,7 @@ module plx_xlate #(
             draining <= 1'b1;
             number   <= cfg_invalidate;
         end
-        if (draining && old == 0) m_fence <= 1'b1;
+        if (draining && old == 0 && !more) m_fence <= 1'b1;
         if (m_fence && s_fence_done) begin
             m_fence         <= 1'b0;
             draining        <= 1'b0;

@@ -46,11 +46,12 @@ module plx_decompress (
     logic [168:0] meta;
     wire          comes = s_axis_payload_tvalid && (!between || s_axis_meta_tvalid);
 
-    assign s_axis_payload_tready = come_ready && comes;
-    assign s_axis_meta_tready    = s_axis_payload_tready && between;
+    // Each is ready by the valid of the other, not by its own.
+    assign s_axis_payload_tready = come_ready && (!between || s_axis_meta_tvalid);
+    assign s_axis_meta_tready    = come_ready && between && s_axis_payload_tvalid;
 
     always_ff @(posedge clk) begin
-        if (s_axis_payload_tready) between <= s_axis_payload_tlast;
+        if (comes && come_ready) between <= s_axis_payload_tlast;
         if (rst) between <= 1'b1;
     end
 

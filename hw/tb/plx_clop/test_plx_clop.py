@@ -89,6 +89,9 @@ class TB:
         for kind in ("select", "commit"):
             getattr(dut, f"s_{kind}_valid").value = joined([port.state == kind for port in self.port], 1)
             for index, (name, width) in enumerate(FIELDS):
+                # A commit is of the list that was selected.
+                if kind == "commit" and name == "list":
+                    continue
                 # A select has the bound of the length, a commit the length.
                 at = 5 if name == "length" and kind == "commit" else index
                 getattr(dut, f"s_{kind}_{name}").value = joined([job[at] for job in jobs], width)

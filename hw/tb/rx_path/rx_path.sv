@@ -55,7 +55,7 @@ module rx_path #(
     output logic [PORTS-1:0]     idle
 );
     logic [PORTS-1:0]     select_valid, select_ready, select_wire_valid, answer_valid;
-    logic [PORTS*7-1:0]   select_list, commit_list, xlate_list;
+    logic [PORTS*7-1:0]   select_list, xlate_list;
     logic [PORTS*16-1:0]  select_length, commit_length;
     logic [PORTS*64-1:0]  select_wire, commit_wire, xlate_address;
     logic [2:0]           answer_outcome;
@@ -123,7 +123,7 @@ module rx_path #(
                 .m_desc_func(), .m_data_tvalid(m_data_tvalid[p]), .m_data_tready(m_data_tready[p]),
                 .m_data_tdata(m_data_tdata[p*256 +: 256]), .m_data_tlast(m_data_tlast[p]), .m_taken(m_taken[p]),
                 .m_commit_valid(commit_valid[p]), .m_commit_ready(commit_ready[p]),
-                .m_commit_list(commit_list[p*7 +: 7]), .m_commit_outcome(commit_outcome[p*4 +: 4]),
+                .m_commit_outcome(commit_outcome[p*4 +: 4]),
                 .m_commit_length(commit_length[p*16 +: 16]), .m_commit_wire(commit_wire[p*64 +: 64]),
                 .m_commit_wire_valid(commit_wire_valid[p]), .m_commit_stamp_mac(commit_mac[p*32 +: 32]),
                 .m_commit_stamp_parsed(commit_parsed[p*32 +: 32]),
@@ -145,7 +145,7 @@ module rx_path #(
         .m_select_valid(answer_valid), .m_select_outcome(answer_outcome), .m_select_address(answer_address),
         .m_select_sequence(answer_sequence), .m_select_bare(answer_bare), .m_select_stride(answer_stride),
         .m_select_func(answer_func),
-        .s_commit_valid(commit_valid), .s_commit_ready(commit_ready), .s_commit_list(commit_list),
+        .s_commit_valid(commit_valid), .s_commit_ready(commit_ready),
         .s_commit_outcome(commit_outcome), .s_commit_length(commit_length), .s_commit_wire(commit_wire),
         .s_commit_wire_valid(commit_wire_valid), .s_commit_stamp_mac(commit_mac),
         .s_commit_stamp_parsed(commit_parsed), .s_commit_stamp_placed(commit_placed),
