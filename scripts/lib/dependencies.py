@@ -4,7 +4,8 @@
 usage: scripts/lib/dependencies.py
 
 Each package of the repository is read, inside the workspace and out of it: a crate that its Cargo.toml names has to be
-named in its Rust files, those of its build script, tests, benches and examples among them. Exit status: 0 if each is.
+named in its Rust files, those of its build script, tests, benches and examples among them. (A name that is also a word
+of the code or a comment, such as `bytes`, is not told from it.) Exit status: 0 if each is.
 """
 
 import re

@@ -24,20 +24,50 @@ impl Rooms {
     }
 }
 
-/// Payload of a fragment, in the buffer in which it arrived.
-pub(crate) struct Payload {
-    room: Option<Box<[u8]>>,
-    range: std::ops::Range<usize>,
+/// A datagram that has arrived, which returns its buffer when the last user is done.
+struct Shared {
+    room: Box<[u8]>,
     rooms: Rooms,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.rooms.give(std::mem::take(&mut self.room));
+    }
+}
+
+/// A part of a datagram, in the buffer in which it arrived.
+#[derive(Clone)]
+pub(crate) struct Payload {
+    shared: Rc<Shared>,
+    range: std::ops::Range<usize>,
 }
 
 impl Payload {
     pub(crate) fn new(room: Box<[u8]>, range: std::ops::Range<usize>, rooms: &Rooms) -> Self {
+        let rooms = rooms.clone();
         Self {
-            room: Some(room),
+            shared: Rc::new(Shared { room, rooms }),
             range,
-            rooms: rooms.clone(),
         }
+    }
+
+    /// A part of this part, if it has so many bytes.
+    pub(crate) fn part(&self, range: std::ops::Range<usize>) -> Option<Self> {
+        let at = self.range.start;
+        (range.end <= self.range.len()).then(|| Self {
+            shared: Rc::clone(&self.shared),
+            range: at + range.start..at + range.end,
+        })
+    }
+
+    /// What is behind the first so many bytes of it.
+    pub(crate) fn behind(self, bytes: usize) -> Option<Self> {
+        let rest = self.range.start + bytes..self.range.end;
+        (!rest.is_empty()).then(|| Self {
+            shared: self.shared,
+            range: rest,
+        })
     }
 }
 
@@ -45,15 +75,7 @@ impl Deref for Payload {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let room = self.room.as_deref().unwrap_or_default();
-        room.get(self.range.clone()).unwrap_or_default()
-    }
-}
-
-impl Drop for Payload {
-    fn drop(&mut self) {
-        if let Some(room) = self.room.take() {
-            self.rooms.give(room);
-        }
+        let room = self.shared.room.get(self.range.clone());
+        room.unwrap_or_default()
     }
 }

@@ -1,8 +1,7 @@
 //! Messages as datagrams of the kernel, as fast as they can be had: a pair of connected sockets from
 //! each loop to each, 64 datagrams a call, without waiting, and with room for all that may be under
 //! way. As on the ports of `farm run`, messages to one member between two flushes share a datagram,
-//! fragments have one each and stay in the buffer that they arrived in, and members of one loop hand
-//! their messages over.
+//! fragments stay in the buffer that they arrived in, and members of one loop hand their messages over.
 
 use std::io;
 use std::mem::zeroed;
@@ -34,8 +33,8 @@ const BUFFER: libc::c_int = 64 << 20;
 const BUSY_POLL: libc::c_int = 50;
 /// Messages of a kind that wait for members of the loop itself, at most.
 const HANDED: usize = 4096;
-/// Least room of a datagram: messages to one member share it.
-const LEAST_ROOM: usize = 1472;
+/// Least room of a datagram, which messages to one member share: that of a frame of `farm run`.
+const LEAST_ROOM: usize = 2496;
 
 /// Sockets of a loop.
 pub(crate) struct Links {
@@ -107,11 +106,10 @@ struct Datagram {
     len: usize,
 }
 
-/// A datagram that messages are read from.
+/// What has not been read of a datagram.
 struct Reading {
-    datagram: Datagram,
     to: Address,
-    at: usize,
+    rest: Payload,
 }
 
 /// Carrier of a loop.
@@ -304,35 +302,47 @@ impl Sockets {
     }
 
     /// Reads the next message of a datagram.
-    fn read(&mut self, reading: Reading) -> Option<Arrival<Payload>> {
-        let Reading { datagram, to, at } = reading;
-        let rest = &datagram.room[at..datagram.len];
-        let message = match wire::decode(rest) {
+    fn read(&mut self, Reading { to, rest }: Reading) -> Option<Arrival<Payload>> {
+        let message = match wire::decode(&rest) {
             Ok(message) => message,
             Err(error) => {
                 self.fail(error.into());
                 return None;
             }
         };
-        let mut payload = None;
+        let (mut payload, mut len) = (None, HEADER);
         if let Message::Fragment(fragment) = &message {
-            if let Err(error) = wire::payload::check(fragment, &rest[HEADER..]) {
+            len += fragment.bytes as usize;
+            payload = rest.part(HEADER..len);
+            let bytes = payload.as_deref().unwrap_or_default();
+            if let Err(error) = wire::payload::check(fragment, bytes) {
                 self.fail(error.into());
                 return None;
             }
-            let range = at + HEADER..datagram.len;
-            payload = Some(Payload::new(datagram.room, range, &self.rooms));
-        } else if rest.len() > HEADER {
-            let at = at + HEADER;
-            self.reading = Some(Reading { datagram, to, at });
-        } else {
-            self.rooms.give(datagram.room);
         }
+        self.reading = rest.behind(len).map(|rest| Reading { to, rest });
         Some(Arrival {
             to,
             message,
             payload,
         })
+    }
+
+    /// Room for a message of so many bytes in the datagram that is gathered for a member.
+    fn gather(&mut self, place: usize, to: Address, bytes: usize) -> Option<&mut [u8]> {
+        let is_full = |open: &mut Datagram| open.len + bytes > open.room.len();
+        if let Some(full) = self.gathered[place].take_if(is_full) {
+            self.push(place, full);
+        } else if self.gathered[place].is_none() {
+            self.open.push(place);
+        }
+        if self.gathered[place].is_none() {
+            self.gathered[place] = self.begin(to);
+        }
+        let open = self.gathered[place].as_mut()?;
+        let at = open.len;
+        open.len += bytes;
+        open.room.get_mut(at..open.len)
     }
 }
 
@@ -342,31 +352,18 @@ impl Outbox for Sockets {
         if self.is_within(place) {
             return self.handover.push(to, message);
         }
-        let is_full = |open: &mut Datagram| open.len + HEADER > open.room.len();
-        if let Some(full) = self.gathered[place].take_if(is_full) {
-            self.push(place, full);
-        } else if self.gathered[place].is_none() {
-            self.open.push(place);
-        }
-        if self.gathered[place].is_none() {
-            self.gathered[place] = self.begin(to);
-        }
-        if let Some(open) = &mut self.gathered[place] {
-            open.room[open.len..open.len + HEADER].copy_from_slice(&wire::encode(message));
-            open.len += HEADER;
+        if let Some(room) = self.gather(place, to, HEADER) {
+            room.copy_from_slice(&wire::encode(message));
         }
     }
 
     fn transfer(&mut self, node: u16, outgoing: &Outgoing<'_, impl Fragments>) -> Transfer {
         let to = Address::Node(node);
-        if let Some(mut datagram) = self.begin(to) {
-            match outgoing.write(false, &mut datagram.room[ADDRESS..]) {
-                Ok(len) => {
-                    datagram.len = ADDRESS + len;
-                    self.push(self.place(to), datagram);
-                }
-                Err(error) => self.fail(error.into()),
-            }
+        let place = self.place(to);
+        if let Some(room) = self.gather(place, to, outgoing.frame_len())
+            && let Err(error) = outgoing.write(false, room)
+        {
+            self.fail(error.into());
         }
         Transfer::Done
     }
@@ -396,8 +393,8 @@ impl Carrier for Sockets {
             self.fail(anyhow::anyhow!("a datagram for no member"));
             return None;
         };
-        let at = ADDRESS;
-        self.read(Reading { datagram, to, at })
+        let rest = Payload::new(datagram.room, ADDRESS..datagram.len, &self.rooms);
+        self.read(Reading { to, rest })
     }
 
     fn following(&mut self, _fragment: &Fragment) -> Option<(Feeders, Self::Payloads)> {

@@ -20,8 +20,8 @@ const ROUND: usize = 32;
 /// Rounds at the end of a run in which something may arrive.
 const REST: usize = 8192;
 
-/// Rounds between two shows of the counts.
-const SHOW: u64 = 1024;
+/// Time between two shows of the counts.
+const SHOW: Time = Time::from_ns(2_000_000);
 
 /// The members of a loop.
 pub type Members<P> = members::Members<SchedulerSeat, ResultSeat, FeederSeat, NodeSeat<P>>;
@@ -34,7 +34,8 @@ pub struct Station<C: Carrier> {
     clock: TscClock,
     start: Tsc,
     resting: Resting,
-    rounds: u64,
+    /// When counts were shown.
+    shown: Time,
     /// Messages for members that are not in this loop.
     pub misrouted: u64,
 }
@@ -55,7 +56,7 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             clock,
             start,
             resting: Resting::new(rest),
-            rounds: 0,
+            shown: Time::from_ns(0),
             misrouted: 0,
         }
     }
@@ -101,8 +102,8 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             self.members.poll(now, &mut self.carrier);
         }
         self.carrier.flush();
-        self.rounds += 1;
-        if self.rounds.is_multiple_of(SHOW) {
+        if now - self.shown >= SHOW {
+            self.shown = now;
             self.show();
         }
         delivered > 0
