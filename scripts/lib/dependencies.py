@@ -9,20 +9,14 @@ of the code or a comment, such as `bytes`, is not told from it.) Exit status: 0 
 """
 
 import re
-import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+
+from structure import ROOT, tracked
+
 KINDS = ("dependencies", "dev-dependencies", "build-dependencies")
-
-
-def tracked(pattern):
-    """The files of the repository of a pattern, new ones among them."""
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", pattern],
-                            cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return [path for name in listed.splitlines() if (path := ROOT / name).exists()]
 
 
 def unused(manifest, inner):
@@ -30,7 +24,7 @@ def unused(manifest, inner):
     package = tomllib.loads(manifest.read_text(encoding="utf8"))
     tables = [package, *package.get("target", {}).values()]
     named = {name for table in tables for kind in KINDS for name in table.get(kind, {})}
-    code = "\n".join(path.read_text(encoding="utf8") for path in tracked(f"{manifest.parent.relative_to(ROOT)}/*.rs")
+    code = "\n".join(path.read_text(encoding="utf8") for path in tracked([f"{manifest.parent.relative_to(ROOT)}/*.rs"])
                      if not any(path.is_relative_to(folder) for folder in inner))
     return sorted(name for name in named if not re.search(rf"\b{name.replace('-', '_')}\b", code))
 
@@ -39,7 +33,7 @@ def main():
     if sys.argv[1:]:
         print(__doc__.split("\n\n")[1])
         return 2
-    manifests = tracked("*Cargo.toml")
+    manifests = tracked(["*Cargo.toml"])
     folders = {manifest.parent for manifest in manifests}
     wrong = 0
     for manifest in manifests:

@@ -37,7 +37,6 @@ impl Drop for Shared {
 }
 
 /// A part of a datagram, in the buffer in which it arrived.
-#[derive(Clone)]
 pub(crate) struct Payload {
     shared: Rc<Shared>,
     range: std::ops::Range<usize>,
