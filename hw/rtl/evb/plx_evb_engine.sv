@@ -281,7 +281,7 @@ module plx_evb_engine #(
         if (rst || clears) {give_back, push} <= 2'b00;
     end
 
-    assign look_offered = ready && ready_column == look_column;
+    assign look_offered = ready && !fresh && ready_column == look_column;  // a fresh one is in its queue yet
     assign look_used    = used;
 
     // Buffers and their nodes.

@@ -209,15 +209,17 @@ module plx_evb_sched #(
     wire [19:0] peaks  = {{(16 - SW) {1'b0}}, peak, 3'd0};
     wire [19:0] twice  = {3'd0, limit, 1'b0};
     logic [19:0] six, seven;
+    logic        renewed;  // counts are a cycle behind what they count
 
     always_ff @(posedge clk) begin
+        renewed   <= setup;
         overflow  <= overflow | {flow_lost, feedback_lost, inc[8], inc[7] || inc[6]};
         errors    <= errors + {31'd0, inc[21]};
         passed    <= passed + {26'd0, inc_passed};
         six       <= twice + (twice << 1);
         seven     <= {1'b0, limit, 3'd0} - {4'd0, limit};
         peak_bits <= {peaks > seven, peaks > six, peaks > twice << 1, peaks > twice};
-        if (rst || setup) begin
+        if (rst || renewed) begin
             overflow <= '0;
             errors   <= '0;
             passed   <= '0;

@@ -100,6 +100,21 @@ async def a_message_in_the_cycle_after_its_trigger(dut):
 
 
 @cocotb.test()
+async def a_buffer_is_in_one_place_in_each_cycle(dut):
+    tb = TB(dut)
+    await tb.start()
+    for late in range(24):
+        await tb.write(SETUP, 1)
+        while await tb.read(BUSY):
+            pass
+        feedback = cocotb.start_soon(tb.feedback(1))
+        await tb.cycles.cycle(late)
+        assert await tb.read(COLUMN + 8 + 4) in (0, 1), late
+        await feedback
+        assert await tb.read(COLUMN + 8 + 4) == 1
+
+
+@cocotb.test()
 async def triggers_wait_and_are_refused(dut):
     tb = TB(dut)
     await tb.start()

@@ -8,4 +8,5 @@ mod e1000e;
 mod igb;
 mod loopback;
 mod pci;
+mod sharing;
 mod virtio_pci;

@@ -6,14 +6,10 @@ use pollux_mempool::time::Ns;
 
 use super::registers::{card, clop, event, functions, host, port, timing, tlb, tx};
 use crate::bus::registers::Register;
-use crate::bus::{Bus, BusError, Claim, Claims, Device};
+use crate::bus::{Bus, BusError, Device, Exclusive};
 use crate::clock::Clock;
 use crate::grant::MemoryGrant;
 use crate::quarantine::Quarantine;
-
-/// Cards that have a driver, by the addresses of their [`Device`]s. Two drivers of one device would
-/// each make it write into memory that the other manages.
-static DRIVEN: Claims<usize> = Claims::new();
 
 /// Length of BAR 0 in bytes.
 const WINDOW: usize = 128 << 10;
@@ -97,9 +93,7 @@ fn run_of(words: &[u32], all: usize, function: usize) -> (usize, usize) {
 
 /// The card: registers, and clock. Clones are the same card.
 pub(super) struct Nic<D: Device> {
-    /// The exclusive claim on the card. Dropped before the device.
-    claim: Arc<Claim<usize>>,
-    pub(super) device: Arc<D>,
+    pub(super) device: Exclusive<D>,
     /// For mappings.
     pub(super) grant: MemoryGrant,
     pub(super) bus: D::Bus,
@@ -112,7 +106,6 @@ pub(super) struct Nic<D: Device> {
 impl<D: Device> Clone for Nic<D> {
     fn clone(&self) -> Self {
         Self {
-            claim: self.claim.clone(),
             device: self.device.clone(),
             bus: self.bus.clone(),
             clock: self.clock.clone(),
@@ -128,18 +121,11 @@ impl<D: Device> Nic<D> {
     /// The device is not a card of this kind, has another version, lacks a required resource, or is
     /// claimed by another driver.
     pub(super) fn new(device: Arc<D>, grant: MemoryGrant) -> Result<Self, BusError> {
-        let claim = DRIVEN
-            .take(Arc::as_ptr(&device).addr())
-            .ok_or_else(|| BusError::Device {
-                device: device.name().into(),
-                what: "this program has a port or streams on it already: stop and drop those first"
-                    .into(),
-            })?;
+        let device = Exclusive::new(device)?;
         let bus = device.bar(0, WINDOW)?;
         let clock = device.clock();
         let (at, has) = (Blocks::default(), Counts::default());
         let mut nic = Self {
-            claim: Arc::new(claim),
             device,
             grant,
             bus,

@@ -10,7 +10,7 @@ use super::registers::{
     IMC, MDIC, MDIC_DATA, MDIC_ERROR, MDIC_READ, MDIC_READY, MDIC_WRITE, RAH, RAH_ADDRESS, RAH_AV,
     RAL, RCTL, RCTL_EN, STATUS, STATUS_MASTER_ENABLE, TCTL, TCTL_EN, WINDOW,
 };
-use crate::bus::{Bus, BusError, Device};
+use crate::bus::{Bus, BusError, Device, Exclusive};
 use crate::clock::Clock;
 use crate::drivers::intel::link::GONE;
 use crate::net::MacAddr;
@@ -27,7 +27,7 @@ const SETTLE: Ns = Ns(100_000);
 
 /// The device, its registers, and the time in its world. Clones are the same device.
 pub(super) struct Nic<D: Device> {
-    pub(super) device: Arc<D>,
+    pub(super) device: Exclusive<D>,
     pub(super) bus: D::Bus,
     pub(super) clock: D::Clock,
 }
@@ -44,6 +44,7 @@ impl<D: Device> Clone for Nic<D> {
 
 impl<D: Device> Nic<D> {
     pub(super) fn new(device: Arc<D>) -> Result<Self, BusError> {
+        let device = Exclusive::new(device)?;
         let bus = device.bar(0, WINDOW)?;
         let clock = device.clock();
         Ok(Self { device, bus, clock })

@@ -50,7 +50,7 @@ use self::registers::{
 use super::intel::counters::{Losses, Sums};
 use super::intel::link::{Watched, rx_state, speed};
 use crate::bus::registers::Dump;
-use crate::bus::{Bus, BusError, Device, Interrupts};
+use crate::bus::{Bus, BusError, Device, Exclusive, Interrupts};
 use crate::driver::rss::{RSS_KEY, RSS_TABLE, RssSupport};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::drivers::intel::RSS;
@@ -99,6 +99,7 @@ pub fn open<D: Device>(
 ) -> Result<Box<dyn Driver>, PortError> {
     let options = Options::parse(spec)?;
     let port = spec.to_string();
+    let device = Exclusive::new(device).map_err(bus_error(&port))?;
     let bus = device.bar(0, WINDOW).map_err(bus_error(&port))?;
     let clock = device.clock();
     let hardware = Hardware { bus, clock };
@@ -124,7 +125,7 @@ pub fn open<D: Device>(
 }
 
 struct Igb<D: Device> {
-    device: Arc<D>,
+    device: Exclusive<D>,
     hardware: Hardware<D::Bus, D::Clock>,
     grant: MemoryGrant,
     /// What it was lent, and what it may still write: of the run that began last.

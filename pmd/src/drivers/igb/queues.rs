@@ -9,7 +9,7 @@ use pollux_mempool::time::Ns;
 
 use super::drops::Drops;
 use super::registers::{EIMC, EIMS};
-use crate::bus::{Bus, BusError, Device, Interrupts};
+use crate::bus::{Bus, BusError, Device, Exclusive, Interrupts};
 use crate::clock::Clock;
 use crate::driver::{Queues, RxDriver, TxDriver};
 use crate::drivers::intel::descriptors::{AdvancedOffloadTx, AdvancedTx, Extended, MAX_RING, Ring};
@@ -52,7 +52,7 @@ pub(crate) type Started<B> = (Queues, Arc<Drops<B>>);
 
 /// What starting the queues takes, beside the port's configuration.
 pub(crate) struct Plan<'a, D: Device> {
-    pub(crate) device: &'a Arc<D>,
+    pub(crate) device: &'a Exclusive<D>,
     pub(crate) bus: &'a D::Bus,
     /// Bytes of the longest frame, a tag included.
     pub(crate) longest: usize,
@@ -188,7 +188,7 @@ fn room(data_room: usize) -> usize {
 
 /// The registers of one queue.
 struct Block<D: Device> {
-    device: Arc<D>,
+    device: Exclusive<D>,
     bus: D::Bus,
     base: usize,
 }

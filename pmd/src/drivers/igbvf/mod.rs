@@ -35,7 +35,7 @@ use super::igb::options::{OVERHEAD, TAG, VLANS, mtu, vlans};
 use super::igb::queues::{self, Plan};
 use super::intel::link::{Watched, rx_state};
 use crate::bus::registers::Dump;
-use crate::bus::{Bus, BusError, Device, Interrupts};
+use crate::bus::{Bus, BusError, Device, Exclusive, Interrupts};
 use crate::driver::filter::{Filter, MULTICAST, Multicast};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::grant::MemoryGrant;
@@ -71,6 +71,7 @@ pub fn open<D: Device>(
     })?;
     let vlans = vlans(spec, VLANS.key)?.unwrap_or_default();
     let port = spec.to_string();
+    let device = Exclusive::new(device).map_err(bus_error(&port))?;
     let bus = device.bar(0, WINDOW).map_err(bus_error(&port))?;
     let mailbox = VfEnd::new(bus.clone(), device.clock());
     let mut igbvf = Igbvf {
@@ -101,7 +102,7 @@ pub fn open<D: Device>(
 }
 
 struct Igbvf<D: Device> {
-    device: Arc<D>,
+    device: Exclusive<D>,
     bus: D::Bus,
     grant: MemoryGrant,
     /// What it was lent, and what it may still write: of the run that began last.

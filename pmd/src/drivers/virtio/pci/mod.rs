@@ -36,7 +36,7 @@ use std::sync::Arc;
 use self::registers::Registers;
 use self::running::Running;
 use self::start::{Start, holds};
-use crate::bus::Device;
+use crate::bus::{Device, Exclusive};
 use crate::driver::filter::{Filter, MULTICAST, Multicast, PROMISC};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::drivers::virtio::Features;
@@ -67,7 +67,7 @@ struct Seen {
 
 struct VirtioPci<D: Device> {
     spec: String,
-    device: Arc<D>,
+    device: Exclusive<D>,
     registers: Arc<Registers<D::Bus>>,
     filter: Filter,
     mtu: usize,
@@ -99,6 +99,7 @@ pub fn open<D: Device>(
             offered,
         })
     };
+    let device = Exclusive::new(device).map_err(bus_error(&port))?;
     let registers = Registers::find(&*device).map_err(bus_error(&port))?;
     let Registers { offered, facts, .. } = registers;
     if !offered.contains(Features::ACCESS_PLATFORM) && !spec.switch("noiommu", false)? {

@@ -9,14 +9,14 @@ use pollux_mempool::region::MemoryRegion;
 
 use super::common::status;
 use super::registers::Registers;
-use crate::bus::{BusError, Device, Interrupts};
+use crate::bus::{BusError, Device, Exclusive, Interrupts};
 use crate::drivers::dma::{DeviceAddresses, DmaBuffer};
 use crate::grant::MemoryGrant;
 use crate::quarantine::Quarantine;
 
 /// A device that may access memory of this process, until [`quiesce`](Self::quiesce) returns.
 pub(super) struct Running<D: Device> {
-    device: Arc<D>,
+    device: Exclusive<D>,
     registers: Arc<Registers<D::Bus>>,
     /// The device works, as far as is known. Relaxed everywhere: hints, which order nothing.
     live: AtomicBool,
@@ -32,7 +32,7 @@ pub(super) struct Running<D: Device> {
 impl<D: Device> Running<D> {
     /// A device that has been reset, and can access no memory yet.
     pub(super) fn new(
-        device: Arc<D>,
+        device: Exclusive<D>,
         registers: Arc<Registers<D::Bus>>,
         grant: MemoryGrant,
         quarantine: Quarantine,

@@ -9,7 +9,7 @@ use super::notify::NotifyRegister;
 use super::queue::{Rx, Tx};
 use super::registers::{NO_REST, Registers};
 use super::running::Running;
-use crate::bus::{BusError, Device};
+use crate::bus::{BusError, Device, Exclusive};
 use crate::driver::Queues;
 use crate::driver::filter::Filter;
 use crate::drivers::dma::DeviceAddresses;
@@ -34,7 +34,7 @@ struct EnabledQueue<D: Device> {
 
 /// A device that is about to be started.
 pub(super) struct Start<'a, D: Device> {
-    pub(super) device: &'a Arc<D>,
+    pub(super) device: &'a Exclusive<D>,
     pub(super) registers: &'a Arc<Registers<D::Bus>>,
     pub(super) config: &'a PortConfig,
     pub(super) filter: &'a Filter,
