@@ -202,12 +202,13 @@ impl EmbeddedPort {
                     break;
                 }
             }
-            if frames == n {
-                break;
-            }
+            // Before the end: a queue that fills every poll would otherwise be the first of the next.
             *next += 1;
             if *next >= rx.len() {
                 *next = 0;
+            }
+            if frames == n {
+                break;
             }
         }
         if reassembles && !is_recorded && now.0.wrapping_sub(expired.0) > EXPIRY.0 {
