@@ -50,9 +50,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-/// Ranges at a time: 32 peers with as many regions as one may have, and as many regions that are
-/// shared with others.
-const RANGES: usize = 512;
+/// Ranges at a time, of the whole process: the queue pairs of several endpoints over shared memory,
+/// each with an inbox of its own and one of its peer's, and the ranges that peers register. Entries
+/// that were never used take no memory.
+const RANGES: usize = 1 << 14;
 
 /// States of a unit: shared; being replaced by a thread; private, and how many threads have come
 /// since to find it so.
@@ -142,7 +143,7 @@ impl BusErrorGuard {
     /// Guards `len` bytes at `at`, of which `unit` bytes are replaced together.
     ///
     /// # Errors
-    /// The units do not make up the range, the table is full, or the system refuses a handler.
+    /// The units do not make up the range, the table is full ([`StorageFull`](io::ErrorKind::StorageFull)), or the system refuses a handler.
     ///
     /// # Safety
     /// The range is a mapping of the caller's that begins and ends, as its units do, where the
@@ -431,5 +432,23 @@ mod tests {
                 Some(io::ErrorKind::InvalidInput)
             );
         }
+    }
+
+    #[test]
+    fn a_process_guards_thousands_of_ranges() {
+        const RANGES: usize = 4096;
+        let mut whole = Shared::mapped(RANGES);
+        whole.guard = None;
+        let guard = |page: usize| {
+            // SAFETY: a page of the mapping, which lives longer than the guards, and is reached by
+            // atomics alone.
+            unsafe { BusErrorGuard::new(whole.at.add(page * PAGE), PAGE, PAGE) }.unwrap()
+        };
+        let guards: Vec<_> = (0..RANGES).map(guard).collect();
+        ftruncate(&whole.file, 0).unwrap();
+        assert_eq!(whole.byte((RANGES - 1) * PAGE).load(Ordering::Relaxed), 0);
+        let replaced: Vec<_> = guards.iter().map(BusErrorGuard::replaced).collect();
+        assert_eq!(replaced.iter().sum::<usize>(), 1);
+        assert_eq!(replaced.last(), Some(&1));
     }
 }

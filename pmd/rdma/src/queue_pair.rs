@@ -194,7 +194,8 @@ impl QueuePair {
         let descriptor = Descriptor {
             cookie: receive.cookie,
             operation: Operation::Send,
-            bytes: receive.to.len,
+            // No message is longer, and what has arrived of one is counted in 32 bits.
+            bytes: receive.to.len.min(MAX_MESSAGE),
             immediate: None,
             place: Place::Buffer(receive.to.key, receive.to.offset),
             remote: NOWHERE,

@@ -22,6 +22,13 @@ pub(crate) fn field<'py>(
     let len = dtype.itemsize();
     let start = usize::try_from(offset)
         .map_err(|_| PyIndexError::new_err(format!("field: offset {offset} is below 0")))?;
+    // Before memory is taken for them: a field may be larger than all payloads.
+    for (index, datagram) in datagrams.iter().enumerate() {
+        let payload = datagram.payload().len();
+        if start.checked_add(len).is_none_or(|end| end > payload) {
+            return Err(past_payload(index, payload, start, len));
+        }
+    }
     let bytes = PyArray1::<u8>::zeros(py, len * datagrams.len(), false);
     let mut writer = bytes
         .try_readwrite()
@@ -29,9 +36,7 @@ pub(crate) fn field<'py>(
     let out = writer.as_slice_mut()?;
     for (index, (datagram, out)) in datagrams.iter().zip(out.chunks_exact_mut(len)).enumerate() {
         let payload = datagram.payload();
-        let field = start
-            .checked_add(len)
-            .and_then(|end| payload.get(start..end));
+        let field = payload.get(start..start + len);
         let field = field.ok_or_else(|| past_payload(index, payload.len(), start, len))?;
         out.copy_from_slice(field);
     }

@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import struct
+import subprocess
+import sys
 import threading
 import time
 
@@ -51,6 +53,21 @@ def test_a_failure_is_a_port_error(tmp_path):
         with pollux.open(f"pcap:rx={broken}") as port:
             assert sum(map(len, port)) == 2
     assert port.ledger()["balanced"]
+
+
+def test_a_field_larger_than_all_payloads_takes_no_memory(tmp_path):
+    script = """
+import resource, sys
+import pollux
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+with pollux.open(sys.argv[1], data_room=2048, buffers=64) as port:
+    try:
+        next(iter(port)).field(0, "S2147483647")
+    except IndexError:
+        print("refused")
+"""
+    said = subprocess.run([sys.executable, "-c", script, capture(tmp_path)], capture_output=True, text=True, check=False)
+    assert said.stdout == "refused\n", said.stderr
 
 
 def test_a_batch_after_close_says_so(tmp_path):

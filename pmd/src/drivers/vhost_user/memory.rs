@@ -98,6 +98,13 @@ fn map_region(
         ))
     };
     let system = |error: io::Error| bad(&error.to_string());
+    // What this process lacks is no violation of its peer's.
+    let map = |error: io::Error| match error.kind() {
+        io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull => {
+            Ended::System("cannot map the peer's memory", error)
+        }
+        _ => system(error),
+    };
     // The pages of other file systems could block for ever.
     let kind = fstatfs(fd).map_err(|error| system(error.into()))?.f_type;
     let stat = fstat(fd).map_err(|error| system(error.into()))?;
@@ -140,7 +147,7 @@ fn map_region(
             start,
         )
     };
-    let at = at.map_err(|error| system(error.into()))?;
+    let at = at.map_err(|error| map(error.into()))?;
     let at = NonNull::new(at.cast::<u8>()).ok_or_else(|| bad("it was mapped at zero"))?;
     let mut mapping = Mapping {
         at,
@@ -151,7 +158,7 @@ fn map_region(
     // fill one, the access is a bus error too.
     // SAFETY: the mapping owns the range, all of which is one unit, and drops the guard before it;
     // its bytes are accessed as described below.
-    mapping.guard = Some(unsafe { BusErrorGuard::new(at, len, len) }.map_err(system)?);
+    mapping.guard = Some(unsafe { BusErrorGuard::new(at, len, len) }.map_err(map)?);
     let mapping = Arc::new(mapping);
     // SAFETY: offset - start < page, inside the mapping.
     let first = unsafe { at.add((region.offset - start) as usize) };
