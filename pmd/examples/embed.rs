@@ -1,5 +1,8 @@
 //! A program with its own poll loops: one sends, one receives and accounts for every frame. `cargo
 //! run --release -p pollux-pmd --example embed -- --cores 0,1` pins each to its core.
+//!
+//! The receiver waits for the frames of the sender, which the loopback returns. A port of a network
+//! receives frames of others, for as long as the program likes: `docs/embedding.md` has one.
 use pollux_pmd::endpoint::{Classifier, Receiver};
 use pollux_pmd::mempool::{Burst, Mempool, PoolConfig, time::Ns};
 use pollux_pmd::net::{MacAddr, ParseOptions, UDP_HEADERS, UdpEndpoint, UdpTemplate};
@@ -9,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FRAMES: usize = 1 << 20;
     let cores = lcore::parse_cpu_list(&std::env::args().nth(2).unwrap_or_default());
     let pool = Mempool::new(PoolConfig::default())?;
-    let port = Registry::builtin().open("loopback")?; // or a NIC: `af_packet:eth0`
+    let port = Registry::builtin().open("loopback")?;
     let mut port = port.configure(PortConfig::new(pool.clone()))?.start()?;
 
     // A loop owns all that it uses: its queue, its buffers, its counters.

@@ -92,7 +92,7 @@ pub struct Trigger {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
-    /// UDP destination port of its frames, a different one for each source.
+    /// UDP destination port of its frames. Two sources may share one only if each has a `group` of its own.
     #[schemars(range(min = 1))]
     pub udp_port: u16,
     /// Multicast group of its frames, which is joined; without it, any destination address.

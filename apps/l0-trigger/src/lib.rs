@@ -27,7 +27,7 @@
 //! ```
 //!
 //! A custom stage is registered under a name, which a `[[stage]]` table of the configuration then
-//! uses: `examples/custom_stage.rs`. `pollux_pipelines` documents stages, `pollux_na62::l0` the
+//! uses: `scripts/out-of-tree.d/extended-trigger` is such a program. `pollux_pipelines` documents stages, `pollux_na62::l0` the
 //! data between them; a driver implements `pollux_pmd::driver::Driver`.
 
 // The modules are private: `pub` in them means the crate, and the API consists of the re-exports

@@ -14,7 +14,7 @@ use crate::grant::MemoryGrant;
 
 mod claim;
 pub(crate) mod error;
-mod exclusive;
+pub mod exclusive;
 #[cfg(feature = "pci")]
 mod mapped;
 pub mod pci;
@@ -24,7 +24,6 @@ pub mod vfio;
 
 pub(crate) use claim::{Claim, Claims};
 pub use error::BusError;
-pub use exclusive::Exclusive;
 
 /// A register window of a device (a memory BAR). Clones refer to the same window.
 ///

@@ -22,10 +22,11 @@ use crate::supervisor::{Base, Options, Rig, Supervisor};
 /// Buffers in the local cache of each loop.
 const CACHE: usize = 512;
 
-/// Forward frames between ports, as testpmd does
+/// Forward frames between ports
 ///
 /// With two ports, each sends what the other receives, in both directions at once; with one port,
-/// frames go back out of it. A direction is left out if a port cannot receive or the other cannot
+/// frames go back out of it. Unlike DPDK's testpmd it leaves ports as they are: with `,promisc=on` in
+/// its spec a port takes frames for other stations too. A direction is left out if a port cannot receive or the other cannot
 /// send. Queue n of one port is forwarded to queue n of the other; queues are distributed over the
 /// loops in turn.
 ///

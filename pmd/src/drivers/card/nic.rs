@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pollux_mempool::time::Ns;
 
 use super::registers::{card, clop, event, functions, host, port, timing, tlb, tx};
+use crate::bus::exclusive::Exclusive;
 use crate::bus::registers::Register;
-use crate::bus::{Bus, BusError, Device, Exclusive};
+use crate::bus::{Bus, BusError, Device};
 use crate::clock::Clock;
 use crate::grant::MemoryGrant;
 use crate::quarantine::Quarantine;

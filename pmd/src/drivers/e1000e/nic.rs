@@ -10,7 +10,8 @@ use super::registers::{
     IMC, MDIC, MDIC_DATA, MDIC_ERROR, MDIC_READ, MDIC_READY, MDIC_WRITE, RAH, RAH_ADDRESS, RAH_AV,
     RAL, RCTL, RCTL_EN, STATUS, STATUS_MASTER_ENABLE, TCTL, TCTL_EN, WINDOW,
 };
-use crate::bus::{Bus, BusError, Device, Exclusive};
+use crate::bus::exclusive::Exclusive;
+use crate::bus::{Bus, BusError, Device};
 use crate::clock::Clock;
 use crate::drivers::intel::link::GONE;
 use crate::net::MacAddr;

@@ -49,8 +49,9 @@ use self::registers::{
 };
 use super::intel::counters::{Losses, Sums};
 use super::intel::link::{Watched, rx_state, speed};
+use crate::bus::exclusive::Exclusive;
 use crate::bus::registers::Dump;
-use crate::bus::{Bus, BusError, Device, Exclusive, Interrupts};
+use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::driver::rss::{RSS_KEY, RSS_TABLE, RssSupport};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::drivers::intel::RSS;

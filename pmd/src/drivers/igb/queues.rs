@@ -9,7 +9,8 @@ use pollux_mempool::time::Ns;
 
 use super::drops::Drops;
 use super::registers::{EIMC, EIMS};
-use crate::bus::{Bus, BusError, Device, Exclusive, Interrupts};
+use crate::bus::exclusive::Exclusive;
+use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::clock::Clock;
 use crate::driver::{Queues, RxDriver, TxDriver};
 use crate::drivers::intel::descriptors::{AdvancedOffloadTx, AdvancedTx, Extended, MAX_RING, Ring};

@@ -9,7 +9,8 @@ use pollux_mempool::region::MemoryRegion;
 
 use super::common::status;
 use super::registers::Registers;
-use crate::bus::{BusError, Device, Exclusive, Interrupts};
+use crate::bus::exclusive::Exclusive;
+use crate::bus::{BusError, Device, Interrupts};
 use crate::drivers::dma::{DeviceAddresses, DmaBuffer};
 use crate::grant::MemoryGrant;
 use crate::quarantine::Quarantine;
