@@ -2,11 +2,12 @@
 //! run --release -p pollux-pmd --example embed -- --cores 0,1` pins each to its core.
 //!
 //! The receiver waits for the frames of the sender, which the loopback returns. A port of a network
-//! receives frames of others, for as long as the program likes: `docs/embedding.md` has one.
+//! receives frames of others, for as long as the program likes: `docs/embedding.md` has one. Ten
+//! seconds without a frame end the run.
 use pollux_pmd::endpoint::{Classifier, Receiver};
 use pollux_pmd::mempool::{Burst, Mempool, PoolConfig, time::Ns};
 use pollux_pmd::net::{MacAddr, ParseOptions, UDP_HEADERS, UdpEndpoint, UdpTemplate};
-use pollux_pmd::{Ledger, PortConfig, Registry, lcore, stream};
+use pollux_pmd::{Ledger, PortConfig, Registry, Timeout, TscClock, lcore, stream};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FRAMES: usize = 1 << 20;
@@ -14,6 +15,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = Mempool::new(PoolConfig::default())?;
     let port = Registry::builtin().open("loopback")?;
     let mut port = port.configure(PortConfig::new(pool.clone()))?.start()?;
+
+    let stop = lcore::StopFlag::new();
+    let stopped = stop.clone();
 
     // A loop owns all that it uses: its queue, its buffers, its counters.
     let (mut cache, mut burst) = (pool.cache(256)?, Burst::<32>::new());
@@ -28,9 +32,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             for (mbuf, board) in burst.iter_mut().zip(boards.iter().cycle()) {
                 let _ = board.write(mbuf.append(UDP_HEADERS + 64).unwrap_or_default(), 64);
             }
-            while !burst.is_empty() {
+            while !burst.is_empty() && !stopped.is_set() {
                 port.tx[0].tx(&mut cache, &mut burst); // frames that do not fit remain in the burst
             }
+            cache.free_burst(&mut burst); // of a run that has ended
         }
         port.tx
     })?;
@@ -43,8 +48,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ledger.add("receiver", receiver.view());
     let (mut cache, mut burst, mut received) = (pool.cache(256)?, Burst::<32>::new(), 0);
     let receiver = lcore::launch("receiver", cores.get(1).copied(), move || {
-        while received < FRAMES {
-            received += port.rx[0].rx(&mut cache, &mut burst);
+        let (clock, patience) = (TscClock::get(), Ns(10_000_000_000));
+        let mut silence = Timeout::new(&clock, patience);
+        while received < FRAMES && !silence.is_over(&clock) {
+            let frames = port.rx[0].rx(&mut cache, &mut burst);
+            if frames > 0 {
+                silence = Timeout::new(&clock, patience);
+            }
+            received += frames;
             burst.take_all(|mbuf| {
                 // Frames of no stream are counted under their cause and freed.
                 let frame = receiver.receive(mbuf, Ns(0), 0, &mut [], &mut cache);
@@ -54,9 +65,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 }
             });
         }
-        port.rx
+        (port.rx, received)
     })?;
-    port.port.stop(receiver.join()?, sender.join()?)?;
+    let received = receiver.join();
+    stop.stop();
+    let (rx, received) = received?;
+    port.port.stop(rx, sender.join()?)?;
+    if received < FRAMES {
+        return Err(format!("{received} of {FRAMES} frames came back").into());
+    }
     println!("{:?}", counts.counts().collect::<Vec<_>>());
     println!("{}", ledger.check()?); // an error if a frame is unaccounted for
     Ok(())

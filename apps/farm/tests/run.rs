@@ -54,6 +54,7 @@ fn number(value: &Value) -> u64 {
 
 /// What must hold in every run.
 fn holds(report: &Value) {
+    assert_eq!(report["schema"], 1);
     let events = &report["events"];
     let triggered = number(&events["triggered"]);
     for key in ["built", "decided"] {
@@ -278,6 +279,11 @@ fn wrong_options_end_with_status_2() {
     let unknown = self::output("[farm]\nfeedres = 3\n", "");
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("feedres"));
+    let mut absent = Command::new(env!("CARGO_BIN_EXE_farm"));
+    let absent = absent.args(["run", "--config", "/nowhere/farm.toml"]);
+    let absent = absent.output().unwrap();
+    assert_eq!(absent.status.code(), Some(2));
+    assert!(text(&absent.stderr).contains("/nowhere/farm.toml"));
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn every_scenario_reports_every_key() {
             assert!(found["latency_us"][key].as_f64().unwrap() > 0.0);
         }
         assert_eq!(found["end"], "complete");
+        assert_eq!(found["schema"], 1);
         assert_eq!(found["scenario"], scenario);
     }
 }

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use self::meter::Meter;
 use self::page::Latencies;
-pub(crate) use self::report::{Base, Quantiles};
+pub(crate) use self::report::{Base, Quantiles, SCHEMA};
 pub(crate) use self::rig::Rig;
 
 /// Interval of the main thread's rounds.

@@ -179,8 +179,9 @@ impl FarmConfig {
     /// # Errors
     /// A file that cannot be read or is none.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = read_text(path)?;
-        toml::from_str(&text).with_context(|| path.display().to_string())
+        let name = || path.display().to_string();
+        let text = read_text(path).with_context(name)?;
+        toml::from_str(&text).with_context(name)
     }
 
     fn apply(&mut self, options: &RunOptions) {

@@ -32,7 +32,7 @@ pub struct MemberOptions {
     pub corrupt: f64,
 
     /// CPU of the loop, which is then never idle [default: the loop gives way to others]
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, visible_alias = "cores", value_name = "CPU")]
     pub core: Option<usize>,
 
     #[command(flatten)]
@@ -164,7 +164,7 @@ pub struct SwitchOptions {
     pub duration: DurationOption,
 
     /// CPU of the loop, which is then never idle [default: the loop gives way to others]
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, visible_alias = "cores", value_name = "CPU")]
     pub core: Option<usize>,
 
     #[command(flatten)]

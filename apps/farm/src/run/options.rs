@@ -79,7 +79,8 @@ pub struct RunOptions {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Print the effective configuration (TOML), including defaults, and exit
+    /// Print the effective configuration (TOML), including defaults, and exit; keys that are not set
+    /// and have no fixed default are left out
     #[arg(long)]
     pub print_config: bool,
 

@@ -27,9 +27,13 @@ pub struct Ended {
     pub left: u64,
 }
 
+/// Format of the report.
+const SCHEMA: u32 = 1;
+
 /// The report.
 #[derive(Serialize)]
 pub struct Report<'a> {
+    schema: u32,
     end: &'static str,
     duration_s: f64,
     seed: u64,
@@ -157,6 +161,7 @@ impl<'a> Report<'a> {
         let seconds = scheduler.map_or(0.0, |s| s.duration_s);
         let (checked, wrong) = part.compared();
         Self {
+            schema: SCHEMA,
             end: ended.end,
             duration_s: ended.duration.as_secs_f64(),
             seed: plan.asked.seed,

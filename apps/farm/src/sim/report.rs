@@ -6,9 +6,13 @@ use std::time::Duration;
 use pollux_farm::sim::{Latency, PolicyName, Results, Scenario, Settings};
 use serde::Serialize;
 
+/// Format of the report.
+const SCHEMA: u32 = 1;
+
 /// The report. What does not apply to a scenario is null.
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
+    schema: u32,
     scenario: &'static str,
     policy: Option<&'static str>,
     seed: u64,
@@ -47,6 +51,7 @@ impl<'a> Report<'a> {
         wall: Duration,
     ) -> Self {
         Self {
+            schema: SCHEMA,
             scenario: scenario.name(),
             policy: policy.map(PolicyName::name),
             seed,

@@ -15,6 +15,7 @@ use pollux_na62::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
 
 use self::report::{Inputs, Report};
+use crate::supervisor::SCHEMA;
 use pollux_na62::physics::study::momentum::{MomentumRow, SeparationRow, separation};
 use pollux_na62::physics::study::{Row, Study};
 
@@ -111,6 +112,7 @@ impl Found {
             finder,
         } = self.inputs;
         Report {
+            schema: SCHEMA,
             inputs: Inputs {
                 seed,
                 events,

@@ -10,6 +10,7 @@ use pollux_na62::physics::study::momentum::{MomentumRow, SeparationRow};
 /// Content of the JSON report.
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
+    pub(super) schema: u32,
     pub(super) inputs: Inputs,
     pub(super) rows: &'a [Row],
     /// Rows of events in which both disks share some rings.

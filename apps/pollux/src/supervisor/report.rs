@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::scale::scaled;
 
 /// Version of the reports' layout; grows with every change that a reader could notice.
-const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// CPU of a loop.
 #[derive(Serialize)]

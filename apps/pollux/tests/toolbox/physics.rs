@@ -72,6 +72,7 @@ fn rows_hold_what_was_found() {
         assert!(of("efficiency_7") >= of("efficiency") - 0.02, "{row}");
     }
     assert_eq!(rows(&report_3, "shared").len(), 4);
+    assert_eq!(report_3["schema"], 1);
     assert_eq!(report_3["inputs"]["model"]["photons"], 100.0);
     assert_eq!(report_3["inputs"]["finder"]["min_hits"], 5);
     let efficiency = |rings: u64| {

@@ -22,6 +22,7 @@ use self::ends::{Ends, Pair};
 use self::plan::Plan;
 use self::report::{Report, Row};
 use super::counts::Counts;
+use crate::supervisor::SCHEMA;
 
 /// Runs all measurements, and writes the report.
 pub(super) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
@@ -57,6 +58,7 @@ pub(super) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     complete &= !stop.is_set() && measured.is_ok();
     let (counts, ledger) = ends.end()?;
     let report = Report {
+        schema: SCHEMA,
         command: "rdma bench",
         back_end: if args.ports.is_empty() { "shm" } else { "roce" },
         ports: args.ports.clone(),

@@ -13,6 +13,7 @@ use crate::supervisor::Quantiles;
 /// Content of `--report`.
 #[derive(Serialize)]
 pub(super) struct Report {
+    pub(super) schema: u32,
     pub(super) command: &'static str,
     /// `shm` or `roce`.
     pub(super) back_end: &'static str,

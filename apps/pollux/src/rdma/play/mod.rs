@@ -18,6 +18,7 @@ use pollux_rdma::roce::{RoceEndpoint, RoceLoop, RoceOptions};
 use self::config::Config;
 use self::conversation::Conversation;
 use self::report::Report;
+use crate::supervisor::SCHEMA;
 
 /// Buffers of each pool.
 const BUFFERS: usize = 4096;
@@ -143,6 +144,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     }
     let balance = ledger.balance();
     let report = Report {
+        schema: SCHEMA,
         command: "rdma play",
         end,
         ledger: balance.into(),

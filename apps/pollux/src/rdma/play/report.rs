@@ -12,6 +12,7 @@ use super::super::counts::Counts;
 /// Content of `--report`.
 #[derive(Serialize)]
 pub(super) struct Report {
+    pub(super) schema: u32,
     pub(super) command: &'static str,
     pub(super) end: &'static str,
     pub(super) ledger: LedgerReport,

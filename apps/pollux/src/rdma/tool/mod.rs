@@ -23,6 +23,7 @@ use self::conversation::Conversation;
 use self::host::Host;
 use self::stop::is_stop;
 use super::counts::Counts;
+use crate::supervisor::SCHEMA;
 
 /// Serve ibv_rc_pingpong, ibv_uc_pingpong or a program of perftest as its server
 ///
@@ -72,6 +73,7 @@ enum End {
 /// Content of `--report`.
 #[derive(Serialize)]
 struct Report {
+    schema: u32,
     command: &'static str,
     end: End,
     messages: u64,
@@ -136,6 +138,7 @@ fn run(options: &Options, role: Role, registry: &Registry) -> Result<(), Failure
         Err(_) => End::Failed,
     };
     let report = Report {
+        schema: SCHEMA,
         command: match role {
             Role::Server => "rdma serve",
             Role::Client => "rdma ping",
