@@ -170,7 +170,8 @@ impl<P> Buffer<P> {
             && feeders.without(self.members).is_empty()
     }
 
-    /// Places fragments that differ in their feeders alone, and that the buffer [takes](Self::takes).
+    /// Places fragments that differ in their feeders alone, and that the buffer [takes](Self::takes): those
+    /// that have a payload. The others are not here.
     #[inline]
     pub(super) fn place_all(
         &mut self,
@@ -179,18 +180,22 @@ impl<P> Buffer<P> {
         payloads: &mut impl Iterator<Item = P>,
         counters: &mut Counters,
     ) -> Place {
-        let (first, all) = (self.index(0), feeders.len());
+        let first = self.index(0);
         let slots = self.slots.get_mut(first..).unwrap_or_default();
-        for (feeder, payload) in feeders.iter().zip(payloads) {
-            if let Some(slot) = slots.get_mut(usize::from(feeder)) {
+        let mut left = feeders;
+        for payload in payloads.take(feeders.len()) {
+            let feeder = left.pop();
+            if let Some(slot) = feeder.and_then(|feeder| slots.get_mut(usize::from(feeder))) {
                 *slot = Some(payload);
             }
         }
-        counters.placed += all as u64;
-        let absent = usize::from(fragment.absent) * all;
+        let placed = feeders.without(left);
+        counters.placed += placed.len() as u64;
+        counters.without_payload += left.len() as u64;
+        let absent = usize::from(fragment.absent) * placed.len();
         let absent = u16::try_from(absent).unwrap_or(u16::MAX);
         self.absent = self.absent.saturating_add(absent);
-        self.got = self.got.with(feeders);
+        self.got = self.got.with(placed);
         self.is_complete()
     }
 
