@@ -7,10 +7,9 @@ mod numbers;
 pub use numbers::Numbers;
 
 use crate::carrier::{Arrival, Carrier};
-use crate::message::{Fragment, Message};
+use crate::message::Message;
 use crate::role::{Address, Builder, Hop, Role};
 use crate::time::Time;
-use crate::topology::Feeders;
 use near::Near;
 
 /// The members of a loop. `S`, `R`, `F` and `N` are the roles of the scheduler, the result node, the
@@ -40,7 +39,8 @@ where
     F: Hop<Payload = ()>,
     N: Builder<Payload = Option<P>>,
 {
-    /// Takes a message to its member; false where that is not in the loop.
+    /// Takes a message to its member; false where that is not in the loop, and for a fragment without its
+    /// payload.
     #[inline]
     pub fn deliver(
         &mut self,
@@ -69,13 +69,10 @@ where
                 out.set_sender(arrival.to);
                 let place = self.node_numbers.place(node);
                 if let Some(node) = place.and_then(|place| self.nodes.get_mut(place)) {
-                    if let Message::Fragment(fragment) = message
-                        && arrival.payload.is_none()
-                    {
-                        without_payload(now, node, fragment, out);
-                    } else {
-                        node.receive(now, message, arrival.payload, out);
+                    if matches!(message, Message::Fragment(_)) && arrival.payload.is_none() {
+                        return false;
                     }
+                    node.receive(now, message, arrival.payload, out);
                     // What is in the frame behind it is of the same MEP as a rule.
                     if let Message::Fragment(fragment) = message
                         && let Some((feeders, payloads)) = out.following(fragment)
@@ -174,17 +171,4 @@ where
         }
         self.due = due;
     }
-}
-
-/// A carrier has a fragment without its payload: it counts as lost on its way, as one of several
-/// without payload does.
-#[cold]
-fn without_payload<N: Builder>(
-    now: Time,
-    node: &mut N,
-    fragment: &Fragment,
-    out: &mut impl Carrier,
-) {
-    let feeders = Feeders::only(fragment.feeder);
-    node.receive_all(now, fragment, feeders, std::iter::empty(), out);
 }

@@ -119,16 +119,18 @@ impl Feeders {
     /// The feeders of the set, in the order of their numbers.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = u8> {
-        let mut rest = self;
-        std::iter::from_fn(move || rest.pop())
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let first = (rest != 0).then(|| rest.trailing_zeros() as u8);
+            rest &= rest.wrapping_sub(1);
+            first
+        })
     }
 
-    /// Removes the first feeder of the set.
+    /// The last feeder of the set.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<u8> {
-        let first = (self.0 != 0).then(|| self.0.trailing_zeros() as u8);
-        self.0 &= self.0.wrapping_sub(1);
-        first
+    pub(crate) fn last(self) -> Option<u8> {
+        self.0.checked_ilog2().map(|last| last as u8)
     }
 
     /// The first feeder of the set from a number on.

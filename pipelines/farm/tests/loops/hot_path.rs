@@ -27,6 +27,7 @@ fn loops_do_nothing_but_work_once_they_are_warm() {
                 farm.run(WARM);
                 ear.during(|| farm.run(EVENTS));
                 farm.check();
+                assert_eq!(farm.refused, 0);
                 let handed: u64 = farm.loops.iter().map(|of| of.carrier.handed_over()).sum();
                 let damaged: u64 = farm.loops.iter().map(|of| of.carrier.damaged()).sum();
                 assert_eq!(handed > 0, hand_over, "{way:?}");

@@ -71,6 +71,8 @@ pub struct Loop<C> {
 pub struct Farm<C> {
     pub loops: Vec<Loop<C>>,
     pub decided: u64,
+    /// Messages that no member took.
+    pub refused: u64,
     triggered: u64,
     now: Time,
     /// It outlives its queues.
@@ -193,6 +195,7 @@ impl<C: Carrier<Payload = Payload>> Farm<C> {
         Self {
             loops: loops.collect(),
             decided: 0,
+            refused: 0,
             triggered: 0,
             now: Time::ZERO,
             _port: port,
@@ -204,7 +207,8 @@ impl<C: Carrier<Payload = Payload>> Farm<C> {
         let now = self.now;
         for Loop { members, carrier } in &mut self.loops {
             while let Some(arrival) = carrier.next() {
-                assert!(members.deliver(now, arrival, carrier));
+                let is_taken = members.deliver(now, arrival, carrier);
+                self.refused += u64::from(!is_taken);
             }
             members.poll(now, carrier);
             carrier.flush();

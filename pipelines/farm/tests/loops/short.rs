@@ -139,6 +139,7 @@ fn what_a_carrier_does_not_deliver_is_sent_again() {
         let shares = hand_over && policy == Policy::Ring;
         assert!(lost(1) > 0 || !shares, "{way:?}");
         let counted = farm.nodes().map(|node| node.counters().without_payload);
-        assert_eq!(counted.sum::<u64>(), lost(0) + lost(1) + lost(2), "{way:?}");
+        assert_eq!(counted.sum::<u64>(), lost(1) + lost(2), "{way:?}");
+        assert_eq!(farm.refused, lost(0), "{way:?}");
     }
 }
