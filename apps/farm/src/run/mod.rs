@@ -25,6 +25,7 @@ mod children;
 mod config;
 mod counters;
 mod execute;
+mod figures;
 mod kill;
 mod layout;
 mod link;

@@ -15,6 +15,8 @@ use pollux_switch::SwitchView;
 
 use super::build::{Common, Own, Parts, station};
 use super::counters::{Control, Counts, Shown};
+use super::figures::Processes;
+use super::layout::Layout;
 use super::outcome::{Left, Outcome};
 use super::page::ServedPage;
 use super::part::Part;
@@ -61,7 +63,12 @@ impl Running {
             switch,
         } = Wiring::open(plan, specs, &pool, &mut ledger)?;
         let latency = LatencyHistogram::new();
-        let latency_view = latency.view();
+        let processes = match plan.layout {
+            Layout::Processes(_) => plan.shares.len(),
+            _ => 0,
+        };
+        let processes = Arc::new(Processes::new(processes));
+        let latency_view = processes.latency().unwrap_or_else(|| latency.view());
         let clock = TscClock::get();
         let suspension = plan.asked.suspend.map(micros);
         let suspension = suspension.map(|time| Suspension::new(time, plan.topology.nodes()));
@@ -91,6 +98,7 @@ impl Running {
             },
             counts: Arc::clone(&common.counts),
             latency: latency_view,
+            processes,
         });
         let began = Instant::now();
         let threads = launch(plan, &common, own)?;
