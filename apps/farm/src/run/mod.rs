@@ -39,6 +39,7 @@ mod part;
 mod plan;
 mod report;
 mod rest;
+mod run_clock;
 mod running;
 mod seats;
 mod shares;

@@ -10,7 +10,7 @@ use pollux_farm::role::Address;
 use pollux_mempool::Mempool;
 use pollux_pmd::lcore::{self, Lcore};
 use pollux_pmd::port::{Port, PortError, RxQueue, Started, TxQueue};
-use pollux_pmd::{Clock as _, LatencyHistogram, Ledger, Tally, TscClock};
+use pollux_pmd::{LatencyHistogram, Ledger, Tally};
 use pollux_switch::SwitchView;
 
 use super::build::{Common, Own, Parts, station};
@@ -21,6 +21,7 @@ use super::outcome::{Left, Outcome};
 use super::page::ServedPage;
 use super::part::Part;
 use super::plan::{Plan, micros};
+use super::run_clock::RunClock;
 use super::switch_loop::SwitchLoop;
 use super::wiring::{Lines, Wiring};
 use super::work::Suspension;
@@ -69,15 +70,13 @@ impl Running {
         };
         let processes = Arc::new(Processes::new(processes));
         let latency_view = processes.latency().unwrap_or_else(|| latency.view());
-        let clock = TscClock::get();
         let suspension = plan.asked.suspend.map(micros);
         let suspension = suspension.map(|time| Suspension::new(time, plan.topology.nodes()));
         let common = Common {
             control: Arc::default(),
             counts: Arc::new(Counts::new(plan.topology.columns())),
             pool,
-            clock,
-            start: clock.now(),
+            clock: RunClock::start(),
             suspension,
         };
         let own = own(plan, loops, latency, &mut ledger);

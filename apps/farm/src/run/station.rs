@@ -6,11 +6,10 @@ use std::sync::Arc;
 use pollux_farm::carrier::Carrier;
 use pollux_farm::members;
 use pollux_farm::time::Time;
-use pollux_mempool::time::Tsc;
-use pollux_pmd::{Clock, TscClock};
 
 use super::counters::Control;
 use super::rest::{Rest, Resting};
+use super::run_clock::RunClock;
 use super::seats::{FeederSeat, NodeSeat, ResultSeat, SchedulerSeat};
 
 /// Messages of a round at most, those of one MEP in a frame as one: then what was gathered is sent. The other
@@ -31,8 +30,7 @@ pub struct Station<C: Carrier> {
     pub members: Members<C::Payload>,
     pub carrier: C,
     control: Arc<Control>,
-    clock: TscClock,
-    start: Tsc,
+    clock: RunClock,
     resting: Resting,
     /// When counts were shown.
     shown: Time,
@@ -45,8 +43,7 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
         members: Members<C::Payload>,
         carrier: C,
         control: Arc<Control>,
-        clock: TscClock,
-        start: Tsc,
+        clock: RunClock,
         rest: Rest,
     ) -> Self {
         Self {
@@ -54,7 +51,6 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             carrier,
             control,
             clock,
-            start,
             resting: Resting::new(rest),
             shown: Time::from_ns(0),
             misrouted: 0,
@@ -76,10 +72,6 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
         self.show();
     }
 
-    fn now(&self) -> Time {
-        Time::from_ns(self.clock.to_ns(self.clock.now().since(self.start)).0)
-    }
-
     /// A round; whether the events are all decided and nothing arrives any more.
     #[cfg(test)]
     pub fn round_to_end(&mut self) -> bool {
@@ -88,7 +80,7 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
 
     /// Delivers what has arrived, and does what is due. Returns whether something arrived.
     fn round(&mut self) -> bool {
-        let now = self.now();
+        let now = self.clock.now();
         let mut delivered = 0;
         while delivered < ROUND
             && let Some(arrival) = self.carrier.next()
