@@ -22,6 +22,11 @@ const REST: usize = 8192;
 /// Time between two shows of the counts.
 const SHOW: Time = Time::from_ns(2_000_000);
 
+/// Times after which members are announced again: the first one, from which it doubles to the last one. A
+/// switch forgets an address after 300 s (IEEE 802.1D-2004, table 7-5).
+const FIRST_AGAIN: Time = Time::from_ns(1_000_000_000);
+const LAST_AGAIN: Time = Time::from_ns(64_000_000_000);
+
 /// The members of a loop.
 pub type Members<P> = members::Members<SchedulerSeat, ResultSeat, FeederSeat, NodeSeat<P>>;
 
@@ -34,6 +39,8 @@ pub struct Station<C: Carrier> {
     resting: Resting,
     /// When counts were shown.
     shown: Time,
+    /// When members are announced next, and how long after that again.
+    announced: (Time, Time),
     /// Messages for members that are not in this loop.
     pub misrouted: u64,
 }
@@ -53,12 +60,15 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             clock,
             resting: Resting::new(rest),
             shown: Time::from_ns(0),
+            announced: (Time::ZERO, FIRST_AGAIN),
             misrouted: 0,
         }
     }
 
     /// Polls the members until the run stops.
     pub fn run(&mut self) {
+        // Before anything else: what is sent to an unknown address goes to all.
+        self.announce(self.clock.now());
         while !self.control.stop.is_set() {
             let worked = self.round();
             self.resting.after(worked);
@@ -97,8 +107,19 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
         if now - self.shown >= SHOW {
             self.shown = now;
             self.show();
+            if now >= self.announced.0 && !self.control.done.is_set() {
+                self.announce(now);
+            }
         }
         delivered > 0
+    }
+
+    /// Announces the members to switches, which may start later and forget them.
+    #[cold]
+    fn announce(&mut self, now: Time) {
+        let (_, again) = self.announced;
+        self.announced = (now + again, (again + again).min(LAST_AGAIN));
+        self.carrier.announce();
     }
 
     /// Shows counts to readers.

@@ -41,6 +41,32 @@ fn all_events_are_built_by_all_processes() {
     }
 }
 
+#[test]
+fn the_switch_knows_all_members_from_the_start() {
+    let _alone = alone();
+    // The scheduler has its first feeder in its process, and sends nothing over the switch.
+    let args = "--processes 3 --events 3000 --feeders 6 --nodes 6 --columns 3";
+    let output = output(PATIENT, &format!("run {args} --json"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = read(&output);
+    holds(&report);
+    let (switch, members) = (&report["switch"], 2 + 6 + 6);
+    assert_eq!(number(&switch["learned"]), members);
+    // What the first process to run sends may be there before the others are announced: no more than a sign
+    // of life and what is with it, for each member.
+    let strange = &report["ledger"]["dropped"]["not-for-us"];
+    let strange = strange.as_u64().unwrap_or_default();
+    assert!(strange <= 3 * members, "{strange}");
+    // Announcements go to all: after one second, two, four and so on again.
+    let seconds = report["duration_s"].as_f64().unwrap();
+    let announced = members * (1 + (1.0 + seconds).log2().ceil() as u64);
+    let flooded = number(&switch["flooded"]);
+    assert!(
+        (members..=announced + strange).contains(&flooded),
+        "{flooded}"
+    );
+}
+
 /// Makes veth pairs in the network namespace that it runs in, and runs a farm over them.
 const OVER_VETHS: &str = "\
     for n in 0 1; do \
