@@ -140,30 +140,27 @@ impl Shown {
             let (process, port) = (process.to_string(), port.to_owned());
             [("process", process), ("port", port)]
         };
-        let names: [(&str, &str, fn(&Traffic) -> u64); 4] = [
-            (
-                "farm_process_frames_received",
-                "Frames that reached a port of a process",
-                |traffic| traffic.rx_packets,
-            ),
-            ("farm_process_bytes_received", "Their bytes", |traffic| {
-                traffic.rx_bytes
-            }),
-            (
-                "farm_process_frames_sent",
-                "Frames that a port of a process sent",
-                |traffic| traffic.tx_packets,
-            ),
-            ("farm_process_bytes_sent", "Their bytes", |traffic| {
-                traffic.tx_bytes
-            }),
-        ];
-        for (name, help, of) in names {
+        let mut put = |name, help, of: fn(&Traffic) -> u64| {
             let samples = ports.iter();
             let samples = samples.map(|(process, port)| (labels(*process, &port.spec), of(port)));
-            page.counter(name, help, samples)?;
-        }
-        Ok(())
+            page.counter(name, help, samples)
+        };
+        put(
+            "farm_process_frames_received",
+            "Frames that reached a port of a process",
+            |traffic| traffic.rx_packets,
+        )?;
+        put("farm_process_bytes_received", "Their bytes", |traffic| {
+            traffic.rx_bytes
+        })?;
+        put(
+            "farm_process_frames_sent",
+            "Frames that a port of a process sent",
+            |traffic| traffic.tx_packets,
+        )?;
+        put("farm_process_bytes_sent", "Their bytes", |traffic| {
+            traffic.tx_bytes
+        })
     }
 }
 
