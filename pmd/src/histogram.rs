@@ -95,6 +95,19 @@ impl LatencyHistogram {
         }
     }
 
+    /// Takes over slots of another histogram, as [`LatencyView::slots`] numbers them, with its sum and its
+    /// largest value, in nanoseconds: what another process has recorded is shown here. Slots that no
+    /// histogram has are left out.
+    pub fn copy(&mut self, slots: impl IntoIterator<Item = (usize, u64)>, sum: u64, max: u64) {
+        for (slot, count) in slots {
+            if let Some(slot) = self.0.slots.get(slot) {
+                slot.set(count);
+            }
+        }
+        self.0.sum.set(sum);
+        self.0.max.set(max.min(LONGEST_NS));
+    }
+
     /// A reader of this histogram.
     #[must_use]
     pub fn view(&self) -> LatencyView {
@@ -129,6 +142,17 @@ impl LatencyView {
                 slots.iter().map(Count::get).sum::<u64>(),
             )
         })
+    }
+
+    /// Number of values in each slot, for [`LatencyHistogram::copy`].
+    pub fn slots(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.slots.iter().map(Count::get)
+    }
+
+    /// The largest value in nanoseconds, exactly; 0 if nothing was recorded.
+    #[must_use]
+    pub fn max(&self) -> u64 {
+        self.0.max.get()
     }
 
     /// The summary for reports.
@@ -261,6 +285,16 @@ mod tests {
                 prop_assert!(ours.abs_diff(theirs) * 100 <= theirs, "{} {}", ours, theirs);
             }
             prop_assert_eq!(ours.view().sum(), values.iter().sum::<u64>());
+            // The changes since the first value was recorded, of another process.
+            let mut copy = LatencyHistogram::new();
+            copy.record(values[0]);
+            let before: Vec<_> = copy.view().slots().collect();
+            let slots = ours.view().slots().zip(before).enumerate().collect::<Vec<_>>();
+            let changed = slots.iter().filter(|(_, (now, before))| now != before);
+            let changed = changed.map(|&(slot, (now, _))| (slot, now));
+            copy.copy(changed.chain([(SLOTS, 1)]), ours.view().sum(), ours.view().max());
+            prop_assert_eq!(copy.view().percentiles(), p);
+            prop_assert!(copy.view().slots().eq(ours.view().slots()));
         }
     }
 }

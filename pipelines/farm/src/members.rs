@@ -39,7 +39,8 @@ where
     F: Hop<Payload = ()>,
     N: Builder<Payload = Option<P>>,
 {
-    /// Takes a message to its member; false where that is not in the loop.
+    /// Takes a message to its member; false where that is not in the loop, and for a fragment without its
+    /// payload.
     #[inline]
     pub fn deliver(
         &mut self,
@@ -68,6 +69,9 @@ where
                 out.set_sender(arrival.to);
                 let place = self.node_numbers.place(node);
                 if let Some(node) = place.and_then(|place| self.nodes.get_mut(place)) {
+                    if matches!(message, Message::Fragment(_)) && arrival.payload.is_none() {
+                        return false;
+                    }
                     node.receive(now, message, arrival.payload, out);
                     // What is in the frame behind it is of the same MEP as a rule.
                     if let Message::Fragment(fragment) = message

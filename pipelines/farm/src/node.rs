@@ -458,6 +458,7 @@ impl<P, W: Work<P>> Builder for Node<P, W> {
                 return;
             }
             let Some(payload) = payloads.next() else {
+                self.counters.without_payload += feeders.len() as u64;
                 return;
             };
             let fragment = Fragment {

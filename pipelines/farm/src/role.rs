@@ -72,7 +72,8 @@ pub trait Hop: Role {
 /// A role that takes fragments: a node.
 pub trait Builder: Role {
     /// Takes fragments that differ in their feeders alone: those of `feeders`, in the order of their
-    /// numbers, with as many payloads. Each is taken as [`Role::receive`] takes it.
+    /// numbers, with as many payloads. Each is taken as [`Role::receive`] takes it. Where there are fewer
+    /// payloads, the fragments of the last feeders have not arrived; payloads beyond are dropped.
     #[inline]
     fn receive_all(
         &mut self,

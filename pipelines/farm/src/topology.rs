@@ -127,6 +127,12 @@ impl Feeders {
         })
     }
 
+    /// The last feeder of the set.
+    #[inline]
+    pub(crate) fn last(self) -> Option<u8> {
+        self.0.checked_ilog2().map(|last| last as u8)
+    }
+
     /// The first feeder of the set from a number on.
     #[must_use]
     pub fn next_from(self, feeder: u8) -> Option<u8> {

@@ -240,6 +240,39 @@ fn over_a_switch_each_sender_is_learned_and_what_is_flooded_is_not_taken() {
 }
 
 #[test]
+fn members_of_a_loop_are_announced_to_the_switch() {
+    let mut routes = Routes::over_switch(&topology(), 1);
+    for member in [Address::Scheduler, Address::Feeder(2), Address::Node(3)] {
+        routes.set(member, 1).expect("a member");
+    }
+    let mut rig = rig_with(Vec::new(), routes, 64);
+    rig.carrier.announce();
+    rig.carrier.flush();
+    // They come back here, where they say nothing, and are not dropped.
+    assert_eq!(rig.read(), []);
+    let balance = rig.ledger.check().expect("a balance");
+    assert_eq!((balance.delivered, balance.dropped_total()), (3, 0));
+    assert_eq!(balance.bytes, 3 * 60);
+    // Others are: of another protocol, and to another group.
+    let mut other = frame(Address::Node(1), &[]);
+    other[..6].fill(0xFF);
+    rig.send(&other);
+    other[13] ^= 1;
+    rig.send(&other);
+    other[13] ^= 1;
+    other[5] = 1;
+    rig.send(&other);
+    assert_eq!(rig.read(), []);
+    let balance = rig.ledger.check().expect("a balance");
+    assert_eq!((balance.delivered, balance.dropped_total()), (4, 2));
+    // Without a switch there is nothing to learn.
+    let mut rig = self::rig(Vec::new());
+    rig.carrier.announce();
+    rig.carrier.flush();
+    assert_eq!(rig.ledger.check().expect("a balance").from_wire, 0);
+}
+
+#[test]
 fn frames_wait_for_a_full_queue_in_their_order() {
     for backlog in [0, 300] {
         let routes = Routes::new(&topology());

@@ -9,7 +9,7 @@ use pollux_pmd::{
     ArrivalTime, MemoryGrant, Port, PortError, Probed, Registry, RxQueue, Started, StartedPort,
     TallyView, TxQueue,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Grant of packet memory to the devices and peers of a program's ports.
 ///
@@ -98,7 +98,7 @@ pub struct PortView {
 }
 
 /// Traffic of a port.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Spec of the port.
     pub spec: String,
@@ -113,7 +113,7 @@ pub struct Traffic {
     /// Frames that the port accepted and its device refused.
     pub tx_errors: u64,
     /// Receive queues of the device that no receiver polls, by the device's numbers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unpolled_queues: Vec<u16>,
 }
 

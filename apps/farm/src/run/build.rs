@@ -13,13 +13,13 @@ use pollux_farm::role::Address;
 use pollux_farm::scheduler::Scheduler;
 use pollux_farm::time::Time;
 use pollux_mempool::Mempool;
-use pollux_mempool::time::Tsc;
-use pollux_pmd::{LatencyHistogram, Tally, TscClock};
+use pollux_pmd::{LatencyHistogram, Tally};
 
 use super::counters::{Control, Counts};
 use super::layout::Layout;
 use super::plan::{CACHE, Plan};
 use super::rest::Rest;
+use super::run_clock::RunClock;
 use super::seats::{FeederSeat, NodeSeat, Order, ResultSeat, SchedulerSeat};
 use super::station::{Members, Station};
 use super::wiring::{BACK, Lines};
@@ -31,8 +31,7 @@ pub struct Common {
     pub control: Arc<Control>,
     pub counts: Arc<Counts>,
     pub pool: Mempool,
-    pub clock: TscClock,
-    pub start: Tsc,
+    pub clock: RunClock,
     pub suspension: Option<Suspension>,
 }
 
@@ -65,13 +64,8 @@ pub fn station(plan: &Parts, common: Common, own: Own) -> Result<Station<Etherne
     };
     let carrier = Ethernet::new(config, own.lines.rx, own.lines.tx, cache)?;
     let carrier = carrier.with_backlog(plan.backlog);
-    let Common {
-        control,
-        clock,
-        start,
-        ..
-    } = common;
-    let station = Station::new(members, carrier, control, clock, start, plan.rest);
+    let Common { control, clock, .. } = common;
+    let station = Station::new(members, carrier, control, clock, plan.rest);
     Ok(station)
 }
 
@@ -207,6 +201,7 @@ impl Parts {
                     triggers: triggers.clone(),
                     control: Arc::clone(&common.control),
                     counts: Arc::clone(&common.counts),
+                    clock: common.clock,
                     start: self.start,
                     events: *events,
                     pack: config.pack,

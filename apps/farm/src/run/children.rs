@@ -13,7 +13,7 @@ use pollux_pmd::Count;
 use pollux_pmd::lcore::StopFlag;
 use serde::Serialize;
 
-use super::counters::{Control, Counts};
+use super::counters::{Control, Shown};
 use super::orders::{Answer, Order};
 use super::part::Part;
 use super::plan::Plan;
@@ -81,7 +81,7 @@ pub struct ProcessReport {
 
 impl Children {
     /// Starts a process for each share of the members, with its port, and in its network namespace
-    /// if it has one. The counts of the run follow theirs.
+    /// if it has one. What the run shows follows what they show.
     ///
     /// # Errors
     /// A process that cannot be started; those before it are ended.
@@ -90,7 +90,7 @@ impl Children {
         ports: &[String],
         folder: &std::path::Path,
         veths: Option<&Veths>,
-        counts: &Arc<Counts>,
+        shown: &Arc<Shown>,
     ) -> Result<Self> {
         let config = folder.join("farm.toml");
         let text = toml::to_string(&plan.config).context("the configuration of the processes")?;
@@ -121,7 +121,8 @@ impl Children {
                 Some(namespace) => namespace.within(spawn),
                 None => spawn(),
             };
-            let started = child.and_then(|child| ChildProcess::new(child, share.clone(), counts));
+            let started =
+                child.and_then(|child| ChildProcess::new(child, number, share.clone(), shown));
             children
                 .processes
                 .push(started.with_context(|| format!("process {number} ({share})"))?);
@@ -250,7 +251,7 @@ impl Drop for Children {
 }
 
 impl ChildProcess {
-    fn new(mut child: Child, share: Share, counts: &Arc<Counts>) -> Result<Self> {
+    fn new(mut child: Child, number: usize, share: Share, shown: &Arc<Shown>) -> Result<Self> {
         let heard = Arc::new(Heard::default());
         let output = child.stdout.take();
         let process = Self {
@@ -260,9 +261,9 @@ impl ChildProcess {
             fate: None,
         };
         if let Some(output) = output {
-            let (heard, counts) = (Arc::clone(&process.heard), Arc::clone(counts));
+            let (heard, shown) = (Arc::clone(&process.heard), Arc::clone(shown));
             let share = process.share.clone();
-            let body = move || listen(output, &share, &heard, &counts);
+            let body = move || listen(output, (number, &share), &heard, &shown);
             let thread = std::thread::Builder::new().name("answers".into());
             thread.spawn(body).context("cannot start a thread")?;
         }
@@ -326,11 +327,11 @@ impl ChildProcess {
 }
 
 /// Reads what a process says until it ends.
-fn listen(output: ChildStdout, share: &Share, heard: &Heard, counts: &Counts) {
+fn listen(output: ChildStdout, (number, share): (usize, &Share), heard: &Heard, shown: &Shown) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
             Ok(Answer::State(state)) => {
-                counts.take(&state.counts, share);
+                shown.counts.take(&state.counts, share);
                 heard.sent.set(state.sent);
                 heard.taken.set(state.taken);
                 heard.begun.stop();
@@ -338,6 +339,7 @@ fn listen(output: ChildStdout, share: &Share, heard: &Heard, counts: &Counts) {
                     heard.done.stop();
                 }
             }
+            Ok(Answer::Figures(figures)) => shown.processes.take(number, figures),
             Ok(Answer::Part(part)) => {
                 let mut place = heard.part.lock().unwrap_or_else(PoisonError::into_inner);
                 *place = Some(*part);

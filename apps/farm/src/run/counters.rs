@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use pollux_app::metrics::{Labels, Ledgers, Page, Source};
+use pollux_app::ports::Traffic;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Count, LatencyView};
 use serde::{Deserialize, Serialize};
 
+use super::figures::Processes;
 use super::shares::Share;
 
 /// What the loops and the main thread tell each other.
@@ -123,6 +125,43 @@ pub struct Shown {
     pub books: Ledgers,
     pub counts: Arc<Counts>,
     pub latency: LatencyView,
+    /// What the processes of the run show, if it has several.
+    pub processes: Arc<Processes>,
+}
+
+impl Shown {
+    /// The ports of the processes.
+    fn measure_processes(&self, page: &mut Page<'_>) -> fmt::Result {
+        let ports = self.processes.ports();
+        if ports.is_empty() {
+            return Ok(());
+        }
+        let labels = |process: usize, port: &str| {
+            let (process, port) = (process.to_string(), port.to_owned());
+            [("process", process), ("port", port)]
+        };
+        let mut put = |name, help, of: fn(&Traffic) -> u64| {
+            let samples = ports.iter();
+            let samples = samples.map(|(process, port)| (labels(*process, &port.spec), of(port)));
+            page.counter(name, help, samples)
+        };
+        put(
+            "farm_process_frames_received",
+            "Frames that reached a port of a process",
+            |traffic| traffic.rx_packets,
+        )?;
+        put("farm_process_bytes_received", "Their bytes", |traffic| {
+            traffic.rx_bytes
+        })?;
+        put(
+            "farm_process_frames_sent",
+            "Frames that a port of a process sent",
+            |traffic| traffic.tx_packets,
+        )?;
+        put("farm_process_bytes_sent", "Their bytes", |traffic| {
+            traffic.tx_bytes
+        })
+    }
 }
 
 impl Source for Shown {
@@ -172,6 +211,7 @@ impl Source for Shown {
             .map(|(column, free): (u8, _)| ([("column", column.to_string())], free.get() as f64));
         page.gauge("farm_free_buffers", "Free receive buffers", free)?;
         let help = "From a trigger until all events up to it are decided";
-        page.latency("farm_latency", help, [(none(), self.latency.clone())])
+        page.latency("farm_latency", help, [(none(), self.latency.clone())])?;
+        self.measure_processes(page)
     }
 }

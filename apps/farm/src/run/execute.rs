@@ -45,7 +45,7 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
     let mut children = Children::default();
     if !members.is_empty() {
         let folder = folder.path();
-        children = Children::start(plan, &members, folder, veths.as_ref(), &running.counts)?;
+        children = Children::start(plan, &members, folder, veths.as_ref(), &running.shown)?;
     }
     // Not before: child processes may run where this thread may.
     let monitoring = running.monitor(plan)?;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::asked::Asked;
 use super::children::Children;
 use super::config::FarmConfig;
+use super::figures::Answered;
 use super::layout::Layout;
 use super::link::{self, Ports};
 use super::member_options::{
@@ -169,7 +170,7 @@ fn obey(plan: &Plan, port: String) -> Result<()> {
     let running = Running::open(plan, &[port])?;
     orders::obey(&running.control)?;
     // The first one says that the port is open.
-    let mut last = None;
+    let (mut last, mut answered) = (None, Answered::default());
     while !running.control.stop.is_set() && !running.has_failed() {
         let traffic = running.traffic();
         let (sent, taken) = traffic.fold((0, 0), |(sent, taken), (tx, rx)| (sent + tx, taken + rx));
@@ -179,7 +180,13 @@ fn obey(plan: &Plan, port: String) -> Result<()> {
             sent,
             taken,
         };
-        if last.as_ref() != Some(&state) && orders::answer(&Answer::State(state.clone())).is_err() {
+        let changed = (last.as_ref() != Some(&state)).then(|| Answer::State(state.clone()));
+        let figures = answered.next(running.views(), &running.shown.latency);
+        let answers = changed.into_iter().chain(figures.map(Answer::Figures));
+        if answers
+            .map(|answer| orders::answer(&answer))
+            .any(|answer| answer.is_err())
+        {
             // The parent is gone: what is under way is of no use.
             break;
         }

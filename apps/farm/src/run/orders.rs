@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::counters::{Control, Moment};
+use super::figures::Figures;
 use super::part::Part;
 
 /// What the parent says, a word a line. At the end of its standard input a process stops.
@@ -43,6 +44,8 @@ impl Order {
 pub enum Answer {
     /// How it goes.
     State(State),
+    /// Its ports and its latency.
+    Figures(Figures),
     /// What it contributes to the report: its last line.
     Part(Box<Part>),
 }

@@ -10,15 +10,18 @@ use pollux_farm::role::Address;
 use pollux_mempool::Mempool;
 use pollux_pmd::lcore::{self, Lcore};
 use pollux_pmd::port::{Port, PortError, RxQueue, Started, TxQueue};
-use pollux_pmd::{Clock as _, LatencyHistogram, Ledger, Tally, TscClock};
+use pollux_pmd::{LatencyHistogram, Ledger, Tally};
 use pollux_switch::SwitchView;
 
 use super::build::{Common, Own, Parts, station};
 use super::counters::{Control, Counts, Shown};
+use super::figures::Processes;
+use super::layout::Layout;
 use super::outcome::{Left, Outcome};
 use super::page::ServedPage;
 use super::part::Part;
 use super::plan::{Plan, micros};
+use super::run_clock::RunClock;
 use super::switch_loop::SwitchLoop;
 use super::wiring::{Lines, Wiring};
 use super::work::Suspension;
@@ -61,16 +64,19 @@ impl Running {
             switch,
         } = Wiring::open(plan, specs, &pool, &mut ledger)?;
         let latency = LatencyHistogram::new();
-        let latency_view = latency.view();
-        let clock = TscClock::get();
+        let processes = match plan.layout {
+            Layout::Processes(_) => plan.shares.len(),
+            _ => 0,
+        };
+        let processes = Arc::new(Processes::new(processes));
+        let latency_view = processes.latency().unwrap_or_else(|| latency.view());
         let suspension = plan.asked.suspend.map(micros);
         let suspension = suspension.map(|time| Suspension::new(time, plan.topology.nodes()));
         let common = Common {
             control: Arc::default(),
             counts: Arc::new(Counts::new(plan.topology.columns())),
             pool,
-            clock,
-            start: clock.now(),
+            clock: RunClock::start(),
             suspension,
         };
         let own = own(plan, loops, latency, &mut ledger);
@@ -91,6 +97,7 @@ impl Running {
             },
             counts: Arc::clone(&common.counts),
             latency: latency_view,
+            processes,
         });
         let began = Instant::now();
         let threads = launch(plan, &common, own)?;

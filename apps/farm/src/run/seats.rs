@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::awaited::Awaited;
 use super::counters::{Control, Counts};
+use super::run_clock::RunClock;
 use super::triggers::Triggers;
 use super::work::NodeWork;
 
@@ -28,6 +29,7 @@ pub struct SchedulerSeat {
     triggers: Triggers,
     control: Arc<Control>,
     counts: Arc<Counts>,
+    clock: RunClock,
     awaited: Awaited,
     /// When events are triggered though members are awaited.
     start: Time,
@@ -55,6 +57,7 @@ pub struct Order {
     pub triggers: Triggers,
     pub control: Arc<Control>,
     pub counts: Arc<Counts>,
+    pub clock: RunClock,
     pub start: Time,
     pub events: u64,
     pub pack: u16,
@@ -71,6 +74,7 @@ impl SchedulerSeat {
             triggers: order.triggers,
             control: order.control,
             counts: order.counts,
+            clock: order.clock,
             start: order.start,
             events: order.events,
             pack: order.pack,
@@ -126,6 +130,8 @@ impl SchedulerSeat {
 
     /// Triggers packs until one waits for a receive buffer.
     fn trigger_most(&mut self, now: Time, mut left: u64, out: &mut impl Outbox) {
+        // The messages of a round have been delivered since its time: triggers are due now.
+        let mut due = None;
         for _ in 0..ROUND {
             let undecided = self.scheduler.triggered() - self.scheduler.decided();
             if left == 0 || undecided >= self.window || self.scheduler.pending() > 0 {
@@ -137,7 +143,7 @@ impl SchedulerSeat {
                 return;
             }
             let count = u64::from(self.pack).min(left) as u16;
-            self.note(now);
+            self.note(*due.get_or_insert_with(|| self.clock.now()));
             let taken = self.scheduler.trigger(Source::Internal, count, now, out);
             left -= u64::from(taken);
         }
@@ -168,6 +174,18 @@ impl SchedulerSeat {
             self.due[slot] = due;
             self.noted = mep + 1;
         }
+    }
+
+    /// All MEPs before this one are decided, as a message has just said. The clock is read for each such
+    /// message: a round is as long as events take.
+    fn record(&mut self, decided: u64) {
+        let now = self.clock.now();
+        while self.seen < decided {
+            let due = self.due[self.slot(self.seen)];
+            self.latency.record((now - due).ps() / 1000);
+            self.seen += 1;
+        }
+        self.ended = now;
     }
 
     /// Shows counts to readers.
@@ -205,11 +223,8 @@ impl Role for SchedulerSeat {
         }
         self.scheduler.receive(now, message, (), out);
         let decided = self.scheduler.decided();
-        while self.seen < decided {
-            let due = self.due[self.slot(self.seen)];
-            self.latency.record((now - due).ps() / 1000);
-            self.seen += 1;
-            self.ended = now;
+        if self.seen < decided {
+            self.record(decided);
         }
     }
 
@@ -439,3 +454,6 @@ impl ResultSeat {
         self.counts.incomplete.set(self.handed.incomplete);
     }
 }
+
+#[cfg(test)]
+mod tests;

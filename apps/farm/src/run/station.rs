@@ -6,11 +6,10 @@ use std::sync::Arc;
 use pollux_farm::carrier::Carrier;
 use pollux_farm::members;
 use pollux_farm::time::Time;
-use pollux_mempool::time::Tsc;
-use pollux_pmd::{Clock, TscClock};
 
 use super::counters::Control;
 use super::rest::{Rest, Resting};
+use super::run_clock::RunClock;
 use super::seats::{FeederSeat, NodeSeat, ResultSeat, SchedulerSeat};
 
 /// Messages of a round at most, those of one MEP in a frame as one: then what was gathered is sent. The other
@@ -23,6 +22,11 @@ const REST: usize = 8192;
 /// Time between two shows of the counts.
 const SHOW: Time = Time::from_ns(2_000_000);
 
+/// Times after which members are announced again: the first one, from which it doubles to the last one. A
+/// switch forgets an address after 300 s (IEEE 802.1D-2004, table 7-5).
+const FIRST_AGAIN: Time = Time::from_ns(1_000_000_000);
+const LAST_AGAIN: Time = Time::from_ns(64_000_000_000);
+
 /// The members of a loop.
 pub type Members<P> = members::Members<SchedulerSeat, ResultSeat, FeederSeat, NodeSeat<P>>;
 
@@ -31,11 +35,12 @@ pub struct Station<C: Carrier> {
     pub members: Members<C::Payload>,
     pub carrier: C,
     control: Arc<Control>,
-    clock: TscClock,
-    start: Tsc,
+    clock: RunClock,
     resting: Resting,
     /// When counts were shown.
     shown: Time,
+    /// When members are announced next, and how long after that again.
+    announced: (Time, Time),
     /// Messages for members that are not in this loop.
     pub misrouted: u64,
 }
@@ -45,8 +50,7 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
         members: Members<C::Payload>,
         carrier: C,
         control: Arc<Control>,
-        clock: TscClock,
-        start: Tsc,
+        clock: RunClock,
         rest: Rest,
     ) -> Self {
         Self {
@@ -54,15 +58,17 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
             carrier,
             control,
             clock,
-            start,
             resting: Resting::new(rest),
             shown: Time::from_ns(0),
+            announced: (Time::ZERO, FIRST_AGAIN),
             misrouted: 0,
         }
     }
 
     /// Polls the members until the run stops.
     pub fn run(&mut self) {
+        // Before anything else: what is sent to an unknown address goes to all.
+        self.announce(self.clock.now());
         while !self.control.stop.is_set() {
             let worked = self.round();
             self.resting.after(worked);
@@ -76,10 +82,6 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
         self.show();
     }
 
-    fn now(&self) -> Time {
-        Time::from_ns(self.clock.to_ns(self.clock.now().since(self.start)).0)
-    }
-
     /// A round; whether the events are all decided and nothing arrives any more.
     #[cfg(test)]
     pub fn round_to_end(&mut self) -> bool {
@@ -88,7 +90,7 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
 
     /// Delivers what has arrived, and does what is due. Returns whether something arrived.
     fn round(&mut self) -> bool {
-        let now = self.now();
+        let now = self.clock.now();
         let mut delivered = 0;
         while delivered < ROUND
             && let Some(arrival) = self.carrier.next()
@@ -105,8 +107,19 @@ impl<C: Carrier<Payload: Deref<Target = [u8]>>> Station<C> {
         if now - self.shown >= SHOW {
             self.shown = now;
             self.show();
+            if now >= self.announced.0 && !self.control.done.is_set() {
+                self.announce(now);
+            }
         }
         delivered > 0
+    }
+
+    /// Announces the members to switches, which may start later and forget them.
+    #[cold]
+    fn announce(&mut self, now: Time) {
+        let (_, again) = self.announced;
+        self.announced = (now + again, (again + again).min(LAST_AGAIN));
+        self.carrier.announce();
     }
 
     /// Shows counts to readers.

@@ -6,7 +6,7 @@ use clap::Parser;
 use pollux_app::Failure;
 use pollux_farm::carrier::Ethernet;
 use pollux_mempool::Mempool;
-use pollux_pmd::{Clock as _, Ledger, Tally, TscClock};
+use pollux_pmd::{Ledger, Tally};
 use pollux_pmd_testkit::guard::listen;
 
 use super::build::{Common, Own, Parts, station};
@@ -14,6 +14,7 @@ use super::config::FarmConfig;
 use super::counters::Counts;
 use super::outcome::Outcome;
 use super::plan::{Plan, micros};
+use super::run_clock::RunClock;
 use super::station::Station;
 use super::wiring::Wiring;
 use super::work::Suspension;
@@ -37,14 +38,12 @@ fn whole_farm(options: &RunOptions) -> Station<Ethernet> {
     let pool = Mempool::new(plan.pool()).unwrap();
     let mut ledger = Ledger::new();
     let mut wiring = Wiring::open(&plan, &[], &pool, &mut ledger).unwrap();
-    let clock = TscClock::get();
     let suspension = plan.asked.suspend.map(micros);
     let common = Common {
         control: std::sync::Arc::default(),
         counts: Counts::new(plan.topology.columns()).into(),
         pool,
-        clock,
-        start: clock.now(),
+        clock: RunClock::start(),
         suspension: suspension.map(|time| Suspension::new(time, plan.topology.nodes())),
     };
     let own = Own {

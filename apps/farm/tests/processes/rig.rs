@@ -1,6 +1,8 @@
 //! Commands of the program, their reports and their processes.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -127,4 +129,19 @@ pub fn holds(report: &Value) {
     assert_eq!(report["messages"]["left"], 0);
     assert_eq!(report["payload"]["wrong"], 0);
     assert_eq!(report["ledger"]["balanced"], true);
+}
+
+/// An address that no server listens on.
+pub fn free_address() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().to_string()
+}
+
+/// The answer of a server, once it listens.
+pub fn ask(address: &str, path: &str) -> String {
+    let mut stream = wait_for("server", || TcpStream::connect(address).ok());
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }

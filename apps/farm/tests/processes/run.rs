@@ -7,10 +7,11 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::rig::{
-    PATIENT, Process, QUICK, alone, children, farm, holds, number, output, read, send, text,
-    wait_for,
+    PATIENT, Process, QUICK, alone, ask, children, farm, free_address, holds, number, output, read,
+    send, text, wait_for,
 };
 
 #[test]
@@ -38,6 +39,32 @@ fn all_events_are_built_by_all_processes() {
         assert_eq!(built, number(&events["triggered"]));
         assert!(report["latency_us"]["mean"].as_f64().unwrap() > 0.0);
     }
+}
+
+#[test]
+fn the_switch_knows_all_members_from_the_start() {
+    let _alone = alone();
+    // The scheduler has its first feeder in its process, and sends nothing over the switch.
+    let args = "--processes 3 --events 3000 --feeders 6 --nodes 6 --columns 3";
+    let output = output(PATIENT, &format!("run {args} --json"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = read(&output);
+    holds(&report);
+    let (switch, members) = (&report["switch"], 2 + 6 + 6);
+    assert_eq!(number(&switch["learned"]), members);
+    // What the first process to run sends may be there before the others are announced: no more than a sign
+    // of life and what is with it, for each member.
+    let strange = &report["ledger"]["dropped"]["not-for-us"];
+    let strange = strange.as_u64().unwrap_or_default();
+    assert!(strange <= 3 * members, "{strange}");
+    // Announcements go to all: after one second, two, four and so on again.
+    let seconds = report["duration_s"].as_f64().unwrap();
+    let announced = members * (1 + (1.0 + seconds).log2().ceil() as u64);
+    let flooded = number(&switch["flooded"]);
+    assert!(
+        (members..=announced + strange).contains(&flooded),
+        "{flooded}"
+    );
 }
 
 /// Makes veth pairs in the network namespace that it runs in, and runs a farm over them.
@@ -194,6 +221,68 @@ fn a_signal_ends_all_processes_with_the_report() {
     assert_eq!(pids.len(), 3);
     let is_left = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
     assert!(!pids.iter().any(is_left));
+}
+
+/// Sum of the samples of a metric whose labels contain a text.
+fn metric(metrics: &str, name: &str, label: &str) -> f64 {
+    let lines = metrics
+        .lines()
+        .filter(|line| line.starts_with(name) && line.contains(label));
+    lines
+        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap())
+        .sum()
+}
+
+#[test]
+fn what_processes_show_is_shown_by_their_parent() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let [metrics_at, page_at] = [(); 2].map(|()| free_address());
+    let args = format!(
+        "run --rate 1k --processes 3 --metrics {metrics_at} --http {page_at} --quiet --json"
+    );
+    let parent = Process::start(farm(folder.path(), PATIENT, &args));
+    // All have answered: the ports of each, and the latency of the one with the scheduler.
+    let metrics = wait_for("metrics of all processes", || {
+        let metrics = ask(&metrics_at, "/metrics");
+        let sent = |process| {
+            let label = format!("process=\"{process}\"");
+            metric(&metrics, "pollux_farm_process_frames_sent_total", &label)
+        };
+        let latency = metric(&metrics, "pollux_farm_latency_count", "");
+        ((0..3).all(|process| sent(process) > 0.0) && latency > 0.0).then_some(metrics)
+    });
+    let of = |name: &str| metric(&metrics, &format!("pollux_farm_{name}"), "");
+    assert!(of("latency_sum") > 0.0);
+    assert!(of("latency_count") <= of("decided_total") + 1000.0);
+    // What they send, they receive over the switch, but what is under way.
+    let [sent, received] = ["sent", "received"].map(|of| {
+        let name = format!("pollux_farm_process_frames_{of}_total");
+        metric(&metrics, &name, "")
+    });
+    assert!(received > 0.0 && sent > received / 4.0, "{sent} {received}");
+    assert!(of("process_bytes_sent_total") > 60.0 * sent);
+    let run = wait_for("page", || {
+        let answer = ask(&page_at, "/run.json");
+        let run: Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
+        (number(&run["histograms"][0]["times"]["count"]) > 0).then_some(run)
+    });
+    assert!(number(&run["histograms"][0]["times"]["p50"]) > 0);
+    // The ends of three ports at the switch, and of each process its port and the one to itself.
+    let ports = run["ports"].as_array().unwrap();
+    assert_eq!(ports.len(), 3 + 3 * 2);
+    assert!(ports.iter().any(|port| port["spec"] == "loopback"));
+    send(parent.id(), Signal::INT);
+    let output = parent.wait_with_output();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = read(&output);
+    holds(&report);
+    let latency = &report["latency_us"];
+    let shown = number(&run["histograms"][0]["times"]["max"]) as f64 / 1000.0;
+    assert!(latency["max"].as_f64().unwrap() >= shown);
+    assert!(
+        number(&run["histograms"][0]["times"]["count"]) <= number(&report["events"]["decided"])
+    );
 }
 
 #[test]

@@ -163,6 +163,29 @@ fn main() {
     .collect();
     // The first byte selects the policy: 1 is credits.
     save("farm_roles", "asked", &[&[1], &asked[..]].concat());
+    // All at a time behind the first one, of which one has no payload, and comes again; then those of the next
+    // assignment of the buffer.
+    let together = |feeder, step, generation| {
+        let fragment = Fragment {
+            feeder,
+            generation,
+            ..outgoing.fragment()
+        };
+        let role = if step == 0 { 0x12 } else { 0x1A };
+        (role, step, Message::Fragment(fragment))
+    };
+    let at_once: Vec<u8> = [
+        feedback(0),
+        together(0, 2, 1),
+        together(2, 0, 1),
+        (2, 0, Message::Ack(Ack { run, mep })),
+        together(0, 0, 2),
+        fragment(1, 110),
+    ]
+    .into_iter()
+    .flat_map(|(role, step, message)| [&[role, step][..], &wire::encode(&message)].concat())
+    .collect();
+    save("farm_roles", "together", &[&[0], &at_once[..]].concat());
     let looped: Vec<u8> = built
         .chunks(wire::HEADER + 2)
         .flat_map(|record| [&[record[0] | 0x20][..], &record[1..]].concat())

@@ -52,6 +52,10 @@ pub trait Carrier: Outbox {
     /// The payloads that were written since the last call, of so many bytes each.
     fn written(&mut self, bytes: usize) -> Self::Payloads;
 
+    /// Has the network learn where the members of the loop are, where that is not known without: a switch
+    /// learns it from frames alone.
+    fn announce(&mut self) {}
+
     /// Sends what was gathered since the last call.
     fn flush(&mut self);
 }

@@ -4,6 +4,7 @@
 //! more than a message does. The receiver keeps a frame as it is, as long as a fragment of it is
 //! in use.
 
+mod announce;
 mod gather;
 
 use pollux_pmd::Cause;
@@ -14,7 +15,7 @@ use pollux_pmd::port::{RxQueue, TxQueue};
 use super::arrival::{Arrival, Carrier};
 use super::damage::Damage;
 use super::error::CarrierError;
-use super::frame::{ETHERNET, read_header};
+use super::frame::{ETHERNET, is_announcement, read_header};
 use super::handover::Handover;
 use super::lines;
 use super::payload::{Buffers, Free, Owner, Payload, Payloads};
@@ -246,6 +247,10 @@ impl Ethernet {
                     return Some(Reading { frame, to, at });
                 }
                 Some(_) => self.drop_frame(frame, Cause::Oversize),
+                None if is_announcement(frame.data()) => {
+                    self.config.tally.count_delivered(1);
+                    self.buffers.borrow_mut().cache.free(frame);
+                }
                 None => self.drop_frame(frame, Cause::NotForUs),
             }
         }
@@ -457,6 +462,10 @@ impl Carrier for Ethernet {
         let count = frame.as_ref().map_or(0, |frame| frame.len() / bytes.max(1));
         let frame = frame.map(|frame| Owner::new(frame, &self.buffers));
         Payloads::new(frame, 0, (bytes, bytes), count)
+    }
+
+    fn announce(&mut self) {
+        self.announce_all();
     }
 
     fn flush(&mut self) {

@@ -55,6 +55,24 @@ pub(super) fn write_header(header: &mut [u8; ETHERNET], from: MacAddr, to: Addre
     header[12..].copy_from_slice(&ETHERTYPE.to_be_bytes());
 }
 
+/// Bytes of an announcement: those of the shortest frame, without frame check sequence.
+pub(super) const ANNOUNCEMENT: usize = 60;
+
+/// Writes an announcement: where a member is.
+pub(super) fn write_announcement(frame: &mut [u8; ANNOUNCEMENT], member: Address) {
+    frame.fill(0);
+    frame[..6].fill(0xFF);
+    frame[6..12].copy_from_slice(&mac_of(member).0);
+    frame[12..ETHERNET].copy_from_slice(&ETHERTYPE.to_be_bytes());
+}
+
+/// Whether a frame is an announcement: what is behind its header says nothing.
+#[cold]
+pub(super) fn is_announcement(frame: &[u8]) -> bool {
+    let is_ours = frame.get(12..ETHERNET) == Some(&ETHERTYPE.to_be_bytes());
+    is_ours && frame.get(..6) == Some(&[0xFF; 6])
+}
+
 /// Reads the header of a frame: the member that it is for.
 pub(super) fn read_header(frame: &[u8]) -> Option<Address> {
     let header: &[u8; ETHERNET] = frame.first_chunk()?;

@@ -67,6 +67,22 @@ impl Routes {
         self.own.is_some_and(|own| self.ways[place] != own)
     }
 
+    /// Whether the member at a place is of the loop, and reached by others over a switch.
+    pub(super) fn is_own(&self, place: usize) -> bool {
+        self.own.is_some_and(|own| self.ways[place] == own)
+    }
+
+    /// The member at a place.
+    pub(super) fn member(&self, place: usize) -> Option<Address> {
+        let member = match place.checked_sub(2) {
+            None if place == 0 => Address::Scheduler,
+            None => Address::Results,
+            Some(feeder) if feeder < self.feeders => Address::Feeder(feeder as u8),
+            Some(other) => Address::Node((other - self.feeders) as u16),
+        };
+        (self.place(member) == Some(place)).then_some(member)
+    }
+
     /// Whether frames for a member are for the loop.
     pub(super) fn is_here(&self, member: Address) -> bool {
         let way = || self.place(member).map(|place| self.ways[place]);
@@ -88,5 +104,23 @@ impl Routes {
                 (node < self.nodes).then_some(2 + self.feeders + node)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn each_member_has_a_place_of_its_own() {
+        let topology = Topology::regular(3, 2, 4, 2).unwrap();
+        let routes = Routes::over_switch(&topology, 1);
+        let members = (0..9).map(|place| routes.member(place));
+        let feeders = (0..3).map(Address::Feeder);
+        let nodes = (0..4).map(Address::Node);
+        let all = [Address::Scheduler, Address::Results].into_iter();
+        assert!(members.eq(all.chain(feeders).chain(nodes).map(Some)));
+        assert_eq!(routes.member(9), None);
     }
 }

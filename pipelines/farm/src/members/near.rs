@@ -61,11 +61,13 @@ where
         if let Some(node) = self.nodes.get_mut(written.place) {
             self.out.set_sender(Address::Node(written.node));
             // A long payload has a buffer to itself.
-            if feeders != Feeders::only(fragment.feeder) {
-                node.receive_all(self.now, fragment, feeders, payloads, self.out);
-            } else if let Some(payload) = payloads.next() {
+            if feeders == Feeders::only(fragment.feeder)
+                && let Some(payload) = payloads.next()
+            {
                 let message = Message::Fragment(*fragment);
                 node.receive(self.now, &message, payload, self.out);
+            } else {
+                node.receive_all(self.now, fragment, feeders, payloads, self.out);
             }
             *self.due = (*self.due).min(node.next_deadline());
             self.out.set_sender(self.from);

@@ -170,7 +170,8 @@ impl<P> Buffer<P> {
             && feeders.without(self.members).is_empty()
     }
 
-    /// Places fragments that differ in their feeders alone, and that the buffer [takes](Self::takes).
+    /// Places fragments that differ in their feeders alone, and that the buffer [takes](Self::takes): those
+    /// that have a payload. The others are not here.
     #[inline]
     pub(super) fn place_all(
         &mut self,
@@ -179,18 +180,26 @@ impl<P> Buffer<P> {
         payloads: &mut impl Iterator<Item = P>,
         counters: &mut Counters,
     ) -> Place {
-        let (first, all) = (self.index(0), feeders.len());
+        let first = self.index(0);
         let slots = self.slots.get_mut(first..).unwrap_or_default();
         for (feeder, payload) in feeders.iter().zip(payloads) {
             if let Some(slot) = slots.get_mut(usize::from(feeder)) {
                 *slot = Some(payload);
             }
         }
+        // Payloads come in the order of the feeders, and slots of those that are not here are empty: where the
+        // last one has its payload, all have.
+        let mut placed = feeders;
+        if !feeders.last().is_some_and(|last| is_filled(slots, last)) {
+            placed = filled(slots, feeders);
+            counters.without_payload += feeders.without(placed).len() as u64;
+        }
+        let all = placed.len();
         counters.placed += all as u64;
         let absent = usize::from(fragment.absent) * all;
         let absent = u16::try_from(absent).unwrap_or(u16::MAX);
         self.absent = self.absent.saturating_add(absent);
-        self.got = self.got.with(feeders);
+        self.got = self.got.with(placed);
         self.is_complete()
     }
 
@@ -452,4 +461,17 @@ impl<P> Buffer<P> {
         self.held = None;
         self.since = now;
     }
+}
+
+/// Whether the slot of a feeder has a payload.
+#[inline]
+fn is_filled<P>(slots: &[Option<P>], feeder: u8) -> bool {
+    slots.get(usize::from(feeder)).is_some_and(Option::is_some)
+}
+
+/// Those of some feeders whose slots have a payload.
+#[cold]
+fn filled<P>(slots: &[Option<P>], feeders: Feeders) -> Feeders {
+    let filled = feeders.iter().filter(|&feeder| is_filled(slots, feeder));
+    filled.map(Feeders::only).fold(Feeders::NONE, Feeders::with)
 }

@@ -5,6 +5,9 @@
 pub struct Counters {
     /// Fragments that were placed.
     pub placed: u64,
+    /// Fragments that were announced together with others, and whose payload was not there: they count as
+    /// lost on their way.
+    pub without_payload: u64,
     /// MEPs that were built.
     pub built: u64,
     /// Of them, those with the fragments of all feeders.

@@ -93,6 +93,13 @@ struct Events {
 }
 
 impl PageState {
+    /// The ports of this process, and of the others.
+    fn ports(&self) -> Vec<Traffic> {
+        let own = self.shown.books.ports.iter().map(PortView::traffic);
+        let others = self.shown.processes.ports().into_iter();
+        own.chain(others.map(|(_, traffic)| traffic)).collect()
+    }
+
     fn run(&self) -> Run<'_> {
         let (counts, books) = (&self.shown.counts, &self.shown.books);
         Run {
@@ -111,7 +118,7 @@ impl PageState {
                 excluded: counts.excluded.get(),
             },
             free: counts.free.iter().map(pollux_pmd::Count::get).collect(),
-            ports: books.ports.iter().map(PortView::traffic).collect(),
+            ports: self.ports(),
             ledger: books.ledger.balance().into(),
             histograms: vec![Histogram::of("decision", &self.shown.latency)],
         }
