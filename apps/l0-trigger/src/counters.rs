@@ -10,8 +10,9 @@ use pollux_na62::stages::{AnswerCounts, RuleBook};
 use pollux_output::RunMonitor;
 use pollux_pipelines::{BackPressure, Metrics};
 use pollux_pmd::stream::StreamView;
-use pollux_pmd::{Count, LatencyView, Percentiles};
+use pollux_pmd::{Balance, Count, LatencyView, Percentiles};
 
+use crate::boards::TOO_SLOW;
 use crate::event_outputs::OutputView;
 use crate::file_counts::FilesCounts;
 use crate::groups::{self, GroupView};
@@ -76,6 +77,14 @@ impl Counters {
         let help = "What sequence numbers, time stamps, identity and hits say of each stream";
         page.counter("stream_sequence_faults", help, faults)?;
         let sources = || streams().zip(&self.stats.sources);
+        let refused = sources().flat_map(|((id, _), source)| {
+            source.refused_fragments().map(|(cause, n)| {
+                let [stream] = stream(id);
+                ([stream, ("cause", cause.name().into())], n)
+            })
+        });
+        let help = "Fragments of each stream that are part of no event, by cause";
+        page.counter("stream_refused_fragments", help, refused)?;
         let off = sources().map(|((id, _), source)| (stream(id), source.off.get() as f64));
         let help = "1 while a stream's time stamps differ from those of most others";
         page.gauge("stream_clock_off", help, off)?;
@@ -139,6 +148,7 @@ impl Source for Counters {
         page.gauge("l0_burst", help, [([], events.burst.get() as f64)])?;
         page.counter("l0_rings", "Rings found", [([], events.rings.get())])?;
         page.counter("l0_hits", "Hits in built events", [([], events.hits.get())])?;
+        self.measure_refused_hits(page)?;
 
         // Over all rule sets of the run: a rule is identified by its name.
         let sets = self.rules.sets();
@@ -224,6 +234,22 @@ impl Counters {
     pub fn undecided(&self) -> u64 {
         let counts = self.workers.iter().map(|worker| &worker.counts);
         counts.map(|counts| counts.undecided.get()).sum()
+    }
+
+    /// Tells the diagnosis of the boards how many frames the trigger was too slow for: they are missing
+    /// by sequence number too.
+    pub fn note_overload(&self) -> Balance {
+        let balance = self.ledgers.ledger.balance();
+        let drops = TOO_SLOW.map(|cause| balance.dropped_for(cause));
+        self.stats.events.overload_drops.set(drops.iter().sum());
+        balance
+    }
+
+    fn measure_refused_hits(&self, page: &mut Page<'_>) -> fmt::Result {
+        let refused = self.stats.events.refused_hits();
+        let refused = refused.map(|(cause, n)| ([("cause", cause.name().into())], n));
+        let help = "Hits that merge refused, by cause";
+        page.counter("l0_refused_hits", help, refused)
     }
 
     fn measure_outputs(&self, page: &mut Page<'_>) -> fmt::Result {

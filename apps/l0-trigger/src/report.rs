@@ -177,6 +177,8 @@ pub struct StreamReport {
     pub misrouted: u64,
     /// Frames on its port that could not be read, or are of no configured board.
     pub unreadable: u64,
+    /// Its refused fragments, by cause.
+    pub refused_fragments: BTreeMap<&'static str, u64>,
     /// Frames on the ports of other boards that have its number.
     pub elsewhere: u64,
     /// Times that its time stamps moved far from those of most others, or back.
@@ -206,6 +208,8 @@ pub struct EventsReport {
     pub resyncs: u64,
     pub truncated: u64,
     pub disputed: u64,
+    /// Hits that `merge` refused, by cause.
+    pub refused_hits: BTreeMap<&'static str, u64>,
     /// Events with more rings on a disk than the limit.
     pub rings_cut: u64,
     /// Built events without a decision, since a worker did not return them.

@@ -74,7 +74,7 @@ pub fn run(
         check,
         collector,
         counters: Arc::clone(&counters),
-        boards: BoardWatch::new(&plan.config),
+        boards: BoardWatch::new(&plan.config, recorded, Instant::now()),
         answers,
         quiet: cli.quiet,
         monitoring,
@@ -110,7 +110,7 @@ pub fn run(
     let duration = started.elapsed();
     let (mut finished, boards) = (finished?, boards?);
     supervisor.drain();
-    supervisor.boards.watch(&counters.stats);
+    supervisor.watch_boards();
     let mut queues = queues(&mut finished, received);
     let emulator = boards.map(|(report, link)| {
         let (tx, rx) = link.into_queues();

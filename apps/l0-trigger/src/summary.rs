@@ -10,7 +10,7 @@ use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
 use pollux_na62::stages::RuleSetCounts;
 use pollux_output::OutputReport;
-use pollux_pmd::{ArrivalTime, Cause};
+use pollux_pmd::{ArrivalTime, Balance, Cause};
 
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
@@ -92,15 +92,35 @@ fn rule_set(set: &Arc<RuleSetCounts>) -> RuleSetReport {
     }
 }
 
-/// Why no event was built, although frames came, of which most were dropped. On a live port others may send what is for
-/// no stream before the boards send anything: that is a warning alone.
+/// Why no event was built, although frames came, of which most were dropped. On a live port others may
+/// send what is for no stream before the boards send anything: that is a warning alone.
 pub fn unbuilt(counters: &Counters, recorded: bool) -> Option<String> {
     if counters.stats.events.built.get() > 0 {
         return None;
     }
-    let balance = counters.ledgers.ledger.balance();
-    let loss = main_loss(&balance, recorded).filter(|&(_, frames)| frames > balance.delivered);
-    let (cause, frames) = loss?;
+    let sources = counters.stats.sources.iter();
+    let unreadable = sources.map(|source| source.unreadable.get()).sum();
+    let why = why_unbuilt(&counters.ledgers.ledger.balance(), unreadable, recorded)?;
+    let mut streams = counters.streams.counts();
+    if recorded || streams.any(|(_, counts)| counts.packets > 0) {
+        return Some(why);
+    }
+    tracing::warn!("{why}");
+    None
+}
+
+/// The cause of most drops, if they are most of the frames, and its remedy. Those that could not be read
+/// on the ports of streams count whatever their cause is: they were meant for the trigger.
+fn why_unbuilt(balance: &Balance, unreadable: u64, recorded: bool) -> Option<String> {
+    let loss = main_loss(balance, recorded).filter(|&(_, frames)| frames >= unreadable);
+    let (cause, frames) = loss.or_else(|| {
+        let causes = [Cause::Malformed, Cause::BadVersion, Cause::Unsupported];
+        let most = causes.into_iter().max_by_key(|&it| balance.dropped_for(it));
+        most.map(|cause| (cause, unreadable))
+    })?;
+    if frames <= balance.delivered {
+        return None;
+    }
     let remedy = match cause {
         Cause::IpFragment => "trigger.reassemble = true puts fragments together",
         Cause::DemuxMiss
@@ -113,17 +133,11 @@ pub fn unbuilt(counters: &Counters, recorded: bool) -> Option<String> {
         }
         _ => "look up this cause in docs/operations.md",
     };
-    let why = format!(
+    Some(format!(
         "no event was built; of {} frames {frames} were dropped as {}: {remedy}",
         balance.from_wire,
         cause.name()
-    );
-    let mut streams = counters.streams.counts();
-    if recorded || streams.any(|(_, counts)| counts.packets > 0) {
-        return Some(why);
-    }
-    tracing::warn!("{why}");
-    None
+    ))
 }
 
 /// The report of an ended run.
@@ -163,6 +177,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
         receivers,
         ..
     } = counters;
+    counters.note_overload();
     let budget_ns = config.budget().0;
     let latency = counters.latency.iter();
     let latency_ns: BTreeMap<_, _> = latency
@@ -189,6 +204,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             resyncs: events.resyncs.get(),
             truncated: events.truncated.get(),
             disputed: events.disputed.get(),
+            refused_hits: by_cause(events.refused_hits()),
             rings_cut: events.rings_cut.get(),
             undecided: counters.undecided(),
         },
@@ -236,6 +252,12 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
     }
 }
 
+/// Counts by cause; causes without any are absent.
+fn by_cause<const N: usize>(counts: [(Cause, u64); N]) -> BTreeMap<&'static str, u64> {
+    let counts = counts.into_iter().filter(|&(_, n)| n > 0);
+    counts.map(|(cause, n)| (cause.name(), n)).collect()
+}
+
 fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
     let sources = config.streams.iter().zip(&counters.stats.sources);
     counters
@@ -262,6 +284,7 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
             out_of_window: source.out_of_window.get(),
             misrouted: source.misrouted.get(),
             unreadable: source.unreadable.get(),
+            refused_fragments: by_cause(source.refused_fragments()),
             elsewhere: source.elsewhere.get(),
             strays: source.strays.get(),
             missed_events: source.missed.get(),
@@ -270,4 +293,28 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
             faults: counters.stats.faults(id.0.into()),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// On a live port others send what is `unsupported` too, but not to the ports of streams.
+    #[test]
+    fn what_cannot_be_read_on_the_ports_of_streams_is_why_no_event_was_built() {
+        let mut tally = pollux_pmd::Tally::new();
+        tally.count_from_wire(100, 6400);
+        tally.count_dropped(Cause::Unsupported, 90);
+        tally.count_dropped(Cause::NotForUs, 9);
+        tally.count_delivered(1);
+        let balance = tally.view().balance();
+        assert_eq!(why_unbuilt(&balance, 0, false), None);
+        let why = why_unbuilt(&balance, 80, false).unwrap();
+        let expected = "no event was built; of 100 frames 80 were dropped as unsupported: compare ";
+        assert!(why.starts_with(expected), "{why}");
+        assert!(why_unbuilt(&balance, 0, true).unwrap().contains(" 90 "));
+        tally.count_delivered(80);
+        assert_eq!(why_unbuilt(&tally.view().balance(), 80, false), None);
+    }
 }

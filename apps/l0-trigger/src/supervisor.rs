@@ -92,6 +92,13 @@ impl Supervisor<'_> {
         checked || collected || handled
     }
 
+    /// Warns of new faults of the boards, and of the trigger itself.
+    pub fn watch_boards(&mut self) {
+        let balance = self.counters.note_overload();
+        let now = Instant::now();
+        self.boards.watch(&self.counters.stats, &balance, now);
+    }
+
     #[expect(
         clippy::too_many_arguments,
         reason = "all that runs meanwhile, and all that ends it"
@@ -114,7 +121,7 @@ impl Supervisor<'_> {
             self.rules.keep();
             host.keep(&self.counters);
             worker_pool.watch(&self.counters.workers);
-            self.boards.watch(&self.counters.stats);
+            self.watch_boards();
             self.answers.watch(Instant::now());
             let over = limit.is_some_and(|limit| start.elapsed() >= limit);
             if !self.monitoring.keep(ports) || over || receive_pool.has_lost_one() {

@@ -334,7 +334,8 @@ impl Merge {
         }
     }
 
-    fn refuse(&mut self, why: Refusal, hits: usize) {
+    /// Counts refused hits.
+    pub(crate) fn refuse(&mut self, why: Refusal, hits: usize) {
         let count = match why {
             Refusal::Late => &mut self.counts.late,
             Refusal::Ahead => &mut self.counts.ahead,

@@ -277,8 +277,12 @@ impl<G: Gather<S>, S: SourceSet> Builder<G, S> {
                 self.gather.stats().count_restart();
             }
             Change::Rejected(cause) => {
+                let stats = self.gather.stats();
                 for open in self.lines[OTHER].open.drain(..) {
                     open.leave(self.alone.as_mut());
+                    for source in open.sources.iter() {
+                        stats.count_refused(source, cause);
+                    }
                 }
                 self.lines[OTHER].clear();
                 self.outcomes.settle(self.gather.stats(), Err(cause));

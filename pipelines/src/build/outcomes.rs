@@ -52,18 +52,32 @@ impl Outcomes {
             outcome
         };
         (self.frame, self.in_frame) = (frame, !ends_frame);
-        match ends_frame.then_some(frame) {
-            Some(Ok(())) if on_trial => {
+        if ends_frame {
+            self.count_frame(stats, source, frame, on_trial);
+        }
+        if let Err(cause) = outcome {
+            stats.count_refused(source, cause);
+        }
+    }
+
+    /// Counts a frame whose outcome the caller has made of its fragments, of which none is passed to
+    /// [`count`](Self::count).
+    #[inline]
+    pub fn count_frame(
+        &mut self,
+        stats: &impl BuilderStats,
+        source: usize,
+        outcome: Outcome,
+        on_trial: bool,
+    ) {
+        match outcome {
+            Ok(()) if on_trial => {
                 if let Some(frames) = self.on_trial.get_mut(source) {
                     *frames += 1;
                 }
             }
-            Some(Ok(())) => self.tally.count_delivered(1),
-            Some(Err(cause)) => self.lose(stats, source, cause, 1),
-            None => {}
-        }
-        if let Err(cause) = outcome {
-            stats.count_refused(source, cause);
+            Ok(()) => self.tally.count_delivered(1),
+            Err(cause) => self.lose(stats, source, cause, 1),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{RecordingReport, Report, RuleSetReport, RunReport};
-use crate::boards;
+use crate::boards::{self, TOO_SLOW};
 
 fn percent(ratio: Option<f64>) -> String {
     ratio.map_or("-".into(), |ratio| format!("{:.2} %", ratio * 100.0))
@@ -23,6 +23,19 @@ impl Report {
             .and_then(|()| self.write_events(&mut text))
             .and_then(|()| self.write_verdict(&mut text));
         text
+    }
+
+    /// Faults of the trigger itself.
+    fn warnings(&self) -> impl Iterator<Item = String> {
+        let (ledger, events) = (&self.counted.ledger, &self.counted.events);
+        let drops = TOO_SLOW.map(|cause| {
+            let frames = ledger.dropped.get(cause.name()).copied();
+            (cause, frames.unwrap_or(0))
+        });
+        let overload = boards::overload(ledger.from_wire, drops);
+        overload
+            .into_iter()
+            .chain(boards::full(events.forced, events.built))
     }
 
     fn write_frames(&self, out: &mut String) -> std::fmt::Result {
@@ -96,6 +109,9 @@ impl Report {
                 "{:>6} {:>12} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10}",
                 s.id, s.udp_port, s.packets, s.bytes, s.gaps, s.missing, s.duplicates, s.late
             )?;
+        }
+        for warning in self.warnings() {
+            writeln!(out, "WRONG      {warning}")?;
         }
         for s in &self.counted.streams {
             for fault in &s.faults {
@@ -248,7 +264,7 @@ impl Report {
         )?;
         writeln!(
             out,
-            "missing    {} frames never arrived",
+            "missing    {} frames by sequence number",
             self.counted.missing
         )?;
         if let Some(t) = &self.truth {

@@ -30,7 +30,7 @@ const FAULTS: [Fault; 10] = [
             counts.skewed.get() + counts.off.get() > 0
                 || often(counts.out_of_window.get(), 100, frames, least)
                 || often(counts.strays.get(), 100, frames, least)
-                || often(counts.apart.get(), 20, built, least)
+                || !stats.is_full() && often(counts.apart.get(), 20, built, least)
         },
     },
     Fault {
@@ -38,19 +38,25 @@ const FAULTS: [Fault; 10] = [
         has: |stats, source, counts, least| {
             let events = counts.events.get();
             let usual = stats.usual_events(source);
-            events >= least && usual.is_some_and(|usual| events > TOO_MANY * usual)
+            events >= least && usual.is_some_and(|usual| events > TOO_MANY * usual.max(least))
         },
     },
     Fault {
         name: "late",
-        has: |_, _, counts, least| often(counts.late.get(), 20, counts.frames.get(), least),
+        has: |stats, _, counts, least| {
+            !stats.is_full() && often(counts.late.get(), 20, counts.frames.get(), least)
+        },
     },
     Fault {
         name: "absent",
-        has: |stats, _, counts, _| {
+        has: |stats, _, counts, least| {
+            // A full builder does not wait for the boards. A silent one is absent all the same.
+            if stats.is_full() && counts.frames.get() > 0 {
+                return false;
+            }
             let (absent, missed) = (counts.absent.get(), counts.missed.get());
             let (shared, built) = (stats.events.shared.get(), stats.events.built.get());
-            absent > 0 && 2 * missed >= shared && (shared > 0 || 2 * absent >= built)
+            absent >= least && 2 * missed >= shared && (shared > 0 || 2 * absent >= built)
         },
     },
     Fault {
@@ -63,9 +69,9 @@ const FAULTS: [Fault; 10] = [
     },
     Fault {
         name: "loss",
-        has: |_, _, counts, least| {
+        has: |stats, _, counts, least| {
             let (frames, missing) = (counts.frames.get(), counts.missing.get());
-            often(missing, 100, frames + missing, least)
+            !stats.is_overloaded() && often(missing, 100, frames + missing, least)
         },
     },
     Fault {
@@ -111,11 +117,15 @@ impl L0Stats {
     /// | `late` | 5 % of its frames came when their events were closed |
     /// | `absent` | it contributed to no more than half of the events that most others contributed to, or of all where those are none |
     /// | `sequence` | its sequence numbers began anew in 1 % of its frames, and not with those of most others |
-    /// | `loss` | 1 % of its frames never came |
+    /// | `loss` | 1 % of its frames are missing |
     /// | `duplicates` | 1 % of its frames came twice |
     /// | `hot` | in 1 % of the events it had more hits than rings explain |
     /// | `identity` | its frames claim to be of another board, or come on the port of another |
     /// | `unreadable` | 1 % of the frames on its port could not be read, or are of no configured board |
+    ///
+    /// While the builder is [full](Self::is_full) it is not known who is late: `late`, `absent` of a
+    /// board that sends, and `clock` by events of its own are withheld. So is `loss` while the trigger
+    /// is [overloaded](Self::is_overloaded).
     #[must_use]
     pub fn faults(&self, source: usize) -> Vec<&'static str> {
         let named = self.named.get(source).map_or(0, Count::get);
@@ -132,6 +142,23 @@ impl L0Stats {
             words(found)
         });
         judged.collect()
+    }
+
+    /// More than 1 % of the events were closed early, because too many were open, or too many hits
+    /// waited: the fault of no source.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let events = &self.events;
+        often(events.forced.get(), 100, events.built.get(), LEAST)
+    }
+
+    /// At least half of the frames that are missing by sequence number can have come, and have been
+    /// dropped in front of the stages.
+    #[must_use]
+    pub fn is_overloaded(&self) -> bool {
+        let dropped = self.events.overload_drops.get();
+        let missing: u64 = self.sources.iter().map(|it| it.missing.get()).sum();
+        dropped > 0 && 2 * dropped >= missing
     }
 
     /// Bit f: the source has fault f.

@@ -54,6 +54,14 @@ pub struct SourceCounts {
     pub late_fragments: Count,
     /// Fragments of an event that had one from this source.
     pub duplicate_fragments: Count,
+    /// Fragments for which there was no room among the open events.
+    pub no_room_fragments: Count,
+    /// Fragments with a time stamp too far ahead.
+    pub out_of_window_fragments: Count,
+    /// Fragments that were refused because the source's time stamps differ from those of most others.
+    pub skewed_fragments: Count,
+    /// Fragments without a free buffer, for themselves or for their event.
+    pub unbuffered_fragments: Count,
     /// Events that were closed without this source.
     pub absent: Count,
     /// Events with contributions of most sources but not of this one.
@@ -121,7 +129,49 @@ pub struct EventCounts {
     pub accepted: Count,
     /// Events that the trigger rejected.
     pub rejected: Count,
+    /// Frames that arrived and were dropped in front of the stages, because the trigger was too slow
+    /// for them. The program sets it, from its ledger.
+    pub overload_drops: Count,
+    /// Hits that the merger refused, since their window had been closed.
+    pub late_hits: Count,
+    /// Hits that the merger refused, since they were too far ahead.
+    pub out_of_window_hits: Count,
+    /// Hits that the merger refused, since their source's time stamps differ from those of most others.
+    pub skewed_hits: Count,
+    /// Hits that the merger refused, since as many of their source waited as may.
+    pub no_room_hits: Count,
 }
+}
+
+impl SourceCounts {
+    /// Refused fragments, by cause: with those that are part of an event, all that readers have made
+    /// of the source's frames.
+    #[must_use]
+    pub fn refused_fragments(&self) -> [(Cause, u64); 6] {
+        [
+            (Cause::Late, &self.late_fragments),
+            (Cause::Duplicate, &self.duplicate_fragments),
+            (Cause::NoRoom, &self.no_room_fragments),
+            (Cause::OutOfWindow, &self.out_of_window_fragments),
+            (Cause::ClockSkew, &self.skewed_fragments),
+            (Cause::NoMbuf, &self.unbuffered_fragments),
+        ]
+        .map(|(cause, count)| (cause, count.get()))
+    }
+}
+
+impl EventCounts {
+    /// Hits that the merger refused, by cause.
+    #[must_use]
+    pub fn refused_hits(&self) -> [(Cause, u64); 4] {
+        [
+            (Cause::Late, &self.late_hits),
+            (Cause::OutOfWindow, &self.out_of_window_hits),
+            (Cause::ClockSkew, &self.skewed_hits),
+            (Cause::NoRoom, &self.no_room_hits),
+        ]
+        .map(|(cause, count)| (cause, count.get()))
+    }
 }
 
 /// A closed event, as counted.
@@ -206,6 +256,15 @@ impl L0Stats {
         }
     }
 
+    /// Counts fragments of a source without a free buffer.
+    #[cold]
+    pub(crate) fn count_unbuffered(&self, source: usize, fragments: u64) {
+        self.events.no_buffer.add(fragments);
+        if let Some(counts) = self.sources.get(source) {
+            counts.unbuffered_fragments.add(fragments);
+        }
+    }
+
     /// Counts a closed event. `apart` is given where the event is built from fragments.
     #[inline]
     pub(crate) fn count_event(&self, event: &Closed, apart: Option<&mut Apart>) {
@@ -272,7 +331,11 @@ impl BuilderStats for L0Stats {
         match cause {
             Cause::Late => counts.late_fragments.add(1),
             Cause::Duplicate => counts.duplicate_fragments.add(1),
-            Cause::NoMbuf => self.events.no_buffer.add(1),
+            Cause::NoRoom => counts.no_room_fragments.add(1),
+            Cause::OutOfWindow => counts.out_of_window_fragments.add(1),
+            Cause::ClockSkew => counts.skewed_fragments.add(1),
+            Cause::NoMbuf => self.count_unbuffered(source, 1),
+            // A builder has no other cause for a source that there is.
             _ => {}
         }
     }

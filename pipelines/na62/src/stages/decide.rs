@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pollux_pipelines::StageEnv;
 use pollux_pipelines::sink::Output;
-use pollux_pipelines::stage::{Batch, Stage};
+use pollux_pipelines::stage::{Batch, Moment, Stage};
 
 pub use rules::{DecideOptions, MAX_RULES, RuleError, RuleOptions};
 pub use set::{RuleBook, RuleCounts, RuleExchange, RuleSetCounts};
@@ -67,5 +67,10 @@ impl Stage for Decide {
             }
             out.push(event.decided(verdict));
         }
+    }
+
+    /// Without events there are no batches, and rules change nevertheless.
+    fn tick(&mut self, _now: Moment, _out: &mut impl Output<Decision>) {
+        self.inbox.take_over(&mut self.rules);
     }
 }

@@ -167,7 +167,8 @@ impl Boards {
                 // The frame ends here.
                 filling.end_frame(0);
                 let lost = 1 + u64::from(events.remaining());
-                self.sources.stats().events.no_buffer.add(lost);
+                let stats = self.sources.stats();
+                stats.count_unbuffered(like.source.into(), lost);
                 break;
             };
             // It fits: the buffer is empty.
@@ -189,8 +190,11 @@ impl Boards {
             0 => 0,
             _ => container.first_timestamp(),
         };
-        self.sources.count(source, container.event_count().into());
-        self.sources.follow(source, container.sequence(), stamp)
+        self.sources.count_frame(source);
+        let order = self.sources.follow(source, container.sequence(), stamp)?;
+        let events = container.event_count().into();
+        self.sources.count_events(source, events);
+        Ok(order)
     }
 }
 

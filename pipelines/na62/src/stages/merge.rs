@@ -5,15 +5,15 @@
 //! on an edge is whole in both windows, and is found in the one that holds its time
 //! ([`merge`](crate::merge)).
 //!
-//! A frame is delivered when hits of it were taken. A fragment without hits says how far its source
-//! is. An event is complete when all sources had come to its window before it was closed, and no
+//! A frame is delivered when hits of it were taken, or when it has none and was in time. A fragment
+//! without hits says how far its source is. An event is complete when all sources had come to its window before it was closed, and no
 //! frame with hits of that time is known to be lost.
 
 use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
 use pollux_pipelines::StageEnv;
-use pollux_pipelines::build::{Outcome, Outcomes};
+use pollux_pipelines::build::{BuilderStats as _, Outcome, Outcomes};
 use pollux_pipelines::sink::Output;
 use pollux_pipelines::stage::{Batch, Moment, Stage};
 use pollux_pmd::Cause;
@@ -78,11 +78,40 @@ pub struct MergeHits {
     windows: Windows,
     outcomes: Outcomes,
     stats: Arc<L0Stats>,
-    /// Whether the frame whose fragments are being taken was admitted.
+    /// Whether the frame whose fragments are being taken was admitted, and what became of it so far.
     frame: Option<Result<(), Refusal>>,
+    outcome: FrameOutcome,
     /// Frames of each source that were refused since the last one that was not: they are missing
     /// where it went on.
     refused: [u16; MAX_SOURCES],
+}
+
+/// Outcome of a frame so far: of its fragments with hits, and of those without.
+#[derive(Default)]
+struct FrameOutcome {
+    hits: Option<Outcome>,
+    empty: Option<Outcome>,
+}
+
+impl FrameOutcome {
+    #[inline]
+    fn note(&mut self, is_empty: bool, outcome: Outcome) {
+        let of = if is_empty {
+            &mut self.empty
+        } else {
+            &mut self.hits
+        };
+        if of.is_none() || outcome.is_ok() {
+            *of = Some(outcome);
+        }
+    }
+
+    /// The outcome of the frame, which ends. What became of its hits decides, if it has any.
+    #[inline]
+    fn take(&mut self) -> Outcome {
+        let Self { hits, empty } = std::mem::take(self);
+        hits.or(empty).unwrap_or(Ok(()))
+    }
 }
 
 /// Makes events of windows.
@@ -135,6 +164,14 @@ impl MergeHits {
             hot_hits: check_hot(hot_hits)?,
         })
         .map_err(|error| error.to_string())?;
+        // A source with a hit in each slot, as at 10 MHz, has as many waiting.
+        if (capacity.next_power_of_two() as u64) < disorder_slots {
+            env.warnings.push(format!(
+                "merge: capacity = {capacity} is less than disorder_slots = {disorder_slots}, for \
+                 which each hit waits: of a board with a hit in each slot the rest is lost \
+                 (no-room); raise capacity, or lower disorder_slots"
+            ));
+        }
         let stats = stats(env)?;
         let windows = Windows {
             all: (1 << sources) - 1,
@@ -151,6 +188,7 @@ impl MergeHits {
             outcomes,
             stats,
             frame: None,
+            outcome: FrameOutcome::default(),
             refused: [0; MAX_SOURCES],
         })
     }
@@ -177,6 +215,7 @@ impl MergeHits {
             stats,
             frame,
             refused,
+            ..
         } = self;
         let mut out = |window: Window| windows.close(&window, out);
         let time = hits.first().map_or(start, |hit| hit.time);
@@ -191,7 +230,10 @@ impl MergeHits {
         // There may be no such source.
         let refused = &mut refused[source % MAX_SOURCES];
         *refused = refused.saturating_add(u16::from(admitted.is_err() && fragment.ends_frame));
-        admitted?;
+        if let Err(why) = admitted {
+            merge.refuse(why, hits.len());
+            return Err(why.into());
+        }
         let missing = fragment.lost.saturating_add(std::mem::take(refused));
         if missing > 0 {
             merge.missed(source, start, missing);
@@ -223,6 +265,10 @@ impl MergeHits {
         stats.events.forced.set(counts.forced);
         stats.events.overfull.set(counts.overfull);
         stats.events.resyncs.set(counts.jumps);
+        stats.events.late_hits.set(counts.late);
+        stats.events.out_of_window_hits.set(counts.ahead);
+        stats.events.skewed_hits.set(counts.skewed);
+        stats.events.no_room_hits.set(counts.full);
         self.merge.show_clocks(stats);
     }
 }
@@ -292,9 +338,16 @@ impl Stage for MergeHits {
         for fragment in batch.as_slice().iter().flat_map(Fragments::iter) {
             let outcome = self.add(&fragment, out);
             let source = usize::from(fragment.source);
-            let on_trial = outcome.is_ok() && self.merge.is_on_trial(source);
-            self.outcomes
-                .count(&*self.stats, source, fragment.ends_frame, outcome, on_trial);
+            self.outcome.note(fragment.hits.is_empty(), outcome);
+            if let Err(cause) = outcome {
+                self.stats.count_refused(source, cause);
+            }
+            if fragment.ends_frame {
+                let outcome = self.outcome.take();
+                let on_trial = outcome.is_ok() && self.merge.is_on_trial(source);
+                self.outcomes
+                    .count_frame(&*self.stats, source, outcome, on_trial);
+            }
         }
         self.tell();
     }

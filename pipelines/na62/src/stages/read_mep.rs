@@ -114,7 +114,7 @@ impl ReadMep {
         let packet = MepPacket::parse(payload).map_err(|_| Cause::Malformed)?;
         let (detector, board) = (packet.source_id(), packet.sub_id());
         let source = self.sources.find(detector, board, frame.stream)?;
-        self.sources.count(source, packet.event_count().into());
+        self.sources.count_frame(source);
         let Some(first) = packet.fragments().next() else {
             return Ok(None);
         };
@@ -124,6 +124,8 @@ impl ReadMep {
         let order = self
             .sources
             .follow(source, sequence, first.timestamp.into())?;
+        self.sources
+            .count_events(source, packet.event_count().into());
         Ok(Some(Admitted {
             source: source as u16,
             lost: order.lost,

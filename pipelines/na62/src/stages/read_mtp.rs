@@ -133,7 +133,8 @@ impl ReadMtp {
         if !self.primitives.timestamps().is_sorted() {
             return Err(Cause::Malformed);
         }
-        self.sources.count(source, primitives.len() as u64);
+        self.sources.count_frame(source);
+        self.sources.count_events(source, primitives.len() as u64);
         let filling = self.filling.with_room(primitives.len(), 0, out);
         let filling = filling.ok_or(Cause::NoMbuf)?;
         let before = filling.used();

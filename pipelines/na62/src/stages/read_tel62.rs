@@ -212,7 +212,7 @@ impl ReadTel62 {
                 };
                 let filling = self.filling.with_room(1, taken, out);
                 if !filling.is_some_and(|filling| filling.push(&fragment)) {
-                    return self.end_early(fragments);
+                    return self.end_early(like.source, fragments);
                 }
                 fragments += 1;
                 next = timestamp + 1;
@@ -253,11 +253,11 @@ impl ReadTel62 {
     /// There is no buffer: the frame ends with the fragments that it has, or is dropped if it has
     /// none.
     #[cold]
-    fn end_early(&mut self, fragments: u64) -> Result<(), Cause> {
+    fn end_early(&mut self, source: u16, fragments: u64) -> Result<(), Cause> {
         if fragments == 0 {
             return Err(Cause::NoMbuf);
         }
-        self.stats.events.no_buffer.add(1);
+        self.stats.count_unbuffered(source.into(), 1);
         if let Some(filling) = self.filling.current() {
             filling.end_frame(0);
         }

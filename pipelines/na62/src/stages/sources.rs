@@ -116,12 +116,17 @@ impl Sources {
         Ok(source.into())
     }
 
-    /// Counts a packet of a source and so many events.
+    /// Counts a packet of a source.
     #[inline]
-    pub(super) fn count(&self, source: usize, events: u64) {
-        let counts = &self.stats.sources[source];
-        counts.frames.add(1);
-        counts.events.add(events);
+    pub(super) fn count_frame(&self, source: usize) {
+        self.stats.sources[source].frames.add(1);
+    }
+
+    /// Counts the events of a packet that is no copy: copies would look like a board with too many
+    /// events.
+    #[inline]
+    pub(super) fn count_events(&self, source: usize, events: u64) {
+        self.stats.sources[source].events.add(events);
     }
 
     /// Follows the sequence of a source's packets.

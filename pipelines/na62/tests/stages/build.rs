@@ -283,6 +283,42 @@ fn when_too_many_are_open_the_oldest_is_closed() {
     rig.check();
 }
 
+/// A frame is delivered with one fragment of use, and says nothing of its others.
+#[test]
+fn each_fragment_is_part_of_an_event_or_refused_for_a_cause() {
+    let options = BuildOptions {
+        max_open: 8,
+        ..options()
+    };
+    let mut rig = Rig::new(3, &options);
+    let frame = |source, from: u64, events: u64, at_us| {
+        let part = |t: u64| {
+            let mut part = fragment(source, from + 10 * t, at_us);
+            part.ends_frame = t + 1 == events;
+            part
+        };
+        (0..events).map(part).collect::<Vec<_>>()
+    };
+    for n in 0..20 {
+        for source in 0..3 {
+            rig.put_all(&frame(source, 1000 + 200 * n, 20, 50 * n));
+        }
+    }
+    rig.finish();
+    rig.check();
+    let refused = |source: usize, cause| {
+        let counts = l0(&rig.env).stats.sources[source].refused_fragments();
+        counts.iter().find(|(of, _)| *of == cause).unwrap().1
+    };
+    let of_all: u64 = (0..3).map(|source| refused(source, Cause::NoRoom)).sum();
+    assert!(
+        of_all > 20 * rig.dropped(Cause::NoRoom),
+        "of delivered frames"
+    );
+    let (used, lost) = rig.accounted();
+    assert!(used > 0 && lost > 20, "{used} {lost}");
+}
+
 #[test]
 fn hits_beyond_the_room_of_an_event_are_counted() {
     let mut rig = Rig::new(3, &options());

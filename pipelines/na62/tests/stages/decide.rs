@@ -8,7 +8,7 @@ use pollux_na62::l0::{Decision, Draft, EventHead, Reconstructed, Verdict, event_
 use pollux_na62::merge::Span;
 use pollux_na62::rich::find::{FinderConfig, Ring};
 use pollux_na62::stages::{Decide, DecideOptions, MAX_RULES, RuleError, RuleExchange, RuleOptions};
-use pollux_pipelines::{Batch, Stage};
+use pollux_pipelines::{Batch, Moment, Stage};
 
 thread_local! {
     /// One pool for all events of a test.
@@ -244,26 +244,29 @@ fn rules_change_between_two_batches_and_each_event_is_decided_by_one_set() {
     assert_eq!(exchange.offer(&wrong), Err(RuleError::Number(0)));
     assert_eq!(exchange.options(), &second);
     assert_eq!(one(100.0), set(1, 1));
-    // Sets that arrive faster than batches are activated one by one, up to a limit.
+    // Of sets that arrive faster than batches the last one is activated, up to a limit.
     let waiting: Vec<_> = (0..9).map_while(|_| exchange.offer(&first).ok()).collect();
     assert_eq!(waiting, [2, 3, 4, 5]);
     assert_eq!(exchange.offer(&first), Err(RuleError::Busy));
-    for number in waiting {
-        assert_eq!(one(180.0), set(number, 1));
-    }
+    assert_eq!((one(180.0), one(180.0)), (set(5, 1), set(5, 1)));
     assert_eq!(exchange.offer(&second), Ok(6));
     assert_eq!(one(180.0), set(6, 0));
+    // While no event comes, ticks make room for others.
+    for number in 7..30 {
+        let options = if number % 2 == 0 { &second } else { &first };
+        assert_eq!(exchange.offer(options), Ok(number));
+        stage.tick(Moment(0), &mut Vec::new());
+    }
+    assert_eq!(
+        decide(&mut stage, [event(0, 0, &radii(&[180.0]))])[0],
+        set(29, 1)
+    );
     exchange.reclaim();
     let sets = exchange.book().sets();
-    let events: Vec<_> = sets
-        .iter()
-        .map(|set| (set.number, set.events.get()))
-        .collect();
-    assert_eq!(
-        events,
-        [(0, 1), (1, 3), (2, 1), (3, 1), (4, 1), (5, 1), (6, 1)]
-    );
-    assert_eq!(l0(&env).stats.events.accepted.get(), 7);
+    let events = sets.iter().map(|set| (set.number, set.events.get()));
+    let events: Vec<_> = events.filter(|&(_, events)| events > 0).collect();
+    assert_eq!(events, [(0, 1), (1, 3), (5, 2), (6, 1), (29, 1)]);
+    assert_eq!((sets.len(), l0(&env).stats.events.accepted.get()), (30, 6));
 }
 
 #[test]

@@ -211,6 +211,7 @@ fn a_second_copy_is_dropped_and_counted_for_its_source() {
     for (source, frames) in [(0, 3), (1, 2)] {
         let counts = &l0(&rig.env).stats.sources[source];
         assert_eq!((counts.frames.get(), counts.duplicates.get()), (frames, 1));
+        assert_eq!(counts.events.get(), frames - 1, "those of copies are none");
     }
 }
 

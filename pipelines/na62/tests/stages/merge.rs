@@ -184,6 +184,61 @@ fn what_is_refused_is_counted_as_what_it_is() {
     assert_eq!(events.len() as u64, l0(&env).stats.events.built.get());
 }
 
+/// Nor do hits get lost in frames of which others were taken, or of which the end has none.
+#[test]
+fn each_hit_is_in_a_window_or_refused_for_a_cause() {
+    let options = MergeHitsOptions {
+        guard_ns: 0.0,
+        capacity: 64,
+        disorder_slots: 1000,
+        ..options()
+    };
+    // A frame of a source: a hit in each slot, and the last one empty.
+    let frame = |source: u16, from: u64, slots: u64| {
+        let part = |slot: u64| Part {
+            timestamp: from + slot,
+            source,
+            ends_frame: slot == slots,
+            lost: 0,
+            reordered: false,
+            at: Moment(1000),
+            arrival: Tsc(1),
+            hits: vec![Hit { pm: 1, fine: 3 }; usize::from(slot < slots)],
+        };
+        (0..=slots).map(part).collect::<Vec<_>>()
+    };
+    // Ten frames of each, of which the rings hold six; the last fragments lack hits.
+    let frames = (0..10).flat_map(|n| (0..4).map(move |source| (source, 1000 + 10 * n)));
+    let parts: Vec<_> = frames
+        .flat_map(|(source, from)| frame(source, from, 9))
+        .collect();
+    let (_, env) = chain(&options, &parts);
+    assert!(env.warnings[0].contains("capacity = 64 is less than disorder_slots = 1000"));
+    let (stats, balance) = (&l0(&env).stats, env.ledger.balance());
+    let refused: u64 = stats.events.refused_hits().iter().map(|(_, n)| n).sum();
+    assert_eq!(stats.events.no_room_hits.get(), refused);
+    assert_eq!(refused, 4 * (90 - 64));
+    assert_eq!(stats.events.hits.get() + refused, 4 * 90);
+    // Of the eighth frames one hit was taken.
+    assert_eq!(balance.delivered, 4 * 8);
+    assert_eq!(balance.dropped_for(Cause::NoRoom), 4 * 2);
+    for source in &stats.sources {
+        assert_eq!(source.no_room_fragments.get(), 90 - 64);
+    }
+    // Whole frames that are refused count with their hits.
+    let mut far = frame(0, 1 << 58, 9);
+    far.extend(frame(1, 1000, 9));
+    let options = MergeHitsOptions {
+        guard_ns: 0.0,
+        ..self::options()
+    };
+    let (_, env) = chain(&options, &far);
+    assert_eq!(env.warnings, [] as [String; 0]);
+    let stats = &l0(&env).stats;
+    let refused: u64 = stats.events.refused_hits().iter().map(|(_, n)| n).sum();
+    assert_eq!((stats.events.hits.get(), refused), (9, 9));
+}
+
 #[test]
 fn options_out_of_range_are_refused() {
     let refused = |options: MergeHitsOptions| MergeHits::new(&options, &mut env(4)).err().unwrap();

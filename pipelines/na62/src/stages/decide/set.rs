@@ -130,10 +130,10 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Activates the set that has waited longest, if any.
+    /// Activates the latest set that waits, if any; those before it were withdrawn.
     #[inline]
     pub(super) fn take_over(&mut self, rules: &mut Box<RuleSet>) {
-        if let Some(next) = self.next.pop() {
+        while let Some(next) = self.next.pop() {
             self.replace(rules, next);
         }
     }
@@ -168,9 +168,9 @@ impl RuleBook {
 
 /// Replaces the rules of a running [`Decide`](super::Decide).
 ///
-/// Rule sets go to the stage and back through two rings. The poll loop activates a new set between
-/// two batches, without a lock, and the replaced one is freed here. Every event is decided by one
-/// set, and a [`Verdict`] names it.
+/// Rule sets go to the stage and back through two rings. The poll loop activates the latest set
+/// between two batches or at its next tick, so that none waits for events, without a lock; replaced
+/// ones are freed here. Every event is decided by one set, and a [`Verdict`] names it.
 pub struct RuleExchange {
     /// The most recent rules.
     options: DecideOptions,

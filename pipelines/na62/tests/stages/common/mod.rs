@@ -11,7 +11,8 @@ use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_na62::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_na62::formats::mtp::SOURCE_RICH;
 use pollux_na62::l0::{
-    Draft, Event, EventHead, Fragment, Fragments, Frame, Reconstructed, event_pool, fragment_pool,
+    Draft, Event, EventHead, Fragment, Fragments, Frame, Reconstructed, SourceCounts, event_pool,
+    fragment_pool,
 };
 use pollux_na62::merge::Span;
 use pollux_na62::rich::Hit;
@@ -140,6 +141,9 @@ pub(crate) struct Rig {
     pub(crate) env: StageEnv,
     pub(crate) out: Vec<Event>,
     pub(crate) frames: u64,
+    /// Fragments of its sources, and whether no event is open.
+    fragments: u64,
+    finished: bool,
 }
 
 impl Rig {
@@ -151,6 +155,8 @@ impl Rig {
             env,
             out: Vec::new(),
             frames: 0,
+            fragments: 0,
+            finished: false,
         }
     }
 
@@ -162,6 +168,11 @@ impl Rig {
     /// Passes some fragments in one buffer.
     pub(crate) fn put_all(&mut self, parts: &[Part]) {
         self.frames += parts.iter().filter(|part| part.ends_frame).count() as u64;
+        let sources = l0(&self.env).stats.sources.len();
+        let own = parts
+            .iter()
+            .filter(|part| usize::from(part.source) < sources);
+        (self.fragments, self.finished) = (self.fragments + own.count() as u64, false);
         let mut batch = Batch::with_capacity(1);
         batch.push(stored(parts)).unwrap();
         self.build.process(&mut batch, &mut self.out);
@@ -178,6 +189,7 @@ impl Rig {
 
     pub(crate) fn finish(&mut self) {
         self.build.finish(&mut self.out);
+        self.finished = true;
     }
 
     /// Time stamps and sources of the output since the last call.
@@ -192,7 +204,19 @@ impl Rig {
         self.env.ledger.balance().dropped_for(cause)
     }
 
-    /// Checks that each frame has one outcome, and the sums of the counters.
+    /// Fragments that are part of an event, and refused ones.
+    pub(crate) fn accounted(&self) -> (u64, u64) {
+        let stats = &l0(&self.env).stats;
+        let built = stats.events.built.get();
+        let used = stats.sources.iter().map(|it| built - it.absent.get());
+        let refused = stats
+            .sources
+            .iter()
+            .flat_map(SourceCounts::refused_fragments);
+        (used.sum(), refused.map(|(_, n)| n).sum())
+    }
+
+    /// Checks that each frame and each fragment has one outcome, and the sums of the counters.
     pub(crate) fn check(&self) {
         let balance = self.env.ledger.balance();
         assert_eq!(
@@ -200,6 +224,12 @@ impl Rig {
             self.frames,
             "{balance:?}"
         );
+        let (used, refused) = self.accounted();
+        if self.finished {
+            assert_eq!(used + refused, self.fragments);
+        } else {
+            assert!(used + refused <= self.fragments);
+        }
         let events = &l0(&self.env).stats.events;
         assert_eq!(
             events.built.get(),

@@ -206,6 +206,7 @@ fn event_numbers_tell_lost_repeated_and_late_packets() {
     assert_eq!(counts.reordered.get(), 1);
     assert_eq!(counts.duplicates.get(), 1);
     assert_eq!(rig.dropped(Cause::Duplicate), 1);
+    assert_eq!(counts.events.get(), 3 * 23, "those of the copy are none");
     // The next burst counts from 0 again, behind a shorter last packet.
     let last = mep(2, 75, &[(5000, vec![])]);
     assert_eq!(rig.parts(2, &last).len(), 1);
