@@ -12,14 +12,14 @@
 // formal: cover 20
 // mutant: (one_left && m_taken) => one_left
 // mutant: 16'd1 + {15'd0, |bound[3:0]} => {15'd0, |bound[3:0]}
-// mutant: early && held >= {2'd0, need} => early && held != 0
-// mutant: rest ? {9'd0, held} <= space : fits => rest || fits
+// mutant: early && enough => early && held != 0
+// mutant: rest ? !exceeds : fits => rest || fits
 // mutant: closed && settled => closed && ended
 // mutant: !trails && space == {11'd0, need} => 1'b0
 // mutant: = too_long || missed || => = too_long ||
 // mutant: && free && !elsewhere => && free
 // mutant: && none_left; => ;
-// mutant: && !(brim && held > {2'd0, need}) => && 1'b1
+// mutant: && !(brim && beyond) => && 1'b1
 
 module plx_place_formal (
     input logic        clk,

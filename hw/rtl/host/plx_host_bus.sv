@@ -366,21 +366,34 @@ module plx_host_bus #(
 
     // ---- Reads ----------------------------------------------------------------------------------
 
-    // The cause of a failed read is counted here; the client gets only an error.
-    logic [2:0] rd_error;
+    // The cause of a failed read is counted here; the client gets only an error. Whether a client accepts a
+    // word does not move dma_rd in the same cycle.
+    logic         rd_valid, rd_ready, rd_last, rd_user, rd_done;
+    logic [2:0]   rd_error;
+    logic [7:0]   rd_tag;
+    logic [31:0]  rd_keep;
+    logic [255:0] rd_data;
 
     plx_dma_rd #(.TAGS(RD_TAGS)) dma_rd (
         .clk(clk_core), .rst(host_rst), .cfg_max_read, .cfg_bus_master(master), .cfg_quiesce(quiesce || quiesce_wanted),
-        .cfg_timeout_cycles(timeout_cycles), .cfg_quarantine_cycles(quarantine_cycles), .idle(rd_idle),
+        .cfg_timeout_cycles(timeout_cycles), .cfg_quarantine_cycles(quarantine_cycles), .idle(rd_done),
         .s_desc_valid(s_rd_desc_valid), .s_desc_ready(s_rd_desc_ready), .s_desc_address(s_rd_desc_address),
         .s_desc_length(s_rd_desc_length), .s_desc_tag(s_rd_desc_tag), .s_desc_func(s_rd_desc_func),
         .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,
         .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
-        .m_data_tvalid(m_rd_data_tvalid), .m_data_tready(m_rd_data_tready || discard),
-        .m_data_tdata(m_rd_data_tdata), .m_data_tkeep(m_rd_data_tkeep), .m_data_tlast(m_rd_data_tlast),
-        .m_data_tuser(m_rd_data_tuser), .m_status_tag(m_rd_status_tag), .m_status_error(rd_error),
+        .m_data_tvalid(rd_valid), .m_data_tready(rd_ready), .m_data_tdata(rd_data), .m_data_tkeep(rd_keep),
+        .m_data_tlast(rd_last), .m_data_tuser(rd_user), .m_status_tag(rd_tag), .m_status_error(rd_error),
         .inc_reads, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned, .inc_rd_unexpected
     );
+
+    plx_skid_through #(.WIDTH(298)) read_data (
+        .clk(clk_core), .rst(host_rst), .s_valid(rd_valid), .s_ready(rd_ready),
+        .s_data({rd_tag, rd_user, rd_last, rd_keep, rd_data}), .m_valid(m_rd_data_tvalid),
+        .m_ready(m_rd_data_tready || discard),
+        .m_data({m_rd_status_tag, m_rd_data_tuser, m_rd_data_tlast, m_rd_data_tkeep, m_rd_data_tdata})
+    );
+
+    assign rd_idle = rd_done && !m_rd_data_tvalid;
 
     wire unused = &{1'b0, owners_addr[7], win_addr[8:7], win_addr[1:0], irq_data_ready, rd_error};
 endmodule

@@ -112,7 +112,9 @@ module plx_place #(
     wire [15:0] source_port = meta[layouts_pkg::RX_META_SOURCE_PORT_AT +: 16];
 
     // Gathered units of 16 B of the current payload, and its end; it is discarded.
-    logic [2:0]   state;
+    logic [2:0]   state, next_state;
+    // Registers of their own, as what answers a request comes late.
+    logic         answering, translating;
     logic [6:0]   held;
     logic [127:0] unit_0, unit_1;
     logic         load, use_0, use_1, ended;
@@ -154,14 +156,14 @@ module plx_place #(
     wire  [7:0]  unit = back ? address[11:4] : at;
 
     // The first one is requested in the cycle in which the address comes.
-    wire         answers = state == ANSWER && s_select_valid;
+    wire         answers = answering && s_select_valid;
     wire         has_space = answers && s_select_outcome == 0;
-    wire  [63:4] asked   = state == ANSWER ? s_select_address[63:4] : {back ? address[63:12] : page, unit};
+    wire  [63:4] asked   = answering ? s_select_address[63:4] : {back ? address[63:12] : page, unit};
 
-    assign m_xlate_valid      = state == TRANSLATE || has_space;
+    assign m_xlate_valid      = translating || has_space;
     assign m_xlate_address    = {asked, 4'd0};
     assign m_xlate_length     = {9'd256 - {1'b0, asked[11:4]}, 4'd0};
-    assign m_xlate_func       = state == ANSWER ? s_select_func : func;
+    assign m_xlate_func       = answering ? s_select_func : func;
     assign m_xlate_list       = list;
     assign m_xlate_done_epoch = epoch;
 
@@ -188,6 +190,22 @@ module plx_place #(
     // The length is known, and one chunk is enough.
     logic        alone;
 
+    // More units are held than are needed, or as many. Bit by bit: a carry would come before the decision.
+    wire  [4:0]  over     = held[4:0] & ~need, under = ~held[4:0] & need;
+    wire         beyond   = held[6:5] != 0 || over[4] || !under[4] && (over[3] || !under[3]
+                            && (over[2] || !under[2] && (over[1] || !under[1] && over[0])));
+    wire         enough   = beyond || (over | under) == 0;
+
+    // More are held than there is space for.
+    wire    ample = space[15:7] != 0;
+    integer b;
+    logic   exceeds;
+    always_comb begin
+        exceeds = 1'b0;
+        for (b = 0; b < 7; b = b + 1) exceeds = exceeds ? held[b] || !space[b] : held[b] && !space[b];
+        if (ample) exceeds = 1'b0;
+    end
+
     // The record leads, or, after the last unit, follows.
     logic        record;
     wire         none     = held == 0;
@@ -197,12 +215,12 @@ module plx_place #(
     // Ended: all of the rest, or up to `reach`.
     wire         rest     = bare ? space[15:5] == 0 && (!space[4] || space[3:0] == 0) && !(brim && fits)
                                  : held[6:5] == 0 && (!held[4] || (held[3:0] == 0 && !record))
-                                   && !(brim && held > {2'd0, need});
+                                   && !(brim && beyond);
     wire         to_end   = ended && rest;
-    wire         last_cut = ended && !closed && (bare || follows || (rest ? {9'd0, held} <= space : fits));
+    wire         last_cut = ended && !closed && (bare || follows || (rest ? !exceeds : fits));
     // Not ended: up to `reach` if all of that is there. Without a known length the record does not lead.
     wire         early    = !ended && (bare || trails || known) && !(first && alone);
-    wire         next_cut = early && held >= {2'd0, need} && fits;
+    wire         next_cut = early && enough && fits;
 
     // Units of this chunk, and of it when one word has left.
     wire [4:0]   held_and_1 = held[4:0] + 1'b1;
@@ -277,7 +295,7 @@ module plx_place #(
 
     // The chunk after this one.
     always_ff @(posedge clk) begin
-        if (state == TRANSLATE && fresh) begin
+        if (translating && fresh) begin
             first  <= 1'b1;
             trails <= 1'b0;
             closed <= 1'b0;
@@ -328,7 +346,7 @@ module plx_place #(
         if (crosses) page <= page + 1'b1;
         if (turn) back <= only_record;
         if (crosses) ask <= 1'b1;
-        if (s_xlate_valid && state == TRANSLATE) begin
+        if (s_xlate_valid && translating) begin
             frame <= s_xlate_address[63:12];
             epoch <= s_xlate_epoch;
             fresh <= 1'b0;
@@ -336,28 +354,35 @@ module plx_place #(
             away  <= !fresh && !back;
         end
         if (m_xlate_done) holds <= 1'b0;
-        if (s_xlate_valid && state == TRANSLATE && s_xlate_hit) holds <= 1'b1;
+        if (s_xlate_valid && translating && s_xlate_hit) holds <= 1'b1;
         if (rst) holds <= 1'b0;
     end
 
+    always_comb begin
+        next_state = state;
+        case (state)
+            SELECT: if (m_select_valid && m_select_ready) next_state = ANSWER;
+            ANSWER: if (answers) next_state = has_space ? TRANSLATE : THROW;
+            TRANSLATE: if (s_xlate_valid) next_state = WRITE;
+            WRITE: if (!busy) next_state = lost ? THROW : turn ? TRANSLATE : closed && settled ? COMMIT : WRITE;
+            THROW: if (ended) next_state = COMMIT;
+            default: if (m_commit_valid && m_commit_ready) next_state = SELECT;
+        endcase
+        if (rst) next_state = SELECT;
+    end
+
     always_ff @(posedge clk) begin
+        state       <= next_state;
+        answering   <= next_state == ANSWER;
+        translating <= next_state == TRANSLATE;
         if (cut != m_taken) begin
             on_the_way <= cut ? one_more : ~one_less;
             none_left  <= !cut && one_left;
             one_left   <= cut ? none_left : on_the_way == 8'd2;
         end
         next   <= m_commit_valid && m_commit_ready;
-        missed <= s_xlate_valid && state == TRANSLATE && !s_xlate_hit;
-        case (state)
-            SELECT: if (m_select_valid && m_select_ready) state <= ANSWER;
-            ANSWER: if (answers) state <= has_space ? TRANSLATE : THROW;
-            TRANSLATE: if (s_xlate_valid) state <= WRITE;
-            WRITE: if (!busy) state <= lost ? THROW : turn ? TRANSLATE : closed && settled ? COMMIT : WRITE;
-            THROW: if (ended) state <= COMMIT;
-            default: if (m_commit_valid && m_commit_ready) state <= SELECT;
-        endcase
+        missed <= s_xlate_valid && translating && !s_xlate_hit;
         if (rst) begin
-            state      <= SELECT;
             on_the_way <= '0;
             none_left  <= 1'b1;
             one_left   <= 1'b0;

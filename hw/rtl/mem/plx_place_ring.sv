@@ -90,6 +90,11 @@ module plx_place_ring #(
         end
     endgenerate
 
+    // Whether there is a step comes last, and chooses.
+    wire [AW:0]  anew     = mine ? first + 1'b1 : first;
+    wire [AW:0]  stays    = mine ? more_1 : held;
+    wire [AW:0]  loaded   = use_0 && use_1 ? (mine ? less_1 : less_2) : use_0 || use_1 ? (mine ? held : less_1) : stays;
+
     wire [AW:0]  head_1   = head + 1'b1;
     wire [AW:0]  ahead_2  = ~head - {{(AW - 1){1'b0}}, 2'd2};
 
@@ -104,10 +109,7 @@ module plx_place_ring #(
         // The discarded part ends where the payload ends, if that is known.
         if (discard) head <= ended ? end_tail : tail;
         else if (load && (use_0 || use_1)) head <= use_0 && use_1 ? ~ahead_2 : head_1;
-        if (renewed) held <= mine ? first + 1'b1 : first;
-        else if (load && use_0 && use_1) held <= mine ? less_1 : less_2;
-        else if (load && (use_0 || use_1)) held <= mine ? held : less_1;
-        else if (mine) held <= more_1;
+        held <= renewed ? anew : load ? loaded : stays;
         if (rst) begin
             tail     <= '0;
             head     <= '0;

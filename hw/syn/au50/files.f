@@ -41,6 +41,7 @@ hw/rtl/lib/plx_fifo_level.sv
 hw/rtl/lib/plx_fifo_sync.sv
 hw/rtl/lib/plx_ram_sdp.sv
 hw/rtl/lib/plx_skid.sv
+hw/rtl/lib/plx_skid_through.sv
 hw/rtl/lib/plx_stamp_cdc.sv
 hw/rtl/lib/plx_sync_bit.sv
 hw/rtl/lib/plx_sync_reset.sv

@@ -85,12 +85,12 @@ module tx_path #(
         .inc_bad, .inc_read_failed
     );
 
-    logic         desc_valid, desc_ready, rd_valid, rd_ready, rd_last, rd_user;
+    logic         desc_valid, desc_ready, rd_valid, rd_ready, rd_last, rd_user, out_valid, out_ready, out_last, out_user;
     logic [63:0]  desc_address;
     logic [15:0]  desc_length;
-    logic [7:0]   desc_tag, desc_func, rd_tag;
-    logic [255:0] rd_data;
-    logic [31:0]  rd_keep;
+    logic [7:0]   desc_tag, desc_func, rd_tag, out_tag;
+    logic [255:0] rd_data, out_data;
+    logic [31:0]  rd_keep, out_keep;
 
     plx_rd_mux #(.CLIENTS(CLIENTS)) mux (
         .clk(clk_core), .rst(rst_core), .s_desc_valid(ask_valid), .s_desc_ready(ask_ready),
@@ -108,10 +108,16 @@ module tx_path #(
         .cfg_quarantine_cycles(32'd100), .idle(), .s_desc_valid(desc_valid), .s_desc_ready(desc_ready),
         .s_desc_address(desc_address), .s_desc_length(desc_length), .s_desc_tag(desc_tag), .s_desc_func(desc_func),
         .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,
-        .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data, .m_data_tvalid(rd_valid),
-        .m_data_tready(rd_ready), .m_data_tdata(rd_data), .m_data_tkeep(rd_keep), .m_data_tlast(rd_last),
-        .m_data_tuser(rd_user), .m_status_tag(rd_tag), .m_status_error(), .inc_reads(), .inc_rd_timeout(),
+        .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data, .m_data_tvalid(out_valid),
+        .m_data_tready(out_ready), .m_data_tdata(out_data), .m_data_tkeep(out_keep), .m_data_tlast(out_last),
+        .m_data_tuser(out_user), .m_status_tag(out_tag), .m_status_error(), .inc_reads(), .inc_rd_timeout(),
         .inc_rd_unsupported(), .inc_rd_abort(), .inc_rd_poisoned(), .inc_rd_unexpected()
+    );
+
+    plx_skid_through #(.WIDTH(298)) read_data (
+        .clk(clk_core), .rst(rst_core), .s_valid(out_valid), .s_ready(out_ready),
+        .s_data({out_tag, out_user, out_last, out_keep, out_data}), .m_valid(rd_valid), .m_ready(rd_ready),
+        .m_data({rd_tag, rd_user, rd_last, rd_keep, rd_data})
     );
 
     genvar p;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pollux_app::metrics::{Ledgers, Page, Source};
+use pollux_images::calibration::DarkFrame;
 use pollux_images::formats::Layout;
 use pollux_images::receive::{FrameCounts, ReceiveCauses};
 use pollux_images::transfer::TransferView;
@@ -17,6 +18,35 @@ use super::rdma::RdmaView;
 /// Images of which the recent hit rate is.
 pub const WINDOW: usize = 1000;
 
+/// Pixels of dark frames but bad ones, of all modules.
+#[derive(Debug, Default)]
+pub struct DarkPixels {
+    /// Their pedestals followed them.
+    pub used: Count,
+    /// They were not in G0.
+    pub other_gain: Count,
+    /// They were too far from their pedestals (`plausible` of the tracking).
+    pub implausible: Count,
+}
+
+impl DarkPixels {
+    /// Adds a frame of a module.
+    pub fn add(&self, frame: DarkFrame) {
+        self.used.add(frame.used as u64);
+        self.other_gain.add(frame.other_gain as u64);
+        self.implausible.add(frame.implausible as u64);
+    }
+
+    /// Names and numbers.
+    pub fn outcomes(&self) -> [(&'static str, u64); 3] {
+        [
+            ("used", self.used.get()),
+            ("other-gain", self.other_gain.get()),
+            ("implausible", self.implausible.get()),
+        ]
+    }
+}
+
 /// What became of the images. Written by the loop that takes them.
 #[derive(Debug, Default)]
 pub struct ImageCounts {
@@ -24,11 +54,16 @@ pub struct ImageCounts {
     pub built: Count,
     /// Dark frames, which only the pedestals follow.
     pub dark: Count,
+    /// Pixels of dark frames, by what the pedestals made of them.
+    pub dark_pixels: DarkPixels,
     /// Images that were not vetoed.
     pub kept: Count,
     /// Images that were vetoed.
     pub vetoed: Count,
-    /// Images that were kept and that no output had room for.
+    /// Images that were handed to the outputs, and those of them that were kept.
+    pub handed: Count,
+    pub handed_kept: Count,
+    /// Images that no output had room for.
     pub overrun: Count,
     /// Bragg peaks in the images that were kept.
     pub peaks: Count,
@@ -238,6 +273,13 @@ impl Source for Counters {
             "images",
             "Images, by each thing that became of them",
             outcomes,
+        )?;
+        let pixels = images.dark_pixels.outcomes();
+        let pixels = pixels.map(|(name, count)| ([("outcome", name.into())], count));
+        page.counter(
+            "image_dark_pixels",
+            "Pixels of dark frames, by what the pedestals made of them",
+            pixels,
         )?;
         page.counter(
             "image_peaks",

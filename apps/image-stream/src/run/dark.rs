@@ -9,6 +9,7 @@ use pollux_images::receive::{Image, Stored};
 
 use zerocopy::IntoBytes as _;
 
+use super::counters::{DarkPixels, ImageCounts};
 use super::place::Converters;
 use crate::config::DarkConfig;
 
@@ -49,13 +50,15 @@ impl Dark {
         self.config.is_dark(number)
     }
 
-    /// Takes a dark image, which is raw. Missing packets are no values: their pixels have an error code.
-    pub fn follow<P: Stored>(&mut self, image: &Image<P>) {
+    /// Takes a dark image, which is raw, and counts its pixels. Missing packets are no values: their
+    /// pixels have an error code.
+    pub fn follow<P: Stored>(&mut self, image: &Image<P>, counts: &DarkPixels) {
         for (n, module) in self.modules.iter_mut().enumerate() {
             let Module { tracker, spare } = module;
-            if tracker.add(image.module_pixels(n).as_bytes()).is_err() {
+            let Ok(frame) = tracker.add(image.module_pixels(n).as_bytes()) else {
                 continue;
-            }
+            };
+            counts.add(frame);
             // A loop may still convert a packet with the spare one: then the next dark frame does it.
             let Some(next) = Arc::get_mut(spare) else {
                 continue;
@@ -68,5 +71,33 @@ impl Dark {
                 drop(mem::replace(spare, old));
             }
         }
+    }
+}
+
+/// Dark frames after which their pixels are judged.
+const JUDGED: u64 = 16;
+
+/// Warns, once, of pedestals that do not follow dark frames: then they stay wrong, as a pixel that is too
+/// far from its pedestal never counts.
+#[derive(Default)]
+pub struct DarkWatch {
+    has_warned: bool,
+}
+
+impl DarkWatch {
+    /// For the thread that attends to the run.
+    pub fn look(&mut self, counts: &ImageCounts) {
+        let frames = counts.dark.get();
+        let [(_, used), (_, other_gain), (_, implausible)] = counts.dark_pixels.outcomes();
+        let all = used + other_gain + implausible;
+        if self.has_warned || frames < JUDGED || 2 * used >= all {
+            return;
+        }
+        self.has_warned = true;
+        tracing::warn!(
+            "the pedestals do not follow the dark frames: of {all} pixels of {frames} dark frames \
+             {implausible} are too far from their pedestals, and {other_gain} are not in G0: take a newer \
+             calibration, look at every and phase of [dark], or raise plausible in its tracking"
+        );
     }
 }

@@ -19,7 +19,7 @@ use pollux_pmd::{Cause, Ledger, PortError, RxQueue, TscClock};
 
 use super::conflicts::Conflicts;
 use super::counters::{Counters, ImageCounts, Overload, Summary};
-use super::dark::Dark;
+use super::dark::{Dark, DarkWatch};
 use super::demonstration::Source;
 use super::host::Host;
 use super::image_loop::ImageLoop;
@@ -217,12 +217,14 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         source,
     };
     let mut overruns = Overruns::new(&counters.receivers, queue as u64);
+    let mut dark_watch = DarkWatch::default();
     host.ready(&counters, recorded);
     let began = Instant::now();
     let threads = Threads::launch(plan, loops, &clock)?;
     lcore::keep_off(&cpus);
     let gone = supervise(plan, &counters, watch, &ports, &threads, || {
         conflicts.keep();
+        dark_watch.look(&counters.images);
         host.keep(&counters, &mut overruns)
     });
     emulator_stop.stop();
@@ -294,6 +296,15 @@ fn expect_images(counters: &Counters, recorded: bool) -> Result<()> {
             "no packet of {} is in an image; {packets} were dropped as {}: {remedy}",
             balance.from_wire,
             cause.name()
+        );
+    }
+    let (images, discarded) = (&counters.images, counters.frames.discarded.get());
+    if discarded > 0 && images.built.get() + images.dark.get() == 0 {
+        bail!(
+            "none of {} images was built: {discarded} were discarded ({} packets are missing): compare modules and \
+             interfaces of [detector] with what is sent (pollux streams shows it), or choose another discard",
+            counters.frames.received.get(),
+            counters.packets().missing
         );
     }
     Ok(())

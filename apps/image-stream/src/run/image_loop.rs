@@ -169,7 +169,7 @@ impl<P: Stored, L: Place, O: Observe<P>> ImageLoop<P, L, O> {
             if let Some(dark) = &mut self.dark
                 && dark.is_dark(image.number())
             {
-                dark.follow(&image);
+                dark.follow(&image, &self.counts.dark_pixels);
                 self.counts.dark.add(1);
                 any = true;
                 continue;

@@ -102,25 +102,32 @@ impl OutputCounts {
         0
     }
 
-    /// Images that each output has done with, by the slowest of them; `None` without an output.
-    pub fn done(&self) -> Option<u64> {
-        let live = self.live.as_ref().map(|live| {
-            let counts = [
+    /// Images that wait in the slowest output, of those that were handed over: `all` for a file, which has
+    /// vetoed ones too where these are handed over, and those that were `kept` for the live stream.
+    pub fn waiting(&self, all: u64, kept: u64) -> u64 {
+        let waiting = |handed: u64, done: &[&Count]| {
+            let done = done.iter().map(|count| count.get()).sum();
+            handed.saturating_sub(done)
+        };
+        let mut most = 0;
+        if let Some(live) = &self.live {
+            let ends = [
                 &live.sent,
                 &live.overrun,
                 &live.no_client,
                 &live.refused,
                 &live.lost,
             ];
-            counts.map(Count::get).iter().sum()
-        });
+            most = waiting(kept, &ends);
+        }
         #[cfg(feature = "hdf5")]
         if let Some(file) = &self.file {
-            let counts = [&file.written, &file.overrun, &file.refused, &file.failed];
-            let done = counts.map(Count::get).iter().sum();
-            return Some(live.map_or(done, |live: u64| live.min(done)));
+            let ends = [&file.written, &file.overrun, &file.refused, &file.failed];
+            most = most.max(waiting(all, &ends));
         }
-        live
+        #[cfg(not(feature = "hdf5"))]
+        let _ = all;
+        most
     }
 
     /// Counts of each output by name.

@@ -65,9 +65,8 @@ fn has_room(counters: &Counters, queue: u64) -> bool {
     let images = &counters.images;
     let done = images.ended() + counters.lost();
     let waiting = images.built.get().saturating_sub(done);
-    let handed = images.kept.get().saturating_sub(images.overrun.get());
-    let written = counters.outputs.done().unwrap_or(handed);
-    waiting < queue.max(2) && 2 * handed.saturating_sub(written) <= queue
+    let (handed, kept) = (images.handed.get(), images.handed_kept.get());
+    waiting < queue.max(2) && 2 * counters.outputs.waiting(handed, kept) <= queue
 }
 
 #[cfg(test)]

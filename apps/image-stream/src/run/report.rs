@@ -24,6 +24,8 @@ pub struct Report {
     pub duration_s: f64,
     pub frames: FramesReport,
     pub images: ImagesReport,
+    /// Pixels of dark frames: those that the pedestals followed, and those that did not count.
+    pub dark_pixels: DarkPixelsReport,
     pub packets: PacketsReport,
     pub ledger: LedgerReport,
     /// Stacks that sources have written into memory, where images come so.
@@ -74,6 +76,14 @@ pub struct ImagesReport {
     /// Images that workers did not return in time: built = kept + vetoed + lost.
     pub lost: u64,
     pub peaks: u64,
+}
+
+/// Pixels of dark frames but bad ones.
+#[derive(Debug, Serialize)]
+pub struct DarkPixelsReport {
+    pub used: u64,
+    pub other_gain: u64,
+    pub implausible: u64,
 }
 
 /// Packets of the detector.
@@ -154,6 +164,11 @@ impl Report {
                 lost: counters.lost(),
                 peaks: images.peaks.get(),
             },
+            dark_pixels: DarkPixelsReport {
+                used: images.dark_pixels.used.get(),
+                other_gain: images.dark_pixels.other_gain.get(),
+                implausible: images.dark_pixels.implausible.get(),
+            },
             packets: PacketsReport {
                 placed: packets.placed,
                 missing: packets.missing,
@@ -209,6 +224,14 @@ impl Report {
             "images     {} built ({:.0}/s, {:.3} GB/s of raw pixels), {} dark",
             self.images.built, self.rate_hz, self.gb_s, self.images.dark
         )?;
+        if self.images.dark > 0 {
+            let pixels = &self.dark_pixels;
+            writeln!(
+                out,
+                "           pixels of dark frames: {} used, {} not in G0, {} implausible",
+                pixels.used, pixels.other_gain, pixels.implausible
+            )?;
+        }
         writeln!(
             out,
             "           {} kept with {} peaks, {} vetoed; {} written, {} overrun, {} lost",

@@ -87,8 +87,12 @@ impl<P: Stored, O: Observe<P>> ImageSink<P, O> {
 
     fn send(&mut self, work: Work<P>) {
         let Some(outputs) = &self.outputs else { return };
+        let kept = u64::from(!work.findings.vetoed);
         match outputs.try_send(work) {
-            Ok(()) => {}
+            Ok(()) => {
+                self.counts.handed.add(1);
+                self.counts.handed_kept.add(kept);
+            }
             Err(TrySendError::Full(work)) if self.patient => self.pending = Some(work),
             Err(_) => self.counts.overrun.add(1),
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::capture::{Capture, detector, report};
-use crate::{json, program, succeed};
+use crate::{fail, json, program, succeed};
 
 const STAGES: &str = "[[stage]]\nname = \"veto\"\nmin_photons = 10.0\nmin_pixels = 5\n\
                       [[stage]]\nname = \"peaks\"\nmin_peaks = 3\n[[stage]]\nname = \"compress\"\n";
@@ -211,6 +211,52 @@ fn dark_frames_are_kept_apart() {
     assert_eq!(run["images"]["dark"], 10, "{run}");
     assert_eq!(run["images"]["built"], 30);
     assert_eq!(run["images"]["kept"], 30);
+    let of = |outcome: &str| run["dark_pixels"][outcome].as_u64().unwrap();
+    assert!(
+        of("used") > 9 * (of("implausible") + of("other_gain")),
+        "{run}"
+    );
+}
+
+/// A pixel that is too far from its pedestal never counts: then the pedestals stay wrong, which is said.
+#[test]
+fn pedestals_that_do_not_follow_are_told() {
+    let mut emulated = detector(80);
+    emulated.dark_every = 4;
+    let capture = Capture::new(emulated);
+    let config = capture.configure("i16", &format!("[dark]\nevery = 4\n{STAGES}"));
+    let map = capture.path("p0.bin");
+    let mut pedestals = std::fs::read(&map).unwrap();
+    for pedestal in pedestals.as_chunks_mut().0 {
+        *pedestal = (f32::from_le_bytes(*pedestal) - 300.0).to_le_bytes();
+    }
+    std::fs::write(&map, pedestals).unwrap();
+    let report = report(capture.folder.path());
+    let mut command = program();
+    command.args(["--force", "--port", &capture.port(), "--config"]);
+    let output = succeed(command.arg(&config).arg("--report").arg(&report));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let run = json(&report);
+    let of = |outcome: &str| run["dark_pixels"][outcome].as_u64().unwrap();
+    assert!(of("implausible") > 9 * of("used"), "{run}");
+    assert!(
+        said.contains("the pedestals do not follow the dark frames"),
+        "{said}"
+    );
+}
+
+/// A module that does not exist: every image lacks its packets.
+#[test]
+fn a_run_that_discards_all_images_fails() {
+    let capture = Capture::new(detector(10));
+    let config = capture.write("");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace("modules = 1", "modules = 2\ndiscard = \"partial\"");
+    std::fs::write(&config, text).unwrap();
+    let mut command = program();
+    command.args(["--quiet", "--port", &capture.port(), "--config"]);
+    let error = fail(command.arg(&config), 1);
+    assert!(error.contains("none of 10 images was built"), "{error}");
 }
 
 /// Without a calibration images are raw.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pollux_pmd::Clock as _;
+use pollux_pmd::bus::exclusive::Exclusive;
 use pollux_pmd::bus::{Bus as _, BusError, Device};
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::net::MacAddr;
@@ -20,7 +21,7 @@ const PATIENCE: Ns = Ns(100_000_000);
 
 /// The device, its registers and its clock. Clones are the same device.
 pub struct Nic<D: Device> {
-    pub device: Arc<D>,
+    pub device: Exclusive<D>,
     pub bus: D::Bus,
     pub clock: D::Clock,
 }
@@ -37,6 +38,7 @@ impl<D: Device> Clone for Nic<D> {
 
 impl<D: Device> Nic<D> {
     pub fn new(device: Arc<D>) -> Result<Self, BusError> {
+        let device = Exclusive::new(device)?;
         let bus = device.bar(BAR, WINDOW)?;
         let clock = device.clock();
         Ok(Self { device, bus, clock })
