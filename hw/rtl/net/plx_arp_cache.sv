@@ -125,9 +125,20 @@ module plx_arp_cache #(
     logic [WAYS-1:0] turn;
 
     // The entries that a lookup takes the neighbour from: static ones, else known ones; the first of them.
+    // Which of two would be taken depends on their states alone, which are known before their addresses are compared.
     wire  [WAYS-1:0] fixed_same = same & static_one;
-    wire  [WAYS-1:0] best       = |fixed_same ? fixed_same : same & ~silent;
-    wire  [WAYS-1:0] first      = best & (~best + 1'b1);
+    logic [WAYS-1:0] first;
+
+    integer v, w_at;
+    always_comb begin
+        for (w_at = 0; w_at < WAYS; w_at = w_at + 1) begin
+            first[w_at] = same[w_at] && !silent[w_at];
+            for (v = 0; v < WAYS; v = v + 1) begin
+                if (same[v] && (static_one[v] != static_one[w_at] ? static_one[v] : v < w_at && !silent[v]))
+                    first[w_at] = 1'b0;
+            end
+        end
+    end
 
     // Its own place, unless a static one is its; else an empty one; one that was requested in vain; the next in turn.
     wire  [WAYS-1:0] movable = ~static_one;
