@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // ARP (RFC 826): answers requests for the port's address, reports to the cache the addresses that
-// neighbours announce, and requests the addresses that the cache needs. Answers keep the VLAN tag of
+// neighbours announce, and requests the addresses that the cache needs. A request passes the answers
+// that wait, but one: no flood of requests to the port keeps its own back. Answers keep the VLAN tag of
 // the request; requests have none. The MAC pads.
 
 module plx_arp (
@@ -22,10 +23,11 @@ module plx_arp (
     output logic [31:0] m_learn_ip,
     output logic [47:0] m_learn_mac,
 
-    // An address to resolve.
+    // An address to resolve; its request was taken, and has not left.
     input  logic        s_request_valid,
     output logic        s_request_ready,
     input  logic [31:0] s_request_ip,
+    output logic        requesting,
 
     // Frames to send.
     output logic        m_axis_tx_tvalid,
@@ -104,29 +106,38 @@ module plx_arp (
     logic [64*WORDS-1:0] frame;
     logic [2:0]          left;
     logic                has_tag, idle;  // idle: none is left
-    wire  [223:0]        body = {16'd1, 16'h0800, 16'h0604, answer_valid ? REPLY : REQUEST, cfg_mac, cfg_ip,
-        answer_valid ? {answer_mac, answer_ip} : {48'd0, s_request_ip}};
+    logic                answered;       // the last was an answer
+    wire                 answers_next = answer_valid && !(answered && s_request_valid);
+    wire  [223:0]        body = {16'd1, 16'h0800, 16'h0604, answers_next ? REPLY : REQUEST, cfg_mac, cfg_ip,
+        answers_next ? {answer_mac, answer_ip} : {48'd0, s_request_ip}};
 
-    assign answer_taken    = idle;
-    assign s_request_ready = idle && !answer_valid;
+    assign answer_taken    = idle && answers_next;
+    assign s_request_ready = idle && !answers_next;
 
     always_ff @(posedge clk) begin
         if (idle && (answer_valid || s_request_valid)) begin
-            left <= WORDS;
-            idle <= 1'b0;
+            left       <= WORDS;
+            idle       <= 1'b0;
+            answered   <= answers_next;
+            requesting <= !answers_next;
         end else if (m_axis_tx_tvalid && m_axis_tx_tready) begin
             left <= left - 3'd1;
             idle <= m_axis_tx_tlast;
+            if (m_axis_tx_tlast) requesting <= 1'b0;
         end
-        if (rst) idle <= 1'b1;
+        if (rst) begin
+            idle       <= 1'b1;
+            answered   <= 1'b0;
+            requesting <= 1'b0;
+        end
     end
 
     always_ff @(posedge clk) begin
         if (idle) begin
-            has_tag <= answer_valid && answer_tagged;
-            frame  <= answer_valid && answer_tagged
+            has_tag <= answers_next && answer_tagged;
+            frame  <= answers_next && answer_tagged
                 ? {answer_mac, cfg_mac, 16'h8100, answer_tag, 16'h0806, body, 16'd0}
-                : {answer_valid ? answer_mac : {48{1'b1}}, cfg_mac, 16'h0806, body, 48'd0};
+                : {answers_next ? answer_mac : {48{1'b1}}, cfg_mac, 16'h0806, body, 48'd0};
         end
         else if (m_axis_tx_tready) frame <= frame << 64;
     end

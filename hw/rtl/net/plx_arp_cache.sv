@@ -5,7 +5,9 @@
 // vain, else one after the other; never one that software has made static. The response to a lookup
 // arrives after two cycles if the neighbour is known, or was requested recently and has not answered:
 // so a silent address delays a packet once. For any other, ARP requests it, and the lookup waits a
-// limited time for the answer. Entries age and expire; an address that expires may be requested again.
+// limited time for the answer, which begins when the request has left: a pause of the link is no fault of
+// the neighbour. Entries age and expire; an address that expires may be requested again. Of several
+// entries of an address a static one counts, which nothing learnt changes.
 
 module plx_arp_cache #(
     parameter ENTRIES   = 256,  // a power of two
@@ -27,10 +29,11 @@ module plx_arp_cache #(
     input  logic [31:0] s_learn_ip,
     input  logic [47:0] s_learn_mac,
 
-    // An address to request.
+    // An address to request; the request was taken, and has not left.
     output logic        m_request_valid,
     input  logic        m_request_ready,
     output logic [31:0] m_request_ip,
+    input  logic        requesting,
 
     // Register accesses to the table: 16 bytes an entry, sets of four in a row. Writes of less than 32
     // bits do nothing.
@@ -72,10 +75,10 @@ module plx_arp_cache #(
     // The lookup. Groups need no neighbour: broadcast, and IPv4 multicast (RFC 1112, 6.4).
     wire         to_all   = s_lookup_ip == '1;
     wire         to_group = s_lookup_ip[31:28] == 4'hE;
-    logic        waiting, asked;  // for an answer by ARP; it has been requested
+    logic        waiting, asked, left;  // for an answer by ARP; it is to be requested; the request has left
     logic [31:0] timer;
     wire         ask      = waiting && !asked && !m_request_valid;
-    wire         give_up  = asked && timer == 0;
+    wire         give_up  = asked && left && timer == 0;
 
     // An announced address, until it is stored.
     logic        learn, learn_new;
@@ -121,14 +124,30 @@ module plx_arp_cache #(
     wire  [1:0]      win_word = win_addr[3:2];
     logic [WAYS-1:0] turn;
 
-    // Its own place; else an empty one; one that was requested in vain; the next in turn.
+    // The entries that a lookup takes the neighbour from: static ones, else known ones; the first of them.
+    // Which of two would be taken depends on their states alone, which are known before their addresses are compared.
+    wire  [WAYS-1:0] fixed_same = same & static_one;
+    logic [WAYS-1:0] first;
+
+    integer v, w_at;
+    always_comb begin
+        for (w_at = 0; w_at < WAYS; w_at = w_at + 1) begin
+            first[w_at] = same[w_at] && !silent[w_at];
+            for (v = 0; v < WAYS; v = v + 1) begin
+                if (same[v] && (static_one[v] != static_one[w_at] ? static_one[v] : v < w_at && !silent[v]))
+                    first[w_at] = 1'b0;
+            end
+        end
+    end
+
+    // Its own place, unless a static one is its; else an empty one; one that was requested in vain; the next in turn.
     wire  [WAYS-1:0] movable = ~static_one;
     always_comb begin
         place = turn & movable;
         if (place == 0) place = movable & (~movable + 1'b1);
         if (|silent) place = silent & (~silent + 1'b1);
         if (|empty) place = empty & (~empty + 1'b1);
-        if (|same) place = same & movable;
+        if (|same) place = |fixed_same ? '0 : same & movable;
     end
 
     // A lookup stores the request of an address, an announcement that of its sender.
@@ -160,7 +179,7 @@ module plx_arp_cache #(
             assign silent[w]     = state == ASKED;
             assign static_one[w] = fixed && state == KNOWN;
             assign write[w]      = doing && (ages || chosen || is_new && place[w]);
-            assign macs[w*48 +: 48]     = mac & {48{same[w]}};
+            assign macs[w*48 +: 48]     = mac & {48{first[w]}};
             assign win_read[w*32 +: 32] = (win_word == 0 ? ip : mac[31:0]) & {32{win_way == WAY}};
             assign win_high[w*19 +: 19] = {fixed, state, mac[47:32]} & {19{win_way == WAY}};
 
@@ -215,6 +234,7 @@ module plx_arp_cache #(
         if (looked && same == 0) waiting <= 1'b1;
         if (m_lookup_done) waiting <= 1'b0;
         asked <= waiting && !m_lookup_done && (asked || ask);
+        left  <= asked && !m_request_valid && !requesting;
         if (m_request_ready) m_request_valid <= 1'b0;
         if (ask) m_request_valid <= 1'b1;
 
@@ -234,6 +254,7 @@ module plx_arp_cache #(
             clear_at        <= '0;
             waiting         <= 1'b0;
             asked           <= 1'b0;
+            left            <= 1'b0;
             m_request_valid <= 1'b0;
             learn           <= 1'b0;
             turn            <= 4'd1;
@@ -248,7 +269,7 @@ module plx_arp_cache #(
             operation <= pick;
             at        <= pick_at;
         end
-        timer <= !asked ? cfg_wait_cycles : timer - 32'd1;
+        timer <= !left ? cfg_wait_cycles : timer - 32'd1;
         if (ask) m_request_ip <= s_lookup_ip;
         if (s_learn_valid) {learn_new, learn_ip, learn_mac} <= {s_learn_new, s_learn_ip, s_learn_mac};
         if (win_ready && win_write && full && win_word == 0) low_ip <= win_wdata;

@@ -231,7 +231,7 @@ module plx_net #(
     logic [8*SENDERS-1:0]  tx_keep;
     logic                  arp_drop, echo_drop, udp_tx_busy;
 
-    logic        learn_valid, learn_new, request_valid, request_ready;
+    logic        learn_valid, learn_new, request_valid, request_ready, requesting;
     logic [31:0] learn_ip, request_ip;
     logic [47:0] learn_mac;
     logic        station_valid, station_done, station_hit;
@@ -254,6 +254,7 @@ module plx_net #(
         .s_request_valid(request_valid),
         .s_request_ready(request_ready),
         .s_request_ip(request_ip),
+        .requesting,
         .m_axis_tx_tvalid(tx_valid[1]),
         .m_axis_tx_tready(tx_ready[1]),
         .m_axis_tx_tdata(tx_data[64+:64]),
@@ -283,6 +284,7 @@ module plx_net #(
         .m_request_valid(request_valid),
         .m_request_ready(request_ready),
         .m_request_ip(request_ip),
+        .requesting,
         .win_valid,
         .win_ready,
         .win_write,

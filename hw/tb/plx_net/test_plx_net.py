@@ -143,6 +143,10 @@ class TB:
         await self.register(at + 12, station >> 32 | (KNOWN | FIXED) << 16)
 
 
+def asks(frame):
+    return Ether(frame)[ARP].op == 1
+
+
 def is_request(frame, ip):
     query = Ether(frame)[ARP]
     assert (query.op, query.hwsrc, query.psrc, query.pdst) == (1, MAC, IP_ADDRESS, ip), query.summary()
@@ -331,21 +335,87 @@ async def a_silent_address_delays_one_packet(dut):
 
 
 @cocotb.test()
-async def a_request_waits_behind_answers(dut):
-    """And does not count as one of them: it leaves, and the wait begins with it."""
+async def a_request_waits_behind_one_answer(dut):
+    """And does not count as one of them: it leaves, and the wait begins when it has left."""
     tb = await TB(dut).start()
     dut.cfg_arp_wait_cycles.value = 0
     tb.sent.busy = 1.0
     await tb.receive(arp(), arp(), arp())
     sending = cocotb.start_soon(tb.transmit((b"late", meta(4, "10.0.0.60")), (b"later", meta(5, "10.0.0.61"))))
     await ClockCycles(dut.clk, 30)
-    assert tb.counts["tx_unresolved"] == 1
+    assert tb.counts["tx_unresolved"] == 0
     tb.sent.busy = 0
     await sending
-    *replies, request, other = await tb.quiet()
-    assert len(replies) == 3 and all(is_reply(reply) for reply in replies)
-    assert is_request(request, "10.0.0.60") and is_request(other, "10.0.0.61")
+    frames = await tb.quiet()
+    assert len(frames) == 5 and is_reply(frames[0]) and is_request(frames[1], "10.0.0.60")
+    other, = [frame for frame in frames[2:] if asks(frame)]
+    assert is_request(other, "10.0.0.61") and all(is_reply(frame) for frame in frames[2:] if frame != other)
     assert tb.counts["tx_unresolved"] == 2
+
+
+@cocotb.test()
+async def a_pause_longer_than_the_wait_costs_no_packet(dut):
+    """The wait is the neighbour's, and begins when it can know of the request."""
+    tb = await TB(dut).start()
+    tb.sent.busy = 1.0
+    data = some(100)
+    sending = cocotb.start_soon(tb.transmit(*[(data, meta(100, cookie=n, told=1)) for n in range(3)]))
+    await ClockCycles(dut.clk, 2 * WAIT)
+    assert not tb.sent.frames and tb.counts["tx_unresolved"] == 0
+    tb.sent.busy = 0.0
+    await ClockCycles(dut.clk, WAIT - 50)
+    await tb.receive(arp(op=2, dst=MAC))
+    await sending
+    request, *frames = await tb.quiet()
+    assert is_request(request, PEER_IP) and len(frames) == 3
+    for frame in frames:
+        judge(frame, data, checksum=0)
+    assert tb.counts["tx_unresolved"] == 0 and not tb.lost
+
+
+@cocotb.test()
+async def a_flood_of_requests_keeps_no_own_back(dut):
+    """More than the MAC has room to answer; the port's own request leaves in its turn, and its packet too."""
+    tb = await TB(dut).start()
+    tb.sent.busy, ending = 0.43, []
+
+    async def flood():
+        while not ending:
+            await tb.receive(arp(psrc="10.0.0.99", hwsrc="02:00:00:00:00:99"))
+
+    flooding = cocotb.start_soon(flood())
+    await ClockCycles(dut.clk, 200)
+    sending = cocotb.start_soon(tb.transmit((some(100), meta(100, "10.0.0.40"))))
+    await ClockCycles(dut.clk, 200)
+    assert tb.counts["drop_answer"]
+    assert sum(is_request(frame, "10.0.0.40") for frame in tb.sent.frames if asks(frame)) == 1
+    ending.append(True)
+    await flooding
+    await tb.receive(arp(op=2, dst=MAC, psrc="10.0.0.40"))
+    await sending
+    await tb.quiet()
+    assert tb.counts["tx_unresolved"] == 0
+    tb.balance()
+
+
+@cocotb.test()
+async def a_static_neighbour_wins_over_a_learnt_one(dut):
+    """In any row beside it, and what the other announces later changes nothing."""
+    tb = await TB(dut).start()
+    router, learnt, static = "10.0.0.60", "02:00:00:00:12:34", "02:00:00:00:56:78"
+    await tb.receive(arp(psrc=router, hwsrc=learnt), gap=12)
+    await tb.quiet()
+    await tb.fix(router, static, way=3)
+    data = some(100)
+    for _ in range(2):
+        await tb.transmit((data, meta(100, router)))
+        frame, = await tb.quiet()
+        judge(frame, data, router, station=static, checksum=0)
+        await tb.receive(arp(psrc=router, hwsrc="02:00:00:00:9a:bc"), gap=12)
+        await tb.quiet()
+    # The one beside it is as it was.
+    row = 64 * place(router)
+    assert await tb.register(row) == integer(router) and await tb.register(row + 8) & 0xFFFF_FFFF == 0x1234
 
 
 @cocotb.test()
