@@ -263,6 +263,8 @@ impl SoftCard {
             let Some(mut frame) = state.out.pop_front() else {
                 return;
             };
+            self.leaves(n);
+            let state = &mut self.ports[n];
             if state.signal != LinkSignal::Idle {
                 self.port_count(n, port::TX_FAULT, 1);
                 continue;

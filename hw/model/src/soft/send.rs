@@ -125,12 +125,15 @@ impl SoftCard {
         }
         let us = (self.port_mac(n), self.port_get(n, port::IP));
         let request = arp(None, 1, us, ([0; 6], ip));
+        let ahead = self.ports[n].out.len();
         self.ports[n].out.push_back(request);
-        let wait = u64::from(self.port_get(n, port::ARP_WAIT)) * NET_PS;
-        if wait == 0 {
+        if self.port_get(n, port::ARP_WAIT) == 0 {
             return Err(());
         }
-        self.ports[n].sender.asking = Some(now + wait);
+        let sender = &mut self.ports[n].sender;
+        sender.asking = Some(u64::MAX);
+        sender.asked = ip;
+        sender.request = Some(ahead);
         Ok(None)
     }
 
@@ -149,9 +152,26 @@ impl SoftCard {
         (row..row + 4).map(move |row| Self::port_at(n, port::ARP_IP) + row * port::ARP_IP.step)
     }
 
-    /// The entry of an address, if it has one.
+    /// A frame of the port leaves: the wait for a neighbour begins behind the request.
+    pub(super) fn leaves(&mut self, n: usize) {
+        let wait = u64::from(self.port_get(n, port::ARP_WAIT)) * NET_PS;
+        let sender = &mut self.ports[n].sender;
+        sender.request = match sender.request {
+            Some(0) => {
+                sender.asking = sender.asking.map(|_| self.now + wait);
+                None
+            }
+            ahead => ahead.map(|ahead| ahead - 1),
+        };
+    }
+
+    /// The entry of an address, if it has one: a static one, else a known one, else one that was
+    /// requested.
     fn neighbour(&self, n: usize, ip: u32) -> Option<usize> {
-        Self::arp_set(n, ip).find(|&at| self.arp_state(at) != 0 && self.store.get(at) == ip)
+        let rank = |&at: &usize| (!self.is_static(at), self.arp_state(at) != KNOWN);
+        Self::arp_set(n, ip)
+            .filter(|&at| self.arp_state(at) != 0 && self.store.get(at) == ip)
+            .min_by_key(rank)
     }
 
     /// The entry for an address that has none: an empty one, one that was requested in vain, or those
@@ -183,11 +203,13 @@ impl SoftCard {
                 self.store.set64(at + 8, word | KNOWN << 48);
                 self.arp_age[n].insert(at, self.now);
             }
-            // Its set has static entries only: it answers the packet that waits.
-            None if self.ports[n].sender.asking.is_some() => {
-                self.ports[n].sender.station = Some(mac);
+            // No entry can be its: it answers the packet that waits for it.
+            None => {
+                let sender = &mut self.ports[n].sender;
+                if sender.asking.is_some() && sender.asked == ip {
+                    sender.station = Some(mac);
+                }
             }
-            None => {}
         }
     }
 
@@ -281,6 +303,7 @@ impl SoftCard {
     pub(super) fn sender_due(&self, n: usize) -> Option<u64> {
         let sender = &self.ports[n].sender;
         let generates = sender.generated.map(|(_, due)| due);
-        sender.asking.into_iter().chain(generates).min()
+        let asking = sender.asking.filter(|&until| until != u64::MAX);
+        asking.into_iter().chain(generates).min()
     }
 }

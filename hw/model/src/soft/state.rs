@@ -243,8 +243,12 @@ pub(super) struct Outgoing {
 #[derive(Default)]
 pub(super) struct Sender {
     pub(super) packets: VecDeque<Outgoing>,
-    /// End of the first packet's wait for its neighbour.
+    /// End of the first packet's wait for its neighbour: `u64::MAX` until the request has left.
     pub(super) asking: Option<u64>,
+    /// The address that was asked for.
+    pub(super) asked: u32,
+    /// Frames in front of the request, which has not left.
+    pub(super) request: Option<usize>,
     /// The neighbour that answered.
     pub(super) station: Option<[u8; 6]>,
     pub(super) generated: Option<(u32, u64)>,
