@@ -195,21 +195,18 @@ impl SoftCard {
             None if to_us => self.arp_place(n, ip),
             None => return,
         };
-        let [a, b, c, d, e, f] = mac;
-        match place {
-            Some(at) => {
-                let word = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-                self.store.set(at, ip);
-                self.store.set64(at + 8, word | KNOWN << 48);
-                self.arp_age[n].insert(at, self.now);
-            }
-            // No entry can be its: it answers the packet that waits for it.
-            None => {
-                let sender = &mut self.ports[n].sender;
-                if sender.asking.is_some() && sender.asked == ip {
-                    sender.station = Some(mac);
-                }
-            }
+        if let Some(at) = place {
+            let [a, b, c, d, e, f] = mac;
+            let word = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+            self.store.set(at, ip);
+            self.store.set64(at + 8, word | KNOWN << 48);
+            self.arp_age[n].insert(at, self.now);
+            return;
+        }
+        // No entry can be its: it answers the packet that waits for it.
+        let sender = &mut self.ports[n].sender;
+        if sender.asking.is_some() && sender.asked == ip {
+            sender.station = Some(mac);
         }
     }
 
