@@ -264,6 +264,7 @@ impl Trigger {
             report,
             decisions_missed,
             result,
+            ..
         } = execution::execute(
             (&self.cli, &self.plan),
             &self.outputs,

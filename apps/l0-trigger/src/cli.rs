@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use pollux_app::{
-    ClockOption, Cpus, DurationOption, PortsOption, ReportOptions, RotationOptions, address,
-    metrics,
+    ClockOption, Cpus, DurationOption, NamedFile, PortsOption, ReportOptions, RotationOptions,
+    address, metrics,
 };
 use pollux_pmd::lcore::idle::IdlePolicy;
 
@@ -124,6 +124,18 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// The files that the options have read, and those that the ports read and write.
+    pub fn files(&self) -> Vec<NamedFile> {
+        let read = [("--config", &self.config), ("--truth", &self.truth)];
+        let read = read.into_iter().filter_map(|(option, path)| {
+            let path = path.as_deref()?;
+            Some(NamedFile::read(option, path))
+        });
+        let ports = self.ports.specs();
+        let ports = ports.iter().flat_map(|spec| NamedFile::of_port(spec));
+        read.chain(ports).collect()
+    }
+
     /// Source of the configuration.
     pub fn source(&self) -> Source {
         match (&self.configuration, &self.config) {

@@ -1,7 +1,7 @@
 //! Event file writer: writes records from a tap of the trigger loop, outside of it.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use pollux_output::Task;
 use pollux_pmd::event::{EventConsumer, EventRecord};
 use pollux_recording::record_header;
 
+use crate::burst_number::BurstNumber;
 use crate::file_counts::FileCounts;
 use crate::file_writer::Writing;
 
@@ -21,6 +22,23 @@ const BURST: usize = 256;
 /// Number of bytes collected for one write.
 const BUFFER: usize = 1 << 20;
 
+/// Size of a record, and of the header.
+const RECORD: usize = size_of::<EventRecord>();
+
+/// Writes all bytes; the number that the file has accepted, which is less after an error.
+fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut accepted = 0;
+    while accepted < bytes.len() {
+        match file.write(&bytes[accepted..]) {
+            Ok(0) => return (accepted, Err(ErrorKind::WriteZero.into())),
+            Ok(n) => accepted += n,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (accepted, Err(error)),
+        }
+    }
+    (accepted, Ok(()))
+}
+
 /// Writes event records to a file. A disk failure ends the recording, never the trigger.
 struct Recorder {
     queue: EventConsumer,
@@ -29,8 +47,10 @@ struct Recorder {
     output: Output,
     run: Option<u32>,
     /// With one file for each burst: the burst that the current file began with.
-    burst: Option<u16>,
+    burst: Option<BurstNumber>,
     file: File,
+    /// Bytes of whole records, and of the header, in the file.
+    in_file: u64,
     buffer: Vec<u8>,
     /// Number of records in the buffer.
     buffered: u64,
@@ -58,8 +78,9 @@ pub fn start(
         counts: Arc::clone(&counts),
         output: output.clone(),
         run,
-        burst: output.is_by_burst().then_some(1),
+        burst: output.is_by_burst().then_some(BurstNumber::FIRST),
         file,
+        in_file: 0,
         buffer,
         buffered: 0,
         failed: None,
@@ -69,16 +90,23 @@ pub fn start(
 
 impl Recorder {
     fn flush(&mut self) {
-        if self.failed.is_none()
-            && let Err(error) = self.file.write_all(&self.buffer)
-        {
-            let name = self.output.of_burst(self.burst.unwrap_or(1)).name();
-            self.fail(anyhow!("{name} is incomplete: {error}"));
+        let mut written = 0;
+        if self.failed.is_none() {
+            let (accepted, done) = write(&mut self.file, &self.buffer);
+            // In front of the first records there is the header.
+            let others = (self.buffer.len() / RECORD) as u64 - self.buffered;
+            written = ((accepted / RECORD) as u64).saturating_sub(others);
+            self.in_file += (accepted - accepted % RECORD) as u64;
+            if let Err(error) = done {
+                // Whole records stay, where the file can be shortened: a pipe or a device cannot.
+                let _ = self.file.set_len(self.in_file);
+                let number = self.burst.map_or(1, BurstNumber::in_name);
+                let name = self.output.of_burst(number).name();
+                self.fail(anyhow!("{name} is incomplete: {error}"));
+            }
         }
-        match self.failed {
-            None => self.counts.written.add(self.buffered),
-            Some(_) => self.counts.refused.add(self.buffered),
-        }
+        self.counts.written.add(written);
+        self.counts.refused.add(self.buffered - written);
         self.buffered = 0;
         self.buffer.clear();
     }
@@ -89,16 +117,16 @@ impl Recorder {
     }
 
     /// Continues in the file of a burst.
-    fn turn(&mut self, burst: u16) {
+    fn turn(&mut self, burst: BurstNumber) {
         self.flush();
         self.burst = Some(burst);
         if self.failed.is_some() {
             return;
         }
-        let output = self.output.of_burst(burst);
+        let output = self.output.of_burst(burst.in_name());
         match output.create() {
             Ok(file) => {
-                self.file = file;
+                (self.file, self.in_file) = (file, 0);
                 self.counts.begun(output.path(), usize::MAX);
                 self.buffer.extend(record_header(self.run));
             }
@@ -115,13 +143,8 @@ impl Task for Recorder {
         let n = self.queue.poll_burst(&mut records);
         for record in &records[..n] {
             let burst = L0Record::burst_of(record);
-            // Where boards disagree, events of the previous burst may arrive in between: they stay
-            // in this file.
-            if self
-                .burst
-                .is_some_and(|present| L0Record::is_later_burst(burst, present))
-            {
-                self.turn(burst);
+            if let Some(present) = self.burst.filter(|present| present.turns_at(burst)) {
+                self.turn(present.turned(burst));
             }
             if self.buffer.len() + size_of::<EventRecord>() > BUFFER {
                 self.flush();

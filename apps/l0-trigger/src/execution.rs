@@ -24,6 +24,8 @@ pub struct Execution {
     pub report: Report,
     /// Decisions that the handler missed because it was too slow.
     pub decisions_missed: u64,
+    /// The report is in its files, where there are any.
+    pub is_reported: bool,
     /// The first failure at the end: of files, workers, ports, answers or the ledger.
     pub result: Result<()>,
 }
@@ -72,6 +74,7 @@ pub fn execute(
     let balanced = balanced(&report);
     Ok(Execution {
         decisions_missed: counts.map_or(0, |counts| counts.queue.missed.get()),
+        is_reported: written.is_ok(),
         result: written.and(end).and(printed).and(balanced),
         report,
     })

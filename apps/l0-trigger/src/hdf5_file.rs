@@ -8,9 +8,10 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Error, Result};
 use pollux_app::{Output, Rotation};
-use pollux_na62::l0::{EventView, L0Record};
+use pollux_na62::l0::EventView;
 use pollux_recording::{About, Ending, Facts, Rule, StreamLoss, Writer};
 
+use crate::burst_number::BurstNumber;
 use crate::counters::Counters;
 use crate::outputs::Outputs;
 use crate::record_queue::Store;
@@ -26,7 +27,7 @@ pub struct Hdf5File {
     output: Output,
     run: Option<u32>,
     /// With one file for each burst: the burst that the current file began with.
-    burst: Option<u16>,
+    burst: Option<BurstNumber>,
     configuration: String,
     rotation: Rotation,
     begun: Instant,
@@ -51,7 +52,7 @@ impl Hdf5File {
             is_full: false,
             output: output.clone(),
             run: outputs.run,
-            burst: output.is_by_burst().then_some(1),
+            burst: output.is_by_burst().then_some(BurstNumber::FIRST),
             configuration,
             rotation: outputs.rotation,
             begun: Instant::now(),
@@ -67,7 +68,9 @@ impl Hdf5File {
     /// Begins the next file.
     fn begin(&mut self) -> Result<()> {
         self.number += 1;
-        let mut output = self.output.of_burst(self.burst.unwrap_or(1));
+        let mut output = self
+            .output
+            .of_burst(self.burst.map_or(1, BurstNumber::in_name));
         if self.rotation.is_on() {
             output = output.part(self.number);
         }
@@ -116,17 +119,14 @@ impl Hdf5File {
 
 impl Store for Hdf5File {
     fn turns_at(&self, event: EventView<'_>) -> bool {
-        // Where boards disagree, events of the previous burst may arrive in between: they stay in
-        // this file.
         let burst = event.head().burst;
-        self.burst
-            .is_some_and(|present| L0Record::is_later_burst(burst, present))
+        self.burst.is_some_and(|present| present.turns_at(burst))
     }
 
     fn push(&mut self, event: EventView<'_>) {
         let (head, verdict) = (event.head(), event.verdict());
-        if self.turns_at(event) {
-            (self.burst, self.number) = (Some(head.burst), 0);
+        if let Some(present) = self.burst.filter(|present| present.turns_at(head.burst)) {
+            (self.burst, self.number) = (Some(present.turned(head.burst)), 0);
             self.turn();
         } else if self.is_full {
             self.turn();

@@ -37,6 +37,7 @@
 mod answer_watch;
 mod boards;
 mod builder;
+mod burst_number;
 mod check;
 mod cli;
 mod clock;

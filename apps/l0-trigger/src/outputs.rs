@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use pollux_app::{Output, ReportOptions, Rotation, name_outputs};
+use pollux_app::{NamedFile, Output, ReportOptions, Rotation, expect_distinct, name_outputs};
 
 use crate::cli::Cli;
+use crate::plan::Plan;
 
 /// Outputs of a run. An existing file is refused before anything is opened.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,8 @@ pub struct Naming {
     record: Option<PathBuf>,
     reports: ReportOptions,
     rotation: Rotation,
+    /// Files of the inputs and of the ports.
+    others: Vec<NamedFile>,
 }
 
 impl Naming {
@@ -46,7 +49,15 @@ impl Naming {
             record: cli.record.clone(),
             reports: cli.report.clone(),
             rotation,
+            others: cli.files(),
         })
+    }
+
+    /// Adds the files of the plan's outputs.
+    pub fn beside(mut self, plan: &Plan) -> Self {
+        let ports = plan.outputs.iter().filter_map(|output| output.plan.port());
+        self.others.extend(ports.flat_map(NamedFile::of_port));
+        self
     }
 
     /// The files of a run.
@@ -68,6 +79,10 @@ impl Naming {
                 pollux_app::BURST
             );
         }
+        let named = [&recording, &record, &report, &json];
+        let named = named.into_iter().flatten().map(Output::file);
+        let all = named.chain(self.others.iter().cloned());
+        expect_distinct(&all.collect::<Vec<_>>())?;
         let rotation = self.rotation;
         if let Some(record) = record.as_ref().filter(|_| rotation.is_on()) {
             record.expect_free_parts()?;

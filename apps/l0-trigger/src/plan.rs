@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use pollux_app::{Cpus, place_loops};
+use pollux_app::{Cpus, NamedFile, expect_distinct, place_loops};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign::ForeignTruth;
 use pollux_mempool::time::Ns;
@@ -189,7 +189,7 @@ fn is_card(spec: &str) -> bool {
     spec.split(':').next() == Some(CARD)
 }
 
-/// The checked outputs; nothing is opened.
+/// The checked outputs, which overwrite no file of the run; nothing is opened.
 fn outputs(
     cli: &Cli,
     config: &TriggerConfig,
@@ -208,7 +208,12 @@ fn outputs(
         }
         Ok(planned)
     };
-    tables.chain(options).map(plan).collect()
+    let outputs: Vec<_> = tables.chain(options).map(plan).collect::<Result<_>>()?;
+    let ports = outputs.iter().filter_map(|output| output.plan.port());
+    let ports = ports.flat_map(NamedFile::of_port);
+    let files: Vec<_> = cli.files().into_iter().chain(ports).collect();
+    expect_distinct(&files)?;
+    Ok(outputs)
 }
 
 impl Plan {

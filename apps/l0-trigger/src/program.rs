@@ -43,7 +43,7 @@ pub fn run(
     cli.clock.select()?;
     let clocks = Clocks::new(&mut registries.ports);
     let plan = Plan::new(cli, &registries).map_err(Failure::Usage)?;
-    let naming = Naming::of(cli).map_err(Failure::Usage)?;
+    let naming = Naming::of(cli).map_err(Failure::Usage)?.beside(&plan);
     // Runs that are started later have their names then.
     let outputs = match cli.runs.control {
         None => naming.name(cli.runs.run).map_err(Failure::Usage)?,

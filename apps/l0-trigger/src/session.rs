@@ -60,19 +60,19 @@ pub fn keep(
             is_alone: false,
             prints_report: true,
         };
-        let how = apart(cli, &requested, runs, clock.clone(), host, &control);
+        let (how, is_reported) = apart(cli, &requested, runs, clock.clone(), host, &control);
         match &how {
             Ok(end) => tracing::info!("run {} has ended: {end}", requested.run),
             Err(error) => tracing::error!("run {} has failed: {error:#}", requested.run),
         }
-        control.ended(&requested, &how);
+        control.ended(&requested, &how, is_reported);
         service.status("no run");
     }
     Ok(())
 }
 
 /// A run on a separate thread: it stays off the loops' CPUs from then on, and the next run needs
-/// all CPUs again.
+/// all CPUs again. Returns its end, and whether it has written its report.
 fn apart(
     cli: &Cli,
     requested: &RequestedRun,
@@ -80,15 +80,15 @@ fn apart(
     clock: RunClock,
     host: Host<'_>,
     control: &Control,
-) -> Result<&'static str> {
-    let body = move || {
+) -> (Result<&'static str>, bool) {
+    let body = move || -> Result<_> {
         // Read again, since it may have changed after the last run.
         let plan = Plan::new(cli, registries)?;
         let begun = &mut |counters: &Arc<_>| control.begun(counters);
         let (run, outputs) = ((cli, &plan), &requested.outputs);
         let decisions = decisions.cloned();
         let run = execution::execute(run, outputs, registries, clock, host, decisions, begun)?;
-        run.result.map(|()| run.report.end)
+        Ok((run.result.map(|()| run.report.end), run.is_reported))
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("run".into());
@@ -96,4 +96,5 @@ fn apart(
         let running = thread.spawn_scoped(scope, body)?;
         running.join().unwrap_or_else(panicked)
     })
+    .unwrap_or_else(|error| (Err(error), false))
 }

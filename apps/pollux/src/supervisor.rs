@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow};
 use pollux_app::metrics::{self, Ledgers, Watch};
 use pollux_app::ports::PortView;
 use pollux_app::{
-    Cpus, DurationOption, Failure, ReportOptions, ReportOutputs, Reports, user_message,
+    Cpus, DurationOption, Failure, NamedFile, ReportOptions, ReportOutputs, Reports, user_message,
 };
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Ledger, Port, Started};
@@ -78,14 +78,18 @@ pub(crate) struct Ended<T> {
 }
 
 impl Supervisor {
-    /// Checks the options, and installs the signal handlers.
-    pub(crate) fn new(options: &Options) -> Result<Self, Failure> {
+    /// Checks the options, and that the run overwrites no file that one of its `ports` reads or writes;
+    /// installs the signal handlers.
+    pub(crate) fn new<S: AsRef<str>>(options: &Options, ports: &[S]) -> Result<Self, Failure> {
         let cores = Cpus::of(&options.cores);
         for &cpu in &cores {
             let allowed = lcore::expect_allowed(cpu).context("--cores");
             allowed.map_err(Failure::Usage)?;
         }
         let reports = options.report.outputs()?;
+        let ports = ports.iter().map(AsRef::as_ref);
+        let files: Vec<_> = ports.flat_map(NamedFile::of_port).collect();
+        reports.expect_beside(&files)?;
         Ok(Self {
             stop: pollux_app::stop_on_signals().context("cannot handle signals")?,
             latencies: Latencies::default(),

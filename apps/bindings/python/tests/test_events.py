@@ -66,6 +66,9 @@ def test_a_recording_is_read(tmp_path):
     assert recording.events.tolist() == [(5, 0), (5, 1)] and recording.events.dtype.names == ("hit_count", "timestamp")
     assert recording.hits["event_id"].tolist() == list(range(10)) and recording.rings["x"].tolist() == [1]
     assert (recording.configuration, recording.complete) == ("[memory]", False)
+    with h5py.File(path, "a") as file:
+        file["entry/events"].attrs["events_written"] = np.uint64(1)
+    assert pollux.read_recording(path).events.tolist() == [(5, 0)]
     with h5py.File(path, "w"):
         pass
     with pytest.raises(ValueError, match="no recording"):

@@ -5,7 +5,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Failure, Json, Output, Overwrite, Reports, name_outputs, seconds};
+use crate::{
+    Failure, Json, NamedFile, Output, Overwrite, Reports, expect_distinct, name_outputs, seconds,
+};
 
 /// Destination of the report: `--report`, `--json` and `--force`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -65,6 +67,16 @@ impl ReportOptions {
 }
 
 impl ReportOutputs {
+    /// Refuses a file that is among others of the run, which it would overwrite.
+    ///
+    /// # Errors
+    /// As [`expect_distinct`].
+    pub fn expect_beside(&self, others: &[NamedFile]) -> Result<(), Failure> {
+        let reports = self.files.iter().flatten().map(Output::file);
+        let all: Vec<_> = others.iter().cloned().chain(reports).collect();
+        expect_distinct(&all).map_err(Failure::Usage)
+    }
+
     /// Prepares the files.
     ///
     /// # Errors

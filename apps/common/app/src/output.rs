@@ -283,9 +283,9 @@ impl Output {
     }
 
     /// The file of a burst: `run-{burst}.h5` and 2 give `run-00002.h5`. The file itself, if one
-    /// file holds all bursts.
+    /// file holds all bursts. A run whose bursts are numbered from 1 again counts on here.
     #[must_use]
-    pub fn of_burst(&self, burst: u16) -> Self {
+    pub fn of_burst(&self, burst: u32) -> Self {
         if !self.is_by_burst() {
             return self.clone();
         }

@@ -72,8 +72,14 @@ impl Control {
         state.begun = Some((Instant::now(), Arc::clone(counters)));
     }
 
-    /// The run has ended, and all its files are complete.
-    pub fn ended(&self, requested: &RequestedRun, how: &anyhow::Result<&'static str>) {
+    /// The run has ended, and all its files are complete. Its report is there if it `is_reported`: a
+    /// file of that name may also be another run's.
+    pub fn ended(
+        &self,
+        requested: &RequestedRun,
+        how: &anyhow::Result<&'static str>,
+        is_reported: bool,
+    ) {
         let report = requested.outputs.report.as_ref();
         let last = Last {
             run: requested.run,
@@ -81,8 +87,8 @@ impl Control {
             end: how.as_ref().ok().copied(),
             error: how.as_ref().err().map(|error| format!("{error:#}")),
             report: report
-                .map(|output| output.path().to_path_buf())
-                .filter(|path| path.exists()),
+                .filter(|_| is_reported)
+                .map(|output| output.path().to_path_buf()),
         };
         *self.state() = State {
             last: Some(last),

@@ -284,3 +284,31 @@ fn a_socket_that_is_in_use_is_refused_and_a_stale_one_replaced() {
     refused().expect_message(&["is not a socket"]);
     run(&["--control", &shown, "--run", "1"]).expect(2);
 }
+
+/// Its file would be that of the run before.
+#[test]
+fn a_run_that_fails_at_its_start_has_no_report() {
+    let _alone = alone();
+    let folder = Folder::new();
+    let (report, config) = (folder.arg("last.json"), folder.write("trigger.toml", ""));
+    let files = ["--report", &report, "--force", "--config", &config];
+    let (mut running, mut client) = idle(&folder, &files);
+    client.start(7);
+    client.wait(&mut running, "events are built", |status| {
+        status["events"]["built"].as_u64() > Some(0)
+    });
+    client.ask("stop");
+    let status = client.wait(&mut running, "the end", |status| status["state"] == "idle");
+    assert_eq!(status["last"]["report"], report.as_str());
+    fs::write(&config, "[nonsense]").unwrap();
+    client.start(8);
+    let status = client.wait(&mut running, "the failure", |status| {
+        status["last"]["run"] == 8
+    });
+    assert_eq!(status["last"]["ok"], false, "{status}");
+    assert!(status["last"]["report"].is_null(), "{status}");
+    let left: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    assert_eq!(left["run"], 7);
+    client.ask("quit");
+    running.wait().expect(0);
+}

@@ -285,3 +285,21 @@ fn an_output_that_cannot_be_opened_is_named() {
         .expect(1)
         .expect_message(&[&format!("output `{spec}`: "), "none/out.pcap"]);
 }
+
+/// Events of a replay wait for the receiver's address, and not for ever.
+#[test]
+fn a_receiver_that_answers_no_arp_is_named_and_given_up() {
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    // More than the queue of the output has room for.
+    record(&boards(30_000), &capture);
+    let output = "ejfat:10.0.0.9:19522,port=null";
+    let ended = run(&["--port", &pcap_port(&capture), "--output", output]);
+    let unheard = "no host has answered ARP for 10.0.0.9 on null";
+    let ended = ended.expect_message(&["WARN", unheard, "counted as unsent"]);
+    let output = &ended.report()["outputs"][0];
+    let handed = number(output, "handed");
+    assert!(handed > 8192, "{output}");
+    assert_eq!(number(&output["lost"], "unsent"), handed, "{output}");
+    assert_eq!(output["balanced"], true);
+}

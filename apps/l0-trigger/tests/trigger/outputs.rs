@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::capture::{boards, record, spills};
-use crate::common::{Folder, Run, number, pcap_port, run, start};
+use crate::common::{Folder, Run, number, pcap_port, run, start, start_by};
 use serde_json::Value;
 
 fn json(path: &Path) -> Value {
@@ -221,4 +221,62 @@ fn json_is_printed_or_written() {
         .expect(2)
         .expect_message(&["is a port, not a file"]);
     run(&["nosuch:port"]).expect_usage(&["no driver `nosuch`"]);
+}
+
+/// By any name, and with --force.
+#[test]
+fn no_run_overwrites_what_it_reads() {
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    record(&boards(320), &capture);
+    let hard = folder.path("hard.pcapng");
+    fs::hard_link(&capture, &hard).unwrap();
+    let (port, hard) = (pcap_port(&capture), hard.display().to_string());
+    let whole = fs::read(&capture).unwrap();
+    let config = folder.write("trigger.toml", "[trigger]\nbudget_us = 500\n");
+    for option in ["--events-out", "--report", "--json"] {
+        let ended = over(&port, &[option, &hard, "--force"]);
+        ended.expect_usage(&[option, "would overwrite port pcap:rx="]);
+        let ended = over(&port, &["--config", &config, option, &config, "--force"]);
+        ended.expect_usage(&[option, "would overwrite --config"]);
+    }
+    let output = format!("ejfat:10.0.0.2:19522,port=pcap:tx={hard}");
+    over(&port, &["--output", &output]).expect_usage(&["would overwrite", "which is read"]);
+    let both = format!("{port},tx={hard}");
+    over(&both, &[]).expect_usage(&["which is read"]);
+    assert!(fs::read(&capture).unwrap() == whole);
+    assert!(fs::read_to_string(config).unwrap().contains("budget_us"));
+}
+
+/// A file that can be written in part keeps the records that it has accepted, and they are counted.
+#[test]
+fn a_full_disk_keeps_the_records_that_fit() {
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    record(&boards(20_000), &capture);
+    let disk = folder.path("disk");
+    fs::create_dir(&disk).unwrap();
+    // The mount is the program's alone, and goes with it: the file is copied before.
+    let script = format!(
+        "mount -t tmpfs -o size=300k none {disk} && {{ \"$@\"; code=$?; cp {disk}/run.events {copy}; \
+         exit $code; }}",
+        disk = disk.display(),
+        copy = folder.arg("copy"),
+    );
+    let alone = ["unshare", "--mount", "sh", "-c", &script, "sh"];
+    let path = disk.join("run.events").display().to_string();
+    let arguments = ["--port", &pcap_port(&capture), "--events-out", &path];
+    let ended = start_by(&alone, &arguments).wait();
+    if !folder.path("copy").exists() {
+        println!("skipped: a file system of our own needs root");
+        return;
+    }
+    let ended = ended
+        .expect(1)
+        .expect_message(&["run.events is incomplete", "No space left"]);
+    let report = &ended.report()["recording"];
+    let len = fs::metadata(folder.path("copy")).unwrap().len();
+    assert_eq!(len, 64 * (1 + number(report, "written")));
+    assert!(len > 280 << 10);
+    assert_eq!(number(report, "written") + number(report, "lost"), 20_000);
 }

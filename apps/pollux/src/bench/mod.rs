@@ -28,7 +28,7 @@ const ATTEMPTS: u32 = 4;
 
 /// Runs all searches, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let supervisor = Supervisor::new(&args.run)?;
+    let supervisor = Supervisor::new::<&str>(&args.run, &[])?;
     args.check(&supervisor)?;
     let plot = args.plot.as_deref();
     let plot = plot.map(|path| Output::new("--plot", path, args.run.report.overwrite));

@@ -37,6 +37,8 @@ pub(super) struct Disk {
     pub(super) files: Files,
     pub(super) sources: Sources,
     pub(super) tally: Tally,
+    /// Cause of frames whose write has failed.
+    pub(super) cause: Cause,
     /// Set when no further frames will arrive.
     pub(super) done: Arc<AtomicBool>,
     pub(super) stop: StopFlag,
@@ -83,7 +85,7 @@ impl Disk {
             } else if idle_since.elapsed() >= STALE {
                 self.files.flush();
             }
-            settle(&self.files, &mut self.tally, &mut counted);
+            settle(&self.files, (&mut self.tally, self.cause), &mut counted);
             if self.files.has_failed() {
                 self.stop.stop();
             }
@@ -93,7 +95,7 @@ impl Disk {
         }
         let sources = &self.sources;
         self.files.complete(|written| sources.statistics(written));
-        settle(&self.files, &mut self.tally, &mut counted);
+        settle(&self.files, (&mut self.tally, self.cause), &mut counted);
         let (frames, bytes, lost) = (
             self.files.written(),
             self.files.written_bytes(),
@@ -111,10 +113,10 @@ impl Disk {
 }
 
 /// Frames count as delivered when a file has accepted them.
-fn settle(files: &Files, tally: &mut Tally, counted: &mut (u64, u64)) {
+fn settle(files: &Files, (tally, cause): (&mut Tally, Cause), counted: &mut (u64, u64)) {
     let now = (files.written(), files.lost());
     tally.count_delivered(now.0 - counted.0);
-    tally.count_dropped(Cause::DeviceError, now.1 - counted.1);
+    tally.count_dropped(cause, now.1 - counted.1);
     *counted = now;
 }
 

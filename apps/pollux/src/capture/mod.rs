@@ -19,7 +19,7 @@ use pollux_pmd::lcore::launch;
 use pollux_pmd::mempool::time::WireTime;
 use pollux_pmd::mempool::{MbufConsumer, Mempool, PoolConfig, mbuf_ring};
 use pollux_pmd::{
-    Ledger, Port, PortConfig, PortSpec, Probed, Registry, RxQueue, StartedPort, Tally,
+    Cause, Ledger, Port, PortConfig, PortSpec, Probed, Registry, RxQueue, StartedPort, Tally,
 };
 use serde::Serialize;
 
@@ -174,7 +174,7 @@ impl Report {
 /// Captures, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let rotation = args.rotation.rotation().map_err(Failure::Usage)?;
-    let supervisor = Supervisor::new(&args.run)?;
+    let supervisor = Supervisor::new(&args.run, &[args.port.spec()])?;
     let loops = supervisor.loops();
     let (mut opened, filtered) = args.promisc.open(registry, &[args.port.spec()])?;
     let port = opened.pop().context("no port was opened")?;
@@ -223,6 +223,8 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         files,
         sources,
         tally: Tally::new(),
+        cause: Cause::declare("disk", "could not be written to the file")
+            .map_err(anyhow::Error::new)?,
         done: Arc::new(AtomicBool::new(false)),
         stop: supervisor.stop.clone(),
         keep_off: supervisor.cores().to_vec(),

@@ -13,7 +13,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
-use pollux_app::{Failure, Json, Output, Overwrite, name_outputs, print, print_with, user_message};
+use pollux_app::{
+    Failure, Json, NamedFile, Output, Overwrite, expect_distinct, name_outputs, print, print_with,
+    user_message,
+};
 use pollux_recording::{Event, Events};
 
 /// Events read at a time.
@@ -118,6 +121,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         ("--svg", &args.svg),
     ];
     let [json, svg] = name_outputs(&files, None, args.overwrite).map_err(Failure::Usage)?;
+    let written = [&json, &svg].into_iter().flatten().map(Output::file);
+    let read = [NamedFile::read("FILE", &file)];
+    let all: Vec<_> = read.into_iter().chain(written).collect();
+    expect_distinct(&all).map_err(Failure::Usage)?;
     let mut events = Events::open(&file).map_err(anyhow::Error::from)?;
     if let Some(warning) = events.warning() {
         user_message(format_args!("warning: {warning}"));

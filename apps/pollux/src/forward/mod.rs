@@ -107,7 +107,7 @@ impl fmt::Display for Report {
 
 /// Forwards, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let supervisor = Supervisor::new(&args.run)?;
+    let supervisor = Supervisor::new(&args.run, &args.ports.specs())?;
     let specs = args.ports.specs();
     if specs.len() > 2 {
         return Err(Failure::Usage(anyhow!(

@@ -162,7 +162,7 @@ impl fmt::Display for Report {
 
 /// Generates, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let supervisor = Supervisor::new(&args.run)?;
+    let supervisor = Supervisor::new(&args.run, &[args.port.spec()])?;
     let loops = supervisor.loops();
     let queues = args.queues.map_or(loops, usize::from);
     if queues < loops {

@@ -157,10 +157,12 @@ impl fmt::Display for Report {
 
 /// Replays, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let supervisor = Supervisor::new(&args.run)?;
+    let source = args.source()?;
+    let ports = [source.as_str(), args.port.spec()];
+    let supervisor = Supervisor::new(&args.run, &ports)?;
     supervisor.expect_one_loop()?;
     let impairments = args.impairments().map_err(Failure::Usage)?;
-    let opened = ports::open(registry, &[&args.source()?, args.port.spec()])?;
+    let opened = ports::open(registry, &ports)?;
     // A file accepts frames ahead of their time.
     let sink: PortSpec = args.port.spec().parse().map_err(Failure::usage)?;
     let paced = args.speed != Speed::Max && sink.driver() != "pcap";

@@ -99,7 +99,7 @@ pub(crate) struct Args {
 
 /// Listens, and prints the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let supervisor = Supervisor::new(&args.run)?;
+    let supervisor = Supervisor::new(&args.run, &args.ports.specs())?;
     supervisor.expect_one_loop()?;
     let (opened, filtered) = args.promisc.open(registry, &args.ports.specs())?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);

@@ -140,7 +140,7 @@ impl fmt::Display for Report {
 
 /// Switches, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let supervisor = Supervisor::new(&args.run)?;
+    let supervisor = Supervisor::new(&args.run, &args.ports.specs())?;
     supervisor.expect_one_loop()?;
     let specs = args.ports.specs();
     if !(2..=MAX_PORTS).contains(&specs.len()) {

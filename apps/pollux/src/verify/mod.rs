@@ -217,7 +217,7 @@ impl fmt::Display for Report {
 
 /// Receives and checks frames, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let supervisor = Supervisor::new(&args.run)?;
+    let supervisor = Supervisor::new(&args.run, &args.ports.specs())?;
     supervisor.expect_one_loop()?;
     let (opened, filtered) = args.promisc.open(registry, &args.ports.specs())?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);

@@ -383,3 +383,15 @@ fn json_goes_to_a_file_as_to_the_terminal() {
     let nowhere = [&*events, "--json", "/nowhere/x"];
     assert!(refused("events", &nowhere, 1).contains("--json /nowhere/x"));
 }
+
+#[test]
+fn the_file_that_is_read_is_not_overwritten() {
+    let folder = Folder::new();
+    let path = event_file(&folder);
+    let whole = fs::read(&path).unwrap();
+    for written in [&format!("--json={path}"), &format!("--svg={path}")] {
+        let message = refused("events", &[&path, written, "--event", "3", "--force"], 2);
+        assert!(message.contains("would overwrite FILE"), "{message}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), whole);
+}

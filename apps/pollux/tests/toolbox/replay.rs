@@ -356,3 +356,27 @@ fn what_cannot_be_is_refused() {
         assert!(help.contains(part), "no {part}");
     }
 }
+
+#[test]
+fn no_recording_is_overwritten_while_it_is_read() {
+    let capture = recording(10);
+    let (path, folder) = (capture.path.to_str().unwrap(), Folder::new());
+    let whole = std::fs::read(path).unwrap();
+    let hard = folder.path("hard.pcapng");
+    std::fs::hard_link(path, &hard).unwrap();
+    let (sink, port) = (folder.sink("hard.pcapng"), format!("pcap:rx={path}"));
+    let json = format!("--json={}", hard.display());
+    for (command, args) in [
+        ("replay", &[path, &sink][..]),
+        ("replay", &[path, "null", &json, "--force"]),
+        ("streams", &[&port, &json, "--force"]),
+        ("verify", &[&port, &json, "--force"]),
+    ] {
+        let message = refused(command, args, 2);
+        assert!(message.contains("which is read"), "{command}: {message}");
+    }
+    let both = format!("{port},tx={}", hard.display());
+    let message = refused("forward", &[&both, "--seconds", "1"], 2);
+    assert!(message.contains("which is read"), "{message}");
+    assert_eq!(std::fs::read(path).unwrap(), whole);
+}

@@ -28,6 +28,7 @@ mod writer;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -195,9 +196,13 @@ impl Pcap {
     }
 
     fn writer(&self, path: &Path) -> Result<Tx, PortError> {
-        let canonical = |path: &Path| fs::canonicalize(path).ok();
+        // By any name: links have device and inode of their file.
+        let identity = |path: &Path| {
+            let found = fs::metadata(path).ok()?;
+            found.is_file().then(|| (found.dev(), found.ino()))
+        };
         if let Some(rx) = &self.rx
-            && canonical(rx).is_some_and(|rx| Some(rx) == canonical(path))
+            && identity(rx).is_some_and(|rx| Some(rx) == identity(path))
         {
             return Err(self.device("rx and tx are the same file; send into another one".into()));
         }

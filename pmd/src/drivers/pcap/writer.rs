@@ -2,7 +2,7 @@
 //! time stamps in nanoseconds.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use pollux_mempool::Mbuf;
@@ -93,7 +93,6 @@ pub struct Writer {
     /// Whole blocks that are not written yet, and the number of frames in them.
     buf: Vec<u8>,
     frames: u64,
-    bytes: u64,
     /// Bytes in the file, up to the end of a block.
     in_file: u64,
     written: u64,
@@ -122,7 +121,6 @@ impl Writer {
             snap_len,
             buf,
             frames: 0,
-            bytes: 0,
             in_file,
             written: 0,
             written_bytes: 0,
@@ -156,7 +154,6 @@ impl Writer {
             pad(out, kept);
         });
         self.frames += 1;
-        self.bytes += len as u64;
     }
 
     /// Appends the frame counts so far.
@@ -185,15 +182,25 @@ impl Writer {
         });
     }
 
-    /// Writes the buffered blocks to the file. After a failure, the file is truncated to whole
-    /// blocks, and nothing more is written.
+    /// Writes the buffered blocks to the file. After a failure, the file is truncated to the whole
+    /// blocks that it has accepted, and nothing more is written.
     pub fn flush(&mut self) {
-        let failure = if self.failed {
-            None
-        } else {
-            self.file.write_all(&self.buf).err()
-        };
-        if let Some(source) = failure {
+        if !self.failed {
+            self.write();
+        }
+        self.lost += self.frames;
+        self.frames = 0;
+        self.buf.clear();
+    }
+
+    fn write(&mut self) {
+        let (accepted, done) = write(&mut self.file, &self.buf);
+        let Whole { len, frames, bytes } = whole(&self.buf[..accepted]);
+        self.in_file += len as u64;
+        self.written += frames;
+        self.written_bytes += bytes;
+        self.frames -= frames;
+        if let Err(source) = done {
             self.failed = true;
             let error = WriteError {
                 path: self.path.clone(),
@@ -205,15 +212,6 @@ impl Writer {
             tracing::warn!("{error}");
             self.error = Some(error);
         }
-        if self.failed {
-            self.lost += self.frames;
-        } else {
-            self.in_file += self.buf.len() as u64;
-            self.written += self.frames;
-            self.written_bytes += self.bytes;
-        }
-        (self.frames, self.bytes) = (0, 0);
-        self.buf.clear();
     }
 
     /// Length of the file after the next flush, in bytes.
@@ -269,6 +267,49 @@ impl Drop for Writer {
         // A failure is logged.
         self.flush();
     }
+}
+
+/// Writes all bytes; the number that the file has accepted, which is less after an error.
+fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut accepted = 0;
+    while accepted < bytes.len() {
+        match file.write(&bytes[accepted..]) {
+            Ok(0) => return (accepted, Err(ErrorKind::WriteZero.into())),
+            Ok(n) => accepted += n,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (accepted, Err(error)),
+        }
+    }
+    (accepted, Ok(()))
+}
+
+/// The whole blocks in front of some bytes: their length, their frames, and the bytes of those.
+#[derive(Default)]
+struct Whole {
+    len: usize,
+    frames: u64,
+    bytes: u64,
+}
+
+fn whole(blocks: &[u8]) -> Whole {
+    let mut whole = Whole::default();
+    let word = |at: usize| {
+        let bytes = blocks.get(at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    };
+    while let Some((kind, len)) = word(whole.len).zip(word(whole.len + 4)) {
+        let end = whole.len + len as usize;
+        if end > blocks.len() {
+            break;
+        }
+        if kind == ENHANCED_PACKET {
+            whole.frames += 1;
+            // Behind type, length, interface, time stamp and kept length.
+            whole.bytes += u64::from(word(whole.len + 24).unwrap_or(0));
+        }
+        whole.len = end;
+    }
+    whole
 }
 
 /// Section header (section 4.1) and interface description (section 4.2).

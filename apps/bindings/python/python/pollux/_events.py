@@ -79,6 +79,9 @@ def read_recording(path):
             columns = {name: data for name, data in entry[group].items()
                        if data.ndim == 1 and name not in ("event_time_zero", "event_index")}
             rows = min((len(data) for data in columns.values()), default=0)
+            # A disk that fails leaves columns with items that were never written.
+            if group == "events":
+                rows = min(rows, int(entry[group].attrs.get("events_written", rows)))
             table = np.empty(rows, [(name, data.dtype) for name, data in columns.items()])
             for name, data in columns.items():
                 table[name] = data[:rows]

@@ -1,6 +1,6 @@
 //! A port as the link: the trigger's own drivers, without the kernel's network stack.
 
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
@@ -24,6 +24,13 @@ const ETHERNET: usize = 14;
 
 /// Interval of ARP requests.
 const REQUEST: Duration = Duration::from_millis(100);
+
+/// Time without an answer to ARP before a warning, and the interval of further ones.
+const GRACE: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_mins(1);
+
+/// Time without an answer to ARP for which a replay waits: it could wait for ever.
+const GIVEN_UP: Duration = Duration::from_secs(10);
 
 /// Hosts that datagrams go to.
 pub(super) struct Hosts {
@@ -52,6 +59,13 @@ pub(super) struct PortLink {
     control: Option<Route>,
     cache: PoolCache,
     requested: Instant,
+    opened: Instant,
+    /// Address of the host.
+    ip: IpAddr,
+    /// Time of the next warning that the host does not answer.
+    warning: Instant,
+    /// The run waits for its outputs.
+    recorded: bool,
 }
 
 impl PortLink {
@@ -104,6 +118,7 @@ impl PortLink {
         let control = hosts.control.map(route).transpose()?;
         let cache = pool.cache(CACHE)?;
         let StartedPort { port, rx, mut tx } = port.start()?;
+        let now = Instant::now();
         let mut link = Self {
             port,
             rx,
@@ -112,10 +127,36 @@ impl PortLink {
             data,
             control,
             cache,
-            requested: Instant::now(),
+            requested: now,
+            opened: now,
+            ip: hosts.data.ip(),
+            warning: now + GRACE,
+            recorded: run.recorded,
         };
         link.resolve(true);
         Ok(link)
+    }
+
+    /// Whether no answer to ARP has come for so long that a replay waits no longer.
+    fn has_given_up(&self) -> bool {
+        self.recorded && self.data.headers.is_none() && self.opened.elapsed() >= GIVEN_UP
+    }
+
+    fn unheard(&self) -> String {
+        let (ip, port) = (self.ip, self.port.spec());
+        format!("no host has answered ARP for {ip} on {port}")
+    }
+
+    /// Warns while the host does not answer: events wait meanwhile.
+    fn warn(&mut self, now: Instant) {
+        if self.data.headers.is_none() && now >= self.warning {
+            self.warning = now + AGAIN;
+            let (ip, port) = (self.ip, self.port.spec());
+            tracing::warn!(
+                "no host has answered ARP for {ip} on {port}: check the address and that the link is \
+                 up, or give mac= of the host or of the router to it"
+            );
+        }
     }
 
     /// Takes over routes that have changed, and requests those that are unknown.
@@ -133,7 +174,7 @@ impl PortLink {
 
 impl Link for PortLink {
     fn is_ready(&self) -> bool {
-        self.data.headers.is_some()
+        self.data.headers.is_some() || self.has_given_up()
     }
 
     fn send(&mut self, to: Peer, datagram: &[u8]) -> Sent {
@@ -142,6 +183,9 @@ impl Link for PortLink {
             Peer::Control => self.control.as_ref(),
         };
         let headers = route.and_then(|route| route.headers.as_ref());
+        if to == Peer::Data && headers.is_none() && self.has_given_up() {
+            return Sent::Failed(self.unheard());
+        }
         let (Some(headers), Some(tx)) = (headers, self.endpoint[0].tx()) else {
             return Sent::Full;
         };
@@ -187,6 +231,7 @@ impl Link for PortLink {
             self.endpoint[0].retry(&mut self.cache);
         }
         self.resolve(request);
+        self.warn(Instant::now());
         false
     }
 

@@ -9,6 +9,9 @@ pub(super) const VERSION: u32 = 4;
 /// Version of files of runs without a number.
 pub(super) const WITHOUT_RUN: u32 = 3;
 
+/// Attribute of the group of events: how many of them are whole. Files of earlier programs lack it.
+pub(super) const EVENTS_WRITTEN: &str = "events_written";
+
 /// Bits of an event's flags.
 pub(super) mod flag {
     pub(in crate::hdf5) const ACCEPTED: u8 = 1;

@@ -1,6 +1,7 @@
 //! Recording of events with hits, in HDF5 (docs/formats/recording.md).
 
 mod column;
+mod columns;
 mod iso;
 mod layout;
 mod read;

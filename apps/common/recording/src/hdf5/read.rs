@@ -8,7 +8,7 @@ use hdf5_metno::{File, Group, H5Type, Result};
 use pollux_na62::rich::Hit;
 use pollux_na62::rich::find::{MAX_RINGS, Ring};
 
-use super::layout::{FINE_NS, VERSION, flag};
+use super::layout::{EVENTS_WRITTEN, FINE_NS, VERSION, flag};
 use crate::error::shown;
 use crate::{Error, Event, Facts};
 
@@ -96,13 +96,14 @@ impl Recording {
         let open = || {
             let entry = file.group("entry")?;
             let [events, hits, rings] = ["events", "hits", "rings"].map(|name| entry.group(name));
-            // Columns are written one after the other: an event counts only when all its columns
-            // are written.
+            // Columns are written one after the other, and extended before their items are on the
+            // disk: an event counts when all its columns have it and the writer has confirmed it.
             let events = events?;
             let columns = events.datasets()?;
             let len = columns
                 .iter()
                 .map(|column| column.size())
+                .chain(confirmed(&events)?)
                 .min()
                 .unwrap_or(0);
             let complete = entry.link_exists("end_time");
@@ -277,6 +278,19 @@ impl Recording {
         };
         Ok((0..range.len()).map(ring).collect())
     }
+}
+
+/// Number of events that the writer has confirmed. Files of earlier programs do not have it.
+fn confirmed(events: &Group) -> Result<Option<usize>> {
+    if events
+        .attr_names()?
+        .iter()
+        .all(|name| name != EVENTS_WRITTEN)
+    {
+        return Ok(None);
+    }
+    let written: u64 = events.attr(EVENTS_WRITTEN)?.read_scalar()?;
+    Ok(Some(usize::try_from(written).unwrap_or(usize::MAX)))
 }
 
 /// Some items of a column: as many as requested, or an error.

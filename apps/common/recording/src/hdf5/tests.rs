@@ -235,6 +235,28 @@ fn what_was_flushed_is_there_without_an_end() {
     assert_eq!(events.read(0..100).unwrap().len(), 50);
 }
 
+/// Columns may be longer where the disk has failed: the library extends them before it writes.
+#[test]
+fn only_confirmed_events_are_read() {
+    let (_folder, path) = file();
+    complete(&path, 100);
+    let file = hdf5_metno::File::open_rw(&path).unwrap();
+    let events = file.group("entry/events").unwrap();
+    let written = events.attr("events_written").unwrap();
+    assert_eq!(written.read_scalar::<u64>().unwrap(), 100);
+    written.write_scalar(&60_u64).unwrap();
+    drop(written);
+    file.close().unwrap();
+    let read = |path: &Path| Events::open(path).unwrap().read(0..usize::MAX).unwrap();
+    assert_eq!(read(&path), (0..60).map(event).collect::<Vec<_>>());
+    // Files of earlier programs lack it.
+    let file = hdf5_metno::File::open_rw(&path).unwrap();
+    let events = file.group("entry/events").unwrap();
+    events.delete_attr("events_written").unwrap();
+    file.close().unwrap();
+    assert_eq!(read(&path).len(), 100);
+}
+
 #[test]
 fn what_is_no_recording_is_named() {
     let (_folder, path) = file();

@@ -4,15 +4,16 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use hdf5_metno::types::VarLenUnicode;
-use hdf5_metno::{File, Group, Result};
+use hdf5_metno::{Attribute, File, Group, Result};
 use pollux_na62::rich::Hit;
 use pollux_na62::rich::find::Ring;
 use pollux_na62::rich::geometry::{PMS, POSITIONS, disk_of};
 use pollux_pmd::{Cause, Ledger};
 
-use super::column::{Column, Flush, attribute, describe, group, text, text_set};
+use super::column::{Flush, attribute, describe, group, text, text_set};
+use super::columns::{EventColumns, HitColumns, RingColumns};
 use super::iso;
-use super::layout::{FINE_NS, VERSION, WITHOUT_RUN, flag};
+use super::layout::{EVENTS_WRITTEN, FINE_NS, VERSION, WITHOUT_RUN, flag};
 use crate::error::shown;
 use crate::{Error, Facts};
 
@@ -76,36 +77,6 @@ pub struct Ending<'a> {
     pub lost: u64,
 }
 
-struct EventColumns {
-    timestamp: Column<u64>,
-    /// In a run with a number.
-    burst: Option<Column<u16>>,
-    sources: Column<u16>,
-    flags: Column<u8>,
-    rules: Column<u8>,
-    rule_set: Column<u16>,
-    hits: Column<u16>,
-    rings: Column<u8>,
-    ring_index: Column<u64>,
-    hit_index: Column<u64>,
-}
-
-struct HitColumns {
-    tube: Column<u16>,
-    time: Column<f32>,
-}
-
-struct RingColumns {
-    disk: Column<u8>,
-    x: Column<f32>,
-    y: Column<f32>,
-    r: Column<f32>,
-    hits: Column<u16>,
-    chi2: Column<f32>,
-    time: Column<f32>,
-    time_spread: Column<f32>,
-}
-
 /// A recording, open for writing.
 pub struct Writer {
     path: String,
@@ -114,6 +85,9 @@ pub struct Writer {
     events: EventColumns,
     hits: HitColumns,
     rings: RingColumns,
+    /// Number of events that are whole in the file.
+    written: Attribute,
+    next_event: u64,
     next_hit: u64,
     next_ring: u64,
 }
@@ -164,6 +138,9 @@ impl Writer {
         // As NXevent_data has them, in addition to the hits.
         entry.link_hard("events/timestamp", "hits/event_time_zero")?;
         entry.link_hard("events/hit_index", "hits/event_index")?;
+        let written = entry.group("events")?.new_attr::<u64>();
+        let written = written.create(EVENTS_WRITTEN)?;
+        written.write_scalar(&0_u64)?;
         // A killed run leaves a readable file.
         file.flush()?;
         Ok(Self {
@@ -173,6 +150,8 @@ impl Writer {
             events,
             hits,
             rings,
+            written,
+            next_event: 0,
             next_hit: 0,
             next_ring: 0,
         })
@@ -202,6 +181,7 @@ impl Writer {
         events.rings.push(rings.len() as u8);
         events.hit_index.push(self.next_hit);
         events.ring_index.push(self.next_ring);
+        self.next_event += 1;
         self.next_hit += hits.len() as u64;
         self.next_ring += rings.len() as u64;
         for hit in hits {
@@ -216,17 +196,25 @@ impl Writer {
     /// Writes the buffered events, so that the file holds them if the process ends here.
     ///
     /// # Errors
-    /// A disk that fails; nothing more is to be expected of the file.
+    /// A disk that fails: the file keeps the events of the flushes before, and takes no more.
     pub fn flush(&mut self) -> Result<(), Error> {
-        self.write()?;
-        self.file.flush().map_err(|error| self.failed(error))
+        self.write().map_err(|error| self.failed(error))
     }
 
-    /// Hits and rings are written first, so that a written event is complete.
-    fn write(&mut self) -> Result<(), Error> {
+    /// The number of events is written last: it covers what is on the disk, and nothing else. The
+    /// columns are not a measure: the library extends one at once, its chunks may fail later, and items
+    /// without a chunk read as zeros. Nor can they be shortened then: the library has removed sound
+    /// chunks of a column of which a chunk had failed.
+    fn write(&mut self) -> Result<()> {
+        self.columns().try_for_each(Flush::flush)?;
+        self.file.flush()?;
+        self.written.write_scalar(&self.next_event)?;
+        self.file.flush()
+    }
+
+    fn columns(&mut self) -> impl Iterator<Item = &mut dyn Flush> {
         let columns = self.hits.all().into_iter().chain(self.rings.all());
-        let written = columns.chain(self.events.all()).try_for_each(Flush::flush);
-        written.map_err(|error| self.failed(error))
+        columns.chain(self.events.all())
     }
 
     fn failed(&self, error: hdf5_metno::Error) -> Error {
@@ -241,7 +229,7 @@ impl Writer {
     /// # Errors
     /// A disk that fails.
     pub fn finish(mut self, ending: &Ending<'_>) -> Result<(), Error> {
-        self.write()?;
+        self.flush()?;
         let path = self.path.clone();
         self.end(ending)
             .map_err(|error| Error::Hdf5 { path, error })
@@ -307,6 +295,7 @@ impl Writer {
             "Events that were not recorded",
             vec![ending.lost],
         )?;
+        self.file.flush()?;
         // Last: it marks the file as complete.
         text_set(&self.entry, "end_time", &iso::text(ending.end))?;
         self.file.flush()?;
@@ -362,124 +351,4 @@ fn texts(group: &Group, name: &str, values: &[VarLenUnicode]) -> Result<()> {
         .with_data(values)
         .create(name)
         .map(drop)
-}
-
-impl EventColumns {
-    fn create(entry: &Group, numbered: bool) -> Result<Self> {
-        let at = &group(entry, "events", "NXcollection")?;
-        Ok(Self {
-            timestamp: Column::create(
-                at,
-                "timestamp",
-                "25 ns",
-                "Time since the start of the burst",
-            )?,
-            burst: (numbered)
-                .then(|| Column::create(at, "burst", "", "Number of the burst, from 1"))
-                .transpose()?,
-            sources: Column::create(at, "sources", "", "Bit s: source s contributed")?,
-            flags: Column::create(
-                at,
-                "flags",
-                "",
-                "Bit 0 accepted, 1 complete, 2 late, 3 kept for monitoring",
-            )?,
-            rules: Column::create(at, "rules", "", "Bit r: rule r of the set accepted it")?,
-            rule_set: Column::create(at, "rule_set", "", "Which set of rules decided")?,
-            hits: Column::create(at, "hit_count", "", "Number of hits")?,
-            rings: Column::create(at, "ring_count", "", "Number of rings")?,
-            hit_index: Column::create(at, "hit_index", "", "The first hit")?,
-            ring_index: Column::create(at, "ring_index", "", "The first ring")?,
-        })
-    }
-
-    fn all(&mut self) -> impl Iterator<Item = &mut dyn Flush> {
-        let burst = self.burst.as_mut().map(|burst| burst as &mut dyn Flush);
-        let all: [&mut dyn Flush; 9] = [
-            &mut self.timestamp,
-            &mut self.sources,
-            &mut self.flags,
-            &mut self.rules,
-            &mut self.rule_set,
-            &mut self.hits,
-            &mut self.rings,
-            &mut self.hit_index,
-            &mut self.ring_index,
-        ];
-        burst.into_iter().chain(all)
-    }
-}
-
-impl HitColumns {
-    fn create(entry: &Group) -> Result<Self> {
-        let at = &group(entry, "hits", "NXevent_data")?;
-        Ok(Self {
-            tube: Column::create(at, "event_id", "", "Photomultiplier")?,
-            time: Column::create(
-                at,
-                "event_time_offset",
-                "ns",
-                "Time since that of the event",
-            )?,
-        })
-    }
-
-    fn all(&mut self) -> [&mut dyn Flush; 2] {
-        [&mut self.tube, &mut self.time]
-    }
-}
-
-impl RingColumns {
-    fn create(entry: &Group) -> Result<Self> {
-        let at = &group(entry, "rings", "NXcollection")?;
-        Ok(Self {
-            disk: Column::create(at, "disk", "", "0 Jura, 1 Saleve")?,
-            x: Column::create(at, "x", "mm", "Centre, from that of the disk")?,
-            y: Column::create(at, "y", "mm", "Centre, from that of the disk")?,
-            r: Column::create(at, "r", "mm", "Radius")?,
-            hits: Column::create(at, "hits", "", "Hits on the ring")?,
-            chi2: Column::create(
-                at,
-                "chi2",
-                "mm2",
-                "Mean squared distance of those hits from it",
-            )?,
-            time: Column::create(
-                at,
-                "time",
-                "ns",
-                "Mean time of those hits since that of the event",
-            )?,
-            time_spread: Column::create(
-                at,
-                "time_spread",
-                "ns",
-                "Standard deviation of their times",
-            )?,
-        })
-    }
-
-    fn push(&mut self, ring: &Ring) {
-        self.disk.push(ring.disk);
-        self.x.push(ring.x);
-        self.y.push(ring.y);
-        self.r.push(ring.r);
-        self.hits.push(ring.hits);
-        self.chi2.push(ring.chi2);
-        self.time.push(ring.time * FINE_NS);
-        self.time_spread.push(ring.time_spread * FINE_NS);
-    }
-
-    fn all(&mut self) -> [&mut dyn Flush; 8] {
-        [
-            &mut self.disk,
-            &mut self.x,
-            &mut self.y,
-            &mut self.r,
-            &mut self.hits,
-            &mut self.chi2,
-            &mut self.time,
-            &mut self.time_spread,
-        ]
-    }
 }
