@@ -25,11 +25,13 @@ module plx_functions #(
     output logic [7:0]                m_owner_queue,
     input  logic [2:0]                s_owner,
 
-    // Requested resets: for one cycle, by register; until done, by the host. Functions in reset.
+    // Requested resets: for one cycle, by register; until done, by the host. Functions in reset; those, and the
+    // functions whose reset waits for that of another, a cycle later.
     input  logic [7:0]                s_reset,
     input  logic [7:0]                s_flr,
     output logic [7:0]                m_flr_done,
     output logic [7:0]                resetting,
+    output logic [7:0]                m_due,
 
     // Writes of registers, as the function; ready: the one before has taken effect.
     output logic                      m_write_valid,
@@ -176,6 +178,7 @@ module plx_functions #(
     always_ff @(posedge clk) begin
         flr_before <= s_flr;
         asked      <= asked | s_reset | (s_flr & ~flr_before);
+        m_due      <= asked | resetting;
         m_flr_done <= '0;
         was_accepted <= s_accepted;
         if (was_accepted) accepted <= accepted + 1'b1;
@@ -217,6 +220,7 @@ module plx_functions #(
             asked         <= '0;
             flr_before    <= '0;
             resetting     <= '0;
+            m_due         <= '0;
             m_flr_done    <= '0;
             m_write_valid <= 1'b0;
             was_accepted  <= 1'b0;

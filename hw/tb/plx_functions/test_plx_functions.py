@@ -77,6 +77,11 @@ class TB:
             await self.step()
         raise AssertionError("the reset goes on for ever")
 
+    async def begin(self, function):
+        self.dut.s_reset.value = 1 << function
+        await self.step()
+        self.dut.s_reset.value = 0
+
 
 async def started(dut):
     tb = TB(dut)
@@ -89,9 +94,7 @@ async def a_reset_writes_what_is_the_functions_and_nothing_else(dut):
     tb = await started(dut)
     for function in range(8):
         tb.writes.clear()
-        dut.s_reset.value = 1 << function
-        await tb.step()
-        dut.s_reset.value = 0
+        await tb.begin(function)
         await tb.step(4)
         assert int(dut.resetting.value) == 1 << function
         await tb.until_done()
@@ -116,6 +119,24 @@ async def a_function_level_reset_of_several_is_done_once_for_each(dut):
 
 
 @cocotb.test()
+async def a_reset_that_waits_for_another_is_in_progress(dut):
+    tb = await started(dut)
+    tb.stall = 0.0
+    tb.owners[0][0] = 3
+    dut.cfg_port_owner.value = joined(tb.owners[0], 3)
+    await tb.begin(1)
+    await tb.step(20)
+    await tb.begin(3)
+    await tb.step()
+    # From the command on, until it is done.
+    while int(dut.m_due.value):
+        assert int(dut.m_due.value) & 8, "the second one is not done"
+        await tb.step()
+    await tb.step(10)
+    assert sorted(write[1:] for write in tb.writes if write[0] == 3) == sorted(tb.expected(3))
+
+
+@cocotb.test()
 async def it_waits_for_each_source_and_for_the_writes_before_it_ends(dut):
     tb = await started(dut)
     port, function = 0, tb.owners[0][0]
@@ -132,9 +153,7 @@ async def it_waits_for_each_source_and_for_the_writes_before_it_ends(dut):
             dut.s_ring_quiet.value = full & ~foreign & ~(1 << port)
         else:
             getattr(dut, held).value = 1
-        dut.s_reset.value = 1 << function
-        await tb.step()
-        dut.s_reset.value = 0
+        await tb.begin(function)
         await tb.until_written()
         assert int(dut.resetting.value) == 1 << function, held
         # At rest for one cycle is enough; three writes have been accepted by then, one more after.
