@@ -45,7 +45,7 @@ module plx_host_bus #(
     output logic [7:0]             resetting_functions,
     input  logic [PORTS-1:0]       s_placing,
     input  logic [PORTS-1:0]       s_ring_quiet,
-    input  logic                   s_event_busy,
+    input  logic [2:0]             s_event_rest,
 
     // The host bus.
     output logic                   hif_wr_req_valid,
@@ -131,14 +131,22 @@ module plx_host_bus #(
 );
     // ---- Resets ---------------------------------------------------------------------------------
 
-    logic host_rst, request, resetting, quiesce, discard, wr_idle, rd_idle, net_up, net_lost;
+    logic host_rst, request, resetting, quiesce, discard, wr_idle, rd_idle, net_up, net_lost, port_forgets;
 
     plx_resets resets (
-        .clk_net, .rst_net, .clk_core, .rst_core, .request, .resetting, .quiesce, .discard, .wr_idle, .rd_idle,
+        .clk_net, .rst_net, .clk_core, .rst_core, .forget(port_forgets), .request, .resetting, .quiesce, .discard, .wr_idle, .rd_idle,
         .host_rst, .others_rst, .net_rst, .net_clear, .net_up, .net_lost
     );
 
     assign net_away = !net_up;
+
+    // A function is being reset that owns a port.
+    always_comb begin
+        port_forgets = 1'b0;
+        for (int p = 0; p < PORTS; p = p + 1) begin
+            port_forgets = port_forgets || resetting_functions[port_owner[p*3 +: 3]];
+        end
+    end
 
     // ---- Registers ------------------------------------------------------------------------------
 
@@ -281,7 +289,7 @@ module plx_host_bus #(
         .cfg_page_owner(page_owner), .m_owner_queue(asked[8 +: 8]), .s_owner(owner[3 +: 3]), .s_reset(reset_function), .s_flr(cfg_flr), .m_flr_done(flr_done),
         .resetting(resetting_functions), .m_due(functions_due), .m_write_valid(write_valid), .m_write_ready(write_ready),
         .m_write_func(write_func), .m_write_vector(write_vector), .m_write_offset(write_offset),
-        .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_busy, .s_irq_busy(irq_busy),
+        .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_rest, .s_irq_busy(irq_busy),
         .s_accepted(accepted), .s_ended(ended)
     );
 
