@@ -14,7 +14,13 @@
 // mutant: in_queues ? of_queue => in_queues ? 1'b1
 // mutant: offset[11:4] : offset[13:6]; => offset[11:4] : offset[14:7];
 // mutant: <= bell_offset[13:6]; => <= bell_offset[14:7];
-// mutant: && !(write && resetting[func] && !forgets); => ;
+// mutant: && s_owner == func && !barred; => && s_owner == func;
+// mutant: page_owner == func && !barred : => page_owner == func :
+// mutant: ring_owner == func && !barred : => ring_owner == func :
+// mutant: list_owner == func && !barred : => list_owner == func :
+// mutant: == func && !barred || reads => == func || reads
+// mutant: barred <= resetting[bell_func]; => barred <= 1'b0;
+// mutant: resetting[head[102:100]]; => resetting[head[101:99]];
 // mutant: (5'd3 * at[11:9]) => (5'd3 * at[10:8])
 // mutant: (4'd3 * at[12:11]) => (4'd3 * at[11:10])
 // mutant: at[10] ? at[6:5] : at[7:6]; => at[7:6];
@@ -152,6 +158,8 @@ module plx_csr_formal (
     wire [17:0] ring   = at < 18'h6400 ? (at - 18'h6100) >> 6 : (at - 18'h6400) >> 5;
     wire [17:0] list   = ((at - 18'hA000) & 18'h1FFF) >> 11;
     wire [17:0] vector = at >> 4;
+    wire        of_rings = at >= 18'h6100 && at < 18'h6200 || at >= 18'h6400 && at < 18'h6480;
+    wire        of_lists = at >= 18'hA000 && at < 18'hE000;
     wire [2:0]  of_page   = cfg_page_owner[3*page[2:0] +: 3];
     wire [2:0]  of_ring   = ring[1:0] < 2 ? cfg_port_owner[3*ring[0] +: 3] : 3'd0;
     wire [2:0]  of_list   = list[1:0] < 2 ? cfg_port_owner[3*list[0] +: 3] : 3'd0;
@@ -231,14 +239,16 @@ module plx_csr_formal (
         if (block[3] && me != 0) assert (!write && at < 18'h2008);
         if (block[4] && at >= 18'h14000) assert (queue != who || whose == me);
         else if (block[4] && me != 0) assert (!write);
-        // A function in reset changes none of its queues and vectors, but its reset does.
+        // A function in reset changes nothing of its own, but its reset does.
         if (m_axil_forget && block != 0) assert (inserted && !bell);
-        if ((block[4] && at >= 18'h14000 || block[10] && at < 18'h1000) && write) assert (m_axil_forget || !resetting[me]);
+        if (write && (block[4] && at >= 18'h14000 || block[5] && at >= 18'h5000 || block[6] && of_rings || block[7] && of_lists
+                      || block[8] || block[9] || block[10]))
+            assert (m_axil_forget || !resetting[me]);
         if (block[5] && at >= 18'h5000) assert (of_page == me);
         else if (block[5] && me != 0) assert (!write && at < 18'h4008);
-        if (block[6] && (at >= 18'h6100 && at < 18'h6200 || at >= 18'h6400 && at < 18'h6480)) assert (of_ring == me);
+        if (block[6] && of_rings) assert (of_ring == me);
         else if (block[6] && me != 0) assert (!write);
-        if (block[7] && at >= 18'hA000 && at < 18'hE000) assert (of_list == me);
+        if (block[7] && of_lists) assert (of_list == me);
         else if (block[7] && me != 0) assert (!write);
         if (block[8]) assert (at >= 18'h18000 && at < 18'h1A000 && (cfg_port_owner[2:0] == me || !write && at < 18'h18008));
         if (block[9]) assert (at >= 18'h1A000 && at < 18'h1C000 && (cfg_port_owner[5:3] == me || !write && at < 18'h1A008));

@@ -60,7 +60,8 @@ module plx_event_queues_formal (
     wire  [15:0]   s_event_queue = '0;
     wire  [5:0]    s_event_func = {second_func, 3'd5};
     wire  [1023:0] s_event_record = '0;
-    logic          m_desc_valid, m_data_tvalid, m_data_tlast, inc_discarded, m_irq_valid, busy;
+    logic          m_desc_valid, m_data_tvalid, m_data_tlast, inc_discarded, m_irq_valid;
+    logic [2:0]    rest;
     logic [63:0]   m_desc_address;
     logic [12:0]   m_desc_length;
     logic [7:0]    m_desc_func;

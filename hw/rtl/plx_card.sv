@@ -111,8 +111,8 @@ module plx_card #(
     logic [2:0]             asked_owner;
     logic [PORTS*3-1:0]     port_owner;
     logic [7:0]             resetting;
-    logic [PORTS-1:0]       placing, ring_quiet;
-    logic                   event_busy;
+    logic [PORTS-1:0]       placing, ring_quiet, port_idle, forget;
+    logic [2:0]             event_rest;
 
     plx_host_bus #(
         .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS), .TLB_ENTRIES(TLB_ENTRIES),
@@ -120,8 +120,8 @@ module plx_card #(
     ) host_bus (
         .clk_net, .rst_net, .clk_core, .rst_core, .others_rst, .net_rst, .net_clear, .net_away, .now_stamp(core_stamp),
         .cfg_max_payload, .cfg_max_read, .cfg_bus_master, .cfg_msix_enable, .cfg_msix_mask, .cfg_flr, .flr_done,
-        .port_owner, .s_owner_queue(asked_queue), .m_owner(asked_owner), .resetting_functions(resetting), .s_placing(placing), .s_ring_quiet(ring_quiet),
-        .s_event_busy(event_busy),
+        .port_owner, .s_owner_queue(asked_queue), .m_owner(asked_owner), .resetting_functions(resetting), .s_placing(placing), .s_ring_quiet(ring_quiet & port_idle),
+        .s_event_rest(event_rest),
         .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data,
         .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,
         .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
@@ -180,7 +180,7 @@ module plx_card #(
 
     plx_memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
         .clk(clk_core), .rst(others_rst), .now_stamp(core_stamp),
-        .cfg_port_owner(port_owner), .m_owner_queue(asked_queue), .s_owner(asked_owner), .resetting, .placing, .ring_quiet, .event_busy,
+        .cfg_port_owner(port_owner), .m_owner_queue(asked_queue), .s_owner(asked_owner), .resetting, .placing, .ring_quiet, .event_rest,
         .s_axil_func(func), .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[MEMORY +: 4]),
         .s_axil_wready(wready[MEMORY +: 4]), .s_axil_bvalid(bvalid[MEMORY +: 4]), .s_axil_bready(bready[MEMORY +: 4]),
@@ -243,7 +243,10 @@ module plx_card #(
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_pair
             localparam OTHER = PORTS > 1 ? p ^ 1 : p;
-            always_ff @(posedge clk_core) same_owner[p] <= port_owner[p*3 +: 3] == port_owner[OTHER*3 +: 3];
+            always_ff @(posedge clk_core) begin
+                same_owner[p] <= port_owner[p*3 +: 3] == port_owner[OTHER*3 +: 3];
+                forget[p]     <= resetting[port_owner[p*3 +: 3]];
+            end
         end
     endgenerate
 
@@ -294,7 +297,8 @@ module plx_card #(
                 .s_piece_ends(piece_ends[p]),
                 .s_piece_flush(piece_flush[p]), .m_done_valid(done_valid[p]), .m_done_end(done_end[p]),
                 .m_done_status(done_status[p*2 +: 2]), .m_done_length(done_length[p*16 +: 16]),
-                .m_read_idle(read_idle[p]), .m_fifo_idle(fifo_idle[p]), .m_lost_valid(lost_valid[p]),
+                .m_read_idle(read_idle[p]), .m_fifo_idle(fifo_idle[p]), .forget(forget[p]),
+                .m_port_idle(port_idle[p]), .m_lost_valid(lost_valid[p]),
                 .m_lost_ready(lost_ready[p]), .m_lost_count(lost_count[p*16 +: 16]),
                 .m_lost_cookie(lost_cookie[p*32 +: 32]), .m_rd_desc_valid(pull_valid[p]),
                 .m_rd_desc_ready(pull_ready[p]), .m_rd_desc_address(pull_address[p*64 +: 64]),

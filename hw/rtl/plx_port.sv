@@ -113,6 +113,11 @@ module plx_port #(
     output logic         m_read_idle,
     output logic         m_fifo_idle,
 
+    // The port's function is being reset: packets to send are thrown away. None is left, nothing is on its way
+    // to memory, and nothing to the wire, or it cannot go on.
+    input  logic         forget,
+    output logic         m_port_idle,
+
     // Packets that no neighbour was found for: their number, and the cookie of the last one.
     output logic         m_lost_valid,
     input  logic         m_lost_ready,
@@ -264,7 +269,7 @@ module plx_port #(
 
     // ---- Protocols ------------------------------------------------------------------------------
 
-    logic              p_valid, p_last, p_bad, p_meta_valid, rx_net_busy, tx_net_busy;
+    logic              p_valid, p_last, p_bad, p_meta_valid, rx_net_busy, tx_net_busy, ring_net_busy, discard, lost_busy;
     logic [63:0]       p_data;
     logic [7:0]        p_keep;
     logic [META_W-1:0] p_meta;
@@ -305,11 +310,11 @@ module plx_port #(
         .inc_drop_miss(inc[regs_pkg::PORT_DROP_MISS_ROW/8]), .inc_drop_answer(inc[regs_pkg::PORT_DROP_ANSWER_ROW/8]),
         .inc_arp_frames(inc[regs_pkg::PORT_ARP_FRAMES_ROW/8]), .inc_echo_frames(inc[regs_pkg::PORT_ECHO_FRAMES_ROW/8]),
         .inc_tx_unresolved(inc[regs_pkg::PORT_TX_UNRESOLVED_ROW/8]), .m_lost_valid(lost_valid), .m_lost_cookie(lost_cookie),
-        .rx_busy(rx_net_busy), .tx_busy(tx_net_busy)
+        .discard, .rx_busy(rx_net_busy), .tx_busy(tx_net_busy), .ring_busy(ring_net_busy)
     );
 
     plx_tx_lost tx_lost (
-        .clk_net, .rst_net, .s_lost_valid(lost_valid), .s_lost_cookie(lost_cookie),
+        .clk_net, .rst_net, .s_lost_valid(lost_valid), .s_lost_cookie(lost_cookie), .busy(lost_busy),
         .clk_core, .rst_core(rst_core || net_clear), .m_lost_valid, .m_lost_ready, .m_lost_count, .m_lost_cookie
     );
 
@@ -382,7 +387,9 @@ module plx_port #(
     logic              h_valid, h_ready, h_last, h_meta_valid, h_meta_ready, tx_fifo_busy;
     logic [63:0]       h_data;
     logic [7:0]        h_keep;
-    logic [$clog2(TX_FIFO_WORDS):0] tx_free;
+    localparam TX_FREE_W = $clog2(TX_FIFO_WORDS) + 1;
+    logic [TX_FREE_W-1:0] tx_free, fifo_free;
+    logic              fifo_idle;
 
     plx_tx_read #(.WORDS(TX_FIFO_WORDS)) tx_read (
         .clk(clk_core), .rst(rst_core), .s_piece_valid, .s_piece_ready, .s_piece, .s_piece_data, .s_piece_ends, .s_piece_flush, .m_done_valid,
@@ -394,10 +401,13 @@ module plx_port #(
         .m_axis_tx_tuser(r_back), .m_axis_meta_tdata(r_meta), .s_free(tx_free), .idle(m_read_idle)
     );
 
+    // Packets of a reset: of each only that it is withdrawn.
+    assign tx_free = forget ? TX_FREE_W'(TX_FIFO_WORDS) : fifo_free;
+
     plx_tx_fifo #(.WORDS(TX_FIFO_WORDS)) tx_fifo (
-        .clk_core, .rst_core, .clear(net_clear), .s_axis_tx_tvalid(r_valid), .s_axis_tx_tdata(r_data), .s_axis_tx_tkeep(r_keep),
-        .s_axis_tx_tlast(r_last), .s_axis_tx_tuser(r_back), .s_axis_meta_tdata(r_meta), .s_free(tx_free),
-        .idle(m_fifo_idle), .clk_net, .rst_net, .m_axis_tx_tvalid(h_valid), .m_axis_tx_tready(h_ready),
+        .clk_core, .rst_core, .clear(net_clear), .s_axis_tx_tvalid(r_valid && (!forget || r_last)),
+        .s_axis_tx_tdata(r_data), .s_axis_tx_tkeep(r_keep), .s_axis_tx_tlast(r_last),
+        .s_axis_tx_tuser(r_back || forget), .s_axis_meta_tdata(r_meta), .s_free(fifo_free), .idle(fifo_idle), .clk_net, .rst_net, .m_axis_tx_tvalid(h_valid), .m_axis_tx_tready(h_ready),
         .m_axis_tx_tdata(h_data), .m_axis_tx_tkeep(h_keep), .m_axis_tx_tlast(h_last),
         .m_axis_meta_tvalid(h_meta_valid), .m_axis_meta_tready(h_meta_ready), .m_axis_meta_tdata(h_meta),
         .busy(tx_fifo_busy)
@@ -416,6 +426,27 @@ module plx_port #(
     );
 
     assign tx_idle = !gen_running && !tx_fifo_busy && !tx_net_busy && !tx_mac_busy;
+
+    // What is on its way from one module to the next, or to the other clock, is there within the required idle time.
+    logic [2:0] ring_still, still;
+    logic       ring_quiet, all_quiet, ring_passed, passed;
+
+    always_ff @(posedge clk_net) begin
+        ring_quiet <= &ring_still && !rst_net;
+        all_quiet  <= &still && !rst_net;
+        ring_still <= tx_fifo_busy || ring_net_busy || lost_busy ? 3'd0 : ring_still + 3'(!(&ring_still));
+        still      <= !tx_idle || lost_busy ? 3'd0 : still + 3'(!(&still));
+        if (rst_net) {ring_still, still} <= '0;
+    end
+
+    plx_sync_bit #(.WIDTH(2)) idle_core (
+        .clk(clk_core), .rst(rst_core), .d({ring_quiet, all_quiet}), .q({ring_passed, passed})
+    );
+
+    plx_sync_bit forgets (.clk(clk_net), .rst(rst_net), .d(forget), .q(discard));
+
+    assign m_fifo_idle = fifo_idle && ring_passed;
+    assign m_port_idle = net_away || fifo_idle && passed && core_idle;
 
     wire unused = &{1'b0, now_stamp[63:32], win_addr[12:8], stream_port, stream_form, stream_enable};
 endmodule

@@ -30,8 +30,8 @@ module plx_csr #(
     output logic [7:0]           m_owner_queue,
     input  logic [2:0]           s_owner,
 
-    // Functions in reset: they write no queue and no vector. Writes for the reset of a function; ready: all
-    // accesses before have been performed.
+    // Functions in reset, or about to be: they write nothing of their own. Writes for the reset of a function;
+    // ready: all accesses before have been performed.
     input  logic [7:0]           resetting,
     input  logic                 s_write_valid,
     output logic                 s_write_ready,
@@ -166,10 +166,12 @@ module plx_csr #(
     wire         in_lists     = at[14:13] == 2'd1 || at[14:13] == 2'd2;
     wire         in_queues    = at[14];
 
-    // A queue, or its vector, is in `m_owner_queue`. A function that is being reset changes neither meanwhile.
-    // No doorbell passes a write.
+    // The access is a write of a function that is being reset: it would outlive the reset's own write of that
+    // register. No doorbell passes a write.
+    logic        barred;
     wire         forgets       = inserted;
-    wire         of_queue      = {1'b0, m_owner_queue} < QUEUES && s_owner == func && !(write && resetting[func] && !forgets);
+    // A queue, or its vector, is in `m_owner_queue`.
+    wire         of_queue      = {1'b0, m_owner_queue} < QUEUES && s_owner == func && !barred;
 
     // Kind of a block and address of the next one are for all to read.
     wire              first = func == 0;
@@ -180,13 +182,13 @@ module plx_csr #(
     assign own[2]        = first || reads || at[7:6] == 2'd1 && at[5:3] == func;
     assign own[3]        = first || reads && at[regs_pkg::TIMING_ADDR_W-1:3] == 0;
     assign own[4]        = in_queues ? of_queue : first || reads;
-    assign own[5]        = at[12] ? page_owner == func : first || reads && at[11:3] == 0;
-    assign own[6]        = in_rings ? ring_owner == func : first || reads;
-    assign own[7]        = in_lists ? list_owner == func : first || reads;
+    assign own[5]        = at[12] ? page_owner == func && !barred : first || reads && at[11:3] == 0;
+    assign own[6]        = in_rings ? ring_owner == func && !barred : first || reads;
+    assign own[7]        = in_lists ? list_owner == func && !barred : first || reads;
     assign own[BLOCKS-1] = at[12] ? reads : of_queue;
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_own
-            assign own[8+p] = cfg_port_owner[p*3 +: 3] == func || reads && at[regs_pkg::PORT_ADDR_W-1:3] == 0;
+            assign own[8+p] = cfg_port_owner[p*3 +: 3] == func && !barred || reads && at[regs_pkg::PORT_ADDR_W-1:3] == 0;
         end
     endgenerate
 
@@ -212,6 +214,7 @@ module plx_csr #(
         if (begins) begin
             at    <= bell_offset;
             func  <= bell_func;
+            barred <= resetting[bell_func];
             wdata <= bell_data;
             wstrb <= 4'hF;
             m_owner_queue <= bell_offset[13:6];
@@ -222,6 +225,8 @@ module plx_csr #(
         if (state == SELECT) begin
             at      <= offset[16:0];
             func    <= head[102:100];
+            // A reset that begins in the next cycle writes behind this access.
+            barred  <= writes && !forgets && resetting[head[102:100]];
             wdata   <= data[index*32 +: 32];
             wstrb   <= be;
             is_last <= last;

@@ -25,11 +25,13 @@ module plx_functions #(
     output logic [7:0]                m_owner_queue,
     input  logic [2:0]                s_owner,
 
-    // Requested resets: for one cycle, by register; until done, by the host. Functions in reset.
+    // Requested resets: for one cycle, by register; until done, by the host. Functions in reset; those, and the
+    // functions whose reset waits for that of another, a cycle later.
     input  logic [7:0]                s_reset,
     input  logic [7:0]                s_flr,
     output logic [7:0]                m_flr_done,
     output logic [7:0]                resetting,
+    output logic [7:0]                m_due,
 
     // Writes of registers, as the function; ready: the one before has taken effect.
     output logic                      m_write_valid,
@@ -39,11 +41,11 @@ module plx_functions #(
     output logic [16:0]               m_write_offset,
     output logic [31:0]               m_write_data,
 
-    // Sources of each port: a payload is being placed, the ring has nothing fetched or to report; and
-    // those of all: an event, an interrupt is offered.
+    // Sources of each port: a payload is being placed; the ring has nothing fetched or to report, and the port
+    // nothing to send. Those of all: events, as plx_event_writer; an interrupt is offered.
     input  logic [PORTS-1:0]          s_placing,
     input  logic [PORTS-1:0]          s_ring_quiet,
-    input  logic                      s_event_busy,
+    input  logic [2:0]                s_event_rest,
     input  logic                      s_irq_busy,
 
     // One cycle for each: a write is accepted, and has ended, in the same order.
@@ -74,7 +76,7 @@ module plx_functions #(
     // Registers: offsets in their blocks and windows, of the first of an array (hw/rdl).
     localparam MAC_CTRL = 'h08, NET_CTRL = 'h24, ARP_CTRL = 'h34, GEN_CTRL = 'h40, STREAM = 'h200, RING_CTRL = 'h108,
                LIST_CTRL = 'h2018, QUEUE_CTRL = 'h4008, VECTOR_CTRL = 'hC, ENTRY_CTRL = 'h1010;
-    // Their values after a reset, where not 0; but packets that have been read still leave, pause frames
+    // Their values after a reset, where not 0; but a frame that has begun still leaves, pause frames
     // count, ARP entries go, and a generator stops.
     localparam [31:0] SEND = 32'h22, FLUSH = 32'h104, STOP = 32'h2, SIZE_OF_8 = 32'h300, MASKED = 32'h1;
     // Items of a port: streams from 0 on, lists from 32 on, then these.
@@ -154,9 +156,11 @@ module plx_functions #(
     // ---- The reset ------------------------------------------------------------------------------------
 
     // Sources that have not been at rest since; writes, and the last one that counts.
-    localparam SOURCES = 2 * PORTS + 2;
+    localparam EVENTS = 2 * PORTS, SOURCES = EVENTS + 4;
     logic [SOURCES-1:0] left;
-    wire  [SOURCES-1:0] quiet = {!s_irq_busy, !s_event_busy, s_ring_quiet, ~s_placing};
+    // Events of others may follow without end: places of a record rest one after the other.
+    wire  [2:0]         turn  = {left[EVENTS +: 2] == 0, !left[EVENTS], 1'b1};
+    wire  [SOURCES-1:0] quiet = {!s_irq_busy, s_event_rest & turn, s_ring_quiet, ~s_placing};
     logic [COUNT_W-1:0] accepted, ended, target;
     wire  [COUNT_W-1:0] ahead = ended - target;
     // One cycle ago: a source is seen at rest as late.
@@ -176,6 +180,7 @@ module plx_functions #(
     always_ff @(posedge clk) begin
         flr_before <= s_flr;
         asked      <= asked | s_reset | (s_flr & ~flr_before);
+        m_due      <= asked | resetting;
         m_flr_done <= '0;
         was_accepted <= s_accepted;
         if (was_accepted) accepted <= accepted + 1'b1;
@@ -211,12 +216,13 @@ module plx_functions #(
                 m_flr_done[who] <= s_flr[who];
             end
         endcase
-        left <= state == QUIET ? left & ~quiet & ~{2'b00, foreign, foreign} : '1;
+        left <= state == QUIET ? left & ~quiet & ~{4'b0000, foreign, foreign} : '1;
         if (rst) begin
             state         <= IDLE;
             asked         <= '0;
             flr_before    <= '0;
             resetting     <= '0;
+            m_due         <= '0;
             m_flr_done    <= '0;
             m_write_valid <= 1'b0;
             was_accepted  <= 1'b0;

@@ -45,7 +45,7 @@ module plx_host_bus #(
     output logic [7:0]             resetting_functions,
     input  logic [PORTS-1:0]       s_placing,
     input  logic [PORTS-1:0]       s_ring_quiet,
-    input  logic                   s_event_busy,
+    input  logic [2:0]             s_event_rest,
 
     // The host bus.
     output logic                   hif_wr_req_valid,
@@ -131,14 +131,22 @@ module plx_host_bus #(
 );
     // ---- Resets ---------------------------------------------------------------------------------
 
-    logic host_rst, request, resetting, quiesce, discard, wr_idle, rd_idle, net_up, net_lost;
+    logic host_rst, request, resetting, quiesce, discard, wr_idle, rd_idle, net_up, net_lost, port_forgets;
 
     plx_resets resets (
-        .clk_net, .rst_net, .clk_core, .rst_core, .request, .resetting, .quiesce, .discard, .wr_idle, .rd_idle,
+        .clk_net, .rst_net, .clk_core, .rst_core, .forget(port_forgets), .request, .resetting, .quiesce, .discard, .wr_idle, .rd_idle,
         .host_rst, .others_rst, .net_rst, .net_clear, .net_up, .net_lost
     );
 
     assign net_away = !net_up;
+
+    // A function is being reset that owns a port.
+    always_comb begin
+        port_forgets = 1'b0;
+        for (int p = 0; p < PORTS; p = p + 1) begin
+            port_forgets = port_forgets || resetting_functions[port_owner[p*3 +: 3]];
+        end
+    end
 
     // ---- Registers ------------------------------------------------------------------------------
 
@@ -152,7 +160,7 @@ module plx_host_bus #(
     wire       [BLOCKS-1:0] away   = {BLOCKS{others_rst}} | IN_NET & {BLOCKS{net_away}};
 
     // A function in reset does not master the bus: its writes, interrupts among them, are discarded.
-    logic [7:0]  master;
+    logic [7:0]  master, functions_due;
     logic [23:0] page_owner;
     logic        write_valid, write_ready, write_vector, inc_refused, forgets;
     // Look-ups of owners of queues: of accesses, resets, interrupts, events.
@@ -166,7 +174,7 @@ module plx_host_bus #(
     plx_csr #(.PORTS(PORTS), .QUEUES(EVENT_QUEUES)) csr (
         .clk(clk_core), .rst(host_rst), .away({1'b0, away, 3'b000}),
         .cfg_port_owner(port_owner), .cfg_page_owner(page_owner), .m_owner_queue(asked[0 +: 8]), .s_owner(owner[0 +: 3]),
-        .resetting(resetting_functions), .s_write_valid(write_valid), .s_write_ready(write_ready), .s_write_func(write_func),
+        .resetting(functions_due), .s_write_valid(write_valid), .s_write_ready(write_ready), .s_write_func(write_func),
         .s_write_vector(write_vector), .s_write_offset(write_offset), .s_write_data(write_data),
         .m_axil_func, .m_axil_forget(forgets), .inc_refused,
         .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
@@ -260,7 +268,7 @@ module plx_host_bus #(
         .cfg_pages_group2(page_owner[6 +: 3]), .cfg_pages_group3(page_owner[9 +: 3]),
         .cfg_pages_group4(page_owner[12 +: 3]), .cfg_pages_group5(page_owner[15 +: 3]),
         .cfg_pages_group6(page_owner[18 +: 3]), .cfg_pages_group7(page_owner[21 +: 3]),
-        .pulse_function_ctrl_reset(reset_function), .sts_function_status_resetting(resetting_functions),
+        .pulse_function_ctrl_reset(reset_function), .sts_function_status_resetting(functions_due),
         .sts_function_status_bus_master(cfg_bus_master), .sts_function_status_msix(cfg_msix_enable),
         .win_write(owners_write), .win_addr(owners_addr), .win_wdata(owners_wdata), .win_wstrb(owners_wstrb),
         .win_queue_valid(owners_valid), .win_queue_ready(owners_ready), .win_queue_rdata(owners_rdata)
@@ -279,9 +287,9 @@ module plx_host_bus #(
     plx_functions #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES), .TLB_ENTRIES(TLB_ENTRIES)) functions (
         .clk(clk_core), .rst(others_rst), .cfg_port_owner(port_owner),
         .cfg_page_owner(page_owner), .m_owner_queue(asked[8 +: 8]), .s_owner(owner[3 +: 3]), .s_reset(reset_function), .s_flr(cfg_flr), .m_flr_done(flr_done),
-        .resetting(resetting_functions), .m_write_valid(write_valid), .m_write_ready(write_ready),
+        .resetting(resetting_functions), .m_due(functions_due), .m_write_valid(write_valid), .m_write_ready(write_ready),
         .m_write_func(write_func), .m_write_vector(write_vector), .m_write_offset(write_offset),
-        .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_busy, .s_irq_busy(irq_busy),
+        .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_rest, .s_irq_busy(irq_busy),
         .s_accepted(accepted), .s_ended(ended)
     );
 

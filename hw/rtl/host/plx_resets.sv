@@ -15,6 +15,10 @@ module plx_resets (
     input  logic clk_core,
     input  logic rst_core,
 
+    // A function that has a port is being reset: if the ports' clock stands, or they are in reset, its writes of their
+    // registers are lost, and so the ports are reset by the time that they are up again.
+    input  logic forget,
+
     // A reset request, for one cycle; a reset is in progress.
     input  logic request,
     output logic resetting,
@@ -44,7 +48,7 @@ module plx_resets (
     logic [4:0] count;
 
     // A synchroniser for each cause and clock, since logic before an asynchronous reset may have glitches.
-    logic core_of_core, core_of_request, net_of_core, net_of_net, net_of_request;
+    logic core_of_core, core_of_request, net_of_core, net_of_net, net_of_request, net_of_forget, forgets;
 
     plx_sync_reset core_by_core (.clk(clk_core), .rst_async(rst_core), .rst(core_of_core));
     plx_sync_reset core_by_request (.clk(clk_core), .rst_async(discard), .rst(core_of_request));
@@ -52,25 +56,27 @@ module plx_resets (
     plx_sync_reset net_by_net (.clk(clk_net), .rst_async(rst_net), .rst(net_of_net));
     plx_sync_reset net_by_request (.clk(clk_net), .rst_async(discard), .rst(net_of_request));
 
+    plx_sync_reset net_by_forget (.clk(clk_net), .rst_async(forgets), .rst(net_of_forget));
+
     assign host_rst   = core_of_core;
     assign others_rst = core_of_core || core_of_request;
 
     // ---- The ports ------------------------------------------------------------------------------
 
-    // Their own reset begins four cycles late: the other side knows of it (4 cycles of clk_core at most)
+    // Their own reset, and that for a function, begin four cycles late: the other side knows of it (4 cycles of clk_core at most)
     // before a pointer of theirs changes by it (2 cycles later at least).
     logic [3:0] late;
 
-    always_ff @(posedge clk_net) late <= {late[2:0], net_of_net};
+    always_ff @(posedge clk_net) late <= {late[2:0], net_of_net || net_of_forget};
 
     assign net_rst = net_of_core || net_of_request || late[3];
 
     // Each begins without clk_net, and ends when that has had edges with the reset.
-    logic [3:0] seen;
+    logic [4:0] seen;
     logic       runs, was_up;
 
-    plx_sync_bit #(.WIDTH(4)) net_resets (
-        .clk(clk_core), .rst(1'b0), .d({late[3], net_of_net, net_of_request, net_of_core}), .q(seen)
+    plx_sync_bit #(.WIDTH(5)) net_resets (
+        .clk(clk_core), .rst(1'b0), .d({net_of_forget, late[3], net_of_net, net_of_request, net_of_core}), .q(seen)
     );
 
     plx_clock_watch watch (.s_clk(clk_net), .s_rst(net_rst), .clk(clk_core), .rst(net_clear), .runs);
@@ -78,7 +84,8 @@ module plx_resets (
     assign net_up = runs && !net_clear;
 
     always_ff @(posedge clk_core) begin
-        net_clear <= seen != 4'd0;
+        net_clear <= seen != 5'd0;
+        forgets   <= forget && !net_up && !host_rst;
         was_up    <= net_up && !host_rst;
         net_lost  <= was_up && (!runs || seen[2]) && !host_rst;
     end

@@ -59,9 +59,11 @@ module plx_event_writer #(
     output logic                   m_irq_valid,
     output logic [7:0]             m_irq_queue,
 
-    // One cycle for each discarded record; a record has been granted, and has not been written.
+    // One cycle for each discarded record. No record has a grant alone; none is offered, none is to be counted, or the
+    // one that is goes on in this cycle: a bit each, and once they have been set in this order, in different
+    // cycles, all records that were granted before have been written.
     output logic                   inc_discarded,
-    output logic                   busy
+    output logic [2:0]             rest
 );
     localparam QW    = EVENT_QUEUES < 2 ? 1 : $clog2(EVENT_QUEUES);
     localparam DEPTH = EVENT_QUEUES < 2 ? 2 : EVENT_QUEUES;
@@ -106,7 +108,7 @@ module plx_event_writer #(
     logic offered_void;
     wire  is_void = offered_void || void_valid && void_queue == offered_queue;
 
-    assign busy = held || offered || written;
+    assign rest = {!written || written_ready, !offered || m_taken, !held};
 
     always_ff @(posedge clk) begin
         if (place_ready) placing <= 1'b0;

@@ -30,14 +30,14 @@ module plx_memory #(
     input  logic [3:0]              s_axil_rready,
 
     // Owners of ports, that of a queue in the same cycle; functions in reset. Each port: a payload has space and no outcome yet; its
-    // ring is at rest. An event is being written.
+    // ring is at rest. Events that are being written: as plx_event_writer.
     input  logic [PORTS*3-1:0]      cfg_port_owner,
     output logic [7:0]              m_owner_queue,
     input  logic [2:0]              s_owner,
     input  logic [7:0]              resetting,
     output logic [PORTS-1:0]        placing,
     output logic [PORTS-1:0]        ring_quiet,
-    output logic                    event_busy,
+    output logic [2:0]              event_rest,
 
     // Payloads of the ports: their space, its bus address, their outcome.
     input  logic [PORTS-1:0]        s_select_valid,
@@ -405,7 +405,7 @@ module plx_memory #(
         .s_event_valid(event_valid), .s_event_ready(event_ready), .s_event_queue(event_queue),
         .s_event_func(event_func), .s_event_record(event_record), .m_desc_valid, .m_desc_ready, .m_desc_address,
         .m_desc_length, .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
-        .m_irq_valid, .m_irq_queue, .inc_discarded(inc_events_discarded), .busy(event_busy)
+        .m_irq_valid, .m_irq_queue, .inc_discarded(inc_events_discarded), .rest(event_rest)
     );
 
     wire unused = &{1'b0, queue_addr[14], tlb_addr[12:5], tx_addr[10:7], tx_addr[1:0]};

@@ -241,7 +241,7 @@ module plx_tx_ring_one #(
         .level(untold)
     );
 
-    assign quiet    = read && settled && !fetching;
+    assign quiet    = read && settled && !fetching && !s_lost_valid;
     assign sts_idle = quiet && s_fifo_idle;
 
     // ---- Pointers ---------------------------------------------------------------------------------

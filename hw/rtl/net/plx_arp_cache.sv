@@ -23,6 +23,9 @@ module plx_arp_cache #(
     output logic        m_lookup_hit,
     output logic [47:0] m_lookup_mac,
 
+    // Lookups do not wait, and nothing is requested.
+    input  logic        abandon,
+
     // An address that a neighbour announced.
     input  logic        s_learn_valid,
     input  logic        s_learn_new,
@@ -77,8 +80,8 @@ module plx_arp_cache #(
     wire         to_group = s_lookup_ip[31:28] == 4'hE;
     logic        waiting, asked, left;  // for an answer by ARP; it is to be requested; the request has left
     logic [31:0] timer;
-    wire         ask      = waiting && !asked && !m_request_valid;
-    wire         give_up  = asked && left && timer == 0;
+    wire         ask      = waiting && !asked && !m_request_valid && !abandon;
+    wire         give_up  = asked && left && timer == 0 || waiting && abandon;
 
     // An announced address, until it is stored.
     logic        learn, learn_new;

@@ -103,9 +103,13 @@ module plx_net #(
     output logic         m_lost_valid,
     output logic [31:0]  m_lost_cookie,
 
-    // A received frame has not been output yet; a frame to be sent is pending.
+    // Packets to be sent are thrown away, until none waits.
+    input  logic         discard,
+
+    // A received frame has not been output yet; a frame to be sent is pending; a packet of a ring.
     output logic         rx_busy,
-    output logic         tx_busy
+    output logic         tx_busy,
+    output logic         ring_busy
 );
     // ---- Receive --------------------------------------------------------------------------------
 
@@ -277,6 +281,7 @@ module plx_net #(
         .m_lookup_done(station_done),
         .m_lookup_hit(station_hit),
         .m_lookup_mac(station_mac),
+        .abandon(discard),
         .s_learn_valid(learn_valid),
         .s_learn_new(learn_new),
         .s_learn_ip(learn_ip),
@@ -358,10 +363,12 @@ module plx_net #(
         .cfg_source_port,
         .cfg_ttl,
         .cfg_tos,
+        .discard,
         .inc_unresolved(inc_tx_unresolved),
         .m_lost_valid,
         .m_lost_cookie,
-        .busy(udp_tx_busy)
+        .busy(udp_tx_busy),
+        .ring_busy
     );
 
     plx_tx_mux #(.N(SENDERS)) tx_mux (

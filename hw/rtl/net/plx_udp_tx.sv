@@ -40,14 +40,18 @@ module plx_udp_tx (
     input  logic [7:0]  cfg_ttl,
     input  logic [7:0]  cfg_tos,
 
+    // Packets are thrown away, but one that has begun; no neighbour is needed for them. It lasts until none waits.
+    input  logic        discard,
+
     // Count of packets lost because their address had no neighbour; whether a ring is to be told of this
     // one, and its cookie.
     output logic        inc_unresolved,
     output logic        m_lost_valid,
     output logic [31:0] m_lost_cookie,
 
-    // A packet is in progress.
-    output logic        busy
+    // A packet is in progress; one that a ring would be told of.
+    output logic        busy,
+    output logic        ring_busy
 );
     localparam [7:0] UDP = 8'd17;
     localparam [1:0] NONE = 2'd0, GIVEN = 2'd1;  // checksum modes; else the sum of the payload is given
@@ -95,7 +99,7 @@ module plx_udp_tx (
     always_ff @(posedge clk) begin
         if (!next_valid) begin
             next_valid <= s_axis_meta_tvalid;
-            resolved   <= s_axis_meta_tdata[layouts_pkg::TX_META_RAW_AT];
+            resolved   <= s_axis_meta_tdata[layouts_pkg::TX_META_RAW_AT] || discard;
         end
         else if (m_lookup_valid && s_lookup_done) resolved <= 1'b1;
         if (start || rst) next_valid <= 1'b0;
@@ -170,7 +174,7 @@ module plx_udp_tx (
         end
     endgenerate
 
-    logic       active, sends_raw, discards, tells, tail;
+    logic       active, sends_raw, discards, counts, tells, tail;
     logic [2:0] heads;   // remaining words of headers
     logic [31:0] lost;   // cookie of the packet
     logic [7:0] tail_keep;
@@ -187,11 +191,11 @@ module plx_udp_tx (
     assign word_ready = passing && (discards || free);
 
     always_ff @(posedge clk) begin
-        inc_unresolved <= !rst && word_ready && word_last && discards;
+        inc_unresolved <= !rst && word_ready && word_last && discards && counts;
         m_lost_valid   <= !rst && word_ready && word_last && discards && tells;
         if (start) active <= 1'b1;
         if (final_word || (word_ready && word_last && discards)) active <= 1'b0;
-        if (start) heads <= raw || !found ? 3'd0 : 3'd5;
+        if (start) heads <= raw || !found || discard ? 3'd0 : 3'd5;
         else if (heading && free) heads <= heads - 3'd1;
         if (free) tail <= passing && word_last && spills && !discards;
         if (free) m_axis_tx_tvalid <= step && !discards;
@@ -205,8 +209,9 @@ module plx_udp_tx (
     always_ff @(posedge clk) begin
         if (start) begin
             sends_raw <= raw;
-            discards  <= !raw && !found;
-            tells     <= told;
+            discards  <= discard || !raw && !found;
+            counts    <= !discard;
+            tells     <= told && !discard;
             lost      <= cookie;
             head      <= head_next;
         end
@@ -223,5 +228,6 @@ module plx_udp_tx (
         end
     end
 
-    assign busy = next_valid || active || word_valid || m_axis_tx_tvalid;
+    assign busy      = next_valid || active || word_valid || m_axis_tx_tvalid;
+    assign ring_busy = next_valid && told || active && tells;
 endmodule

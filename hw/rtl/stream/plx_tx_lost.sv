@@ -4,11 +4,12 @@
 // report, and the cookie of the last of them. While reports wait, losses are added up.
 
 module plx_tx_lost (
-    // A packet was lost.
+    // A packet was lost; one waits for its report.
     input  logic        clk_net,
     input  logic        rst_net,
     input  logic        s_lost_valid,
     input  logic [31:0] s_lost_cookie,
+    output logic        busy,
 
     // Reports.
     input  logic        clk_core,
@@ -23,6 +24,8 @@ module plx_tx_lost (
     logic        ready;
     wire         pending = count != 0;
     wire         passes  = pending && ready;
+
+    assign busy = s_lost_valid || pending;
 
     always_ff @(posedge clk_net) begin
         if (rst_net) count <= 16'd0;

@@ -3,7 +3,7 @@
 # Paths between clocks, each of them bounded. Made by `scripts/gateware syn` from the netlist, and checked
 # by `scripts/gateware lint`. A delay of data alone (-datapath_only) is limited to the period of the sender,
 # for Gray code, or of the receiver; so is the skew between the bits of Gray code.
-# 43 of Gray code, 40 of held, 21 of levels, 9 of memory, 16 of resets.
+# 43 of Gray code, 40 of held, 29 of levels, 9 of memory, 17 of resets.
 
 set clk_core [get_clocks -of_objects [get_nets {clk_core}]]
 set clk_net [get_clocks -of_objects [get_nets {clk_net}]]
@@ -22,6 +22,8 @@ set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_wstrb_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/crossing/m_axil_wvalid_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[0].port/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/forgets/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[0].port/idle_core/stages_reg*}] 4.0
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[0].port/idle_seen/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {card/g_port[0].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/metas/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {card/g_port[0].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[0].port/rx_fifo/metas/to_read/stages_reg*}] 4.0
@@ -50,6 +52,8 @@ set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_wstrb_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/crossing/m_axil_wvalid_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[1].port/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/forgets/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[1].port/idle_core/stages_reg*}] 4.0
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[1].port/idle_seen/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {card/g_port[1].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/metas/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {card/g_port[1].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[1].port/rx_fifo/metas/to_read/stages_reg*}] 4.0
@@ -78,6 +82,8 @@ set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_wstrb_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/crossing/m_axil_wvalid_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[2].port/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/forgets/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[2].port/idle_core/stages_reg*}] 4.0
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[2].port/idle_seen/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {card/g_port[2].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/metas/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {card/g_port[2].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[2].port/rx_fifo/metas/to_read/stages_reg*}] 4.0
@@ -106,6 +112,8 @@ set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_wstrb_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/crossing/m_axil_wvalid_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[3].port/crossing/slave/s_axil_rdata_reg*}] 4.0
+set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/forgets/stages_reg*}] 6.4
+set_max_delay -datapath_only -from $clk_net -to [get_cells {card/g_port[3].port/idle_core/stages_reg*}] 4.0
 set_max_delay -datapath_only -from $clk_core -to [get_cells {card/g_port[3].port/idle_seen/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {card/g_port[3].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/metas/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {card/g_port[3].port/rx_fifo/metas/tail_gray_reg*}] -to [get_cells {card/g_port[3].port/rx_fifo/metas/to_read/stages_reg*}] 4.0
@@ -127,6 +135,7 @@ set_bus_skew -from [get_cells {card/g_port[3].port/tx_lost/crossing/head_gray_re
 set_false_path -to [get_pins {card/host_bus/resets/core_by_core/stages_reg[*]/PRE}]
 set_false_path -to [get_pins {card/host_bus/resets/core_by_request/stages_reg[*]/PRE}]
 set_false_path -to [get_pins {card/host_bus/resets/net_by_core/stages_reg[*]/PRE}]
+set_false_path -to [get_pins {card/host_bus/resets/net_by_forget/stages_reg[*]/PRE}]
 set_false_path -to [get_pins {card/host_bus/resets/net_by_net/stages_reg[*]/PRE}]
 set_false_path -to [get_pins {card/host_bus/resets/net_by_request/stages_reg[*]/PRE}]
 set_max_delay -datapath_only -from $clk_net -to [get_cells {card/host_bus/resets/net_resets/stages_reg*}] 4.0

@@ -64,7 +64,8 @@ module net_loop #(
         .win_wstrb(4'd0), .win_rdata(), .inc_drop_address(net_lost[0]), .inc_drop_malformed(net_lost[1]),
         .inc_drop_checksum(net_lost[2]), .inc_drop_fragment(net_lost[3]), .inc_drop_unsupported(net_lost[4]),
         .inc_drop_miss(net_lost[5]), .inc_drop_answer(), .inc_arp_frames(), .inc_echo_frames(),
-        .inc_tx_unresolved(net_lost[6]), .m_lost_valid(), .m_lost_cookie(), .rx_busy(), .tx_busy(), .*
+        .inc_tx_unresolved(net_lost[6]), .m_lost_valid(), .m_lost_cookie(), .discard(1'b0),
+        .rx_busy(), .tx_busy(), .ring_busy(), .*
     );
 
     plx_mac_tx sender (

@@ -388,3 +388,34 @@ async def software_and_records_of_one_queue_do_not_miss_each_other(dut):
         if not any(tb.waiting) and not any(tb.offered) and sum(map(len, tb.got)) == sent:
             break
     assert sum(map(len, tb.got)) == sent and tb.discarded == 0
+
+
+@cocotb.test()
+async def places_rest_one_after_the_other_although_events_never_end(dut):
+    """What was granted before has been written by then; so a reset of a function waits for no events of others."""
+    tb = TB(dut)
+    await tb.start(6)
+    granted, written, spans, place, begun, owed = 0, [], [], 3, 0, 0
+    whole = tb.write
+    tb.write = lambda: (whole(), written.append(tb.cycles.number))
+
+    def look():
+        nonlocal granted, place, begun, owed
+        for source in range(tb.sources):
+            tb.waiting[source] = tb.waiting[source] or [event(source, tb.cycles.number % 256, 0)]
+        granted += int(dut.s_event_ready.value).bit_count()
+        if place == 3:
+            place, begun, owed = 0, tb.cycles.number, granted + int(dut.held.value)
+        place += int(dut.rest.value) >> place & 1
+        if place == 3:
+            spans.append(tb.cycles.number - begun)
+            assert len(written) + tb.discarded >= owed
+
+    tb.cycles.watchers.append(look)
+    for tb.stall in (0.0, 0.5):
+        for _ in range(20):
+            for _ in range(15):
+                await tb.step()
+            await tb.consume(0)
+    assert len(spans) > 20 and max(spans) < 100, spans
+    assert tb.discarded == 0 and len(written) > 60

@@ -23,9 +23,9 @@ class TB:
         dut.cfg_port_owner.value = joined(self.owners[0], 3)
         cocotb.start_soon(self.look_up())
         dut.cfg_page_owner.value = joined(self.owners[2], 3)
-        for name in ("s_reset", "s_flr", "m_write_ready", "s_event_busy", "s_irq_busy", "s_accepted", "s_ended", "s_placing"):
+        for name in ("s_reset", "s_flr", "m_write_ready", "s_irq_busy", "s_accepted", "s_ended", "s_placing"):
             getattr(dut, name).value = 0
-        dut.s_ring_quiet.value = (1 << self.ports) - 1
+        dut.s_ring_quiet.value, dut.s_event_rest.value = (1 << self.ports) - 1, 7
 
     async def look_up(self):
         """Owners of queues, in the same cycle."""
@@ -77,6 +77,11 @@ class TB:
             await self.step()
         raise AssertionError("the reset goes on for ever")
 
+    async def begin(self, function):
+        self.dut.s_reset.value = 1 << function
+        await self.step()
+        self.dut.s_reset.value = 0
+
 
 async def started(dut):
     tb = TB(dut)
@@ -89,9 +94,7 @@ async def a_reset_writes_what_is_the_functions_and_nothing_else(dut):
     tb = await started(dut)
     for function in range(8):
         tb.writes.clear()
-        dut.s_reset.value = 1 << function
-        await tb.step()
-        dut.s_reset.value = 0
+        await tb.begin(function)
         await tb.step(4)
         assert int(dut.resetting.value) == 1 << function
         await tb.until_done()
@@ -116,11 +119,29 @@ async def a_function_level_reset_of_several_is_done_once_for_each(dut):
 
 
 @cocotb.test()
+async def a_reset_that_waits_for_another_is_in_progress(dut):
+    tb = await started(dut)
+    tb.stall = 0.0
+    tb.owners[0][0] = 3
+    dut.cfg_port_owner.value = joined(tb.owners[0], 3)
+    await tb.begin(1)
+    await tb.step(20)
+    await tb.begin(3)
+    await tb.step()
+    # From the command on, until it is done.
+    while int(dut.m_due.value):
+        assert int(dut.m_due.value) & 8, "the second one is not done"
+        await tb.step()
+    await tb.step(10)
+    assert sorted(write[1:] for write in tb.writes if write[0] == 3) == sorted(tb.expected(3))
+
+
+@cocotb.test()
 async def it_waits_for_each_source_and_for_the_writes_before_it_ends(dut):
     tb = await started(dut)
     port, function = 0, tb.owners[0][0]
     others = [other for other in range(tb.ports) if tb.owners[0][other] != function]
-    busy = {"s_placing": 1, "s_ring_quiet": 0, "s_event_busy": 1, "s_irq_busy": 1}
+    busy = {"s_placing": 1, "s_ring_quiet": 0, "s_event_rest": 0, "s_irq_busy": 1}
     for held in busy:
         # Ports of other functions are always busy.
         foreign = sum(1 << other for other in others)
@@ -131,20 +152,18 @@ async def it_waits_for_each_source_and_for_the_writes_before_it_ends(dut):
         elif held == "s_ring_quiet":
             dut.s_ring_quiet.value = full & ~foreign & ~(1 << port)
         else:
-            getattr(dut, held).value = 1
-        dut.s_reset.value = 1 << function
-        await tb.step()
-        dut.s_reset.value = 0
+            getattr(dut, held).value = busy[held]
+        await tb.begin(function)
         await tb.until_written()
         assert int(dut.resetting.value) == 1 << function, held
-        # At rest for one cycle is enough; three writes have been accepted by then, one more after.
+        # At rest for one cycle is enough, events for three; three writes have been accepted by then, one more after.
         dut.s_accepted.value = 1
         await tb.step(3)
         dut.s_accepted.value = 0
         dut.s_placing.value, dut.s_ring_quiet.value = foreign, full & ~foreign
-        dut.s_event_busy.value = dut.s_irq_busy.value = 0
-        await tb.step(2)
-        dut.s_placing.value, dut.s_event_busy.value, dut.s_irq_busy.value = full, 1, 1
+        dut.s_event_rest.value, dut.s_irq_busy.value = 7, 0
+        await tb.step(4)
+        dut.s_placing.value, dut.s_event_rest.value, dut.s_irq_busy.value = full, 0, 1
         await tb.step(20)
         for ended in range(3):
             assert int(dut.resetting.value) == 1 << function, f"{held}: {ended} writes have ended"
@@ -153,7 +172,28 @@ async def it_waits_for_each_source_and_for_the_writes_before_it_ends(dut):
             dut.s_accepted.value = dut.s_ended.value = 0
             await tb.step(3)
         assert int(dut.resetting.value) == 0, held
-        dut.s_event_busy.value = dut.s_irq_busy.value = 0
+        dut.s_event_rest.value, dut.s_irq_busy.value = 7, 0
         dut.s_ended.value = 1
         await tb.step()
         dut.s_ended.value = 0
+
+
+@cocotb.test()
+async def events_of_others_that_never_end_do_not_hold_up_a_reset(dut):
+    """Their places rest one after the other, never all at once."""
+    tb = await started(dut)
+    dut.s_event_rest.value = 0
+    await tb.begin(5)
+    await tb.until_written()
+    # The second place had not rested before the first one, nor the third before the second.
+    for rest in (4, 2, 1, 1, 4, 2, 1, 0):
+        dut.s_event_rest.value = rest
+        await tb.step()
+        dut.s_event_rest.value = 0
+        await tb.step(4)
+        assert int(dut.resetting.value) == 1 << 5, rest
+    dut.s_event_rest.value = 4
+    await tb.step()
+    dut.s_event_rest.value = 0
+    await tb.step(6)
+    assert int(dut.resetting.value) == 0

@@ -42,7 +42,7 @@ class TB:
         self.settings.write(dut)
         for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "stamp", "wire", "wire_valid"):
             getattr(dut, f"s_axis_rx_{signal}").value = 0
-        dut.now_stamp.value = dut.arp_flush.value = 0
+        dut.now_stamp.value = dut.arp_flush.value = dut.discard.value = 0
         dut.cfg_destination_ip.value, dut.cfg_destination_port.value, dut.cfg_source_port.value = 0, 1, 2
         dut.cfg_ttl.value, dut.cfg_tos.value = 64, 0
         dut.cfg_arp_wait_cycles.value, dut.cfg_arp_retry.value, dut.cfg_arp_expiry.value = WAIT, RETRY, 0
@@ -529,3 +529,26 @@ async def everything_at_once(dut):
                if fate(frame, tb.settings) in ("arp", "echo") and frame != arp(pdst="10.0.0.3")]
     assert kinds["arp"] + kinds["echo"] + tb.counts["drop_answer"] == len(answers)
     assert kinds["echo"] == tb.counts["echo_frames"]
+
+
+@cocotb.test()
+async def a_packet_of_a_port_in_reset_waits_for_no_neighbour(dut):
+    """However long it might; no other is requested, and none is counted or told to a ring."""
+    tb = await TB(dut).start()
+    dut.cfg_arp_wait_cycles.value = 0xFFFFFFFF
+    await tb.transmit((b"one", meta(3, told=1)))
+    await ClockCycles(dut.clk, 60)
+    assert dut.ring_busy.value == 1
+    dut.discard.value = 1
+    await ClockCycles(dut.clk, 12)
+    assert dut.tx_busy.value == 0 and dut.ring_busy.value == 0
+    request, = await tb.quiet()
+    assert is_request(request, PEER_IP)
+    await tb.transmit((b"two", meta(3, "10.0.0.99", told=1)), (b"three", meta(5, told=1)))
+    assert not await tb.quiet() and (await tb.entry("10.0.0.99"))[2] == NOTHING
+    assert tb.counts["tx_unresolved"] == 0 and not tb.lost
+    dut.discard.value = 0
+    await tb.fix(PEER_IP, PEER)
+    await tb.transmit((b"four", meta(4)))
+    frame, = await tb.quiet()
+    judge(frame, b"four", checksum=0)

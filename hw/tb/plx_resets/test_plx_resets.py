@@ -12,7 +12,7 @@ class TB:
     def __init__(self, dut):
         self.dut = dut
         dut.request.value, dut.wr_idle.value, dut.rd_idle.value = 0, 1, 1
-        dut.rst_net.value = dut.rst_core.value = self.lost = 0
+        dut.forget.value = dut.rst_net.value = dut.rst_core.value = self.lost = 0
 
     async def start(self):
         dut = self.dut
@@ -163,3 +163,31 @@ async def a_reset_by_register_without_the_clock_of_the_ports(dut):
     tb.net = cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
     await tb.until(lambda: tb.ports() == "U", 30)
     assert tb.state() == ""
+
+
+@cocotb.test()
+async def the_reset_of_a_function_without_the_clock_of_the_ports_resets_them(dut):
+    """Its writes of their registers are lost meanwhile. With a clock there is no need."""
+    tb = await TB(dut).start()
+    dut.forget.value = 1
+    for _ in range(100):
+        await tb.core()
+        assert tb.state() == "" and tb.ports() == "U"
+    dut.forget.value = 0
+    for length in (1, 200):
+        tb.net.kill()
+        await tb.until(lambda: tb.ports() == "", 75)
+        dut.forget.value = 1
+        await tb.core(length)
+        dut.forget.value = 0
+        await tb.core(100)
+        assert tb.ports() == "C"
+        await Timer(random.randrange(6400), "ps")
+        tb.net = cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
+        # The other side knows before.
+        seen = set()
+        while tb.ports() != "U":
+            await tb.core()
+            seen.add((tb.state(), tb.ports()))
+        assert ("N", "C") in seen and seen <= {("", "C"), ("N", "C"), ("", ""), ("", "U")}
+    assert tb.lost == 2

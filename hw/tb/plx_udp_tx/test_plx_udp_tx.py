@@ -27,7 +27,7 @@ class TB:
         dut.cfg_mac.value, dut.cfg_ip.value = integer(MAC), integer(IP_ADDRESS)
         dut.cfg_destination_ip.value, dut.cfg_destination_port.value = integer("10.0.0.77"), 7777
         dut.cfg_source_port.value, dut.cfg_ttl.value, dut.cfg_tos.value = 6666, 64, 0
-        dut.s_lookup_done.value = dut.s_lookup_hit.value = dut.s_lookup_mac.value = 0
+        dut.s_lookup_done.value = dut.s_lookup_hit.value = dut.s_lookup_mac.value = dut.discard.value = 0
         dut.rst.value = 1
         await ClockCycles(dut.clk, 3)
         dut.rst.value = 0
@@ -177,3 +177,23 @@ async def line_rate_of_the_smallest_frames(dut):
         judge(frame, data, checksum=0)
     assert len(frames) == 30
     assert (tb.frames.first[-1] - tb.frames.first[4]) / 25 <= 10
+
+
+@cocotb.test()
+async def a_port_in_reset_throws_its_packets_away(dut):
+    """But the one that has begun. None is looked up, counted, or told to a ring."""
+    tb = await TB(dut).start(0.2)
+    payloads = [some(size) for size in (400, 0, 8, 300, 64)]
+    sending = cocotb.start_soon(tb.send([(data, meta(len(data), STRANGER if number else PEER_IP, told=1, raw=number == 2))
+                                         for number, data in enumerate(payloads)]))
+    while not tb.frames.first:
+        await RisingEdge(dut.clk)
+    assert dut.ring_busy.value == 1
+    dut.discard.value = 1
+    frame, = await sending
+    judge(frame, payloads[0], checksum=0)
+    # The second had been looked up by then.
+    assert len(tb.asked) <= 2 and (tb.unresolved, tb.lost) == (0, []) and dut.ring_busy.value == 0
+    dut.discard.value = 0
+    frame, = await tb.send([(payloads[3], meta(300))])
+    judge(frame, payloads[3], checksum=0)

@@ -172,7 +172,7 @@ module rx_path #(
         .win_valid(win_queue_valid), .win_ready(win_queue_ready), .win_write, .win_addr(win_addr[13:0]), .win_wdata,
         .win_wstrb, .win_rdata(win_queue_rdata), .m_owner_queue(), .s_owner('0), .s_room_queue(room_queue),
         .m_room(room), .m_irq_valid(), .m_irq_queue(), .s_event_valid(event_valid), .s_event_ready(event_ready),
-        .s_event_queue(event_queue), .s_event_record(event_record), .s_event_func('0), .busy(),
+        .s_event_queue(event_queue), .s_event_record(event_record), .s_event_func('0), .rest(),
         .m_desc_valid(m_desc_valid[PORTS]), .m_desc_ready(m_desc_ready[PORTS]),
         .m_desc_address(m_desc_address[PORTS*64 +: 64]), .m_desc_length(m_desc_length[PORTS*13 +: 13]),
         .m_desc_func(), .m_data_tvalid(m_data_tvalid[PORTS]), .m_data_tready(m_data_tready[PORTS]),

@@ -164,7 +164,8 @@ module tx_path #(
                 .s_lookup_mac(cfg_station), .m_axis_tx_tvalid(t_valid), .m_axis_tx_tready(t_ready),
                 .m_axis_tx_tdata(t_data), .m_axis_tx_tkeep(t_keep), .m_axis_tx_tlast(t_last), .cfg_mac, .cfg_ip,
                 .cfg_destination_ip(32'd0), .cfg_destination_port(16'd0), .cfg_source_port(16'd0), .cfg_ttl(8'd64),
-                .cfg_tos(8'd0), .inc_unresolved(), .m_lost_valid(), .m_lost_cookie(), .busy(net_busy)
+                .cfg_tos(8'd0), .discard(1'b0), .inc_unresolved(), .m_lost_valid(), .m_lost_cookie(), .busy(net_busy),
+                .ring_busy()
             );
 
             plx_mac_tx mac (

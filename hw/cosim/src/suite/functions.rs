@@ -6,7 +6,7 @@ use pollux_pmd::bus::{Bus, Device};
 use pollux_pmd::net::UDP_HEADERS;
 
 use super::registers::{all_up_to, harmless};
-use super::support::{Make, US, end, sent, settle};
+use super::support::{Make, US, count, end, sent, settle};
 use crate::CosimDevice;
 use crate::rig::{Form, Rig, datagram};
 
@@ -337,6 +337,35 @@ pub fn a_reset_of_one_function_leaves_the_others<C: SimulatedCard>(make: Make<'_
         send(&rigs[1], 1, 0..30);
         assert_received(&mut rigs[1], 1, 0..30);
     }
+    for rig in rigs {
+        end(rig);
+    }
+}
+
+/// Packets that wait for a neighbour when their function is reset: the reset waits for none, nothing of
+/// them leaves later, and no loss is told.
+pub fn what_a_function_had_to_send_is_gone_after_its_reset<C: SimulatedCard>(make: Make<'_, C>) {
+    const NOBODY: u32 = 0x0a00_0063;
+    let device = shared(make);
+    let mut rigs = rigs(&device);
+    rigs[1].write(&port::THIS, 1, port::ARP_WAIT, 0, u32::MAX);
+    rigs[1].write(&port::THIS, 1, port::DESTINATION_IP, 0, NOBODY);
+    for number in 0..3 {
+        rigs[1].send(1, &payload(1, number));
+    }
+    let is_idle = |rig: &Rig<C>| rig.read(&tx::THIS, 0, tx::RING_STATUS, 1) & 1 == 1;
+    assert_eq!(sent(&rigs[1], 1).len(), 1, "a request for the neighbour");
+    assert!(!is_idle(&rigs[1]), "packets are left to send");
+    rigs[1].device.reset().unwrap();
+    rigs[1] = Rig::new(device.function(1)).unwrap();
+    rigs[1].write(&port::THIS, 1, port::DESTINATION_IP, 0, u32::MAX);
+    rigs[1].enable(1);
+    assert!(is_idle(&rigs[1]));
+    assert_eq!(sent(&rigs[1], 1).len(), 0);
+    assert_eq!(count(&rigs[1], 1, port::TX_UNRESOLVED), 0);
+    assert!(rigs[1].receive().is_empty());
+    rigs[1].send(1, &payload(1, 3));
+    assert_eq!(sent(&rigs[1], 1).len(), 1);
     for rig in rigs {
         end(rig);
     }

@@ -122,6 +122,7 @@ macro_rules! conformance {
             a_list_tells_no_queue_of_another_function,
             a_page_is_of_the_function_that_enters_it,
             a_reset_of_one_function_leaves_the_others,
+            what_a_function_had_to_send_is_gone_after_its_reset,
             a_function_that_is_reset_by_register_begins_anew,
             ports_of_two_functions_do_not_hear_each_other,
         );

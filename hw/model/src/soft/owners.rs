@@ -2,7 +2,7 @@
 
 use super::msix;
 use super::soft_card::{PORTS, SoftCard};
-use super::state::Ring;
+use super::state::{Ring, Sender};
 use super::store::{Place, Store};
 use crate::registers::{card, clop, event, functions, host, port, timing, tlb, tx};
 use crate::{Block, Register};
@@ -141,7 +141,7 @@ impl SoftCard {
                 let control = clop::THIS.at + clop::LIST_CTRL.of(LISTS * n + list);
                 self.set(control, 0, all);
             }
-            // What has been read still leaves, and pause frames count.
+            // A frame that has begun still leaves, and pause frames count.
             for (register, value) in [
                 (port::NET_CTRL, 0),
                 (port::ARP_CTRL, 0x104),
@@ -154,6 +154,11 @@ impl SoftCard {
             self.set(control, tx::RING_CTRL.reset, all);
             if let Some(ring) = self.rings.get_mut(n) {
                 *ring = Ring::default();
+            }
+            // Nothing leaves later, with the addresses of the next owner.
+            if let Some(port) = self.ports.get_mut(n) {
+                port.sender = Sender::default();
+                port.out.clear();
             }
         }
         let queues = self.vectors_of(function);
