@@ -180,6 +180,20 @@ fn the_fragments_of_a_dead_feeder_are_missing() {
 }
 
 #[test]
+fn a_feeder_dies_under_each_policy() {
+    for policy in ["ring", "credits", "slots", "none"] {
+        let args = format!("--events 1500 --policy {policy} --kill feeder:1@500 --loops 1");
+        let report = report(QUICK, &args);
+        let events = &report["events"];
+        assert_eq!(report["feeders"][1]["dead"], true, "{policy}");
+        assert_eq!(number(&events["decided"]), 1500, "{policy}");
+        // An event that was assigned before may still get its fragment of a feeder that has sent ahead.
+        let incomplete = number(&events["incomplete"]);
+        assert!((900..=1100).contains(&incomplete), "{policy}: {events}");
+    }
+}
+
+#[test]
 fn damaged_messages_leave_the_same_events() {
     for args in [
         "--events 1500 --corrupt 5e-4",

@@ -247,11 +247,11 @@ pub struct FeederSeat {
 }
 
 impl FeederSeat {
-    /// Dies of the event of a message, if it is the one.
-    fn see(&mut self, flow: &Flow) {
+    /// Dies of one of these events, if it is among them.
+    fn see(&mut self, event: u64, count: u16) {
         if let Some(death) = self.death
-            && flow.event.saturating_add(flow.count.into()) > death
-            && flow.count > 0
+            && event.saturating_add(count.into()) > death
+            && count > 0
         {
             self.is_dead = true;
         }
@@ -260,7 +260,7 @@ impl FeederSeat {
 
 impl Hop for FeederSeat {
     fn pass(&mut self, flow: &mut Flow, out: &mut impl Outbox) -> Option<Address> {
-        self.see(flow);
+        self.see(flow.event, flow.count);
         if self.is_dead {
             return None;
         }
@@ -272,8 +272,11 @@ impl Role for FeederSeat {
     type Payload = ();
 
     fn receive(&mut self, now: Time, message: &Message, (): (), out: &mut impl Outbox) {
-        if let Message::Flow(flow) = message {
-            self.see(flow);
+        match message {
+            Message::Flow(flow) => self.see(flow.event, flow.count),
+            // With credits, nodes ask for fragments.
+            Message::Request(request) => self.see(request.event, request.count),
+            _ => {}
         }
         if !self.is_dead {
             self.feeder.receive(now, message, (), out);
