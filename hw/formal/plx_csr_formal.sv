@@ -10,11 +10,11 @@
 // formal: aiger
 // formal: always 12
 // formal: cover 16
-// mutant: picked <= meant & own; => picked <= meant;
-// mutant: in_queues ? of_queue => in_queues ? 1'b1
+// mutant: may      = meant & own & => may      = meant &
+// mutant: in_queues && in_use, 4'd0 => in_queues, 4'd0
 // mutant: offset[11:4] : offset[13:6]; => offset[11:4] : offset[14:7];
 // mutant: <= bell_offset[13:6]; => <= bell_offset[14:7];
-// mutant: && s_owner == func && !barred; => && s_owner == func;
+// mutant: < QUEUES && !barred; => < QUEUES;
 // mutant: page_owner == func && !barred : => page_owner == func :
 // mutant: ring_owner == func && !barred : => ring_owner == func :
 // mutant: list_owner == func && !barred : => list_owner == func :
@@ -25,15 +25,16 @@
 // mutant: (4'd3 * at[12:11]) => (4'd3 * at[11:10])
 // mutant: at[10] ? at[6:5] : at[7:6]; => at[7:6];
 // mutant: wstrb[2]     <= 1'b1; => wstrb[3]     <= 1'b1;
-// mutant: at[12] ? reads : of_queue; => reads || of_queue;
+// mutant: = at[12] && reads; => = reads;
+// mutant: is_owner = s_owner == func; => is_owner = 1'b1;
 // mutant: at[7:6] == 2'd1 && at[5:3] == func; => at[6] && at[5:3] == func;
 // mutant: func  <= bell_func; => func  <= func;
 // mutant: (block & NET & ~ar_open) != 0 => (block & ~ar_open) != 0
 // mutant: (block & NET & ~ar_open) != 0 => (block & NET) != 0
-// mutant: bell ? waiting & ~away : '0; => '0;
-// mutant: {BLOCKS{reads}} : ar_open => {BLOCKS{reads || bell}} : ar_open
+// mutant: (bell ? waiting & ~away : '0) => '0
+// mutant: may & {BLOCKS{reads}} | still_ar => may & {BLOCKS{reads || bell}} | still_ar
 // mutant: aw_open & ~m_axil_awready & ~away; => aw_open & ~m_axil_awready;
-// mutant: else if (begins) picked <= '0; => else if (begins) picked <= picked;
+// mutant: begins ? '0 : picked => begins ? picked : picked
 // mutant: writes || bell; => writes;
 // mutant: = state == ACCESS && !write && => = state == ACCESS && refused != 0 && !write &&
 

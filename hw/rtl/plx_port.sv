@@ -387,8 +387,7 @@ module plx_port #(
     logic              h_valid, h_ready, h_last, h_meta_valid, h_meta_ready, tx_fifo_busy;
     logic [63:0]       h_data;
     logic [7:0]        h_keep;
-    localparam TX_FREE_W = $clog2(TX_FIFO_WORDS) + 1;
-    logic [TX_FREE_W-1:0] tx_free, fifo_free;
+    logic [$clog2(TX_FIFO_WORDS):0] tx_free;
     logic              fifo_idle;
 
     plx_tx_read #(.WORDS(TX_FIFO_WORDS)) tx_read (
@@ -402,12 +401,10 @@ module plx_port #(
     );
 
     // Packets of a reset: of each only that it is withdrawn.
-    assign tx_free = forget ? TX_FREE_W'(TX_FIFO_WORDS) : fifo_free;
-
     plx_tx_fifo #(.WORDS(TX_FIFO_WORDS)) tx_fifo (
         .clk_core, .rst_core, .clear(net_clear), .s_axis_tx_tvalid(r_valid && (!forget || r_last)),
         .s_axis_tx_tdata(r_data), .s_axis_tx_tkeep(r_keep), .s_axis_tx_tlast(r_last),
-        .s_axis_tx_tuser(r_back || forget), .s_axis_meta_tdata(r_meta), .s_free(fifo_free), .idle(fifo_idle), .clk_net, .rst_net, .m_axis_tx_tvalid(h_valid), .m_axis_tx_tready(h_ready),
+        .s_axis_tx_tuser(r_back || forget), .s_axis_meta_tdata(r_meta), .s_free(tx_free), .discard(forget), .idle(fifo_idle), .clk_net, .rst_net, .m_axis_tx_tvalid(h_valid), .m_axis_tx_tready(h_ready),
         .m_axis_tx_tdata(h_data), .m_axis_tx_tkeep(h_keep), .m_axis_tx_tlast(h_last),
         .m_axis_meta_tvalid(h_meta_valid), .m_axis_meta_tready(h_meta_ready), .m_axis_meta_tdata(h_meta),
         .busy(tx_fifo_busy)

@@ -171,21 +171,27 @@ module plx_csr #(
     logic        barred;
     wire         forgets       = inserted;
     // A queue, or its vector, is in `m_owner_queue`.
-    wire         of_queue      = {1'b0, m_owner_queue} < QUEUES && s_owner == func && !barred;
+    wire         in_use        = {1'b0, m_owner_queue} < QUEUES && !barred;
 
     // Kind of a block and address of the next one are for all to read.
     wire              first = func == 0;
     wire              reads = !write;
-    wire [BLOCKS-1:0] own;
+    wire [BLOCKS-1:0] own, own_queue;
     assign own[0]        = first || reads;
     assign own[1]        = first || reads && at[regs_pkg::HOST_ADDR_W-1:3] == 0;
     assign own[2]        = first || reads || at[7:6] == 2'd1 && at[5:3] == func;
     assign own[3]        = first || reads && at[regs_pkg::TIMING_ADDR_W-1:3] == 0;
-    assign own[4]        = in_queues ? of_queue : first || reads;
+    assign own[4]        = !in_queues && (first || reads);
     assign own[5]        = at[12] ? page_owner == func && !barred : first || reads && at[11:3] == 0;
     assign own[6]        = in_rings ? ring_owner == func && !barred : first || reads;
     assign own[7]        = in_lists ? list_owner == func && !barred : first || reads;
-    assign own[BLOCKS-1] = at[12] ? reads : of_queue;
+    assign own[BLOCKS-1] = at[12] && reads;
+    // Also where the queue is the function's, which is known late: it chooses last.
+    assign own_queue     = own | {!at[12] && in_use, {PORTS{1'b0}}, 3'd0, in_queues && in_use, 4'd0};
+    wire              is_owner = s_owner == func;
+    wire              is_check = state == CHECK;
+    wire [BLOCKS-1:0] may      = meant & own & {BLOCKS{is_check}};
+    wire [BLOCKS-1:0] may_more = meant & own_queue & {BLOCKS{is_check}};
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_own
             assign own[8+p] = cfg_port_owner[p*3 +: 3] == func && !barred || reads && at[regs_pkg::PORT_ADDR_W-1:3] == 0;
@@ -209,6 +215,12 @@ module plx_csr #(
     localparam [BLOCKS-1:0] NET = {1'b0, {PORTS{1'b1}}, 8'b0000_1000};
     assign bell_ready = state == ACCESS && !write && (block & NET & ~ar_open) != 0 && !done;
     wire   begins     = bell_ready && bell_valid;
+
+    // What goes on of the access before.
+    wire [BLOCKS-1:0] still_picked = is_check ? '0 : done ? (bell ? waiting & ~away : '0) : begins ? '0 : picked;
+    wire [BLOCKS-1:0] still_aw     = is_check ? '0 : aw_open & ~m_axil_awready & ~away;
+    wire [BLOCKS-1:0] still_w      = is_check ? '0 : w_open & ~m_axil_wready & ~away;
+    wire [BLOCKS-1:0] still_ar     = is_check ? '0 : ar_open & ~m_axil_arready & ~away;
 
     always_ff @(posedge clk) begin
         if (begins) begin
@@ -234,19 +246,17 @@ module plx_csr #(
             m_owner_queue <= head[83] ? offset[11:4] : offset[13:6];
         end
         if (state == SELECT) meant <= status == 0 && be != 0 ? selected : '0;
-        if (state == CHECK) picked <= meant & own;
-        else if (done) picked <= bell ? waiting & ~away : '0;
-        else if (begins) picked <= '0;
+        picked <= is_owner ? may_more | still_picked : may | still_picked;
         if (state == CHECK && stamps) begin
             wdata[23:16] <= {5'd0, func};
             wstrb[2]     <= 1'b1;
         end
         // By block first: who owns a queue comes late.
-        refused     <= state == CHECK ? meant & ~own : '0;
+        refused     <= is_owner ? meant & ~own_queue & {BLOCKS{is_check}} : meant & ~own & {BLOCKS{is_check}};
         inc_refused <= !rst && refused != 0;
-        aw_open <= state == CHECK ? meant & own & {BLOCKS{write}} : aw_open & ~m_axil_awready & ~away;
-        w_open  <= state == CHECK ? meant & own & {BLOCKS{write}} : w_open & ~m_axil_wready & ~away;
-        ar_open <= state == CHECK ? meant & own & {BLOCKS{reads}} : ar_open & ~m_axil_arready & ~away;
+        aw_open <= is_owner ? may_more & {BLOCKS{write}} | still_aw : may & {BLOCKS{write}} | still_aw;
+        w_open  <= is_owner ? may_more & {BLOCKS{write}} | still_w : may & {BLOCKS{write}} | still_w;
+        ar_open <= is_owner ? may_more & {BLOCKS{reads}} | still_ar : may & {BLOCKS{reads}} | still_ar;
         if (rst) begin
             picked  <= '0;
             bell    <= 1'b0;

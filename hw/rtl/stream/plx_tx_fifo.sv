@@ -25,6 +25,9 @@ module plx_tx_fifo #(
     input  logic         s_axis_tx_tuser,
     input  logic [layouts_pkg::TX_META_W-1:0] s_axis_meta_tdata,
     output logic [$clog2(WORDS):0] s_free,
+
+    // What arrives is withdrawn, and all words count as free. The fifo is empty when that ends.
+    input  logic         discard,
     output logic         idle,
 
     // Complete packets, without gaps, and TX_META no later than the first word.
@@ -95,7 +98,7 @@ module plx_tx_fifo #(
     logic [AW:0] was_free;
     wire  [AW:0] unread = head_bin + ~tail + {{AW{1'b0}}, !write};
 
-    always_ff @(posedge clk_core) was_free <= {!unread[AW], unread[AW-1:0]};
+    always_ff @(posedge clk_core) was_free <= discard ? {1'b1, {AW{1'b0}}} : {!unread[AW], unread[AW-1:0]};
 
     assign s_free = skip ? '0 : was_free;
 

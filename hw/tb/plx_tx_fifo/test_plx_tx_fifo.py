@@ -26,7 +26,7 @@ class TB:
     async def start(self):
         dut = self.dut
         for name in ("s_axis_tx_tvalid", "s_axis_tx_tdata", "s_axis_tx_tkeep", "s_axis_tx_tlast", "s_axis_tx_tuser",
-                     "s_axis_meta_tdata", "m_axis_tx_tready", "m_axis_meta_tready", "clear"):
+                     "s_axis_meta_tdata", "m_axis_tx_tready", "m_axis_meta_tready", "clear", "discard"):
             getattr(dut, name).value = 0
         dut.rst_net.value = dut.rst_core.value = 1
         cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())

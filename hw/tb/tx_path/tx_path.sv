@@ -147,7 +147,7 @@ module tx_path #(
 
             plx_tx_fifo #(.WORDS(WORDS)) fifo (
                 .clk_core, .rst_core, .clear(1'b0), .s_axis_tx_tvalid(w_valid), .s_axis_tx_tdata(w_data), .s_axis_tx_tkeep(w_keep),
-                .s_axis_tx_tlast(w_last), .s_axis_tx_tuser(w_user), .s_axis_meta_tdata(w_meta), .s_free(free),
+                .s_axis_tx_tlast(w_last), .s_axis_tx_tuser(w_user), .s_axis_meta_tdata(w_meta), .discard(1'b0), .s_free(free),
                 .idle(fifo_idle[p]), .clk_net, .rst_net, .m_axis_tx_tvalid(f_valid), .m_axis_tx_tready(f_ready),
                 .m_axis_tx_tdata(f_data), .m_axis_tx_tkeep(f_keep), .m_axis_tx_tlast(f_last),
                 .m_axis_meta_tvalid(f_meta_valid), .m_axis_meta_tready(f_meta_ready), .m_axis_meta_tdata(f_meta),

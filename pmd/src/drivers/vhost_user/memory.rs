@@ -98,11 +98,10 @@ fn map_region(
         ))
     };
     let system = |error: io::Error| bad(&error.to_string());
-    // What this process lacks is no violation of its peer's.
+    // That this process has no guard left is no violation of its peer's. Memory that is too long for the
+    // machine is.
     let map = |error: io::Error| match error.kind() {
-        io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull => {
-            Ended::System("cannot map the peer's memory", error)
-        }
+        io::ErrorKind::StorageFull => Ended::System("cannot map the peer's memory", error),
         _ => system(error),
     };
     // The pages of other file systems could block for ever.
