@@ -100,7 +100,7 @@ module plx_tx_fifo #(
 
     always_ff @(posedge clk_core) was_free <= discard ? {1'b1, {AW{1'b0}}} : {!unread[AW], unread[AW-1:0]};
 
-    assign s_free = skip ? '0 : was_free;
+    assign s_free = skip && !discard ? '0 : was_free;
 
     // The sum of the payload, in two stages: that of a word, then that of all words so far.
     logic              word_valid, word_last, word_good, meta_valid;
