@@ -13,8 +13,8 @@ PARAMETERS = [{"PORTS": 2, "TLB_ENTRIES": 4, "EVENT_QUEUES": 2, "RD_TAGS": 8, "R
                "RX_FIFO_FRAMES": 32, "ARP_ENTRIES": 16}]
 
 RING, DATA = 0x3_0000_0000, 0x4_0000_0000
-# What function 1 sends from, and to: a broadcast; neighbours that nobody is.
-ITS_MAC, EVERYBODY, NOBODY = "02:00:00:00:11:11", 0xFFFFFFFF, 0x0A000070
+# The MAC of function 1; where it sends: to broadcast, and to addresses that no host has.
+MAC, BROADCAST, NO_HOST = "02:00:00:00:11:11", 0xFFFFFFFF, 0x0A000070
 
 
 async def write(tb, offset, value, size=4):
@@ -41,7 +41,7 @@ async def sends(tb, destinations, size, wait):
         else bytes(length)
     for register, value in ((0x20, 0x0A0000B1), (0x58, wait), (0x8, 3 | 0x20)):
         await write(tb, port(1, register), value)
-    await write(tb, port(1, 0x18), integer(ITS_MAC), 8)
+    await write(tb, port(1, 0x18), integer(MAC), 8)
     await write(tb, TX + 0x140, RING, 8)
     await write(tb, TX + 0x148, 1 | 3 << 8)
     await write(tb, TX + 0x14C, len(destinations))
@@ -69,7 +69,7 @@ async def taken_back(tb):
 async def a_reset_ends_although_packets_wait_for_neighbours_and_nothing_of_them_is_left(dut):
     """More than the fifo holds, and neighbours that may take as long as ARP_WAIT can be."""
     tb = await started(dut)
-    await sends(tb, [NOBODY + number for number in range(4)], 8900, 0xFFFFFFFF)
+    await sends(tb, [NO_HOST + number for number in range(4)], 8900, 0xFFFFFFFF)
     await tb.step(1200)
     dut.cfg_flr.value = 2
     # That of function 2, which has nothing, comes behind.
@@ -93,11 +93,11 @@ async def a_packet_leaves_before_its_function_has_been_reset_or_never(dut):
     await tb.settle()
     tb.frames(1, [bytes.fromhex("0180c200000102000000000188080001012c") + bytes(42)])
     await tb.step(60)
-    await sends(tb, [EVERYBODY] * 3, 32, 900)
+    await sends(tb, [BROADCAST] * 3, 32, 900)
     await tb.step(200)
     tb.said[1].clear()
     await reset(tb, 1)
-    assert [frame.payload()[6:12] for frame in received(tb.said[1])] == [bytes.fromhex(ITS_MAC.replace(":", ""))]
+    assert [frame.payload()[6:12] for frame in received(tb.said[1])] == [bytes.fromhex(MAC.replace(":", ""))]
     await taken_back(tb)
     await tb.step(1000)
     assert not received(tb.said[1])
@@ -134,7 +134,7 @@ async def what_a_function_writes_in_its_reset_has_no_effect(dut):
 async def a_reset_while_the_clock_of_the_ports_stands_is_done_when_it_is_back(dut):
     """Registers, and packets in both clocks; it ends although nothing moves there."""
     tb = await started(dut)
-    await sends(tb, [NOBODY + number for number in range(4)], 8900, 0xFFFFFFFF)
+    await sends(tb, [NO_HOST + number for number in range(4)], 8900, 0xFFFFFFFF)
     await write(tb, port(1, 0x8), 3 | 8)
     await tb.step(1200)
     tb.net.kill()

@@ -24,9 +24,8 @@ pub(crate) fn field<'py>(
         .map_err(|_| PyIndexError::new_err(format!("field: offset {offset} is below 0")))?;
     // Before memory is taken for them: a field may be larger than all payloads.
     for (index, datagram) in datagrams.iter().enumerate() {
-        let payload = datagram.payload().len();
-        if start.checked_add(len).is_none_or(|end| end > payload) {
-            return Err(past_payload(index, payload, start, len));
+        if field_of(datagram.payload(), start, len).is_none() {
+            return Err(past_payload(index, datagram.payload().len(), start, len));
         }
     }
     let bytes = PyArray1::<u8>::zeros(py, len * datagrams.len(), false);
@@ -34,14 +33,18 @@ pub(crate) fn field<'py>(
         .try_readwrite()
         .map_err(|error| PyTypeError::new_err(error.to_string()))?;
     let out = writer.as_slice_mut()?;
-    for (index, (datagram, out)) in datagrams.iter().zip(out.chunks_exact_mut(len)).enumerate() {
-        let payload = datagram.payload();
-        let field = payload.get(start..start + len);
-        let field = field.ok_or_else(|| past_payload(index, payload.len(), start, len))?;
-        out.copy_from_slice(field);
+    for (datagram, out) in datagrams.iter().zip(out.chunks_exact_mut(len)) {
+        if let Some(field) = field_of(datagram.payload(), start, len) {
+            out.copy_from_slice(field);
+        }
     }
     drop(writer);
     bytes.call_method1("view", (dtype,))
+}
+
+/// The bytes of a field, if the payload has them.
+fn field_of(payload: &[u8], start: usize, len: usize) -> Option<&[u8]> {
+    payload.get(start..)?.get(..len)
 }
 
 #[cold]

@@ -345,11 +345,11 @@ pub fn a_reset_of_one_function_leaves_the_others<C: SimulatedCard>(make: Make<'_
 /// Packets that wait for a neighbour when their function is reset: the reset waits for none, nothing of
 /// them leaves later, and no loss is told.
 pub fn what_a_function_had_to_send_is_gone_after_its_reset<C: SimulatedCard>(make: Make<'_, C>) {
-    const NOBODY: u32 = 0x0a00_0063;
+    const NO_HOST: u32 = 0x0a00_0063;
     let device = shared(make);
     let mut rigs = rigs(&device);
     rigs[1].write(&port::THIS, 1, port::ARP_WAIT, 0, u32::MAX);
-    rigs[1].write(&port::THIS, 1, port::DESTINATION_IP, 0, NOBODY);
+    rigs[1].write(&port::THIS, 1, port::DESTINATION_IP, 0, NO_HOST);
     for number in 0..3 {
         rigs[1].send(1, &payload(1, number));
     }
