@@ -214,7 +214,16 @@ fn by_headers(frame: &[u8], total_len: usize, opts: ParseOptions) -> Result<Pars
     let (ethertype, at) = link_layer(frame)?;
     match ethertype {
         ETHERTYPE_IPV4 => {
-            let (ip, _) = ipv4_header(frame, at, total_len, opts.ip_checksum)?;
+            let (ip, _) = any_ipv4_header(frame, at, total_len, opts.ip_checksum)?;
+            if ip.is_fragment() {
+                // Another host's fragments shall take no room of our own.
+                let cause = if is_for_us(ip, opts) {
+                    Reject::IpFragment
+                } else {
+                    Reject::NotForUs
+                };
+                return Err(cause);
+            }
             ipv4_body(frame, at, ip, opts)
         }
         ETHERTYPE_IPV6 => ipv6(frame, at, total_len, opts),
@@ -294,6 +303,13 @@ pub(super) fn any_ipv4_header(
     Ok((ip, header_len))
 }
 
+/// Whether the destination is the local address, if there is one, or a group or broadcast.
+#[inline(always)]
+fn is_for_us(ip: &Ipv4Header, opts: ParseOptions) -> bool {
+    let dst = Ipv4Addr::from(ip.dst);
+    opts.local.is_none_or(|local| dst == local) || dst.is_multicast() || dst.is_broadcast()
+}
+
 /// Parses the payload of a valid IPv4 header at an offset.
 #[inline(always)]
 fn ipv4_body(
@@ -302,15 +318,11 @@ fn ipv4_body(
     ip: &Ipv4Header,
     opts: ParseOptions,
 ) -> Result<Parsed, Reject> {
-    let header_len = ip.header_len();
-    let dst = Ipv4Addr::from(ip.dst);
-    if let Some(local) = opts.local
-        && dst != local
-        && !dst.is_multicast()
-        && !dst.is_broadcast()
-    {
+    if !is_for_us(ip, opts) {
         return Err(Reject::NotForUs);
     }
+    let header_len = ip.header_len();
+    let dst = Ipv4Addr::from(ip.dst);
     let body = at + header_len;
     let body_len = usize::from(ip.total_len.get()) - header_len;
     match ip.protocol {

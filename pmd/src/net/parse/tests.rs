@@ -179,9 +179,10 @@ fn checksums() {
 
 #[test]
 fn addresses() {
-    let to = |dst| {
+    let fragment_to = |dst, flags| {
         let mut frame = Frame::udp(b"x");
         frame.dst = dst;
+        frame.flags_offset = flags;
         frame.body[6..8].fill(0);
         let options = ParseOptions {
             local: Some(DST_IP.into()),
@@ -190,10 +191,13 @@ fn addresses() {
         let bytes = frame.bytes();
         parse(&bytes, bytes.len(), &options).map(|_| ())
     };
+    let to = |dst| fragment_to(dst, 0);
     assert_eq!(to(DST_IP), Ok(()));
     assert_eq!(to([239, 1, 2, 3]), Ok(()));
     assert_eq!(to([255; 4]), Ok(()));
     assert_eq!(to([10, 0, 0, 3]), Err(Reject::NotForUs));
+    assert_eq!(fragment_to(DST_IP, 0x2000), Err(Reject::IpFragment));
+    assert_eq!(fragment_to([10, 0, 0, 3], 0x2000), Err(Reject::NotForUs));
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub(super) enum State {
     #[default]
     Free,
     Gathering,
+    /// Was complete; holds nothing. Its further fragments are copies.
+    Complete,
     /// Holds nothing; further fragments are dropped for this cause.
     Refused(Cause),
 }
@@ -60,6 +62,8 @@ pub(super) struct Datagram {
     pub(super) key: Key,
     /// Arrival time of its first fragment.
     pub(super) begun: Ns,
+    /// Number of its last fragment among all.
+    pub(super) touched: u64,
     /// Fragments by their offset in the datagram; none overlaps another.
     parts: Vec<Part>,
     /// Buffers of the fragments.
@@ -116,6 +120,17 @@ impl Datagram {
         }
     }
 
+    /// Which entry is given up first, the smallest: a free one, one that holds nothing, then the one
+    /// that has waited longest for a fragment.
+    pub(super) fn worth(&self) -> (u8, u64) {
+        let rank = match self.state {
+            State::Free => 0,
+            State::Complete | State::Refused(_) => 1,
+            State::Gathering => 2,
+        };
+        (rank, self.touched)
+    }
+
     /// Whether the fragment, which would be inserted at `place`, overlaps another, or contradicts
     /// the known end of the datagram.
     fn contradicts(&self, fragment: &Fragment, place: usize) -> bool {
@@ -133,15 +148,15 @@ impl Datagram {
         for part in self.parts.drain(..) {
             cache.free(part.mbuf);
         }
-        self.reset();
+        self.end_as(State::Free);
     }
 
-    fn reset(&mut self) {
-        (self.state, self.buffers, self.gathered, self.len) = (State::Free, 0, 0, None);
+    fn end_as(&mut self, state: State) {
+        (self.state, self.buffers, self.gathered, self.len) = (state, 0, 0, None);
     }
 
     /// The whole datagram as one frame, and its number of fragments: in the first fragment's buffer
-    /// if it fits, else as a chain. The entry becomes free.
+    /// if it fits, else as a chain. The entry holds nothing afterwards, and knows the copies.
     ///
     /// The frame has the headers of the first fragment, and the arrival, port and queue of the
     /// fragment in `stamps`. `None`, with nothing changed, if it would be too long.
@@ -175,7 +190,7 @@ impl Datagram {
             });
             Self::link(&mut head, chain);
         }
-        self.reset();
+        self.end_as(State::Complete);
         if !trusted {
             head.remove_flags(MbufFlags::CHECKSUM_TRUSTED);
         }

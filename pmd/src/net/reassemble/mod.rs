@@ -102,11 +102,15 @@ pub struct Whole {
 ///
 /// - A datagram that is incomplete at its time-out is dropped: `reassembly-timeout`.
 /// - If two fragments overlap, or disagree on the end of the datagram, the whole datagram is
-///   dropped (`reassembly-overlap`), with all its further fragments until the time-out: only
-///   attackers send such fragments (RFC 1858, 3128, 5722). A copy of a held fragment is a
-///   `duplicate` and drops nothing else.
-/// - A datagram longer than IP permits is `oversize`. `reassembly-full` drops the whole datagram if
-///   it exceeds its share of buffers, and only the fragment if the table is full.
+///   dropped (`reassembly-overlap`), with all its further fragments until the time-out, as long as
+///   its entry is not needed: only attackers send such fragments (RFC 1858, 3128, 5722). A copy of a
+///   held fragment is a `duplicate` and drops nothing else.
+/// - A datagram longer than IP permits is `oversize`.
+/// - A datagram that exceeds its share of buffers is dropped: `reassembly-full`. If the table is
+///   full, or all buffers are taken, the datagram that has waited longest for a fragment is dropped
+///   for the same cause: what has lost a fragment gives way to what is on its way.
+/// - A fragment that comes after its datagram was complete is a `duplicate`, as long as the entry is
+///   not needed for another datagram. A first fragment begins a datagram anew.
 /// - A fragment without payload, or one in the middle that is not of whole units of 8 bytes, is
 ///   `malformed`. The first fragment therefore contains the whole UDP header.
 /// - Fragments of other protocols, and of IPv6, are dropped as `ip-fragment`.
@@ -116,6 +120,8 @@ pub struct Whole {
 pub struct Reassembler {
     config: ReassemblyConfig,
     table: Box<[Datagram]>,
+    /// Number of fragments so far.
+    taken: u64,
 }
 
 impl Reassembler {
@@ -129,6 +135,7 @@ impl Reassembler {
         Ok(Self {
             config,
             table: (0..config.datagrams).map(place).collect(),
+            taken: 0,
         })
     }
 
@@ -152,15 +159,24 @@ impl Reassembler {
             Ok(fragment) => fragment,
             Err(cause) => return drop(mbuf, cause, cache, tally),
         };
-        let held: usize = self.table.iter().map(|datagram| datagram.buffers).sum();
-        let Some(datagram) = Self::find(&mut self.table, fragment.key, now) else {
+        let Some(place) = self.place(fragment.key, now, cache, tally) else {
             return drop(mbuf, Cause::ReassemblyFull, cache, tally);
         };
-        if let State::Refused(cause) = datagram.state {
+        let known = match self.table[place].state {
+            State::Refused(cause) => Some(cause),
+            // A first fragment is no copy: a sender may have but one identification.
+            State::Complete if fragment.start != 0 => Some(Cause::Duplicate),
+            State::Complete => {
+                self.table[place].begin(fragment.key, now);
+                None
+            }
+            State::Free | State::Gathering => None,
+        };
+        if let Some(cause) = known {
             return drop(mbuf, cause, cache, tally);
         }
-        let (fragments, buffers) = (self.config.fragments, self.config.buffers);
-        let room = (fragments - datagram.buffers).min(buffers.saturating_sub(held));
+        let room = self.room(place, mbuf.segment_count(), cache, tally);
+        let datagram = &mut self.table[place];
         let stamps = Stamps::of(&mbuf);
         let refused = match datagram.add(fragment, mbuf, room) {
             Step::Held => return None,
@@ -179,19 +195,52 @@ impl Reassembler {
         None
     }
 
-    /// The entry of the datagram: its own, or a free one.
-    fn find(table: &mut [Datagram], key: Key, now: Ns) -> Option<&mut Datagram> {
-        let mut free = None;
-        for (n, datagram) in table.iter().enumerate() {
-            if datagram.state == State::Free {
-                free = free.or(Some(n));
-            } else if datagram.key == key {
-                return table.get_mut(n);
-            }
+    /// The entry of a datagram: its own, or the one of least worth, whose datagram is dropped. What
+    /// lacks a fragment for good gives way to what is on its way.
+    fn place(
+        &mut self,
+        key: Key,
+        now: Ns,
+        cache: &mut PoolCache,
+        tally: &mut Tally,
+    ) -> Option<usize> {
+        let own = |datagram: &Datagram| datagram.state != State::Free && datagram.key == key;
+        let place = if let Some(place) = self.table.iter().position(own) {
+            place
+        } else {
+            let entries = self.table.iter_mut().enumerate();
+            let (place, datagram) = entries.min_by_key(|(_, datagram)| datagram.worth())?;
+            datagram.drop_parts(Cause::ReassemblyFull, cache, tally);
+            datagram.begin(key, now);
+            place
+        };
+        self.taken += 1;
+        self.table[place].touched = self.taken;
+        Some(place)
+    }
+
+    /// Number of buffers that a datagram may still take. If there are not enough for its next
+    /// fragment, others are dropped, the one first that has waited longest.
+    fn room(
+        &mut self,
+        place: usize,
+        needed: usize,
+        cache: &mut PoolCache,
+        tally: &mut Tally,
+    ) -> usize {
+        let own = self.config.fragments - self.table[place].buffers;
+        let held: usize = self.table.iter().map(|datagram| datagram.buffers).sum();
+        let mut left = self.config.buffers.saturating_sub(held);
+        while needed > left && needed <= own {
+            let others = self.table.iter_mut().enumerate();
+            let others = others.filter(|(n, datagram)| *n != place && datagram.buffers > 0);
+            let Some((_, datagram)) = others.min_by_key(|(_, datagram)| datagram.touched) else {
+                break;
+            };
+            left += datagram.buffers;
+            datagram.drop_parts(Cause::ReassemblyFull, cache, tally);
         }
-        let datagram = table.get_mut(free?)?;
-        datagram.begin(key, now);
-        Some(datagram)
+        own.min(left)
     }
 
     /// Drops the datagrams that have timed out. [`take`](Self::take) does so as well; a loop calls
