@@ -25,8 +25,6 @@ pub struct Input {
     pub source: Source,
     /// Index of its port on the command line.
     pub place: usize,
-    /// Its driver enters the kernel, where frames may be lost, uncounted for a while.
-    pub kernel_backed: bool,
     /// Frames of a recording that wait for their turn.
     pub pending: Pending,
 }

@@ -388,8 +388,8 @@ impl PollLoop {
 
     #[cold]
     fn chores(&mut self, now: Moment) {
-        let inputs = self.inputs.iter_mut();
-        for input in inputs.filter(|input| input.kernel_backed) {
+        // Losses that a device or the kernel counts: before the boards are judged by what is missing.
+        for input in &mut self.inputs {
             if let Some(queue) = input.queue() {
                 queue.sync_counters();
             }

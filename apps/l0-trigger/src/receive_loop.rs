@@ -35,8 +35,6 @@ pub struct Runner {
     jitter: JitterMeter<RunClock>,
     stop: StopFlag,
     recorded: bool,
-    /// Of each queue: its driver enters the kernel, where frames may be lost uncounted for a while.
-    kernel_backed: Vec<bool>,
     /// It shares its CPU with other loops.
     gives_way: bool,
 }
@@ -122,13 +120,11 @@ fn share_out(
         ledger.add(name(n), receiving.view());
         receive.push(receiving);
     }
-    let mut kernel = vec![Vec::new(); loops];
     let lanes = inputs.drain(..).enumerate().map(|(n, input)| {
         let Source::Queue(rx) = input.source else {
             return Ok(input);
         };
         let lane = receive[n % loops].add(rx, input.place)?;
-        kernel[n % loops].push(input.kernel_backed);
         Ok(Input {
             source: Source::Lane(Box::new(lane)),
             ..input
@@ -136,7 +132,7 @@ fn share_out(
     });
     let lanes = lanes.collect::<Result<_>>()?;
     *inputs = lanes;
-    let runner = |(mut receive, kernel_backed): (ReceiveLoop, _)| {
+    let runner = |mut receive: ReceiveLoop| {
         let queues = receive.queues().map(|rx| &*rx);
         Ok(Runner {
             idle: Idle::new(cli.idle, SLEEP, queues).context("--idle")?,
@@ -145,11 +141,10 @@ fn share_out(
             jitter: JitterMeter::new(clock.clone()),
             stop: stop.clone(),
             recorded,
-            kernel_backed,
             gives_way: plan.shares_cpus(),
         })
     };
-    receive.into_iter().zip(kernel).map(runner).collect()
+    receive.into_iter().map(runner).collect()
 }
 
 impl Runner {
@@ -196,10 +191,8 @@ impl Runner {
 
     #[cold]
     fn chores(&mut self, now: Ns) {
-        let queues = self.receive.queues().zip(&self.kernel_backed);
-        for (queue, _) in queues.filter(|&(_, &kernel_backed)| kernel_backed) {
-            queue.sync_counters();
-        }
+        // Losses that a device or the kernel counts.
+        self.receive.queues().for_each(RxQueue::sync_counters);
         // No time goes by in a recording but that of its frames.
         if !self.recorded {
             self.receive.expire(now);

@@ -331,11 +331,7 @@ fn hand_out(opened: Vec<Opened>, config: &TriggerConfig, ledger: &mut Ledger) ->
     let (ip, groups) = (config.trigger.ip, config.groups());
     let (mut ports, mut inputs, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
     for (place, opened) in opened.into_iter().enumerate() {
-        let Capabilities {
-            kernel_backed,
-            recorded,
-            ..
-        } = opened.offered;
+        let recorded = opened.offered.recorded;
         let Queues { rx, mut tx } = opened.queues;
         for rx in rx {
             let name = format!("{} queue {}", opened.port.spec(), rx.queue());
@@ -343,7 +339,6 @@ fn hand_out(opened: Vec<Opened>, config: &TriggerConfig, ledger: &mut Ledger) ->
             inputs.push(Input {
                 source: Source::Queue(rx),
                 place,
-                kernel_backed,
                 pending: Pending::default(),
             });
         }

@@ -105,8 +105,8 @@ impl RxQueue {
         self.driver.state()
     }
 
-    /// Reads counters from outside the process (the kernel's drops) into the ledger. May enter the
-    /// kernel: for housekeeping, not for each poll.
+    /// Reads counters from outside the process (losses that the device or the kernel counts) into the
+    /// ledger. May enter the kernel, or read registers: for housekeeping, not for each poll.
     pub fn sync_counters(&mut self) {
         self.driver.sync_counters(&mut self.tally);
     }

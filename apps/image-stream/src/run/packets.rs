@@ -19,8 +19,6 @@ pub struct Input {
     pub rx: RxQueue,
     /// Index of its port among the endpoints.
     pub port: usize,
-    /// Its driver enters the kernel, where frames may be lost uncounted for a while.
-    pub kernel_backed: bool,
 }
 
 /// The queues of one loop, and all that it does with their frames.
@@ -133,10 +131,10 @@ impl<L: Place> PacketReception<L> {
         self.inputs.iter_mut().map(|input| &mut input.rx)
     }
 
-    /// Reads counters outside of the process, and sends what was refused: every now and then.
+    /// Reads the losses that devices and the kernel count, and sends what was refused: every now and then.
     #[cold]
     pub fn chores(&mut self) {
-        for input in self.inputs.iter_mut().filter(|input| input.kernel_backed) {
+        for input in &mut self.inputs {
             input.rx.sync_counters();
         }
         for endpoint in &mut self.endpoints {

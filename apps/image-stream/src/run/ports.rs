@@ -86,11 +86,7 @@ pub fn receptions<L: Place>(
                 format!("{} queue {}", opened.port.spec(), rx.queue()),
                 rx.tally(),
             );
-            inputs[queue % loops].push(Input {
-                rx,
-                port,
-                kernel_backed: opened.offered.kernel_backed,
-            });
+            inputs[queue % loops].push(Input { rx, port });
             queue += 1;
         }
         let tx = opened.tx.into_iter().next();

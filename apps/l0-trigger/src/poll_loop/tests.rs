@@ -11,18 +11,22 @@ use clap::Parser;
 use pollux_mempool::{BurstMut, PoolCache};
 use pollux_pmd::driver::{Capabilities, Description, Driver, Queues, RxDriver, TxDriver};
 use pollux_pmd::ledger::Sent;
-use pollux_pmd::{PortConfig, PortError, Registry, TscClock};
+use pollux_pmd::{Cause, PortConfig, PortError, Registry, TscClock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A kernel-backed port on which no frame arrives. Counts calls that send nothing.
+/// A port on which no frame arrives, since its device loses one each time that it is asked. Counts
+/// calls that send nothing.
 #[derive(Clone, Default)]
-struct Slow(Arc<AtomicU64>);
+struct Slow {
+    kernel_backed: bool,
+    tries: Arc<AtomicU64>,
+}
 
 impl Driver for Slow {
     fn capabilities(&self) -> Capabilities {
         let null = Registry::builtin().open("null").unwrap();
         Capabilities {
-            kernel_backed: true,
+            kernel_backed: self.kernel_backed,
             ..null.capabilities()
         }
     }
@@ -45,23 +49,25 @@ impl RxDriver for Slow {
     ) -> usize {
         0
     }
+
+    fn sync_counters(&mut self, tally: &mut pollux_pmd::Tally) {
+        tally.count_from_wire(1, 0);
+        tally.count_dropped(Cause::RingFull, 1);
+    }
 }
 
 impl TxDriver for Slow {
     fn tx(&mut self, _: &mut PoolCache, burst: &mut BurstMut<'_>, _: &mut Sent) -> usize {
         assert!(burst.is_empty());
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.tries.fetch_add(1, Ordering::Relaxed);
         0
     }
 }
 
-/// What the kernel had no room for at first goes out, though nothing else is sent.
-#[test]
-fn chores_try_again_to_send() {
-    let (mut registry, slow) = (Registry::builtin(), Slow::default());
-    let tries = Arc::clone(&slow.0);
+fn trigger_of(slow: &Slow) -> PollLoop {
+    let (mut registry, driver) = (Registry::builtin(), slow.clone());
     registry.register(Description::new("slow", "nothing comes"), move |_| {
-        Ok(Box::new(slow.clone()))
+        Ok(Box::new(driver.clone()))
     });
     let cli = Cli::parse_from(["l0-trigger", "--port", "slow", "--port", "slow"]);
     let registries = Registries {
@@ -72,9 +78,39 @@ fn chores_try_again_to_send() {
     let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
     let clock = RunClock::Tsc(TscClock::get());
     let setup = Setup::new(&cli, &plan, &outputs, &registries, clock, &StopFlag::new());
-    let mut trigger = setup.unwrap().trigger;
-    trigger.chores(Moment(0));
-    assert_eq!(tries.load(Ordering::Relaxed), 2, "each port once");
+    setup.unwrap().trigger
+}
+
+/// What the kernel had no room for at first goes out, though nothing else is sent.
+#[test]
+fn chores_try_again_to_send() {
+    let slow = Slow {
+        kernel_backed: true,
+        ..Slow::default()
+    };
+    trigger_of(&slow).chores(Moment(0));
+    assert_eq!(slow.tries.load(Ordering::Relaxed), 2, "each port once");
+}
+
+/// Of a device as of the kernel: boards are not to blame for them.
+#[test]
+fn chores_count_the_losses_of_each_port() {
+    for kernel_backed in [false, true] {
+        let slow = Slow {
+            kernel_backed,
+            ..Slow::default()
+        };
+        let mut trigger = trigger_of(&slow);
+        let lost = |trigger: &mut PollLoop| -> u64 {
+            let queues = trigger.inputs.iter_mut().filter_map(Input::queue);
+            let lost = queues.map(|queue| queue.tally().balance().dropped_for(Cause::RingFull));
+            lost.sum()
+        };
+        trigger.chores(Moment(0));
+        assert_eq!(lost(&mut trigger), 2, "each port once");
+        trigger.chores(Moment(0));
+        assert_eq!(lost(&mut trigger), 4);
+    }
 }
 
 /// The loop of the demonstration, from its first round to its last: it neither allocates, nor

@@ -131,11 +131,7 @@ impl Rig {
         let demux = DemuxBuilder::new().port(PORT, StreamId(0));
         let demux = demux.port(PORT + 1, StreamId(1)).build().unwrap();
         let receiver = Receiver::new(Classifier::new(ParseOptions::default()), demux, None);
-        let inputs = rx.into_iter().map(|rx| Input {
-            rx,
-            port: 0,
-            kernel_backed: false,
-        });
+        let inputs = rx.into_iter().map(|rx| Input { rx, port: 0 });
         let hosts = vec![(offered, None)];
         let cache = pool.cache(256).unwrap();
         let packets = PacketReception::new(inputs.collect(), hosts, IP, receiver, cache, place);
