@@ -204,7 +204,8 @@ fn to_send(open: &mut Open, frame: &pollux_frame) -> Result<Mbuf, Reason> {
     open.slots.take_back(frame)
 }
 
-/// Gives frames back. A frame that is refused is left out.
+/// Gives frames back. A frame that is refused is left out. After pollux_close for any thread, and for
+/// several at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pollux_free(port: *mut pollux_port, frames: *mut pollux_frame, n: usize) {
     let run = |port: &pollux_port| {
