@@ -183,10 +183,10 @@ fn send_burst(port: &pollux_port, open: &mut Open, frames: &mut [pollux_frame]) 
     let left = open.port.tx(&mut burst);
     let (gone, rest) = frames.split_at_mut(left);
     gone.iter_mut().for_each(pollux_frame::leave);
-    let mut rest = rest.iter_mut();
+    let mut rest = rest.iter();
     burst.take_all(|mbuf| {
         if let Some(frame) = rest.next() {
-            open.slots.hand_out(mbuf, frame);
+            open.slots.put_back(mbuf, frame);
         }
     });
     port.note(&open.slots);
