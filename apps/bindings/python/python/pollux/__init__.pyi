@@ -40,7 +40,8 @@ class Batch:
     def field(self, offset: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """The value of type `dtype` at `offset` of every payload, as one array.
 
-        Raises IndexError, with the number of the datagram, where a payload is too short."""
+        Raises IndexError, with the number of the datagram, where a payload is too short, and TypeError for a
+        `dtype` without a fixed size in bytes, or None."""
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> npt.NDArray[np.uint8]:
         """The payload of a datagram: a read-only view of its packet buffer, which stays valid after the
