@@ -57,6 +57,7 @@ pub(crate) fn open(
         streams: streams.map(ports_of).transpose()?,
         data_room,
         buffers,
+        burst,
         reassemble,
     };
     // A device may take seconds to start.

@@ -2,6 +2,7 @@
 
 import gc
 import struct
+import threading
 
 import numpy as np
 import pytest
@@ -63,8 +64,21 @@ def test_streams_are_any_iterable(tmp_path):
         pollux.open(spec, streams=(1 // port for port in (1, 0)))
 
 
+@pytest.mark.parametrize("options", [{"burst": 1024}, {"burst": 32, "buffers": 64}], ids=str)
+def test_a_loop_over_batches_does_not_wait_for_the_last_one(tmp_path, options):
+    count = 0
+    with pollux.open(capture(tmp_path, numbered(5000)), **options) as port:
+        # Instead of a test that never ends.
+        timer = threading.Timer(60, port.stop)
+        timer.start()
+        for batch in port:
+            count += len(batch)
+        timer.cancel()
+    assert count == 5000
+
+
 def test_a_view_is_read_only_keeps_its_buffer_and_outlives_the_port(tmp_path):
-    with pollux.open(capture(tmp_path, numbered(40)), buffers=64, data_room=2048) as port:
+    with pollux.open(capture(tmp_path, numbered(40)), buffers=128, burst=64, data_room=2048) as port:
         free = port.free_buffers
         batch = next(port)
         assert port.free_buffers == free - 40

@@ -100,7 +100,8 @@ def open(
     burst: most datagrams of a batch, 1 to 4096.
     data_room: bytes of a buffer; a longer frame or datagram is dropped as oversize. Without it a buffer holds
         the longest frame of the link, and any datagram of a recording.
-    buffers: buffers of the pool; without it 64 MiB of them, 1024 to 8192.
+    buffers: buffers of the pool, at least twice `burst`; without it 64 MiB of them, 1024 to 8192, or two batches and
+        the receive rings if they are more.
     reassemble: join IPv4 fragments to datagrams, as a socket does; else they are dropped as ip-fragment.
 
     Raises SpecError where the spec or an option is wrong, PortError where the port cannot be opened."""
