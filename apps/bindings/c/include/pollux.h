@@ -2,8 +2,9 @@
  *
  * Frames are received into an array and freed, or sent, by handing the same array back. Calls never wait
  * and need no lock: a port belongs to the thread that first receives, sends, allocates, frees or asks for its
- * end; pollux_ledger, pollux_now and pollux_close are for any thread. A call that is wrong (a frame freed twice or of another port, another
- * thread, NULL) does nothing, and is counted under `refused` in the ledger. */
+ * end; pollux_ledger, pollux_now and pollux_close are for any thread, and after pollux_close pollux_free is
+ * too. A call that is wrong (a frame freed twice or of another port, another thread, NULL) does nothing, and
+ * is counted under `refused` in the ledger. */
 
 #ifndef POLLUX_H
 #define POLLUX_H
@@ -128,7 +129,8 @@ size_t pollux_tx(struct pollux_port *port,
                  size_t n);
 
 /*
- Gives frames back. A frame that is refused is left out.
+ Gives frames back. A frame that is refused is left out. After pollux_close for any thread, and for
+ several at once.
  */
 void pollux_free(struct pollux_port *port, struct pollux_frame *frames, size_t n);
 

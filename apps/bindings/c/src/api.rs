@@ -183,10 +183,10 @@ fn send_burst(port: &pollux_port, open: &mut Open, frames: &mut [pollux_frame]) 
     let left = open.port.tx(&mut burst);
     let (gone, rest) = frames.split_at_mut(left);
     gone.iter_mut().for_each(pollux_frame::leave);
-    let mut rest = rest.iter_mut();
+    let mut rest = rest.iter();
     burst.take_all(|mbuf| {
         if let Some(frame) = rest.next() {
-            open.slots.hand_out(mbuf, frame);
+            open.slots.put_back(mbuf, frame);
         }
     });
     port.note(&open.slots);
@@ -204,7 +204,8 @@ fn to_send(open: &mut Open, frame: &pollux_frame) -> Result<Mbuf, Reason> {
     open.slots.take_back(frame)
 }
 
-/// Gives frames back. A frame that is refused is left out.
+/// Gives frames back. A frame that is refused is left out. After pollux_close for any thread, and for
+/// several at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pollux_free(port: *mut pollux_port, frames: *mut pollux_frame, n: usize) {
     let run = |port: &pollux_port| {

@@ -81,7 +81,8 @@ impl pollux_port {
         }
     }
 
-    /// The port for a call of any thread, if no other is in it.
+    /// The port for a call of any thread, if no other is in it. A port that is closed is waited for: calls
+    /// of several threads that give its frames back are allowed, and short.
     #[inline]
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Option<Open>>, Reason> {
         if !self.process.is_current() {
@@ -91,7 +92,18 @@ impl pollux_port {
             Ok(open) => Ok(open),
             // A call that a panic ended left the port in a valid state.
             Err(TryLockError::Poisoned(error)) => Ok(error.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Reason::OtherThread),
+            Err(TryLockError::WouldBlock) => self.wait_if_closed(),
+        }
+    }
+
+    /// The port, which another thread is in, if it is closed.
+    #[cold]
+    fn wait_if_closed(&self) -> Result<MutexGuard<'_, Option<Open>>, Reason> {
+        // A thread that knows of the close sees it here.
+        if self.is_closed() {
+            Ok(self.open.lock().unwrap_or_else(PoisonError::into_inner))
+        } else {
+            Err(Reason::OtherThread)
         }
     }
 
@@ -149,5 +161,48 @@ impl pollux_port {
             refused: &self.refused,
         };
         serde_json::to_string(&json).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use pollux_embed::Options;
+
+    use super::*;
+    use crate::frame::pollux_frame;
+
+    #[test]
+    fn a_closed_port_is_waited_for_and_an_open_one_is_not() {
+        let options = Options {
+            buffers: Some(64),
+            data_room: Some(2048),
+            ..Options::default()
+        };
+        let port = EmbeddedPort::open("loopback", &options).unwrap();
+        let port = pollux_port::new(port);
+        // A frame in the program's hands keeps what the port has.
+        let mut frame = pollux_frame::NONE;
+        let mut open = port.claim().unwrap();
+        let inner = open.as_mut().unwrap();
+        inner
+            .slots
+            .hand_out(inner.port.alloc(60).unwrap(), &mut frame);
+        let enter = || port.claim().map(|open| open.is_some());
+        let other = std::thread::spawn(enter);
+        assert_eq!(other.join().unwrap(), Err(Reason::OtherThread));
+        drop(open);
+
+        port.close().unwrap();
+        let open = port.claim().unwrap();
+        let (sender, entered) = mpsc::channel();
+        let other = std::thread::spawn(move || sender.send(enter()));
+        let waits = entered.recv_timeout(Duration::from_millis(50));
+        assert_eq!(waits, Err(mpsc::RecvTimeoutError::Timeout));
+        drop(open);
+        assert_eq!(entered.recv(), Ok(Ok(true)));
+        other.join().unwrap().unwrap();
     }
 }

@@ -49,6 +49,8 @@ pub(crate) unsafe fn read(options: *const pollux_options) -> Result<Options, Str
         streams: streams.map(<[u16]>::to_vec),
         data_room: given_size(given.data_room),
         buffers: given_size(given.buffers),
+        // Programs free frames, or know that they keep them.
+        burst: 0,
         reassemble: given.drop_fragments == 0,
     })
 }

@@ -85,6 +85,18 @@ impl Slots {
         }
         Err(reason(self.port, frame))
     }
+
+    /// Keeps a buffer again that [`take_back`](Self::take_back) gave for this frame, under its old ticket:
+    /// copies that the program has of the frame stay valid.
+    pub(crate) fn put_back(&mut self, mbuf: Mbuf, frame: &pollux_frame) {
+        // All buffers of a port are of its pool.
+        let Some(slot) = self.all.get_mut(mbuf.index() as usize) else {
+            return;
+        };
+        slot.ticket = frame.ticket;
+        slot.mbuf = Some(mbuf);
+        self.held += 1;
+    }
 }
 
 /// Why the ticket of a frame is not that of its slot.

@@ -18,6 +18,17 @@ pub enum EmbedError {
     /// A UDP port is given twice among the streams.
     #[error("streams: {0}")]
     Streams(#[from] DemuxError),
+    /// A program that keeps one batch while it receives the next could keep all buffers.
+    #[error(
+        "burst = {burst} with {buffers} buffers: a batch is kept while the next is received, and both \
+         need buffers: give buffers = {} or more, or a smaller burst", .burst.saturating_mul(2)
+    )]
+    Burst {
+        /// Most datagrams of a batch.
+        burst: usize,
+        /// Buffers asked for.
+        buffers: usize,
+    },
     /// The bounds of reassembly do not fit the pool.
     #[error(transparent)]
     Reassembly(#[from] ReassemblyError),
@@ -68,7 +79,10 @@ impl EmbedError {
         match self {
             Self::Port(error) => error.is_usage(),
             Self::Pool(error) => error.is_usage(),
-            Self::Streams(_) | Self::Reassembly(_) | Self::FrameLength { .. } => true,
+            Self::Streams(_)
+            | Self::Burst { .. }
+            | Self::Reassembly(_)
+            | Self::FrameLength { .. } => true,
             Self::Closed { .. } | Self::OtherThread { .. } | Self::Forked { .. } => false,
         }
     }

@@ -20,6 +20,9 @@ pub const BURST: usize = 64;
 /// Frames to be sent.
 pub type Frames = Burst<BURST>;
 
+/// Descriptors or frames in the ring of a queue.
+const RING: usize = 1024;
+
 /// Bytes of an Ethernet header: the shortest frame.
 const ETHERNET_HEADER: usize = 14;
 
@@ -98,12 +101,19 @@ impl EmbeddedPort {
         let registry = Registry::builtin().granting(grant());
         registry.check(spec)?;
         let demux = options.demux()?;
+        options.check()?;
         // A wrong size is found before the port is opened, unless the size is the port's.
-        let sized = options.data_room.map(|_| Mempool::new(options.pool(0)));
+        let sized = options.data_room.map(|_| Mempool::new(options.pool(0, 0)));
         let sized = sized.transpose()?;
         let port = registry.open(spec)?;
         let offered = port.capabilities();
-        let pool = sized.map_or_else(|| Mempool::new(options.pool(offered.max_frame)), Ok)?;
+        let rx_queues = port.spread().min(offered.max_rx_queues);
+        // A recording has no receive rings.
+        let rings = usize::from(rx_queues) * if offered.recorded { 0 } else { RING };
+        let config = options.pool(offered.max_frame, rings);
+        // Memory that is too small is returned before more is taken.
+        let sized = sized.filter(|pool| pool.buffers() == config.buffers);
+        let pool = sized.map_or_else(|| Mempool::new(config), Ok)?;
         let classifier = Classifier::new(ParseOptions::default());
         let classifier = if options.reassemble {
             classifier.with_reassembly(bounds(pool.buffers()), 1)?
@@ -113,7 +123,8 @@ impl EmbeddedPort {
         let reassembles = classifier.reassembles();
         let cache = pool.cache(CACHE.min(pool.buffers()))?;
         let config = PortConfig::new(pool.clone())
-            .rx_queues(port.spread().min(offered.max_rx_queues))
+            .rx_queues(rx_queues)
+            .ring(RING)
             .tx_queues(offered.max_tx_queues.min(1));
         let StartedPort { port, rx, mut tx } = port.configure(config)?.start()?;
         let receiver = Receiver::new(classifier, demux, None);

@@ -12,12 +12,13 @@ pub(crate) fn field<'py>(
     offset: isize,
     dtype: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    // NumPy's converter has no descriptor for None; `numpy.dtype` takes it for float64, which is hardly meant.
+    if dtype.is_none() {
+        return Err(no_size(dtype));
+    }
     let dtype = PyArrayDescr::new(py, dtype)?;
     if dtype.has_object() || dtype.itemsize() == 0 {
-        return Err(PyTypeError::new_err(format!(
-            "field: {dtype} has no fixed size in bytes: give a number, a structure or bytes, such as \
-             \"<u8\" or \"S4\""
-        )));
+        return Err(no_size(&dtype));
     }
     let len = dtype.itemsize();
     let start = usize::try_from(offset)
@@ -45,6 +46,14 @@ pub(crate) fn field<'py>(
 /// The bytes of a field, if the payload has them.
 fn field_of(payload: &[u8], start: usize, len: usize) -> Option<&[u8]> {
     payload.get(start..)?.get(..len)
+}
+
+#[cold]
+fn no_size(dtype: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "field: {dtype} has no fixed size in bytes: give a number, a structure or bytes, such as \
+         \"<u8\" or \"S4\""
+    ))
 }
 
 #[cold]

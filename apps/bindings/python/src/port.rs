@@ -25,13 +25,24 @@ pub(crate) struct Port {
     burst: usize,
 }
 
+/// The UDP ports of an iterable.
+fn ports_of(streams: &Bound<'_, PyAny>) -> PyResult<Vec<u16>> {
+    let number = |port: PyResult<Bound<'_, PyAny>>| {
+        let port: i64 = port?.extract()?;
+        u16::try_from(port).map_err(|_| {
+            SpecError::new_err(format!("streams: {port} is no UDP port: give 0 to 65535"))
+        })
+    };
+    streams.try_iter()?.map(number).collect()
+}
+
 /// Opens a port by its spec.
 #[pyfunction]
 #[pyo3(signature = (spec, *, streams=None, burst=256, data_room=None, buffers=None, reassemble=true))]
 pub(crate) fn open(
     py: Python<'_>,
     spec: &str,
-    streams: Option<Vec<i64>>,
+    streams: Option<&Bound<'_, PyAny>>,
     burst: usize,
     data_room: Option<usize>,
     buffers: Option<usize>,
@@ -42,16 +53,11 @@ pub(crate) fn open(
             "burst = {burst}: a batch has 1 to {MOST} datagrams"
         )));
     }
-    let number = |port: i64| {
-        u16::try_from(port).map_err(|_| {
-            SpecError::new_err(format!("streams: {port} is no UDP port: give 0 to 65535"))
-        })
-    };
-    let streams = streams.map(|ports| ports.into_iter().map(number).collect::<PyResult<_>>());
     let options = Options {
-        streams: streams.transpose()?,
+        streams: streams.map(ports_of).transpose()?,
         data_room,
         buffers,
+        burst,
         reassemble,
     };
     // A device may take seconds to start.

@@ -31,6 +31,8 @@ def capture(tmp_path, count=40):
     ("null", {"burst": 5000}, "burst = 5000"),
     ("null", {"data_room": 10}, "data room must be at least 64 B"),
     ("null", {"buffers": 0}, "a pool of 0 buffers"),
+    ("null", {"buffers": 511}, "burst = 256 with 511 buffers: a batch is kept while the next is received"),
+    ("null", {"burst": 33, "buffers": 65}, "give buffers = 66 or more, or a smaller burst"),
 ])
 def test_a_wrong_request_is_a_spec_error(spec, options, said):
     with pytest.raises(pollux.SpecError) as raised:
@@ -60,7 +62,7 @@ def test_a_field_larger_than_all_payloads_takes_no_memory(tmp_path):
 import resource, sys
 import pollux
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-with pollux.open(sys.argv[1], data_room=2048, buffers=64) as port:
+with pollux.open(sys.argv[1], data_room=2048, buffers=64, burst=32) as port:
     try:
         next(iter(port)).field(0, "S2147483647")
     except IndexError:

@@ -2,6 +2,7 @@
 
 import gc
 import struct
+import threading
 
 import numpy as np
 import pytest
@@ -47,8 +48,37 @@ def test_other_ports_miss_and_long_frames_are_oversize(tmp_path):
     assert ledger["dropped"] == {"demux-miss": 3, "oversize": 1} and ledger["balanced"]
 
 
+def test_streams_are_any_iterable(tmp_path):
+    spec = capture(tmp_path, numbered(4) + numbered(3, dst_port=9) + numbered(2, dst_port=11))
+    for streams in ([7502, 9], (9, 7502), {7502, 9}, (port for port in (7502, 9)), {9: "", 7502: ""}, range(9, 7503, 7493),
+                    np.array([7502, 9], np.uint16)):
+        with pollux.open(spec, streams=streams) as port:
+            assert sum(len(batch) for batch in port) == 7
+        assert port.ledger()["dropped"] == {"demux-miss": 2}
+    for streams in (7502, "7502", [7502, "9"], [9.5]):
+        with pytest.raises(TypeError):
+            pollux.open(spec, streams=streams)
+    with pytest.raises(pollux.SpecError, match="65536 is no UDP port"):
+        pollux.open(spec, streams=(port for port in (7, 65536)))
+    with pytest.raises(ZeroDivisionError):
+        pollux.open(spec, streams=(1 // port for port in (1, 0)))
+
+
+@pytest.mark.parametrize("options", [{"burst": 1024}, {"burst": 32, "buffers": 64}], ids=str)
+def test_a_loop_over_batches_does_not_wait_for_the_last_one(tmp_path, options):
+    count = 0
+    with pollux.open(capture(tmp_path, numbered(5000)), **options) as port:
+        # Instead of a test that never ends.
+        timer = threading.Timer(60, port.stop)
+        timer.start()
+        for batch in port:
+            count += len(batch)
+        timer.cancel()
+    assert count == 5000
+
+
 def test_a_view_is_read_only_keeps_its_buffer_and_outlives_the_port(tmp_path):
-    with pollux.open(capture(tmp_path, numbered(40)), buffers=64, data_room=2048) as port:
+    with pollux.open(capture(tmp_path, numbered(40)), buffers=128, burst=64, data_room=2048) as port:
         free = port.free_buffers
         batch = next(port)
         assert port.free_buffers == free - 40
@@ -81,6 +111,8 @@ def test_fields_of_any_type(tmp_path):
         for dtype in ("O", "S", "nonsense"):
             with pytest.raises(TypeError):
                 batch.field(0, dtype)
+        with pytest.raises(TypeError, match="field: None has no fixed size in bytes"):
+            batch.field(0, None)
 
 
 def test_a_field_past_a_payload_names_the_datagram(tmp_path):

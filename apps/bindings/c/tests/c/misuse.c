@@ -132,6 +132,39 @@ static void after_close(pollux_port *port)
     CHECK(has(port, "\"freed-twice\":7") && has(port, "\"held\":0"));
 }
 
+/* Two threads that give back frames of a closed port, one at a time each. */
+enum { FRAMES = 2000 };
+static pollux_frame shared[FRAMES];
+static pollux_port *closed;
+static pthread_barrier_t start;
+
+static void *give_back(void *first)
+{
+    pthread_barrier_wait(&start);
+    for (size_t i = *(size_t *)first; i < FRAMES; i += 2)
+        pollux_free(closed, &shared[i], 1);
+    return NULL;
+}
+
+static void two_threads_after_close(void)
+{
+    pollux_options options = {.size = sizeof options, .buffers = 4096, .data_room = 256};
+    size_t first[] = {0, 1};
+    pthread_t thread[2];
+
+    closed = pollux_open("loopback", &options, text, sizeof text);
+    CHECK(closed);
+    for (size_t i = 0; i < FRAMES; i++)
+        CHECK(pollux_alloc(closed, &shared[i], 60));
+    pollux_close(closed);
+    CHECK(pthread_barrier_init(&start, NULL, 2) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&thread[i], NULL, give_back, &first[i]) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(thread[i], NULL) == 0);
+    CHECK(has(closed, "\"held\":0,\"refused\":{}"));
+}
+
 int main(void)
 {
     pollux_port *port = pollux_open("loopback", NULL, text, sizeof text);
@@ -157,6 +190,7 @@ int main(void)
     CHECK(!has(port, "forked"));
 
     after_close(port);
+    two_threads_after_close();
     pollux_close(other);
     return 0;
 }

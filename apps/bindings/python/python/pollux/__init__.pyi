@@ -40,7 +40,8 @@ class Batch:
     def field(self, offset: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """The value of type `dtype` at `offset` of every payload, as one array.
 
-        Raises IndexError, with the number of the datagram, where a payload is too short."""
+        Raises IndexError, with the number of the datagram, where a payload is too short, and TypeError for a
+        `dtype` without a fixed size in bytes, or None."""
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> npt.NDArray[np.uint8]:
         """The payload of a datagram: a read-only view of its packet buffer, which stays valid after the
@@ -99,7 +100,8 @@ def open(
     burst: most datagrams of a batch, 1 to 4096.
     data_room: bytes of a buffer; a longer frame or datagram is dropped as oversize. Without it a buffer holds
         the longest frame of the link, and any datagram of a recording.
-    buffers: buffers of the pool; without it 64 MiB of them, 1024 to 8192.
+    buffers: buffers of the pool, at least twice `burst`; without it 64 MiB of them, 1024 to 8192, or two batches and
+        the receive rings if they are more.
     reassemble: join IPv4 fragments to datagrams, as a socket does; else they are dropped as ip-fragment.
 
     Raises SpecError where the spec or an option is wrong, PortError where the port cannot be opened."""
