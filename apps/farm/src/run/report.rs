@@ -8,8 +8,8 @@ use pollux_app::LedgerReport;
 use pollux_switch::{SwitchReport, SwitchView};
 use serde::Serialize;
 
-use super::children::ProcessReport;
 use super::config::FarmConfig;
+use super::fate::ProcessReport;
 use super::outcome::{Flow, Left};
 use super::part::{Latency, Part};
 use super::plan::Plan;

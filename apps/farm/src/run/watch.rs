@@ -126,10 +126,10 @@ impl Watched<'_> {
         ));
     }
 
-    /// Frames that were sent, and taken. What is lost with a process counts in neither.
+    /// Frames that were sent, and taken. Those of a process that is lost, or late, count in neither.
     fn traffic(&self) -> (u64, u64) {
         let own = self.running.traffic().enumerate();
-        let own = own.filter(|&(port, _)| self.children.is_live(port));
+        let own = own.filter(|&(port, _)| self.children.counts(port));
         let all = own
             .map(|(_, traffic)| traffic)
             .chain(self.children.traffic());
@@ -145,7 +145,7 @@ impl Watched<'_> {
             self.children.follow(&self.running.control);
             let (sent, taken) = self.traffic();
             let waits = self.running.control.switch_waits.get();
-            let waits = if self.children.are_live() { waits } else { 0 };
+            let waits = if self.children.all_count() { waits } else { 0 };
             let left = sent.saturating_sub(taken) + waits;
             let moved = sent + taken;
             quiet = if left == 0 && moved == last {
