@@ -16,6 +16,9 @@ use super::running::Running;
 /// Period of housekeeping.
 pub const ROUND: Duration = Duration::from_millis(10);
 
+/// A round that takes longer tells of this thread, not of the farm: it was not run, or the process was stopped.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Time between two lines about the progress.
 const TELL: Duration = Duration::from_secs(1);
 
@@ -49,7 +52,13 @@ impl Watched<'_> {
         let limit = self.plan.asked.duration;
         let (mut told, mut moved) = ((start, 0), (start, 0));
         let mut asked: Option<Instant> = None;
+        let mut round = start;
         loop {
+            let (now, before) = (Instant::now(), round);
+            round = now;
+            if now - before >= LATE {
+                moved.0 += now - before;
+            }
             let failed = self.children.follow(control) || self.running.has_failed();
             if control.done.is_set() {
                 return if asked.is_some() && self.is_cut() {
