@@ -111,6 +111,7 @@ pub fn run(
     let (mut finished, boards) = (finished?, boards?);
     supervisor.drain();
     supervisor.watch_boards();
+    let answered = finished.sink.answers();
     let mut queues = queues(&mut finished, received);
     let emulator = boards.map(|(report, link)| {
         let (tx, rx) = link.into_queues();
@@ -119,6 +120,9 @@ pub fn run(
         report
     });
     let stopped = ports::stop(ports, queues.rx, queues.tx);
+    if let Some(answered) = answered {
+        finished.sink.answer.settle(answered.errors());
+    }
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
     let (files, completed) = files.finish();
     let wrong = summary::unbuilt(&counters, recorded).or_else(|| supervisor.answers.unheard());
