@@ -173,7 +173,7 @@ impl Children {
         let others = self.processes.iter().enumerate();
         let others = others.filter(|(n, _)| !absences.iter().any(|(absent, _)| absent == n));
         if !absences.is_empty()
-            && let Some(need) = Need::unmet(others.map(|(_, child)| &child.share))
+            && let Some(need) = Need::unmet(&others.map(|(_, child)| &child.share))
         {
             let is_its = |number: usize| need.is_met_by(&self.processes[number].share);
             if let Some(&(number, absence)) = absences.iter().find(|&&(n, _)| is_its(n)) {

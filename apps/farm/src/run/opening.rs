@@ -107,7 +107,7 @@ const NEEDS: [Need; 4] = [
 
 impl Need {
     /// What a farm lacks if it has these shares alone.
-    pub fn unmet<'a>(shares: impl Iterator<Item = &'a Share> + Clone) -> Option<Self> {
+    pub fn unmet<'a>(shares: &(impl Iterator<Item = &'a Share> + Clone)) -> Option<Self> {
         let is_met = |need: &Self| shares.clone().any(need.has);
         NEEDS.into_iter().find(|need| !is_met(need))
     }
@@ -147,7 +147,7 @@ mod tests {
     fn a_farm_needs_both_ends_a_feeder_and_a_node() {
         let shares = ["scheduler", "results", "feeder:0", "node:0", "node:1"];
         let shares: Vec<Share> = shares.map(|text| text.parse().unwrap()).into();
-        assert!(Need::unmet(shares.iter()).is_none());
+        assert!(Need::unmet(&shares.iter()).is_none());
         for (left_out, text) in [
             (0, Some("its scheduler and result node")),
             (1, Some("its scheduler and result node")),
@@ -156,7 +156,7 @@ mod tests {
         ] {
             let others = shares.iter().enumerate();
             let others = others.filter(|&(n, _)| n != left_out).map(|(_, s)| s);
-            let need = Need::unmet(others);
+            let need = Need::unmet(&others);
             assert_eq!(need.map(|need| need.text), text);
             assert!(need.is_none_or(|need| need.is_met_by(&shares[left_out])));
         }

@@ -1,6 +1,6 @@
 //! Silence of nodes and feeders.
 
-use super::peer::{Exclusion, Peer, interval};
+use super::peer::{Exclusion, interval};
 use super::state::Scheduler;
 use crate::message::{Member, Message, Withdraw};
 use crate::role::{Address, Outbox};
@@ -34,25 +34,6 @@ impl Scheduler {
                 self.drop_feeder(feeder as u8, Exclusion::Silent);
                 self.pass_feeder(feeder as u8, now);
             }
-        }
-    }
-
-    /// Excludes a node or a feeder as if it had been silent for too long. It returns when it is heard. What
-    /// is excluded already, and the result node, stay as they are.
-    pub fn miss(&mut self, member: Member, now: Time) {
-        let is_here = |peers: &[Peer], number: usize| {
-            let peer = peers.get(number);
-            peer.is_some_and(|peer| peer.excluded.is_none())
-        };
-        match member {
-            Member::Node(node) if is_here(&self.nodes, node.into()) => {
-                self.drop_node(node, Exclusion::Silent, now);
-            }
-            Member::Feeder(feeder) if is_here(&self.feeders, feeder.into()) => {
-                self.drop_feeder(feeder, Exclusion::Silent);
-                self.pass_feeder(feeder, now);
-            }
-            _ => {}
         }
     }
 
