@@ -293,6 +293,12 @@ impl Sent {
         self.0.errors.add(packets);
     }
 
+    /// Those so far.
+    #[inline]
+    pub(crate) fn errors(&self) -> u64 {
+        self.0.errors.get()
+    }
+
     /// Counts frames that were counted as sent, and then lost, since no neighbour has their address.
     #[inline]
     pub fn count_unresolved(&mut self, packets: u64) {

@@ -172,6 +172,7 @@ impl Source for Counters {
             ("sent", &answers.sent),
             ("untold", &answers.no_destination),
             ("no-room", &answers.no_room),
+            ("refused", &answers.refused),
             ("unresolved", &answers.unresolved),
         ];
         let decisions = decisions.map(|(name, count)| ([("outcome", name.into())], count.get()));

@@ -8,6 +8,7 @@ use pollux_pipelines::Output;
 use pollux_pmd::TxQueue;
 use pollux_pmd::endpoint::PortEndpoint;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
+use pollux_pmd::ledger::SentView;
 
 use crate::clock::RunClock;
 use crate::event_display::Sampler;
@@ -74,6 +75,11 @@ impl DecisionSink {
         }
         let tapped = self.taps.iter_mut().all(|tap| tap.producer.has_room());
         tapped && self.queues.have_room()
+    }
+
+    /// The counts of the queue that sends answers.
+    pub fn answers(&mut self) -> Option<SentView> {
+        queue(&mut self.endpoints, self.answer_by).map(|tx| tx.sent())
     }
 
     /// Sends the collected decisions, and passes the events on.

@@ -98,6 +98,8 @@ pub struct PortReport {
     pub rx_bytes: u64,
     /// Frames that the trigger sent.
     pub tx_packets: u64,
+    /// Frames that the port accepted and its device refused.
+    pub tx_errors: u64,
     /// Source of the arrival times of its frames, from which latencies are measured: `hardware`,
     /// `kernel`, `poll` or `read`; null for a port that does not receive.
     pub arrival_time: Option<&'static str>,
@@ -248,6 +250,8 @@ pub struct AnswersReport {
     pub no_destination: u64,
     pub packets: u64,
     pub no_room: u64,
+    /// Decisions that the port took and could not send or write.
+    pub refused: u64,
     pub unresolved: u64,
 }
 

@@ -8,6 +8,8 @@ use pollux_app::ports;
 use pollux_pipelines::registry::StageRegistry;
 use pollux_pmd::endpoint::PortEndpoint;
 use pollux_pmd::lcore::{self, Lcore};
+use pollux_pmd::ledger::SentView;
+use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{PortError, RxQueue};
 
 use crate::answer_watch::AnswerWatch;
@@ -111,14 +113,14 @@ pub fn run(
     let (mut finished, boards) = (finished?, boards?);
     supervisor.drain();
     supervisor.watch_boards();
-    let mut queues = queues(&mut finished, received);
+    let (mut queues, answered) = queues(&mut finished, received);
     let emulator = boards.map(|(report, link)| {
         let (tx, rx) = link.into_queues();
         queues.tx.push(tx);
         queues.rx.extend(rx);
         report
     });
-    let stopped = ports::stop(ports, queues.rx, queues.tx);
+    let stopped = stop_ports(ports, queues, answered, &mut finished);
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
     let (files, completed) = files.finish();
     let wrong = summary::unbuilt(&counters, recorded).or_else(|| supervisor.answers.unheard());
@@ -150,14 +152,30 @@ fn keep_off_loops(plan: &Plan) {
     lcore::keep_off(&busy.flatten().copied().collect::<Vec<_>>());
 }
 
-/// The queues of the trigger's loop and of its receive loops.
-fn queues(finished: &mut Finished, received: Vec<RxQueue>) -> Queues {
+/// Stops the ports; what their answers have come to is known then.
+fn stop_ports(
+    ports: Vec<Port<Started>>,
+    queues: Queues,
+    answered: Option<SentView>,
+    finished: &mut Finished,
+) -> Result<(), PortError> {
+    let stopped = ports::stop(ports, queues.rx, queues.tx);
+    if let Some(answered) = answered {
+        finished.sink.answer.settle(answered.errors());
+    }
+    stopped
+}
+
+/// The queues of the trigger's loop and of its receive loops, and the counts of the one with the answers.
+fn queues(finished: &mut Finished, received: Vec<RxQueue>) -> (Queues, Option<SentView>) {
     let own = finished.inputs.drain(..).filter_map(Input::into_queue);
+    let answered = finished.sink.answers();
     let endpoints = finished.sink.endpoints.drain(..);
-    Queues {
+    let queues = Queues {
         rx: own.chain(received).collect(),
         tx: endpoints.filter_map(PortEndpoint::into_tx).collect(),
-    }
+    };
+    (queues, answered)
 }
 
 /// The loops, their CPUs, and whether those are isolated; logs the remedy if not.

@@ -62,6 +62,7 @@ fn port(view: &PortView) -> PortReport {
         rx_packets,
         rx_bytes,
         tx_packets,
+        tx_errors,
         unpolled_queues,
         ..
     } = view.traffic();
@@ -70,6 +71,7 @@ fn port(view: &PortView) -> PortReport {
         rx_packets,
         rx_bytes,
         tx_packets,
+        tx_errors,
         arrival_time: view.arrival_time().map(ArrivalTime::name),
         unpolled_queues,
     }
@@ -210,10 +212,14 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
         },
         rules: counters.rules.sets().iter().map(rule_set).collect(),
         answers: AnswersReport {
-            sent: answers.sent.get(),
+            sent: answers.sent.get().saturating_sub(answers.refused.get()),
             no_destination: answers.no_destination.get(),
-            packets: answers.packets.get(),
+            packets: answers
+                .packets
+                .get()
+                .saturating_sub(answers.refused_packets.get()),
             no_room: answers.no_room.get(),
+            refused: answers.refused.get(),
             unresolved: answers.unresolved.get(),
         },
         latency_ns,

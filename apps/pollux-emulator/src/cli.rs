@@ -40,7 +40,7 @@ pub(crate) struct Cli {
 
     /// Configuration; --truth-out writes one to start from
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 
     /// Seed of events and faults [default: 1]
     #[arg(long, value_name = "N")]

@@ -12,7 +12,9 @@ use crate::truth::Truth;
 use anyhow::Context as _;
 use pollux_app::metrics::{self, Ledgers, Watch};
 use pollux_app::ports::{self, PortView};
-use pollux_app::{Cpus, Failure, Output, Reports, name_outputs, print, user_message};
+use pollux_app::{
+    Cpus, Failure, NamedFile, Output, Reports, expect_distinct, name_outputs, print, user_message,
+};
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_na62::physics::model::TruthEvent;
 use pollux_pmd::lcore::{self, StopFlag};
@@ -163,6 +165,14 @@ impl Outputs {
         ];
         let overwrite = cli.report.overwrite;
         let [truth_out, truth_events, report, json] = name_outputs(&files, None, overwrite)?;
+        let read = cli
+            .config
+            .iter()
+            .map(|path| NamedFile::read("--config", path));
+        let port = cli.port.get().into_iter().flat_map(NamedFile::of_port);
+        let written = [&truth_out, &truth_events, &report, &json];
+        let written = written.into_iter().flatten().map(Output::file);
+        expect_distinct(&read.chain(port).chain(written).collect::<Vec<_>>())?;
         Ok(Self {
             truth_out,
             truth_events,

@@ -101,6 +101,11 @@ impl Supervisor {
         })
     }
 
+    /// Refuses a report that would overwrite one of these files, or be overwritten by it.
+    pub(crate) fn expect_beside(&self, files: &[NamedFile]) -> Result<(), Failure> {
+        self.reports.expect_beside(files)
+    }
+
     /// CPUs of the loops; empty if they are not pinned.
     pub(crate) fn cores(&self) -> &[usize] {
         &self.cores

@@ -190,6 +190,14 @@ impl TxQueue {
         self.driver.tx(cache, &mut burst.as_mut(), &mut self.sent)
     }
 
+    /// Frames that the queue took and the device refused, as far as it has said: a capture that cannot be
+    /// written, for instance. As `errors` of [`sent`](Self::sent), for the loop that sends.
+    #[inline]
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.sent.errors()
+    }
+
     /// View of the queue's count of sent frames.
     #[must_use]
     pub fn sent(&self) -> SentView {

@@ -31,7 +31,8 @@ impl NamedFile {
     }
 
     /// A file that is written, by its name in messages.
-    pub(crate) fn written(name: String, path: &Path) -> Self {
+    #[must_use]
+    pub fn written(name: String, path: &Path) -> Self {
         Self {
             name,
             path: path.to_owned(),

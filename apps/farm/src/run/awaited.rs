@@ -39,6 +39,16 @@ impl Awaited {
         }
     }
 
+    /// Those that have not been heard.
+    pub fn members(&self) -> impl Iterator<Item = Member> {
+        let feeders = (0..).zip(&self.feeders).filter(|&(_, &awaited)| awaited);
+        let feeders = feeders.map(|(feeder, _)| Member::Feeder(feeder));
+        let nodes = (0..).zip(&self.nodes).filter(|&(_, &awaited)| awaited);
+        let nodes = nodes.map(|(node, _)| Member::Node(node));
+        let results = self.results.then_some(Member::Results);
+        feeders.chain(nodes).chain(results)
+    }
+
     /// How many have not been heard.
     pub fn left(&self) -> usize {
         self.left
@@ -69,6 +79,8 @@ mod tests {
         for (from, left) in members {
             awaited.hear(&Message::Alive(Alive { run: 1, from }));
             assert_eq!(awaited.left(), left, "{from:?}");
+            assert_eq!(awaited.members().count(), left);
+            assert!(awaited.members().all(|member| member != from));
         }
     }
 }

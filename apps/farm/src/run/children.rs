@@ -11,9 +11,10 @@ use anyhow::{Context as _, Result, bail};
 use pollux_app::patience;
 use pollux_pmd::Count;
 use pollux_pmd::lcore::StopFlag;
-use serde::Serialize;
 
 use super::counters::{Control, Shown};
+use super::fate::{Fate, ProcessReport, is_stopped};
+use super::opening::{Absence, Need, Opening};
 use super::orders::{Answer, Order};
 use super::part::Part;
 use super::plan::Plan;
@@ -23,6 +24,9 @@ use super::veths::Veths;
 /// Longest wait for the last line of a process.
 const END: Duration = Duration::from_secs(5);
 
+/// Least time that processes have to open their ports.
+const START: Duration = Duration::from_secs(30);
+
 /// Time between two looks at a process that ends.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -30,7 +34,10 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Default)]
 pub struct Children {
     processes: Vec<ChildProcess>,
+    opening: Opening,
     told: [bool; 2],
+    /// Members that the scheduler was told it cannot hear.
+    told_absent: u64,
     /// What ended the run.
     failure: Option<String>,
 }
@@ -41,6 +48,8 @@ struct ChildProcess {
     child: Child,
     heard: Arc<Heard>,
     fate: Option<Fate>,
+    /// The farm has begun without it.
+    is_late: bool,
 }
 
 /// What a process has said.
@@ -52,31 +61,6 @@ struct Heard {
     sent: Count,
     taken: Count,
     part: Mutex<Option<Part>>,
-}
-
-/// How a process ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Fate {
-    /// As it should.
-    Ended,
-    /// By a signal that was not ours.
-    Killed(i32),
-    /// It stood still at the end of the run, and was killed.
-    Stopped,
-    /// By itself, before the end.
-    Exited(i32),
-}
-
-/// A process in the report.
-#[derive(Clone, Debug, Serialize)]
-pub struct ProcessReport {
-    pub pid: u32,
-    /// Its members.
-    pub members: String,
-    /// How it ended.
-    pub end: String,
-    /// Whether its members were lost in the run.
-    pub lost: bool,
 }
 
 impl Children {
@@ -96,7 +80,10 @@ impl Children {
         let text = toml::to_string(&plan.config).context("the configuration of the processes")?;
         fs::write(&config, text).with_context(|| config.display().to_string())?;
         let program = std::env::current_exe().context("the path of this program")?;
+        // What is left then is for the members of the others to be heard.
+        let longest = Duration::from_micros(plan.config.times.start_us / 2).max(START);
         let mut children = Self::default();
+        children.opening = Opening::begin(longest);
         for (number, (share, port)) in plan.shares.iter().zip(ports).enumerate() {
             let mut command = Command::new(&program);
             command.arg("part").arg("--config").arg(&config);
@@ -135,10 +122,10 @@ impl Children {
         if self.processes.iter().any(|child| child.heard.done.is_set()) {
             control.done.stop();
         }
-        let mut processes = self.processes.iter();
-        if processes.all(|child| child.heard.begun.is_set() || child.fate.is_some()) {
-            control.all_open.stop();
+        if !control.all_open.is_set() {
+            self.open(control);
         }
+        self.tell_absent();
         for (told, (flag, order)) in self.told.iter_mut().zip([
             (&control.enough, Order::Enough),
             (&control.done, Order::Done),
@@ -154,9 +141,11 @@ impl Children {
             let Some(fate) = child.look() else { continue };
             let share = &child.share;
             let text = format!("process {number} ({share}) {fate}");
-            let is_needed = share.scheduler || share.results;
-            if matches!(fate, Fate::Killed(_)) && !is_needed {
-                tracing::warn!("{text}: the farm goes on without its members");
+            if matches!(fate, Fate::Killed(_)) && !share.is_end() {
+                // Without a port it is reported when the farm begins without it.
+                if child.has_port() {
+                    tracing::warn!("{text}: the farm goes on without its members");
+                }
             } else {
                 self.failure.get_or_insert(match fate {
                     Fate::Killed(_) => {
@@ -169,20 +158,76 @@ impl Children {
         self.failure.is_some()
     }
 
-    /// Whether a process takes frames.
-    pub fn is_live(&self, number: usize) -> bool {
-        self.processes.get(number).is_none_or(ChildProcess::is_live)
+    /// Lets the switch begin when each process has its port, or is not waited for.
+    fn open(&mut self, control: &Control) {
+        let (mut absences, mut opens) = (Vec::new(), false);
+        for (number, child) in self.processes.iter().enumerate() {
+            if child.has_port() {
+                continue;
+            }
+            match child.absence(number, &mut self.opening) {
+                Some(absence) => absences.push((number, absence)),
+                None => opens = true,
+            }
+        }
+        let others = self.processes.iter().enumerate();
+        let others = others.filter(|(n, _)| !absences.iter().any(|(absent, _)| absent == n));
+        if !absences.is_empty()
+            && let Some(need) = Need::unmet(&others.map(|(_, child)| &child.share))
+        {
+            let is_its = |number: usize| need.is_met_by(&self.processes[number].share);
+            if let Some(&(number, absence)) = absences.iter().find(|&&(n, _)| is_its(n)) {
+                let (share, need) = (&self.processes[number].share, need.text);
+                let remedy = absence.remedy();
+                self.failure.get_or_insert(format!(
+                    "process {number} ({share}) {absence}: a farm needs {need}; {remedy}"
+                ));
+            }
+            return;
+        }
+        if opens {
+            return;
+        }
+        for (number, absence) in absences {
+            let child = &mut self.processes[number];
+            child.is_late = true;
+            let share = &child.share;
+            tracing::warn!(
+                "process {number} ({share}) {absence}: the farm goes on without its members"
+            );
+        }
+        control.all_open.stop();
     }
 
-    /// Whether all do.
-    pub fn are_live(&self) -> bool {
-        self.processes.iter().all(ChildProcess::is_live)
+    /// Tells the scheduler how many members it cannot hear, until their processes have ports.
+    fn tell_absent(&mut self) {
+        let without = self.processes.iter().filter(|child| !child.has_port());
+        let without = without.filter(|child| child.is_late || child.fate.is_some());
+        let absent = without.map(|child| child.share.members() as u64).sum();
+        if absent == self.told_absent {
+            return;
+        }
+        self.told_absent = absent;
+        let schedulers = self.processes.iter_mut();
+        for child in schedulers.filter(|child| child.share.scheduler) {
+            child.tell(Order::Absent(absent));
+        }
     }
 
-    /// Frames that each process that lives has sent and received.
+    /// Whether the frames of a process count: what is lost with it does not, nor what was before it had a port.
+    pub fn counts(&self, number: usize) -> bool {
+        self.processes.get(number).is_none_or(ChildProcess::counts)
+    }
+
+    /// Whether those of all do.
+    pub fn all_count(&self) -> bool {
+        self.processes.iter().all(ChildProcess::counts)
+    }
+
+    /// Frames that each process that counts has sent and received.
     pub fn traffic(&self) -> impl Iterator<Item = (u64, u64)> {
-        let live = self.processes.iter().filter(|child| child.is_live());
-        live.map(|child| (child.heard.sent.get(), child.heard.taken.get()))
+        let counting = self.processes.iter().filter(|child| child.counts());
+        counting.map(|child| (child.heard.sent.get(), child.heard.taken.get()))
     }
 
     /// Ends all; what they contribute to the report.
@@ -228,11 +273,16 @@ impl Children {
             bail!("{failure}");
         }
         for (number, child) in self.processes.iter().enumerate() {
-            if let Some(Fate::Exited(status)) = child.fate {
-                let share = &child.share;
-                bail!(
+            let share = &child.share;
+            match &child.fate {
+                Some(Fate::Exited(status)) => bail!(
                     "process {number} ({share}) ended with status {status}: see its message above"
-                );
+                ),
+                Some(Fate::Unopened) if share.is_end() => bail!(
+                    "process {number} ({share}) never opened its port: a farm needs its scheduler \
+                     and result node"
+                ),
+                _ => {}
             }
         }
         Ok(())
@@ -259,6 +309,7 @@ impl ChildProcess {
             child,
             heard,
             fate: None,
+            is_late: false,
         };
         if let Some(output) = output {
             let (heard, shown) = (Arc::clone(&process.heard), Arc::clone(shown));
@@ -273,7 +324,7 @@ impl ChildProcess {
     fn tell(&mut self, order: Order) {
         if let Some(input) = &mut self.child.stdin {
             // One that has ended is noticed by its status.
-            let _ = writeln!(input, "{}", order.word());
+            let _ = writeln!(input, "{order}");
         }
     }
 
@@ -319,10 +370,34 @@ impl ChildProcess {
         self.fate.is_none() && !is_stopped(self.child.id())
     }
 
+    /// Whether it has opened its port.
+    fn has_port(&self) -> bool {
+        self.heard.begun.is_set()
+    }
+
+    /// Whether its frames count.
+    fn counts(&self) -> bool {
+        !self.is_late && self.is_live()
+    }
+
+    /// Why it is not waited for, if it has no port and is not.
+    fn absence(&self, number: usize, opening: &mut Opening) -> Option<Absence> {
+        match &self.fate {
+            Some(Fate::Killed(signal)) => Some(Absence::Killed(*signal)),
+            // The run fails, and says why.
+            Some(_) => None,
+            None => opening.absence(number, is_stopped(self.child.id())),
+        }
+    }
+
     fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        self.fate = Some(Fate::Stopped);
+        self.fate = Some(if self.has_port() {
+            Fate::Stopped
+        } else {
+            Fate::Unopened
+        });
     }
 }
 
@@ -349,21 +424,70 @@ fn listen(output: ChildStdout, (number, share): (usize, &Share), heard: &Heard, 
     }
 }
 
-/// Whether a process is stopped by a signal (proc(5), the state of `/proc/PID/stat`).
-fn is_stopped(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name in brackets before it may have any character.
-    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
-    state.is_some_and(|state| state.starts_with(['T', 't']))
-}
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use pollux_app::metrics::Ledgers;
+    use pollux_pmd::{LatencyHistogram, Ledger};
 
-impl std::fmt::Display for Fate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Ended => f.write_str("ended"),
-            Self::Killed(signal) => write!(f, "was killed by signal {signal}"),
-            Self::Stopped => f.write_str("stood still and was killed"),
-            Self::Exited(status) => write!(f, "ended with status {status}"),
+    use super::super::figures::Processes;
+    use super::*;
+
+    /// Processes with these members, which say nothing.
+    fn mute(shares: &[&str], longest: Duration) -> Children {
+        let shown = Arc::new(Shown {
+            books: Ledgers {
+                ledger: Ledger::new(),
+                ports: Vec::new(),
+            },
+            counts: Arc::default(),
+            latency: LatencyHistogram::new().view(),
+            processes: Arc::new(Processes::new(shares.len())),
+        });
+        let mut children = Children::default();
+        children.opening = Opening::begin(longest);
+        for (number, share) in shares.iter().enumerate() {
+            let mut command = Command::new("sleep");
+            command.arg("600").stdin(Stdio::piped());
+            let child = command.stdout(Stdio::piped()).spawn().unwrap();
+            let child = ChildProcess::new(child, number, share.parse().unwrap(), &shown);
+            children.processes.push(child.unwrap());
         }
+        children
+    }
+
+    #[test]
+    fn processes_without_a_port_are_waited_for_until_the_time_is_over() {
+        let shares = ["scheduler,feeder:0", "results,node:0", "node:1"];
+        let mut children = mute(&shares, Duration::from_hours(1));
+        let control = Control::default();
+        for opened in 0..2 {
+            assert!(!children.follow(&control));
+            assert!(!control.all_open.is_set() && children.counts(2));
+            children.processes[opened].heard.begun.stop();
+        }
+        assert!(!children.follow(&control) && !control.all_open.is_set());
+        children.opening = Opening::begin(Duration::ZERO);
+        assert!(!children.follow(&control) && control.all_open.is_set());
+        assert_eq!(children.told_absent, 1);
+        assert!(children.counts(1) && !children.counts(2));
+        // It has its port in the end: its members can be heard.
+        children.processes[2].heard.begun.stop();
+        assert!(!children.follow(&control) && !children.counts(2));
+        assert_eq!(children.told_absent, 0);
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_fails_when_the_time_is_over() {
+        let mut children = mute(&["scheduler,feeder:0,node:0", "results"], Duration::ZERO);
+        children.processes[0].heard.begun.stop();
+        let control = Control::default();
+        assert!(children.follow(&control) && !control.all_open.is_set());
+        let error = children.check().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "process 1 (results) has not opened its port in 0 s: a farm needs its scheduler and \
+             result node; look what it waits for, or raise `start_us` in [times]"
+        );
     }
 }

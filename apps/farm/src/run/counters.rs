@@ -21,9 +21,11 @@ pub struct Control {
     pub done: StopFlag,
     /// Loops end.
     pub stop: StopFlag,
-    /// All processes have opened their ports. The switch begins then: it sends the first frames to all, and an
-    /// interface that no process has opened yet loses them.
+    /// All processes have opened their ports, or are not waited for. The switch begins then: it sends the first
+    /// frames to all, and an interface that no process has opened yet loses them.
     pub all_open: StopFlag,
+    /// Members that the scheduler cannot hear: their processes have no ports.
+    pub absent: Count,
     /// 1 while frames wait in the switch.
     pub switch_waits: Count,
 }

@@ -56,6 +56,7 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
     };
     let end = watched.watch(monitoring, &stop);
     let left = watched.drain();
+    let is_asked = running.control.enough.is_set();
     let shown = std::sync::Arc::clone(&running.shown);
     let switched = running.switched.clone();
     let Stopped {
@@ -66,6 +67,7 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
     children.end().into_iter().for_each(|other| part.add(other));
     let ended = Ended {
         end,
+        is_asked,
         duration,
         left,
     };

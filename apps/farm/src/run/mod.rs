@@ -9,7 +9,7 @@
 //! | `options`, `config`, `asked`, `layout`, `plan`, `shares` | command line and TOML, checked |
 //! | `execute`, `watch` | a run: opens, watches, ends in order, reports |
 //! | `running` | the loops of a process |
-//! | `children`, `orders` | other processes of the run, and what they and their parent say |
+//! | `children`, `opening`, `fate`, `orders` | other processes of the run: started, waited for, ended; what they and their parent say |
 //! | `members`, `member_options` | a process with some members of a farm |
 //! | `wiring`, `link`, `veths`, `switch_loop` | ports of the loops and the processes; the switch between them |
 //! | `station`, `build`, `rest` | a loop: some members of the farm and their carrier |
@@ -25,12 +25,14 @@ mod children;
 mod config;
 mod counters;
 mod execute;
+mod fate;
 mod figures;
 mod kill;
 mod layout;
 mod link;
 mod member_options;
 mod members;
+mod opening;
 mod options;
 mod orders;
 mod outcome;

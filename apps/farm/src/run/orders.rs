@@ -1,6 +1,7 @@
 //! What the parent of the processes of a run and they tell each other: lines on the standard input and
 //! the standard output of each process.
 
+use std::fmt;
 use std::io::{BufRead as _, Write};
 use std::sync::Arc;
 
@@ -11,30 +12,39 @@ use super::counters::{Control, Moment};
 use super::figures::Figures;
 use super::part::Part;
 
-/// What the parent says, a word a line. At the end of its standard input a process stops.
+/// What the parent says, an order a line. At the end of its standard input a process stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// No more triggers.
     Enough,
     /// All events are decided.
     Done,
+    /// For the scheduler: it cannot hear so many members, whose processes have no ports.
+    Absent(u64),
     /// End, with the last answer.
     Stop,
 }
 
 impl Order {
-    /// The word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Enough => "enough",
-            Self::Done => "done",
-            Self::Stop => "stop",
+    fn read(line: &str) -> Option<Self> {
+        match line.split_once(' ') {
+            Some(("absent", members)) => members.parse().ok().map(Self::Absent),
+            Some(_) => None,
+            None => [Self::Enough, Self::Done, Self::Stop]
+                .into_iter()
+                .find(|order| order.to_string() == line),
         }
     }
+}
 
-    fn read(word: &str) -> Option<Self> {
-        let all = [Self::Enough, Self::Done, Self::Stop];
-        all.into_iter().find(|order| order.word() == word)
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Enough => f.write_str("enough"),
+            Self::Done => f.write_str("done"),
+            Self::Absent(members) => write!(f, "absent {members}"),
+            Self::Stop => f.write_str("stop"),
+        }
     }
 }
 
@@ -83,6 +93,7 @@ pub fn obey(control: &Arc<Control>) -> Result<()> {
             match line.as_deref().map(Order::read) {
                 Ok(Some(Order::Enough)) => control.enough.stop(),
                 Ok(Some(Order::Done)) => control.done.stop(),
+                Ok(Some(Order::Absent(members))) => control.absent.set(members),
                 Ok(Some(Order::Stop)) | Err(_) => break,
                 Ok(None) => tracing::warn!("a line of the parent is no order"),
             }

@@ -8,8 +8,8 @@ use pollux_app::LedgerReport;
 use pollux_switch::{SwitchReport, SwitchView};
 use serde::Serialize;
 
-use super::children::ProcessReport;
 use super::config::FarmConfig;
+use super::fate::ProcessReport;
 use super::outcome::{Flow, Left};
 use super::part::{Latency, Part};
 use super::plan::Plan;
@@ -22,6 +22,8 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Ended {
     /// `complete`, `stopped` by a signal, `stalled` or `failed`.
     pub end: &'static str,
+    /// No more triggers were wanted: by a signal, or after a time.
+    pub is_asked: bool,
     pub duration: Duration,
     /// Frames that were sent and not taken.
     pub left: u64,
@@ -55,13 +57,16 @@ pub struct Report<'a> {
     ledger: LedgerReport,
     /// The switch, if there was one.
     switch: Option<SwitchReport>,
+    /// No event was decided for long, and all were in the end.
+    #[serde(skip)]
+    was_late: bool,
     /// What it is made of.
     #[serde(skip)]
     part: Part,
 }
 
 /// Events.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 struct Events {
     triggered: u64,
     /// Triggers that found too many events waiting.
@@ -158,11 +163,12 @@ impl<'a> Report<'a> {
             resent: scheduler.map_or(0, |s| s.resent),
             in_order: handed.out_of_order == 0 && results.is_none_or(|results| results.gaps == 0),
         };
+        let end = events.end(ended, plan.asked.events);
         let seconds = scheduler.map_or(0.0, |s| s.duration_s);
         let (checked, wrong) = part.compared();
         Self {
             schema: SCHEMA,
-            end: ended.end,
+            end,
             duration_s: ended.duration.as_secs_f64(),
             seed: plan.asked.seed,
             settings: &plan.config,
@@ -193,6 +199,7 @@ impl<'a> Report<'a> {
             },
             ledger: part.ledger.clone(),
             switch: switch.map(SwitchView::report),
+            was_late: end != ended.end,
             part,
         }
     }
@@ -214,6 +221,13 @@ impl<'a> Report<'a> {
         let scheduler = self.part.left.scheduler.as_ref();
         let stall = scheduler.and_then(|scheduler| scheduler.stall.as_deref());
         expect_complete(self.end, decided, stall)?;
+        if self.was_late {
+            tracing::warn!(
+                "no event was decided for {} s or longer, but all {decided} were in the end: the machine or a \
+                 member stood still",
+                PATIENCE.as_secs()
+            );
+        }
         ensure!(
             lost == 0 && twice == 0 && in_order,
             "of {triggered} events {lost} were lost and {twice} decided twice{}",
@@ -357,6 +371,22 @@ fn feeder_reports(plan: &Plan, left: &Left) -> Vec<FeederReport> {
     (0..plan.topology.feeders()).map(of).collect()
 }
 
+impl Events {
+    /// How a run ended that has these events, of so many: one that was given up as late, and has decided all that
+    /// were asked for, is complete.
+    fn end(&self, ended: Ended, of: Option<u64>) -> &'static str {
+        let is_cut = of.is_some_and(|events| self.triggered < events);
+        let is_asked = ended.is_asked || of.is_some_and(|events| self.triggered == events);
+        let all = [self.built, self.decided];
+        let is_decided = self.lost == 0 && all.iter().all(|&events| events == self.triggered);
+        match ended.end {
+            "stalled" if is_decided && is_asked && is_cut => "stopped",
+            "stalled" if is_decided && is_asked => "complete",
+            end => end,
+        }
+    }
+}
+
 /// What is wrong with a run that did not end as asked.
 fn expect_complete(end: &str, decided: u64, stall: Option<&str>) -> Result<()> {
     if end == "stalled" {
@@ -367,4 +397,53 @@ fn expect_complete(end: &str, decided: u64, stall: Option<&str>) -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_run_is_judged_by_what_is_undecided() {
+        let all = Events {
+            triggered: 5,
+            refused: 0,
+            built: 5,
+            complete: 5,
+            incomplete: 0,
+            decided: 5,
+            accepted: 0,
+            lost: 0,
+            twice: 0,
+            resent: 0,
+            in_order: true,
+        };
+        let end = |end, is_asked, events: Events, of| {
+            let ended = Ended {
+                end,
+                is_asked,
+                duration: Duration::ZERO,
+                left: 0,
+            };
+            events.end(ended, of)
+        };
+        assert_eq!(end("stalled", false, all, Some(5)), "complete");
+        assert_eq!(end("stalled", true, all, None), "complete");
+        assert_eq!(end("stalled", true, all, Some(6)), "stopped");
+        // Not asked to end before the sixth one, or at all.
+        assert_eq!(end("stalled", false, all, Some(6)), "stalled");
+        assert_eq!(end("stalled", false, all, None), "stalled");
+        for undecided in [
+            Events {
+                decided: 4,
+                lost: 1,
+                ..all
+            },
+            Events { decided: 4, ..all },
+            Events { built: 4, ..all },
+        ] {
+            assert_eq!(end("stalled", true, undecided, Some(5)), "stalled");
+        }
+        assert_eq!(end("failed", true, all, Some(5)), "failed");
+    }
 }

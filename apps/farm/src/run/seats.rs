@@ -120,12 +120,25 @@ impl SchedulerSeat {
     }
 
     fn begin(&mut self, now: Time) -> Option<Time> {
-        let may = || self.awaited.left() == 0 || now >= self.start || self.control.enough.is_set();
-        if self.began.is_none() && may() {
-            self.began = Some(now);
-            self.ended = now;
+        if self.began.is_some() {
+            return self.began;
         }
+        let enough = self.control.enough.is_set();
+        if self.is_awaiting() && now < self.start && !enough {
+            return None;
+        }
+        // Who was not heard is as one that fell silent: events go past it from the first one on.
+        for member in self.awaited.members().filter(|_| !enough) {
+            self.scheduler.miss(member, now);
+        }
+        self.began = Some(now);
+        self.ended = now;
         self.began
+    }
+
+    /// Whether a member that may be heard has not been.
+    fn is_awaiting(&self) -> bool {
+        self.awaited.left() as u64 > self.control.absent.get()
     }
 
     /// Triggers packs until one waits for a receive buffer.
@@ -197,8 +210,9 @@ impl SchedulerSeat {
             .refused
             .set(triggers.pending_full + triggers.in_flight_full);
         counts.resent.set(counters.flow.resent);
-        let awaited = self.began.map_or(self.awaited.left(), |_| 0);
-        counts.awaited.set(awaited as u64);
+        let awaited = self.awaited.left() as u64;
+        let awaited = awaited.saturating_sub(self.control.absent.get());
+        counts.awaited.set(self.began.map_or(awaited, |_| 0));
         counts.settled.set(self.scheduler.decided());
         counts.in_flight.set(self.scheduler.in_flight() as u64);
         counts.pending.set(self.scheduler.pending() as u64);

@@ -22,6 +22,17 @@ impl Share {
         self.feeders.start + usize::from(self.nodes.first().unwrap_or(0))
     }
 
+    /// Whether it has the scheduler or the result node, of which there is one each.
+    pub fn is_end(&self) -> bool {
+        self.scheduler || self.results
+    }
+
+    /// How many members it has.
+    pub fn members(&self) -> usize {
+        let ends = usize::from(self.scheduler) + usize::from(self.results);
+        ends + self.feeders.len() + self.nodes.iter().count()
+    }
+
     /// Whether a member is among them.
     pub fn has(&self, member: Address) -> bool {
         match member {

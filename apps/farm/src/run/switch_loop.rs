@@ -46,7 +46,7 @@ impl SwitchLoop {
         self.switch.view()
     }
 
-    /// Switches frames from the time when all ports are open until the loops have ended; its queues.
+    /// Switches frames from the time when all ports are open that are waited for, until the loops have ended; its queues.
     pub fn run(mut self) -> (Vec<RxQueue>, Vec<TxQueue>) {
         while !self.control.all_open.is_set() && !self.control.stop.is_set() {
             self.resting.after(false);

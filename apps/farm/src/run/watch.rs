@@ -16,6 +16,9 @@ use super::running::Running;
 /// Period of housekeeping.
 pub const ROUND: Duration = Duration::from_millis(10);
 
+/// A round that takes longer tells of this thread, not of the farm: it was not run, or the process was stopped.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Time between two lines about the progress.
 const TELL: Duration = Duration::from_secs(1);
 
@@ -49,7 +52,13 @@ impl Watched<'_> {
         let limit = self.plan.asked.duration;
         let (mut told, mut moved) = ((start, 0), (start, 0));
         let mut asked: Option<Instant> = None;
+        let mut round = start;
         loop {
+            let (now, before) = (Instant::now(), round);
+            round = now;
+            if now - before >= LATE {
+                moved.0 += now - before;
+            }
             let failed = self.children.follow(control) || self.running.has_failed();
             if control.done.is_set() {
                 return if asked.is_some() && self.is_cut() {
@@ -126,10 +135,10 @@ impl Watched<'_> {
         ));
     }
 
-    /// Frames that were sent, and taken. What is lost with a process counts in neither.
+    /// Frames that were sent, and taken. Those of a process that is lost, or late, count in neither.
     fn traffic(&self) -> (u64, u64) {
         let own = self.running.traffic().enumerate();
-        let own = own.filter(|&(port, _)| self.children.is_live(port));
+        let own = own.filter(|&(port, _)| self.children.counts(port));
         let all = own
             .map(|(_, traffic)| traffic)
             .chain(self.children.traffic());
@@ -145,7 +154,7 @@ impl Watched<'_> {
             self.children.follow(&self.running.control);
             let (sent, taken) = self.traffic();
             let waits = self.running.control.switch_waits.get();
-            let waits = if self.children.are_live() { waits } else { 0 };
+            let waits = if self.children.all_count() { waits } else { 0 };
             let left = sent.saturating_sub(taken) + waits;
             let moved = sent + taken;
             quiet = if left == 0 && moved == last {

@@ -8,5 +8,6 @@
 )]
 
 mod by_hand;
+mod opening;
 mod rig;
 mod run;

@@ -10,8 +10,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::rig::{
-    PATIENT, Process, QUICK, alone, ask, children, farm, free_address, holds, number, output, read,
-    send, text, wait_for,
+    PATIENT, Process, QUICK, SLOW, alone, ask, children, farm, free_address, holds, number, output,
+    read, send, text, wait_for,
 };
 
 #[test]
@@ -221,6 +221,36 @@ fn a_signal_ends_all_processes_with_the_report() {
     assert_eq!(pids.len(), 3);
     let is_left = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
     assert!(!pids.iter().any(is_left));
+}
+
+#[test]
+fn a_run_that_is_stopped_for_long_goes_on() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let args = "run --processes 2 --feeders 4 --nodes 4 --columns 2 --quiet --json";
+    let parent = Process::start(farm(folder.path(), SLOW, args));
+    let pids = wait_for("process", || {
+        Some(children(parent.id())).filter(|pids| pids.len() == 2)
+    });
+    let send_all = |signal| pids.iter().for_each(|&pid| send(pid, signal));
+    std::thread::sleep(Duration::from_secs(2));
+    send_all(Signal::STOP);
+    // It has read all that they have said.
+    std::thread::sleep(Duration::from_millis(300));
+    send(parent.id(), Signal::STOP);
+    // Longer than a run goes on without a decision. Then the parent is there before the others.
+    std::thread::sleep(Duration::from_secs(11));
+    send(parent.id(), Signal::CONT);
+    std::thread::sleep(Duration::from_millis(300));
+    send_all(Signal::CONT);
+    std::thread::sleep(Duration::from_secs(1));
+    send(parent.id(), Signal::INT);
+    let output = parent.wait_with_output();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = read(&output);
+    holds(&report);
+    assert_eq!(report["end"], "complete");
+    assert!(number(&report["events"]["decided"]) > 0);
 }
 
 /// Sum of the samples of a metric whose labels contain a text.

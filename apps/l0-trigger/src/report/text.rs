@@ -91,6 +91,9 @@ impl Report {
                 "port       {}: {} frames, {} bytes received, {} frames sent",
                 port.spec, port.rx_packets, port.rx_bytes, port.tx_packets
             )?;
+            if port.tx_errors > 0 {
+                write!(out, ", {} could not be sent", port.tx_errors)?;
+            }
             if let Some(arrival) = port.arrival_time {
                 write!(out, "; arrival by {arrival}")?;
             }
@@ -173,6 +176,7 @@ impl Report {
         let outcomes = [
             (a.no_destination, "not to be sent"),
             (a.no_room, "lost for want of room to send"),
+            (a.refused, "lost, as the port could not send them"),
             (a.unresolved, "lost before the address was resolved"),
         ];
         for (n, outcome) in outcomes.into_iter().filter(|&(n, _)| n > 0) {

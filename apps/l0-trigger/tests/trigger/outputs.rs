@@ -248,6 +248,51 @@ fn no_run_overwrites_what_it_reads() {
     assert!(fs::read_to_string(config).unwrap().contains("budget_us"));
 }
 
+/// Answers that a capture has no room for are not sent, and fail the run.
+#[test]
+fn a_full_disk_loses_answers_and_fails_the_run() {
+    // Their answers take more than a capture buffers.
+    const EVENTS: u64 = 80_000;
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    record(&boards(EVENTS), &capture);
+    let disk = folder.path("disk");
+    fs::create_dir(&disk).unwrap();
+    // Full when a part of the answers is written: at the end, or in the middle of the run.
+    for (size, copy) in [("8k", "end"), ("100k", "middle")] {
+        let script = format!(
+            "mount -t tmpfs -o size={size} none {disk} && {{ \"$@\"; code=$?; cp {disk}/answers {copy}; \
+             exit $code; }}",
+            disk = disk.display(),
+            copy = folder.arg(copy),
+        );
+        let alone = ["unshare", "--mount", "sh", "-c", &script, "sh"];
+        let port = format!("{},tx={}/answers", pcap_port(&capture), disk.display());
+        let ended = start_by(&alone, &["--port", &port]).wait();
+        if !folder.path(copy).exists() {
+            println!("skipped: a file system of our own needs root");
+            return;
+        }
+        let ended = ended
+            .expect(1)
+            .expect_message(&["answers: writing failed at byte", "No space left"]);
+        let report = ended.report();
+        let (answers, port) = (&report["answers"], &report["ports"][0]);
+        let written = crate::common::capture::read(&folder.path(copy));
+        assert_eq!(number(answers, "packets"), written.len() as u64);
+        assert_eq!(number(port, "tx_packets"), written.len() as u64);
+        assert!(
+            number(port, "tx_errors") > 0 && !written.is_empty(),
+            "{port}"
+        );
+        let (sent, refused) = (number(answers, "sent"), number(answers, "refused"));
+        assert!(sent > 0 && refused > 0, "{answers}");
+        assert_eq!(sent + refused, EVENTS);
+        let lost = format!("{refused} lost, as the port could not send them");
+        assert!(ended.stdout.contains(&lost), "{}", ended.stdout);
+    }
+}
+
 /// A file that can be written in part keeps the records that it has accepted, and they are counted.
 #[test]
 fn a_full_disk_keeps_the_records_that_fit() {

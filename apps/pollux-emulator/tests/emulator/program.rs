@@ -482,3 +482,30 @@ fn json_is_printed_or_written() {
     let two = run(&format!("pcap:tx={file} --port pcap:tx={file}"));
     assert_eq!(two.status.code(), Some(2));
 }
+
+/// By any name, and with --force.
+#[test]
+fn no_run_overwrites_its_configuration_or_capture() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    succeed(&format!(
+        "--port null --events 10 --truth-out {}",
+        at("run.toml")
+    ));
+    let whole = fs::read(at("run.toml")).unwrap();
+    fs::hard_link(at("run.toml"), at("hard.toml")).unwrap();
+    for option in ["--report", "--json", "--truth-out", "--truth-events"] {
+        let (config, hard, capture) = (at("run.toml"), at("hard.toml"), at("c.pcapng"));
+        let run = "--port null --events 10 --force";
+        let message = fail(&format!("{run} --config {config} {option}={hard}"), 2);
+        assert!(message.contains("would overwrite --config"), "{message}");
+        let port = format!("--port pcap:tx={capture} --events 10 --force");
+        let message = fail(&format!("{port} {option}={capture}"), 2);
+        assert!(
+            message.contains(&format!("port pcap:tx={capture}")),
+            "{message}"
+        );
+    }
+    assert!(fs::read(at("run.toml")).unwrap() == whole);
+    assert!(!dir.path().join("c.pcapng").exists());
+}

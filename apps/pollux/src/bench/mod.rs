@@ -10,7 +10,7 @@ mod trial;
 use std::io::Write as _;
 
 use anyhow::Context as _;
-use pollux_app::{Failure, Output, user_message};
+use pollux_app::{Failure, NamedFile, Output, user_message};
 use pollux_pmd::Registry;
 
 pub(crate) use self::args::Args;
@@ -28,11 +28,15 @@ const ATTEMPTS: u32 = 4;
 
 /// Runs all searches, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let supervisor = Supervisor::new::<&str>(&args.run, &[])?;
+    let ports: Vec<_> = args.ports().into_iter().map(|(spec, ..)| spec).collect();
+    let supervisor = Supervisor::new(&args.run, &ports)?;
     args.check(&supervisor)?;
     let plot = args.plot.as_deref();
     let plot = plot.map(|path| Output::new("--plot", path, args.run.report.overwrite));
     let plot = plot.transpose().map_err(Failure::Usage)?;
+    let files = ports.iter().flat_map(|spec| NamedFile::of_port(spec));
+    let files = files.chain(plot.as_ref().map(Output::file));
+    supervisor.expect_beside(&files.collect::<Vec<_>>())?;
     let (rig, ledger, pool, flows, filtered) = args.start(registry)?;
     let drawing = plot.as_ref().map(Output::create).transpose()?;
     let begun =

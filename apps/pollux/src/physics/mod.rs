@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
-use pollux_app::{Failure, ReportOptions};
+use pollux_app::{Failure, NamedFile, ReportOptions};
 use pollux_na62::physics::model::ModelConfig;
 use pollux_na62::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
@@ -131,7 +131,13 @@ impl Found {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     // Before the work, so that an unwritable path is reported at once.
-    let reports = args.report.outputs()?.ready()?;
+    let reports = args.report.outputs()?;
+    let page = args.docs.iter().map(|folder| {
+        let path = folder.join("physics.md");
+        NamedFile::written(format!("--docs {}", path.display()), &path)
+    });
+    reports.expect_beside(&page.collect::<Vec<_>>())?;
+    let reports = reports.ready()?;
     if let Some(folder) = &args.docs {
         fs::read_dir(folder).with_context(|| format!("--docs {}", folder.display()))?;
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use pollux_app::{Failure, PortsOption, ports, seconds};
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
@@ -44,8 +44,9 @@ const IDLE: Duration = Duration::from_secs(1);
 /// clock, such as that of another machine or of a recording, gives no latency: it is counted as not
 /// comparable.
 ///
-/// The exit status is 1 if frames are missing, corrupt or duplicate, if none arrives within --wait,
-/// or if none of the received frames is a generator's.
+/// The exit status is 1 if frames are missing, corrupt or duplicate, if none arrives (within --wait,
+/// or before the run ends otherwise: by --seconds, at the end of a recording, or by Ctrl-C), or if none
+/// of the received frames is a generator's. It is 0 only where frames were verified.
 ///
 /// Examples:
 ///   pollux verify af_packet:eth2 --count 100000 --report run.json
@@ -173,6 +174,12 @@ impl Report {
             ));
         }
         if self.missing + self.duplicate + self.corrupt == 0 {
+            // Whatever ended the run: no frame has been found right.
+            ensure!(
+                self.received > 0,
+                "no frame arrived in {:.3} s, so that nothing was verified: check the sender and the link",
+                self.base.duration_s
+            );
             return Ok(());
         }
         Err(anyhow!(

@@ -295,13 +295,14 @@ fn an_address_may_be_a_name() {
     let run = |address| {
         let args = [
             "null:size=0",
+            "null",
             "--seconds",
             "0.05",
             "--quiet",
             "--metrics",
             address,
         ];
-        crate::support::run("verify", &args)
+        crate::support::run("forward", &args)
     };
     let output = run("localhost:0");
     let message = crate::support::text(&output.stderr);

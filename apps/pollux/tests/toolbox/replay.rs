@@ -366,11 +366,22 @@ fn no_recording_is_overwritten_while_it_is_read() {
     std::fs::hard_link(path, &hard).unwrap();
     let (sink, port) = (folder.sink("hard.pcapng"), format!("pcap:rx={path}"));
     let json = format!("--json={}", hard.display());
+    let toml = folder.path("play.toml");
+    std::fs::write(&toml, "ip = '10.0.0.1'\nmac = '02:00:00:00:00:01'\n").unwrap();
+    let config = toml.display().to_string();
     for (command, args) in [
         ("replay", &[path, &sink][..]),
         ("replay", &[path, "null", &json, "--force"]),
         ("streams", &[&port, &json, "--force"]),
         ("verify", &[&port, &json, "--force"]),
+        ("bench", &["--tx", "null", "--rx", &port, &json, "--force"]),
+        ("rdma", &["bench", &port, "null", &json, "--force"]),
+        (
+            "rdma",
+            &[
+                "play", "--port", &port, "--config", &config, &json, "--force",
+            ],
+        ),
     ] {
         let message = refused(command, args, 2);
         assert!(message.contains("which is read"), "{command}: {message}");

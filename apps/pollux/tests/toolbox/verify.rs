@@ -159,12 +159,20 @@ fn other_seeds_and_patterns_are_corrupt() {
 
 #[test]
 fn all_ends_of_a_run() {
-    let message = refused(
-        "verify",
-        &["null:size=0", "--seconds", "0.05", "--quiet"],
-        0,
-    );
-    assert!(!message.contains("error"), "{message}");
+    // Nothing came: by --seconds, and at the end of a recording.
+    let empty = Capture::new(&[]);
+    for args in [&["null:size=0", "--seconds", "0.05"][..], &[&empty.spec()]] {
+        let message = refused("verify", args, 1);
+        assert!(
+            message.contains("so that nothing was verified"),
+            "{message}"
+        );
+        let report = reported("verify", args, 1);
+        assert_eq!(
+            (&report["received"], &report["foreign"]),
+            (&0.into(), &0.into())
+        );
+    }
     // What is blank is no datagram, and a run of nothing else is no success.
     let blank = reported("verify", &["null", "--seconds", "0.05"], 1);
     assert_eq!(blank["foreign"], blank["ledger"]["from_wire"]);
@@ -180,6 +188,38 @@ fn all_ends_of_a_run() {
     assert_eq!(
         (&report["received"], &report["missing"]),
         (&1.into(), &1.into())
+    );
+}
+
+#[test]
+fn an_interrupt_before_the_first_frame_is_no_success() {
+    let program = env!("CARGO_BIN_EXE_pollux");
+    let mut command = std::process::Command::new(program);
+    command.args(["verify", "null:size=0", "--json", "--quiet"]);
+    command.stdout(std::process::Stdio::piped());
+    let child = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its loop runs: signals are handled by then.
+    let threads = format!("/proc/{}/task", child.id());
+    while std::fs::read_dir(&threads).unwrap().count() < 3 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let id = child.id().to_string();
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.args(["-s", "INT", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(
+        message.contains("so that nothing was verified"),
+        "{message}"
+    );
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&report["received"], &report["waited_s"]),
+        (&0.into(), &Value::Null)
     );
 }
 

@@ -1,8 +1,9 @@
 //! Exclusion and readmission of nodes and feeders.
 
 use super::flights::Phase;
-use super::peer::Exclusion;
+use super::peer::{Exclusion, Peer};
 use super::state::Scheduler;
+use crate::message::Member;
 use crate::role::Outbox;
 use crate::time::Time;
 use crate::topology::Feeders;
@@ -60,6 +61,25 @@ impl Scheduler {
         self.members = self.members.with(Feeders::only(feeder));
         self.serve(now, out);
         true
+    }
+
+    /// Excludes a node or a feeder as if it had been silent for too long. It returns when it is heard. What
+    /// is excluded already, and the result node, stay as they are.
+    pub fn miss(&mut self, member: Member, now: Time) {
+        let is_here = |peers: &[Peer], number: usize| {
+            let peer = peers.get(number);
+            peer.is_some_and(|peer| peer.excluded.is_none())
+        };
+        match member {
+            Member::Node(node) if is_here(&self.nodes, node.into()) => {
+                self.drop_node(node, Exclusion::Silent, now);
+            }
+            Member::Feeder(feeder) if is_here(&self.feeders, feeder.into()) => {
+                self.drop_feeder(feeder, Exclusion::Silent);
+                self.pass_feeder(feeder, now);
+            }
+            _ => {}
+        }
     }
 
     /// Whether a node is excluded.

@@ -1,6 +1,6 @@
 //! The rules of the scheduler, one by one.
 
-use pollux_farm::message::{Decided, Feedback, Flow, Message, More, Trigger};
+use pollux_farm::message::{Alive, Decided, Feedback, Flow, Member, Message, More, Trigger};
 use pollux_farm::role::Role;
 use pollux_farm::scheduler::{
     Config, ConfigError as E, Discipline, Mode, Register, RegisterError, Scheduler, Source,
@@ -221,6 +221,30 @@ fn busy_feeders_get_a_message_again_for_a_number_of_loops() {
     }
     assert_eq!(scheduler.counters().flow.loops, 3);
     assert_eq!(scheduler.counters().flow.sent, 1);
+}
+
+#[test]
+fn who_is_missed_takes_part_when_heard() {
+    let (mut scheduler, mut out) = registered(config(2, 2, 1));
+    let feeders = scheduler.members();
+    for _ in 0..2 {
+        scheduler.miss(Member::Node(1), NOW);
+        scheduler.miss(Member::Feeder(2), NOW);
+        scheduler.miss(Member::Results, NOW);
+    }
+    assert!(scheduler.is_excluded(1) && !scheduler.is_excluded(0));
+    assert_eq!(scheduler.members(), feeders.without(Feeders::only(2)));
+    assert_eq!(scheduler.counters().exclusions.silent_nodes, 1);
+    assert_eq!(scheduler.counters().exclusions.silent_feeders, 1);
+    // What is excluded on command does not return by a sign of life, as who is missed does.
+    scheduler.exclude_node(0, NOW, &mut out);
+    scheduler.miss(Member::Node(0), NOW);
+    for from in [Member::Node(0), Member::Node(1), Member::Feeder(2)] {
+        let alive = Message::Alive(Alive { run: RUN, from });
+        scheduler.receive(NOW, &alive, (), &mut out);
+    }
+    assert!(!scheduler.is_excluded(1) && scheduler.is_excluded(0));
+    assert_eq!(scheduler.members(), feeders);
 }
 
 #[test]

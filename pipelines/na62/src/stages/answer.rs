@@ -10,6 +10,7 @@ use pollux_pmd::net::{UDP_HEADERS, UdpTemplate};
 use pollux_pmd::{Clock, Count, LatencyHistogram, LatencyView, TscClock, TxQueue};
 use std::sync::Arc;
 
+use super::handed::Handed;
 use crate::formats::mtp::{MAX_PACKET, MAX_PRIMITIVES, MtpWriter, Primitive};
 use crate::l0::{Decision, PrimitiveId};
 
@@ -17,10 +18,15 @@ use crate::l0::{Decision, PrimitiveId};
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct AnswerCounts {
-    /// Sent decisions.
+    /// Decisions that the port has taken to send.
     pub sent: Count,
     /// Packets that carried them.
     pub packets: Count,
+    /// Of these decisions, lost because the port could not send them then, as far as it has said: a capture on a
+    /// full disk, for instance.
+    pub refused: Count,
+    /// Packets that carried those.
+    pub refused_packets: Count,
     /// Decisions without a destination: they are made but not sent.
     pub no_destination: Count,
     /// Decisions lost because the transmit queue, the pool or its buffers were full: an answer that
@@ -74,6 +80,7 @@ pub struct Answer<C = TscClock> {
     /// Transmission time of the last late decision.
     last_late: Option<Tsc>,
     counts: Arc<AnswerCounts>,
+    handed: Handed,
     outbox: Burst<1>,
 }
 
@@ -108,6 +115,7 @@ impl<C: Clock> Answer<C> {
             total: LatencyHistogram::new(),
             last_late: None,
             counts: Arc::default(),
+            handed: Handed::new(),
             outbox: Burst::new(),
         }
     }
@@ -216,9 +224,10 @@ impl<C: Clock> Answer<C> {
     fn send(
         &mut self,
         writer: MtpWriter<[u8; MAX_PACKET]>,
-        tx: Option<&mut TxQueue>,
+        mut tx: Option<&mut TxQueue>,
         cache: &mut PoolCache,
     ) -> bool {
+        let decisions = self.arrivals.as_slice().len();
         let (outcome, departed) = match &self.peer {
             Peer::None => (&self.counts.no_destination, true),
             Peer::Unresolved => (&self.counts.unresolved, false),
@@ -231,10 +240,14 @@ impl<C: Clock> Answer<C> {
                     });
                     // It fits: the burst is emptied below.
                     drop(self.outbox.push(mbuf));
-                    written.is_some() && tx.is_some_and(|tx| tx.tx(cache, &mut self.outbox) == 1)
+                    let tx = tx.as_mut().filter(|_| written.is_some());
+                    tx.is_some_and(|tx| tx.tx(cache, &mut self.outbox) == 1)
                 });
                 cache.free_burst(&mut self.outbox);
                 self.counts.packets.add(u64::from(sent));
+                if sent {
+                    self.handed.push(decisions);
+                }
                 (
                     if sent {
                         &self.counts.sent
@@ -245,8 +258,22 @@ impl<C: Clock> Answer<C> {
                 )
             }
         };
-        outcome.add(self.arrivals.as_slice().len() as u64);
+        outcome.add(decisions as u64);
+        if let Some(tx) = tx {
+            self.settle(tx.errors());
+        }
         departed
+    }
+
+    /// Counts what was in the packets that the port has taken and could not send: its queue has refused so many
+    /// frames in all. Call it with the count of a queue that was stopped, too: a capture is written then.
+    #[inline]
+    pub fn settle(&mut self, errors: u64) {
+        let (packets, decisions) = self.handed.refuse(errors);
+        if packets > 0 {
+            self.counts.refused_packets.add(packets);
+            self.counts.refused.add(decisions);
+        }
     }
 
     /// Records the latencies of the decisions that were sent now.

@@ -5,6 +5,7 @@ pub mod build;
 pub mod decide;
 pub mod decompress;
 mod filling;
+mod handed;
 mod limits;
 pub mod merge;
 pub mod read_mep;

@@ -140,6 +140,10 @@ impl Writer {
         }
         let kept = len.min(self.snap_len);
         self.make_room(SMALLEST_BLOCK + 20 + kept.next_multiple_of(4));
+        if self.failed {
+            self.lost += 1;
+            return;
+        }
         block(&mut self.buf, ENHANCED_PACKET, |out| {
             out.extend([0; 4]); // interface 0
             stamp(out, time);

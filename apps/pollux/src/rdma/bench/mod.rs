@@ -13,7 +13,7 @@ mod tests;
 mod verify;
 
 use anyhow::Context as _;
-use pollux_app::{Failure, place_loops, print};
+use pollux_app::{Failure, NamedFile, place_loops, print};
 use pollux_pmd::Registry;
 use pollux_pmd::lcore::StopFlag;
 
@@ -30,6 +30,12 @@ pub(super) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let cores = place_loops(&args.cores(), &[("requester", 1), ("responder", 1)]);
     let cores = cores.map_err(Failure::Usage)?;
     let outputs = args.report.outputs()?;
+    let files = args
+        .ports
+        .iter()
+        .flat_map(|spec| NamedFile::of_port(spec))
+        .collect::<Vec<_>>();
+    outputs.expect_beside(&files)?;
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let mut ends = Ends::open(args, registry)?;
     let reports = outputs.ready()?;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
-use pollux_app::{Failure, PortOption, ReportOptions, ports};
+use pollux_app::{Failure, NamedFile, PortOption, ReportOptions, ports};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache, PoolConfig};
@@ -96,17 +96,35 @@ pub(crate) struct Args {
     report: ReportOptions,
 }
 
+/// Files that a replay reads, and writes beside its report.
+fn files(args: &Args, config: &Config) -> Vec<NamedFile> {
+    let mut files = NamedFile::of_port(args.port.spec());
+    files.push(NamedFile::read("--config", &args.config));
+    for region in &config.region {
+        let first = region.file.iter();
+        files.extend(first.map(|file| NamedFile::read("[[region]] file", file)));
+        let last = args.memory_out.iter().map(|folder| {
+            let path = folder.join(format!("{}.bin", region.key));
+            NamedFile::written(format!("--memory-out {}", path.display()), &path)
+        });
+        files.extend(last);
+    }
+    files
+}
+
 /// Replays, and writes the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let named = || format!("--config {}", args.config.display());
     let config = Config::read(&args.config).with_context(named);
     let config = config.map_err(Failure::Usage)?;
+    let reports = args.report.outputs()?;
+    reports.expect_beside(&files(args, &config))?;
     if let Some(folder) = &args.memory_out {
         let created = fs::create_dir_all(folder);
         created.with_context(|| format!("--memory-out {}", folder.display()))?;
     }
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
-    let reports = args.report.outputs()?.ready()?;
+    let reports = reports.ready()?;
     let times = frame_times(args, registry, &stop)?;
 
     let pool = pool()?;

@@ -13,7 +13,7 @@ mod stop;
 use std::fmt;
 
 use anyhow::Context as _;
-use pollux_app::{Failure, LedgerReport};
+use pollux_app::{Failure, LedgerReport, NamedFile};
 use pollux_pmd::Registry;
 use pollux_rdma::exchange::perftest::Role;
 use serde::Serialize;
@@ -126,7 +126,9 @@ pub(super) fn ping(args: &PingArgs, registry: &Registry) -> Result<(), Failure> 
 
 fn run(options: &Options, role: Role, registry: &Registry) -> Result<(), Failure> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
-    let reports = options.report.outputs()?.ready()?;
+    let reports = options.report.outputs()?;
+    reports.expect_beside(&NamedFile::of_port(options.port.spec()))?;
+    let reports = reports.ready()?;
     let mut host = Host::start(options, registry)?;
     let mut conversation = Conversation::new(options, role, &stop);
     let done = conversation.run(&mut host);
