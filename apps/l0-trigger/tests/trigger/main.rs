@@ -10,6 +10,7 @@ mod control;
 mod dashboard;
 mod demonstration;
 mod ejfat;
+mod ejfat_port;
 mod groups;
 mod interface;
 mod long_burst;
