@@ -140,9 +140,11 @@ impl KafkaPlan {
     }
 
     fn failed(&self, error: &crate::Error) -> OutputError {
-        OutputError::Open {
-            spec: self.spec.clone(),
-            what: error.to_string(),
+        let (spec, what) = (self.spec.clone(), error.to_string());
+        if error.is_temporary() {
+            OutputError::Open { spec, what }
+        } else {
+            OutputError::Wrong { spec, what }
         }
     }
 

@@ -330,7 +330,7 @@ fn what_is_wrong_at_the_start_is_named() {
         );
     }
     let address = |target: &str| {
-        let spec = format!("kafka:{target},topic=t");
+        let spec = format!("kafka:{target},topic={TOPIC}");
         let planned = OutputKind::plan(&spec, &[KIND]).map_err(|error| error.to_string());
         planned.and_then(|planned| planned.plan.reach().map_err(|error| error.to_string()))
     };
@@ -350,4 +350,32 @@ fn what_is_wrong_at_the_start_is_named() {
         silent.contains("does not answer as a Kafka broker"),
         "{silent}"
     );
+}
+
+/// Whether another attempt with the same spec can succeed: what a service does about it hangs on that.
+#[test]
+fn brokers_that_are_away_are_no_fault_of_the_spec() {
+    let cluster = MockCluster::new(1).unwrap();
+    let is_usage = |target: &str| {
+        let spec = format!("kafka:{target}");
+        let planned = OutputKind::plan(&spec, &[KIND]).unwrap();
+        planned.plan.reach().unwrap_err().is_usage()
+    };
+    let brokers = cluster.bootstrap_servers();
+    for (target, expected) in [
+        ("127.0.0.1:1,topic=l0", false),
+        ("no-such-host.invalid:9092,topic=l0", true),
+        ("no-such-host.invalid:9092+127.0.0.1:1,topic=l0", false),
+        ("127.0.0.1:1+no-such-host.invalid:9092,topic=l0", false),
+        ("127.0.0.1:1,topic=l0,conf=/nothing/is/here", true),
+        (&format!("{brokers},topic=l0,partition=4"), true),
+    ] {
+        assert_eq!(is_usage(target), expected, "{target}");
+    }
+    // It listens, and answers nothing.
+    let silent = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = silent.local_addr().unwrap();
+    assert!(!is_usage(&format!("{address},topic=l0")));
+    // The mock creates no topics.
+    assert!(!is_usage(&format!("{brokers},topic=new")));
 }

@@ -13,6 +13,8 @@ mod ejfat;
 mod ejfat_port;
 mod groups;
 mod interface;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod long_burst;
 mod outputs;
 mod page;
