@@ -54,17 +54,19 @@ pub fn run(
         check::check(cli, &plan, &registries).map_err(failure)?;
         return Ok(pollux_app::print(format_args!("{plan}\n"))?);
     }
-    for output in &plan.outputs {
+    // What is wrong with them is told at the start, not with the first run.
+    for output in plan.outputs.iter().filter(|_| cli.runs.control.is_some()) {
         output.plan.reach().map_err(|error| failure(error.into()))?;
     }
     let clock = clocks.choose(plan.is_simulated);
-    Ok(execute(
+    execute(
         (cli, &plan),
         (naming, &outputs),
         &registries,
         clock,
         decisions,
-    )?)
+    )
+    .map_err(failure)
 }
 
 /// The class of an error: that of an output says whether its spec is to be corrected.
