@@ -171,7 +171,7 @@ impl Setup {
             outputs: event_outputs.views(),
             groups,
         });
-        let run = (outputs.run, recorded);
+        let run = (outputs.run, recorded, clock.clone());
         let event_outputs = open_outputs(event_outputs, (cli, plan), run, registries, &counters)?;
         // After the outputs: a file would keep its name, and the number of the run, from a run that could
         // not begin.
@@ -213,13 +213,14 @@ impl Setup {
 fn open_outputs(
     outputs: QueuedOutputs<'_>,
     (cli, plan): (&Cli, &Plan),
-    (run, recorded): (Option<u32>, bool),
+    (run, recorded, clock): (Option<u32>, bool, RunClock),
     registries: &Registries,
     counters: &Arc<Counters>,
 ) -> Result<OpenOutputs> {
     let context = RunContext {
         run,
         started: SystemTime::now(),
+        unix_ns: Arc::new(move |moment| clock.unix_ns(moment)),
         recorded,
         ip: plan.config.trigger.ip,
         configuration: &cli.source().text()?,
