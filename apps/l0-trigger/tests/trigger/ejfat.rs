@@ -54,7 +54,7 @@ fn assert_delivered(output: &Value, events: usize, datagrams: u64, bytes: usize)
     assert_eq!(number(output, "handed"), events as u64, "{output}");
     assert_eq!(number(output, "delivered"), events as u64, "{output}");
     assert_eq!(output["balanced"], true);
-    for cause in ["queue-full", "refused", "unsent"] {
+    for cause in ["queue-full", "refused", "unsent", "repeated"] {
         assert_eq!(number(&output["lost"], cause), 0);
     }
     assert_eq!(number(output, "messages"), datagrams);

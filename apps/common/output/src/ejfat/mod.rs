@@ -9,6 +9,7 @@
 mod flight;
 mod headers;
 mod link;
+mod numbers;
 mod output;
 mod port_link;
 mod sync;

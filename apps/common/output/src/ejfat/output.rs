@@ -7,6 +7,7 @@ use zerocopy::IntoBytes as _;
 
 use super::headers::{HEADERS, Headers};
 use super::link::{Link, Outcomes, Peer, Sent};
+use super::numbers::Numbers;
 use super::sync::Synchronizer;
 use crate::counts::OutputCounts;
 use crate::event::OutputEvent;
@@ -38,6 +39,7 @@ pub(super) struct EjfatOutput {
     sync: Option<Synchronizer>,
     /// Records have their burst.
     bursts: bool,
+    numbers: Numbers,
     counts: Arc<OutputCounts>,
     current: Option<Current>,
     /// The bytes of the current event.
@@ -90,6 +92,7 @@ impl EjfatOutput {
             piece,
             sync,
             bursts,
+            numbers: Numbers::default(),
             counts,
             current: None,
             bytes: Vec::new(),
@@ -199,6 +202,12 @@ impl EventOutput for EjfatOutput {
     }
 
     fn push(&mut self, event: OutputEvent<'_>) {
+        let head = event.view.head();
+        // A receiver would put one event together of the datagrams of both.
+        if !self.numbers.is_new((head.burst, head.timestamp)) {
+            self.counts.repeated.add(1);
+            return;
+        }
         self.bytes.clear();
         self.bytes.extend_from_slice(&event.record(self.bursts));
         for hit in event.view.hits() {
@@ -206,7 +215,7 @@ impl EventOutput for EjfatOutput {
             self.bytes.extend_from_slice(&hit.fine.to_le_bytes());
         }
         self.current = Some(Current {
-            event: event.view.head().timestamp,
+            event: head.timestamp,
             offset: 0,
             refused: false,
             retries: 0,
