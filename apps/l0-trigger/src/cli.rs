@@ -177,8 +177,12 @@ Ports:
   (all others, and their options: pollux ports, docs/ports.md)
 
 Outputs:
-  ejfat:HOST:PORT[,data-id=N][,mtu=BYTES][,sync=HOST:PORT][,source-id=N][,port=SPEC]
+  ejfat:HOST:PORT[,data-id=N][,mtu=BYTES][,sync=HOST:PORT][,source-id=N][,mac=MAC][,port=SPEC]
                                 accepted events to a load balancer or a receiver of EJFAT
+  kafka:HOST:PORT[+HOST:PORT],topic=T[,partition=N][,format=ev44|record][,source=NAME][,epoch=NS]
+      [,monitor=T][,runs=T][,conf=FILE]
+                                accepted events, or all, to a topic of Kafka, in programs built with
+                                --features kafka
   (all of them, and what is lost when: docs/outputs.md)
 
 Over card-sim the boards' frames, 1000000 events a second without --truth, come to the card's first

@@ -1,5 +1,7 @@
 //! The clock of a run: that of its ports.
 
+use std::time::SystemTime;
+
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_pmd::{Clock, Registry, TscClock};
 
@@ -54,6 +56,16 @@ impl Clock for RunClock {
             #[cfg(feature = "card-sim")]
             Self::Simulated(clock) => clock.relax(),
         }
+    }
+}
+
+impl RunClock {
+    /// The time of day at a moment of this clock, in ns since the Unix epoch.
+    pub fn unix_ns(&self, moment: Tsc) -> i64 {
+        let age = self.to_ns(self.now().since(moment));
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_nanos();
+        (now as i64).saturating_sub_unsigned(age.0)
     }
 }
 

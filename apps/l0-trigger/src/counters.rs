@@ -261,6 +261,7 @@ impl Counters {
                 ("queue-full", &counts.queue.missed),
                 ("refused", &counts.refused),
                 ("unsent", &counts.unsent),
+                ("repeated", &counts.repeated),
             ];
             outcomes.map(|(outcome, count)| {
                 let output = ("output", output.spec.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use pollux_output::{
-    EventQueues, OutputCounts, OutputReport, PlannedOutput, QueuedEvents, RunContext,
+    EventOutput, EventQueues, OutputCounts, OutputReport, PlannedOutput, QueuedEvents, RunContext,
     RunningOutput, event_queue,
 };
 
@@ -49,29 +49,57 @@ impl<'a> QueuedOutputs<'a> {
         self.0.iter().map(view).collect()
     }
 
-    /// Opens the outputs, and starts their threads on none of the CPUs in `loops`.
-    pub fn start(self, run: &RunContext<'_>, loops: &[usize]) -> Result<RunningOutputs> {
-        let start = |output: QueuedOutput<'_>| {
+    /// Opens the outputs.
+    pub fn open(self, run: &RunContext<'_>) -> Result<OpenOutputs> {
+        let open = |output: QueuedOutput<'_>| {
             let QueuedOutput {
                 planned,
                 queue,
                 counts,
             } = output;
-            let open = planned.plan.open(run, Arc::clone(&counts))?;
-            Ok(RunningOutput::start(
-                &planned.spec,
-                open,
+            Ok(OpenOutput {
+                spec: planned.spec.clone(),
+                output: planned.plan.open(run, Arc::clone(&counts))?,
                 queue,
                 counts,
-                loops,
-            )?)
+            })
+        };
+        self.0
+            .into_iter()
+            .map(open)
+            .collect::<Result<_>>()
+            .map(OpenOutputs)
+    }
+}
+
+/// Open outputs that have sent nothing of events yet: the run can still fail to begin.
+pub struct OpenOutputs(Vec<OpenOutput>);
+
+struct OpenOutput {
+    spec: String,
+    output: Box<dyn EventOutput>,
+    queue: QueuedEvents,
+    counts: Arc<OutputCounts>,
+}
+
+impl OpenOutputs {
+    /// Starts their threads on none of the CPUs in `loops`.
+    pub fn start(self, loops: &[usize]) -> Result<RunningOutputs> {
+        let start = |output: OpenOutput| {
+            let OpenOutput {
+                spec,
+                output,
+                queue,
+                counts,
+            } = output;
+            Ok(RunningOutput::start(&spec, output, queue, counts, loops)?)
         };
         let running = self.0.into_iter().map(start);
         running.collect::<Result<_>>().map(RunningOutputs)
     }
 }
 
-/// Open outputs. They end soon if they are dropped.
+/// Outputs that pass events on. They end soon if they are dropped.
 pub struct RunningOutputs(Vec<RunningOutput>);
 
 impl RunningOutputs {

@@ -41,7 +41,7 @@ impl Drop for StopOnPanic {
     }
 }
 
-/// Opens the resources of the plan, runs it to its end, and writes the report. Calls `decisions`
+/// Reaches the other sides of outputs, opens the resources of the plan, runs it to its end, and writes the report. Calls `decisions`
 /// with each decision, and `begun` when all resources are open.
 pub fn execute(
     (cli, plan): (&Cli, &Plan),
@@ -52,6 +52,10 @@ pub fn execute(
     decisions: Option<DecisionHandler>,
     begun: &mut dyn FnMut(&Arc<Counters>),
 ) -> Result<Execution> {
+    // Before anything is opened. A run at a control socket begins long after the program.
+    for output in &plan.outputs {
+        output.plan.reach()?;
+    }
     let mut setup = Setup::new(cli, plan, outputs, registries, clock, &host.stop)?;
     let monitoring = Monitoring::open(cli, plan, &setup, outputs.run)?;
     // Only now: a run that could not begin leaves no report.

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use clap::CommandFactory as _;
 use pollux_app::{Failure, Service};
+use pollux_output::OutputError;
 
 use crate::check;
 use crate::cli::Cli;
@@ -50,20 +51,30 @@ pub fn run(
         Some(_) => Outputs::default(),
     };
     if cli.check {
-        check::check(cli, &plan, &registries)?;
+        check::check(cli, &plan, &registries).map_err(failure)?;
         return Ok(pollux_app::print(format_args!("{plan}\n"))?);
     }
-    for output in &plan.outputs {
-        output.plan.reach().map_err(Failure::usage)?;
+    // What is wrong with them is told at the start, not with the first run.
+    for output in plan.outputs.iter().filter(|_| cli.runs.control.is_some()) {
+        output.plan.reach().map_err(|error| failure(error.into()))?;
     }
     let clock = clocks.choose(plan.is_simulated);
-    Ok(execute(
+    execute(
         (cli, &plan),
         (naming, &outputs),
         &registries,
         clock,
         decisions,
-    )?)
+    )
+    .map_err(failure)
+}
+
+/// The class of an error: that of an output says whether its spec is to be corrected.
+fn failure(error: anyhow::Error) -> Failure {
+    match error.downcast_ref::<OutputError>() {
+        Some(of_output) if of_output.is_usage() => Failure::Usage(error),
+        _ => error.into(),
+    }
 }
 
 /// Prints the effective configuration, including defaults.

@@ -44,3 +44,18 @@ const KAFKA: OutputKind = OutputKind {
         })
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::output_kinds;
+    use crate::program::command;
+
+    #[test]
+    fn the_help_has_every_output() {
+        let help = command().render_long_help().to_string();
+        let help: String = help.split_whitespace().collect();
+        for kind in output_kinds() {
+            assert!(help.contains(kind.usage), "{}", kind.usage);
+        }
+    }
+}

@@ -34,7 +34,7 @@ use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::decision_sink::DecisionSink;
 use crate::event_display::{self, Collector};
-use crate::event_outputs::{QueuedOutputs, RunningOutputs};
+use crate::event_outputs::{OpenOutputs, QueuedOutputs, RunningOutputs};
 use crate::files::{Files, Written};
 use crate::groups;
 use crate::input::{Input, Pending, Source};
@@ -171,9 +171,11 @@ impl Setup {
             outputs: event_outputs.views(),
             groups,
         });
+        let run = (outputs.run, recorded, clock.clone());
+        let event_outputs = open_outputs(event_outputs, (cli, plan), run, registries, &counters)?;
+        // After the outputs: a file would keep its name, and the number of the run, from a run that could
+        // not begin.
         let files = files.start(cli, plan, &counters)?;
-        let run = (outputs.run, recorded);
-        let event_outputs = start_outputs(event_outputs, (cli, plan), run, registries, &counters)?;
         let queues = inputs.iter_mut().filter_map(Input::queue).map(|rx| &*rx);
         let idle = Idle::new(cli.idle, SLEEP, queues).context("--idle")?;
         let trigger = PollLoop {
@@ -203,29 +205,29 @@ impl Setup {
             collector,
             rules,
             files,
-            outputs: event_outputs,
+            outputs: event_outputs.start(&plan.cpus())?,
         })
     }
 }
 
-/// Opens the outputs, and starts their threads.
-fn start_outputs(
+fn open_outputs(
     outputs: QueuedOutputs<'_>,
     (cli, plan): (&Cli, &Plan),
-    (run, recorded): (Option<u32>, bool),
+    (run, recorded, clock): (Option<u32>, bool, RunClock),
     registries: &Registries,
     counters: &Arc<Counters>,
-) -> Result<RunningOutputs> {
+) -> Result<OpenOutputs> {
     let context = RunContext {
         run,
         started: SystemTime::now(),
+        unix_ns: Arc::new(move |moment| clock.unix_ns(moment)),
         recorded,
         ip: plan.config.trigger.ip,
         configuration: &cli.source().text()?,
         ports: &registries.ports,
         monitor: Arc::<Counters>::clone(counters),
     };
-    outputs.start(&context, &plan.cpus())
+    outputs.open(&context)
 }
 
 /// The times of the stages, and the total.

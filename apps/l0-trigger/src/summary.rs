@@ -112,9 +112,13 @@ pub fn unbuilt(counters: &Counters, recorded: bool) -> Option<String> {
 }
 
 /// The cause of most drops, if they are most of the frames, and its remedy. Those that could not be read
-/// on the ports of streams count whatever their cause is: they were meant for the trigger.
+/// on the ports of streams count whatever their cause is: they were meant for the trigger. Frames for
+/// the ports of no stream come last, since others may have boards of their own on the same link.
 fn why_unbuilt(balance: &Balance, unreadable: u64, recorded: bool) -> Option<String> {
-    let loss = main_loss(balance, recorded).filter(|&(_, frames)| frames >= unreadable);
+    let loss = main_loss(balance, recorded).filter(|&(cause, frames)| match cause {
+        Cause::DemuxMiss => unreadable <= balance.delivered,
+        _ => frames > unreadable,
+    });
     let (cause, frames) = loss.or_else(|| {
         let causes = [Cause::Malformed, Cause::BadVersion, Cause::Unsupported];
         let most = causes.into_iter().max_by_key(|&it| balance.dropped_for(it));
@@ -131,7 +135,8 @@ fn why_unbuilt(balance: &Balance, unreadable: u64, recorded: bool) -> Option<Str
         | Cause::BadVersion
         | Cause::Unsupported
         | Cause::Misrouted => {
-            "compare [[stream]] and the first stage with what is sent (pollux streams shows it)"
+            "compare [[stream]], and the first stage and its boards, with what is sent (pollux \
+             streams shows it)"
         }
         _ => "look up this cause in docs/operations.md",
     };
@@ -305,6 +310,27 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    /// Two triggers share the boards of a link: what each ignores of the other's is not why the second, which
+    /// was not told the numbers of its boards, builds nothing.
+    #[test]
+    fn frames_for_others_are_the_last_reason() {
+        for recorded in [false, true] {
+            for for_others in [40, 50, 49_000] {
+                let mut tally = pollux_pmd::Tally::new();
+                tally.count_from_wire(40 + for_others, 6400);
+                tally.count_dropped(Cause::Unsupported, 40);
+                tally.count_dropped(Cause::DemuxMiss, for_others);
+                let why = why_unbuilt(&tally.view().balance(), 40, recorded).unwrap();
+                assert!(why.contains(" 40 were dropped as unsupported"), "{why}");
+            }
+        }
+        let mut tally = pollux_pmd::Tally::new();
+        tally.count_from_wire(50, 6400);
+        tally.count_dropped(Cause::DemuxMiss, 50);
+        let why = why_unbuilt(&tally.view().balance(), 0, false).unwrap();
+        assert!(why.contains(" 50 were dropped as demux-miss"), "{why}");
+    }
 
     /// On a live port others send what is `unsupported` too, but not to the ports of streams.
     #[test]

@@ -110,11 +110,12 @@ impl PortEndpoint {
         send(tx, cache, |out| responder.reply(request.data(), out))
     }
 
-    /// Requests the MAC address of a host by ARP.
-    pub fn request(&mut self, ip: Ipv4Addr, cache: &mut PoolCache) {
-        if let (Some(responder), Some(tx)) = (&self.responder, &mut self.tx) {
-            send(tx, cache, |out| responder.request(ip, out));
-        }
+    /// Requests the MAC address of a host by ARP; returns whether a request was sent.
+    pub fn request(&mut self, ip: Ipv4Addr, cache: &mut PoolCache) -> bool {
+        let (Some(responder), Some(tx)) = (&self.responder, &mut self.tx) else {
+            return false;
+        };
+        send(tx, cache, |out| responder.request(ip, out))
     }
 
     /// Sends frames again that the kernel refused. To be called from time to time: without other

@@ -74,7 +74,7 @@ fn hits() -> [Hit; HITS] {
 
 /// As many events as a message of 64 KiB has.
 fn message() -> Vec<u8> {
-    let mut ev44 = Ev44::new("rich", 0);
+    let mut ev44 = Ev44::new("rich");
     let mut timestamp = 0;
     while ev44.len_with(HITS) < 64 << 10 {
         ev44.push(timestamp, &hits());
@@ -89,6 +89,7 @@ fn events(broker: &str, topic: &str, seconds: f64) -> Result<(u64, Duration), Bo
     let run = RunContext {
         run: None,
         started: SystemTime::now(),
+        unix_ns: Arc::new(|_| 0),
         recorded: false,
         ip: Ipv4Addr::LOCALHOST,
         configuration: "",

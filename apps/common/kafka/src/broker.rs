@@ -85,26 +85,26 @@ pub(crate) fn prepare(
 fn reach(brokers: &str) -> Result<(), Error> {
     let mut failed = None;
     for address in brokers.split(',') {
-        let sockets = address.to_socket_addrs();
-        let connect = || {
-            let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-            for socket in sockets? {
-                match TcpStream::connect_timeout(&socket, PATIENCE) {
-                    Ok(_) => return Ok(()),
-                    Err(error) => last = error,
-                }
-            }
-            Err(last)
-        };
-        match connect() {
-            Ok(()) => return Ok(()),
+        let sockets = match address.to_socket_addrs() {
+            Ok(sockets) => sockets,
             Err(error) => {
-                failed = Some(Error::Unreachable {
-                    address: address.into(),
-                    error,
-                });
+                let address = address.into();
+                // A broker that is away may come back, whatever the other names are.
+                failed.get_or_insert(Error::NoHost { address, error });
+                continue;
+            }
+        };
+        let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for socket in sockets {
+            match TcpStream::connect_timeout(&socket, PATIENCE) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error,
             }
         }
+        failed = Some(Error::Unreachable {
+            address: address.into(),
+            error: last,
+        });
     }
     failed.map_or(Ok(()), Err)
 }

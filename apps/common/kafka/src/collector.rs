@@ -2,6 +2,7 @@
 
 use pollux_output::OutputEvent;
 
+use crate::epochs::Epochs;
 use crate::ev44::Ev44;
 
 /// Length of a message, at most: several are in a batch, and a broker that answers late holds up less.
@@ -21,7 +22,10 @@ pub(crate) struct Collector {
 }
 
 enum Collected {
-    Ev44(Box<Ev44>),
+    Ev44 {
+        messages: Box<Ev44>,
+        epochs: Epochs,
+    },
     Records {
         /// Whether they have the numbers of their bursts.
         bursts: bool,
@@ -33,11 +37,9 @@ enum Collected {
 
 impl Collector {
     /// Messages of schema ev44 for a broker that takes `limit` bytes.
-    pub(crate) fn ev44(source: &str, epoch_ns: i64, limit: usize) -> Self {
-        Self::new(
-            Collected::Ev44(Box::new(Ev44::new(source, epoch_ns))),
-            limit,
-        )
+    pub(crate) fn ev44(source: &str, epochs: Epochs, limit: usize) -> Self {
+        let messages = Box::new(Ev44::new(source));
+        Self::new(Collected::Ev44 { messages, epochs }, limit)
     }
 
     /// Messages of records.
@@ -60,7 +62,7 @@ impl Collector {
     /// Number of events in the message so far.
     pub(crate) fn len(&self) -> usize {
         match &self.events {
-            Collected::Ev44(ev44) => ev44.events(),
+            Collected::Ev44 { messages, .. } => messages.events(),
             Collected::Records { taken: true, .. } => 0,
             Collected::Records { bytes, .. } => bytes.len() / RECORD,
         }
@@ -69,7 +71,7 @@ impl Collector {
     /// Whether the message remains within its limit with one more event.
     pub(crate) fn fits(&self, event: OutputEvent<'_>) -> bool {
         let len = match &self.events {
-            Collected::Ev44(ev44) => ev44.len_with(event.view.hits().len()),
+            Collected::Ev44 { messages, .. } => messages.len_with(event.view.hits().len()),
             Collected::Records { .. } => (self.len() + 1) * RECORD,
         };
         len <= self.limit
@@ -77,7 +79,10 @@ impl Collector {
 
     pub(crate) fn push(&mut self, event: OutputEvent<'_>) {
         match &mut self.events {
-            Collected::Ev44(ev44) => ev44.push(event.view.head().timestamp, event.view.hits()),
+            Collected::Ev44 { messages, epochs } => {
+                let time = epochs.time(&event.view.head());
+                messages.push(time, event.view.hits());
+            }
             Collected::Records {
                 bursts,
                 bytes,
@@ -94,7 +99,7 @@ impl Collector {
     /// The message of the collected events; the next one begins empty.
     pub(crate) fn message(&mut self) -> &[u8] {
         match &mut self.events {
-            Collected::Ev44(ev44) => ev44.message(),
+            Collected::Ev44 { messages, .. } => messages.message(),
             Collected::Records { bytes, taken, .. } => {
                 *taken = true;
                 bytes

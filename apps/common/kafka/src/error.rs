@@ -37,6 +37,14 @@ pub enum Error {
     /// librdkafka refuses a property.
     #[error("librdkafka refuses its configuration: {0}")]
     Property(String),
+    /// No address of the list has a host that this machine can resolve.
+    #[error("the host of {address} has no address: {error}")]
+    NoHost {
+        /// The last address of the list.
+        address: String,
+        /// Error of the system.
+        error: io::Error,
+    },
     /// No broker of the list can be connected to.
     #[error("no broker at {address}: {error}")]
     Unreachable {
@@ -73,4 +81,16 @@ pub enum Error {
         /// The requested one.
         partition: i32,
     },
+}
+
+impl Error {
+    /// Whether another attempt can succeed without another spec or another file of properties: a broker
+    /// starts, a network comes back.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Create { .. }
+        )
+    }
 }

@@ -27,13 +27,9 @@ const EVENT: usize = size_of::<i64>() + size_of::<i32>();
 /// Bytes of a hit: its time and its photomultiplier.
 const HIT: usize = 2 * size_of::<i32>();
 
-/// Length of a slot in ns.
-const SLOT_NS: i64 = 25;
-
 /// Collects events for a message.
 pub struct Ev44 {
     source: String,
-    epoch_ns: i64,
     /// Number of the next message.
     id: i64,
     builder: FlatBufferBuilder<'static>,
@@ -44,12 +40,11 @@ pub struct Ev44 {
 }
 
 impl Ev44 {
-    /// Messages of a source. `epoch_ns` is the time of slot 0, in ns since the Unix epoch.
+    /// Messages of a source.
     #[must_use]
-    pub fn new(source: &str, epoch_ns: i64) -> Self {
+    pub fn new(source: &str) -> Self {
         Self {
             source: source.into(),
-            epoch_ns,
             id: 0,
             builder: FlatBufferBuilder::new(),
             times: Vec::new(),
@@ -72,13 +67,9 @@ impl Ev44 {
         FIXED + self.source.len() + EVENT * events + HIT * hits
     }
 
-    /// Adds an event: its time in slots of 25 ns, and its hits. A time beyond the year 2262 becomes
-    /// the last one that the schema can express.
-    pub fn push(&mut self, timestamp: u64, hits: &[Hit]) {
-        let time = i64::try_from(timestamp)
-            .ok()
-            .and_then(|slots| slots.checked_mul(SLOT_NS)?.checked_add(self.epoch_ns));
-        self.times.push(time.unwrap_or(i64::MAX));
+    /// Adds an event: its time in ns since the Unix epoch, and its hits.
+    pub fn push(&mut self, time_ns: i64, hits: &[Hit]) {
+        self.times.push(time_ns);
         self.first_hits.push(self.pixels.len() as i32);
         // 25/256 ns each, rounded down.
         let offset = |hit: &Hit| (i32::from(hit.fine) * 25) >> 8;
@@ -125,7 +116,7 @@ mod tests {
             source in ".{0,40}",
             events in proptest::collection::vec(0_usize..40, 1..60),
         ) {
-            let mut ev44 = Ev44::new(&source, 0);
+            let mut ev44 = Ev44::new(&source);
             let mut bound = 0;
             for hits in events {
                 bound = ev44.len_with(hits);
@@ -146,9 +137,9 @@ mod tests {
         let u32_at = |bytes: &[u8], at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
         };
-        let mut ev44 = Ev44::new("rich", 1_000);
+        let mut ev44 = Ev44::new("rich");
         ev44.push(
-            2,
+            1_050,
             &[
                 Hit { pm: 3, fine: 0 },
                 Hit {
@@ -157,8 +148,8 @@ mod tests {
                 },
             ],
         );
-        ev44.push(u64::MAX, &[]);
-        ev44.push(4, &[Hit { pm: 5, fine: 700 }]);
+        ev44.push(i64::MAX, &[]);
+        ev44.push(1_100, &[Hit { pm: 5, fine: 700 }]);
         let bytes = ev44.message();
         assert_eq!(&bytes[4..8], b"ev44");
         let table = u32_at(bytes, 0);

@@ -15,6 +15,8 @@ mod broker;
 #[cfg(feature = "librdkafka")]
 mod collector;
 mod da00;
+#[cfg(feature = "librdkafka")]
+mod epochs;
 mod error;
 mod ev44;
 #[cfg(feature = "librdkafka")]

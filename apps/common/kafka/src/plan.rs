@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::broker::Place;
 use crate::collector::Collector;
+use crate::epochs::Epochs;
 use crate::monitor::Monitor;
 use crate::output::{KafkaOutput, since_epoch};
 use crate::producer::Producer;
@@ -140,9 +141,11 @@ impl KafkaPlan {
     }
 
     fn failed(&self, error: &crate::Error) -> OutputError {
-        OutputError::Open {
-            spec: self.spec.clone(),
-            what: error.to_string(),
+        let (spec, what) = (self.spec.clone(), error.to_string());
+        if error.is_temporary() {
+            OutputError::Open { spec, what }
+        } else {
+            OutputError::Wrong { spec, what }
         }
     }
 
@@ -218,12 +221,13 @@ impl OutputPlan for KafkaPlan {
         let known = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = known.map_or_else(|| self.limit(), Ok)?;
         let producer = self.producer(&self.properties()?, limit, counts)?;
-        let start = since_epoch(run.started).as_nanos() as i64;
-        let epoch = self
-            .epoch_ns
-            .unwrap_or(if run.recorded { 0 } else { start });
+        let epochs = if run.recorded {
+            Epochs::recorded(self.epoch_ns.unwrap_or(0))
+        } else {
+            Epochs::live(Arc::clone(&run.unix_ns), self.epoch_ns)
+        };
         let collector = match self.format {
-            Format::Ev44 => Collector::ev44(&self.source, epoch, limit),
+            Format::Ev44 => Collector::ev44(&self.source, epochs, limit),
             Format::Record => Collector::records(run.run.is_some(), limit),
         };
         let monitor = self.monitor.clone();

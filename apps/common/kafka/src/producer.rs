@@ -196,6 +196,8 @@ pub struct Producer {
     waiting_bytes: u64,
     /// Messages with an outcome at the last look.
     seen: u64,
+    /// A message that librdkafka does not take was reported.
+    has_refused: bool,
 }
 
 impl Producer {
@@ -256,6 +258,7 @@ impl Producer {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             seen: 0,
+            has_refused: false,
         })
     }
 
@@ -288,8 +291,16 @@ impl Producer {
 
     fn hand_over(&mut self, place: &Place, message: &[u8], events: usize) {
         if let Err(error) = self.produce(place, message, events) {
-            tracing::debug!("librdkafka: {error}");
             self.counts.refused.add(events as u64);
+            let (topic, len, what) = (&place.topic, message.len(), broker::message(&error));
+            if std::mem::replace(&mut self.has_refused, true) {
+                tracing::debug!("librdkafka: {error}");
+            } else {
+                tracing::warn!(
+                    "librdkafka refuses a message of {len} bytes for Kafka topic {topic}: {what}; such \
+                     events are counted as refused"
+                );
+            }
         }
     }
 

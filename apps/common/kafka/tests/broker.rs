@@ -2,8 +2,9 @@
 #![cfg(feature = "librdkafka")]
 #![allow(clippy::unwrap_used)]
 
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use pollux_kafka::KIND;
@@ -53,12 +54,12 @@ struct Events {
 }
 
 impl Events {
-    fn event(&mut self, timestamp: u64) -> Mbuf {
+    fn event(&mut self, timestamp: u64, hits: usize) -> Mbuf {
         let mut draft = Draft::new(&mut self.cache).unwrap();
-        assert!(draft.insert(0, &[Hit { pm: 7, fine: 3 }; HITS]));
+        assert!(draft.insert(0, &vec![Hit { pm: 7, fine: 3 }; hits]));
         let head = EventHead {
             timestamp,
-            hits: HITS as u16,
+            hits: hits as u16,
             ..EventHead::default()
         };
         let verdict = Verdict {
@@ -82,6 +83,7 @@ fn open(
     let run = RunContext {
         run: None,
         started: SystemTime::now(),
+        unix_ns: Arc::new(|_| 0),
         recorded: true,
         ip: Ipv4Addr::LOCALHOST,
         configuration: "",
@@ -123,7 +125,11 @@ impl Rig {
     }
 
     fn push_one(&mut self) {
-        let mbuf = self.events.event(self.pushed);
+        self.push_with(HITS);
+    }
+
+    fn push_with(&mut self, hits: usize) {
+        let mbuf = self.events.event(self.pushed, hits);
         let view = EventView::of(mbuf.data()).unwrap();
         let number = self.pushed as u32;
         self.output.push(OutputEvent { number, view });
@@ -206,6 +212,47 @@ fn refused_messages_are_counted() {
     let ([delivered, refused, unsent], cluster) = rig.finish(Duration::from_secs(20));
     assert_eq!([delivered, refused, unsent], [20, 10, 0]);
     assert_eq!(stored(&cluster), 1);
+}
+
+/// Lines of the log of this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An event that no message can hold is lost alone, and the log says why, once.
+#[test]
+fn an_event_that_is_too_long_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let conf = folder.path().join("kafka.conf");
+    std::fs::write(&conf, "message.max.bytes=1000").unwrap();
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .with_max_level(tracing::Level::WARN)
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        let mut rig = Rig::new(&format!(",conf={}", conf.display()));
+        for hits in [20, 200, 20, 200, 200, 20] {
+            rig.push_with(hits);
+        }
+        let (outcomes, _) = rig.finish(Duration::from_secs(20));
+        assert_eq!(outcomes, [3, 3, 0]);
+    });
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let named = "librdkafka refuses a message of ";
+    assert_eq!(log.matches(named).count(), 1, "{log}");
+    assert!(log.contains("for Kafka topic l0: "), "{log}");
 }
 
 /// A broker that has lost its state makes a producer useless (librdkafka's fatal errors).
@@ -330,7 +377,7 @@ fn what_is_wrong_at_the_start_is_named() {
         );
     }
     let address = |target: &str| {
-        let spec = format!("kafka:{target},topic=t");
+        let spec = format!("kafka:{target},topic={TOPIC}");
         let planned = OutputKind::plan(&spec, &[KIND]).map_err(|error| error.to_string());
         planned.and_then(|planned| planned.plan.reach().map_err(|error| error.to_string()))
     };
@@ -350,4 +397,32 @@ fn what_is_wrong_at_the_start_is_named() {
         silent.contains("does not answer as a Kafka broker"),
         "{silent}"
     );
+}
+
+/// Whether another attempt with the same spec can succeed: what a service does about it hangs on that.
+#[test]
+fn brokers_that_are_away_are_no_fault_of_the_spec() {
+    let cluster = MockCluster::new(1).unwrap();
+    let is_usage = |target: &str| {
+        let spec = format!("kafka:{target}");
+        let planned = OutputKind::plan(&spec, &[KIND]).unwrap();
+        planned.plan.reach().unwrap_err().is_usage()
+    };
+    let brokers = cluster.bootstrap_servers();
+    for (target, expected) in [
+        ("127.0.0.1:1,topic=l0", false),
+        ("no-such-host.invalid:9092,topic=l0", true),
+        ("no-such-host.invalid:9092+127.0.0.1:1,topic=l0", false),
+        ("127.0.0.1:1+no-such-host.invalid:9092,topic=l0", false),
+        ("127.0.0.1:1,topic=l0,conf=/nothing/is/here", true),
+        (&format!("{brokers},topic=l0,partition=4"), true),
+    ] {
+        assert_eq!(is_usage(target), expected, "{target}");
+    }
+    // It listens, and answers nothing.
+    let silent = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = silent.local_addr().unwrap();
+    assert!(!is_usage(&format!("{address},topic=l0")));
+    // The mock creates no topics.
+    assert!(!is_usage(&format!("{brokers},topic=new")));
 }

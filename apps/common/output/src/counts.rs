@@ -15,7 +15,7 @@ pub struct QueueCounts {
 }
 
 /// Outcomes of the events for an output. Of an event that the loop has handed over, exactly one of
-/// `delivered`, `refused` and `unsent` is counted once its outcome is known, by the output's thread.
+/// `delivered`, `refused`, `unsent` and `repeated` is counted once its outcome is known, by the output's thread.
 #[derive(Debug, Default)]
 pub struct OutputCounts {
     /// Of the loop.
@@ -27,6 +27,8 @@ pub struct OutputCounts {
     pub refused: Count,
     /// Events that were given up: not sent, or not acknowledged, until the end.
     pub unsent: Count,
+    /// Events with the number of an earlier one, where a receiver could not tell them apart.
+    pub repeated: Count,
     /// Messages or datagrams with events that were sent.
     pub messages: Count,
     /// Their bytes, without the headers of the transport.
@@ -43,6 +45,16 @@ pub struct LostReport {
     pub refused: u64,
     /// They were given up.
     pub unsent: u64,
+    /// They have the number of an earlier event.
+    pub repeated: u64,
+}
+
+impl LostReport {
+    /// Their sum.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.queue_full + self.refused + self.unsent + self.repeated
+    }
 }
 
 /// An output in the report of a run.
@@ -68,7 +80,8 @@ impl OutputCounts {
     /// Events that the loop has handed over, and whose outcome is not known yet.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        let known = self.delivered.get() + self.refused.get() + self.unsent.get();
+        let lost = self.refused.get() + self.unsent.get() + self.repeated.get();
+        let known = self.delivered.get() + lost;
         self.queue.handed.get().saturating_sub(known)
     }
 
@@ -79,6 +92,7 @@ impl OutputCounts {
             queue_full: self.queue.missed.get(),
             refused: self.refused.get(),
             unsent: self.unsent.get(),
+            repeated: self.repeated.get(),
         };
         let delivered = self.delivered.get();
         let handed = self.queue.handed.get() + lost.queue_full;
@@ -89,7 +103,7 @@ impl OutputCounts {
             lost,
             messages: self.messages.get(),
             bytes: self.bytes.get(),
-            balanced: handed == delivered + lost.queue_full + lost.refused + lost.unsent,
+            balanced: handed == delivered + lost.all(),
         }
     }
 }

@@ -35,7 +35,15 @@ pub enum OutputError {
         /// The feature that builds it in.
         feature: &'static str,
     },
-    /// The output cannot be opened.
+    /// The spec is well-formed, but wrong for what it names: a file, a name, the other side.
+    #[error("output `{spec}`: {what}")]
+    Wrong {
+        /// The whole spec.
+        spec: String,
+        /// The fault, and the remedy.
+        what: String,
+    },
+    /// The output cannot be opened, now.
     #[error("output `{spec}`: {what}")]
     Open {
         /// The whole spec.
@@ -43,4 +51,12 @@ pub enum OutputError {
         /// What failed, and why.
         what: String,
     },
+}
+
+impl OutputError {
+    /// Whether the request is wrong, so that it fails in the same way until it is corrected: status 2.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::Open { .. })
+    }
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use pollux_mempool::time::Tsc;
 use pollux_pmd::{Percentiles, Registry};
 
 use crate::counts::OutputCounts;
@@ -102,6 +103,8 @@ pub struct RunContext<'a> {
     pub run: Option<u32>,
     /// Start of the run.
     pub started: SystemTime,
+    /// The time of day at a moment of the clock that stamps arriving frames, in ns since the Unix epoch.
+    pub unix_ns: Arc<dyn Fn(Tsc) -> i64 + Send + Sync>,
     /// All inputs are recordings: the run waits for its outputs, and time stamps are of the past.
     pub recorded: bool,
     /// Address of the trigger on its ports.

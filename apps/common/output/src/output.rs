@@ -8,7 +8,7 @@ use crate::event::OutputEvent;
 /// it never waits for the network: not in [`push`](Self::push), not in [`work`](Self::work).
 ///
 /// It counts the outcome of each event that was pushed in the [`OutputCounts`](crate::OutputCounts)
-/// that it was opened with: `delivered`, `refused` or `unsent`, once; and `messages` and `bytes` of
+/// that it was opened with: `delivered`, `refused`, `unsent` or `repeated`, once; and `messages` and `bytes` of
 /// what it has sent. A failure after the start is counted and logged once, and never ends the run.
 pub trait EventOutput: Send {
     /// Whether it takes one more event now. While it does not, events stay in the queue; when that

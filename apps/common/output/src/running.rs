@@ -130,7 +130,8 @@ impl RunningOutput {
                 None => "does not end, and is not waited for",
                 Some(_) => "has panicked",
             };
-            let known = report.delivered + report.lost.queue_full + report.lost.refused;
+            report.lost.unsent = 0;
+            let known = report.delivered + report.lost.all();
             report.lost.unsent = report.handed.saturating_sub(known);
             report.balanced = true;
             tracing::error!("--output {spec} {why}: the events without an outcome are unsent");

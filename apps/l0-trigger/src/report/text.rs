@@ -207,6 +207,7 @@ impl Report {
                 (lost.queue_full, "queue-full"),
                 (lost.refused, "refused"),
                 (lost.unsent, "unsent"),
+                (lost.repeated, "repeated"),
             ];
             for (n, cause) in causes.into_iter().filter(|&(n, _)| n > 0) {
                 write!(out, " + {n} {cause}")?;

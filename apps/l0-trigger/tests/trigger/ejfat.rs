@@ -54,7 +54,7 @@ fn assert_delivered(output: &Value, events: usize, datagrams: u64, bytes: usize)
     assert_eq!(number(output, "handed"), events as u64, "{output}");
     assert_eq!(number(output, "delivered"), events as u64, "{output}");
     assert_eq!(output["balanced"], true);
-    for cause in ["queue-full", "refused", "unsent"] {
+    for cause in ["queue-full", "refused", "unsent", "repeated"] {
         assert_eq!(number(&output["lost"], cause), 0);
     }
     assert_eq!(number(output, "messages"), datagrams);
@@ -281,9 +281,25 @@ fn an_output_that_cannot_be_opened_is_named() {
     let folder = Folder::new();
     let missing = folder.arg("none/out.pcap");
     let spec = format!("ejfat:127.0.0.1:1,port=pcap:tx={missing}");
-    run(&["--events", "100", "--output", &spec])
-        .expect(1)
-        .expect_message(&[&format!("output `{spec}`: "), "none/out.pcap"]);
+    let (events, record) = (folder.arg("run.events"), folder.arg("run.h5"));
+    let mut arguments = vec![
+        "--events",
+        "100",
+        "--output",
+        &spec,
+        "--events-out",
+        &events,
+    ];
+    if cfg!(feature = "hdf5") {
+        arguments.extend(["--record", &record]);
+    }
+    // A second attempt fails for the same reason: the first leaves no file with a name of its own.
+    for _ in 0..2 {
+        run(&arguments)
+            .expect(1)
+            .expect_message(&[&format!("output `{spec}`: "), "none/out.pcap"]);
+    }
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);
 }
 
 /// Events of a replay wait for the receiver's address, and not for ever.

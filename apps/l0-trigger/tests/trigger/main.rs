@@ -10,8 +10,11 @@ mod control;
 mod dashboard;
 mod demonstration;
 mod ejfat;
+mod ejfat_port;
 mod groups;
 mod interface;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod long_burst;
 mod outputs;
 mod page;

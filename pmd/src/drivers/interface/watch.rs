@@ -51,7 +51,7 @@ impl Watch {
             if !self.gone.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "{name}: the interface has been deleted; no further frames are \
-                                received"
+                     received or sent"
                 );
             }
             return state;

@@ -24,11 +24,31 @@ pub(super) enum Sent {
     Failed(String),
 }
 
+/// Numbers of events that were sent, and that were not although the link took all of their datagrams.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcomes {
+    pub(super) sent: u64,
+    pub(super) failed: u64,
+}
+
 /// A way for datagrams. It never waits.
 pub(super) trait Link: Send {
-    /// Whether datagrams can leave: addresses are resolved.
+    /// Whether datagrams can leave: addresses are resolved, the link is up.
     fn is_ready(&self) -> bool {
         true
+    }
+
+    /// The datagrams to [`Peer::Data`] since the last call were those of an event, or if `is_whole` is
+    /// false of one that was given up. Returns whether the outcome of the whole one comes later, with
+    /// [`outcomes`](Self::outcomes); it was sent otherwise.
+    fn end_event(&mut self, is_whole: bool) -> bool {
+        let _ = is_whole;
+        false
+    }
+
+    /// Outcomes that have become known since the last call.
+    fn outcomes(&mut self) -> Outcomes {
+        Outcomes::default()
     }
 
     /// Sends a datagram.
@@ -37,9 +57,9 @@ pub(super) trait Link: Send {
     /// Takes what has come back; whether the receiver's host has refused a datagram.
     fn poll(&mut self) -> bool;
 
-    /// Ends, after the last datagram.
-    fn close(self: Box<Self>) -> Result<(), String> {
-        Ok(())
+    /// Ends, after the last datagram; returns the outcomes of all events that had none.
+    fn close(self: Box<Self>) -> (Outcomes, Result<(), String>) {
+        (Outcomes::default(), Ok(()))
     }
 }
 

@@ -6,8 +6,10 @@
 //! UDP does not acknowledge: an event is `delivered` when its datagrams were sent, and `refused` if
 //! the receiver's host says that no program listens there.
 
+mod flight;
 mod headers;
 mod link;
+mod numbers;
 mod output;
 mod port_link;
 mod sync;

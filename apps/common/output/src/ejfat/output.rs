@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use zerocopy::IntoBytes as _;
 
 use super::headers::{HEADERS, Headers};
-use super::link::{Link, Peer, Sent};
+use super::link::{Link, Outcomes, Peer, Sent};
+use super::numbers::Numbers;
 use super::sync::Synchronizer;
 use crate::counts::OutputCounts;
 use crate::event::OutputEvent;
@@ -30,7 +31,7 @@ struct Current {
 }
 
 pub(super) struct EjfatOutput {
-    spec: String,
+    log: Log,
     link: Box<dyn Link>,
     data_id: u16,
     /// Most bytes of an event in one datagram.
@@ -38,6 +39,7 @@ pub(super) struct EjfatOutput {
     sync: Option<Synchronizer>,
     /// Records have their burst.
     bursts: bool,
+    numbers: Numbers,
     counts: Arc<OutputCounts>,
     current: Option<Current>,
     /// The bytes of the current event.
@@ -45,8 +47,30 @@ pub(super) struct EjfatOutput {
     datagram: Vec<u8>,
     /// The last event was sent, and may be refused yet.
     in_doubt: bool,
-    /// A failure was logged.
+}
+
+/// The first failure of an output is logged.
+struct Log {
+    spec: String,
     has_failed: bool,
+}
+
+impl Log {
+    fn failed(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            let spec = &self.spec;
+            tracing::error!("--output {spec}: {why}: such events are counted as unsent");
+        }
+    }
+}
+
+/// Counts outcomes that the link has learnt.
+fn count(outcomes: &Outcomes, counts: &OutputCounts, log: &mut Log) {
+    counts.delivered.add(outcomes.sent);
+    counts.unsent.add(outcomes.failed);
+    if outcomes.failed > 0 {
+        log.failed("the port has not sent frames that it took");
+    }
 }
 
 impl EjfatOutput {
@@ -59,18 +83,21 @@ impl EjfatOutput {
         counts: Arc<OutputCounts>,
     ) -> Self {
         Self {
-            spec: spec.to_string(),
+            log: Log {
+                spec: spec.to_string(),
+                has_failed: false,
+            },
             link,
             data_id,
             piece,
             sync,
             bursts,
+            numbers: Numbers::default(),
             counts,
             current: None,
             bytes: Vec::new(),
             datagram: Vec::with_capacity(HEADERS + piece),
             in_doubt: false,
-            has_failed: false,
         }
     }
 
@@ -97,7 +124,7 @@ impl EjfatOutput {
                 Sent::Full => return,
                 Sent::Refused if current.retries == RETRIES => {
                     self.counts.refused.add(1);
-                    self.current = None;
+                    self.give_up();
                 }
                 Sent::Refused => {
                     current.retries += 1;
@@ -106,11 +133,17 @@ impl EjfatOutput {
                 }
                 Sent::Failed(why) => {
                     self.counts.unsent.add(1);
-                    self.current = None;
-                    self.failed(&why);
+                    self.give_up();
+                    self.log.failed(&why);
                 }
             }
         }
+    }
+
+    /// Sends no more of the current event, whose outcome was counted.
+    fn give_up(&mut self) {
+        self.current = None;
+        self.link.end_event(false);
     }
 
     /// All datagrams of the current event were sent.
@@ -121,7 +154,9 @@ impl EjfatOutput {
         if let Some(sync) = &mut self.sync {
             sync.sent(current.event);
         }
-        if current.refused {
+        if self.link.end_event(true) {
+            // Its outcome comes later.
+        } else if current.refused {
             self.counts.refused.add(1);
         } else {
             self.in_doubt = true;
@@ -141,9 +176,10 @@ impl EjfatOutput {
         }
     }
 
-    /// Takes refusals.
+    /// Takes refusals and outcomes.
     fn poll(&mut self) {
         let refused = self.link.poll();
+        count(&self.link.outcomes(), &self.counts, &mut self.log);
         match &mut self.current {
             Some(current) if current.offset > 0 => current.refused |= refused,
             _ => self.settle(refused),
@@ -155,14 +191,7 @@ impl EjfatOutput {
         if let Some(message) = sync.due(Instant::now())
             && let Sent::Failed(why) = self.link.send(Peer::Control, &message)
         {
-            self.failed(&why);
-        }
-    }
-
-    fn failed(&mut self, why: &str) {
-        if !std::mem::replace(&mut self.has_failed, true) {
-            let spec = &self.spec;
-            tracing::error!("--output {spec}: {why}: such events are counted as unsent");
+            self.log.failed(&why);
         }
     }
 }
@@ -173,6 +202,12 @@ impl EventOutput for EjfatOutput {
     }
 
     fn push(&mut self, event: OutputEvent<'_>) {
+        let head = event.view.head();
+        // A receiver would put one event together of the datagrams of both.
+        if !self.numbers.is_new((head.burst, head.timestamp)) {
+            self.counts.repeated.add(1);
+            return;
+        }
         self.bytes.clear();
         self.bytes.extend_from_slice(&event.record(self.bursts));
         for hit in event.view.hits() {
@@ -180,7 +215,7 @@ impl EventOutput for EjfatOutput {
             self.bytes.extend_from_slice(&hit.fine.to_le_bytes());
         }
         self.current = Some(Current {
-            event: event.view.head().timestamp,
+            event: head.timestamp,
             offset: 0,
             refused: false,
             retries: 0,
@@ -205,11 +240,20 @@ impl EventOutput for EjfatOutput {
             std::thread::sleep(NAP);
             self.poll();
         }
-        if self.current.take().is_some() {
+        if self.current.is_some() {
             self.counts.unsent.add(1);
+            self.give_up();
         }
-        let Self { link, spec, .. } = *self;
-        if let Err(why) = link.close() {
+        let Self {
+            link,
+            counts,
+            mut log,
+            ..
+        } = *self;
+        let (outcomes, end) = link.close();
+        count(&outcomes, &counts, &mut log);
+        if let Err(why) = end {
+            let spec = &log.spec;
             tracing::error!("--output {spec}: {why}");
         }
     }

@@ -267,3 +267,22 @@ fn an_event_that_cannot_be_sent_is_unsent() {
     assert_eq!(rig.finish().lock().unwrap().sent.len(), 3);
     assert_eq!((counts.delivered.get(), counts.unsent.get()), (1, 1));
 }
+
+/// Two events of one number are two of one burst whose datagrams a receiver would mix.
+#[test]
+fn an_event_with_the_number_of_another_is_not_sent() {
+    let pool = pool(4);
+    let mut cache = pool.cache(CACHE).unwrap();
+    let mut rig = rig(2000, Vec::new());
+    for timestamp in [7, 8, 7, 9, 7] {
+        rig.push(timestamp, 10, &mut cache);
+    }
+    let counts = Arc::clone(&rig.counts);
+    let wire = rig.finish();
+    let wire = wire.lock().unwrap();
+    let numbers = wire.sent.iter().map(|(_, datagram)| be(&datagram[8..16]));
+    assert_eq!(numbers.collect::<Vec<_>>(), [7, 8, 9]);
+    let report = counts.report("x");
+    assert_eq!((report.delivered, report.lost.repeated), (3, 2));
+    assert!(report.balanced);
+}
