@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // TLPs leave whole, as many as were accepted, each with its DWs in their places and no other; of each
-// stream in order; a read only with a tag and while a credit is free; none without bus mastering; and
-// neither stream waits for more than one TLP of the other. No TLP begins while they are held.
+// stream in order; a read only with a tag and while a credit is free; none without bus mastering, but each such
+// read is refused once, by its header, unless the card is reset; and neither stream waits for more than one TLP of the other. No TLP begins while they are held.
 // formal: aiger
 // formal: bounded 9
 // formal: cover 10
@@ -11,12 +11,19 @@
 // mutant: (turn || !can_write) => !can_write
 // mutant: !in_tlp && !hold && can_write => !in_tlp && can_write
 // mutant: kept <= hif_wr_req_data[255:128]; => kept <= hif_wr_req_data[127:0];
+// mutant: !just_read : !m_refused_valid); => !just_read : 1'b1);
+// mutant: m_refused       <= hif_rd_req_header[113:90]; => m_refused       <= {hif_rd_req_header[113:91], 1'b0};
+// mutant: if (m_refused_ready) m_refused_valid => if (1'b0) m_refused_valid
+// mutant: if (rst || flush) m_refused_valid => if (rst) m_refused_valid
 // mutant: write_on   = bus_master[write_func]; => write_on   = bus_master[0];
 
 module plx_pcie_rq_formal (
     input logic       clk,
     input logic       rst,
     input logic       hold,
+    input logic       flush,
+    input logic       m_refused_ready,
+    input logic [2:0] read_tag,
     input logic       write_vf,
     input logic       read_vf,
     input logic       left_vf,
@@ -32,6 +39,8 @@ module plx_pcie_rq_formal (
     logic         m_axis_rq_tvalid, m_axis_rq_tlast, inc_rq_dropped;
     logic [255:0] hif_wr_req_data, m_axis_rq_tdata;
     logic [7:0]   m_axis_rq_tkeep;
+    logic         m_refused_valid;
+    logic [23:0]  m_refused;
     logic [61:0]  m_axis_rq_tuser;
 
     // A write of up to 18 DWs; each DW is its number in the TLP, its lower 3 bits the number of the write.
@@ -61,7 +70,7 @@ module plx_pcie_rq_formal (
         .*,
         .bus_master({6'd0, vf_on, 1'b1}),
         .hif_wr_req_header({27'd0, write_vf, 18'd0, 8'hFF, 5'd0, now, 61'd0, write_number}),
-        .hif_rd_req_header({27'd0, read_vf, 18'd0, 8'h0F, 10'd1, 64'd8}),
+        .hif_rd_req_header({27'd0, read_vf, 7'd0, read_tag, 8'd0, 8'h0F, 10'd1, 64'd8}),
         .s_tag(2'd2),
         .pcie_rq_seq_num0({5'd4, left_vf}),
         .pcie_rq_seq_num1(6'd0),
@@ -93,7 +102,12 @@ module plx_pcie_rq_formal (
     logic [1:0] reads_since = 0;
     logic [2:0] writes_since = 0;
     wire        sent_read = takes_read && !drops_read;
-    wire        able = hif_rd_req_valid && s_tag_valid && in_block == 0 && cfg_fc_nph > 1 && !hold;
+    wire        able = hif_rd_req_valid && s_tag_valid && in_block == 0 && cfg_fc_nph > 1 && !hold
+                         && !(drops_read && m_refused_valid);
+
+    // The read that is refused.
+    logic       refused = 0, refused_vf;
+    logic [2:0] refused_tag, stood_read_tag;
 
     wire        starts  = out && !out_inside;
     wire        is_read = m_axis_rq_tdata[78:75] == 0;
@@ -111,6 +125,14 @@ module plx_pcie_rq_formal (
         was_free    <= in_block < cfg_fc_nph;
         stood_write_vf <= write_vf;
         stood_read_vf  <= read_vf;
+        stood_read_tag <= read_tag;
+        if (m_refused_ready) refused <= 1'b0;
+        if (takes_read && drops_read) begin
+            refused     <= 1'b1;
+            refused_vf  <= read_vf;
+            refused_tag <= read_tag;
+        end
+        if (rst || flush) refused <= 1'b0;
         if (takes_write) begin
             inside    <= !hif_wr_req_eop;
             inside_vf <= write_now;
@@ -151,11 +173,13 @@ module plx_pcie_rq_formal (
     always_comb if (running && !rst) begin
         // The number of a write is in the address, in bits 4:2.
         if (stood_write) assume (hif_wr_req_valid && dws == stood_dws && write_vf == stood_write_vf);
-        if (stood_read) assume (hif_rd_req_valid && read_vf == stood_read_vf);
+        if (stood_read) assume (hif_rd_req_valid && read_vf == stood_read_vf && read_tag == stood_read_tag);
         if (stood_tag) assume (s_tag_valid);
         if (pcie_rq_seq_num_vld0) assume (leaves);
         if (sent_read) assert (s_tag_valid && s_tag_ready && in_block < 2 && was_free);
-        if (takes_read && drops_read) assert (!s_tag_ready);
+        if (takes_read && drops_read) assert (!s_tag_ready && !refused);
+        assert (m_refused_valid == refused);
+        if (refused) assert (m_refused == {13'd0, refused_vf, 7'd0, refused_tag});
         if (hold) assert (!takes_read && !(takes_write && !inside));
         assert (reads_since <= 1 && writes_since <= 4);
         assert (reads_out + {2'd0, 1'b0} <= reads_in);

@@ -2,8 +2,9 @@
 //
 // Receiving half of a 10 Gb/s MAC (IEEE 802.3, clauses 3, 4 and 46): from XGMII, 8 lanes at single
 // data rate, to a stream of frames without preamble and FCS. Cut-through, without back-pressure.
-// Every start on the wire ends as exactly one of: good, or one of the causes below. Latency from
-// the XGMII word with the eighth byte of the frame to the first word out: 3 cycles.
+// Every start on the wire ends as exactly one of: good, or one of the causes below. (One ends in each cycle at
+// most, and 7 without delimiter wait: with two starts in each word, for longer than that, some are not counted.)
+// Latency from the XGMII word with the eighth byte of the frame to the first word out: 3 cycles.
 
 module plx_mac_rx (
     input  logic        clk,
@@ -84,6 +85,7 @@ module plx_mac_rx (
     wire  begin_high = half && sfd_low;
     wire  spoilt_low  = start_low && !(xgmii_rxc[3:1] == 3'd0 && sfd_high) && cfg_enable;
     wire  spoilt_high = half && !sfd_low;
+    wire  spoilt_half = start_high && xgmii_rxc[7:5] != 3'd0 && cfg_enable;
 
     // Words of the frame begin in lane 0, or in lane 4 of the word before.
     logic        shift, in_frame, first;
@@ -105,21 +107,25 @@ module plx_mac_rx (
         end
     endgenerate
 
-    // A start without delimiter becomes an empty frame, in the next free slot of the pipeline.
-    logic spoilt;
-    logic a_valid, a_first, a_end, a_symbol;
-    wire  fake = spoilt && !in_frame && !a_valid;
+    // Each start without delimiter becomes an empty frame, in a free slot of the pipeline: not while the verdict of
+    // the frame before needs the next cycle. As many as three begin with a word.
+    logic [2:0] spoilt, waiting;
+    logic       a_valid, a_first, a_end, a_symbol, fin, short_tail;
+    wire        fake  = waiting != 3'd0 && !in_frame && !(fin && !short_tail);
+    wire  [1:0] more  = {1'b0, spoilt[0]} + {1'b0, spoilt[1]} + {1'b0, spoilt[2]};
+    wire  [3:0] total_waiting = {1'b0, waiting} + {2'd0, more} - {3'd0, fake};
 
     always_ff @(posedge clk) begin
         half <= start_high && xgmii_rxc[7:5] == 3'd0 && cfg_enable;
         if (begin_low || begin_high) in_frame <= 1'b1;
         else if (|ends) in_frame <= 1'b0;
-        if (spoilt_low || spoilt_high || (start_high && xgmii_rxc[7:5] != 3'd0 && cfg_enable)) spoilt <= 1'b1;
-        else if (fake) spoilt <= 1'b0;
+        spoilt  <= {spoilt_half, spoilt_high, spoilt_low};
+        waiting <= total_waiting[3] ? 3'd7 : total_waiting[2:0];
         if (rst) begin
             half     <= 1'b0;
             in_frame <= 1'b0;
-            spoilt   <= 1'b0;
+            spoilt   <= 3'd0;
+            waiting  <= 3'd0;
         end
     end
 
@@ -158,9 +164,9 @@ module plx_mac_rx (
     wire         symbol_now = a_symbol || (symbol && !a_first);
     wire         live       = a_valid && (a_first || !cut);
     wire         over       = live && {10'd0, a_bytes} > left_now;
-    wire         fin        = live && (a_end || over);
+    assign       fin        = live && (a_end || over);
     // The previous word is the frame's last: this word has only bytes of the FCS, or surplus bytes.
-    wire         short_tail = fin && (over || a_bytes <= 4'd4);
+    assign       short_tail = fin && (over || a_bytes <= 4'd4);
     // A pause frame so far: addressed to all MACs or to this one, with its type and opcode.
     logic        pause_address, pause_opcode;
     logic [15:0] quanta;
@@ -278,5 +284,5 @@ module plx_mac_rx (
         if (b_first) out_time <= start_time;
     end
 
-    assign busy = half || in_frame || spoilt || a_valid || b_valid || m_axis_rx_tvalid;
+    assign busy = half || in_frame || |spoilt || waiting != 0 || a_valid || b_valid || m_axis_rx_tvalid;
 endmodule

@@ -169,7 +169,7 @@ module plx_evb_engine #(
     logic full, at_limit, has_waiting;
 
     plx_evb_turns turns (
-        .clk, .clear(rst || clears),
+        .clk, .clear(rst || setup || clears),
         .quiet(resting && idle), .can, .room, .waits(has_waiting), .waits_again(again_valid),
         .timer_due, .timer_examining, .timer_looking, .release_over, .release_late(expired && release_late),
         .trigger, .full, .at_limit, .change(enabled != cfg_enable || waits != cfg_wait), .command(command_waits),

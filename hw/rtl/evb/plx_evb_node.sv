@@ -6,6 +6,9 @@
 // missing, those that need not be held pass on untouched. A new attempt takes the place of the one that
 // waits. The same operations as `pollux-farm`'s feeder, one after the other.
 //
+// A set-up begins a run as a reset does: with event 0, nothing stored, no message. A transfer that is under way
+// then is of the run before: it stays on offer until it is done, and no message is taken before.
+//
 //   message    transfer offered 3 cycles later, if nothing is before it
 //   done       message in the next cycle, the next transfer in the one after
 
@@ -16,6 +19,9 @@ module plx_evb_node #(
 ) (
     input  logic                           clk,
     input  logic                           rst,
+
+    // A set-up: data and messages from the next cycle on are of the new run.
+    input  logic                           setup,
 
     // Settings: the run, descriptors in the table, bytes of a slot of a receive buffer, and bytes of a
     // fragment above which messages pass.
@@ -79,6 +85,7 @@ module plx_evb_node #(
     logic [3:0]        state;
     logic [SW-1:0]     clear;
     logic              running, long, done, room;
+    wire               clears = rst || setup;
     logic [31:0]       stored;
     logic [FLOW_W-1:0] flow, current, turned;
 
@@ -202,7 +209,7 @@ module plx_evb_node #(
         .WIDTH(FLOW_W),
         .DEPTH(4)
     ) output_buffer (
-        .clk, .rst,
+        .clk, .rst(clears),
         .s_valid(forwards), .s_ready(room), .s_data(outgoing & ~bit_),
         .m_valid(m_flow_valid), .m_ready(m_flow_ready), .m_data(m_flow_data), .level(output_level)
     );
@@ -211,7 +218,7 @@ module plx_evb_node #(
         .WIDTH(FLOW_W),
         .DEPTH(SLOTS)
     ) queue (
-        .clk, .rst,
+        .clk, .rst(clears),
         .push(queues || state == RETURN), .data(state == RETURN ? turned : flow),
         .place, .word(head), .replace(replaces), .pop(starts_next || early_next || passes_next || turns), .level
     );
@@ -257,8 +264,10 @@ module plx_evb_node #(
 
         case (state)
             CLEAR: begin
-                clear <= clear + 1'b1;
-                if (&clear) state <= IDLE;
+                done <= 1'b0;
+                if (s_done) m_transfer_valid <= 1'b0;
+                if (!(&clear)) clear <= clear + 1'b1;
+                else if (!m_transfer_valid) state <= IDLE;
             end
             IDLE: begin
                 if (ends) state <= waits ? SERVE : IDLE;
@@ -322,15 +331,15 @@ module plx_evb_node #(
             default: state <= IDLE;
         endcase
 
-        if (rst) begin
-            state            <= CLEAR;
-            clear            <= '0;
-            running          <= 1'b0;
-            done             <= 1'b0;
-            known            <= 1'b0;
-            stored           <= '0;
-            decided          <= '0;
-            m_transfer_valid <= 1'b0;
+        if (clears) begin
+            state   <= CLEAR;
+            clear   <= '0;
+            running <= 1'b0;
+            known   <= 1'b0;
+            stored  <= '0;
+            decided <= '0;
+            // A transfer that would begin does not; one that runs ends.
+            m_transfer_valid <= m_transfer_valid && !done && !s_done && !rst;
         end
     end
 
@@ -348,7 +357,7 @@ module plx_evb_node #(
         inc[I_OUT_OF_RANGE] <= judged && is_run && ours && is_event && !in_range;
         inc[I_QUEUE_FULL]   <= judged && concerns && !is_old && !passes && full;
         inc[I_OTHER_RUN]    <= judged && !is_run;
-        if (rst) inc <= '0;
+        if (clears) inc <= '0;
     end
 
     wire unused = &{1'b0, output_level, cfg_slot[2:0], kept[SW-1:0], behind_stored[30:0], behind_decided[30:0], news[30:0]};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // A scheduler and its feeders in a ring: what hw/cosim simulates. Link n is before feeder n, the last
-// one before the scheduler.
+// one before the scheduler. A set-up clears all of them in one cycle: nothing of a run is left in the next one,
+// even of the same number.
 
 module plx_evb_ring #(
     parameter FEEDERS = 8,     // feeders
@@ -31,6 +32,9 @@ module plx_evb_ring #(
     output logic [1:0]                         s_axil_rresp,
     output logic                               s_axil_rvalid,
     input  logic                               s_axil_rready,
+
+    // A set-up: data and decisions from the next cycle on are of the new run, the first ones of event 0.
+    output logic                               setup,
 
     // The scheduler: triggers, feedback, decisions.
     input  logic                               trigger,
@@ -95,13 +99,13 @@ module plx_evb_ring #(
         .m_flow_valid(out_valid[0]), .m_flow_ready(out_ready[0]), .m_flow_data(out_data[0 +: FLOW_W]),
         .s_flow_valid(in_valid[FEEDERS]), .s_flow_data(in_data[FEEDERS*FLOW_W +: FLOW_W]),
         .inc_damaged(damaged[FEEDERS]),
-        .cfg_run(run), .cfg_descriptors(descriptors)
+        .m_setup(setup), .cfg_run(run), .cfg_descriptors(descriptors)
     );
 
     generate
         for (genvar n = 0; n <= FEEDERS; n = n + 1) begin : g_link
             plx_evb_link link (
-                .clk, .rst,
+                .clk, .rst(rst || setup),
                 .s_flow_valid(out_valid[n]), .s_flow_ready(out_ready[n]), .s_flow_data(out_data[n*FLOW_W +: FLOW_W]),
                 .m_flow_valid(in_valid[n]), .m_flow_ready(in_ready[n]), .m_flow_data(in_data[n*FLOW_W +: FLOW_W]),
                 .fault_lose(fault_lose[n]), .fault_flip(fault_flip[n]), .fault_bit, .inc_damaged(damaged[n])
@@ -113,7 +117,7 @@ module plx_evb_ring #(
                 .BUFFERS(BUFFERS),
                 .SLOTS(SLOTS)
             ) feeder (
-                .clk, .rst,
+                .clk, .rst, .setup,
                 .cfg_run(run), .cfg_descriptors(descriptors), .cfg_slot, .cfg_bypass_above,
                 .w_table, .w_descriptor, .w_address,
                 .s_store_valid(s_store_valid[n]), .s_store_ready(s_store_ready[n]),

@@ -51,6 +51,10 @@ module plx_evb_sched #(
     input  logic [layouts_pkg::FLOW_W-1:0]     s_flow_data,
     input  logic                               inc_damaged,
 
+    // A set-up: feeders and links clear what they have, and so do registers and counters here, which are a cycle
+    // behind what they count.
+    output logic                               m_setup,
+
     // Settings that feeders have too.
     output logic [31:0]                        cfg_run,
     output logic [16:0]                        cfg_descriptors
@@ -144,8 +148,9 @@ module plx_evb_sched #(
         .m_valid(feedback_valid), .m_ready(feedback_ready), .m_data(feedback), .level(feedback_level)
     );
 
+    // With the link before it.
     plx_fifo_sync #(.WIDTH(FLOW_W), .DEPTH(INPUTS)) flow_buffer (
-        .clk, .rst(rst || setup),
+        .clk, .rst(rst || setup || m_setup),
         .s_valid(s_flow_valid), .s_ready(flow_room), .s_data(s_flow_data),
         .m_valid(flow_valid), .m_ready(flow_ready), .m_data(flow), .level(flow_level)
     );
@@ -199,7 +204,7 @@ module plx_evb_sched #(
         .COUNT(24),
         .AMOUNT_W(1)
     ) counter_bank (
-        .clk, .rst,
+        .clk, .rst(rst || m_setup),
         .amount(counted),
         .win_valid(counters_valid), .win_write, .win_addr(win_addr[7:2]), .win_ready(counters_ready),
         .win_rdata(counters_rdata)
@@ -209,17 +214,16 @@ module plx_evb_sched #(
     wire [19:0] peaks  = {{(16 - SW) {1'b0}}, peak, 3'd0};
     wire [19:0] twice  = {3'd0, limit, 1'b0};
     logic [19:0] six, seven;
-    logic        renewed;  // counts are a cycle behind what they count
 
     always_ff @(posedge clk) begin
-        renewed   <= setup;
+        m_setup   <= setup && !rst;
         overflow  <= overflow | {flow_lost, feedback_lost, inc[8], inc[7] || inc[6]};
         errors    <= errors + {31'd0, inc[21]};
         passed    <= passed + {26'd0, inc_passed};
         six       <= twice + (twice << 1);
         seven     <= {1'b0, limit, 3'd0} - {4'd0, limit};
         peak_bits <= {peaks > seven, peaks > six, peaks > twice << 1, peaks > twice};
-        if (rst || renewed) begin
+        if (rst || m_setup) begin
             overflow <= '0;
             errors   <= '0;
             passed   <= '0;

@@ -2,7 +2,7 @@
 
 import cocotb
 import sriov
-from cocotb.triggers import with_timeout
+from cocotb.triggers import RisingEdge, with_timeout
 from cocotbext.pcie.core.caps import PciCapId
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
@@ -10,10 +10,11 @@ from functions import AREA, NUMBERS, QUEUES, calm, functions, until
 from pcie import SCRATCH, VECTORS
 from sriov import RoutedTlp, RoutingId
 from test_resets import raise_irq
-from traffic import answer, counted, patient, request
+from traffic import answer, answers, counted, patient, request
 
 PARAMETERS = [{"PERIOD_LOG2": 11}]
-QUICK = ("functions_are_found_and_have_their_windows", "completions_of_another_function_are_refused")
+QUICK = ("functions_are_found_and_have_their_windows", "completions_of_another_function_are_refused",
+         "a_read_without_bus_mastering_holds_up_no_other")
 # The register that has the number of the function that reads it; base addresses of event queues.
 FUNCTION, QUEUE_BASE = 0x50, 0x14000
 REFUSED = 0x1150
@@ -197,3 +198,65 @@ async def completions_of_another_length_end_the_read(dut):
         tb.counts.update(counts)
         assert await with_timeout(tb.reader.read(tb.base + place, 64, func), 50, "us") == tb.memory[place:place + 64]
         await calm(tb, 200)
+
+
+@cocotb.test()
+async def a_read_without_bus_mastering_holds_up_no_other(dut):
+    """Off while a read waits for a tag in the shim: it fails at once, between completions that arrive."""
+    tb = await functions(dut, 100000)
+    waited, tags = 0, 32
+
+    async def watch():
+        nonlocal waited
+        while True:
+            await RisingEdge(dut.clk)
+            waited += int(dut.shim.refused_valid.value) and not int(dut.shim.refused_ready.value)
+    cocotb.start_soon(watch())
+    for delay in range(0, 60, 15):
+        places = [(1, AREA + 512 * (n % 16), 512) for n in range(tags)] + [(2, 2 * AREA, 64)]
+        places += [(3, 3 * AREA + 64 * n, 64) for n in range(4)]
+        tb.requests.held = []
+
+        async def ask(places=places):
+            for func, at, length in places:
+                await tb.reader.request(tb.base + at, length, func)
+        asks = cocotb.start_soon(ask())
+        await until(tb, lambda: len(tb.requests.held) == tags)
+        await tb.settle(20)
+        held, tb.requests.held = tb.requests.held, None
+        dropped, rest = int(dut.unmastered.value), []
+
+        def begin(tlp, rest=rest):
+            # Their second halves later: no tag is free before.
+            if tlp.fmt_type != TlpType.CPL_DATA or tlp.byte_count > 256:
+                return [tlp]
+            rest.append(tlp)
+            return []
+        restore = answers(tb, begin)
+
+        async def answer_all(held=held):
+            for tlp in held:
+                await tb.rc.handle_mem_read_tlp(tlp)
+        # Or completions of one beat each, which belong to no read.
+        forged = 400 * (delay % 2)
+        for _ in range(forged):
+            tb.block.rc_queue.put_nowait(forge(held[0], NUMBERS[3], 4))
+        task = None if forged else cocotb.start_soon(answer_all())
+        await tb.settle(delay)
+        await tb.all[2].clear_master()
+        await until(tb, lambda dropped=dropped: int(dut.unmastered.value) == dropped + 1)
+        assert not forged or not tb.block.rc_queue.empty()
+        await (task or tb.settle(600))
+        restore()
+        if forged:
+            await answer_all()
+        for tlp in rest:
+            await tb.rc.send(tlp)
+        await asks
+        found = await with_timeout(tb.reader.ended(len(places)), 4, "us")
+        assert found == [None if func == 2 else tb.memory[at:at + length] for func, at, length in places]
+        await counted(tb, rd_unsupported=1, rd_unexpected=forged)
+        await tb.all[2].set_master()
+        await tb.settle(20)
+    assert waited, "never while a completion was under way"
+    await calm(tb, 200)

@@ -20,7 +20,7 @@ class TB:
         self.cycles.watchers.append(self.look)
         self.stall = 0.0
         for name in ("w_table", "w_descriptor", "w_address", "s_store_valid", "s_store_bytes", "s_flow_valid",
-                     "s_flow_data", "s_done"):
+                     "s_flow_data", "s_done", "setup"):
             getattr(dut, name).value = 0
         dut.m_flow_ready.value = 1
         dut.cfg_run.value, dut.cfg_descriptors.value = RUN, 12
@@ -71,6 +71,18 @@ class TB:
     async def send(self, **values):
         message = flow(**values)
         return await self.offer("flow", data=pack(FLOW, **message))
+
+    async def set_up(self, run, done=0):
+        """A set-up, in whose cycle a transfer may end."""
+        dut = self.dut
+        dut.setup.value, dut.s_done.value = 1, done
+        await self.cycle()
+        dut.setup.value = dut.s_done.value = 0
+        dut.cfg_run.value = run
+        assert not int(dut.inc.value), "an event of the cycle before is counted"
+        assert not int(dut.m_flow_valid.value) and not int(dut.decided.value)
+        self.out.clear()
+        self.begun.clear()
 
     async def done(self):
         self.dut.s_done.value = 1
@@ -187,3 +199,84 @@ async def a_new_attempt_takes_the_place_of_the_one_that_waits(dut):
     assert [address >> 20 for _, address, _ in tb.begun] == [0, 5, 6, 3, 4]
     found = [(message["number"], message["attempt"], message["pending"]) for _, message in tb.out]
     assert found == [(0, 1, 2), (1, 2, 2), (2, 2, 2), (3, 1, 2), (0, 2, 2)]
+
+
+async def events(tb, run, lengths):
+    """Event 0 and those behind it, one after the other, of these lengths."""
+    for length in lengths:
+        await tb.store(length)
+    for number, length in enumerate(lengths):
+        await tb.send(number=number, descriptor=number, run=run, decided=number)
+        await tb.cycle(12)
+        assert tb.begun[number:] == [(tb.begun[-1][0], number << 20, 8 + length)]
+        assert len(tb.out) == number, "not before its transfer is done"
+        await tb.done()
+        await tb.cycle(12)
+        assert tb.out[-1][1] == flow(number=number, descriptor=number, run=run, decided=number, pending=2)
+
+
+@cocotb.test()
+async def a_second_run_begins_with_event_0(dut):
+    tb = TB(dut)
+    await tb.start()
+    for run, lengths in ((RUN, (64, 128, 64)), (RUN + 1, (256, 64)), (RUN + 1, (128, 8, 16, 24))):
+        await events(tb, run, lengths)
+        # More is stored and waits, some of it in the output buffer.
+        tb.stall = 1.0
+        for number in range(len(lengths), 8):
+            await tb.store(40)
+            await tb.send(number=number, descriptor=number, run=run)
+        await tb.cycle(20)
+        await tb.done()
+        await tb.cycle(20)
+        assert int(dut.m_flow_valid.value)
+        await tb.set_up(run + 1)
+        tb.stall = 0.0
+        await tb.cycle(20)
+        assert int(dut.m_transfer_valid.value) and not tb.out
+        await tb.done()
+        # Of both runs, where their numbers differ.
+        await tb.send(number=len(lengths), descriptor=1, run=run)
+        await tb.cycle(20)
+        assert not tb.out and not int(dut.m_transfer_valid.value)
+        await tb.set_up(RUN + 1)
+
+
+@cocotb.test()
+async def a_transfer_ends_in_the_run_in_which_it_began(dut):
+    tb = TB(dut)
+    await tb.start()
+    for late in range(24):
+        for end in range(4):
+            await tb.store(64)
+            await tb.store(64)
+            await tb.send(number=0, descriptor=3)
+            sender = cocotb.start_soon(tb.send(number=1, descriptor=4)) if late > 1 else None
+            await tb.cycle(late)
+            if sender and not sender.done():
+                sender.kill()
+                dut.s_flow_valid.value = 0
+            runs = int(dut.m_transfer_valid.value)
+            # It ends before the set-up, with it, or after it.
+            if runs and end == 0:
+                await tb.done()
+            await tb.set_up(RUN, done=runs and end == 1)
+            assert int(dut.m_transfer_valid.value) == (runs and end > 1), (late, end)
+            # The new run's data and message are there at once.
+            store = cocotb.start_soon(tb.store(256))
+            message = cocotb.start_soon(tb.send(number=0, descriptor=5))
+            await tb.cycle(end)
+            if runs and end > 1:
+                await tb.cycle(20)
+                assert int(dut.m_transfer_valid.value) and int(dut.m_transfer_address.value) == 3 << 20
+                assert not store.done() and not message.done()
+                await tb.done()
+            await store
+            await message
+            await tb.cycle(12)
+            assert int(dut.m_transfer_valid.value) and not tb.out, "what ended was of the run before"
+            assert (int(dut.m_transfer_address.value), int(dut.m_transfer_bytes.value)) == (5 << 20, 264)
+            await tb.done()
+            await tb.cycle(12)
+            assert [m for _, m in tb.out] == [flow(number=0, descriptor=5, pending=2)], (late, end)
+            await tb.set_up(RUN)

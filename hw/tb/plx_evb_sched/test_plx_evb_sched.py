@@ -9,8 +9,9 @@ from evb import FEEDBACK, FLOW, RUN, flow, pack, unpack
 
 PARAMETERS = [{"COLUMNS": 4, "NODES": 8, "BUFFERS": 32, "SLOTS": 8}]
 
-ENABLE, TRIGGER_SELECT, TRIGGER_ENABLE, STATE, MODE, RING_ERRORS, OVERFLOW, EVENT, PASSED, COPIES, PENDING = (
-    0x10, 0x14, 0x18, 0x1C, 0x20, 0x24, 0x2C, 0x30, 0x34, 0x44, 0x4C)
+ENABLE, TRIGGER_SELECT, TRIGGER_ENABLE, STATE, MODE, RING_ERRORS, OVERFLOW, EVENT, PASSED, PEAK, INPUT, OUTPUT, COPIES = (
+    0x10, 0x14, 0x18, 0x1C, 0x20, 0x24, 0x2C, 0x30, 0x34, 0x38, 0x3C, 0x40, 0x44)
+RETURNED, PENDING, COUNTERS = 0x48, 0x4C, 0x100
 SETTINGS = {0x80: RUN, 0x84: 8, 0x88: 16, 0x8C: 3, 0x98: 1, 0x9C: 400, 0xA0: 4}
 SETUP, COMMAND, BUSY, COLUMN, NODE = 0xA8, 0xAC, 0xB0, 0x400, 0x1000
 EXTERNAL = 2
@@ -171,3 +172,74 @@ async def events_of_an_excluded_node_go_to_others(dut):
         pass
     await tb.feedback(8)
     assert await tb.read(COLUMN + 4) == 2
+
+
+async def crowd(tb, late):
+    """More triggers, feedback and messages in each cycle than are taken, and a set-up in their midst. Feedback ends with
+    it, as what comes later is of the new run; messages with the cycle in which links are cleared; triggers later.
+    Returns what was counted before."""
+    dut, before, over = tb.dut, [], []
+
+    def look():
+        if int(dut.m_setup.value) or over:
+            over.append(int(dut.m_setup.value))
+
+    tb.cycles.watchers.append(look)
+    dut.trigger.value = 1
+    for descriptor in range(400):
+        dut.s_feedback_data.value = pack(FEEDBACK, run=RUN + descriptor % 2, descriptor=descriptor % 16,
+                                         column=descriptor % 4)
+        late_run = RUN + int(dut.m_setup.value)
+        dut.s_flow_data.value = pack(FLOW, **flow(run=late_run, number=0, generation=9, pending=0))
+        dut.s_feedback_valid.value = not over and not int(dut.m_setup.value)
+        dut.s_flow_valid.value = dut.inc_damaged.value = not over
+        if descriptor == 150:
+            # More events wait than may, and returned messages differ from their copies.
+            before.append(await tb.read(OVERFLOW))
+            before.append(await tb.read(RING_ERRORS))
+            before.append(await tb.read(PASSED))
+            task = cocotb.start_soon(tb.bus.write_dword(SETUP, 1))
+        await tb.cycles.cycle()
+        if len(over) > late:
+            break
+    dut.trigger.value = dut.inc_damaged.value = dut.s_flow_valid.value = dut.s_feedback_valid.value = 0
+    while not task.done():
+        await tb.cycles.cycle()
+    tb.cycles.watchers.remove(look)
+    assert over and sum(over) == 1
+    return before
+
+
+@cocotb.test()
+async def a_set_up_clears_what_was_counted_before(dut):
+    tb = TB(dut)
+    await tb.start()
+    for round_ in range(12):
+        # Column 0 has no buffers, and is passed.
+        for descriptor in (1, 2, 3, 5, 6, 7):
+            await tb.feedback(descriptor)
+        for _ in range(4):
+            await tb.trigger()
+        dut.m_flow_ready.value = round_ % 2
+        overflow, errors, passed = await crowd(tb, late=round_ % 3)
+        assert overflow == 15 and errors and passed, (overflow, errors, passed)
+        for at in (RING_ERRORS, OVERFLOW, EVENT, PASSED, PEAK, INPUT, OUTPUT, COPIES, RETURNED, PENDING):
+            assert await tb.read(at) == 0, f"{at:#x} in round {round_}"
+        # Each counter has been added to by then.
+        await tb.cycles.cycle(60)
+        for at in range(COUNTERS, COUNTERS + 24 * 8, 4):
+            assert await tb.read(at) == 0, f"{at:#x} in round {round_}"
+        while await tb.read(BUSY):
+            pass
+        # The new run begins with event 0, and counts what it has.
+        dut.m_flow_ready.value = 1
+        tb.out.clear()
+        await tb.feedback(3)
+        await tb.trigger()
+        assert [m for _, m in tb.out] == [flow(number=0, descriptor=3, hold=0, generation=1)]
+        await tb.cycles.cycle(60)
+        assert await tb.read(EVENT) == 1 and await tb.read(COUNTERS) == 1
+        await tb.cycles.cycle(round_)
+        await tb.write(SETUP, 1)
+        while await tb.read(BUSY):
+            pass

@@ -9,7 +9,7 @@ import cycles
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
 from cocotbext.eth import XgmiiFrame, XgmiiSource
-from xgmii import ERROR, IDLE, SEQUENCE, START, Wire, payload, with_fcs
+from xgmii import ERROR, IDLE, SEQUENCE, START, TERMINATE, Wire, payload, with_fcs
 
 from clocks import Clock
 
@@ -243,6 +243,50 @@ async def starts_without_delimiter(dut):
     await tb.send(wire)
     assert tb.settle(14, symbol=8) == sent
     assert len(tb.frames) == len(sent)
+
+
+@cocotb.test()
+async def starts_in_consecutive_words(dut):
+    """Each ends as one bad frame, with a delimiter or without, in either lane, and the good frames between them pass."""
+    tb = await TB(dut).start()
+    sent, starts = [], 0
+    wire = Wire()
+    # A word with a start in each, or in turn with and without a delimiter; many more than can wait.
+    for lane, delimiters in ((0, (0,)), (4, (0,)), (0, (0, 1)), (4, (0, 1)), (0, (1, 1, 0))):
+        wire.align(lane)
+        for number in range(60):
+            wire.control(START)
+            wire.data([0x55] * 6 + [0xD5 if delimiters[number % len(delimiters)] else 0x55])
+        starts += 60
+        # The next one follows at once.
+        sent.append(payload(60 + lane))
+        wire.frame(with_fcs(sent[-1]), 0)
+    columns = (lambda: wire.control(START) or wire.data([0x55] * 3), lambda: wire.control(START, IDLE, IDLE, IDLE),
+               lambda: wire.data([0x55] * 3 + [0xD5]), lambda: wire.data([0x55] * 4), lambda: wire.idle(4),
+               lambda: wire.control(TERMINATE, IDLE, IDLE, IDLE), lambda: wire.control(START, ERROR, ERROR, ERROR))
+    for _ in range(400):
+        wire.align()
+        before = wire.lanes.count((START, 1))
+        for _ in range(random.randint(1, 6)):
+            random.choice(columns)()
+        starts += wire.lanes.count((START, 1)) - before
+        if random.random() < 0.5:
+            sent.append(payload(random.randint(60, 80)))
+            wire.frame(with_fcs(sent[-1]), random.choice((0, 5, 12)))
+        wire.idle(80)
+    await tb.send(wire)
+    assert tb.counts["frames"] == starts + len(sent), (tb.counts, starts, len(sent))
+    assert [data for data, bad in tb.frames if not bad] == sent
+    # Two in each word, for longer than that can wait: some are not counted, and it recovers.
+    wire, before = Wire(), tb.counts["frames"]
+    for _ in range(50):
+        wire.control(START, IDLE, IDLE, IDLE, START, IDLE, IDLE, IDLE)
+    sent.append(payload(60))
+    wire.frame(with_fcs(sent[-1]), 5)
+    wire.idle(160)
+    await tb.send(wire)
+    assert 50 + 7 <= tb.counts["frames"] - before <= 100
+    assert [data for data, bad in tb.frames if not bad] == sent
 
 
 @cocotb.test()

@@ -1,4 +1,4 @@
-//! The farm around a ring: triggers, nodes, data and faults; a run of a configuration.
+//! The farm around a ring: triggers, nodes, data and faults; runs of configurations, one after the other.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -20,6 +20,9 @@ const TRANSFER: (u32, u64) = (32, 3);
 /// Quiet cycles at the end, and the longest wait for them.
 const STILL: u32 = 50;
 const PATIENCE: u64 = 500_000;
+/// Runs of a ring between two resets, and the longest that a transfer of the one before goes on.
+const RUNS: u64 = 2;
+const FORMER: u64 = 2000;
 
 /// What a node or a feeder does at a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,39 +55,69 @@ struct Farm<'a> {
     next_trigger: u64,
 }
 
-/// A run of one configuration: events, and the first difference.
+/// Runs of a ring: events, and the first difference.
 pub(crate) struct Report {
     pub(crate) events: u64,
     pub(crate) cycles: u64,
     pub(crate) mismatch: Option<String>,
 }
 
-/// Runs a random configuration for so many events.
+/// Runs random configurations for so many events in all. The first run comes to its end, or the second one begins in
+/// its midst, sometimes with the same number.
 pub(crate) fn run(seed: u64, events: u64) -> anyhow::Result<Report> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let setting = Setting::random(&mut random);
+    let mut setting = Setting::random(&mut random);
     let mut ring = Ring::new(&setting, seed)?;
-    let mut farm = Farm::new(&setting, random);
-    farm.register_all();
-    while ring.events < events && ring.mismatch.is_none() && ring.cycles < events * 2000 + PATIENCE
-    {
-        farm.commands(&mut ring);
-        farm.trigger(&mut ring);
-        farm.cycle(&mut ring);
+    let mut report = Report {
+        events: 0,
+        cycles: 0,
+        mismatch: None,
+    };
+    for run in 1..=RUNS {
+        let mut farm = Farm::new(&setting, random);
+        farm.run(&mut ring, events.div_ceil(RUNS));
+        if run == RUNS || farm.random.random_bool(0.5) {
+            farm.settle(&mut ring);
+            if ring.mismatch.is_none() {
+                compare_registers(&mut ring, &setting)?;
+            }
+        }
+        random = farm.random;
+        report.events += ring.events;
+        report.cycles += ring.cycles;
+        report.mismatch = (ring.mismatch.take())
+            .map(|what| format!("seed {seed}, run {run}, {what}; {setting:?}"));
+        if report.mismatch.is_some() || run == RUNS {
+            break;
+        }
+        let number = setting.run;
+        setting = Setting::random(&mut random);
+        if random.random_bool(0.3) {
+            setting.run = number;
+        }
+        ring = ring.again(&setting)?;
     }
-    farm.settle(&mut ring);
-    if ring.mismatch.is_none() {
-        compare_registers(&mut ring, &setting)?;
-    }
-    let mismatch = (ring.mismatch.take()).map(|what| format!("seed {seed}, {what}; {setting:?}"));
-    Ok(Report {
-        events: ring.events,
-        cycles: ring.cycles,
-        mismatch,
-    })
+    Ok(report)
 }
 
 impl<'a> Farm<'a> {
+    /// So many events, after those transfers of the run before that are left.
+    fn run(&mut self, ring: &mut Ring, events: u64) {
+        for feeder in (0..FEEDERS).filter(|&feeder| ring.is_former(feeder)) {
+            let at = ring.cycles + self.random.random_range(1..=FORMER);
+            self.due.push(Reverse((at, Due::Done(feeder as u8))));
+        }
+        self.register_all();
+        while ring.events < events
+            && ring.mismatch.is_none()
+            && ring.cycles < events * 2000 + PATIENCE
+        {
+            self.commands(ring);
+            self.trigger(ring);
+            self.cycle(ring);
+        }
+    }
+
     fn new(setting: &'a Setting, random: Xoshiro256PlusPlus) -> Self {
         let descriptors = setting.descriptors();
         Self {

@@ -56,6 +56,8 @@ pub(crate) struct Ring {
     /// The decision that is on offer.
     decided: Option<Decided>,
     transfers: [bool; FEEDERS],
+    /// Transfers that began in the run before: a bit for each feeder.
+    former: u8,
     writes: VecDeque<(usize, u32)>,
     command: Option<Command>,
     changes: bool,
@@ -75,8 +77,22 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring after its set-up, with the scheduler enabled.
+    /// A ring after its reset and set-up, with the scheduler enabled.
     pub(crate) fn new(setting: &Setting, seed: u64) -> anyhow::Result<Self> {
+        let mut ring = Self::unset(Model::new(seed), setting)?;
+        ring.reset();
+        ring.set_up(setting)?;
+        Ok(ring)
+    }
+
+    /// The same ring after another set-up: without a reset, whatever is under way.
+    pub(crate) fn again(self, setting: &Setting) -> anyhow::Result<Self> {
+        let mut ring = Self::unset(self.model, setting)?;
+        ring.set_up(setting)?;
+        Ok(ring)
+    }
+
+    fn unset(model: Model, setting: &Setting) -> anyhow::Result<Self> {
         let mut roles = Roles::new(setting, FEEDERS)?;
         let source = match setting.source {
             3 => Source::Hand,
@@ -84,8 +100,8 @@ impl Ring {
             _ => Source::Internal,
         };
         roles.scheduler.select(source);
-        let mut ring = Self {
-            model: Model::new(seed),
+        Ok(Self {
+            model,
             inputs: In::default(),
             outputs: Out::default(),
             roles,
@@ -95,6 +111,7 @@ impl Ring {
             feedback: VecDeque::new(),
             decided: None,
             transfers: [false; FEEDERS],
+            former: 0,
             writes: VecDeque::new(),
             command: None,
             changes: false,
@@ -108,9 +125,7 @@ impl Ring {
             events: 0,
             cycles: 0,
             mismatch: None,
-        };
-        ring.set_up(setting)?;
-        Ok(ring)
+        })
     }
 
     /// Reads a register.
@@ -208,6 +223,11 @@ impl Ring {
     /// Transfers that run.
     pub(crate) fn runs(&self, feeder: usize) -> bool {
         self.transfers[feeder]
+    }
+
+    /// Whether a transfer that runs is of the run before.
+    pub(crate) fn is_former(&self, feeder: usize) -> bool {
+        self.former >> feeder & 1 == 1
     }
 
     /// One cycle, compared.
@@ -376,6 +396,10 @@ impl Ring {
         for n in 0..FEEDERS {
             let (feeder, done) = &mut self.roles.feeders[n];
             let bit = |mask: u8| mask >> n & 1 == 1;
+            if bit(self.former) && !bit(out.transfers) {
+                self.transfers[n] = false;
+                self.former &= !(1 << n);
+            }
             if bit(out.transfers) && !self.transfers[n] {
                 self.transfers[n] = true;
                 let offer = out.transfer[n];

@@ -6,6 +6,7 @@
 // unexpected; a request that the block has given up is left to the timeout of `plx_dma_rd`; one that ended by
 // the reset of its function is a completer abort, so that the reset need not wait for that. A completion that
 // the block discontinues in its last beat has no end on the host bus, and a completer abort of its tag follows.
+// A read that the shim refuses ends between two of them, by an unsupported request.
 // From the beat with the last DW of a word to its offer: 3 cycles.
 
 module plx_pcie_rc #(
@@ -21,6 +22,11 @@ module plx_pcie_rc #(
     input  logic [255:0]  s_axis_rc_tdata,
     input  logic [74:0]   s_axis_rc_tuser,
     input  logic          s_axis_rc_tlast,
+
+    // A read that is refused: bits 113 to 90 of the header of its completion.
+    input  logic          s_refused_valid,
+    output logic          s_refused_ready,
+    input  logic [23:0]   s_refused,
 
     // Completions to the card.
     output logic          hif_rx_cpl_valid,
@@ -45,7 +51,7 @@ module plx_pcie_rc #(
     // Error codes (PG213, requester completion descriptor), and what is made of them.
     localparam [3:0] NORMAL = 0, POISONED = 1, BAD_STATUS = 2, BAD_LENGTH = 3, FLR = 8, TIMEOUT = 9;
     localparam [1:0] PASS = 0, FAIL = 1, STRANGE = 2, SILENT = 3;
-    localparam [2:0] ABORT = 4;
+    localparam [2:0] UNSUPPORTED = 1, ABORT = 4;
 
     // ---- Beats of the block to words of the host bus ----------------------------------------------
 
@@ -58,7 +64,12 @@ module plx_pcie_rc #(
     logic [159:0] kept;
     logic [10:0]  left;
 
-    wire          step = !hif_rx_cpl_valid || hif_rx_cpl_ready;
+    // Words move, unless a refused read ends: as soon as the card has the whole completion that it has begun. So no
+    // completion of a former read of its tag begins between.
+    logic         unfinished;
+    wire          room = !hif_rx_cpl_valid || hif_rx_cpl_ready;
+    wire          step = room && !s_refused_ready;
+    assign        s_refused_ready = s_refused_valid && room && !unfinished;
     wire          take = step && !rest;
     wire          beat = came && take;
     wire          first = beat && !in_tlp;
@@ -156,6 +167,7 @@ module plx_pcie_rc #(
     logic passing;
     wire  strange = word_strange || !current;
     wire  shows   = word && (word_sop || passing);
+    wire  last    = word_eop || word_sop && strange;
 
     wire [2:0]  status   = word_head[45:43];
     wire [2:0]  told     = word_broken && (status == 0 || word_head[15:12] != BAD_STATUS) ? ABORT : status;
@@ -177,20 +189,24 @@ module plx_pcie_rc #(
         if (step) begin
             hif_rx_cpl_valid <= shows;
             if (word && word_sop) passing <= !strange;
+            if (shows) unfinished <= !last;
         end
+        if (s_refused_ready) hif_rx_cpl_valid <= 1'b1;
         if (rst) begin
             hif_rx_cpl_valid <= 1'b0;
+            unfinished           <= 1'b0;
             passing          <= 1'b0;
         end
     end
 
-    always_ff @(posedge clk) if (step) begin
-        hif_rx_cpl_sop    <= word_sop;
-        hif_rx_cpl_eop    <= word_eop || word_sop && strange;
+    always_ff @(posedge clk) if (room) begin
+        hif_rx_cpl_sop    <= word_sop || s_refused_ready;
+        hif_rx_cpl_eop    <= last || s_refused_ready;
         hif_rx_cpl_data   <= masked;
         hif_rx_cpl_header <= {14'd0, word_head[91:89], word_head[94:92], func, tag, poisoned,
                               strange ? 3'd0 : told, 12'd0, empty ? 10'd0 : word_head[41:32], 16'd0, 16'd0, 13'd0,
                               word_head[27:16], word_head[6:0]};
+        if (s_refused_ready) hif_rx_cpl_header <= {14'd0, s_refused, 1'b0, UNSUPPORTED, 86'd0};
     end
 
     wire unused = &{1'b0, s_axis_rc_tuser[74:43], s_axis_rc_tuser[41:0], came_data[31], word_head};

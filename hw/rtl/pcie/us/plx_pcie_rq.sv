@@ -4,7 +4,9 @@
 // descriptor of 4 DWs, and the data of a write behind it. Writes and reads take turns, for a whole TLP
 // each. A read waits for a tag and for a credit that no other read in the block needs, and writes
 // pass it meanwhile, so the block never holds a write behind a read that has no credit. What a function
-// without bus mastering sends is dropped: a read then ends by the timeout of `plx_dma_rd`. Latency 1 cycle.
+// without bus mastering sends is dropped, and such a read is answered as an unsupported request: the reads of all
+// functions end in order, and would wait for its timeout. One is kept until then, without a tag or a credit; the
+// reads behind it wait. Latency 1 cycle.
 
 module plx_pcie_rq #(
     parameter W        = 5,  // bits of a tag at the block
@@ -13,6 +15,9 @@ module plx_pcie_rq #(
 ) (
     input  logic          clk,
     input  logic          rst,
+
+    // The card is reset: it does not know its reads any more.
+    input  logic          flush,
 
     // No TLP begins; none is under way when idle. Bus mastering of each function is on.
     input  logic          hold,
@@ -34,6 +39,11 @@ module plx_pcie_rq #(
     input  logic          s_tag_valid,
     output logic          s_tag_ready,
     input  logic [W-1:0]  s_tag,
+
+    // A read that is refused: bits 113 to 90 of its header, which are those of its completion.
+    output logic          m_refused_valid,
+    input  logic          m_refused_ready,
+    output logic [23:0]   m_refused,
 
     // Requests to the block.
     output logic          m_axis_rq_tvalid,
@@ -128,7 +138,7 @@ module plx_pcie_rq #(
     wire       write_on   = bus_master[write_func];
     assign     read_func  = hif_rd_req_header[102:100];
 
-    wire can_read  = hif_rd_req_valid && (s_tag_valid && may_read && !just_read || !read_on);
+    wire can_read  = hif_rd_req_valid && (read_on ? s_tag_valid && may_read && !just_read : !m_refused_valid);
     wire can_write = hif_wr_req_valid;
     wire picks_read  = !in_tlp && !hold && can_read && (turn || !can_write);
     wire picks_write = !in_tlp && !hold && can_write && !picks_read;
@@ -146,6 +156,7 @@ module plx_pcie_rq #(
     assign hif_rd_req_ready = picks_read && room;
     assign s_tag_ready      = hif_rd_req_ready && read_on;
     assign sends_read       = s_tag_ready;
+    wire   refuses          = hif_rd_req_ready && !read_on;
     assign hif_wr_req_ready = room && (in_tlp ? drops || needs : picks_write);
     assign idle             = !in_tlp && !m_axis_rq_tvalid;
 
@@ -160,12 +171,18 @@ module plx_pcie_rq #(
         end
         if (hif_rd_req_ready) turn <= 1'b0;
         if (begins) turn <= 1'b1;
-        inc_rq_dropped <= begins && !write_on || hif_rd_req_ready && !read_on;
+        inc_rq_dropped <= begins && !write_on || refuses;
+        if (m_refused_ready) m_refused_valid <= 1'b0;
+        if (refuses) begin
+            m_refused_valid <= 1'b1;
+            m_refused       <= hif_rd_req_header[113:90];
+        end
         if (rst) begin
             in_tlp         <= 1'b0;
             turn           <= 1'b0;
             inc_rq_dropped <= 1'b0;
         end
+        if (rst || flush) m_refused_valid <= 1'b0;
     end
 
     always_ff @(posedge clk) begin

@@ -171,16 +171,19 @@ module plx_pcie_us #(
     // ---- Requests of the card ----------------------------------------------------------------------
 
     logic          tag_valid, tag_ready, look, current, return_valid, return_late;
+    logic          refused_valid, refused_ready;
+    logic [23:0]   refused;
     logic [W-1:0]  tag;
     logic [7:0]    look_tag, look_func;
     logic [CW-1:0] card_tag;
 
     plx_pcie_rq #(.W(W), .FIRST_VF(FIRST_VF)) rq (
-        .clk, .rst, .hold, .idle(rq_idle), .bus_master(card_bus_master), .hif_wr_req_valid, .hif_wr_req_ready,
+        .clk, .rst, .flush(card_rst), .hold, .idle(rq_idle), .bus_master(card_bus_master), .hif_wr_req_valid, .hif_wr_req_ready,
         .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data, .hif_rd_req_valid, .hif_rd_req_ready,
         .hif_rd_req_header, .s_tag_valid(tag_valid), .s_tag_ready(tag_ready), .s_tag(tag), .m_axis_rq_tvalid,
         .m_axis_rq_tready, .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast, .pcie_rq_seq_num0,
-        .pcie_rq_seq_num_vld0, .pcie_rq_seq_num1, .pcie_rq_seq_num_vld1, .cfg_fc_nph, .inc_rq_dropped
+        .pcie_rq_seq_num_vld0, .pcie_rq_seq_num1, .pcie_rq_seq_num_vld1, .cfg_fc_nph,
+        .m_refused_valid(refused_valid), .m_refused_ready(refused_ready), .m_refused(refused), .inc_rq_dropped
     );
 
     plx_pcie_tags #(.TAGS(TAGS), .CARD_TAGS(RD_TAGS), .PERIOD_LOG2(PERIOD_LOG2)) tags (
@@ -193,6 +196,7 @@ module plx_pcie_us #(
 
     plx_pcie_rc #(.CW(CW), .FIRST_VF(FIRST_VF)) rc (
         .clk, .rst, .s_axis_rc_tvalid, .s_axis_rc_tready, .s_axis_rc_tdata, .s_axis_rc_tuser, .s_axis_rc_tlast,
+        .s_refused_valid(refused_valid), .s_refused_ready(refused_ready), .s_refused(refused),
         .hif_rx_cpl_valid, .hif_rx_cpl_ready, .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
         .look, .look_tag, .look_func, .card_tag, .current, .return_valid, .return_late, .inc_rc_discontinued
     );

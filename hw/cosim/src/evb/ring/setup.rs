@@ -1,4 +1,4 @@
-//! Reset and set-up of a ring.
+//! Reset and set-up of a ring, before its first run and between two.
 
 use pollux_card_model::evb_registers::evb;
 use pollux_farm::scheduler::Discipline;
@@ -8,13 +8,18 @@ use crate::evb::model::bits;
 use crate::evb::setting::Setting;
 
 impl Ring {
-    pub(super) fn set_up(&mut self, setting: &Setting) -> anyhow::Result<()> {
-        self.inputs.slot = setting.slot;
-        self.inputs.bypass_above = setting.bypass_above;
+    pub(super) fn reset(&mut self) {
         self.inputs.reset = 1;
         self.raw(8);
         self.inputs.reset = 0;
         self.raw(2000);
+    }
+
+    /// A run may be under way. Its triggers end, its transfers stay; the rest goes on until the set-up.
+    pub(super) fn set_up(&mut self, setting: &Setting) -> anyhow::Result<()> {
+        self.set(evb::TRIGGER_ENABLE.at, 0)?;
+        self.inputs.slot = setting.slot;
+        self.inputs.bypass_above = setting.bypass_above;
         for descriptor in 0..setting.descriptors() {
             self.inputs.table_valid = 1;
             self.inputs.descriptor = descriptor as u16;
@@ -23,11 +28,11 @@ impl Ring {
         }
         self.inputs.table_valid = 0;
         for (node, &column) in setting.column_of.iter().enumerate() {
-            self.write(evb::NODE_COLUMN.of(node), column.into())?;
+            self.set(evb::NODE_COLUMN.of(node), column.into())?;
         }
         if let Discipline::Weights(weights) = &setting.discipline {
             for (column, &weight) in weights.iter().enumerate() {
-                self.write(evb::COLUMN_WEIGHT.of(column), weight.into())?;
+                self.set(evb::COLUMN_WEIGHT.of(column), weight.into())?;
             }
         }
         let partition = (setting.partition_of.iter().enumerate())
@@ -49,9 +54,11 @@ impl Ring {
             (evb::PENDING_LIMIT, setting.pending as u32),
             (evb::TRIGGER_PERIOD, setting.period as u32),
             (evb::TRIGGER_SELECT, setting.source),
+            (evb::ENABLE, 0),
+            (evb::MODE, 0),
             (evb::SETUP, 1),
         ] {
-            self.write(register.at, value)?;
+            self.set(register.at, value)?;
         }
         for _ in 0..PATIENCE {
             self.raw(1);
@@ -59,6 +66,8 @@ impl Ring {
                 break;
             }
         }
+        self.former = self.outputs.transfers;
+        self.transfers = std::array::from_fn(|n: usize| self.is_former(n));
         // The software's scheduler begins with this.
         self.changes = true;
         self.write(evb::MODE.at, setting.wait.into())?;
@@ -75,7 +84,23 @@ impl Ring {
         }
     }
 
-    /// Writes a register during the set-up.
+    /// Writes a register; nothing is compared.
+    fn set(&mut self, at: usize, value: u32) -> anyhow::Result<()> {
+        self.inputs.write = 1;
+        self.inputs.register_address = at as u16;
+        self.inputs.write_data = value;
+        for _ in 0..PATIENCE {
+            self.raw(1);
+            if self.outputs.scheduler & bits::WRITTEN != 0 {
+                self.inputs.write = 0;
+                self.raw(4);
+                return Ok(());
+            }
+        }
+        anyhow::bail!("a write of register {at:#x} is not taken")
+    }
+
+    /// Writes a register after the set-up.
     fn write(&mut self, at: usize, value: u32) -> anyhow::Result<()> {
         self.writes.push_back((at, value));
         for _ in 0..PATIENCE {
