@@ -8,6 +8,7 @@
 // formal: bounded 10
 // formal: cover 13
 // mutant: ahead > size || ahead < known => ahead > size
+// mutant: open > 1 : some_open => open != 0 : some_open
 
 module plx_tx_ring_fetch_formal (
     input logic        clk,

@@ -158,9 +158,11 @@ module plx_functions #(
     // Sources that have not been at rest since; writes, and the last one that counts.
     localparam EVENTS = 2 * PORTS, SOURCES = EVENTS + 4;
     logic [SOURCES-1:0] left;
+    // At rest a cycle ago: what would begin anew has been disabled long before.
+    logic [SOURCES-1:0] rested;
     // Events of others may follow without end: places of a record rest one after the other.
     wire  [2:0]         turn  = {left[EVENTS +: 2] == 0, !left[EVENTS], 1'b1};
-    wire  [SOURCES-1:0] quiet = {!s_irq_busy, s_event_rest & turn, s_ring_quiet, ~s_placing};
+    wire  [SOURCES-1:0] quiet = rested & {1'b1, turn, {EVENTS{1'b1}}};
     logic [COUNT_W-1:0] accepted, ended, target;
     wire  [COUNT_W-1:0] ahead = ended - target;
     // One cycle ago: a source is seen at rest as late.
@@ -183,6 +185,7 @@ module plx_functions #(
         m_due      <= asked | resetting;
         m_flr_done <= '0;
         was_accepted <= s_accepted;
+        rested       <= {!s_irq_busy, s_event_rest, s_ring_quiet, ~s_placing};
         if (was_accepted) accepted <= accepted + 1'b1;
         if (s_ended) ended <= ended + 1'b1;
         case (state)

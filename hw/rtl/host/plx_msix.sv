@@ -148,11 +148,6 @@ module plx_msix #(
 
     wire control = write && word == CONTROL;
 
-    always_ff @(posedge clk) begin
-        if (control) masked[entry] <= acc_wdata[0];
-        if (rst) masked <= '1;
-    end
-
     // ---- Interrupts -----------------------------------------------------------------------------------
 
     // The vector that is looked at, and the one before: whether it is pending and does not wait.
@@ -209,6 +204,7 @@ module plx_msix #(
     generate
         for (n = 0; n < DEPTH; n = n + 1) begin : g_vector
             always_ff @(posedge clk) begin
+                if (control && entry == W'(n)) masked[n] <= acc_wdata[0];
                 if (looks && vector == W'(n)) queued[n] <= 1'b0;
                 if ((s_irq_valid || again) && comes == W'(n)) queued[n] <= 1'b1;
                 if (offers && vector == W'(n)) pending[n] <= 1'b0;
@@ -218,6 +214,7 @@ module plx_msix #(
                     queued[n]  <= 1'b0;
                     pending[n] <= 1'b0;
                 end
+                if (rst) masked[n] <= 1'b1;
             end
         end
     endgenerate

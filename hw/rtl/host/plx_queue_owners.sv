@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The function that owns each event queue and its interrupt vector: a memory of words of eight, written by
-// function 0. Whoever needs an owner looks it up, in the same cycle. After a reset function 0 owns all.
+// function 0. Whoever needs an owner looks it up, in the same cycle. After a reset function 0 owns all: the words
+// are cleared one after the other, and registers wait meanwhile, so that no flag of each word is in front of an
+// owner, which is the last to be known in a cycle.
 
 module plx_queue_owners #(
     parameter ASKERS = 4  // look-ups at the same time
@@ -28,12 +30,13 @@ module plx_queue_owners #(
         if (ASKERS < 1) ASKERS_must_be_at_least_1 parameter_error ();
     endgenerate
 
-    logic [23:0]      words [0:WORDS-1];
-    // Words that have been written since the reset; the others are 0.
-    logic [WORDS-1:0] valid;
+    logic [23:0] words [0:WORDS-1];
+    // Words that have been cleared since the reset.
+    logic [5:0]  cleared;
+    wire         known = cleared[5];
 
     wire [4:0]  number = win_addr[6:2];
-    wire [23:0] now    = words[number] & {24{valid[number]}};
+    wire [23:0] now    = words[number];
     logic [23:0] written;
 
     integer i;
@@ -44,20 +47,19 @@ module plx_queue_owners #(
         end
     end
 
-    assign win_ready = 1'b1;
+    assign win_ready = known;
 
-    always_ff @(posedge clk) begin
-        if (win_valid && win_write) valid[number] <= 1'b1;
-        if (rst) valid <= '0;
-    end
+    always_ff @(posedge clk) cleared <= rst ? 6'd0 : cleared + 6'(!known);
 
-    always_ff @(posedge clk) if (win_valid && win_write) words[number] <= written;
+    wire [4:0] place = known ? number : cleared[4:0];
+
+    always_ff @(posedge clk) if (!known || win_valid && win_write) words[place] <= known ? written : '0;
 
     generate
         for (genvar a = 0; a < ASKERS; a = a + 1) begin : g_ask
             wire [7:0]  queue = s_queue[a*8 +: 8];
             wire [23:0] word  = words[queue[7:3]];
-            assign m_owner[a*3 +: 3] = word[queue[2:0]*3 +: 3] & {3{valid[queue[7:3]]}};
+            assign m_owner[a*3 +: 3] = word[queue[2:0]*3 +: 3] & {3{known}};
         end
     endgenerate
 

@@ -161,11 +161,12 @@ module plx_memory #(
     logic [SOURCES*512-1:0] event_record;
 
     // Port p has bits p, 4 ports or fewer. Events and rings name theirs by two bits.
-    wire [11:0]      owners = 12'(cfg_port_owner);
-    wire [PORTS-1:0] forget;
+    wire [11:0] owners = 12'(cfg_port_owner);
+    // A cycle late: a ring is disabled, and enabled anew, many cycles later.
+    logic [PORTS-1:0] forget;
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_forget
-            assign forget[p] = resetting[owners[p*3 +: 3]];
+            always_ff @(posedge clk) forget[p] <= resetting[owners[p*3 +: 3]];
         end
     endgenerate
 

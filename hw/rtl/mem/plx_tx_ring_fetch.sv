@@ -54,6 +54,8 @@ module plx_tx_ring_fetch #(
     logic [31:0] posted, asked, rang_last;
     logic        rung, lost;
     wire         stamps_free, stamp_valid;
+    // Requests whose data have not all come.
+    logic        some_open;
     wire  [DW:0] open;
 
     // A producer index is at least the previous one, and at most what the ring holds.
@@ -78,7 +80,7 @@ module plx_tx_ring_fetch #(
 
     assign begins   = cfg_enable && !running && !fetching && s_quiet;
     assign takes    = s_word_valid && !s_word_bad && !lost;
-    assign fetching = m_fetch_valid || open != 0;
+    assign fetching = m_fetch_valid || some_open;
 
     always_ff @(posedge clk) begin
         running <= cfg_enable && (running || begins);
@@ -105,10 +107,12 @@ module plx_tx_ring_fetch #(
             error    <= 1'b0;
             lost     <= 1'b0;
         end
+        some_open <= goes || (s_word_valid && s_word_last ? open > 1 : some_open);
         if (rst || begins) looked <= 1'b0;
         if (rst) begin
             running       <= 1'b0;
             rung          <= 1'b0;
+            some_open     <= 1'b0;
             m_fetch_valid <= 1'b0;
         end
     end
@@ -146,6 +150,7 @@ module plx_tx_ring_fetch #(
     wire [31:0] f_asked  = asked - consumer;
     wire [31:0] f_posted = posted - consumer;
     always_ff @(posedge clk) if (!rst) begin
+        assert (some_open == (open != 0));
         assert (f_asked + (m_fetch_valid ? {28'd0, m_fetch_count} : 32'd0) <= f_posted && f_posted <= size);
     end
 `endif

@@ -164,13 +164,15 @@ module plx_tx_ring_one #(
     logic [31:0] packets, last_cookie, last_rang, last_fetched;
     logic [63:0] bytes;
     logic        told, stop_due;
+    // Notes wait: that of a descriptor that has not been done.
+    logic        some_wait;
 
     wire         sent         = s_done_end && s_done_status == SENT;
     wire [31:0]  packets_next = packets + {31'd0, s_done_end};
     wire [63:0]  bytes_next   = bytes + (sent ? {48'd0, s_done_length} : 64'd0);
     wire [31:0]  cookie       = s_done_valid ? done_cookie : last_cookie;
     // No fetched descriptor is pending; no event is due.
-    wire         read         = waiting == 0 && s_read_idle && !s_done_valid && !s_done_end;
+    wire         read         = !some_wait && s_read_idle && !s_done_valid && !s_done_end;
     wire         settled      = tickets == 0 && !stop_due && sts_error == told;
     // The ring's end is reported after all other events.
     wire         stops        = stop_due && read && !fetching;
@@ -178,6 +180,7 @@ module plx_tx_ring_one #(
     wire         event_taken  = m_event_valid && m_event_ready;
     // Lost packets are reported in a cycle without another event.
     wire         loses        = s_lost_valid && s_lost_ready;
+    wire         event_made   = tells || stops || loses;
 
     assign s_lost_ready    = place && !s_done_end && !stop_due;
 
@@ -187,6 +190,7 @@ module plx_tx_ring_one #(
     assign inc_read_failed = s_done_end && s_done_status == FAILED;
 
     always_ff @(posedge clk) begin
+        some_wait <= !rst && (takes || (s_done_valid ? waiting > 1 : some_wait));
         tickets <= tickets + {{DW{1'b0}}, handed && starts} + {{DW{1'b0}}, stops} + {{DW{1'b0}}, loses}
                    - {{DW{1'b0}}, untold_end} - {{DW{1'b0}}, event_left};
         untold_end <= s_done_end && !tells;
@@ -223,19 +227,22 @@ module plx_tx_ring_one #(
     // ---- Events -----------------------------------------------------------------------------------
 
     wire  [95:0] stages = {now_stamp, s_done_valid ? done_fetched : last_fetched, s_done_valid ? done_rang : last_rang};
-    wire         events_free;
+    wire         events_free, event_there;
+
+    // As the queue says it, from a register.
+    always_ff @(posedge clk) m_event_valid <= !rst && (event_made || (event_taken ? untold > 1 : m_event_valid));
 
     plx_fifo_sync #(.WIDTH(275), .DEPTH(DESCRIPTORS)) events (
         .clk,
         .rst,
-        .s_valid(tells || stops || loses),
+        .s_valid(event_made),
         .s_ready(events_free),
         .s_data({sts_consumer + {31'd0, s_done_valid}, s_done_end ? s_done_length : 16'd0,
                  loses ? {16'd0, s_lost_count} : packets_next,
                  loses ? UNRESOLVED : stops ? STOPPED : {1'b0, s_done_status}, loses ? s_lost_cookie : cookie,
                  loses ? 64'd0 : bytes_next, stages}),
-        .m_valid(m_event_valid),
-        .m_ready(m_event_ready),
+        .m_valid(event_there),
+        .m_ready(event_taken),
         .m_data({m_event_index, m_event_length, m_event_packets, m_event_status, m_event_cookie, m_event_bytes,
                  m_event_stages}),
         .level(untold)
@@ -273,5 +280,5 @@ module plx_tx_ring_one #(
         .fetching
     );
 
-    wire unused = &{1'b0, flags, word_flags, pieces_free, notes_free, note_valid, events_free, unhanded, untold};
+    wire unused = &{1'b0, flags, word_flags, pieces_free, notes_free, note_valid, events_free, event_there, unhanded};
 endmodule

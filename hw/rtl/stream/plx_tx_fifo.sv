@@ -94,13 +94,13 @@ module plx_tx_fifo #(
         end
     endgenerate
 
-    // Free words one cycle ago, without the word of that cycle: WORDS plus the difference.
-    logic [AW:0] was_free;
+    // Free words one cycle ago, without the word of that cycle: WORDS plus the difference. For a packet that begins in
+    // the first cycle of a clear there was room, as for one of before: more is free afterwards.
     wire  [AW:0] unread = head_bin + ~tail + {{AW{1'b0}}, !write};
 
-    always_ff @(posedge clk_core) was_free <= discard ? {1'b1, {AW{1'b0}}} : {!unread[AW], unread[AW-1:0]};
-
-    assign s_free = skip && !discard ? '0 : was_free;
+    always_ff @(posedge clk_core) begin
+        s_free <= discard ? {1'b1, {AW{1'b0}}} : skip ? '0 : {!unread[AW], unread[AW-1:0]};
+    end
 
     // The sum of the payload, in two stages: that of a word, then that of all words so far.
     logic              word_valid, word_last, word_good, meta_valid;

@@ -42,16 +42,20 @@ class TB:
     async def send(self, data, word, bad=False, idle=0.0):
         """Offers a packet, and records the expected output."""
         dut = self.dut
-        pieces = [data[at:at + 32] for at in range(0, len(data), 32)] or [b""]
         for _ in range(3000):
-            if int(dut.s_free.value) >= len(pieces):
+            if int(dut.s_free.value) >= max(1, -(-len(data) // 32)):
                 break
             await FallingEdge(dut.clk_core)
         else:
             raise AssertionError("no word becomes free")
+        await self.words_of(data, word, True, bad, idle)
+
+    async def words_of(self, data, word, leaves, bad=False, idle=0.0):
+        """Offers a packet for which there is room."""
+        dut, pieces = self.dut, [data[at:at + 32] for at in range(0, len(data), 32)] or [b""]
         # Without its last words, as one is that could not be read.
         pieces = pieces[:random.randint(1, len(pieces))] if bad else pieces
-        if not bad:
+        if leaves and not bad:
             whole = word if word >> 96 & 3 != SUM else word & ~(0xFFFF << 80) | ones_sum(data) << 80
             self.expected.append((data, whole))
         for index, piece in enumerate(pieces):
@@ -239,4 +243,72 @@ async def a_reset_of_the_wire_forgets_what_waits(dut):
         await FallingEdge(dut.clk_core)
         for _ in range(4):
             await tb.send(*packet(200))
+        await tb.settle()
+
+
+@cocotb.test()
+async def a_packet_that_begins_as_the_wire_is_reset_has_room(dut):
+    """The writer sees the clear a cycle late, and may begin a packet as long as was free before it: its words arrive in
+    the clear, and it is lost, or behind it, and it leaves. No other begins meanwhile."""
+    tb = TB(dut)
+    await tb.start()
+    left = 0
+    for wait in (0, 1, 2, 5, 11, 30) * 2:
+        tb.stall = 1.0
+        for _ in range(random.randrange(3)):
+            await tb.send(*packet(100))
+        tb.reading.kill()
+        dut.clear.value = 1
+        free = int(dut.s_free.value)
+        dut.rst_net.value = 1
+        tb.expected, tb.got, tb.stall = [], [], 0.2
+        sending, cleared = None, random.choice((8, 12))
+        for cycle in range(40):
+            if cycle == wait:
+                size = 32 * free - random.randrange(32)
+                sending = cocotb.start_soon(tb.words_of(some(size), meta(size, mode=SUM), wait >= cleared))
+            await FallingEdge(dut.clk_core)
+            assert int(dut.s_free.value) == 0 or cycle >= cleared, "words are free while there is no other side"
+            if cycle == 5:
+                await FallingEdge(dut.clk_net)
+                dut.rst_net.value = 0
+                tb.reading = cocotb.start_soon(tb.reader())
+                await FallingEdge(dut.clk_core)
+            dut.clear.value = cycle + 1 < cleared
+        await sending
+        left += len(tb.expected)
+        for _ in range(3):
+            await tb.send(*packet(200))
+        await tb.settle()
+    assert 0 < left < 12, "some are lost, some leave"
+
+
+@cocotb.test()
+async def all_is_free_while_packets_are_withdrawn(dut):
+    """Also while the other side is in reset: what asks for room then is thrown away. Afterwards what is free is."""
+    tb = TB(dut)
+    await tb.start()
+    for clears in (0, 1, 0, 1):
+        tb.stall = 1.0
+        await tb.send(*packet(100))
+        for _ in range(30):
+            await FallingEdge(dut.clk_core)
+        taken = int(dut.s_free.value)
+        dut.discard.value, dut.clear.value = 1, clears
+        for cycle in range(20):
+            await FallingEdge(dut.clk_core)
+            assert int(dut.s_free.value) == tb.words, cycle
+        dut.discard.value = 0
+        await FallingEdge(dut.clk_core)
+        assert int(dut.s_free.value) == (0 if clears else taken)
+        dut.clear.value = 0
+        if clears:
+            tb.reading.kill()
+            dut.rst_net.value = 1
+            for _ in range(3):
+                await FallingEdge(dut.clk_net)
+            dut.rst_net.value, tb.expected, tb.got = 0, [], []
+            await FallingEdge(dut.clk_net)
+            tb.reading = cocotb.start_soon(tb.reader())
+        tb.stall = 0.2
         await tb.settle()
