@@ -7,6 +7,7 @@ mod layout;
 mod loopback;
 mod no_alloc;
 mod program;
+mod reports;
 mod rings;
 mod veth;
 mod wires;
