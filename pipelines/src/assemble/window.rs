@@ -11,7 +11,8 @@
 //!
 //! A near number that is behind what was delivered is late, however often it comes: a sender that
 //! repeats its last frames does not have them delivered twice. Only when no frame has begun for
-//! [`SILENCE`] is it refused as a far one is.
+//! [`SILENCE`] is it refused as a far one is; the newest number, and the last one that was delivered, not
+//! even then: a sender that pauses in a frame goes on with packets of it.
 //!
 //! A window that moves closes the frames whose buffers are needed soon, whether their time is over or not.
 //! If a frame were closed only by a packet that needs its buffer, that packet would be lost to the reader,
@@ -76,7 +77,8 @@ impl Shared {
         let ahead = self.serials.distance(serial, newest);
         let is_far = ahead.unsigned_abs() > self.config.jump;
         let is_silent = at > Moment(self.begun.load(Relaxed)).after(SILENCE);
-        if (is_far || is_silent) && self.is_believed(key) {
+        let is_last = ahead == 0 || self.serials.distance(serial, self.floor.load(Relaxed)) == -1;
+        if (is_far || is_silent && !is_last) && self.is_believed(key) {
             if !(1..=self.config.horizon as i64).contains(&ahead) {
                 return self.begin(newest, key, at);
             }
