@@ -14,6 +14,7 @@ mod counters;
 mod dark;
 mod demonstration;
 mod describe;
+mod early;
 mod execute;
 mod host;
 mod image_loop;

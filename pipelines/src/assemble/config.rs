@@ -66,7 +66,9 @@ pub const NOTES: usize = 2;
 /// What an assembler is made of.
 #[derive(Clone, Debug)]
 pub struct AssembleConfig {
-    /// Frames that may be under way: a power of two. Frame numbers that are so far apart share a buffer.
+    /// Frames that may be under way: a power of two. Frame numbers that are so far apart share a buffer. A
+    /// frame is closed [`margin`](Self::margin) frames before its buffer is needed, also before its time
+    /// is over.
     pub buffers: usize,
     /// Frames that the reader may have beside, without a buffer that is occupied by them.
     pub spares: usize,
@@ -127,6 +129,13 @@ impl AssembleConfig {
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.frame_parts().saturating_mul(self.packet_bytes)
+    }
+
+    /// How many frames before its buffer is needed a frame is closed, for the reader to take it meanwhile:
+    /// an eighth of the buffers, but one of four, and none of two.
+    #[must_use]
+    pub fn margin(&self) -> usize {
+        (self.buffers / 8).max(1).min(self.buffers / 4)
     }
 
     pub(super) fn check(&self) -> Result<(), AssembleError> {

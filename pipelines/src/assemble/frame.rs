@@ -20,6 +20,10 @@ pub struct AssembleCounts {
     pub partial: Count,
     /// Parts that were missing in them.
     pub missing: Count,
+    /// Frames that were closed before their time was over, since a newer frame was about to need their
+    /// buffer: the buffers last for less than the timeout. Up to date whenever a partial frame is
+    /// delivered.
+    pub early: Count,
 }
 
 /// Gets the frames, in one loop, in the order of their numbers: a complete frame waits for older
@@ -74,7 +78,7 @@ impl FrameReader {
                     // It is being opened at this moment.
                     self.due = now;
                 } else if due <= now {
-                    state = State::Closed(shared.turns.close(buffer, lap));
+                    state = State::Closed(shared.turns.close(buffer, lap) == Some(true));
                 } else {
                     self.due = self.due.min(due);
                 }
@@ -131,6 +135,7 @@ impl FrameReader {
         } else {
             self.counts.partial.add(1);
             self.counts.missing.add(missing as u64);
+            self.counts.early.set(frame.shared.early.load(Relaxed));
             frame.fill_missing();
         }
         Some(frame)
@@ -147,7 +152,7 @@ impl FrameReader {
     pub fn close_all(&mut self) {
         for buffer in 0..self.shared.config.buffers {
             let (_, lap) = self.shared.turns.state(buffer);
-            if self.shared.turns.close(buffer, lap) {
+            if self.shared.turns.close(buffer, lap) == Some(true) {
                 self.shared.ready();
             }
         }

@@ -52,6 +52,8 @@ pub(super) struct Shared {
     pub(super) stray: AtomicU64,
     /// Buffers that have been closed, for the reader to look again.
     pub(super) closed: AtomicU64,
+    /// Frames that were closed before their time was over.
+    pub(super) early: AtomicU64,
     /// Receiving loops so far.
     pub(super) placers: AtomicU32,
 }
@@ -104,6 +106,7 @@ impl Shared {
             strays: AtomicU32::new(0),
             stray: AtomicU64::new(0),
             closed: AtomicU64::new(0),
+            early: AtomicU64::new(0),
             placers: AtomicU32::new(0),
             config,
         })
@@ -153,6 +156,17 @@ impl Shared {
         self.turns.clear(memory);
         let refill = |buffer, memory| self.turns.refill(buffer, memory);
         self.spares.give(buffer, memory, refill);
+    }
+
+    /// Closes a frame that is open, before its time is over: a newer one needs its buffer.
+    pub(super) fn close_early(&self, buffer: usize, lap: u64) {
+        let Some(is_ready) = self.turns.close(buffer, lap) else {
+            return;
+        };
+        self.early.fetch_add(1, Ordering::Relaxed);
+        if is_ready {
+            self.ready();
+        }
     }
 
     /// A buffer was closed, and its writers have left.

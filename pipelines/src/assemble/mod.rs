@@ -22,8 +22,8 @@
 //!   a duplicate and touches nothing. The reader does not see the memory of a frame while a loop may
 //!   write it: a frame is closed first, and delivered when the last writer has left it.
 //! - **Delivery** is in the order of frame numbers. A frame that lacks packets is closed when its
-//!   timeout is over, or when a frame needs its buffer; it says what it lacks ([`Frame::missing`]),
-//!   and zeros or another code stand there.
+//!   timeout is over, or when a frame is about to need its buffer, so that the reader has taken it by
+//!   then; it says what it lacks ([`Frame::missing`]), and zeros or another code stand there.
 //! - **Conversion** while a packet is in the cache: [`Placer::place_with`] has a function write the
 //!   packet's part of the frame, and [`Placer::place_noted`] keeps notes of it beside the data.
 //! - **Frame numbers** are not trusted: one that is far from the others is refused, until many say

@@ -221,10 +221,10 @@ impl Placer {
                 if ahead < 0 {
                     return Cause::Late;
                 }
-                // An older frame is in the way: it has waited as long as it could. It may have left
-                // meanwhile, and another loop may have opened this frame: that one stays open.
-                if ahead > 0 && entry == Entry::Occupied && shared.turns.close(buffer, lap) {
-                    shared.ready();
+                // An older frame is in the way, which began after its buffer was due (`make_room`). It may
+                // have left meanwhile, and another loop may have opened this frame: that one stays open.
+                if ahead > 0 && entry == Entry::Occupied {
+                    shared.close_early(buffer, lap);
                 }
                 self.no_buffer
             }

@@ -191,20 +191,20 @@ impl Turns {
         }
     }
 
-    /// Closes a buffer if it is being filled in this lap. Whether it is closed now and has no
+    /// Closes a buffer if it is being filled in this lap; `None` if it is not. Whether it has no
     /// writer.
-    pub(crate) fn close(&self, buffer: usize, lap: u64) -> bool {
+    pub(crate) fn close(&self, buffer: usize, lap: u64) -> Option<bool> {
         let word = &self.words[buffer];
         let mut now = word.load(Relaxed);
         while now & PHASE == FILLING && now >> LAP_SHIFT == lap {
             let next = now & !PHASE | CLOSED;
             // Nothing was written here that others are to see: writers release it themselves.
             match word.compare_exchange_weak(now, next, Relaxed, Relaxed) {
-                Ok(_) => return next & WRITERS == 0,
+                Ok(_) => return Some(next & WRITERS == 0),
                 Err(other) => now = other,
             }
         }
-        false
+        None
     }
 
     /// State and lap of a buffer.

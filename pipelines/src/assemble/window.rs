@@ -11,7 +11,13 @@
 //!
 //! A near number that is behind what was delivered is late, however often it comes: a sender that
 //! repeats its last frames does not have them delivered twice. Only when no frame has begun for
-//! [`SILENCE`] is it refused as a far one is.
+//! [`SILENCE`] is it refused as a far one is; the newest number, and the last one that was delivered, not
+//! even then: a sender that pauses in a frame goes on with packets of it.
+//!
+//! A window that moves closes the frames whose buffers are needed soon, whether their time is over or not.
+//! If a frame were closed only by a packet that needs its buffer, that packet would be lost to the reader,
+//! which has yet to take the old frame: the new frame would lack it and stay open as long, and so would the
+//! frame of each further lap.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,6 +26,7 @@ use pollux_pmd::Cause;
 
 use super::memory::{ANEW, NONE, Shared};
 use super::serials::RESTART_BITS;
+use super::turns::State;
 use crate::stage::Moment;
 
 /// Refused packets in a row that are believed.
@@ -70,7 +77,8 @@ impl Shared {
         let ahead = self.serials.distance(serial, newest);
         let is_far = ahead.unsigned_abs() > self.config.jump;
         let is_silent = at > Moment(self.begun.load(Relaxed)).after(SILENCE);
-        if (is_far || is_silent) && self.is_believed(key) {
+        let is_last = ahead == 0 || self.serials.distance(serial, self.floor.load(Relaxed)) == -1;
+        if (is_far || is_silent && !is_last) && self.is_believed(key) {
             if !(1..=self.config.horizon as i64).contains(&ahead) {
                 return self.begin(newest, key, at);
             }
@@ -95,11 +103,34 @@ impl Shared {
 
     /// Makes a serial number the newest, unless another loop was faster: the window may have moved
     /// far then. Out of line, since only one packet of a frame needs it.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn advance(&self, newest: u64, serial: u64) -> bool {
-        self.newest
+        let moved = self
+            .newest
             .compare_exchange(newest, serial, Relaxed, Relaxed)
-            .is_ok()
+            .is_ok();
+        if moved {
+            self.make_room(serial, self.serials.distance(serial, newest) as u64);
+        }
+        moved
+    }
+
+    /// Closes the older frames in the buffers of the last `frames` of those that end at the margin ahead of a
+    /// serial number.
+    fn make_room(&self, serial: u64, frames: u64) {
+        let (buffers, margin) = (self.config.buffers as u64, self.config.margin() as u64);
+        let last = serial.wrapping_add(margin).wrapping_sub(buffers);
+        for back in (0..frames.min(buffers)).rev() {
+            let due = last.wrapping_sub(back);
+            let (buffer, _) = self.serials.split(due);
+            let (state, lap) = self.turns.state(buffer);
+            let open = self.serials.join(buffer, lap);
+            // Another loop may be further, and a frame of another lap may be in the buffer.
+            if state == State::Filling && self.serials.distance(open, due) <= 0 {
+                self.close_early(buffer, lap);
+            }
+        }
     }
 
     /// [`admit`](Self::admit) where another loop was faster: a function that calls itself is not
@@ -142,6 +173,8 @@ impl Shared {
                 let older = self.config.jump.min(serial & mask);
                 self.floor.store(serial - older, Relaxed);
                 self.strays.store(0, Relaxed);
+                // Frames of before may be open in the buffers of the next ones.
+                self.make_room(serial, self.config.margin() as u64 + 1);
                 Ok(serial)
             }
             Err(_) => self.admit_again(key, at),

@@ -1,6 +1,7 @@
 //! Frames are assembled as a model says that keeps them in maps.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod losses;
 mod numbers;
 mod threads;
 
@@ -22,6 +23,8 @@ const PACKETS: usize = 3;
 const BYTES: usize = 5;
 const HEADER: usize = 2;
 const BUFFERS: u64 = 4;
+/// A frame is closed so many frames before its buffer is needed.
+const MARGIN: u64 = 1;
 const TIMEOUT: u64 = 100;
 const HORIZON: u64 = 20;
 
@@ -86,6 +89,8 @@ struct Model {
     waiting: BTreeSet<u64>,
     floor: Option<u64>,
     newest: u64,
+    /// Frames that were closed before their time was over.
+    early: u64,
 }
 
 /// The outcome of a packet.
@@ -112,7 +117,7 @@ impl Model {
         if key < floor {
             return Outcome::Dropped(Cause::Late);
         }
-        self.newest = self.newest.max(key);
+        self.make_room(key);
         let mut data = part.data.to_vec();
         data.resize(BYTES, 0);
         let packet = (part.header[..HEADER].to_vec(), data);
@@ -133,6 +138,7 @@ impl Model {
             if other > key {
                 return Outcome::Dropped(Cause::Late);
             }
+            self.early += u64::from(!frame.closed);
             frame.closed = true;
             return Outcome::NoBuffer;
         }
@@ -155,6 +161,20 @@ impl Model {
             },
         );
         Outcome::Placed
+    }
+
+    /// A newer frame has the frames closed whose buffers come soon.
+    fn make_room(&mut self, key: u64) {
+        let due = |newest: u64| newest + MARGIN - BUFFERS;
+        for due in due(self.newest) + 1..=due(key.max(self.newest)) {
+            let shares = |other: u64| other % BUFFERS == due % BUFFERS && other <= due;
+            let open = self.frames.iter_mut().filter(|(_, frame)| !frame.closed);
+            for (_, frame) in open.filter(|(other, _)| shares(**other)) {
+                frame.closed = true;
+                self.early += 1;
+            }
+        }
+        self.newest = self.newest.max(key);
     }
 
     fn poll(&mut self, now: u64) -> Option<(u64, Content)> {
@@ -292,6 +312,7 @@ proptest! {
             waiting: BTreeSet::new(),
             floor: None,
             newest: 0,
+            early: 0,
         };
         let (held, now, tries) = (Vec::new(), 1000, 0);
         let mut rig = Rig { placer, reader, model, held, now, tries };
@@ -328,6 +349,7 @@ proptest! {
         rig.model.frames.values_mut().for_each(|frame| frame.closed = true);
         rig.poll();
         prop_assert!(rig.model.frames.is_empty());
+        prop_assert_eq!(rig.reader.counts().early.get(), rig.model.early);
     }
 }
 

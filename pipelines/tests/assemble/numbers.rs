@@ -1,5 +1,6 @@
 //! Frame numbers that are wrong, jump, and begin anew.
 
+use pollux_mempool::time::Ns;
 use pollux_pipelines::Moment;
 use pollux_pipelines::assemble::{AssembleConfig, Frame, Part, Placer, assembler};
 use pollux_pmd::Cause;
@@ -98,4 +99,77 @@ fn a_new_begin_near_the_last_number_is_believed_after_a_silence() {
     let after = run(2 * second + 1);
     assert_eq!(after[..31], vec![Err(Cause::Late); 31]);
     assert_eq!(after[31..], vec![Ok(()); 29]);
+}
+
+/// A sender that pauses in a frame, for longer than its timeout, goes on with the rest of it: that is late, and no
+/// restart, however much it is.
+#[test]
+fn a_pause_in_a_frame_is_no_new_begin() {
+    const PARTS: usize = 100;
+    let second = 1_000_000_000;
+    let (mut placer, mut reader) = assembler(AssembleConfig {
+        senders: 1,
+        packets: PARTS,
+        ..config()
+    })
+    .unwrap();
+    let data = [1; BYTES];
+    let mut delivered = Vec::new();
+    let mut send = |key, packets: std::ops::Range<usize>, at| {
+        let place = |packet| {
+            placer.place(&Part {
+                key,
+                sender: 0,
+                packet,
+                at: Moment(at),
+                header: &[1, 2],
+                data: &data,
+            })
+        };
+        let placed: Vec<_> = packets.map(place).collect();
+        let frames = std::iter::from_fn(|| reader.poll(Moment(at + TIMEOUT)));
+        delivered.extend(frames.map(|frame| (frame.key(), frame.restarts(), frame.is_complete())));
+        placed
+    };
+    assert_eq!(send(6, 0..PARTS, second), vec![Ok(()); PARTS]);
+    assert_eq!(send(7, 0..40, 2 * second), vec![Ok(()); 40]);
+    let rest = send(7, 40..PARTS, 4 * second);
+    assert_eq!(rest, vec![Err(Cause::Late); PARTS - 40]);
+    assert_eq!(send(8, 0..PARTS, 5 * second), vec![Ok(()); PARTS]);
+    assert_eq!(delivered, [(6, 0, true), (7, 0, false), (8, 0, true)]);
+}
+
+/// Copies of the last frame that was delivered, while the next one waits for its packets, are no restart.
+#[test]
+fn copies_after_a_pause_are_no_new_begin() {
+    let second = 1_000_000_000;
+    let (mut placer, mut reader) = assembler(AssembleConfig {
+        timeout: Ns(10 * second),
+        ..config()
+    })
+    .unwrap();
+    let data = [1; BYTES];
+    let mut place = |key, n, at| {
+        placer.place(&Part {
+            at: Moment(at),
+            ..part(key, n, &data)
+        })
+    };
+    for n in 0..6 {
+        assert_eq!(place(6, n, second), Ok(()));
+    }
+    assert_eq!(place(7, 0, second), Ok(()));
+    let first = reader.poll(Moment(second)).unwrap();
+    assert_eq!((first.key(), first.is_complete()), (6, true));
+    for n in 0..60 {
+        assert_eq!(place(6, n % 6, 3 * second), Err(Cause::Late), "{n}");
+    }
+    for n in 1..6 {
+        assert_eq!(place(7, n, 3 * second), Ok(()));
+    }
+    let next = reader.poll(Moment(3 * second)).unwrap();
+    assert_eq!(
+        (next.key(), next.restarts(), next.is_complete()),
+        (7, 0, true)
+    );
 }

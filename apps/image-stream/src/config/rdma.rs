@@ -52,11 +52,12 @@ impl RdmaConfig {
              so that a source can repeat an announcement that was lost"
         );
         // Two stacks of a module may be taken before one of another: the one whose announcement was lost, and the
-        // next, whose announcement is for both. Half of the images are for those that are not complete.
-        let most = images / 4;
+        // next, whose announcement is for both. Half of the images are for those that are not complete, and of
+        // that half an eighth is for those that are closed (`AssembleConfig::margin`).
+        let most = (images / 5).max(1);
         ensure!(
             stack <= most,
-            "[detector] stack = {stack}: 1 to {most} with --rdma and several modules, a quarter of memory.images, \
+            "[detector] stack = {stack}: 1 to {most} with --rdma and several modules, a fifth of memory.images, \
              since the images of two stacks may wait for those of another module"
         );
         Ok(())

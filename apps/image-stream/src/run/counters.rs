@@ -238,6 +238,7 @@ impl Source for Counters {
             ("partial", &frames.partial),
             ("empty", &frames.empty),
             ("discarded", &frames.discarded),
+            ("early", &frames.early),
         ];
         let outcomes = outcomes.map(|(name, count)| ([("outcome", name.into())], count.get()));
         page.counter(

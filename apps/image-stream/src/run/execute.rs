@@ -21,6 +21,7 @@ use super::conflicts::Conflicts;
 use super::counters::{Counters, ImageCounts, Overload, Summary};
 use super::dark::{Dark, DarkWatch};
 use super::demonstration::Source;
+use super::early::EarlyWatch;
 use super::host::Host;
 use super::image_loop::ImageLoop;
 use super::monitoring::Monitoring;
@@ -217,7 +218,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         source,
     };
     let mut overruns = Overruns::new(&counters.receivers, queue as u64);
-    let mut dark_watch = DarkWatch::default();
+    let (mut dark_watch, mut early_watch) = (DarkWatch::default(), EarlyWatch::default());
     host.ready(&counters, recorded);
     let began = Instant::now();
     let threads = Threads::launch(plan, loops, &clock)?;
@@ -225,6 +226,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let gone = supervise(plan, &counters, watch, &ports, &threads, || {
         conflicts.keep();
         dark_watch.look(&counters.images);
+        early_watch.look(&counters.frames, &plan.config);
         host.keep(&counters, &mut overruns)
     });
     emulator_stop.stop();
@@ -234,6 +236,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     let written = output_thread.map_or(Ok(()), OutputThread::finish);
     let received = region_threads.finish();
     conflicts.look();
+    early_watch.look(&counters.frames, &plan.config);
     let duration_s = began.elapsed().as_secs_f64();
     let stopped = stop(ports, joined.rx, joined.tx);
     let gone = gone || matches!(stopped, Err(PortError::Gone { .. }));

@@ -62,6 +62,8 @@ pub struct FramesReport {
     pub partial: u64,
     pub empty: u64,
     pub discarded: u64,
+    /// Frames that were closed before `timeout_us`, since newer ones needed their buffers.
+    pub early: u64,
 }
 
 /// Images behind the receiver.
@@ -153,6 +155,7 @@ impl Report {
                 partial: frames.partial.get(),
                 empty: frames.empty.get(),
                 discarded: frames.discarded.get(),
+                early: frames.early.get(),
             },
             images: ImagesReport {
                 built: images.built.get(),
@@ -204,12 +207,13 @@ impl Report {
         writeln!(out, "run        {:.2} s, {}", self.duration_s, self.end)?;
         writeln!(
             out,
-            "frames     {} received: {} complete, {} partial; {} empty, {} discarded",
+            "frames     {} received: {} complete, {} partial; {} empty, {} discarded, {} early",
             self.frames.received,
             self.frames.complete,
             self.frames.partial,
             self.frames.empty,
-            self.frames.discarded
+            self.frames.discarded,
+            self.frames.early
         )?;
         writeln!(
             out,

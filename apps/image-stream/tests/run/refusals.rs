@@ -69,7 +69,7 @@ fn stacks_of_several_modules_need_time_and_images() {
             "modules = 2\ntimeout_us = 19999",
             "timeout_us = 19999: 20000",
         ),
-        ("modules = 2\nstack = 17", "stack = 17: 1 to 16 with --rdma"),
+        ("modules = 2\nstack = 13", "stack = 13: 1 to 12 with --rdma"),
     ];
     for (text, expected) in cases {
         let path = folder.path().join("wrong.toml");

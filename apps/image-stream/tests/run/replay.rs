@@ -40,6 +40,7 @@ fn a_capture_without_faults_gives_all_its_images() {
     let frames = [
         ("complete", 20),
         ("discarded", 0),
+        ("early", 0),
         ("empty", 0),
         ("partial", 0),
         ("received", 20),
@@ -112,6 +113,39 @@ fn lost_packets_make_their_frames_partial() {
     let run = replay(&capture, &config, &[]);
     assert_eq!(run["frames"]["discarded"], frames.len());
     assert_eq!(run["images"]["built"], 100 - frames.len());
+}
+
+/// A lost packet costs its own frame alone, also if the image buffers last for less than the timeout; the run says
+/// that they do.
+#[test]
+fn a_lost_packet_costs_one_frame_whose_buffer_is_needed_before_its_time() {
+    // Of 64 images half are being received, and a frame is closed four frames before its buffer is needed.
+    const LATER: u64 = 28;
+    const FRAMES: u64 = 120;
+    let mut emulated = detector(FRAMES);
+    emulated.rate = 1000.0;
+    emulated.faults.lost = 0.002;
+    let capture = Capture::new(emulated);
+    let lost = &capture.report.done.fault_list;
+    let frames: BTreeSet<u64> = lost.iter().map(|fault| fault.frame).collect();
+    // The first frame is number 1.
+    let early = frames.iter().filter(|&&frame| frame + LATER <= FRAMES);
+    let early = early.count();
+    assert!((8..60).contains(&early), "{frames:?}");
+    let config = capture.write("timeout_us = 60000000\n");
+    let path = report(capture.folder.path());
+    let mut command = program();
+    command.args(["--force", "--port", &capture.port(), "--config"]);
+    let output = succeed(command.arg(config).arg("--report").arg(&path));
+    let run = json(&path);
+    assert_eq!(run["frames"]["partial"], frames.len(), "{run}");
+    assert_eq!(run["frames"]["complete"], FRAMES as usize - frames.len());
+    assert_eq!(run["frames"]["early"], early);
+    assert_eq!(run["packets"]["missing"], lost.len());
+    assert_eq!(run["ledger"]["dropped"], serde_json::json!({}));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let warning = "were closed before [detector] timeout_us = 60000000";
+    assert_eq!(errors.matches(warning).count(), 1, "{errors}");
 }
 
 /// The loss map of the file says which packets of which frames were lost, and no others.

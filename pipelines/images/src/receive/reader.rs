@@ -27,6 +27,9 @@ pub struct FrameCounts {
     pub discarded: Count,
     /// Packets that are missing in partial and in empty frames.
     pub missing: Count,
+    /// Frames that were closed before their timeout, since a newer frame was about to need their buffer:
+    /// the buffers last for less than the timeout.
+    pub early: Count,
 }
 
 /// Gets the images, in one loop, in the order of their numbers.
@@ -98,6 +101,7 @@ impl<P: Stored> ImageReader<P> {
         } else {
             counts.partial.add(1);
             counts.missing.add(frame.missing().count() as u64);
+            counts.early.set(self.reader.counts().early.get());
         }
         if let Some((_, next)) = self.expected.filter(|&(before, _)| before == restarts) {
             if key < next {

@@ -176,3 +176,34 @@ fn a_reader_that_holds_all_images_loses_frames_and_no_pixels() {
     assert_eq!(run.frame(40), (128, vec![40]));
     assert_eq!(run.reader.counts().empty.get(), 8);
 }
+
+/// The rest of a frame in which the detector paused for two seconds is late: the frame is delivered once.
+#[test]
+fn a_pause_in_a_frame_delivers_it_once() {
+    let mut run = Run::new(DiscardPolicy::Nothing);
+    let geometry = run.geometry;
+    assert_eq!(run.frame(10), (128, vec![10]));
+    let keys = geometry.keys(11);
+    let (first, rest) = keys.split_at(40);
+    let mut place = |keys: &[_], now| {
+        let place = |&key| {
+            let payload = geometry.payload(key);
+            run.placer
+                .place(geometry.stream(key), &payload, Moment(now))
+        };
+        let placed: Vec<_> = keys.iter().map(place).collect();
+        let images = poll(&mut run.reader, now + 10 * TIMEOUT);
+        let images = images
+            .iter()
+            .map(|image| (image.number(), image.is_complete()));
+        (placed, images.collect::<Vec<_>>())
+    };
+    let now = run.now;
+    assert_eq!(place(first, now), (vec![Ok(()); 40], vec![(11, false)]));
+    let later = now + 2_000_000_000;
+    assert_eq!(place(rest, later), (vec![Err(Cause::Late); 88], vec![]));
+    run.now = later;
+    assert_eq!(run.frame(12), (128, vec![12]));
+    let counts = run.reader.counts();
+    assert_eq!((counts.received.get(), counts.empty.get()), (3, 0));
+}
