@@ -12,7 +12,8 @@
 //! cHPP controller. In the words of verbs a PUT is an RDMA WRITE, a GET an RDMA READ, a NAP a SEND.
 //!
 //! Posting never blocks and never enters the kernel: a full queue hands the request back. Requests of a
-//! queue pair are executed in order, and are done in order.
+//! queue pair are executed in order, and are done in order. A PUT or message behind a GET begins when the
+//! GET has all of its data: each has what verbs call a fence.
 
 mod access;
 mod address;

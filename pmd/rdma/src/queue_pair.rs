@@ -63,7 +63,9 @@ pub enum Wait {
     Sleep(Duration),
 }
 
-/// One end of a connection. Requests are executed in order, each end on its own.
+/// One end of a connection. Requests are executed in order, each end on its own: a GET has nothing of a
+/// later PUT, a PUT sends what an earlier GET has brought, and a message behind a GET comes after the peer's
+/// memory has been read. Over a network each change from GETs to other requests costs a round trip.
 ///
 /// Nothing that is posted is executed before the [`doorbell`](Self::doorbell): several requests need one.
 pub struct QueuePair {

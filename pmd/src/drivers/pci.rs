@@ -126,7 +126,8 @@ pub(crate) const DESCRIPTION: Description = Description {
             Feature::Needs,
             Support::Partly(
                 "the device bound to vfio-pci (`scripts/bind`), access to its group's file, and \
-                 the right to lock memory",
+                 the right to lock memory; 82574L: ASPM (L0s and L1) off, which \
+                 `pcie_aspm.policy=performance` on the kernel's command line does",
             ),
         ),
     ],

@@ -8,7 +8,7 @@ use pollux_mempool::{BurstMut, PoolCache};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::ring::{Geometry, Ring};
-use super::rx::{Rx, Source};
+use super::rx::{Rx, Source, trusted_status};
 use super::socket::Socket;
 use super::tx::Tx;
 use crate::arrival::Line;
@@ -48,6 +48,12 @@ impl HostileRing {
     /// The queue; `None` without the privilege to open a packet socket.
     #[must_use]
     pub fn new() -> Option<Self> {
+        Self::of_kernel("6.2")
+    }
+
+    /// The queue, as with a kernel of that release.
+    #[must_use]
+    pub fn of_kernel(release: &str) -> Option<Self> {
         let (ring, socket, link, slot) = parts()?;
         let clock = TscClock::get();
         Some(Self(Rx {
@@ -57,6 +63,7 @@ impl HostileRing {
             next: 0,
             scratch: vec![0; slot].into(),
             hardware_stamps: false,
+            trusted: trusted_status(release),
             line: Line::of_kernel(clock),
             link,
             state: RxState::Live,

@@ -302,19 +302,42 @@ def response_lost(play, which):
 
 @case
 def an_ACK_behind_a_READ_is_a_NAK_of_it(play):
-    """Its responses are lost, so it is asked again, and what follows is sent again."""
+    """Its responses are lost, so it is asked again, and so is what follows."""
     region, qp = endpoint(play)
     first = qp.post("get", region, 0, 500)[0]
-    second = qp.post("put", region, 8000, 10)
+    second = qp.post("get", region, 8000, 10)[0]
     play.tick()
-    qp.acknowledge(second[0], 2)
-    qp.order += [first, *second]
+    qp.acknowledge(second, 2)
+    qp.order += [first, second]
     play.tick()
     qp.respond(first, 1, pattern(500, 2))
-    qp.acknowledge(second[0], 2)
-    region.expected[:500] = pattern(500, 2)
+    qp.respond(second, 2, pattern(10, 3))
+    region.expected[:500], region.expected[8000:8010] = pattern(500, 2), pattern(10, 3)
     done(play, qp, "get", 500)
-    done(play, qp, "put", 10)
+    done(play, qp, "get", 10)
+
+
+@case
+def a_PUT_behind_a_READ_sends_what_has_been_read(play):
+    """The requests of the endpoint have a fence (10.8.3.3): what follows a READ waits for its responses,
+    also for one that is lost."""
+    region, qp = endpoint(play, timeout=8)
+    data = pattern(500, 2)
+    first = qp.post("get", region, 0, 500)[0]
+    numbers = qp.post("put", region, 0, 500)
+    for place, number in enumerate(numbers):
+        qp.expect_request("put", number, data, place, 0x5000, 0x77, None)
+    play.tick()
+    qp.respond(first, 1, data, only=[0])
+    again = (first + 1) % PSNS
+    qp.requests[again] = (12, 0x5000 + 256, 0x77, 500 - 256, None, b"")
+    qp.order.insert(1, again)
+    play.tick(1200)
+    qp.respond(again, 1, data[256:])
+    qp.acknowledge(numbers[-1], 2)
+    region.expected[:500] = data
+    done(play, qp, "get", 500)
+    done(play, qp, "put", 500)
 
 
 @family("response with a wrong", ("length", "operation"))

@@ -4,6 +4,10 @@
 //! Requests have packet sequence numbers from their first sending on. A cursor stands at the next packet
 //! to be sent; a loss sets it back to the first packet that is not acknowledged (go-back-N). A READ has as
 //! many numbers as its response has packets, and is one packet itself: set back, it asks for the rest.
+//!
+//! A responder may read memory after it has executed later requests, and does so when a response was lost
+//! (InfiniBand, 9.5: order behind a READ is kept by a fence alone). So a SEND or WRITE is not started while
+//! a READ lacks responses: each has the fence.
 
 mod responses;
 
@@ -51,6 +55,8 @@ pub(super) struct Requester {
     started: u32,
     /// Requests whose event waits for room, the oldest ones.
     completed: u32,
+    /// READs that have numbers and lack responses.
+    reads: u32,
     /// The cursor: a request, and a packet of it.
     at: u32,
     packet: u32,
@@ -71,6 +77,7 @@ impl Requester {
             oldest: 0,
             started: 0,
             completed: 0,
+            reads: 0,
             at: 0,
             packet: 0,
             next: psn,
@@ -217,9 +224,13 @@ impl Requester {
         if in_flight.saturating_add(packets) > HALF {
             return false;
         }
-        if descriptor.operation == Operation::Get && self.reads_in_flight() >= connection.reads {
+        let is_read = descriptor.operation == Operation::Get;
+        // READs keep their order among themselves; all else is executed before them, unless it waits.
+        let most = if is_read { connection.reads } else { 1 };
+        if self.reads >= most {
             return false;
         }
+        self.reads += u32::from(is_read);
         *self.numbers(self.started) = Numbers {
             first: self.next,
             packets,
@@ -229,14 +240,6 @@ impl Requester {
         self.packet = 0;
         self.next = self.next.after(packets);
         true
-    }
-
-    fn reads_in_flight(&self) -> u32 {
-        let is_read = |&n: &u32| {
-            let request = self.queue.get(n);
-            request.is_some_and(|(request, _)| request.operation == Operation::Get)
-        };
-        (self.completed..self.started).filter(is_read).count() as u32
     }
 
     /// Sends a packet of a SEND or WRITE; false if it has to wait.

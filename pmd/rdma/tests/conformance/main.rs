@@ -37,6 +37,10 @@ macro_rules! suite {
             }
             order: {
                 requests_are_done_in_order
+                a_get_has_nothing_of_a_later_put
+                a_put_sends_what_the_get_before_it_has_read
+                a_message_behind_a_get_comes_after_it
+                a_put_between_gets_is_executed_between_them
                 the_32nd_request_is_the_last
                 one_doorbell_for_several
                 nothing_before_the_doorbell

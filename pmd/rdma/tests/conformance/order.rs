@@ -1,7 +1,8 @@
 //! Order of requests and events, and how many there can be.
 
 use pollux_rdma::{
-    Access, Event, Get, Message, Operation, Payload, Put, QpOptions, QueuePair, Refusal, Status,
+    Access, Buffer, Event, Get, Message, Operation, Payload, Put, QpOptions, QueuePair, Refusal,
+    Status,
 };
 
 use crate::rig::{A, B, Fixture, Rig, Side, contents, pattern};
@@ -61,6 +62,111 @@ pub(crate) fn requests_are_done_in_order<F: Fixture>() {
     }
     let all = contents(&own);
     assert!(all[..bytes] == all[bytes..] && all[..bytes] == contents(&remote));
+}
+
+/// One packet, and more than the window of a requester.
+const BEHIND_A_GET: [usize; 4] = [64, 4096, 100_000, 1 << 20];
+
+fn fill(buffer: &Buffer, at: usize, byte: u8, len: usize) {
+    buffer.write(at, &vec![byte; len]).unwrap();
+}
+
+/// Whether all of `len` bytes from `at` on are `byte`.
+fn is_all(buffer: &Buffer, at: usize, byte: u8, len: usize) -> bool {
+    contents(buffer)[at..at + len].iter().all(|&is| is == byte)
+}
+
+pub(crate) fn a_get_has_nothing_of_a_later_put<F: Fixture>() {
+    let mut rig = Rig::<F>::new();
+    for len in BEHIND_A_GET {
+        let own = rig.buffer(A, 2 * len, Access::LOCAL);
+        let remote = rig.buffer(B, len, Access::ALL);
+        fill(&own, len, 2, len);
+        fill(&remote, 0, 1, len);
+        let get = Get {
+            cookie: 1,
+            from: remote.remote(),
+            to: own.part(0, len as u32),
+        };
+        rig.sides[A].qp.get(get).unwrap();
+        let later = own.part(len as u64, len as u32);
+        rig.sides[A].put(2, later, remote.remote());
+        rig.expect_done(A, 1, Operation::Get, len as u32);
+        rig.expect_done(A, 2, Operation::Put, len as u32);
+        assert!(is_all(&own, 0, 1, len), "{} {len}", F::name());
+        assert!(is_all(&remote, 0, 2, len));
+    }
+}
+
+pub(crate) fn a_put_sends_what_the_get_before_it_has_read<F: Fixture>() {
+    let mut rig = Rig::<F>::new();
+    for len in BEHIND_A_GET {
+        let own = rig.buffer(A, len, Access::LOCAL);
+        let remote = rig.buffer(B, 2 * len, Access::ALL);
+        fill(&own, 0, 5, len);
+        fill(&remote, 0, 7, len);
+        let get = Get {
+            cookie: 1,
+            from: remote.remote(),
+            to: own.part(0, len as u32),
+        };
+        rig.sides[A].qp.get(get).unwrap();
+        let to = remote.remote().at(len as u64);
+        rig.sides[A].put(2, own.part(0, len as u32), to);
+        rig.expect_done(A, 1, Operation::Get, len as u32);
+        rig.expect_done(A, 2, Operation::Put, len as u32);
+        assert!(is_all(&remote, len, 7, len), "{} {len}", F::name());
+    }
+}
+
+/// A message tells the peer that its memory has been read: it writes there.
+pub(crate) fn a_message_behind_a_get_comes_after_it<F: Fixture>() {
+    let mut rig = Rig::<F>::new();
+    let (into, from) = (rig.buffer(B, 64, Access::LOCAL), b"released");
+    for len in BEHIND_A_GET {
+        let own = rig.buffer(A, len, Access::LOCAL);
+        let remote = rig.buffer(B, len, Access::READ);
+        fill(&remote, 0, 1, len);
+        rig.sides[B].receive(3, into.part(0, 64));
+        let get = Get {
+            cookie: 1,
+            from: remote.remote(),
+            to: own.part(0, len as u32),
+        };
+        rig.sides[A].qp.get(get).unwrap();
+        rig.sides[A].send(2, Payload::Immediate(from));
+        assert_eq!(rig.received(B).cookie, 3);
+        fill(&remote, 0, 3, len);
+        rig.expect_done(A, 1, Operation::Get, len as u32);
+        rig.expect_done(A, 2, Operation::Send, from.len() as u32);
+        assert!(is_all(&own, 0, 1, len), "{} {len}", F::name());
+    }
+}
+
+/// As many GETs as there can be, with one request of another kind between them.
+pub(crate) fn a_put_between_gets_is_executed_between_them<F: Fixture>() {
+    let mut rig = Rig::<F>::new();
+    let (len, half) = (10_000, LIMIT as usize / 2);
+    let own = rig.buffer(A, (2 * half + 1) * len, Access::LOCAL);
+    let remote = rig.buffer(B, len, Access::ALL);
+    let part = |n: usize| own.part((n * len) as u64, len as u32);
+    fill(&remote, 0, 1, len);
+    fill(&own, 2 * half * len, 2, len);
+    for n in 0..2 * half {
+        let (cookie, from) = (n as u64, remote.remote());
+        if n == half {
+            rig.sides[A].put(cookie, part(2 * half), from);
+        } else {
+            rig.sides[A].get(cookie, from, part(n));
+        }
+    }
+    for n in 0..2 * half {
+        let is_put = n == half;
+        let operation = [Operation::Get, Operation::Put][usize::from(is_put)];
+        rig.expect_done(A, n as u64, operation, len as u32);
+        let byte = 1 + u8::from(n > half);
+        assert!(is_put || is_all(&own, n * len, byte, len), "{n}");
+    }
 }
 
 pub(crate) fn the_32nd_request_is_the_last<F: Fixture>() {

@@ -38,8 +38,8 @@ impl Random {
     }
 }
 
-/// What one side asks for. What a GET reads and writes no other request writes or reads: that would need a
-/// fence, which there is not.
+/// What one side asks for. What a GET reads and writes no other request writes or reads: the model reads
+/// memory when a request is posted.
 struct Asker {
     random: Random,
     /// What PUTs and messages read, and where GETs write.

@@ -353,17 +353,55 @@ fn an_acknowledgement_beyond_a_read_says_that_its_responses_are_lost() {
     let mut scene = scene(&path(Mtu::B256));
     put(&mut scene, 0, 1);
     get(&mut scene, 1, 512);
-    put(&mut scene, 2, 1);
+    get(&mut scene, 2, 256);
     assert_eq!(psns(&scene.poll()), [0, 1, 3]);
     let seen = scene.exchange(&[ack(3, 0x1f)]);
     assert_eq!(psns(&seen), [1, 3]);
     assert_eq!(outcomes(&mut scene), [(Some(0), Status::Ok)]);
     let response = |psn, code| Raw::new(code, FIRST + psn).aeth(0x1f).data(&[5; 256]);
-    scene.exchange(&[response(1, 0x0d), response(2, 0x0f), ack(3, 0x1f)]);
+    scene.exchange(&[response(1, 0x0d), response(2, 0x0f), response(3, 0x10)]);
     assert_eq!(
         outcomes(&mut scene),
         [(Some(1), Status::Ok), (Some(2), Status::Ok)]
     );
+    scene.stop();
+}
+
+/// A responder may read after it has executed what comes behind, and reads again what was lost.
+#[test]
+fn puts_and_messages_wait_until_a_read_has_all_its_responses() {
+    let mut scene = scene(&path(Mtu::B256));
+    get(&mut scene, 0, 3 * 256);
+    put(&mut scene, 1, 512);
+    get(&mut scene, 2, 256);
+    let (payload, immediate) = (Payload::Immediate(&[9; 5]), None);
+    let message = Message {
+        cookie: 3,
+        payload,
+        immediate,
+    };
+    scene.qp.send(message).unwrap();
+    scene.qp.doorbell();
+    assert_eq!(psns(&scene.poll()), [0]);
+    assert_eq!(scene.exchange(&[response(0, 0, 3), response(1, 0, 3)]), []);
+    // The last response is lost; the time is that of the READ.
+    let sent = wait(&mut scene, 70_000);
+    assert_eq!((sent.len(), psns(&sent[0].1)), (1, vec![2]));
+    let sent = scene.exchange(&[response(2, 2, 3)]);
+    // The PUT, which sends what has come; behind it the next READ at once.
+    let codes: Vec<_> = sent.iter().map(|seen| seen.opcode).collect();
+    assert_eq!(
+        (psns(&sent), codes),
+        (vec![3, 4, 5], vec![0x06, 0x08, 0x0c])
+    );
+    let data = [&sent[0].rest[16..], &sent[1].rest].concat();
+    assert_eq!(data, [[1; 256], [2; 256]].concat());
+    assert_eq!(scene.exchange(&[ack(4, 0x1f)]), []);
+    let sent = scene.exchange(&[response(5, 5, 6)]);
+    assert_eq!((psns(&sent), sent[0].opcode), (vec![6], 0x04));
+    scene.exchange(&[ack(6, 0x1f)]);
+    let done = [0, 1, 2, 3].map(|cookie| (Some(cookie), Status::Ok));
+    assert_eq!(outcomes(&mut scene), done);
     scene.stop();
 }
 

@@ -9,6 +9,9 @@
 //! removed is reinserted. Frames that the kernel drops because a ring is full are
 //! [`Cause::KernelDrop`](crate::Cause::KernelDrop).
 //!
+//! A frame whose checksum the kernel has verified is marked so, from Linux 6.2 on: older kernels say
+//! it of sums that were computed and not compared.
+//!
 //! Where the NIC merges TCP segments (GRO), merged frames are longer than the MTU: receive them
 //! with `frame=65550`, or disable merging with `ethtool -K IF gro off`.
 
@@ -25,7 +28,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use self::ring::Geometry;
-use self::rx::{Rx, Source};
+use self::rx::{Rx, Source, trusted_status};
 use self::socket::Socket;
 use self::tx::Tx;
 use crate::arrival::Line;
@@ -107,7 +110,11 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::KernelBacked, Support::Yes),
         (
             Feature::Needs,
-            Support::Partly("CAP_NET_RAW; CAP_NET_ADMIN for the NIC's stamps"),
+            Support::Partly(
+                "CAP_NET_RAW; CAP_NET_ADMIN for the NIC's stamps; Linux 6.2 to trust checksums that \
+                 the kernel reports as verified: on older kernels, which report it of some that \
+                 nothing has compared, they are computed",
+            ),
         ),
     ],
     check: |spec| Options::parse(spec).map(drop),
@@ -262,6 +269,7 @@ impl AfPacket {
             counted: 0,
             next: 0,
             hardware_stamps: self.options.hardware_stamps,
+            trusted: trusted_status(&rustix::system::uname().release().to_string_lossy()),
             line: if self.options.hardware_stamps {
                 Line::of_device(clock)
             } else {

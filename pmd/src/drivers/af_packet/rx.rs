@@ -54,6 +54,24 @@ impl Source {
     }
 }
 
+/// Status bits of which each says that a frame's checksum needs no verification, from a kernel of
+/// that release: a partial checksum of a local sender, or a verified one.
+///
+/// Before the fix "packet: do not set TP_STATUS_CSUM_VALID on CHECKSUM_COMPLETE" (b85f628aa158, end
+/// of 2022) kernels also set the second bit where the NIC had only computed a sum, which nothing
+/// compares. 6.2 is the first release that has the fix in each of its versions.
+pub(super) fn trusted_status(release: &str) -> u32 {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut number = || numbers.next()?.parse::<u32>().ok();
+    let is_fixed =
+        matches!((number(), number()), (Some(major), Some(minor)) if (major, minor) >= (6, 2));
+    if is_fixed {
+        libc::TP_STATUS_CSUMNOTREADY | libc::TP_STATUS_CSUM_VALID
+    } else {
+        libc::TP_STATUS_CSUMNOTREADY
+    }
+}
+
 #[repr(align(128))] // as CachePadded: no line shared with another loop
 pub(super) struct Rx {
     pub(super) ring: Ring,
@@ -66,6 +84,8 @@ pub(super) struct Rx {
     pub(super) scratch: Box<[u8]>,
     /// Use only time stamps of the NIC; else those of the kernel.
     pub(super) hardware_stamps: bool,
+    /// [`trusted_status`] of the kernel.
+    pub(super) trusted: u32,
     /// Converts time stamps to the loop's clock.
     pub(super) line: Line,
     pub(super) link: Arc<Watch>,
@@ -219,8 +239,7 @@ impl Rx {
             let ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
             mbuf.set_wire_time(WireTime(ns));
         }
-        // A partial checksum of a local sender, or a verified one.
-        if status & (libc::TP_STATUS_CSUMNOTREADY | libc::TP_STATUS_CSUM_VALID) != 0 {
+        if status & self.trusted != 0 {
             mbuf.add_flags(MbufFlags::CHECKSUM_TRUSTED);
         }
         Ok(mbuf)
@@ -283,6 +302,69 @@ mod tests {
             any::<u32>(),
             any::<u32>().prop_map(|n| n >> 16)
         ]
+    }
+
+    #[test]
+    fn verified_checksums_are_trusted_from_linux_6_2_on() {
+        let valid = |release| trusted_status(release) & libc::TP_STATUS_CSUM_VALID != 0;
+        let fixed = ["6.2", "6.2.0-rc1", "6.18.44-x-v657", "7.0.1", "10.0"];
+        assert!(fixed.into_iter().all(valid));
+        let others = [
+            "6.1.0-18-amd64",
+            "5.14.0-503.el9",
+            "4.9.335",
+            "6",
+            "",
+            "rolling",
+        ];
+        assert!(!others.into_iter().any(valid));
+    }
+
+    #[test]
+    fn a_checksum_that_an_old_kernel_calls_valid_is_verified() {
+        let (partial, valid) = (libc::TP_STATUS_CSUMNOTREADY, libc::TP_STATUS_CSUM_VALID);
+        let rows = [
+            ("5.15.0", 0, false),
+            ("5.15.0", valid, false),
+            ("5.15.0", partial, true),
+            ("6.2.0", 0, false),
+            ("6.2.0", valid, true),
+            ("6.2.0", partial, true),
+        ];
+        let pool = Mempool::new(PoolConfig {
+            buffers: 64,
+            ..PoolConfig::default()
+        })
+        .unwrap();
+        let mut cache = pool.cache(16).unwrap();
+        let (mut origin, mut tally) = (Origin::new(0, 0), Tally::new());
+        for (release, status, is_trusted) in rows {
+            let Some(mut queue) = HostileRing::of_kernel(release) else {
+                println!("skipped: a packet socket needs CAP_NET_RAW");
+                return;
+            };
+            queue.post(&tpacket2_hdr {
+                tp_status: status,
+                tp_len: 60,
+                tp_snaplen: 60,
+                tp_mac: 82,
+                tp_net: 96,
+                tp_sec: 0,
+                tp_nsec: 0,
+                tp_vlan_tci: 0,
+                tp_vlan_tpid: 0,
+                tp_padding: [0; 4],
+            });
+            let mut burst = Burst::<4>::new();
+            queue.rx(&mut cache, &mut burst.as_mut(), &mut origin, &mut tally);
+            let flags = burst.iter().map(|mbuf| mbuf.flags());
+            let trusted = flags.map(|flags| flags.contains(MbufFlags::CHECKSUM_TRUSTED));
+            assert_eq!(
+                trusted.collect::<Vec<_>>(),
+                [is_trusted],
+                "{release} {status}"
+            );
+        }
     }
 
     proptest! {

@@ -18,6 +18,13 @@
 //! Each wait for a register ends. Frames on their way that the device never reports are counted as
 //! errors of the sender at the end.
 //!
+//! # Errata
+//!
+//! A start sets the bits that the device needs against unreliable PCIe completions
+//! (`setup::set_required_bits`): the reset before it has cleared what the kernel's driver had set.
+//! ASPM (L0s and L1) must be off for the device's link. That is done in configuration space, at both
+//! ends of the link: the kernel's driver does it when it is bound, this one cannot.
+//!
 //! # A queue that is dropped
 //!
 //! Its buffers are in the port's quarantine until the device is proven to be at rest. The other
@@ -180,6 +187,7 @@ impl<D: Device> E1000e<D> {
         let room = smallest_room(config);
         let (room, how) = setup::buffer_size(room).ok_or_else(|| self.small_room(room))?;
 
+        setup::set_required_bits(bus);
         self.counters.clear(bus);
         setup::set_offloads(bus, F::EXTENDED, rx_queues > 1);
         if rx_queues > 1 {

@@ -33,6 +33,8 @@ registers! {
         EECD_AUTO_RD = 1 << 9,
     }
     CTRL_EXT 0x0018 "10.2.2" "extended device control" {
+        CTRL_EXT_REQUIRED = 1 << 22,
+        CTRL_EXT_REQUIRED_ZERO = 1 << 23,
         CTRL_EXT_PBA_CLR = 1 << 31,
     }
     MDIC 0x0020 "10.2.2" "access to the PHY" {
@@ -46,6 +48,14 @@ registers! {
     }
     EXTCNF_CTRL 0x0f00 "10.2.2" "extended configuration" {
         EXTCNF_CTRL_MDIO_OWNER = 1 << 5,
+    }
+
+    // PCIe.
+    GCR 0x5b00 "10.2.3" "PCIe control" {
+        GCR_REQUIRED = 1 << 22,
+    }
+    GCR2 0x5b64 "10.2.3" "PCIe control 2" {
+        GCR2_REQUIRED = 1,
     }
 
     // Interrupts.

@@ -1,12 +1,13 @@
 //! Before frames can pass: filters, RSS, rings. Sections 4.6.5 and 4.6.6 of the datasheet.
 
 use super::registers::{
-    CTRL_EXT, CTRL_EXT_PBA_CLR, EIAC, IMS_RXQ0, IMS_RXQ1, IVAR, IVAR_RXQ0_VALID, IVAR_RXQ1_VALID,
-    MRQC, MRQC_IPV4, MRQC_IPV6, MRQC_RSS, MRQC_TCP_IPV4, MRQC_TCP_IPV6, MTA, RAH, RAH_AV, RAL,
-    RCTL, RCTL_BAM, RCTL_EN, RCTL_LPE, RCTL_MPE, RCTL_SECRC, RCTL_UPE, RDBAH, RDBAL, RDH, RDLEN,
-    RDT, RETA, RFCTL, RFCTL_EXTEN, RSSRK, RXCSUM, RXCSUM_IPOFLD, RXCSUM_PCSD, RXCSUM_TUOFLD,
-    RXDCTL, RXDCTL_GRAN, TARC, TARC_ENABLE, TCTL, TCTL_EN, TCTL_MULR, TCTL_PSP, TDBAH, TDBAL, TDH,
-    TDLEN, TDT, TIPG, TXDCTL, TXDCTL_GRAN, TXDCTL_RESERVED_ONE,
+    CTRL_EXT, CTRL_EXT_PBA_CLR, CTRL_EXT_REQUIRED, CTRL_EXT_REQUIRED_ZERO, EIAC, GCR, GCR_REQUIRED,
+    GCR2, GCR2_REQUIRED, IMS_RXQ0, IMS_RXQ1, IVAR, IVAR_RXQ0_VALID, IVAR_RXQ1_VALID, MRQC,
+    MRQC_IPV4, MRQC_IPV6, MRQC_RSS, MRQC_TCP_IPV4, MRQC_TCP_IPV6, MTA, RAH, RAH_AV, RAL, RCTL,
+    RCTL_BAM, RCTL_EN, RCTL_LPE, RCTL_MPE, RCTL_SECRC, RCTL_UPE, RDBAH, RDBAL, RDH, RDLEN, RDT,
+    RETA, RFCTL, RFCTL_EXTEN, RSSRK, RXCSUM, RXCSUM_IPOFLD, RXCSUM_PCSD, RXCSUM_TUOFLD, RXDCTL,
+    RXDCTL_GRAN, TARC, TARC_ENABLE, TCTL, TCTL_EN, TCTL_MULR, TCTL_PSP, TDBAH, TDBAL, TDH, TDLEN,
+    TDT, TIPG, TXDCTL, TXDCTL_GRAN, TXDCTL_RESERVED_ONE,
 };
 use crate::bus::Bus;
 use crate::driver::filter::{Filter, Multicast};
@@ -14,6 +15,17 @@ use crate::driver::rss::{Rss, RssKey};
 use crate::drivers::intel::RSS_KEY;
 use crate::drivers::intel::descriptors::Ring;
 use crate::net::MacAddr;
+
+/// Sets the bits that the device needs and a reset clears. Without those of the PCIe unit some
+/// completions are not reliable, above all where the link sleeps (ASPM), and transmission stops:
+/// an erratum. No section says what the bits are; Linux's driver of the device sets the same
+/// (`e1000_initialize_hw_bits_82571`).
+pub(super) fn set_required_bits(bus: &impl Bus) {
+    bus.write32(GCR.at, bus.read32(GCR.at) | GCR_REQUIRED);
+    bus.write32(GCR2.at, bus.read32(GCR2.at) | GCR2_REQUIRED);
+    let control = bus.read32(CTRL_EXT.at) & !CTRL_EXT_REQUIRED_ZERO;
+    bus.write32(CTRL_EXT.at, control | CTRL_EXT_REQUIRED);
+}
 
 /// The sizes that receive buffers can have (section 10.2.5.1), largest first, and the bits of
 /// RCTL that say so: whole KiB, or one of those that are smaller.

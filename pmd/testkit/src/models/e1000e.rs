@@ -101,6 +101,8 @@ impl Card {
         let [a, b, c, d, e, f] = self.mac;
         self.registers = vec![0; WINDOW / 4];
         self.set(CTRL.at, CTRL_FD | CTRL_SLU);
+        // A driver has to clear it.
+        self.set(CTRL_EXT.at, CTRL_EXT_REQUIRED_ZERO);
         self.set(EECD.at, EECD_AUTO_RD);
         self.set(RAL.of(0), u32::from_le_bytes([a, b, c, d]));
         self.set(RAH.of(0), u32::from_le_bytes([e, f, 0, 0]) | RAH_AV);

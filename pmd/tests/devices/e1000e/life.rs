@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pollux_mempool::{Burst, Mempool};
-use pollux_pmd::drivers::e1000e::registers::{RDBAH, RDBAL};
+use pollux_pmd::drivers::e1000e::registers::{CTRL_EXT, GCR, GCR2, RDBAH, RDBAL};
 use pollux_pmd::ledger::Cause;
 use pollux_pmd::port::{PortConfig, RxState, StartedPort};
 use pollux_pmd::quarantine::leaked_buffers;
@@ -55,6 +55,25 @@ fn rings_are_in_memory_as_the_device_asks_for() {
     let port = port.configure(PortConfig::new(pool)).unwrap();
     let error = port.start().err().unwrap().to_string();
     assert!(error.contains("1000"), "{error}");
+}
+
+/// Against unreliable PCIe completions, by which transmission stops. A reset clears them.
+#[test]
+fn each_start_sets_the_bits_that_errata_require() {
+    let device = FakeDevice::new(Card::new(MAC));
+    let pool = pool(256, 2048);
+    let port = probe(&device, "").unwrap();
+    let mut port = port.configure(PortConfig::new(pool)).unwrap();
+    for round in 0..2 {
+        let started = port.start().unwrap();
+        device.with(|card, _| {
+            assert_eq!(card.get(GCR.at) & 1 << 22, 1 << 22, "{round}");
+            assert_eq!(card.get(GCR2.at) & 1, 1, "{round}");
+            assert_eq!(card.get(CTRL_EXT.at) & 3 << 22, 1 << 22, "{round}");
+        });
+        port = started.port.stop(started.rx, started.tx).unwrap();
+        device.with(|card, _| assert_eq!(card.get(GCR.at), 0, "{round}"));
+    }
 }
 
 #[test]

@@ -111,6 +111,7 @@ impl Requester {
         self.unacknowledged = psn.after(1);
         if is_last {
             self.completed = n + 1;
+            self.reads = self.reads.saturating_sub(1);
         }
         self.progress(connection, now);
         Ok(None)
