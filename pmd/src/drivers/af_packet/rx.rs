@@ -357,7 +357,7 @@ mod tests {
             });
             let mut burst = Burst::<4>::new();
             queue.rx(&mut cache, &mut burst.as_mut(), &mut origin, &mut tally);
-            let flags = burst.iter().map(|mbuf| mbuf.flags());
+            let flags = burst.iter().map(pollux_mempool::Mbuf::flags);
             let trusted = flags.map(|flags| flags.contains(MbufFlags::CHECKSUM_TRUSTED));
             assert_eq!(
                 trusted.collect::<Vec<_>>(),
