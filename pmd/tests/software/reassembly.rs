@@ -9,8 +9,10 @@ use pollux_pmd_testkit::netns::{fragments, payload, udp_frame};
 use crate::common::pool;
 
 const BUFFERS: usize = 256;
+const ROUND: Ns = Ns(10_000_000);
 
-/// Datagrams that are complete, that lack a fragment, and that are inconsistent.
+/// Datagrams that are complete, the first with a copy behind it, that lack a fragment, and that are
+/// inconsistent. Each round has their identifications anew, when those of the one before are over.
 #[test]
 fn reassembly_is_nothing_but_work() {
     let (balance, noise) = listen(|ear| {
@@ -18,6 +20,7 @@ fn reassembly_is_nothing_but_work() {
         let (mut cache, mut tally) = (pool.cache(64).unwrap(), Tally::new());
         let config = ReassemblyConfig {
             datagrams: 8,
+            timeout: ROUND,
             ..ReassemblyConfig::default()
         };
         let mut reassembler = Reassembler::new(config).unwrap();
@@ -25,14 +28,22 @@ fn reassembly_is_nothing_but_work() {
         let (mut missing, mut twice) = (of(2), of(3));
         missing.remove(1);
         twice[3] = fragments(&udp_frame(9000, &payload(9000, 2)), 3, 1480).remove(2);
-        let frames = [of(1), missing, twice, of(4).into_iter().rev().collect()].concat();
+        let copy = vec![of(1).remove(2)];
+        let frames = [
+            of(1),
+            copy,
+            missing,
+            twice,
+            of(4).into_iter().rev().collect(),
+        ]
+        .concat();
         ear.during(|| {
             for round in 0..500 {
                 for frame in &frames {
                     let mut mbuf = cache.alloc().unwrap();
                     mbuf.append(frame.len()).unwrap().copy_from_slice(frame);
                     tally.count_from_wire(1, frame.len() as u64);
-                    let now = Ns(round * 10_000_000);
+                    let now = Ns(round * ROUND.0);
                     if let Some(whole) = reassembler.take(mbuf, now, &mut cache, &mut tally) {
                         tally.count_delivered(whole.frames);
                         cache.free(whole.mbuf);
