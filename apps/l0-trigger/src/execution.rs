@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use pollux_app::Reports;
+use pollux_app::http::Listeners;
 use pollux_pmd::lcore::StopFlag;
 
 use crate::cli::Cli;
@@ -56,11 +57,12 @@ pub fn execute(
     for output in &plan.outputs {
         output.plan.reach()?;
     }
-    let mut setup = Setup::new(cli, plan, outputs, registries, clock, &host.stop)?;
-    let monitoring = Monitoring::open(cli, plan, &setup, outputs.run)?;
-    // Only now: a run that could not begin leaves no report.
+    // Neither leaves anything behind if the run cannot begin, as the files of events would.
+    let listeners = Listeners::bind(cli.metrics, cli.http)?;
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
     let reports = Reports::new(outputs.prints_json, files)?;
+    let mut setup = Setup::new(cli, plan, outputs, registries, clock, &host.stop)?;
+    let monitoring = Monitoring::open(listeners, (cli, plan), &setup, outputs.run)?;
     let taps = &mut setup.trigger.sink.taps;
     let decisions = decisions.map(|handler| DecisionOutput::new(handler, taps));
     let (decisions, counts) = decisions.transpose()?.unzip();

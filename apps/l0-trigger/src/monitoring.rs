@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::Result;
-use pollux_app::http::Server;
+use pollux_app::http::{Listeners, Server};
 use pollux_app::metrics::Watch;
 use pollux_app::page::{About, Recorder, history};
 use pollux_pmd::{Port, Started};
@@ -22,14 +22,19 @@ pub struct Monitoring {
 }
 
 impl Monitoring {
-    /// Listens at the addresses of the command line.
-    pub fn open(cli: &Cli, plan: &Plan, setup: &Setup, run: Option<u32>) -> Result<Self> {
+    /// Serves at the addresses of the command line, which `listeners` has.
+    pub fn open(
+        listeners: Listeners,
+        (cli, plan): (&Cli, &Plan),
+        setup: &Setup,
+        run: Option<u32>,
+    ) -> Result<Self> {
         let loops = plan.cpus();
         let counters = &setup.counters;
         let views = &counters.ledgers.ports;
-        let watch = Watch::start(cli.metrics, Arc::clone(counters), views, &loops)?;
-        let page = match (cli.http, &setup.collector) {
-            (Some(address), Some(collector)) => {
+        let watch = Watch::start(listeners.metrics, Arc::clone(counters), views, &loops)?;
+        let page = match (listeners.page, &setup.collector) {
+            (Some(listener), Some(collector)) => {
                 let started = Instant::now();
                 let (recorder, history) = history(Arc::clone(counters), started);
                 let shown = PageState {
@@ -40,7 +45,7 @@ impl Monitoring {
                     history,
                     started,
                 };
-                Some((page::serve(address, shown, &loops)?, recorder))
+                Some((page::serve(listener, shown, &loops)?, recorder))
             }
             _ => None,
         };

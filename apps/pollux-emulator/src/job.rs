@@ -1,5 +1,6 @@
 //! One run of the program: opens, launches the loop, keeps house, stops in order.
 
+use std::cell::Cell;
 use std::io::{BufWriter, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,8 @@ use crate::link::{Link, PortLink, SocketLink};
 use crate::run::{EmulatorLoop, EmulatorReport, Progress};
 use crate::truth::Truth;
 use anyhow::Context as _;
-use pollux_app::metrics::{self, Ledgers, Watch};
+use pollux_app::http::Listener;
+use pollux_app::metrics::{Ledgers, Watch};
 use pollux_app::ports::{self, PortView};
 use pollux_app::{
     Cpus, Failure, NamedFile, Output, Reports, expect_distinct, name_outputs, print, user_message,
@@ -142,7 +144,8 @@ struct Supervisor {
     quiet: bool,
     truth_out: Option<TruthOut>,
     truth_events: Option<Output>,
-    metrics: metrics::Options,
+    /// Until they are served.
+    metrics: Cell<Option<Listener>>,
 }
 
 /// The files that the command line names.
@@ -233,7 +236,7 @@ impl Supervisor {
             quiet: cli.quiet,
             truth_out,
             truth_events: outputs.truth_events.clone(),
-            metrics: cli.metrics,
+            metrics: Cell::new(cli.metrics.listen()?),
         })
     }
 
@@ -257,7 +260,7 @@ impl Supervisor {
             ledgers,
             progress: Arc::clone(&progress),
         };
-        let mut watch = Watch::start(self.metrics, page, views, self.cpu.as_slice())?;
+        let mut watch = Watch::start(self.metrics.take(), page, views, self.cpu.as_slice())?;
         // Only now, when everything has been opened: a run that never was leaves no truth.
         if let Some(truth_out) = &self.truth_out {
             truth_out.write()?;

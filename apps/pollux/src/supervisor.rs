@@ -6,10 +6,12 @@ mod page;
 mod report;
 mod rig;
 
+use std::cell::Cell;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use pollux_app::http::Listener;
 use pollux_app::metrics::{self, Ledgers, Watch};
 use pollux_app::ports::PortView;
 use pollux_app::{
@@ -58,7 +60,8 @@ pub(crate) struct Supervisor {
     duration: Option<Duration>,
     quiet: bool,
     reports: ReportOutputs,
-    metrics: metrics::Options,
+    /// Until they are served.
+    metrics: Cell<Option<Listener>>,
 }
 
 /// A run that has begun.
@@ -97,7 +100,7 @@ impl Supervisor {
             duration: options.duration.duration,
             quiet: options.quiet,
             reports,
-            metrics: options.metrics,
+            metrics: Cell::new(options.metrics.listen()?),
         })
     }
 
@@ -161,9 +164,9 @@ impl Supervisor {
         self.duration.map(|d| d.saturating_sub(begin.elapsed()))
     }
 
-    /// Metrics options, for a sub-command with a page of its own.
-    pub(crate) fn metrics(&self) -> metrics::Options {
-        self.metrics
+    /// Where metrics are to be served, for a sub-command with a page of its own.
+    pub(crate) fn metrics(&self) -> Option<Listener> {
+        self.metrics.take()
     }
 
     /// Serves the metrics of a run, if they were requested.
@@ -175,7 +178,7 @@ impl Supervisor {
             },
             latencies: self.latencies.clone(),
         };
-        Watch::start(self.metrics, source, ports, &self.cores)
+        Watch::start(self.metrics(), source, ports, &self.cores)
     }
 
     /// Launches a loop on each of the cores, and waits until all have ended by themselves or the

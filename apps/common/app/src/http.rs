@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::Background;
+use crate::metrics::Options;
 
 /// Connections that are served at a time. Others wait in the kernel's queue, or the kernel refuses
 /// them.
@@ -31,6 +32,56 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause after the system refuses a connection, for example for lack of descriptors.
 const NAP: Duration = Duration::from_millis(100);
 
+/// An address that is listened on before there is anything to serve: clients wait in the kernel's queue.
+/// A program binds it first of all, so that an address in use is an error before it creates files.
+#[derive(Debug)]
+pub struct Listener {
+    address: SocketAddr,
+    name: &'static str,
+    socket: TcpListener,
+}
+
+impl Listener {
+    /// Listens on `address`. `name` names what is to be served in messages.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on.
+    pub fn bind(address: SocketAddr, name: &'static str) -> Result<Self> {
+        let listening = || format!("cannot serve {name} on {address}");
+        let socket = TcpListener::bind(address).with_context(listening)?;
+        socket.set_nonblocking(true).with_context(listening)?;
+        let address = socket.local_addr().with_context(listening)?;
+        Ok(Self {
+            address,
+            name,
+            socket,
+        })
+    }
+}
+
+/// Addresses of a program with metrics and a page, where they are asked for.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// For the metrics.
+    pub metrics: Option<Listener>,
+    /// For the page.
+    pub page: Option<Listener>,
+}
+
+impl Listeners {
+    /// Listens on both.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on.
+    pub fn bind(metrics: Options, page: Option<SocketAddr>) -> Result<Self> {
+        let page = page.map(|address| Listener::bind(address, "the run page"));
+        Ok(Self {
+            metrics: metrics.listen()?,
+            page: page.transpose()?,
+        })
+    }
+}
+
 /// A running server. Dropping it stops it.
 pub struct Server {
     address: SocketAddr,
@@ -38,33 +89,30 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves `routes` on `address` from a thread of its own, which is kept off the CPUs in
-    /// `loops`, off the first ones with priority. `name` names the served content in messages.
+    /// Serves `routes` from a thread of its own, which is kept off the CPUs in `loops`, off the first
+    /// ones with priority.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
-    pub fn start(
-        address: SocketAddr,
-        name: &'static str,
-        routes: Router,
-        loops: &[usize],
-    ) -> Result<Self> {
-        let listening = || format!("cannot serve {name} on {address}");
-        let listener = TcpListener::bind(address).with_context(listening)?;
-        listener.set_nonblocking(true).with_context(listening)?;
-        let address = listener.local_addr().with_context(listening)?;
+    /// A thread that cannot be started.
+    pub fn start(listener: Listener, routes: Router, loops: &[usize]) -> Result<Self> {
+        let Listener {
+            address,
+            name,
+            socket,
+        } = listener;
         let work = move || async move {
-            let Err(error) = serve(listener, routes).await;
+            let Err(error) = serve(socket, routes).await;
             tracing::warn!("{name} is no longer served: {error:?}");
         };
-        let thread = Background::start(name, loops, work).with_context(listening)?;
+        let thread = Background::start(name, loops, work)
+            .with_context(|| format!("cannot serve {name} on {address}"))?;
         Ok(Self {
             address,
             _thread: thread,
         })
     }
 
-    /// The address that it listens on: with the port that the system chose, where 0 was given.
+    /// Address that it listens on: with the port that the system chose, where 0 was given.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -109,7 +157,17 @@ mod tests {
 
     fn server(address: SocketAddr) -> Result<Server> {
         let routes = Router::new().route("/one", get(|| async { "one\n" }));
-        Server::start(address, "a number", routes, &[])
+        Server::start(Listener::bind(address, "a number")?, routes, &[])
+    }
+
+    #[test]
+    fn a_client_that_is_early_waits() {
+        let listener = Listener::bind(ANY.into(), "a number").unwrap();
+        let address = listener.address;
+        let early = std::thread::spawn(move || ask(address, "/one"));
+        let routes = Router::new().route("/one", get(|| async { "one\n" }));
+        let _server = Server::start(listener, routes, &[]).unwrap();
+        assert!(early.join().unwrap().ends_with("one\n"));
     }
 
     /// Sends some bytes and returns the answer, until the server closes the connection.

@@ -217,7 +217,7 @@ impl PortView {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::metrics::{Options, Page, Source, Watch};
+    use crate::metrics::{Page, Source, Watch};
     use pollux_pmd::PortConfig;
     use pollux_pmd::driver::{Capabilities, Driver, Queues, TxDriver};
     use pollux_pmd::ledger::Sent;
@@ -305,7 +305,7 @@ mod tests {
             port.configure(config).unwrap().start().unwrap()
         });
         let views = ports.each_ref().map(PortView::new);
-        let mut watch = Watch::start(Options::default(), Nothing, &views, &[]).unwrap();
+        let mut watch = Watch::start(None, Nothing, &views, &[]).unwrap();
         let (mut started, mut tx) = (vec![], vec![]);
         for port in ports {
             started.push(port.port);

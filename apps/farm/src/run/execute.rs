@@ -1,6 +1,7 @@
 //! Execution of a run: open, launch, watch, end in order, report.
 
 use anyhow::{Context as _, Result};
+use pollux_app::http::Listeners;
 use pollux_farm::carrier::ETHERNET;
 
 use super::children::Children;
@@ -38,6 +39,7 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
             switch.push(ports.switch(name)?);
         }
     }
+    let listeners = Listeners::bind(plan.asked.metrics, plan.asked.http)?;
     let running = match &veths {
         Some(veths) => veths.switch().within(|| Running::open(plan, &switch))?,
         None => Running::open(plan, &switch)?,
@@ -48,7 +50,7 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
         children = Children::start(plan, &members, folder, veths.as_ref(), &running.shown)?;
     }
     // Not before: child processes may run where this thread may.
-    let monitoring = running.monitor(plan)?;
+    let monitoring = running.monitor(plan, listeners)?;
     let mut watched = Watched {
         plan,
         running: &running,

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use pollux_app::http::Listeners;
 use pollux_app::{Failure, user_message};
 use pollux_pmd::lcore::StopFlag;
 use pollux_switch::SwitchReport;
@@ -22,6 +23,7 @@ use super::member_options::{
 use super::orders::{self, Answer, State};
 use super::part::Part;
 use super::plan::{Plan, reports};
+use super::report::{expect_complete, judge};
 use super::running::{Running, Stopped};
 use super::shares::Share;
 use super::watch::{ROUND, Watched};
@@ -214,6 +216,7 @@ struct MemberReport<'a> {
 fn by_hand(plan: &Plan, specs: &[String]) -> Result<()> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let reports = plan.reports.ready()?;
+    let listeners = Listeners::bind(plan.asked.metrics, plan.asked.http)?;
     let running = Running::open(plan, specs)?;
     // Whether the others are there is for their user to know.
     running.control.all_open.stop();
@@ -224,7 +227,7 @@ fn by_hand(plan: &Plan, specs: &[String]) -> Result<()> {
     if !plan.asked.quiet {
         user_message(format_args!("{members}: runs, on {}", specs.join(" ")));
     }
-    let monitoring = running.monitor(plan)?;
+    let monitoring = running.monitor(plan, listeners)?;
     let end = match &plan.layout {
         Layout::Part(share) if share.scheduler => {
             let mut watched = Watched {
@@ -238,11 +241,17 @@ fn by_hand(plan: &Plan, specs: &[String]) -> Result<()> {
     };
     let switch = running.switched.clone();
     let shown = std::sync::Arc::clone(&running.shown);
+    let is_asked = running.control.enough.is_set();
     let Stopped {
         part,
         duration,
         ports,
     } = running.end()?;
+    let end = part.left.scheduler.as_ref().map_or(end, |scheduler| {
+        let is_decided = scheduler.decided_packs == scheduler.triggered_packs;
+        let of = plan.asked.events;
+        judge(end, is_decided, is_asked, scheduler.triggered, of)
+    });
     let report = MemberReport {
         end,
         duration_s: duration.as_secs_f64(),
@@ -339,6 +348,8 @@ impl MemberReport<'_> {
                 "{decided} of {triggered} packs were decided: {}",
                 why.unwrap_or("a member does not answer")
             );
+            // All that were triggered are decided, but not all that were asked for were triggered.
+            expect_complete(self.end, scheduler.triggered, why)?;
         }
         if let Some(results) = &left.results {
             let handed = &results.handed;
@@ -351,5 +362,40 @@ impl MemberReport<'_> {
             }
         }
         self.part.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::outcome::SchedulerOutcome;
+    use super::*;
+
+    #[test]
+    fn a_scheduler_that_stalls_before_its_events_fails() {
+        let check = |end| {
+            let mut part = Part::default();
+            part.left.scheduler = Some(SchedulerOutcome {
+                triggered: 5,
+                decided_packs: 5,
+                triggered_packs: 5,
+                ..SchedulerOutcome::default()
+            });
+            let report = MemberReport {
+                end,
+                duration_s: 1.0,
+                members: "scheduler",
+                part,
+                switch: None,
+            };
+            report.check()
+        };
+        check("complete").unwrap();
+        check("stopped").unwrap();
+        let error = check("stalled").unwrap_err().to_string();
+        assert!(
+            error.contains("after 5: a member does not answer"),
+            "{error}"
+        );
     }
 }

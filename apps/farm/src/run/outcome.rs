@@ -35,7 +35,7 @@ pub struct Left {
 }
 
 /// The scheduler at the end.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchedulerOutcome {
     /// Triggered events.
     pub triggered: u64,

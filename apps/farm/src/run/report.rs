@@ -375,20 +375,35 @@ impl Events {
     /// How a run ended that has these events, of so many: one that was given up as late, and has decided all that
     /// were asked for, is complete.
     fn end(&self, ended: Ended, of: Option<u64>) -> &'static str {
-        let is_cut = of.is_some_and(|events| self.triggered < events);
-        let is_asked = ended.is_asked || of.is_some_and(|events| self.triggered == events);
         let all = [self.built, self.decided];
         let is_decided = self.lost == 0 && all.iter().all(|&events| events == self.triggered);
-        match ended.end {
-            "stalled" if is_decided && is_asked && is_cut => "stopped",
-            "stalled" if is_decided && is_asked => "complete",
-            end => end,
-        }
+        judge(ended.end, is_decided, ended.is_asked, self.triggered, of)
+    }
+}
+
+/// How a run ended that triggered so many events, of those asked for. One that was given up as late is not
+/// stalled if all of them are decided, and it had no more to trigger.
+pub fn judge(
+    end: &'static str,
+    is_decided: bool,
+    is_asked: bool,
+    triggered: u64,
+    of: Option<u64>,
+) -> &'static str {
+    let is_cut = of.is_some_and(|events| triggered < events);
+    let is_asked = is_asked || of.is_some_and(|events| triggered == events);
+    match end {
+        "stalled" if is_decided && is_asked && is_cut => "stopped",
+        "stalled" if is_decided && is_asked => "complete",
+        end => end,
     }
 }
 
 /// What is wrong with a run that did not end as asked.
-fn expect_complete(end: &str, decided: u64, stall: Option<&str>) -> Result<()> {
+///
+/// # Errors
+/// It stalled.
+pub fn expect_complete(end: &str, decided: u64, stall: Option<&str>) -> Result<()> {
     if end == "stalled" {
         bail!(
             "no event was decided for {} s or longer after {decided}: {}",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use pollux_app::http::Listeners;
 use pollux_app::metrics::{Ledgers, Watch};
 use pollux_app::ports::{self, PortView};
 use pollux_farm::role::Address;
@@ -116,16 +117,19 @@ impl Running {
         })
     }
 
-    /// Keeps this thread off the CPUs of the loops, and serves metrics and page, where they are asked
-    /// for.
+    /// Keeps this thread off the CPUs of the loops, and serves metrics and page at `listeners`.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
-    pub fn monitor(&self, plan: &Plan) -> Result<(Watch, Option<ServedPage>)> {
+    /// A thread that cannot be started.
+    pub fn monitor(
+        &self,
+        plan: &Plan,
+        listeners: Listeners,
+    ) -> Result<(Watch, Option<ServedPage>)> {
         let source = Arc::clone(&self.shown);
-        let watch = Watch::start(plan.asked.metrics, source, self.views(), &plan.cpus())?;
-        let page = plan.asked.http;
-        let page = page.map(|address| ServedPage::start(address, plan, &self.shown));
+        let watch = Watch::start(listeners.metrics, source, self.views(), &plan.cpus())?;
+        let page = listeners.page;
+        let page = page.map(|listener| ServedPage::start(listener, plan, &self.shown));
         let page = page.transpose()?;
         lcore::keep_off(&plan.cpus());
         Ok((watch, page))

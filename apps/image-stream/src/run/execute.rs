@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use pollux_app::http::Listeners;
 use pollux_app::metrics::Ledgers;
 use pollux_app::ports::{PortView, stop};
 use pollux_app::{Reports, main_loss, user_message};
@@ -87,6 +88,8 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     parts: Parts<P, L, O>,
     host: &Host<'_>,
 ) -> Result<()> {
+    // Before there are files, which would be in the way of the next attempt.
+    let listeners = Listeners::bind(plan.options.metrics, plan.options.http)?;
     let reports = plan.reports.ready()?;
     let pool = Mempool::new(plan.config.pool()).context("[memory]")?;
     let mut opened = ports::open(plan, &pool)?;
@@ -165,7 +168,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
         rdma,
     });
     let cpus = plan.cpus();
-    let watch = Monitoring::open(plan, &detector, &counters, parts.page)?;
+    let watch = Monitoring::open(listeners, plan, &detector, &counters, parts.page)?;
     let detector_ports = plan.config.ports(&plan.layout).collect();
     let mut conflicts = Conflicts::new(parts.reader.senders(), detector_ports);
 

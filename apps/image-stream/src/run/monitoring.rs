@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::Result;
-use pollux_app::http::Server;
+use pollux_app::http::{Listeners, Server};
 use pollux_app::metrics::Watch;
 use pollux_app::page::{About, Recorder, history};
 use pollux_pmd::port::{Port, Started};
@@ -21,11 +21,12 @@ pub struct Monitoring {
 }
 
 impl Monitoring {
-    /// Listens at the addresses of the command line.
+    /// Serves at the addresses of the command line, which `listeners` has.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
+    /// A thread that cannot be started.
     pub fn open(
+        listeners: Listeners,
         plan: &Plan,
         detector: &Detector,
         counters: &Arc<Counters>,
@@ -33,16 +34,16 @@ impl Monitoring {
     ) -> Result<Self> {
         let (options, loops) = (plan.options, plan.cpus());
         let views = &counters.books.ports;
-        let watch = Watch::start(options.metrics, Arc::clone(counters), views, &loops)?;
-        let page = match options.http.zip(images) {
-            Some((address, images)) => {
+        let watch = Watch::start(listeners.metrics, Arc::clone(counters), views, &loops)?;
+        let page = match listeners.page.zip(images) {
+            Some((listener, images)) => {
                 let started = Instant::now();
                 let (recorder, history) = history(Arc::clone(counters), started);
                 let about = About::new(options.config.as_deref(), SystemTime::now(), None);
                 let counters = Arc::clone(counters);
                 let shown =
                     PageState::new(plan, detector, counters, history, about, started, images);
-                Some((page::serve(address, shown, &loops)?, recorder))
+                Some((page::serve(listener, shown, &loops)?, recorder))
             }
             None => None,
         };

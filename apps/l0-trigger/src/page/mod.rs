@@ -12,7 +12,6 @@
 mod event;
 pub mod history;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,7 +21,7 @@ use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
-use pollux_app::http::Server;
+use pollux_app::http::{Listener, Server};
 use pollux_app::page::{self, About, Histogram, json, script, style};
 use pollux_na62::rich::geometry::{PITCH_MM, PMS_PER_DISK, POSITIONS};
 use pollux_output::OutputReport;
@@ -50,9 +49,9 @@ pub struct PageState {
     pub started: Instant,
 }
 
-/// Serves the page on `address` while the server exists, on none of the CPUs in `loops`.
-pub fn serve(address: SocketAddr, shown: PageState, loops: &[usize]) -> Result<Server> {
-    let server = Server::start(address, "the run page", routes(shown), loops)?;
+/// Serves the page at `listener` while the server exists, on none of the CPUs in `loops`.
+pub fn serve(listener: Listener, shown: PageState, loops: &[usize]) -> Result<Server> {
+    let server = Server::start(listener, routes(shown), loops)?;
     tracing::info!("the run page is at http://{}/", server.address());
     Ok(server)
 }

@@ -18,6 +18,7 @@ use crate::report::Report;
 use crate::run;
 use crate::setup::Setup;
 use crate::supervisor::Host;
+use pollux_app::http::Listeners;
 
 use super::*;
 
@@ -73,7 +74,7 @@ fn run_with(fault: Fault, keeps: bool) -> (Report, Result<()>) {
     let worker = std::mem::replace(&mut setup.workers[0].worker, fated.remove(0));
     // A waiting worker is still present for the trigger's stage, and does nothing.
     let _kept = keeps.then_some(worker);
-    let monitoring = Monitoring::open(&cli, &plan, &setup, None).unwrap();
+    let monitoring = Monitoring::open(Listeners::default(), (&cli, &plan), &setup, None).unwrap();
     let host = Host {
         run: None,
         quit: stop.clone(),

@@ -1,11 +1,11 @@
 //! The output to EJFAT by a port that fails during the run: no lost event counts as delivered, and the
 //! run goes on to its end.
 
-use std::fs;
 use std::net::UdpSocket;
 use std::time::Duration;
 
 use crate::common::capture::{boards, read, record};
+use crate::common::small_disk::SmallDisk;
 use crate::common::{Folder, number, pcap_port, start_by};
 use pollux_pmd_testkit::netns::Cable;
 
@@ -15,26 +15,15 @@ fn events_that_a_full_disk_loses_are_unsent() {
     let folder = Folder::new();
     let capture = folder.path("boards.pcapng");
     record(&boards(20_000), &capture);
-    let disk = folder.path("disk");
-    fs::create_dir(&disk).unwrap();
-    // The mount is the program's alone, and goes with it: the file is copied before.
-    let script = format!(
-        "mount -t tmpfs -o size=1m none {disk} && {{ \"$@\"; code=$?; cp {disk}/out.pcapng {copy}; \
-         exit $code; }}",
-        disk = disk.display(),
-        copy = folder.arg("copy.pcapng"),
-    );
-    let alone = ["unshare", "--mount", "sh", "-c", &script, "sh"];
+    let Some(disk) = SmallDisk::new(&folder, "1m") else {
+        return;
+    };
     let output = format!(
         "ejfat:10.0.0.9:19522,port=pcap:tx={}",
-        disk.join("out.pcapng").display()
+        disk.arg("out.pcapng")
     );
     let arguments = ["--port", &pcap_port(&capture), "--output", &output];
-    let ended = start_by(&alone, &arguments).wait();
-    if !folder.path("copy.pcapng").exists() {
-        println!("skipped: a file system of our own needs root");
-        return;
-    }
+    let ended = disk.run(&arguments, "out.pcapng", &folder.path("copy.pcapng"));
     let ended = ended.expect(0).expect_message(&[
         "No space left",
         "the port has not sent frames that it took: such events are counted as unsent",

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::capture::{boards, record, spills};
-use crate::common::{Folder, Run, number, pcap_port, run, start, start_by};
+use crate::common::small_disk::SmallDisk;
+use crate::common::{Folder, Run, number, pcap_port, run, start};
 use serde_json::Value;
 
 fn json(path: &Path) -> Value {
@@ -256,24 +257,14 @@ fn a_full_disk_loses_answers_and_fails_the_run() {
     let folder = Folder::new();
     let capture = folder.path("boards.pcapng");
     record(&boards(EVENTS), &capture);
-    let disk = folder.path("disk");
-    fs::create_dir(&disk).unwrap();
     // Full when a part of the answers is written: at the end, or in the middle of the run.
     for (size, copy) in [("8k", "end"), ("100k", "middle")] {
-        let script = format!(
-            "mount -t tmpfs -o size={size} none {disk} && {{ \"$@\"; code=$?; cp {disk}/answers {copy}; \
-             exit $code; }}",
-            disk = disk.display(),
-            copy = folder.arg(copy),
-        );
-        let alone = ["unshare", "--mount", "sh", "-c", &script, "sh"];
-        let port = format!("{},tx={}/answers", pcap_port(&capture), disk.display());
-        let ended = start_by(&alone, &["--port", &port]).wait();
-        if !folder.path(copy).exists() {
-            println!("skipped: a file system of our own needs root");
+        let Some(disk) = SmallDisk::new(&folder, size) else {
             return;
-        }
-        let ended = ended
+        };
+        let port = format!("{},tx={}", pcap_port(&capture), disk.arg("answers"));
+        let ended = disk
+            .run(&["--port", &port], "answers", &folder.path(copy))
             .expect(1)
             .expect_message(&["answers: writing failed at byte", "No space left"]);
         let report = ended.report();
@@ -299,24 +290,13 @@ fn a_full_disk_keeps_the_records_that_fit() {
     let folder = Folder::new();
     let capture = folder.path("boards.pcapng");
     record(&boards(20_000), &capture);
-    let disk = folder.path("disk");
-    fs::create_dir(&disk).unwrap();
-    // The mount is the program's alone, and goes with it: the file is copied before.
-    let script = format!(
-        "mount -t tmpfs -o size=300k none {disk} && {{ \"$@\"; code=$?; cp {disk}/run.events {copy}; \
-         exit $code; }}",
-        disk = disk.display(),
-        copy = folder.arg("copy"),
-    );
-    let alone = ["unshare", "--mount", "sh", "-c", &script, "sh"];
-    let path = disk.join("run.events").display().to_string();
-    let arguments = ["--port", &pcap_port(&capture), "--events-out", &path];
-    let ended = start_by(&alone, &arguments).wait();
-    if !folder.path("copy").exists() {
-        println!("skipped: a file system of our own needs root");
+    let Some(disk) = SmallDisk::new(&folder, "300k") else {
         return;
-    }
-    let ended = ended
+    };
+    let path = disk.arg("run.events");
+    let arguments = ["--port", &pcap_port(&capture), "--events-out", &path];
+    let ended = disk
+        .run(&arguments, "run.events", &folder.path("copy"))
         .expect(1)
         .expect_message(&["run.events is incomplete", "No space left"]);
     let report = &ended.report()["recording"];

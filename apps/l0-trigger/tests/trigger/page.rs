@@ -260,6 +260,16 @@ fn who_asks_badly_does_not_hurt_the_run() {
 fn an_address_that_cannot_be_served_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
+    // Files that stay would be in the way of the next attempt.
+    let folder = Folder::new();
+    for (option, what) in [("--http", "the run page"), ("--metrics", "metrics")] {
+        let files = [folder.arg("run.events"), folder.arg("report.json")];
+        let [events, report] = &files;
+        let outputs = ["--events-out", events, "--report", report];
+        let arguments = [&["--events", "1000", option, &address], &outputs[..]].concat();
+        run(&arguments).expect(1).expect_message(&[what, &address]);
+        assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 0);
+    }
     for (address, named) in [
         (address.as_str(), "in use"),
         ("192.0.2.1:80", "Cannot assign"),

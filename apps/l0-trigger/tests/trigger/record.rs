@@ -42,10 +42,10 @@ fn a_program_that_cannot_record_says_so() {
 #[cfg(feature = "hdf5")]
 mod built_in {
     use std::path::{Path, PathBuf};
-    use std::process::Command;
 
     use crate::common::capture::{boards, record, spills};
-    use crate::common::{Folder, number, pcap_port, run, start, start_by};
+    use crate::common::small_disk::SmallDisk;
+    use crate::common::{Folder, number, pcap_port, run, start};
     use pollux_recording::{Event, Events, Recording};
     use serde_json::Value;
 
@@ -307,29 +307,14 @@ mod built_in {
         let capture = folder.path("boards.pcapng");
         record(&boards(20_000), &capture);
         let port = pcap_port(&capture);
-        let disk = folder.path("disk");
-        std::fs::create_dir(&disk).unwrap();
-        // The mount is the program's alone, and goes with it: the file is copied before.
-        let mount = format!(
-            "mount -t tmpfs -o size=3m none {disk} && {{ \"$@\"; code=$?; cp {disk}/run.h5 {copy}; \
-             exit $code; }}",
-            disk = disk.display(),
-            copy = folder.arg("copy.h5"),
-        );
-        let alone = ["unshare", "--mount", "sh", "-c", &mount, "sh"];
-        let works = Command::new(alone[0])
-            .args(&alone[1..])
-            .arg("true")
-            .output();
-        if !works.is_ok_and(|done| !String::from_utf8_lossy(&done.stderr).contains("mount")) {
-            println!("skipped: a file system of our own needs root");
+        let Some(disk) = SmallDisk::new(&folder, "3m") else {
             return;
-        }
-        let path = disk.join("run.h5");
-        let arguments = ["--port", &port, "--record", path.to_str().unwrap()];
-        let ended = start_by(&alone, &arguments).wait().expect(1);
-        let ended =
-            ended.expect_message(&["--record", "run.h5", "No space left", "the run continues"]);
+        };
+        let arguments = ["--port", &port, "--record", &disk.arg("run.h5")];
+        let ended = disk
+            .run(&arguments, "run.h5", &folder.path("copy.h5"))
+            .expect(1)
+            .expect_message(&["--record", "run.h5", "No space left", "the run continues"]);
         let report = ended.report();
         assert_eq!(report["end"], "exhausted");
         assert!(number(&report["record"], "lost") > 0);

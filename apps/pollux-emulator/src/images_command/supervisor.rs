@@ -64,7 +64,8 @@ impl<'a> Supervisor<'a> {
             ledgers,
             control: Arc::clone(&control),
         };
-        let mut watch = Watch::start(self.cli.metrics, page, views, self.cpu.as_slice())?;
+        let metrics = self.cli.metrics.listen()?;
+        let mut watch = Watch::start(metrics, page, views, self.cpu.as_slice())?;
         if !(self.begin)(&control) {
             return Ok((source.report(), source.into_link()));
         }

@@ -10,7 +10,7 @@ use pollux_pmd::{Ledger, Port, Started};
 
 use super::{Page, Source, routes};
 use crate::address;
-use crate::http::Server;
+use crate::http::{Listener, Server};
 use crate::ports::PortView;
 
 /// Interval of link checks. A check may enter the kernel, so it runs neither in each iteration nor
@@ -32,6 +32,15 @@ impl Options {
     #[must_use]
     pub fn address(self) -> Option<SocketAddr> {
         self.metrics
+    }
+
+    /// Listens on the address of the metrics server, if there is one: before the program creates files.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on.
+    pub fn listen(self) -> Result<Option<Listener>> {
+        let bind = |address| Listener::bind(address, "metrics");
+        self.metrics.map(bind).transpose()
     }
 }
 
@@ -59,26 +68,26 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Serves `source`, if `options` request it, from none of the CPUs in `loops`. `ports` are
-    /// those whose links the source exports.
+    /// Serves `source` at `listener`, if [there is one](Options::listen), from none of the CPUs in
+    /// `loops`. `ports` are those whose links the source exports.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
+    /// A thread that cannot be started.
     pub fn start(
-        options: Options,
+        listener: Option<Listener>,
         source: impl Source,
         ports: &[PortView],
         loops: &[usize],
     ) -> Result<Self> {
-        let serve = |address| {
+        let serve = |listener| {
             let hint = get(|| async { "Pollux: see /metrics\n" });
             let routes = routes(source).route("/", hint);
-            let server = Server::start(address, "metrics", routes, loops)?;
+            let server = Server::start(listener, routes, loops)?;
             tracing::info!("metrics at http://{}/metrics", server.address());
             Ok::<_, anyhow::Error>(server)
         };
         Ok(Self {
-            _served: options.metrics.map(serve).transpose()?,
+            _served: listener.map(serve).transpose()?,
             ports: ports.to_vec(),
             looked: Instant::now(),
         })

@@ -8,14 +8,13 @@
 //! [`pollux_app::page`] has what the pages of all programs share.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::Result;
 use axum::routing::get;
 use pollux_app::LedgerReport;
-use pollux_app::http::Server;
+use pollux_app::http::{Listener, Server};
 use pollux_app::page::{self, About, Histogram, Recorder, Sampled, history, json, script};
 use pollux_app::ports::{PortView, Traffic};
 use serde::Serialize;
@@ -30,11 +29,11 @@ pub struct ServedPage {
 }
 
 impl ServedPage {
-    /// Serves the page on `address`, on none of the CPUs of the loops.
+    /// Serves the page at `listener`, on none of the CPUs of the loops.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
-    pub fn start(address: SocketAddr, plan: &Plan, shown: &Arc<Shown>) -> Result<Self> {
+    /// A thread that cannot be started.
+    pub fn start(listener: Listener, plan: &Plan, shown: &Arc<Shown>) -> Result<Self> {
         let started = Instant::now();
         let (recorder, history) = history(Arc::clone(shown), started);
         let state = Arc::new(PageState {
@@ -45,7 +44,7 @@ impl ServedPage {
         let routes = page::routes(include_str!("index.html"), &history)
             .route("/page.js", script(include_str!("page.js")))
             .route("/run.json", get(move || async move { json(&state.run()) }));
-        let server = Server::start(address, "the run page", routes, &plan.cpus())?;
+        let server = Server::start(listener, routes, &plan.cpus())?;
         tracing::info!("the run page is at http://{}/", server.address());
         Ok(Self {
             _server: server,

@@ -18,7 +18,6 @@ mod picture;
 mod query;
 mod tap;
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,7 +27,7 @@ use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use pollux_app::http::Server;
+use pollux_app::http::{Listener, Server};
 use pollux_app::page::{self, About, Histogram, bytes, json, ready_within, script, style};
 use pollux_app::ports::{PortView, Traffic};
 use pollux_images::receive::Stored;
@@ -235,12 +234,12 @@ struct Run<'a> {
     report: Report,
 }
 
-/// Serves the page on `address` while the server exists, on none of the CPUs in `loops`.
+/// Serves the page at `listener` while the server exists, on none of the CPUs in `loops`.
 ///
 /// # Errors
-/// An address that cannot be listened on.
-pub fn serve(address: SocketAddr, shown: PageState, loops: &[usize]) -> Result<Server> {
-    let server = Server::start(address, "the run page", routes(shown), loops)?;
+/// A thread that cannot be started.
+pub fn serve(listener: Listener, shown: PageState, loops: &[usize]) -> Result<Server> {
+    let server = Server::start(listener, routes(shown), loops)?;
     tracing::info!("the run page is at http://{}/", server.address());
     Ok(server)
 }

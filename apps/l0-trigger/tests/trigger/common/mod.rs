@@ -4,6 +4,7 @@ pub(crate) mod capture;
 pub(crate) mod frames;
 pub(crate) mod oracle;
 pub(crate) mod reassembly;
+pub(crate) mod small_disk;
 pub(crate) mod wire;
 
 use std::ffi::OsStr;
