@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -42,6 +43,27 @@ class Slang:
             raise Failure(f"slang: {'; '.join(said[:6]) or 'see slang.log'}"
                           f"{f'; and {len(said) - 6} more' if len(said) > 6 else ''}") from None
         return [Row("lint", self.key, f"{len(self.files)} files", time.monotonic() - start)]
+
+
+class FuseSoc:
+    """FuseSoC itself reads the core file: it has Verilator accept the board's top, and makes Vivado's project of all
+    of its files."""
+    key = "fusesoc"
+
+    def rows(self, folder):
+        rows, python = [], environment(folder.parent.parent, "fusesoc")
+        for target, only in (("lint", []), ("au50", ["--setup"])):
+            start, log, work = time.monotonic(), folder / f"fusesoc-{target}.log", folder / f"fusesoc-{target}"
+            log.unlink(missing_ok=True)
+            shutil.rmtree(work, ignore_errors=True)
+            run(log, [python, "-m", "fusesoc.main", "--cores-root", short(CORE.parent), "run", "--target", target, *only,
+                      "--work-root", work, CORE.stem])
+            read = next(work.glob("*.tcl" if only else "*.vc")).read_text(encoding="utf-8")
+            listed = [Path(line).relative_to("hw") for line in LIST.read_text(encoding="utf-8").splitlines()]
+            if missing := [str(file) for file in listed if str(file) not in read]:
+                raise Failure(f"{short(CORE)}: FuseSoC's target {target} lacks {', '.join(missing)}")
+            rows.append(Row("lint", self.key, target, time.monotonic() - start))
+        return rows
 
 
 def netlist_of(sources, files, top, folder):
@@ -112,24 +134,25 @@ filesets:
 
 targets:
   default:
+    description: The card, to depend on
     filesets: [rtl]
     toplevel: plx_card
 
   lint:
-    default_tool: verilator
+    description: The board's top through Verilator, with the vendor's modules as black boxes
+    flow: lint
+    flow_options:
+      tool: verilator
+      verilator_options: [-Wall, -Wno-SYNCASYNCNET]
     filesets: [rtl, boxes, au50]
-    tools:
-      verilator:
-        mode: lint-only
-        verilator_options: [-Wall, -Wno-SYNCASYNCNET]
     toplevel: {TOP}
 
   au50:
-    default_tool: vivado
+    description: Bitstream for an Alveo U50
+    flow: vivado
+    flow_options:
+      part: {PART}
     filesets: [rtl, au50, au50_vivado]
-    tools:
-      vivado:
-        part: {PART}
     toplevel: {TOP}
 """
 
