@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The function that owns each event queue and its interrupt vector: a memory of words of eight, written by
-// function 0. Whoever needs an owner looks it up, in the same cycle. After a reset function 0 owns all: the words
-// are cleared one after the other, and registers wait meanwhile, so that no flag of each word is in front of an
-// owner, which is the last to be known in a cycle.
+// Owner of each event queue and of its interrupt vector: a memory of 32 words with eight owners each, which
+// function 0 writes. Look-ups are combinational: an owner is valid in the cycle of its request. After a reset,
+// function 0 owns all queues. The words are cleared one a cycle, and register accesses wait for the last one. A
+// valid flag for each word would need no clearing, but would lengthen the look-up, which is late in its cycle.
 
 module plx_queue_owners #(
     parameter ASKERS = 4  // look-ups at the same time

@@ -4,33 +4,25 @@ the one before."""
 import random
 
 import cocotb
-from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
-from core import Cycles, joined, part
-from evb import FEEDBACK, RUN, pack
+from core import joined, part
+from evb import RUN
+from scheduler import (COPIES, DESCRIPTORS, EVENT, FEEDER_BITS, LIMIT, OTHER_RUN, RING_ERRORS, RUN_NUMBER, SETUP, STALE,
+                       TIMEOUT, Scheduler)
 
 FEEDERS, NODES, BUFFERS = 2, 4, 8
 PARAMETERS = [{"FEEDERS": 2, "COLUMNS": 4, "NODES": 4, "BUFFERS": 8, "SLOTS": 8}]
 
-ENABLE, TRIGGER_SELECT, TRIGGER_ENABLE, RING_ERRORS, EVENT, COPIES = 0x10, 0x14, 0x18, 0x24, 0x30, 0x44
-NODE_COUNT, DESCRIPTORS, FEEDER_BITS, TIMEOUT, LIMIT, SETUP, BUSY = 0x84, 0x88, 0x8C, 0x9C, 0xA0, 0xA8, 0xB0
-RUN_NUMBER, NODE, STALE, OTHER_RUN = 0x80, 0x1000, 0x128, 0x1A0
-EXTERNAL = 2
 
-
-class TB:
+class TB(Scheduler):
     """Nodes with two buffers each, one column a node. Feeder f has 64 (n + 1) + 8 f bytes of event n, and as many
     more as the run says."""
 
     def __init__(self, dut):
-        self.dut, self.cycles, self.run = dut, Cycles(dut), RUN
-        for name in ("trigger", "s_feedback_valid", "s_feedback_data", "s_decided_valid", "s_decided_data", "w_table",
-                     "w_descriptor", "w_address", "s_store_valid", "s_store_bytes", "s_done", "fault_lose", "fault_flip",
-                     "fault_bit"):
-            getattr(dut, name).value = 0
+        super().__init__(dut, NODES, ("w_table", "w_descriptor", "w_address", "s_store_valid", "s_store_bytes",
+                                      "s_done", "fault_lose", "fault_flip", "fault_bit"))
         dut.cfg_slot.value, dut.cfg_bypass_above.value = 2048, 2048
-        self.bus = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
-        self.cycles.watchers.append(self.look)
+        self.run = RUN
         self.left = [0] * FEEDERS  # cycles until a transfer ends
         self.slow = 6
         self.new_run()
@@ -70,18 +62,6 @@ class TB:
             dut.s_done.value = done
             await self.cycles.cycle()
 
-    async def work(self, coroutine):
-        task = cocotb.start_soon(coroutine)
-        while not task.done():
-            await self.cycle()
-        return task.result()
-
-    async def write(self, at, value):
-        await self.work(self.bus.write_dword(at, value))
-
-    async def read(self, at):
-        return await self.work(self.bus.read_dword(at))
-
     async def start(self):
         dut = self.dut
         await self.cycles.start()
@@ -90,36 +70,22 @@ class TB:
             await self.cycles.cycle()
         dut.w_table.value = 0
         await self.cycles.cycle(40)
-        for node in range(NODES):
-            await self.write(NODE + 4 * node, node)
-        for at, value in ((NODE_COUNT, NODES), (DESCRIPTORS, BUFFERS), (FEEDER_BITS, 3), (TIMEOUT, 5000), (LIMIT, 8),
-                          (TRIGGER_SELECT, EXTERNAL)):
-            await self.write(at, value)
+        await self.configure(NODES, {DESCRIPTORS: BUFFERS, FEEDER_BITS: 3, TIMEOUT: 5000, LIMIT: 8})
 
-    async def set_up(self, run):
+    async def begin(self, run):
         """A run begins, while the one before goes on as its messages have the number that they have."""
         await self.write(RUN_NUMBER, run)
         self.dut.s_store_valid.value = 0
         self.run = run
-        await self.write(SETUP, 1)
-        while await self.read(BUSY):
-            pass
-        await self.write(TRIGGER_ENABLE, 1)
-        await self.write(ENABLE, 1)
+        await self.set_up()
+        await self.enable()
         self.dut.s_store_valid.value = 3
         for descriptor in range(BUFFERS):
-            self.dut.s_feedback_data.value = pack(FEEDBACK, run=run, descriptor=descriptor, column=descriptor % NODES)
-            self.dut.s_feedback_valid.value = 1
-            await self.cycle()
-            self.dut.s_feedback_valid.value = 0
-            await self.cycle(12)
+            await self.feedback(descriptor, run=run)
 
-    async def trigger(self, count, rest):
+    async def triggers(self, count, rest):
         for _ in range(count):
-            self.dut.trigger.value = 1
-            await self.cycle()
-            self.dut.trigger.value = 0
-            await self.cycle(rest)
+            await self.trigger(rest)
 
     def expected(self, count):
         return [[(n, n % NODES + n // NODES * NODES, self.length(f, n) + 8) for n in range(count)] for f in range(FEEDERS)]
@@ -127,7 +93,7 @@ class TB:
 
 async def complete(tb, count):
     """Events of a run, each transferred by both feeders and returned."""
-    await tb.trigger(count, 4)
+    await tb.triggers(count, 4)
     await tb.cycle(count * (2 * tb.slow + 60))
     assert tb.begun == tb.expected(count), tb.begun
     assert await tb.read(EVENT) == count and await tb.read(COPIES) == 0
@@ -140,7 +106,7 @@ async def a_second_run_is_as_complete_as_the_first(dut):
     tb = TB(dut)
     await tb.start()
     for run in (RUN, RUN + 1, RUN + 1, 0):
-        await tb.set_up(run)
+        await tb.begin(run)
         await complete(tb, 7)
 
 
@@ -149,14 +115,14 @@ async def a_set_up_in_the_midst_of_a_run_leaves_nothing_of_it(dut):
     """Of the next run with another number, and with the same."""
     tb = TB(dut)
     await tb.start()
-    await tb.set_up(RUN)
+    await tb.begin(RUN)
     for round_ in range(24):
         random.seed(round_)
         tb.slow = random.choice((3, 12, 80))
         task = cocotb.start_soon(tb.bus.write_dword(SETUP, 1)) if round_ % 3 == 0 else None
-        await tb.trigger(6, random.randint(0, 3))
+        await tb.triggers(6, random.randint(0, 3))
         await tb.cycle(random.randint(0, 2 * tb.slow))
         while task and not task.done():
             await tb.cycle()
-        await tb.set_up(tb.run + round_ % 2)
+        await tb.begin(tb.run + round_ % 2)
         await complete(tb, 6)

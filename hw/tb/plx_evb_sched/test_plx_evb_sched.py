@@ -1,87 +1,42 @@
 """plx_evb_sched: registers, a message a cycle after its trigger, messages compared, sent again, nodes excluded."""
 
 import cocotb
-from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 import cycles as table
-from core import Cycles
 from evb import FEEDBACK, FLOW, RUN, flow, pack, unpack
+from scheduler import (COLUMN, COMMAND, COPIES, COUNTERS, DESCRIPTORS, EVENT, FEEDER_BITS, INPUT, LIMIT, LOOPS, OUTPUT,
+                       OVERFLOW, PASSED, PEAK, PENDING, RETURNED, RING_ERRORS, RUN_NUMBER, SETUP, STATE, TIMEOUT,
+                       Scheduler)
 
 PARAMETERS = [{"COLUMNS": 4, "NODES": 8, "BUFFERS": 32, "SLOTS": 8}]
-
-ENABLE, TRIGGER_SELECT, TRIGGER_ENABLE, STATE, MODE, RING_ERRORS, OVERFLOW, EVENT, PASSED, PEAK, INPUT, OUTPUT, COPIES = (
-    0x10, 0x14, 0x18, 0x1C, 0x20, 0x24, 0x2C, 0x30, 0x34, 0x38, 0x3C, 0x40, 0x44)
-RETURNED, PENDING, COUNTERS = 0x48, 0x4C, 0x100
-SETTINGS = {0x80: RUN, 0x84: 8, 0x88: 16, 0x8C: 3, 0x98: 1, 0x9C: 400, 0xA0: 4}
-SETUP, COMMAND, BUSY, COLUMN, NODE = 0xA8, 0xAC, 0xB0, 0x400, 0x1000
-EXTERNAL = 2
+NODES, COLUMNS = 8, 4
+SETTINGS = {RUN_NUMBER: RUN, DESCRIPTORS: 16, FEEDER_BITS: 3, LOOPS: 1, TIMEOUT: 400, LIMIT: 4}
 
 
-class TB:
-    """Eight nodes with two buffers each, node n in column n % 4; two feeders."""
+class TB(Scheduler):
+    """Eight nodes with two buffers each, in four columns; two feeders."""
 
     def __init__(self, dut):
-        self.dut, self.cycles, self.out = dut, Cycles(dut), []
-        self.cycles.watchers.append(self.look)
-        for name in ("trigger", "s_feedback_valid", "s_feedback_data", "s_decided_valid", "s_decided_data", "s_flow_valid",
-                     "s_flow_data", "inc_damaged"):
-            getattr(dut, name).value = 0
+        super().__init__(dut, COLUMNS, ("s_flow_valid", "s_flow_data", "inc_damaged"))
+        self.out = []
         dut.m_flow_ready.value = 1
-        self.bus = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
 
     def look(self):
         if int(self.dut.m_flow_valid.value):
             self.out.append((self.cycles.number, unpack(FLOW, int(self.dut.m_flow_data.value))))
 
-    async def work(self, coroutine):
-        """Cycles until a register access is done."""
-        task = cocotb.start_soon(coroutine)
-        while not task.done():
-            await self.cycles.cycle()
-        return task.result()
-
-    async def write(self, at, value):
-        await self.work(self.bus.write_dword(at, value))
-
-    async def read(self, at):
-        return await self.work(self.bus.read_dword(at))
-
     async def start(self):
         await self.cycles.start()
-        await self.cycles.cycle(40)
-        for node in range(8):
-            await self.write(NODE + 4 * node, node % 4)
-        for at, value in SETTINGS.items():
-            await self.write(at, value)
-        await self.write(TRIGGER_SELECT, EXTERNAL)
-        await self.write(SETUP, 1)
-        while await self.read(BUSY):
-            pass
-        await self.write(TRIGGER_ENABLE, 1)
-        await self.write(ENABLE, 1)
-
-    async def feedback(self, descriptor, number=0, generation=0, column=None, run=RUN):
-        dut = self.dut
-        dut.s_feedback_data.value = pack(FEEDBACK, run=run, number=number, generation=generation, descriptor=descriptor,
-                                         column=descriptor % 4 if column is None else column)
-        dut.s_feedback_valid.value = 1
-        await self.cycles.cycle()
-        dut.s_feedback_valid.value = 0
-        await self.cycles.cycle(16)
-
-    async def trigger(self, rest=12):
-        self.dut.trigger.value = 1
-        await self.cycles.cycle()
-        self.dut.trigger.value = 0
-        at = self.cycles.number - 1
-        await self.cycles.cycle(rest)
-        return at
+        await self.cycle(40)
+        await self.configure(NODES, SETTINGS)
+        await self.set_up()
+        await self.enable()
 
     async def back(self, message):
         self.dut.s_flow_data.value, self.dut.s_flow_valid.value = pack(FLOW, **message), 1
-        await self.cycles.cycle()
+        await self.cycle()
         self.dut.s_flow_valid.value = 0
-        await self.cycles.cycle(8)
+        await self.cycle(8)
 
 
 @cocotb.test()
@@ -105,11 +60,9 @@ async def a_buffer_is_in_one_place_in_each_cycle(dut):
     tb = TB(dut)
     await tb.start()
     for late in range(24):
-        await tb.write(SETUP, 1)
-        while await tb.read(BUSY):
-            pass
+        await tb.set_up()
         feedback = cocotb.start_soon(tb.feedback(1))
-        await tb.cycles.cycle(late)
+        await tb.cycle(late)
         assert await tb.read(COLUMN + 8 + 4) in (0, 1), late
         await feedback
         assert await tb.read(COLUMN + 8 + 4) == 1
@@ -145,7 +98,7 @@ async def returned_messages_are_compared_and_lost_ones_sent_again(dut):
     assert tb.out[-1][1] == {**second, "pending": 2, "loops": 1, "hold": 1}, "another round, the last one"
     await tb.back({**tb.out[-1][1], "pending": 0})
     assert await tb.read(COPIES) == 1 and len(tb.out) == 4
-    await tb.cycles.cycle(500)
+    await tb.cycle(500)
     assert tb.out[-1][1] == {**third, "attempt": 2}
     await tb.back({**third, "pending": 0})
     assert await tb.read(COPIES) == 1 and await tb.read(RING_ERRORS) == 1, "of an attempt that was given up"
@@ -160,16 +113,14 @@ async def events_of_an_excluded_node_go_to_others(dut):
     await tb.trigger()
     assert tb.out[-1][1]["descriptor"] == 0
     await tb.write(COMMAND, 0)
-    while await tb.read(BUSY):
-        pass
-    await tb.cycles.cycle(20)
+    await tb.idle()
+    await tb.cycle(20)
     assert (tb.out[-1][1]["number"], tb.out[-1][1]["attempt"], tb.out[-1][1]["descriptor"]) == (0, 2, 1)
     # The other buffer of node 0 is gone; its feedback is discarded.
     await tb.feedback(8)
     assert await tb.read(COLUMN + 4) == 1
     await tb.write(COMMAND, 1 << 16)
-    while await tb.read(BUSY):
-        pass
+    await tb.idle()
     await tb.feedback(8)
     assert await tb.read(COLUMN + 4) == 2
 
@@ -199,12 +150,12 @@ async def crowd(tb, late):
             before.append(await tb.read(RING_ERRORS))
             before.append(await tb.read(PASSED))
             task = cocotb.start_soon(tb.bus.write_dword(SETUP, 1))
-        await tb.cycles.cycle()
+        await tb.cycle()
         if len(over) > late:
             break
     dut.trigger.value = dut.inc_damaged.value = dut.s_flow_valid.value = dut.s_feedback_valid.value = 0
     while not task.done():
-        await tb.cycles.cycle()
+        await tb.cycle()
     tb.cycles.watchers.remove(look)
     assert over and sum(over) == 1
     return before
@@ -226,20 +177,17 @@ async def a_set_up_clears_what_was_counted_before(dut):
         for at in (RING_ERRORS, OVERFLOW, EVENT, PASSED, PEAK, INPUT, OUTPUT, COPIES, RETURNED, PENDING):
             assert await tb.read(at) == 0, f"{at:#x} in round {round_}"
         # Each counter has been added to by then.
-        await tb.cycles.cycle(60)
+        await tb.cycle(60)
         for at in range(COUNTERS, COUNTERS + 24 * 8, 4):
             assert await tb.read(at) == 0, f"{at:#x} in round {round_}"
-        while await tb.read(BUSY):
-            pass
+        await tb.idle()
         # The new run begins with event 0, and counts what it has.
         dut.m_flow_ready.value = 1
         tb.out.clear()
         await tb.feedback(3)
         await tb.trigger()
         assert [m for _, m in tb.out] == [flow(number=0, descriptor=3, hold=0, generation=1)]
-        await tb.cycles.cycle(60)
+        await tb.cycle(60)
         assert await tb.read(EVENT) == 1 and await tb.read(COUNTERS) == 1
-        await tb.cycles.cycle(round_)
-        await tb.write(SETUP, 1)
-        while await tb.read(BUSY):
-            pass
+        await tb.cycle(round_)
+        await tb.set_up()
