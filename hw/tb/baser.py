@@ -81,6 +81,12 @@ def encode(word):
 ERROR_BLOCK = (int(BaseRSync.CTRL), 0x1E | sum(0x1E << 7 * i for i in range(8)) << 8)
 FAULT_BLOCK = encode(FAULTS)[1]
 
+# The sample of the task force (IEEE 802.3ae, R. Walker, "64b/66b coding update", July 2000: walker_1_0700.pdf): words,
+# idles and a start, and their scrambled blocks, on a line whose last 58 bits are ones. Literal, so that no figure of
+# this file has a part in it.
+SAMPLE_WORDS = [(0x0707070707070707, 0xFF), (0xD5555555555555FB, 0x01)]
+SAMPLE_BLOCKS = [(0b01, 0x7BFFF0800000001E), (0b01, 0x623016AAAAAD1578)]
+
 
 def decode(block):
     """Kind and word of a block: figure 49-7."""

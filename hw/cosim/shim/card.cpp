@@ -171,6 +171,13 @@ void pollux_card_rx_free(const pollux_card *card, uint32_t words[POLLUX_PORTS]) 
     words[3] = RX_FREE(3);
 }
 
+void pollux_card_tx_free(const pollux_card *card, uint32_t words[POLLUX_PORTS]) {
+    words[0] = PORT(0, tx_free);
+    words[1] = PORT(1, tx_free);
+    words[2] = PORT(2, tx_free);
+    words[3] = PORT(3, tx_free);
+}
+
 int pollux_card_trace(pollux_card *card, const char *file) {
 #if VM_TRACE
     card->trace = std::make_unique<VerilatedFstC>();

@@ -92,6 +92,9 @@ void pollux_card_probe(const struct pollux_card *card, uint32_t probes[POLLUX_PO
 /* Free words of 8 bytes in the receive fifo of each port, as it was settled. */
 void pollux_card_rx_free(const struct pollux_card *card, uint32_t words[POLLUX_PORTS]);
 
+/* Free words of 32 bytes in the transmit fifo of each port. */
+void pollux_card_tx_free(const struct pollux_card *card, uint32_t words[POLLUX_PORTS]);
+
 /* Writes a waveform from now on, until the card is freed; 0 where this build cannot. */
 int pollux_card_trace(struct pollux_card *card, const char *file);
 

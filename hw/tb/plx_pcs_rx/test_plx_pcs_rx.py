@@ -64,6 +64,17 @@ async def words_are_those_of_the_standard(dut):
     assert wanted.count(baser.ERRORS) > 300 and dut.locked.value == 1
 
 
+@cocotb.test()
+async def sample_of_the_task_force(dut):
+    """Behind a block of ones, whatever that is."""
+    await TB(dut).start()
+    words = []
+    for dut.rx_header.value, dut.rx_data.value in [(0b01, baser.WORD), *baser.SAMPLE_BLOCKS, *[(0b10, 0)] * 3]:
+        await RisingEdge(dut.clk)
+        words.append((dut.xgmii_rxd.value.integer, dut.xgmii_rxc.value.integer))
+    assert words[-2:] == baser.SAMPLE_WORDS, words
+
+
 def figure_49_14(headers):
     """States of block lock behind each header, and the slips, of which the transceiver takes some cycles."""
     locked = seen = bad = wait = 0

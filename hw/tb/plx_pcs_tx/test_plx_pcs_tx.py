@@ -50,6 +50,22 @@ async def blocks_are_those_of_the_standard(dut):
 
 
 @cocotb.test()
+async def sample_of_the_task_force(dut):
+    """Behind a frame that ends with a line of ones: a word of data that makes it so, and seven bytes of ones."""
+    await start(dut)
+    line, sent = baser.Receiver(), baser.Sender()
+    words = [baser.IDLES, (0xD5555555555555FB, 0x01)]
+    for block in [baser.FAULT_BLOCK, *(sent.block(word) for word in words)]:
+        line.descramble(sent.scramble(block))
+    words += [(line.descramble((0b10, baser.WORD))[1], 0x00), (0xFDFFFFFFFFFFFFFF, 0x80)]
+    blocks = []
+    for dut.xgmii_txd.value, dut.xgmii_txc.value in [*words, *baser.SAMPLE_WORDS, *[baser.IDLES] * LATENCY]:
+        await RisingEdge(dut.clk)
+        blocks.append((dut.tx_header.value.integer, dut.tx_data.value.integer))
+    assert blocks[-4:] == [(0b10, baser.WORD), (0b01, baser.WORD), *baser.SAMPLE_BLOCKS], blocks
+
+
+@cocotb.test()
 async def frames_have_no_errors(dut):
     """All lengths of the last word, in both lanes, with ordered sets between."""
     await start(dut)

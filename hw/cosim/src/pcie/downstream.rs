@@ -9,7 +9,7 @@ use super::header::{
     ABORTED, ADDRESS, BYTE_COUNT, FUNC, Header, LENGTH, LOWER_ADDRESS, POISONED, STATUS,
     SUCCESSFUL, TAG, UNSUPPORTED,
 };
-use super::link::{Link, Tlp};
+use super::link::{LINK_BYTES_PER_US, Link, Tlp};
 use super::upstream::Done;
 use crate::pins::Beat;
 
@@ -50,7 +50,8 @@ impl Downstream {
     /// A register access is in flight.
     pub(super) fn request(&mut self, now: u64, tlp: Tlp, draw: &mut Draw<'_>) {
         let last = self.requests.back().map_or(0, |last| last.arrives);
-        let arrives = (self.link.send(now, tlp.data.len()) + draw.register()).max(last);
+        let arrives =
+            (self.link.send(now, tlp.data.len(), LINK_BYTES_PER_US) + draw.register()).max(last);
         self.requests.push_back(Coming { arrives, tlp });
     }
 
@@ -85,7 +86,7 @@ impl Downstream {
             let bytes = &done.bytes[from..from + len as usize];
             let error = done.result.err().filter(|_| index == failing);
             let tlp = completion(&done.header, at, left, bytes, error);
-            let arrives = self.link.send(now, tlp.data.len());
+            let arrives = self.link.send(now, tlp.data.len(), LINK_BYTES_PER_US);
             self.completions
                 .entry(tag)
                 .or_default()
@@ -143,7 +144,7 @@ impl Downstream {
     pub(super) fn stray(&mut self, now: u64, tag: u64) {
         let asked = Header::default().with(TAG, tag);
         let tlp = completion(&asked, 0, 64, &[0x5a; 64], None);
-        let arrives = self.link.send(now, tlp.data.len());
+        let arrives = self.link.send(now, tlp.data.len(), LINK_BYTES_PER_US);
         let coming = Coming { arrives, tlp };
         self.completions.entry(tag).or_default().push_back(coming);
     }

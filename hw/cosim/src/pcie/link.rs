@@ -15,18 +15,25 @@ pub const TLP_OVERHEAD: u64 = 24;
 /// Bytes in a beat.
 const BEAT: usize = 32;
 
-/// Time at which it is free.
+/// Time at which it is free, and what it has carried.
 #[derive(Default)]
 pub(super) struct Link {
     free_at: u64,
+    bytes: u64,
 }
 
 impl Link {
-    /// Sends a TLP; returns the time of its last symbol.
-    pub(super) fn send(&mut self, now: u64, payload: usize) -> u64 {
+    /// Sends a TLP at so many bytes in a microsecond; returns the time of its last symbol.
+    pub(super) fn send(&mut self, now: u64, payload: usize, per_us: u64) -> u64 {
         let bytes = payload as u64 + TLP_OVERHEAD;
-        self.free_at = self.free_at.max(now) + bytes * 1_000_000 / LINK_BYTES_PER_US;
+        self.free_at = self.free_at.max(now) + bytes * 1_000_000 / per_us;
+        self.bytes += bytes;
         self.free_at
+    }
+
+    /// Bytes of all TLPs, with what is around them.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Remaining busy time, in picoseconds.

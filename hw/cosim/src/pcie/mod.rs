@@ -48,6 +48,8 @@ pub struct Behaviour {
     pub read: RangeInclusive<u64>,
     /// From a register access until it is at the card, and the same back.
     pub register: RangeInclusive<u64>,
+    /// Bytes of TLPs that the host accepts from the card in a microsecond.
+    pub upstream: u64,
     /// Of a hundred cycles, those in which nothing is accepted from the card despite free space.
     pub stall: u32,
     /// Completions are split wherever permitted, and arrive in any order across tags; else they have
@@ -72,6 +74,7 @@ impl Behaviour {
             write: Self::WRITE_PS..=Self::WRITE_PS,
             read: 2 * Self::WRITE_PS..=2 * Self::WRITE_PS,
             register: Self::WRITE_PS..=Self::WRITE_PS,
+            upstream: LINK_BYTES_PER_US,
             stall: 0,
             scattered: false,
             max_payload: 1,
@@ -100,6 +103,8 @@ pub struct Traffic {
     pub writes: u64,
     /// Bytes of them.
     pub write_bytes: u64,
+    /// Bytes of all TLPs from the card, with what is around them.
+    pub link_bytes: u64,
     /// Requests to read.
     pub reads: u64,
     /// Bytes that they requested.
@@ -233,7 +238,10 @@ impl RootPort {
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
-        self.traffic
+        Traffic {
+            link_bytes: self.upstream.link_bytes(),
+            ..self.traffic
+        }
     }
 
     /// An edge of `clk_core`: accepts the card's offers before it, and sets the card's inputs

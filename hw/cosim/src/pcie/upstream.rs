@@ -92,7 +92,7 @@ impl Upstream {
             return;
         };
         data.truncate(4 * header.dws());
-        let gone = self.link.send(now, data.len());
+        let gone = self.link.send(now, data.len(), draw.behaviour.upstream);
         let last = self.posted.back().map_or(0, |last| last.lands);
         let lands = (gone + draw.write()).max(last);
         let at = header.get(ADDRESS);
@@ -121,7 +121,8 @@ impl Upstream {
     ) {
         traffic.reads += 1;
         traffic.read_bytes += 4 * header.dws() as u64;
-        let (gone, time) = (self.link.send(now, 0), draw.read());
+        let gone = self.link.send(now, 0, draw.behaviour.upstream);
+        let time = draw.read();
         let arrives = gone + time;
         // In order, as the requests are.
         let last = self.credits.back().copied().unwrap_or_default();
@@ -137,7 +138,10 @@ impl Upstream {
     /// A beat of a register's completion.
     pub(super) fn answer(&mut self, now: u64, beat: &Beat, draw: &mut Draw<'_>) {
         if let Some(what) = self.answer.take(beat) {
-            let arrives = self.link.send(now, what.data.len()) + draw.register();
+            let gone = self
+                .link
+                .send(now, what.data.len(), draw.behaviour.upstream);
+            let arrives = gone + draw.register();
             let writes = self.sent;
             self.answers.push_back(Behind {
                 arrives,
@@ -192,6 +196,11 @@ impl Upstream {
     /// Writes so far: accepted, and in memory.
     pub(super) fn writes(&self) -> (u64, u64) {
         (self.sent, self.landed)
+    }
+
+    /// Bytes of all TLPs so far.
+    pub(super) fn link_bytes(&self) -> u64 {
+        self.link.bytes()
     }
 
     /// Whether nothing is in flight.

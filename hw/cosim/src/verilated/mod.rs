@@ -156,6 +156,12 @@ impl VerilatedCard {
         self.model.rx_free()
     }
 
+    /// Free words of 32 bytes in the transmit fifo of each port.
+    #[must_use]
+    pub fn tx_free(&self) -> [u32; PORTS] {
+        self.model.tx_free()
+    }
+
     /// Starts a new observation of the ports.
     pub fn watch(&mut self) {
         self.watch = Some(Watch::default());

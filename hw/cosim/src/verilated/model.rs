@@ -30,6 +30,7 @@ mod sys {
         pub(super) fn pollux_card_net_out(card: *const Card, pins: *mut NetOut);
         pub(super) fn pollux_card_probe(card: *const Card, probes: *mut u32);
         pub(super) fn pollux_card_rx_free(card: *const Card, words: *mut u32);
+        pub(super) fn pollux_card_tx_free(card: *const Card, words: *mut u32);
         pub(super) fn pollux_card_trace(card: *mut Card, file: *const c_char) -> c_int;
         pub(super) fn pollux_card_coverage(card: *mut Card, file: *const c_char) -> c_int;
     }
@@ -112,6 +113,14 @@ impl Model {
         let mut words = [0; PORTS];
         // SAFETY: as above.
         unsafe { sys::pollux_card_rx_free(self.0.as_ptr(), words.as_mut_ptr()) };
+        words
+    }
+
+    /// Free words of 32 bytes in the transmit fifo of each port.
+    pub(crate) fn tx_free(&self) -> [u32; PORTS] {
+        let mut words = [0; PORTS];
+        // SAFETY: as above.
+        unsafe { sys::pollux_card_tx_free(self.0.as_ptr(), words.as_mut_ptr()) };
         words
     }
 

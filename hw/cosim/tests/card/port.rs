@@ -1,6 +1,6 @@
 //! A simulated card as a port with a peer: each receives the other's frames, both ways.
 
-use pollux_card_model::SoftCard;
+use pollux_card_model::{SimulatedCard, SoftCard};
 use pollux_cosim::CosimDevice;
 use pollux_cosim::port::{self, SimulatedTime};
 use pollux_mempool::region::PageSize;
@@ -35,12 +35,33 @@ fn received(rx: &mut RxQueue, cache: &mut PoolCache, time: &SimulatedTime) -> Ve
 
 #[test]
 fn card_and_peer_hear_each_other() {
-    exchange("card-sim");
+    exchange(SoftCard::new(), "card-sim");
 }
 
 #[test]
 fn a_virtual_function_and_its_peer_hear_each_other() {
-    exchange("card-sim:function=vf1");
+    exchange(SoftCard::new(), "card-sim:function=vf1");
+}
+
+/// The same on the RTL, with both kinds of host.
+#[cfg(has_verilator)]
+mod verilated {
+    use pollux_cosim::pcie::Behaviour;
+    use pollux_cosim::verilated::VerilatedCard;
+
+    use super::exchange;
+
+    #[test]
+    fn card_and_peer_hear_each_other() {
+        exchange(VerilatedCard::new(1, Behaviour::prompt()), "card-sim");
+    }
+
+    #[test]
+    fn a_virtual_function_and_its_peer_hear_each_other() {
+        for behaviour in [Behaviour::prompt(), Behaviour::adversarial()] {
+            exchange(VerilatedCard::new(2, behaviour), "card-sim:function=vf1");
+        }
+    }
 }
 
 #[test]
@@ -58,14 +79,14 @@ fn functions_are_pf_and_vf1_to_vf7() {
 }
 
 /// Frames of all lengths from a port to its peer and back.
-fn exchange(spec: &str) {
+fn exchange<C: SimulatedCard>(card: C, spec: &str) {
     let pool = Mempool::new(PoolConfig {
         buffers: 1024,
         pages: PageSize::Kib4,
         ..PoolConfig::default()
     });
     let pool = pool.expect("a pool");
-    let (device, time) = (CosimDevice::new(SoftCard::new()), SimulatedTime::default());
+    let (device, time) = (CosimDevice::new(card), SimulatedTime::default());
     let name = spec;
     let spec = spec.parse().expect("a spec");
     // SAFETY: the card is simulated, and writes into the memory mapped for it.
