@@ -10,8 +10,10 @@
 // formal: cover 24
 // mutant: if (take) last <= ready_bit; => if (take && several) last <= last;
 // mutant: if (take || drop || give_back) ready <= 1'b0; => if (take || give_back) ready <= 1'b0;
-// mutant: from_0 <= above; => from_0 <= '1;
-// mutant: give_back ? heads[queue] : op_buffer; => op_buffer;
+// mutant: from_0 <= beyond; => from_0 <= '1;
+// mutant: give_back ? heads[op_column] : op_buffer; => op_buffer;
+// mutant: ready ? ready_bit : last => last
+// mutant: ~cfg_partition & (free_next => ~cfg_partition & (free
 
 module plx_evb_columns_formal (
     input logic       clk,
@@ -51,7 +53,8 @@ module plx_evb_columns_formal (
     ) dut (
         .clk, .rst, .cfg_discipline(2'd0), .cfg_wait, .cfg_live(live), .cfg_partition(3'd0),
         .w_weight(1'b0), .look_column(any_column), .weight_data(16'd0), .look_weight, .look_used,
-        .push, .pop, .op_column(any_column), .op_buffer(any_buffer), .give_back, .drop, .choose,
+        .push, .pop, .op_column(give_back ? ready_column : any_column),
+        .op_buffer(give_back ? ready_buffer : any_buffer), .give_back, .drop, .choose,
         .idle, .reading, .head, .ready, .fresh, .ready_buffer, .ready_column, .may_follow, .take, .f_free, .inc_passed
     );
 

@@ -210,7 +210,7 @@ module plx_evb_engine #(
     logic [CW-1:0] setup_column, member_column;
     logic          member_excluded, sender_excluded, is_new, is_finished, is_in_flight;
     logic [8:0]    judged;
-    logic       goes_on, returned, is_release, tells;
+    logic       goes_on, returned, is_release, tells, last_loop;
     logic [7:0] next_loops;
     logic [2:0] compared;
 
@@ -276,8 +276,8 @@ module plx_evb_engine #(
     always_ff @(posedge clk) begin
         give_back   <= state == CHECK && ready && !may_follow;
         push        <= (state == FEEDBACK_3 && (is_new || is_finished)) || c_push;
-        push_column <= state == COMMAND ? c_column : col;
-        push_buffer <= state == COMMAND ? c_buffer : op_buffer;
+        push_column <= state == COMMAND ? c_column : state == CHECK ? ready_column : col;
+        push_buffer <= state == COMMAND ? c_buffer : state == CHECK ? ready_buffer : op_buffer;
         if (rst || clears) {give_back, push} <= 2'b00;
     end
 
@@ -314,7 +314,7 @@ module plx_evb_engine #(
         .read(go_flow || go_expire || state == AGAIN_1 || c_reads),
         .read_slot(resting ? (timer_due ? due_number[SW-1:0] : s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW])
                    : state == AGAIN_1 ? again_number[SW-1:0] : c_slot),
-        .copy, .copy_node, .next_loops,
+        .copy, .copy_node, .cfg_loops, .next_loops, .last_loop,
         .flow, .compare(state == FLOW_1), .expected, .unsent, .oldest, .told,
         .release_copied, .release_number, .release_decided, .release_members, .in_ring,
         .goes_on, .returned, .is_release, .tells, .verdict(compared)
@@ -406,7 +406,7 @@ module plx_evb_engine #(
 
             FLOW_1: state <= FLOW_2;
             FLOW_2: begin
-                prepared          <= {f_pending, copy[MEMBERS +: 32], 1'b1, next_loops >= cfg_loops, next_loops,
+                prepared          <= {f_pending, copy[MEMBERS +: 32], 1'b1, last_loop, next_loops,
                                       copy[LOOPS-1:0], decided, f_number, cfg_run};
                 {prepared_dispatch, prepared_event} <= 2'b01;
                 prepared_node     <= copy_node;
