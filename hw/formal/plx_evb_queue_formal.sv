@@ -1,40 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Any one message leaves in its turn, unchanged but where it is replaced; a look at a place changes nothing.
+// Any one message leaves in its turn, unchanged but where it is replaced; steps to others and back change nothing.
 // formal: aiger
 // formal: always 8
 // formal: cover 8
-// mutant: memory[replace ? at : back[AW-1:0]] <= data; => memory[back[AW-1:0]] <= data;
+// mutant: memory[replace ? at : back] <= data; => memory[back] <= data;
 // mutant: if (pop) front <= front + 1'b1; => if (pop && !push) front <= front + 1'b1;
-// mutant: at = front[AW-1:0] + place; => at = place;
+// mutant: if (step || pop) at_inverse => if (step) at_inverse
+// mutant: if (rewind) at_inverse <= ~front; => if (rewind) at_inverse <= '1;
 
 module plx_evb_queue_formal (
     input logic       clk,
     input logic       rst,
     input logic       any_push,
     input logic       any_replace,
+    input logic       any_step,
+    input logic       any_rewind,
     input logic       any_pop,
     input logic       any_follow,
-    input logic [1:0] data,
-    input logic [1:0] place
+    input logic [1:0] data
 );
     localparam WIDTH = 2, DEPTH = 4;
 
     logic [WIDTH-1:0] word;
-    logic [2:0]       level;
+    // Messages held, and those in front of the one that is read.
+    logic [2:0]       level, place = 0;
 
     // As of plx_evb_node: one write a cycle, of what is there.
     logic running = 0;
     wire  push    = any_push && !level[2] && !any_replace;
     wire  replace = any_replace && place < level;
-    wire  pop     = any_pop && level != 0 && !replace;
+    wire  step    = any_step && place + 3'd1 < level;
+    wire  rewind  = any_rewind && !step;
+    wire  pop     = any_pop && level != 0 && place == 0 && !replace && !step && !rewind;
 
     plx_evb_queue #(
         .WIDTH(WIDTH),
         .DEPTH(DEPTH)
     ) dut (
         .clk, .rst,
-        .push, .data, .place, .word, .replace, .pop, .level
+        .push, .data, .word, .replace, .step, .rewind, .pop, .level
     );
 
     always_comb if (!running) assume (rst);
@@ -47,6 +52,7 @@ module plx_evb_queue_formal (
     always_ff @(posedge clk) begin
         running <= 1'b1;
         held    <= held + push - pop;
+        place   <= rewind ? 3'd0 : place + step;
         if (push && any_follow && !here) begin
             here     <= 1'b1;
             before   <= held - pop;
@@ -57,8 +63,9 @@ module plx_evb_queue_formal (
             if (replace && place == before) followed <= data;
         end
         if (rst) begin
-            held <= 0;
-            here <= 0;
+            held  <= 0;
+            place <= 0;
+            here  <= 0;
         end
     end
 

@@ -94,7 +94,8 @@ module plx_evb_node #(
     logic [FLOW_W-1:0] head;
     logic [SW:0]       level, left;
     logic [SW-1:0]     place;
-    logic              searched, same;
+    // In FOUND: the message at the place is of the same event; it is the last one.
+    logic              searched, same, is_last;
     wire               waits      = level != 0;
     wire  [SW:0]       next_place = {1'b0, place} + 1'b1;
     wire               full       = level[SW];
@@ -183,6 +184,7 @@ module plx_evb_node #(
     // One of an attempt that has been given up may wait.
     wire searches    = concerns && is_served && is_newer && waits && !searched;
     wire replaces    = state == FOUND && same;
+    wire search_ends = same || is_last;
     wire judging     = state == JUDGE && !searches;
     wire may_take    = concerns && !is_old && !passes && !full;
     wire starts_now  = judging && may_take && !running && (hold || has);
@@ -220,7 +222,8 @@ module plx_evb_node #(
     ) queue (
         .clk, .rst(clears),
         .push(queues || state == RETURN), .data(state == RETURN ? turned : flow),
-        .place, .word(head), .replace(replaces), .pop(starts_next || early_next || passes_next || turns), .level
+        .word(head), .replace(replaces), .step(state == FOUND && !search_ends), .rewind(state == FOUND && search_ends),
+        .pop(starts_next || early_next || passes_next || turns), .level
     );
 
     // In READ: what the message says is new, if it is of this run.
@@ -233,6 +236,7 @@ module plx_evb_node #(
         most        <= {cfg_slot[15:3] - 1'b1, 3'd0};
         has_most    <= cfg_slot[15:3] != 0;
         same        <= head_number == number;
+        is_last     <= next_place == level;
         has_room    <= kept[31] || kept[30:SW] == 0;
         stored_last <= stores;
         if (reads) read_number <= takes ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: 32] : head_number;
@@ -299,9 +303,9 @@ module plx_evb_node #(
             JUDGE: if (searches) state <= SEARCH; else if (room || !(untouched || cleared || early_now)) state <= IDLE;
             SEARCH: state <= FOUND;
             FOUND: begin
-                searched <= next_place == level;
-                place    <= replaces || next_place == level ? '0 : next_place[SW-1:0];
-                state    <= replaces ? IDLE : next_place == level ? JUDGE : SEARCH;
+                searched <= is_last;
+                place    <= search_ends ? '0 : next_place[SW-1:0];
+                state    <= same ? IDLE : is_last ? JUDGE : SEARCH;
             end
             LOOK: begin
                 known         <= 1'b1;

@@ -49,7 +49,7 @@ module plx_evb_nodes #(
     logic          joins, leaves;
     logic [CW-1:0] column;
     wire [COLUMNS-1:0] column_bit = {{(COLUMNS - 1) {1'b0}}, 1'b1} << column;
-    wire [NW:0]   lives = |(live & column_bit) ? live_nodes[column] : '0;
+    wire [NW:0]   lives = live[column] ? live_nodes[column] : '0;
 
     assign buffer_column    = columns[buffer_node];
     assign look_node_column = columns[look_node];
@@ -64,8 +64,7 @@ module plx_evb_nodes #(
         column <= clear ? buffer_column : op_column;
         joins  <= (clear && clear_number < cfg_nodes) || readmits;
         leaves <= excludes;
-        if (joins) live_nodes[column] <= lives + 1'b1;
-        else if (leaves) live_nodes[column] <= lives - 1'b1;
+        if (joins || leaves) live_nodes[column] <= lives + (joins ? {{NW{1'b0}}, 1'b1} : {(NW + 1){1'b1}});
         if (joins) live <= live | column_bit;
         else if (leaves && lives == 1) live <= live & ~column_bit;
         if (clear) buffer_node <= {{(17 - NW) {1'b0}}, buffer_node} + 1'b1 >= {1'b0, cfg_nodes} ? '0 : buffer_node + 1'b1;
