@@ -45,8 +45,10 @@ module plx_evb_columns #(
     input  logic                       drop,
     input  logic                       choose,
 
-    // No choice is under way; the buffer whose head is read, and that it is read.
-    output logic                       idle,
+    // No choice is under way, unless one has begun in the cycle before; the buffer whose head is read, and that
+    // it is read.
+    output logic                       rests,
+    output logic                       picks,
     output logic                       reading,
     output logic [$clog2(BUFFERS)-1:0] head,
 
@@ -67,7 +69,7 @@ module plx_evb_columns #(
     output logic [5:0]                 inc_passed
 );
     localparam CW = $clog2(COLUMNS), BW = $clog2(BUFFERS);
-    // The last bit: no choice is under way, as `idle` needs it early.
+    // The last bit: no choice is under way, as it is needed early.
     localparam RESTS = 2;
     localparam REST = 3'd4, FIX = 3'd5, WALK = 3'd1, POP = 3'd2;
 
@@ -95,7 +97,6 @@ module plx_evb_columns #(
 
     // Cycle 1 is `picks`, in rest, so that `take` is no part of the state's logic.
     logic [2:0]         state;
-    logic               picks;
 
     // Queues: a column that is not free is empty, whatever its memories hold.
     logic [BW-1:0]      links    [0:BUFFERS-1];
@@ -174,7 +175,7 @@ module plx_evb_columns #(
     assign column       = choice ? picked_number : pop_column;
     assign head         = heads[column];
     assign reading      = state == POP;
-    assign idle         = state[RESTS] && !picks;
+    assign rests        = state[RESTS];
     assign look_used    = free[look_column] ? lengths[look_column] : '0;
 
     // The walks.
@@ -232,7 +233,8 @@ module plx_evb_columns #(
             partition <= select;
             ahead     <= select ? |(open_1 & from_1) : |(open_0 & from_0);
             // Columns of the partition whose turn it was.
-            passed    <= live_others & (cfg_partition ^ {COLUMNS{!next_partition}}) & {COLUMNS{select != next_partition}};
+            passed    <= live_others & (cfg_partition ^ {COLUMNS{!next_partition}})
+                         & {COLUMNS{select != next_partition}};
             choice    <= 1'b1;
             state     <= !any_0 && !any_1 ? REST : cfg_discipline == 0 ? POP : WALK;
         end else case (state)

@@ -122,7 +122,8 @@ module plx_evb_walk #(
         read        <= reads;
         read_column <= walk;
         read_weight <= cfg_discipline == LENGTH ? '0 : weights[walk];
-        read_score  <= cfg_discipline == LENGTH ? {{(SW - BW - 1) {1'b0}}, length} : balanced[walk] ? balances[walk] : '0;
+        read_score  <= cfg_discipline == LENGTH ? {{(SW - BW - 1) {1'b0}}, length}
+                                                : balanced[walk] ? balances[walk] : '0;
 
         compares <= read && walks;
         at       <= read_column;

@@ -94,7 +94,7 @@ class TB:
     async def rest(self):
         """Until no choice is under way and its queue has moved on."""
         spent = 0
-        while not (int(self.dut.idle.value) and not int(self.dut.fresh.value)):
+        while not int(self.dut.rests.value) or int(self.dut.picks.value) or int(self.dut.fresh.value):
             await self.cycles.cycle()
             spent += 1
             assert spent < 3 * self.columns + 20
