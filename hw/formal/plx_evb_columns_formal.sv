@@ -10,8 +10,10 @@
 // formal: cover 24
 // mutant: if (take) last <= ready_bit; => if (take && several) last <= last;
 // mutant: if (take || drop || give_back) ready <= 1'b0; => if (take || give_back) ready <= 1'b0;
-// mutant: from_0 <= above; => from_0 <= '1;
-// mutant: give_back ? heads[queue] : op_buffer; => op_buffer;
+// mutant: from_0 <= beyond; => from_0 <= '1;
+// mutant: give_back ? heads[op_column] : op_buffer; => op_buffer;
+// mutant: ready ? ready_bit : last => last
+// mutant: ~cfg_partition & (free_next => ~cfg_partition & (free
 
 module plx_evb_columns_formal (
     input logic       clk,
@@ -26,7 +28,7 @@ module plx_evb_columns_formal (
     localparam PUSH = 3'd1, TAKE = 3'd2, GIVE_BACK = 3'd3, CHOOSE = 3'd4, LIVE = 3'd5, DROP = 3'd6, POP = 3'd7;
 
     logic [2:0]  live = 3'b111;
-    logic        idle, reading, ready, fresh, may_follow;
+    logic        rests, picks, reading, ready, fresh, may_follow;
     logic [1:0]  head, ready_buffer;
     logic [1:0]  ready_column;
     logic [15:0] look_weight;
@@ -35,7 +37,7 @@ module plx_evb_columns_formal (
 
     // Each operation when the one before is done; a buffer is popped, and known one cycle later.
     logic        running = 0, pops = 0, popped = 0, waits_one = 0;
-    wire         free = idle && !rst && !waits_one && !pops && !popped;
+    wire         free = rests && !picks && !rst && !waits_one && !pops && !popped;
     wire         calm = free && !fresh;
     logic [3:0]  f_free;
     wire         push = calm && operation == PUSH && any_column < COLUMNS && !f_free[any_buffer];
@@ -51,8 +53,10 @@ module plx_evb_columns_formal (
     ) dut (
         .clk, .rst, .cfg_discipline(2'd0), .cfg_wait, .cfg_live(live), .cfg_partition(3'd0),
         .w_weight(1'b0), .look_column(any_column), .weight_data(16'd0), .look_weight, .look_used,
-        .push, .pop, .op_column(any_column), .op_buffer(any_buffer), .give_back, .drop, .choose,
-        .idle, .reading, .head, .ready, .fresh, .ready_buffer, .ready_column, .may_follow, .take, .f_free, .inc_passed
+        .push, .pop, .op_column(give_back ? ready_column : any_column),
+        .op_buffer(give_back ? ready_buffer : any_buffer), .give_back, .drop, .choose,
+        .rests, .picks, .reading, .head, .ready, .fresh, .ready_buffer, .ready_column, .may_follow, .take, .f_free,
+        .inc_passed
     );
 
     always_comb if (!running) assume (rst);

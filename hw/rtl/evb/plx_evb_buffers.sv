@@ -60,14 +60,12 @@ module plx_evb_buffers #(
     wire [15:0]   descriptor      = feedback[layouts_pkg::FEEDBACK_DESCRIPTOR_AT +: 16];
     wire [BW-1:0] buffer          = descriptor[BW-1:0];
 
-    logic        is_run, in_range, right_column, same_number, excluded;
+    logic        is_run, in_range, right_column, same_number, excluded, equal, later;
     logic [1:0]  state;
+    // `ahead`: the generation of feedback, less the next one of the buffer: -1 is the buffer's own.
     logic [31:0] ahead, after;
     logic [33:0] assigned;
 
-    // The generation of feedback, less the next one of the buffer: -1 is the buffer's own.
-    wire equal    = ahead == 32'hFFFF_FFFF;
-    wire later    = !ahead[31] && ahead != 32'h7FFF_FFFF;
     wire valid    = is_run && in_range && right_column && !excluded;
     wire repeated = valid && state == FREE && equal;
     wire stale    = valid && state != UNKNOWN && !equal && !later;
@@ -115,6 +113,8 @@ module plx_evb_buffers #(
         end
         if (judge) begin
             excluded     <= sender_excluded;
+            equal        <= ahead == 32'hFFFF_FFFF;
+            later        <= !ahead[31] && ahead != 32'h7FFF_FFFF;
             is_in_flight <= after < {{(31 - SW) {1'b0}}, in_flight};
         end
     end

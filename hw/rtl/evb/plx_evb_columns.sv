@@ -10,8 +10,8 @@
 //   cycle 2  the head of its queue is read
 //   cycle 3  the buffer is offered, the queue moves on
 //
-// By weight or by length of the queue, two walks over the columns come between cycles 1 and 2: the
-// first finds the column, the second charges it. Partitions come in turn. One operation at a time.
+// By weight or by length of the queue, plx_evb_walk comes between cycles 1 and 2. Partitions come in turn. One
+// operation at a time.
 
 module plx_evb_columns #(
     parameter COLUMNS = 32,   // columns, at most
@@ -34,8 +34,9 @@ module plx_evb_columns #(
     output logic [15:0]                look_weight,
     output logic [$clog2(BUFFERS):0]   look_used,
 
-    // Operations: a buffer to the end of a queue; the first of a queue, which is `head` in this cycle and
-    // gone after the next; the offered buffer back to the front, or dropped; a choice.
+    // Operations: a buffer to the end of a queue; the first of a queue, which is `head` in the next cycle and
+    // gone after it; the offered buffer back to the front, of which column and number are given as of others, or
+    // dropped; a choice, while none is offered.
     input  logic                       push,
     input  logic                       pop,
     input  logic [$clog2(COLUMNS)-1:0] op_column,
@@ -44,8 +45,10 @@ module plx_evb_columns #(
     input  logic                       drop,
     input  logic                       choose,
 
-    // No choice is under way; the buffer whose head is read, and that it is read.
-    output logic                       idle,
+    // No choice is under way, unless one has begun in the cycle before; the buffer whose head is read, and that
+    // it is read.
+    output logic                       rests,
+    output logic                       picks,
     output logic                       reading,
     output logic [$clog2(BUFFERS)-1:0] head,
 
@@ -66,16 +69,18 @@ module plx_evb_columns #(
     output logic [5:0]                 inc_passed
 );
     localparam CW = $clog2(COLUMNS), BW = $clog2(BUFFERS);
-    localparam WEIGHTS = 2'd1, LENGTH = 2'd2;
-    // The last bit: no choice is under way, as `idle` needs it early.
-    localparam RESTS = 3;
-    localparam REST = 4'd8, FIX = 4'd9, SCAN = 4'd2, SETTLE = 4'd3, POP = 4'd4;
-    // Bits of a score: 32 weights of 16 bits, signed.
-    localparam SW = 24;
+    // The last bit: no choice is under way, as it is needed early.
+    localparam RESTS = 2;
+    localparam REST = 3'd4, FIX = 3'd5, WALK = 3'd1, POP = 3'd2;
 
     function automatic [2:0] count_4;
         input [3:0] bits;
         count_4 = {2'b0, bits[0]} + {2'b0, bits[1]} + {2'b0, bits[2]} + {2'b0, bits[3]};
+    endfunction
+
+    function automatic several_4;
+        input [3:0] bits;
+        several_4 = (bits[0] && bits[1]) || (bits[2] && bits[3]) || ((bits[0] || bits[1]) && (bits[2] || bits[3]));
     endfunction
 
     // The bit of a column.
@@ -91,30 +96,25 @@ module plx_evb_columns #(
     endgenerate
 
     // Cycle 1 is `picks`, in rest, so that `take` is no part of the state's logic.
-    logic [3:0]         state;
-    logic               picks;
+    logic [2:0]         state;
 
     // Queues: a column that is not free is empty, whatever its memories hold.
     logic [BW-1:0]      links    [0:BUFFERS-1];
     logic [BW-1:0]      heads    [0:COLUMNS-1];
     logic [BW-1:0]      tails    [0:COLUMNS-1];
     logic [BW:0]        lengths  [0:COLUMNS-1];
-    logic [15:0]        weights  [0:COLUMNS-1];
-    logic [SW-1:0]      balances [0:COLUMNS-1];
-    logic [COLUMNS-1:0] free, last, ready_bit, balanced;
+    logic [COLUMNS-1:0] free, last, ready_bit;
 
     // The columns of each partition from its turn on; the partition that is next.
     logic [COLUMNS-1:0] from_0, from_1;
     logic [CW-1:0]      turn_0, turn_1;
     logic               next_partition;
 
-    // Cycle 1: a column in each partition. Columns with nodes, of each, as of the cycle before.
+    // Cycle 1: a column in each partition. Those that may be chosen are known in the cycle before: at `take` the
+    // offered column will be the last one, at `choose` none is offered.
     logic               several, two;
-    logic [COLUMNS-1:0] live_0, live_1, pick_0, pick_1;
-    wire [COLUMNS-1:0]  mine_0     = live_0 & ~(last & {COLUMNS{several}});
-    wire [COLUMNS-1:0]  mine_1     = live_1 & ~(last & {COLUMNS{several}});
-    wire [COLUMNS-1:0]  open_0     = mine_0 & (free | {COLUMNS{cfg_wait}});
-    wire [COLUMNS-1:0]  open_1     = mine_1 & (free | {COLUMNS{cfg_wait}});
+    logic [COLUMNS-1:0] open_0, open_1, pick_0, pick_1, free_next;
+    wire [COLUMNS-1:0]  others     = cfg_live & ~((ready ? ready_bit : last) & {COLUMNS{several}});
     wire                any_0      = |open_0;
     wire                any_1      = |open_1;
     wire                select     = next_partition ? any_1 : !any_0 && any_1;
@@ -122,22 +122,37 @@ module plx_evb_columns #(
     plx_evb_pick #(.N(COLUMNS)) partition_0 (.members(open_0), .from(from_0), .first(pick_0));
     plx_evb_pick #(.N(COLUMNS)) partition_1 (.members(open_1), .from(from_1), .first(pick_1));
 
-    // Columns that are not the first one with nodes.
-    logic [COLUMNS-1:0] live_behind;
+    // Columns with nodes by fours, by twelves: of each group whether there is one, and whether there are more.
+    wire  [35:0] live_columns = {{(36 - COLUMNS) {1'b0}}, cfg_live};
+    logic [8:0]  live_4, lives_4;
+    logic [2:0]  live_12, lives_12;
 
-    // The choice that is under way: the column, which was found in each partition; those behind it, its partition's
-    // candidates and turn; whether it is in the part from the turn on.
-    logic [COLUMNS-1:0] picked_0, picked_1, above, mine, open, passed;
+    // The choice that is under way: the column; those behind it, as of the cycle before; its partition's columns but
+    // for the last one, those that may be chosen, and the turn; whether it is in the part from the turn on.
+    logic [COLUMNS-1:0] picked, above, beyond, open, passed;
     logic [COLUMNS-1:0] from;
     logic               partition, choice, ahead;
-    wire  [COLUMNS-1:0] picked = partition ? picked_1 : picked_0;
     logic [CW-1:0]      column, picked_number;
+    wire  [COLUMNS-1:0] live_others = cfg_live & ~(last & {COLUMNS{several}});
+    wire  [COLUMNS-1:0] mine        = live_others & (cfg_partition ^ {COLUMNS{!partition}});
 
     generate
         for (genvar i = 0; i < COLUMNS; i = i + 1) begin : g_behind
             localparam [COLUMNS-1:0] BEFORE = ({{(COLUMNS - 1) {1'b0}}, 1'b1} << i) - 1'b1;
-            assign above[i]       = |(picked & BEFORE);
-            assign live_behind[i] = |(cfg_live & BEFORE);
+            assign above[i] = |(picked & BEFORE);
+        end
+        for (genvar i = 0; i < 9; i = i + 1) begin : g_live_4
+            wire [3:0] group = live_columns[i*4 +: 4];
+
+            assign live_4[i]  = |group;
+            assign lives_4[i] = several_4(group);
+        end
+        for (genvar i = 0; i < 3; i = i + 1) begin : g_live_12
+            wire [2:0] any  = live_4[i*3 +: 3];
+            wire [2:0] more = lives_4[i*3 +: 3];
+
+            assign live_12[i]  = |any;
+            assign lives_12[i] = |more || several_4({1'b0, any});
         end
         for (genvar i = 0; i < CW; i = i + 1) begin : g_number
             wire [COLUMNS-1:0] having;
@@ -148,53 +163,44 @@ module plx_evb_columns #(
         end
     endgenerate
 
-    // Cycle 3: columns from the turn on, up to the one that was found.
-    wire [COLUMNS-1:0] beyond_it = partition ? from_1 : from_0;
-    wire [COLUMNS-1:0] up_to     = ahead ? from & ~(ready_bit | beyond_it) : from | ~(ready_bit | beyond_it);
-
     // Cycle 2.
     logic [CW-1:0]  pop_column;
     logic [BW-1:0]  link;
     wire            granted = !choice || |(picked & free);
-    wire [CW-1:0]   next_turn = {{(32 - CW) {1'b0}}, column} == COLUMNS - 1 ? '0 : column + 1'b1;
+
+    // Cycle 3: columns from the turn on, up to the one that was found.
+    wire [COLUMNS-1:0] up_to     = ahead ? from & ~(picked | beyond) : from | ~(picked | beyond);
+    wire [CW-1:0]      next_turn = {{(32 - CW) {1'b0}}, pop_column} == COLUMNS - 1 ? '0 : pop_column + 1'b1;
 
     assign column       = choice ? picked_number : pop_column;
     assign head         = heads[column];
     assign reading      = state == POP;
-    assign idle         = state[RESTS] && !picks;
-    assign look_weight  = weights[look_column];
+    assign rests        = state[RESTS];
     assign look_used    = free[look_column] ? lengths[look_column] : '0;
 
-    // The walks: a column is read in one cycle, and compared in the next.
-    logic [CW-1:0]      walk, at, best;
-    logic [CW:0]        walked;
-    logic               compares, found, behind;
-    logic [SW-1:0]      score, best_score, total, weight_at;
-    wire [SW-1:0]       balance = balanced[walk] ? balances[walk] : '0;
-    wire [SW-1:0]       waiting = {{(SW - BW - 1) {1'b0}}, free[walk] ? lengths[walk] : {(BW + 1) {1'b0}}};
-    wire [SW-1:0]       weight  = {{(SW - 16) {1'b0}}, weights[walk]};
-    wire                walks   = (state == SCAN || state == SETTLE) && walked != COLUMNS;
-    wire                ends    = (state == SCAN || state == SETTLE) && walked == COLUMNS && !compares;
-    wire                higher  = $signed(score) > $signed(best_score);
-    wire  [COLUMNS-1:0] best_bit = one(best);
-    wire  [COLUMNS-1:0] at_bit  = one(at);
-    wire                mine_at = |(at_bit & cfg_live & (cfg_partition ^ {COLUMNS{!partition}}));
-    wire                open_at = |(at_bit & open);
-    wire                passes  = compares && state == SETTLE && (higher || (score == best_score && !behind));
-    wire [SW-1:0]       charged = score - (at == best ? total : '0);
-    wire                beyond  = $signed(charged) > $signed(total);
-    wire                below   = $signed(charged) < -$signed(total);
+    // The walks.
+    logic               walk_none, walk_done;
+    logic [CW-1:0]      walk_column;
+    logic [COLUMNS-1:0] best_bit, walk_ahead;
+
+    plx_evb_walk #(.COLUMNS(COLUMNS), .BUFFERS(BUFFERS)) walking (
+        .clk, .rst, .cfg_discipline, .cfg_live, .cfg_partition,
+        .w_weight, .look_column, .weight_data, .look_weight,
+        .walks(state == WALK), .turn(select ? turn_1 : turn_0), .partition, .open, .free,
+        .column(walk_column), .length(free[walk_column] ? lengths[walk_column] : '0),
+        .none(walk_none), .done(walk_done), .best_bit, .ahead(walk_ahead)
+    );
 
     // Operations on a queue.
-    wire [CW-1:0]  queue   = give_back ? ready_column : op_column;
-    wire [COLUMNS-1:0] queue_bit = one(queue);
+    wire [COLUMNS-1:0] queue_bit = one(op_column);
     wire           empty   = !(|(free & queue_bit));
     wire           add     = push || give_back;
-    wire [BW-1:0]  added   = give_back ? ready_buffer : op_buffer;
-    wire [BW-1:0]  link_at = give_back ? ready_buffer : tails[queue];
-    wire [BW-1:0]  link_to = give_back ? heads[queue] : op_buffer;
+    wire [BW-1:0]  link_at = give_back ? op_buffer : tails[op_column];
+    wire [BW-1:0]  link_to = give_back ? heads[op_column] : op_buffer;
     wire           fix     = state == FIX;
     wire           last_one = lengths[pop_column] == 1;
+
+    assign free_next = (free & ~(one(pop_column) & {COLUMNS{fix && last_one}})) | (queue_bit & {COLUMNS{add}});
 
     always_ff @(posedge clk) begin
         if (add && !empty) links[link_at] <= link_to;
@@ -203,103 +209,73 @@ module plx_evb_columns #(
 
     always_ff @(posedge clk) begin
         if (fix) heads[pop_column] <= link;
-        else if (give_back || (push && empty)) heads[queue] <= added;
-        if (push || (give_back && empty)) tails[queue] <= added;
+        else if (give_back || (push && empty)) heads[op_column] <= op_buffer;
+        if (push || (give_back && empty)) tails[op_column] <= op_buffer;
         if (fix) lengths[pop_column] <= lengths[pop_column] - 1'b1;
-        else if (add) lengths[queue] <= empty ? {{BW{1'b0}}, 1'b1} : lengths[queue] + 1'b1;
-        if (w_weight) weights[look_column] <= weight_data;
-        if (compares && state == SETTLE && mine_at && cfg_discipline == WEIGHTS) begin
-            balances[at] <= beyond ? total : below ? -total : charged;
-        end
+        else if (add) lengths[op_column] <= empty ? {{BW{1'b0}}, 1'b1} : lengths[op_column] + 1'b1;
     end
 
     always_ff @(posedge clk) begin
-        several <= cfg_live == 0 || |(cfg_live & live_behind);
+        several <= |lives_12 || several_4({1'b0, live_12});
         two     <= |cfg_partition;
-        live_0  <= cfg_live & ~cfg_partition;
-        live_1  <= cfg_live & cfg_partition;
+        open_0  <= others & ~cfg_partition & (free_next | {COLUMNS{cfg_wait}});
+        open_1  <= others & cfg_partition & (free_next | {COLUMNS{cfg_wait}});
         fresh   <= 1'b0;
-        free    <= (free & ~(one(pop_column) & {COLUMNS{fix && last_one}})) | (queue_bit & {COLUMNS{add}});
+        free    <= free_next;
         if (take || drop || give_back) ready <= 1'b0;
         if (take) last <= ready_bit;
 
         picks <= (take || choose) && !rst;
         if (picks) begin
-            picked_0  <= pick_0;
-            picked_1  <= pick_1;
-            mine      <= select ? mine_1 : mine_0;
+            picked    <= select ? pick_1 : pick_0;
             open      <= select ? open_1 : open_0;
             from      <= select ? from_1 : from_0;
             partition <= select;
             ahead     <= select ? |(open_1 & from_1) : |(open_0 & from_0);
             // Columns of the partition whose turn it was.
-            passed    <= select == next_partition ? '0 : next_partition ? mine_1 : mine_0;
-            walk      <= select ? turn_1 : turn_0;
+            passed    <= live_others & (cfg_partition ^ {COLUMNS{!next_partition}})
+                         & {COLUMNS{select != next_partition}};
             choice    <= 1'b1;
-            state     <= !any_0 && !any_1 ? REST : cfg_discipline == 0 ? POP : SCAN;
+            state     <= !any_0 && !any_1 ? REST : cfg_discipline == 0 ? POP : WALK;
         end else case (state)
-            SCAN: if (ends) state <= found && free[best] ? SETTLE : REST;
-            SETTLE: if (ends) state <= POP;
+            WALK: begin
+                passed <= passed | (walk_ahead & mine & ~free);
+                if (walk_none) state <= REST;
+                if (walk_done) begin
+                    picked <= best_bit;
+                    state  <= POP;
+                end
+            end
             POP: begin
                 pop_column <= column;
+                beyond     <= above;
                 state      <= granted ? FIX : REST;
-                if (choice && granted) begin
-                    ready        <= 1'b1;
-                    fresh        <= 1'b1;
+                if (choice) begin
+                    ready        <= granted;
+                    fresh        <= granted;
                     ready_buffer <= head;
                     ready_column <= column;
                     ready_bit    <= picked;
+                end
+                if (!(choice && granted)) passed <= '0;
+            end
+            FIX: begin
+                if (choice) begin
                     next_partition <= two && !partition;
                     if (partition) begin
                         turn_1 <= next_turn;
-                        from_1 <= above;
+                        from_1 <= beyond;
                     end else begin
                         turn_0 <= next_turn;
-                        from_0 <= above;
+                        from_0 <= beyond;
                     end
-                end else begin
-                    passed <= '0;
                 end
-            end
-            FIX: begin
                 // All before the one that was found are busy.
                 if (cfg_discipline == 0) passed <= passed | (mine & up_to);
                 state <= REST;
             end
             default: state <= REST;
         endcase
-
-        // One column of a walk.
-        compares <= walks;
-        at       <= walk;
-        score    <= cfg_discipline == LENGTH ? waiting : balance + weight;
-        weight_at <= weight;
-        if (walks) begin
-            walk   <= {{(32 - CW) {1'b0}}, walk} == COLUMNS - 1 ? '0 : walk + 1'b1;
-            walked <= walked + 1'b1;
-        end
-        if (compares && state == SCAN) begin
-            if (mine_at) total <= total + weight_at;
-            if (open_at && (!found || higher)) begin
-                found      <= 1'b1;
-                best       <= at;
-                best_score <= score;
-            end
-        end
-        if (compares && state == SETTLE) begin
-            if (at == best) behind <= 1'b1;
-            if (mine_at) balanced <= balanced | at_bit;
-        end
-        if (passes) passed <= passed | (at_bit & mine & ~free);
-        if (picks || ends) begin
-            walked <= '0;
-            behind <= 1'b0;
-        end
-        if (picks) begin
-            found <= 1'b0;
-            total <= '0;
-        end
-        if (state == SETTLE && ends) {picked_1, picked_0} <= {best_bit, best_bit};
 
         if (pop) begin
             state      <= POP;
@@ -317,8 +293,6 @@ module plx_evb_columns #(
             turn_0         <= '0;
             turn_1         <= '0;
             next_partition <= 1'b0;
-            compares       <= 1'b0;
-            balanced       <= '0;
         end
     end
 
@@ -359,7 +333,7 @@ module plx_evb_columns #(
     logic [BUFFERS*PW-1:0] f_place;
     logic [CW-1:0]         f_last = 0;
     logic                  f_some = 0;
-    wire  [PW-1:0]         f_end = give_back || empty ? '0 : lengths[queue];
+    wire  [PW-1:0]         f_end = give_back || empty ? '0 : lengths[op_column];
     // The one on offer.
     logic                  f_offered;
     logic [BW-1:0]         f_offer;
@@ -383,10 +357,10 @@ module plx_evb_columns #(
                     if (at_place == 0) f_in[b] <= 1'b0;
                     f_place[b*PW +: PW] <= at_place - 1'b1;
                 end
-                if (give_back && at_column == queue) f_place[b*PW +: PW] <= at_place + 1'b1;
-                if (add && added == b) begin
+                if (give_back && at_column == op_column) f_place[b*PW +: PW] <= at_place + 1'b1;
+                if (add && op_buffer == b) begin
                     f_in[b]              <= 1'b1;
-                    f_column[b*CW +: CW] <= queue;
+                    f_column[b*CW +: CW] <= op_column;
                     f_place[b*PW +: PW]  <= f_end;
                 end
                 if (rst) f_in[b] <= 1'b0;
@@ -452,20 +426,22 @@ module plx_evb_columns #(
 
     // Of several columns with nodes the last one is not chosen again.
     wire f_chosen = state == POP && choice;
+    wire [COLUMNS-1:0] f_open_now = live_others & (free | {COLUMNS{f_wait}});
+    logic f_wait;
+
+    always_ff @(posedge clk) f_wait <= cfg_wait;
 
     always_ff @(posedge clk) if (!rst) begin
         assert (last == (f_some ? {{(COLUMNS - 1) {1'b0}}, 1'b1} << f_last : '0));
-        if (picks) assert (several == (cfg_live == 0 || (cfg_live & (cfg_live - 1'b1)) != 0));
-        if (picks || state == SCAN || state == SETTLE || f_chosen) assert (!ready);
+        if (picks) assert (several == ((cfg_live & (cfg_live - 1'b1)) != 0));
+        if (picks || state == WALK || f_chosen) assert (!ready);
         if (picks) assert (state == REST);
-        if (picks) assert (live_0 == (cfg_live & ~cfg_partition) && live_1 == (cfg_live & cfg_partition));
+        if (picks) assert (open_0 == (f_open_now & ~cfg_partition) && open_1 == (f_open_now & cfg_partition));
         assert (state[RESTS] == (state == REST || state == FIX));
-        if (state == SCAN || state == SETTLE || f_chosen) begin
+        if (state == WALK || f_chosen) begin
             assert (choice && (open & ~cfg_live) == 0);
             if ((open & last) != 0) assert ((cfg_live & ~last) == 0);
         end
-        if (state == SCAN && found) assert (open[best]);
-        if (state == SETTLE) assert (open[best]);
         if (f_chosen) assert (picked != 0 && (picked & (picked - 1'b1)) == 0 && (picked & open) != 0);
         if (fresh && f_some && ready_column == f_last) assert ((cfg_live & ~ready_bit) == 0);
     end
@@ -475,7 +451,7 @@ module plx_evb_columns #(
     (* anyconst *) logic [CW-1:0] f_mine;
     logic [CW:0]        f_passes = 0, f_next, f_ahead;
     wire                f_open   = open_0[f_mine];
-    wire [COLUMNS-1:0]  f_from   = f_chosen ? above : from_0;
+    wire [COLUMNS-1:0]  f_from   = f_chosen ? above : f_leaves ? beyond : from_0;
     integer             f_d;
 
     always_comb begin
@@ -485,7 +461,7 @@ module plx_evb_columns #(
     end
 
     always_ff @(posedge clk) begin
-        if (picks) f_passes <= !cfg_wait && f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
+        if (picks) f_passes <= !f_wait && f_open && any_0 && !pick_0[f_mine] ? f_passes + 1'b1 : '0;
         if (rst) f_passes <= '0;
     end
 

@@ -16,13 +16,15 @@ module plx_evb_copies #(
     input  logic [layouts_pkg::FLOW_W-layouts_pkg::FLOW_GENERATION_AT-1:0] send_copy,
     input  logic [$clog2(NODES)-1:0]       send_node,
 
-    // A copy is read: valid in the next cycle, a message from the generation on, the node, and the loops that
-    // follow.
+    // A copy is read: valid in the next cycle, a message from the generation on, and the node; behind `compare` the
+    // loops that follow, and whether they are the last one.
     input  logic                           read,
     input  logic [$clog2(SLOTS)-1:0]       read_slot,
     output logic [layouts_pkg::FLOW_W-layouts_pkg::FLOW_GENERATION_AT-1:0] copy,
     output logic [$clog2(NODES)-1:0]       copy_node,
+    input  logic [7:0]                     cfg_loops,
     output logic [7:0]                     next_loops,
+    output logic                           last_loop,
 
     // The message that returned, and what it meets: events that were sent and are kept, the message
     // without an event that was sent last.
@@ -70,7 +72,6 @@ module plx_evb_copies #(
                               || (was_sent && is_expected && same_attempt && !earlier_loop && !is_copy)
                             : !same_release && !old_release;
 
-    assign next_loops = &loops_of_copy ? loops_of_copy : loops_of_copy + 1'b1;
     assign goes_on    = ours && is_pending && in_ring;
     assign returned   = ours && !(is_pending && in_ring);
     assign is_release = is_run && !is_event && same_release;
@@ -84,6 +85,8 @@ module plx_evb_copies #(
     );
 
     always_ff @(posedge clk) if (compare) begin
+        next_loops   <= &loops_of_copy ? loops_of_copy : loops_of_copy + 1'b1;
+        last_loop    <= {1'b0, loops_of_copy} + 9'd1 >= {1'b0, cfg_loops};
         is_run       <= flow[layouts_pkg::FLOW_RUN_AT +: 32] == cfg_run;
         was_sent     <= !early && $signed(number - unsent) < 0;
         is_old       <= early;

@@ -97,12 +97,12 @@ module plx_evb_engine #(
     // States of events.
     localparam WAITING = 3'd0, RING = 3'd1, BUILDING = 3'd2, PROCESSED = 3'd3, DECIDED = 3'd4;
 
-    // The last bit: nothing is under way, as all that begins needs it early.
-    localparam RESTS = 5;
-    localparam IDLE = 6'd32, SETUP = 6'd0, CHECK = 6'd2, FEEDBACK_1 = 6'd3, FEEDBACK_2 = 6'd4, FEEDBACK_3 = 6'd5,
-               FEEDBACK_4 = 6'd6, FLOW_1 = 6'd7, FLOW_2 = 6'd8, DECIDE_0 = 6'd13, DECIDE_1 = 6'd9, DECIDE_2 = 6'd10,
-               RETIRE = 6'd11, EXPIRE = 6'd12, AGAIN_1 = 6'd14, AGAIN_2 = 6'd15, SEND = 6'd16, RELEASE = 6'd17,
-               COMMAND = 6'd18, GIVE_BACK = 6'd19;
+    // Two bits of their own: a set-up; nothing is under way, as all that begins needs it early.
+    localparam RESTS = 5, CLEARS = 6;
+    localparam IDLE = 7'd32, SETUP = 7'd64, CHECK = 7'd2, FEEDBACK_1 = 7'd3, FEEDBACK_2 = 7'd4, FEEDBACK_3 = 7'd5,
+               FEEDBACK_4 = 7'd6, FLOW_1 = 7'd7, FLOW_2 = 7'd8, DECIDE_0 = 7'd13, DECIDE_1 = 7'd9, DECIDE_2 = 7'd10,
+               RETIRE = 7'd11, EXPIRE = 7'd12, AGAIN_1 = 7'd14, AGAIN_2 = 7'd15, SEND = 7'd16, RELEASE = 7'd17,
+               COMMAND = 7'd18, GIVE_BACK = 7'd19;
 
     generate
         if (NODES < 2 || NODES != 1 << NW) NODES_must_be_a_power_of_two_at_least_2 parameter_error ();
@@ -110,7 +110,7 @@ module plx_evb_engine #(
         if (SLOTS < 2 || SLOTS != 1 << SW) SLOTS_must_be_a_power_of_two_at_least_2 parameter_error ();
     endgenerate
 
-    logic [5:0]  state, after;
+    logic [6:0]  state, after;
     logic [31:0] now, time_of_op;
 
     // Events: the next one to be sent, the first that is kept, the first that is undecided. How many are in
@@ -140,7 +140,7 @@ module plx_evb_engine #(
     logic [FLOW_W-KEPT-1:0] copy;
 
     // Columns.
-    logic           idle, reading, ready, fresh, may_follow;
+    logic           rests, picks, reading, ready, fresh, may_follow;
     logic [BW-1:0]  head, ready_buffer;
     logic [CW-1:0]  ready_column;
     logic [31:0]    ready_generation;
@@ -160,7 +160,7 @@ module plx_evb_engine #(
     logic again_valid, go_again, go_new, go_release, go_expire, go_trigger, accepted, go_direct, go_change, go_command,
           go_decide, go_flow, go_feedback, settled, none_waits, begins, lost, command_waits, expired;
     logic [31:0] again_number;
-    wire clears   = state == SETUP;
+    wire clears   = state[CLEARS];
     wire resting  = state[RESTS];
     wire can      = enabled && has_members && ready;
     wire room     = m_flow_ready && timer_room;
@@ -170,7 +170,7 @@ module plx_evb_engine #(
 
     plx_evb_turns turns (
         .clk, .clear(rst || setup || clears),
-        .quiet(resting && idle), .can, .room, .waits(has_waiting), .waits_again(again_valid),
+        .quiet(resting && rests && !picks), .can, .room, .waits(has_waiting), .waits_again(again_valid),
         .timer_due, .timer_examining, .timer_looking, .release_over, .release_late(expired && release_late),
         .trigger, .full, .at_limit, .change(enabled != cfg_enable || waits != cfg_wait), .command(command_waits),
         .decide(s_decided_valid), .flow(s_flow_valid), .feedback(s_feedback_valid),
@@ -210,13 +210,15 @@ module plx_evb_engine #(
     logic [CW-1:0] setup_column, member_column;
     logic          member_excluded, sender_excluded, is_new, is_finished, is_in_flight;
     logic [8:0]    judged;
-    logic       goes_on, returned, is_release, tells;
+    logic       goes_on, returned, is_release, tells, last_loop;
     logic [7:0] next_loops;
     logic [2:0] compared;
 
     // A decision. `dc_done`: no event before the first that is not decided is left, known a cycle ahead.
-    logic       dc_valid, dc_in_flight, dc_done;
-    wire [31:0] dc_left = decision[31:0] - decided;
+    // `decides_first`: one waited in the cycle before, as plx_evb_turns sees it.
+    logic       dc_valid, dc_in_flight, dc_done, decides_first;
+    wire [31:0] dc_left = decision[31:0] - decided, again_age = again_number - oldest;
+    wire [31:0] dc_number = decision[63:32] - unsent, dc_before = decision[31:0] - unsent, dc_kept = decision[63:32] - oldest;
 
     // Phases of events.
     wire [2:0] phase = phases[at];
@@ -268,7 +270,7 @@ module plx_evb_engine #(
         .w_weight, .look_column(c_looks ? c_column : look_column), .weight_data, .look_weight, .look_used(used),
         .push, .pop(c_pop), .op_column(push_column), .op_buffer(push_buffer),
         .give_back, .drop, .choose,
-        .idle, .reading, .head, .ready, .fresh, .ready_buffer, .ready_column, .may_follow, .take(dispatch),
+        .rests, .picks, .reading, .head, .ready, .fresh, .ready_buffer, .ready_column, .may_follow, .take(dispatch),
         .inc_passed
     );
 
@@ -276,8 +278,8 @@ module plx_evb_engine #(
     always_ff @(posedge clk) begin
         give_back   <= state == CHECK && ready && !may_follow;
         push        <= (state == FEEDBACK_3 && (is_new || is_finished)) || c_push;
-        push_column <= state == COMMAND ? c_column : col;
-        push_buffer <= state == COMMAND ? c_buffer : op_buffer;
+        push_column <= state == COMMAND ? c_column : state == CHECK ? ready_column : col;
+        push_buffer <= state == COMMAND ? c_buffer : state == CHECK ? ready_buffer : op_buffer;
         if (rst || clears) {give_back, push} <= 2'b00;
     end
 
@@ -314,7 +316,7 @@ module plx_evb_engine #(
         .read(go_flow || go_expire || state == AGAIN_1 || c_reads),
         .read_slot(resting ? (timer_due ? due_number[SW-1:0] : s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW])
                    : state == AGAIN_1 ? again_number[SW-1:0] : c_slot),
-        .copy, .copy_node, .next_loops,
+        .copy, .copy_node, .cfg_loops, .next_loops, .last_loop,
         .flow, .compare(state == FLOW_1), .expected, .unsent, .oldest, .told,
         .release_copied, .release_number, .release_decided, .release_members, .in_ring,
         .goes_on, .returned, .is_release, .tells, .verdict(compared)
@@ -348,7 +350,7 @@ module plx_evb_engine #(
         in_ring     <= phase == RING;
         is_open     <= in_ring_or_built || phase == PROCESSED;
         has_members <= |members;
-        no_loops    <= cfg_loops == 0;
+        {no_loops, decides_first} <= {cfg_loops == 0, s_decided_valid};
         dc_done     <= state == DECIDE_2 ? dc_left == 1 : dc_left[31] || dc_left == 0;
         if (begins) {expired, time_of_op} <= {go_expire, same_time ? time_of_op : now};
         if (fresh) {ready_generation, ready_node} <= {generation, place_node};
@@ -362,25 +364,22 @@ module plx_evb_engine #(
                 if (&walk) state <= IDLE;
             end
             IDLE: begin
+                // Of the operation that would begin: whether it does is known late.
+                at <= timer_due ? due_number[SW-1:0] : decides_first ? s_decided_data[32 +: SW]
+                                : s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW];
                 if (go_feedback) begin
                     feedback  <= s_feedback_data;
                     state     <= FEEDBACK_1;
                 end
                 if (go_flow) begin
                     flow  <= s_flow_data;
-                    at    <= s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW];
                     state <= FLOW_1;
                 end
                 if (go_decide) begin
                     decision <= s_decided_data;
-                    at       <= s_decided_data[32 +: SW];
                     state    <= DECIDE_0;
                 end
-                if (go_expire) begin
-                    number <= due_number;
-                    at     <= due_number[SW-1:0];
-                    state  <= EXPIRE;
-                end
+                if (go_expire) {state, number} <= {EXPIRE, due_number};
                 if (go_again) state <= AGAIN_1;
                 if (go_release) state <= RELEASE;
                 if (go_command) state <= COMMAND;
@@ -406,7 +405,7 @@ module plx_evb_engine #(
 
             FLOW_1: state <= FLOW_2;
             FLOW_2: begin
-                prepared          <= {f_pending, copy[MEMBERS +: 32], 1'b1, next_loops >= cfg_loops, next_loops,
+                prepared          <= {f_pending, copy[MEMBERS +: 32], 1'b1, last_loop, next_loops,
                                       copy[LOOPS-1:0], decided, f_number, cfg_run};
                 {prepared_dispatch, prepared_event} <= 2'b01;
                 prepared_node     <= copy_node;
@@ -415,8 +414,8 @@ module plx_evb_engine #(
             end
 
             DECIDE_0: begin
-                dc_valid     <= $signed(decision[63:32] - unsent) < 0 && $signed(decision[31:0] - unsent) <= 0;
-                dc_in_flight <= $signed(decision[63:32] - oldest) >= 0;
+                dc_valid     <= dc_number[31] && (dc_before[31] || decision[31:0] == unsent);
+                dc_in_flight <= !dc_kept[31];
                 state        <= DECIDE_1;
             end
             DECIDE_1: state <= dc_valid ? DECIDE_2 : IDLE;
@@ -440,7 +439,7 @@ module plx_evb_engine #(
             AGAIN_1: begin
                 number  <= again_number;
                 at      <= again_number[SW-1:0];
-                retired <= $signed(again_number - oldest) < 0;
+                retired <= again_age[31];
                 state   <= AGAIN_2;
             end
             AGAIN_2: begin
@@ -496,5 +495,6 @@ module plx_evb_engine #(
 
     assign {sts_ready, sts_enabled, sts_members, sts_pending} = {ready, enabled, members, pending};
 
-    wire unused = &{1'b0, settled, copy[FLOW_W-KEPT-1:MEMBERS+32], copy[LOOPS+9:LOOPS]};
+    wire unused = &{1'b0, settled, again_age[30:0], dc_number[30:0], dc_before[30:0], dc_kept[30:0],
+                     copy[FLOW_W-KEPT-1:MEMBERS+32], copy[LOOPS+9:LOOPS]};
 endmodule
