@@ -6,7 +6,7 @@
 // formal: aiger
 // formal: always 7
 // formal: cover 7
-// mutant: grant & {CLIENTS{free}}; => grant;
+// mutant: s_desc_valid & {CLIENTS{free}} => s_desc_valid
 
 module plx_rd_mux_formal (
     input logic       clk,
@@ -90,8 +90,10 @@ module plx_rd_mux_formal (
     end
 
     always_comb if (running && !rst) begin
-        assert (m_data_tvalid == (s_data_tvalid && s_status_tag[7:4] < 3 ? 3'd1 << s_status_tag[5:4] : 3'd0));
-        if (s_data_tvalid && s_status_tag[7:4] < 3) assert (s_data_tready == m_data_tready[s_status_tag[5:4]]);
+        // Data have the tag of a request.
+        if (s_data_tvalid) assume (s_status_tag[7:4] < 3);
+        assert (m_data_tvalid == (s_data_tvalid ? 3'd1 << s_status_tag[5:4] : 3'd0));
+        if (s_data_tvalid) assert (s_data_tready == m_data_tready[s_status_tag[5:4]]);
         assert (m_data_tag == s_status_tag[3:0]);
     end
 endmodule

@@ -143,8 +143,8 @@ module plx_dma_rd #(
     end
 
     // Reads of each tag: waiting for data; status; time of the request; offset in the slot of the
-    // next byte, bytes and DWs outstanding: at the request, and after the latest completion if there
-    // was one. Each memory has one writer, so that it needs no register for each tag.
+    // next byte, bytes outstanding with those before it in its DW, and DWs outstanding: at the request, and after
+    // the latest completion if there was one. Each memory has one writer, so that it needs no register for each tag.
     localparam [TAGS-1:0] ONE = 1;
     logic [TAGS-1:0] waiting, begun;
     wire  [TAGS-1:0] of_tag = ONE << tag;
@@ -158,7 +158,8 @@ module plx_dma_rd #(
     logic         came, came_sop, came_eop;
     logic [127:0] came_head;
     logic [255:0] came_data;
-    logic [12:0]  came_end;  // 4 times its DWs, if it has all that are outstanding
+    // Its bytes, with those before them in their DW; 4 times its DWs, if it has all that are outstanding.
+    logic [12:0]  came_whole, came_end;
     wire  [W-1:0] came_tag = came_head[90 +: W];
     wire  [10:0]  came_dws = {came_head[73:64] == 0, came_head[73:64]};
 
@@ -169,7 +170,7 @@ module plx_dma_rd #(
     logic [127:0] head;
     logic [255:0] data;
     logic [8:0]   cpl_at;
-    logic [9:0]   cpl_left;
+    logic [9:0]   cpl_whole;
     logic [7:0]   dws_left;
     wire  [W-1:0] cpl_tag    = head[90 +: W];
     wire          cpl_bad    = head[89];
@@ -189,25 +190,24 @@ module plx_dma_rd #(
     wire          finished = writes && beat_eop && (beat_sop ? all : completes);
 
     // The state after a completion, which the next one of the same tag may need at once.
-    wire  [9:0]   after_dws  = {cpl_dws, 2'b00} - {8'd0, cpl_at[1:0]};
     wire  [8:0]   next_at    = {cpl_at[8:2] + cpl_dws[6:0], 2'b00};
-    wire  [9:0]   next_left  = all ? 10'd0 : cpl_left - after_dws;
+    wire  [9:0]   next_whole = all ? 10'd0 : cpl_whole - {cpl_dws, 2'b00};
     wire  [7:0]   next_dws   = dws_left - cpl_dws;
     wire          same       = came_tag == to;
     wire          ends       = refused || finished;
-    wire  [26:0]  next_state = {next_at, next_left, next_dws};
+    wire  [26:0]  next_state = {next_at, next_whole, next_dws};
     wire          started    = begun[came_tag];
     wire  [26:0]  state_0    = asked[came_tag];
     wire  [26:0]  state_1    = after[came_tag];
 
     // Whether a completion agrees with either state: bytes outstanding, offset. Both say how many DWs those are.
-    wire          agrees_0   = came_head[18:7] == {2'd0, state_0[17:8]} && came_head[6:0] == state_0[24:18];
-    wire          agrees_1   = came_head[18:7] == {2'd0, state_1[17:8]} && came_head[6:0] == state_1[24:18];
+    wire          agrees_0   = came_whole == {3'd0, state_0[17:8]} && came_head[6:0] == state_0[24:18];
+    wire          agrees_1   = came_whole == {3'd0, state_1[17:8]} && came_head[6:0] == state_1[24:18];
 
     // Or with the next one: it has those bytes that were outstanding, without those of the DWs before it. A sum
     // is compared without its carries: the bits that it needs in one place are those that the one below gives.
     wire  [11:0]  those      = {2'd0, cpl_dws, 2'b00};
-    wire  [11:0]  whole      = {2'd0, cpl_left} + {10'd0, cpl_at[1:0]};
+    wire  [11:0]  whole      = {2'd0, cpl_whole};
     wire  [11:0]  need_bytes = came_head[18:7] ^ those ^ whole;
     wire  [11:0]  give_bytes = came_head[18:7] & those | (came_head[18:7] | those) & ~whole;
     wire  [4:0]   need_at    = cpl_at[6:2] ^ cpl_dws[4:0] ^ came_head[6:2];
@@ -215,11 +215,12 @@ module plx_dma_rd #(
     wire          agrees_2   = need_bytes == {give_bytes[10:0], 1'b0} && need_at == {give_at[3:0], 1'b0}
                                && came_head[1:0] == 2'd0 && !all;
 
-    // A clock hand looks at one tag a cycle, in two steps; not at that of a completion that is under way.
-    logic [W-1:0] hand, aged;
-    logic         was_waiting;
+    // A clock hand looks at one tag a cycle, in three steps; not at that of a completion that is under way. (A tag
+    // that ends meanwhile is not asked for again so soon.)
+    logic [W-1:0] hand, aging, aged;
+    logic         was_waiting, waited, old;
     logic [31:0]  age;
-    wire          expired = was_waiting && waiting[aged] && age >= cfg_timeout_cycles
+    wire          expired = waited && waiting[aged] && old
                             && !(came && came_tag == aged) && !(beat && to == aged) && !(taking && taking_tag == aged);
 
     assign hif_rx_cpl_ready = 1'b1;
@@ -227,9 +228,12 @@ module plx_dma_rd #(
     always_ff @(posedge clk) begin
         now         <= now + 32'd1;
         hand        <= hand + 1'b1;
-        aged        <= hand;
+        aging       <= hand;
+        aged        <= aging;
         age         <= now - sent[hand];
         was_waiting <= waiting[hand];
+        waited      <= was_waiting;
+        old         <= age >= cfg_timeout_cycles;
         came        <= hif_rx_cpl_valid;
         beat        <= came;
         if (beat) taking <= writes && !beat_eop;
@@ -244,6 +248,7 @@ module plx_dma_rd #(
             now         <= 32'd0;
             hand        <= '0;
             was_waiting <= 1'b0;
+            waited      <= 1'b0;
             came        <= 1'b0;
             beat        <= 1'b0;
             taking      <= 1'b0;
@@ -256,8 +261,9 @@ module plx_dma_rd #(
         came_eop  <= hif_rx_cpl_eop;
         came_data <= hif_rx_cpl_data;
         if (hif_rx_cpl_sop) begin
-            came_head <= hif_rx_cpl_header;
-            came_end  <= {1'b0, hif_rx_cpl_header[18:7]} + {11'd0, hif_rx_cpl_header[1:0]} + 13'd3;
+            came_head  <= hif_rx_cpl_header;
+            came_whole <= {1'b0, hif_rx_cpl_header[18:7]} + {11'd0, hif_rx_cpl_header[1:0]};
+            came_end   <= {1'b0, hif_rx_cpl_header[18:7]} + {11'd0, hif_rx_cpl_header[1:0]} + 13'd3;
         end
         beat_sop <= came_sop;
         beat_eop <= came_eop;
@@ -269,7 +275,7 @@ module plx_dma_rd #(
         sound    <= came_dws <= came_end[12:2];
         cpl_dws  <= came_dws[7:0];
         open_tag <= came_head[99:90] < TAGS && waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
-        {cpl_at, cpl_left, dws_left} <= same && begins ? next_state : started ? state_1 : state_0;
+        {cpl_at, cpl_whole, dws_left} <= same && begins ? next_state : started ? state_1 : state_0;
         if (issue) error[tag] <= master ? NONE : OFF;
         if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;
         if (expired) error[aged] <= TIMEOUT;
@@ -285,7 +291,7 @@ module plx_dma_rd #(
     end
 
     always_ff @(posedge clk) if (issue) begin
-        asked[tag] <= {address[8:0], length[9:0], dws[7:0]};
+        asked[tag] <= {address[8:0], end_byte[9:0], dws[7:0]};
         sent[tag]  <= now;
     end
 
@@ -388,5 +394,5 @@ module plx_dma_rd #(
     assign idle = cut_idle && !hif_rd_req_valid && !head_valid && !out_valid && !out_busy && !returns;
 
     wire unused = &{1'b0, open, unexpected_return, push_ready, twice[255:0], dws_wide[1:0],
-                    head, dws[10], came_end[1:0], give_bytes[11], give_at[4]};
+                    head, dws[10], came_end[1:0], cpl_at[1:0], give_bytes[11], give_at[4]};
 endmodule

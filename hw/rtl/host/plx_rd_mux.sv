@@ -52,9 +52,10 @@ module plx_rd_mux #(
     logic [CLIENTS-1:0] grant;
     wire                free;
 
-    plx_arb_rr #(.N(CLIENTS)) arbiter (.clk, .rst, .request(s_desc_valid), .grant, .done(free));
+    // Nobody requests while there is no room, so that a grant is an acceptance.
+    plx_arb_rr #(.N(CLIENTS)) arbiter (.clk, .rst, .request(s_desc_valid & {CLIENTS{free}}), .grant, .done(1'b1));
 
-    assign s_desc_ready = grant & {CLIENTS{free}};
+    assign s_desc_ready = grant;
 
     // The request of the granted client, with the number of the client.
     wire  [CLIENTS*96-1:0] all;
@@ -85,7 +86,11 @@ module plx_rd_mux #(
         .m_data({m_desc_address, m_desc_length, m_desc_tag, m_desc_func})
     );
 
-    wire [15:0]        one   = 16'd1 << s_status_tag[7:4];
+    // The client is one that has requested, so that no more bits of the tag matter: data come late.
+    localparam CW = $clog2(CLIENTS);
+    localparam [(1<<CW)-1:0] ONE = 1;
+
+    wire [(1<<CW)-1:0] one   = ONE << s_status_tag[4 +: CW];
     wire [CLIENTS-1:0] whose = one[CLIENTS-1:0];
 
     assign m_data_tvalid = whose & {CLIENTS{s_data_tvalid}};
@@ -96,10 +101,6 @@ module plx_rd_mux #(
     assign m_data_tuser  = s_data_tuser;
     assign m_data_tag    = s_status_tag[3:0];
 
-    // Slots of absent clients.
-    generate
-        if (CLIENTS < 16) begin : g_few
-            wire unused = &{1'b0, one[15:CLIENTS]};
-        end
-    endgenerate
+    // Bits that are always clear, and slots of absent clients.
+    wire unused = &{1'b0, s_status_tag[7:4], one};
 endmodule

@@ -72,7 +72,8 @@ module plx_wr_mux #(
     wire data_taken = |(grant & s_data_tvalid & s_data_tready);
 
     assign s_desc_ready  = grant & {INPUTS{desc_free && !gone}};
-    assign s_data_tready = grant & {INPUTS{data_free && (gone || desc_free && !immediate)}};
+    // Of each by itself, as the grant comes late.
+    assign s_data_tready = grant & ({INPUTS{data_free && gone}} | {INPUTS{data_free && desc_free}} & ~s_desc_immediate);
     assign done          = data_taken && last || desc_taken && immediate;
 
     always_ff @(posedge clk) begin

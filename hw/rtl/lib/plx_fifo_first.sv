@@ -29,7 +29,9 @@ module plx_fifo_first #(
     endgenerate
 
     logic [WIDTH-1:0] memory [0:DEPTH-1];
-    logic [AW-1:0]    head, tail;
+    // The head is kept inverted, or tools read the memory at the next one, which comes late.
+    logic [AW-1:0]    past, tail;
+    wire  [AW-1:0]    head = ~past;
     // Words in the memory; there are some.
     logic [AW:0]      level;
     logic             some;
@@ -47,14 +49,14 @@ module plx_fifo_first #(
     always_ff @(posedge clk) begin
         if (free) m_valid <= some || put;
         if (push) tail <= tail + 1'b1;
-        if (pull) head <= head + 1'b1;
+        if (pull) past <= past - 1'b1;
         if (push != pull) level <= pull ? one_less : one_more;
         if (push != pull) some <= !pull || !one;
         if (rst) begin
             m_valid <= 1'b0;
             some    <= 1'b0;
             level   <= '0;
-            head    <= '0;
+            past    <= '1;
             tail    <= '0;
         end
     end

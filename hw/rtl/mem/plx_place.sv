@@ -254,6 +254,10 @@ module plx_place #(
     // chunk begins.
     wire         one_only = to_end ? (bare ? space[3:0] == 4'd1 && !space[4] : none || (held == 7'd1 && !leads)) : jump;
     wire         two      = busy ? more_than_1 : !one_only;
+    // The chunk ends with them. Each comparison by itself, as `to_end` comes late.
+    wire         end_two  = bare ? space[4:0] == 5'd1 || space[4:0] == 5'd2
+                          : none || (leads ? held[4:0] == 5'd1 : held == 7'd1 || held[4:0] == 5'd2);
+    wire         last     = busy ? !more_than_2 : to_end ? end_two : jump || reach == 5'd2;
     wire         is_record = !busy && leads;
     wire         two_held = |held[6:1];
     wire [127:0] the_record = {stamp_valid ? stamp[31:0] : 32'd0, sequence_number, 15'd0, stamp_valid, source_port,
@@ -266,7 +270,7 @@ module plx_place #(
 
     always_ff @(posedge clk) begin
         if (load) begin
-            busy       <= busy ? more_than_2 : !one_only && want != 5'd2;
+            busy       <= !last;
             units_left <= after;
         end
         if (rst) busy <= 1'b0;
@@ -274,7 +278,6 @@ module plx_place #(
 
     wire [127:0] low  = is_record ? the_record : of_ring;
     wire [127:0] high = is_record && two ? of_ring : use_1 ? unit_1 : 128'd0;
-    wire         last = busy ? !more_than_2 : one_only || want == 5'd2;
 
     plx_skid #(.WIDTH(257)) data (
         .clk, .rst, .s_valid(load), .s_ready(free), .s_data({last, high, low}),
@@ -353,9 +356,8 @@ module plx_place #(
             ask   <= 1'b0;
             away  <= !fresh && !back;
         end
-        if (m_xlate_done) holds <= 1'b0;
-        if (s_xlate_valid && translating && s_xlate_hit) holds <= 1'b1;
-        if (rst) holds <= 1'b0;
+        // Without an enable, as the answer comes late.
+        holds <= !rst && (s_xlate_valid && translating && s_xlate_hit || holds && !m_xlate_done);
     end
 
     always_comb begin

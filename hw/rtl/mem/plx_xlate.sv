@@ -89,9 +89,9 @@ module plx_xlate #(
 
     // ---- Requests -------------------------------------------------------------------------------
 
-    // Of each master: looked up; held until an entry is made; reported; held for long enough; an
+    // Of each master: looked up; held until an entry is made; neither; reported; held for long enough; an
     // entry was made since the lookup.
-    logic [MASTERS-1:0] busy, held, told, expired, stale, grant;
+    logic [MASTERS-1:0] busy, held, free, told, expired, stale, grant;
     logic               entered;
 
     // The arbiter needs two requesters.
@@ -99,7 +99,7 @@ module plx_xlate #(
     logic [ASKERS-1:0] turn;
 
     plx_arb_rr #(.N(ASKERS)) arbiter (
-        .clk, .rst, .request(ASKERS'(s_req_valid & ~busy & ~held)), .grant(turn), .done(1'b1)
+        .clk, .rst, .request(ASKERS'(s_req_valid & free)), .grant(turn), .done(1'b1)
     );
 
     assign grant       = turn[MASTERS-1:0];
@@ -192,14 +192,15 @@ module plx_xlate #(
         for (i = 0; i < MASTERS; i = i + 1) begin : g_master
             logic [31:0] left;
             wire         again = entered || stale[i];
+            wire         stays = busy[i] && !who[i];
+            wire         waits = who[i] ? holds && !again : held[i] && !entered && !expired[i];
 
             always_ff @(posedge clk) begin
-                busy[i]  <= grant[i] || (busy[i] && !who[i]);
+                busy[i]  <= grant[i] || stays;
+                held[i]  <= waits;
+                free[i]  <= !grant[i] && !stays && !waits;
                 stale[i] <= !grant[i] && again && busy[i];
-                if (who[i]) begin
-                    held[i] <= holds && !again;
-                    told[i] <= holds;
-                end else if (entered || expired[i]) held[i] <= 1'b0;
+                if (who[i]) told[i] <= holds;
                 if (!told[i]) left <= cfg_timeout_cycles;
                 else if (left != 0) left <= left - 1'b1;
                 if (m_rsp_valid[i]) expired[i] <= 1'b0;
@@ -207,6 +208,7 @@ module plx_xlate #(
                 if (rst) begin
                     busy[i]    <= 1'b0;
                     held[i]    <= 1'b0;
+                    free[i]    <= 1'b1;
                     told[i]    <= 1'b0;
                     expired[i] <= 1'b0;
                 end
