@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// TLPs leave whole, as many as were accepted, each with its DWs in their places and no other; of each
-// stream in order; a read only with a tag and while a credit is free; none without bus mastering, but each such
-// read is refused once, by its header, unless the card is reset; and neither stream waits for more than one TLP of the other. No TLP begins while they are held.
+// TLPs leave whole, as many as were accepted, each with its DWs in their places and no other, and with its byte
+// enables; of each stream in order; a read only with a tag and while a credit is free; none without bus mastering,
+// but each such read is refused once, by its header, unless the card is reset; and neither stream waits for more than
+// one TLP of the other, nor a write for more than a cycle of none. No TLP begins while they are held.
 // formal: aiger
 // formal: bounded 9
 // formal: cover 10
 // mutant: left[10:3] == 0 || left == 11'd8; => left[10:3] == 0;
-// mutant: && may_read && !just_read => && may_read
-// mutant: (turn || !can_write) => !can_write
-// mutant: !in_tlp && !hold && can_write => !in_tlp && can_write
+// mutant: needs <= dws > 11'd8; => needs <= dws > 11'd9;
+// mutant: needs <= left > 11'd12; => needs <= left > 11'd11;
+// mutant: && pending < MOST && !sends_read; => && pending < MOST;
+// mutant: (yields || !hif_wr_req_valid) => !hif_wr_req_valid
+// mutant: !in_tlp && !hold && !yields => !in_tlp && !yields
+// mutant: reads && !hold && can_read => reads && can_read
+// mutant: begins_read && (turn || begins); => begins_read;
+// mutant: in_tlp ? 8'd0 : header[81:74]; => in_tlp ? 8'd0 : 8'hFF;
 // mutant: kept <= hif_wr_req_data[255:128]; => kept <= hif_wr_req_data[127:0];
-// mutant: !just_read : !m_refused_valid); => !just_read : 1'b1);
+// mutant: s_tag_valid && may_read : !m_refused_valid); => s_tag_valid && may_read : 1'b1);
+// mutant: s_tag_valid && may_read : !m_refused_valid); => may_read : !m_refused_valid);
 // mutant: m_refused       <= hif_rd_req_header[113:90]; => m_refused       <= {hif_rd_req_header[113:91], 1'b0};
 // mutant: if (m_refused_ready) m_refused_valid => if (1'b0) m_refused_valid
 // mutant: if (rst || flush) m_refused_valid => if (rst) m_refused_valid
@@ -61,6 +68,9 @@ module plx_pcie_rq_formal (
         end
     endgenerate
 
+    // The byte enables of the writes by their numbers: any.
+    (* anyconst *) logic [63:0] enables;
+
     // Two functions, the second with bus mastering or without.
     (* anyconst *) logic vf_on;
     wire drops_write = write_now && !vf_on;
@@ -69,7 +79,7 @@ module plx_pcie_rq_formal (
     plx_pcie_rq #(.W(2), .MOST(2)) dut (
         .*,
         .bus_master({6'd0, vf_on, 1'b1}),
-        .hif_wr_req_header({27'd0, write_vf, 18'd0, 8'hFF, 5'd0, now, 61'd0, write_number}),
+        .hif_wr_req_header({27'd0, write_vf, 18'd0, enables[{write_number, 3'd0} +: 8], 5'd0, now, 61'd0, write_number}),
         .hif_rd_req_header({27'd0, read_vf, 7'd0, read_tag, 8'd0, 8'h0F, 10'd1, 64'd8}),
         .s_tag(2'd2),
         .pcie_rq_seq_num0({5'd4, left_vf}),
@@ -101,6 +111,7 @@ module plx_pcie_rq_formal (
     wire  [2:0] in_block = {1'b0, in_block_pf} + {1'b0, in_block_vf};
     logic [1:0] reads_since = 0;
     logic [2:0] writes_since = 0;
+    logic [1:0] stuck = 0;
     wire        sent_read = takes_read && !drops_read;
     wire        able = hif_rd_req_valid && s_tag_valid && in_block == 0 && cfg_fc_nph > 1 && !hold
                          && !(drops_read && m_refused_valid);
@@ -156,7 +167,10 @@ module plx_pcie_rq_formal (
         else if (takes_write && !inside) writes_since <= writes_since + 3'd1;
         if (!hif_wr_req_valid || takes_write) reads_since <= 2'd0;
         else if (takes_read) reads_since <= reads_since + 2'd1;
+        // A write waits for a read that is sent, or a cycle for one that could have been.
+        stuck <= hif_wr_req_valid && !takes_write && !takes_read && !hold && !m_axis_rq_tvalid ? stuck + 2'd1 : 2'd0;
         if (rst) begin
+            stuck        <= 2'd0;
             inside       <= 1'b0;
             write_number <= 3'd0;
             next_number  <= 3'd0;
@@ -181,11 +195,11 @@ module plx_pcie_rq_formal (
         assert (m_refused_valid == refused);
         if (refused) assert (m_refused == {13'd0, refused_vf, 7'd0, refused_tag});
         if (hold) assert (!takes_read && !(takes_write && !inside));
-        assert (reads_since <= 1 && writes_since <= 4);
+        assert (reads_since <= 1 && writes_since <= 4 && stuck <= 1);
         assert (reads_out + {2'd0, 1'b0} <= reads_in);
         if (out) begin
             assert (m_axis_rq_tlast == (whole - first <= 8));
-            if (starts) assert (m_axis_rq_tuser[7:0] == (is_read ? 8'h0F : 8'hFF));
+            if (starts) assert (m_axis_rq_tuser[7:0] == (is_read ? 8'h0F : enables[{next_number, 3'd0} +: 8]));
             if (starts) assert (of_vf ? vf_on : m_axis_rq_tdata[87:80] == 0);
             if (starts && is_read) assert (m_axis_rq_tuser[27:24] == {3'd4, of_vf});
         end

@@ -8,6 +8,7 @@
 // formal: cover 34
 // mutant: latest[m_card_tag] == looked => 1'b1
 // mutant: && !(s_read_valid && s_read_tag == m_card_tag) => && 1'b1
+// mutant: && !(s_next_valid && s_next_tag == m_card_tag); => ;
 // mutant: && known && !ended_now : m_current; => && known && !ended_now : looked_live;
 // mutant: && known && !ended_now => && known
 // mutant: looked_live && fits => looked_live
@@ -24,6 +25,8 @@ module plx_pcie_tags_formal (
     input logic       s_read_valid,
     input logic       s_read_tag,
     input logic       read_vf,
+    input logic       s_next_valid,
+    input logic       s_next_tag,
     input logic       s_look_valid,
     input logic [7:0] s_look_tag,
     input logic       look_vf,
@@ -96,7 +99,7 @@ module plx_pcie_tags_formal (
         if (takes && m_tag == tag) assert (!held || age > 12);
         if (m_current && looked && m_card_tag == card) begin
             assert (looked_open);
-            assert (!(s_read_valid && s_read_tag == card));
+            assert (!(s_read_valid && s_read_tag == card) && !(s_next_valid && s_next_tag == card));
         end
         cover (m_current && looked && m_card_tag == card && looked_open);
         cover (takes && m_tag == tag && held);

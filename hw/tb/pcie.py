@@ -100,7 +100,7 @@ class Block(UltraScalePlusPcieDevice):
 
 
 class Writer:
-    """Writes of the card: `write` ends when the host bus logic has the last word."""
+    """Writes of the card, of any bytes: `write` ends when the host bus logic has the last word."""
 
     def __init__(self, dut):
         self.dut = dut
@@ -111,6 +111,8 @@ class Writer:
         await FallingEdge(dut.clk)
         dut.s_wr_desc_valid.value, dut.s_wr_data_tvalid.value = 1, 1
         dut.s_wr_desc_address.value, dut.s_wr_desc_length.value, dut.s_wr_desc_func.value = address, len(data), func
+        # From the DW of the first byte on.
+        data = random.randbytes(address % 4) + data
         words, described = [data[at:at + 32] for at in range(0, len(data), 32)], False
         while words or not described:
             if words:

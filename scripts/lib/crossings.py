@@ -69,9 +69,11 @@ class Netlist:
         return "/".join([*owner, min(found, key=lambda net: (len(net), net))]) if found else ""
 
     def clock(self, bit):
-        """The name of a clock: the shortest one of its net."""
+        """The name of a clock: the shortest one of its net, with its place in a vector."""
         if bit not in self.clocks:
-            self.clocks[bit] = min(self.names[bit], key=lambda net: (len(net), net))
+            *path, name = net = min(self.names[bit], key=lambda net: (len(net), net))
+            bits = self.nets[net]
+            self.clocks[bit] = (*path, f"{name}[{bits.index(bit)}]" if len(bits) > 1 else name)
         return self.clocks[bit]
 
     def starts(self, name, port):
@@ -192,7 +194,7 @@ class Crossings:
         return self.netlist.named(name) if "Q" in self.netlist.cells[name]["connections"] else f"{name}.{port}"
 
     def period(self, clock):
-        return PERIODS[self.netlist.clock(clock)[-1].split(".")[-1]]
+        return PERIODS[re.search(r"\w+(?=(\[\d+\])?$)", self.netlist.clock(clock)[-1])[0]]
 
     def variable(self, clock):
         """A clock of a constraint."""

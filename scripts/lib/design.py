@@ -45,7 +45,8 @@ def modules(text):
                 cell = (names[words[1]], words[2].lstrip("\\"), {})
                 module.cells.append(cell)
                 line = f"  cell \\{cell[0]} {words[2]}\n"
-        elif words[:1] == ["connect"] and cell and len(words) == 3:
+        elif words[:1] == ["connect"] and cell and (len(words) == 3 or ":" not in words[-1] and len(words) == 4):
+            # Of one bit, the name of all: the clocks of a vector are of one kind.
             cell[2][words[1].lstrip("\\")] = words[2].lstrip("\\")
         elif words == ["end"]:
             if line[0] == "e":

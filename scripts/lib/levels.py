@@ -10,9 +10,9 @@ from lib import design, netlist
 from lib.design import CLOCKS
 from lib.needs import Failure
 
-# The card; modules that are wiring, and are joined from the others as mapped.
-TOP, JOINED = "plx_card", ("plx_card", "plx_port", "plx_memory", "plx_host_bus", "plx_net", "plx_timing_block",
-                        "plx_evb_ring", "plx_evb_sched", "plx_evb_engine")
+# The card with its PCIe shim and PCS; modules that are wiring, and are joined from the others as mapped.
+TOP, JOINED = "plx_nic", ("plx_nic", "plx_card", "plx_port", "plx_memory", "plx_host_bus", "plx_net",
+                        "plx_timing_block", "plx_evb_ring", "plx_evb_sched", "plx_evb_engine")
 # Of a family: what its logic is called; how it is mapped.
 FAMILIES = {"xcup": ("AMD UltraScale+", "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}"),
             "arriav": ("Intel Arria V", "synth_intel_alm -family arriav -noiopad -noclkbuf -top {top}")}

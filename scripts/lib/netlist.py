@@ -232,7 +232,7 @@ def longest(graph, clocks, main):
     """{clock: (levels, start, end)} of a graph; `clocks` has the clock of each of its ports that are
     clocks. Paths between ports count for the `main` one."""
     reached, paths = arrivals(graph), {}
-    inside = {graph.inputs[port][0]: clock for port, clock in clocks.items() if port in graph.inputs}
+    inside = {bit: clock for port, clock in clocks.items() for bit in graph.inputs.get(port, ())}
 
     def clock_of(net, what):
         if net not in inside:

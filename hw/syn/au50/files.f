@@ -90,6 +90,7 @@ hw/rtl/pcs/plx_pcs_tx.sv
 hw/rtl/pcs/plx_prbs31_check.sv
 hw/rtl/pcs/plx_prbs31_gen.sv
 hw/rtl/plx_card.sv
+hw/rtl/plx_nic.sv
 hw/rtl/plx_port.sv
 hw/rtl/regs/plx_card_regs.sv
 hw/rtl/regs/plx_clop_regs.sv

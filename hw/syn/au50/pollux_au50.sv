@@ -66,40 +66,27 @@ module pollux_au50 #(
     plx_sync_reset net_starts (.clk(clk_net), .rst_async(!tx_clk_valid[0]), .rst(net_stopped));
     plx_sync_reset net_up (.clk(clk_net), .rst_async(!tx_up[0]), .rst(rst_net));
 
-    // ---- Lanes: transceiver and PCS --------------------------------------------------------------------
+    // ---- Lanes: transceivers ---------------------------------------------------------------------------
 
     logic                pll_clk, pll_refclk, pll_locked;
-    logic [LANES*64-1:0] xgmii_txd, xgmii_rxd;
-    logic [LANES*8-1:0]  xgmii_txc, xgmii_rxc;
-    logic [LANES-1:0]    locked, lane_clk, lane_refclk, lane_locked;
+    logic [LANES*64-1:0] tx_data, rx_data;
+    logic [LANES*2-1:0]  tx_header, rx_header;
+    logic [LANES-1:0]    clk_rx_net, rx_signal_ok, rx_slip, locked, lane_clk, lane_refclk, lane_locked;
 
     assign {pll_clk, pll_refclk, pll_locked} = {lane_clk[0], lane_refclk[0], lane_locked[0]};
 
     generate
         for (genvar i = 0; i < LANES; i = i + 1) begin : g_lane
-            logic        clk_rx_net, rx_signal_ok, rx_slip;
-            logic [1:0]  tx_header, rx_header;
-            logic [63:0] tx_data, rx_data;
-
             plx_gty_lane #(.PLL(i == 0 ? 1 : 0)) lane (
                 .rx_p(qsfp_rx_p[i]), .rx_n(qsfp_rx_n[i]), .tx_p(qsfp_tx_p[i]), .tx_n(qsfp_tx_n[i]),
                 .clk_free, .rst_free, .power_good(power_good[i]), .refclk(qsfp_refclk), .pll_clk(lane_clk[i]),
                 .pll_refclk(lane_refclk[i]), .pll_locked(lane_locked[i]), .other_clk(i == 0 ? 1'b0 : pll_clk),
                 .other_refclk(i == 0 ? 1'b0 : pll_refclk), .other_locked(i == 0 ? 1'b0 : pll_locked),
                 .tx_clk_out(tx_clk_out[i]), .tx_clk_valid(tx_clk_valid[i]), .clk_net, .tx_active(!net_stopped),
-                .tx_up(tx_up[i]), .tx_header, .tx_data, .clk_rx_net, .rx_signal_ok, .rx_header, .rx_data, .rx_slip
+                .tx_up(tx_up[i]), .tx_header(tx_header[i*2+:2]), .tx_data(tx_data[i*64+:64]),
+                .clk_rx_net(clk_rx_net[i]), .rx_signal_ok(rx_signal_ok[i]), .rx_header(rx_header[i*2+:2]),
+                .rx_data(rx_data[i*64+:64]), .rx_slip(rx_slip[i])
             );
-
-            /* verilator lint_off PINCONNECTEMPTY */
-            plx_pcs pcs (
-                .clk_net, .rst_net, .xgmii_txd(xgmii_txd[i*64+:64]), .xgmii_txc(xgmii_txc[i*8+:8]),
-                .xgmii_rxd(xgmii_rxd[i*64+:64]), .xgmii_rxc(xgmii_rxc[i*8+:8]), .tx_header, .tx_data, .clk_rx_net,
-                .rx_header, .rx_data, .rx_signal_ok, .rx_slip, .cfg_prbs31_tx(1'b0), .cfg_prbs31_rx(1'b0),
-                .sts_signal_ok(), .sts_locked(locked[i]), .sts_hi_ber(), .sts_bad_headers(), .sts_bad_blocks(),
-                .sts_overflow(), .sts_deleted(), .sts_prbs31_errors(), .inc_tx_error(), .inc_underflow(),
-                .inc_inserted()
-            );
-            /* verilator lint_on PINCONNECTEMPTY */
         end
     endgenerate
 
@@ -109,9 +96,9 @@ module pollux_au50 #(
         qsfp_led_act    <= !rst_net;
     end
 
-    // ---- PCIe: the block and the shim ------------------------------------------------------------------
+    // ---- The PCIe block --------------------------------------------------------------------------------
 
-    logic         clk_core, user_reset, rst_core;
+    logic         clk_core, rst_core;
     logic         rq_valid, rq_last, rc_valid, rc_ready, rc_last, cq_valid, cq_ready, cq_last, cc_valid, cc_last;
     logic [3:0]   rq_ready, cc_ready;
     logic [255:0] rq_data, rc_data, cq_data, cc_data;
@@ -135,7 +122,7 @@ module pollux_au50 #(
     plx_pcie4c pcie (
         .pci_exp_rxp(pcie_rx_p), .pci_exp_rxn(pcie_rx_n), .pci_exp_txp(pcie_tx_p), .pci_exp_txn(pcie_tx_n),
         .sys_clk(pcie_refclk), .sys_clk_gt(pcie_refclk_gt), .sys_reset(pcie_reset_n), .user_clk(clk_core),
-        .user_reset,
+        .user_reset(rst_core),
         .s_axis_rq_tvalid(rq_valid), .s_axis_rq_tready(rq_ready), .s_axis_rq_tdata(rq_data),
         .s_axis_rq_tkeep(rq_keep), .s_axis_rq_tuser(rq_user), .s_axis_rq_tlast(rq_last),
         .m_axis_rc_tvalid(rc_valid), .m_axis_rc_tready(rc_ready), .m_axis_rc_tdata(rc_data),
@@ -159,68 +146,33 @@ module pollux_au50 #(
         .cfg_interrupt_msix_address(64'd0), .cfg_interrupt_msi_function_number(8'd0)
     );
 
-    logic         wr_valid, wr_ready, wr_sop, wr_eop, rd_valid, rd_ready, cpl_valid, cpl_ready, cpl_sop, cpl_eop;
-    logic         req_valid, req_ready, req_sop, req_eop, tx_valid, tx_ready, tx_sop, tx_eop;
-    logic [127:0] wr_header, rd_header, cpl_header, req_header, tx_header;
-    logic [255:0] wr_data, cpl_data, req_data, tx_data;
-    logic [2:0]   card_max_payload, card_max_read;
-    logic [7:0]   card_bus_master, card_msix_enable, card_msix_mask, card_flr, card_flr_done;
-
-    /* verilator lint_off PINCONNECTEMPTY */
-    plx_pcie_us shim (
-        .clk(clk_core), .rst(user_reset), .card_rst(rst_core),
-        .m_axis_rq_tvalid(rq_valid), .m_axis_rq_tready(rq_ready[0]), .m_axis_rq_tdata(rq_data),
-        .m_axis_rq_tkeep(rq_keep), .m_axis_rq_tuser(rq_user), .m_axis_rq_tlast(rq_last),
-        .s_axis_rc_tvalid(rc_valid), .s_axis_rc_tready(rc_ready), .s_axis_rc_tdata(rc_data),
-        .s_axis_rc_tkeep(rc_keep), .s_axis_rc_tuser(rc_user), .s_axis_rc_tlast(rc_last),
-        .s_axis_cq_tvalid(cq_valid), .s_axis_cq_tready(cq_ready), .s_axis_cq_tdata(cq_data),
-        .s_axis_cq_tkeep(cq_keep), .s_axis_cq_tuser(cq_user), .s_axis_cq_tlast(cq_last),
-        .m_axis_cc_tvalid(cc_valid), .m_axis_cc_tready(cc_ready[0]), .m_axis_cc_tdata(cc_data),
-        .m_axis_cc_tkeep(cc_keep), .m_axis_cc_tuser(cc_user), .m_axis_cc_tlast(cc_last),
-        .pcie_rq_seq_num0(seq_num0), .pcie_rq_seq_num_vld0(seq_num_vld0), .pcie_rq_seq_num1(seq_num1),
-        .pcie_rq_seq_num_vld1(seq_num_vld1), .pcie_cq_np_req(np_req), .cfg_fc_sel(fc_sel), .cfg_fc_nph(fc_nph),
-        .cfg_max_payload(max_payload), .cfg_max_read_req(max_read), .cfg_function_status(function_status),
-        .cfg_interrupt_msix_enable(msix_enable), .cfg_interrupt_msix_mask(msix_mask),
-        .cfg_config_space_enable(config_enable), .cfg_power_state_change_interrupt(power_change),
-        .cfg_power_state_change_ack(power_ack), .cfg_flr_in_process(flr_in_process), .cfg_flr_done(flr_done),
-        .cfg_vf_status(vf_status[13:0]), .cfg_interrupt_msix_vf_enable(vf_msix_enable[6:0]),
-        .cfg_interrupt_msix_vf_mask(vf_msix_mask[6:0]), .cfg_vf_flr_in_process(vf_flr_in_process[6:0]),
-        .cfg_vf_flr_func_num(vf_flr_func_num), .cfg_vf_flr_done(vf_flr_done),
-        .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
-        .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
-        .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .hif_rx_cpl_valid(cpl_valid),
-        .hif_rx_cpl_ready(cpl_ready), .hif_rx_cpl_sop(cpl_sop), .hif_rx_cpl_eop(cpl_eop),
-        .hif_rx_cpl_header(cpl_header), .hif_rx_cpl_data(cpl_data), .hif_rx_req_valid(req_valid),
-        .hif_rx_req_ready(req_ready), .hif_rx_req_sop(req_sop), .hif_rx_req_eop(req_eop),
-        .hif_rx_req_header(req_header), .hif_rx_req_data(req_data), .hif_tx_cpl_valid(tx_valid),
-        .hif_tx_cpl_ready(tx_ready), .hif_tx_cpl_sop(tx_sop), .hif_tx_cpl_eop(tx_eop),
-        .hif_tx_cpl_header(tx_header), .hif_tx_cpl_data(tx_data),
-        .card_max_payload, .card_max_read, .card_bus_master, .card_msix_enable, .card_msix_mask,
-        .card_flr, .card_flr_done,
-        .inc_cq_refused(), .inc_cq_dropped(), .inc_rc_discontinued(), .inc_rq_dropped(), .inc_tag_lost()
-    );
-    /* verilator lint_on PINCONNECTEMPTY */
-
-    // ---- The card --------------------------------------------------------------------------------------
+    // ---- The network card ------------------------------------------------------------------------------
 
     // The board has no input for an experiment's timing signals.
-    plx_card #(.PORTS(LANES), .GIT_HASH(GIT_HASH)) card (
-        .clk_net, .rst_net, .clk_core, .rst_core, .xgmii_rxd, .xgmii_rxc, .xgmii_txd, .xgmii_txc,
+    plx_nic #(.PORTS(LANES), .GIT_HASH(GIT_HASH)) nic (
+        .clk_net, .rst_net, .clk_core, .rst_core, .lane_tx_header(tx_header), .lane_tx_data(tx_data),
+        .lane_clk_rx_net(clk_rx_net), .lane_rx_header(rx_header), .lane_rx_data(rx_data),
+        .lane_rx_signal_ok(rx_signal_ok), .lane_rx_slip(rx_slip), .lane_locked(locked),
         .ttc_clock(1'b0), .ttc_start(1'b0), .ttc_end(1'b0), .ttc_trigger(1'b0),
-        .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
-        .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
-        .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .hif_rx_cpl_valid(cpl_valid),
-        .hif_rx_cpl_ready(cpl_ready), .hif_rx_cpl_sop(cpl_sop), .hif_rx_cpl_eop(cpl_eop),
-        .hif_rx_cpl_header(cpl_header), .hif_rx_cpl_data(cpl_data), .hif_rx_req_valid(req_valid),
-        .hif_rx_req_ready(req_ready), .hif_rx_req_sop(req_sop), .hif_rx_req_eop(req_eop),
-        .hif_rx_req_header(req_header), .hif_rx_req_data(req_data), .hif_tx_cpl_valid(tx_valid),
-        .hif_tx_cpl_ready(tx_ready), .hif_tx_cpl_sop(tx_sop), .hif_tx_cpl_eop(tx_eop),
-        .hif_tx_cpl_header(tx_header), .hif_tx_cpl_data(tx_data), .cfg_max_payload(card_max_payload),
-        .cfg_max_read(card_max_read), .cfg_bus_master(card_bus_master),
-        .cfg_msix_enable(card_msix_enable), .cfg_msix_mask(card_msix_mask), .cfg_flr(card_flr),
-        .flr_done(card_flr_done)
+        .m_axis_rq_tvalid(rq_valid), .m_axis_rq_tready(rq_ready[0]), .m_axis_rq_tdata(rq_data),
+        .m_axis_rq_tkeep(rq_keep), .m_axis_rq_tuser(rq_user), .m_axis_rq_tlast(rq_last), .s_axis_rc_tvalid(rc_valid),
+        .s_axis_rc_tready(rc_ready), .s_axis_rc_tdata(rc_data), .s_axis_rc_tkeep(rc_keep), .s_axis_rc_tuser(rc_user),
+        .s_axis_rc_tlast(rc_last), .s_axis_cq_tvalid(cq_valid), .s_axis_cq_tready(cq_ready),
+        .s_axis_cq_tdata(cq_data), .s_axis_cq_tkeep(cq_keep), .s_axis_cq_tuser(cq_user), .s_axis_cq_tlast(cq_last),
+        .m_axis_cc_tvalid(cc_valid), .m_axis_cc_tready(cc_ready[0]), .m_axis_cc_tdata(cc_data),
+        .m_axis_cc_tkeep(cc_keep), .m_axis_cc_tuser(cc_user), .m_axis_cc_tlast(cc_last), .pcie_rq_seq_num0(seq_num0),
+        .pcie_rq_seq_num_vld0(seq_num_vld0), .pcie_rq_seq_num1(seq_num1), .pcie_rq_seq_num_vld1(seq_num_vld1),
+        .pcie_cq_np_req(np_req), .cfg_fc_sel(fc_sel), .cfg_fc_nph(fc_nph), .cfg_max_payload(max_payload),
+        .cfg_max_read_req(max_read), .cfg_function_status(function_status), .cfg_interrupt_msix_enable(msix_enable),
+        .cfg_interrupt_msix_mask(msix_mask), .cfg_config_space_enable(config_enable),
+        .cfg_power_state_change_interrupt(power_change), .cfg_power_state_change_ack(power_ack),
+        .cfg_flr_in_process(flr_in_process), .cfg_flr_done(flr_done), .cfg_vf_status(vf_status[13:0]),
+        .cfg_interrupt_msix_vf_enable(vf_msix_enable[6:0]), .cfg_interrupt_msix_vf_mask(vf_msix_mask[6:0]),
+        .cfg_vf_flr_in_process(vf_flr_in_process[6:0]), .cfg_vf_flr_func_num(vf_flr_func_num),
+        .cfg_vf_flr_done(vf_flr_done)
     );
 
-    wire unused = &{1'b0, vf_status[503:14], vf_msix_enable[251:7], vf_msix_mask[251:7], vf_flr_in_process[251:7], rq_ready[3:1], cc_ready[3:1], power_good[3:1], tx_clk_out[3:1], tx_clk_valid[3:1],
+    wire unused = &{1'b0, vf_status[503:14], vf_msix_enable[251:7], vf_msix_mask[251:7], vf_flr_in_process[251:7],
+                    rq_ready[3:1], cc_ready[3:1], power_good[3:1], tx_clk_out[3:1], tx_clk_valid[3:1],
                     tx_up[3:1], lane_clk[3:1], lane_refclk[3:1], lane_locked[3:1]};
 endmodule

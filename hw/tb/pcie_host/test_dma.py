@@ -8,7 +8,7 @@ from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from pcie import stalls
 from traffic import both, quiet, ready, write
 
-QUICK = ("writes_of_all_lengths_arrive", "reads_of_all_lengths_and_alignments")
+QUICK = ("writes_of_all_lengths_arrive", "writes_at_any_byte", "reads_of_all_lengths_and_alignments")
 
 
 @cocotb.test()
@@ -27,6 +27,32 @@ async def writes_of_all_lengths_arrive(dut):
         await tb.settle(10)
     assert tb.memory[:] == model
     assert await tb.counter("writes") == len(tb.requests.writes)
+
+
+@cocotb.test()
+async def writes_at_any_byte(dut):
+    """Every length up to 40 bytes, longer ones and some across pages, at every byte of a DW: the enabled bytes are
+    those of the write, and no other."""
+    tb = await ready(dut)
+    model = bytearray(tb.memory)
+    shapes = [(4 * random.randrange(15000) + first, length)
+              for length in [*range(1, 41), 63, 64, 65, 127, 129, 255, 257, 500] for first in range(4)]
+    shapes += [(4096 * page - 5 + first, length) for page in (2, 7) for first in range(8) for length in (6, 9, 260)]
+    for at, length in shapes:
+        await write(tb, model, at, length)
+    for _ in range(2000):
+        if tb.memory[:] == model:
+            break
+        await tb.settle(10)
+    assert tb.memory[:] == model
+    enabled = iter(tb.requests.bytes)
+    for at, length in shapes:
+        end = at + length
+        while at < end:
+            start, count = next(enabled)
+            assert start == tb.base + at and at + count <= end, (at, end, start - tb.base, count)
+            at += count
+    assert next(enabled, None) is None
 
 
 @cocotb.test()

@@ -1,4 +1,4 @@
-"""pcie_host: interrupts, function-level reset, loss of the link."""
+"""pcie_host: interrupts, function-level reset, reset of the slot."""
 
 import random
 
@@ -146,8 +146,8 @@ async def requests_wait_for_the_end_of_a_reset(dut):
 
 
 @cocotb.test()
-async def link_that_goes_down_and_trains_again(dut):
-    """With reads open and a register read under way: the host enumerates anew, and all works."""
+async def reset_of_the_slot_under_traffic(dut):
+    """PERST#, with reads open and a register read under way: the host enumerates anew, and all works."""
     tb = await ready(dut)
     for _ in range(2):
         tb.requests.held = []

@@ -6,6 +6,7 @@ import cocotb
 from cocotb.triggers import with_timeout
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
+from host_bus import enabled
 from pcie import HOST, TB
 
 
@@ -14,6 +15,8 @@ class Requests:
 
     def __init__(self, rc, payload, read):
         self.rc, self.payload, self.read, self.writes, self.reads, self.held = rc, payload, read, [], [], None
+        # The bytes that each write enables: address and number.
+        self.bytes = []
         self.answer = rc.handle_mem_read_tlp
         # Who may: asserted of each request.
         self.allows = lambda tlp: True
@@ -25,8 +28,11 @@ class Requests:
     async def write(self, tlp):
         assert self.allows(tlp), tlp
         assert tlp.length * 4 <= self.payload and tlp.address % 4096 + tlp.length * 4 <= 4096
-        assert tlp.first_be == 15 and tlp.last_be == (15 if tlp.length > 1 else 0)
+        written = enabled(tlp.first_be, tlp.last_be, tlp.length)
+        first, count = written.index(True), sum(written)
+        assert all(written[first:first + count]) and (tlp.length > 1 or not tlp.last_be), tlp
         self.writes.append((tlp.address, tlp.length * 4))
+        self.bytes.append((tlp.address + first, count))
         await self.rc.handle_mem_write_tlp(tlp)
 
     async def take(self, tlp):
@@ -89,7 +95,7 @@ async def both(tb, count, lengths=(1, 4, 60, 64, 200, 512, 1500)):
             await tb.reader.request(tb.base + at, length)
     cocotb.start_soon(ask())
     for _ in range(count):
-        await write(tb, model, 32768 + random.randrange(0, 28000, 4), (random.choice(lengths) + 3) & ~3)
+        await write(tb, model, 32768 + random.randrange(28000), random.choice(lengths))
     for number, found in enumerate(await with_timeout(tb.reader.ended(count), 1000, "us")):
         at, length = shapes[number]
         assert found == model[at:at + length], (number, at, length)

@@ -13,7 +13,7 @@ module plx_pcie_flr (
     input  logic cfg_flr_in_process,
     output logic cfg_flr_done,
 
-    // No TLP of the card begins, and no request of the host goes on to it; no TLP is under way.
+    // No TLP of the card begins, and no request of the host goes on to it: a register; no TLP is under way.
     output logic hold,
     input  logic idle,
 
@@ -28,8 +28,6 @@ module plx_pcie_flr (
     logic [5:0] count;
     logic       asked;
 
-    assign hold = state != RUN;
-
     always_ff @(posedge clk) begin
         count        <= state == RESET || state == SETTLE ? count + 6'd1 : 6'd0;
         cfg_flr_done <= 1'b0;
@@ -40,11 +38,13 @@ module plx_pcie_flr (
             end
             SETTLE: if (count == LAST) begin
                 state        <= RUN;
+                hold         <= 1'b0;
                 cfg_flr_done <= asked;
             end
             // After `done` the request ends a few cycles later.
             RUN: if (cfg_flr_in_process && !asked) begin
                 state <= DRAIN;
+                hold  <= 1'b1;
                 asked <= 1'b1;
             end else if (!cfg_flr_in_process) begin
                 asked <= 1'b0;
@@ -57,6 +57,7 @@ module plx_pcie_flr (
         if (rst) begin
             state        <= RESET;
             card_rst     <= 1'b1;
+            hold         <= 1'b1;
             count        <= 6'd0;
             asked        <= 1'b0;
             cfg_flr_done <= 1'b0;

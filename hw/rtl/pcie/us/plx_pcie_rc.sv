@@ -135,7 +135,7 @@ module plx_pcie_rc #(
 
     // ---- Words, with the answer of plx_pcie_tags ---------------------------------------------------
 
-    logic         word, word_sop, word_eop, word_strange, word_broken;
+    logic         word, word_sop, word_eop, word_again, word_strange, word_broken;
     logic [3:0]   word_dws;
     logic [95:0]  word_head;
     logic [255:0] word_data;
@@ -154,6 +154,7 @@ module plx_pcie_rc #(
     always_ff @(posedge clk) if (step) begin
         word_sop     <= !rest && (!in_tlp || !begun || broken);
         word_eop     <= rest || answer || came_last && !more;
+        word_again   <= rest || in_tlp && begun;
         word_strange <= !rest && kind == STRANGE;
         word_broken  <= !rest && (broken || kind == FAIL);
         word_dws     <= rest ? few : !passes || broken ? 4'd0 : long ? 4'd8 : have[3:0];
@@ -163,10 +164,10 @@ module plx_pcie_rc #(
 
     // ---- To the card -------------------------------------------------------------------------------
 
-    // Words of a completion of another read, or of none, are replaced by one.
+    // Words of a completion of another read, or of none, are replaced by the first one: its abort, too.
     logic passing;
     wire  strange = word_strange || !current;
-    wire  shows   = word && (word_sop || passing);
+    wire  shows   = word && (!word_again || passing);
     wire  last    = word_eop || word_sop && strange;
 
     wire [2:0]  status   = word_head[45:43];

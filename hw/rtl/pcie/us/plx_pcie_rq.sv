@@ -77,7 +77,7 @@ module plx_pcie_rq #(
     logic [7:0]  sent, left_0, left_1, forget, forgets;
     logic [2:0]  hand;
     logic [3:0]  forgotten;
-    logic        took_0, took_1, may_read, just_read;
+    logic        took_0, took_1, may_read;
     wire         sends_read;
     wire  [2:0]  read_func;
     wire  [7:0]  takes_0, takes_1;
@@ -113,8 +113,8 @@ module plx_pcie_rq #(
                      | lapsing[27:24] | lapsing[31:28];
         gone      <= {1'b0, forgotten} + {4'd0, took_0} + {4'd0, took_1};
         pending   <= pending + {4'd0, sends_read} - gone;
-        may_read  <= {3'd0, pending} < cfg_fc_nph && pending < MOST;
-        just_read <= sends_read;
+        // `pending` has a read a cycle after it was sent.
+        may_read  <= {3'd0, pending} < cfg_fc_nph && pending < MOST && !sends_read;
         if (rst) begin
             hand      <= 3'd0;
             took_0    <= 1'b0;
@@ -123,14 +123,14 @@ module plx_pcie_rq #(
             gone      <= 5'd0;
             pending   <= 5'd0;
             may_read  <= 1'b0;
-            just_read <= 1'b0;
         end
     end
 
     // ---- Whose turn it is --------------------------------------------------------------------------
 
-    // Inside a write, that is sent or dropped; the last TLP was a write.
-    logic in_tlp, drops, turn;
+    // Inside a write, that is sent or dropped; the last TLP was a write. A write yields to a read that could have been
+    // sent, or refused, in the cycle before: a register, as the card's long paths begin with the grant of a write.
+    logic in_tlp, drops, turn, yields;
     wire  room;
 
     wire [2:0] write_func = hif_wr_req_header[102:100];
@@ -138,26 +138,29 @@ module plx_pcie_rq #(
     wire       write_on   = bus_master[write_func];
     assign     read_func  = hif_rd_req_header[102:100];
 
-    wire can_read  = hif_rd_req_valid && (read_on ? s_tag_valid && may_read && !just_read : !m_refused_valid);
-    wire can_write = hif_wr_req_valid;
-    wire picks_read  = !in_tlp && !hold && can_read && (turn || !can_write);
-    wire picks_write = !in_tlp && !hold && can_write && !picks_read;
-    wire begins      = picks_write && room;
+    // `reads`: if a TLP is sent, or refused, it is a read.
+    wire can_read     = hif_rd_req_valid && (read_on ? s_tag_valid && may_read : !m_refused_valid);
+    wire grants_write = !in_tlp && !hold && !yields;
+    wire reads        = !in_tlp && (yields || !hif_wr_req_valid);
+    wire picks_write  = grants_write && hif_wr_req_valid;
+    wire picks_read   = reads && !hold && can_read;
+    wire begins       = picks_write && room;
+    wire begins_read  = picks_read && room;
 
-    // Of a write: DWs that are not sent, and half of its last word, which is not sent.
+    // Of a write: DWs that are not sent, and half of its last word, which is not sent; whether more than that is left.
     logic [10:0]  left;
     logic [127:0] kept;
+    logic         needs;
     wire [10:0]   dws    = {hif_wr_req_header[73:64] == 0, hif_wr_req_header[73:64]};
     wire          short  = dws[10:3] == 0 && dws[2:0] <= 3'd4;
-    wire          needs  = left[10:3] != 0 || left[2:0] > 3'd4;
     wire          last   = left[10:3] == 0 || left == 11'd8;
     wire          follows = in_tlp && !drops && (!needs || hif_wr_req_valid);
 
-    assign hif_rd_req_ready = picks_read && room;
-    assign s_tag_ready      = hif_rd_req_ready && read_on;
+    assign hif_rd_req_ready = begins_read;
+    assign s_tag_ready      = begins_read && read_on;
     assign sends_read       = s_tag_ready;
-    wire   refuses          = hif_rd_req_ready && !read_on;
-    assign hif_wr_req_ready = room && (in_tlp ? drops || needs : picks_write);
+    wire   refuses          = begins_read && !read_on;
+    assign hif_wr_req_ready = room && (in_tlp ? drops || needs : grants_write);
     assign idle             = !in_tlp && !m_axis_rq_tvalid;
 
     wire taken = hif_wr_req_valid && hif_wr_req_ready;
@@ -169,8 +172,9 @@ module plx_pcie_rq #(
         end else if (in_tlp && room) begin
             if (drops ? taken && hif_wr_req_eop : follows && last) in_tlp <= 1'b0;
         end
-        if (hif_rd_req_ready) turn <= 1'b0;
+        if (begins_read) turn <= 1'b0;
         if (begins) turn <= 1'b1;
+        yields         <= can_read && !begins_read && (turn || begins);
         inc_rq_dropped <= begins && !write_on || refuses;
         if (m_refused_ready) m_refused_valid <= 1'b0;
         if (refuses) begin
@@ -180,27 +184,33 @@ module plx_pcie_rq #(
         if (rst) begin
             in_tlp         <= 1'b0;
             turn           <= 1'b0;
+            yields         <= 1'b0;
             inc_rq_dropped <= 1'b0;
         end
         if (rst || flush) m_refused_valid <= 1'b0;
     end
 
     always_ff @(posedge clk) begin
-        if (begins) left <= dws - 11'd4;
-        else if (follows && room) left <= left - 11'd8;
+        if (begins) begin
+            left  <= dws - 11'd4;
+            needs <= dws > 11'd8;
+        end else if (follows && room) begin
+            left  <= left - 11'd8;
+            needs <= left > 11'd12;
+        end
         if (taken) kept <= hif_wr_req_data[255:128];
     end
 
     // ---- To the block ------------------------------------------------------------------------------
 
-    wire [127:0] header = picks_read ? hif_rd_req_header : hif_wr_req_header;
+    wire [127:0] header = reads ? hif_rd_req_header : hif_wr_req_header;
     wire [9:0]   length = header[73:64];
     wire [2:0]   attr   = header[110:108];
     wire [2:0]   tc     = header[113:111];
     wire [2:0]   func   = header[102:100];
-    wire [7:0]   tag    = picks_read ? {{(8 - W) {1'b0}}, s_tag} : 8'd0;
-    wire [5:0]   number = picks_read ? {A_READ, read_func} : A_WRITE;
-    wire [3:0]   kind   = picks_read ? READ : WRITE;
+    wire [7:0]   tag    = reads ? {{(8 - W) {1'b0}}, s_tag} : 8'd0;
+    wire [5:0]   number = reads ? {A_READ, read_func} : A_WRITE;
+    wire [3:0]   kind   = reads ? READ : WRITE;
 
     // The block's number of the function: plx_pcie_func, reversed.
     localparam [7:0] BEFORE_VFS = FIRST_VF - 1;
@@ -209,11 +219,11 @@ module plx_pcie_rq #(
     // The block inserts its bus number: the enable of the requester id, bit 120, is 0.
     wire [127:0] descriptor = {1'b0, attr, tc, 1'b0, 16'd0, tag, 8'd0, block_func, 1'b0, kind, length == 0, length,
                                header[63:2], 2'b00};
-    wire [127:0] second = hif_wr_req_data[127:0] & {128{in_tlp ? needs : picks_write}};
+    wire [127:0] second = hif_wr_req_data[127:0] & {128{in_tlp ? needs : !reads}};
     wire [255:0] data   = in_tlp ? {second, kept} : {second, descriptor};
     wire [7:0]   few    = in_tlp ? 8'hFF >> (3'd0 - left[2:0]) : {~(4'hF << dws[2:0]), 4'hF};
-    wire [7:0]   keep   = picks_read ? 8'h0F : (in_tlp ? last : short) ? few : 8'hFF;
-    wire         ends   = picks_read || (in_tlp ? last : short);
+    wire [7:0]   keep   = reads ? 8'h0F : (in_tlp ? last : short) ? few : 8'hFF;
+    wire         ends   = reads || (in_tlp ? last : short);
     wire [7:0]   bytes  = in_tlp ? 8'd0 : header[81:74];
     wire         sends  = follows || picks_read && read_on || picks_write && write_on;
     wire [7:0]   out_bytes;

@@ -18,13 +18,16 @@ module plx_pcie_tags #(
     // All reads are forgotten by the card.
     input  logic                         flush,
 
-    // A free tag; a read takes it. The card's tag and function of the read that waits for that.
+    // A free tag; a read takes it. The card's tag and function of the read that waits for that; the tag of the one
+    // behind, or the same.
     output logic                         m_tag_valid,
     input  logic                         m_tag_ready,
     output logic [$clog2(TAGS)-1:0]      m_tag,
     input  logic                         s_read_valid,
     input  logic [$clog2(CARD_TAGS)-1:0] s_read_tag,
     input  logic [2:0]                   s_read_func,
+    input  logic                         s_next_valid,
+    input  logic [$clog2(CARD_TAGS)-1:0] s_next_tag,
 
     // A completion is looked up, for a function of the card; from the next cycle on: its tag in the card, and
     // whether that still belongs to the same read, of this function.
@@ -137,7 +140,8 @@ module plx_pcie_tags #(
 
     // A read that waits has its tag in the card already. Once it is not current, the answer stays so: the
     // tag may be in use again.
-    assign m_current = looked_live && fits && latest[m_card_tag] == looked && !(s_read_valid && s_read_tag == m_card_tag);
+    assign m_current = looked_live && fits && latest[m_card_tag] == looked && !(s_read_valid && s_read_tag == m_card_tag)
+                       && !(s_next_valid && s_next_tag == m_card_tag);
 
     wire unused = &{1'b0, unexpected, s_look_tag};
 
