@@ -76,6 +76,7 @@ macro_rules! conformance {
             a_list_of_the_driver_lies_in_pages_apart,
             an_entry_may_be_taken_away_at_any_time,
             a_full_event_queue_loses_no_event,
+            a_queue_at_a_misaligned_address_takes_no_record,
             bare_payloads_lie_at_a_fixed_stride,
             a_page_is_for_whom_it_is_and_ends_where_it_ends,
             interrupts_come_by_count_or_by_time,

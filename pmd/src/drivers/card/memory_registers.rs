@@ -162,6 +162,7 @@ pub(super) mod event {
         QUEUE_BASE_HIGH 0x4004 [256; 0x40] "event" "upper half of QUEUE_BASE" {}
         QUEUE_CTRL 0x4008 [256; 0x40] "event" "control" {
             QUEUE_CTRL_ENABLE = 0x1,
+            QUEUE_CTRL_MISALIGNED = 0x1 << 1,
             QUEUE_CTRL_LOG2_SIZE = 0x1f << 8,
         }
         QUEUE_RELEASED 0x400c [256; 0x40] "event" "records released" {}
