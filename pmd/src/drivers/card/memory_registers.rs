@@ -40,6 +40,7 @@ pub(super) mod tlb {
             ENTRY_CTRL_VALID = 0x1,
             ENTRY_CTRL_READ = 0x1 << 1,
             ENTRY_CTRL_NO_WRITE = 0x1 << 2,
+            ENTRY_CTRL_ILLEGAL = 0x1 << 3,
             ENTRY_CTRL_LOG2_PAGE = 0x1f << 8,
             ENTRY_CTRL_FUNC = 0xff << 16,
         }
