@@ -74,6 +74,8 @@ macro_rules! conformance {
             a_page_that_never_comes_costs_its_payload,
             a_page_is_unmapped_under_traffic,
             a_list_of_the_driver_lies_in_pages_apart,
+            a_misaligned_page_translates_nothing,
+            a_page_ends_where_its_address_is_written,
             an_entry_may_be_taken_away_at_any_time,
             a_full_event_queue_loses_no_event,
             a_queue_at_a_misaligned_address_takes_no_record,
