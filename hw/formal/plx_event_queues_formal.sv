@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Record n of a queue goes to slot n mod 2^k, with the phase of its pass, and only while it is less than 2^k
-// ahead of the consumer's released number: no unread record is overwritten. Where sources observe room, none is
-// discarded, but of a function that does not own the queue. No write is counted before it was accepted, and none
-// is forgotten. An offer to the host bus is stable until accepted. Software and another queue take their turns.
+// ahead of the consumer's released number: no unread record is overwritten. Nothing is written to a queue at an
+// address that is no multiple of 64. Where sources observe room, none is discarded, but of a function that does
+// not own the queue. No write is counted before it was accepted, and none is forgotten. An offer to the host bus
+// is stable until accepted. Software and another queue take their turns.
 // formal: aiger
 // formal: bounded 24
 // formal: cover 34
 // mutant: !passes[0]; => passes[0];
 // mutant: exists && s_owner == func; => exists;
+// mutant: l_enable && l_whole && l_large => l_enable && l_large
 // mutant: fits ? l_more => fits ? l_accepted
 // mutant: (late_op != NOTHING && late_queue == pick) => (1'b0)
 
-// The rows of two queues: where they are cleared, they are of 4 records each, enabled.
+// The rows of two queues: where they are cleared, they are of 4 records each, enabled, at a multiple of 64, or all
+// of them 32 bytes behind one.
 module plx_ram_sdp #(
     parameter WIDTH = 64,
     parameter DEPTH = 512
@@ -25,8 +28,9 @@ module plx_ram_sdp #(
     input  logic [$clog2(DEPTH)-1:0] r_address,
     output logic [WIDTH-1:0]         r_data
 );
+    (* anyconst *) logic off;
     logic [WIDTH-1:0] row_0, row_1;
-    wire  [WIDTH-1:0] put = w_data != 0 ? w_data : {47'd0, w_address, 16'd0, 1'b1, 5'd2, 210'd0};
+    wire  [WIDTH-1:0] put = w_data != 0 ? w_data : {47'd0, w_address, 10'd0, off, 5'd0, 1'b1, 5'd2, 210'd0};
     always_ff @(posedge clk) begin
         if (w_enable && !w_address[0]) row_0 <= put;
         if (w_enable && w_address[0]) row_1 <= put;
@@ -71,7 +75,7 @@ module plx_event_queues_formal (
     plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ASKERS(2), .ROOM(2)) dut (.*);
 
     // Yosys merges wires of these names with those inside.
-    (* hierconn *) wire         \dut.written , \dut.written_ready ;
+    (* hierconn *) wire         \dut.written , \dut.written_ready , \dut.clearing ;
     (* hierconn *) wire [255:0] \dut.second ;
     wire written = \dut.written , counted = \dut.written_ready ;
     wire [255:0] second = \dut.second ;
@@ -80,11 +84,17 @@ module plx_event_queues_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
+    // What the memory of rooms held before the reset is shown until the last row has been cleared: no source has an
+    // event so early.
+    wire        clearing = \dut.clearing ;
+    logic [1:0] cleared = 0;
+    always_ff @(posedge clk) cleared <= {cleared[0], running && !clearing};
+
     // Sources offer where there was room while they had no event in flight; offers are stable.
     logic [1:0] offered = 0;
     assign s_event_valid = offered;
     always_ff @(posedge clk) if (running) begin
-        offered <= (offered & ~s_event_ready) | (want & m_room & ~offered);
+        offered <= (offered & ~s_event_ready) | (want & m_room & ~offered & {2{cleared[1]}});
     end
 
     // The host bus accepts the descriptor, then two words, then reports it.

@@ -18,6 +18,7 @@ CLOCKED = {
     r"MISTRAL_M[12]0K": (("CLK1",), {}, LEVEL),
     r"RAM(32M16|64M8|32M|64M)": (("WCLK",), {r"DO(\w)": r"ADDR\1"}, LEVEL),
     r"RAM\d+X1D": (("WCLK",), {"DPO": "DPRA[0-9]?", "SPO": "A[0-9]?"}, LEVEL),
+    r"RAM\d+X1S": (("WCLK",), {"O": "A[0-9]?"}, LEVEL),
     r"SRL\w+": (("CLK",), {"Q": "A[0-9]?"}, LEVEL),
     r"MISTRAL_MLAB": (("CLK1",), {"B1DATA": "B1ADDR"}, LEVEL),
 }
@@ -25,7 +26,7 @@ CLOCKED = {
 COUNTED = {"luts": {r"LUT[1-6]|MISTRAL_ALUT\w+": 1}, "ffs": {r"FD[RSCP]E(_1)?|MISTRAL_FF": 1},
            "bram": {r"RAMB36E2|MISTRAL_M[12]0K": 1, r"RAMB18E2": 0.5}, "dsp": {r"DSP48E2|MISTRAL_MUL\w+": 1}}
 KBIT = {"RAMB36E2": 36, "RAMB18E2": 18, "MISTRAL_M10K": 10, "MISTRAL_M20K": 20, "MISTRAL_MLAB": 1 / 32,
-        "RAM32M16": 0.5, "RAM64M8": 0.5, "RAM32X1D": 1 / 32, "RAM64X1D": 1 / 16}
+        "RAM32M16": 0.5, "RAM64M8": 0.5, "RAM32X1D": 1 / 32, "RAM64X1D": 1 / 16, "RAM128X1S": 1 / 8}
 
 
 def of_kind(table, cell):

@@ -468,7 +468,8 @@ impl<C: SimulatedCard> Rig<C> {
         }
     }
 
-    fn memory_at(&self, at: usize, len: usize) -> Vec<u8> {
+    /// Bytes of the memory.
+    pub(crate) fn memory_at(&self, at: usize, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         let read = self
             .device

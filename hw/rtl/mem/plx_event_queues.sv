@@ -162,7 +162,8 @@ module plx_event_queues #(
     wire [3:0]  word   = win_addr[5:2];
     wire [31:0] mask   = {{8{win_wstrb[3]}}, {8{win_wstrb[2]}}, {8{win_wstrb[1]}}, {8{win_wstrb[0]}}};
     wire [31:0] put    = win_wdata & mask;
-    // Words as software leaves them.
+    // Words as software leaves them. Records are not written across their slots: with a base that is no
+    // multiple of 64 a queue takes none.
     wire        wr_low      = writes && word == LOW;
     wire        wr_high     = writes && word == HIGH;
     wire        wr_ctrl     = writes && word == CTRL;
@@ -172,6 +173,7 @@ module plx_event_queues #(
     wire        wr_arm      = writes && word == ARM;
     wire [31:0] released_now = wr_released ? released & ~mask | put : released;
     wire [31:0] seen_now     = wr_arm ? seen & ~mask | put : seen;
+    wire [31:0] base_now     = wr_low ? base[31:0] & ~mask | put : base[31:0];
     wire        enable_now   = wr_ctrl && win_wstrb[0] ? win_wdata[0] : enable;
     // Records to an interrupt, of those before the one that is being counted.
     wire [15:0] count_now    = wr_count ? count & ~mask[15:0] | put[15:0] : count;
@@ -180,7 +182,7 @@ module plx_event_queues #(
     wire [4:0]  log2_now     = wr_ctrl && win_wstrb[1] ? win_wdata[12:8] : log2;
 
     logic [63:0] l_base;
-    logic        l_enable, l_large, l_armed, l_restarts, l_arms, l_fresh, l_phase, l_own;
+    logic        l_enable, l_whole, l_large, l_armed, l_restarts, l_arms, l_fresh, l_phase, l_own;
     logic [4:0]  l_log2;
     logic [31:0] l_mask, l_released, l_accepted, l_more, l_produced, l_hold, l_seen, l_used, l_unseen, l_place;
     logic [15:0] l_count, l_least;
@@ -196,8 +198,9 @@ module plx_event_queues #(
         func       <= s_event_func;
         exists     <= {1'b0, s_event_queue} < EVENT_QUEUES;
         late_queue <= queue;
-        l_base     <= {wr_high ? base[63:32] & ~mask | put : base[63:32], wr_low ? base[31:0] & ~mask | put : base[31:0]};
+        l_base     <= {wr_high ? base[63:32] & ~mask | put : base[63:32], base_now};
         l_enable   <= enable_now;
+        l_whole    <= base_now[5:0] == 0;
         l_log2     <= log2_now;
         l_mask     <= 32'hFFFFFFFF << log2_now;
         l_large    <= log2_now >= 5'(RW);
@@ -230,12 +233,12 @@ module plx_event_queues #(
     // of those used has ones in all bits from RW on; in the first of them, there are ROOM left.
     wire        free = (l_used & l_mask) == 0;
     wire        tail = &(l_used[31:RW] | l_mask[31:RW]);
-    wire        fits = late_op == EVENT && l_own && l_enable && free;
+    wire        fits = late_op == EVENT && l_own && l_enable && l_whole && free;
     wire        room = free && !(tail && (fits || l_used[RW-1:0] != 0));
 
     assign m_room_valid    = late_op != NOTHING;
     assign m_room_queue    = 8'(late_queue);
-    assign m_room          = late_op != CLEAR && l_enable && l_large && (l_restarts || room);
+    assign m_room          = late_op != CLEAR && l_enable && l_whole && l_large && (l_restarts || room);
     assign m_place_valid   = late_op == EVENT;
     assign m_place_fits    = fits;
     assign m_place_address = l_base + {26'd0, l_place, 6'd0};
@@ -269,7 +272,7 @@ module plx_event_queues #(
         case (word)
             LOW:      value = low;
             HIGH:     value = high;
-            CTRL:     value = {19'd0, l_log2, 7'd0, l_enable};
+            CTRL:     value = {19'd0, l_log2, 6'd0, !l_whole, l_enable};
             RELEASED: value = l_released;
             PRODUCED: value = l_produced;
             COUNT:    value = {16'd0, l_count};

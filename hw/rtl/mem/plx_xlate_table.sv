@@ -3,7 +3,8 @@
 // Pages of host memory, and which of them an address is in. An entry is a page of one function: its
 // virtual and its bus address, its size, a key, and what the card may do with it. Two functions may
 // have pages at the same virtual address. Of several entries of a function that cover an address, the
-// lowest counts; its key and rights decide.
+// lowest counts; its key and rights decide. A page begins at a multiple of its size in both addresses:
+// software cannot make another one valid, and a write of an address makes its entry invalid.
 //
 //   cycle 0  an address is presented
 //   cycle 1  all entries compare
@@ -66,13 +67,40 @@ module plx_xlate_table #(
     wire [EW-1:0] entry       = entry_wide[EW-1:0];
     wire [2:0]    word        = win_addr[4:2];
     wire [4:0]    log2_page   = entry_data[12:8];
-    wire          page_legal  = log2_page >= 5'd12 && log2_page <= 5'd30;
-    wire [17:0]   page_mask   = ~({18{1'b1}} << (log2_page - 5'd12));
+    // Bits 29 to 12 that are set in either address of the entry, and whether any below is.
+    logic [18:0]  low_bits;
+    // (By a shift of the size itself, so that each bit is one look-up table.)
+    wire [29:0]   size_below  = ~({30{1'b1}} << log2_page);
+    wire [17:0]   page_mask   = size_below[29:12];
+    wire          size_legal  = (log2_page[4] || &log2_page[3:2]) && !(&log2_page);
+    wire          page_legal  = size_legal && (low_bits & {page_mask, 1'b1}) == 0;
+    wire [18:0]   address_low = {entry_data[29:12], |entry_data[11:0]};
     wire          stores      = entry_write && entry_known;
+    // An address is to be written: its entry ends before, so that lookups that have found it get the page
+    // that they found.
+    wire          ends        = win_entry_valid && win_write && !read && !ready && entry_known && word < 3'd4;
 
-    assign entered = stores && word == 3'd4 && entry_data[0] && page_legal;
+    // An entry's control takes effect in the cycle after the access.
+    logic          makes, made_valid, made_page;
+    logic [EW-1:0] made_entry;
+    logic [17:0]   made_mask;
+    logic [7:0]    made_owner;
+    logic [1:0]    made_rights;
 
-    logic [ENTRIES-1:0] valid, covers;
+    always_ff @(posedge clk) begin
+        makes       <= !rst && stores && word == 3'd4;
+        made_entry  <= entry;
+        made_valid  <= entry_data[0];
+        made_page   <= page_legal;
+        made_mask   <= page_mask;
+        made_owner  <= entry_data[23:16];
+        made_rights <= entry_data[2:1];
+    end
+
+    assign entered = makes && made_valid && made_page;
+
+    // `refused`: software made the entry valid, and it is no page.
+    logic [ENTRIES-1:0] valid, refused, covers;
 
     genvar e;
     generate
@@ -82,16 +110,22 @@ module plx_xlate_table #(
             logic [7:0]  owner;
 
             wire mine = stores && entry == e;
+            wire over = ends && entry == e;
 
             always_ff @(posedge clk) begin
                 if (mine && word == 3'd0) tag[19:0] <= entry_data[31:12];
                 if (mine && word == 3'd1) tag[51:20] <= entry_data;
-                if (mine && word == 3'd4) begin
-                    valid[e] <= entry_data[0] && page_legal;
-                    mask     <= page_mask;
-                    owner    <= entry_data[23:16];
+                if (makes && made_entry == e) begin
+                    valid[e]   <= made_valid && made_page;
+                    refused[e] <= made_valid && !made_page;
+                    mask       <= made_mask;
+                    owner      <= made_owner;
                 end
-                if (rst) valid[e] <= 1'b0;
+                if (over) valid[e] <= 1'b0;
+                if (rst) begin
+                    valid[e]   <= 1'b0;
+                    refused[e] <= 1'b0;
+                end
             end
 
             always_ff @(posedge clk) begin
@@ -107,16 +141,22 @@ module plx_xlate_table #(
     // Those that decide are in look-up tables: a key is compared in the cycle in which it is read.
     (* ram_style = "distributed" *) logic [31:0] keys [0:ENTRIES-1];
     (* ram_style = "distributed" *) logic [19:0] others [0:ENTRIES-1];
+    // Those that say whether it is a page: read with the entry that is being written.
+    (* ram_style = "distributed" *) logic [18:0] virtual_bits [0:ENTRIES-1];
+    (* ram_style = "distributed" *) logic [18:0] bus_bits [0:ENTRIES-1];
 
     always_ff @(posedge clk) begin
+        if (stores && word == 3'd0) virtual_bits[entry] <= address_low;
+        if (stores && word == 3'd2) bus_bits[entry] <= address_low;
         if (stores && word == 3'd2) bus_low[entry] <= entry_data[31:12];
         if (stores && word == 3'd3) bus_high[entry] <= entry_data;
         if (stores && word == 3'd5) keys[entry] <= entry_data;
-        if (stores && word == 3'd4 && entry_data[0]) others[entry] <= {entry_data[2:1], page_mask};
+        if (entered) others[made_entry] <= {made_rights, made_mask};
+        low_bits <= virtual_bits[entry] | bus_bits[entry];
     end
 
-    // Software reads back its writes, but an entry reads as valid only while it is.
-    logic        read_word4, read_valid;
+    // Software reads back its writes, but an entry reads as valid only while it is, or as refused.
+    logic        read_word4, read_valid, read_refused;
     logic [31:0] read_data;
 
     plx_ram_sdp #(
@@ -133,15 +173,17 @@ module plx_xlate_table #(
     );
 
     always_ff @(posedge clk) begin
-        read       <= !rst && win_entry_valid && !read && !ready;
-        ready      <= !rst && read;
-        read_word4 <= word == 3'd4;
-        read_valid <= valid[entry];
+        read         <= !rst && win_entry_valid && !read && !ready;
+        ready        <= !rst && read;
+        read_word4   <= word == 3'd4;
+        // The access before may take effect in this cycle.
+        read_valid   <= makes && made_entry == entry ? made_valid && made_page : valid[entry];
+        read_refused <= makes && made_entry == entry ? made_valid && !made_page : refused[entry];
     end
 
     assign win_entry_ready = ready;
     assign win_entry_rdata = !entry_known || word > 3'd5 ? 32'd0
-                           : read_word4 ? {read_data[31:1], read_valid} : read_data;
+                           : read_word4 ? {read_data[31:4], read_refused, read_data[2:1], read_valid} : read_data;
 
     integer b;
     always_ff @(posedge clk) begin
@@ -193,7 +235,7 @@ module plx_xlate_table #(
     wire        no_write = others[found][19];
 
     assign m_permitted = key == then_3[96:65] && (then_3[64] ? !no_write : may_read);
-    assign m_address   = {(frame & ~{34'd0, open}) | (then_3[63:12] & {34'd0, open}), then_3[11:0]};
+    assign m_address   = {frame | (then_3[63:12] & {34'd0, open}), then_3[11:0]};
 
-    wire unused = &{1'b0, win_addr[12], win_addr[1:0]};
+    wire unused = &{1'b0, win_addr[12], win_addr[1:0], size_below[11:0]};
 endmodule

@@ -273,6 +273,37 @@ async def a_record_of_another_function_is_discarded(dut):
 
 
 @cocotb.test()
+async def a_queue_at_a_misaligned_address_takes_nothing(dut):
+    """The queue has no room and says so; a record that comes in spite of that is discarded, also one that is granted
+    while the address is written."""
+    tb = TB(dut)
+    await tb.start(4)
+    low, control = tb.base[0] & 0xFFFFFFFF, tb.log2[0] << 8 | 1
+    for off in (1, 2, 4, 8, 16, 32, 63):
+        # One byte of it, while the queue is enabled.
+        await tb.put(0, 0, low + off, strobe=1)
+        assert await tb.get(0, CTRL) == control | 2 and not await tb.has_room(0)
+        tb.waiting[0], discarded = [event(0, off, 0)], tb.discarded
+        for _ in range(20):
+            await tb.step(patient=False)
+        assert tb.discarded == discarded + 1 and not tb.memory and await tb.get(0, PRODUCED) == 0
+        await tb.put(0, 0, low)
+        assert await tb.get(0, CTRL) == control and await tb.has_room(0)
+    # In every distance from a record.
+    for wait in range(12):
+        tb.waiting[0], discarded, produced = [event(0, wait, 0)], tb.discarded, await tb.get(0, PRODUCED)
+        for _ in range(wait):
+            await tb.step()
+        await tb.put(0, 0, low + 32)
+        for _ in range(20):
+            await tb.step(patient=False)
+        await tb.put(0, 0, low)
+        assert tb.discarded - discarded + await tb.get(0, PRODUCED) - produced == 1
+        await tb.consume(0)
+    assert 7 < tb.discarded < 7 + 12 and len(tb.got[0]) == 7 + 12 - tb.discarded
+
+
+@cocotb.test()
 async def a_queue_that_the_card_has_not_takes_nothing(dut):
     tb = TB(dut)
     await tb.start(4)

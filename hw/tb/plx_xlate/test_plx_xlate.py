@@ -51,8 +51,8 @@ class TB:
         self.idle, self.event_stall, self.room_bits, self.keep = 0.0, 0.0, 0xFF, 0.0
         self.fences, self.fence_wait, self.invalidate = 0, 3, None
         self.done = [None] * self.masters
-        # A cycle, and a chunk that the first master requests then.
-        self.later = None
+        # A cycle, and a chunk that the first master requests then; a cycle from which on entry 0 is invalid.
+        self.later = self.ends = None
         for name in ("s_req_valid", "s_req_address", "s_req_length", "s_req_func", "s_req_key", "s_req_write",
                      "s_req_index", "s_done", "s_done_epoch", "win_write", "win_addr", "win_wdata", "now_stamp",
                      "m_event_ready", "cfg_invalidate", "wr_invalidate", "s_fence_done"):
@@ -94,6 +94,8 @@ class TB:
         dut, now = self.dut, self.cycles.number
         if self.extra:
             self.extra()
+        if self.ends == now:
+            self.entries.pop(0)
         for lookup in self.taken:
             if lookup[0] + 1 == now:
                 lookup[2] = self.translate(self.requests[lookup[1]][0])
@@ -160,11 +162,17 @@ class TB:
         await self.window.write64(at + 8, entry.bus)
         await self.window.write(at + 20, entry.key)
         await self.window.write(at + 16, entry.control())
-        if 12 <= entry.log2 <= 30:
+        # It takes effect in the cycle after.
+        await self.step()
+        legal = 12 <= entry.log2 <= 30 and (entry.page | entry.bus) % (1 << entry.log2) == 0
+        if legal:
             self.entries[number] = entry
+        # Valid, or refused.
+        assert await self.window.read(at + 16) & 9 == (1 if legal else 8)
 
     async def remove(self, number):
         await self.window.write(number * 32 + 16, 0)
+        await self.step()
         self.entries.pop(number, None)
 
     async def settle(self, limit=3000):
@@ -423,6 +431,9 @@ async def bytes_that_are_not_enabled_stay(dut):
     await tb.enter(1, Entry(0x1122_3344_5566_7000, 0x9000, 12, 3, write=True, read=False))
     await tb.window.access(32 + 4, 0xAABBCCDD, strobe=0b0100)
     assert await tb.window.read(32 + 4) == 0x11BB_3344
+    # Its address was written.
+    assert await tb.window.read(32 + 16) & 1 == 0
+    await tb.window.access(32 + 16, 0xFFFF_FF01, strobe=0b0001)
     await tb.window.access(32 + 16, 0xFFFF_FF00, strobe=0b0100)
     assert await tb.window.read(32 + 16) == 1 | 12 << 8 | 0xFF << 16
     tb.entries[1] = Entry(0x11BB_3344_5566_7000, 0x9000, 12, 0xFF, read=False)
@@ -430,3 +441,52 @@ async def bytes_that_are_not_enabled_stay(dut):
     await tb.settle()
     await tb.drain()
     assert len(tb.answers) == 2 and tb.counted == 1
+
+
+@cocotb.test()
+async def a_misaligned_page_is_refused(dut):
+    """Any bit below the size, in either address: nothing is translated, and no waiting chunk is looked up again."""
+    tb = TB(dut)
+    await tb.start()
+    page, bus = 0x7F12 << 40, 0x35 << 40
+    for log2 in range(12, 31):
+        for shift in {0, 11, log2 - 1, random.randrange(log2)}:
+            for off in ((1 << shift, 0), (0, 1 << shift), (1 << shift, 1 << shift)):
+                await tb.enter(0, Entry(page + off[0], bus + off[1], log2, 0))
+                assert not tb.entries
+        await tb.enter(0, Entry(page + (1 << log2), bus + (3 << log2), log2, 0))
+        tb.requests[0] += [Chunk(page + (1 << log2)), Chunk(page + (2 << log2) - 16), Chunk(page)]
+        await tb.settle()
+        assert [what for _, _, what, _ in tb.answers[-3:]] == [None, None, NONE]
+    for log2 in (0, 11, 31):
+        await tb.enter(0, Entry(page, bus, log2, 0))
+    assert await tb.window.read(16) & 9 == 8
+    await tb.remove(0)
+    assert await tb.window.read(16) & 9 == 0
+
+
+@cocotb.test()
+async def an_address_that_is_written_ends_its_page(dut):
+    """From the first cycle of the access on; a chunk that was looked up before gets the page that it found."""
+    tb = TB(dut)
+    await tb.start()
+    old, new = Entry(1 << 40, 5 << 30, 21, 0), Entry(2 << 40, 7 << 30, 21, 0)
+    words = [new.page & 0xFFFFFFFF, new.page >> 32, new.bus & 0xFFFFFFFF, new.bus >> 32]
+    for word, value in enumerate(words):
+        for strobe in (15, 1, 8):
+            for ahead in range(-5, 6):
+                await tb.enter(0, old)
+                tb.answers.clear()
+                chunk = Chunk(old.page + 0x4321)
+                if ahead < 0:
+                    tb.later = (tb.cycles.number - ahead, chunk)
+                else:
+                    tb.requests[0].append(chunk)
+                for _ in range(ahead):
+                    await tb.step()
+                # Its lookup compares in the cycle after.
+                tb.ends = tb.cycles.number + 1
+                await tb.window.access(4 * word, value, strobe)
+                await tb.settle()
+                assert (tb.answers[0][2] is None) == (ahead > 0), f"{ahead} cycles ahead"
+                assert await tb.window.read(16) & 9 == 0

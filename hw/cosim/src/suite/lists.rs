@@ -219,3 +219,41 @@ pub fn a_full_event_queue_loses_no_event<C: SimulatedCard>(make: Make<'_, C>) {
     assert_eq!(settle(&mut rig).len(), 3);
     end(rig);
 }
+
+/// A base that is no multiple of 64: the queue says so and has no room, so that no record is written
+/// across its slots, and what waits is announced when the queue begins at another place.
+pub fn a_queue_at_a_misaligned_address_takes_no_record<C: SimulatedCard>(make: Make<'_, C>) {
+    const ENABLE: u32 = 1;
+    const MISALIGNED: u32 = 2;
+    // A payload fills a buffer, so that each is announced.
+    let mut rig = one_stream(make, 64, NEVER);
+    let base = rig.read64(&event::THIS, 0, event::QUEUE_BASE, 0);
+    let control = rig.read(&event::THIS, 0, event::QUEUE_CTRL, 0);
+    assert_eq!(control & 3, ENABLE);
+    let [mut placed, mut refused] = [0, 0];
+    for off in [1, 8, 16, 32, 63] {
+        rig.write(&event::THIS, 0, event::QUEUE_CTRL, 0, control & !ENABLE);
+        rig.forget_events(0);
+        rig.write64(&event::THIS, 0, event::QUEUE_BASE, 0, base + off);
+        rig.write(&event::THIS, 0, event::QUEUE_CTRL, 0, control);
+        let is = rig.read(&event::THIS, 0, event::QUEUE_CTRL, 0);
+        assert_eq!(is, control | MISALIGNED, "{off} bytes off");
+        put(&rig, 5, 48);
+        assert_eq!(rig.read(&event::THIS, 0, event::QUEUE_PRODUCED, 0), 0);
+        let outcomes = rig.outcomes(0);
+        assert_eq!(outcomes[0] - placed + outcomes[2] - refused, 5);
+        assert!(outcomes[2] > refused, "{off} bytes off: {outcomes:?}");
+        let waits = (outcomes[0] - placed) as usize;
+        [placed, refused] = [outcomes[0], outcomes[2]];
+        let queue = rig.memory_at(0, 64 << (control >> 8 & 31));
+        assert!(queue.iter().all(|&byte| byte == 0), "{off} bytes off");
+        rig.write(&event::THIS, 0, event::QUEUE_CTRL, 0, 0);
+        rig.begin_queue(0);
+        rig.advance(5 * US);
+        assert_eq!(rig.receive().len(), waits, "{off} bytes off");
+        put(&rig, 3, 48);
+        assert_eq!(rig.receive().len(), 3);
+        placed += 3;
+    }
+    end(rig);
+}

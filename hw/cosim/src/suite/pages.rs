@@ -8,6 +8,7 @@ use pollux_card_model::{Register, SimulatedCard};
 
 use pollux_mempool::region::PageSize;
 use pollux_mempool::time::Ns;
+use pollux_pmd::bus::Bus;
 use pollux_pmd::drivers::card::{Form, StreamConfig, Streams, StreamsConfig};
 use pollux_pmd::event::{ClopConfig, RegionOptions};
 
@@ -209,6 +210,95 @@ pub fn a_page_is_for_whom_it_is_and_ends_where_it_ends<C: SimulatedCard>(make: M
         assert_eq!(fault(&mut rig), Some(expected));
     }
     assert_eq!(rig.outcomes(0), [0, 0, 0, 0, 5, 0, 0, 0]);
+    end(rig);
+}
+
+/// Bits of an entry's control: valid; refused.
+const STATE: u32 = 1 | 1 << 3;
+const VALID: u32 = 1;
+const REFUSED: u32 = 1 << 3;
+
+fn state<C: SimulatedCard>(rig: &Rig<C>) -> u32 {
+    rig.read(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0) & STATE
+}
+
+/// A page that begins at no multiple of its size, in one address or in both, or whose size is none, is
+/// refused, and its entry says so: nothing is written where it would be if its addresses were cut off.
+pub fn a_misaligned_page_translates_nothing<C: SimulatedCard>(make: Make<'_, C>) {
+    const MIB: u64 = 1 << 20;
+    let mut rig = one_stream(make, 4096, 100);
+    report_faults(&rig);
+    let lists = LISTS_AT as u64;
+    let base = rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0);
+    let refused = [
+        // Bus address, 4 KiB to half a page too high.
+        Page::new(0, KIB4, 21),
+        Page::new(0, MIB, 21),
+        Page::new(0, 8 * MIB, 24),
+        Page::new(lists, lists + 9 * KIB4, 16),
+        // Virtual address.
+        Page::new(KIB4, 0, 21),
+        Page::new(MIB, 2 * MIB, 21),
+        Page::new(8 * MIB, 0, 24),
+        // Both.
+        Page::new(MIB, MIB, 21),
+        Page::new(lists + KIB4, lists + KIB4, 13),
+        // Less than the smallest page.
+        Page::new(lists, lists | 64, 12),
+        Page::new(lists | 1, lists, 12),
+        Page::new(lists | 2048, lists | 2048, 21),
+        // No sizes.
+        Page::new(lists, lists, 0),
+        Page::new(lists, lists, 11),
+        Page::new(0, 0, 31),
+    ];
+    for page in refused {
+        rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
+        rig.enter(0, page);
+        rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
+        assert_eq!(state(&rig), REFUSED, "{page:?}");
+        put(&rig, 1, 100);
+        assert_eq!(fault(&mut rig), Some((base, 0, 0)), "{page:?}");
+    }
+    let faults = refused.len() as u64;
+    assert_eq!(rig.outcomes(0), [0, 0, 0, 0, faults, 0, 0, 0]);
+    let written = rig.memory_at(LISTS_AT, (1 << 24) - LISTS_AT);
+    assert!(written.iter().all(|&byte| byte == 0));
+    rig.leave(0);
+    assert_eq!(state(&rig), 0);
+    // The smallest page, and the largest that is in the memory.
+    for page in [Page::new(lists, lists, 12), Page::new(0, 0, 24)] {
+        rig.enter(0, page);
+        assert_eq!(state(&rig), VALID);
+        put(&rig, 1, 100);
+        assert_eq!(settle(&mut rig).len(), 1);
+    }
+    end(rig);
+}
+
+/// A write of any part of an address makes the entry invalid, until it is made valid again.
+pub fn a_page_ends_where_its_address_is_written<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = one_stream(make, 4096, 100);
+    let control = rig.read(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0);
+    let mut faults = 0;
+    for register in [tlb::ENTRY_VIRTUAL, tlb::ENTRY_BUS] {
+        for (byte, width) in [(0, 4), (4, 4), (1, 1), (7, 1)] {
+            assert_eq!(state(&rig), VALID);
+            let at = tlb::THIS.at + register.at + byte;
+            if width == 4 {
+                rig.bus.write32(at, rig.bus.read32(at));
+            } else {
+                rig.bus.write8(at, rig.bus.read8(at));
+            }
+            assert_eq!(state(&rig), 0, "{} + {byte}", register.name);
+            put(&rig, 1, 100);
+            faults += 1;
+            assert_eq!(rig.outcomes(0), [faults - 1, 0, 0, 0, faults, 0, 0, 0]);
+            rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, control);
+            put(&rig, 1, 100);
+            assert_eq!(settle(&mut rig).len(), 1);
+        }
+    }
     end(rig);
 }
 

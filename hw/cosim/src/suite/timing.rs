@@ -199,9 +199,14 @@ pub fn edges_without_room_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
-/// The host bus accepts nothing for a while, and meanwhile the consumer disables its queue: the
-/// event in flight is discarded and counted, those after it wait.
+/// The host bus accepts nothing for a while, and meanwhile the consumer disables its queue, or writes
+/// a base that is no multiple of 64: the event in flight is discarded and counted, those after it wait.
 pub fn an_event_whose_room_is_taken_back_is_counted<C: SimulatedCard>(make: Make<'_, C>) {
+    take_back(make, event::QUEUE_CTRL, 0);
+    take_back(make, event::QUEUE_BASE, 32);
+}
+
+fn take_back<C: SimulatedCard>(make: Make<'_, C>, register: Register, value: u32) {
     const EDGES: u32 = 6;
     let mut rig = on(make, EVENTS);
     rig.write(&host::THIS, 0, host::CTRL, 0, 1);
@@ -209,12 +214,13 @@ pub fn an_event_whose_room_is_taken_back_is_counted<C: SimulatedCard>(make: Make
     for _ in 0..EDGES {
         pulse(&rig, TimingInput::Trigger, US);
     }
-    rig.write(&event::THIS, 0, event::QUEUE_CTRL, QUEUE, 0);
+    rig.write(&event::THIS, 0, register, QUEUE, value);
     rig.write(&host::THIS, 0, host::CTRL, 0, 0);
     rig.advance(10 * US);
     let discarded = rig.read64(&host::THIS, 0, host::EVENTS_DISCARDED, 0);
     assert_eq!(discarded, 1);
     // Earlier records are still in the memory of the queue.
+    rig.write(&event::THIS, 0, event::QUEUE_CTRL, QUEUE, 0);
     rig.forget_events(QUEUE);
     rig.begin_queue(QUEUE);
     rig.advance(10 * US);

@@ -11,6 +11,10 @@ use crate::simulated::Host;
 /// Records that stay free, so that each source has space.
 const SPARE: u32 = 4;
 
+/// Bits of a queue's control.
+const ENABLE: u32 = 1;
+const MISALIGNED: u32 = 1 << 1;
+
 impl SoftCard {
     fn queue_at(queue: usize) -> usize {
         event::THIS.at + queue * event::QUEUE_BASE.step
@@ -20,10 +24,11 @@ impl SoftCard {
         self.store.get(Self::queue_at(queue) + register.at)
     }
 
-    /// Records that are free; none of a disabled queue, or with an impossible released number.
+    /// Records that are free; none of a disabled queue, with a misaligned base, or with an impossible
+    /// released number.
     fn free(&self, queue: usize) -> u32 {
         let control = self.queue_register(queue, event::QUEUE_CTRL);
-        if control & 1 == 0 {
+        if control & 3 != ENABLE {
             return 0;
         }
         let size = 1_u32 << (control >> 8 & 31).clamp(3, 20);
@@ -86,6 +91,13 @@ impl SoftCard {
 
     /// A register of a queue was written.
     pub(super) fn queue_written(&mut self, queue: usize, register: usize, before: u32, now: u32) {
+        if register == event::QUEUE_BASE.at {
+            let control = Self::queue_at(queue) + event::QUEUE_CTRL.at;
+            let is_whole = now.is_multiple_of(EVENT_RECORD_SIZE as u32);
+            let state = if is_whole { 0 } else { MISALIGNED };
+            self.store
+                .set(control, self.store.get(control) & !MISALIGNED | state);
+        }
         if register == event::QUEUE_CTRL.at && (before & now) & 1 == 0 {
             let at = Self::queue_at(queue);
             self.store.set(at + event::QUEUE_PRODUCED.at, 0);

@@ -214,7 +214,7 @@ impl SoftCard {
                 self.forget(n as u8);
             }
             kind if kind == timing_block::THIS.kind => self.timing_written(register.at, before),
-            kind if kind == tlb_block::THIS.kind => self.tlb_written(register.at, now),
+            kind if kind == tlb_block::THIS.kind => self.tlb_written(n, register.at, now),
             kind if kind == event::THIS.kind => self.queue_written(n, register.at, before, now),
             kind if kind == tx::THIS.kind => self.ring_written(n, register.at, before, now),
             kind if kind == clop::THIS.kind => self.list_written(n, register.at, before, now),

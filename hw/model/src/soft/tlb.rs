@@ -18,7 +18,9 @@ const NO_ENTRY: u32 = 0;
 const DENIED: u32 = 2;
 
 /// Bits of an entry's control.
+const VALID: u32 = 1;
 const NO_WRITE: u32 = 1 << 2;
+const ILLEGAL: u32 = 1 << 3;
 
 /// Key of the pages that lists may write.
 const LIST_KEY: u32 = 0;
@@ -29,17 +31,16 @@ impl SoftCard {
         for entry in 0..tlb::ENTRY_CTRL.count {
             let register = |register: crate::Register| tlb::THIS.at + register.of(entry);
             let control = self.store.get(register(tlb::ENTRY_CTRL));
-            let page = 1_u64 << (control >> 8 & 31).clamp(12, 30);
-            let start = self.store.get64(register(tlb::ENTRY_VIRTUAL)) & !(page - 1);
-            if control & 1 == 0 || control >> 16 & 0xff != func || at & !(page - 1) != start {
+            let page = 1_u64 << (control >> 8 & 31);
+            let start = self.store.get64(register(tlb::ENTRY_VIRTUAL));
+            if control & VALID == 0 || control >> 16 & 0xff != func || at & !(page - 1) != start {
                 continue;
             }
             let key = self.store.get(register(tlb::ENTRY_KEY));
             if control & NO_WRITE != 0 || key != LIST_KEY {
                 return Err(DENIED);
             }
-            let bus = self.store.get64(register(tlb::ENTRY_BUS)) & !(page - 1);
-            return Ok(bus + (at - start));
+            return Ok(self.store.get64(register(tlb::ENTRY_BUS)) + (at - start));
         }
         Err(NO_ENTRY)
     }
@@ -85,10 +86,27 @@ impl SoftCard {
         Some(true)
     }
 
-    /// A register of the TLB was written: no access is in progress that an invalid entry allowed.
-    pub(super) fn tlb_written(&mut self, register: usize, now: u32) {
+    /// A register of the TLB was written: no access is in progress that an invalid entry allowed. An
+    /// entry is valid only as a page, which begins at a multiple of its size in both addresses, and until
+    /// one of them is written.
+    pub(super) fn tlb_written(&mut self, entry: usize, register: usize, now: u32) {
         if register == tlb::INVALIDATE.at {
             self.store.set(tlb::THIS.at + tlb::INVALIDATED.at, now);
+        }
+        let at = |register: crate::Register| tlb::THIS.at + register.of(entry);
+        let control = at(tlb::ENTRY_CTRL);
+        if (tlb::ENTRY_VIRTUAL.at..tlb::ENTRY_CTRL.at).contains(&register) {
+            self.store.set(control, self.store.get(control) & !VALID);
+        } else if register == tlb::ENTRY_CTRL.at {
+            let addresses = [tlb::ENTRY_VIRTUAL, tlb::ENTRY_BUS];
+            let [start, bus] = addresses.map(|address| self.store.get64(at(address)));
+            let log2 = now >> 8 & 31;
+            let is_page = (12..=30).contains(&log2) && (start | bus) & ((1 << log2) - 1) == 0;
+            let state = match now & VALID {
+                VALID if !is_page => ILLEGAL,
+                valid => valid,
+            };
+            self.store.set(control, now & !(VALID | ILLEGAL) | state);
         }
     }
 

@@ -77,10 +77,9 @@ impl<D: Device> Events<D> {
         let memory = memory.map_err(|error| nic.error(error.to_string()))?;
         let lent = (nic.grant, quarantine);
         let shared = DmaBuffer::share(&*nic.device, memory.region(), lent)?;
-        let base = shared.addresses().iova(0, records * 64);
-        let base = base.map_err(|error| nic.error(error.to_string()))?;
+        let base = nic.base("event queue", shared.addresses(), records * 64)?;
         let (at, queue) = (nic.at.event, nic.queue(queue));
-        nic.write64(at + event::QUEUE_BASE.of(queue), base.0);
+        nic.write64(at + event::QUEUE_BASE.of(queue), base);
         nic.bus.write32(
             at + event::QUEUE_CTRL.of(queue),
             event::QUEUE_CTRL_ENABLE | records.trailing_zeros() << 8,

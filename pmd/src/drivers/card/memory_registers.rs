@@ -40,6 +40,7 @@ pub(super) mod tlb {
             ENTRY_CTRL_VALID = 0x1,
             ENTRY_CTRL_READ = 0x1 << 1,
             ENTRY_CTRL_NO_WRITE = 0x1 << 2,
+            ENTRY_CTRL_ILLEGAL = 0x1 << 3,
             ENTRY_CTRL_LOG2_PAGE = 0x1f << 8,
             ENTRY_CTRL_FUNC = 0xff << 16,
         }
@@ -162,6 +163,7 @@ pub(super) mod event {
         QUEUE_BASE_HIGH 0x4004 [256; 0x40] "event" "upper half of QUEUE_BASE" {}
         QUEUE_CTRL 0x4008 [256; 0x40] "event" "control" {
             QUEUE_CTRL_ENABLE = 0x1,
+            QUEUE_CTRL_MISALIGNED = 0x1 << 1,
             QUEUE_CTRL_LOG2_SIZE = 0x1f << 8,
         }
         QUEUE_RELEASED 0x400c [256; 0x40] "event" "records released" {}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pollux_mempool::time::Ns;
+use pollux_mempool::{Iova, IovaMap};
 
 use super::registers::{card, clop, event, functions, host, port, timing, tlb, tx};
 use crate::bus::exclusive::Exclusive;
@@ -20,6 +21,9 @@ const MAGIC: u32 = 0x5855_4c50;
 
 /// The version of the register map that this driver supports; minor versions only add registers.
 const MAJOR: u32 = 2;
+
+/// Event queues and transmit rings begin at multiples of this number of bytes.
+const UNIT: u64 = 64;
 
 /// Maximum number of entries in the list of blocks: the window cannot hold more.
 const MAX_BLOCKS: usize = WINDOW / card::SIZE;
@@ -144,6 +148,23 @@ impl<D: Device> Nic<D> {
     pub(super) fn error(&self, what: impl Into<String>) -> BusError {
         let (device, what) = (self.device.name().into(), what.into());
         BusError::Device { device, what }
+    }
+
+    /// Bus address of `len` bytes that the card accesses in units of 64 bytes: of any other address it
+    /// would write or read nothing.
+    ///
+    /// # Errors
+    /// The device does not see them contiguously, or not at a multiple of 64.
+    pub(super) fn base(&self, of: &str, memory: &IovaMap, len: usize) -> Result<u64, BusError> {
+        let base = memory.iova(0, len);
+        let Iova(base) = base.map_err(|error| self.error(error.to_string()))?;
+        if !base.is_multiple_of(UNIT) {
+            return Err(self.error(format!(
+                "its {of} would be at the bus address {base:#x}, which is not a multiple of {UNIT}: \
+                 memory has to be mapped for it by whole pages"
+            )));
+        }
+        Ok(base)
     }
 
     fn identify(&self) -> Result<(), BusError> {

@@ -53,10 +53,9 @@ impl<D: Device> Ring<D> {
         let bytes = size * size_of::<TxDescriptor>();
         let lent = (nic.grant, quarantine);
         let memory = DmaBuffer::alloc(&*nic.device, &nic.device.memory(), bytes, lent)?;
-        let base = memory.addresses().iova(0, bytes);
-        let base = base.map_err(|error| nic.error(error.to_string()))?;
+        let base = nic.base("transmit ring", memory.addresses(), bytes)?;
         let number = nic.ring(number);
-        nic.write64(nic.at.tx + tx::RING_BASE.of(number), base.0);
+        nic.write64(nic.at.tx + tx::RING_BASE.of(number), base);
         let ring = Self {
             nic: nic.clone(),
             number,

@@ -116,7 +116,8 @@ impl<D: Device> Tlb<D> {
             });
             let Some(len) = largest else {
                 return Err(error(&format!(
-                    "its memory at the bus address {bus:#x} does not begin with a page of 4 KiB"
+                    "the memory of its list has a page of 4 KiB at the bus address {bus:#x}, which is \
+                     not a multiple of that: memory has to be mapped for it by whole pages"
                 )));
             };
             pages.push(Page { at, len, bus });

@@ -2,14 +2,16 @@
 //! that wraps or shares the device does.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pollux_card_model::{SimulatedCard, WireFrame};
-use pollux_mempool::{MemoryRegion, Mempool};
+use pollux_mempool::{IovaMap, MemoryRegion};
 use pollux_pmd::bus::{BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
 use pollux_pmd::drivers::card::{Form, StreamConfig, Streams, StreamsConfig, open};
 use pollux_pmd::event::{ClopConfig, RegionOptions};
 use pollux_pmd::grant::MemoryGrant;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_pmd::port::{Port, PortConfig};
 use pollux_pmd::spec::PortSpec;
 use pollux_pmd_testkit::fake::{FakeBus, FakeClock, FakeDevice, grant};
 use pollux_pmd_testkit::models::card::{Card, Outside};
@@ -59,17 +61,14 @@ fn arrive(device: &FakeDevice<Card>) {
     });
 }
 
-/// A device that is honest but for one thing: it says of the list's memory that it is a pool's.
-struct Lying(FakeDevice<Card>, Mempool);
+/// A device that is honest but for one thing: what it says of memory.
+struct Lying(FakeDevice<Card>, Lie);
+
+type Lie = Box<dyn Fn(&Arc<MemoryRegion>, DmaMapping) -> DmaMapping + Send + Sync>;
 
 impl DmaMemory for Lying {
     fn map(&self, region: &Arc<MemoryRegion>, grant: MemoryGrant) -> Result<DmaMapping, BusError> {
-        let real = self.0.map(region, grant)?;
-        if region.len() != LIST {
-            return Ok(real);
-        }
-        let (pool, addresses) = (self.1.region().clone(), real.addresses().clone());
-        Ok(DmaMapping::new(pool, addresses, move || real.end()))
+        Ok((self.1)(region, self.0.map(region, grant)?))
     }
 }
 
@@ -122,7 +121,16 @@ impl Device for Lying {
 fn a_list_lies_in_the_memory_that_was_made_for_it() {
     let pool = pool(64, 2048);
     let device = FakeDevice::new(Card::new());
-    let lying = Arc::new(Lying(device.clone(), pool.clone()));
+    // It says that the list's memory is the pool's.
+    let others = pool.region().clone();
+    let lie = move |region: &Arc<MemoryRegion>, real: DmaMapping| {
+        if region.len() != LIST {
+            return real;
+        }
+        let addresses = real.addresses().clone();
+        DmaMapping::new(others.clone(), addresses, move || real.end())
+    };
+    let lying = Arc::new(Lying(device.clone(), Box::new(lie)));
     let mut streams = Streams::start(lying, &spec(), &config(), grant()).unwrap();
     arrive(&device);
     let announced = streams.poll().unwrap();
@@ -147,4 +155,40 @@ fn one_card_has_one_driver() {
     refused(start().err().unwrap().to_string());
     drop(port);
     drop(start().unwrap());
+}
+
+/// One mapping after the other is at an address that is no multiple of 64: no event queue, ring or page
+/// there reaches the card.
+#[test]
+fn memory_at_misaligned_bus_addresses_is_refused() {
+    let mut refused = Vec::new();
+    for wrong in 0.. {
+        let device = FakeDevice::new(Card::new());
+        let mapped = Arc::new(AtomicUsize::new(0));
+        let count = mapped.clone();
+        let lie = move |region: &Arc<MemoryRegion>, real: DmaMapping| {
+            if count.fetch_add(1, Ordering::Relaxed) != wrong {
+                return real;
+            }
+            let base = real.addresses().iova(0, 64).unwrap().0 + 32;
+            let addresses = IovaMap::offset(region, base).unwrap();
+            DmaMapping::new(region.clone(), addresses, move || real.end())
+        };
+        let driver = open(Arc::new(Lying(device, Box::new(lie))), &spec(), grant()).unwrap();
+        let config = PortConfig::new(pool(64, 2048));
+        let port = Port::new("lying", driver).configure(config).unwrap();
+        if let Err(error) = port.start() {
+            refused.push(error.to_string());
+        }
+        if mapped.load(Ordering::Relaxed) <= wrong {
+            break;
+        }
+    }
+    for what in ["event queue", "transmit ring", "page of 4 KiB"] {
+        let of = |error: &&String| error.contains(what) && error.contains("not a multiple of");
+        assert!(
+            refused.iter().any(|error| of(&error)),
+            "{what}: {refused:?}"
+        );
+    }
 }
