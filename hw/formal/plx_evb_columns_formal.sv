@@ -13,7 +13,7 @@
 // mutant: from_0 <= beyond; => from_0 <= '1;
 // mutant: give_back ? heads[op_column] : op_buffer; => op_buffer;
 // mutant: ready ? ready_bit : last => last
-// mutant: ~cfg_partition & (free_next => ~cfg_partition & (free
+// mutant: ~cfg_partition & (last_one ? surely : surely | perhaps) => ~cfg_partition & (surely | perhaps)
 
 module plx_evb_columns_formal (
     input logic       clk,

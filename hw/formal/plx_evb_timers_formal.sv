@@ -7,8 +7,8 @@
 // formal: aiger
 // formal: bounded 14
 // formal: cover 14
-// mutant: changes  <= start || stop; => changes  <= 1'b0;
-// mutant: is_valid && !since[31]; => is_valid;
+// mutant: is_valid && !since[31] && !(start || stop); => is_valid && !since[31];
+// mutant: is_valid && !since[31] && => is_valid &&
 // mutant: is_valid      = number_newest == {1'b1, place}; => is_valid      = number_newest[AW];
 // mutant: more     <= start && !start_newest[AW]; => more     <= start;
 // mutant: start_now ? from_now : from_op => from_op

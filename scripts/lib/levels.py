@@ -16,6 +16,12 @@ TOP, JOINED = "plx_nic", ("plx_nic", "plx_card", "plx_port", "plx_memory", "plx_
 # Of a family: what its logic is called; how it is mapped.
 FAMILIES = {"xcup": ("AMD UltraScale+", "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}"),
             "arriav": ("Intel Arria V", "synth_intel_alm -family arriav -noiopad -noclkbuf -top {top}")}
+# NaNet-10 on a Stratix V, as reported by its authors: ALUTs, registers, MB of memory; our modules of that purpose.
+NANET = (("whole", 83_611, 132_194, 1.17, {"plx_nic": 1}),
+         ("10GbE I/O, 4 ports", 40_503, 84_935, 0.007, {"plx_port": 4, "plx_pcs": 4}),
+         ("network interface", 31_033, 34_389, 0.825, {"plx_memory": 1, "plx_host_bus": 1}),
+         ("router", 7_954, 7_957, 0.338, {}),
+         ("PCIe", 3_902, 4_449, None, {"plx_pcie_us": 1}))
 # To be raised when levels are counted in another way: all rows are stale then.
 COUNTING = 1
 KEYS = ("module", "family", "clock", "mhz", "levels", "from", "to", "luts", "ffs", "bram", "dsp")
@@ -139,8 +145,9 @@ class Gateware:
                 paths[clock] = max(path, paths.get(clock, path), key=lambda one: one[0])
             for what, amount in graph.counts.items():
                 counts[what] = max(amount, counts.get(what, 0))
-        return [{"module": name, "family": family, "clock": clock, "mhz": CLOCKS[clock][0], "levels": levels, "from": start,
-                 "to": end, **counts, "sources": sources} for clock, (levels, start, end) in sorted(paths.items())]
+        return [{"module": name, "family": family, "clock": clock, "mhz": CLOCKS[clock][0], "levels": levels,
+                 "limit": CLOCKS[clock][1], "from": start, "to": end, **counts, "sources": sources}
+                for clock, (levels, start, end) in sorted(paths.items())]
 
 
 def recorded(page):
@@ -149,35 +156,21 @@ def recorded(page):
     for line in page.splitlines():
         cells = [cell.strip().strip("`") for cell in line.strip("|").split("|")]
         if len(cells) == 13 and cells[1] in FAMILIES:
+            mhz, bar = CLOCKS[cells[2]]
             numbers = [float(cell.replace("\N{NO-BREAK SPACE}", "")) for cell in cells[7:12]]
-            rows.append({"module": cells[0], "family": cells[1], "clock": cells[2], "mhz": CLOCKS[cells[2]][0],
-                         "levels": int(cells[3]), "limit": int(cells[4]), "from": cells[5], "to": cells[6],
+            rows.append({"module": cells[0], "family": cells[1], "clock": cells[2], "mhz": mhz,
+                         "levels": int(cells[3]), "limit": bar, "from": cells[5], "to": cells[6],
                          **{key: int(one) if one == int(one) else one
                             for key, one in zip(("luts", "ffs", "bram", "kbit", "dsp"), numbers)}, "sources": cells[12]})
     return rows
 
 
-def limits(rows, old):
-    """Gives rows their limit: the bar of the clock, or what a row over it had already, and no more."""
-    had = {(row["module"], row["family"], row["clock"]): row["limit"] for row in old}
-    for row in rows:
-        bar = CLOCKS[row["clock"]][1]
-        before = had.get((row["module"], row["family"], row["clock"]), bar if old else row["levels"])
-        row["limit"] = max(bar, min(before, row["levels"]))
-
-
-def unmapped(gateware, rows):
-    """Names the modules that have no rows yet."""
-    there = {(row["module"], row["family"]) for row in rows}
-    every = {name: [family for family in FAMILIES if (name, family) not in there] for name in sorted(gateware.modules)}
-    lacking = [name if len(families) == len(FAMILIES) else f"{name} ({families[0]})"
-               for name, families in every.items() if families]
-    return f"not mapped yet, as `scripts/gateware depth` does: {', '.join(lacking)}" if lacking else ""
-
-
 def wrong(gateware, rows):
     """What is wrong with the page's rows."""
-    said = [f"there is no module {name}" for name in sorted({row["module"] for row in rows} - set(gateware.modules))]
+    there = {(row["module"], row["family"]) for row in rows}
+    said = [f"there is no module {name}" for name in sorted({name for name, _ in there} - set(gateware.modules))]
+    said += [f"{name} has no row of {family}" for name in sorted(gateware.modules) for family in FAMILIES
+             if (name, family) not in there]
     for row in rows:
         if row["module"] in gateware.modules:
             if row["sources"] != gateware.digest(row["module"], row["family"]):
@@ -188,30 +181,46 @@ def wrong(gateware, rows):
     return said
 
 
+def number(value):
+    """A number with its thousands apart."""
+    return f"{value:,g}".replace(",", "\N{NO-BREAK SPACE}") if value < 1e6 else str(value)
+
+
 def figures(row):
     """The cells of a row."""
-    def number(key):
-        return f"{row[key]:,g}".replace(",", "\N{NO-BREAK SPACE}") if row[key] < 1e6 else str(row[key])
-
     return [f"`{row['module']}`", row["family"], row["clock"], str(row["levels"]), str(row["limit"]), f"`{row['from']}`",
-            f"`{row['to']}`", *map(number, ("luts", "ffs", "bram", "kbit", "dsp")), f"`{row['sources']}`"]
+            f"`{row['to']}`", *(number(row[key]) for key in ("luts", "ffs", "bram", "kbit", "dsp")), f"`{row['sources']}`"]
+
+
+def areas(rows):
+    """The table of NaNet-10's area beside that of our modules, for Intel's family."""
+    own = {row["module"]: row for row in rows if row["family"] == "arriav"}
+    yield "| block of NaNet-10 | ALUT | registers | MB | Pollux | ALUT | registers | MB |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for block, *theirs, modules in NANET:
+        here = [(count, own[name]) for name, count in modules.items() if name in own]
+        names = ", ".join(f"{f'{count} x ' if count > 1 else ''}`{name}`" for name, count in modules.items())
+        sums = [sum(count * row[key] for count, row in here) for key in ("luts", "ffs", "kbit")]
+        cells = [*theirs, names, *((*sums[:2], round(sums[2] / 8192, 3)) if here else ("", "", ""))]
+        yield f"| {block} | {' | '.join(one if isinstance(one, str) else '' if one is None else number(one) for one in cells)} |"
+
+
+def between(text, start, end, lines):
+    """A text with other lines between two of its lines."""
+    head, first, rest = text.partition(f"<!-- {start} -->\n")
+    _, last, tail = rest.partition(f"<!-- {end} -->\n")
+    if not first or not last:
+        raise Failure(f"hw/docs/depth.md has no lines `<!-- {start} -->` and `<!-- {end} -->`")
+    return head + first + "\n".join(lines) + "\n" + last + tail
 
 
 def page(template, rows):
-    """The page with its generated part made anew."""
-    head, mark, _ = template.partition("<!-- rows -->\n")
+    """The page with its generated parts made anew."""
+    head, mark, _ = between(template, "area", "end", areas(rows)).partition("<!-- rows -->\n")
     if not mark:
         raise Failure("hw/docs/depth.md has no line `<!-- rows -->`")
-    lines = []
-    over = sorted((row for row in rows if row["levels"] > CLOCKS[row["clock"]][1]),
-                  key=lambda row: CLOCKS[row["clock"]][1] - row["levels"])
-    if over:
-        lines += ["Over the bar, to be mended; they may not grow:", "", "| module | family | clock | levels | bar |",
-                  "| --- | --- | --- | --- | --- |"]
-        lines += [f"| `{row['module']}` | {row['family']} | {row['clock']} | {row['levels']} | {CLOCKS[row['clock']][1]} |"
-                  for row in over]
-    lines += ["", "| module | family | clock | levels | limit | from | to | LUT | FF | block RAM | kbit | DSP | sources |",
-              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines = ["| module | family | clock | levels | limit | from | to | LUT | FF | block RAM | kbit | DSP | sources |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     order = {TOP: ""}
     rows = sorted(rows, key=lambda row: (order.get(row["module"], row["module"]), list(FAMILIES).index(row["family"]),
                                          row["clock"]))

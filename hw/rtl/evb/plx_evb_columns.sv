@@ -202,6 +202,12 @@ module plx_evb_columns #(
 
     assign free_next = (free & ~(one(pop_column) & {COLUMNS{fix && last_one}})) | (queue_bit & {COLUMNS{add}});
 
+    // The columns that may be chosen: whether the popped one has more is known last.
+    wire [COLUMNS-1:0] emptied = one(pop_column) & {COLUMNS{fix}} & ~(queue_bit & {COLUMNS{add}}) & ~{COLUMNS{cfg_wait}};
+    wire [COLUMNS-1:0] usable  = others & (free | (queue_bit & {COLUMNS{add}}) | {COLUMNS{cfg_wait}});
+    wire [COLUMNS-1:0] surely  = usable & ~emptied;
+    wire [COLUMNS-1:0] perhaps = usable & emptied;
+
     always_ff @(posedge clk) begin
         if (add && !empty) links[link_at] <= link_to;
         if (reading) link <= links[head];
@@ -218,8 +224,8 @@ module plx_evb_columns #(
     always_ff @(posedge clk) begin
         several <= |lives_12 || several_4({1'b0, live_12});
         two     <= |cfg_partition;
-        open_0  <= others & ~cfg_partition & (free_next | {COLUMNS{cfg_wait}});
-        open_1  <= others & cfg_partition & (free_next | {COLUMNS{cfg_wait}});
+        open_0  <= ~cfg_partition & (last_one ? surely : surely | perhaps);
+        open_1  <= cfg_partition & (last_one ? surely : surely | perhaps);
         fresh   <= 1'b0;
         free    <= free_next;
         if (take || drop || give_back) ready <= 1'b0;

@@ -58,8 +58,9 @@ module plx_evb_timers #(
     wire  [AW:0]   level = back - front;
 
     // The head, read into a register: valid with `full`. In the cycle after, `known`: whether it is valid, and
-    // over; `found`: both. One that is not valid does not become so.
-    logic          full, known, valid, over, found, changes, none;
+    // over; `found`: both, `holds`: valid, and neither in the cycle after a start or a stop. One that is not valid does
+    // not become so.
+    logic          full, known, valid, over, found, holds, none;
     logic [31:0]   number, deadline;
     logic [AW-1:0] place;
     wire  [AW:0]   number_newest = newest[number[SW-1:0]];
@@ -75,13 +76,12 @@ module plx_evb_timers #(
     wire           is_valid      = number_newest == {1'b1, place};
     wire           discards      = known && !valid;
     wire           leaves        = take || discards;
-    wire           holds         = known && valid && !changes;
     wire           ends          = examining && holds && !over;
     logic          more, fewer;
 
     assign look_expected = look_newest[AW];
     assign looking       = !holds && !none;
-    assign due           = found && !changes;
+    assign due           = found;
     assign due_number    = number;
 
     always_ff @(posedge clk) begin
@@ -102,8 +102,8 @@ module plx_evb_timers #(
         known    <= full && !leaves && !ends;
         valid    <= is_valid;
         over     <= !since[31];
-        found    <= full && !leaves && !ends && is_valid && !since[31];
-        changes  <= start || stop;
+        found    <= full && !leaves && !ends && is_valid && !since[31] && !(start || stop);
+        holds    <= full && !leaves && !ends && is_valid && !(start || stop);
         none     <= !full && back == front && !start;
         if (take) examining <= 1'b1;
         else if (ends || (!full && back == front)) examining <= 1'b0;
@@ -117,6 +117,7 @@ module plx_evb_timers #(
             full      <= 1'b0;
             known     <= 1'b0;
             found     <= 1'b0;
+            holds     <= 1'b0;
             examining <= 1'b0;
             front     <= '0;
             back      <= '0;
