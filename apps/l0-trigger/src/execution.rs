@@ -58,7 +58,7 @@ pub fn execute(
         output.plan.reach()?;
     }
     // Neither leaves anything behind if the run cannot begin, as the files of events would.
-    let listeners = Listeners::bind(cli.metrics, cli.http)?;
+    let listeners = Listeners::bind(cli.metrics.address(), cli.http)?;
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
     let reports = Reports::new(outputs.prints_json, files)?;
     let mut setup = Setup::new(cli, plan, outputs, registries, clock, &host.stop)?;

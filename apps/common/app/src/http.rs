@@ -17,7 +17,6 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::Background;
-use crate::metrics::Options;
 
 /// Connections that are served at a time. Others wait in the kernel's queue, or the kernel refuses
 /// them.
@@ -73,14 +72,18 @@ impl Listeners {
     ///
     /// # Errors
     /// An address that cannot be listened on.
-    pub fn bind(metrics: Options, page: Option<SocketAddr>) -> Result<Self> {
+    pub fn bind(metrics: Option<SocketAddr>, page: Option<SocketAddr>) -> Result<Self> {
+        let metrics = metrics.map(|address| Listener::bind(address, METRICS));
         let page = page.map(|address| Listener::bind(address, "the run page"));
         Ok(Self {
-            metrics: metrics.listen()?,
+            metrics: metrics.transpose()?,
             page: page.transpose()?,
         })
     }
 }
+
+/// Name of the metrics in messages.
+pub(crate) const METRICS: &str = "metrics";
 
 /// A running server. Dropping it stops it.
 pub struct Server {

@@ -39,7 +39,7 @@ pub fn execute(plan: &Plan, link: LinkName) -> Result<()> {
             switch.push(ports.switch(name)?);
         }
     }
-    let listeners = Listeners::bind(plan.asked.metrics, plan.asked.http)?;
+    let listeners = Listeners::bind(plan.asked.metrics.address(), plan.asked.http)?;
     let running = match &veths {
         Some(veths) => veths.switch().within(|| Running::open(plan, &switch))?,
         None => Running::open(plan, &switch)?,

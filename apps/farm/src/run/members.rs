@@ -216,7 +216,7 @@ struct MemberReport<'a> {
 fn by_hand(plan: &Plan, specs: &[String]) -> Result<()> {
     let stop = pollux_app::stop_on_signals().context("cannot handle signals")?;
     let reports = plan.reports.ready()?;
-    let listeners = Listeners::bind(plan.asked.metrics, plan.asked.http)?;
+    let listeners = Listeners::bind(plan.asked.metrics.address(), plan.asked.http)?;
     let running = Running::open(plan, specs)?;
     // Whether the others are there is for their user to know.
     running.control.all_open.stop();

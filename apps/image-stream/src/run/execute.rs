@@ -89,7 +89,7 @@ pub fn execute<P: Stored, L: Place, O: Observe<P>>(
     host: &Host<'_>,
 ) -> Result<()> {
     // Before there are files, which would be in the way of the next attempt.
-    let listeners = Listeners::bind(plan.options.metrics, plan.options.http)?;
+    let listeners = Listeners::bind(plan.options.metrics.address(), plan.options.http)?;
     let reports = plan.reports.ready()?;
     let pool = Mempool::new(plan.config.pool()).context("[memory]")?;
     let mut opened = ports::open(plan, &pool)?;
