@@ -231,25 +231,32 @@ fn run(
     burst: usize,
     room: usize,
 ) -> Outcome {
-    // A burst and the cache: memory for more would be most of what the test takes.
-    const BUFFERS: usize = 512;
+    const HEADERS: usize = 42;
+    const CACHE: usize = 64;
+    // The largest burst and the cache: memory for more would be most of what the test takes.
+    let segments = |(_, payload): &(u64, Vec<u8>)| (HEADERS + payload.len()).div_ceil(room);
+    let bursts = payloads.chunks(burst);
+    let largest = bursts.map(|frames| frames.iter().map(segments).sum::<usize>());
+    let buffers = 2 * CACHE + largest.max().unwrap_or(0);
     let mut env = env(boards);
     let mut chain = make(&mut env);
-    let pool = pool(BUFFERS, room);
-    let mut cache = pool.cache(64).unwrap();
+    let pool = pool(buffers, room);
+    let mut cache = pool.cache(CACHE).unwrap();
     let mut rx = Tally::new();
     let (mut batch, mut decisions) = (Batch::with_capacity(burst), Vec::new());
     for frames in payloads.chunks(burst) {
         for (at, payload) in frames {
-            rx.count_from_wire(1, 42 + payload.len() as u64);
-            batch.push(frame(&mut cache, payload, 42, *at)).unwrap();
+            rx.count_from_wire(1, (HEADERS + payload.len()) as u64);
+            batch
+                .push(frame(&mut cache, payload, HEADERS, *at))
+                .unwrap();
         }
         chain.process(&mut batch, &mut decisions);
         batch.drain().for_each(|frame| cache.free(frame.mbuf));
     }
     chain.finish(&mut decisions);
     drop(cache);
-    assert_eq!(pool.available(), BUFFERS, "every buffer is back");
+    assert_eq!(pool.available(), buffers, "every buffer is back");
 
     let mut records = Vec::new();
     for (n, decision) in decisions.iter().enumerate() {
