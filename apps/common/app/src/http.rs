@@ -73,7 +73,7 @@ impl Listeners {
     /// # Errors
     /// An address that cannot be listened on.
     pub fn bind(metrics: Option<SocketAddr>, page: Option<SocketAddr>) -> Result<Self> {
-        let metrics = metrics.map(|address| Listener::bind(address, METRICS));
+        let metrics = metrics.map(|address| Listener::bind(address, "metrics"));
         let page = page.map(|address| Listener::bind(address, "the run page"));
         Ok(Self {
             metrics: metrics.transpose()?,
@@ -81,9 +81,6 @@ impl Listeners {
         })
     }
 }
-
-/// Name of the metrics in messages.
-pub(crate) const METRICS: &str = "metrics";
 
 /// A running server. Dropping it stops it.
 pub struct Server {

@@ -10,7 +10,7 @@ use pollux_pmd::{Ledger, Port, Started};
 
 use super::{Page, Source, routes};
 use crate::address;
-use crate::http::{Listener, METRICS, Server};
+use crate::http::{Listener, Listeners, Server};
 use crate::ports::PortView;
 
 /// Interval of link checks. A check may enter the kernel, so it runs neither in each iteration nor
@@ -39,8 +39,7 @@ impl Options {
     /// # Errors
     /// An address that cannot be listened on.
     pub fn listen(self) -> Result<Option<Listener>> {
-        let bind = |address| Listener::bind(address, METRICS);
-        self.metrics.map(bind).transpose()
+        Ok(Listeners::bind(self.metrics, None)?.metrics)
     }
 }
 
