@@ -52,7 +52,7 @@ module plx_rd_mux #(
     logic [CLIENTS-1:0] grant;
     wire                free;
 
-    // Nobody requests while there is no room, so that a grant is an acceptance.
+    // Clients request only while there is room, so that a grant is an acceptance.
     plx_arb_rr #(.N(CLIENTS)) arbiter (.clk, .rst, .request(s_desc_valid & {CLIENTS{free}}), .grant, .done(1'b1));
 
     assign s_desc_ready = grant;
