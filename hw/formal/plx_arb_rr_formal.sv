@@ -21,11 +21,11 @@ module plx_arb_rr_formal (
     always_comb if (!running) assume (rst);
 
     // A grant stays until its frame is done.
-    logic       goes_on = 0;
+    logic       is_forwarded = 0;
     logic [3:0] owner;
     always_ff @(posedge clk) begin
-        goes_on <= !rst && grant != 0 && !done;
+        is_forwarded <= !rst && grant != 0 && !done;
         owner   <= grant;
-        if (running && !rst && goes_on) assert (grant == owner);
+        if (running && !rst && is_forwarded) assert (grant == owner);
     end
 endmodule

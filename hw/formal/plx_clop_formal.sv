@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// The control around the lists, for any result of an operation (plx_clop_step has its own proof): at most
+// The control around the lists, for any result of an operation (plx_clop_next_state has its own proof): at most
 // one operation begins in a cycle, of one port; each select has one response, to its port, for its
 // request; each commit is counted once, under its list; a list has at most one operation in flight, whatever
 // the order of operations of ports, software and the scanner, so that no state is read which is about to
@@ -10,14 +10,14 @@
 // formal: aiger
 // formal: always 12
 // formal: cover 22
-// mutant: (is_ours && which == list) => 1'b0
-// mutant: hold ? late_ours && which == late_list => hold ? 1'b0
+// mutant: (is_slot_sw && which == list) => 1'b0
+// mutant: hold ? late_slot_sw && which == late_list => hold ? 1'b0
 // mutant: : our_go && which == our_list => : 1'b0
 // mutant: && !(late_op != NOTHING && our_list == late_list) => && 1'b1
 // mutant: if (announce) m_event_valid <= 1'b1; => if (announce && !m_event_ready) m_event_valid <= 1'b1;
 // mutant: may_hold && possible && m_event_valid; => 1'b0;
 // mutant: open <= stays | s_select_ready; => open <= stays;
-// mutant: if (our_go || (!ours && !hold)) => if (our_go || !ours)
+// mutant: if (our_go || (!slot_sw && !hold)) => if (our_go || !slot_sw)
 // mutant: late_list    <= list; => late_list    <= next_list;
 // mutant: hold ? late_queue : queue; => queue;
 
@@ -31,22 +31,22 @@ module plx_clop_formal (
     input logic [13:0] s_select_list,
     input logic [31:0] s_select_length,
     input logic [1:0]  s_commit_valid,
-    input logic [7:0]  s_commit_outcome,
+    input logic [7:0]  s_commit_status,
     input logic        s_room,
     input logic        m_event_ready
 );
-    wire  [63:0]  now_stamp = '0;
+    wire  [63:0]  now_cycle_ts = '0;
     wire          win_outcome_valid = 1'b0;
     wire  [31:0]  win_wdata = '0;
     wire  [3:0]   win_wstrb = '0;
-    wire  [127:0] s_select_wire = '0, s_commit_wire = '0;
-    wire  [1:0]   s_select_wire_valid = '0, s_commit_wire_valid = '0;
+    wire  [127:0] s_select_timestamp_ns = '0, s_commit_timestamp_ns = '0;
+    wire  [1:0]   s_select_timestamp_valid = '0, s_commit_timestamp_valid = '0;
     wire  [31:0]  s_commit_length = '0;
-    wire  [63:0]  s_commit_stamp_mac = '0, s_commit_stamp_parsed = '0, s_commit_stamp_placed = '0;
+    wire  [63:0]  s_commit_cycle_ts_mac = '0, s_commit_cycle_ts_parsed = '0, s_commit_cycle_ts_placed = '0;
     logic         win_list_ready, win_outcome_ready, m_select_bare, m_event_valid;
     logic [31:0]  win_list_rdata, win_outcome_rdata, m_select_sequence;
     logic [1:0]   s_select_ready, s_commit_ready, m_select_valid;
-    logic [2:0]   m_select_outcome;
+    logic [2:0]   m_select_status;
     logic [7:0]   m_event_queue, m_room_queue;
     logic [63:0]  m_select_address;
     logic [15:0]  m_select_stride;
@@ -56,10 +56,10 @@ module plx_clop_formal (
     plx_clop #(.PORTS(2)) dut (.*);
 
     // Yosys merges wires of these names with those inside.
-    (* hierconn *) wire       \dut.hold , \dut.announce , \dut.operation.do_look , \dut.outcomes.count ,
+    (* hierconn *) wire       \dut.hold , \dut.announce , \dut.operation.do_look , \dut.status_counts.count ,
                               \dut.begin_op , \dut.states.w_enable ;
-    (* hierconn *) wire [6:0] \dut.list , \dut.outcomes.of_list , \dut.next_list , \dut.states.w_address ;
-    (* hierconn *) wire [2:0] \dut.outcomes.outcome ;
+    (* hierconn *) wire [6:0] \dut.list , \dut.status_counts.of_list , \dut.next_list , \dut.states.w_address ;
+    (* hierconn *) wire [2:0] \dut.status_counts.status ;
     wire       hold = \dut.hold ;
     wire       announce = \dut.announce ;
     wire       looks = \dut.operation.do_look ;
@@ -75,14 +75,14 @@ module plx_clop_formal (
     logic [1:0]  asking = 0, asked = 0, placed = 0, committing = 0, waits_0 = 0, waits_1 = 0;
     logic [13:0] list;
     logic [31:0] length;
-    logic [7:0]  outcome;
+    logic [7:0]  status;
 
     always_ff @(posedge clk) if (running) begin
         asking     <= s_select_valid & ~s_select_ready;
         asked      <= (asked | s_select_ready) & ~m_select_valid;
         placed     <= (placed | m_select_valid) & ~s_commit_ready;
         committing <= s_commit_valid & ~s_commit_ready;
-        outcome    <= s_commit_outcome;
+        status    <= s_commit_status;
         if (!asking[0] && !asked[0] && !placed[0]) list[6:0] <= s_select_list[6:0];
         if (!asking[1] && !asked[1] && !placed[1]) list[13:7] <= s_select_list[13:7];
         if (!asking[0] && !asked[0] && !placed[0]) length[15:0] <= s_select_length[15:0];
@@ -95,9 +95,9 @@ module plx_clop_formal (
         assume (s_select_list[6:5] == 2'd0 && s_select_list[13:12] == 2'd1);
         if (asking[0]) assume (s_select_list[6:0] == list[6:0] && s_select_length[15:0] == length[15:0]);
         if (asking[1]) assume (s_select_list[13:7] == list[13:7] && s_select_length[31:16] == length[31:16]);
-        if (committing[0]) assume (s_commit_outcome[3:0] == outcome[3:0]);
-        if (committing[1]) assume (s_commit_outcome[7:4] == outcome[7:4]);
-        assume (s_commit_outcome[3:0] <= 8 && s_commit_outcome[7:4] <= 8);
+        if (committing[0]) assume (s_commit_status[3:0] == status[3:0]);
+        if (committing[1]) assume (s_commit_status[7:4] == status[7:4]);
+        assume (s_commit_status[3:0] <= 8 && s_commit_status[7:4] <= 8);
     end
 
     // Software's access is stable.
@@ -123,12 +123,12 @@ module plx_clop_formal (
     logic       counts = 0, comes = 0;
     logic [6:0] of_list, coming_list;
     logic [3:0] how, coming_how;
-    wire        counted = \dut.outcomes.count ;
+    wire        counted = \dut.status_counts.count ;
 
     always_ff @(posedge clk) if (running) begin
         if (|s_commit_ready) begin
             coming_list <= s_commit_ready[0] ? list[6:0] : list[13:7];
-            coming_how  <= s_commit_ready[0] ? s_commit_outcome[3:0] : s_commit_outcome[7:4];
+            coming_how  <= s_commit_ready[0] ? s_commit_status[3:0] : s_commit_status[7:4];
         end
         comes <= |s_commit_ready || (comes && hold);
         if (!hold) {counts, of_list, how} <= {comes, coming_list, coming_how};
@@ -166,8 +166,8 @@ module plx_clop_formal (
         if (m_select_valid[0]) assert (m_select_stride[6:0] == list[6:0] && m_select_address[15:0] == length[15:0]);
         if (m_select_valid[1]) assert (m_select_stride[6:0] == list[13:7] && m_select_address[15:0] == length[31:16]);
         assert (counted == (counts && !hold && !how[3]));
-        if (counted) assert (\dut.outcomes.of_list == of_list);
-        if (counted) assert (\dut.outcomes.outcome == how[2:0] || (\dut.outcomes.outcome == 5 && how <= 4));
+        if (counted) assert (\dut.status_counts.of_list == of_list);
+        if (counted) assert (\dut.status_counts.status == how[2:0] || (\dut.status_counts.status == 5 && how <= 4));
         // A list with an open payload is not changed.
         if (looks && (asked[0] || placed[0])) assert (at_list != list[6:0]);
         if (looks && (asked[1] || placed[1])) assert (at_list != list[13:7]);
@@ -184,15 +184,15 @@ module plx_clop_formal (
 endmodule
 
 // Operations with every permitted behaviour; a response has the requested bound.
-module plx_clop_step #(
+module plx_clop_next_state #(
     parameter STATE_W = 491
 ) (
     input  logic               clk, advance, do_select, do_commit, do_look, do_begin,
     input  logic [15:0]        length,
-    input  logic [63:0]        stamp,
-    input  logic               stamp_valid,
+    input  logic [63:0]        timestamp_ns,
+    input  logic               timestamp_valid,
     input  logic [95:0]        stages,
-    input  logic [3:0]         outcome,
+    input  logic [3:0]         status,
     input  logic               enable, flush,
     input  logic [63:0]        base,
     input  logic [30:0]        size,
@@ -208,7 +208,7 @@ module plx_clop_step #(
     output logic [31:0]        sts_serial,
     output logic [30:0]        sts_used,
     output logic [31:0]        sts_sequence,
-    output logic [2:0]         select_outcome,
+    output logic [2:0]         select_status,
     output logic [63:0]        select_address,
     output logic               possible, wanted,
     output logic [511:0]       record,
@@ -225,7 +225,7 @@ module plx_clop_step #(
 
     assign possible       = any_possible;
     assign wanted         = any_wanted && any_possible && room && acts;
-    assign select_outcome = '0;
+    assign select_status = '0;
     assign select_address = {48'd0, bound};
     assign {next_state, sts_serial, sts_used, sts_sequence, record, flushed} = '0;
 endmodule
@@ -260,10 +260,10 @@ module plx_clop_settings (
 endmodule
 
 // Counters that are cleared.
-module plx_clop_outcomes (
+module plx_clop_status (
     input  logic        clk, rst, count, win_outcome_valid, win_write,
     input  logic [6:0]  of_list,
-    input  logic [2:0]  outcome,
+    input  logic [2:0]  status,
     input  logic [14:0] win_addr,
     output logic        ready, win_outcome_ready,
     output logic [31:0] win_outcome_rdata

@@ -31,9 +31,9 @@
 // mutant: func  <= bell_func; => func  <= func;
 // mutant: (block & NET & ~ar_open) != 0 => (block & ~ar_open) != 0
 // mutant: (block & NET & ~ar_open) != 0 => (block & NET) != 0
-// mutant: (bell ? waiting & ~away : '0) => '0
+// mutant: (bell ? waiting & ~block_in_reset : '0) => '0
 // mutant: may & {BLOCKS{reads}} | still_ar => may & {BLOCKS{reads || bell}} | still_ar
-// mutant: aw_open & ~m_axil_awready & ~away; => aw_open & ~m_axil_awready;
+// mutant: aw_open & ~m_axil_awready & ~block_in_reset; => aw_open & ~m_axil_awready;
 // mutant: begins ? '0 : picked => begins ? picked : picked
 // mutant: writes || bell; => writes;
 // mutant: = state == ACCESS && !write && => = state == ACCESS && refused != 0 && !write &&
@@ -79,7 +79,7 @@ endmodule
 module plx_csr_formal (
     input logic         clk,
     input logic         rst,
-    input logic [10:0]  away,
+    input logic [10:0]  block_in_reset,
     input logic [2:0]   any_owner,
     input logic         s_write_valid,
     input logic [2:0]   s_write_func,
@@ -185,10 +185,10 @@ module plx_csr_formal (
     wire  [10:0] net = 11'b01100001000;
     always_comb assume ((m_axil_rvalid & ~read_open) == 0 && (m_axil_bvalid & ~(aw_gone & w_gone)) == 0);
     always_ff @(posedge clk) if (running) begin
-        write_open <= (writes | write_open) & ~(m_axil_bvalid & m_axil_bready) & ~away;
-        aw_gone    <= (m_axil_awvalid & m_axil_awready | aw_gone) & ~(m_axil_bvalid & m_axil_bready) & ~away;
-        w_gone     <= (m_axil_wvalid & m_axil_wready | w_gone) & ~(m_axil_bvalid & m_axil_bready) & ~away;
-        read_open  <= (m_axil_arvalid & m_axil_arready | read_open) & ~(m_axil_rvalid & m_axil_rready) & ~away;
+        write_open <= (writes | write_open) & ~(m_axil_bvalid & m_axil_bready) & ~block_in_reset;
+        aw_gone    <= (m_axil_awvalid & m_axil_awready | aw_gone) & ~(m_axil_bvalid & m_axil_bready) & ~block_in_reset;
+        w_gone     <= (m_axil_wvalid & m_axil_wready | w_gone) & ~(m_axil_bvalid & m_axil_bready) & ~block_in_reset;
+        read_open  <= (m_axil_arvalid & m_axil_arready | read_open) & ~(m_axil_rvalid & m_axil_rready) & ~block_in_reset;
         if (rings) {bell_func, bell_offset} <= {bell_any[6:4], bell_any[23:7]};
         if (rings) rung <= 1'b1;
     end
@@ -230,9 +230,9 @@ module plx_csr_formal (
         // One at a time, but for doorbells; the answer of the read goes before the next one.
         if (write_open != 0) assert ((block & ~write_open) == 0);
         if (read_open != 0) assert (block == 0 || bell);
-        if (rings) assert ((read_open & net & ~away) != 0 && (m_axil_rvalid & read_open) == 0);
-        if ((read_open & net & ~away) != 0 && !bell && (m_axil_rvalid & read_open) == 0) assert (bell_ready);
-        if ((read_open & ~away) != 0 && !bell) assert ((m_axil_rready & read_open & ~away) != 0);
+        if (rings) assert ((read_open & net & ~block_in_reset) != 0 && (m_axil_rvalid & read_open) == 0);
+        if ((read_open & net & ~block_in_reset) != 0 && !bell && (m_axil_rvalid & read_open) == 0) assert (bell_ready);
+        if ((read_open & ~block_in_reset) != 0 && !bell) assert ((m_axil_rready & read_open & ~block_in_reset) != 0);
         if (hif_tx_cpl_valid) assert (read_open == 0);
         if (block[0] && me != 0) assert (!write);
         if (block[1] && me != 0) assert (!write && at < 18'h1008);

@@ -77,7 +77,7 @@ module plx_csr_requests_formal (
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    // Whole requests come; whole ones are taken, and no doorbell in the middle of one.
+    // Whole requests come; whole ones are accepted, and no doorbell in the middle of one.
     logic inside = 0, cut = 0;
     wire  taken = hif_rx_req_valid && hif_rx_req_ready;
     wire  comes = taken && hif_rx_req_sop;

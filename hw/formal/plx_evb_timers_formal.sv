@@ -86,7 +86,7 @@ module plx_evb_timers_formal (
         end
     end
 
-    // It alone is expected, and has not been taken.
+    // It alone is expected, and has not been accepted.
     wire        alone = held && !taken && all == (slot ? 2'b10 : 2'b01);
     wire [31:0] late = (examining ? time_of_op : now) - deadline;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // At most one operation begins, what can be sent first; time-outs that are over before the others. Each
-// trigger is taken, waits, or is counted as lost, which none is while fewer than 15 wait. A trigger waits for
+// trigger is accepted, waits, or is counted as lost, which none is while fewer than 15 wait. A trigger waits for
 // at most one other, and the others for at most one trigger. Where something waits, something begins.
 // formal: aiger
 // formal: always 20

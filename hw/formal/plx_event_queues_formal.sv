@@ -47,7 +47,7 @@ module plx_event_queues_formal (
     input logic         release_one,
     input logic         other_access
 );
-    wire  [63:0]   now_stamp = '0;
+    wire  [63:0]   now_cycle_ts = '0;
     (* anyconst *) logic [2:0] second_func;
     logic          win_valid = 0, win_ready;
     wire           win_write = 1'b1;
@@ -70,7 +70,7 @@ module plx_event_queues_formal (
     logic [12:0]   m_desc_length;
     logic [7:0]    m_desc_func;
     logic [255:0]  m_data_tdata;
-    logic          m_taken;
+    logic          m_accepted;
 
     plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ASKERS(2), .ROOM(2)) dut (.*);
 
@@ -99,7 +99,7 @@ module plx_event_queues_formal (
 
     // The host bus accepts the descriptor, then two words, then reports it.
     logic       under_way = 0, told = 0;
-    assign m_taken = told;
+    assign m_accepted = told;
     always_ff @(posedge clk) begin
         told <= running && m_data_tvalid && m_data_tready && m_data_tlast;
         if (running && m_desc_valid && m_desc_ready) under_way <= 1'b1;

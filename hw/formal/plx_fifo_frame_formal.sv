@@ -36,7 +36,7 @@ module plx_fifo_frame_formal (
     logic [2:0] written = 0, committed = 0, read = 0;
     logic [1:0] word;
 
-    // The outcome of a frame is reported in the cycle after its last word.
+    // The status of a frame is reported in the cycle after its last word.
     logic       ended = 0, ended_bad = 0, crowded = 0, frame_crowded = 0;
     wire        kept   = ended && !event_full && !event_bad;
     wire  [2:0] base   = ended && !kept ? committed : written;

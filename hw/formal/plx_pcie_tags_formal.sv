@@ -14,7 +14,7 @@
 // mutant: looked_live && fits => looked_live
 // mutant: known && open[s_look_tag[W-1:0]] => known
 // mutant: looked_ends && fits => looked_ends
-// mutant: (live | taken) & ~ended) & ~{TAGS{flush}} => (live | taken) & ~ended)
+// mutant: (live | accepted) & ~ended) & ~{TAGS{flush}} => (live | accepted) & ~ended)
 // mutant: (tick ? old : worn) => (tick ? open : worn)
 
 module plx_pcie_tags_formal (

@@ -17,7 +17,7 @@
 // mutant: flush ? owed : owed => owed
 // mutant: flush ? 7'd0 : (does => 1'b0 ? 7'd0 : (does
 // mutant: owed & ~over | asked; => owed | asked;
-// mutant: tells & ~told | over; => tells & ~told & 7'h3F | over;
+// mutant: notifies & ~told | over; => notifies & ~told & 7'h3F | over;
 // mutant: FIRST + {5'd0, number}; => {5'd0, number} + 8'd1;
 // mutant: (does | begins) & ~done; => begins & ~done;
 // mutant: number = 3'(v); => number = 3'(6 - v);

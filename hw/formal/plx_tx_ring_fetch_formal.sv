@@ -29,9 +29,9 @@ module plx_tx_ring_fetch_formal (
     logic        m_fetch_valid, takes, begins, running, error, fetching, s_word_last, s_quiet;
     logic [63:0] m_fetch_address;
     logic [3:0]  m_fetch_count;
-    logic [31:0] rang, consumer, cfg_producer;
+    logic [31:0] doorbell_ts, consumer, cfg_producer;
 
-    plx_tx_ring_fetch #(.DESCRIPTORS(PLACES)) dut (.*, .now_stamp(32'd0), .cfg_base(64'd0), .cfg_log2_size(5'd4));
+    plx_tx_ring_fetch #(.DESCRIPTORS(PLACES)) dut (.*, .now_cycle_ts(32'd0), .cfg_base(64'd0), .cfg_log2_size(5'd4));
 
     logic started = 0;
     always_ff @(posedge clk) started <= 1'b1;
@@ -51,7 +51,7 @@ module plx_tx_ring_fetch_formal (
     assign s_quiet     = quiet && taken == done;
 
     wire word_ends = s_word_valid && s_word_last;
-    wire goes_on   = m_fetch_valid && !m_fetch_ready;
+    wire is_forwarded   = m_fetch_valid && !m_fetch_ready;
     logic        stood = 0, off = 0;
     logic [63:0] address;
     logic [3:0]  count;
@@ -75,7 +75,7 @@ module plx_tx_ring_fetch_formal (
             done     <= 32'd0;
             bad_seen <= 1'b0;
         end
-        stood   <= goes_on;
+        stood   <= is_forwarded;
         address <= m_fetch_address;
         count   <= m_fetch_count;
         off     <= !cfg_enable || error;

@@ -7,7 +7,7 @@
 // formal: always 12
 // formal: cover 16
 // mutant: s_fence && !m_done; => s_fence;
-// mutant: {{(COUNT_W-1){1'b0}}, taken} - => {COUNT_W{1'b0}} -
+// mutant: {{(COUNT_W-1){1'b0}}, accepted} - => {COUNT_W{1'b0}} -
 // mutant: : now; => : pending;
 // mutant: pending <= now; => pending <= begun ? pending : now;
 // mutant: begun && left == 0; => begun && now == 0;
@@ -44,7 +44,7 @@ module plx_wr_fence_formal (
     logic [1:0] free_for = 0;
 
     always_ff @(posedge clk) begin
-        there     <= there + {2'd0, taken} - {2'd0, ended};
+        there     <= there + {2'd0, accepted} - {2'd0, ended};
         open      <= on_way;
         before_it <= marks ? there - {2'd0, ended} : before_it - {2'd0, ended};
         last      <= marks || last && !taken && !leaves;

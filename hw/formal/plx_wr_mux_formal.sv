@@ -5,7 +5,7 @@
 // formal: aiger
 // formal: always 10
 // formal: cover 10
-// mutant: data_taken && last || desc_taken && immediate => data_taken && last
+// mutant: data_accepted && last || desc_accepted && immediate => data_accepted && last
 
 module plx_wr_mux_formal (
     input logic       clk,
@@ -17,7 +17,7 @@ module plx_wr_mux_formal (
     input logic       m_desc_ready,
     input logic       m_data_tready
 );
-    logic [2:0]   s_desc_ready, s_data_tready, m_taken;
+    logic [2:0]   s_desc_ready, s_data_tready, m_accepted;
     logic         m_desc_valid, m_desc_immediate, m_data_tvalid;
     logic [63:0]  m_desc_address;
     logic [12:0]  m_desc_length;
@@ -68,7 +68,7 @@ module plx_wr_mux_formal (
         if (under_way != 0) assert (desc == 0 && (word & ~under_way) == 0);
         else assert ((word & ~desc) == 0);
         assert ((under_way & (under_way - 1'b1)) == 0);
-        assert (m_taken == ended);
+        assert (m_accepted == ended);
         cover (ends == 3'd4 && ended == 3'd2 && ended_before == 3'd1);
     end
 

@@ -40,13 +40,13 @@ module plx_xlate_formal (
     wire  [12:0]  win_addr = '0;
     wire  [31:0]  win_wdata = '0;
     wire  [3:0]   win_wstrb = '0;
-    wire  [63:0]  now_stamp = '0;
+    wire  [63:0]  now_cycle_ts = '0;
     wire          cfg_event_fault = 1'b1;
     wire  [7:0]   cfg_queue = 8'd1;
     wire  [31:0]  cfg_timeout_cycles = {30'd0, patience};
     logic         win_entry_ready, m_rsp_hit, m_rsp_epoch, m_fence, m_event_valid, inc_misses, inc_faults, inc_events_lost;
     logic [31:0]  win_entry_rdata, sts_invalidated;
-    logic [1:0]   m_req_taken, m_rsp_valid;
+    logic [1:0]   m_req_accepted, m_rsp_valid;
     logic [63:0]  m_rsp_address;
     logic [7:0]   m_event_queue, m_room_queue;
     logic [511:0] m_event_record;
@@ -95,11 +95,11 @@ module plx_xlate_formal (
     logic [1:0] taken_1 = 0, taken_2 = 0, taken_3 = 0, old = 0, missed = 0, lies = 0, owed = 0;
     logic [3:0] since = 0;
     wire  [1:0] ends = (taken_3 & ~(m_rsp_valid & {2{m_rsp_hit}})) | s_done;
-    wire  [1:0] busy = m_req_taken | taken_1 | taken_2 | taken_3 | used;
+    wire  [1:0] busy = m_req_accepted | taken_1 | taken_2 | taken_3 | used;
     wire        marks = wr_invalidate && to_write == one;
 
     always_ff @(posedge clk) if (running) begin
-        taken_1 <= m_req_taken;
+        taken_1 <= m_req_accepted;
         taken_2 <= taken_1;
         taken_3 <= taken_2;
         used    <= (used | (m_rsp_valid & {2{m_rsp_hit}})) & ~s_done;
@@ -107,8 +107,8 @@ module plx_xlate_formal (
         old     <= (marks ? busy : old) & ~ends;
         // An entry is made during a lookup, or while a chunk is held: it is looked up again soon.
         missed  <= (missed | {2{made}} & (taken_1 | taken_2)) & ~taken_3;
-        lies    <= (lies | taken_3 & ~m_rsp_valid) & ~m_req_taken;
-        owed    <= (owed | taken_3 & ~m_rsp_valid & (missed | {2{made}}) | lies & {2{made}}) & ~m_req_taken;
+        lies    <= (lies | taken_3 & ~m_rsp_valid) & ~m_req_accepted;
+        owed    <= (owed | taken_3 & ~m_rsp_valid & (missed | {2{made}}) | lies & {2{made}}) & ~m_req_accepted;
         for (int m = 0; m < 2; m = m + 1) since[2*m +: 2] <= owed[m] ? since[2*m +: 2] + 2'd1 : 2'd0;
     end
 
@@ -120,8 +120,8 @@ module plx_xlate_formal (
     always_ff @(posedge clk) if (running) fenced <= m_fence && s_fence_done;
 
     always_ff @(posedge clk) if (running) begin
-        assert (m_req_taken != 2'b11 && (m_req_taken & ~s_req_valid) == 0);
-        assert ((m_req_taken & (taken_1 | taken_2 | taken_3)) == 0);
+        assert (m_req_accepted != 2'b11 && (m_req_accepted & ~s_req_valid) == 0);
+        assert ((m_req_accepted & (taken_1 | taken_2 | taken_3)) == 0);
         assert ((m_rsp_valid & ~taken_3) == 0);
         if (m_rsp_valid != 0 && m_rsp_hit) assert (covers && allows && (near & taken_3) == 0);
         if (taken_3 != 0 && m_rsp_valid == 0) assert (!covers && patience_then != 0 && (near & taken_3) == 0);

@@ -80,9 +80,9 @@ module plx_card #(
         if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
     endgenerate
 
-    // Resets of all but the host bus logic; the stamp in both clocks, the time stamp.
-    logic        net_rst, others_rst, net_clear, net_away, now_wire_valid;
-    logic [63:0] now_stamp, core_stamp, now_wire;
+    // Resets of all but the host bus logic; the time in cycles in both clocks, and in nanoseconds.
+    logic        net_rst, others_rst, net_clear, net_in_reset, now_timestamp_valid;
+    logic [63:0] now_cycle_ts, core_cycle_ts, now_timestamp_ns;
 
     // ---- Host bus -------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ module plx_card #(
     logic [3:0]             wstrb;
     logic [BLOCKS-1:0]      awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
     logic [BLOCKS*32-1:0]   rdata;
-    logic [WRITERS-1:0]     desc_valid, desc_ready, data_valid, data_ready, data_last, taken;
+    logic [WRITERS-1:0]     desc_valid, desc_ready, data_valid, data_ready, data_last, wr_accepted;
     logic [WRITERS*64-1:0]  desc_address;
     logic [WRITERS*13-1:0]  desc_length;
     logic [WRITERS*8-1:0]   desc_func;
@@ -118,7 +118,7 @@ module plx_card #(
         .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS), .TLB_ENTRIES(TLB_ENTRIES),
         .EVENT_QUEUES(EVENT_QUEUES), .RD_TAGS(RD_TAGS), .ARP_ENTRIES(ARP_ENTRIES), .GIT_HASH(GIT_HASH)
     ) host_bus (
-        .clk_net, .rst_net, .clk_core, .rst_core, .others_rst, .net_rst, .net_clear, .net_away, .now_stamp(core_stamp),
+        .clk_net, .rst_net, .clk_core, .rst_core, .others_rst, .net_rst, .net_clear, .net_in_reset, .now_cycle_ts(core_cycle_ts),
         .cfg_max_payload, .cfg_max_read, .cfg_bus_master, .cfg_msix_enable, .cfg_msix_mask, .cfg_flr, .flr_done,
         .port_owner, .s_owner_queue(asked_queue), .m_owner(asked_owner), .resetting_functions(resetting), .s_placing(placing), .s_ring_quiet(ring_quiet & port_idle),
         .s_event_rest(event_rest),
@@ -133,7 +133,7 @@ module plx_card #(
         .m_axil_rvalid(rvalid), .m_axil_rready(rready),
         .s_wr_desc_valid(desc_valid), .s_wr_desc_ready(desc_ready), .s_wr_desc_address(desc_address),
         .s_wr_desc_length(desc_length), .s_wr_desc_func(desc_func), .s_wr_data_tvalid(data_valid),
-        .s_wr_data_tready(data_ready), .s_wr_data_tdata(data), .s_wr_data_tlast(data_last), .m_wr_taken(taken),
+        .s_wr_data_tready(data_ready), .s_wr_data_tdata(data), .s_wr_data_tlast(data_last), .m_wr_accepted(wr_accepted),
         .s_rd_desc_valid(rd_valid), .s_rd_desc_ready(rd_ready), .s_rd_desc_address(rd_address),
         .s_rd_desc_length(rd_length), .s_rd_desc_tag(rd_tag), .s_rd_desc_func(rd_func), .m_rd_data_tvalid(rd_tvalid),
         .m_rd_data_tready(rd_tready), .m_rd_data_tdata(rd_tdata), .m_rd_data_tkeep(rd_tkeep),
@@ -143,43 +143,43 @@ module plx_card #(
 
     // ---- Memory ---------------------------------------------------------------------------------
 
-    logic [PORTS-1:0]    select_valid, select_ready, select_wire_valid, answer_valid;
+    logic [PORTS-1:0]    select_valid, select_ready, select_timestamp_valid, answer_valid;
     logic [PORTS*7-1:0]  select_list, xlate_list;
     logic [PORTS*16-1:0] select_length, commit_length;
-    logic [PORTS*64-1:0] select_wire, commit_wire, xlate_address;
-    logic [2:0]          answer_outcome;
+    logic [PORTS*64-1:0] select_timestamp_ns, commit_timestamp_ns, xlate_address;
+    logic [2:0]          answer_status;
     logic [63:0]         answer_address, bus_address;
     logic [31:0]         answer_sequence;
     logic                answer_bare, bus_hit, bus_epoch;
     logic [15:0]         answer_stride;
     logic [7:0]          answer_func;
-    // `xlate_taken`: for simulations, which measure lookups.
+    // `xlate_accepted`: for simulations, which measure lookups.
     /* verilator lint_off UNUSEDSIGNAL */
-    logic [PORTS-1:0]    xlate_taken;
+    logic [PORTS-1:0]    xlate_accepted;
     /* verilator lint_on UNUSEDSIGNAL */
-    logic [PORTS-1:0]    xlate_valid, bus_valid, bus_done, bus_done_epoch, commit_valid, commit_ready, commit_wire_valid;
+    logic [PORTS-1:0]    xlate_valid, bus_valid, bus_done, bus_done_epoch, commit_valid, commit_ready, commit_timestamp_valid;
     logic [PORTS*13-1:0] xlate_length;
     logic [PORTS*8-1:0]  xlate_func;
-    logic [PORTS*4-1:0]  commit_outcome;
+    logic [PORTS*4-1:0]  commit_status;
     logic [PORTS*32-1:0] commit_mac, commit_parsed, commit_placed;
-    logic [PORTS-1:0]    piece_valid, piece_ready, piece_flush, done_valid, done_end, read_idle, fifo_idle;
-    logic [PORTS*256-1:0] piece;
+    logic [PORTS-1:0]    tx_segment_valid, tx_segment_ready, tx_segment_flush, done_valid, done_end, read_idle, fifo_idle;
+    logic [PORTS*256-1:0] tx_segment;
     logic [PORTS*2-1:0]  done_status;
-    logic [PORTS-1:0]    piece_data, piece_ends, lost_valid, lost_ready;
+    logic [PORTS-1:0]    tx_segment_data, tx_segment_ends, lost_valid, lost_ready;
     logic [PORTS*16-1:0] lost_count;
     logic [PORTS*32-1:0] lost_cookie;
-    logic [PORTS*16-1:0] done_length, pull_length;
-    logic [PORTS-1:0]    pull_valid, pull_ready, pull_tvalid, pull_tready;
-    logic [PORTS*64-1:0] pull_address;
-    logic [255:0]        pull_tdata;
-    logic [31:0]         pull_tkeep;
-    logic                pull_tlast, pull_tuser;
+    logic [PORTS*16-1:0] done_length, tx_read_length;
+    logic [PORTS-1:0]    tx_read_valid, tx_read_ready, tx_read_tvalid, tx_read_tready;
+    logic [PORTS*64-1:0] tx_read_address;
+    logic [255:0]        tx_read_tdata;
+    logic [31:0]         tx_read_tkeep;
+    logic                tx_read_tlast, tx_read_tuser;
     logic                edge_valid, edge_ready, room;
     logic [7:0]          edge_queue, room_queue;
     logic [511:0]        edge_record;
 
     plx_memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
-        .clk(clk_core), .rst(others_rst), .now_stamp(core_stamp),
+        .clk(clk_core), .rst(others_rst), .now_cycle_ts(core_cycle_ts),
         .cfg_port_owner(port_owner), .m_owner_queue(asked_queue), .s_owner(asked_owner), .resetting, .placing, .ring_quiet, .event_rest,
         .s_axil_func(func), .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[MEMORY +: 4]),
@@ -188,31 +188,31 @@ module plx_card #(
         .s_axil_rdata(rdata[MEMORY*32 +: 128]), .s_axil_rvalid(rvalid[MEMORY +: 4]),
         .s_axil_rready(rready[MEMORY +: 4]),
         .s_select_valid(select_valid), .s_select_ready(select_ready), .s_select_list(select_list),
-        .s_select_length(select_length), .s_select_wire(select_wire), .s_select_wire_valid(select_wire_valid),
-        .m_select_valid(answer_valid), .m_select_outcome(answer_outcome), .m_select_address(answer_address),
+        .s_select_length(select_length), .s_select_timestamp_ns(select_timestamp_ns), .s_select_timestamp_valid(select_timestamp_valid),
+        .m_select_valid(answer_valid), .m_select_status(answer_status), .m_select_address(answer_address),
         .m_select_sequence(answer_sequence), .m_select_bare(answer_bare), .m_select_stride(answer_stride),
-        .m_select_func(answer_func), .s_xlate_valid(xlate_valid), .m_xlate_taken(xlate_taken),
+        .m_select_func(answer_func), .s_xlate_valid(xlate_valid), .m_xlate_accepted(xlate_accepted),
         .s_xlate_address(xlate_address), .s_xlate_length(xlate_length), .s_xlate_func(xlate_func),
         .s_xlate_list(xlate_list), .m_xlate_valid(bus_valid), .m_xlate_hit(bus_hit), .m_xlate_address(bus_address),
         .m_xlate_epoch(bus_epoch), .s_xlate_done(bus_done), .s_xlate_done_epoch(bus_done_epoch), .m_fence(fence),
         .s_fence_done(fence_done), .s_commit_valid(commit_valid),
-        .s_commit_ready(commit_ready), .s_commit_outcome(commit_outcome),
-        .s_commit_length(commit_length), .s_commit_wire(commit_wire), .s_commit_wire_valid(commit_wire_valid),
-        .s_commit_stamp_mac(commit_mac), .s_commit_stamp_parsed(commit_parsed), .s_commit_stamp_placed(commit_placed),
+        .s_commit_ready(commit_ready), .s_commit_status(commit_status),
+        .s_commit_length(commit_length), .s_commit_timestamp_ns(commit_timestamp_ns), .s_commit_timestamp_valid(commit_timestamp_valid),
+        .s_commit_cycle_ts_mac(commit_mac), .s_commit_cycle_ts_parsed(commit_parsed), .s_commit_cycle_ts_placed(commit_placed),
         .s_event_valid(edge_valid), .s_event_ready(edge_ready), .s_event_queue(edge_queue),
         .s_event_record(edge_record), .s_room_queue(room_queue), .m_room(room), .m_desc_valid(desc_valid[EVENTS]), .m_desc_ready(desc_ready[EVENTS]),
         .m_desc_address(desc_address[EVENTS*64 +: 64]), .m_desc_length(desc_length[EVENTS*13 +: 13]),
         .m_desc_func(desc_func[EVENTS*8 +: 8]), .m_data_tvalid(data_valid[EVENTS]),
         .m_data_tready(data_ready[EVENTS]), .m_data_tdata(data[EVENTS*256 +: 256]), .m_data_tlast(data_last[EVENTS]),
-        .m_taken(taken[EVENTS]), .inc_events_discarded, .m_irq_valid(irq_valid), .m_irq_queue(irq_queue),
-        .m_piece_valid(piece_valid), .m_piece_ready(piece_ready), .m_piece(piece), .m_piece_data(piece_data),
-        .m_piece_ends(piece_ends), .m_piece_flush(piece_flush),
+        .m_accepted(wr_accepted[EVENTS]), .inc_events_discarded, .m_irq_valid(irq_valid), .m_irq_queue(irq_queue),
+        .m_tx_segment_valid(tx_segment_valid), .m_tx_segment_ready(tx_segment_ready), .m_tx_segment(tx_segment), .m_tx_segment_data(tx_segment_data),
+        .m_tx_segment_ends(tx_segment_ends), .m_tx_segment_flush(tx_segment_flush),
         .s_done_valid(done_valid), .s_done_end(done_end), .s_done_status(done_status), .s_done_length(done_length),
         .s_read_idle(read_idle), .s_fifo_idle(fifo_idle), .s_lost_valid(lost_valid), .s_lost_ready(lost_ready),
-        .s_lost_count(lost_count), .s_lost_cookie(lost_cookie), .s_rd_desc_valid(pull_valid), .s_rd_desc_ready(pull_ready),
-        .s_rd_desc_address(pull_address), .s_rd_desc_length(pull_length), .m_rd_data_tvalid(pull_tvalid),
-        .m_rd_data_tready(pull_tready), .m_rd_data_tdata(pull_tdata), .m_rd_data_tkeep(pull_tkeep),
-        .m_rd_data_tlast(pull_tlast), .m_rd_data_tuser(pull_tuser), .m_rd_desc_valid(rd_valid),
+        .s_lost_count(lost_count), .s_lost_cookie(lost_cookie), .s_rd_desc_valid(tx_read_valid), .s_rd_desc_ready(tx_read_ready),
+        .s_rd_desc_address(tx_read_address), .s_rd_desc_length(tx_read_length), .m_rd_data_tvalid(tx_read_tvalid),
+        .m_rd_data_tready(tx_read_tready), .m_rd_data_tdata(tx_read_tdata), .m_rd_data_tkeep(tx_read_tkeep),
+        .m_rd_data_tlast(tx_read_tlast), .m_rd_data_tuser(tx_read_tuser), .m_rd_desc_valid(rd_valid),
         .m_rd_desc_ready(rd_ready), .m_rd_desc_address(rd_address), .m_rd_desc_length(rd_length),
         .m_rd_desc_tag(rd_tag), .m_rd_desc_func(rd_func), .s_rd_data_tvalid(rd_tvalid), .s_rd_data_tready(rd_tready),
         .s_rd_data_tdata(rd_tdata), .s_rd_data_tkeep(rd_tkeep), .s_rd_data_tlast(rd_tlast),
@@ -222,8 +222,8 @@ module plx_card #(
     // ---- Time -----------------------------------------------------------------------------------
 
     plx_timing_block timing (
-        .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .net_clear, .net_away, .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger,
-        .now_stamp, .now_wire, .now_wire_valid, .core_stamp,
+        .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .net_clear, .net_in_reset, .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger,
+        .now_cycle_ts, .now_timestamp_ns, .now_timestamp_valid, .core_cycle_ts,
         .s_axil_addr(addr[8:0]), .s_axil_awvalid(awvalid[TIMING]), .s_axil_awready(awready[TIMING]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[TIMING]), .s_axil_wready(wready[TIMING]),
         .s_axil_bvalid(bvalid[TIMING]), .s_axil_bready(bready[TIMING]), .s_axil_arvalid(arvalid[TIMING]),
@@ -265,8 +265,8 @@ module plx_card #(
                 .PORT(p), .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS),
                 .RX_FIFO_FRAMES(RX_FIFO_FRAMES), .TX_FIFO_WORDS(TX_FIFO_WORDS), .ARP_ENTRIES(ARP_ENTRIES)
             ) port (
-                .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .net_clear, .net_away, .now_stamp,
-                .now_wire, .now_wire_valid, .core_stamp, .xgmii_rxd(mac_rxd[p*64 +: 64]), .xgmii_rxc(mac_rxc[p*8 +: 8]),
+                .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .net_clear, .net_in_reset, .now_cycle_ts,
+                .now_timestamp_ns, .now_timestamp_valid, .core_cycle_ts, .xgmii_rxd(mac_rxd[p*64 +: 64]), .xgmii_rxc(mac_rxc[p*8 +: 8]),
                 .xgmii_txd(mac_txd[p*64 +: 64]), .xgmii_txc(mac_txc[p*8 +: 8]), .cfg_loop(looped[p]),
                 .s_axil_addr(addr[12:0]), .s_axil_awvalid(awvalid[AXIL]), .s_axil_awready(awready[AXIL]),
                 .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[AXIL]), .s_axil_wready(wready[AXIL]),
@@ -275,15 +275,15 @@ module plx_card #(
                 .s_axil_rready(rready[AXIL]),
                 .m_select_valid(select_valid[p]), .m_select_ready(select_ready[p]),
                 .m_select_list(select_list[p*7 +: 7]), .m_select_length(select_length[p*16 +: 16]),
-                .m_select_wire(select_wire[p*64 +: 64]), .m_select_wire_valid(select_wire_valid[p]),
-                .s_select_valid(answer_valid[p]), .s_select_outcome(answer_outcome),
+                .m_select_timestamp_ns(select_timestamp_ns[p*64 +: 64]), .m_select_timestamp_valid(select_timestamp_valid[p]),
+                .s_select_valid(answer_valid[p]), .s_select_status(answer_status),
                 .s_select_address(answer_address), .s_select_sequence(answer_sequence), .s_select_bare(answer_bare),
                 .s_select_stride(answer_stride), .s_select_func(answer_func),
                 .m_commit_valid(commit_valid[p]), .m_commit_ready(commit_ready[p]),
-                .m_commit_outcome(commit_outcome[p*4 +: 4]),
-                .m_commit_length(commit_length[p*16 +: 16]), .m_commit_wire(commit_wire[p*64 +: 64]),
-                .m_commit_wire_valid(commit_wire_valid[p]), .m_commit_stamp_mac(commit_mac[p*32 +: 32]),
-                .m_commit_stamp_parsed(commit_parsed[p*32 +: 32]), .m_commit_stamp_placed(commit_placed[p*32 +: 32]),
+                .m_commit_status(commit_status[p*4 +: 4]),
+                .m_commit_length(commit_length[p*16 +: 16]), .m_commit_timestamp_ns(commit_timestamp_ns[p*64 +: 64]),
+                .m_commit_timestamp_valid(commit_timestamp_valid[p]), .m_commit_cycle_ts_mac(commit_mac[p*32 +: 32]),
+                .m_commit_cycle_ts_parsed(commit_parsed[p*32 +: 32]), .m_commit_cycle_ts_placed(commit_placed[p*32 +: 32]),
                 .m_xlate_valid(xlate_valid[p]), .m_xlate_address(xlate_address[p*64 +: 64]),
                 .m_xlate_length(xlate_length[p*13 +: 13]), .m_xlate_func(xlate_func[p*8 +: 8]),
                 .m_xlate_list(xlate_list[p*7 +: 7]), .s_xlate_valid(bus_valid[p]), .s_xlate_hit(bus_hit),
@@ -292,19 +292,19 @@ module plx_card #(
                 .m_desc_valid(desc_valid[p]), .m_desc_ready(desc_ready[p]), .m_desc_address(desc_address[p*64 +: 64]),
                 .m_desc_length(desc_length[p*13 +: 13]), .m_desc_func(desc_func[p*8 +: 8]),
                 .m_data_tvalid(data_valid[p]), .m_data_tready(data_ready[p]), .m_data_tdata(data[p*256 +: 256]),
-                .m_data_tlast(data_last[p]), .m_taken(taken[p]),
-                .s_piece_valid(piece_valid[p]), .s_piece_ready(piece_ready[p]), .s_piece(piece[p*256 +: 256]), .s_piece_data(piece_data[p]),
-                .s_piece_ends(piece_ends[p]),
-                .s_piece_flush(piece_flush[p]), .m_done_valid(done_valid[p]), .m_done_end(done_end[p]),
+                .m_data_tlast(data_last[p]), .m_accepted(wr_accepted[p]),
+                .s_tx_segment_valid(tx_segment_valid[p]), .s_tx_segment_ready(tx_segment_ready[p]), .s_tx_segment(tx_segment[p*256 +: 256]), .s_tx_segment_data(tx_segment_data[p]),
+                .s_tx_segment_ends(tx_segment_ends[p]),
+                .s_tx_segment_flush(tx_segment_flush[p]), .m_done_valid(done_valid[p]), .m_done_end(done_end[p]),
                 .m_done_status(done_status[p*2 +: 2]), .m_done_length(done_length[p*16 +: 16]),
                 .m_read_idle(read_idle[p]), .m_fifo_idle(fifo_idle[p]), .forget(forget[p]),
                 .m_port_idle(port_idle[p]), .m_lost_valid(lost_valid[p]),
                 .m_lost_ready(lost_ready[p]), .m_lost_count(lost_count[p*16 +: 16]),
-                .m_lost_cookie(lost_cookie[p*32 +: 32]), .m_rd_desc_valid(pull_valid[p]),
-                .m_rd_desc_ready(pull_ready[p]), .m_rd_desc_address(pull_address[p*64 +: 64]),
-                .m_rd_desc_length(pull_length[p*16 +: 16]), .s_rd_data_tvalid(pull_tvalid[p]),
-                .s_rd_data_tready(pull_tready[p]), .s_rd_data_tdata(pull_tdata), .s_rd_data_tkeep(pull_tkeep),
-                .s_rd_data_tlast(pull_tlast), .s_rd_data_tuser(pull_tuser)
+                .m_lost_cookie(lost_cookie[p*32 +: 32]), .m_rd_desc_valid(tx_read_valid[p]),
+                .m_rd_desc_ready(tx_read_ready[p]), .m_rd_desc_address(tx_read_address[p*64 +: 64]),
+                .m_rd_desc_length(tx_read_length[p*16 +: 16]), .s_rd_data_tvalid(tx_read_tvalid[p]),
+                .s_rd_data_tready(tx_read_tready[p]), .s_rd_data_tdata(tx_read_tdata), .s_rd_data_tkeep(tx_read_tkeep),
+                .s_rd_data_tlast(tx_read_tlast), .s_rd_data_tuser(tx_read_tuser)
             );
         end
     endgenerate

@@ -19,13 +19,13 @@ module plx_port #(
     // The other clock's modules, in clk_core: they are in reset, and what waits for them is lost; they are in
     // reset, or their clock stands.
     input  logic         net_clear,
-    input  logic         net_away,
+    input  logic         net_in_reset,
 
-    // Stamps of both clocks, and the time stamp of frames.
-    input  logic [63:0]  now_stamp,
-    input  logic [63:0]  now_wire,
-    input  logic         now_wire_valid,
-    input  logic [63:0]  core_stamp,
+    // Cycles for both clocks, and the timestamp of frames.
+    input  logic [63:0]  now_cycle_ts,
+    input  logic [63:0]  now_timestamp_ns,
+    input  logic         now_timestamp_valid,
+    input  logic [63:0]  core_cycle_ts,
 
     // XGMII, lane 0 in the lowest bits; whether the port is looped to another.
     input  logic [63:0]  xgmii_rxd,
@@ -50,15 +50,15 @@ module plx_port #(
     output logic         s_axil_rvalid,
     input  logic         s_axil_rready,
 
-    // Lists: the space of a payload, and its outcome.
+    // Lists: the space of a payload, and its status.
     output logic         m_select_valid,
     input  logic         m_select_ready,
     output logic [6:0]   m_select_list,
     output logic [15:0]  m_select_length,
-    output logic [63:0]  m_select_wire,
-    output logic         m_select_wire_valid,
+    output logic [63:0]  m_select_timestamp_ns,
+    output logic         m_select_timestamp_valid,
     input  logic         s_select_valid,
-    input  logic [2:0]   s_select_outcome,
+    input  logic [2:0]   s_select_status,
     input  logic [63:0]  s_select_address,
     input  logic [31:0]  s_select_sequence,
     input  logic         s_select_bare,
@@ -66,13 +66,13 @@ module plx_port #(
     input  logic [7:0]   s_select_func,
     output logic         m_commit_valid,
     input  logic         m_commit_ready,
-    output logic [3:0]   m_commit_outcome,
+    output logic [3:0]   m_commit_status,
     output logic [15:0]  m_commit_length,
-    output logic [63:0]  m_commit_wire,
-    output logic         m_commit_wire_valid,
-    output logic [31:0]  m_commit_stamp_mac,
-    output logic [31:0]  m_commit_stamp_parsed,
-    output logic [31:0]  m_commit_stamp_placed,
+    output logic [63:0]  m_commit_timestamp_ns,
+    output logic         m_commit_timestamp_valid,
+    output logic [31:0]  m_commit_cycle_ts_mac,
+    output logic [31:0]  m_commit_cycle_ts_parsed,
+    output logic [31:0]  m_commit_cycle_ts_placed,
 
     // Translation to a bus address.
     output logic         m_xlate_valid,
@@ -97,15 +97,15 @@ module plx_port #(
     input  logic         m_data_tready,
     output logic [255:0] m_data_tdata,
     output logic         m_data_tlast,
-    input  logic         m_taken,
+    input  logic         m_accepted,
 
     // Descriptors to send, and their completion; state of the packets in flight.
-    input  logic         s_piece_valid,
-    output logic         s_piece_ready,
-    input  logic [255:0] s_piece,
-    input  logic         s_piece_data,
-    input  logic         s_piece_ends,
-    input  logic         s_piece_flush,
+    input  logic         s_tx_segment_valid,
+    output logic         s_tx_segment_ready,
+    input  logic [255:0] s_tx_segment,
+    input  logic         s_tx_segment_data,
+    input  logic         s_tx_segment_ends,
+    input  logic         s_tx_segment_flush,
     output logic         m_done_valid,
     output logic         m_done_end,
     output logic [1:0]   m_done_status,
@@ -148,7 +148,7 @@ module plx_port #(
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_axil_cdc #(.ADDR_W(13)) crossing (
-        .s_clk(clk_core), .s_rst(rst_core || net_away),
+        .s_clk(clk_core), .s_rst(rst_core || net_in_reset),
         .s_axil_awaddr(s_axil_addr), .s_axil_awvalid, .s_axil_awready, .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid,
         .s_axil_wready, .s_axil_bresp(), .s_axil_bvalid, .s_axil_bready, .s_axil_araddr(s_axil_addr), .s_axil_arvalid,
         .s_axil_arready, .s_axil_rdata, .s_axil_rresp(), .s_axil_rvalid, .s_axil_rready,
@@ -171,7 +171,7 @@ module plx_port #(
     logic [15:0]  destination_port, source_port, arp_retry, arp_expiry, gen_destination, gen_source, stream_enable;
     logic [7:0]   ttl, tos;
     logic [255:0] stream_port;
-    logic [31:0]  stream_form;
+    logic [31:0]  stream_delivery_mode;
 
     plx_port_regs registers (
         .clk(clk_net), .rst(rst_net),
@@ -194,7 +194,7 @@ module plx_port #(
         .cfg_arp_wait_cycles(arp_wait_cycles), .cfg_arp_retry(arp_retry), .cfg_arp_expiry(arp_expiry), .pulse_gen_ctrl_start(gen_start),
         .pulse_gen_ctrl_stop(gen_stop), .sts_gen_status_running(gen_running), .cfg_gen_size(gen_size),
         .cfg_gen_count(gen_count), .cfg_gen_gap(gen_gap), .cfg_gen_ports_destination(gen_destination),
-        .cfg_gen_ports_source(gen_source), .cfg_stream_port(stream_port), .cfg_stream_form(stream_form),
+        .cfg_gen_ports_source(gen_source), .cfg_stream_port(stream_port), .cfg_stream_form(stream_delivery_mode),
         .cfg_stream_enable(stream_enable), .win_write, .win_addr, .win_wdata, .win_wstrb,
         .win_counters_valid(counters_valid), .win_counters_ready(counters_ready), .win_counters_rdata(counters_rdata),
         .win_arp_valid(arp_valid), .win_arp_ready(arp_ready), .win_arp_rdata(arp_rdata)
@@ -222,10 +222,10 @@ module plx_port #(
 
     // ---- MAC ------------------------------------------------------------------------------------
 
-    logic        rx_valid, rx_last, rx_bad, rx_wire_valid, pause_valid, rx_mac_busy, rx_frame, tx_frame;
-    logic [63:0] rx_data, rx_wire;
+    logic        rx_valid, rx_last, rx_bad, rx_timestamp_valid, pause_valid, rx_mac_busy, rx_frame, tx_frame;
+    logic [63:0] rx_data, rx_timestamp_ns;
     logic [7:0]  rx_keep;
-    logic [31:0] rx_stamp;
+    logic [31:0] rx_cycle_ts;
     logic [15:0] pause_quanta;
     logic [13:0] rx_frame_bytes, tx_frame_bytes;
     logic        tx_valid, tx_ready, tx_last, tx_mac_busy;
@@ -235,8 +235,8 @@ module plx_port #(
     plx_mac_rx mac_rx (
         .clk(clk_net), .rst(rst_net), .xgmii_rxd, .xgmii_rxc,
         .m_axis_rx_tvalid(rx_valid), .m_axis_rx_tdata(rx_data), .m_axis_rx_tkeep(rx_keep), .m_axis_rx_tlast(rx_last),
-        .m_axis_rx_tuser(rx_bad), .m_axis_rx_stamp(rx_stamp), .m_axis_rx_wire(rx_wire),
-        .m_axis_rx_wire_valid(rx_wire_valid), .now_stamp(now_stamp[31:0]), .now_wire, .now_wire_valid,
+        .m_axis_rx_tuser(rx_bad), .m_axis_rx_cycle_ts(rx_cycle_ts), .m_axis_rx_timestamp_ns(rx_timestamp_ns),
+        .m_axis_rx_timestamp_valid(rx_timestamp_valid), .now_cycle_ts(now_cycle_ts[31:0]), .now_timestamp_ns, .now_timestamp_valid,
         .cfg_enable(rx_enable), .cfg_max_frame(max_frame), .cfg_mac(mac), .pause_valid, .pause_quanta,
         .inc_frames(rx_frame), .inc_bytes(rx_frame_bytes), .inc_symbol(inc[regs_pkg::PORT_RX_SYMBOL_ROW/8]),
         .inc_oversize(inc[regs_pkg::PORT_RX_OVERSIZE_ROW/8]), .inc_runt(inc[regs_pkg::PORT_RX_RUNT_ROW/8]),
@@ -283,8 +283,8 @@ module plx_port #(
     plx_net #(.STREAMS(STREAMS), .ARP_ENTRIES(ARP_ENTRIES)) net (
         .clk(clk_net), .rst(rst_net),
         .s_axis_rx_tvalid(rx_valid), .s_axis_rx_tdata(rx_data), .s_axis_rx_tkeep(rx_keep), .s_axis_rx_tlast(rx_last),
-        .s_axis_rx_tuser(rx_bad), .s_axis_rx_stamp(rx_stamp), .s_axis_rx_wire(rx_wire),
-        .s_axis_rx_wire_valid(rx_wire_valid),
+        .s_axis_rx_tuser(rx_bad), .s_axis_rx_cycle_ts(rx_cycle_ts), .s_axis_rx_timestamp_ns(rx_timestamp_ns),
+        .s_axis_rx_timestamp_valid(rx_timestamp_valid),
         .m_axis_payload_tvalid(p_valid), .m_axis_payload_tdata(p_data), .m_axis_payload_tkeep(p_keep),
         .m_axis_payload_tlast(p_last), .m_axis_payload_tuser(p_bad), .m_axis_meta_tvalid(p_meta_valid),
         .m_axis_meta_tdata(p_meta),
@@ -292,12 +292,12 @@ module plx_port #(
         .s_axis_tx_tlast(s_last), .s_axis_meta_tvalid(s_meta_valid), .s_axis_meta_tready(s_meta_ready),
         .s_axis_meta_tdata(s_meta),
         .m_axis_tx_tvalid(tx_valid), .m_axis_tx_tready(tx_ready), .m_axis_tx_tdata(tx_data), .m_axis_tx_tkeep(tx_keep),
-        .m_axis_tx_tlast(tx_last), .now_stamp(now_stamp[31:0]),
+        .m_axis_tx_tlast(tx_last), .now_cycle_ts(now_cycle_ts[31:0]),
         .cfg_mac(mac), .cfg_ip(ip), .cfg_promiscuous(promiscuous), .cfg_multicast(multicast), .cfg_arp(answers_arp),
         .cfg_echo(answers_echo), .cfg_checksum(checksum), .cfg_max_frame(max_frame),
         .cfg_destination_ip(destination_ip), .cfg_destination_port(destination_port), .cfg_source_port(source_port),
         .cfg_ttl(ttl), .cfg_tos(tos), .cfg_stream_port(stream_port[16*STREAMS-1:0]),
-        .cfg_stream_form(stream_form[2*STREAMS-1:0]), .cfg_stream_enable(stream_enable[STREAMS-1:0]),
+        .cfg_stream_form(stream_delivery_mode[2*STREAMS-1:0]), .cfg_stream_enable(stream_enable[STREAMS-1:0]),
         .cfg_catch_udp(catch_udp), .cfg_catch_other(catch_other), .cfg_arp_wait_cycles(arp_wait_cycles),
         .cfg_arp_retry(arp_retry), .cfg_arp_expiry(arp_expiry), .arp_flush,
         .win_valid(arp_valid), .win_ready(arp_ready), .win_write, .win_addr(win_addr[$clog2(ARP_ENTRIES)+3:0]),
@@ -348,22 +348,22 @@ module plx_port #(
         .m_axis_meta_tdata(d_meta)
     );
 
-    plx_place #(.PORT(PORT)) place (
-        .clk(clk_core), .rst(rst_core), .now_stamp(core_stamp),
+    plx_rx_dma_writer #(.PORT(PORT)) rx_dma_writer (
+        .clk(clk_core), .rst(rst_core), .now_cycle_ts(core_cycle_ts),
         .s_axis_meta_tvalid(d_meta_valid), .s_axis_meta_tready(d_meta_ready), .s_axis_meta_tdata(d_meta),
         .s_axis_payload_tvalid(d_valid), .s_axis_payload_tready(d_ready), .s_axis_payload_tdata(d_data),
         .s_axis_payload_tkeep(d_keep), .s_axis_payload_tlast(d_last), .s_axis_payload_tuser(d_user),
-        .m_select_valid, .m_select_ready, .m_select_list, .m_select_length, .m_select_wire, .m_select_wire_valid,
-        .s_select_valid, .s_select_outcome, .s_select_address, .s_select_sequence, .s_select_bare, .s_select_stride,
+        .m_select_valid, .m_select_ready, .m_select_list, .m_select_length, .m_select_timestamp_ns, .m_select_timestamp_valid,
+        .s_select_valid, .s_select_status, .s_select_address, .s_select_sequence, .s_select_bare, .s_select_stride,
         .s_select_func, .m_xlate_valid, .m_xlate_address, .m_xlate_length, .m_xlate_func, .m_xlate_list,
         .s_xlate_valid, .s_xlate_hit, .s_xlate_address, .s_xlate_epoch, .m_xlate_done, .m_xlate_done_epoch,
         .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
-        .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
-        .m_commit_valid, .m_commit_ready, .m_commit_outcome, .m_commit_length, .m_commit_wire,
-        .m_commit_wire_valid, .m_commit_stamp_mac, .m_commit_stamp_parsed, .m_commit_stamp_placed, .idle(placed_all)
+        .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_accepted,
+        .m_commit_valid, .m_commit_ready, .m_commit_status, .m_commit_length, .m_commit_timestamp_ns,
+        .m_commit_timestamp_valid, .m_commit_cycle_ts_mac, .m_commit_cycle_ts_parsed, .m_commit_cycle_ts_placed, .idle(placed_all)
     );
 
-    // A payload's metadata are in the fifo, in `plx_decompress`, or in `plx_place` until its commit. A write
+    // A payload's metadata are in the fifo, in `plx_decompress`, or in `plx_rx_dma_writer` until its commit. A write
     // to the fifo is visible there, and that is visible here, within the required idle time.
     logic       core_idle, core_idle_seen;
     logic [3:0] quiet;
@@ -391,7 +391,7 @@ module plx_port #(
     logic              fifo_idle;
 
     plx_tx_read #(.WORDS(TX_FIFO_WORDS)) tx_read (
-        .clk(clk_core), .rst(rst_core), .s_piece_valid, .s_piece_ready, .s_piece, .s_piece_data, .s_piece_ends, .s_piece_flush, .m_done_valid,
+        .clk(clk_core), .rst(rst_core), .s_tx_segment_valid, .s_tx_segment_ready, .s_tx_segment, .s_tx_segment_data, .s_tx_segment_ends, .s_tx_segment_flush, .m_done_valid,
         .m_done_end, .m_done_status, .m_done_length, .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready),
         .m_desc_address(m_rd_desc_address), .m_desc_length(m_rd_desc_length), .s_data_tvalid(s_rd_data_tvalid),
         .s_data_tready(s_rd_data_tready), .s_data_tdata(s_rd_data_tdata), .s_data_tkeep(s_rd_data_tkeep),
@@ -443,7 +443,7 @@ module plx_port #(
     plx_sync_bit forgets (.clk(clk_net), .rst(rst_net), .d(forget), .q(discard));
 
     assign m_fifo_idle = fifo_idle && ring_passed;
-    assign m_port_idle = net_away || fifo_idle && passed && core_idle;
+    assign m_port_idle = net_in_reset || fifo_idle && passed && core_idle;
 
-    wire unused = &{1'b0, now_stamp[63:32], win_addr[12:8], stream_port, stream_form, stream_enable};
+    wire unused = &{1'b0, now_cycle_ts[63:32], win_addr[12:8], stream_port, stream_delivery_mode, stream_enable};
 endmodule

@@ -46,7 +46,7 @@ class Cycles:
 
 
 def clear(outcomes):
-    """Has plx_clop_outcomes cleared at once. After a reset it takes 1024 cycles, before which no payload is placed;
+    """Has plx_clop_status cleared at once. After a reset it takes 1024 cycles, before which no payload is placed;
     the benches that say so wait for it."""
     for word in outcomes.counters.memory:
         word.value = 0

@@ -7,7 +7,7 @@ import re
 PERIODS = {"clk_core": 4.0, "clk_net": 6.4, "clk_rx_net": 6.4, "clk_free": 10.0}
 # Modules that hand a Gray-coded number to their plx_sync_bit; queues with a memory between two clocks: in look-up
 # tables, or in block RAM, which has an output register in the module, so that no path leads through it.
-GRAY = {"plx_fifo_async", "plx_fifo_async_deep", "plx_fifo_level", "plx_stamp_cdc", "plx_tx_fifo"}
+GRAY = {"plx_fifo_async", "plx_fifo_async_deep", "plx_fifo_level", "plx_timestamp_cdc", "plx_tx_fifo"}
 LUT_QUEUES, BLOCK_QUEUES = {"plx_fifo_async", "plx_fifo_level"}, {"plx_fifo_async_deep", "plx_tx_fifo"}
 REGISTER = re.compile(r"\$(a|al|s)?dff(c?e)?")
 ASYNC = 1

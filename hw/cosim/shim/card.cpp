@@ -151,7 +151,7 @@ void pollux_card_net_out(const pollux_card *card, pollux_net_out *out) {
         | (PORT(port, d_valid) ? POLLUX_PROBE_EXPANDED : 0)                                 \
         | (GRANTED(port, select) ? POLLUX_PROBE_SELECT : 0)                                 \
         | (BIT(port, answer_valid) ? POLLUX_PROBE_PLACE : 0)                                \
-        | (BIT(port, xlate_taken) ? POLLUX_PROBE_LOOKUP : 0)                                \
+        | (BIT(port, xlate_accepted) ? POLLUX_PROBE_LOOKUP : 0)                                \
         | (BIT(port, bus_valid) ? POLLUX_PROBE_BUS : 0)                                     \
         | (GRANTED(port, desc) ? POLLUX_PROBE_DESC : 0)
 

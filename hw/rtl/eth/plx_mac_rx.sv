@@ -22,14 +22,14 @@ module plx_mac_rx (
     output logic        m_axis_rx_tuser,
 
     // Time of the frame's start; stable from its first word to its last.
-    output logic [31:0] m_axis_rx_stamp,
-    output logic [63:0] m_axis_rx_wire,
-    output logic        m_axis_rx_wire_valid,
+    output logic [31:0] m_axis_rx_cycle_ts,
+    output logic [63:0] m_axis_rx_timestamp_ns,
+    output logic        m_axis_rx_timestamp_valid,
 
-    // The present time: cycles, and time stamp.
-    input  logic [31:0] now_stamp,
-    input  logic [63:0] now_wire,
-    input  logic        now_wire_valid,
+    // The present time: in cycles, and in nanoseconds.
+    input  logic [31:0] now_cycle_ts,
+    input  logic [63:0] now_timestamp_ns,
+    input  logic        now_timestamp_valid,
 
     // Settings: whether frames are received, from the next start on; the maximum length, from
     // destination address to FCS, tags included; the port's MAC address, first byte in the highest bits.
@@ -276,10 +276,10 @@ module plx_mac_rx (
     logic [96:0] start_time, out_time;
     logic        b_first;
 
-    assign {m_axis_rx_wire_valid, m_axis_rx_wire, m_axis_rx_stamp} = out_time;
+    assign {m_axis_rx_timestamp_valid, m_axis_rx_timestamp_ns, m_axis_rx_cycle_ts} = out_time;
 
     always_ff @(posedge clk) begin
-        if (start_low || start_high) start_time <= {now_wire_valid, now_wire, now_stamp};
+        if (start_low || start_high) start_time <= {now_timestamp_valid, now_timestamp_ns, now_cycle_ts};
         b_first <= a_first;
         if (b_first) out_time <= start_time;
     end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Time: the stamp counter, the time stamp of payloads in nanoseconds, and the inputs that set and
+// Time: the counter of cycles, the timestamp of payloads in nanoseconds, and the inputs that set and
 // latch it: external clock, start and end of burst, trigger. An edge is detected 2 to 3 cycles after
 // its arrival, and counts then; a level must last a cycle and its setup time.
 
@@ -15,9 +15,9 @@ module plx_timing (
     input  logic        ttc_trigger,
 
     // The present time.
-    output logic [63:0] now_stamp,
-    output logic [63:0] now_wire,
-    output logic        now_wire_valid,
+    output logic [63:0] now_cycle_ts,
+    output logic [63:0] now_timestamp_ns,
+    output logic        now_timestamp_valid,
 
     // Settings; present flags.
     input  logic        cfg_from_clock,
@@ -37,7 +37,7 @@ module plx_timing (
     // did not fit.
     output logic [4:0]  set_flags,
 
-    // Bursts so far, whether a burst is in progress, the time stamp at the last of each edge.
+    // Bursts so far, whether a burst is in progress, the timestamp at the last of each edge.
     output logic [31:0] bursts,
     output logic        in_burst,
     output logic [63:0] at_start,
@@ -49,9 +49,9 @@ module plx_timing (
     output logic        m_event_valid,
     input  logic        m_event_ready,
     output logic [3:0]  m_event_edges,
-    output logic [63:0] m_event_wire,
-    output logic        m_event_wire_valid,
-    output logic [31:0] m_event_stamp,
+    output logic [63:0] m_event_timestamp_ns,
+    output logic        m_event_timestamp_valid,
+    output logic [31:0] m_event_cycle_ts,
     output logic [31:0] m_event_burst,
     output logic [4:0]  m_event_flags,
     output logic [63:0] m_event_clocks,
@@ -82,9 +82,9 @@ module plx_timing (
     always_ff @(posedge clk) begin
         in_burst <= start || in_burst && !stop;
         bursts   <= bursts + {31'd0, start};
-        if (start) at_start <= now_wire;
-        if (stop) at_end <= now_wire;
-        if (trigger) at_trigger <= now_wire;
+        if (start) at_start <= now_timestamp_ns;
+        if (stop) at_end <= now_timestamp_ns;
+        if (trigger) at_trigger <= now_timestamp_ns;
         if (rst) begin
             in_burst   <= 1'b0;
             bursts     <= 32'd0;
@@ -102,22 +102,22 @@ module plx_timing (
     wire         carry = fifths >= 3'd3;
 
     always_ff @(posedge clk) begin
-        now_stamp <= now_stamp + 64'd1;
+        now_cycle_ts <= now_cycle_ts + 64'd1;
         if (wr_set || start && cfg_set_on_start) begin
-            now_wire       <= wr_set ? cfg_set : cfg_preset;
-            now_wire_valid <= 1'b1;
+            now_timestamp_ns       <= wr_set ? cfg_set : cfg_preset;
+            now_timestamp_valid <= 1'b1;
             fifths         <= 3'd0;
             fraction       <= 16'd0;
         end else if (!cfg_from_clock) begin
-            now_wire <= now_wire + 64'd6 + {63'd0, carry};
+            now_timestamp_ns <= now_timestamp_ns + 64'd6 + {63'd0, carry};
             fifths   <= carry ? fifths - 3'd3 : fifths + 3'd2;
         end else if (clock_edge) begin
-            {now_wire, fraction} <= {now_wire, fraction} + {48'd0, cfg_period};
+            {now_timestamp_ns, fraction} <= {now_timestamp_ns, fraction} + {48'd0, cfg_period};
         end
         if (rst) begin
-            now_stamp      <= 64'd0;
-            now_wire       <= 64'd0;
-            now_wire_valid <= 1'b0;
+            now_cycle_ts      <= 64'd0;
+            now_timestamp_ns       <= 64'd0;
+            now_timestamp_valid <= 1'b0;
             fifths         <= 3'd0;
             fraction       <= 16'd0;
         end
@@ -180,9 +180,9 @@ module plx_timing (
 
     always_ff @(posedge clk) if (events != 0) begin
         m_event_edges      <= events;
-        m_event_wire       <= now_wire;
-        m_event_wire_valid <= now_wire_valid;
-        m_event_stamp      <= now_stamp[31:0];
+        m_event_timestamp_ns       <= now_timestamp_ns;
+        m_event_timestamp_valid <= now_timestamp_valid;
+        m_event_cycle_ts      <= now_cycle_ts[31:0];
         m_event_burst      <= bursts + {31'd0, start};
         m_event_flags      <= flags | {1'b0, wrong};
         m_event_clocks     <= clocks_next;

@@ -11,7 +11,7 @@ module plx_timing_block (
     // The other clock's modules, in clk_core: they are in reset, and what waits for them is lost; they are in
     // reset, or their clock stands.
     input  logic                    net_clear,
-    input  logic                    net_away,
+    input  logic                    net_in_reset,
 
     // Timing input, of any clock: rising edges count.
     input  logic                    ttc_clock,
@@ -19,11 +19,11 @@ module plx_timing_block (
     input  logic                    ttc_end,
     input  logic                    ttc_trigger,
 
-    // The present time: stamps of both clocks, and the time stamp of frames in clk_net.
-    output logic [63:0]             now_stamp,
-    output logic [63:0]             now_wire,
-    output logic                    now_wire_valid,
-    output logic [63:0]             core_stamp,
+    // The present time: cycles for both clocks, and the timestamp of frames in clk_net.
+    output logic [63:0]             now_cycle_ts,
+    output logic [63:0]             now_timestamp_ns,
+    output logic                    now_timestamp_valid,
+    output logic [63:0]             core_cycle_ts,
 
     // Registers, in clk_core.
     input  logic [8:0]              s_axil_addr,
@@ -57,7 +57,7 @@ module plx_timing_block (
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_axil_cdc #(.ADDR_W(9)) crossing (
-        .s_clk(clk_core), .s_rst(rst_core || net_away),
+        .s_clk(clk_core), .s_rst(rst_core || net_in_reset),
         .s_axil_awaddr(s_axil_addr), .s_axil_awvalid, .s_axil_awready, .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid,
         .s_axil_wready, .s_axil_bresp(), .s_axil_bvalid, .s_axil_bready, .s_axil_araddr(s_axil_addr), .s_axil_arvalid,
         .s_axil_arready, .s_axil_rdata, .s_axil_rresp(), .s_axil_rvalid, .s_axil_rready,
@@ -92,7 +92,7 @@ module plx_timing_block (
         .set_flags_lost(set_flags[3]), .flag_flags_lost(flags[3]),
         .set_flags_event(set_flags[4]), .flag_flags_event(flags[4]),
         .cfg_period(period), .cfg_watch_expect(expect_cycles), .cfg_watch_tolerance(tolerance), .sts_bursts(bursts),
-        .sts_status_valid(now_wire_valid), .sts_status_burst(in_burst), .sts_now(now_wire), .cfg_set(set), .wr_set,
+        .sts_status_valid(now_timestamp_valid), .sts_status_burst(in_burst), .sts_now(now_timestamp_ns), .cfg_set(set), .wr_set,
         .cfg_preset(preset), .sts_start(at_start), .sts_end(at_end), .sts_trigger(at_trigger),
         .win_write, .win_addr, .win_wdata(), .win_wstrb(), .win_counters_valid(win_valid),
         .win_counters_ready(win_ready), .win_counters_rdata(win_rdata)
@@ -101,20 +101,20 @@ module plx_timing_block (
 
     logic        inc_clocks, inc_triggers, inc_early, inc_lost, inc_unpaired;
     logic [2:0]  inc_events_lost;
-    logic        edge_valid, edge_ready, edge_wire_valid;
+    logic        edge_valid, edge_ready, edge_timestamp_valid;
     logic [3:0]  edges;
-    logic [63:0] edge_wire, edge_clocks, edge_triggers;
-    logic [31:0] edge_stamp, edge_burst;
+    logic [63:0] edge_timestamp_ns, edge_clocks, edge_triggers;
+    logic [31:0] edge_cycle_ts, edge_burst;
     logic [4:0]  edge_flags;
 
     plx_timing timing (
-        .clk(clk_net), .rst(rst_net), .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger, .now_stamp, .now_wire,
-        .now_wire_valid, .cfg_from_clock(from_clock), .cfg_set_on_start(set_on_start), .cfg_event_burst(event_burst),
+        .clk(clk_net), .rst(rst_net), .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger, .now_cycle_ts, .now_timestamp_ns,
+        .now_timestamp_valid, .cfg_from_clock(from_clock), .cfg_set_on_start(set_on_start), .cfg_event_burst(event_burst),
         .cfg_event_trigger(event_trigger), .cfg_event_flag(event_flag), .cfg_period(period),
         .cfg_watch_expect(expect_cycles), .cfg_watch_tolerance(tolerance), .cfg_set(set), .wr_set, .cfg_preset(preset),
         .flags, .set_flags, .bursts, .in_burst, .at_start, .at_end, .at_trigger,
-        .m_event_valid(edge_valid), .m_event_ready(edge_ready), .m_event_edges(edges), .m_event_wire(edge_wire),
-        .m_event_wire_valid(edge_wire_valid), .m_event_stamp(edge_stamp), .m_event_burst(edge_burst),
+        .m_event_valid(edge_valid), .m_event_ready(edge_ready), .m_event_edges(edges), .m_event_timestamp_ns(edge_timestamp_ns),
+        .m_event_timestamp_valid(edge_timestamp_valid), .m_event_cycle_ts(edge_cycle_ts), .m_event_burst(edge_burst),
         .m_event_flags(edge_flags), .m_event_clocks(edge_clocks), .m_event_triggers(edge_triggers),
         .inc_clocks, .inc_triggers, .inc_early, .inc_lost, .inc_unpaired, .inc_events_lost
     );
@@ -136,13 +136,13 @@ module plx_timing_block (
 
     plx_timing_event events (
         .clk_net, .rst_net, .cfg_queue(queue), .s_event_valid(edge_valid), .s_event_ready(edge_ready),
-        .s_event_edges(edges), .s_event_wire(edge_wire), .s_event_wire_valid(edge_wire_valid),
-        .s_event_stamp(edge_stamp), .s_event_burst(edge_burst), .s_event_flags(edge_flags),
+        .s_event_edges(edges), .s_event_timestamp_ns(edge_timestamp_ns), .s_event_timestamp_valid(edge_timestamp_valid),
+        .s_event_cycle_ts(edge_cycle_ts), .s_event_burst(edge_burst), .s_event_flags(edge_flags),
         .s_event_clocks(edge_clocks), .s_event_triggers(edge_triggers),
         .clk_core, .rst_core, .clear(net_clear), .m_room_queue, .s_room, .m_event_valid, .m_event_ready, .m_event_queue, .m_event_record
     );
 
-    plx_stamp_cdc stamp_cdc (.s_clk(clk_net), .s_stamp(now_stamp), .m_clk(clk_core), .m_rst(rst_core), .m_stamp(core_stamp));
+    plx_timestamp_cdc timestamp_cdc (.s_clk(clk_net), .s_cycle_ts(now_cycle_ts), .m_clk(clk_core), .m_rst(rst_core), .m_cycle_ts(core_cycle_ts));
 
     wire unused = &{1'b0, win_addr[8:6], win_addr[1:0]};
 endmodule

@@ -13,9 +13,9 @@ module plx_timing_event #(
     input  logic                    s_event_valid,
     output logic                    s_event_ready,
     input  logic [3:0]              s_event_edges,
-    input  logic [63:0]             s_event_wire,
-    input  logic                    s_event_wire_valid,
-    input  logic [31:0]             s_event_stamp,
+    input  logic [63:0]             s_event_timestamp_ns,
+    input  logic                    s_event_timestamp_valid,
+    input  logic [31:0]             s_event_cycle_ts,
     input  logic [31:0]             s_event_burst,
     input  logic [4:0]              s_event_flags,
     input  logic [63:0]             s_event_clocks,
@@ -34,20 +34,20 @@ module plx_timing_event #(
 );
     localparam WIDTH = 8 + 4 + 64 + 1 + 32 + 32 + 5 + 64 + 64;
 
-    logic        valid, wire_valid;
+    logic        valid, timestamp_valid;
     logic [7:0]  queue;
     logic [3:0]  edges;
-    logic [63:0] wire_time, clocks, triggers;
-    logic [31:0] stamp, burst;
+    logic [63:0] timestamp_ns, clocks, triggers;
+    logic [31:0] cycle_ts, burst;
     logic [4:0]  flags;
     wire         send, last;
 
     plx_fifo_async #(.WIDTH(WIDTH), .DEPTH(DEPTH)) crossing (
         .w_clk(clk_net), .w_rst(rst_net), .s_valid(s_event_valid), .s_ready(s_event_ready),
-        .s_data({cfg_queue, s_event_edges, s_event_wire, s_event_wire_valid, s_event_stamp, s_event_burst,
+        .s_data({cfg_queue, s_event_edges, s_event_timestamp_ns, s_event_timestamp_valid, s_event_cycle_ts, s_event_burst,
                  s_event_flags, s_event_clocks, s_event_triggers}),
         .r_clk(clk_core), .r_rst(rst_core || clear), .m_valid(valid), .m_ready(send && last),
-        .m_data({queue, edges, wire_time, wire_valid, stamp, burst, flags, clocks, triggers})
+        .m_data({queue, edges, timestamp_ns, timestamp_valid, cycle_ts, burst, flags, clocks, triggers})
     );
 
     // Events that have left, and the next one: end, start, trigger, flag.
@@ -85,15 +85,15 @@ module plx_timing_event #(
     always_ff @(posedge clk_core) if (send) begin
         m_event_queue  <= queue;
         m_event_record <= '0;
-        m_event_record[layouts_pkg::EVENT_RECORD_WIRE_AT +: 64]         <= wire_time;
+        m_event_record[layouts_pkg::EVENT_RECORD_WIRE_AT +: 64]         <= timestamp_ns;
         m_event_record[layouts_pkg::EVENT_RECORD_INDEX_AT +: 32]        <= index;
         m_event_record[layouts_pkg::TIMING_EDGE_EDGE_AT +: 2]           <= kind;
         m_event_record[layouts_pkg::TIMING_EDGE_FLAGS_AT +: 5]          <= flags;
         m_event_record[layouts_pkg::TIMING_EDGE_CLOCKS_AT +: 64]        <= clocks;
         m_event_record[layouts_pkg::TIMING_EDGE_TRIGGERS_AT +: 64]      <= triggers;
-        m_event_record[layouts_pkg::TIMING_EDGE_STAGES_AT + 64 +: 32]   <= stamp;
+        m_event_record[layouts_pkg::TIMING_EDGE_STAGES_AT + 64 +: 32]   <= cycle_ts;
         m_event_record[layouts_pkg::EVENT_RECORD_SEQUENCE_AT +: 32]     <= sequence_number;
         m_event_record[layouts_pkg::EVENT_RECORD_KIND_AT +: 8]          <= layouts_pkg::TIMING_EDGE_KIND;
-        m_event_record[layouts_pkg::EVENT_RECORD_FLAGS_AT]              <= wire_valid;
+        m_event_record[layouts_pkg::EVENT_RECORD_FLAGS_AT]              <= timestamp_valid;
     end
 endmodule

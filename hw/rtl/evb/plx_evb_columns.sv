@@ -393,16 +393,16 @@ module plx_evb_columns #(
                 if ((state == POP && !choice || fix) && pop_column == c) assert (free[c]);
             end
             for (genvar p = 0; p < FEW; p = p + 1) begin : g_place
-                wire [BUFFERS-1:0] taken;
+                wire [BUFFERS-1:0] accepted;
                 for (genvar b = 0; b < FEW; b = b + 1) begin : g_taken
-                    assign taken[b] = f_in[b] && f_column[b*CW +: CW] == c && f_place[b*PW +: PW] == p;
-                    always_ff @(posedge clk) if (!rst && taken[b]) begin
+                    assign accepted[b] = f_in[b] && f_column[b*CW +: CW] == c && f_place[b*PW +: PW] == p;
+                    always_ff @(posedge clk) if (!rst && accepted[b]) begin
                         if (p == 0) assert (first_one == b);
                         if (p + 1 == length) assert (final_one == b);
                     end
                 end
                 always_ff @(posedge clk) if (!rst) begin
-                    assert ((taken & (taken - 1'b1)) == 0 && (taken != 0) == (free[c] && p < length));
+                    assert ((accepted & (accepted - 1'b1)) == 0 && (accepted != 0) == (free[c] && p < length));
                 end
             end
         end

@@ -42,10 +42,10 @@ module plx_evb_copies #(
 
     // It goes for another round, or has returned; it is the message without an event; it says more than
     // was known of decisions; what is counted: too late, otherwise than sent, of another run.
-    output logic                           goes_on,
+    output logic                           is_forwarded,
     output logic                           returned,
     output logic                           is_release,
-    output logic                           tells,
+    output logic                           message_req,
     output logic [2:0]                     verdict
 );
     localparam FLOW_W = layouts_pkg::FLOW_W, KEPT = layouts_pkg::FLOW_GENERATION_AT, COPY_W = FLOW_W - KEPT;
@@ -65,17 +65,17 @@ module plx_evb_copies #(
 
     wire [7:0]        loops_of_copy = copy[LOOPS +: 8];
     wire [COPY_W-1:0] differs = copy ^ flow[FLOW_W-1:KEPT];
-    wire ours    = is_run && is_event && was_sent && is_expected && same_attempt && !earlier_loop && is_copy;
+    wire is_own    = is_run && is_event && was_sent && is_expected && same_attempt && !earlier_loop && is_copy;
     wire late    = is_event ? is_old || (was_sent && (!is_expected || !same_attempt || earlier_loop))
                             : !same_release && old_release;
     wire changed = is_event ? (!was_sent && !is_old)
                               || (was_sent && is_expected && same_attempt && !earlier_loop && !is_copy)
                             : !same_release && !old_release;
 
-    assign goes_on    = ours && is_pending && in_ring;
-    assign returned   = ours && !(is_pending && in_ring);
+    assign is_forwarded    = is_own && is_pending && in_ring;
+    assign returned   = is_own && !(is_pending && in_ring);
     assign is_release = is_run && !is_event && same_release;
-    assign tells      = says_more && ((ours && loops == 0) || is_release);
+    assign message_req      = says_more && ((is_own && loops == 0) || is_release);
     assign verdict    = {!is_run, is_run && changed, is_run && late};
 
     plx_ram_sdp #(.WIDTH(NW + COPY_W), .DEPTH(SLOTS)) copies (

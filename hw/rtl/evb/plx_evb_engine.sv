@@ -2,7 +2,7 @@
 //
 // The scheduler's decisions. One operation after the other: a trigger, feedback, a message that
 // returned, a decision, a time-out, a command. Each ends with a choice, and with the messages that it
-// makes possible; then the next one begins. So the outcome depends on the order of the operations
+// makes possible; then the next one begins. So the result depends on the order of the operations
 // alone, and equals that of `pollux-farm`.
 //
 //   trigger, receive buffer ready    message in the next cycle
@@ -210,7 +210,7 @@ module plx_evb_engine #(
     logic [CW-1:0] setup_column, member_column;
     logic          member_excluded, sender_excluded, is_new, is_finished, is_in_flight;
     logic [8:0]    judged;
-    logic       goes_on, returned, is_release, tells, last_loop;
+    logic       is_forwarded, returned, is_release, message_req, last_loop;
     logic [7:0] next_loops;
     logic [2:0] compared;
 
@@ -319,13 +319,13 @@ module plx_evb_engine #(
         .copy, .copy_node, .cfg_loops, .next_loops, .last_loop,
         .flow, .compare(state == FLOW_1), .expected, .unsent, .oldest, .told,
         .release_copied, .release_number, .release_decided, .release_members, .in_ring,
-        .goes_on, .returned, .is_release, .tells, .verdict(compared)
+        .is_forwarded, .returned, .is_release, .message_req, .verdict(compared)
     );
 
     plx_evb_release release_message (
         .clk, .clear(rst || setup || clears), .now, .cfg_timeout, .decided, .members,
         .arm(state == DECIDE_2 && dc_done), .time_of_op, .hurry(go_trigger && full),
-        .returned(state == FLOW_2 && is_release), .tells(state == FLOW_2 && tells), .says(flow[layouts_pkg::FLOW_DECIDED_AT +: 32]), .told,
+        .returned(state == FLOW_2 && is_release), .message_req(state == FLOW_2 && message_req), .says(flow[layouts_pkg::FLOW_DECIDED_AT +: 32]), .told,
         .over(release_over), .late(release_late), .send(state == RELEASE), .has_members,
         .copied(release_copied), .number(release_number), .copy_decided(release_decided), .copy_members(release_members)
     );
@@ -410,7 +410,7 @@ module plx_evb_engine #(
                 {prepared_dispatch, prepared_event} <= 2'b01;
                 prepared_node     <= copy_node;
                 after             <= IDLE;
-                state             <= goes_on ? SEND : returned || is_release ? RETIRE : IDLE;
+                state             <= is_forwarded ? SEND : returned || is_release ? RETIRE : IDLE;
             end
 
             DECIDE_0: begin
@@ -488,7 +488,7 @@ module plx_evb_engine #(
             judged[7:0] & {8{state == FEEDBACK_3}},
             lost, go_trigger && full, go_trigger && !full && at_limit,
             state == FLOW_2 && compared[0], state == EXPIRE && phase != RING, state == EXPIRE && phase == RING,
-            state == FLOW_2 && goes_on, state == FLOW_2 && returned, dispatch
+            state == FLOW_2 && is_forwarded, state == FLOW_2 && returned, dispatch
         };
         if (rst) inc <= '0;
     end

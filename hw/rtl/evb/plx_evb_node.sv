@@ -108,7 +108,7 @@ module plx_evb_node #(
     wire [31:0]        says       = flow[layouts_pkg::FLOW_DECIDED_AT +: 32];
     wire               hold       = flow[layouts_pkg::FLOW_HOLD_AT];
     wire               is_event   = flow[layouts_pkg::FLOW_EVENT_AT];
-    logic              ours, is_run, is_decided, in_range, is_served, is_newer, is_equal;
+    logic              is_own, is_run, is_decided, in_range, is_served, is_newer, is_equal;
 
     // What the tables have of the first message that waits is known.
     logic known;
@@ -121,16 +121,16 @@ module plx_evb_node #(
     wire stores  = state == IDLE && !ends && more;
     wire looks   = state == IDLE && !ends && !more && waits && !known;
     wire rests   = state == IDLE && !ends && !more && !looks;
-    wire takes   = rests && s_flow_valid;
+    wire flow_accepted = rests && s_flow_valid;
 
     assign s_store_ready = stores;
     assign s_flow_ready  = rests;
 
-    // Tables: what has been taken, addresses, lengths. They are read for a message that arrives, and for
+    // Tables: accepted events, addresses, lengths. They are read for a message that arrives, and for
     // the first that waits.
-    wire                       reads  = takes || looks || (state == SERVE && waits && !known);
-    wire [SW-1:0]              read_slot  = takes ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW] : head_number[SW-1:0];
-    wire [BW-1:0]              read_descriptor = takes ? s_flow_data[layouts_pkg::FLOW_DESCRIPTOR_AT +: BW]
+    wire                       reads  = flow_accepted || looks || (state == SERVE && waits && !known);
+    wire [SW-1:0]              read_slot  = flow_accepted ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW] : head_number[SW-1:0];
+    wire [BW-1:0]              read_descriptor = flow_accepted ? s_flow_data[layouts_pkg::FLOW_DESCRIPTOR_AT +: BW]
                                                        : head[layouts_pkg::FLOW_DESCRIPTOR_AT +: BW];
     logic [48:0]               served;
     logic [63:0]               address;
@@ -140,7 +140,7 @@ module plx_evb_node #(
     wire [31:0]                marked_number  = judges ? number : head_number;
     wire [15:0]                marked_attempt = judges ? attempt : head[layouts_pkg::FLOW_ATTEMPT_AT +: 16];
 
-    plx_ram_sdp #(.WIDTH(49), .DEPTH(SLOTS)) taken (
+    plx_ram_sdp #(.WIDTH(49), .DEPTH(SLOTS)) accepted (
         .clk,
         .w_enable(state == CLEAR || accept || give_back),
         .w_address(state == CLEAR ? clear : marked_number[SW-1:0]),
@@ -181,7 +181,7 @@ module plx_evb_node #(
     // Judgement.
     wire passes      = running && long && !hold;
     wire is_old      = is_served && !is_newer;
-    wire concerns    = is_run && ours && is_event && in_range && !is_decided;
+    wire concerns    = is_run && is_own && is_event && in_range && !is_decided;
     // One of an attempt that has been given up may wait.
     wire searches    = concerns && is_served && is_newer && waits && !searched;
     wire replaces    = state == FOUND && same;
@@ -191,8 +191,8 @@ module plx_evb_node #(
     wire starts_now  = judging && may_take && !running && (hold || has);
     wire early_now   = judging && may_take && !running && !hold && !has;
     wire queues      = judging && may_take && running;
-    wire untouched   = is_run && (!ours || (concerns && !is_old && passes));
-    wire cleared     = is_run && ours && (!is_event || (in_range && is_decided));
+    wire untouched   = is_run && (!is_own || (concerns && !is_old && passes));
+    wire cleared     = is_run && is_own && (!is_event || (in_range && is_decided));
     wire starts_next = state == SERVE && waits && known && (head_hold || head_has);
     wire early_next  = state == SERVE && waits && known && !head_hold && !head_has && room;
     wire passes_next = state == WALK && !head_hold && room;
@@ -240,7 +240,7 @@ module plx_evb_node #(
         is_last     <= next_place == level;
         has_room    <= kept[31] || kept[30:SW] == 0;
         stored_last <= stores;
-        if (reads) read_number <= takes ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: 32] : head_number;
+        if (reads) read_number <= flow_accepted ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: 32] : head_number;
         if (s_done) done <= 1'b1;
         if (stores) begin
             stored <= stored + 1'b1;
@@ -276,7 +276,7 @@ module plx_evb_node #(
             end
             IDLE: begin
                 if (ends) state <= waits ? SERVE : IDLE;
-                if (takes) begin
+                if (flow_accepted) begin
                     flow  <= s_flow_data;
                     state <= READ;
                 end
@@ -284,7 +284,7 @@ module plx_evb_node #(
             end
             READ: begin
                 is_run     <= of_run;
-                ours       <= flow[PENDING + ID];
+                is_own     <= flow[PENDING + ID];
                 in_range   <= {1'b0, flow[layouts_pkg::FLOW_DESCRIPTOR_AT +: 16]} < cfg_descriptors;
                 is_decided <= $signed(number - decided) < 0 || $signed(number - says) < 0;
                 is_served  <= served[48] && served[47:16] == number;
@@ -352,14 +352,14 @@ module plx_evb_node #(
     wire judged = judging && (room || !(untouched || cleared || early_now));
     always_ff @(posedge clk) begin
         inc[I_TRANSFER]     <= starts;
-        inc[I_BYPASSED]     <= (judged && is_run && ours && !cleared && untouched) || passes_next;
+        inc[I_BYPASSED]     <= (judged && is_run && is_own && !cleared && untouched) || passes_next;
         inc[I_EARLY]        <= (judged && early_now) || early_next;
         inc[I_REPEATED]     <= judged && judges_old && is_equal;
         inc[I_STALE]        <= (judged && judges_old && !is_equal) || replaces;
-        inc[I_DECIDED]      <= judged && is_run && ours && is_event && in_range && is_decided;
-        inc[I_OTHERS]       <= judged && is_run && !ours;
-        inc[I_RELEASE]      <= judged && is_run && ours && !is_event;
-        inc[I_OUT_OF_RANGE] <= judged && is_run && ours && is_event && !in_range;
+        inc[I_DECIDED]      <= judged && is_run && is_own && is_event && in_range && is_decided;
+        inc[I_OTHERS]       <= judged && is_run && !is_own;
+        inc[I_RELEASE]      <= judged && is_run && is_own && !is_event;
+        inc[I_OUT_OF_RANGE] <= judged && is_run && is_own && is_event && !in_range;
         inc[I_QUEUE_FULL]   <= judged && concerns && !is_old && !passes && full;
         inc[I_OTHER_RUN]    <= judged && !is_run;
         if (clears) inc <= '0;

@@ -19,7 +19,7 @@ module plx_evb_release (
     input  logic [31:0] time_of_op,
     input  logic        hurry,
     input  logic        returned,
-    input  logic        tells,
+    input  logic        message_req,
     input  logic [31:0] says,
     output logic [31:0] told,
 
@@ -44,7 +44,7 @@ module plx_evb_release (
     always_ff @(posedge clk) begin
         late <= left_then[31] || left_then == 0;
         over <= armed && !all_told && !send && (left[31] || left == 0);
-        if (tells) told <= says;
+        if (message_req) told <= says;
         if (all_told) begin
             armed  <= 1'b0;
             copied <= 1'b0;

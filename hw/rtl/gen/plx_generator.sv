@@ -57,7 +57,7 @@ module plx_generator (
     logic [5:0] ahead;
     wire        asked       = running && !chosen;
     wire        begins      = s_axis_tx_tvalid && s_axis_tx_tready && !in_packet;
-    wire        meta_taken  = s_axis_meta_tvalid && s_axis_meta_tready;
+    wire        meta_accepted  = s_axis_meta_tvalid && s_axis_meta_tready;
     wire        behind      = ahead[5];
     // Before the generator begins, the host's open packet ends.
     wire        word_passes = !chosen && (!asked || in_packet || word_stood || !behind && ahead != 0);
@@ -65,7 +65,7 @@ module plx_generator (
 
     always_ff @(posedge clk) begin
         if (s_axis_tx_tvalid && s_axis_tx_tready) in_packet <= !s_axis_tx_tlast;
-        ahead      <= ahead + {5'd0, meta_taken} - {5'd0, begins};
+        ahead      <= ahead + {5'd0, meta_accepted} - {5'd0, begins};
         word_stood <= word_passes && s_axis_tx_tvalid && !m_axis_tx_tready;
         meta_stood <= meta_passes && s_axis_meta_tvalid && !m_axis_meta_tready;
         chosen     <= running && (chosen || !in_packet && ahead == 0 && !(word_passes && s_axis_tx_tvalid)

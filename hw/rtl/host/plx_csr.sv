@@ -22,7 +22,7 @@ module plx_csr #(
     input  logic                 rst,
 
     // Blocks that are absent at present.
-    input  logic [BLOCKS-1:0]    away,
+    input  logic [BLOCKS-1:0]    block_in_reset,
 
     // Owners: of ports, of groups of 16 pages; of an event queue, in the same cycle.
     input  logic [PORTS*3-1:0]   cfg_port_owner,
@@ -152,7 +152,7 @@ module plx_csr #(
     // The block of the address; and the one that is accessed, if the function may; that of the read, meanwhile.
     logic [BLOCKS-1:0] meant, picked, waiting;
     // A block that goes away in the middle is answered for.
-    wire  [BLOCKS-1:0] block = picked & ~away;
+    wire  [BLOCKS-1:0] block = picked & ~block_in_reset;
 
     // ---- Who may --------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ module plx_csr #(
     endgenerate
 
     // The word of a page that has its function.
-    wire stamps = meant[5] && at[12] && at[4:2] == 3'd4 && !first;
+    wire captures_ts = meant[5] && at[12] && at[4:2] == 3'd4 && !first;
 
     // The access is over.
     wire done = state == ACCESS && (block == 0 || |(m_axil_bvalid & m_axil_bready) || |(m_axil_rvalid & m_axil_rready));
@@ -217,10 +217,10 @@ module plx_csr #(
     wire   begins     = bell_ready && bell_valid;
 
     // What goes on of the access before.
-    wire [BLOCKS-1:0] still_picked = is_check ? '0 : done ? (bell ? waiting & ~away : '0) : begins ? '0 : picked;
-    wire [BLOCKS-1:0] still_aw     = is_check ? '0 : aw_open & ~m_axil_awready & ~away;
-    wire [BLOCKS-1:0] still_w      = is_check ? '0 : w_open & ~m_axil_wready & ~away;
-    wire [BLOCKS-1:0] still_ar     = is_check ? '0 : ar_open & ~m_axil_arready & ~away;
+    wire [BLOCKS-1:0] still_picked = is_check ? '0 : done ? (bell ? waiting & ~block_in_reset : '0) : begins ? '0 : picked;
+    wire [BLOCKS-1:0] still_aw     = is_check ? '0 : aw_open & ~m_axil_awready & ~block_in_reset;
+    wire [BLOCKS-1:0] still_w      = is_check ? '0 : w_open & ~m_axil_wready & ~block_in_reset;
+    wire [BLOCKS-1:0] still_ar     = is_check ? '0 : ar_open & ~m_axil_arready & ~block_in_reset;
 
     always_ff @(posedge clk) begin
         if (begins) begin
@@ -233,7 +233,7 @@ module plx_csr #(
             meant <= {{(BLOCKS-8){1'b0}}, bell_block[2], bell_block[1], 1'b0, bell_block[0], 4'd0};
         end
         bell    <= bell ? !done : begins;
-        waiting <= (bell ? waiting : picked) & ~away;
+        waiting <= (bell ? waiting : picked) & ~block_in_reset;
         if (state == SELECT) begin
             at      <= offset[16:0];
             func    <= head[102:100];
@@ -247,7 +247,7 @@ module plx_csr #(
         end
         if (state == SELECT) meant <= status == 0 && be != 0 ? selected : '0;
         picked <= is_owner ? may_more | still_picked : may | still_picked;
-        if (state == CHECK && stamps) begin
+        if (state == CHECK && captures_ts) begin
             wdata[23:16] <= {5'd0, func};
             wstrb[2]     <= 1'b1;
         end
@@ -272,9 +272,9 @@ module plx_csr #(
     assign m_axil_addr    = at;
     assign m_axil_wdata   = wdata;
     assign m_axil_wstrb   = wstrb;
-    assign m_axil_awvalid = aw_open & ~away;
-    assign m_axil_wvalid  = w_open & ~away;
-    assign m_axil_arvalid = ar_open & ~away;
+    assign m_axil_awvalid = aw_open & ~block_in_reset;
+    assign m_axil_wvalid  = w_open & ~block_in_reset;
+    assign m_axil_arvalid = ar_open & ~block_in_reset;
     assign m_axil_bready  = block & {BLOCKS{write}};
     assign m_axil_rready  = block & {BLOCKS{!write}};
 

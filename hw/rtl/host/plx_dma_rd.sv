@@ -64,13 +64,13 @@ module plx_dma_rd #(
     localparam [2:0] NONE = 0, UNSUPPORTED = 1, ABORT = 2, POISONED = 3, TIMEOUT = 4, OFF = 5;
 
     // The current segment, its tag, and the output register of its request.
-    wire         piece_valid, piece_last, cut_ready, cut_idle, tag_valid;
+    wire         tx_segment_valid, segment_last, cut_ready, cut_idle, tag_valid;
     wire [63:0]  address;
     wire [12:0]  length;
     wire [7:0]   func, desc_tag;
     wire [W-1:0] tag;
     wire         free  = !hif_rd_req_valid || hif_rd_req_ready;
-    wire         issue = piece_valid && tag_valid && free;
+    wire         issue = tx_segment_valid && tag_valid && free;
     wire         master = cfg_bus_master[func[2:0]];
     wire         sends = issue && master;
 
@@ -83,11 +83,11 @@ module plx_dma_rd #(
         .s_address(s_desc_address),
         .s_length(s_desc_length),
         .s_user({s_desc_func, s_desc_tag}),
-        .m_valid(piece_valid),
+        .m_valid(tx_segment_valid),
         .m_ready(tag_valid && free),
         .m_address(address),
         .m_length(length),
-        .m_last(piece_last),
+        .m_last(segment_last),
         .m_user({func, desc_tag}),
         .idle(cut_idle)
     );
@@ -106,7 +106,7 @@ module plx_dma_rd #(
         .clk,
         .rst,
         .m_tag_valid(tag_valid),
-        .m_tag_ready(piece_valid && free),
+        .m_tag_ready(tx_segment_valid && free),
         .m_tag(tag),
         .s_return_valid(returns),
         .s_return_tag(return_tag),
@@ -215,9 +215,9 @@ module plx_dma_rd #(
     wire          agrees_2   = need_bytes == {give_bytes[10:0], 1'b0} && need_at == {give_at[3:0], 1'b0}
                                && came_head[1:0] == 2'd0 && !all;
 
-    // A clock hand looks at one tag a cycle, in three steps; not at that of a completion that is under way. (A tag
+    // A scan for timeouts looks at one tag a cycle, in three steps; not at that of a completion that is under way. (A tag
     // that ends meanwhile is not asked for again so soon.)
-    logic [W-1:0] hand, aging, aged;
+    logic [W-1:0] timeout_scan, aging, aged;
     logic         was_waiting, waited, old;
     logic [31:0]  age;
     wire          expired = waited && waiting[aged] && old
@@ -227,11 +227,11 @@ module plx_dma_rd #(
 
     always_ff @(posedge clk) begin
         now         <= now + 32'd1;
-        hand        <= hand + 1'b1;
-        aging       <= hand;
+        timeout_scan        <= timeout_scan + 1'b1;
+        aging       <= timeout_scan;
         aged        <= aging;
-        age         <= now - sent[hand];
-        was_waiting <= waiting[hand];
+        age         <= now - sent[timeout_scan];
+        was_waiting <= waiting[timeout_scan];
         waited      <= was_waiting;
         old         <= age >= cfg_timeout_cycles;
         came        <= hif_rx_cpl_valid;
@@ -246,7 +246,7 @@ module plx_dma_rd #(
         inc_rd_unexpected  <= beat && beat_sop && !refused && !begins;
         if (rst) begin
             now         <= 32'd0;
-            hand        <= '0;
+            timeout_scan        <= '0;
             was_waiting <= 1'b0;
             waited      <= 1'b0;
             came        <= 1'b0;
@@ -336,7 +336,7 @@ module plx_dma_rd #(
         .rst,
         .s_valid(issue),
         .s_ready(push_ready),
-        .s_data({tag, address[8:0], last_byte, piece_last, desc_tag}),
+        .s_data({tag, address[8:0], last_byte, segment_last, desc_tag}),
         .m_valid(head_valid),
         .m_ready(leaves && ended_ready),
         .m_data(segment)

@@ -37,10 +37,10 @@ module plx_dma_rd_out #(
     output logic         busy
 );
     // The word that is read: whether it begins a segment, a descriptor; the descriptor's first error.
-    logic       inside_piece, inside_desc;
+    logic       inside_segment, inside_desc;
     logic [3:0] index;
     logic [2:0] failed;
-    wire  [3:0] row   = inside_piece ? index : s_at[8:5];
+    wire  [3:0] row   = inside_segment ? index : s_at[8:5];
     wire  [2:0] wrong = inside_desc && failed != 0 ? failed : s_error;
     wire        ends  = wrong != 0 || row == s_end[8:5];
 
@@ -75,7 +75,7 @@ module plx_dma_rd_out #(
             got <= s_valid;
             if (got && got_last && got_wrong == 0 && more) rest <= 1'b1;
             if (s_valid) begin
-                inside_piece <= !ends;
+                inside_segment <= !ends;
                 if (ends) inside_desc <= !s_last;
                 else inside_desc <= 1'b1;
             end
@@ -84,7 +84,7 @@ module plx_dma_rd_out #(
             m_data_tvalid <= 1'b0;
             rest          <= 1'b0;
             got           <= 1'b0;
-            inside_piece  <= 1'b0;
+            inside_segment  <= 1'b0;
             inside_desc   <= 1'b0;
         end
     end

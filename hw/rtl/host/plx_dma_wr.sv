@@ -50,9 +50,9 @@ module plx_dma_wr (
     output logic         ended
 );
     // The current write.
-    wire        piece_valid, piece_last;
-    wire [63:0] piece_address;
-    wire [12:0] piece_length;
+    wire        tx_segment_valid, segment_last;
+    wire [63:0] segment_address;
+    wire [12:0] segment_length;
     wire [7:0]  func;
     wire        immediate;
     wire [31:0] immediate_data;
@@ -75,16 +75,16 @@ module plx_dma_wr (
         .s_address({s_desc_address[63:2], 2'd0}),
         .s_length({whole_dws, 2'd0}),
         .s_user({head_be, tail_be, s_desc_immediate_data, s_desc_immediate, s_desc_func}),
-        .m_valid(piece_valid),
+        .m_valid(tx_segment_valid),
         .m_ready(step && last),
-        .m_address(piece_address),
-        .m_length(piece_length),
-        .m_last(piece_last),
+        .m_address(segment_address),
+        .m_length(segment_length),
+        .m_last(segment_last),
         .m_user({first_be, last_be, immediate_data, immediate, func}),
         .idle(cut_idle)
     );
 
-    // Words wait here until their descriptor, which takes a cycle more, has made its piece: the writer
+    // Words wait here until their descriptor, which takes a cycle more, has made its segment: the writer
     // is ahead by as many, so that the next write is known when one ends.
     wire         word_valid, word_ready;
     wire [255:0] word;
@@ -104,7 +104,7 @@ module plx_dma_wr (
     // descriptor; the beat on the bus is the last of one.
     logic        begun, thrown, later, ends, rest_small;
     logic [10:0] rest;
-    wire  [10:0] dws      = piece_length[12:2];
+    wire  [10:0] dws      = segment_length[12:2];
     wire  [10:0] left     = begun ? rest : dws;
     wire  [3:0]  now      = last ? left[3:0] : 4'd8;
     wire         throwing = begun ? thrown : !cfg_bus_master[func[2:0]];
@@ -120,13 +120,13 @@ module plx_dma_wr (
     wire          free  = !hif_wr_req_valid || hif_wr_req_ready;
 
     assign ended      = ends && free;
-    assign step       = piece_valid && free && (!reads || word_valid);
-    assign word_ready = piece_valid && free && reads;
+    assign step       = tx_segment_valid && free && (!reads || word_valid);
+    assign word_ready = tx_segment_valid && free && reads;
 
     // Bytes of the first and of the last DW of this write.
     wire         one_dw   = dws == 11'd1;
     wire [3:0]   begin_be = later ? 4'hF : first_be;
-    wire [3:0]   end_be   = piece_last ? last_be : 4'hF;
+    wire [3:0]   end_be   = segment_last ? last_be : 4'hF;
 
     wire [255:0] low     = skip == 0 ? word : kept;
     wire [511:0] joined  = {word, low} >> {skip, 5'd0};
@@ -135,11 +135,11 @@ module plx_dma_wr (
 
     always_ff @(posedge clk) begin
         if (free) hif_wr_req_valid <= step && !throwing;
-        if (free) ends <= step && last && piece_last;
+        if (free) ends <= step && last && segment_last;
         if (step) begin
             begun <= !last;
-            later <= last ? !piece_last : later;
-            skip  <= immediate || last && piece_last ? 3'd0 : reach;
+            later <= last ? !segment_last : later;
+            skip  <= immediate || last && segment_last ? 3'd0 : reach;
         end
         inc_writes       <= step && last && !throwing;
         inc_wr_discarded <= step && last && throwing;
@@ -167,10 +167,10 @@ module plx_dma_wr (
             // No traffic class, attributes, tag; the bytes of a last DW are enabled only if that is not the
             // first (PCIe 4.0, 2.2.5).
             hif_wr_req_header <= {20'd0, func, 18'd0, one_dw ? 4'h0 : end_be, one_dw ? begin_be & end_be : begin_be,
-                                  dws[9:0], piece_address};
+                                  dws[9:0], segment_address};
             hif_wr_req_data   <= immediate ? {224'd0, immediate_data} : aligned;
         end
     end
 
-    wire unused = &{1'b0, joined[511:256], piece_length[1:0]};
+    wire unused = &{1'b0, joined[511:256], segment_length[1:0]};
 endmodule

@@ -24,8 +24,8 @@ module plx_host_bus #(
     output logic                   others_rst,
     output logic                   net_rst,
     output logic                   net_clear,
-    output logic                   net_away,
-    input  logic [63:0]            now_stamp,
+    output logic                   net_in_reset,
+    input  logic [63:0]            now_cycle_ts,
 
     // As the host has configured the functions, a bit for each; the limits are those of function 0.
     input  logic [2:0]             cfg_max_payload,
@@ -103,7 +103,7 @@ module plx_host_bus #(
     output logic [WRITERS-1:0]     s_wr_data_tready,
     input  logic [WRITERS*256-1:0] s_wr_data_tdata,
     input  logic [WRITERS-1:0]     s_wr_data_tlast,
-    output logic [WRITERS-1:0]     m_wr_taken,
+    output logic [WRITERS-1:0]     m_wr_accepted,
 
     // Reads of it.
     input  logic                   s_rd_desc_valid,
@@ -138,7 +138,7 @@ module plx_host_bus #(
         .host_rst, .others_rst, .net_rst, .net_clear, .net_up, .net_lost
     );
 
-    assign net_away = !net_up;
+    assign net_in_reset = !net_up;
 
     // A function is being reset that owns a port.
     always_comb begin
@@ -157,7 +157,7 @@ module plx_host_bus #(
 
     // Blocks in the ports' clock: timing and ports.
     localparam [BLOCKS-1:0] IN_NET = {{PORTS{1'b1}}, 5'b00001};
-    wire       [BLOCKS-1:0] away   = {BLOCKS{others_rst}} | IN_NET & {BLOCKS{net_away}};
+    wire       [BLOCKS-1:0] block_in_reset   = {BLOCKS{others_rst}} | IN_NET & {BLOCKS{net_in_reset}};
 
     // A function in reset does not master the bus: its writes, interrupts among them, are discarded.
     logic [7:0]  master, functions_due;
@@ -172,7 +172,7 @@ module plx_host_bus #(
     assign master = cfg_bus_master & ~resetting_functions;
 
     plx_csr #(.PORTS(PORTS), .QUEUES(EVENT_QUEUES)) csr (
-        .clk(clk_core), .rst(host_rst), .away({1'b0, away, 3'b000}),
+        .clk(clk_core), .rst(host_rst), .block_in_reset({1'b0, block_in_reset, 3'b000}),
         .cfg_port_owner(port_owner), .cfg_page_owner(page_owner), .m_owner_queue(asked[0 +: 8]), .s_owner(owner[0 +: 3]),
         .resetting(functions_due), .s_write_valid(write_valid), .s_write_ready(write_ready), .s_write_func(write_func),
         .s_write_vector(write_vector), .s_write_offset(write_offset), .s_write_data(write_data),
@@ -219,7 +219,7 @@ module plx_host_bus #(
         .sts_entries_arp(ARP_ENTRIES[15:0]), .sts_sizes_rx_fifo(RX_FIFO_WORDS[15:0]),
         .sts_sizes_read_tags(RD_TAGS[7:0]), .sts_sizes_functions(8'd8), .sts_function({5'd0, m_axil_func}),
         .pulse_ctrl_reset(request), .sts_status_resetting(resetting), .sts_status_net(net_up),
-        .set_flags_net_lost(net_lost), .flag_flags_net_lost(), .sts_stamp(now_stamp)
+        .set_flags_net_lost(net_lost), .flag_flags_net_lost(), .sts_stamp(now_cycle_ts)
     );
 
     logic        quiesce_wanted, win_write, win_valid, win_ready;
@@ -335,7 +335,7 @@ module plx_host_bus #(
 
     // Interrupts are the last of them. Typed, because Icarus 11 does not know the bound of the loop.
     localparam integer INPUTS = WRITERS + 1;
-    logic         desc_valid, desc_ready, desc_immediate, data_valid, data_ready, irq_data_ready, irq_taken;
+    logic         desc_valid, desc_ready, desc_immediate, data_valid, data_ready, irq_data_ready, irq_accepted;
     logic [63:0]  desc_address;
     logic [12:0]  desc_length;
     logic [7:0]   desc_func;
@@ -349,7 +349,7 @@ module plx_host_bus #(
         .s_desc_func({irq_func, s_wr_desc_func}), .s_desc_immediate({1'b1, {WRITERS{1'b0}}}),
         .s_desc_immediate_data({irq_data, {WRITERS{32'd0}}}), .s_data_tvalid({1'b0, s_wr_data_tvalid}),
         .s_data_tready({irq_data_ready, s_wr_data_tready}), .s_data_tdata({256'd0, s_wr_data_tdata}),
-        .s_data_tlast({1'b0, s_wr_data_tlast}), .m_taken({irq_taken, m_wr_taken}),
+        .s_data_tlast({1'b0, s_wr_data_tlast}), .m_accepted({irq_accepted, m_wr_accepted}),
         .m_desc_valid(desc_valid), .m_desc_ready(desc_ready), .m_desc_address(desc_address),
         .m_desc_length(desc_length), .m_desc_func(desc_func), .m_desc_immediate(desc_immediate),
         .m_desc_immediate_data(desc_immediate_data), .m_data_tvalid(data_valid), .m_data_tready(data_ready),
@@ -368,7 +368,7 @@ module plx_host_bus #(
     );
 
     plx_wr_fence wr_fence (
-        .clk(clk_core), .rst(others_rst), .taken(|m_wr_taken || irq_taken), .ended, .s_fence,
+        .clk(clk_core), .rst(others_rst), .accepted(|m_wr_accepted || irq_accepted), .ended, .s_fence,
         .m_done(m_fence_done)
     );
 

@@ -10,7 +10,7 @@ module plx_wr_fence #(
     input  logic rst,
 
     // A write has been accepted; one has been accepted by the host bus, or was discarded.
-    input  logic taken,
+    input  logic accepted,
     input  logic ended,
 
     // Held until `done`, one cycle.
@@ -21,7 +21,7 @@ module plx_wr_fence #(
     logic               begun;
 
     // Those of this cycle are before the fence.
-    wire [COUNT_W-1:0] now = pending + {{(COUNT_W-1){1'b0}}, taken} - {{(COUNT_W-1){1'b0}}, ended};
+    wire [COUNT_W-1:0] now = pending + {{(COUNT_W-1){1'b0}}, accepted} - {{(COUNT_W-1){1'b0}}, ended};
 
     always_ff @(posedge clk) begin
         pending <= now;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Merges all writes into the one order in which they reach the host: whole descriptors with their
-// data, round robin. An accepted write precedes all writes accepted later, so `m_taken` means
+// data, round robin. An accepted write precedes all writes accepted later, so `m_accepted` means
 // "placed" and "event written". Latency 1 cycle; no idle cycle between writes.
 
 module plx_wr_mux #(
@@ -26,7 +26,7 @@ module plx_wr_mux #(
     input  logic [INPUTS-1:0]     s_data_tlast,
 
     // One cycle, after the cycle in which the last word of a write was accepted.
-    output logic [INPUTS-1:0]     m_taken,
+    output logic [INPUTS-1:0]     m_accepted,
 
     // All writes, in order.
     output logic                  m_desc_valid,
@@ -68,27 +68,27 @@ module plx_wr_mux #(
     end
 
     wire desc_free, data_free;
-    wire desc_taken = |(grant & s_desc_valid & s_desc_ready);
-    wire data_taken = |(grant & s_data_tvalid & s_data_tready);
+    wire desc_accepted = |(grant & s_desc_valid & s_desc_ready);
+    wire data_accepted = |(grant & s_data_tvalid & s_data_tready);
 
     assign s_desc_ready  = grant & {INPUTS{desc_free && !gone}};
     // Of each by itself, as the grant comes late.
     assign s_data_tready = grant & ({INPUTS{data_free && gone}} | {INPUTS{data_free && desc_free}} & ~s_desc_immediate);
-    assign done          = data_taken && last || desc_taken && immediate;
+    assign done          = data_accepted && last || desc_accepted && immediate;
 
     always_ff @(posedge clk) begin
-        gone    <= (gone || desc_taken) && !done;
-        m_taken <= grant & {INPUTS{done}};
+        gone    <= (gone || desc_accepted) && !done;
+        m_accepted <= grant & {INPUTS{done}};
         if (rst) begin
             gone    <= 1'b0;
-            m_taken <= '0;
+            m_accepted <= '0;
         end
     end
 
     plx_skid #(.WIDTH(118)) desc (
         .clk,
         .rst,
-        .s_valid(desc_taken),
+        .s_valid(desc_accepted),
         .s_ready(desc_free),
         .s_data({immediate, rest}),
         .m_valid(m_desc_valid),
@@ -99,7 +99,7 @@ module plx_wr_mux #(
     plx_skid #(.WIDTH(256)) data (
         .clk,
         .rst,
-        .s_valid(data_taken),
+        .s_valid(data_accepted),
         .s_ready(data_free),
         .s_data(word),
         .m_valid(m_data_tvalid),

@@ -110,17 +110,17 @@ package layouts_pkg;
     localparam TX_DESCRIPTOR_INLINE = 64;  // the packet is in the slots of the ring behind this descriptor, up to 64 bytes of it in one or two slots, and not at `address`; together with `FIRST` and `LAST` only
     localparam TX_DESCRIPTOR_CHECKSUM_CARD = 32;  // the card computes the UDP checksum; with neither it is 0, which means no checksum
 
-    // Metadata of a received payload, from `plx_udp_rx` to `plx_place`.
+    // Metadata of a received payload, from `plx_udp_rx` to `plx_rx_dma_writer`.
     localparam RX_META_W = 169;
-    localparam RX_META_WIRE_AT = 0, RX_META_WIRE_W = 64;
-    localparam RX_META_STAMP_MAC_AT = 64, RX_META_STAMP_MAC_W = 32;
-    localparam RX_META_STAMP_PARSED_AT = 96, RX_META_STAMP_PARSED_W = 32;
+    localparam RX_META_TIMESTAMP_NS_AT = 0, RX_META_TIMESTAMP_NS_W = 64;
+    localparam RX_META_CYCLE_TS_MAC_AT = 64, RX_META_CYCLE_TS_MAC_W = 32;
+    localparam RX_META_CYCLE_TS_PARSED_AT = 96, RX_META_CYCLE_TS_PARSED_W = 32;
     localparam RX_META_LENGTH_AT = 128, RX_META_LENGTH_W = 16;
     localparam RX_META_SOURCE_PORT_AT = 144, RX_META_SOURCE_PORT_W = 16;
     localparam RX_META_STREAM_AT = 160, RX_META_STREAM_W = 5;
-    localparam RX_META_FORM_AT = 165, RX_META_FORM_W = 2;
+    localparam RX_META_DELIVERY_MODE_AT = 165, RX_META_DELIVERY_MODE_W = 2;
     localparam RX_META_LENGTH_KNOWN_AT = 167, RX_META_LENGTH_KNOWN_W = 1;
-    localparam RX_META_WIRE_VALID_AT = 168, RX_META_WIRE_VALID_W = 1;
+    localparam RX_META_TIMESTAMP_VALID_AT = 168, RX_META_TIMESTAMP_VALID_W = 1;
 
     // Metadata of a payload to be sent, to `plx_udp_tx`.
     localparam TX_META_W = 132;

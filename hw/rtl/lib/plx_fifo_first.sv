@@ -39,7 +39,7 @@ module plx_fifo_first #(
     wire put  = s_valid && s_ready;
     wire free = !m_valid || m_ready;
     wire push = put && !(free && !some);
-    wire pull = free && some;
+    wire fetch = free && some;
     // What follows `free`, which comes late, is a choice of what is known.
     wire [AW:0] one_more = level + 1'b1, one_less = level - 1'b1;
     wire        one      = level == 1;
@@ -49,9 +49,9 @@ module plx_fifo_first #(
     always_ff @(posedge clk) begin
         if (free) m_valid <= some || put;
         if (push) tail <= tail + 1'b1;
-        if (pull) past <= past - 1'b1;
-        if (push != pull) level <= pull ? one_less : one_more;
-        if (push != pull) some <= !pull || !one;
+        if (fetch) past <= past - 1'b1;
+        if (push != fetch) level <= fetch ? one_less : one_more;
+        if (push != fetch) some <= !fetch || !one;
         if (rst) begin
             m_valid <= 1'b0;
             some    <= 1'b0;

@@ -46,25 +46,25 @@ module plx_tag_pool #(
     wire          moves = take || !m_tag_valid;
 
     wire          returns  = s_return_valid && open[s_return_tag];
-    wire  [N-1:0] taken    = {{(N - 1) {1'b0}}, take} << m_tag;
+    wire  [N-1:0] accepted    = {{(N - 1) {1'b0}}, take} << m_tag;
     wire  [N-1:0] returned = {{(N - 1) {1'b0}}, returns} << s_return_tag;
 
-    // A tag that was returned in time, one cycle late; one whose quarantine is over, which a hand finds.
+    // A tag that was returned in time, one cycle late; one whose quarantine is over, which a scan finds.
     logic         back;
-    logic [W-1:0] back_tag, hand;
-    wire          ready    = due[hand];
+    logic [W-1:0] back_tag, timeout_scan;
+    wire          ready    = due[timeout_scan];
     wire          releases = ready && !back;
-    wire  [N-1:0] released = {{(N - 1) {1'b0}}, releases} << hand;
+    wire  [N-1:0] released = {{(N - 1) {1'b0}}, releases} << timeout_scan;
     wire          fills    = !filled[W] && !back && !ready;
 
     always_ff @(posedge clk) begin
-        open             <= (open | taken) & ~returned;
+        open             <= (open | accepted) & ~returned;
         fresh            <= (tick ? '0 : fresh) | (s_return_late ? returned : '0);
         stale            <= tick ? fresh : stale;
         due              <= (due & ~released) | (tick ? stale : '0);
         event_unexpected <= s_return_valid && !open[s_return_tag];
         back             <= returns && !s_return_late;
-        if (releases || !ready) hand <= hand + 1'b1;
+        if (releases || !ready) timeout_scan <= timeout_scan + 1'b1;
         if (fills) filled <= filled + 1'b1;
         if (back || releases || fills) tail <= tail + 1'b1;
         if (moves) begin
@@ -77,7 +77,7 @@ module plx_tag_pool #(
             stale            <= '0;
             due              <= '0;
             back             <= 1'b0;
-            hand             <= '0;
+            timeout_scan             <= '0;
             filled           <= '0;
             head             <= '0;
             tail             <= '0;
@@ -88,7 +88,7 @@ module plx_tag_pool #(
 
     always_ff @(posedge clk) begin
         back_tag <= s_return_tag;
-        if (back || releases || fills) queue[tail[W-1:0]] <= back ? back_tag : ready ? hand : filled[W-1:0];
+        if (back || releases || fills) queue[tail[W-1:0]] <= back ? back_tag : ready ? timeout_scan : filled[W-1:0];
         if (moves) m_tag <= queue[head[W-1:0]];
     end
 

@@ -4,7 +4,7 @@
 // announcement of buffers. One operation begins in each cycle:
 //
 //   cycle 0  an operation is selected, the list's state and settings are read
-//   cycle 1  first stage of plx_clop_step; software's write of a setting
+//   cycle 1  first stage of plx_clop_next_state; software's write of a setting
 //   cycle 2  its second stage; the state is written back; an announcement is offered
 //   cycle 3  the response of a select
 //
@@ -20,9 +20,9 @@ module plx_clop #(
 ) (
     input  logic                    clk,
     input  logic                    rst,
-    input  logic [63:0]             now_stamp,
+    input  logic [63:0]             now_cycle_ts,
 
-    // Registers: lists, and outcomes.
+    // Registers: lists, and counts by status.
     input  logic                    win_list_valid,
     output logic                    win_list_ready,
     output logic [31:0]             win_list_rdata,
@@ -39,12 +39,12 @@ module plx_clop #(
     output logic [PORTS-1:0]        s_select_ready,
     input  logic [PORTS*7-1:0]      s_select_list,
     input  logic [PORTS*16-1:0]     s_select_length,
-    input  logic [PORTS*64-1:0]     s_select_wire,
-    input  logic [PORTS-1:0]        s_select_wire_valid,
+    input  logic [PORTS*64-1:0]     s_select_timestamp_ns,
+    input  logic [PORTS-1:0]        s_select_timestamp_valid,
 
     // Its address.
     output logic [PORTS-1:0]        m_select_valid,
-    output logic [2:0]              m_select_outcome,
+    output logic [2:0]              m_select_status,
     output logic [63:0]             m_select_address,
     output logic [31:0]             m_select_sequence,
     output logic                    m_select_bare,
@@ -54,13 +54,13 @@ module plx_clop #(
     // That payload has been written to the host bus, or dropped.
     input  logic [PORTS-1:0]        s_commit_valid,
     output logic [PORTS-1:0]        s_commit_ready,
-    input  logic [PORTS*4-1:0]      s_commit_outcome,
+    input  logic [PORTS*4-1:0]      s_commit_status,
     input  logic [PORTS*16-1:0]     s_commit_length,
-    input  logic [PORTS*64-1:0]     s_commit_wire,
-    input  logic [PORTS-1:0]        s_commit_wire_valid,
-    input  logic [PORTS*32-1:0]     s_commit_stamp_mac,
-    input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
-    input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
+    input  logic [PORTS*64-1:0]     s_commit_timestamp_ns,
+    input  logic [PORTS-1:0]        s_commit_timestamp_valid,
+    input  logic [PORTS*32-1:0]     s_commit_cycle_ts_mac,
+    input  logic [PORTS*32-1:0]     s_commit_cycle_ts_parsed,
+    input  logic [PORTS*32-1:0]     s_commit_cycle_ts_placed,
 
     // Announcements, to queues that have room: a queue, and in the next cycle whether it has.
     output logic [7:0]              m_room_queue,
@@ -97,21 +97,21 @@ module plx_clop #(
     logic [1:0]       scan_port;
     logic [4:0]       scan_stream;
 
-    wire              ours      = slot[0];
+    wire              slot_sw      = slot[0];
     wire              access    = win_list_valid && op != ACCESS && late_op != ACCESS;
     wire [6:0]        our_list  = access ? win_addr[12:6] : {scan_port, scan_stream};
-    wire              our_go    = ours && !hold && !(op != NOTHING && our_list == list)
+    wire              our_go    = slot_sw && !hold && !(op != NOTHING && our_list == list)
                                && !(late_op != NOTHING && our_list == late_list);
 
     // Software or the scanner is in cycle 1, in cycle 2.
-    wire is_ours   = op == ACCESS || op == LOOK;
-    wire late_ours = late_op == ACCESS || late_op == LOOK;
+    wire is_slot_sw   = op == ACCESS || op == LOOK;
+    wire late_slot_sw = late_op == ACCESS || late_op == LOOK;
 
     // What a port's turn depends on is known a cycle ahead, but for its commit, which comes late: its request has
     // stood for a cycle; software or the scanner is at its list.
     wire  [PORTS-1:0]        closes = {PORTS{done && late_op == COMMIT}} & late_port;
     wire  [PORTS-1:0]        stays  = open & ~closes;
-    wire                     go     = counters_ready && !ours && !hold;
+    wire                     go     = counters_ready && !slot_sw && !hold;
     logic [PORTS-1:0]        selects, clash, asks, grant;
     logic [ARGS_W-1:0]       args, chosen;
     logic [PORTS*ARGS_W-1:0] port_args;
@@ -126,19 +126,19 @@ module plx_clop #(
                 port_list[p*7 +: 7] <= which;
                 selects[p]          <= !rst && s_select_valid[p] && !s_select_ready[p];
                 // The lists of a port are its own: only its own operations, software and the scanner use them.
-                clash[p]            <= (is_ours && which == list)
-                                    || (hold ? late_ours && which == late_list : our_go && which == our_list);
+                clash[p]            <= (is_slot_sw && which == list)
+                                    || (hold ? late_slot_sw && which == late_list : our_go && which == our_list);
             end
 
             assign asks[p] = go && (commit || selects[p]) && !op_port[p] && !late_port[p] && !clash[p];
             assign port_args[p*ARGS_W +: ARGS_W] = {
                 port_list[p*7 +: 7],
                 commit ? s_commit_length[p*16 +: 16] : s_select_length[p*16 +: 16],
-                commit ? s_commit_wire[p*64 +: 64] : s_select_wire[p*64 +: 64],
-                commit ? s_commit_wire_valid[p] : s_select_wire_valid[p],
-                s_commit_stamp_placed[p*32 +: 32], s_commit_stamp_parsed[p*32 +: 32],
-                s_commit_stamp_mac[p*32 +: 32],
-                s_commit_outcome[p*4 +: 4],
+                commit ? s_commit_timestamp_ns[p*64 +: 64] : s_select_timestamp_ns[p*64 +: 64],
+                commit ? s_commit_timestamp_valid[p] : s_select_timestamp_valid[p],
+                s_commit_cycle_ts_placed[p*32 +: 32], s_commit_cycle_ts_parsed[p*32 +: 32],
+                s_commit_cycle_ts_mac[p*32 +: 32],
+                s_commit_status[p*4 +: 4],
                 live[p]
             };
         end
@@ -171,7 +171,7 @@ module plx_clop #(
             list    <= next_list;
             args    <= chosen;
         end
-        if (our_go || (!ours && !hold)) slot <= {slot[0], slot[3:1]};
+        if (our_go || (!slot_sw && !hold)) slot <= {slot[0], slot[3:1]};
         if (our_go && !access) begin
             scan_stream <= scan_stream == STREAMS - 1 ? '0 : scan_stream + 1'b1;
             if (scan_stream == STREAMS - 1) scan_port <= {1'b0, scan_port} == PORTS - 1 ? '0 : scan_port + 1'b1;
@@ -187,19 +187,19 @@ module plx_clop #(
 
     // Cycle 1.
     wire [15:0] length      = args[ARGS_W-8 -: 16];
-    wire [63:0] stamp       = args[ARGS_W-24 -: 64];
-    wire        stamp_valid = args[ARGS_W-88];
+    wire [63:0] timestamp_ns       = args[ARGS_W-24 -: 64];
+    wire        timestamp_valid = args[ARGS_W-88];
     wire [95:0] stages      = args[100:5];
     wire        is_live     = args[0];
     wire [3:0]  how         = args[4:1];
     // Placed in a list that has been disabled and enabled since.
-    wire [3:0]  outcome     = !is_live && how <= 4'd4 ? 4'd5 : how;
+    wire [3:0]  status     = !is_live && how <= 4'd4 ? 4'd5 : how;
 
     logic [63:0]        base;
     logic [30:0]        size, timeout, sts_used;
     logic [16:0]        count;
     logic               bare, enable, unfit, flush, begins, possible, wanted, flushed;
-    logic [2:0]         select_outcome, func;
+    logic [2:0]         select_status, func;
     logic [7:0]         queue;
     logic [15:0]        stride;
     logic [31:0]        released, sts_serial, sts_sequence;
@@ -212,7 +212,7 @@ module plx_clop #(
 
     // Cycle 2.
     logic        may_hold, late_count, late_begins, late_bare;
-    logic [2:0]  late_outcome, late_func;
+    logic [2:0]  late_status, late_func;
     logic [15:0] late_stride;
     logic [7:0]  late_queue;
 
@@ -256,19 +256,19 @@ module plx_clop #(
         .r_data(state)
     );
 
-    plx_clop_step #(.STATE_W(STATE_W)) operation (
+    plx_clop_next_state #(.STATE_W(STATE_W)) operation (
         .clk, .advance(!hold),
         .do_select(op == SELECT), .do_commit(op == COMMIT), .do_look(op == LOOK && !list_open), .do_begin(begins),
-        .length, .stamp, .stamp_valid, .stages, .outcome,
+        .length, .timestamp_ns, .timestamp_valid, .stages, .status,
         .enable(enable && !unfit), .flush, .base, .size, .count, .bare, .stride, .timeout, .released,
-        .now(now_stamp), .state,
+        .now(now_cycle_ts), .state,
         .room(s_room), .next_state, .sts_serial, .sts_used, .sts_sequence,
-        .select_outcome, .select_address, .possible, .wanted, .record, .flushed
+        .select_status, .select_address, .possible, .wanted, .record, .flushed
     );
 
-    plx_clop_outcomes outcomes (
+    plx_clop_status status_counts (
         .clk, .rst, .ready(counters_ready),
-        .count(done && late_count), .of_list(late_list), .outcome(late_outcome),
+        .count(done && late_count), .of_list(late_list), .status(late_status),
         .win_outcome_valid, .win_outcome_ready, .win_write, .win_addr, .win_outcome_rdata
     );
 
@@ -293,8 +293,8 @@ module plx_clop #(
             late_port    <= op_port;
             late_list    <= list;
             late_queue   <= queue;
-            late_count   <= op == COMMIT && !outcome[3];
-            late_outcome <= outcome[2:0];
+            late_count   <= op == COMMIT && !status[3];
+            late_status <= status[2:0];
             late_begins  <= begins;
             late_bare    <= bare;
             late_stride  <= stride;
@@ -312,7 +312,7 @@ module plx_clop #(
     always_ff @(posedge clk) begin
         m_select_valid <= late_port & {PORTS{done && late_op == SELECT && !rst}};
         if (done) begin
-            m_select_outcome  <= select_outcome;
+            m_select_status  <= select_status;
             m_select_address  <= select_address;
             m_select_sequence <= sts_sequence;
             m_select_bare     <= late_bare;

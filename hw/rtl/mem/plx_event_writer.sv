@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Writes event records of 64 bytes to the queues in host memory (docs/formats/event-record.md): in
-// the order in which sources are granted, round robin, each with its phase bit and the stamp of
+// the order in which sources are granted, round robin, each with its phase bit and the timestamp of
 // its writing. A record is offered to the host bus four cycles after it is offered here.
 //
 // Room of a queue means that ROOM records are free: a source has at most one in flight, and asks for
@@ -17,7 +17,7 @@ module plx_event_writer #(
 ) (
     input  logic                   clk,
     input  logic                   rst,
-    input  logic [63:0]            now_stamp,
+    input  logic [63:0]            now_cycle_ts,
 
     // Registers of the queues.
     input  logic                   win_valid,
@@ -43,7 +43,7 @@ module plx_event_writer #(
     input  logic [SOURCES*3-1:0]   s_event_func,
     input  logic [SOURCES*512-1:0] s_event_record,
 
-    // Writes to the host: two words each. `m_taken` says that the last word was, in the cycle before.
+    // Writes to the host: two words each. `m_accepted` says that the last word was, in the cycle before.
     output logic                   m_desc_valid,
     input  logic                   m_desc_ready,
     output logic [63:0]            m_desc_address,
@@ -53,7 +53,7 @@ module plx_event_writer #(
     input  logic                   m_data_tready,
     output logic [255:0]           m_data_tdata,
     output logic                   m_data_tlast,
-    input  logic                   m_taken,
+    input  logic                   m_accepted,
 
     // An interrupt request of a queue, for one cycle.
     output logic                   m_irq_valid,
@@ -103,12 +103,12 @@ module plx_event_writer #(
     end
 
     // The one before has left. (Whether its last word leaves in this cycle is known too late for a choice.)
-    wire place = placing && (!offered || m_taken);
+    wire place = placing && (!offered || m_accepted);
     // Those before do not count.
     logic offered_void;
     wire  is_void = offered_void || void_valid && void_queue == offered_queue;
 
-    assign rest = {!written || written_ready, !offered || m_taken, !held};
+    assign rest = {!written || written_ready, !offered || m_accepted, !held};
 
     always_ff @(posedge clk) begin
         if (place_ready) placing <= 1'b0;
@@ -117,11 +117,11 @@ module plx_event_writer #(
             placing <= 1'b1;
             held    <= 1'b1;
         end
-        if (m_taken) offered <= 1'b0;
+        if (m_accepted) offered <= 1'b0;
         if (place_valid && fits) offered <= 1'b1;
         offered_void <= is_void && !place_valid;
         if (written_ready || void_valid && void_queue == written_queue) written <= 1'b0;
-        if (m_taken && !is_void) written <= 1'b1;
+        if (m_accepted && !is_void) written <= 1'b1;
         // The room that it leaves is known when its source asks again.
         s_event_ready <= granted & {SOURCES{place_valid}};
         inc_discarded <= place_valid && !fits;
@@ -143,7 +143,7 @@ module plx_event_writer #(
             func    <= next_func;
         end
         if (place_valid) offered_queue <= to;
-        if (m_taken) written_queue <= offered_queue;
+        if (m_accepted) written_queue <= offered_queue;
     end
 
     // ---- The queues ---------------------------------------------------------------------------------
@@ -197,14 +197,14 @@ module plx_event_writer #(
         end
     end
 
-    // The stamp is that of the cycle in which the first word is accepted.
+    // The timestamp is that of the cycle in which the first word is accepted.
     localparam STAMP = layouts_pkg::CLOP_BUFFER_STAGES_AT + 96 - 256;
     localparam PHASE = layouts_pkg::EVENT_RECORD_FLAGS_AT + 7 - 256;
 
     always_ff @(posedge clk) begin
         if (m_data_tready && m_data_tvalid) begin
             m_data_tdata              <= second;
-            m_data_tdata[STAMP +: 32] <= now_stamp[31:0];
+            m_data_tdata[STAMP +: 32] <= now_cycle_ts[31:0];
         end
         if (place_valid) begin
             m_desc_func    <= {5'd0, func};
@@ -215,5 +215,5 @@ module plx_event_writer #(
         end
     end
 
-    wire unused = &{1'b0, now_stamp[63:32], room_queue};
+    wire unused = &{1'b0, now_cycle_ts[63:32], room_queue};
 endmodule

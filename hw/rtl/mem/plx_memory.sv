@@ -10,7 +10,7 @@ module plx_memory #(
 ) (
     input  logic                    clk,
     input  logic                    rst,
-    input  logic [63:0]             now_stamp,
+    input  logic [63:0]             now_cycle_ts,
 
     // Registers: event, tlb, tx, clop; the function that accesses them.
     input  logic [2:0]              s_axil_func,
@@ -29,7 +29,7 @@ module plx_memory #(
     output logic [3:0]              s_axil_rvalid,
     input  logic [3:0]              s_axil_rready,
 
-    // Owners of ports, that of a queue in the same cycle; functions in reset. Each port: a payload has space and no outcome yet; its
+    // Owners of ports, that of a queue in the same cycle; functions in reset. Each port: a payload has space and no status yet; its
     // ring is at rest. Events that are being written: as plx_event_writer.
     input  logic [PORTS*3-1:0]      cfg_port_owner,
     output logic [7:0]              m_owner_queue,
@@ -39,22 +39,22 @@ module plx_memory #(
     output logic [PORTS-1:0]        ring_quiet,
     output logic [2:0]              event_rest,
 
-    // Payloads of the ports: their space, its bus address, their outcome.
+    // Payloads of the ports: their space, its bus address, their status.
     input  logic [PORTS-1:0]        s_select_valid,
     output logic [PORTS-1:0]        s_select_ready,
     input  logic [PORTS*7-1:0]      s_select_list,
     input  logic [PORTS*16-1:0]     s_select_length,
-    input  logic [PORTS*64-1:0]     s_select_wire,
-    input  logic [PORTS-1:0]        s_select_wire_valid,
+    input  logic [PORTS*64-1:0]     s_select_timestamp_ns,
+    input  logic [PORTS-1:0]        s_select_timestamp_valid,
     output logic [PORTS-1:0]        m_select_valid,
-    output logic [2:0]              m_select_outcome,
+    output logic [2:0]              m_select_status,
     output logic [63:0]             m_select_address,
     output logic [31:0]             m_select_sequence,
     output logic                    m_select_bare,
     output logic [15:0]             m_select_stride,
     output logic [7:0]              m_select_func,
     input  logic [PORTS-1:0]        s_xlate_valid,
-    output logic [PORTS-1:0]        m_xlate_taken,
+    output logic [PORTS-1:0]        m_xlate_accepted,
     input  logic [PORTS*64-1:0]     s_xlate_address,
     input  logic [PORTS*13-1:0]     s_xlate_length,
     input  logic [PORTS*8-1:0]      s_xlate_func,
@@ -67,13 +67,13 @@ module plx_memory #(
     input  logic [PORTS-1:0]        s_xlate_done_epoch,
     input  logic [PORTS-1:0]        s_commit_valid,
     output logic [PORTS-1:0]        s_commit_ready,
-    input  logic [PORTS*4-1:0]      s_commit_outcome,
+    input  logic [PORTS*4-1:0]      s_commit_status,
     input  logic [PORTS*16-1:0]     s_commit_length,
-    input  logic [PORTS*64-1:0]     s_commit_wire,
-    input  logic [PORTS-1:0]        s_commit_wire_valid,
-    input  logic [PORTS*32-1:0]     s_commit_stamp_mac,
-    input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
-    input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
+    input  logic [PORTS*64-1:0]     s_commit_timestamp_ns,
+    input  logic [PORTS-1:0]        s_commit_timestamp_valid,
+    input  logic [PORTS*32-1:0]     s_commit_cycle_ts_mac,
+    input  logic [PORTS*32-1:0]     s_commit_cycle_ts_parsed,
+    input  logic [PORTS*32-1:0]     s_commit_cycle_ts_placed,
 
     // Writes accepted before have left the card.
     output logic                    m_fence,
@@ -97,7 +97,7 @@ module plx_memory #(
     input  logic                    m_data_tready,
     output logic [255:0]            m_data_tdata,
     output logic                    m_data_tlast,
-    input  logic                    m_taken,
+    input  logic                    m_accepted,
     output logic                    inc_events_discarded,
 
     // An interrupt request of a queue.
@@ -105,12 +105,12 @@ module plx_memory #(
     output logic [7:0]              m_irq_queue,
 
     // Descriptors to each port, their completion, state of the packets in flight.
-    output logic [PORTS-1:0]        m_piece_valid,
-    input  logic [PORTS-1:0]        m_piece_ready,
-    output logic [PORTS*256-1:0]    m_piece,
-    output logic [PORTS-1:0]        m_piece_data,
-    output logic [PORTS-1:0]        m_piece_ends,
-    output logic [PORTS-1:0]        m_piece_flush,
+    output logic [PORTS-1:0]        m_tx_segment_valid,
+    input  logic [PORTS-1:0]        m_tx_segment_ready,
+    output logic [PORTS*256-1:0]    m_tx_segment,
+    output logic [PORTS-1:0]        m_tx_segment_data,
+    output logic [PORTS-1:0]        m_tx_segment_ends,
+    output logic [PORTS-1:0]        m_tx_segment_flush,
     input  logic [PORTS-1:0]        s_done_valid,
     input  logic [PORTS-1:0]        s_done_end,
     input  logic [PORTS*2-1:0]      s_done_status,
@@ -172,8 +172,8 @@ module plx_memory #(
 
     // ---- Lists ----------------------------------------------------------------------------------
 
-    logic        list_valid, list_ready, outcome_valid, outcome_ready, clop_write;
-    logic [31:0] list_rdata, outcome_rdata, clop_wdata;
+    logic        list_valid, list_ready, status_valid, status_ready, clop_write;
+    logic [31:0] list_rdata, status_rdata, clop_wdata;
     logic [14:0] clop_addr;
     logic [3:0]  clop_wstrb;
     logic [7:0]  list_func;
@@ -188,18 +188,18 @@ module plx_memory #(
         .s_axil_rvalid(s_axil_rvalid[CLOP]), .s_axil_rready(s_axil_rready[CLOP]),
         .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(clop_wstrb),
         .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
-        .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata)
+        .win_outcome_valid(status_valid), .win_outcome_ready(status_ready), .win_outcome_rdata(status_rdata)
     );
 
     plx_clop #(.PORTS(PORTS)) clop (
-        .clk, .rst, .now_stamp,
+        .clk, .rst, .now_cycle_ts,
         .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
-        .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata),
+        .win_outcome_valid(status_valid), .win_outcome_ready(status_ready), .win_outcome_rdata(status_rdata),
         .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(clop_wstrb),
-        .s_select_valid, .s_select_ready, .s_select_list, .s_select_length, .s_select_wire, .s_select_wire_valid,
-        .m_select_valid, .m_select_outcome, .m_select_address, .m_select_sequence, .m_select_bare, .m_select_stride,
-        .m_select_func(list_func), .s_commit_valid, .s_commit_ready, .s_commit_outcome, .s_commit_length,
-        .s_commit_wire, .s_commit_wire_valid, .s_commit_stamp_mac, .s_commit_stamp_parsed, .s_commit_stamp_placed,
+        .s_select_valid, .s_select_ready, .s_select_list, .s_select_length, .s_select_timestamp_ns, .s_select_timestamp_valid,
+        .m_select_valid, .m_select_status, .m_select_address, .m_select_sequence, .m_select_bare, .m_select_stride,
+        .m_select_func(list_func), .s_commit_valid, .s_commit_ready, .s_commit_status, .s_commit_length,
+        .s_commit_timestamp_ns, .s_commit_timestamp_valid, .s_commit_cycle_ts_mac, .s_commit_cycle_ts_parsed, .s_commit_cycle_ts_placed,
         .m_room_queue(room_queue[0 +: 8]), .s_room(room[0]),
         .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[0 +: 8]),
         .m_event_record(event_record[0 +: 512])
@@ -251,9 +251,9 @@ module plx_memory #(
         .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb), .win_entry_rdata(entry_rdata),
         .s_req_valid(s_xlate_valid), .s_req_address(s_xlate_address), .s_req_length(s_xlate_length),
         .s_req_func(s_xlate_func), .s_req_key({PORTS{32'd0}}), .s_req_write({PORTS{1'b1}}), .s_req_index(s_xlate_list),
-        .m_req_taken(m_xlate_taken), .m_rsp_valid(m_xlate_valid), .m_rsp_hit(m_xlate_hit),
+        .m_req_accepted(m_xlate_accepted), .m_rsp_valid(m_xlate_valid), .m_rsp_hit(m_xlate_hit),
         .m_rsp_address(m_xlate_address), .m_rsp_epoch(m_xlate_epoch), .s_done(s_xlate_done),
-        .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_stamp, .m_room_queue(room_queue[8 +: 8]), .s_room(room[1]),
+        .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_cycle_ts, .m_room_queue(room_queue[8 +: 8]), .s_room(room[1]),
         .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[8 +: 8]),
         .m_event_record(event_record[512 +: 512]), .inc_misses, .inc_faults, .inc_events_lost
     );
@@ -308,7 +308,7 @@ module plx_memory #(
     logic [PORTS*14-1:0] inc_bytes;
 
     plx_tx_ring #(.PORTS(PORTS)) tx_ring (
-        .clk, .rst, .now_stamp, .cfg_ring_base(ring_base[PORTS*64-1:0]), .cfg_ring_ctrl_enable(ring_enable[PORTS-1:0]),
+        .clk, .rst, .now_cycle_ts, .cfg_ring_base(ring_base[PORTS*64-1:0]), .cfg_ring_ctrl_enable(ring_enable[PORTS-1:0]),
         .cfg_ring_ctrl_log2_size(ring_log2_size[PORTS*5-1:0]), .cfg_ring_ctrl_queue(ring_queue[PORTS*8-1:0]),
         .cfg_ring_producer(ring_producer[PORTS*32-1:0]), .wr_ring_producer(ring_rings[PORTS-1:0]),
         .sts_ring_consumer(ring_consumer), .sts_ring_status_idle(ring_idle), .sts_ring_status_error(ring_error),
@@ -316,7 +316,7 @@ module plx_memory #(
         .m_desc_address(fetch_address), .m_desc_length(fetch_length), .m_desc_tag(fetch_tag),
         .s_data_tvalid(rd_tvalid[0]), .s_data_tready(fetch_tready), .s_data_tdata(m_rd_data_tdata),
         .s_data_tlast(m_rd_data_tlast), .s_data_tuser(m_rd_data_tuser), .s_data_tag(rd_tag),
-        .m_piece_valid, .m_piece_ready, .m_piece, .m_piece_data, .m_piece_ends, .m_piece_flush, .s_done_valid,
+        .m_tx_segment_valid, .m_tx_segment_ready, .m_tx_segment, .m_tx_segment_data, .m_tx_segment_ends, .m_tx_segment_flush, .s_done_valid,
         .s_done_end, .s_done_status,
         .s_done_length, .s_read_idle, .s_fifo_idle, .s_lost_valid, .s_lost_ready, .s_lost_count, .s_lost_cookie,
         .m_room_queue(room_queue[24 +: PORTS*8]), .s_room(room[3 +: PORTS]), .m_event_valid(event_valid[3]),
@@ -400,12 +400,12 @@ module plx_memory #(
     /* verilator lint_on PINCONNECTEMPTY */
 
     plx_event_writer #(.SOURCES(SOURCES), .EVENT_QUEUES(EVENT_QUEUES), .ASKERS(ASKERS)) event_writer (
-        .clk, .rst, .now_stamp, .win_valid(queue_valid), .win_ready(queue_ready), .win_write(queue_write),
+        .clk, .rst, .now_cycle_ts, .win_valid(queue_valid), .win_ready(queue_ready), .win_write(queue_write),
         .win_addr(queue_addr[13:0]), .win_wdata(queue_wdata), .win_wstrb(queue_wstrb), .win_rdata(queue_rdata),
         .m_owner_queue, .s_owner, .s_room_queue(room_queue), .m_room(room),
         .s_event_valid(event_valid), .s_event_ready(event_ready), .s_event_queue(event_queue),
         .s_event_func(event_func), .s_event_record(event_record), .m_desc_valid, .m_desc_ready, .m_desc_address,
-        .m_desc_length, .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
+        .m_desc_length, .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_accepted,
         .m_irq_valid, .m_irq_queue, .inc_discarded(inc_events_discarded), .rest(event_rest)
     );
 

@@ -16,12 +16,12 @@ module plx_tx_read #(
 
     // Descriptors, and slots with data behind them, in order; data: it is such a slot; ends: the last of
     // its packet; flush: none follows, and an open packet ends.
-    input  logic         s_piece_valid,
-    output logic         s_piece_ready,
-    input  logic [255:0] s_piece,
-    input  logic         s_piece_data,
-    input  logic         s_piece_ends,
-    input  logic         s_piece_flush,
+    input  logic         s_tx_segment_valid,
+    output logic         s_tx_segment_ready,
+    input  logic [255:0] s_tx_segment,
+    input  logic         s_tx_segment_data,
+    input  logic         s_tx_segment_ends,
+    input  logic         s_tx_segment_flush,
 
     // A descriptor is done, its memory the host's; its packet has ended, also without a descriptor where
     // the next one begins too early: 0 passed on, 1 inconsistent, 2 read failed.
@@ -69,37 +69,37 @@ module plx_tx_read #(
     // ---- The current descriptor ---------------------------------------------------------------------
 
     // It is taken apart in one cycle, and compared with the open packet in the next.
-    wire         whole_valid, whole_taken;
-    wire [255:0] piece;
-    wire         piece_data, piece_ends;
+    wire         whole_valid, whole_accepted;
+    wire [255:0] tx_segment;
+    wire         tx_segment_data, tx_segment_ends;
 
     plx_skid #(.WIDTH(258)) slice (
         .clk,
         .rst,
-        .s_valid(s_piece_valid),
-        .s_ready(s_piece_ready),
-        .s_data({s_piece_data, s_piece_ends, s_piece}),
+        .s_valid(s_tx_segment_valid),
+        .s_ready(s_tx_segment_ready),
+        .s_data({s_tx_segment_data, s_tx_segment_ends, s_tx_segment}),
         .m_valid(whole_valid),
-        .m_ready(whole_taken),
-        .m_data({piece_data, piece_ends, piece})
+        .m_ready(whole_accepted),
+        .m_data({tx_segment_data, tx_segment_ends, tx_segment})
     );
 
-    wire [31:0] p_length   = piece[layouts_pkg::TX_DESCRIPTOR_LENGTH_AT +: 32];
-    wire [15:0] flags      = piece[layouts_pkg::TX_DESCRIPTOR_FLAGS_AT +: 16];
-    wire [15:0] p_total    = piece[layouts_pkg::TX_DESCRIPTOR_TOTAL_AT +: 16];
-    wire [15:0] p_checksum = piece[layouts_pkg::TX_DESCRIPTOR_CHECKSUM_AT +: 16];
+    wire [31:0] p_length   = tx_segment[layouts_pkg::TX_DESCRIPTOR_LENGTH_AT +: 32];
+    wire [15:0] flags      = tx_segment[layouts_pkg::TX_DESCRIPTOR_FLAGS_AT +: 16];
+    wire [15:0] p_total    = tx_segment[layouts_pkg::TX_DESCRIPTOR_TOTAL_AT +: 16];
+    wire [15:0] p_checksum = tx_segment[layouts_pkg::TX_DESCRIPTOR_CHECKSUM_AT +: 16];
     wire        p_last     = |(flags & layouts_pkg::TX_DESCRIPTOR_LAST);
     wire        p_raw      = |(flags & layouts_pkg::TX_DESCRIPTOR_RAW);
     wire        given      = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_GIVEN);
-    wire        p_first    = !piece_data && |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
+    wire        p_first    = !tx_segment_data && |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
     wire        p_inline   = |(flags & layouts_pkg::TX_DESCRIPTOR_INLINE);
     wire        card       = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_CARD);
     wire        bad_flags  = p_inline && (!p_last || p_length == 0 || p_length > MOST_INLINE)
                              || given && card || p_raw && (given || card)
                              || (p_raw ? p_total < LEAST_RAW || p_total > MOST_RAW : p_total > MOST_PAYLOAD);
 
-    logic              piece_valid;
-    wire               piece_taken;
+    logic              tx_segment_valid;
+    wire               tx_segment_accepted;
     logic [63:0]       address;
     logic [15:0]       length;
     logic              first, last, bad_first, empty, huge, fetches, is_data;
@@ -107,29 +107,29 @@ module plx_tx_read #(
     logic [META_W-1:0] says;
     logic [FW-1:0]     needs;
 
-    assign whole_taken = (!piece_valid || piece_taken) && inline_free;
+    assign whole_accepted = (!tx_segment_valid || tx_segment_accepted) && inline_free;
 
     always_ff @(posedge clk) begin
-        if (whole_taken || piece_taken) piece_valid <= whole_valid && whole_taken;
-        if (rst) piece_valid <= 1'b0;
+        if (whole_accepted || tx_segment_accepted) tx_segment_valid <= whole_valid && whole_accepted;
+        if (rst) tx_segment_valid <= 1'b0;
     end
 
     // Of a packet's first descriptor: what it says of the packet, whether that is consistent and agrees with
     // its own length, and the words that the packet needs. The checksum's first byte is the higher one.
-    always_ff @(posedge clk) if (whole_taken) begin
-        address   <= piece[layouts_pkg::TX_DESCRIPTOR_ADDRESS_AT +: 64];
+    always_ff @(posedge clk) if (whole_accepted) begin
+        address   <= tx_segment[layouts_pkg::TX_DESCRIPTOR_ADDRESS_AT +: 64];
         // A slot with data has its bytes from its descriptor.
-        length    <= piece_data ? 16'd0 : p_length[15:0];
-        huge      <= !piece_data && (p_length[31:16] != 0 || p_inline && !p_first);
-        empty     <= !piece_data && p_length == 0;
-        fetches   <= !piece_data && !p_inline && p_length != 0;
-        is_data   <= piece_data;
+        length    <= tx_segment_data ? 16'd0 : p_length[15:0];
+        huge      <= !tx_segment_data && (p_length[31:16] != 0 || p_inline && !p_first);
+        empty     <= !tx_segment_data && p_length == 0;
+        fetches   <= !tx_segment_data && !p_inline && p_length != 0;
+        is_data   <= tx_segment_data;
         first     <= p_first;
-        last      <= piece_ends;
-        says      <= {1'b1, piece[layouts_pkg::TX_DESCRIPTOR_COOKIE_AT +: 32], p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
-                      piece[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
-                      piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
-                      piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
+        last      <= tx_segment_ends;
+        says      <= {1'b1, tx_segment[layouts_pkg::TX_DESCRIPTOR_COOKIE_AT +: 32], p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
+                      tx_segment[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
+                      tx_segment[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
+                      tx_segment[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
         bad_first <= bad_flags || p_length == 0 && p_total != 0
                      || (p_last ? p_length != {16'd0, p_total} : p_length > {16'd0, p_total});
         needs     <= {{(FW - 9) {1'b0}}, p_total[13:5]} + {{(FW - 1) {1'b0}}, p_total == 0 || p_total[4:0] != 0};
@@ -154,16 +154,16 @@ module plx_tx_read #(
     wire  [FW-1:0] has    = !first ? holds : begins ? needs : '0;
 
     // An open packet ends by one that begins, or by a flush.
-    wire cuts   = open && (piece_valid ? first : s_piece_flush && !whole_valid);
+    wire cuts   = open && (tx_segment_valid ? first : s_tx_segment_flush && !whole_valid);
     wire queue_free, request_free;
-    wire pushes = queue_free && (cuts || piece_valid && room && request_free);
-    assign piece_taken = pushes && !cuts;
+    wire pushes = queue_free && (cuts || tx_segment_valid && room && request_free);
+    assign tx_segment_accepted = pushes && !cuts;
 
     // The reservation of a packet ends when its last word is in plx_tx_fifo.
     logic [FW-1:0] frees;
 
     always_ff @(posedge clk) begin
-        promised <= (piece_taken && begins ? more_promised : promised) - frees;
+        promised <= (tx_segment_accepted && begins ? more_promised : promised) - frees;
         if (pushes) begin
             open  <= !cuts && !last;
             wrong <= bad;
@@ -187,7 +187,7 @@ module plx_tx_read #(
     plx_skid #(.WIDTH(80)) requests (
         .clk,
         .rst,
-        .s_valid(piece_taken && reads),
+        .s_valid(tx_segment_accepted && reads),
         .s_ready(request_free),
         .s_data({address, length}),
         .m_valid(m_desc_valid),
@@ -221,9 +221,9 @@ module plx_tx_read #(
     plx_fifo_sync #(.WIDTH(256), .DEPTH(AHEAD)) inlines (
         .clk,
         .rst,
-        .s_valid(whole_valid && piece_data && (!piece_valid || piece_taken)),
+        .s_valid(whole_valid && tx_segment_data && (!tx_segment_valid || tx_segment_accepted)),
         .s_ready(inline_free),
-        .s_data(piece),
+        .s_data(tx_segment),
         .m_valid(inline_valid),
         .m_ready(e_done && e_inline),
         .m_data(inline_data),
@@ -334,7 +334,7 @@ module plx_tx_read #(
         if (word) rest <= full ? turned : joined;
     end
 
-    assign idle = !whole_valid && !piece_valid && !open && !e_valid && !b_valid && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
+    assign idle = !whole_valid && !tx_segment_valid && !open && !e_valid && !b_valid && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
 
     wire unused = &{1'b0, flags, twice[255:0], inline_valid, inline_level};
 endmodule

@@ -10,7 +10,7 @@ module plx_tx_ring #(
 ) (
     input  logic                    clk,
     input  logic                    rst,
-    input  logic [63:0]             now_stamp,
+    input  logic [63:0]             now_cycle_ts,
 
     // Registers of the rings.
     input  logic [PORTS*64-1:0]     cfg_ring_base,
@@ -44,12 +44,12 @@ module plx_tx_ring #(
 
     // Descriptors to plx_tx_read of each port, and slots with data of a packet; which they are, and whether
     // they end a packet; their completion, and state of the packets in flight.
-    output logic [PORTS-1:0]        m_piece_valid,
-    input  logic [PORTS-1:0]        m_piece_ready,
-    output logic [PORTS*256-1:0]    m_piece,
-    output logic [PORTS-1:0]        m_piece_data,
-    output logic [PORTS-1:0]        m_piece_ends,
-    output logic [PORTS-1:0]        m_piece_flush,
+    output logic [PORTS-1:0]        m_tx_segment_valid,
+    input  logic [PORTS-1:0]        m_tx_segment_ready,
+    output logic [PORTS*256-1:0]    m_tx_segment,
+    output logic [PORTS-1:0]        m_tx_segment_data,
+    output logic [PORTS-1:0]        m_tx_segment_ends,
+    output logic [PORTS-1:0]        m_tx_segment_flush,
     input  logic [PORTS-1:0]        s_done_valid,
     input  logic [PORTS-1:0]        s_done_end,
     input  logic [PORTS*2-1:0]      s_done_status,
@@ -105,10 +105,10 @@ module plx_tx_ring #(
     logic [ASKERS-1:0] fetch_turn, event_turn;
     wire               fetch_free = !m_desc_valid || m_desc_ready;
     // `room` is valid again when the last event has been accepted.
-    wire  [PORTS-1:0]  tells      = event_valid & allowed & ~forget & {PORTS{!m_event_valid}};
+    wire  [PORTS-1:0]  event_req      = event_valid & allowed & ~forget & {PORTS{!m_event_valid}};
 
     plx_arb_rr #(.N(ASKERS)) fetches (.clk, .rst, .request(ASKERS'(fetch_valid)), .grant(fetch_turn), .done(fetch_free));
-    plx_arb_rr #(.N(ASKERS)) events (.clk, .rst, .request(ASKERS'(tells)), .grant(event_turn), .done(1'b1));
+    plx_arb_rr #(.N(ASKERS)) events (.clk, .rst, .request(ASKERS'(event_req)), .grant(event_turn), .done(1'b1));
 
     integer i;
     logic [63:0]  address;
@@ -195,7 +195,7 @@ module plx_tx_ring #(
             plx_tx_ring_one #(.DESCRIPTORS(DESCRIPTORS)) one (
                 .clk,
                 .rst,
-                .now_stamp(now_stamp[31:0]),
+                .now_cycle_ts(now_cycle_ts[31:0]),
                 .cfg_base(cfg_ring_base[p*64 +: 64]),
                 .cfg_enable(cfg_ring_ctrl_enable[p]),
                 .cfg_log2_size(cfg_ring_ctrl_log2_size[p*5 +: 5]),
@@ -213,12 +213,12 @@ module plx_tx_ring #(
                 .s_word(s_data_tdata),
                 .s_word_last(s_data_tlast),
                 .s_word_bad(s_data_tuser),
-                .m_piece_valid(m_piece_valid[p]),
-                .m_piece_ready(m_piece_ready[p]),
-                .m_piece(m_piece[p*256 +: 256]),
-                .m_piece_data(m_piece_data[p]),
-                .m_piece_ends(m_piece_ends[p]),
-                .m_piece_flush(m_piece_flush[p]),
+                .m_tx_segment_valid(m_tx_segment_valid[p]),
+                .m_tx_segment_ready(m_tx_segment_ready[p]),
+                .m_tx_segment(m_tx_segment[p*256 +: 256]),
+                .m_tx_segment_data(m_tx_segment_data[p]),
+                .m_tx_segment_ends(m_tx_segment_ends[p]),
+                .m_tx_segment_flush(m_tx_segment_flush[p]),
                 .s_done_valid(s_done_valid[p]),
                 .s_done_end(s_done_end[p]),
                 .s_done_status(s_done_status[p*2 +: 2]),
@@ -247,5 +247,5 @@ module plx_tx_ring #(
         end
     endgenerate
 
-    wire unused = &{1'b0, now_stamp[63:32]};
+    wire unused = &{1'b0, now_cycle_ts[63:32]};
 endmodule

@@ -11,7 +11,7 @@ module plx_tx_ring_fetch #(
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic [31:0] now_stamp,
+    input  logic [31:0] now_cycle_ts,
 
     // Registers of the ring.
     input  logic [63:0] cfg_base,
@@ -26,12 +26,12 @@ module plx_tx_ring_fetch #(
     output logic [63:0] m_fetch_address,
     output logic [3:0]  m_fetch_count,
 
-    // Their data, a word each; `takes`: a word is a descriptor, and the time of its doorbell.
+    // Their data, a word each; `accept`: a word is a descriptor, and the time of its doorbell.
     input  logic        s_word_valid,
     input  logic        s_word_last,
     input  logic        s_word_bad,
-    output logic        takes,
-    output logic [31:0] rang,
+    output logic        accept,
+    output logic [31:0] doorbell_ts,
 
     // One of them is done; all accepted ones are.
     input  logic        s_done,
@@ -51,9 +51,9 @@ module plx_tx_ring_fetch #(
         if (DESCRIPTORS < 8 || DESCRIPTORS != 1 << DW) DESCRIPTORS_must_be_a_power_of_two_at_least_8 parameter_error ();
     endgenerate
 
-    logic [31:0] posted, asked, rang_last;
+    logic [31:0] posted, asked, doorbell_ts_last;
     logic        rung, lost;
-    wire         stamps_free, stamp_valid;
+    wire         doorbell_times_free, doorbell_time_valid;
     // Requests whose data have not all come.
     logic        some_open;
     wire  [DW:0] open;
@@ -76,15 +76,15 @@ module plx_tx_ring_fetch #(
     logic [31:0] in_use;
     wire         places = in_use + {28'd0, found} <= PLACES;
     wire [31:0] index  = asked & mask;
-    wire        goes   = m_fetch_valid && m_fetch_ready;
+    wire        fire   = m_fetch_valid && m_fetch_ready;
 
     assign begins   = cfg_enable && !running && !fetching && s_quiet;
-    assign takes    = s_word_valid && !s_word_bad && !lost;
+    assign accept    = s_word_valid && !s_word_bad && !lost;
     assign fetching = m_fetch_valid || some_open;
 
     always_ff @(posedge clk) begin
         running <= cfg_enable && (running || begins);
-        if (wr_producer) rang_last <= now_stamp;
+        if (wr_producer) doorbell_ts_last <= now_cycle_ts;
         // The doorbell waits until a ring that was enabled too early has restarted.
         rung <= cfg_enable && (wr_producer || rung && !running);
         if (running && rung && !error) begin
@@ -94,7 +94,7 @@ module plx_tx_ring_fetch #(
         looked <= !m_fetch_valid;
         if (!m_fetch_valid) m_fetch_valid <= cfg_enable && running && !error && looked && some && places;
         else if (m_fetch_ready) m_fetch_valid <= 1'b0;
-        if (goes) asked <= asked + {28'd0, m_fetch_count};
+        if (fire) asked <= asked + {28'd0, m_fetch_count};
         if (s_done) consumer <= consumer + 32'd1;
         if (s_word_valid && s_word_bad) begin
             error <= 1'b1;
@@ -107,7 +107,7 @@ module plx_tx_ring_fetch #(
             error    <= 1'b0;
             lost     <= 1'b0;
         end
-        some_open <= goes || (s_word_valid && s_word_last ? open > 1 : some_open);
+        some_open <= fire || (s_word_valid && s_word_last ? open > 1 : some_open);
         if (rst || begins) looked <= 1'b0;
         if (rst) begin
             running       <= 1'b0;
@@ -131,19 +131,19 @@ module plx_tx_ring_fetch #(
     end
 
     // Time of the last doorbell before each request.
-    plx_fifo_sync #(.WIDTH(32), .DEPTH(DESCRIPTORS)) stamps (
+    plx_fifo_sync #(.WIDTH(32), .DEPTH(DESCRIPTORS)) doorbell_times (
         .clk,
         .rst,
-        .s_valid(goes),
-        .s_ready(stamps_free),
-        .s_data(rang_last),
-        .m_valid(stamp_valid),
+        .s_valid(fire),
+        .s_ready(doorbell_times_free),
+        .s_data(doorbell_ts_last),
+        .m_valid(doorbell_time_valid),
         .m_ready(s_word_valid && s_word_last),
-        .m_data(rang),
+        .m_data(doorbell_ts),
         .level(open)
     );
 
-    wire unused = &{1'b0, stamps_free, stamp_valid};
+    wire unused = &{1'b0, doorbell_times_free, doorbell_time_valid};
 
 `ifdef FORMAL
     // Done, requested, being requested, posted, and the ring's capacity, in this order.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// One transmit ring: fetches its descriptors, passes them to plx_tx_read, and reports their outcome by
+// One transmit ring: fetches its descriptors, passes them to plx_tx_read, and reports their status by
 // events. A packet begins only when there is a slot for an event at its end: so requested events,
 // and events of packets that were not passed on, are never lost, and a full event queue stops only
 // this ring.
@@ -10,7 +10,7 @@ module plx_tx_ring_one #(
 ) (
     input  logic         clk,
     input  logic         rst,
-    input  logic [31:0]  now_stamp,
+    input  logic [31:0]  now_cycle_ts,
 
     // Registers of the ring.
     input  logic [63:0]  cfg_base,
@@ -34,12 +34,12 @@ module plx_tx_ring_one #(
     input  logic         s_word_bad,
 
     // To plx_tx_read and back, and state of the packets in flight there and in plx_tx_fifo.
-    output logic         m_piece_valid,
-    input  logic         m_piece_ready,
-    output logic [255:0] m_piece,
-    output logic         m_piece_data,
-    output logic         m_piece_ends,
-    output logic         m_piece_flush,
+    output logic         m_tx_segment_valid,
+    input  logic         m_tx_segment_ready,
+    output logic [255:0] m_tx_segment,
+    output logic         m_tx_segment_data,
+    output logic         m_tx_segment_ends,
+    output logic         m_tx_segment_flush,
     input  logic         s_done_valid,
     input  logic         s_done_end,
     input  logic [1:0]   s_done_status,
@@ -78,8 +78,8 @@ module plx_tx_ring_one #(
     localparam [1:0] SENT = 2'd0, BAD = 2'd1, FAILED = 2'd2;
     localparam [2:0] STOPPED = 3'd3, UNRESOLVED = 3'd4;
 
-    wire        takes, begins, running, fetching;
-    wire [31:0] rang;
+    wire        accept, begins, running, fetching;
+    wire [31:0] doorbell_ts;
 
     // ---- Descriptors that were fetched ------------------------------------------------------------
 
@@ -99,33 +99,33 @@ module plx_tx_ring_one #(
     logic [31:0] kept_cookie;
     wire         is_data    = left != 0;
     wire         word_ends  = is_data ? left == 2'd1 : follow == 0 && (word_last || in_line);
-    wire         word_tells = is_data ? kept_asks && word_ends : word_asks && word_ends;
+    wire         word_event_req = is_data ? kept_asks && word_ends : word_asks && word_ends;
     wire  [31:0] word_cookie = is_data ? kept_cookie : s_word[COOKIE_AT +: 32];
 
     always_ff @(posedge clk) begin
-        if (takes) left <= is_data ? left - 2'd1 : follow;
+        if (accept) left <= is_data ? left - 2'd1 : follow;
         if (rst || begins) left <= 2'd0;
     end
 
-    always_ff @(posedge clk) if (takes && !is_data) begin
+    always_ff @(posedge clk) if (accept && !is_data) begin
         kept_asks   <= word_asks;
         kept_cookie <= s_word[COOKIE_AT +: 32];
     end
 
-    wire         piece_valid, done_tells, handed;
-    wire  [31:0] done_cookie, done_rang, done_fetched;
+    wire         tx_segment_valid, done_event_req, handed;
+    wire  [31:0] done_cookie, done_doorbell_ts, done_fetched;
     wire  [DW:0] waiting, unhanded, untold;
-    wire         pieces_free, notes_free, note_valid;
+    wire         tx_segments_free, notes_free, note_valid;
 
-    plx_fifo_sync #(.WIDTH(258), .DEPTH(DESCRIPTORS)) pieces (
+    plx_fifo_sync #(.WIDTH(258), .DEPTH(DESCRIPTORS)) tx_segments (
         .clk,
         .rst,
-        .s_valid(takes),
-        .s_ready(pieces_free),
+        .s_valid(accept),
+        .s_ready(tx_segments_free),
         .s_data({is_data, word_ends, s_word}),
-        .m_valid(piece_valid),
+        .m_valid(tx_segment_valid),
         .m_ready(handed),
-        .m_data({m_piece_data, m_piece_ends, m_piece}),
+        .m_data({m_tx_segment_data, m_tx_segment_ends, m_tx_segment}),
         .level(unhanded)
     );
 
@@ -133,12 +133,12 @@ module plx_tx_ring_one #(
     plx_fifo_sync #(.WIDTH(97), .DEPTH(DESCRIPTORS)) notes (
         .clk,
         .rst,
-        .s_valid(takes),
+        .s_valid(accept),
         .s_ready(notes_free),
-        .s_data({word_tells, word_cookie, rang, now_stamp}),
+        .s_data({word_event_req, word_cookie, doorbell_ts, now_cycle_ts}),
         .m_valid(note_valid),
         .m_ready(s_done_valid),
-        .m_data({done_tells, done_cookie, done_rang, done_fetched}),
+        .m_data({done_event_req, done_cookie, done_doorbell_ts, done_fetched}),
         .level(waiting)
     );
 
@@ -148,20 +148,20 @@ module plx_tx_ring_one #(
     // ring's end, and one because a loss may be reported in the cycle in which a packet begins.
     logic [DW:0]  tickets;
     logic         open, untold_end, event_left;
-    wire  [15:0]  flags  = m_piece[FLAGS_AT +: 16];
-    wire          starts = !open || !m_piece_data && |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
+    wire  [15:0]  flags  = m_tx_segment[FLAGS_AT +: 16];
+    wire          starts = !open || !m_tx_segment_data && |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
     wire          place  = tickets < DESCRIPTORS[DW:0] - {{(DW - 1) {1'b0}}, 2'd2};
 
-    assign m_piece_valid = piece_valid && (!starts || place);
-    assign handed        = m_piece_valid && m_piece_ready;
+    assign m_tx_segment_valid = tx_segment_valid && (!starts || place);
+    assign handed        = m_tx_segment_valid && m_tx_segment_ready;
     // Packets that the ring will not complete end now.
     // A cycle late: the next descriptor of a ring that starts takes several.
-    always_ff @(posedge clk) m_piece_flush <= !rst && (!running || sts_error) && !fetching && !piece_valid;
+    always_ff @(posedge clk) m_tx_segment_flush <= !rst && (!running || sts_error) && !fetching && !tx_segment_valid;
 
     // ---- Done -------------------------------------------------------------------------------------
 
     // Since the last event; of the last descriptor, 0 before the first one.
-    logic [31:0] packets, last_cookie, last_rang, last_fetched;
+    logic [31:0] packets, last_cookie, last_doorbell_ts, last_fetched;
     logic [63:0] bytes;
     logic        told, stop_due;
     // Notes wait: that of a descriptor that has not been done.
@@ -176,11 +176,11 @@ module plx_tx_ring_one #(
     wire         settled      = tickets == 0 && !stop_due && sts_error == told;
     // The ring's end is reported after all other events.
     wire         stops        = stop_due && read && !fetching;
-    wire         tells        = s_done_end && (s_done_status != SENT || s_done_valid && done_tells);
-    wire         event_taken  = m_event_valid && m_event_ready;
+    wire         event_req        = s_done_end && (s_done_status != SENT || s_done_valid && done_event_req);
+    wire         event_accepted  = m_event_valid && m_event_ready;
     // Lost packets are reported in a cycle without another event.
     wire         loses        = s_lost_valid && s_lost_ready;
-    wire         event_made   = tells || stops || loses;
+    wire         event_made   = event_req || stops || loses;
 
     assign s_lost_ready    = place && !s_done_end && !stop_due;
 
@@ -190,20 +190,20 @@ module plx_tx_ring_one #(
     assign inc_read_failed = s_done_end && s_done_status == FAILED;
 
     always_ff @(posedge clk) begin
-        some_wait <= !rst && (takes || (s_done_valid ? waiting > 1 : some_wait));
+        some_wait <= !rst && (accept || (s_done_valid ? waiting > 1 : some_wait));
         tickets <= tickets + {{DW{1'b0}}, handed && starts} + {{DW{1'b0}}, stops} + {{DW{1'b0}}, loses}
                    - {{DW{1'b0}}, untold_end} - {{DW{1'b0}}, event_left};
-        untold_end <= s_done_end && !tells;
-        event_left <= event_taken;
-        if (handed) open <= !m_piece_ends;
-        packets  <= tells || stops ? '0 : packets_next;
-        bytes    <= tells || stops ? '0 : bytes_next;
+        untold_end <= s_done_end && !event_req;
+        event_left <= event_accepted;
+        if (handed) open <= !m_tx_segment_ends;
+        packets  <= event_req || stops ? '0 : packets_next;
+        bytes    <= event_req || stops ? '0 : bytes_next;
         told     <= sts_error;
         stop_due <= (stop_due || sts_error && !told) && !stops;
-        if (event_taken) m_event_serial <= m_event_serial + 32'd1;
+        if (event_accepted) m_event_serial <= m_event_serial + 32'd1;
         if (s_done_valid) begin
             last_cookie  <= done_cookie;
-            last_rang    <= done_rang;
+            last_doorbell_ts    <= done_doorbell_ts;
             last_fetched <= done_fetched;
         end
         if (rst || begins) begin
@@ -212,7 +212,7 @@ module plx_tx_ring_one #(
             bytes          <= '0;
             m_event_serial <= '0;
             last_cookie    <= '0;
-            last_rang      <= '0;
+            last_doorbell_ts      <= '0;
             last_fetched   <= '0;
         end
         if (rst) begin
@@ -226,11 +226,11 @@ module plx_tx_ring_one #(
 
     // ---- Events -----------------------------------------------------------------------------------
 
-    wire  [95:0] stages = {now_stamp, s_done_valid ? done_fetched : last_fetched, s_done_valid ? done_rang : last_rang};
+    wire  [95:0] stages = {now_cycle_ts, s_done_valid ? done_fetched : last_fetched, s_done_valid ? done_doorbell_ts : last_doorbell_ts};
     wire         events_free, event_there;
 
     // As the queue says it, from a register.
-    always_ff @(posedge clk) m_event_valid <= !rst && (event_made || (event_taken ? untold > 1 : m_event_valid));
+    always_ff @(posedge clk) m_event_valid <= !rst && (event_made || (event_accepted ? untold > 1 : m_event_valid));
 
     plx_fifo_sync #(.WIDTH(275), .DEPTH(DESCRIPTORS)) events (
         .clk,
@@ -242,7 +242,7 @@ module plx_tx_ring_one #(
                  loses ? UNRESOLVED : stops ? STOPPED : {1'b0, s_done_status}, loses ? s_lost_cookie : cookie,
                  loses ? 64'd0 : bytes_next, stages}),
         .m_valid(event_there),
-        .m_ready(event_taken),
+        .m_ready(event_accepted),
         .m_data({m_event_index, m_event_length, m_event_packets, m_event_status, m_event_cookie, m_event_bytes,
                  m_event_stages}),
         .level(untold)
@@ -256,7 +256,7 @@ module plx_tx_ring_one #(
     plx_tx_ring_fetch #(.DESCRIPTORS(DESCRIPTORS)) fetch (
         .clk,
         .rst,
-        .now_stamp,
+        .now_cycle_ts,
         .cfg_base,
         .cfg_enable,
         .cfg_log2_size,
@@ -269,8 +269,8 @@ module plx_tx_ring_one #(
         .s_word_valid,
         .s_word_last,
         .s_word_bad,
-        .takes,
-        .rang,
+        .accept,
+        .doorbell_ts,
         .s_done(s_done_valid),
         .s_quiet(read && settled),
         .consumer(sts_consumer),
@@ -280,5 +280,5 @@ module plx_tx_ring_one #(
         .fetching
     );
 
-    wire unused = &{1'b0, flags, word_flags, pieces_free, notes_free, note_valid, events_free, event_there, unhanded};
+    wire unused = &{1'b0, flags, word_flags, tx_segments_free, notes_free, note_valid, events_free, event_there, unhanded};
 endmodule

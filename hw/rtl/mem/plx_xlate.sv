@@ -12,7 +12,7 @@
 // belong to the other epoch; when none of the former is in use any more, and all writes of before
 // have left the card, `invalidated` shows the number. No master stops for it.
 //
-//   cycle 0  a request is taken
+//   cycle 0  a request is accepted
 //   cycle 3  its response: it is allowed, or a fault, or held
 
 module plx_xlate #(
@@ -44,7 +44,7 @@ module plx_xlate #(
     output logic [31:0]             win_entry_rdata,
 
     // A chunk: its first byte, its bytes (1 and more, none beyond 4 KiB), its function and key; to be
-    // written, or read; a number for the event. It stands until its response. `taken`: it is looked up.
+    // written, or read; a number for the event. It stands until its response. `accepted`: it is looked up.
     input  logic [MASTERS-1:0]      s_req_valid,
     input  logic [MASTERS*64-1:0]   s_req_address,
     input  logic [MASTERS*13-1:0]   s_req_length,
@@ -52,7 +52,7 @@ module plx_xlate #(
     input  logic [MASTERS*32-1:0]   s_req_key,
     input  logic [MASTERS-1:0]      s_req_write,
     input  logic [MASTERS*7-1:0]    s_req_index,
-    output logic [MASTERS-1:0]      m_req_taken,
+    output logic [MASTERS-1:0]      m_req_accepted,
 
     // The response. An allowed chunk is in use until its master says so, with its epoch: until its last
     // write has been accepted by the host bus, or its last read is complete.
@@ -68,7 +68,7 @@ module plx_xlate #(
     input  logic                    s_fence_done,
 
     // An event, to a queue with room: the queue, and in the next cycle whether it has.
-    input  logic [63:0]             now_stamp,
+    input  logic [63:0]             now_cycle_ts,
     output logic [7:0]              m_room_queue,
     input  logic                    s_room,
     output logic                    m_event_valid,
@@ -103,7 +103,7 @@ module plx_xlate #(
     );
 
     assign grant       = turn[MASTERS-1:0];
-    assign m_req_taken = grant;
+    assign m_req_accepted = grant;
 
     logic [63:0] address;
     logic [12:0] length;
@@ -289,7 +289,7 @@ module plx_xlate #(
 
     always_ff @(posedge clk) begin
         report_valid <= !rst && reports && cfg_event_fault;
-        report       <= {now_stamp[31:0], of_address, of_func, reason, of_length, of_index};
+        report       <= {now_cycle_ts[31:0], of_address, of_func, reason, of_length, of_index};
     end
 
     assign inc_events_lost = report_valid && !waiting_room;
@@ -336,5 +336,5 @@ module plx_xlate #(
         m_event_record[layouts_pkg::EVENT_RECORD_KIND_AT +: 8]      <= layouts_pkg::TLB_FAULT_KIND;
     end
 
-    wire unused = &{1'b0, now_stamp[63:32]};
+    wire unused = &{1'b0, now_cycle_ts[63:32]};
 endmodule

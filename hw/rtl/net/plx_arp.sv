@@ -23,7 +23,7 @@ module plx_arp (
     output logic [31:0] m_learn_ip,
     output logic [47:0] m_learn_mac,
 
-    // An address to resolve; its request was taken, and has not left.
+    // An address to resolve; its request was accepted, and has not left.
     input  logic        s_request_valid,
     output logic        s_request_ready,
     input  logic [31:0] s_request_ip,
@@ -74,7 +74,7 @@ module plx_arp (
     assign m_learn_ip    = sender_ip;
     assign m_learn_mac   = sender_mac;
 
-    logic        answer_ready, answer_valid, answer_taken, answer_tagged;
+    logic        answer_ready, answer_valid, answer_accepted, answer_tagged;
     logic [15:0] answer_tag;
     logic [47:0] answer_mac;
     logic [31:0] answer_ip;
@@ -90,7 +90,7 @@ module plx_arp (
         .s_ready(answer_ready),
         .s_data({s_arp_tagged, s_arp_tag, sender_mac, sender_ip}),
         .m_valid(answer_valid),
-        .m_ready(answer_taken),
+        .m_ready(answer_accepted),
         .m_data({answer_tagged, answer_tag, answer_mac, answer_ip}),
         .level()
     );
@@ -111,7 +111,7 @@ module plx_arp (
     wire  [223:0]        body = {16'd1, 16'h0800, 16'h0604, answers_next ? REPLY : REQUEST, cfg_mac, cfg_ip,
         answers_next ? {answer_mac, answer_ip} : {48'd0, s_request_ip}};
 
-    assign answer_taken    = idle && answers_next;
+    assign answer_accepted    = idle && answers_next;
     assign s_request_ready = idle && !answers_next;
 
     always_ff @(posedge clk) begin

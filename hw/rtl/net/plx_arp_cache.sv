@@ -32,7 +32,7 @@ module plx_arp_cache #(
     input  logic [31:0] s_learn_ip,
     input  logic [47:0] s_learn_mac,
 
-    // An address to request; the request was taken, and has not left.
+    // An address to request; the request was accepted, and has not left.
     output logic        m_request_valid,
     input  logic        m_request_ready,
     output logic [31:0] m_request_ip,

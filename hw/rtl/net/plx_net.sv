@@ -18,9 +18,9 @@ module plx_net #(
     input  logic [7:0]   s_axis_rx_tkeep,
     input  logic         s_axis_rx_tlast,
     input  logic         s_axis_rx_tuser,
-    input  logic [31:0]  s_axis_rx_stamp,
-    input  logic [63:0]  s_axis_rx_wire,
-    input  logic         s_axis_rx_wire_valid,
+    input  logic [31:0]  s_axis_rx_cycle_ts,
+    input  logic [63:0]  s_axis_rx_timestamp_ns,
+    input  logic         s_axis_rx_timestamp_valid,
 
     // Payloads and whole frames for the host, RX_META with the first word.
     output logic         m_axis_payload_tvalid,
@@ -48,8 +48,8 @@ module plx_net #(
     output logic [7:0]   m_axis_tx_tkeep,
     output logic         m_axis_tx_tlast,
 
-    // The present stamp.
-    input  logic [31:0]  now_stamp,
+    // The present time, in cycles.
+    input  logic [31:0]  now_cycle_ts,
 
     // Settings of the port.
     input  logic [47:0]  cfg_mac,
@@ -116,11 +116,11 @@ module plx_net #(
     logic        lookup_valid, lookup_udp, lookup_hit;
     logic [15:0] lookup_port;
     logic [4:0]  lookup_stream;
-    logic [1:0]  lookup_form;
+    logic [1:0]  lookup_delivery_mode;
 
     logic        open_valid, open_echo, open_whole, open_upper, end_valid, end_bad;
     logic [4:0]  open_stream, open_skip;
-    logic [1:0]  open_form;
+    logic [1:0]  open_delivery_mode;
     logic [15:0] open_length, open_source_port;
 
     logic        view_valid, arp_valid, arp_tagged, parse_busy, udp_rx_busy, echo_valid;
@@ -141,12 +141,12 @@ module plx_net #(
         .m_lookup_port(lookup_port),
         .s_lookup_hit(lookup_hit),
         .s_lookup_stream(lookup_stream),
-        .s_lookup_form(lookup_form),
+        .s_lookup_delivery_mode(lookup_delivery_mode),
         .m_open_valid(open_valid),
         .m_open_echo(open_echo),
         .m_open_whole(open_whole),
         .m_open_stream(open_stream),
-        .m_open_form(open_form),
+        .m_open_delivery_mode(open_delivery_mode),
         .m_open_length(open_length),
         .m_open_source_port(open_source_port),
         .m_open_skip(open_skip),
@@ -183,7 +183,7 @@ module plx_net #(
         .s_lookup_port(lookup_port),
         .m_lookup_hit(lookup_hit),
         .m_lookup_stream(lookup_stream),
-        .m_lookup_form(lookup_form),
+        .m_lookup_delivery_mode(lookup_delivery_mode),
         .cfg_stream_port,
         .cfg_stream_form,
         .cfg_stream_enable,
@@ -198,14 +198,14 @@ module plx_net #(
         .s_axis_rx_tdata,
         .s_axis_rx_tkeep,
         .s_axis_rx_tlast,
-        .s_axis_rx_stamp,
-        .s_axis_rx_wire,
-        .s_axis_rx_wire_valid,
+        .s_axis_rx_cycle_ts,
+        .s_axis_rx_timestamp_ns,
+        .s_axis_rx_timestamp_valid,
         .s_open_valid(open_valid),
         .s_open_echo(open_echo),
         .s_open_whole(open_whole),
         .s_open_stream(open_stream),
-        .s_open_form(open_form),
+        .s_open_delivery_mode(open_delivery_mode),
         .s_open_length(open_length),
         .s_open_source_port(open_source_port),
         .s_open_skip(open_skip),
@@ -220,7 +220,7 @@ module plx_net #(
         .m_axis_meta_tvalid,
         .m_axis_meta_tdata,
         .m_echo_valid(echo_valid),
-        .now_stamp,
+        .now_cycle_ts,
         .busy(udp_rx_busy)
     );
 

@@ -23,7 +23,7 @@ module plx_parse (
     output logic [15:0] m_lookup_port,
     input  logic        s_lookup_hit,
     input  logic [4:0]  s_lookup_stream,
-    input  logic [1:0]  s_lookup_form,
+    input  logic [1:0]  s_lookup_delivery_mode,
 
     // The frame has a destination: the ping responder, or the host. Start of its payload: the
     // word, and in it byte 6 or byte 2. Whole frames: all words, at most `length` bytes.
@@ -31,7 +31,7 @@ module plx_parse (
     output logic        m_open_echo,
     output logic        m_open_whole,
     output logic [4:0]  m_open_stream,
-    output logic [1:0]  m_open_form,
+    output logic [1:0]  m_open_delivery_mode,
     output logic [15:0] m_open_length,
     output logic [15:0] m_open_source_port,
     output logic [4:0]  m_open_skip,
@@ -245,7 +245,7 @@ module plx_parse (
     // With _2: two cycles after the word; with _3: three.
     logic        valid_2, last_2, bad_2, judging_2, addressed_2, ipv4_2, for_arp_2, sound_2, malformed_2, fragment_2,
                  to_us_2, length_2, udp_2, echo_2, hit_2, truncated_2, unsummed_2, odd_2, tagged_2;
-    logic [1:0]  form_2;
+    logic [1:0]  delivery_mode_2;
     logic [4:0]  stream_2, skip_2;
     logic [15:0] head_2, payload_2, tag_2;
 
@@ -272,7 +272,7 @@ module plx_parse (
         udp_2       <= is_udp;
         echo_2      <= ipv4 && is_echo;
         hit_2       <= s_lookup_hit;
-        form_2      <= s_lookup_form;
+        delivery_mode_2      <= s_lookup_delivery_mode;
         stream_2    <= s_lookup_stream;
         // The payload begins at byte 22 + 4 * quads.
         skip_2      <= l4_at[4:0] + {4'd0, odd};
@@ -351,9 +351,9 @@ module plx_parse (
 
     assign m_open_valid       = valid_2 && judging_2 && verdict == TAKEN && !for_arp_2;
     assign m_open_echo        = echo_2;
-    assign m_open_whole       = echo_2 || form_2 == 2'd1;
+    assign m_open_whole       = echo_2 || delivery_mode_2 == 2'd1;
     assign m_open_stream      = stream_2;
-    assign m_open_form        = form_2;
+    assign m_open_delivery_mode        = delivery_mode_2;
     assign m_open_length      = m_open_whole ? {2'd0, cfg_max_frame} : payload_2;
     assign m_open_source_port = head_2;
     assign m_open_skip        = skip_2;
@@ -362,7 +362,7 @@ module plx_parse (
     // ---- Three cycles later: verdict on the frame -----------------------------------------------
 
     logic        judged, over_3, bad_3, judged_3, check_3, truncated_3, unsummed_3, for_arp_3, tagged_3;
-    logic [2:0]  verdict_3, outcome;
+    logic [2:0]  verdict_3, status;
     logic [15:0] tag_3;
 
     always_ff @(posedge clk) begin
@@ -386,28 +386,28 @@ module plx_parse (
     end
 
     always_comb begin
-        if (!judged_3) outcome = MALFORMED;
-        else if (verdict_3 != TAKEN && verdict_3 != MISS && verdict_3 != UNSUPPORTED) outcome = verdict_3;
+        if (!judged_3) status = MALFORMED;
+        else if (verdict_3 != TAKEN && verdict_3 != MISS && verdict_3 != UNSUPPORTED) status = verdict_3;
         // Truncated before the stream lookup.
-        else if (truncated_3) outcome = MALFORMED;
-        else if (verdict_3 != TAKEN) outcome = verdict_3;
-        else if (check_3 && !l4_correct && !unsummed_3) outcome = CHECKSUM;
-        else outcome = TAKEN;
+        else if (truncated_3) status = MALFORMED;
+        else if (verdict_3 != TAKEN) status = verdict_3;
+        else if (check_3 && !l4_correct && !unsummed_3) status = CHECKSUM;
+        else status = TAKEN;
     end
 
     assign m_end_valid = over_3 && judged_3 && verdict_3 == TAKEN && !for_arp_3;
-    assign m_end_bad   = bad_3 || outcome != TAKEN;
+    assign m_end_bad   = bad_3 || status != TAKEN;
 
     wire counted = over_3 && !bad_3;
 
     always_ff @(posedge clk) begin
-        inc_drop_address     <= !rst && counted && outcome == ADDRESS;
-        inc_drop_malformed   <= !rst && counted && outcome == MALFORMED;
-        inc_drop_checksum    <= !rst && counted && outcome == CHECKSUM;
-        inc_drop_fragment    <= !rst && counted && outcome == FRAGMENT;
-        inc_drop_unsupported <= !rst && counted && outcome == UNSUPPORTED;
-        inc_drop_miss        <= !rst && counted && outcome == MISS;
-        m_arp_valid          <= !rst && counted && outcome == TAKEN && for_arp_3;
+        inc_drop_address     <= !rst && counted && status == ADDRESS;
+        inc_drop_malformed   <= !rst && counted && status == MALFORMED;
+        inc_drop_checksum    <= !rst && counted && status == CHECKSUM;
+        inc_drop_fragment    <= !rst && counted && status == FRAGMENT;
+        inc_drop_unsupported <= !rst && counted && status == UNSUPPORTED;
+        inc_drop_miss        <= !rst && counted && status == MISS;
+        m_arp_valid          <= !rst && counted && status == TAKEN && for_arp_3;
     end
 
     always_ff @(posedge clk) begin

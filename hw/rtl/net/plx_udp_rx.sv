@@ -16,16 +16,16 @@ module plx_udp_rx (
     input  logic [63:0]  s_axis_rx_tdata,
     input  logic [7:0]   s_axis_rx_tkeep,
     input  logic         s_axis_rx_tlast,
-    input  logic [31:0]  s_axis_rx_stamp,
-    input  logic [63:0]  s_axis_rx_wire,
-    input  logic         s_axis_rx_wire_valid,
+    input  logic [31:0]  s_axis_rx_cycle_ts,
+    input  logic [63:0]  s_axis_rx_timestamp_ns,
+    input  logic         s_axis_rx_timestamp_valid,
 
     // From parse: a frame has a destination; it has ended, and its verdict.
     input  logic         s_open_valid,
     input  logic         s_open_echo,
     input  logic         s_open_whole,
     input  logic [4:0]   s_open_stream,
-    input  logic [1:0]   s_open_form,
+    input  logic [1:0]   s_open_delivery_mode,
     input  logic [15:0]  s_open_length,
     input  logic [15:0]  s_open_source_port,
     input  logic [4:0]   s_open_skip,
@@ -47,8 +47,8 @@ module plx_udp_rx (
     // Pings to be answered: whole frames, with the same data.
     output logic         m_echo_valid,
 
-    // The present stamp.
-    input  logic [31:0]  now_stamp,
+    // The present time, in cycles.
+    input  logic [31:0]  now_cycle_ts,
 
     // A frame with a destination is in this module.
     output logic         busy
@@ -83,7 +83,7 @@ module plx_udp_rx (
     always_ff @(posedge clk) begin
         if (s_axis_rx_tvalid) begin
             ring[tail] <= {s_axis_rx_tlast, s_axis_rx_tkeep, s_axis_rx_tdata};
-            stamped    <= {s_axis_rx_wire_valid, s_axis_rx_wire, s_axis_rx_stamp};
+            stamped    <= {s_axis_rx_timestamp_valid, s_axis_rx_timestamp_ns, s_axis_rx_cycle_ts};
             if (first) frame_at <= tail;
         end
         open_stamped <= stamped;
@@ -95,18 +95,18 @@ module plx_udp_rx (
     logic              open_waits, final_word;
     logic [OPEN_W-1:0] open_data, waiting_data;
     wire  [OPEN_W-1:0] opened = {open_stamped, s_open_echo, s_open_whole, s_open_upper,
-        open_at + (s_open_whole ? '0 : s_open_skip), s_open_length, s_open_source_port, s_open_stream, s_open_form};
+        open_at + (s_open_whole ? '0 : s_open_skip), s_open_length, s_open_source_port, s_open_stream, s_open_delivery_mode};
     wire               open   = open_waits || s_open_valid;
-    logic              echo, whole, upper, wire_valid;
+    logic              echo, whole, upper, timestamp_valid;
     logic [AW-1:0]     start;
-    logic [63:0]       wire_time;
-    logic [31:0]       stamp_mac;
+    logic [63:0]       timestamp_ns;
+    logic [31:0]       cycle_ts_mac;
     logic [15:0]       length, source_port;
     logic [4:0]        stream;
-    logic [1:0]        form;
+    logic [1:0]        delivery_mode;
 
     assign open_data = open_waits ? waiting_data : opened;
-    assign {wire_valid, wire_time, stamp_mac, echo, whole, upper, start, length, source_port, stream, form} = open_data;
+    assign {timestamp_valid, timestamp_ns, cycle_ts_mac, echo, whole, upper, start, length, source_port, stream, delivery_mode} = open_data;
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_fifo_sync #(
@@ -182,38 +182,38 @@ module plx_udp_rx (
         m_echo_valid          <= !rst && step && echo;
     end
 
-    logic [31:0] meta_stamp;
-    logic [63:0] meta_wire;
+    logic [31:0] meta_cycle_ts;
+    logic [63:0] meta_timestamp_ns;
     logic [15:0] meta_length, meta_source_port;
     logic [4:0]  meta_stream;
-    logic [1:0]  meta_form;
-    logic        meta_whole, meta_wire_valid;
+    logic [1:0]  meta_delivery_mode;
+    logic        meta_whole, meta_timestamp_valid;
 
     always_ff @(posedge clk) begin
         m_axis_payload_tdata <= whole ? low[63:0] : upper ? {high, low[63:48]} : {high[15:0], low[63:16]};
         m_axis_payload_tkeep <= whole ? low[71:64] : left > 16'd8 ? 8'hFF : ~(8'hFF << left[3:0]);
         m_axis_payload_tlast <= final_word;
         m_axis_payload_tuser <= cut;
-        meta_stamp           <= stamp_mac;
-        meta_wire            <= wire_time;
-        meta_wire_valid      <= wire_valid;
+        meta_cycle_ts           <= cycle_ts_mac;
+        meta_timestamp_ns            <= timestamp_ns;
+        meta_timestamp_valid      <= timestamp_valid;
         meta_length          <= length;
         meta_source_port     <= source_port;
         meta_stream          <= stream;
-        meta_form            <= form;
+        meta_delivery_mode            <= delivery_mode;
         meta_whole           <= whole;
     end
 
-    // The second stamp is of the cycle in which the first word is offered.
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_WIRE_AT+:layouts_pkg::RX_META_WIRE_W] = meta_wire;
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_STAMP_MAC_AT+:layouts_pkg::RX_META_STAMP_MAC_W] = meta_stamp;
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_STAMP_PARSED_AT+:layouts_pkg::RX_META_STAMP_PARSED_W] = now_stamp;
+    // The second timestamp is of the cycle in which the first word is offered.
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_TIMESTAMP_NS_AT+:layouts_pkg::RX_META_TIMESTAMP_NS_W] = meta_timestamp_ns;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_CYCLE_TS_MAC_AT+:layouts_pkg::RX_META_CYCLE_TS_MAC_W] = meta_cycle_ts;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_CYCLE_TS_PARSED_AT+:layouts_pkg::RX_META_CYCLE_TS_PARSED_W] = now_cycle_ts;
     assign m_axis_meta_tdata[layouts_pkg::RX_META_LENGTH_AT+:layouts_pkg::RX_META_LENGTH_W] = meta_length;
     assign m_axis_meta_tdata[layouts_pkg::RX_META_SOURCE_PORT_AT+:layouts_pkg::RX_META_SOURCE_PORT_W] = meta_source_port;
     assign m_axis_meta_tdata[layouts_pkg::RX_META_STREAM_AT+:layouts_pkg::RX_META_STREAM_W] = meta_stream;
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_FORM_AT+:layouts_pkg::RX_META_FORM_W] = meta_form;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_DELIVERY_MODE_AT+:layouts_pkg::RX_META_DELIVERY_MODE_W] = meta_delivery_mode;
     assign m_axis_meta_tdata[layouts_pkg::RX_META_LENGTH_KNOWN_AT+:layouts_pkg::RX_META_LENGTH_KNOWN_W] = !meta_whole;
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_WIRE_VALID_AT+:layouts_pkg::RX_META_WIRE_VALID_W] = meta_wire_valid;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_TIMESTAMP_VALID_AT+:layouts_pkg::RX_META_TIMESTAMP_VALID_W] = meta_timestamp_valid;
 
     assign busy = open || m_axis_payload_tvalid || m_echo_valid;
 endmodule

@@ -174,7 +174,7 @@ module plx_udp_tx (
         end
     endgenerate
 
-    logic       active, sends_raw, discards, counts, tells, tail;
+    logic       active, sends_raw, discards, counts, event_req, tail;
     logic [2:0] heads;   // remaining words of headers
     logic [31:0] lost;   // cookie of the packet
     logic [7:0] tail_keep;
@@ -192,7 +192,7 @@ module plx_udp_tx (
 
     always_ff @(posedge clk) begin
         inc_unresolved <= !rst && word_ready && word_last && discards && counts;
-        m_lost_valid   <= !rst && word_ready && word_last && discards && tells;
+        m_lost_valid   <= !rst && word_ready && word_last && discards && event_req;
         if (start) active <= 1'b1;
         if (final_word || (word_ready && word_last && discards)) active <= 1'b0;
         if (start) heads <= raw || !found || discard ? 3'd0 : 3'd5;
@@ -211,7 +211,7 @@ module plx_udp_tx (
             sends_raw <= raw;
             discards  <= discard || !raw && !found;
             counts    <= !discard;
-            tells     <= told && !discard;
+            event_req     <= told && !discard;
             lost      <= cookie;
             head      <= head_next;
         end
@@ -229,5 +229,5 @@ module plx_udp_tx (
     end
 
     assign busy      = next_valid || active || word_valid || m_axis_tx_tvalid;
-    assign ring_busy = next_valid && told || active && tells;
+    assign ring_busy = next_valid && told || active && event_req;
 endmodule

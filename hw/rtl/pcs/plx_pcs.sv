@@ -116,8 +116,8 @@ module plx_pcs #(
 
             always_ff @(posedge clk_rx_net) count <= rst_rx ? 32'd0 : count + {31'd0, events[i]};
 
-            plx_stamp_cdc #(.WIDTH(32)) crossing (
-                .s_clk(clk_rx_net), .s_stamp(count), .m_clk(clk_net), .m_rst(rst_net), .m_stamp(counts[i*32+:32])
+            plx_timestamp_cdc #(.WIDTH(32)) crossing (
+                .s_clk(clk_rx_net), .s_cycle_ts(count), .m_clk(clk_net), .m_rst(rst_net), .m_cycle_ts(counts[i*32+:32])
             );
         end
     endgenerate

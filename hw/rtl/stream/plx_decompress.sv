@@ -35,7 +35,7 @@ module plx_decompress (
     output logic [168:0] m_axis_meta_tdata
 );
     localparam [1:0] GOOD = 2'd0, BAD = 2'd1;
-    localparam FORM = layouts_pkg::RX_META_FORM_AT;
+    localparam FORM = layouts_pkg::RX_META_DELIVERY_MODE_AT;
     localparam LENGTH = layouts_pkg::RX_META_LENGTH_AT;
     localparam KNOWN = layouts_pkg::RX_META_LENGTH_KNOWN_AT;
 

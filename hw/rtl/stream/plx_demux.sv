@@ -16,7 +16,7 @@ module plx_demux #(
     // The response, stable until the next one: whether there is a destination, and which.
     output logic                    m_lookup_hit,
     output logic [4:0]              m_lookup_stream,
-    output logic [1:0]              m_lookup_form,
+    output logic [1:0]              m_lookup_delivery_mode,
 
     // Settings: of each stream; the kinds that the default list accepts.
     input  logic [16*STREAMS-1:0]   cfg_stream_port,
@@ -54,7 +54,7 @@ module plx_demux #(
     always_ff @(posedge clk) begin
         if (s_lookup_valid) begin
             m_lookup_hit    <= |match || (s_lookup_udp ? cfg_catch_udp : cfg_catch_other);
-            {m_lookup_stream, m_lookup_form} <= choice;
+            {m_lookup_stream, m_lookup_delivery_mode} <= choice;
         end
     end
 endmodule

@@ -100,27 +100,27 @@ module plx_rx_fifo #(
 
     // The metadata of the leaving payload have been accepted: no word is offered before its metadata,
     // and no metadata before the last word of the previous payload. They were offered, and not accepted.
-    logic meta_taken, offered, ending;
+    logic meta_accepted, offered, ending;
     wire  meta_there = ends ? offered : meta_valid;
 
     // Until what was begun has ended, with one byte instead of its last word.
     assign ends                  = clear || ending;
-    assign m_axis_meta_tvalid    = meta_there && !meta_taken;
-    assign meta_ready            = m_axis_meta_tready && !meta_taken;
-    assign m_axis_payload_tvalid = (ends || word_valid) && (meta_taken || meta_there);
-    assign word_ready            = m_axis_payload_tready && (meta_taken || meta_there);
+    assign m_axis_meta_tvalid    = meta_there && !meta_accepted;
+    assign meta_ready            = m_axis_meta_tready && !meta_accepted;
+    assign m_axis_payload_tvalid = (ends || word_valid) && (meta_accepted || meta_there);
+    assign word_ready            = m_axis_payload_tready && (meta_accepted || meta_there);
     assign m_axis_payload_tdata  = word;
     assign m_axis_payload_tkeep  = ends ? 8'h01 : ~(8'hFF << word_count);
     assign m_axis_payload_tlast  = ends || word_last;
     assign m_axis_payload_tuser  = ends || word_bad;
 
     always_ff @(posedge clk_core) begin
-        if (m_axis_meta_tvalid && m_axis_meta_tready) meta_taken <= 1'b1;
-        if (m_axis_payload_tvalid && m_axis_payload_tready && m_axis_payload_tlast) meta_taken <= 1'b0;
+        if (m_axis_meta_tvalid && m_axis_meta_tready) meta_accepted <= 1'b1;
+        if (m_axis_payload_tvalid && m_axis_payload_tready && m_axis_payload_tlast) meta_accepted <= 1'b0;
         offered <= m_axis_meta_tvalid && !m_axis_meta_tready;
-        ending  <= ends && (clear || meta_taken || offered);
+        ending  <= ends && (clear || meta_accepted || offered);
         if (rst_core) begin
-            meta_taken <= 1'b0;
+            meta_accepted <= 1'b0;
             offered    <= 1'b0;
             ending     <= 1'b0;
         end

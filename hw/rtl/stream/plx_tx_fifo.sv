@@ -173,9 +173,9 @@ module plx_tx_fifo #(
     logic [255:0] next, line;
     logic [5:0]   next_count, line_count;
 
-    wire taken = m_axis_tx_tvalid && m_axis_tx_tready;
+    wire accepted = m_axis_tx_tvalid && m_axis_tx_tready;
     wire ends  = line_count <= 6'd8;
-    wire moves = next_valid && (!line_valid || taken && ends);
+    wire moves = next_valid && (!line_valid || accepted && ends);
     wire fetch = reading && (!next_valid || moves);
     wire final_one = left <= 16'd32;
     // The previous packet's metadata have been accepted, so these do not follow their first word.
@@ -199,7 +199,7 @@ module plx_tx_fifo #(
         end
         if (fetch && final_one) reading <= 1'b0;
         next_valid <= fetch || next_valid && !moves;
-        line_valid <= moves || line_valid && !(taken && ends);
+        line_valid <= moves || line_valid && !(accepted && ends);
         if (rst_net) begin
             m_axis_meta_tvalid <= 1'b0;
             reading            <= 1'b0;
@@ -223,7 +223,7 @@ module plx_tx_fifo #(
             line       <= next;
             line_last  <= next_last;
             line_count <= next_count;
-        end else if (taken) begin
+        end else if (accepted) begin
             line       <= line >> 64;
             line_count <= line_count - 6'd8;
         end

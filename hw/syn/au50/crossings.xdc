@@ -163,8 +163,8 @@ set_max_delay -datapath_only -from [get_cells {nic/card/timing/events/crossing/t
 set_bus_skew -from [get_cells {nic/card/timing/events/crossing/tail_gray_reg*}] -to [get_cells {nic/card/timing/events/crossing/to_read/stages_reg*}] 4.0
 set_max_delay -datapath_only -from [get_cells {nic/card/timing/events/crossing/head_gray_reg*}] -to [get_cells {nic/card/timing/events/crossing/to_write/stages_reg*}] 4.0
 set_bus_skew -from [get_cells {nic/card/timing/events/crossing/head_gray_reg*}] -to [get_cells {nic/card/timing/events/crossing/to_write/stages_reg*}] 4.0
-set_max_delay -datapath_only -from [get_cells {nic/card/timing/stamp_cdc/gray_reg*}] -to [get_cells {nic/card/timing/stamp_cdc/crossing/stages_reg*}] 6.4
-set_bus_skew -from [get_cells {nic/card/timing/stamp_cdc/gray_reg*}] -to [get_cells {nic/card/timing/stamp_cdc/crossing/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {nic/card/timing/timestamp_cdc/gray_reg*}] -to [get_cells {nic/card/timing/timestamp_cdc/crossing/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/card/timing/timestamp_cdc/gray_reg*}] -to [get_cells {nic/card/timing/timestamp_cdc/crossing/stages_reg*}] 4.0
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[0].pcs/elastic/queue/memory_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[0].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[0].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/elastic/queue/to_read/stages_reg*}] 6.4

@@ -40,10 +40,10 @@ module net_loop #(
     output logic        received,
     output logic        lost
 );
-    logic [63:0] xgmii_d, back_d, tx_data, rx_data, rx_wire;
+    logic [63:0] xgmii_d, back_d, tx_data, rx_data, rx_timestamp_ns;
     logic [7:0]  xgmii_c, back_c, tx_keep, rx_keep;
-    logic        tx_valid, tx_ready, tx_last, rx_valid, rx_last, rx_user, rx_wire_valid;
-    logic [31:0] rx_stamp, now;
+    logic        tx_valid, tx_ready, tx_last, rx_valid, rx_last, rx_user, rx_timestamp_valid;
+    logic [31:0] rx_cycle_ts, now;
     logic [4:0]  rx_lost;
     logic [6:0]  net_lost;
     logic [1:0]  tx_lost;
@@ -54,10 +54,10 @@ module net_loop #(
 
     plx_net port (
         .s_axis_rx_tvalid(rx_valid), .s_axis_rx_tdata(rx_data), .s_axis_rx_tkeep(rx_keep), .s_axis_rx_tlast(rx_last),
-        .s_axis_rx_tuser(rx_user), .s_axis_rx_stamp(rx_stamp), .s_axis_rx_wire(rx_wire),
-        .s_axis_rx_wire_valid(rx_wire_valid), .m_axis_meta_tvalid(), .m_axis_meta_tdata(),
+        .s_axis_rx_tuser(rx_user), .s_axis_rx_cycle_ts(rx_cycle_ts), .s_axis_rx_timestamp_ns(rx_timestamp_ns),
+        .s_axis_rx_timestamp_valid(rx_timestamp_valid), .m_axis_meta_tvalid(), .m_axis_meta_tdata(),
         .m_axis_tx_tvalid(tx_valid), .m_axis_tx_tready(tx_ready), .m_axis_tx_tdata(tx_data),
-        .m_axis_tx_tkeep(tx_keep), .m_axis_tx_tlast(tx_last), .now_stamp(now),
+        .m_axis_tx_tkeep(tx_keep), .m_axis_tx_tlast(tx_last), .now_cycle_ts(now),
         .cfg_destination_ip(cfg_ip), .cfg_destination_port(16'd0), .cfg_source_port(16'd0), .cfg_ttl(8'd64),
         .cfg_tos(8'd0), .cfg_arp_wait_cycles(32'd100), .cfg_arp_retry(16'd1), .cfg_arp_expiry(16'd0),
         .arp_flush(1'b0), .win_valid(1'b0), .win_ready(), .win_write(1'b0), .win_addr(12'd0), .win_wdata(32'd0),
@@ -94,9 +94,9 @@ module net_loop #(
 
     plx_mac_rx receiver (
         .clk, .rst, .xgmii_rxd(back_d), .xgmii_rxc(back_c), .m_axis_rx_tvalid(rx_valid), .m_axis_rx_tdata(rx_data),
-        .m_axis_rx_tkeep(rx_keep), .m_axis_rx_tlast(rx_last), .m_axis_rx_tuser(rx_user), .m_axis_rx_stamp(rx_stamp),
-        .m_axis_rx_wire(rx_wire), .m_axis_rx_wire_valid(rx_wire_valid), .now_stamp(now), .now_wire(64'd0),
-        .now_wire_valid(1'b0), .cfg_enable(1'b1), .cfg_max_frame, .cfg_mac, .pause_valid(), .pause_quanta(),
+        .m_axis_rx_tkeep(rx_keep), .m_axis_rx_tlast(rx_last), .m_axis_rx_tuser(rx_user), .m_axis_rx_cycle_ts(rx_cycle_ts),
+        .m_axis_rx_timestamp_ns(rx_timestamp_ns), .m_axis_rx_timestamp_valid(rx_timestamp_valid), .now_cycle_ts(now), .now_timestamp_ns(64'd0),
+        .now_timestamp_valid(1'b0), .cfg_enable(1'b1), .cfg_max_frame, .cfg_mac, .pause_valid(), .pause_quanta(),
         .inc_frames(received), .inc_bytes(), .inc_symbol(rx_lost[0]), .inc_oversize(rx_lost[1]),
         .inc_runt(rx_lost[2]), .inc_fcs(rx_lost[3]), .inc_pause(rx_lost[4]), .busy()
     );

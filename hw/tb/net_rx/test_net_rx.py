@@ -13,9 +13,9 @@ from frames import (BROADCAST, CATCH_ALL, HITS, PAYLOAD, WHOLE, Payload, Setting
 
 PERIOD = 6400
 CAUSES = ("address", "malformed", "checksum", "fragment", "unsupported", "miss", "arp")
-META = {"wire": (0, 64), "stamp_mac": (64, 32), "stamp_parsed": (96, 32), "length": (128, 16),
+META = {"wire": (0, 64), "cycle_ts_mac": (64, 32), "stamp_parsed": (96, 32), "length": (128, 16),
         "source_port": (144, 16), "stream": (160, 5), "form": (165, 2), "length_known": (167, 1),
-        "wire_valid": (168, 1)}
+        "timestamp_valid": (168, 1)}
 
 
 class TB:
@@ -36,7 +36,7 @@ class TB:
         dut = self.dut
         self.settings = Settings(**settings)
         self.settings.write(dut)
-        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "stamp", "wire", "wire_valid"):
+        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "stamp", "wire", "timestamp_valid"):
             getattr(dut, f"s_axis_rx_{signal}").value = 0
         dut.rst.value = 1
         await ClockCycles(dut.clk, 3)
@@ -48,7 +48,7 @@ class TB:
         dut, data = self.dut, {}
         while True:
             await RisingEdge(dut.clk)
-            dut.now_stamp.value = self.cycle + 1
+            dut.now_cycle_ts.value = self.cycle + 1
             if dut.rst.value == 1:
                 continue
             if counts := dut.counts.value.integer:
@@ -97,8 +97,8 @@ class TB:
         """Frames with idle cycles at this rate, and `gap` words between; `broken`: marked bad by the MAC."""
         dut = self.dut
         for number, frame in enumerate(frames):
-            dut.s_axis_rx_stamp.value = self.cycle
-            dut.s_axis_rx_wire.value, dut.s_axis_rx_wire_valid.value = self.cycle * 64 // 10, number & 1
+            dut.s_axis_rx_cycle_ts.value = self.cycle
+            dut.s_axis_rx_timestamp_ns.value, dut.s_axis_rx_timestamp_valid.value = self.cycle * 64 // 10, number & 1
             for at in range(0, len(frame), 8):
                 while random.random() < idle:
                     await RisingEdge(dut.clk)
@@ -351,9 +351,9 @@ async def metadata(dut):
     await tb.send(frames)
     await ClockCycles(dut.clk, 20)
     assert [meta["source_port"] for meta in seen] == [1, 65535, 77, 9]
-    assert [meta["wire_valid"] for meta in seen] == [0, 1, 0, 1]
+    assert [meta["timestamp_valid"] for meta in seen] == [0, 1, 0, 1]
     # `send` has set them one cycle before the first word is taken.
-    assert [meta["stamp_mac"] for meta in seen] == [cycle - 1 for cycle in tb.first_in]
+    assert [meta["cycle_ts_mac"] for meta in seen] == [cycle - 1 for cycle in tb.first_in]
     assert [meta["wire"] for meta in seen] == [(cycle - 1) * 64 // 10 for cycle in tb.first_in]
 
 

@@ -149,8 +149,8 @@ module pcie_host #(
 
     plx_host_bus #(.PORTS(1), .EVENT_QUEUES(8)) host_bus (
         .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .others_rst(), .net_rst(), .net_clear(),
-        .net_away(),
-        .now_stamp(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master(bus_master),
+        .net_in_reset(),
+        .now_cycle_ts(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master(bus_master),
         .cfg_msix_enable(msix_enable), .cfg_msix_mask(msix_mask), .cfg_flr(flr), .flr_done,
         .m_axil_func(), .port_owner(), .s_owner_queue(8'd0), .m_owner(), .resetting_functions(), .s_placing('0), .s_ring_quiet('1),
         .s_event_rest(3'b111),
@@ -170,7 +170,7 @@ module pcie_host #(
         .s_wr_desc_valid({1'b0, s_wr_desc_valid}), .s_wr_desc_ready(wr_desc_ready),
         .s_wr_desc_address({64'd0, s_wr_desc_address}), .s_wr_desc_length({13'd0, s_wr_desc_length}),
         .s_wr_desc_func({8'd0, s_wr_desc_func}), .s_wr_data_tvalid({1'b0, s_wr_data_tvalid}), .s_wr_data_tready(wr_data_ready),
-        .s_wr_data_tdata({256'd0, s_wr_data_tdata}), .s_wr_data_tlast({1'b0, s_wr_data_tlast}), .m_wr_taken(),
+        .s_wr_data_tdata({256'd0, s_wr_data_tdata}), .s_wr_data_tlast({1'b0, s_wr_data_tlast}), .m_wr_accepted(),
         .s_rd_desc_valid, .s_rd_desc_ready, .s_rd_desc_address, .s_rd_desc_length, .s_rd_desc_tag,
         .s_rd_desc_func, .m_rd_data_tvalid, .m_rd_data_tready, .m_rd_data_tdata, .m_rd_data_tkeep,
         .m_rd_data_tlast, .m_rd_data_tuser, .m_rd_status_tag, .s_irq_valid, .s_irq_queue, .inc_events_discarded(1'b0)

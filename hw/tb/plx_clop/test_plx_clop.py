@@ -12,7 +12,7 @@ PARAMETERS = [{"PORTS": 4}, {"PORTS": 1}]
 
 QUEUES = 8
 
-FIELDS = (("list", 7), ("length", 16), ("wire", 64), ("wire_valid", 1))
+FIELDS = (("list", 7), ("length", 16), ("wire", 64), ("timestamp_valid", 1))
 
 
 class Port:
@@ -34,7 +34,7 @@ class TB:
         self.event, self.latencies, self.reader, self.finished = None, set(), 1.0, 0
         self.granted, self.skew = [None] * self.ports, 0
         for name in ("s_select_valid", "s_commit_valid", "win_write", "win_addr", "win_wdata", "m_event_ready",
-                     "now_stamp"):
+                     "now_cycle_ts"):
             getattr(dut, name).value = 0
         dut.s_room.value = 1
         self.window, self.counters = Window(dut, "list", self.step), Window(dut, "outcome", self.step)
@@ -95,13 +95,13 @@ class TB:
                 # A select has the bound of the length, a commit the length.
                 at = 5 if name == "length" and kind == "commit" else index
                 getattr(dut, f"s_{kind}_{name}").value = joined([job[at] for job in jobs], width)
-        dut.s_commit_outcome.value = joined([getattr(port, "outcome", 0) for port in self.port], 4)
+        dut.s_commit_status.value = joined([getattr(port, "outcome", 0) for port in self.port], 4)
         for index, name in enumerate(("mac", "parsed", "placed")):
             getattr(dut, f"s_commit_stamp_{name}").value = joined(
                 [getattr(port, "stages", (0, 0, 0))[index] for port in self.port], 32)
         self.room_before, self.room = self.room, sum(
             (random.random() >= self.no_room) << queue for queue in range(QUEUES))
-        dut.s_room.value, dut.now_stamp.value = self.room >> self.asked & 1, self.now
+        dut.s_room.value, dut.now_cycle_ts.value = self.room >> self.asked & 1, self.now
         dut.m_event_ready.value = random.random() >= self.stall
         await self.cycles.cycle()
 
@@ -142,7 +142,7 @@ class TB:
         assert port.state == "answer"
         number, bound, stamp, stamped, self_outcome, _ = port.job
         self.latencies.add(self.cycles.number - port.since)
-        outcome = int(self.dut.m_select_outcome.value)
+        outcome = int(self.dut.m_select_status.value)
         if number not in self.lists:
             assert outcome == OFF
         else:

@@ -34,8 +34,8 @@ class TB:
         self.asked, self.held = [0] * self.sources, False
         self.discarded, self.offered_at, self.latency = 0, None, set()
         self.owner, self.released_by, self.irqs, self.access, self.answer = 0, [], [], None, None
-        for name in ("now_stamp", "win_valid", "win_write", "win_addr", "win_wdata", "win_wstrb", "s_event_valid",
-                     "s_event_queue", "s_event_record", "m_desc_ready", "m_data_tready", "m_taken", "s_event_func",
+        for name in ("now_cycle_ts", "win_valid", "win_write", "win_addr", "win_wdata", "win_wstrb", "s_event_valid",
+                     "s_event_queue", "s_event_record", "m_desc_ready", "m_data_tready", "m_accepted", "s_event_func",
                      "s_owner", "s_room_queue"):
             getattr(dut, name).value = 0
 
@@ -90,12 +90,12 @@ class TB:
         self.asked = [(waiting or [(0, 0)])[0][0] for waiting in self.waiting]
         dut.s_room_queue.value = joined(self.asked, 8)
         dut.s_event_record.value = joined([head[1] for head in heads], 512)
-        dut.now_stamp.value = self.cycles.number
+        dut.now_cycle_ts.value = self.cycles.number
         # Data are taken behind their descriptor, as a multiplexer does it.
         ready = random.random() >= self.stall
         dut.m_desc_ready.value = ready and self.descriptor is None
         dut.m_data_tready.value = ready
-        dut.m_taken.value = self.taken_at is not None
+        dut.m_accepted.value = self.taken_at is not None
         if self.taken_at is not None:
             self.taken_at = None
         await self.cycles.cycle()
@@ -119,7 +119,7 @@ class TB:
             self.words.append(int(dut.m_data_tdata.value))
             assert int(dut.m_data_tlast.value) == (len(self.words) == 2)
             if len(self.words) == 1:
-                self.stamp = int(dut.now_stamp.value)
+                self.stamp = int(dut.now_cycle_ts.value)
             else:
                 self.write()
         self.discarded += int(dut.inc_discarded.value)

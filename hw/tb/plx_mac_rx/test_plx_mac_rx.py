@@ -36,7 +36,7 @@ class TB:
     async def start(self, max_frame=9022):
         dut = self.dut
         self.put(*next(self.idle().words()))
-        dut.now_stamp.value = dut.now_wire.value = dut.now_wire_valid.value = 0
+        dut.now_cycle_ts.value = dut.now_timestamp_ns.value = dut.now_timestamp_valid.value = 0
         dut.cfg_enable.value, dut.cfg_max_frame.value, dut.cfg_mac.value = 1, max_frame, int.from_bytes(MAC, "big")
         dut.rst.value = 1
         await ClockCycles(dut.clk, 4)
@@ -62,7 +62,7 @@ class TB:
             if dut.m_axis_rx_tvalid.value == 1:
                 if not data:
                     self.starts.append(self.cycle)
-                    self.stamps.append(dut.m_axis_rx_stamp.value.integer)
+                    self.stamps.append(dut.m_axis_rx_cycle_ts.value.integer)
                 keep, last = dut.m_axis_rx_tkeep.value.integer, dut.m_axis_rx_tlast.value == 1
                 # Each frame is counted with its last word, and a frame without a cause is good.
                 bad = any(getattr(dut, f"inc_{cause}").value == 1 for cause in CAUSES)
@@ -89,7 +89,7 @@ class TB:
         for data, control in [*wire.words(), *self.idle(8).words()]:
             self.put(data, control)
             if stamp:
-                self.dut.now_stamp.value = self.cycle
+                self.dut.now_cycle_ts.value = self.cycle
             await RisingEdge(self.dut.clk)
         assert self.dut.busy.value == 0
 

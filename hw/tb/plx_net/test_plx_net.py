@@ -40,9 +40,9 @@ class TB:
         dut = self.dut
         self.settings = Settings(**settings)
         self.settings.write(dut)
-        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "stamp", "wire", "wire_valid"):
+        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "stamp", "wire", "timestamp_valid"):
             getattr(dut, f"s_axis_rx_{signal}").value = 0
-        dut.now_stamp.value = dut.arp_flush.value = dut.discard.value = 0
+        dut.now_cycle_ts.value = dut.arp_flush.value = dut.discard.value = 0
         dut.cfg_destination_ip.value, dut.cfg_destination_port.value, dut.cfg_source_port.value = 0, 1, 2
         dut.cfg_ttl.value, dut.cfg_tos.value = 64, 0
         dut.cfg_arp_wait_cycles.value, dut.cfg_arp_retry.value, dut.cfg_arp_expiry.value = WAIT, RETRY, 0

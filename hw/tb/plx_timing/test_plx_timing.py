@@ -46,7 +46,7 @@ class TB:
             self.set.update(name for bit, name in enumerate(FLAGS) if int(dut.set_flags.value) >> bit & 1)
             if int(dut.m_event_valid.value) and int(dut.m_event_ready.value):
                 self.events.append({name: int(getattr(dut, f"m_event_{name}").value) for name in
-                                    ("edges", "wire", "wire_valid", "stamp", "burst", "flags", "clocks", "triggers")})
+                                    ("edges", "wire", "timestamp_valid", "stamp", "burst", "flags", "clocks", "triggers")})
             await FallingEdge(dut.clk)
             self.cycle += 1
 
@@ -68,13 +68,13 @@ class TB:
 @cocotb.test()
 async def own_time_is_exact_in_fifths(dut):
     tb = await TB(dut).start()
-    assert not int(dut.now_wire_valid.value)
+    assert not int(dut.now_timestamp_valid.value)
     await tb.set_time(10**18)
-    assert int(dut.now_wire_valid.value)
-    stamp = int(dut.now_stamp.value)
+    assert int(dut.now_timestamp_valid.value)
+    stamp = int(dut.now_cycle_ts.value)
     for cycles in range(2000):
-        assert int(dut.now_wire.value) == 10**18 + cycles * 32 // 5
-        assert int(dut.now_stamp.value) == stamp + cycles
+        assert int(dut.now_timestamp_ns.value) == 10**18 + cycles * 32 // 5
+        assert int(dut.now_cycle_ts.value) == stamp + cycles
         await tb.step()
 
 
@@ -87,7 +87,7 @@ async def by_the_external_clock_a_period_each(dut):
     await tb.set_time(5000)
     for clocks in range(1, 200):
         await tb.pulse(CLOCK, width=random.randrange(2, 5), gap=random.randrange(3, 6))
-        assert int(dut.now_wire.value) == 5000 + clocks * period // 65536
+        assert int(dut.now_timestamp_ns.value) == 5000 + clocks * period // 65536
     assert tb.count["clocks"] == 199
 
 
@@ -128,7 +128,7 @@ async def asynchronous_pulses_of_12_5_ns_all_count(dut):
     while not all(task.done() for task in running):
         await tb.step()
     await tb.step(6)
-    assert tb.count["clocks"] == clocks and int(dut.now_wire.value) == 25 * clocks
+    assert tb.count["clocks"] == clocks and int(dut.now_timestamp_ns.value) == 25 * clocks
     assert tb.count["triggers"] == 2 * pairs and int(dut.bursts.value) == pairs and not int(dut.in_burst.value)
     assert tb.count["unpaired"] == 0 and not tb.set
     # Each trigger is latched with the clocks until then, to a cycle.
@@ -149,7 +149,7 @@ async def a_start_of_burst_latches_and_then_sets(dut):
     counted = tb.cycle + DELAY
     await tb.pulse(START)
     assert int(dut.at_start.value) == latched and int(dut.in_burst.value) and int(dut.bursts.value) == 1
-    assert int(dut.now_wire.value) == 77 + (tb.cycle - counted - 1) * 32 // 5
+    assert int(dut.now_timestamp_ns.value) == 77 + (tb.cycle - counted - 1) * 32 // 5
     await tb.pulse(TRIGGER)
     await tb.pulse(END)
     assert not int(dut.in_burst.value) and int(dut.at_trigger.value) < int(dut.at_end.value) < 200
@@ -202,14 +202,14 @@ async def edges_of_one_cycle_are_one_event_and_a_flag_tells_once(dut):
     await tb.pulse(CLOCK, START, END, TRIGGER)
     assert [event["edges"] for event in tb.events] == [15], "an end outside of a burst is a flag as well"
     assert (tb.events[0]["clocks"], tb.events[0]["triggers"], tb.events[0]["flags"]) == (1, 1, 2)
-    assert tb.events[0]["burst"] == 1 and not tb.events[0]["wire_valid"]
+    assert tb.events[0]["burst"] == 1 and not tb.events[0]["timestamp_valid"]
     dut.cfg_event_burst.value, dut.flags.value = 0, 0b00010
     await tb.pulse(END)
     await tb.pulse(END)
     assert len(tb.events) == 1, "the flag is set already"
     dut.flags.value = 0
     await tb.pulse(END)
-    assert tb.events[1]["edges"] == 8 and tb.events[1]["stamp"] == int(dut.now_stamp.value) - 4
+    assert tb.events[1]["edges"] == 8 and tb.events[1]["stamp"] == int(dut.now_cycle_ts.value) - 4
     # They are not accepted.
     dut.cfg_event_burst.value, dut.m_event_ready.value = 1, 0
     await tb.pulse(START, TRIGGER)

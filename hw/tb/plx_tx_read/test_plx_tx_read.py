@@ -29,7 +29,7 @@ class TB:
         self.stored, self.whole, self.data, self.packets, self.dones = 0, 0, b"", [], []
         self.words_at, self.taken_at, self.asked_at = [], None, None
         self.idle, self.stall, self.delay, self.drain, self.failing = 0.0, 0.0, 5, 1.0, set()
-        for name in ("s_piece_valid", "s_piece", "s_piece_data", "s_piece_ends", "s_piece_flush", "m_desc_ready", "s_data_tvalid", "s_data_tdata",
+        for name in ("s_tx_segment_valid", "s_tx_segment", "s_tx_segment_data", "s_tx_segment_ends", "s_tx_segment_flush", "m_desc_ready", "s_data_tvalid", "s_data_tdata",
                      "s_data_tkeep", "s_data_tlast", "s_data_tuser"):
             getattr(dut, name).value = 0
         dut.s_free.value = capacity
@@ -42,10 +42,10 @@ class TB:
         dut = self.dut
         # An offer is stable.
         self.piece = bool(self.waiting) and (self.piece or random.random() >= self.idle)
-        dut.s_piece_valid.value = self.piece
+        dut.s_tx_segment_valid.value = self.piece
         word, is_data, ends = self.waiting[0] if self.piece else (0, 0, 0)
-        dut.s_piece.value, dut.s_piece_data.value, dut.s_piece_ends.value = word, is_data, ends
-        dut.s_piece_flush.value = self.flush and not self.waiting
+        dut.s_tx_segment.value, dut.s_tx_segment_data.value, dut.s_tx_segment_ends.value = word, is_data, ends
+        dut.s_tx_segment_flush.value = self.flush and not self.waiting
         dut.m_desc_ready.value = random.random() >= self.stall
         if self.whole and random.random() < self.drain:
             self.stored, self.whole = self.stored - 1, self.whole - 1
@@ -89,7 +89,7 @@ class TB:
             self.asked_at = self.asked_at or self.cycles.number
             if int(dut.m_desc_ready.value):
                 self.answer(int(dut.m_desc_address.value), int(dut.m_desc_length.value))
-        if self.piece and int(dut.s_piece_ready.value):
+        if self.piece and int(dut.s_tx_segment_ready.value):
             self.waiting.pop(0)
             self.taken_at = self.taken_at or self.cycles.number
             self.piece = False

@@ -132,8 +132,8 @@ class TB:
         self.answers, self.requests, self.stall, self.delay, self.room = [], [], 0.2, 20, (1 << self.queues) - 1
         self.losing = 0.0
         self.events, self.counts = 0, [[0] * 4 for _ in range(self.ports)]
-        for name in ("now_stamp", "m_desc_ready", "s_data_tvalid", "s_data_tdata", "s_data_tlast", "s_data_tuser",
-                     "s_data_tag", "m_piece_ready", "s_done_valid", "s_done_end", "s_done_status", "s_done_length",
+        for name in ("now_cycle_ts", "m_desc_ready", "s_data_tvalid", "s_data_tdata", "s_data_tlast", "s_data_tuser",
+                     "s_data_tag", "m_tx_segment_ready", "s_done_valid", "s_done_end", "s_done_status", "s_done_length",
                      "s_room", "forget", "m_event_ready", "wr_ring_producer", "cfg_ring_producer", "cfg_ring_ctrl_enable"):
             getattr(dut, name).value = 0
         dut.s_read_idle.value = dut.s_fifo_idle.value = (1 << self.ports) - 1
@@ -150,7 +150,7 @@ class TB:
 
     async def step(self):
         dut = self.dut
-        dut.now_stamp.value = self.cycles.number
+        dut.now_cycle_ts.value = self.cycles.number
         dut.cfg_ring_ctrl_enable.value = joined([ring.enable for ring in self.rings], 1)
         dut.cfg_ring_producer.value = joined([(len(ring.early) if ring.early else ring.posted) & M32
                                               for ring in self.rings], 32)
@@ -166,11 +166,11 @@ class TB:
             dut.s_data_tlast.value, dut.s_data_tuser.value = last, bad
         for ring in self.rings:
             # An open packet ends with the flush.
-            if ring.open and not ring.under_way and part(dut.m_piece_flush, ring.number, 1):
+            if ring.open and not ring.under_way and part(dut.m_tx_segment_flush, ring.number, 1):
                 ring.open = False
                 ring.later(None, 0, 1, BAD, 77)
             ring.ready = random.random() >= ring.lazy
-        dut.m_piece_ready.value = joined([ring.ready for ring in self.rings], 1)
+        dut.m_tx_segment_ready.value = joined([ring.ready for ring in self.rings], 1)
         says = [ring.says_next() for ring in self.rings]
         for index, (name, width) in enumerate((("valid", 1), ("end", 1), ("status", 2), ("length", 16))):
             getattr(dut, f"s_done_{name}").value = joined([int(said[index]) for said in says], width)
@@ -198,9 +198,9 @@ class TB:
             ring.account()
             if ring.losses and part(dut.s_lost_ready, ring.number, 1):
                 ring.loses()
-            if part(dut.m_piece_valid, ring.number, 1) and ring.ready:
-                ring.takes(part(dut.m_piece, ring.number, 256), part(dut.m_piece_data, ring.number, 1),
-                           part(dut.m_piece_ends, ring.number, 1))
+            if part(dut.m_tx_segment_valid, ring.number, 1) and ring.ready:
+                ring.takes(part(dut.m_tx_segment, ring.number, 256), part(dut.m_tx_segment_data, ring.number, 1),
+                           part(dut.m_tx_segment_ends, ring.number, 1))
             for index, (name, width) in enumerate((("packets", 1), ("bytes", 14), ("bad", 1), ("read_failed", 1))):
                 self.counts[ring.number][index] += part(getattr(dut, f"inc_{name}"), ring.number, width)
         if int(dut.m_event_valid.value) and int(dut.m_event_ready.value):

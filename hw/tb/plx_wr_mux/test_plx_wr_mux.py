@@ -52,7 +52,7 @@ class TB:
 
     def look(self):
         dut = self.dut
-        assert int(dut.m_taken.value) == self.expected_taken, "m_taken follows the last word by one cycle"
+        assert int(dut.m_accepted.value) == self.expected_taken, "m_accepted follows the last word by one cycle"
         for source in range(self.inputs):
             self.taken[source] += self.expected_taken >> source & 1
         self.expected_taken = 0

@@ -54,7 +54,7 @@ class TB:
         # A cycle, and a chunk that the first master requests then; a cycle from which on entry 0 is invalid.
         self.later = self.ends = None
         for name in ("s_req_valid", "s_req_address", "s_req_length", "s_req_func", "s_req_key", "s_req_write",
-                     "s_req_index", "s_done", "s_done_epoch", "win_write", "win_addr", "win_wdata", "now_stamp",
+                     "s_req_index", "s_done", "s_done_epoch", "win_write", "win_addr", "win_wdata", "now_cycle_ts",
                      "m_event_ready", "cfg_invalidate", "wr_invalidate", "s_fence_done"):
             getattr(dut, name).value = 0
         dut.cfg_event_fault.value, dut.cfg_queue.value, dut.s_room.value = 1, 5, 1
@@ -85,7 +85,7 @@ class TB:
             dut.cfg_invalidate.value, self.invalidate = self.invalidate, None
         self.fences = self.fences + 1 if int(dut.m_fence.value) else 0
         dut.s_fence_done.value = self.fences > self.fence_wait
-        dut.now_stamp.value = self.cycles.number
+        dut.now_cycle_ts.value = self.cycles.number
         dut.s_room.value = self.room_bits >> 5 & 1
         dut.m_event_ready.value = random.random() >= self.event_stall
         await self.cycles.cycle()
@@ -104,7 +104,7 @@ class TB:
             self.answered(valid, *self.taken.pop(0))
         else:
             assert valid == 0, "a response without a lookup"
-        grant = int(dut.m_req_taken.value)
+        grant = int(dut.m_req_accepted.value)
         assert grant & (grant - 1) == 0, "more than one granted"
         for master in range(self.masters):
             if grant >> master & 1:

@@ -12,7 +12,7 @@ module rx_path #(
     input  logic                 rst_net,
     input  logic                 clk_core,
     input  logic                 rst_core,
-    input  logic [63:0]          now_stamp,
+    input  logic [63:0]          now_cycle_ts,
 
     // From the wire.
     input  logic [PORTS-1:0]     s_valid,
@@ -51,24 +51,24 @@ module rx_path #(
     input  logic [PORTS:0]       m_data_tready,
     output logic [(PORTS+1)*256-1:0] m_data_tdata,
     output logic [PORTS:0]       m_data_tlast,
-    input  logic [PORTS:0]       m_taken,
+    input  logic [PORTS:0]       m_accepted,
     output logic [PORTS-1:0]     idle
 );
-    logic [PORTS-1:0]     select_valid, select_ready, select_wire_valid, answer_valid;
+    logic [PORTS-1:0]     select_valid, select_ready, select_timestamp_valid, answer_valid;
     logic [PORTS*7-1:0]   select_list, xlate_list;
     logic [PORTS*16-1:0]  select_length, commit_length;
-    logic [PORTS*64-1:0]  select_wire, commit_wire, xlate_address;
-    logic [2:0]           answer_outcome;
+    logic [PORTS*64-1:0]  select_timestamp_ns, commit_timestamp_ns, xlate_address;
+    logic [2:0]           answer_status;
     logic [63:0]          answer_address, bus_address;
     logic [31:0]          answer_sequence;
     logic                 answer_bare, bus_hit;
     logic [15:0]          answer_stride;
     logic [7:0]           answer_func;
-    logic [PORTS-1:0]     xlate_valid, bus_valid, bus_done, bus_done_epoch, commit_valid, commit_ready, commit_wire_valid;
+    logic [PORTS-1:0]     xlate_valid, bus_valid, bus_done, bus_done_epoch, commit_valid, commit_ready, commit_timestamp_valid;
     logic                 bus_epoch;
     logic [PORTS*13-1:0]  xlate_length;
     logic [PORTS*8-1:0]   xlate_func;
-    logic [PORTS*4-1:0]   commit_outcome;
+    logic [PORTS*4-1:0]   commit_status;
     logic [PORTS*32-1:0]  commit_mac, commit_parsed, commit_placed;
 
     genvar p;
@@ -102,15 +102,15 @@ module rx_path #(
                 .m_axis_meta_tvalid(d_meta_valid), .m_axis_meta_tready(d_meta_ready), .m_axis_meta_tdata(d_meta)
             );
 
-            plx_place #(.PORT(p)) writer (
-                .clk(clk_core), .rst(rst_core), .now_stamp,
+            plx_rx_dma_writer #(.PORT(p)) writer (
+                .clk(clk_core), .rst(rst_core), .now_cycle_ts,
                 .s_axis_meta_tvalid(d_meta_valid), .s_axis_meta_tready(d_meta_ready), .s_axis_meta_tdata(d_meta),
                 .s_axis_payload_tvalid(d_valid), .s_axis_payload_tready(d_ready), .s_axis_payload_tdata(d_data),
                 .s_axis_payload_tkeep(d_keep), .s_axis_payload_tlast(d_last), .s_axis_payload_tuser(d_user),
                 .m_select_valid(select_valid[p]), .m_select_ready(select_ready[p]),
                 .m_select_list(select_list[p*7 +: 7]), .m_select_length(select_length[p*16 +: 16]),
-                .m_select_wire(select_wire[p*64 +: 64]), .m_select_wire_valid(select_wire_valid[p]),
-                .s_select_valid(answer_valid[p]), .s_select_outcome(answer_outcome),
+                .m_select_timestamp_ns(select_timestamp_ns[p*64 +: 64]), .m_select_timestamp_valid(select_timestamp_valid[p]),
+                .s_select_valid(answer_valid[p]), .s_select_status(answer_status),
                 .s_select_address(answer_address), .s_select_sequence(answer_sequence),
                 .s_select_bare(answer_bare), .s_select_stride(answer_stride), .s_select_func(answer_func),
                 .m_xlate_valid(xlate_valid[p]), .m_xlate_address(xlate_address[p*64 +: 64]),
@@ -121,13 +121,13 @@ module rx_path #(
                 .m_desc_valid(m_desc_valid[p]), .m_desc_ready(m_desc_ready[p]),
                 .m_desc_address(m_desc_address[p*64 +: 64]), .m_desc_length(m_desc_length[p*13 +: 13]),
                 .m_desc_func(), .m_data_tvalid(m_data_tvalid[p]), .m_data_tready(m_data_tready[p]),
-                .m_data_tdata(m_data_tdata[p*256 +: 256]), .m_data_tlast(m_data_tlast[p]), .m_taken(m_taken[p]),
+                .m_data_tdata(m_data_tdata[p*256 +: 256]), .m_data_tlast(m_data_tlast[p]), .m_accepted(m_accepted[p]),
                 .m_commit_valid(commit_valid[p]), .m_commit_ready(commit_ready[p]),
-                .m_commit_outcome(commit_outcome[p*4 +: 4]),
-                .m_commit_length(commit_length[p*16 +: 16]), .m_commit_wire(commit_wire[p*64 +: 64]),
-                .m_commit_wire_valid(commit_wire_valid[p]), .m_commit_stamp_mac(commit_mac[p*32 +: 32]),
-                .m_commit_stamp_parsed(commit_parsed[p*32 +: 32]),
-                .m_commit_stamp_placed(commit_placed[p*32 +: 32]), .idle(idle[p])
+                .m_commit_status(commit_status[p*4 +: 4]),
+                .m_commit_length(commit_length[p*16 +: 16]), .m_commit_timestamp_ns(commit_timestamp_ns[p*64 +: 64]),
+                .m_commit_timestamp_valid(commit_timestamp_valid[p]), .m_commit_cycle_ts_mac(commit_mac[p*32 +: 32]),
+                .m_commit_cycle_ts_parsed(commit_parsed[p*32 +: 32]),
+                .m_commit_cycle_ts_placed(commit_placed[p*32 +: 32]), .idle(idle[p])
             );
         end
     endgenerate
@@ -137,18 +137,18 @@ module rx_path #(
     logic [1023:0] event_record;
 
     plx_clop #(.PORTS(PORTS)) lists (
-        .clk(clk_core), .rst(rst_core), .now_stamp,
+        .clk(clk_core), .rst(rst_core), .now_cycle_ts,
         .win_list_valid, .win_list_ready, .win_list_rdata, .win_outcome_valid, .win_outcome_ready,
         .win_outcome_rdata, .win_write, .win_addr, .win_wdata, .win_wstrb,
         .s_select_valid(select_valid), .s_select_ready(select_ready), .s_select_list(select_list),
-        .s_select_length(select_length), .s_select_wire(select_wire), .s_select_wire_valid(select_wire_valid),
-        .m_select_valid(answer_valid), .m_select_outcome(answer_outcome), .m_select_address(answer_address),
+        .s_select_length(select_length), .s_select_timestamp_ns(select_timestamp_ns), .s_select_timestamp_valid(select_timestamp_valid),
+        .m_select_valid(answer_valid), .m_select_status(answer_status), .m_select_address(answer_address),
         .m_select_sequence(answer_sequence), .m_select_bare(answer_bare), .m_select_stride(answer_stride),
         .m_select_func(answer_func),
         .s_commit_valid(commit_valid), .s_commit_ready(commit_ready),
-        .s_commit_outcome(commit_outcome), .s_commit_length(commit_length), .s_commit_wire(commit_wire),
-        .s_commit_wire_valid(commit_wire_valid), .s_commit_stamp_mac(commit_mac),
-        .s_commit_stamp_parsed(commit_parsed), .s_commit_stamp_placed(commit_placed),
+        .s_commit_status(commit_status), .s_commit_length(commit_length), .s_commit_timestamp_ns(commit_timestamp_ns),
+        .s_commit_timestamp_valid(commit_timestamp_valid), .s_commit_cycle_ts_mac(commit_mac),
+        .s_commit_cycle_ts_parsed(commit_parsed), .s_commit_cycle_ts_placed(commit_placed),
         .m_room_queue(room_queue[7:0]), .s_room(room[0]),
         .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[7:0]),
         .m_event_record(event_record[511:0])
@@ -160,15 +160,15 @@ module rx_path #(
         .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata, .win_wstrb,
         .win_entry_rdata,
         .s_req_valid(xlate_valid), .s_req_address(xlate_address), .s_req_length(xlate_length),
-        .s_req_func(xlate_func), .s_req_key('0), .s_req_write({PORTS{1'b1}}), .s_req_index(xlate_list), .m_req_taken(),
+        .s_req_func(xlate_func), .s_req_key('0), .s_req_write({PORTS{1'b1}}), .s_req_index(xlate_list), .m_req_accepted(),
         .m_rsp_valid(bus_valid), .m_rsp_hit(bus_hit), .m_rsp_address(bus_address), .m_rsp_epoch(bus_epoch),
-        .s_done(bus_done), .s_done_epoch(bus_done_epoch), .now_stamp, .m_room_queue(room_queue[15:8]), .s_room(room[1]),
+        .s_done(bus_done), .s_done_epoch(bus_done_epoch), .now_cycle_ts, .m_room_queue(room_queue[15:8]), .s_room(room[1]),
         .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[15:8]),
         .m_event_record(event_record[1023:512]), .inc_misses(), .inc_faults(), .inc_events_lost()
     );
 
     plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ASKERS(2)) events (
-        .clk(clk_core), .rst(rst_core), .now_stamp,
+        .clk(clk_core), .rst(rst_core), .now_cycle_ts,
         .win_valid(win_queue_valid), .win_ready(win_queue_ready), .win_write, .win_addr(win_addr[13:0]), .win_wdata,
         .win_wstrb, .win_rdata(win_queue_rdata), .m_owner_queue(), .s_owner('0), .s_room_queue(room_queue),
         .m_room(room), .m_irq_valid(), .m_irq_queue(), .s_event_valid(event_valid), .s_event_ready(event_ready),
@@ -177,6 +177,6 @@ module rx_path #(
         .m_desc_address(m_desc_address[PORTS*64 +: 64]), .m_desc_length(m_desc_length[PORTS*13 +: 13]),
         .m_desc_func(), .m_data_tvalid(m_data_tvalid[PORTS]), .m_data_tready(m_data_tready[PORTS]),
         .m_data_tdata(m_data_tdata[PORTS*256 +: 256]), .m_data_tlast(m_data_tlast[PORTS]),
-        .m_taken(m_taken[PORTS]), .inc_discarded()
+        .m_accepted(m_accepted[PORTS]), .inc_discarded()
     );
 endmodule

@@ -33,8 +33,8 @@ class TB:
 
     async def start(self, log2=6):
         dut = self.dut
-        for name in ("now_stamp", "s_valid", "s_data", "s_keep", "s_last", "s_bad", "s_first", "s_meta", "win_write",
-                     "win_addr", "win_wdata", "m_desc_ready", "m_data_tready", "m_taken"):
+        for name in ("now_cycle_ts", "s_valid", "s_data", "s_keep", "s_last", "s_bad", "s_first", "s_meta", "win_write",
+                     "win_addr", "win_wdata", "m_desc_ready", "m_data_tready", "m_accepted"):
             getattr(dut, name).value = 0
         self.size = 1 << log2
         for base in EVENTS:
@@ -88,8 +88,8 @@ class TB:
         while True:
             await FallingEdge(dut.clk_core)
             self.cycle += 1
-            dut.now_stamp.value = self.cycle
-            dut.m_taken.value, taken = taken, 0
+            dut.now_cycle_ts.value = self.cycle
+            dut.m_accepted.value, taken = taken, 0
             offers = int(dut.m_desc_valid.value)
             begins = owner is None and offers and random.random() >= self.stall
             if begins:

@@ -95,7 +95,7 @@ class TB:
         self.words, self.counts = [[] for _ in self.rings], [[0] * 4 for _ in self.rings]
         self.rang_at, self.asked_at = None, None
         self.cycles.watchers += [self.host.look, self.look]
-        dut.now_stamp.value = dut.wr_ring_producer.value = dut.cfg_ring_producer.value = 0
+        dut.now_cycle_ts.value = dut.wr_ring_producer.value = dut.cfg_ring_producer.value = 0
         dut.cfg_ring_base.value = joined([ring.base for ring in self.rings], 64)
         dut.cfg_ring_ctrl_log2_size.value = joined([LOG2] * self.ports, 5)
         dut.cfg_ring_ctrl_queue.value = dut.cfg_ring_ctrl_enable.value = 0
@@ -125,7 +125,7 @@ class TB:
 
     async def step(self):
         dut = self.dut
-        dut.now_stamp.value = self.cycles.number
+        dut.now_cycle_ts.value = self.cycles.number
         dut.cfg_ring_producer.value = joined([ring.posted for ring in self.rings], 32)
         dut.wr_ring_producer.value = joined([ring.pulse for ring in self.rings], 1)
         if any(ring.pulse for ring in self.rings):

@@ -12,7 +12,7 @@ module tx_path #(
     input  logic                 rst_net,
     input  logic                 clk_core,
     input  logic                 rst_core,
-    input  logic [63:0]          now_stamp,
+    input  logic [63:0]          now_cycle_ts,
 
     // Registers.
     input  logic [PORTS*64-1:0]  cfg_ring_base,
@@ -66,19 +66,19 @@ module tx_path #(
     logic [255:0]          data;
     logic [31:0]           data_keep;
     logic                  data_last, data_user;
-    logic [PORTS-1:0]      piece_data, piece_ends, piece_valid, piece_ready, piece_flush, done_valid, done_end, read_idle, fifo_idle;
+    logic [PORTS-1:0]      tx_segment_data, tx_segment_ends, tx_segment_valid, tx_segment_ready, tx_segment_flush, done_valid, done_end, read_idle, fifo_idle;
     logic [PORTS*256-1:0]  piece;
     logic [PORTS*2-1:0]    done_status;
     logic [PORTS*16-1:0]   done_length;
 
     plx_tx_ring #(.PORTS(PORTS)) rings (
-        .clk(clk_core), .rst(rst_core), .now_stamp, .cfg_ring_base, .cfg_ring_ctrl_enable, .cfg_ring_ctrl_log2_size,
+        .clk(clk_core), .rst(rst_core), .now_cycle_ts, .cfg_ring_base, .cfg_ring_ctrl_enable, .cfg_ring_ctrl_log2_size,
         .cfg_ring_ctrl_queue, .cfg_ring_producer, .wr_ring_producer, .sts_ring_consumer, .sts_ring_status_idle,
         .sts_ring_status_error, .sts_ring_status_no_event(), .forget('0), .quiet(), .m_desc_valid(ask_valid[0]), .m_desc_ready(ask_ready[0]),
         .m_desc_address(ask_address[63:0]), .m_desc_length(ask_length[15:0]), .m_desc_tag(ask_tag),
         .s_data_tvalid(data_valid[0]), .s_data_tready(data_ready[0]), .s_data_tdata(data), .s_data_tlast(data_last),
-        .s_data_tuser(data_user), .s_data_tag(data_tag), .m_piece_valid(piece_valid), .m_piece_ready(piece_ready),
-        .m_piece(piece), .m_piece_data(piece_data), .m_piece_ends(piece_ends), .m_piece_flush(piece_flush), .s_done_valid(done_valid), .s_done_end(done_end),
+        .s_data_tuser(data_user), .s_data_tag(data_tag), .m_tx_segment_valid(tx_segment_valid), .m_tx_segment_ready(tx_segment_ready),
+        .m_tx_segment(piece), .m_tx_segment_data(tx_segment_data), .m_tx_segment_ends(tx_segment_ends), .m_tx_segment_flush(tx_segment_flush), .s_done_valid(done_valid), .s_done_end(done_end),
         .s_done_status(done_status), .s_done_length(done_length), .s_read_idle(read_idle), .s_fifo_idle(fifo_idle),
         .s_lost_valid('0), .s_lost_ready(), .s_lost_count('0), .s_lost_cookie('0),
         .m_room_queue(), .s_room({PORTS{1'b1}}), .m_event_valid, .m_event_ready, .m_event_queue(), .m_event_record, .inc_packets, .inc_bytes,
@@ -133,8 +133,8 @@ module tx_path #(
             logic         asked, answered, t_valid, t_ready, t_last, fifo_busy, net_busy, mac_busy;
 
             plx_tx_read #(.WORDS(WORDS)) read (
-                .clk(clk_core), .rst(rst_core), .s_piece_valid(piece_valid[p]), .s_piece_ready(piece_ready[p]),
-                .s_piece(piece[p*256 +: 256]), .s_piece_data(piece_data[p]), .s_piece_ends(piece_ends[p]), .s_piece_flush(piece_flush[p]), .m_done_valid(done_valid[p]),
+                .clk(clk_core), .rst(rst_core), .s_tx_segment_valid(tx_segment_valid[p]), .s_tx_segment_ready(tx_segment_ready[p]),
+                .s_tx_segment(piece[p*256 +: 256]), .s_tx_segment_data(tx_segment_data[p]), .s_tx_segment_ends(tx_segment_ends[p]), .s_tx_segment_flush(tx_segment_flush[p]), .m_done_valid(done_valid[p]),
                 .m_done_end(done_end[p]), .m_done_status(done_status[p*2 +: 2]),
                 .m_done_length(done_length[p*16 +: 16]), .m_desc_valid(ask_valid[p+1]),
                 .m_desc_ready(ask_ready[p+1]), .m_desc_address(ask_address[(p+1)*64 +: 64]),

@@ -41,7 +41,7 @@ module wr_path #(
     plx_wr_mux #(.INPUTS(INPUTS)) wr_mux (
         .clk, .rst(rst || clear), .s_desc_valid, .s_desc_ready, .s_desc_address, .s_desc_length, .s_desc_func('0),
         .s_desc_immediate('0), .s_desc_immediate_data('0), .s_data_tvalid, .s_data_tready, .s_data_tdata,
-        .s_data_tlast, .m_taken(), .m_desc_valid(desc_valid), .m_desc_ready(desc_ready),
+        .s_data_tlast, .m_accepted(), .m_desc_valid(desc_valid), .m_desc_ready(desc_ready),
         .m_desc_address(desc_address), .m_desc_length(desc_length), .m_desc_func(desc_func),
         .m_desc_immediate(desc_immediate), .m_desc_immediate_data(desc_immediate_data),
         .m_data_tvalid(data_valid), .m_data_tready(data_ready), .m_data_tdata(data)

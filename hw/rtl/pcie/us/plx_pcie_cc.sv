@@ -32,7 +32,7 @@ module plx_pcie_cc #(
     output logic         m_axis_cc_tlast,
 
     // The card has accepted a request that is to be completed; the block may deliver one more.
-    input  logic         np_taken,
+    input  logic         np_accepted,
     output logic [1:0]   pcie_cq_np_req
 );
     // The completion, and its next beat.
@@ -89,7 +89,7 @@ module plx_pcie_cc #(
         if (sent) beat <= last ? 2'd0 : beat + 2'd1;
         pcie_cq_np_req <= {1'b0, !granted && !asked};
         if (!granted && !asked) granted <= 1'b1;
-        if (np_taken) begin
+        if (np_accepted) begin
             granted <= 1'b0;
             asked   <= 1'b1;
         end

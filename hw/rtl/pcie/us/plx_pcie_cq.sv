@@ -32,7 +32,7 @@ module plx_pcie_cq #(
     output logic [255:0] hif_rx_req_data,
 
     // A request that will be completed has been accepted by the card.
-    output logic         np_taken,
+    output logic         np_accepted,
 
     // One cycle for each: a request answered as unsupported; a posted one dropped.
     output logic         inc_cq_refused,
@@ -97,7 +97,7 @@ module plx_pcie_cq #(
     assign hif_rx_req_header = {14'd0, tc, attr, func, 1'b0, locked, tag, 1'b0, 3'd0, write,
                                 write || read ? bar : 3'd7, bytes, dws, 16'd0, requester, at};
     assign hif_rx_req_data   = state == SECOND ? data[511:256] : data[255:0];
-    assign np_taken          = hif_rx_req_valid && hif_rx_req_ready && hif_rx_req_eop && !write;
+    assign np_accepted          = hif_rx_req_valid && hif_rx_req_ready && hif_rx_req_eop && !write;
 
     always_ff @(posedge clk) begin
         case (state)
@@ -105,7 +105,7 @@ module plx_pcie_cq #(
             default: if (hif_rx_req_valid && hif_rx_req_ready || dropped) state <= hif_rx_req_eop ? COLLECT : SECOND;
         endcase
         if (accept) beats <= ends ? 2'd0 : beats == 2'd3 ? 2'd3 : beats + 2'd1;
-        inc_cq_refused <= np_taken && !read;
+        inc_cq_refused <= np_accepted && !read;
         inc_cq_dropped <= state != COLLECT && dropped;
         if (rst) begin
             state          <= COLLECT;

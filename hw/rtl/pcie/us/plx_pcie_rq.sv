@@ -71,28 +71,28 @@ module plx_pcie_rq #(
     // ---- Reads in the block ------------------------------------------------------------------------
 
     // Those that have not left it, of all functions and of each, and whether one more may enter. The block
-    // forgets the reads of a function without bus mastering; a hand finds them, of one function in each cycle.
+    // forgets the reads of a function without bus mastering; a scan finds them, of one function in each cycle.
     logic [4:0]  pending, gone;
     logic [31:0] count;
     logic [7:0]  sent, left_0, left_1, forget, forgets;
-    logic [2:0]  hand;
+    logic [2:0]  timeout_scan;
     logic [3:0]  forgotten;
     logic        took_0, took_1, may_read;
     wire         sends_read;
     wire  [2:0]  read_func;
-    wire  [7:0]  takes_0, takes_1;
+    wire  [7:0]  accept_0, accept_1;
     wire  [31:0] lapsing;
 
     generate
         for (genvar f = 0; f < 8; f = f + 1) begin : g_count
             localparam [2:0] FUNC = f;
             wire [3:0] now = count[f*4 +: 4];
-            assign takes_0[f] = left_0[f] && now != 0 && !forgets[f];
-            assign takes_1[f] = left_1[f] && now > {3'd0, takes_0[f]} && !forgets[f];
+            assign accept_0[f] = left_0[f] && now != 0 && !forgets[f];
+            assign accept_1[f] = left_1[f] && now > {3'd0, accept_0[f]} && !forgets[f];
             assign lapsing[f*4 +: 4] = forgets[f] ? now : 4'd0;
             // Up or down: by one, or by two at once.
-            wire       by_two = takes_0[f] && takes_1[f];
-            wire       by_one = takes_0[f] != takes_1[f];
+            wire       by_two = accept_0[f] && accept_1[f];
+            wire       by_one = accept_0[f] != accept_1[f];
             wire [3:0] step   = by_two ? sent[f] ? 4'd15 : 4'd14 : by_one ? sent[f] ? 4'd0 : 4'd15 : {3'd0, sent[f]};
             always_ff @(posedge clk) begin
                 sent[f]         <= !rst && sends_read && read_func == FUNC;
@@ -100,15 +100,15 @@ module plx_pcie_rq #(
                 left_1[f]       <= !rst && pcie_rq_seq_num_vld1 && pcie_rq_seq_num1 == {A_READ, FUNC};
                 count[f*4 +: 4] <= rst ? 4'd0 : (forgets[f] ? 4'd0 : now) + step;
                 forget[f]       <= !rst && (!bus_master[f] || forget[f] && !forgets[f]);
-                forgets[f]      <= !rst && forget[f] && hand == FUNC;
+                forgets[f]      <= !rst && forget[f] && timeout_scan == FUNC;
             end
         end
     endgenerate
 
     always_ff @(posedge clk) begin
-        hand      <= hand + 3'd1;
-        took_0    <= |takes_0;
-        took_1    <= |takes_1;
+        timeout_scan      <= timeout_scan + 3'd1;
+        took_0    <= |accept_0;
+        took_1    <= |accept_1;
         forgotten <= lapsing[3:0] | lapsing[7:4] | lapsing[11:8] | lapsing[15:12] | lapsing[19:16] | lapsing[23:20]
                      | lapsing[27:24] | lapsing[31:28];
         gone      <= {1'b0, forgotten} + {4'd0, took_0} + {4'd0, took_1};
@@ -116,7 +116,7 @@ module plx_pcie_rq #(
         // `pending` has a read a cycle after it was sent.
         may_read  <= {3'd0, pending} < cfg_fc_nph && pending < MOST && !sends_read;
         if (rst) begin
-            hand      <= 3'd0;
+            timeout_scan      <= 3'd0;
             took_0    <= 1'b0;
             took_1    <= 1'b0;
             forgotten <= 4'd0;
@@ -163,14 +163,14 @@ module plx_pcie_rq #(
     assign hif_wr_req_ready = room && (in_tlp ? drops || needs : grants_write);
     assign idle             = !in_tlp && !m_axis_rq_tvalid;
 
-    wire taken = hif_wr_req_valid && hif_wr_req_ready;
+    wire accepted = hif_wr_req_valid && hif_wr_req_ready;
 
     always_ff @(posedge clk) begin
         if (begins) begin
             drops  <= !write_on;
             in_tlp <= write_on ? !short : !hif_wr_req_eop;
         end else if (in_tlp && room) begin
-            if (drops ? taken && hif_wr_req_eop : follows && last) in_tlp <= 1'b0;
+            if (drops ? accepted && hif_wr_req_eop : follows && last) in_tlp <= 1'b0;
         end
         if (begins_read) turn <= 1'b0;
         if (begins) turn <= 1'b1;
@@ -198,7 +198,7 @@ module plx_pcie_rq #(
             left  <= left - 11'd8;
             needs <= left > 11'd12;
         end
-        if (taken) kept <= hif_wr_req_data[255:128];
+        if (accepted) kept <= hif_wr_req_data[255:128];
     end
 
     // ---- To the block ------------------------------------------------------------------------------

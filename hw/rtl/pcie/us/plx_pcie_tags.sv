@@ -54,7 +54,7 @@ module plx_pcie_tags #(
     // Periods, and one tag looked at in each cycle.
     logic [PERIOD_LOG2-1:0] time_in_period;
     logic                   tick;
-    logic [W-1:0]           hand;
+    logic [W-1:0]           timeout_scan;
 
     // Tags held by the block, those that it held when the last period ended, those that it has held for
     // more than a period, and those for a read of the card.
@@ -68,11 +68,11 @@ module plx_pcie_tags #(
     logic [7:0]   func;
     wire          fits = func == {5'd0, looked_func};
 
-    // A return by the block, in the cycle after the look, or by the hand.
+    // A return by the block, in the cycle after the look, or by the scan.
     wire         known      = {1'b0, s_look_tag} < TAGS;
     wire         returns    = looked_ends && fits;
     wire [W-1:0] returned   = looked;
-    wire         gives_up   = !returns && worn[hand];
+    wire         gives_up   = !returns && worn[timeout_scan];
     wire         take       = m_tag_valid && m_tag_ready;
     wire         unexpected;
 
@@ -83,30 +83,30 @@ module plx_pcie_tags #(
         .m_tag_ready,
         .m_tag,
         .s_return_valid(returns || gives_up),
-        .s_return_tag(returns ? returned : hand),
+        .s_return_tag(returns ? returned : timeout_scan),
         .s_return_late(returns ? looked_late : 1'b1),
         .event_unexpected(unexpected),
         .tick,
         .open
     );
 
-    wire [TAGS-1:0] taken = {{(TAGS - 1) {1'b0}}, take} << m_tag;
-    wire [TAGS-1:0] ended = {{(TAGS - 1) {1'b0}}, returns || gives_up} << (returns ? returned : hand);
+    wire [TAGS-1:0] accepted = {{(TAGS - 1) {1'b0}}, take} << m_tag;
+    wire [TAGS-1:0] ended = {{(TAGS - 1) {1'b0}}, returns || gives_up} << (returns ? returned : timeout_scan);
 
     always_ff @(posedge clk) begin
         time_in_period <= time_in_period + 1'b1;
         tick           <= &time_in_period;
-        hand           <= hand + 1'b1;
+        timeout_scan           <= timeout_scan + 1'b1;
         old            <= (tick ? open : old) & ~ended;
         worn           <= (tick ? old : worn) & ~ended;
-        live           <= ((live | taken) & ~ended) & ~{TAGS{flush}};
+        live           <= ((live | accepted) & ~ended) & ~{TAGS{flush}};
         inc_tag_lost   <= gives_up;
         looked_ends    <= s_return_valid && known && open[s_look_tag[W-1:0]];
         looked_late    <= s_return_late;
         if (rst) begin
             time_in_period <= '0;
             tick           <= 1'b0;
-            hand           <= '0;
+            timeout_scan           <= '0;
             old            <= '0;
             worn           <= '0;
             live           <= '0;

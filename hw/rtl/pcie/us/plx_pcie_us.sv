@@ -154,18 +154,18 @@ module plx_pcie_us #(
 
     // ---- Requests of the host ----------------------------------------------------------------------
 
-    logic np_taken;
+    logic np_accepted;
 
     plx_pcie_cq #(.FIRST_VF(FIRST_VF)) cq (
         .clk, .rst, .hold, .s_axis_cq_tvalid, .s_axis_cq_tready, .s_axis_cq_tdata, .s_axis_cq_tuser,
         .s_axis_cq_tlast, .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header,
-        .hif_rx_req_data, .np_taken, .inc_cq_refused, .inc_cq_dropped
+        .hif_rx_req_data, .np_accepted, .inc_cq_refused, .inc_cq_dropped
     );
 
     plx_pcie_cc #(.FIRST_VF(FIRST_VF)) cc (
         .clk, .rst, .flush(card_rst), .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop,
         .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data, .m_axis_cc_tvalid, .m_axis_cc_tready,
-        .m_axis_cc_tdata, .m_axis_cc_tkeep, .m_axis_cc_tuser, .m_axis_cc_tlast, .np_taken, .pcie_cq_np_req
+        .m_axis_cc_tdata, .m_axis_cc_tkeep, .m_axis_cc_tuser, .m_axis_cc_tlast, .np_accepted, .pcie_cq_np_req
     );
 
     // ---- Requests of the card ----------------------------------------------------------------------

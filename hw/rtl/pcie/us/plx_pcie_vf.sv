@@ -56,7 +56,7 @@ module plx_pcie_vf #(
     end
 
     // Resets that are to begin, that the card does, that the block waits for, and of which it is to be told.
-    logic [6:0] waits, does, owed, tells;
+    logic [6:0] waits, does, owed, notifies;
     logic [6:0] requested, existed, was_requested;
 
     wire [6:0] asked  = requested & ~was_requested;
@@ -73,7 +73,7 @@ module plx_pcie_vf #(
         told   = 7'd0;
         number = 3'd0;
         for (int v = 6; v >= 0; v = v - 1) begin
-            if (tells[v]) begin
+            if (notifies[v]) begin
                 told   = 7'd1 << v;
                 number = 3'(v);
             end
@@ -89,7 +89,7 @@ module plx_pcie_vf #(
         waits               <= (flush ? 7'd0 : waits & ~begins) | asked | gone;
         does                <= flush ? 7'd0 : (does | begins) & ~done;
         owed                <= owed & ~over | asked;
-        tells               <= tells & ~told | over;
+        notifies               <= notifies & ~told | over;
         cfg_vf_flr_done     <= told != 0;
         cfg_vf_flr_func_num <= FIRST + {5'd0, number};
         if (rst) begin
@@ -99,7 +99,7 @@ module plx_pcie_vf #(
             waits           <= 7'd0;
             does            <= 7'd0;
             owed            <= 7'd0;
-            tells           <= 7'd0;
+            notifies           <= 7'd0;
             cfg_vf_flr_done <= 1'b0;
         end
     end

@@ -16,7 +16,7 @@
 // mutant: fits_more    <= beyond[32] => fits_more    <= 1'b1
 // mutant: !adds ? {1'b0, least} => 1'b1 ? {1'b0, least}
 
-module plx_clop_step_formal (
+module plx_clop_next_state_formal (
     input logic        clk,
     input logic [2:0]  op,
     input logic        off,
@@ -64,23 +64,23 @@ module plx_clop_step_formal (
 
     wire [31:0] released = honest ? honest_released : invented;
     wire [15:0] length   = any_length;
-    wire [63:0] stamp    = do_commit ? wire_stamp : {30'd0, any_stamp};
-    wire        stamp_valid = do_commit ? wire_stamp_valid : any_stamp_valid;
+    wire [63:0] timestamp_ns    = do_commit ? wire_stamp : {30'd0, any_stamp};
+    wire        timestamp_valid = do_commit ? wire_stamp_valid : any_stamp_valid;
     wire [63:0] base     = {32'd0, low_base};
     wire [95:0] stages   = {64'd0, placed_at};
     wire [63:0] now      = {32'd0, time_now};
     wire        do_select = op == SELECT, do_commit = op == COMMIT, do_look = op == LOOK, do_begin = op == BEGIN;
-    wire [3:0]  outcome  = !live && how <= 4'd4 ? 4'd5 : how;
+    wire [3:0]  status  = !live && how <= 4'd4 ? 4'd5 : how;
 
     logic [STATE_W-1:0] next_state;
     logic [31:0]        sts_serial, sts_sequence;
     logic [30:0]        sts_used;
-    logic [2:0]         select_outcome;
+    logic [2:0]         select_status;
     logic [63:0]        select_address;
     logic               possible, wanted, flushed;
     logic [511:0]       record;
 
-    plx_clop_step #(.STATE_W(STATE_W)) dut (.*, .count(17'd3), .advance(!late));
+    plx_clop_next_state #(.STATE_W(STATE_W)) dut (.*, .count(17'd3), .advance(!late));
 
     // The fields of the state.
     wire [63:0] is_start;
@@ -116,7 +116,7 @@ module plx_clop_step_formal (
     wire [31:0] space  = bare ? {12'd0, stride, 4'd0} : {15'd0, padded};
     wire [16:0] open_padded = ({1'b0, bound} + 17'd31) & ~17'd15;
     wire [31:0] open_space  = bare ? {12'd0, stride, 4'd0} : {15'd0, open_padded};
-    wire        adds   = do_commit && outcome == 0;
+    wire        adds   = do_commit && status == 0;
     wire [30:0] now_used     = used + (adds ? space[30:0] : 31'd0);
     wire [26:0] now_payloads = payloads + {26'd0, adds};
     wire [1:0]  next_index   = index == 2 ? 2'd0 : index + 1'b1;
@@ -135,14 +135,14 @@ module plx_clop_step_formal (
         payloads <= wanted ? '0 : now_payloads;
         if (do_commit) begin
             open <= 1'b0;
-            if (outcome <= 4) number <= number + 1'b1;
+            if (status <= 4) number <= number + 1'b1;
         end
         if (adds) last <= number;
         if (adds && payloads == 0) first <= number;
         if (do_select) begin
             open             <= 1'b1;
             live             <= 1'b1;
-            placing          <= select_outcome == 0;
+            placing          <= select_status == 0;
             bound            <= any_length;
             wire_stamp       <= {30'd0, any_stamp};
             wire_stamp_valid <= any_stamp_valid;
@@ -181,14 +181,14 @@ module plx_clop_step_formal (
     wire [63:0] offset      = select_address - (wanted ? next_start : start);
 
     always_comb if (late && begun && do_select) begin
-        if (select_outcome == 0) begin
+        if (select_status == 0) begin
             assert (enable && offset == {33'd0, wanted ? 31'd0 : used});
             assert ({1'b0, offset[30:0]} + space <= {1'b0, size});
             if (honest) assert (serial_then - honest_released < COUNT);
         end
-        if (select_outcome == 2) assert (!room && payloads != 0);
-        if (select_outcome == 1 && honest) assert (serial_then - honest_released == COUNT);
-        if (select_outcome == 3) assert (space > {1'b0, size} || (bare && (stride == 0 || {16'd0, length} > space)));
+        if (select_status == 2) assert (!room && payloads != 0);
+        if (select_status == 1 && honest) assert (serial_then - honest_released == COUNT);
+        if (select_status == 3) assert (space > {1'b0, size} || (bare && (stride == 0 || {16'd0, length} > space)));
     end
 
     // Announcements.
@@ -211,6 +211,6 @@ module plx_clop_step_formal (
         end
         cover (wanted && do_select && payloads == 2 && serial == 1 && honest);
         cover (wanted && do_look && payloads == 1);
-        cover (do_select && select_outcome == 1 && honest);
+        cover (do_select && select_status == 1 && honest);
     end
 endmodule

@@ -12,13 +12,13 @@
 // follow each other. A chunk never crosses 4 KiB. One translation is in use at a time, until all
 // chunks in it are accepted; that of the first 4 KiB is requested again for a record that follows.
 
-module plx_place #(
+module plx_rx_dma_writer #(
     parameter PORT   = 0,  // 0 to 3
     parameter FRAMES = 8   // payloads that may be gathered or written at a time, a power of two
 ) (
     input  logic         clk,
     input  logic         rst,
-    input  logic [63:0]  now_stamp,
+    input  logic [63:0]  now_cycle_ts,
 
     // Payloads, and their metadata (RX_META). tuser: 0 good, 1 bad, 2 malformed, 3 bad version.
     input  logic         s_axis_meta_tvalid,
@@ -36,10 +36,10 @@ module plx_place #(
     input  logic         m_select_ready,
     output logic [6:0]   m_select_list,
     output logic [15:0]  m_select_length,
-    output logic [63:0]  m_select_wire,
-    output logic         m_select_wire_valid,
+    output logic [63:0]  m_select_timestamp_ns,
+    output logic         m_select_timestamp_valid,
     input  logic         s_select_valid,
-    input  logic [2:0]   s_select_outcome,
+    input  logic [2:0]   s_select_status,
     input  logic [63:0]  s_select_address,
     input  logic [31:0]  s_select_sequence,
     input  logic         s_select_bare,
@@ -59,7 +59,7 @@ module plx_place #(
     output logic         m_xlate_done,
     output logic         m_xlate_done_epoch,
 
-    // Writes to the host, up to 256 B each; `m_taken`: the last word of one was accepted.
+    // Writes to the host, up to 256 B each; `m_accepted`: the last word of one was accepted.
     output logic         m_desc_valid,
     input  logic         m_desc_ready,
     output logic [63:0]  m_desc_address,
@@ -69,18 +69,18 @@ module plx_place #(
     input  logic         m_data_tready,
     output logic [255:0] m_data_tdata,
     output logic         m_data_tlast,
-    input  logic         m_taken,
+    input  logic         m_accepted,
 
     // Outcome.
     output logic         m_commit_valid,
     input  logic         m_commit_ready,
-    output logic [3:0]   m_commit_outcome,
+    output logic [3:0]   m_commit_status,
     output logic [15:0]  m_commit_length,
-    output logic [63:0]  m_commit_wire,
-    output logic         m_commit_wire_valid,
-    output logic [31:0]  m_commit_stamp_mac,
-    output logic [31:0]  m_commit_stamp_parsed,
-    output logic [31:0]  m_commit_stamp_placed,
+    output logic [63:0]  m_commit_timestamp_ns,
+    output logic         m_commit_timestamp_valid,
+    output logic [31:0]  m_commit_cycle_ts_mac,
+    output logic [31:0]  m_commit_cycle_ts_parsed,
+    output logic [31:0]  m_commit_cycle_ts_placed,
 
     // No payload is in this module.
     output logic         idle
@@ -95,7 +95,7 @@ module plx_place #(
     // Metadata of payloads that have begun, the current one first.
     logic              meta_valid;
     logic [META_W-1:0] meta;
-    // It is complete: its outcome was accepted a cycle ago.
+    // It is complete: its status was accepted a cycle ago.
     logic              next;
 
     plx_fifo_first #(.WIDTH(META_W), .DEPTH(FRAMES)) metas (
@@ -107,8 +107,8 @@ module plx_place #(
     wire [15:0] bound       = meta[layouts_pkg::RX_META_LENGTH_AT +: 16];
     wire        known       = meta[layouts_pkg::RX_META_LENGTH_KNOWN_AT];
     wire [6:0]  list        = {PORT[1:0], meta[layouts_pkg::RX_META_STREAM_AT +: 5]};
-    wire [63:0] stamp       = meta[layouts_pkg::RX_META_WIRE_AT +: 64];
-    wire        stamp_valid = meta[layouts_pkg::RX_META_WIRE_VALID_AT];
+    wire [63:0] timestamp_ns       = meta[layouts_pkg::RX_META_TIMESTAMP_NS_AT +: 64];
+    wire        timestamp_valid = meta[layouts_pkg::RX_META_TIMESTAMP_VALID_AT];
     wire [15:0] source_port = meta[layouts_pkg::RX_META_SOURCE_PORT_AT +: 16];
 
     // Gathered units of 16 B of the current payload, and its end; it is discarded.
@@ -122,7 +122,7 @@ module plx_place #(
     logic [1:0]   end_user;
     wire          discard = state == THROW;
 
-    plx_place_ring #(.FRAMES(FRAMES)) ring (
+    plx_rx_dma_ring #(.FRAMES(FRAMES)) ring (
         .clk, .rst,
         .s_axis_payload_tvalid, .s_axis_payload_tready, .s_axis_payload_tdata, .s_axis_payload_tkeep,
         .s_axis_payload_tlast, .s_axis_payload_tuser,
@@ -136,7 +136,7 @@ module plx_place #(
     logic        bare;
     logic [15:0] stride, space_known;
     logic [7:0]  func;
-    logic [3:0]  outcome;
+    logic [3:0]  status;
     // The chunks whose writes have not been accepted: there are none, there is one.
     logic [7:0]  on_the_way;
     logic        none_left, one_left;
@@ -144,20 +144,20 @@ module plx_place #(
     assign m_select_valid      = state == SELECT && meta_valid && !next;
     assign m_select_list       = list;
     assign m_select_length     = bound;
-    assign m_select_wire       = stamp;
-    assign m_select_wire_valid = stamp_valid;
+    assign m_select_timestamp_ns       = timestamp_ns;
+    assign m_select_timestamp_valid = timestamp_valid;
 
     // Where the next chunk begins: 4 KiB, unit in them. The first chunk of all; the record follows, and
     // is not in these 4 KiB. The present translation: it is in use, its bus address, it is not that of the
-    // next chunk (`ask`), not that of the record (`away`).
+    // next chunk (`ask`), not that of the record (`record_elsewhere`).
     logic [51:0] page, frame;
     logic [7:0]  at;
-    logic        fresh, back, holds, epoch, ask, away;
+    logic        fresh, back, holds, epoch, ask, record_elsewhere;
     wire  [7:0]  unit = back ? address[11:4] : at;
 
     // The first one is requested in the cycle in which the address comes.
     wire         answers = answering && s_select_valid;
-    wire         has_space = answers && s_select_outcome == 0;
+    wire         has_space = answers && s_select_status == 0;
     wire  [63:4] asked   = answering ? s_select_address[63:4] : {back ? address[63:12] : page, unit};
 
     assign m_xlate_valid      = translating || has_space;
@@ -238,7 +238,7 @@ module plx_place #(
     wire         writes   = state == WRITE && !lost && !busy && desc_free;
     // The translation is another's. Where no unit is held only the record may be next.
     wire         only_record = none && !bare;
-    wire         elsewhere   = only_record ? away : ask;
+    wire         elsewhere   = only_record ? record_elsewhere : ask;
     wire         turn     = state == WRITE && !lost && !busy && !closed && elsewhere && (ended || !only_record)
                          && none_left;
     wire         cut      = (last_cut || next_cut) && writes && free && !elsewhere;
@@ -260,7 +260,7 @@ module plx_place #(
     wire         last     = busy ? !more_than_2 : to_end ? end_two : jump || reach == 5'd2;
     wire         is_record = !busy && leads;
     wire         two_held = |held[6:1];
-    wire [127:0] the_record = {stamp_valid ? stamp[31:0] : 32'd0, sequence_number, 15'd0, stamp_valid, source_port,
+    wire [127:0] the_record = {timestamp_valid ? timestamp_ns[31:0] : 32'd0, sequence_number, 15'd0, timestamp_valid, source_port,
                                16'd0, ended ? end_bytes : bound};
     wire [127:0] of_ring  = none ? 128'd0 : unit_0;
 
@@ -354,7 +354,7 @@ module plx_place #(
             epoch <= s_xlate_epoch;
             fresh <= 1'b0;
             ask   <= 1'b0;
-            away  <= !fresh && !back;
+            record_elsewhere  <= !fresh && !back;
         end
         // Without an enable, as the answer comes late.
         holds <= !rst && (s_xlate_valid && translating && s_xlate_hit || holds && !m_xlate_done);
@@ -377,7 +377,7 @@ module plx_place #(
         state       <= next_state;
         answering   <= next_state == ANSWER;
         translating <= next_state == TRANSLATE;
-        if (cut != m_taken) begin
+        if (cut != m_accepted) begin
             on_the_way <= cut ? one_more : ~one_less;
             none_left  <= !cut && one_left;
             one_left   <= cut ? none_left : on_the_way == 8'd2;
@@ -395,32 +395,32 @@ module plx_place #(
 
     always_ff @(posedge clk) begin
         if (answers) begin
-            outcome         <= {1'b0, s_select_outcome};
+            status         <= {1'b0, s_select_status};
             address         <= s_select_address[63:4];
             sequence_number <= s_select_sequence;
             bare            <= s_select_bare;
             stride          <= s_select_stride;
             func            <= s_select_func;
-            placed          <= now_stamp[31:0];
+            placed          <= now_cycle_ts[31:0];
         end
-        if (missed) outcome <= 4'd4;
-        if (m_taken) placed <= now_stamp[31:0];
+        if (missed) status <= 4'd4;
+        if (m_accepted) placed <= now_cycle_ts[31:0];
     end
 
     // All is written in the cycle that reports the last chunk. An upstream error has priority over a missing
     // address.
-    assign m_commit_valid        = state == COMMIT && (none_left || (one_left && m_taken));
-    assign m_commit_outcome      = end_user == 2'd1 ? 4'd8 : end_user == 2'd2 ? 4'd6 : end_user == 2'd3 ? 4'd7
-                                 : outcome == 0 && too_long ? 4'd3 : outcome;
+    assign m_commit_valid        = state == COMMIT && (none_left || (one_left && m_accepted));
+    assign m_commit_status      = end_user == 2'd1 ? 4'd8 : end_user == 2'd2 ? 4'd6 : end_user == 2'd3 ? 4'd7
+                                 : status == 0 && too_long ? 4'd3 : status;
     assign m_commit_length       = end_bytes;
-    assign m_commit_wire         = stamp;
-    assign m_commit_wire_valid   = stamp_valid;
-    assign m_commit_stamp_mac    = meta[layouts_pkg::RX_META_STAMP_MAC_AT +: 32];
-    assign m_commit_stamp_parsed = meta[layouts_pkg::RX_META_STAMP_PARSED_AT +: 32];
-    assign m_commit_stamp_placed = m_taken ? now_stamp[31:0] : placed;
+    assign m_commit_timestamp_ns         = timestamp_ns;
+    assign m_commit_timestamp_valid   = timestamp_valid;
+    assign m_commit_cycle_ts_mac    = meta[layouts_pkg::RX_META_CYCLE_TS_MAC_AT +: 32];
+    assign m_commit_cycle_ts_parsed = meta[layouts_pkg::RX_META_CYCLE_TS_PARSED_AT +: 32];
+    assign m_commit_cycle_ts_placed = m_accepted ? now_cycle_ts[31:0] : placed;
 
     assign idle = !meta_valid;
 
-    wire unused = &{1'b0, now_stamp[63:32], meta[layouts_pkg::RX_META_FORM_AT +: 2], s_select_address[3:0],
+    wire unused = &{1'b0, now_cycle_ts[63:32], meta[layouts_pkg::RX_META_DELIVERY_MODE_AT +: 2], s_select_address[3:0],
                     s_xlate_address[11:0]};
 endmodule

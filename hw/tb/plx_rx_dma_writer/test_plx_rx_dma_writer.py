@@ -1,4 +1,4 @@
-"""plx_place: payloads of all lengths and ends at their addresses in memory, cut-through; one commit for each."""
+"""plx_rx_dma_writer: payloads of all lengths and ends at their addresses in memory, cut-through; one commit for each."""
 
 import random
 import struct
@@ -114,7 +114,7 @@ class TB:
         dut.s_select_valid.value = self.select_at == self.cycles.number
         dut.s_xlate_valid.value = self.xlate_at == self.cycles.number
         first = self.waiting[0] if self.waiting else Payload(0)
-        dut.s_select_outcome.value, dut.s_select_address.value = first.select, first.address
+        dut.s_select_status.value, dut.s_select_address.value = first.select, first.address
         dut.s_select_sequence.value, dut.s_select_bare.value = first.sequence, first.stride != 0
         dut.s_select_stride.value, dut.s_select_func.value = first.stride, first.stream
         dut.s_xlate_hit.value, dut.s_xlate_address.value, dut.s_xlate_epoch.value = 0, 0, self.epoch
@@ -124,9 +124,9 @@ class TB:
         ready = random.random() >= self.stall
         dut.m_desc_ready.value = ready and self.writes.descriptor is None
         dut.m_data_tready.value = ready and self.writes.descriptor is not None
-        dut.m_taken.value = self.taken > 0
+        dut.m_accepted.value = self.taken > 0
         self.taken -= self.taken > 0
-        dut.now_stamp.value = self.cycles.number
+        dut.now_cycle_ts.value = self.cycles.number
 
     async def step(self):
         self.drive()
@@ -194,14 +194,14 @@ class TB:
         dut = self.dut
         assert self.taken == 0 and self.writes.descriptor is None, "a commit before its payload was taken"
         self.open = 0
-        assert int(dut.m_commit_outcome.value) == first.outcome
+        assert int(dut.m_commit_status.value) == first.outcome
         if first.outcome == 0:
             assert int(dut.m_commit_length.value) == len(first.data)
-            assert int(dut.m_commit_wire.value) == first.stamp
-            assert int(dut.m_commit_wire_valid.value) == first.stamped
-            assert int(dut.m_commit_stamp_mac.value) == first.mac
-            assert int(dut.m_commit_stamp_parsed.value) == first.parsed
-            assert self.cycles.number - 300 < int(dut.m_commit_stamp_placed.value) <= self.cycles.number
+            assert int(dut.m_commit_timestamp_ns.value) == first.stamp
+            assert int(dut.m_commit_timestamp_valid.value) == first.stamped
+            assert int(dut.m_commit_cycle_ts_mac.value) == first.mac
+            assert int(dut.m_commit_cycle_ts_parsed.value) == first.parsed
+            assert self.cycles.number - 300 < int(dut.m_commit_cycle_ts_placed.value) <= self.cycles.number
             expected = first.expected()
             found = b"".join(self.memory.read(first.bus(address), there)
                              for address, there in first.pieces(len(expected)))

@@ -3,7 +3,7 @@
 // Outcomes of the payloads of each list: eight counters of 64 bits for each of 128 lists, in one
 // memory, which is cleared after a reset. A counter can increment in every second cycle.
 
-module plx_clop_outcomes (
+module plx_clop_status (
     input  logic        clk,
     input  logic        rst,
 
@@ -11,7 +11,7 @@ module plx_clop_outcomes (
     output logic        ready,
     input  logic        count,
     input  logic [6:0]  of_list,
-    input  logic [2:0]  outcome,
+    input  logic [2:0]  status,
 
     // Reads of software; the high half is that of the last low half. Writes have no effect.
     input  logic        win_outcome_valid,
@@ -41,7 +41,7 @@ module plx_clop_outcomes (
         .w_address(ready ? at : cleared[9:0]),
         .w_data(ready ? value + 1'b1 : 64'd0),
         .r_enable(count || read),
-        .r_address(count ? {of_list, outcome} : win_addr[12:3]),
+        .r_address(count ? {of_list, status} : win_addr[12:3]),
         .r_data(value)
     );
 
@@ -49,7 +49,7 @@ module plx_clop_outcomes (
         cleared  <= rst ? '0 : ready ? cleared : cleared + 1'b1;
         counting <= !rst && count;
         reading  <= !rst && read;
-        at       <= {of_list, outcome};
+        at       <= {of_list, status};
         if (reading) high <= value[63:32];
     end
 

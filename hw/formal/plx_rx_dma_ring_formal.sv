@@ -4,7 +4,7 @@
 // offered in order, with zeros after its payload, and is not overwritten before; each end is
 // reported in order and unchanged. A discard affects only the first payload, as far as it has
 // arrived. The reader consumes no more than the first payload holds, and completes it
-// when nothing of it is left, as plx_place_formal asserts.
+// when nothing of it is left, as plx_rx_dma_writer_formal asserts.
 // formal: aiger
 // formal: induction 3
 // formal: cover 20
@@ -15,7 +15,7 @@
 // mutant: whole && !ended => whole
 // mutant: renewed <= next => renewed <= 1'b0
 
-module plx_place_ring_formal (
+module plx_rx_dma_ring_formal (
     input logic       clk,
     input logic       rst,
     input logic       s_axis_payload_tvalid,
@@ -45,7 +45,7 @@ module plx_place_ring_formal (
     logic [15:0]  gathered, end_bytes;
     logic [1:0]   end_user;
 
-    plx_place_ring #(.FRAMES(2), .UNITS(8)) dut (.*);
+    plx_rx_dma_ring #(.FRAMES(2), .UNITS(8)) dut (.*);
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;

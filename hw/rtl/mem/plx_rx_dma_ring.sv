@@ -4,7 +4,7 @@
 // together at any alignment. Each payload begins with a new unit, and its last unit is padded with
 // zeros. A queue holds the ends of payloads.
 
-module plx_place_ring #(
+module plx_rx_dma_ring #(
     parameter FRAMES = 8,  // payloads whose end may wait, a power of two
     parameter UNITS  = 64  // units, a power of two, 8 at least
 ) (

@@ -10,7 +10,7 @@
 //   look    checks whether the oldest payload has timed out, or software requested a flush
 //   begin   the list is enabled: buffer 0, number 0
 
-module plx_clop_step #(
+module plx_clop_next_state #(
     parameter STATE_W = 491  // bits of a state
 ) (
     input  logic               clk,
@@ -23,12 +23,12 @@ module plx_clop_step #(
     input  logic               do_look,
     input  logic               do_begin,
 
-    // The payload: bytes (of a select: at most), time stamp, stages; its outcome.
+    // The payload: bytes (of a select: at most), timestamp, stages; its status.
     input  logic [15:0]        length,
-    input  logic [63:0]        stamp,
-    input  logic               stamp_valid,
+    input  logic [63:0]        timestamp_ns,
+    input  logic               timestamp_valid,
     input  logic [95:0]        stages,
-    input  logic [3:0]         outcome,
+    input  logic [3:0]         status,
 
     // Settings of the list; time.
     input  logic               enable,
@@ -55,7 +55,7 @@ module plx_clop_step #(
     output logic [31:0]        sts_sequence,
 
     // Response of a select.
-    output logic [2:0]         select_outcome,
+    output logic [2:0]         select_status,
     output logic [63:0]        select_address,
 
     // There are payloads that might be announced, whether the buffer is due or not. It is due, and
@@ -66,7 +66,7 @@ module plx_clop_step #(
     output logic               flushed
 );
     // The state: of the current buffer, and numbers.
-    logic [63:0] start, first_stamp, oldest;
+    logic [63:0] start, first_timestamp_ns, oldest;
     logic [30:0] used;
     logic [15:0] index;
     logic [31:0] serial, number, first, last;
@@ -79,7 +79,7 @@ module plx_clop_step #(
             STATE_W_is_not_that_of_the_state parameter_error ();
     endgenerate
 
-    assign {start, used, index, serial, number, payloads, first, last, stamped, first_stamp, oldest, last_stages} = state;
+    assign {start, used, index, serial, number, payloads, first, last, stamped, first_timestamp_ns, oldest, last_stages} = state;
 
     // ---- First stage: sums, and the payload's effect on the buffer ----------------------------------
 
@@ -90,7 +90,7 @@ module plx_clop_step #(
     wire [20:0] least  = bare ? {1'b0, pitch} : 21'd16;
 
     // A written payload belongs to the buffer; every offered payload has a number.
-    wire        adds   = do_commit && outcome == 4'd0;
+    wire        adds   = do_commit && status == 4'd0;
     wire        opens  = adds && payloads == 0;
     wire [31:0] age    = now[31:0] - stages[31:0];
 
@@ -107,11 +107,11 @@ module plx_clop_step #(
     wire [32:0] over          = (held ^ one ^ limit) + {one_carry[31:0], 1'b0};
     wire [32:0] beyond        = (held ^ two ^ limit) + {two_carry[31:0], 1'b0};
 
-    wire [63:0] distance = stamp - first_stamp;
+    wire [63:0] distance = timestamp_ns - first_timestamp_ns;
 
     logic        selects, looks, begins, is_on, flushes, fits, fits_more, too_large, no_pitch, too_long, apart, has_some,
                  put_some, put_stamped, untimed;
-    logic [63:0] put_start, put_base, put_stamp, put_oldest;
+    logic [63:0] put_start, put_base, put_timestamp_ns, put_oldest;
     logic [32:0] reach;
     logic [30:0] put_used, put_size, put_timeout;
     logic [15:0] put_index;
@@ -132,8 +132,8 @@ module plx_clop_step #(
         // A sum from 0 on: more than the size.
         fits         <= over[32];
         fits_more    <= beyond[32];
-        // 32 bits suffice for the payload's stamp (clop.md), or else it is apart from the first one.
-        untimed      <= !stamp_valid || !stamped;
+        // 32 bits suffice for the payload's timestamp, or else it is apart from the first one.
+        untimed      <= !timestamp_valid || !stamped;
         reach        <= distance[63:31];
         has_some     <= payloads != 0;
         put_some     <= adds || payloads != 0;
@@ -144,13 +144,13 @@ module plx_clop_step #(
         put_timeout  <= timeout;
         put_index    <= index;
         put_serial   <= serial;
-        put_number   <= number + {31'd0, do_commit && outcome <= 4'd4};
+        put_number   <= number + {31'd0, do_commit && status <= 4'd4};
         put_used     <= adds ? used + {10'd0, space} : used;
         put_payloads <= payloads + {26'd0, adds};
         put_first    <= opens ? number : first;
         put_last     <= adds ? number : last;
-        put_stamped  <= stamped || (adds && stamp_valid);
-        put_stamp    <= adds && !stamped ? stamp : first_stamp;
+        put_stamped  <= stamped || (adds && timestamp_valid);
+        put_timestamp_ns    <= adds && !stamped ? timestamp_ns : first_timestamp_ns;
         put_oldest   <= opens ? now - {32'd0, age} : oldest;
         put_stages   <= adds ? stages : last_stages;
         waited       <= opens ? age : now[31:0] - oldest[31:0];
@@ -188,7 +188,7 @@ module plx_clop_step #(
     assign next_state = begins ? {put_base, {(STATE_W-64){1'b0}}}
                       : {wanted ? other_start : put_start, wanted ? 31'd0 : put_used, wanted ? other_index : put_index,
                          wanted ? other_serial : put_serial, put_number, wanted ? 27'd0 : put_payloads, put_first,
-                         put_last, put_stamped && !wanted, put_stamp, put_oldest, put_stages};
+                         put_last, put_stamped && !wanted, put_timestamp_ns, put_oldest, put_stages};
 
     // The reader may still own an empty buffer. A release beyond the announced buffers releases
     // none: it gives more than `count` owned by the reader.
@@ -196,7 +196,7 @@ module plx_clop_step #(
     wire none_other = with_reader + 1'b1 >= {15'd0, put_count};
     wire not_mine   = wanted ? none_other : !put_some && none_free;
 
-    assign select_outcome = !is_on ? 3'd5 : oversize ? 3'd3 : crowded && !room ? 3'd2 : not_mine ? 3'd1 : 3'd0;
+    assign select_status = !is_on ? 3'd5 : oversize ? 3'd3 : crowded && !room ? 3'd2 : not_mine ? 3'd1 : 3'd0;
     assign select_address = wanted ? other_start : here;
 
     wire unused = &{1'b0, distance[30:0], over[31:0], beyond[31:0], one_carry[32], two_carry[32]};
@@ -205,7 +205,7 @@ module plx_clop_step #(
 
     always_comb begin
         record = '0;
-        record[layouts_pkg::EVENT_RECORD_WIRE_AT +: 64]     = put_stamped ? put_stamp : 64'd0;
+        record[layouts_pkg::EVENT_RECORD_WIRE_AT +: 64]     = put_stamped ? put_timestamp_ns : 64'd0;
         record[layouts_pkg::EVENT_RECORD_INDEX_AT +: 16]    = put_index;
         record[layouts_pkg::EVENT_RECORD_LENGTH_AT +: 31]   = put_used;
         record[layouts_pkg::CLOP_BUFFER_PAYLOADS_AT +: 27]  = put_payloads;

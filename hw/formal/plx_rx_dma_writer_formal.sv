@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Payloads of any length and end, at any times, at the beginning or the end of 4 KiB (an abstraction
-// replaces plx_place_ring). A write is in the 4 KiB of the translation in use and in the payload's space,
+// replaces plx_rx_dma_ring). A write is in the 4 KiB of the translation in use and in the payload's space,
 // is of at most 256 B, and has as many words as its length requires; nothing of a refused payload is
 // written. A translation is in use until all of its writes were accepted. A payload committed
 // as placed has each 16 B of its space written once, its record included, and no more.
-// Each payload is committed once, with its outcome, after all of its writes were accepted. No more is
+// Each payload is committed once, with its status, after all of its writes were accepted. No more is
 // taken from the ring than the payload has. Offers are stable until accepted.
 // formal: aiger
 // formal: bounded 13
 // formal: cover 20
-// mutant: (one_left && m_taken) => one_left
+// mutant: (one_left && m_accepted) => one_left
 // mutant: 16'd1 + {15'd0, |bound[3:0]} => {15'd0, |bound[3:0]}
 // mutant: early && enough => early && held != 0
 // mutant: rest ? !exceeds : fits => rest || fits
@@ -21,7 +21,7 @@
 // mutant: && none_left; => ;
 // mutant: && !(brim && beyond) => && 1'b1
 
-module plx_place_formal (
+module plx_rx_dma_writer_formal (
     input logic        clk,
     input logic        rst,
     input logic        s_axis_meta_tvalid,
@@ -29,7 +29,7 @@ module plx_place_formal (
     input logic        known,
     input logic        m_select_ready,
     input logic        s_select_valid,
-    input logic [1:0]  select_outcome,
+    input logic [1:0]  select_status,
     input logic        s_select_bare,
     input logic [5:0]  stride,
     input logic [3:0]  offset,
@@ -40,37 +40,37 @@ module plx_place_formal (
     input logic [1:0]  frame,
     input logic        m_desc_ready,
     input logic        m_data_tready,
-    input logic        m_taken,
+    input logic        m_accepted,
     input logic        m_commit_ready
 );
-    wire  [63:0]  now_stamp = '0;
+    wire  [63:0]  now_cycle_ts = '0;
     wire          s_axis_payload_tvalid = 1'b0, s_axis_payload_tlast = 1'b0;
     wire  [63:0]  s_axis_payload_tdata = '0;
     wire  [7:0]   s_axis_payload_tkeep = '0;
     wire  [1:0]   s_axis_payload_tuser = '0;
     wire  [168:0] s_axis_meta_tdata = (169'(bound) << layouts_pkg::RX_META_LENGTH_AT)
                                     | (169'(known) << layouts_pkg::RX_META_LENGTH_KNOWN_AT);
-    wire  [2:0]   s_select_outcome = {1'b0, select_outcome};
+    wire  [2:0]   s_select_status = {1'b0, select_status};
     // In the first or the last 256 B of 4 KiB.
     wire  [63:0]  s_select_address = {52'd0, {4{near}}, offset, 4'd0};
     wire  [31:0]  s_select_sequence = '0;
     wire  [15:0]  s_select_stride = {10'd0, stride};
     wire  [7:0]   s_select_func = '0;
 
-    logic         s_axis_meta_tready, s_axis_payload_tready, m_select_valid, m_select_wire_valid, m_xlate_valid,
-                  m_xlate_done, m_xlate_done_epoch, m_desc_valid, m_data_tvalid, m_data_tlast, m_commit_valid, m_commit_wire_valid, idle;
+    logic         s_axis_meta_tready, s_axis_payload_tready, m_select_valid, m_select_timestamp_valid, m_xlate_valid,
+                  m_xlate_done, m_xlate_done_epoch, m_desc_valid, m_data_tvalid, m_data_tlast, m_commit_valid, m_commit_timestamp_valid, idle;
     logic [6:0]   m_select_list, m_xlate_list;
     logic [15:0]  m_select_length, m_commit_length;
-    logic [63:0]  m_select_wire, m_xlate_address, m_desc_address, m_commit_wire;
+    logic [63:0]  m_select_timestamp_ns, m_xlate_address, m_desc_address, m_commit_timestamp_ns;
     logic [7:0]   m_xlate_func, m_desc_func;
     logic [12:0]  m_xlate_length, m_desc_length;
     logic [255:0] m_data_tdata;
-    logic [3:0]   m_commit_outcome;
-    logic [31:0]  m_commit_stamp_mac, m_commit_stamp_parsed, m_commit_stamp_placed;
+    logic [3:0]   m_commit_status;
+    logic [31:0]  m_commit_cycle_ts_mac, m_commit_cycle_ts_parsed, m_commit_cycle_ts_placed;
 
     wire  [63:0]  s_xlate_address = {50'd0, frame, m_xlate_address[11:0]};
 
-    plx_place #(.FRAMES(2)) dut (.*);
+    plx_rx_dma_writer #(.FRAMES(2)) dut (.*);
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
@@ -118,9 +118,9 @@ module plx_place_formal (
         end
         if (s_select_valid) begin
             selecting <= 1'b0;
-            placed    <= select_outcome == 0;
-            refused   <= select_outcome != 0;
-            why       <= select_outcome;
+            placed    <= select_status == 0;
+            refused   <= select_status != 0;
+            why       <= select_status;
             missed    <= 1'b0;
             bare      <= s_select_bare;
             pitch     <= stride;
@@ -168,7 +168,7 @@ module plx_place_formal (
     always_comb begin
         if (m_desc_ready) assume (!under_way);
         if (m_data_tready) assume (under_way || takes);
-        if (m_taken) assume (untold != 0);
+        if (m_accepted) assume (untold != 0);
     end
 
     wire  [3:0] of = m_desc_length[8:5] + {3'd0, m_desc_length[4]};
@@ -184,7 +184,7 @@ module plx_place_formal (
     always_ff @(posedge clk) if (running) begin
         under_way <= (under_way || takes) && !(word && m_data_tlast);
         if (takes || word) words <= left - {3'd0, word};
-        untold <= untold + {2'd0, word && m_data_tlast} - {2'd0, m_taken};
+        untold <= untold + {2'd0, word && m_data_tlast} - {2'd0, m_accepted};
         if (s_select_valid) chunks <= '0;
         else if (takes && chunks != 3) chunks <= chunks + 1'b1;
         if (s_select_valid) times <= '0;
@@ -207,7 +207,7 @@ module plx_place_formal (
         address_then <= m_desc_address[13:4];
         length_then  <= m_desc_length;
         last_then    <= m_data_tlast;
-        outcome_then <= m_commit_outcome;
+        outcome_then <= m_commit_status;
     end
 
     wire [6:0] total = bare ? {1'b0, pitch} : end_units + 7'd1;
@@ -217,7 +217,7 @@ module plx_place_formal (
     always_comb if (running) begin
         if (m_select_valid) assert (!selecting && !placed && !refused && !used);
         if (m_xlate_valid && s_select_valid) begin
-            assert (select_outcome == 0 && !used && m_xlate_address == s_select_address);
+            assert (select_status == 0 && !used && m_xlate_address == s_select_address);
         end else if (m_xlate_valid) begin
             assert (placed && !used && m_xlate_address[63:14] == 0 && m_xlate_address[3:0] == 0);
             assert (m_xlate_address[13:4] >= place && m_xlate_address[13:4] - place < space);
@@ -225,7 +225,7 @@ module plx_place_formal (
         if (m_xlate_valid) assert (m_xlate_length == 13'd4096 - {1'b0, m_xlate_address[11:0]});
         if (m_xlate_done) begin
             assert (used && m_xlate_done_epoch == used_epoch);
-            assert (untold == {2'd0, m_taken} && !under_way && !m_desc_valid && !m_data_tvalid);
+            assert (untold == {2'd0, m_accepted} && !under_way && !m_desc_valid && !m_data_tvalid);
         end
         if (m_desc_valid) begin
             assert (placed && used && m_desc_address[13:12] == used_frame && m_desc_length != 0 && m_desc_length <= 256 && m_desc_length[3:0] == 0);
@@ -236,29 +236,29 @@ module plx_place_formal (
         if (word) assert (m_data_tlast == (left == 1));
         if (m_data_tvalid) assert (under_way || m_desc_valid);
         if (m_commit_valid) begin
-            assert (over && (placed || refused) && untold == {2'd0, m_taken} && !under_way && !m_desc_valid && !m_data_tvalid);
-            assert (m_commit_outcome == truth);
-            if (m_commit_outcome == 0) begin
+            assert (over && (placed || refused) && untold == {2'd0, m_accepted} && !under_way && !m_desc_valid && !m_data_tvalid);
+            assert (m_commit_status == truth);
+            if (m_commit_status == 0) begin
                 assert (m_commit_length == {5'd0, got});
                 assert (times == {1'b0, one < total});
             end
         end
         if (desc_stood) assert (m_desc_valid && m_desc_address[13:4] == address_then && m_desc_length == length_then);
         if (data_stood) assert (m_data_tvalid && m_data_tlast == last_then);
-        if (commit_stood) assert (m_commit_valid && m_commit_outcome == outcome_then);
+        if (commit_stood) assert (m_commit_valid && m_commit_status == outcome_then);
         if (select_stood) assert (m_select_valid);
         if (xlate_stood) assert (m_xlate_valid && m_xlate_address == asked_then);
         // A record after its payload; a payload in three chunks; one that was longer than announced.
-        cover (commits && m_commit_outcome == 0 && !known_0 && !bare && got > 240);
-        cover (commits && m_commit_outcome == 0 && known_0 && !bare && chunks == 3);
-        cover (commits && m_commit_outcome == 3 && times == 1);
+        cover (commits && m_commit_status == 0 && !known_0 && !bare && got > 240);
+        cover (commits && m_commit_status == 0 && known_0 && !bare && chunks == 3);
+        cover (commits && m_commit_status == 3 && times == 1);
         // In two pages, and back to the first for its record.
         cover (m_xlate_valid && m_xlate_address[13:12] == 1);
     end
 endmodule
 
-// Guarantees of plx_place_ring: units of the first payload, in order, then its end.
-module plx_place_ring #(
+// Guarantees of plx_rx_dma_ring: units of the first payload, in order, then its end.
+module plx_rx_dma_ring #(
     parameter FRAMES = 8,
     parameter UNITS  = 64
 ) (

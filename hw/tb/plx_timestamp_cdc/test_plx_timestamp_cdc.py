@@ -1,4 +1,4 @@
-"""plx_stamp_cdc: the output is a recent value, and never decreases."""
+"""plx_timestamp_cdc: the output is a recent value, and never decreases."""
 
 import cocotb
 from cocotb.triggers import FallingEdge
@@ -8,7 +8,7 @@ from clocks import Clock
 
 @cocotb.test()
 async def it_is_late_by_a_few_cycles_and_never_wrong(dut):
-    dut.s_stamp.value = now = (1 << 32) - 100
+    dut.s_cycle_ts.value = now = (1 << 32) - 100
     dut.m_rst.value = 1
     cocotb.start_soon(Clock(dut.s_clk, 6400, "ps").start())
     cocotb.start_soon(Clock(dut.m_clk, 4000, "ps").start())
@@ -21,7 +21,7 @@ async def it_is_late_by_a_few_cycles_and_never_wrong(dut):
         while True:
             await FallingEdge(dut.s_clk)
             now += 1
-            dut.s_stamp.value = now
+            dut.s_cycle_ts.value = now
 
     cocotb.start_soon(count())
     for _ in range(8):
@@ -29,7 +29,7 @@ async def it_is_late_by_a_few_cycles_and_never_wrong(dut):
     last, behind = 0, set()
     for _ in range(600):
         await FallingEdge(dut.m_clk)
-        seen = dut.m_stamp.value.integer
+        seen = dut.m_cycle_ts.value.integer
         assert last <= seen <= last + 1 or not last
         last = seen
         behind.add(now - seen)
