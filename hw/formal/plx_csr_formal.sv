@@ -20,7 +20,7 @@
 // mutant: list_owner == func && !barred : => list_owner == func :
 // mutant: == func && !barred || reads => == func || reads
 // mutant: barred <= resetting[bell_func]; => barred <= 1'b0;
-// mutant: resetting[head[102:100]]; => resetting[head[101:99]];
+// mutant: resetting[from[2:0]]; => resetting[from[3:1]];
 // mutant: (5'd3 * at[11:9]) => (5'd3 * at[10:8])
 // mutant: (4'd3 * at[12:11]) => (4'd3 * at[11:10])
 // mutant: at[10] ? at[6:5] : at[7:6]; => at[7:6];
@@ -188,7 +188,8 @@ module plx_csr_formal (
         write_open <= (writes | write_open) & ~(m_axil_bvalid & m_axil_bready) & ~block_in_reset;
         aw_gone    <= (m_axil_awvalid & m_axil_awready | aw_gone) & ~(m_axil_bvalid & m_axil_bready) & ~block_in_reset;
         w_gone     <= (m_axil_wvalid & m_axil_wready | w_gone) & ~(m_axil_bvalid & m_axil_bready) & ~block_in_reset;
-        read_open  <= (m_axil_arvalid & m_axil_arready | read_open) & ~(m_axil_rvalid & m_axil_rready) & ~block_in_reset;
+        read_open  <= (m_axil_arvalid & m_axil_arready | read_open) & ~(m_axil_rvalid & m_axil_rready)
+                      & ~block_in_reset;
         if (rings) {bell_func, bell_offset} <= {bell_any[6:4], bell_any[23:7]};
         if (rings) rung <= 1'b1;
     end

@@ -6,14 +6,14 @@
 // formal: aiger
 // formal: bounded 16
 // formal: cover 12
-// mutant: wire read  = full && sop && eop && !header[85]; => wire read  = full && sop && eop;
+// mutant: wire read  = full && sop && eop && !header[layouts_pkg::HIF_WRITE_AT]; => wire read  = full && sop && eop;
 // mutant: read_valid ? read_header : full ? header : hif_rx_req_header => full ? header : read_valid ? read_header : hif_rx_req_header
 // mutant: first = m_req_ready && !read_valid; => first = m_req_ready;
 // mutant: .s_valid(read && !first) => .s_valid(read)
 // mutant: || m_bell_ready && m_bell_valid || => ||
 // mutant: || read && aside_ready); => || read);
 // mutant: assign read_ready       = m_req_ready; => assign read_ready       = m_req_ready || m_bell_ready;
-// mutant: header[77:64] == {4'hF, 10'd1} => header[73:64] == 10'd1
+// mutant: && first_be == 4'hF; => ;
 // mutant: !offset[5] && offset[3:2] == 2'd3; => offset[3:2] == 2'd3;
 // mutant: m_bell_valid  = full && sop && eop => m_bell_valid  = full && sop
 

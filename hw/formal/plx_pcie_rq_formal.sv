@@ -15,11 +15,11 @@
 // mutant: !in_tlp && !hold && !yields => !in_tlp && !yields
 // mutant: reads && !hold && can_read => reads && can_read
 // mutant: begins_read && (turn || begins); => begins_read;
-// mutant: in_tlp ? 8'd0 : header[81:74]; => in_tlp ? 8'd0 : 8'hFF;
+// mutant: in_tlp ? 8'd0 : header[layouts_pkg::HIF_FIRST_BE_AT +: 8]; => in_tlp ? 8'd0 : 8'hFF;
 // mutant: kept <= hif_wr_req_data[255:128]; => kept <= hif_wr_req_data[127:0];
 // mutant: s_tag_valid && may_read : !m_refused_valid); => s_tag_valid && may_read : 1'b1);
 // mutant: s_tag_valid && may_read : !m_refused_valid); => may_read : !m_refused_valid);
-// mutant: m_refused       <= hif_rd_req_header[113:90]; => m_refused       <= {hif_rd_req_header[113:91], 1'b0};
+// mutant: m_refused       <= hif_rd_req_header[layouts_pkg::HIF_TAG_AT +: 24]; => m_refused       <= {hif_rd_req_header[113:91], 1'b0};
 // mutant: if (m_refused_ready) m_refused_valid => if (1'b0) m_refused_valid
 // mutant: if (rst || flush) m_refused_valid => if (rst) m_refused_valid
 // mutant: write_on   = bus_master[write_func]; => write_on   = bus_master[0];

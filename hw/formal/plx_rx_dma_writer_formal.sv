@@ -58,7 +58,8 @@ module plx_rx_dma_writer_formal (
     wire  [7:0]   s_select_func = '0;
 
     logic         s_axis_meta_tready, s_axis_payload_tready, m_select_valid, m_select_timestamp_valid, m_xlate_valid,
-                  m_xlate_done, m_xlate_done_epoch, m_desc_valid, m_data_tvalid, m_data_tlast, m_commit_valid, m_commit_timestamp_valid, idle;
+                  m_xlate_done, m_xlate_done_epoch, m_desc_valid, m_data_tvalid, m_data_tlast, m_commit_valid,
+                  m_commit_timestamp_valid, idle;
     logic [6:0]   m_select_list, m_xlate_list;
     logic [15:0]  m_select_length, m_commit_length;
     logic [63:0]  m_select_timestamp_ns, m_xlate_address, m_desc_address, m_commit_timestamp_ns;
@@ -236,7 +237,8 @@ module plx_rx_dma_writer_formal (
         if (word) assert (m_data_tlast == (left == 1));
         if (m_data_tvalid) assert (under_way || m_desc_valid);
         if (m_commit_valid) begin
-            assert (over && (placed || refused) && untold == {2'd0, m_accepted} && !under_way && !m_desc_valid && !m_data_tvalid);
+            assert (over && (placed || refused) && untold == {2'd0, m_accepted} && !under_way && !m_desc_valid
+                    && !m_data_tvalid);
             assert (m_commit_status == truth);
             if (m_commit_status == 0) begin
                 assert (m_commit_length == {5'd0, got});

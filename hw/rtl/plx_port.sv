@@ -236,11 +236,12 @@ module plx_port #(
         .clk(clk_net), .rst(rst_net), .xgmii_rxd, .xgmii_rxc,
         .m_axis_rx_tvalid(rx_valid), .m_axis_rx_tdata(rx_data), .m_axis_rx_tkeep(rx_keep), .m_axis_rx_tlast(rx_last),
         .m_axis_rx_tuser(rx_bad), .m_axis_rx_cycle_ts(rx_cycle_ts), .m_axis_rx_timestamp_ns(rx_timestamp_ns),
-        .m_axis_rx_timestamp_valid(rx_timestamp_valid), .now_cycle_ts(now_cycle_ts[31:0]), .now_timestamp_ns, .now_timestamp_valid,
-        .cfg_enable(rx_enable), .cfg_max_frame(max_frame), .cfg_mac(mac), .pause_valid, .pause_quanta,
-        .inc_frames(rx_frame), .inc_bytes(rx_frame_bytes), .inc_symbol(inc[regs_pkg::PORT_RX_SYMBOL_ROW/8]),
-        .inc_oversize(inc[regs_pkg::PORT_RX_OVERSIZE_ROW/8]), .inc_runt(inc[regs_pkg::PORT_RX_RUNT_ROW/8]),
-        .inc_fcs(inc[regs_pkg::PORT_RX_FCS_ROW/8]), .inc_pause(inc[regs_pkg::PORT_RX_PAUSE_ROW/8]), .busy(rx_mac_busy)
+        .m_axis_rx_timestamp_valid(rx_timestamp_valid), .now_cycle_ts(now_cycle_ts[31:0]), .now_timestamp_ns,
+        .now_timestamp_valid, .cfg_enable(rx_enable), .cfg_max_frame(max_frame), .cfg_mac(mac), .pause_valid,
+        .pause_quanta, .inc_frames(rx_frame), .inc_bytes(rx_frame_bytes),
+        .inc_symbol(inc[regs_pkg::PORT_RX_SYMBOL_ROW/8]), .inc_oversize(inc[regs_pkg::PORT_RX_OVERSIZE_ROW/8]),
+        .inc_runt(inc[regs_pkg::PORT_RX_RUNT_ROW/8]), .inc_fcs(inc[regs_pkg::PORT_RX_FCS_ROW/8]),
+        .inc_pause(inc[regs_pkg::PORT_RX_PAUSE_ROW/8]), .busy(rx_mac_busy)
     );
 
     plx_pause pause (
@@ -353,14 +354,15 @@ module plx_port #(
         .s_axis_meta_tvalid(d_meta_valid), .s_axis_meta_tready(d_meta_ready), .s_axis_meta_tdata(d_meta),
         .s_axis_payload_tvalid(d_valid), .s_axis_payload_tready(d_ready), .s_axis_payload_tdata(d_data),
         .s_axis_payload_tkeep(d_keep), .s_axis_payload_tlast(d_last), .s_axis_payload_tuser(d_user),
-        .m_select_valid, .m_select_ready, .m_select_list, .m_select_length, .m_select_timestamp_ns, .m_select_timestamp_valid,
-        .s_select_valid, .s_select_status, .s_select_address, .s_select_sequence, .s_select_bare, .s_select_stride,
-        .s_select_func, .m_xlate_valid, .m_xlate_address, .m_xlate_length, .m_xlate_func, .m_xlate_list,
-        .s_xlate_valid, .s_xlate_hit, .s_xlate_address, .s_xlate_epoch, .m_xlate_done, .m_xlate_done_epoch,
-        .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
+        .m_select_valid, .m_select_ready, .m_select_list, .m_select_length, .m_select_timestamp_ns,
+        .m_select_timestamp_valid, .s_select_valid, .s_select_status, .s_select_address, .s_select_sequence,
+        .s_select_bare, .s_select_stride, .s_select_func, .m_xlate_valid, .m_xlate_address, .m_xlate_length,
+        .m_xlate_func, .m_xlate_list, .s_xlate_valid, .s_xlate_hit, .s_xlate_address, .s_xlate_epoch, .m_xlate_done,
+        .m_xlate_done_epoch, .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
         .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_accepted,
         .m_commit_valid, .m_commit_ready, .m_commit_status, .m_commit_length, .m_commit_timestamp_ns,
-        .m_commit_timestamp_valid, .m_commit_cycle_ts_mac, .m_commit_cycle_ts_parsed, .m_commit_cycle_ts_placed, .idle(placed_all)
+        .m_commit_timestamp_valid, .m_commit_cycle_ts_mac, .m_commit_cycle_ts_parsed, .m_commit_cycle_ts_placed,
+        .idle(placed_all)
     );
 
     // A payload's metadata are in the fifo, in `plx_decompress`, or in `plx_rx_dma_writer` until its commit. A write
@@ -391,13 +393,14 @@ module plx_port #(
     logic              fifo_idle;
 
     plx_tx_read #(.WORDS(TX_FIFO_WORDS)) tx_read (
-        .clk(clk_core), .rst(rst_core), .s_tx_segment_valid, .s_tx_segment_ready, .s_tx_segment, .s_tx_segment_data, .s_tx_segment_ends, .s_tx_segment_flush, .m_done_valid,
-        .m_done_end, .m_done_status, .m_done_length, .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready),
-        .m_desc_address(m_rd_desc_address), .m_desc_length(m_rd_desc_length), .s_data_tvalid(s_rd_data_tvalid),
-        .s_data_tready(s_rd_data_tready), .s_data_tdata(s_rd_data_tdata), .s_data_tkeep(s_rd_data_tkeep),
-        .s_data_tlast(s_rd_data_tlast), .s_data_tuser(s_rd_data_tuser),
-        .m_axis_tx_tvalid(r_valid), .m_axis_tx_tdata(r_data), .m_axis_tx_tkeep(r_keep), .m_axis_tx_tlast(r_last),
-        .m_axis_tx_tuser(r_back), .m_axis_meta_tdata(r_meta), .s_free(tx_free), .idle(m_read_idle)
+        .clk(clk_core), .rst(rst_core), .s_tx_segment_valid, .s_tx_segment_ready, .s_tx_segment, .s_tx_segment_data,
+        .s_tx_segment_ends, .s_tx_segment_flush, .m_done_valid, .m_done_end, .m_done_status, .m_done_length,
+        .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready), .m_desc_address(m_rd_desc_address),
+        .m_desc_length(m_rd_desc_length), .s_data_tvalid(s_rd_data_tvalid), .s_data_tready(s_rd_data_tready),
+        .s_data_tdata(s_rd_data_tdata), .s_data_tkeep(s_rd_data_tkeep), .s_data_tlast(s_rd_data_tlast),
+        .s_data_tuser(s_rd_data_tuser), .m_axis_tx_tvalid(r_valid), .m_axis_tx_tdata(r_data),
+        .m_axis_tx_tkeep(r_keep), .m_axis_tx_tlast(r_last), .m_axis_tx_tuser(r_back), .m_axis_meta_tdata(r_meta),
+        .s_free(tx_free), .idle(m_read_idle)
     );
 
     // Packets of a reset: of each only that it is withdrawn.

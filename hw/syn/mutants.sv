@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Crossings of clocks as they must not be, and two as they may be: what scripts/lib/crossings.py has to
+// Crossings of clocks as they must not be, and three as they may be: what scripts/lib/crossings.py has to
 // find. Before each module stands what it says of it.
 
 // wrong: q (register_follows_other_clock, clk_net) follows held
@@ -114,4 +114,28 @@ module queue_between_clocks (
     );
     /* verilator lint_on PINCONNECTEMPTY */
     always_ff @(posedge clk_net) q <= word;
+endmodule
+
+// The timing input, as a top has it whose board has the pins: each of them goes to its synchroniser alone.
+// wrong:
+module timing_input_at_pins (
+    input  logic       clk_net,
+    input  logic       ttc_clock,
+    input  logic       ttc_start,
+    input  logic       ttc_end,
+    input  logic       ttc_trigger,
+    output logic [4:0] seen
+);
+    /* verilator lint_off PINCONNECTEMPTY */
+    plx_timing timing (
+        .clk(clk_net), .rst(1'b0), .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger, .now_cycle_ts(),
+        .now_timestamp_ns(), .now_timestamp_valid(), .cfg_from_clock(1'b1), .cfg_set_on_start(1'b1),
+        .cfg_event_burst(1'b1), .cfg_event_trigger(1'b1), .cfg_event_flag(1'b1), .cfg_period(32'd1),
+        .cfg_watch_expect(16'd0), .cfg_watch_tolerance(16'd0), .cfg_set(64'd0), .wr_set(1'b0), .cfg_preset(64'd0),
+        .flags(5'd0), .set_flags(), .bursts(), .in_burst(), .at_start(), .at_end(), .at_trigger(),
+        .m_event_valid(seen[4]), .m_event_ready(1'b1), .m_event_edges(seen[3:0]), .m_event_timestamp_ns(), .m_event_timestamp_valid(),
+        .m_event_cycle_ts(), .m_event_burst(), .m_event_flags(), .m_event_clocks(), .m_event_triggers(),
+        .inc_clocks(), .inc_triggers(), .inc_early(), .inc_lost(), .inc_unpaired(), .inc_events_lost()
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
 endmodule

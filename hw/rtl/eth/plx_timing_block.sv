@@ -92,8 +92,8 @@ module plx_timing_block (
         .set_flags_lost(set_flags[3]), .flag_flags_lost(flags[3]),
         .set_flags_event(set_flags[4]), .flag_flags_event(flags[4]),
         .cfg_period(period), .cfg_watch_expect(expect_cycles), .cfg_watch_tolerance(tolerance), .sts_bursts(bursts),
-        .sts_status_valid(now_timestamp_valid), .sts_status_burst(in_burst), .sts_now(now_timestamp_ns), .cfg_set(set), .wr_set,
-        .cfg_preset(preset), .sts_start(at_start), .sts_end(at_end), .sts_trigger(at_trigger),
+        .sts_status_valid(now_timestamp_valid), .sts_status_burst(in_burst), .sts_now(now_timestamp_ns),
+        .cfg_set(set), .wr_set, .cfg_preset(preset), .sts_start(at_start), .sts_end(at_end), .sts_trigger(at_trigger),
         .win_write, .win_addr, .win_wdata(), .win_wstrb(), .win_counters_valid(win_valid),
         .win_counters_ready(win_ready), .win_counters_rdata(win_rdata)
     );
@@ -109,14 +109,15 @@ module plx_timing_block (
 
     plx_timing timing (
         .clk(clk_net), .rst(rst_net), .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger, .now_cycle_ts, .now_timestamp_ns,
-        .now_timestamp_valid, .cfg_from_clock(from_clock), .cfg_set_on_start(set_on_start), .cfg_event_burst(event_burst),
-        .cfg_event_trigger(event_trigger), .cfg_event_flag(event_flag), .cfg_period(period),
-        .cfg_watch_expect(expect_cycles), .cfg_watch_tolerance(tolerance), .cfg_set(set), .wr_set, .cfg_preset(preset),
-        .flags, .set_flags, .bursts, .in_burst, .at_start, .at_end, .at_trigger,
-        .m_event_valid(edge_valid), .m_event_ready(edge_ready), .m_event_edges(edges), .m_event_timestamp_ns(edge_timestamp_ns),
-        .m_event_timestamp_valid(edge_timestamp_valid), .m_event_cycle_ts(edge_cycle_ts), .m_event_burst(edge_burst),
-        .m_event_flags(edge_flags), .m_event_clocks(edge_clocks), .m_event_triggers(edge_triggers),
-        .inc_clocks, .inc_triggers, .inc_early, .inc_lost, .inc_unpaired, .inc_events_lost
+        .now_timestamp_valid, .cfg_from_clock(from_clock), .cfg_set_on_start(set_on_start),
+        .cfg_event_burst(event_burst), .cfg_event_trigger(event_trigger), .cfg_event_flag(event_flag),
+        .cfg_period(period), .cfg_watch_expect(expect_cycles), .cfg_watch_tolerance(tolerance), .cfg_set(set),
+        .wr_set, .cfg_preset(preset), .flags, .set_flags, .bursts, .in_burst, .at_start, .at_end, .at_trigger,
+        .m_event_valid(edge_valid), .m_event_ready(edge_ready), .m_event_edges(edges),
+        .m_event_timestamp_ns(edge_timestamp_ns), .m_event_timestamp_valid(edge_timestamp_valid),
+        .m_event_cycle_ts(edge_cycle_ts), .m_event_burst(edge_burst), .m_event_flags(edge_flags),
+        .m_event_clocks(edge_clocks), .m_event_triggers(edge_triggers), .inc_clocks, .inc_triggers, .inc_early,
+        .inc_lost, .inc_unpaired, .inc_events_lost
     );
 
     localparam COUNTERS = 6, AMOUNT_W = 8;
@@ -142,7 +143,9 @@ module plx_timing_block (
         .clk_core, .rst_core, .clear(net_clear), .m_room_queue, .s_room, .m_event_valid, .m_event_ready, .m_event_queue, .m_event_record
     );
 
-    plx_timestamp_cdc timestamp_cdc (.s_clk(clk_net), .s_cycle_ts(now_cycle_ts), .m_clk(clk_core), .m_rst(rst_core), .m_cycle_ts(core_cycle_ts));
+    plx_timestamp_cdc timestamp_cdc (
+        .s_clk(clk_net), .s_cycle_ts(now_cycle_ts), .m_clk(clk_core), .m_rst(rst_core), .m_cycle_ts(core_cycle_ts)
+    );
 
     wire unused = &{1'b0, win_addr[8:6], win_addr[1:0]};
 endmodule

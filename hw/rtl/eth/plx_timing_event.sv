@@ -44,8 +44,8 @@ module plx_timing_event #(
 
     plx_fifo_async #(.WIDTH(WIDTH), .DEPTH(DEPTH)) crossing (
         .w_clk(clk_net), .w_rst(rst_net), .s_valid(s_event_valid), .s_ready(s_event_ready),
-        .s_data({cfg_queue, s_event_edges, s_event_timestamp_ns, s_event_timestamp_valid, s_event_cycle_ts, s_event_burst,
-                 s_event_flags, s_event_clocks, s_event_triggers}),
+        .s_data({cfg_queue, s_event_edges, s_event_timestamp_ns, s_event_timestamp_valid, s_event_cycle_ts,
+                 s_event_burst, s_event_flags, s_event_clocks, s_event_triggers}),
         .r_clk(clk_core), .r_rst(rst_core || clear), .m_valid(valid), .m_ready(send && last),
         .m_data({queue, edges, timestamp_ns, timestamp_valid, cycle_ts, burst, flags, clocks, triggers})
     );

@@ -325,9 +325,10 @@ module plx_evb_engine #(
     plx_evb_release release_message (
         .clk, .clear(rst || setup || clears), .now, .cfg_timeout, .decided, .members,
         .arm(state == DECIDE_2 && dc_done), .time_of_op, .hurry(go_trigger && full),
-        .returned(state == FLOW_2 && is_release), .message_req(state == FLOW_2 && message_req), .says(flow[layouts_pkg::FLOW_DECIDED_AT +: 32]), .told,
-        .over(release_over), .late(release_late), .send(state == RELEASE), .has_members,
-        .copied(release_copied), .number(release_number), .copy_decided(release_decided), .copy_members(release_members)
+        .returned(state == FLOW_2 && is_release), .message_req(state == FLOW_2 && message_req),
+        .says(flow[layouts_pkg::FLOW_DECIDED_AT +: 32]), .told, .over(release_over), .late(release_late),
+        .send(state == RELEASE), .has_members, .copied(release_copied), .number(release_number),
+        .copy_decided(release_decided), .copy_members(release_members)
     );
 
     plx_evb_command #(.COLUMNS(COLUMNS), .NODES(NODES), .BUFFERS(BUFFERS), .SLOTS(SLOTS)) commands (

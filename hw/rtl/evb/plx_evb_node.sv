@@ -129,9 +129,10 @@ module plx_evb_node #(
     // Tables: accepted events, addresses, lengths. They are read for a message that arrives, and for
     // the first that waits.
     wire                       reads  = flow_accepted || looks || (state == SERVE && waits && !known);
-    wire [SW-1:0]              read_slot  = flow_accepted ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW] : head_number[SW-1:0];
+    wire [SW-1:0]              read_slot  = flow_accepted ? s_flow_data[layouts_pkg::FLOW_NUMBER_AT +: SW]
+                                                          : head_number[SW-1:0];
     wire [BW-1:0]              read_descriptor = flow_accepted ? s_flow_data[layouts_pkg::FLOW_DESCRIPTOR_AT +: BW]
-                                                       : head[layouts_pkg::FLOW_DESCRIPTOR_AT +: BW];
+                                                               : head[layouts_pkg::FLOW_DESCRIPTOR_AT +: BW];
     logic [48:0]               served;
     logic [63:0]               address;
     logic [15:0]               length;

@@ -114,11 +114,13 @@ module plx_csr #(
     logic [2:0] func;
 
     // The request, and its errors.
-    wire [9:0] length   = head[73:64];
-    wire [3:0] first_be = head[77:74];
-    wire [3:0] last_be  = length == 10'd1 ? first_be : head[81:78];
-    wire       writes   = head[85];
-    wire       wrong    = head[84:82] != 3'd0 && head[84:82] != 3'd2 || head[89] || head[107:103] != 0;
+    wire [9:0] length   = head[layouts_pkg::HIF_LENGTH_AT +: 10];
+    wire [3:0] first_be = head[layouts_pkg::HIF_FIRST_BE_AT +: 4];
+    wire [3:0] last_be  = length == 10'd1 ? first_be : head[layouts_pkg::HIF_LAST_BE_AT +: 4];
+    wire       writes   = head[layouts_pkg::HIF_WRITE_AT];
+    wire [2:0] bar      = head[layouts_pkg::HIF_BAR_AT +: 3];
+    wire [7:0] from     = head[layouts_pkg::HIF_FUNC_AT +: 8];
+    wire       wrong    = bar != 3'd0 && bar != 3'd2 || head[layouts_pkg::HIF_POISONED_AT] || from >= 8'd8;
     wire       write    = writes || bell;
     wire       long     = length == 0 || length > 10'd16;
     wire [2:0] status   = wrong ? UNSUPPORTED : long ? ABORT : 3'd0;
@@ -127,7 +129,7 @@ module plx_csr #(
     wire [3:0]  last_index = length[3:0] - 4'd1;
     wire        last       = index == last_index;
     wire [3:0]  be         = index == 0 ? first_be : last ? last_be : 4'hF;
-    wire [31:0] offset     = {head[31:2] + {26'd0, index}, 2'b00};
+    wire [31:0] offset     = {head[layouts_pkg::HIF_OFFSET_AT + 2 +: 30] + {26'd0, index}, 2'b00};
     wire [BLOCKS-1:0] place;
 
     assign place[0]        = offset >> regs_pkg::CARD_ADDR_W == regs_pkg::CARD_AT >> regs_pkg::CARD_ADDR_W;
@@ -148,7 +150,7 @@ module plx_csr #(
 
     // BAR 2 holds only the vectors.
     localparam [BLOCKS-1:0] VECTORS = 1 << (BLOCKS - 1);
-    wire  [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS);
+    wire  [BLOCKS-1:0] selected = place & (bar[1] ? VECTORS : ~VECTORS);
     // The block of the address; and the one that is accessed, if the function may; that of the read, meanwhile.
     logic [BLOCKS-1:0] meant, picked, waiting;
     // A block that goes away in the middle is answered for.
@@ -217,7 +219,8 @@ module plx_csr #(
     wire   begins     = bell_ready && bell_valid;
 
     // What goes on of the access before.
-    wire [BLOCKS-1:0] still_picked = is_check ? '0 : done ? (bell ? waiting & ~block_in_reset : '0) : begins ? '0 : picked;
+    wire [BLOCKS-1:0] still_picked = is_check ? '0 : done ? (bell ? waiting & ~block_in_reset : '0)
+                                     : begins ? '0 : picked;
     wire [BLOCKS-1:0] still_aw     = is_check ? '0 : aw_open & ~m_axil_awready & ~block_in_reset;
     wire [BLOCKS-1:0] still_w      = is_check ? '0 : w_open & ~m_axil_wready & ~block_in_reset;
     wire [BLOCKS-1:0] still_ar     = is_check ? '0 : ar_open & ~m_axil_arready & ~block_in_reset;
@@ -236,14 +239,14 @@ module plx_csr #(
         waiting <= (bell ? waiting : picked) & ~block_in_reset;
         if (state == SELECT) begin
             at      <= offset[16:0];
-            func    <= head[102:100];
+            func    <= from[2:0];
             // A reset that begins in the next cycle writes behind this access.
-            barred  <= writes && !forgets && resetting[head[102:100]];
+            barred  <= writes && !forgets && resetting[from[2:0]];
             wdata   <= data[index*32 +: 32];
             wstrb   <= be;
             is_last <= last;
             // Selected a cycle ahead: its owner comes late.
-            m_owner_queue <= head[83] ? offset[11:4] : offset[13:6];
+            m_owner_queue <= bar[1] ? offset[11:4] : offset[13:6];
         end
         if (state == SELECT) meant <= status == 0 && be != 0 ? selected : '0;
         picked <= is_owner ? may_more | still_picked : may | still_picked;
@@ -300,16 +303,35 @@ module plx_csr #(
     assign hif_tx_cpl_sop    = !second;
     assign hif_tx_cpl_eop    = second || status != 0 || length <= 10'd8;
     assign hif_tx_cpl_data   = second ? data[511:256] : data[255:0];
-    assign hif_tx_cpl_header = {14'd0, head[113:90], 1'b0, status, 12'd0, status != 0 ? 10'd0 : length,
-                                16'd0, head[47:32], 13'd0, bytes, head[6:2], lowest};
+
+    // As the request: requester, tag, function, attributes, traffic class.
+    wire [15:0] requester  = head[layouts_pkg::HIF_REQUESTER_AT +: 16];
+    wire [23:0] returned   = head[layouts_pkg::HIF_TAG_AT +: 24];
+    wire  [6:0] lower      = {head[layouts_pkg::HIF_LOWER_ADDRESS_AT + 2 +: 5], lowest};
+    wire  [9:0] cpl_length = status != 0 ? 10'd0 : length;
+
+    always_comb begin
+        hif_tx_cpl_header = '0;
+        hif_tx_cpl_header[layouts_pkg::HIF_LOWER_ADDRESS_AT +: 7] = lower;
+        hif_tx_cpl_header[layouts_pkg::HIF_BYTE_COUNT_AT +: 12]    = bytes;
+        hif_tx_cpl_header[layouts_pkg::HIF_REQUESTER_AT +: 16]     = requester;
+        hif_tx_cpl_header[layouts_pkg::HIF_LENGTH_AT +: 10]        = cpl_length;
+        hif_tx_cpl_header[layouts_pkg::HIF_STATUS_AT +: 3]         = status;
+        hif_tx_cpl_header[layouts_pkg::HIF_TAG_AT +: 24]           = returned;
+    end
 
     always_ff @(posedge clk) begin
         case (state)
             TAKE: if (inserts) begin
                 turned   <= 1'b1;
                 inserted <= 1'b1;
-                head   <= {20'd0, 5'd0, s_write_func, 14'd0, 1'b1, s_write_vector ? 3'd2 : 3'd0, 4'd0, 4'hF, 10'd1,
-                           32'd0, 15'd0, s_write_offset};
+                head   <= '0;
+                head[layouts_pkg::HIF_OFFSET_AT +: 32]   <= {15'd0, s_write_offset};
+                head[layouts_pkg::HIF_LENGTH_AT +: 10]   <= 10'd1;
+                head[layouts_pkg::HIF_FIRST_BE_AT +: 4] <= 4'hF;
+                head[layouts_pkg::HIF_BAR_AT +: 3]       <= s_write_vector ? 3'd2 : 3'd0;
+                head[layouts_pkg::HIF_WRITE_AT]            <= 1'b1;
+                head[layouts_pkg::HIF_FUNC_AT +: 8]      <= {5'd0, s_write_func};
                 data   <= {480'd0, s_write_data};
                 state  <= SELECT;
             end else if (req_valid) begin
@@ -318,7 +340,7 @@ module plx_csr #(
                 second <= !req_eop;
                 if (req_sop) head <= req_header;
                 // Words after the second are not used.
-                if (req_sop) data <= {256'd0, req_header[85] ? req_data : 256'd0};
+                if (req_sop) data <= {256'd0, req_header[layouts_pkg::HIF_WRITE_AT] ? req_data : 256'd0};
                 else data[511:256] <= req_data;
                 if (req_eop) state <= SELECT;
             end
@@ -349,7 +371,7 @@ module plx_csr #(
         end
     end
 
-    wire unused = &{1'b0, head[127:114], head[88:86], head[63:48], head[1:0], offset[31:17]};
+    wire unused = &{1'b0, head, offset[31:17]};
 
 `ifdef FORMAL
     // What is offered is of the access; no access is outside of its state.

@@ -47,7 +47,7 @@ module plx_csr_requests #(
     logic [127:0] read_header;
 
     wire first = m_req_ready && !read_valid;
-    wire read  = full && sop && eop && !header[85];
+    wire read  = full && sop && eop && !header[layouts_pkg::HIF_WRITE_AT];
 
     plx_fifo_first #(.WIDTH(128), .DEPTH(READS)) reads (
         .clk, .rst, .s_valid(read && !first), .s_ready(aside_ready), .s_data(header),
@@ -77,8 +77,13 @@ module plx_csr_requests #(
     // ---- Doorbells ------------------------------------------------------------------------------------
 
     // BAR 0, not poisoned, of a function that exists, one whole DW.
-    wire        plain  = header[85:82] == 4'b1000 && !header[89] && header[107:103] == 0 && header[77:64] == {4'hF, 10'd1};
-    wire [31:0] offset = {header[31:2], 2'b00};
+    wire  [9:0] length   = header[layouts_pkg::HIF_LENGTH_AT +: 10];
+    wire  [3:0] first_be = header[layouts_pkg::HIF_FIRST_BE_AT +: 4];
+    wire  [2:0] bar      = header[layouts_pkg::HIF_BAR_AT +: 3];
+    wire  [7:0] func     = header[layouts_pkg::HIF_FUNC_AT +: 8];
+    wire        plain    = header[layouts_pkg::HIF_WRITE_AT] && !header[layouts_pkg::HIF_POISONED_AT] && bar == 0
+                           && func < 8'd8 && length == 10'd1 && first_be == 4'hF;
+    wire [31:0] offset   = {header[layouts_pkg::HIF_OFFSET_AT + 2 +: 30], 2'b00};
     // QUEUE_RELEASED and QUEUE_ARM; RING_PRODUCER; LIST_RELEASED.
     wire in_event = offset >> regs_pkg::EVENT_ADDR_W == regs_pkg::EVENT_AT >> regs_pkg::EVENT_ADDR_W;
     wire in_tx    = offset >> regs_pkg::TX_ADDR_W == regs_pkg::TX_AT >> regs_pkg::TX_ADDR_W;
@@ -89,7 +94,7 @@ module plx_csr_requests #(
 
     assign m_bell_block  = {of_clop, of_tx, of_event};
     assign m_bell_valid  = full && sop && eop && plain && m_bell_block != 0;
-    assign m_bell_func   = header[102:100];
+    assign m_bell_func   = func[2:0];
     assign m_bell_offset = offset[16:0];
     assign m_bell_data   = data[31:0];
 endmodule

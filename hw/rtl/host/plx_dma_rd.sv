@@ -138,8 +138,15 @@ module plx_dma_rd #(
     end
 
     always_ff @(posedge clk) begin
-        if (free) hif_rd_req_header <= {20'd0, func, {(10 - W) {1'b0}}, tag, 8'd0, single ? 4'd0 : tail_be,
-                                        single ? head_be & tail_be : head_be, dws[9:0], address[63:2], 2'b00};
+        if (free) begin
+            hif_rd_req_header <= '0;
+            hif_rd_req_header[layouts_pkg::HIF_ADDRESS_AT +: 64] <= {address[63:2], 2'b00};
+            hif_rd_req_header[layouts_pkg::HIF_LENGTH_AT +: 10]  <= dws[9:0];
+            hif_rd_req_header[layouts_pkg::HIF_FIRST_BE_AT +: 4] <= single ? head_be & tail_be : head_be;
+            hif_rd_req_header[layouts_pkg::HIF_LAST_BE_AT +: 4]  <= single ? 4'd0 : tail_be;
+            hif_rd_req_header[layouts_pkg::HIF_TAG_AT +: W]      <= tag;
+            hif_rd_req_header[layouts_pkg::HIF_FUNC_AT +: 8]     <= func;
+        end
     end
 
     // Reads of each tag: waiting for data; status; time of the request; offset in the slot of the
@@ -160,8 +167,12 @@ module plx_dma_rd #(
     logic [255:0] came_data;
     // Its bytes, with those before them in their DW; 4 times its DWs, if it has all that are outstanding.
     logic [12:0]  came_whole, came_end;
-    wire  [W-1:0] came_tag = came_head[90 +: W];
-    wire  [10:0]  came_dws = {came_head[73:64] == 0, came_head[73:64]};
+    wire  [W-1:0] came_tag = came_head[layouts_pkg::HIF_TAG_AT +: W];
+    wire   [9:0]  came_length = came_head[layouts_pkg::HIF_LENGTH_AT +: 10];
+    wire  [10:0]  came_dws    = {came_length == 0, came_length};
+    wire  [11:0]  came_bytes  = came_head[layouts_pkg::HIF_BYTE_COUNT_AT +: 12];
+    wire   [6:0]  came_at     = came_head[layouts_pkg::HIF_LOWER_ADDRESS_AT +: 7];
+    wire   [2:0]  came_status = came_head[layouts_pkg::HIF_STATUS_AT +: 3];
 
     // Its first beat, two cycles late, with that state; `fits`: they agree; `sound`: it has no more DWs than
     // bytes outstanding.
@@ -172,8 +183,8 @@ module plx_dma_rd #(
     logic [8:0]   cpl_at;
     logic [9:0]   cpl_whole;
     logic [7:0]   dws_left;
-    wire  [W-1:0] cpl_tag    = head[90 +: W];
-    wire          cpl_bad    = head[89];
+    wire  [W-1:0] cpl_tag    = head[layouts_pkg::HIF_TAG_AT +: W];
+    wire          cpl_bad    = head[layouts_pkg::HIF_POISONED_AT];
     wire          refused    = beat && beat_sop && open_tag && !success;
     wire          begins     = beat && beat_sop && open_tag && success && fits && sound;
     wire          all        = cpl_dws == dws_left;
@@ -201,22 +212,22 @@ module plx_dma_rd #(
     wire  [26:0]  state_1    = after[came_tag];
 
     // Whether a completion agrees with either state: bytes outstanding, offset. Both say how many DWs those are.
-    wire          agrees_0   = came_whole == {3'd0, state_0[17:8]} && came_head[6:0] == state_0[24:18];
-    wire          agrees_1   = came_whole == {3'd0, state_1[17:8]} && came_head[6:0] == state_1[24:18];
+    wire          agrees_0   = came_whole == {3'd0, state_0[17:8]} && came_at == state_0[24:18];
+    wire          agrees_1   = came_whole == {3'd0, state_1[17:8]} && came_at == state_1[24:18];
 
     // Or with the next one: it has those bytes that were outstanding, without those of the DWs before it. A sum
     // is compared without its carries: the bits that it needs in one place are those that the one below gives.
     wire  [11:0]  those      = {2'd0, cpl_dws, 2'b00};
     wire  [11:0]  whole      = {2'd0, cpl_whole};
-    wire  [11:0]  need_bytes = came_head[18:7] ^ those ^ whole;
-    wire  [11:0]  give_bytes = came_head[18:7] & those | (came_head[18:7] | those) & ~whole;
-    wire  [4:0]   need_at    = cpl_at[6:2] ^ cpl_dws[4:0] ^ came_head[6:2];
-    wire  [4:0]   give_at    = cpl_at[6:2] & cpl_dws[4:0] | (cpl_at[6:2] | cpl_dws[4:0]) & ~came_head[6:2];
+    wire  [11:0]  need_bytes = came_bytes ^ those ^ whole;
+    wire  [11:0]  give_bytes = came_bytes & those | (came_bytes | those) & ~whole;
+    wire  [4:0]   need_at    = cpl_at[6:2] ^ cpl_dws[4:0] ^ came_at[6:2];
+    wire  [4:0]   give_at    = cpl_at[6:2] & cpl_dws[4:0] | (cpl_at[6:2] | cpl_dws[4:0]) & ~came_at[6:2];
     wire          agrees_2   = need_bytes == {give_bytes[10:0], 1'b0} && need_at == {give_at[3:0], 1'b0}
-                               && came_head[1:0] == 2'd0 && !all;
+                               && came_at[1:0] == 2'd0 && !all;
 
-    // A scan for timeouts looks at one tag a cycle, in three steps; not at that of a completion that is under way. (A tag
-    // that ends meanwhile is not asked for again so soon.)
+    // A scan for timeouts looks at one tag a cycle, in three steps; not at that of a completion that is under way.
+    // (A tag that ends meanwhile is not asked for again so soon.)
     logic [W-1:0] timeout_scan, aging, aged;
     logic         was_waiting, waited, old;
     logic [31:0]  age;
@@ -227,7 +238,7 @@ module plx_dma_rd #(
 
     always_ff @(posedge clk) begin
         now         <= now + 32'd1;
-        timeout_scan        <= timeout_scan + 1'b1;
+        timeout_scan <= timeout_scan + 1'b1;
         aging       <= timeout_scan;
         aged        <= aging;
         age         <= now - sent[timeout_scan];
@@ -262,19 +273,22 @@ module plx_dma_rd #(
         came_data <= hif_rx_cpl_data;
         if (hif_rx_cpl_sop) begin
             came_head  <= hif_rx_cpl_header;
-            came_whole <= {1'b0, hif_rx_cpl_header[18:7]} + {11'd0, hif_rx_cpl_header[1:0]};
-            came_end   <= {1'b0, hif_rx_cpl_header[18:7]} + {11'd0, hif_rx_cpl_header[1:0]} + 13'd3;
+            came_whole <= {1'b0, hif_rx_cpl_header[layouts_pkg::HIF_BYTE_COUNT_AT +: 12]}
+                          + {11'd0, hif_rx_cpl_header[layouts_pkg::HIF_LOWER_ADDRESS_AT +: 2]};
+            came_end   <= {1'b0, hif_rx_cpl_header[layouts_pkg::HIF_BYTE_COUNT_AT +: 12]}
+                          + {11'd0, hif_rx_cpl_header[layouts_pkg::HIF_LOWER_ADDRESS_AT +: 2]} + 13'd3;
         end
         beat_sop <= came_sop;
         beat_eop <= came_eop;
         data     <= came_data;
         head     <= came_head;
-        success  <= came_head[88:86] == 3'd0;
-        aborted  <= came_head[88:86] == 3'd4;
+        success  <= came_status == 3'd0;
+        aborted  <= came_status == 3'd4;
         fits     <= same && begins ? agrees_2 : started ? agrees_1 : agrees_0;
         sound    <= came_dws <= came_end[12:2];
         cpl_dws  <= came_dws[7:0];
-        open_tag <= came_head[99:90] < TAGS && waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
+        open_tag <= came_head[layouts_pkg::HIF_TAG_AT +: 10] < TAGS && waiting[came_tag] && !(same && ends)
+                    && !(expired && aged == came_tag);
         {cpl_at, cpl_whole, dws_left} <= same && begins ? next_state : started ? state_1 : state_0;
         if (issue) error[tag] <= master ? NONE : OFF;
         if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;

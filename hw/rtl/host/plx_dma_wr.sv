@@ -166,8 +166,12 @@ module plx_dma_wr (
             hif_wr_req_eop    <= last;
             // No traffic class, attributes, tag; the bytes of a last DW are enabled only if that is not the
             // first (PCIe 4.0, 2.2.5).
-            hif_wr_req_header <= {20'd0, func, 18'd0, one_dw ? 4'h0 : end_be, one_dw ? begin_be & end_be : begin_be,
-                                  dws[9:0], segment_address};
+            hif_wr_req_header <= '0;
+            hif_wr_req_header[layouts_pkg::HIF_ADDRESS_AT +: 64] <= segment_address;
+            hif_wr_req_header[layouts_pkg::HIF_LENGTH_AT +: 10]  <= dws[9:0];
+            hif_wr_req_header[layouts_pkg::HIF_FIRST_BE_AT +: 4] <= one_dw ? begin_be & end_be : begin_be;
+            hif_wr_req_header[layouts_pkg::HIF_LAST_BE_AT +: 4]  <= one_dw ? 4'h0 : end_be;
+            hif_wr_req_header[layouts_pkg::HIF_FUNC_AT +: 8]     <= func;
             hif_wr_req_data   <= immediate ? {224'd0, immediate_data} : aligned;
         end
     end

@@ -29,6 +29,7 @@ module plx_fifo_level #(
         if (DEPTH < 4 || DEPTH != 1 << AW) DEPTH_must_be_a_power_of_two_at_least_4 parameter_error ();
     endgenerate
 
+    (* ram_style = "distributed", ramstyle = "MLAB, no_rw_check" *)
     logic [WIDTH-1:0] memory [0:DEPTH-1];
     // One bit more than an address: distinguishes full and empty.
     logic [AW:0] tail, tail_gray, tail_seen, tail_bin, head, head_gray, head_seen, head_bin;

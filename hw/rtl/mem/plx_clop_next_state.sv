@@ -79,7 +79,8 @@ module plx_clop_next_state #(
             STATE_W_is_not_that_of_the_state parameter_error ();
     endgenerate
 
-    assign {start, used, index, serial, number, payloads, first, last, stamped, first_timestamp_ns, oldest, last_stages} = state;
+    assign {start, used, index, serial, number, payloads, first, last, stamped, first_timestamp_ns, oldest,
+            last_stages} = state;
 
     // ---- First stage: sums, and the payload's effect on the buffer ----------------------------------
 

@@ -29,8 +29,8 @@ module plx_memory #(
     output logic [3:0]              s_axil_rvalid,
     input  logic [3:0]              s_axil_rready,
 
-    // Owners of ports, that of a queue in the same cycle; functions in reset. Each port: a payload has space and no status yet; its
-    // ring is at rest. Events that are being written: as plx_event_writer.
+    // Owners of ports, that of a queue in the same cycle; functions in reset. Each port: a payload has space and no
+    // status yet; its ring is at rest. Events that are being written: as plx_event_writer.
     input  logic [PORTS*3-1:0]      cfg_port_owner,
     output logic [7:0]              m_owner_queue,
     input  logic [2:0]              s_owner,
@@ -196,13 +196,13 @@ module plx_memory #(
         .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
         .win_outcome_valid(status_valid), .win_outcome_ready(status_ready), .win_outcome_rdata(status_rdata),
         .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(clop_wstrb),
-        .s_select_valid, .s_select_ready, .s_select_list, .s_select_length, .s_select_timestamp_ns, .s_select_timestamp_valid,
-        .m_select_valid, .m_select_status, .m_select_address, .m_select_sequence, .m_select_bare, .m_select_stride,
-        .m_select_func(list_func), .s_commit_valid, .s_commit_ready, .s_commit_status, .s_commit_length,
-        .s_commit_timestamp_ns, .s_commit_timestamp_valid, .s_commit_cycle_ts_mac, .s_commit_cycle_ts_parsed, .s_commit_cycle_ts_placed,
-        .m_room_queue(room_queue[0 +: 8]), .s_room(room[0]),
-        .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[0 +: 8]),
-        .m_event_record(event_record[0 +: 512])
+        .s_select_valid, .s_select_ready, .s_select_list, .s_select_length, .s_select_timestamp_ns,
+        .s_select_timestamp_valid, .m_select_valid, .m_select_status, .m_select_address, .m_select_sequence,
+        .m_select_bare, .m_select_stride, .m_select_func(list_func), .s_commit_valid, .s_commit_ready,
+        .s_commit_status, .s_commit_length, .s_commit_timestamp_ns, .s_commit_timestamp_valid,
+        .s_commit_cycle_ts_mac, .s_commit_cycle_ts_parsed, .s_commit_cycle_ts_placed,
+        .m_room_queue(room_queue[0 +: 8]), .s_room(room[0]), .m_event_valid(event_valid[0]),
+        .m_event_ready(event_ready[0]), .m_event_queue(event_queue[0 +: 8]), .m_event_record(event_record[0 +: 512])
     );
 
     // Memory of a list belongs to the owner of its port; function 0 may place for another one.
@@ -253,9 +253,10 @@ module plx_memory #(
         .s_req_func(s_xlate_func), .s_req_key({PORTS{32'd0}}), .s_req_write({PORTS{1'b1}}), .s_req_index(s_xlate_list),
         .m_req_accepted(m_xlate_accepted), .m_rsp_valid(m_xlate_valid), .m_rsp_hit(m_xlate_hit),
         .m_rsp_address(m_xlate_address), .m_rsp_epoch(m_xlate_epoch), .s_done(s_xlate_done),
-        .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_cycle_ts, .m_room_queue(room_queue[8 +: 8]), .s_room(room[1]),
-        .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[8 +: 8]),
-        .m_event_record(event_record[512 +: 512]), .inc_misses, .inc_faults, .inc_events_lost
+        .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_cycle_ts, .m_room_queue(room_queue[8 +: 8]),
+        .s_room(room[1]), .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]),
+        .m_event_queue(event_queue[8 +: 8]), .m_event_record(event_record[512 +: 512]), .inc_misses, .inc_faults,
+        .inc_events_lost
     );
 
     wire [2:0] tlb_amount;
@@ -308,20 +309,21 @@ module plx_memory #(
     logic [PORTS*14-1:0] inc_bytes;
 
     plx_tx_ring #(.PORTS(PORTS)) tx_ring (
-        .clk, .rst, .now_cycle_ts, .cfg_ring_base(ring_base[PORTS*64-1:0]), .cfg_ring_ctrl_enable(ring_enable[PORTS-1:0]),
-        .cfg_ring_ctrl_log2_size(ring_log2_size[PORTS*5-1:0]), .cfg_ring_ctrl_queue(ring_queue[PORTS*8-1:0]),
-        .cfg_ring_producer(ring_producer[PORTS*32-1:0]), .wr_ring_producer(ring_rings[PORTS-1:0]),
-        .sts_ring_consumer(ring_consumer), .sts_ring_status_idle(ring_idle), .sts_ring_status_error(ring_error),
-        .sts_ring_status_no_event(ring_no_event), .forget, .quiet(ring_quiet), .m_desc_valid(fetch_valid), .m_desc_ready(fetch_ready),
-        .m_desc_address(fetch_address), .m_desc_length(fetch_length), .m_desc_tag(fetch_tag),
-        .s_data_tvalid(rd_tvalid[0]), .s_data_tready(fetch_tready), .s_data_tdata(m_rd_data_tdata),
-        .s_data_tlast(m_rd_data_tlast), .s_data_tuser(m_rd_data_tuser), .s_data_tag(rd_tag),
-        .m_tx_segment_valid, .m_tx_segment_ready, .m_tx_segment, .m_tx_segment_data, .m_tx_segment_ends, .m_tx_segment_flush, .s_done_valid,
-        .s_done_end, .s_done_status,
-        .s_done_length, .s_read_idle, .s_fifo_idle, .s_lost_valid, .s_lost_ready, .s_lost_count, .s_lost_cookie,
+        .clk, .rst, .now_cycle_ts, .cfg_ring_base(ring_base[PORTS*64-1:0]),
+        .cfg_ring_ctrl_enable(ring_enable[PORTS-1:0]), .cfg_ring_ctrl_log2_size(ring_log2_size[PORTS*5-1:0]),
+        .cfg_ring_ctrl_queue(ring_queue[PORTS*8-1:0]), .cfg_ring_producer(ring_producer[PORTS*32-1:0]),
+        .wr_ring_producer(ring_rings[PORTS-1:0]), .sts_ring_consumer(ring_consumer),
+        .sts_ring_status_idle(ring_idle), .sts_ring_status_error(ring_error),
+        .sts_ring_status_no_event(ring_no_event), .forget, .quiet(ring_quiet), .m_desc_valid(fetch_valid),
+        .m_desc_ready(fetch_ready), .m_desc_address(fetch_address), .m_desc_length(fetch_length),
+        .m_desc_tag(fetch_tag), .s_data_tvalid(rd_tvalid[0]), .s_data_tready(fetch_tready),
+        .s_data_tdata(m_rd_data_tdata), .s_data_tlast(m_rd_data_tlast), .s_data_tuser(m_rd_data_tuser),
+        .s_data_tag(rd_tag), .m_tx_segment_valid, .m_tx_segment_ready, .m_tx_segment, .m_tx_segment_data,
+        .m_tx_segment_ends, .m_tx_segment_flush, .s_done_valid, .s_done_end, .s_done_status, .s_done_length,
+        .s_read_idle, .s_fifo_idle, .s_lost_valid, .s_lost_ready, .s_lost_count, .s_lost_cookie,
         .m_room_queue(room_queue[24 +: PORTS*8]), .s_room(room[3 +: PORTS]), .m_event_valid(event_valid[3]),
-        .m_event_ready(event_ready[3]), .m_event_queue(event_queue[24 +: 8]), .m_event_record(event_record[1536 +: 512]),
-        .inc_packets, .inc_bytes, .inc_bad, .inc_read_failed
+        .m_event_ready(event_ready[3]), .m_event_queue(event_queue[24 +: 8]),
+        .m_event_record(event_record[1536 +: 512]), .inc_packets, .inc_bytes, .inc_bad, .inc_read_failed
     );
 
     // The tag of a read of descriptors is its ring.

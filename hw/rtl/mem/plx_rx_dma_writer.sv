@@ -260,8 +260,8 @@ module plx_rx_dma_writer #(
     wire         last     = busy ? !more_than_2 : to_end ? end_two : jump || reach == 5'd2;
     wire         is_record = !busy && leads;
     wire         two_held = |held[6:1];
-    wire [127:0] the_record = {timestamp_valid ? timestamp_ns[31:0] : 32'd0, sequence_number, 15'd0, timestamp_valid, source_port,
-                               16'd0, ended ? end_bytes : bound};
+    wire [127:0] the_record = {timestamp_valid ? timestamp_ns[31:0] : 32'd0, sequence_number, 15'd0, timestamp_valid,
+                               source_port, 16'd0, ended ? end_bytes : bound};
     wire [127:0] of_ring  = none ? 128'd0 : unit_0;
 
     assign load  = cut || (busy && free);

@@ -126,7 +126,8 @@ module plx_tx_read #(
         is_data   <= tx_segment_data;
         first     <= p_first;
         last      <= tx_segment_ends;
-        says      <= {1'b1, tx_segment[layouts_pkg::TX_DESCRIPTOR_COOKIE_AT +: 32], p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, p_checksum[7:0], p_checksum[15:8], p_total,
+        says      <= {1'b1, tx_segment[layouts_pkg::TX_DESCRIPTOR_COOKIE_AT +: 32], p_raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM,
+                      p_checksum[7:0], p_checksum[15:8], p_total,
                       tx_segment[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
                       tx_segment[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
                       tx_segment[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
@@ -334,7 +335,8 @@ module plx_tx_read #(
         if (word) rest <= full ? turned : joined;
     end
 
-    assign idle = !whole_valid && !tx_segment_valid && !open && !e_valid && !b_valid && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
+    assign idle = !whole_valid && !tx_segment_valid && !open && !e_valid && !b_valid && !more && !m_axis_tx_tvalid
+                  && !m_done_valid && !m_done_end;
 
     wire unused = &{1'b0, flags, twice[255:0], inline_valid, inline_level};
 endmodule

@@ -226,7 +226,8 @@ module plx_tx_ring_one #(
 
     // ---- Events -----------------------------------------------------------------------------------
 
-    wire  [95:0] stages = {now_cycle_ts, s_done_valid ? done_fetched : last_fetched, s_done_valid ? done_doorbell_ts : last_doorbell_ts};
+    wire  [95:0] stages = {now_cycle_ts, s_done_valid ? done_fetched : last_fetched,
+                           s_done_valid ? done_doorbell_ts : last_doorbell_ts};
     wire         events_free, event_there;
 
     // As the queue says it, from a register.
@@ -280,5 +281,6 @@ module plx_tx_ring_one #(
         .fetching
     );
 
-    wire unused = &{1'b0, flags, word_flags, tx_segments_free, notes_free, note_valid, events_free, event_there, unhanded};
+    wire unused = &{1'b0, flags, word_flags, tx_segments_free, notes_free, note_valid, events_free, event_there,
+                    unhanded};
 endmodule

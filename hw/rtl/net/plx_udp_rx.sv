@@ -95,7 +95,8 @@ module plx_udp_rx (
     logic              open_waits, final_word;
     logic [OPEN_W-1:0] open_data, waiting_data;
     wire  [OPEN_W-1:0] opened = {open_stamped, s_open_echo, s_open_whole, s_open_upper,
-        open_at + (s_open_whole ? '0 : s_open_skip), s_open_length, s_open_source_port, s_open_stream, s_open_delivery_mode};
+        open_at + (s_open_whole ? '0 : s_open_skip), s_open_length, s_open_source_port, s_open_stream,
+        s_open_delivery_mode};
     wire               open   = open_waits || s_open_valid;
     logic              echo, whole, upper, timestamp_valid;
     logic [AW-1:0]     start;
@@ -106,7 +107,8 @@ module plx_udp_rx (
     logic [1:0]        delivery_mode;
 
     assign open_data = open_waits ? waiting_data : opened;
-    assign {timestamp_valid, timestamp_ns, cycle_ts_mac, echo, whole, upper, start, length, source_port, stream, delivery_mode} = open_data;
+    assign {timestamp_valid, timestamp_ns, cycle_ts_mac, echo, whole, upper, start, length, source_port, stream,
+            delivery_mode} = open_data;
 
     /* verilator lint_off PINCONNECTEMPTY */
     plx_fifo_sync #(
@@ -205,15 +207,20 @@ module plx_udp_rx (
     end
 
     // The second timestamp is of the cycle in which the first word is offered.
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_TIMESTAMP_NS_AT+:layouts_pkg::RX_META_TIMESTAMP_NS_W] = meta_timestamp_ns;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_TIMESTAMP_NS_AT+:layouts_pkg::RX_META_TIMESTAMP_NS_W]
+        = meta_timestamp_ns;
     assign m_axis_meta_tdata[layouts_pkg::RX_META_CYCLE_TS_MAC_AT+:layouts_pkg::RX_META_CYCLE_TS_MAC_W] = meta_cycle_ts;
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_CYCLE_TS_PARSED_AT+:layouts_pkg::RX_META_CYCLE_TS_PARSED_W] = now_cycle_ts;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_CYCLE_TS_PARSED_AT+:layouts_pkg::RX_META_CYCLE_TS_PARSED_W]
+        = now_cycle_ts;
     assign m_axis_meta_tdata[layouts_pkg::RX_META_LENGTH_AT+:layouts_pkg::RX_META_LENGTH_W] = meta_length;
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_SOURCE_PORT_AT+:layouts_pkg::RX_META_SOURCE_PORT_W] = meta_source_port;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_SOURCE_PORT_AT+:layouts_pkg::RX_META_SOURCE_PORT_W]
+        = meta_source_port;
     assign m_axis_meta_tdata[layouts_pkg::RX_META_STREAM_AT+:layouts_pkg::RX_META_STREAM_W] = meta_stream;
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_DELIVERY_MODE_AT+:layouts_pkg::RX_META_DELIVERY_MODE_W] = meta_delivery_mode;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_DELIVERY_MODE_AT+:layouts_pkg::RX_META_DELIVERY_MODE_W]
+        = meta_delivery_mode;
     assign m_axis_meta_tdata[layouts_pkg::RX_META_LENGTH_KNOWN_AT+:layouts_pkg::RX_META_LENGTH_KNOWN_W] = !meta_whole;
-    assign m_axis_meta_tdata[layouts_pkg::RX_META_TIMESTAMP_VALID_AT+:layouts_pkg::RX_META_TIMESTAMP_VALID_W] = meta_timestamp_valid;
+    assign m_axis_meta_tdata[layouts_pkg::RX_META_TIMESTAMP_VALID_AT+:layouts_pkg::RX_META_TIMESTAMP_VALID_W]
+        = meta_timestamp_valid;
 
     assign busy = open || m_axis_payload_tvalid || m_echo_valid;
 endmodule

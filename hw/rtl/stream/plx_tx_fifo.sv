@@ -56,6 +56,7 @@ module plx_tx_fifo #(
 
     // ---- clk_core: words into the memory ----------------------------------------------------------
 
+    (* ram_style = "block", ramstyle = "M20K, no_rw_check" *)
     logic [255:0] memory [0:WORDS-1];
     // One bit more than an address: distinguishes full and empty. Whole packets end before `committed`.
     logic [AW:0] tail, committed, head, head_gray, head_seen, head_bin;

@@ -94,8 +94,9 @@ module net_loop #(
 
     plx_mac_rx receiver (
         .clk, .rst, .xgmii_rxd(back_d), .xgmii_rxc(back_c), .m_axis_rx_tvalid(rx_valid), .m_axis_rx_tdata(rx_data),
-        .m_axis_rx_tkeep(rx_keep), .m_axis_rx_tlast(rx_last), .m_axis_rx_tuser(rx_user), .m_axis_rx_cycle_ts(rx_cycle_ts),
-        .m_axis_rx_timestamp_ns(rx_timestamp_ns), .m_axis_rx_timestamp_valid(rx_timestamp_valid), .now_cycle_ts(now), .now_timestamp_ns(64'd0),
+        .m_axis_rx_tkeep(rx_keep), .m_axis_rx_tlast(rx_last), .m_axis_rx_tuser(rx_user),
+        .m_axis_rx_cycle_ts(rx_cycle_ts), .m_axis_rx_timestamp_ns(rx_timestamp_ns),
+        .m_axis_rx_timestamp_valid(rx_timestamp_valid), .now_cycle_ts(now), .now_timestamp_ns(64'd0),
         .now_timestamp_valid(1'b0), .cfg_enable(1'b1), .cfg_max_frame, .cfg_mac, .pause_valid(), .pause_quanta(),
         .inc_frames(received), .inc_bytes(), .inc_symbol(rx_lost[0]), .inc_oversize(rx_lost[1]),
         .inc_runt(rx_lost[2]), .inc_fcs(rx_lost[3]), .inc_pause(rx_lost[4]), .busy()

@@ -13,8 +13,8 @@ from frames import (BROADCAST, CATCH_ALL, HITS, PAYLOAD, WHOLE, Payload, Setting
 
 PERIOD = 6400
 CAUSES = ("address", "malformed", "checksum", "fragment", "unsupported", "miss", "arp")
-META = {"wire": (0, 64), "cycle_ts_mac": (64, 32), "stamp_parsed": (96, 32), "length": (128, 16),
-        "source_port": (144, 16), "stream": (160, 5), "form": (165, 2), "length_known": (167, 1),
+META = {"timestamp_ns": (0, 64), "cycle_ts_mac": (64, 32), "cycle_ts_parsed": (96, 32), "length": (128, 16),
+        "source_port": (144, 16), "stream": (160, 5), "delivery_mode": (165, 2), "length_known": (167, 1),
         "timestamp_valid": (168, 1)}
 
 
@@ -36,7 +36,7 @@ class TB:
         dut = self.dut
         self.settings = Settings(**settings)
         self.settings.write(dut)
-        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "stamp", "wire", "timestamp_valid"):
+        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "cycle_ts", "timestamp_ns", "timestamp_valid"):
             getattr(dut, f"s_axis_rx_{signal}").value = 0
         dut.rst.value = 1
         await ClockCycles(dut.clk, 3)
@@ -76,7 +76,7 @@ class TB:
 
     def take_meta(self, word):
         meta = {name: word >> at & (1 << bits) - 1 for name, (at, bits) in META.items()}
-        assert meta["stamp_parsed"] == self.cycle
+        assert meta["cycle_ts_parsed"] == self.cycle
         self.meta.append(meta)
 
     def put_out(self, data, echo, bad):
@@ -89,9 +89,9 @@ class TB:
             self.echoes.append(data)
         else:
             meta = self.meta.pop()
-            assert meta["length_known"] == (meta["form"] != WHOLE)
-            assert meta["length"] == (self.settings.max_frame if meta["form"] == WHOLE else len(data))
-            self.out.append(Payload(data, meta["stream"], meta["form"], meta["source_port"]))
+            assert meta["length_known"] == (meta["delivery_mode"] != WHOLE)
+            assert meta["length"] == (self.settings.max_frame if meta["delivery_mode"] == WHOLE else len(data))
+            self.out.append(Payload(data, meta["stream"], meta["delivery_mode"], meta["source_port"]))
 
     async def send(self, frames, idle=0.0, gap=0, broken=()):
         """Frames with idle cycles at this rate, and `gap` words between; `broken`: marked bad by the MAC."""
@@ -354,7 +354,7 @@ async def metadata(dut):
     assert [meta["timestamp_valid"] for meta in seen] == [0, 1, 0, 1]
     # `send` has set them one cycle before the first word is taken.
     assert [meta["cycle_ts_mac"] for meta in seen] == [cycle - 1 for cycle in tb.first_in]
-    assert [meta["wire"] for meta in seen] == [(cycle - 1) * 64 // 10 for cycle in tb.first_in]
+    assert [meta["timestamp_ns"] for meta in seen] == [(cycle - 1) * 64 // 10 for cycle in tb.first_in]
 
 
 @cocotb.test()

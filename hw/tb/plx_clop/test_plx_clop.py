@@ -12,7 +12,7 @@ PARAMETERS = [{"PORTS": 4}, {"PORTS": 1}]
 
 QUEUES = 8
 
-FIELDS = (("list", 7), ("length", 16), ("wire", 64), ("timestamp_valid", 1))
+FIELDS = (("list", 7), ("length", 16), ("timestamp_ns", 64), ("timestamp_valid", 1))
 
 
 class Port:
@@ -42,7 +42,7 @@ class TB:
     async def start(self, at_once=True):
         await self.cycles.start()
         if at_once:
-            clear(self.dut.outcomes)
+            clear(self.dut.status_counts)
         while int(self.dut.counters_ready.value) == 0:
             await self.cycles.cycle()
 
@@ -97,7 +97,7 @@ class TB:
                 getattr(dut, f"s_{kind}_{name}").value = joined([job[at] for job in jobs], width)
         dut.s_commit_status.value = joined([getattr(port, "outcome", 0) for port in self.port], 4)
         for index, name in enumerate(("mac", "parsed", "placed")):
-            getattr(dut, f"s_commit_stamp_{name}").value = joined(
+            getattr(dut, f"s_commit_cycle_ts_{name}").value = joined(
                 [getattr(port, "stages", (0, 0, 0))[index] for port in self.port], 32)
         self.room_before, self.room = self.room, sum(
             (random.random() >= self.no_room) << queue for queue in range(QUEUES))

@@ -40,7 +40,7 @@ class TB:
         dut = self.dut
         self.settings = Settings(**settings)
         self.settings.write(dut)
-        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "stamp", "wire", "timestamp_valid"):
+        for signal in ("tvalid", "tdata", "tkeep", "tlast", "tuser", "cycle_ts", "timestamp_ns", "timestamp_valid"):
             getattr(dut, f"s_axis_rx_{signal}").value = 0
         dut.now_cycle_ts.value = dut.arp_flush.value = dut.discard.value = 0
         dut.cfg_destination_ip.value, dut.cfg_destination_port.value, dut.cfg_source_port.value = 0, 1, 2

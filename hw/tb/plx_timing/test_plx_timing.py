@@ -46,7 +46,8 @@ class TB:
             self.set.update(name for bit, name in enumerate(FLAGS) if int(dut.set_flags.value) >> bit & 1)
             if int(dut.m_event_valid.value) and int(dut.m_event_ready.value):
                 self.events.append({name: int(getattr(dut, f"m_event_{name}").value) for name in
-                                    ("edges", "wire", "timestamp_valid", "stamp", "burst", "flags", "clocks", "triggers")})
+                                    ("edges", "timestamp_ns", "timestamp_valid", "cycle_ts", "burst", "flags", "clocks",
+                                     "triggers")})
             await FallingEdge(dut.clk)
             self.cycle += 1
 
@@ -132,7 +133,7 @@ async def asynchronous_pulses_of_12_5_ns_all_count(dut):
     assert tb.count["triggers"] == 2 * pairs and int(dut.bursts.value) == pairs and not int(dut.in_burst.value)
     assert tb.count["unpaired"] == 0 and not tb.set
     # Each trigger is latched with the clocks until then, to a cycle.
-    latched = [event["wire"] // 25 for event in tb.events if event["edges"] & 4]
+    latched = [event["timestamp_ns"] // 25 for event in tb.events if event["edges"] & 4]
     for wire, time in zip(latched, times, strict=True):
         assert bisect(ticks, time - NET_PS) <= wire <= bisect(ticks, time + NET_PS)
 
@@ -154,7 +155,7 @@ async def a_start_of_burst_latches_and_then_sets(dut):
     await tb.pulse(END)
     assert not int(dut.in_burst.value) and int(dut.at_trigger.value) < int(dut.at_end.value) < 200
     assert [event["edges"] for event in tb.events] == [1, 4, 2]
-    assert [event["wire"] for event in tb.events] == [latched, int(dut.at_trigger.value), int(dut.at_end.value)]
+    assert [event["timestamp_ns"] for event in tb.events] == [latched, int(dut.at_trigger.value), int(dut.at_end.value)]
     assert [event["triggers"] for event in tb.events] == [0, 1, 1] and {event["burst"] for event in tb.events} == {1}
     assert not tb.set
 
@@ -209,7 +210,7 @@ async def edges_of_one_cycle_are_one_event_and_a_flag_tells_once(dut):
     assert len(tb.events) == 1, "the flag is set already"
     dut.flags.value = 0
     await tb.pulse(END)
-    assert tb.events[1]["edges"] == 8 and tb.events[1]["stamp"] == int(dut.now_cycle_ts.value) - 4
+    assert tb.events[1]["edges"] == 8 and tb.events[1]["cycle_ts"] == int(dut.now_cycle_ts.value) - 4
     # They are not accepted.
     dut.cfg_event_burst.value, dut.m_event_ready.value = 1, 0
     await tb.pulse(START, TRIGGER)

@@ -10,7 +10,7 @@ from clocks import Clock
 
 PARAMETERS = [{"DEPTH": 8}]
 
-FIELDS = ("edges", "wire", "timestamp_valid", "stamp", "burst", "flags", "clocks", "triggers")
+FIELDS = ("edges", "timestamp_ns", "timestamp_valid", "cycle_ts", "burst", "flags", "clocks", "triggers")
 WIDTHS = (4, 64, 1, 32, 32, 5, 64, 64)
 # An end is reported before a start of the same cycle.
 ORDER = (1, 0, 2, 3)
@@ -61,8 +61,8 @@ class TB:
             if edges >> edge & 1:
                 index = told["burst"] - 1 if edge == 1 and edges & 1 else told["burst"]
                 self.expected.append(struct.pack(
-                    "<QIIIIQQIIIIIHBB", told["wire"], index % 2**32, 0, edge, told["flags"], told["clocks"],
-                    told["triggers"], 0, 0, told["stamp"], 0, len(self.expected), 0, 4, told["timestamp_valid"]))
+                    "<QIIIIQQIIIIIHBB", told["timestamp_ns"], index % 2**32, 0, edge, told["flags"], told["clocks"],
+                    told["triggers"], 0, 0, told["cycle_ts"], 0, len(self.expected), 0, 4, told["timestamp_valid"]))
         return taken
 
     async def finish(self):

@@ -77,12 +77,13 @@ module tx_path #(
         .sts_ring_status_error, .sts_ring_status_no_event(), .forget('0), .quiet(), .m_desc_valid(ask_valid[0]), .m_desc_ready(ask_ready[0]),
         .m_desc_address(ask_address[63:0]), .m_desc_length(ask_length[15:0]), .m_desc_tag(ask_tag),
         .s_data_tvalid(data_valid[0]), .s_data_tready(data_ready[0]), .s_data_tdata(data), .s_data_tlast(data_last),
-        .s_data_tuser(data_user), .s_data_tag(data_tag), .m_tx_segment_valid(tx_segment_valid), .m_tx_segment_ready(tx_segment_ready),
-        .m_tx_segment(piece), .m_tx_segment_data(tx_segment_data), .m_tx_segment_ends(tx_segment_ends), .m_tx_segment_flush(tx_segment_flush), .s_done_valid(done_valid), .s_done_end(done_end),
-        .s_done_status(done_status), .s_done_length(done_length), .s_read_idle(read_idle), .s_fifo_idle(fifo_idle),
-        .s_lost_valid('0), .s_lost_ready(), .s_lost_count('0), .s_lost_cookie('0),
-        .m_room_queue(), .s_room({PORTS{1'b1}}), .m_event_valid, .m_event_ready, .m_event_queue(), .m_event_record, .inc_packets, .inc_bytes,
-        .inc_bad, .inc_read_failed
+        .s_data_tuser(data_user), .s_data_tag(data_tag), .m_tx_segment_valid(tx_segment_valid),
+        .m_tx_segment_ready(tx_segment_ready), .m_tx_segment(piece), .m_tx_segment_data(tx_segment_data),
+        .m_tx_segment_ends(tx_segment_ends), .m_tx_segment_flush(tx_segment_flush), .s_done_valid(done_valid),
+        .s_done_end(done_end), .s_done_status(done_status), .s_done_length(done_length), .s_read_idle(read_idle),
+        .s_fifo_idle(fifo_idle), .s_lost_valid('0), .s_lost_ready(), .s_lost_count('0), .s_lost_cookie('0),
+        .m_room_queue(), .s_room({PORTS{1'b1}}), .m_event_valid, .m_event_ready, .m_event_queue(), .m_event_record,
+        .inc_packets, .inc_bytes, .inc_bad, .inc_read_failed
     );
 
     logic         desc_valid, desc_ready, rd_valid, rd_ready, rd_last, rd_user, out_valid, out_ready, out_last, out_user;
@@ -133,16 +134,18 @@ module tx_path #(
             logic         asked, answered, t_valid, t_ready, t_last, fifo_busy, net_busy, mac_busy;
 
             plx_tx_read #(.WORDS(WORDS)) read (
-                .clk(clk_core), .rst(rst_core), .s_tx_segment_valid(tx_segment_valid[p]), .s_tx_segment_ready(tx_segment_ready[p]),
-                .s_tx_segment(piece[p*256 +: 256]), .s_tx_segment_data(tx_segment_data[p]), .s_tx_segment_ends(tx_segment_ends[p]), .s_tx_segment_flush(tx_segment_flush[p]), .m_done_valid(done_valid[p]),
-                .m_done_end(done_end[p]), .m_done_status(done_status[p*2 +: 2]),
-                .m_done_length(done_length[p*16 +: 16]), .m_desc_valid(ask_valid[p+1]),
-                .m_desc_ready(ask_ready[p+1]), .m_desc_address(ask_address[(p+1)*64 +: 64]),
-                .m_desc_length(ask_length[(p+1)*16 +: 16]), .s_data_tvalid(data_valid[p+1]),
-                .s_data_tready(data_ready[p+1]), .s_data_tdata(data), .s_data_tkeep(data_keep),
-                .s_data_tlast(data_last), .s_data_tuser(data_user), .m_axis_tx_tvalid(w_valid),
-                .m_axis_tx_tdata(w_data), .m_axis_tx_tkeep(w_keep), .m_axis_tx_tlast(w_last),
-                .m_axis_tx_tuser(w_user), .m_axis_meta_tdata(w_meta), .s_free(free), .idle(read_idle[p])
+                .clk(clk_core), .rst(rst_core), .s_tx_segment_valid(tx_segment_valid[p]),
+                .s_tx_segment_ready(tx_segment_ready[p]), .s_tx_segment(piece[p*256 +: 256]),
+                .s_tx_segment_data(tx_segment_data[p]), .s_tx_segment_ends(tx_segment_ends[p]),
+                .s_tx_segment_flush(tx_segment_flush[p]), .m_done_valid(done_valid[p]), .m_done_end(done_end[p]),
+                .m_done_status(done_status[p*2 +: 2]), .m_done_length(done_length[p*16 +: 16]),
+                .m_desc_valid(ask_valid[p+1]), .m_desc_ready(ask_ready[p+1]),
+                .m_desc_address(ask_address[(p+1)*64 +: 64]), .m_desc_length(ask_length[(p+1)*16 +: 16]),
+                .s_data_tvalid(data_valid[p+1]), .s_data_tready(data_ready[p+1]), .s_data_tdata(data),
+                .s_data_tkeep(data_keep), .s_data_tlast(data_last), .s_data_tuser(data_user),
+                .m_axis_tx_tvalid(w_valid), .m_axis_tx_tdata(w_data), .m_axis_tx_tkeep(w_keep),
+                .m_axis_tx_tlast(w_last), .m_axis_tx_tuser(w_user), .m_axis_meta_tdata(w_meta), .s_free(free),
+                .idle(read_idle[p])
             );
 
             plx_tx_fifo #(.WORDS(WORDS)) fifo (

@@ -46,16 +46,16 @@ module plx_pcie_cc #(
     wire leaves = sent && m_axis_cc_tlast;
 
     // Fields of the header. `plx_csr` copies bit 8 of the tag, by which plx_pcie_cq marks a locked read.
-    wire [6:0]  lower     = header[6:0];
-    wire [11:0] bytes     = header[18:7];
-    wire [15:0] requester = header[47:32];
-    wire [9:0]  length    = header[73:64];
-    wire [2:0]  status    = header[88:86];
-    wire [7:0]  tag       = header[97:90];
-    wire        locked    = header[98];
-    wire [7:0]  func      = header[107:100];
-    wire [2:0]  attr      = header[110:108];
-    wire [2:0]  tc        = header[113:111];
+    wire [6:0]  lower     = header[layouts_pkg::HIF_LOWER_ADDRESS_AT +: 7];
+    wire [11:0] bytes     = header[layouts_pkg::HIF_BYTE_COUNT_AT +: 12];
+    wire [15:0] requester = header[layouts_pkg::HIF_REQUESTER_AT +: 16];
+    wire [9:0]  length    = header[layouts_pkg::HIF_LENGTH_AT +: 10];
+    wire [2:0]  status    = header[layouts_pkg::HIF_STATUS_AT +: 3];
+    wire [7:0]  tag       = header[layouts_pkg::HIF_TAG_AT +: 8];
+    wire        locked    = header[layouts_pkg::HIF_TAG_AT + 8];
+    wire [7:0]  func      = header[layouts_pkg::HIF_FUNC_AT +: 8];
+    wire [2:0]  attr      = header[layouts_pkg::HIF_ATTRIBUTES_AT +: 3];
+    wire [2:0]  tc        = header[layouts_pkg::HIF_TRAFFIC_CLASS_AT +: 3];
 
     // The block's number of the function: plx_pcie_func, reversed.
     localparam [7:0] BEFORE_VFS = FIRST_VF - 1;
@@ -112,6 +112,5 @@ module plx_pcie_cc #(
         end
     end
 
-    wire unused = &{1'b0, header[127:114], header[99], header[89], header[85:74], header[63:48], header[31:19],
-                    length[9:5]};
+    wire unused = &{1'b0, header, length[9:5]};
 endmodule

@@ -94,8 +94,22 @@ module plx_pcie_cq #(
     assign hif_rx_req_valid  = state != COLLECT && !dropped && !(hold && state == OFFER);
     assign hif_rx_req_sop    = state != SECOND;
     assign hif_rx_req_eop    = state == SECOND || !two;
-    assign hif_rx_req_header = {14'd0, tc, attr, func, 1'b0, locked, tag, 1'b0, 3'd0, write,
-                                write || read ? bar : 3'd7, bytes, dws, 16'd0, requester, at};
+    wire  [2:0] region = write || read ? bar : 3'd7;
+
+    always_comb begin
+        hif_rx_req_header = '0;
+        hif_rx_req_header[layouts_pkg::HIF_OFFSET_AT +: 32]        = at;
+        hif_rx_req_header[layouts_pkg::HIF_REQUESTER_AT +: 16]     = requester;
+        hif_rx_req_header[layouts_pkg::HIF_LENGTH_AT +: 10]        = dws;
+        hif_rx_req_header[layouts_pkg::HIF_FIRST_BE_AT +: 8]       = bytes;
+        hif_rx_req_header[layouts_pkg::HIF_BAR_AT +: 3]            = region;
+        hif_rx_req_header[layouts_pkg::HIF_WRITE_AT]                 = write;
+        hif_rx_req_header[layouts_pkg::HIF_TAG_AT +: 9]            = {locked, tag};
+        hif_rx_req_header[layouts_pkg::HIF_FUNC_AT +: 8]           = func;
+        hif_rx_req_header[layouts_pkg::HIF_ATTRIBUTES_AT +: 3]     = attr;
+        hif_rx_req_header[layouts_pkg::HIF_TRAFFIC_CLASS_AT +: 3]  = tc;
+    end
+
     assign hif_rx_req_data   = state == SECOND ? data[511:256] : data[255:0];
     assign np_accepted          = hif_rx_req_valid && hif_rx_req_ready && hif_rx_req_eop && !write;
 

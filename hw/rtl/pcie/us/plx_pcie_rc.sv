@@ -23,7 +23,7 @@ module plx_pcie_rc #(
     input  logic [74:0]   s_axis_rc_tuser,
     input  logic          s_axis_rc_tlast,
 
-    // A read that is refused: bits 113 to 90 of the header of its completion.
+    // A read that is refused: tag, function, attributes and traffic class of its completion.
     input  logic          s_refused_valid,
     output logic          s_refused_ready,
     input  logic [23:0]   s_refused,
@@ -204,10 +204,21 @@ module plx_pcie_rc #(
         hif_rx_cpl_sop    <= word_sop || s_refused_ready;
         hif_rx_cpl_eop    <= last || s_refused_ready;
         hif_rx_cpl_data   <= masked;
-        hif_rx_cpl_header <= {14'd0, word_head[91:89], word_head[94:92], func, tag, poisoned,
-                              strange ? 3'd0 : told, 12'd0, empty ? 10'd0 : word_head[41:32], 16'd0, 16'd0, 13'd0,
-                              word_head[27:16], word_head[6:0]};
-        if (s_refused_ready) hif_rx_cpl_header <= {14'd0, s_refused, 1'b0, UNSUPPORTED, 86'd0};
+        hif_rx_cpl_header <= '0;
+        if (s_refused_ready) begin
+            hif_rx_cpl_header[layouts_pkg::HIF_STATUS_AT +: 3] <= UNSUPPORTED;
+            hif_rx_cpl_header[layouts_pkg::HIF_TAG_AT +: 24]   <= s_refused;
+        end else begin
+            hif_rx_cpl_header[layouts_pkg::HIF_LOWER_ADDRESS_AT +: 7] <= word_head[6:0];
+            hif_rx_cpl_header[layouts_pkg::HIF_BYTE_COUNT_AT +: 12]   <= word_head[27:16];
+            hif_rx_cpl_header[layouts_pkg::HIF_LENGTH_AT +: 10]       <= empty ? 10'd0 : word_head[41:32];
+            hif_rx_cpl_header[layouts_pkg::HIF_STATUS_AT +: 3]        <= strange ? 3'd0 : told;
+            hif_rx_cpl_header[layouts_pkg::HIF_POISONED_AT]             <= poisoned;
+            hif_rx_cpl_header[layouts_pkg::HIF_TAG_AT +: 10]          <= tag;
+            hif_rx_cpl_header[layouts_pkg::HIF_FUNC_AT +: 8]          <= func;
+            hif_rx_cpl_header[layouts_pkg::HIF_ATTRIBUTES_AT +: 3]    <= word_head[94:92];
+            hif_rx_cpl_header[layouts_pkg::HIF_TRAFFIC_CLASS_AT +: 3] <= word_head[91:89];
+        end
     end
 
     wire unused = &{1'b0, s_axis_rc_tuser[74:43], s_axis_rc_tuser[41:0], came_data[31], word_head};

@@ -40,7 +40,7 @@ module plx_pcie_rq #(
     output logic          s_tag_ready,
     input  logic [W-1:0]  s_tag,
 
-    // A read that is refused: bits 113 to 90 of its header, which are those of its completion.
+    // A read that is refused: tag, function, attributes and traffic class, for its completion.
     output logic          m_refused_valid,
     input  logic          m_refused_ready,
     output logic [23:0]   m_refused,
@@ -133,10 +133,10 @@ module plx_pcie_rq #(
     logic in_tlp, drops, turn, yields;
     wire  room;
 
-    wire [2:0] write_func = hif_wr_req_header[102:100];
+    wire [2:0] write_func = hif_wr_req_header[layouts_pkg::HIF_FUNC_AT +: 3];
     wire       read_on    = bus_master[read_func];
     wire       write_on   = bus_master[write_func];
-    assign     read_func  = hif_rd_req_header[102:100];
+    assign     read_func  = hif_rd_req_header[layouts_pkg::HIF_FUNC_AT +: 3];
 
     // `reads`: if a TLP is sent, or refused, it is a read.
     wire can_read     = hif_rd_req_valid && (read_on ? s_tag_valid && may_read : !m_refused_valid);
@@ -151,7 +151,8 @@ module plx_pcie_rq #(
     logic [10:0]  left;
     logic [127:0] kept;
     logic         needs;
-    wire [10:0]   dws    = {hif_wr_req_header[73:64] == 0, hif_wr_req_header[73:64]};
+    wire [9:0]    write_length = hif_wr_req_header[layouts_pkg::HIF_LENGTH_AT +: 10];
+    wire [10:0]   dws    = {write_length == 0, write_length};
     wire          short  = dws[10:3] == 0 && dws[2:0] <= 3'd4;
     wire          last   = left[10:3] == 0 || left == 11'd8;
     wire          follows = in_tlp && !drops && (!needs || hif_wr_req_valid);
@@ -179,7 +180,7 @@ module plx_pcie_rq #(
         if (m_refused_ready) m_refused_valid <= 1'b0;
         if (refuses) begin
             m_refused_valid <= 1'b1;
-            m_refused       <= hif_rd_req_header[113:90];
+            m_refused       <= hif_rd_req_header[layouts_pkg::HIF_TAG_AT +: 24];
         end
         if (rst) begin
             in_tlp         <= 1'b0;
@@ -204,10 +205,10 @@ module plx_pcie_rq #(
     // ---- To the block ------------------------------------------------------------------------------
 
     wire [127:0] header = reads ? hif_rd_req_header : hif_wr_req_header;
-    wire [9:0]   length = header[73:64];
-    wire [2:0]   attr   = header[110:108];
-    wire [2:0]   tc     = header[113:111];
-    wire [2:0]   func   = header[102:100];
+    wire [9:0]   length = header[layouts_pkg::HIF_LENGTH_AT +: 10];
+    wire [2:0]   attr   = header[layouts_pkg::HIF_ATTRIBUTES_AT +: 3];
+    wire [2:0]   tc     = header[layouts_pkg::HIF_TRAFFIC_CLASS_AT +: 3];
+    wire [2:0]   func   = header[layouts_pkg::HIF_FUNC_AT +: 3];
     wire [7:0]   tag    = reads ? {{(8 - W) {1'b0}}, s_tag} : 8'd0;
     wire [5:0]   number = reads ? {A_READ, read_func} : A_WRITE;
     wire [3:0]   kind   = reads ? READ : WRITE;
@@ -218,13 +219,13 @@ module plx_pcie_rq #(
 
     // The block inserts its bus number: the enable of the requester id, bit 120, is 0.
     wire [127:0] descriptor = {1'b0, attr, tc, 1'b0, 16'd0, tag, 8'd0, block_func, 1'b0, kind, length == 0, length,
-                               header[63:2], 2'b00};
+                               header[layouts_pkg::HIF_ADDRESS_AT + 2 +: 62], 2'b00};
     wire [127:0] second = hif_wr_req_data[127:0] & {128{in_tlp ? needs : !reads}};
     wire [255:0] data   = in_tlp ? {second, kept} : {second, descriptor};
     wire [7:0]   few    = in_tlp ? 8'hFF >> (3'd0 - left[2:0]) : {~(4'hF << dws[2:0]), 4'hF};
     wire [7:0]   keep   = reads ? 8'h0F : (in_tlp ? last : short) ? few : 8'hFF;
     wire         ends   = reads || (in_tlp ? last : short);
-    wire [7:0]   bytes  = in_tlp ? 8'd0 : header[81:74];
+    wire [7:0]   bytes  = in_tlp ? 8'd0 : header[layouts_pkg::HIF_FIRST_BE_AT +: 8];
     wire         sends  = follows || picks_read && read_on || picks_write && write_on;
     wire [7:0]   out_bytes;
     wire [5:0]   out_number;

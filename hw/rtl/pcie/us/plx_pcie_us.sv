@@ -188,18 +188,21 @@ module plx_pcie_us #(
     );
 
     plx_pcie_rq #(.W(W), .FIRST_VF(FIRST_VF)) rq (
-        .clk, .rst, .flush(card_rst), .hold, .idle(rq_idle), .bus_master(card_bus_master), .hif_wr_req_valid, .hif_wr_req_ready,
-        .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data, .hif_rd_req_valid(rd_valid),
-        .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .s_tag_valid(tag_valid), .s_tag_ready(tag_ready), .s_tag(tag), .m_axis_rq_tvalid,
-        .m_axis_rq_tready, .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast, .pcie_rq_seq_num0,
+        .clk, .rst, .flush(card_rst), .hold, .idle(rq_idle), .bus_master(card_bus_master), .hif_wr_req_valid,
+        .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data,
+        .hif_rd_req_valid(rd_valid), .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header),
+        .s_tag_valid(tag_valid), .s_tag_ready(tag_ready), .s_tag(tag), .m_axis_rq_tvalid, .m_axis_rq_tready,
+        .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast, .pcie_rq_seq_num0,
         .pcie_rq_seq_num_vld0, .pcie_rq_seq_num1, .pcie_rq_seq_num_vld1, .cfg_fc_nph,
         .m_refused_valid(refused_valid), .m_refused_ready(refused_ready), .m_refused(refused), .inc_rq_dropped
     );
 
     plx_pcie_tags #(.TAGS(TAGS), .CARD_TAGS(RD_TAGS), .PERIOD_LOG2(PERIOD_LOG2)) tags (
         .clk, .rst, .flush(card_rst), .m_tag_valid(tag_valid), .m_tag_ready(tag_ready), .m_tag(tag),
-        .s_read_valid(rd_valid), .s_read_tag(rd_header[90 +: CW]), .s_read_func(rd_header[102:100]),
-        .s_next_valid(hif_rd_req_valid), .s_next_tag(hif_rd_req_header[90 +: CW]), .s_look_valid(look), .s_look_tag(look_tag), .s_look_func(look_func),
+        .s_read_valid(rd_valid), .s_read_tag(rd_header[layouts_pkg::HIF_TAG_AT +: CW]),
+        .s_read_func(rd_header[layouts_pkg::HIF_FUNC_AT +: 3]), .s_next_valid(hif_rd_req_valid),
+        .s_next_tag(hif_rd_req_header[layouts_pkg::HIF_TAG_AT +: CW]), .s_look_valid(look), .s_look_tag(look_tag),
+        .s_look_func(look_func),
         .m_card_tag(card_tag), .m_current(current), .s_return_valid(return_valid),
         .s_return_late(return_late), .inc_tag_lost
     );
