@@ -2,7 +2,7 @@
 //
 // A function reaches its own registers and no other's: for any owners and any requests, an access that is
 // offered to a block is of a queue, ring, list, port, vector or page of its function, or of what all may
-// read; only function 0 writes what is nobody's. A page that another function writes has its number. The
+// read; only function 0 writes what has no owner. A page that another function writes has its number. The
 // function is that of the request, or of the reset, that was accepted last, and a completion has it too; or that
 // of a doorbell, which is accepted only while a read waits for timing or ports, and then at once. No access is
 // offered before a write has ended, nor before a read has, but a doorbell. The order of requests and doorbells

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // Of any one virtual function: it masters the bus, and has interrupts, only while the host has it enabled, by its
-// own bits; each reset that the block asks for is told as done once, with the number by which requests and
+// own bits; each reset that the block asks for is reported done once, with the number by which requests and
 // completions name that function, and only behind a reset that the card began behind it, or one of everything;
 // then within 4 cycles in which no other is, unless that has to begin anew. The card is asked for a reset of what
 // the host takes away, and each time until it is done.
@@ -40,7 +40,7 @@ module plx_pcie_vf_formal (
 
     plx_pcie_vf dut (.*);
 
-    // The card's number of the function that is told, as those of requests are made (plx_pcie_cq, plx_pcie_rc).
+    // The card's number of the function that is reported, as those of requests are made (plx_pcie_cq, plx_pcie_rc).
     logic [7:0] told;
     plx_pcie_func func (.block(cfg_vf_flr_func_num), .card(told));
 
@@ -100,7 +100,7 @@ module plx_pcie_vf_formal (
     end
 
     always_comb if (running && !rst && !was_rst) begin
-        // A request is held until it is told as done. The card ends what it was asked for.
+        // A request is held until it is reported done. The card ends what it was asked for.
         if (owed) assume (asks || told_it);
         assume ((card_flr_done & ~card_flr) == 0);
         assert (card_flr[0] == 0);

@@ -14,7 +14,7 @@ from scapy.utils import RawPcapReader
 MAC, IP_ADDRESS = "02:00:4c:4f:4c:01", "10.0.0.1"
 PEER, PEER_IP = "02:00:4c:4f:4c:99", "10.0.0.153"
 BROADCAST = "ff:ff:ff:ff:ff:ff"
-CATCH_ALL = 16
+DEFAULT_LIST = 16
 PAYLOAD, WHOLE, HITS = range(3)
 # Parts of an RFC 791 header of up to 60 bytes: "no operation".
 NOP = b"\x01"
@@ -122,7 +122,7 @@ def ones_sum(data):
 def fate(frame, port):
     """The required result of a frame: a Payload, or a name: of a count, "arp", "echo"."""
     number = lambda at, size=2: int.from_bytes(frame[at:at + size], "big")  # noqa: E731
-    whole = lambda sport=0: Payload(frame, CATCH_ALL, WHOLE, sport)  # noqa: E731
+    whole = lambda sport=0: Payload(frame, DEFAULT_LIST, WHOLE, sport)  # noqa: E731
     tagged = number(12) == 0x8100
     at = 18 if tagged else 14
     kind = number(at - 2)
@@ -156,10 +156,10 @@ def fate(frame, port):
             return "malformed"
         pseudo = frame[at + 12:at + 20] + bytes([0, 17]) + frame[l4 + 4:l4 + 6]
         wrong = port.checksum and number(l4 + 6) and ones_sum(pseudo + frame[l4:l4 + length]) != 0xFFFF
-        stream = min((i for i, (number_, _) in port.streams.items() if number_ == dport), default=CATCH_ALL)
-        if stream == CATCH_ALL and not port.catch_udp:
+        stream = min((i for i, (number_, _) in port.streams.items() if number_ == dport), default=DEFAULT_LIST)
+        if stream == DEFAULT_LIST and not port.catch_udp:
             return "miss"
-        form = WHOLE if stream == CATCH_ALL else port.streams[stream][1]
+        form = WHOLE if stream == DEFAULT_LIST else port.streams[stream][1]
         taken = Payload(frame if form == WHOLE else frame[l4 + 8:l4 + length], stream, form, sport)
         return "checksum" if wrong else taken
     if (protocol == 1 and port.echo and number(l4) == 0x0800 and header == 20 and target == integer(port.ip)

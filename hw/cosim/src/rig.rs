@@ -45,7 +45,7 @@ const LIST_BYTES: usize = 192 << 10;
 const _: () = assert!(DATA_AT + 4 * LOADS * LOAD_BYTES <= LISTS_AT);
 const _: () = assert!(LISTS_AT + 4 * 17 * LIST_BYTES <= 1 << LOG2_PAGE);
 /// The default list of a port.
-pub const CATCH_ALL: u16 = 16;
+pub const DEFAULT_LIST: u16 = 16;
 
 /// Delivery mode of a stream, as in the register `STREAM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

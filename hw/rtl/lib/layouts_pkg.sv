@@ -132,7 +132,7 @@ package layouts_pkg;
     localparam TX_META_CHECKSUM_MODE_AT = 96, TX_META_CHECKSUM_MODE_W = 2;
     localparam TX_META_RAW_AT = 98, TX_META_RAW_W = 1;
     localparam TX_META_COOKIE_AT = 99, TX_META_COOKIE_W = 32;
-    localparam TX_META_TOLD_AT = 131, TX_META_TOLD_W = 1;
+    localparam TX_META_NOTIFY_AT = 131, TX_META_NOTIFY_W = 1;
 
     // The header of a TLP on the host bus; [interfaces](interfaces.md#host-bus-hif) has which side sets which field.
     localparam HIF_W = 128;

@@ -43,13 +43,13 @@ module plx_udp_tx (
     // Packets are thrown away, but one that has begun; no neighbour is needed for them. It lasts until none waits.
     input  logic        discard,
 
-    // Count of packets lost because their address had no neighbour; whether a ring is to be told of this
+    // Count of packets lost because their address had no neighbour; whether a ring is to report this
     // one, and its cookie.
     output logic        inc_unresolved,
     output logic        m_lost_valid,
     output logic [31:0] m_lost_cookie,
 
-    // A packet is in progress; one that a ring would be told of.
+    // A packet is in progress; one that a ring would report.
     output logic        busy,
     output logic        ring_busy
 );
@@ -90,7 +90,7 @@ module plx_udp_tx (
     logic [15:0] destination_port, source_port, length, checksum_given;
     logic [1:0]  checksum_mode;
     logic [31:0] cookie;
-    logic        told, start;
+    logic        notify, start;
 
     assign s_axis_meta_tready = !next_valid;
     assign m_lookup_valid     = next_valid && !resolved;
@@ -115,7 +115,7 @@ module plx_udp_tx (
             checksum_given   <= s_axis_meta_tdata[layouts_pkg::TX_META_CHECKSUM_AT+:16];
             checksum_mode    <= s_axis_meta_tdata[layouts_pkg::TX_META_CHECKSUM_MODE_AT+:2];
             cookie           <= s_axis_meta_tdata[layouts_pkg::TX_META_COOKIE_AT+:32];
-            told             <= s_axis_meta_tdata[layouts_pkg::TX_META_TOLD_AT];
+            notify             <= s_axis_meta_tdata[layouts_pkg::TX_META_NOTIFY_AT];
         end
         if (s_lookup_done) begin
             found   <= s_lookup_hit;
@@ -211,7 +211,7 @@ module plx_udp_tx (
             sends_raw <= raw;
             discards  <= discard || !raw && !found;
             counts    <= !discard;
-            event_req     <= told && !discard;
+            event_req     <= notify && !discard;
             lost      <= cookie;
             head      <= head_next;
         end
@@ -229,5 +229,5 @@ module plx_udp_tx (
     end
 
     assign busy      = next_valid || active || word_valid || m_axis_tx_tvalid;
-    assign ring_busy = next_valid && told || active && event_req;
+    assign ring_busy = next_valid && notify || active && event_req;
 endmodule

@@ -8,7 +8,7 @@ import cycles
 from clocks import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
-from frames import (BROADCAST, CATCH_ALL, HITS, PAYLOAD, WHOLE, Payload, Settings, arp, fate, kept, ping, recorded,
+from frames import (BROADCAST, DEFAULT_LIST, HITS, PAYLOAD, WHOLE, Payload, Settings, arp, fate, kept, ping, recorded,
                     some, udp)
 
 PERIOD = 6400
@@ -311,7 +311,7 @@ async def frames_of_one_word(dut):
 
 
 @cocotb.test()
-async def streams_and_catch_all(dut):
+async def streams_and_default_list(dut):
     """The lowest enabled stream wins; the default list accepts the enabled kinds."""
     tb = TB(dut)
     streams = {2: (700, HITS), 5: (700, WHOLE), 0: (701, PAYLOAD), 15: (0, PAYLOAD)}
@@ -324,7 +324,7 @@ async def streams_and_catch_all(dut):
     # A port without answers of its own is a card without streams.
     await tb.start(streams={}, catch_udp=1, catch_other=1, arp=0, echo=0)
     await tb.expect(frames)
-    assert all(fate(frame, tb.settings) == Payload(frame, CATCH_ALL, WHOLE, sport)
+    assert all(fate(frame, tb.settings) == Payload(frame, DEFAULT_LIST, WHOLE, sport)
                for frame, sport in ((ping(), 0), (arp(), 0), (udp(sport=3), 3)))
 
 

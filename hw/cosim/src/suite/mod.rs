@@ -59,7 +59,7 @@ macro_rules! conformance {
             a_card_tells_what_it_is,
             what_was_done_is_counted,
             each_stream_has_its_own_list,
-            whole_frames_go_to_the_catch_all,
+            whole_frames_go_to_the_default_list,
             each_lost_frame_has_one_cause,
             containers_are_expanded,
             containers_that_contradict_themselves_are_refused,

@@ -6,7 +6,7 @@ use pollux_card_model::registers::port;
 use pollux_card_model::{FrameEnd, Register, SimulatedCard, WireFrame};
 
 use super::support::{Make, count, end, rig, settle};
-use crate::rig::{CATCH_ALL, Form, datagram};
+use crate::rig::{DEFAULT_LIST, Form, datagram};
 
 /// Payloads of all lengths, to each stream of each port.
 pub fn each_stream_has_its_own_list<C: SimulatedCard>(make: Make<'_, C>) {
@@ -42,14 +42,14 @@ pub fn each_stream_has_its_own_list<C: SimulatedCard>(make: Make<'_, C>) {
 }
 
 /// Frames without a stream are placed whole, if enabled.
-pub fn whole_frames_go_to_the_catch_all<C: SimulatedCard>(make: Make<'_, C>) {
+pub fn whole_frames_go_to_the_default_list<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     let mut other = vec![0xff; 6];
     other.extend([2, 0, 0, 0, 0, 9, 0x88, 0xb5]);
     other.resize(100, 7);
     for port in 0..4 {
-        let (catch_all, stream) = (port as u16 * 32 + CATCH_ALL, port as u16 * 32 + 3);
-        rig.add_list(catch_all, 16 << 10, 1000);
+        let (default_list, stream) = (port as u16 * 32 + DEFAULT_LIST, port as u16 * 32 + 3);
+        rig.add_list(default_list, 16 << 10, 1000);
         rig.add_list(stream, 16 << 10, 1000);
         rig.add_stream(port, 3, 5003, Form::Frame);
         rig.enable(port);
@@ -69,7 +69,7 @@ pub fn whole_frames_go_to_the_catch_all<C: SimulatedCard>(make: Make<'_, C>) {
             of_it.map(|payload| payload.bytes.clone()).collect()
         };
         let [first, second, third] = frames.map(|frame| frame.bytes);
-        assert_eq!(by(catch_all), [first, second], "port {port}");
+        assert_eq!(by(default_list), [first, second], "port {port}");
         assert_eq!(by(stream), [third], "port {port}");
     }
     end(rig);

@@ -235,7 +235,7 @@ pub(super) struct Ring {
 pub(super) struct Outgoing {
     pub(super) first: Descriptor,
     pub(super) bytes: Vec<u8>,
-    /// Its ring is told if it has no neighbour.
+    /// Its ring reports it if there is no neighbour.
     pub(super) told: bool,
 }
 

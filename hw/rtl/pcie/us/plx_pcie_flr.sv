@@ -2,7 +2,7 @@
 //
 // Reset of the card: by the block's reset, and by a function-level reset of function 0 (PCIe 4.0,
 // 6.6.2; PG213, "Configuration Control Interface"). No new TLP begins, those under way end, then the
-// card is reset, all of its reads are forgotten, and the block is told that it is done. Requests of the
+// card is reset, all of its reads are forgotten, and the block is notified that it is done. Requests of the
 // host wait until the card is out of reset.
 
 module plx_pcie_flr (

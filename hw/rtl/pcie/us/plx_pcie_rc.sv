@@ -171,7 +171,7 @@ module plx_pcie_rc #(
     wire  last    = word_eop || word_sop && strange;
 
     wire [2:0]  status   = word_head[45:43];
-    wire [2:0]  told     = word_broken && (status == 0 || word_head[15:12] != BAD_STATUS) ? ABORT : status;
+    wire [2:0]  reported = word_broken && (status == 0 || word_head[15:12] != BAD_STATUS) ? ABORT : status;
     wire        empty    = strange || word_broken;
     wire [9:0]  tag      = strange ? 10'h3FF : {{(10 - CW) {1'b0}}, card_tag};
     wire        poisoned = word_head[46] && !word_broken;
@@ -212,7 +212,7 @@ module plx_pcie_rc #(
             hif_rx_cpl_header[layouts_pkg::HIF_LOWER_ADDRESS_AT +: 7] <= word_head[6:0];
             hif_rx_cpl_header[layouts_pkg::HIF_BYTE_COUNT_AT +: 12]   <= word_head[27:16];
             hif_rx_cpl_header[layouts_pkg::HIF_LENGTH_AT +: 10]       <= empty ? 10'd0 : word_head[41:32];
-            hif_rx_cpl_header[layouts_pkg::HIF_STATUS_AT +: 3]        <= strange ? 3'd0 : told;
+            hif_rx_cpl_header[layouts_pkg::HIF_STATUS_AT +: 3]        <= strange ? 3'd0 : reported;
             hif_rx_cpl_header[layouts_pkg::HIF_POISONED_AT]             <= poisoned;
             hif_rx_cpl_header[layouts_pkg::HIF_TAG_AT +: 10]          <= tag;
             hif_rx_cpl_header[layouts_pkg::HIF_FUNC_AT +: 8]          <= func;

@@ -2,9 +2,9 @@
 //
 // What the block tells of each function (PG213, "Configuration Status Interface", "Configuration Interrupt
 // Controller Interface"), as a bit for each of the card's; and resets of the virtual ones. A function level
-// reset (PCIe 4.0, 6.6.2) is passed on to the card, which does one after the other, and the block is told when
+// reset (PCIe 4.0, 6.6.2) is passed on to the card, which does one after the other, and the block is notified when
 // it is done. A function that the host takes away, by its VF Enable, is reset likewise, since it has to be new
-// when it comes back (SR-IOV 1.1, 3.3.3.1); the block is not told of that.
+// when it comes back (SR-IOV 1.1, 3.3.3.1); the block is not notified of that.
 
 module plx_pcie_vf #(
     parameter FIRST_VF = 4  // number of the first virtual function at the block

@@ -11,7 +11,7 @@ use pollux_card_model::registers::{clop, port};
 use pollux_card_model::{FrameEnd, SimulatedCard, WireFrame};
 use pollux_cosim::CosimDevice;
 use pollux_cosim::pcie::Behaviour;
-use pollux_cosim::rig::{CATCH_ALL, Form, Rig};
+use pollux_cosim::rig::{DEFAULT_LIST, Form, Rig};
 use pollux_cosim::verilated::VerilatedCard;
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
@@ -94,7 +94,7 @@ pub(crate) fn received(file: &Path, udp: &[u16]) -> anyhow::Result<Value> {
     let card = VerilatedCard::new(6, Behaviour::adversarial());
     let mut rig = Rig::new(CosimDevice::new(card))?;
     anyhow::ensure!(udp.len() <= port::STREAM.count, "a port has 16 streams");
-    rig.add_list(CATCH_ALL, 64 << 10, 5000);
+    rig.add_list(DEFAULT_LIST, 64 << 10, 5000);
     for (stream, &udp) in (0..).zip(udp) {
         rig.add_list(stream, 64 << 10, 5000);
         rig.add_stream(0, stream.into(), udp, Form::Payload);
@@ -129,7 +129,7 @@ pub(crate) fn received(file: &Path, udp: &[u16]) -> anyhow::Result<Value> {
     let counters: BTreeMap<_, _> = counters
         .map(|&one| (one.name.to_lowercase(), rig.read64(&port::THIS, 0, one, 0)))
         .collect();
-    let refused: u64 = (0..=CATCH_ALL)
+    let refused: u64 = (0..=DEFAULT_LIST)
         .map(|list| rig.outcomes(list)[1..].iter().sum::<u64>())
         .sum();
     let broken = rig.device.with(|card, _| card.violations());

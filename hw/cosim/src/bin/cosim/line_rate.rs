@@ -11,7 +11,7 @@ use pollux_cosim::pcie::{
     Behaviour, LINK_BYTES_PER_US, NON_POSTED_HEADERS, POSTED_BYTES, POSTED_HEADERS, TLP_OVERHEAD,
     Traffic,
 };
-use pollux_cosim::rig::{CATCH_ALL, Form, LOADS, Rig, datagram};
+use pollux_cosim::rig::{DEFAULT_LIST, Form, LOADS, Rig, datagram};
 use pollux_cosim::verilated::VerilatedCard;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -340,7 +340,7 @@ fn receiver(case: &Case) -> anyhow::Result<Rig<VerilatedCard>> {
     for which in 0..rig.ports() {
         let list = which as u16 * 32
             + if case.form == Form::Frame {
-                CATCH_ALL
+                DEFAULT_LIST
             } else {
                 0
             };
