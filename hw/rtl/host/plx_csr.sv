@@ -75,7 +75,8 @@ module plx_csr #(
     input  logic [BLOCKS-1:0]    m_axil_rvalid,
     output logic [BLOCKS-1:0]    m_axil_rready,
 
-    // One cycle for each access that was refused, the second one behind its check.
+    // One cycle for each access that was refused, the second one behind its check, and for each request that is not
+    // supported.
     output logic                 inc_refused
 );
     generate
@@ -211,6 +212,8 @@ module plx_csr #(
     // Channels of the access that are offered, each to its block, until accepted: so nothing but the block itself is
     // between a block's answer and the next offer.
     logic [BLOCKS-1:0] aw_open, w_open, ar_open, refused;
+    // The access is of no block, or its request is not supported.
+    logic              nowhere;
 
     // A read that waits for another clock: timing and ports. It has been accepted there, so the address is not
     // needed any more. Its answer goes before the next doorbell.
@@ -256,7 +259,8 @@ module plx_csr #(
         end
         // By block first: who owns a queue comes late.
         refused     <= is_owner ? meant & ~own_queue & {BLOCKS{is_check}} : meant & ~own & {BLOCKS{is_check}};
-        inc_refused <= !rst && refused != 0;
+        nowhere     <= is_check && meant == 0 && wstrb != 0 || state == SELECT && status != 0;
+        inc_refused <= !rst && (refused != 0 || nowhere);
         aw_open <= is_owner ? may_more & {BLOCKS{write}} | still_aw : may & {BLOCKS{write}} | still_aw;
         w_open  <= is_owner ? may_more & {BLOCKS{write}} | still_w : may & {BLOCKS{write}} | still_w;
         ar_open <= is_owner ? may_more & {BLOCKS{reads}} | still_ar : may & {BLOCKS{reads}} | still_ar;

@@ -110,11 +110,11 @@ class TB:
         status = UNSUPPORTED if bar not in (0, 2) or poisoned or func > 7 else ABORT if dws > 16 else SUCCESS
         bytes_on = enabled(first_be, last_be, dws)
         found = b""
+        self.denied += status != SUCCESS
         for index in range(dws if status == SUCCESS else 0):
             at, on = offset + 4 * index, bytes_on[4 * index:4 * index + 4]
-            known = any(on) and self.block(bar, at) is not None
-            allowed = known and self.may(func, write, bar, at)
-            self.denied += known and not allowed
+            allowed = any(on) and self.block(bar, at) is not None and self.may(func, write, bar, at)
+            self.denied += any(on) and not allowed
             if allowed:
                 if write and func and 0x5000 <= at < 0x6000 and bar == 0 and at % 32 == 16:
                     # A page is for the function that writes it.
@@ -241,12 +241,13 @@ async def random_accesses_of_1_to_64_bytes_with_byte_enables(dut):
 
 
 @cocotb.test()
-async def unknown_places_are_answered_with_zero(dut):
+async def unknown_places_are_answered_with_zero_and_counted(dut):
     tb = await started(dut)
     for bar, offset in ((0, 0x80), (0, 0x7FF8), (0, 0x80000000), (2, 0x2000), (0, 0x78), (0, 0x3FFFC)):
         tb.ask(1, bar, offset, 4)
         tb.ask(0, bar, offset, 4)
     await tb.finish()
+    assert tb.denied == 40
 
 
 @cocotb.test()

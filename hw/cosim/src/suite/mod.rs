@@ -56,6 +56,7 @@ macro_rules! conformance {
             halves_and_bytes_of_registers_are_honoured,
             bytes_of_flags_and_commands_are_honoured,
             a_station_is_written_as_a_whole,
+            accesses_outside_the_blocks_are_counted,
             a_card_tells_what_it_is,
             what_was_done_is_counted,
             each_stream_has_its_own_list,

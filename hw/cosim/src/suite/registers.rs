@@ -254,3 +254,30 @@ pub fn a_station_is_written_as_a_whole<C: SimulatedCard>(make: Make<'_, C>) {
         assert_eq!(station(&bus, row), second, "row {row}: with its last word");
     }
 }
+
+/// An address without a block reads 0 and takes no write, and each access of it is counted; a reserved
+/// register of a block reads 0 as well, and is not.
+pub fn accesses_outside_the_blocks_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
+    let device = CosimDevice::new(make());
+    let bus = bus(&device);
+    let refused = || bus.read32(host::THIS.at + host::REFUSED.at);
+    let end = |block: &Block| block.at + block.size;
+    let before = refused();
+    for (at, outside) in [
+        (end(&card::THIS), 1),
+        (host::THIS.at - 4, 1),
+        (end(&functions::THIS), 1),
+        (end(&card::THIS) - 4, 0),
+    ] {
+        let last = refused();
+        bus.write32(at, !0);
+        assert_eq!(bus.read32(at), 0, "{at:#x}");
+        bus.write16(at + 2, 7);
+        assert_eq!(refused(), last + 3 * outside, "{at:#x}");
+    }
+    assert_eq!(refused(), before + 9);
+    assert_eq!(
+        bus.read32(card::THIS.at + card::MAGIC.at),
+        card::MAGIC.reset
+    );
+}

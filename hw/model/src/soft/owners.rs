@@ -99,12 +99,13 @@ impl SoftCard {
                 Whose::Row(row) => me == 0 || !write || me == row,
                 Whose::Owner(owner) => me == owner,
             },
-            (msix::BAR, _) if at >= msix::PENDING => !write,
+            (msix::BAR, _) if at >= msix::PENDING => !write && at < 2 * msix::PENDING,
             (msix::BAR, _) => {
                 at / msix::ENTRY < self.queues.len() && self.queue_owner(at / msix::ENTRY) == me
             }
-            // Nothing is there.
-            _ => return true,
+            // A reserved register of a block reads 0.
+            (0, None) => Store::is_in_block(at),
+            _ => false,
         };
         if !allowed {
             self.host_count(host::REFUSED);

@@ -108,6 +108,13 @@ impl Store {
         PLACES.get(at / 4).copied().flatten()
     }
 
+    /// Whether a block of registers is at a byte address of BAR 0.
+    pub(super) fn is_in_block(at: usize) -> bool {
+        BLOCKS.iter().any(|block| {
+            (0..block.count).any(|n| at.wrapping_sub(block.at + n * block.step) < block.size)
+        })
+    }
+
     /// State after a reset by register: blocks of the card and of the host bus keep their settings
     /// and counts (hw/docs/operations.md, Start, stop, reset).
     pub(super) fn reset(&mut self) {
