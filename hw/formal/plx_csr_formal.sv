@@ -36,7 +36,7 @@
 // mutant: aw_open & ~m_axil_awready & ~block_in_reset; => aw_open & ~m_axil_awready;
 // mutant: begins ? '0 : picked => begins ? picked : picked
 // mutant: writes || bell; => writes;
-// mutant: = state == ACCESS && !write && => = state == ACCESS && refused != 0 && !write &&
+// mutant: = state == ACCESS && !write && => = state == ACCESS && picked == 0 && !write &&
 
 // Requests as they come, and any doorbells, which this one has in the data.
 module plx_csr_requests #(

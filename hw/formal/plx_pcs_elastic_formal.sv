@@ -5,6 +5,7 @@
 // reader: its words are those of the queue, and only behind idles or an ordered set there are more. The queue
 // has a proof of its own, and may have any words and levels here.
 // formal: induction 2
+// formal: cover 24
 // mutant: low == IDLE_COLUMN && !last_end => low == IDLE_COLUMN
 // mutant: high == IDLE_COLUMN && ends[3:0] == 4'd0 => high == IDLE_COLUMN
 // mutant: held         <= odd || delete_low => held         <= delete_low
@@ -28,6 +29,13 @@ module plx_pcs_elastic_formal (
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
     always_comb if (!running) assume (rst);
+
+    always_ff @(posedge clk) if (running && !rst) begin
+        cover (inc_deleted);
+        cover (inc_inserted);
+        cover (inc_overflow);
+        cover (inc_underflow);
+    end
 endmodule
 
 module plx_fifo_level #(

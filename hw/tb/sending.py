@@ -93,10 +93,10 @@ class Frames:
                 data = None
 
 
-def judge(frame, payload, ip=PEER_IP, dport=5000, sport=4000, station=PEER, ttl=64, checksum=None):
+def judge(frame, payload, ip=PEER_IP, dport=5000, sport=4000, neighbour=PEER, ttl=64, checksum=None):
     """scapy reads the sent packet; checksums are correct. `checksum`: the field, where it is not the sum."""
     ether = Ether(frame)
-    assert (ether.dst, ether.src, ether.type) == (station, MAC, 0x0800), ether.summary()
+    assert (ether.dst, ether.src, ether.type) == (neighbour, MAC, 0x0800), ether.summary()
     ipv4, udp = ether[IP], ether[UDP]
     assert (ipv4.src, ipv4.dst, ipv4.ttl, ipv4.ihl, ipv4.len) == (IP_ADDRESS, ip, ttl, 5, 28 + len(payload))
     assert (udp.sport, udp.dport, udp.len) == (sport, dport, 8 + len(payload))

@@ -17,7 +17,7 @@ use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory};
 use pollux_pmd::net::UdpEndpoint;
 
 pub use self::page::Page;
-pub use self::wire::{datagram, peer, station};
+pub use self::wire::{datagram, neighbour, peer};
 use crate::device::grant;
 use crate::touched::Touched;
 use crate::{CosimBus, CosimDevice};
@@ -243,9 +243,9 @@ impl<C: SimulatedCard> Rig<C> {
         self.write(&port::THIS, which, port::STREAM, stream, value);
     }
 
-    /// Enables a port, with its own addresses ([`station`]).
+    /// Enables a port, with its own addresses ([`neighbour`]).
     pub fn enable(&self, which: usize) {
-        let UdpEndpoint { mac, socket } = station(which, 0);
+        let UdpEndpoint { mac, socket } = neighbour(which, 0);
         let mac = mac
             .0
             .iter()

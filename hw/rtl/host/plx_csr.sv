@@ -75,8 +75,7 @@ module plx_csr #(
     input  logic [BLOCKS-1:0]    m_axil_rvalid,
     output logic [BLOCKS-1:0]    m_axil_rready,
 
-    // One cycle for each access that was refused, the second one behind its check, and for each request that is not
-    // supported.
+    // One cycle for each access that no block has answered, and for each request that is not supported.
     output logic                 inc_refused
 );
     generate
@@ -211,9 +210,7 @@ module plx_csr #(
     logic              is_last;
     // Channels of the access that are offered, each to its block, until accepted: so nothing but the block itself is
     // between a block's answer and the next offer.
-    logic [BLOCKS-1:0] aw_open, w_open, ar_open, refused;
-    // The access is of no block, or its request is not supported.
-    logic              nowhere;
+    logic [BLOCKS-1:0] aw_open, w_open, ar_open;
 
     // A read that waits for another clock: timing and ports. It has been accepted there, so the address is not
     // needed any more. Its answer goes before the next doorbell.
@@ -257,10 +254,8 @@ module plx_csr #(
             wdata[23:16] <= {5'd0, func};
             wstrb[2]     <= 1'b1;
         end
-        // By block first: who owns a queue comes late.
-        refused     <= is_owner ? meant & ~own_queue & {BLOCKS{is_check}} : meant & ~own & {BLOCKS{is_check}};
-        nowhere     <= is_check && meant == 0 && wstrb != 0 || state == SELECT && status != 0;
-        inc_refused <= !rst && (refused != 0 || nowhere);
+        // Ended without a block: it is another function's, there is none, or it is in reset.
+        inc_refused <= !rst && (state == ACCESS ? block == 0 && wstrb != 0 && !forgets : state == SELECT && status != 0);
         aw_open <= is_owner ? may_more & {BLOCKS{write}} | still_aw : may & {BLOCKS{write}} | still_aw;
         w_open  <= is_owner ? may_more & {BLOCKS{write}} | still_w : may & {BLOCKS{write}} | still_w;
         ar_open <= is_owner ? may_more & {BLOCKS{reads}} | still_ar : may & {BLOCKS{reads}} | still_ar;

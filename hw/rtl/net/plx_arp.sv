@@ -65,11 +65,11 @@ module plx_arp (
 
     // A group is no valid sender; nor is the port itself. A probe has no address yet, and is
     // answered all the same (RFC 5227, 2.1.1).
-    wire station = s_arp_valid && !sender_mac[40] && sender_mac != cfg_mac;
-    wire to_us   = target_ip == cfg_ip;
-    wire ask_us  = station && to_us && operation == REQUEST;
+    wire announced = s_arp_valid && !sender_mac[40] && sender_mac != cfg_mac;
+    wire to_us     = target_ip == cfg_ip;
+    wire ask_us    = announced && to_us && operation == REQUEST;
 
-    assign m_learn_valid = station && sender_ip != 0;
+    assign m_learn_valid = announced && sender_ip != 0;
     assign m_learn_new   = to_us;
     assign m_learn_ip    = sender_ip;
     assign m_learn_mac   = sender_mac;

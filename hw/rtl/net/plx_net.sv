@@ -238,9 +238,9 @@ module plx_net #(
     logic        learn_valid, learn_new, request_valid, request_ready, requesting;
     logic [31:0] learn_ip, request_ip;
     logic [47:0] learn_mac;
-    logic        station_valid, station_done, station_hit;
-    logic [31:0] station_ip;
-    logic [47:0] station_mac;
+    logic        neighbour_valid, neighbour_done, neighbour_hit;
+    logic [31:0] neighbour_ip;
+    logic [47:0] neighbour_mac;
 
     plx_arp arp (
         .clk,
@@ -276,11 +276,11 @@ module plx_net #(
     ) arp_cache (
         .clk,
         .rst,
-        .s_lookup_valid(station_valid),
-        .s_lookup_ip(station_ip),
-        .m_lookup_done(station_done),
-        .m_lookup_hit(station_hit),
-        .m_lookup_mac(station_mac),
+        .s_lookup_valid(neighbour_valid),
+        .s_lookup_ip(neighbour_ip),
+        .m_lookup_done(neighbour_done),
+        .m_lookup_hit(neighbour_hit),
+        .m_lookup_mac(neighbour_mac),
         .abandon(discard),
         .s_learn_valid(learn_valid),
         .s_learn_new(learn_new),
@@ -346,11 +346,11 @@ module plx_net #(
         .s_axis_meta_tvalid,
         .s_axis_meta_tready,
         .s_axis_meta_tdata,
-        .m_lookup_valid(station_valid),
-        .m_lookup_ip(station_ip),
-        .s_lookup_done(station_done),
-        .s_lookup_hit(station_hit),
-        .s_lookup_mac(station_mac),
+        .m_lookup_valid(neighbour_valid),
+        .m_lookup_ip(neighbour_ip),
+        .s_lookup_done(neighbour_done),
+        .s_lookup_hit(neighbour_hit),
+        .s_lookup_mac(neighbour_mac),
         .m_axis_tx_tvalid(tx_valid[0]),
         .m_axis_tx_tready(tx_ready[0]),
         .m_axis_tx_tdata(tx_data[0+:64]),

@@ -85,7 +85,7 @@ module plx_udp_tx (
     wire [15:0] meta_from = s_axis_meta_tdata[layouts_pkg::TX_META_SOURCE_PORT_AT+:16];
 
     logic        next_valid, resolved, found, raw;
-    logic [47:0] station;
+    logic [47:0] peer_mac;
     logic [31:0] destination_ip;
     logic [15:0] destination_port, source_port, length, checksum_given;
     logic [1:0]  checksum_mode;
@@ -119,7 +119,7 @@ module plx_udp_tx (
         end
         if (s_lookup_done) begin
             found   <= s_lookup_hit;
-            station <= s_lookup_mac;
+            peer_mac <= s_lookup_mac;
         end
     end
 
@@ -166,7 +166,7 @@ module plx_udp_tx (
     // 42 bytes of headers: 5 words, and 2 bytes in front of the first 6 of the payload.
     localparam HEAD = 42;
     logic [8*HEAD-1:0] head_next, head;
-    wire  [8*HEAD-1:0] network = {station, cfg_mac, 16'h0800, ip_head, ip_checksum, addresses, udp_head, udp_checksum};
+    wire  [8*HEAD-1:0] network = {peer_mac, cfg_mac, 16'h0800, ip_head, ip_checksum, addresses, udp_head, udp_checksum};
 
     generate
         for (genvar i = 0; i < HEAD; i = i + 1) begin : g_byte

@@ -12,7 +12,7 @@ from sending import NONE, SUM, Packets, cycle, meta
 from clocks import Clock
 
 PARAMETERS = [{}, {"PCS": 1}]
-# All stations: a port does not answer to itself by ARP.
+# All neighbours: a port does not answer to itself by ARP.
 ALL = "255.255.255.255"
 
 

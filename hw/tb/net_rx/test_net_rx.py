@@ -330,7 +330,7 @@ async def streams_and_default_list(dut):
 
 @cocotb.test()
 async def addresses(dut):
-    """Broadcast; groups and other stations only if enabled."""
+    """Broadcast; groups and other neighbours only if enabled."""
     tb = TB(dut)
     frames = [udp(some(9), dst=dst, ip={"dst": ip}) for dst in ("02:00:4c:4f:4c:01", BROADCAST, "01:00:5e:01:02:03",
               "02:00:00:00:00:05") for ip in ("10.0.0.1", "255.255.255.255", "239.1.2.3", "10.0.0.9")]

@@ -272,6 +272,7 @@ async def a_block_that_goes_away_is_answered_with_zero(dut):
     while not tb.answer:
         await tb.step()
     tb.answer, dut.block_in_reset.value = None, 1 << 6
+    tb.denied += 1
     await tb.finish()
     dut.block_in_reset.value = 0
     tb.ask(1, 0, 0x6000, 1)
@@ -429,6 +430,7 @@ async def a_read_ends_when_its_block_goes_away_in_a_doorbell(dut):
         for _ in range(40):
             await tb.step()
         assert len(tb.answers) == before + 1
+        tb.denied += 1
         await tb.finish()
 
 

@@ -137,10 +137,10 @@ class TB:
         return found[0] if found else (0, 0, NOTHING)
 
     async def fix(self, ip, mac, way=0):
-        at, station = 64 * place(ip) + 16 * way, integer(mac)
+        at, neighbour = 64 * place(ip) + 16 * way, integer(mac)
         await self.register(at, integer(ip))
-        await self.register(at + 8, station & 0xFFFFFFFF)
-        await self.register(at + 12, station >> 32 | (KNOWN | FIXED) << 16)
+        await self.register(at + 8, neighbour & 0xFFFFFFFF)
+        await self.register(at + 12, neighbour >> 32 | (KNOWN | FIXED) << 16)
 
 
 def asks(frame):
@@ -261,7 +261,7 @@ async def latency(dut):
 
 
 @cocotb.test()
-async def a_station_is_asked_for_once(dut):
+async def a_neighbour_is_asked_for_once(dut):
     """A packet waits for it; then it is known, and known to software."""
     tb = await TB(dut).start()
     assert await tb.entry(PEER_IP) == (0, 0, NOTHING)
@@ -410,7 +410,7 @@ async def a_static_neighbour_wins_over_a_learnt_one(dut):
     for _ in range(2):
         await tb.transmit((data, meta(100, router)))
         frame, = await tb.quiet()
-        judge(frame, data, router, station=static, checksum=0)
+        judge(frame, data, router, neighbour=static, checksum=0)
         await tb.receive(arp(psrc=router, hwsrc="02:00:00:00:9a:bc"), gap=12)
         await tb.quiet()
     # The one beside it is as it was.
@@ -419,14 +419,14 @@ async def a_static_neighbour_wins_over_a_learnt_one(dut):
 
 
 @cocotb.test()
-async def groups_need_no_station(dut):
+async def groups_need_no_neighbour(dut):
     """Broadcast, and multicast by RFC 1112 section 6.4."""
     tb = await TB(dut).start()
     targets = (("255.255.255.255", BROADCAST), ("224.0.0.1", "01:00:5e:00:00:01"),
                ("239.255.129.3", "01:00:5e:7f:81:03"))
     await tb.transmit(*[(b"hello", meta(5, ip)) for ip, _ in targets])
     for frame, (ip, mac) in zip(await tb.quiet(), targets, strict=True):
-        judge(frame, b"hello", ip, station=mac, checksum=0)
+        judge(frame, b"hello", ip, neighbour=mac, checksum=0)
 
 
 @cocotb.test()
@@ -487,8 +487,8 @@ async def sets_hold_four_and_keep_static_ones(dut):
         await meet(rivals[7])
         await sending
         one, request, two = await tb.quiet()
-        judge(one, b"one", station="02:00:00:00:00:ab", checksum=0)
-        judge(two, b"two", rivals[7], station=stranger, checksum=0)
+        judge(one, b"one", neighbour="02:00:00:00:00:ab", checksum=0)
+        judge(two, b"two", rivals[7], neighbour=stranger, checksum=0)
         assert is_request(request, rivals[7])
     # Writes of less than a register do nothing; a flush forgets all.
     await tb.register(64 * place(PEER_IP) + 48 + 12, 0, strobe=3)

@@ -100,7 +100,7 @@ class TB:
         dut.cfg_ring_ctrl_log2_size.value = joined([LOG2] * self.ports, 5)
         dut.cfg_ring_ctrl_queue.value = dut.cfg_ring_ctrl_enable.value = 0
         dut.cfg_max_read.value, dut.cfg_timeout_cycles.value, dut.m_event_ready.value = 2, 3000, 1
-        dut.cfg_mac.value, dut.cfg_ip.value, dut.cfg_station.value = integer(MAC), integer(IP_ADDRESS), integer(PEER)
+        dut.cfg_mac.value, dut.cfg_ip.value, dut.cfg_neighbour.value = integer(MAC), integer(IP_ADDRESS), integer(PEER)
         dut.cfg_tx_enable.value = (1 << self.ports) - 1
 
     async def start(self):

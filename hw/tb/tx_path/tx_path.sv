@@ -28,7 +28,7 @@ module tx_path #(
     input  logic [31:0]          cfg_timeout_cycles,
     input  logic [47:0]          cfg_mac,
     input  logic [31:0]          cfg_ip,
-    input  logic [47:0]          cfg_station,
+    input  logic [47:0]          cfg_neighbour,
     input  logic [PORTS-1:0]     cfg_tx_enable,
 
     // Host bus.
@@ -164,7 +164,7 @@ module tx_path #(
                 .s_axis_tx_tdata(f_data), .s_axis_tx_tkeep(f_keep), .s_axis_tx_tlast(f_last),
                 .s_axis_meta_tvalid(f_meta_valid), .s_axis_meta_tready(f_meta_ready), .s_axis_meta_tdata(f_meta),
                 .m_lookup_valid(asked), .m_lookup_ip(), .s_lookup_done(answered), .s_lookup_hit(1'b1),
-                .s_lookup_mac(cfg_station), .m_axis_tx_tvalid(t_valid), .m_axis_tx_tready(t_ready),
+                .s_lookup_mac(cfg_neighbour), .m_axis_tx_tvalid(t_valid), .m_axis_tx_tready(t_ready),
                 .m_axis_tx_tdata(t_data), .m_axis_tx_tkeep(t_keep), .m_axis_tx_tlast(t_last), .cfg_mac, .cfg_ip,
                 .cfg_destination_ip(32'd0), .cfg_destination_port(16'd0), .cfg_source_port(16'd0), .cfg_ttl(8'd64),
                 .cfg_tos(8'd0), .discard(1'b0), .inc_unresolved(), .m_lost_valid(), .m_lost_cookie(), .busy(net_busy),

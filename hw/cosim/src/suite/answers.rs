@@ -5,7 +5,7 @@ use pollux_card_model::{FrameEnd, SimulatedCard, WireFrame};
 use pollux_pmd::net::Checksum;
 
 use super::support::{Make, count, end, rig, sent};
-use crate::rig::{peer, station};
+use crate::rig::{neighbour, peer};
 
 /// The checksum of the bytes (RFC 1071).
 pub(super) fn sum(pieces: &[&[u8]]) -> u16 {
@@ -21,14 +21,14 @@ fn ethernet(to_all: bool, kind: u16) -> Vec<u8> {
     let to = if to_all {
         [0xff; 6]
     } else {
-        station(0, 0).mac.0
+        neighbour(0, 0).mac.0
     };
     [&to[..], &peer(0, 0).mac.0, &kind.to_be_bytes()].concat()
 }
 
 /// An ARP packet from the peer of port 0.
 pub(super) fn arp(operation: u8, to_all: bool) -> Vec<u8> {
-    let (us, them) = (station(0, 0), peer(0, 0));
+    let (us, them) = (neighbour(0, 0), peer(0, 0));
     let mut frame = ethernet(to_all, 0x0806);
     frame.extend([0, 1, 8, 0, 6, 4, 0, operation]);
     frame.extend(them.mac.0);
@@ -40,7 +40,7 @@ pub(super) fn arp(operation: u8, to_all: bool) -> Vec<u8> {
 }
 
 pub(super) fn ping(len: usize) -> Vec<u8> {
-    let (us, them) = (station(0, 0), peer(0, 0));
+    let (us, them) = (neighbour(0, 0), peer(0, 0));
     let mut ip = vec![0x45, 0];
     ip.extend((28 + len as u16).to_be_bytes());
     ip.extend([0x12, 0x34, 0, 0, 55, 1, 0, 0]);
@@ -87,8 +87,8 @@ pub fn pings_and_arp_are_answered<C: SimulatedCard>(make: Make<'_, C>) {
     let bytes = &answers[0].bytes;
     assert_eq!(bytes[..6], peer(0, 0).mac.0);
     assert_eq!(bytes[20..22], [0, 2]);
-    assert_eq!(bytes[22..28], station(0, 0).mac.0);
-    assert_eq!(bytes[28..32], station(0, 0).socket.ip().octets());
+    assert_eq!(bytes[22..28], neighbour(0, 0).mac.0);
+    assert_eq!(bytes[28..32], neighbour(0, 0).socket.ip().octets());
     assert_eq!(bytes.len(), 60, "padded");
     assert_eq!(count(&rig, 0, port::ECHO_FRAMES), 4);
     assert_eq!(count(&rig, 0, port::ARP_FRAMES), 1);

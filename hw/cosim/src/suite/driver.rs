@@ -307,7 +307,7 @@ pub fn a_soak_balances<C: SimulatedCard>(make: Make<'_, C>) {
                         _ => FrameEnd::Good,
                     };
                     let mut bytes = frame(len);
-                    // To another station, at random.
+                    // To another neighbour, at random.
                     bytes[5] = random.random_range(1..4);
                     bench.put(random.random_range(0..4), WireFrame { bytes, end });
                     put += 1;

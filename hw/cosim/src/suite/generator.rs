@@ -5,7 +5,7 @@ use pollux_card_model::{FrameEnd, SimulatedCard, WireFrame};
 
 use super::answers::arp;
 use super::support::{Make, US, count, end, rig, sent, settle};
-use crate::rig::{Form, Rig, datagram, peer, station};
+use crate::rig::{Form, Rig, datagram, neighbour, peer};
 
 /// Settings of a port's generator.
 struct Settings {
@@ -111,7 +111,7 @@ pub fn ports_of_a_pair_hear_each_other<C: SimulatedCard>(make: Make<'_, C>) {
             rig.enable(which);
             rig.write(&port::THIS, which, port::MAC_CTRL, 0, 0b111);
         }
-        let ip = u32::from(*station(to, 0).socket.ip());
+        let ip = u32::from(*neighbour(to, 0).socket.ip());
         let (size, packets, gap) = (300, 20, 0);
         let settings = Settings {
             size,

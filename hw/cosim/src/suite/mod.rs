@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod addresses;
 mod answers;
 mod driver;
 mod functions;
@@ -28,6 +29,7 @@ mod tells;
 mod timing;
 mod transmit;
 
+pub use addresses::*;
 pub use answers::*;
 pub use driver::*;
 pub use functions::*;
@@ -55,7 +57,7 @@ macro_rules! conformance {
             a_reset_forgets_what_was_written,
             halves_and_bytes_of_registers_are_honoured,
             bytes_of_flags_and_commands_are_honoured,
-            a_station_is_written_as_a_whole,
+            a_neighbour_is_written_as_a_whole,
             accesses_outside_the_blocks_are_counted,
             a_card_tells_what_it_is,
             what_was_done_is_counted,
@@ -107,7 +109,7 @@ macro_rules! conformance {
             a_ring_whose_descriptors_cannot_be_read_stops,
             a_ring_waits_for_room_in_its_queue,
             pings_and_arp_are_answered,
-            a_station_is_asked_for,
+            a_neighbour_is_asked_for,
             a_port_passes_frames_each_way,
             a_port_starts_twenty_times,
             a_port_stops_under_traffic,
@@ -115,7 +117,7 @@ macro_rules! conformance {
             a_port_outlives_overflows,
             streams_come_without_a_copy,
             datagrams_get_their_headers_from_the_card,
-            datagrams_without_a_station_are_counted,
+            datagrams_without_a_neighbour_are_counted,
             a_missing_page_is_entered_again,
             a_reader_sleeps_until_enough_has_come,
             the_driver_tells_the_time,
@@ -125,6 +127,7 @@ macro_rules! conformance {
             functions_have_their_own_frames_memory_and_interrupts,
             a_list_tells_no_queue_of_another_function,
             a_page_is_of_the_function_that_enters_it,
+            addresses_of_anothers_memory_reach_nothing,
             a_reset_of_one_function_leaves_the_others,
             what_a_function_had_to_send_is_gone_after_its_reset,
             a_function_that_is_reset_by_register_begins_anew,

@@ -21,7 +21,7 @@ use super::answers::{arp, sum};
 use super::support::Make;
 use crate::CosimDevice;
 use crate::device::grant;
-use crate::rig::{datagram, peer, station};
+use crate::rig::{datagram, neighbour, peer};
 
 /// Addresses of a rig.
 const SPEC: &str = "card-sim:mac=02:00:4c:4f:4c:00,ip=10.0.0.1+10.0.1.1";
@@ -183,11 +183,11 @@ fn send<C: SimulatedCard>(
 /// The payload of a correct frame, and the checksum in its UDP header.
 fn payload(frame: &[u8]) -> (Vec<u8>, u16) {
     assert_eq!(frame[..6], peer(0, 0).mac.0);
-    assert_eq!(frame[6..12], station(0, 0).mac.0);
+    assert_eq!(frame[6..12], neighbour(0, 0).mac.0);
     assert_eq!(frame[12..15], [8, 0, 0x45]);
     assert_eq!(sum(&[&frame[14..34]]), 0, "header sum");
     assert_eq!((frame[22], frame[23]), (64, 17));
-    assert_eq!(frame[26..30], station(0, 0).socket.ip().octets());
+    assert_eq!(frame[26..30], neighbour(0, 0).socket.ip().octets());
     assert_eq!(frame[30..34], peer(0, 0).socket.ip().octets());
     assert_eq!(frame[34..38], [0x0b, 0xb8, 0x0f, 0xa0], "ports");
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
@@ -252,7 +252,7 @@ pub fn datagrams_get_their_headers_from_the_card<C: SimulatedCard>(make: Make<'_
 }
 
 /// Read, and reported as sent; then no neighbour answers for its address.
-pub fn datagrams_without_a_station_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
+pub fn datagrams_without_a_neighbour_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     let pool = pool(2048);
     let mut bench = sending(make, &pool);
     let mut cache = pool.cache(64).unwrap();
@@ -439,7 +439,7 @@ pub fn the_driver_generates_and_receives_it<C: SimulatedCard>(make: Make<'_, C>)
         size: 40,
         count: PACKETS,
         gap: Ns(1_000),
-        to: SocketAddrV4::new(*station(1, 0).socket.ip(), UDP),
+        to: SocketAddrV4::new(*neighbour(1, 0).socket.ip(), UDP),
         from: 7,
     };
     assert!(bench.streams.generate(0, &told));

@@ -116,7 +116,7 @@ pub fn each_lost_frame_has_one_cause<C: SimulatedCard>(make: Make<'_, C>) {
             WireFrame::good(vec![2; 1519]),
             port::RX_OVERSIZE,
         ),
-        ("another station", with(5, &[0x77]), port::DROP_ADDRESS),
+        ("another neighbour", with(5, &[0x77]), port::DROP_ADDRESS),
         ("another address", header(32, 0x4444), port::DROP_ADDRESS),
         ("version", header(14, 0x6500), port::DROP_MALFORMED),
         ("total length", header(16, 19), port::DROP_MALFORMED),

@@ -199,59 +199,63 @@ pub fn bytes_of_flags_and_commands_are_honoured<C: SimulatedCard>(make: Make<'_,
     bus.write8(flags, set as u8);
     assert_eq!(bus.read32(flags), 0);
     // A flush of the ARP cache is bit 8.
-    write_station(&bus, 9, [1, 2, 3]);
+    write_neighbour(&bus, 9, [1, 2, 3]);
     let control = port::THIS.at + port::ARP_CTRL.at;
     bus.write8(control, 5);
-    assert_eq!(station(&bus, 9), [1, 2, 3]);
+    assert_eq!(neighbour(&bus, 9), [1, 2, 3]);
     bus.write8(control + 1, 1);
     let mut patience = 1000;
-    while station(&bus, 9) != [0; 3] && patience > 0 {
+    while neighbour(&bus, 9) != [0; 3] && patience > 0 {
         patience -= 1;
     }
-    assert_eq!(station(&bus, 9), [0; 3]);
+    assert_eq!(neighbour(&bus, 9), [0; 3]);
     assert_eq!(bus.read32(control), 0);
 }
 
 /// Words of a neighbour of port 0's ARP cache: address, and both halves of its state.
-fn station_at(row: usize) -> [usize; 3] {
+fn neighbour_at(row: usize) -> [usize; 3] {
     let words = [port::ARP_IP, port::ARP_MAC, port::ARP_MAC_HIGH];
     words.map(|register| port::THIS.at + register.of(row))
 }
 
-fn write_station<C: SimulatedCard>(bus: &CosimBus<C>, row: usize, words: [u32; 3]) {
-    for (at, word) in station_at(row).into_iter().zip(words) {
+fn write_neighbour<C: SimulatedCard>(bus: &CosimBus<C>, row: usize, words: [u32; 3]) {
+    for (at, word) in neighbour_at(row).into_iter().zip(words) {
         bus.write32(at, word);
     }
 }
 
-fn station<C: SimulatedCard>(bus: &CosimBus<C>, row: usize) -> [u32; 3] {
-    station_at(row).map(|at| bus.read32(at))
+fn neighbour<C: SimulatedCard>(bus: &CosimBus<C>, row: usize) -> [u32; 3] {
+    neighbour_at(row).map(|at| bus.read32(at))
 }
 
 /// A neighbour is written as a whole, with its last word; single bytes of it have no effect.
-pub fn a_station_is_written_as_a_whole<C: SimulatedCard>(make: Make<'_, C>) {
+pub fn a_neighbour_is_written_as_a_whole<C: SimulatedCard>(make: Make<'_, C>) {
     // Known, and static.
     const HELD: u32 = 0x6_0000;
     let device = CosimDevice::new(make());
     let bus = bus(&device);
     for row in [0, 77, port::ARP_IP.count - 1] {
         let first = [0x0a00_0001, 0x3344_5566, HELD | 0x1122];
-        write_station(&bus, row, first);
-        assert_eq!(station(&bus, row), first, "row {row}");
-        let [ip, low, high] = station_at(row);
+        write_neighbour(&bus, row, first);
+        assert_eq!(neighbour(&bus, row), first, "row {row}");
+        let [ip, low, high] = neighbour_at(row);
         for at in [ip, low, high] {
             for byte in 0..4 {
                 bus.write8(at + byte, 0xff);
             }
             bus.write16(at, 0xffff);
         }
-        assert_eq!(station(&bus, row), first, "row {row}: bytes");
+        assert_eq!(neighbour(&bus, row), first, "row {row}: bytes");
         bus.write32(ip, 0x0a00_0002);
         bus.write32(low, 0x99aa_bbcc);
-        assert_eq!(station(&bus, row), first, "row {row}: not yet");
+        assert_eq!(neighbour(&bus, row), first, "row {row}: not yet");
         bus.write32(high, HELD | 0x7788);
         let second = [0x0a00_0002, 0x99aa_bbcc, HELD | 0x7788];
-        assert_eq!(station(&bus, row), second, "row {row}: with its last word");
+        assert_eq!(
+            neighbour(&bus, row),
+            second,
+            "row {row}: with its last word"
+        );
     }
 }
 

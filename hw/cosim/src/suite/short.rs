@@ -127,7 +127,7 @@ pub fn short_packets_are_in_the_ring<C: SimulatedCard>(make: Make<'_, C>) {
 
 /// A packet waits until its neighbour has answered. If it does not, this packet and later ones to its
 /// address are lost, and reported; others are sent.
-pub fn a_station_is_asked_for<C: SimulatedCard>(make: Make<'_, C>) {
+pub fn a_neighbour_is_asked_for<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);
     let flush = |sending: &Sending<C>| {
         let rig = &sending.rig;

@@ -16,7 +16,7 @@ use pollux_pmd::bus::{DmaMapping, DmaMemory};
 use super::answers::{arp, sum};
 use super::support::{Make, US, end, rig, sent};
 use crate::device::grant;
-use crate::rig::{Form, Rig, datagram, peer, station};
+use crate::rig::{Form, Rig, datagram, neighbour, peer};
 
 /// Descriptors of the ring, records of its queue, and where data begin, in the memory.
 const RING: u32 = 16;
@@ -198,9 +198,9 @@ impl<C: SimulatedCard> Sending<C> {
         let udp = frames.filter(|frame| frame[12..14] == [8, 0]);
         udp.map(|frame| {
             assert_eq!(frame[..6], peer(0, 0).mac.0);
-            assert_eq!(frame[6..12], station(0, 0).mac.0);
+            assert_eq!(frame[6..12], neighbour(0, 0).mac.0);
             assert_eq!(sum(&[&frame[14..34]]), 0, "header sum");
-            assert_eq!(frame[26..30], station(0, 0).socket.ip().octets());
+            assert_eq!(frame[26..30], neighbour(0, 0).socket.ip().octets());
             assert_eq!(frame[34..38], [0x0b, 0xb8, 0x0f, 0xa0], "ports");
             let len = usize::from(u16::from_be_bytes([frame[38], frame[39]]));
             frame[42..34 + len].to_vec()

@@ -207,8 +207,8 @@ impl SoftCard {
         let sender: [u8; 6] = chunk(bytes, inside + 8);
         let sender_ip = long(bytes, inside + 14);
         let to_us = long(bytes, inside + 24) == settings.ip;
-        let is_station = sender[0] & 1 == 0 && sender != settings.mac;
-        if is_station && to_us && operation == 1 {
+        let is_neighbour = sender[0] & 1 == 0 && sender != settings.mac;
+        if is_neighbour && to_us && operation == 1 {
             if self.ports[n].is_full() {
                 return self.port_count(n, port::DROP_ANSWER, 1);
             }
@@ -217,7 +217,7 @@ impl SoftCard {
             self.ports[n].out.push_back(answer);
         }
         self.port_count(n, port::ARP_FRAMES, 1);
-        if is_station && sender_ip != 0 {
+        if is_neighbour && sender_ip != 0 {
             self.learn(n, sender_ip, sender, to_us);
         }
     }

@@ -44,15 +44,15 @@ impl SoftCard {
                     first.u16(TX_DESCRIPTOR_SOURCE_PORT),
                 ),
             };
-            let station = match self.station_of(n, ip) {
-                Ok(Some(station)) => Some(station),
+            let neighbour = match self.neighbour_of(n, ip) {
+                Ok(Some(neighbour)) => Some(neighbour),
                 Ok(None) => return,
                 Err(()) => None,
             };
             let Some(packet) = self.ports[n].sender.packets.pop_front() else {
                 return;
             };
-            let Some(station) = station else {
+            let Some(neighbour) = neighbour else {
                 self.port_count(n, port::TX_UNRESOLVED, 1);
                 if packet.told {
                     let lost = self.rings[n].lost.map_or(0, |(count, _)| count);
@@ -71,7 +71,7 @@ impl SoftCard {
                 Some(0)
             };
             let datagram = Datagram {
-                to: station,
+                to: neighbour,
                 from: self.port_mac(n),
                 source_ip: self.port_get(n, port::IP),
                 destination_ip: ip,
@@ -88,7 +88,7 @@ impl SoftCard {
     }
 
     /// The neighbour of an address; none while its answer may come, an error if it does not.
-    fn station_of(&mut self, n: usize, ip: u32) -> Result<Option<[u8; 6]>, ()> {
+    fn neighbour_of(&mut self, n: usize, ip: u32) -> Result<Option<[u8; 6]>, ()> {
         if ip == u32::MAX {
             return Ok(Some(BROADCAST));
         }
@@ -96,15 +96,15 @@ impl SoftCard {
             let [_, b, c, d] = ip.to_be_bytes();
             return Ok(Some([0x01, 0, 0x5e, b & 0x7f, c, d]));
         }
-        let answered = self.ports[n].sender.station.take();
+        let answered = self.ports[n].sender.neighbour.take();
         let found = self.neighbour(n, ip);
         let known = found
             .filter(|&at| self.arp_state(at) == KNOWN)
             .map(|at| super::frame::chunk(&self.store.get64(at + 8).to_be_bytes(), 2))
             .or(answered);
-        if let Some(station) = known {
+        if let Some(neighbour) = known {
             self.ports[n].sender.asking = None;
-            return Ok(Some(station));
+            return Ok(Some(neighbour));
         }
         let now = self.now;
         if let Some(until) = self.ports[n].sender.asking {
@@ -206,7 +206,7 @@ impl SoftCard {
         // No entry can be its: it answers the packet that waits for it.
         let sender = &mut self.ports[n].sender;
         if sender.asking.is_some() && sender.asked == ip {
-            sender.station = Some(mac);
+            sender.neighbour = Some(mac);
         }
     }
 

@@ -250,7 +250,7 @@ pub(super) struct Sender {
     /// Frames in front of the request, which has not left.
     pub(super) request: Option<usize>,
     /// The neighbour that answered.
-    pub(super) station: Option<[u8; 6]>,
+    pub(super) neighbour: Option<[u8; 6]>,
     pub(super) generated: Option<(u32, u64)>,
     /// Place of a set of the ARP cache that is the next to be replaced.
     pub(super) turn: usize,

@@ -103,7 +103,7 @@ pub(super) mod host {
         INTERRUPTS_HIGH 0x0144 "host" "upper half of INTERRUPTS" {}
         EVENTS_DISCARDED 0x0148 "host" "event records discarded: their queue was disabled, or its consumer withdrew space" {}
         EVENTS_DISCARDED_HIGH 0x014c "host" "upper half of EVENTS_DISCARDED" {}
-        REFUSED 0x0150 "host" "register accesses refused: the register is another function's, no block is at the address, or the request is not supported (a BAR or a function that the card does not have, poisoned data, more than 64 bytes)" {}
+        REFUSED 0x0150 "host" "register accesses refused: the register is another function's, no block is at the address, or it is in reset or without its clock; or the request is not supported (a BAR or a function that the card does not have, poisoned data, more than 64 bytes)" {}
         REFUSED_HIGH 0x0154 "host" "upper half of REFUSED" {}
     }
 }

@@ -5,7 +5,7 @@ use pollux_card_model::registers::{port, tx};
 use pollux_cosim::CosimDevice;
 use pollux_cosim::evb;
 use pollux_cosim::pcie::Behaviour;
-use pollux_cosim::rig::{Form, Rig, datagram, station};
+use pollux_cosim::rig::{Form, Rig, datagram, neighbour};
 use pollux_cosim::verilated::{Probe, VerilatedCard, Watch, Wires};
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn send(wires: Wires) -> anyhow::Result<Watch> {
         }
     }
     // From UDP port 4000 to 5000.
-    let to = u32::from(*station(1, 5000).socket.ip());
+    let to = u32::from(*neighbour(1, 5000).socket.ip());
     rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, to);
     rig.write(
         &port::THIS,
