@@ -100,8 +100,8 @@ module plx_pcie_rq_formal (
     wire takes_read  = hif_rd_req_valid && hif_rd_req_ready;
     wire out         = m_axis_rq_tvalid && m_axis_rq_tready;
 
-    // Offers are stable. What leaves: where in a TLP, whether that is a write, and which.
-    logic       stood_write = 0, stood_read = 0, stood_tag = 0, stood_write_vf, stood_read_vf, was_free;
+    // Offers are stable, but a tag may be withdrawn. What leaves: where in a TLP, whether that is a write, and which.
+    logic       stood_write = 0, stood_read = 0, stood_write_vf, stood_read_vf, was_free;
     logic [4:0] stood_dws;
     logic       out_inside = 0, out_write;
     logic [4:0] out_at, out_length;
@@ -131,7 +131,6 @@ module plx_pcie_rq_formal (
     always_ff @(posedge clk) begin
         stood_write <= !rst && hif_wr_req_valid && !hif_wr_req_ready && !inside;
         stood_read  <= !rst && hif_rd_req_valid && !hif_rd_req_ready;
-        stood_tag   <= !rst && s_tag_valid && !s_tag_ready;
         stood_dws   <= dws;
         was_free    <= in_block < cfg_fc_nph;
         stood_write_vf <= write_vf;
@@ -188,7 +187,6 @@ module plx_pcie_rq_formal (
         // The number of a write is in the address, in bits 4:2.
         if (stood_write) assume (hif_wr_req_valid && dws == stood_dws && write_vf == stood_write_vf);
         if (stood_read) assume (hif_rd_req_valid && read_vf == stood_read_vf && read_tag == stood_read_tag);
-        if (stood_tag) assume (s_tag_valid);
         if (pcie_rq_seq_num_vld0) assume (leaves);
         if (sent_read) assert (s_tag_valid && s_tag_ready && in_block < 2 && was_free);
         if (takes_read && drops_read) assert (!s_tag_ready && !refused);

@@ -2,10 +2,12 @@
 //
 // No tag is given out while the block holds it, unless it has held it for more than three periods, the last of them at rest; a
 // completion that is found current belongs to the latest read of its tag in the card, for the same function,
-// which has not been completed before, nor forgotten, and no other read of that tag waits.
+// which has not been completed before, nor forgotten, and no other read of that tag waits. No tag from LOW on is given
+// out behind a cycle in which the host does not allow them all.
 // formal: aiger
 // formal: always 10
 // formal: cover 34
+// mutant: .allow_all, => .allow_all(1'b1),
 // mutant: latest[m_card_tag] == looked => 1'b1
 // mutant: && !(s_read_valid && s_read_tag == m_card_tag) => && 1'b1
 // mutant: && !(s_next_valid && s_next_tag == m_card_tag); => ;
@@ -14,13 +16,16 @@
 // mutant: looked_live && fits => looked_live
 // mutant: known && open[s_look_tag[W-1:0]] => known
 // mutant: looked_ends && fits => looked_ends
-// mutant: (live | accepted) & ~ended) & ~{TAGS{flush}} => (live | accepted) & ~ended)
+// mutant: (live | accepted) & ~over) & ~{TAGS{flush}} => (live | accepted) & ~over)
 // mutant: (tick ? old : worn) => (tick ? open : worn)
+// mutant: (live | accepted) & ~over => (live | accepted) & ~ended
+// mutant: (tick ? open : old) & ~ended => (tick ? open : old) & ~over
 
 module plx_pcie_tags_formal (
     input logic       clk,
     input logic       rst,
     input logic       flush,
+    input logic       allow_all,
     input logic       m_tag_ready,
     input logic       s_read_valid,
     input logic       s_read_tag,
@@ -40,7 +45,7 @@ module plx_pcie_tags_formal (
     wire [2:0] s_read_func = {2'd0, read_vf};
     wire [7:0] s_look_func = {look_none, 6'd0, look_vf};
 
-    plx_pcie_tags #(.TAGS(2), .CARD_TAGS(2), .PERIOD_LOG2(2)) dut (.*);
+    plx_pcie_tags #(.TAGS(2), .LOW(1), .CARD_TAGS(2), .PERIOD_LOG2(2)) dut (.*);
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
@@ -64,11 +69,14 @@ module plx_pcie_tags_formal (
     wire of_latest = !look_none && look_vf == latest_vf;
     wire returns   = s_return_valid && s_look_tag < 2;
 
+    logic       allowed = 0;
+
     // What was looked up.
     logic       looked = 0, looked_open = 0;
     logic       looked_tag;
 
     always_ff @(posedge clk) begin
+        allowed <= allow_all;
         age <= age == 4'd15 ? age : age + 4'd1;
         if (takes && m_tag == tag) begin
             held    <= 1'b1;
@@ -96,6 +104,7 @@ module plx_pcie_tags_formal (
     end
 
     always_comb if (running && !rst) begin
+        if (takes && m_tag >= 1) assert (allowed);
         if (takes && m_tag == tag) assert (!held || age > 12);
         if (m_current && looked && m_card_tag == card) begin
             assert (looked_open);

@@ -6,7 +6,7 @@
 module plx_nic #(
     parameter PORTS    = 4,      // 1, 2 or 4
     parameter RD_TAGS  = 128,    // open reads of the card
-    parameter TAGS     = 32,     // of reads at the PCIe block: 32, or up to 256 where the host enables extended tags
+    parameter TAGS     = 256,    // of reads at the PCIe block: 32, and more where the host enables extended tags
     parameter GIT_HASH = 160'h0  // commit of the build, in printed order
 ) (
     // Clock of the ports and of their transmitters, 156.25 MHz, and its reset; the PCIe block's user clock,
@@ -85,7 +85,14 @@ module plx_nic #(
     output logic [3:0]            cfg_flr_done,
     input  logic [6:0]            cfg_vf_flr_in_process,
     output logic [7:0]            cfg_vf_flr_func_num,
-    output logic                  cfg_vf_flr_done
+    output logic                  cfg_vf_flr_done,
+
+    // The block: its configuration space.
+    output logic [9:0]            cfg_mgmt_addr,
+    output logic [7:0]            cfg_mgmt_function_number,
+    output logic                  cfg_mgmt_read,
+    input  logic [31:0]           cfg_mgmt_read_data,
+    input  logic                  cfg_mgmt_read_write_done
 );
     // ---- Lanes -----------------------------------------------------------------------------------------
 
@@ -140,6 +147,7 @@ module plx_nic #(
         .cfg_interrupt_msix_mask, .cfg_vf_status, .cfg_interrupt_msix_vf_enable, .cfg_interrupt_msix_vf_mask,
         .cfg_config_space_enable, .cfg_power_state_change_interrupt, .cfg_power_state_change_ack,
         .cfg_flr_in_process, .cfg_flr_done, .cfg_vf_flr_in_process, .cfg_vf_flr_func_num, .cfg_vf_flr_done,
+        .cfg_mgmt_addr, .cfg_mgmt_function_number, .cfg_mgmt_read, .cfg_mgmt_read_data, .cfg_mgmt_read_write_done,
         .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header,
         .hif_wr_req_data, .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid,
         .hif_rx_cpl_ready, .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,

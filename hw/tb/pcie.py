@@ -39,7 +39,8 @@ class Block(UltraScalePlusPcieDevice):
 
     def __init__(self, dut, **settings):
         self.dut = dut
-        extended = hasattr(dut, "TAGS") and int(dut.TAGS.value) > 32
+        # The host enables extended tags where the block has them.
+        extended = not hasattr(dut, "EXTENDED") or bool(int(dut.EXTENDED.value))
         super().__init__(
             pcie_generation=3, pcie_link_width=8, user_clk_frequency=250e6, alignment="dword", max_payload_size=1024,
             enable_client_tag=True, enable_extended_tag=extended,
@@ -52,6 +53,10 @@ class Block(UltraScalePlusPcieDevice):
             pcie_rq_seq_num1=dut.pcie_rq_seq_num1, pcie_rq_seq_num_vld1=dut.pcie_rq_seq_num_vld1,
             pcie_cq_np_req=dut.pcie_cq_np_req, cfg_fc_sel=dut.cfg_fc_sel, cfg_fc_nph=dut.cfg_fc_nph,
             cfg_max_payload=dut.cfg_max_payload, cfg_max_read_req=dut.cfg_max_read_req,
+            cfg_mgmt_addr=dut.cfg_mgmt_addr, cfg_mgmt_function_number=dut.cfg_mgmt_function_number,
+            cfg_mgmt_write=dut.cfg_mgmt_write, cfg_mgmt_write_data=dut.cfg_mgmt_write_data,
+            cfg_mgmt_byte_enable=dut.cfg_mgmt_byte_enable, cfg_mgmt_read=dut.cfg_mgmt_read,
+            cfg_mgmt_read_data=dut.cfg_mgmt_read_data, cfg_mgmt_read_write_done=dut.cfg_mgmt_read_write_done,
             cfg_function_status=dut.cfg_function_status, cfg_interrupt_msix_enable=dut.cfg_interrupt_msix_enable,
             cfg_interrupt_msix_mask=dut.cfg_interrupt_msix_mask, cfg_config_space_enable=dut.cfg_config_space_enable,
             **settings)
@@ -87,6 +92,7 @@ class Block(UltraScalePlusPcieDevice):
     async def resetting(self):
         self.function.bus_master_enable = self.function.memory_space_enable = False
         self.function.msix_cap.msix_enable = False
+        self.function.pcie_cap.extended_tag_field_enable = False
         self.sriov.control = 0
         for vf in self.sriov.all:
             vf.forget()

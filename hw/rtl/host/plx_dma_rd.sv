@@ -105,6 +105,7 @@ module plx_dma_rd #(
     plx_tag_pool #(.N(TAGS)) tags (
         .clk,
         .rst,
+        .allow_all(1'b1),
         .m_tag_valid(tag_valid),
         .m_tag_ready(tx_segment_valid && free),
         .m_tag(tag),

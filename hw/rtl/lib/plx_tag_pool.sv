@@ -5,12 +5,20 @@
 // two periods of `tick`, and at most N cycles more, so that a late completion matches no open tag.
 // Latency from a return to the offer: 3 cycles. Free tags wait in a queue, as a choice among the bits of
 // a hundred of them is too deep for a cycle; after a reset they come to it one by one.
+//
+// Tags from LOW on are offered only while the client is allowed them all. While it is not, a free one is kept with
+// those whose quarantine is over, outside of the queue, so that the others do not wait behind it; one that is in the
+// queue, or offered, leaves it for there. What is open stays so, and is returned as ever.
 
 module plx_tag_pool #(
-    parameter N = 32  // tags, a power of two
+    parameter N   = 32,  // tags, a power of two
+    parameter LOW = N    // of them those that may always be used, a power of two
 ) (
     input  logic                 clk,
     input  logic                 rst,
+
+    // All tags may be used, not only those below LOW: what is offered follows in the next cycle.
+    input  logic                 allow_all,
 
     // A free tag.
     output logic                 m_tag_valid,
@@ -33,9 +41,15 @@ module plx_tag_pool #(
 
     generate
         if (N < 2 || N != 1 << W) N_must_be_a_power_of_two_at_least_2 parameter_error ();
+        if (LOW < 1 || LOW > N || (LOW & (LOW - 1)) != 0) LOW_must_be_a_power_of_two_of_at_most_N parameter_error ();
     endgenerate
 
-    // In quarantine: before the first tick, after it, and after the second one.
+    // A tag that may not be used now.
+    function automatic barred(input [W-1:0] tag, input all);
+        barred = !all && {1'b0, tag} >= LOW;
+    endfunction
+
+    // In quarantine: before the first tick, after it, and after the second one; or kept, as it may not be used.
     logic [N-1:0] fresh, stale, due;
 
     // The queue of free tags, and those that it has had since the reset.
@@ -45,6 +59,12 @@ module plx_tag_pool #(
     wire          take  = m_tag_valid && m_tag_ready;
     wire          moves = take || !m_tag_valid;
 
+    // The tag that was to be offered, or was, is not: it is kept.
+    wire  [W-1:0] next      = queue[head[W-1:0]];
+    wire          withdraws = m_tag_valid && barred(m_tag, allow_all);
+    logic         keeps;
+    wire  [N-1:0] kept      = {{(N - 1) {1'b0}}, keeps} << m_tag;
+
     wire          returns  = s_return_valid && open[s_return_tag];
     wire  [N-1:0] accepted    = {{(N - 1) {1'b0}}, take} << m_tag;
     wire  [N-1:0] returned = {{(N - 1) {1'b0}}, returns} << s_return_tag;
@@ -52,24 +72,33 @@ module plx_tag_pool #(
     // A tag that was returned in time, one cycle late; one whose quarantine is over, which a scan finds.
     logic         back;
     logic [W-1:0] back_tag, timeout_scan;
-    wire          ready    = due[timeout_scan];
+    wire          ready    = due[timeout_scan] && !barred(timeout_scan, allow_all);
     wire          releases = ready && !back;
     wire  [N-1:0] released = {{(N - 1) {1'b0}}, releases} << timeout_scan;
-    wire          fills    = !filled[W] && !back && !ready;
+    wire          fills    = !filled[W] && !back && !ready && !barred(filled[W-1:0], allow_all);
+
+    // One that was returned in time, and may not be used.
+    wire          back_barred = back && barred(back_tag, allow_all);
+    wire          adds        = back && !back_barred || releases || fills;
+    wire  [N-1:0] back_kept   = {{(N - 1) {1'b0}}, back_barred} << back_tag;
 
     always_ff @(posedge clk) begin
         open             <= (open | accepted) & ~returned;
         fresh            <= (tick ? '0 : fresh) | (s_return_late ? returned : '0);
         stale            <= tick ? fresh : stale;
-        due              <= (due & ~released) | (tick ? stale : '0);
+        due              <= (due & ~released) | (tick ? stale : '0) | kept | back_kept;
         event_unexpected <= s_return_valid && !open[s_return_tag];
         back             <= returns && !s_return_late;
         if (releases || !ready) timeout_scan <= timeout_scan + 1'b1;
         if (fills) filled <= filled + 1'b1;
-        if (back || releases || fills) tail <= tail + 1'b1;
+        if (adds) tail <= tail + 1'b1;
         if (moves) begin
-            m_tag_valid <= some;
+            m_tag_valid <= some && !barred(next, allow_all);
+            keeps       <= some && barred(next, allow_all);
             if (some) head <= head + 1'b1;
+        end else begin
+            m_tag_valid <= !withdraws;
+            keeps       <= withdraws;
         end
         if (rst) begin
             open             <= '0;
@@ -77,7 +106,8 @@ module plx_tag_pool #(
             stale            <= '0;
             due              <= '0;
             back             <= 1'b0;
-            timeout_scan             <= '0;
+            keeps            <= 1'b0;
+            timeout_scan     <= '0;
             filled           <= '0;
             head             <= '0;
             tail             <= '0;
@@ -88,8 +118,10 @@ module plx_tag_pool #(
 
     always_ff @(posedge clk) begin
         back_tag <= s_return_tag;
-        if (back || releases || fills) queue[tail[W-1:0]] <= back ? back_tag : ready ? timeout_scan : filled[W-1:0];
-        if (moves) m_tag <= queue[head[W-1:0]];
+        if (adds) queue[tail[W-1:0]] <= back ? back_tag : ready ? timeout_scan : filled[W-1:0];
+        // Never a place of the queue that has had no tag: it is decoded for `kept` and `accepted`.
+        if (moves && some) m_tag <= next;
+        if (rst) m_tag <= '0;
     end
 
 `ifdef FORMAL
@@ -123,7 +155,7 @@ module plx_tag_pool #(
     always_comb begin
         for (f_of = 0; f_of < N; f_of = f_of + 1) begin
             f_places[f_of] = {3'd0, open[f_of]} + {3'd0, fresh[f_of]} + {3'd0, stale[f_of]} + {3'd0, due[f_of]}
-                             + {3'd0, filled <= f_of} + {3'd0, m_tag_valid && m_tag == f_of}
+                             + {3'd0, filled <= f_of} + {3'd0, (m_tag_valid || keeps) && m_tag == f_of}
                              + {3'd0, back && back_tag == f_of};
             for (f_slot = 0; f_slot < N; f_slot = f_slot + 1)
                 if (((f_slot - head) & (N - 1)) < f_level && queue[f_slot] == f_of) f_places[f_of] = f_places[f_of] + 4'd1;

@@ -192,8 +192,17 @@ module plx_pcie4c (
     (* clocked_by = "user_clk" *) output logic [251:0] cfg_vf_flr_in_process,
     (* clocked_by = "user_clk" *) input  logic [7:0]   cfg_vf_flr_func_num,
     (* clocked_by = "user_clk" *) input  logic         cfg_vf_flr_done,
+    (* clocked_by = "user_clk" *) input  logic [9:0]   cfg_mgmt_addr,
+    (* clocked_by = "user_clk" *) input  logic [7:0]   cfg_mgmt_function_number,
+    (* clocked_by = "user_clk" *) input  logic         cfg_mgmt_read,
+    (* clocked_by = "user_clk" *) output logic [31:0]  cfg_mgmt_read_data,
+    (* clocked_by = "user_clk" *) output logic         cfg_mgmt_read_write_done,
 
     // Constant in the tops.
+    input  logic         cfg_mgmt_write,
+    input  logic [31:0]  cfg_mgmt_write_data,
+    input  logic [3:0]   cfg_mgmt_byte_enable,
+    input  logic         cfg_mgmt_debug_access,
     input  logic         cfg_link_training_enable,
     input  logic         cfg_hot_reset_in,
     input  logic         cfg_req_pm_transition_l23_ready,

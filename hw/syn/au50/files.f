@@ -71,6 +71,7 @@ hw/rtl/net/plx_udp_rx.sv
 hw/rtl/net/plx_udp_tx.sv
 hw/rtl/pcie/us/plx_pcie_cc.sv
 hw/rtl/pcie/us/plx_pcie_cq.sv
+hw/rtl/pcie/us/plx_pcie_ext_tag.sv
 hw/rtl/pcie/us/plx_pcie_flr.sv
 hw/rtl/pcie/us/plx_pcie_func.sv
 hw/rtl/pcie/us/plx_pcie_rc.sv

@@ -7,7 +7,8 @@ if {![info exists ip_folder]} {
     file mkdir $ip_folder
 }
 
-# PCIe Gen3 x8, as hw/rtl/pcie/us expects it; completions are aligned to DWORDs unless set otherwise. IDs, BARs
+# PCIe Gen3 x8, as hw/rtl/pcie/us expects it; completions are aligned to DWORDs unless set otherwise. The host may
+# enable extended tags (`extended_tag_field`: Extended Tag Field Supported, in Device Capabilities). IDs, BARs
 # and MSI-X are those of the driver (pmd/src/drivers/card); virtual functions have the same, from number 4 on.
 create_ip -name pcie4c_uscale_plus -vendor xilinx.com -library ip -module_name plx_pcie4c -dir $ip_folder
 set_property -dict [list \
@@ -20,6 +21,7 @@ set_property -dict [list \
     CONFIG.AXISTEN_IF_RQ_ALIGNMENT_MODE {DWORD_Aligned} \
     CONFIG.AXISTEN_IF_RC_STRADDLE {false} \
     CONFIG.axisten_if_enable_client_tag {true} \
+    CONFIG.extended_tag_field {true} \
     CONFIG.pf0_dev_cap_max_payload {1024_bytes} \
     CONFIG.PF0_Use_Class_Code_Lookup_Assistant {false} \
     CONFIG.PF0_CLASS_CODE {020000} \

@@ -117,7 +117,10 @@ module pollux_au50 #(
     logic [503:0] vf_status;
     logic [251:0] vf_msix_enable, vf_msix_mask, vf_flr_in_process;
     logic [7:0]   vf_flr_func_num;
-    logic         vf_flr_done;
+    logic         vf_flr_done, mgmt_read, mgmt_done;
+    logic [9:0]   mgmt_addr;
+    logic [7:0]   mgmt_func;
+    logic [31:0]  mgmt_data;
 
     plx_pcie4c pcie (
         .pci_exp_rxp(pcie_rx_p), .pci_exp_rxn(pcie_rx_n), .pci_exp_txp(pcie_tx_p), .pci_exp_txn(pcie_tx_n),
@@ -139,7 +142,10 @@ module pollux_au50 #(
         .cfg_power_state_change_ack(power_ack), .cfg_flr_in_process(flr_in_process), .cfg_flr_done(flr_done),
         .cfg_vf_status(vf_status), .cfg_interrupt_msix_vf_enable(vf_msix_enable),
         .cfg_interrupt_msix_vf_mask(vf_msix_mask), .cfg_vf_flr_in_process(vf_flr_in_process),
-        .cfg_vf_flr_func_num(vf_flr_func_num), .cfg_vf_flr_done(vf_flr_done),
+        .cfg_vf_flr_func_num(vf_flr_func_num), .cfg_vf_flr_done(vf_flr_done), .cfg_mgmt_addr(mgmt_addr),
+        .cfg_mgmt_function_number(mgmt_func), .cfg_mgmt_read(mgmt_read), .cfg_mgmt_read_data(mgmt_data),
+        .cfg_mgmt_read_write_done(mgmt_done),
+        .cfg_mgmt_write(1'b0), .cfg_mgmt_write_data(32'd0), .cfg_mgmt_byte_enable(4'd0), .cfg_mgmt_debug_access(1'b0),
         .cfg_link_training_enable(1'b1), .cfg_hot_reset_in(1'b0), .cfg_req_pm_transition_l23_ready(1'b0),
         .cfg_err_cor_in(1'b0), .cfg_err_uncor_in(1'b0), .cfg_dsn(64'd0), .cfg_interrupt_int(4'd0),
         .cfg_interrupt_pending(4'd0), .cfg_interrupt_msix_int(1'b0), .cfg_interrupt_msix_data(32'd0),
@@ -169,7 +175,8 @@ module pollux_au50 #(
         .cfg_flr_in_process(flr_in_process), .cfg_flr_done(flr_done), .cfg_vf_status(vf_status[13:0]),
         .cfg_interrupt_msix_vf_enable(vf_msix_enable[6:0]), .cfg_interrupt_msix_vf_mask(vf_msix_mask[6:0]),
         .cfg_vf_flr_in_process(vf_flr_in_process[6:0]), .cfg_vf_flr_func_num(vf_flr_func_num),
-        .cfg_vf_flr_done(vf_flr_done)
+        .cfg_vf_flr_done(vf_flr_done), .cfg_mgmt_addr(mgmt_addr), .cfg_mgmt_function_number(mgmt_func),
+        .cfg_mgmt_read(mgmt_read), .cfg_mgmt_read_data(mgmt_data), .cfg_mgmt_read_write_done(mgmt_done)
     );
 
     wire unused = &{1'b0, vf_status[503:14], vf_msix_enable[251:7], vf_msix_mask[251:7], vf_flr_in_process[251:7],

@@ -59,6 +59,14 @@ module pcie_card #(
     input  logic [6:0]   cfg_vf_flr_in_process,
     output logic [7:0]   cfg_vf_flr_func_num,
     output logic         cfg_vf_flr_done,
+    output logic [9:0]   cfg_mgmt_addr,
+    output logic [7:0]   cfg_mgmt_function_number,
+    output logic         cfg_mgmt_write,
+    output logic [31:0]  cfg_mgmt_write_data,
+    output logic [3:0]   cfg_mgmt_byte_enable,
+    output logic         cfg_mgmt_read,
+    input  logic [31:0]  cfg_mgmt_read_data,
+    input  logic         cfg_mgmt_read_write_done,
 
     // XGMII of the ports; reset of the card.
     input  logic [PORTS*64-1:0] xgmii_rxd,
@@ -74,6 +82,11 @@ module pcie_card #(
     logic [2:0]   max_payload, max_read;
     logic [7:0]   bus_master, msix_enable, msix_mask, flr, flr_done;
 
+    // The model looks at these before the first reset; the shim never writes.
+    wire mgmt_read;
+    assign cfg_mgmt_read = mgmt_read === 1'b1;
+    assign {cfg_mgmt_write, cfg_mgmt_write_data, cfg_mgmt_byte_enable} = '0;
+
     plx_pcie_us #(.PERIOD_LOG2(14), .RD_TAGS(RD_TAGS)) shim (
         .clk, .rst, .card_rst,
         .m_axis_rq_tvalid, .m_axis_rq_tready, .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast,
@@ -86,6 +99,7 @@ module pcie_card #(
         .cfg_power_state_change_interrupt, .cfg_power_state_change_ack, .cfg_flr_in_process, .cfg_flr_done,
         .cfg_vf_status, .cfg_interrupt_msix_vf_enable, .cfg_interrupt_msix_vf_mask, .cfg_vf_flr_in_process,
         .cfg_vf_flr_func_num, .cfg_vf_flr_done,
+        .cfg_mgmt_addr, .cfg_mgmt_function_number, .cfg_mgmt_read(mgmt_read), .cfg_mgmt_read_data, .cfg_mgmt_read_write_done,
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
         .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .hif_rx_cpl_valid(cpl_valid),

@@ -14,8 +14,9 @@ AREA = 8192
 NUMBERS = (0, *range(sriov.FIRST, sriov.FIRST + sriov.TOTAL))
 
 
-async def functions(dut, timeout=600, quarantine=50):
-    """The bench with all functions, which the host lets master the bus, each in its own memory alone."""
+async def functions(dut, timeout=2500, quarantine=50):
+    """The bench with all functions, which the host lets master the bus, each in its own memory alone. The data of 128
+    open reads take some 2000 cycles on the link."""
     tb = await patient(dut, timeout, quarantine)
     tb.told = []
 

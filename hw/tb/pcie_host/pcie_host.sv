@@ -5,7 +5,8 @@
 
 module pcie_host #(
     parameter PERIOD_LOG2 = 14,
-    parameter TAGS        = 32
+    parameter TAGS        = 256,
+    parameter EXTENDED    = 1  // the bench's host enables extended tags
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -60,6 +61,17 @@ module pcie_host #(
     input  logic [6:0]   cfg_vf_flr_in_process,
     output logic [7:0]   cfg_vf_flr_func_num,
     output logic         cfg_vf_flr_done,
+    output logic [9:0]   cfg_mgmt_addr,
+    output logic [7:0]   cfg_mgmt_function_number,
+    output logic         cfg_mgmt_write,
+    output logic [31:0]  cfg_mgmt_write_data,
+    output logic [3:0]   cfg_mgmt_byte_enable,
+    output logic         cfg_mgmt_read,
+    input  logic [31:0]  cfg_mgmt_read_data,
+    input  logic         cfg_mgmt_read_write_done,
+
+    // The block does not see that its configuration space is read; not connected by most tests.
+    input  logic         mgmt_hold,
 
     // A writer, a reader, interrupt requests.
     input  logic         s_wr_desc_valid,
@@ -103,6 +115,11 @@ module pcie_host #(
     logic [7:0]   bus_master, msix_enable, msix_mask, flr, flr_done;
     logic         inc_refused, inc_dropped, inc_discontinued, inc_unmastered, inc_lost;
 
+    // The model looks at these before the first reset; the shim never writes.
+    wire mgmt_read;
+    assign cfg_mgmt_read = mgmt_read === 1'b1 && mgmt_hold !== 1'b1;
+    assign {cfg_mgmt_write, cfg_mgmt_write_data, cfg_mgmt_byte_enable} = '0;
+
     plx_pcie_us #(.PERIOD_LOG2(PERIOD_LOG2), .TAGS(TAGS)) shim (
         .clk, .rst, .card_rst,
         .m_axis_rq_tvalid, .m_axis_rq_tready, .m_axis_rq_tdata, .m_axis_rq_tkeep, .m_axis_rq_tuser, .m_axis_rq_tlast,
@@ -115,6 +132,7 @@ module pcie_host #(
         .cfg_power_state_change_interrupt, .cfg_power_state_change_ack, .cfg_flr_in_process, .cfg_flr_done,
         .cfg_vf_status, .cfg_interrupt_msix_vf_enable, .cfg_interrupt_msix_vf_mask, .cfg_vf_flr_in_process,
         .cfg_vf_flr_func_num, .cfg_vf_flr_done,
+        .cfg_mgmt_addr, .cfg_mgmt_function_number, .cfg_mgmt_read(mgmt_read), .cfg_mgmt_read_data, .cfg_mgmt_read_write_done,
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
         .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .hif_rx_cpl_valid(cpl_valid),

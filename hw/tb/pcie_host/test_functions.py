@@ -10,7 +10,7 @@ from functions import AREA, NUMBERS, QUEUES, calm, functions, until
 from pcie import SCRATCH, VECTORS
 from sriov import RoutedTlp, RoutingId
 from test_resets import raise_irq
-from traffic import answer, answers, counted, patient, request
+from traffic import KNOWN, answer, answers, counted, extended_tags, patient, request
 
 PARAMETERS = [{"PERIOD_LOG2": 11}]
 QUICK = ("functions_are_found_and_have_their_windows", "completions_of_another_function_are_refused",
@@ -204,6 +204,9 @@ async def completions_of_another_length_end_the_read(dut):
 async def a_read_without_bus_mastering_holds_up_no_other(dut):
     """Off while a read waits for a tag in the shim: it fails at once, between completions that arrive."""
     tb = await functions(dut, 100000)
+    # The card has fewer reads open than there are tags, otherwise.
+    await extended_tags(tb, False)
+    await tb.settle(KNOWN)
     waited, tags = 0, 32
 
     async def watch():

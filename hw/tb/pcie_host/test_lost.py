@@ -6,7 +6,7 @@ import cocotb
 from cocotb.triggers import with_timeout
 from traffic import answers, both, counted, good, patient
 
-PARAMETERS = [{"PERIOD_LOG2": 11}]
+PARAMETERS = [{"PERIOD_LOG2": 11, "EXTENDED": 0}, {"PERIOD_LOG2": 11}]
 QUICK = ()
 
 

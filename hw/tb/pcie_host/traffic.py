@@ -4,10 +4,17 @@ import random
 
 import cocotb
 from cocotb.triggers import with_timeout
+from cocotbext.pcie.core.caps import PciCapId
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
 from host_bus import enabled
 from pcie import HOST, TB
+
+# Device Control, in its capability, and its bit that enables extended tags.
+CONTROL, EXTENDED = 8, 1 << 8
+# Cycles from a change of the bit to the last read that does not know of it: the rest between two reads of the register,
+# the read itself, and the way of a request through the shim.
+KNOWN = 64 + 16
 
 
 class Requests:
@@ -68,6 +75,13 @@ async def ready(dut, **settings):
     tb.memory[:] = random.randbytes(1 << 16)
     await tb.start()
     return tb
+
+
+async def extended_tags(tb, on=True):
+    """As the host enables them, by a write of the register."""
+    value = await tb.device.capability_read_word(PciCapId.EXP, CONTROL)
+    await tb.device.capability_write_word(PciCapId.EXP, CONTROL, value & ~EXTENDED | EXTENDED * on)
+    assert tb.block.function.pcie_cap.extended_tag_field_enable == on
 
 
 async def write(tb, model, at, length):

@@ -5,10 +5,11 @@
 // the card's tag while that belongs to the same read. So no tag that the block holds is used again, and
 // no completion of an old read reaches a new one. A completion for another function than that of the read
 // is none of it, and frees nothing. A tag that the block never mentions again is free after 2 to 4 periods
-// of 2^PERIOD_LOG2 cycles.
+// of 2^PERIOD_LOG2 cycles. A read takes a tag from LOW on only while the host allows more than that (plx_pcie_ext_tag).
 
 module plx_pcie_tags #(
-    parameter TAGS        = 32,  // at the block, a power of two: 32 without extended tags
+    parameter TAGS        = 256, // at the block, a power of two
+    parameter LOW         = 32,  // of them those that any host allows, a power of two
     parameter CARD_TAGS   = 32,  // of the card, a power of two
     parameter PERIOD_LOG2 = 24   // of 250 MHz: 67 ms, longer than the block's default completion timeout
 ) (
@@ -17,6 +18,9 @@ module plx_pcie_tags #(
 
     // All reads are forgotten by the card.
     input  logic                         flush,
+
+    // The host allows all tags: what is offered follows in the next cycle.
+    input  logic                         allow_all,
 
     // A free tag; a read takes it. The card's tag and function of the read that waits for that; the tag of the one
     // behind, or the same.
@@ -51,10 +55,10 @@ module plx_pcie_tags #(
         if (TAGS > 256) TAGS_must_be_at_most_256 parameter_error ();
     endgenerate
 
-    // Periods, and one tag looked at in each cycle.
+    // Periods, and one tag looked at in each cycle: whether it is to be given up is known in the next one.
     logic [PERIOD_LOG2-1:0] time_in_period;
-    logic                   tick;
-    logic [W-1:0]           timeout_scan;
+    logic                   tick, scanned_worn;
+    logic [W-1:0]           timeout_scan, scanned;
 
     // Tags held by the block, those that it held when the last period ended, those that it has held for
     // more than a period, and those for a read of the card.
@@ -68,45 +72,59 @@ module plx_pcie_tags #(
     logic [7:0]   func;
     wire          fits = func == {5'd0, looked_func};
 
-    // A return by the block, in the cycle after the look, or by the scan.
-    wire         known      = {1'b0, s_look_tag} < TAGS;
-    wire         returns    = looked_ends && fits;
-    wire [W-1:0] returned   = looked;
-    wire         gives_up   = !returns && worn[timeout_scan];
-    wire         take       = m_tag_valid && m_tag_ready;
-    wire         unexpected;
+    // A return by the block, in the cycle after the look, or by the scan. The pool has it one cycle later: a choice
+    // among the bits of 256 tags is half a cycle.
+    wire          known     = {1'b0, s_look_tag} < TAGS;
+    wire          returns   = looked_ends && fits;
+    wire  [W-1:0] returned  = looked;
+    wire          gives_up  = !returns && scanned_worn;
+    wire          take      = m_tag_valid && m_tag_ready;
+    logic         ends, ends_late;
+    logic [W-1:0] ends_tag;
+    wire          unexpected;
 
-    plx_tag_pool #(.N(TAGS)) pool (
+    plx_tag_pool #(.N(TAGS), .LOW(LOW < TAGS ? LOW : TAGS)) pool (
         .clk,
         .rst,
+        .allow_all,
         .m_tag_valid,
         .m_tag_ready,
         .m_tag,
-        .s_return_valid(returns || gives_up),
-        .s_return_tag(returns ? returned : timeout_scan),
-        .s_return_late(returns ? looked_late : 1'b1),
+        .s_return_valid(ends),
+        .s_return_tag(ends_tag),
+        .s_return_late(ends_late),
         .event_unexpected(unexpected),
         .tick,
         .open
     );
 
+    // The read has ended; its tag leaves the pool.
     wire [TAGS-1:0] accepted = {{(TAGS - 1) {1'b0}}, take} << m_tag;
-    wire [TAGS-1:0] ended = {{(TAGS - 1) {1'b0}}, returns || gives_up} << (returns ? returned : timeout_scan);
+    wire [TAGS-1:0] over     = {{(TAGS - 1) {1'b0}}, returns || gives_up} << (returns ? returned : scanned);
+    wire [TAGS-1:0] ended    = {{(TAGS - 1) {1'b0}}, ends} << ends_tag;
 
     always_ff @(posedge clk) begin
         time_in_period <= time_in_period + 1'b1;
         tick           <= &time_in_period;
-        timeout_scan           <= timeout_scan + 1'b1;
+        timeout_scan   <= timeout_scan + 1'b1;
+        scanned        <= timeout_scan;
+        scanned_worn   <= worn[timeout_scan] && !(returns && returned == timeout_scan)
+                          && !(ends && ends_tag == timeout_scan);
+        ends           <= returns || gives_up;
+        ends_tag       <= returns ? returned : scanned;
+        ends_late      <= returns ? looked_late : 1'b1;
         old            <= (tick ? open : old) & ~ended;
         worn           <= (tick ? old : worn) & ~ended;
-        live           <= ((live | accepted) & ~ended) & ~{TAGS{flush}};
+        live           <= ((live | accepted) & ~over) & ~{TAGS{flush}};
         inc_tag_lost   <= gives_up;
         looked_ends    <= s_return_valid && known && open[s_look_tag[W-1:0]];
         looked_late    <= s_return_late;
         if (rst) begin
             time_in_period <= '0;
             tick           <= 1'b0;
-            timeout_scan           <= '0;
+            timeout_scan   <= '0;
+            scanned_worn   <= 1'b0;
+            ends           <= 1'b0;
             old            <= '0;
             worn           <= '0;
             live           <= '0;

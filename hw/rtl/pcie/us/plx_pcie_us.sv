@@ -7,7 +7,7 @@
 
 module plx_pcie_us #(
     parameter RD_TAGS     = 128, // of the card
-    parameter TAGS        = 32,  // at the block: 32, or up to 256 where the host enables extended tags
+    parameter TAGS        = 256, // at the block: the first 32, and more where the host enables extended tags
     parameter FIRST_VF    = 4,   // number of the first virtual function at the block: that of UltraScale+
     parameter PERIOD_LOG2 = 24   // cycles after which a tag that the block has lost is old
 ) (
@@ -70,6 +70,13 @@ module plx_pcie_us #(
     input  logic [6:0]   cfg_vf_flr_in_process,
     output logic [7:0]   cfg_vf_flr_func_num,
     output logic         cfg_vf_flr_done,
+
+    // The block: its configuration space.
+    output logic [9:0]   cfg_mgmt_addr,
+    output logic [7:0]   cfg_mgmt_function_number,
+    output logic         cfg_mgmt_read,
+    input  logic [31:0]  cfg_mgmt_read_data,
+    input  logic         cfg_mgmt_read_write_done,
 
     // The card: posted writes.
     input  logic         hif_wr_req_valid,
@@ -144,12 +151,17 @@ module plx_pcie_us #(
         .cfg_vf_flr_done, .card_bus_master, .card_msix_enable, .card_msix_mask, .card_flr, .card_flr_done
     );
 
-    logic hold, rq_idle, flr_done;
+    logic hold, rq_idle, flr_done, ext_tag;
     assign cfg_flr_done = {3'd0, flr_done};
 
     plx_pcie_flr flr (
         .clk, .rst, .cfg_flr_in_process(cfg_flr_in_process[0]), .cfg_flr_done(flr_done), .hold,
         .idle(rq_idle), .card_rst
+    );
+
+    plx_pcie_ext_tag ext_tags (
+        .clk, .rst, .hold, .cfg_mgmt_addr, .cfg_mgmt_function_number, .cfg_mgmt_read, .cfg_mgmt_read_data,
+        .cfg_mgmt_read_write_done, .ext_tag
     );
 
     // ---- Requests of the host ----------------------------------------------------------------------
@@ -198,8 +210,8 @@ module plx_pcie_us #(
     );
 
     plx_pcie_tags #(.TAGS(TAGS), .CARD_TAGS(RD_TAGS), .PERIOD_LOG2(PERIOD_LOG2)) tags (
-        .clk, .rst, .flush(card_rst), .m_tag_valid(tag_valid), .m_tag_ready(tag_ready), .m_tag(tag),
-        .s_read_valid(rd_valid), .s_read_tag(rd_header[layouts_pkg::HIF_TAG_AT +: CW]),
+        .clk, .rst, .flush(card_rst), .allow_all(ext_tag), .m_tag_valid(tag_valid), .m_tag_ready(tag_ready),
+        .m_tag(tag), .s_read_valid(rd_valid), .s_read_tag(rd_header[layouts_pkg::HIF_TAG_AT +: CW]),
         .s_read_func(rd_header[layouts_pkg::HIF_FUNC_AT +: 3]), .s_next_valid(hif_rd_req_valid),
         .s_next_tag(hif_rd_req_header[layouts_pkg::HIF_TAG_AT +: CW]), .s_look_valid(look), .s_look_tag(look_tag),
         .s_look_func(look_func),
