@@ -39,7 +39,7 @@ class TB:
         self.loose, self.accepted = set(), []
         for name in ("awready", "wready", "bvalid", "arready", "rvalid", "rdata"):
             getattr(dut, f"m_axil_{name}").value = 0
-        dut.away.value = 0
+        dut.block_in_reset.value = 0
 
     async def look_up(self):
         """Owners of queues, in the same cycle."""
@@ -270,9 +270,9 @@ async def a_block_that_goes_away_is_answered_with_zero(dut):
     tb.ask(0, 0, 0x1000, 1)
     while not tb.answer:
         await tb.step()
-    tb.answer, dut.away.value = None, 1 << 6
+    tb.answer, dut.block_in_reset.value = None, 1 << 6
     await tb.finish()
-    dut.away.value = 0
+    dut.block_in_reset.value = 0
     tb.ask(1, 0, 0x6000, 1)
     tb.ask(0, 0, 0x6000, 1)
     await tb.finish()
@@ -422,9 +422,9 @@ async def a_read_ends_when_its_block_goes_away_in_a_doorbell(dut):
         for _ in range(delay):
             await tb.step()
         # For a moment.
-        dut.away.value = 1 << 8
+        dut.block_in_reset.value = 1 << 8
         await tb.step()
-        dut.away.value, tb.far, tb.waits = 0, (lambda: 0), None
+        dut.block_in_reset.value, tb.far, tb.waits = 0, (lambda: 0), None
         for _ in range(40):
             await tb.step()
         assert len(tb.answers) == before + 1
