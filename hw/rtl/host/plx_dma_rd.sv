@@ -5,6 +5,7 @@
 // alignment of the bus; slots are emptied in order. For any behaviour of the host each descriptor ends:
 // with its data, or with an error. The tag of a read that timed out is quarantined, so that late
 // completions match no open tag. From a descriptor to its request: 3 cycles.
+// A completion for another function than that of its tag's read is discarded, as one of a tag that is not open.
 // A completion is looked at in two cycles: it is compared with the state of its tag, which is then written.
 
 module plx_dma_rd #(
@@ -142,7 +143,7 @@ module plx_dma_rd #(
                                         single ? head_be & tail_be : head_be, dws[9:0], address[63:2], 2'b00};
     end
 
-    // Reads of each tag: waiting for data; status; time of the request; offset in the slot of the
+    // Reads of each tag: waiting for data; status; time of the request; its function; offset in the slot of the
     // next byte, bytes outstanding with those before it in its DW, and DWs outstanding: at the request, and after
     // the latest completion if there was one. Each memory has one writer, so that it needs no register for each tag.
     localparam [TAGS-1:0] ONE = 1;
@@ -152,6 +153,7 @@ module plx_dma_rd #(
     logic [26:0]     asked [0:TAGS-1];
     logic [26:0]     after [0:TAGS-1];
     logic [31:0]     sent [0:TAGS-1];
+    logic [7:0]      func_of [0:TAGS-1];
     logic [31:0]     now;
 
     // A completion, one cycle late: the state of its tag is read, and compared with it.
@@ -162,6 +164,8 @@ module plx_dma_rd #(
     logic [12:0]  came_whole, came_end;
     wire  [W-1:0] came_tag = came_head[90 +: W];
     wire  [10:0]  came_dws = {came_head[73:64] == 0, came_head[73:64]};
+    // It is for a tag of the card, and for the function whose read has it, or had it last.
+    wire          came_fits = came_head[99:90] < TAGS && came_head[107:100] == func_of[came_tag];
 
     // Its first beat, two cycles late, with that state; `fits`: they agree; `sound`: it has no more DWs than
     // bytes outstanding.
@@ -274,7 +278,7 @@ module plx_dma_rd #(
         fits     <= same && begins ? agrees_2 : started ? agrees_1 : agrees_0;
         sound    <= came_dws <= came_end[12:2];
         cpl_dws  <= came_dws[7:0];
-        open_tag <= came_head[99:90] < TAGS && waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
+        open_tag <= came_fits && waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
         {cpl_at, cpl_whole, dws_left} <= same && begins ? next_state : started ? state_1 : state_0;
         if (issue) error[tag] <= master ? NONE : OFF;
         if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;
@@ -293,6 +297,7 @@ module plx_dma_rd #(
     always_ff @(posedge clk) if (issue) begin
         asked[tag] <= {address[8:0], end_byte[9:0], dws[7:0]};
         sent[tag]  <= now;
+        func_of[tag] <= func;
     end
 
     always_ff @(posedge clk) if (begins) after[cpl_tag] <= next_state;
