@@ -113,6 +113,8 @@ module plx_card #(
     logic [7:0]             resetting;
     logic [PORTS-1:0]       placing, ring_quiet, port_idle, forget;
     logic [2:0]             event_rest;
+    logic [7:0]             event_fault;
+    logic [63:0]            fault_queue;
 
     plx_host_bus #(
         .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS), .TLB_ENTRIES(TLB_ENTRIES),
@@ -121,7 +123,7 @@ module plx_card #(
         .clk_net, .rst_net, .clk_core, .rst_core, .others_rst, .net_rst, .net_clear, .net_in_reset, .now_cycle_ts(core_cycle_ts),
         .cfg_max_payload, .cfg_max_read, .cfg_bus_master, .cfg_msix_enable, .cfg_msix_mask, .cfg_flr, .flr_done,
         .port_owner, .s_owner_queue(asked_queue), .m_owner(asked_owner), .resetting_functions(resetting), .s_placing(placing), .s_ring_quiet(ring_quiet & port_idle),
-        .s_event_rest(event_rest),
+        .s_event_rest(event_rest), .cfg_event_fault(event_fault), .cfg_fault_queue(fault_queue),
         .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data,
         .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready,
         .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
@@ -181,6 +183,7 @@ module plx_card #(
     plx_memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
         .clk(clk_core), .rst(others_rst), .now_cycle_ts(core_cycle_ts),
         .cfg_port_owner(port_owner), .m_owner_queue(asked_queue), .s_owner(asked_owner), .resetting, .placing, .ring_quiet, .event_rest,
+        .cfg_event_fault(event_fault), .cfg_fault_queue(fault_queue),
         .s_axil_func(func), .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[MEMORY +: 4]),
         .s_axil_wready(wready[MEMORY +: 4]), .s_axil_bvalid(bvalid[MEMORY +: 4]), .s_axil_bready(bready[MEMORY +: 4]),

@@ -153,7 +153,7 @@ module pcie_host #(
         .now_cycle_ts(64'd0), .cfg_max_payload(max_payload), .cfg_max_read(max_read), .cfg_bus_master(bus_master),
         .cfg_msix_enable(msix_enable), .cfg_msix_mask(msix_mask), .cfg_flr(flr), .flr_done,
         .m_axil_func(), .port_owner(), .s_owner_queue(8'd0), .m_owner(), .resetting_functions(), .s_placing('0), .s_ring_quiet('1),
-        .s_event_rest(3'b111),
+        .s_event_rest(3'b111), .cfg_event_fault(), .cfg_fault_queue(),
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),
         .hif_rd_req_ready(rd_ready), .hif_rd_req_header(rd_header), .hif_rx_cpl_valid(cpl_valid),
