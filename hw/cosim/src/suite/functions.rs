@@ -18,12 +18,12 @@ const SHARING: [(Register, u32); 3] = [
 ];
 
 /// Entries of a group.
-const GROUP: usize = 16;
+pub(super) const GROUP: usize = 16;
 
-const WINDOW: usize = 128 << 10;
+pub(super) const WINDOW: usize = 128 << 10;
 
 /// A card of which functions 1 and 2 have a share, as function 0 sees it.
-fn shared<C: SimulatedCard>(make: Make<'_, C>) -> CosimDevice<C> {
+pub(super) fn shared<C: SimulatedCard>(make: Make<'_, C>) -> CosimDevice<C> {
     let device = CosimDevice::new(make());
     let bus = device.bar(0, WINDOW).unwrap();
     for (register, owners) in SHARING {
@@ -34,7 +34,7 @@ fn shared<C: SimulatedCard>(make: Make<'_, C>) -> CosimDevice<C> {
 }
 
 /// The rigs of functions 0, 1 and 2, with a list of their port.
-fn rigs<C: SimulatedCard>(device: &CosimDevice<C>) -> [Rig<C>; 3] {
+pub(super) fn rigs<C: SimulatedCard>(device: &CosimDevice<C>) -> [Rig<C>; 3] {
     [0, 1, 2].map(|function| {
         let mut rig = Rig::new(device.function(function)).unwrap();
         let port = usize::from(function);
@@ -54,7 +54,7 @@ fn payload(function: usize, number: usize) -> Vec<u8> {
         .collect()
 }
 
-fn send<C: SimulatedCard>(rig: &Rig<C>, which: usize, numbers: std::ops::Range<usize>) {
+pub(super) fn send<C: SimulatedCard>(rig: &Rig<C>, which: usize, numbers: std::ops::Range<usize>) {
     for number in numbers {
         let frame = datagram(which, 7, 5000, &payload(which, number));
         rig.put(which, frame);
@@ -62,7 +62,7 @@ fn send<C: SimulatedCard>(rig: &Rig<C>, which: usize, numbers: std::ops::Range<u
 }
 
 /// All payloads of a function that were announced, in order, are its own from `first` on.
-fn assert_received<C: SimulatedCard>(
+pub(super) fn assert_received<C: SimulatedCard>(
     rig: &mut Rig<C>,
     which: usize,
     numbers: std::ops::Range<usize>,
@@ -458,7 +458,10 @@ fn assert_only_function_0(buses: &[impl Bus; 3]) {
         functions::THIS.at + functions::PORTS.at,
         functions::THIS.at + functions::FUNCTION_CTRL.of(0),
         functions::THIS.at + functions::FUNCTION_CTRL.of(2),
-        tlb::THIS.at + tlb::CTRL.at,
+        functions::THIS.at + functions::FAULT_CTRL.of(0),
+        functions::THIS.at + functions::FAULT_CTRL.of(2),
+        functions::THIS.at + functions::QUEUE_OWNERS.of(1),
+        tlb::THIS.at + tlb::TIMEOUT.at,
     ] {
         let was = buses[0].read32(at);
         buses[1].write32(at, u32::MAX);
