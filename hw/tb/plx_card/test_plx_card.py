@@ -68,7 +68,7 @@ class TB:
         await self.step(20)
         assert await self.read(CARD + MAGIC) == 0x58554C50
         if locked:
-            clear(dut.memory.clop.outcomes)
+            clear(dut.memory.clop.status_counts)
         return self
 
     def run_net(self):
@@ -451,7 +451,7 @@ async def a_card_starts_before_its_pll_is_locked(dut):
     await net_is(tb, 1)
     assert await tb.read(CARD + FLAGS) == 0 and await tb.read(port(0, 0x20)) == 0
     await tb.set_up_ports()
-    clear(dut.memory.clop.outcomes)
+    clear(dut.memory.clop.status_counts)
     await passes(tb, 0, 0)
     await passes(tb, 1, 0)
 

@@ -42,7 +42,7 @@ class TB:
     async def start(self, at_once=True):
         await self.cycles.start()
         if at_once:
-            clear(self.dut.outcomes)
+            clear(self.dut.status_counts)
         while int(self.dut.counters_ready.value) == 0:
             await self.cycles.cycle()
 

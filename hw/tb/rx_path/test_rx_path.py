@@ -50,7 +50,7 @@ class TB:
         cocotb.start_soon(self.bus())
         cocotb.start_soon(self.wire_counters())
         await FallingEdge(dut.clk_core)
-        clear(dut.lists.outcomes)
+        clear(dut.lists.status_counts)
         for queue, base in enumerate(EVENTS):
             await self.window["queue"].write64(queue * 64, base)
             await self.window["queue"].write(queue * 64 + 8, log2 << 8 | 1)
