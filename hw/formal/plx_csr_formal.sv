@@ -27,7 +27,7 @@
 // mutant: wstrb[2]     <= 1'b1; => wstrb[3]     <= 1'b1;
 // mutant: = at[12] && reads; => = reads;
 // mutant: is_owner = s_owner == func; => is_owner = 1'b1;
-// mutant: at[7:6] == 2'd1 && at[5:3] == func; => at[6] && at[5:3] == func;
+// mutant: at[7:6] == 2'd1 && at[5:3] == func); => at[6] && at[5:3] == func);
 // mutant: (first || at[4:2] == func) && !barred => (first || at[4:2] == func)
 // mutant: (first || at[4:2] == func) && !barred => (first || at[5:3] == func) && !barred
 // mutant: at[7:5] == 3'd1; => at[7:5] == 3'd0;
