@@ -27,7 +27,10 @@
 // mutant: wstrb[2]     <= 1'b1; => wstrb[3]     <= 1'b1;
 // mutant: = at[12] && reads; => = reads;
 // mutant: is_owner = s_owner == func; => is_owner = 1'b1;
-// mutant: at[7:6] == 2'd1 && at[5:3] == func; => at[6] && at[5:3] == func;
+// mutant: at[7:6] == 2'd1 && at[5:3] == func); => at[6] && at[5:3] == func);
+// mutant: (first || at[4:2] == func) && !barred => (first || at[4:2] == func)
+// mutant: (first || at[4:2] == func) && !barred => (first || at[5:3] == func) && !barred
+// mutant: at[7:5] == 3'd1; => at[7:5] == 3'd0;
 // mutant: func  <= bell_func; => func  <= func;
 // mutant: (block & NET & ~ar_open) != 0 => (block & ~ar_open) != 0
 // mutant: (block & NET & ~ar_open) != 0 => (block & NET) != 0
@@ -160,6 +163,7 @@ module plx_csr_formal (
     wire [17:0] list   = ((at - 18'hA000) & 18'h1FFF) >> 11;
     wire [17:0] vector = at >> 4;
     wire        of_rings = at >= 18'h6100 && at < 18'h6200 || at >= 18'h6400 && at < 18'h6480;
+    wire        of_faults = at >= 18'h1820 && at < 18'h1840;
     wire        of_lists = at >= 18'hA000 && at < 18'hE000;
     wire [2:0]  of_page   = cfg_page_owner[3*page[2:0] +: 3];
     wire [2:0]  of_ring   = ring[1:0] < 2 ? cfg_port_owner[3*ring[0] +: 3] : 3'd0;
@@ -237,13 +241,14 @@ module plx_csr_formal (
         if (hif_tx_cpl_valid) assert (read_open == 0);
         if (block[0] && me != 0) assert (!write);
         if (block[1] && me != 0) assert (!write && at < 18'h1008);
-        if (block[2] && me != 0 && write) assert (at >= 18'h1840 && at - 18'h1840 >> 3 == me);
+        if (block[2] && me != 0 && write)
+            assert (of_faults ? at - 18'h1820 >> 2 == me : at >= 18'h1840 && at - 18'h1840 >> 3 == me);
         if (block[3] && me != 0) assert (!write && at < 18'h2008);
         if (block[4] && at >= 18'h14000) assert (queue != who || whose == me);
         else if (block[4] && me != 0) assert (!write);
         // A function in reset changes nothing of its own, but its reset does.
         if (m_axil_forget && block != 0) assert (inserted && !bell);
-        if (write && (block[4] && at >= 18'h14000 || block[5] && at >= 18'h5000 || block[6] && of_rings || block[7] && of_lists
+        if (write && (block[2] && of_faults || block[4] && at >= 18'h14000 || block[5] && at >= 18'h5000 || block[6] && of_rings || block[7] && of_lists
                       || block[8] || block[9] || block[10]))
             assert (m_axil_forget || !resetting[me]);
         if (block[5] && at >= 18'h5000) assert (of_page == me);

@@ -45,7 +45,8 @@ module plx_event_queues_formal (
     input logic         m_desc_ready,
     input logic         m_data_tready,
     input logic         release_one,
-    input logic         other_access
+    input logic         other_access,
+    input logic [7:0]   resetting
 );
     wire  [63:0]   now_cycle_ts = '0;
     (* anyconst *) logic [2:0] second_func;

@@ -5,7 +5,8 @@
 // covers it and permits it, and only if it lies in 4 KiB. One that is refused is not held; one that is held
 // is looked up again once an entry is made. `invalidated` shows a number only when no chunk is in
 // use or looked up that was taken before the number was written, and after the fence; later chunks do not
-// matter. An event is offered where there was room, and is stable until accepted.
+// matter. An event is offered where there was room, and is stable until accepted: for the function of its chunk, in
+// the queue of that, and of a chunk that was looked up since the function had events and was in no reset.
 // formal: aiger
 // formal: bounded 18
 // formal: cover 20
@@ -15,7 +16,12 @@
 // mutant: draining && old == 0 && !more => draining && !more
 // mutant: draining && old == 0 && !more => draining && old == 0
 // mutant: holds && !again => holds
-// mutant: waiting && !m_event_valid && s_room => waiting && !m_event_valid
+// mutant: same && waiting[turn_of] && s_room => same && waiting[turn_of]
+// mutant: waiting[turn_of] && !m_event_valid) step => waiting[turn_of]) step
+// mutant: !goes && on[whose]) => !goes)
+// mutant: same && waiting[turn_of] && s_room => waiting[turn_of] && s_room
+// mutant: && on[report_func]; => ;
+// mutant: m_event_func   <= next_func; => m_event_func   <= m_event_func;
 
 module plx_xlate_formal (
     input logic         clk,
@@ -27,12 +33,15 @@ module plx_xlate_formal (
     input logic         wr_invalidate,
     input logic         s_fence_done,
     input logic         s_room,
-    input logic         m_event_ready
+    input logic         m_event_ready,
+    input logic [1:0]   any_fault,
+    input logic [1:0]   any_reset
 );
     // Chunks of 16 B: 4 KiB end in the middle, or do not.
     wire  [127:0] s_req_address = {52'd0, near[1] ? 12'hFF8 : 12'h000, 52'd0, near[0] ? 12'hFF8 : 12'h000};
     wire  [25:0]  s_req_length = {2{13'd16}};
-    wire  [15:0]  s_req_func = '0;
+    // Of two functions, one for each master.
+    wire  [15:0]  s_req_func = 16'h0100;
     wire  [63:0]  s_req_key = '0;
     wire  [1:0]   s_req_write = '0;
     wire  [13:0]  s_req_index = '0;
@@ -40,15 +49,18 @@ module plx_xlate_formal (
     wire  [12:0]  win_addr = '0;
     wire  [31:0]  win_wdata = '0;
     wire  [3:0]   win_wstrb = '0;
-    wire  [63:0]  now_cycle_ts = '0;
-    wire          cfg_event_fault = 1'b1;
-    wire  [7:0]   cfg_queue = 8'd1;
+    logic [4:0]   cycle = 0;
+    always_ff @(posedge clk) cycle <= cycle + 5'd1;
+    wire  [63:0]  now_cycle_ts = {59'd0, cycle};
+    wire  [7:0]   cfg_event_fault = {6'd0, any_fault}, resetting = {6'd0, any_reset};
+    wire  [63:0]  cfg_fault_queue = 64'h0705;
     wire  [31:0]  cfg_timeout_cycles = {30'd0, patience};
     logic         win_entry_ready, m_rsp_hit, m_rsp_epoch, m_fence, m_event_valid, inc_misses, inc_faults, inc_events_lost;
     logic [31:0]  win_entry_rdata, sts_invalidated;
     logic [1:0]   m_req_accepted, m_rsp_valid;
     logic [63:0]  m_rsp_address;
     logic [7:0]   m_event_queue, m_room_queue;
+    logic [2:0]   m_event_func;
     logic [511:0] m_event_record;
 
     // Numbers that are written, each higher than the one before.
@@ -59,7 +71,7 @@ module plx_xlate_formal (
     logic [1:0]   used = 0, used_epoch;
     wire  [1:0]   s_done = done & used, s_done_epoch = used_epoch;
 
-    plx_xlate #(.MASTERS(2), .ENTRIES(2), .FAULTS(2), .FLIGHT_W(3)) dut (.*);
+    plx_xlate #(.MASTERS(2), .ENTRIES(2), .FLIGHT_W(3)) dut (.*);
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
@@ -116,6 +128,17 @@ module plx_xlate_formal (
     logic [1:0] patience_then;
     always_ff @(posedge clk) patience_then <= patience;
 
+    // The latest cycle in which each function had no events, as of three cycles ago: what has begun since is known too
+    // late for an event that is offered now.
+    logic [9:0] silent_1 = 0, silent_2 = 0, silent = 0;
+    wire  [1:0] has_none = ~any_fault | any_reset;
+    always_ff @(posedge clk) if (running) begin
+        for (int f = 0; f < 2; f = f + 1) if (has_none[f]) silent_1[5*f +: 5] <= cycle;
+        silent_2 <= silent_1;
+        silent   <= silent_2;
+    end
+    wire  [4:0] access = m_event_record[layouts_pkg::TLB_FAULT_STAGES_AT + 64 +: 5];
+
     logic fenced = 0;
     always_ff @(posedge clk) if (running) fenced <= m_fence && s_fence_done;
 
@@ -132,9 +155,14 @@ module plx_xlate_formal (
         if ($past(running && m_event_valid && !m_event_ready)) begin
             assert (m_event_valid && $stable(m_event_record) && $stable(m_event_queue));
         end
-        if ($past(running && !m_event_valid) && m_event_valid) assert ($past(s_room) && m_event_queue == $past(m_room_queue, 2));
+        if ($past(running && !m_event_valid) && m_event_valid) begin
+            assert ($past(s_room) && m_event_queue == $past(m_room_queue, 2));
+            assert (m_event_func < 2 && m_event_queue == (m_event_func == 1 ? 8'd7 : 8'd5));
+            assert (m_event_record[layouts_pkg::TLB_FAULT_FUNCTION_AT +: 8] == {5'd0, m_event_func});
+            assert (access > (m_event_func[0] ? silent[9:5] : silent[4:0]));
+        end
         cover (sts_invalidated == 2 && used != 0);
-        cover (m_event_valid && $past(m_event_valid && m_event_ready, 2));
+        cover (m_event_valid && $past(m_event_valid && m_event_ready, 5));
         cover (m_rsp_valid[1] && m_rsp_hit && $past(taken_3[1], 4));
     end
 endmodule

@@ -113,6 +113,8 @@ module plx_card #(
     logic [7:0]             resetting;
     logic [PORTS-1:0]       placing, ring_quiet, port_idle, forget;
     logic [2:0]             event_rest;
+    logic [7:0]             event_fault;
+    logic [63:0]            fault_queue;
 
     plx_host_bus #(
         .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS), .TLB_ENTRIES(TLB_ENTRIES),
@@ -122,23 +124,24 @@ module plx_card #(
         .now_cycle_ts(core_cycle_ts), .cfg_max_payload, .cfg_max_read, .cfg_bus_master, .cfg_msix_enable,
         .cfg_msix_mask, .cfg_flr, .flr_done, .port_owner, .s_owner_queue(asked_queue), .m_owner(asked_owner),
         .resetting_functions(resetting), .s_placing(placing), .s_ring_quiet(ring_quiet & port_idle),
-        .s_event_rest(event_rest), .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop,
-        .hif_wr_req_header, .hif_wr_req_data, .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header,
-        .hif_rx_cpl_valid, .hif_rx_cpl_ready, .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
-        .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
-        .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
-        .m_axil_func(func), .m_axil_addr(addr), .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata(wdata),
-        .m_axil_wstrb(wstrb), .m_axil_wvalid(wvalid), .m_axil_wready(wready), .m_axil_bvalid(bvalid),
-        .m_axil_bready(bready), .m_axil_arvalid(arvalid), .m_axil_arready(arready), .m_axil_rdata(rdata),
-        .m_axil_rvalid(rvalid), .m_axil_rready(rready),
-        .s_wr_desc_valid(desc_valid), .s_wr_desc_ready(desc_ready), .s_wr_desc_address(desc_address),
-        .s_wr_desc_length(desc_length), .s_wr_desc_func(desc_func), .s_wr_data_tvalid(data_valid),
-        .s_wr_data_tready(data_ready), .s_wr_data_tdata(data), .s_wr_data_tlast(data_last), .m_wr_accepted(wr_accepted),
-        .s_rd_desc_valid(rd_valid), .s_rd_desc_ready(rd_ready), .s_rd_desc_address(rd_address),
-        .s_rd_desc_length(rd_length), .s_rd_desc_tag(rd_tag), .s_rd_desc_func(rd_func), .m_rd_data_tvalid(rd_tvalid),
-        .m_rd_data_tready(rd_tready), .m_rd_data_tdata(rd_tdata), .m_rd_data_tkeep(rd_tkeep),
-        .m_rd_data_tlast(rd_tlast), .m_rd_data_tuser(rd_tuser), .m_rd_status_tag(rd_status_tag), .s_irq_valid(irq_valid), .s_irq_queue(irq_queue),
-        .inc_events_discarded, .s_fence(fence), .m_fence_done(fence_done)
+        .s_event_rest(event_rest), .cfg_event_fault(event_fault), .cfg_fault_queue(fault_queue), .hif_wr_req_valid,
+        .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header, .hif_wr_req_data, .hif_rd_req_valid,
+        .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid, .hif_rx_cpl_ready, .hif_rx_cpl_sop,
+        .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data, .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop,
+        .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data, .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop,
+        .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data, .m_axil_func(func), .m_axil_addr(addr),
+        .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata(wdata), .m_axil_wstrb(wstrb),
+        .m_axil_wvalid(wvalid), .m_axil_wready(wready), .m_axil_bvalid(bvalid), .m_axil_bready(bready),
+        .m_axil_arvalid(arvalid), .m_axil_arready(arready), .m_axil_rdata(rdata), .m_axil_rvalid(rvalid),
+        .m_axil_rready(rready), .s_wr_desc_valid(desc_valid), .s_wr_desc_ready(desc_ready),
+        .s_wr_desc_address(desc_address), .s_wr_desc_length(desc_length), .s_wr_desc_func(desc_func),
+        .s_wr_data_tvalid(data_valid), .s_wr_data_tready(data_ready), .s_wr_data_tdata(data),
+        .s_wr_data_tlast(data_last), .m_wr_accepted(wr_accepted), .s_rd_desc_valid(rd_valid),
+        .s_rd_desc_ready(rd_ready), .s_rd_desc_address(rd_address), .s_rd_desc_length(rd_length),
+        .s_rd_desc_tag(rd_tag), .s_rd_desc_func(rd_func), .m_rd_data_tvalid(rd_tvalid), .m_rd_data_tready(rd_tready),
+        .m_rd_data_tdata(rd_tdata), .m_rd_data_tkeep(rd_tkeep), .m_rd_data_tlast(rd_tlast),
+        .m_rd_data_tuser(rd_tuser), .m_rd_status_tag(rd_status_tag), .s_irq_valid(irq_valid),
+        .s_irq_queue(irq_queue), .inc_events_discarded, .s_fence(fence), .m_fence_done(fence_done)
     );
 
     // ---- Memory ---------------------------------------------------------------------------------
@@ -183,6 +186,7 @@ module plx_card #(
     plx_memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
         .clk(clk_core), .rst(others_rst), .now_cycle_ts(core_cycle_ts),
         .cfg_port_owner(port_owner), .m_owner_queue(asked_queue), .s_owner(asked_owner), .resetting, .placing, .ring_quiet, .event_rest,
+        .cfg_event_fault(event_fault), .cfg_fault_queue(fault_queue),
         .s_axil_func(func), .s_axil_addr(addr[14:0]), .s_axil_awvalid(awvalid[MEMORY +: 4]), .s_axil_awready(awready[MEMORY +: 4]),
         .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[MEMORY +: 4]),
         .s_axil_wready(wready[MEMORY +: 4]), .s_axil_bvalid(bvalid[MEMORY +: 4]), .s_axil_bready(bready[MEMORY +: 4]),

@@ -133,9 +133,10 @@ module timing_input_at_pins (
         .cfg_event_burst(1'b1), .cfg_event_trigger(1'b1), .cfg_event_flag(1'b1), .cfg_period(32'd1),
         .cfg_watch_expect(16'd0), .cfg_watch_tolerance(16'd0), .cfg_set(64'd0), .wr_set(1'b0), .cfg_preset(64'd0),
         .flags(5'd0), .set_flags(), .bursts(), .in_burst(), .at_start(), .at_end(), .at_trigger(),
-        .m_event_valid(seen[4]), .m_event_ready(1'b1), .m_event_edges(seen[3:0]), .m_event_timestamp_ns(), .m_event_timestamp_valid(),
-        .m_event_cycle_ts(), .m_event_burst(), .m_event_flags(), .m_event_clocks(), .m_event_triggers(),
-        .inc_clocks(), .inc_triggers(), .inc_early(), .inc_lost(), .inc_unpaired(), .inc_events_lost()
+        .m_event_valid(seen[4]), .m_event_ready(1'b1), .m_event_edges(seen[3:0]), .m_event_timestamp_ns(),
+        .m_event_timestamp_valid(), .m_event_cycle_ts(), .m_event_burst(), .m_event_flags(), .m_event_clocks(),
+        .m_event_triggers(), .inc_clocks(), .inc_triggers(), .inc_early(), .inc_lost(), .inc_unpaired(),
+        .inc_events_lost()
     );
     /* verilator lint_on PINCONNECTEMPTY */
 endmodule

@@ -170,8 +170,10 @@ class Reads:
         else:
             self.answer(head, fault)
 
-    def answer(self, head, fault=None):
+    def answer(self, head, fault=None, func=None):
+        """Completions of a read: for its function, or, against the rules, for another one."""
         address, dws, tag = field(head, "address"), field(head, "length") or 1024, field(head, "tag")
+        func = field(head, "func") if func is None else func
         on = enabled(field(head, "first_be"), field(head, "last_be"), dws)
         left, at, end = sum(on), address + on.index(True), address + 4 * dws
         self.ready_at[tag], answers = self.cycle + random.randrange(self.delay), []
@@ -182,10 +184,10 @@ class Reads:
             border = random.choice(borders)
             fails = len(answers) == good or len(answers) < good and border == end
             if fails and fault in (UNSUPPORTED, RETRY, ABORT):
-                answers.append((header(lower=at, bytes=left, status=fault, tag=tag), b""))
+                answers.append((header(lower=at, bytes=left, status=fault, tag=tag, func=func), b""))
                 break
             data = self.memory(at & ~3, border - (at & ~3))
-            answers.append((header(lower=at, bytes=left, length=len(data) // 4, tag=tag,
+            answers.append((header(lower=at, bytes=left, length=len(data) // 4, tag=tag, func=func,
                                    poisoned=fails and fault == "poisoned"), data))
             left, at = left - min(left, border - at), border
         self.coming.setdefault(tag, []).extend(answers)

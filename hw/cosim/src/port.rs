@@ -22,7 +22,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pollux_card_model::registers::{functions, timing};
+use pollux_card_model::registers::{functions, timing, tlb};
 use pollux_card_model::{FUNCTIONS, FrameEnd, Register, SimulatedCard, WireFrame};
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BurstMut, PoolCache};
@@ -69,6 +69,9 @@ const SHARE: [(Register, u32); 3] = [
     (functions::QUEUE_OWNERS, 0x11),
     (functions::PAGES, 0x1),
 ];
+
+/// Longest wait of a chunk for its page, in cycles: 200 us. Function 0 decides it for all.
+const PATIENCE: u32 = 50_000;
 
 /// The function of a spec.
 fn function(spec: &PortSpec) -> Result<u8, SpecError> {
@@ -159,11 +162,12 @@ pub fn open<C: SimulatedCard>(
 ) -> Result<Box<dyn Driver>, PortError> {
     let number = function(spec)?;
     if number > 0 {
-        let bus = device.bar(0, functions::THIS.at + functions::THIS.size);
+        let bus = device.bar(0, tlb::THIS.at + tlb::THIS.size);
         let bus = bus.map_err(|error| failed(spec, &error))?;
         for (register, one) in SHARE {
             bus.write32(functions::THIS.at + register.at, u32::from(number) * one);
         }
+        bus.write32(tlb::THIS.at + tlb::TIMEOUT.at, PATIENCE);
     }
     // The address of the driver `loopback`, so that peers need not know which of the two it is.
     let card: PortSpec = format!("{NAME}:mac=02:00:00:00:00:01").parse()?;

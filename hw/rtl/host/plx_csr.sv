@@ -167,6 +167,7 @@ module plx_csr #(
     wire         in_rings     = at[10] ? at[9:7] == 0 : at[9:8] == 2'd1;
     wire         in_lists     = at[14:13] == 2'd1 || at[14:13] == 2'd2;
     wire         in_queues    = at[14];
+    wire         in_faults    = at[7:5] == 3'd1;
 
     // The access is a write of a function that is being reset: it would outlive the reset's own write of that
     // register. No doorbell passes a write.
@@ -181,7 +182,8 @@ module plx_csr #(
     wire [BLOCKS-1:0] own, own_queue;
     assign own[0]        = first || reads;
     assign own[1]        = first || reads && at[regs_pkg::HOST_ADDR_W-1:3] == 0;
-    assign own[2]        = first || reads || at[7:6] == 2'd1 && at[5:3] == func;
+    assign own[2]        = reads || (in_faults ? (first || at[4:2] == func) && !barred
+                                               : first || at[7:6] == 2'd1 && at[5:3] == func);
     assign own[3]        = first || reads && at[regs_pkg::TIMING_ADDR_W-1:3] == 0;
     assign own[4]        = !in_queues && (first || reads);
     assign own[5]        = at[12] ? page_owner == func && !barred : first || reads && at[11:3] == 0;

@@ -5,6 +5,7 @@
 // alignment of the bus; slots are emptied in order. For any behaviour of the host each descriptor ends:
 // with its data, or with an error. The tag of a read that timed out is quarantined, so that late
 // completions match no open tag. From a descriptor to its request: 3 cycles.
+// A completion for another function than that of its tag's read is discarded, as one of a tag that is not open.
 // A completion is looked at in two cycles: it is compared with the state of its tag, which is then written.
 
 module plx_dma_rd #(
@@ -150,7 +151,7 @@ module plx_dma_rd #(
         end
     end
 
-    // Reads of each tag: waiting for data; status; time of the request; offset in the slot of the
+    // Reads of each tag: waiting for data; status; time of the request; its function; offset in the slot of the
     // next byte, bytes outstanding with those before it in its DW, and DWs outstanding: at the request, and after
     // the latest completion if there was one. Each memory has one writer, so that it needs no register for each tag.
     localparam [TAGS-1:0] ONE = 1;
@@ -160,6 +161,7 @@ module plx_dma_rd #(
     logic [26:0]     asked [0:TAGS-1];
     logic [26:0]     after [0:TAGS-1];
     logic [31:0]     sent [0:TAGS-1];
+    logic [7:0]      func_of [0:TAGS-1];
     logic [31:0]     now;
 
     // A completion, one cycle late: the state of its tag is read, and compared with it.
@@ -174,6 +176,9 @@ module plx_dma_rd #(
     wire  [11:0]  came_bytes  = came_head[layouts_pkg::HIF_BYTE_COUNT_AT +: 12];
     wire   [6:0]  came_at     = came_head[layouts_pkg::HIF_LOWER_ADDRESS_AT +: 7];
     wire   [2:0]  came_status = came_head[layouts_pkg::HIF_STATUS_AT +: 3];
+    wire   [7:0]  came_func   = came_head[layouts_pkg::HIF_FUNC_AT +: 8];
+    // It is for a tag of the card, and for the function whose read has it, or had it last.
+    wire          came_fits   = came_head[layouts_pkg::HIF_TAG_AT +: 10] < TAGS && came_func == func_of[came_tag];
 
     // Its first beat, two cycles late, with that state; `fits`: they agree; `sound`: it has no more DWs than
     // bytes outstanding.
@@ -288,8 +293,7 @@ module plx_dma_rd #(
         fits     <= same && begins ? agrees_2 : started ? agrees_1 : agrees_0;
         sound    <= came_dws <= came_end[12:2];
         cpl_dws  <= came_dws[7:0];
-        open_tag <= came_head[layouts_pkg::HIF_TAG_AT +: 10] < TAGS && waiting[came_tag] && !(same && ends)
-                    && !(expired && aged == came_tag);
+        open_tag <= came_fits && waiting[came_tag] && !(same && ends) && !(expired && aged == came_tag);
         {cpl_at, cpl_whole, dws_left} <= same && begins ? next_state : started ? state_1 : state_0;
         if (issue) error[tag] <= master ? NONE : OFF;
         if (refused) error[cpl_tag] <= aborted ? ABORT : UNSUPPORTED;
@@ -308,6 +312,7 @@ module plx_dma_rd #(
     always_ff @(posedge clk) if (issue) begin
         asked[tag] <= {address[8:0], end_byte[9:0], dws[7:0]};
         sent[tag]  <= now;
+        func_of[tag] <= func;
     end
 
     always_ff @(posedge clk) if (begins) after[cpl_tag] <= next_state;

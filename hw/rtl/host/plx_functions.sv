@@ -9,6 +9,8 @@
 //   DRAIN  each write that had been accepted by then has ended
 //
 // A reset of the card, or of everything, ends it: then nothing is left to forget.
+//
+// Where the TLB faults of each function are reported is held here too: that of a function in reset is 0.
 
 module plx_functions #(
     parameter PORTS        = 4,   // ports of the card
@@ -24,6 +26,17 @@ module plx_functions #(
     input  logic [23:0]               cfg_page_owner,
     output logic [7:0]                m_owner_queue,
     input  logic [2:0]                s_owner,
+
+    // Registers of TLB faults, one for each function: an event for each, and its queue.
+    input  logic                      win_fault_valid,
+    output logic                      win_fault_ready,
+    input  logic                      win_write,
+    input  logic [4:0]                win_addr,
+    input  logic [31:0]               win_wdata,
+    input  logic [3:0]                win_wstrb,
+    output logic [31:0]               win_fault_rdata,
+    output logic [7:0]                cfg_event_fault,
+    output logic [63:0]               cfg_fault_queue,
 
     // Requested resets: for one cycle, by register; until done, by the host. Functions in reset; those, and the
     // functions whose reset waits for that of another, a cycle later.
@@ -234,10 +247,34 @@ module plx_functions #(
         end
     end
 
+    // ---- TLB faults of each function ------------------------------------------------------------------
+
+    assign win_fault_ready = 1'b1;
+    assign win_fault_rdata = {16'd0, 8'(cfg_fault_queue >> {win_addr[4:2], 3'd0}), 7'd0,
+                              1'(cfg_event_fault >> win_addr[4:2])};
+
+    generate
+        for (genvar n = 0; n < 8; n = n + 1) begin : g_fault
+            wire writes = win_fault_valid && win_write && win_addr[4:2] == n;
+            always_ff @(posedge clk) begin
+                if (writes && win_wstrb[0]) cfg_event_fault[n] <= win_wdata[0];
+                if (writes && win_wstrb[1]) cfg_fault_queue[n*8 +: 8] <= win_wdata[15:8];
+                if (rst || resetting[n]) begin
+                    cfg_event_fault[n]        <= 1'b0;
+                    cfg_fault_queue[n*8 +: 8] <= 8'd0;
+                end
+            end
+        end
+    endgenerate
+
+    // ---- Writes ---------------------------------------------------------------------------------------
+
     always_ff @(posedge clk) if (!m_write_valid || m_write_ready) begin
         m_write_func   <= who;
         m_write_vector <= vector;
         m_write_offset <= offset;
         m_write_data   <= data;
     end
+
+    wire unused = &{1'b0, win_addr[1:0], win_wdata[31:16], win_wdata[7:1], win_wstrb[3:2]};
 endmodule

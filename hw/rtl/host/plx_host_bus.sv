@@ -47,6 +47,10 @@ module plx_host_bus #(
     input  logic [PORTS-1:0]       s_ring_quiet,
     input  logic [2:0]             s_event_rest,
 
+    // Of each function: an event for each of its TLB faults, and its queue.
+    output logic [7:0]             cfg_event_fault,
+    output logic [63:0]            cfg_fault_queue,
+
     // The host bus.
     output logic                   hif_wr_req_valid,
     input  logic                   hif_wr_req_ready,
@@ -247,10 +251,10 @@ module plx_host_bus #(
     logic [7:0]   irq_func;
     logic [31:0]  irq_data;
     logic [11:0]  port_owners;
-    logic        owners_valid, owners_ready, owners_write;
-    logic [7:0]  owners_addr;
-    logic [31:0] owners_wdata, owners_rdata;
-    logic [3:0]  owners_wstrb;
+    logic        owners_valid, owners_ready, fault_valid, fault_ready, functions_write;
+    logic [7:0]  functions_addr;
+    logic [31:0] functions_wdata, owners_rdata, fault_rdata;
+    logic [3:0]  functions_wstrb;
     logic [7:0]  reset_function;
     logic        accepted, ended;
     assign port_owner  = port_owners[PORTS*3-1:0];
@@ -270,15 +274,17 @@ module plx_host_bus #(
         .cfg_pages_group6(page_owner[18 +: 3]), .cfg_pages_group7(page_owner[21 +: 3]),
         .pulse_function_ctrl_reset(reset_function), .sts_function_status_resetting(functions_due),
         .sts_function_status_bus_master(cfg_bus_master), .sts_function_status_msix(cfg_msix_enable),
-        .win_write(owners_write), .win_addr(owners_addr), .win_wdata(owners_wdata), .win_wstrb(owners_wstrb),
-        .win_queue_valid(owners_valid), .win_queue_ready(owners_ready), .win_queue_rdata(owners_rdata)
+        .win_write(functions_write), .win_addr(functions_addr), .win_wdata(functions_wdata),
+        .win_wstrb(functions_wstrb), .win_fault_valid(fault_valid), .win_fault_ready(fault_ready),
+        .win_fault_rdata(fault_rdata), .win_queue_valid(owners_valid), .win_queue_ready(owners_ready),
+        .win_queue_rdata(owners_rdata)
     );
     /* verilator lint_on PINCONNECTEMPTY */
 
     plx_queue_owners #(.ASKERS(4)) queue_owners (
-        .clk(clk_core), .rst(host_rst), .win_valid(owners_valid), .win_ready(owners_ready), .win_write(owners_write),
-        .win_addr(owners_addr[6:0]), .win_wdata(owners_wdata), .win_wstrb(owners_wstrb), .win_rdata(owners_rdata),
-        .s_queue(asked), .m_owner(owner)
+        .clk(clk_core), .rst(host_rst), .win_valid(owners_valid), .win_ready(owners_ready), .win_write(functions_write),
+        .win_addr(functions_addr[6:0]), .win_wdata(functions_wdata), .win_wstrb(functions_wstrb),
+        .win_rdata(owners_rdata), .s_queue(asked), .m_owner(owner)
     );
 
     assign asked[24 +: 8] = s_owner_queue;
@@ -286,11 +292,14 @@ module plx_host_bus #(
 
     plx_functions #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES), .TLB_ENTRIES(TLB_ENTRIES)) functions (
         .clk(clk_core), .rst(others_rst), .cfg_port_owner(port_owner),
-        .cfg_page_owner(page_owner), .m_owner_queue(asked[8 +: 8]), .s_owner(owner[3 +: 3]), .s_reset(reset_function), .s_flr(cfg_flr), .m_flr_done(flr_done),
-        .resetting(resetting_functions), .m_due(functions_due), .m_write_valid(write_valid), .m_write_ready(write_ready),
-        .m_write_func(write_func), .m_write_vector(write_vector), .m_write_offset(write_offset),
-        .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_rest, .s_irq_busy(irq_busy),
-        .s_accepted(accepted), .s_ended(ended)
+        .cfg_page_owner(page_owner), .m_owner_queue(asked[8 +: 8]), .s_owner(owner[3 +: 3]),
+        .win_fault_valid(fault_valid), .win_fault_ready(fault_ready), .win_write(functions_write),
+        .win_addr(functions_addr[4:0]), .win_wdata(functions_wdata), .win_wstrb(functions_wstrb),
+        .win_fault_rdata(fault_rdata), .cfg_event_fault, .cfg_fault_queue, .s_reset(reset_function), .s_flr(cfg_flr),
+        .m_flr_done(flr_done), .resetting(resetting_functions), .m_due(functions_due), .m_write_valid(write_valid),
+        .m_write_ready(write_ready), .m_write_func(write_func), .m_write_vector(write_vector),
+        .m_write_offset(write_offset), .m_write_data(write_data), .s_placing, .s_ring_quiet, .s_event_rest,
+        .s_irq_busy(irq_busy), .s_accepted(accepted), .s_ended(ended)
     );
 
     // ---- Interrupts -----------------------------------------------------------------------------
@@ -403,5 +412,5 @@ module plx_host_bus #(
 
     assign rd_idle = rd_done && !m_rd_data_tvalid;
 
-    wire unused = &{1'b0, owners_addr[7], win_addr[8:7], win_addr[1:0], irq_data_ready, rd_error};
+    wire unused = &{1'b0, functions_addr[7], win_addr[8:7], win_addr[1:0], irq_data_ready, rd_error};
 endmodule

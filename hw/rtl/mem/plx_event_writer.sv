@@ -32,6 +32,9 @@ module plx_event_writer #(
     output logic [7:0]             m_owner_queue,
     input  logic [2:0]             s_owner,
 
+    // Functions in reset.
+    input  logic [7:0]             resetting,
+
     // Queues, and in the next cycle whether there is room in them.
     input  logic [ASKERS*8-1:0]    s_room_queue,
     output logic [ASKERS-1:0]      m_room,
@@ -59,9 +62,10 @@ module plx_event_writer #(
     output logic                   m_irq_valid,
     output logic [7:0]             m_irq_queue,
 
-    // One cycle for each discarded record. No record has a grant alone; none is offered, none is to be counted, or the
-    // one that is goes on in this cycle: a bit each, and once they have been set in this order, in different
-    // cycles, all records that were granted before have been written.
+    // One cycle for each discarded record. No record has a grant alone, and no source has one of a function in reset; no
+    // record is offered, none is to be counted, or the one that is goes on in this cycle: a bit each, and once they
+    // have been set in this order, in different cycles, all records that were granted before, and those of functions in
+    // reset that sources offered, have been written. Sources take turns, so those of others do not hold it up.
     output logic                   inc_discarded,
     output logic [2:0]             rest
 );
@@ -108,7 +112,17 @@ module plx_event_writer #(
     logic offered_void;
     wire  is_void = offered_void || void_valid && void_queue == offered_queue;
 
-    assign rest = {!written || written_ready, !offered || m_accepted, !held};
+    // Sources that offered one of a function in reset a cycle ago: it may have its grant since.
+    logic [SOURCES-1:0] old;
+    genvar g;
+    generate
+        for (g = 0; g < SOURCES; g = g + 1) begin : g_old
+            wire [2:0] whose = s_event_func[g*3 +: 3];
+            always_ff @(posedge clk) old[g] <= s_event_valid[g] && resetting[whose];
+        end
+    endgenerate
+
+    assign rest = {!written || written_ready, !offered || m_accepted, !held && old == 0};
 
     always_ff @(posedge clk) begin
         if (place_ready) placing <= 1'b0;

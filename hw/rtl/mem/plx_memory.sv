@@ -39,6 +39,10 @@ module plx_memory #(
     output logic [PORTS-1:0]        ring_quiet,
     output logic [2:0]              event_rest,
 
+    // Of each function: an event for each of its TLB faults, and its queue.
+    input  logic [7:0]              cfg_event_fault,
+    input  logic [63:0]             cfg_fault_queue,
+
     // Payloads of the ports: their space, its bus address, their status.
     input  logic [PORTS-1:0]        s_select_valid,
     output logic [PORTS-1:0]        s_select_ready,
@@ -221,12 +225,12 @@ module plx_memory #(
 
     // ---- Pages ----------------------------------------------------------------------------------
 
-    logic        entry_valid, entry_ready, tlb_counters_valid, tlb_counters_ready, tlb_write, event_fault,
+    logic        entry_valid, entry_ready, tlb_counters_valid, tlb_counters_ready, tlb_write,
                  invalidate_now, inc_misses, inc_faults, inc_events_lost;
     logic [31:0] entry_rdata, tlb_counters_rdata, tlb_wdata, invalidate, invalidated, miss_cycles;
     logic [12:0] tlb_addr;
     logic [3:0]  tlb_wstrb;
-    logic [7:0]  fault_queue;
+    logic [2:0]  fault_func;
 
     plx_tlb_regs tlb_registers (
         .clk, .rst, .s_axil_awaddr(s_axil_addr[12:0]), .s_axil_awvalid(s_axil_awvalid[TLB]),
@@ -235,7 +239,7 @@ module plx_memory #(
         .s_axil_bready(s_axil_bready[TLB]), .s_axil_araddr(s_axil_addr[12:0]), .s_axil_arvalid(s_axil_arvalid[TLB]),
         .s_axil_arready(s_axil_arready[TLB]), .s_axil_rdata(s_axil_rdata[TLB*32 +: 32]), .s_axil_rresp(),
         .s_axil_rvalid(s_axil_rvalid[TLB]), .s_axil_rready(s_axil_rready[TLB]),
-        .cfg_ctrl_event_fault(event_fault), .cfg_ctrl_queue(fault_queue), .cfg_invalidate(invalidate),
+        .cfg_invalidate(invalidate),
         .wr_invalidate(invalidate_now), .sts_invalidated(invalidated), .cfg_timeout_cycles(miss_cycles),
         .win_write(tlb_write), .win_addr(tlb_addr), .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb),
         .win_counters_valid(tlb_counters_valid), .win_counters_ready(tlb_counters_ready),
@@ -245,7 +249,7 @@ module plx_memory #(
 
     // Ports write; the pages of lists have key 0.
     plx_xlate #(.MASTERS(PORTS), .ENTRIES(TLB_ENTRIES)) xlate (
-        .clk, .rst, .cfg_event_fault(event_fault), .cfg_queue(fault_queue), .cfg_timeout_cycles(miss_cycles),
+        .clk, .rst, .cfg_event_fault, .cfg_fault_queue, .cfg_timeout_cycles(miss_cycles), .resetting,
         .cfg_invalidate(invalidate), .wr_invalidate(invalidate_now), .sts_invalidated(invalidated),
         .win_entry_valid(entry_valid), .win_entry_ready(entry_ready), .win_write(tlb_write), .win_addr(tlb_addr),
         .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb), .win_entry_rdata(entry_rdata),
@@ -255,7 +259,8 @@ module plx_memory #(
         .m_rsp_address(m_xlate_address), .m_rsp_epoch(m_xlate_epoch), .s_done(s_xlate_done),
         .s_done_epoch(s_xlate_done_epoch), .m_fence, .s_fence_done, .now_cycle_ts, .m_room_queue(room_queue[8 +: 8]),
         .s_room(room[1]), .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]),
-        .m_event_queue(event_queue[8 +: 8]), .m_event_record(event_record[512 +: 512]), .inc_misses, .inc_faults,
+        .m_event_queue(event_queue[8 +: 8]), .m_event_func(fault_func),
+        .m_event_record(event_record[512 +: 512]), .inc_misses, .inc_faults,
         .inc_events_lost
     );
 
@@ -379,10 +384,12 @@ module plx_memory #(
     assign m_room                    = room[2];
     assign event_record[1024 +: 512] = s_event_record;
 
-    // Lists and rings are their port's owner's; pages and timing function 0's.
+    // Lists and rings are their port's owner's, a fault its chunk's function's. The timing input is one for the whole
+    // card, and function 0's like its registers: no other function has events of it.
+    localparam [2:0]     TIMING_FUNC = 3'd0;
     wire [1:0]           list_port = event_record[layouts_pkg::EVENT_RECORD_STREAM_AT + 5 +: 2];
     wire [1:0]           ring_port = event_record[1536 + layouts_pkg::EVENT_RECORD_STREAM_AT +: 2];
-    wire [SOURCES*3-1:0] event_func = {owners[ring_port*3 +: 3], 6'd0, owners[list_port*3 +: 3]};
+    wire [SOURCES*3-1:0] event_func = {owners[ring_port*3 +: 3], TIMING_FUNC, fault_func, owners[list_port*3 +: 3]};
 
     logic        queue_valid, queue_ready, queue_write;
     logic [14:0] queue_addr;
@@ -404,7 +411,7 @@ module plx_memory #(
     plx_event_writer #(.SOURCES(SOURCES), .EVENT_QUEUES(EVENT_QUEUES), .ASKERS(ASKERS)) event_writer (
         .clk, .rst, .now_cycle_ts, .win_valid(queue_valid), .win_ready(queue_ready), .win_write(queue_write),
         .win_addr(queue_addr[13:0]), .win_wdata(queue_wdata), .win_wstrb(queue_wstrb), .win_rdata(queue_rdata),
-        .m_owner_queue, .s_owner, .s_room_queue(room_queue), .m_room(room),
+        .m_owner_queue, .s_owner, .resetting, .s_room_queue(room_queue), .m_room(room),
         .s_event_valid(event_valid), .s_event_ready(event_ready), .s_event_queue(event_queue),
         .s_event_func(event_func), .s_event_record(event_record), .m_desc_valid, .m_desc_ready, .m_desc_address,
         .m_desc_length, .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_accepted,

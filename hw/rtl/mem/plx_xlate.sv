@@ -6,7 +6,9 @@
 //
 // A chunk without an entry is reported by an event and held until software enters its page, or
 // until the timeout: then, and at once where key or right do not agree, it is a fault. A held
-// chunk delays its own master only.
+// chunk delays its own master only. The event is that of the chunk's function, in the queue that this
+// function has named. Each master has a place for one, in which it waits for space in its queue, so that no queue
+// holds up the events of other masters. A function in reset has no events, and its chunks are not held any longer.
 //
 // Unmapping: software makes entries invalid and then writes a number to `invalidate`. Later lookups
 // belong to the other epoch; when none of the former is in use any more, and all writes of before
@@ -18,16 +20,17 @@
 module plx_xlate #(
     parameter MASTERS      = 4,    // requesters
     parameter ENTRIES      = 128,  // pages, a power of two
-    parameter FAULTS       = 8,    // faults that wait for their event, a power of two
     parameter FLIGHT_W     = 6     // bits of the number of chunks in use: as many as all masters may use
 ) (
     input  logic                    clk,
     input  logic                    rst,
 
-    // Registers: an event for each chunk without a page, and its queue; cycles that one is held.
-    input  logic                    cfg_event_fault,
-    input  logic [7:0]              cfg_queue,
+    // Registers: of each function, an event for each chunk without a page, and its queue; cycles that one is held.
+    // Functions in reset.
+    input  logic [7:0]              cfg_event_fault,
+    input  logic [63:0]             cfg_fault_queue,
     input  logic [31:0]             cfg_timeout_cycles,
+    input  logic [7:0]              resetting,
 
     // A number, written after entries were made invalid; the last one for which no chunk is in use.
     input  logic [31:0]             cfg_invalidate,
@@ -67,16 +70,17 @@ module plx_xlate #(
     output logic                    m_fence,
     input  logic                    s_fence_done,
 
-    // An event, to a queue with room: the queue, and in the next cycle whether it has.
+    // An event of a function, to a queue with room: the queue, and in the next cycle whether it has.
     input  logic [63:0]             now_cycle_ts,
     output logic [7:0]              m_room_queue,
     input  logic                    s_room,
     output logic                    m_event_valid,
     input  logic                    m_event_ready,
     output logic [7:0]              m_event_queue,
+    output logic [2:0]              m_event_func,
     output logic [511:0]            m_event_record,
 
-    // Counters: held, faults, events that did not fit.
+    // Counters: held, faults, events whose master's place was not free.
     output logic                    inc_misses,
     output logic                    inc_faults,
     output logic                    inc_events_lost
@@ -191,6 +195,9 @@ module plx_xlate #(
     generate
         for (i = 0; i < MASTERS; i = i + 1) begin : g_master
             logic [31:0] left;
+            // Its function is in reset, which waits for the chunk.
+            logic        hurries;
+            wire  [2:0]  func_of = s_req_func[i*8 +: 3];
             wire         again = entered || stale[i];
             wire         stays = busy[i] && !who[i];
             wire         waits = who[i] ? holds && !again : held[i] && !entered && !expired[i];
@@ -201,10 +208,11 @@ module plx_xlate #(
                 free[i]  <= !grant[i] && !stays && !waits;
                 stale[i] <= !grant[i] && again && busy[i];
                 if (who[i]) told[i] <= holds;
+                hurries  <= resetting[func_of];
                 if (!told[i]) left <= cfg_timeout_cycles;
                 else if (left != 0) left <= left - 1'b1;
                 if (m_rsp_valid[i]) expired[i] <= 1'b0;
-                else if (told[i] && left == 0) expired[i] <= 1'b1;
+                else if (told[i] && (left == 0 || hurries)) expired[i] <= 1'b1;
                 if (rst) begin
                     busy[i]    <= 1'b0;
                     held[i]    <= 1'b0;
@@ -276,55 +284,102 @@ module plx_xlate #(
 
     // ---- Events ---------------------------------------------------------------------------------
 
+    localparam MW = MASTERS < 2 ? 1 : $clog2(MASTERS);
+
+    // Functions whose chunks are reported. The card has eight; known a cycle ahead whether the chunk's is one.
+    logic [7:0]         on;
+    logic               exists;
     wire [1:0]          reason = crosses ? 2'd1 : covered ? 2'd2 : 2'd0;
-    logic               report_valid, waiting_room, waiting;
+
+    // A report, and its master. It goes to that one's place, if no other waits there.
+    logic               report_valid;
+    logic [MASTERS-1:0] report_who;
+    logic [MW-1:0]      report_to;
     logic [FAULT_W-1:0] report, next;
-    // The queue of which it is known.
-    logic [7:0]         asked_queue;
-    wire                send   = waiting && !m_event_valid && s_room;
-    logic [31:0]        sequence_number;
+    logic [FAULT_W-1:0] places [0:MASTERS-1];
+    // Those with a report.
+    logic [MASTERS-1:0] waiting;
+    wire  [2:0]         report_func = report[22 +: 3];
+    wire                comes    = report_valid && on[report_func];
+    wire                occupied = |(waiting & report_who);
 
-    assign m_room_queue = cfg_queue;
-    always_ff @(posedge clk) asked_queue <= cfg_queue;
-
-    always_ff @(posedge clk) begin
-        report_valid <= !rst && reports && cfg_event_fault;
-        report       <= {now_cycle_ts[31:0], of_address, of_func, reason, of_length, of_index};
+    integer w;
+    always_comb begin
+        report_to = '0;
+        for (w = 0; w < MASTERS; w = w + 1) report_to = report_to | (MW'(w) & {MW{report_who[w]}});
     end
 
-    assign inc_events_lost = report_valid && !waiting_room;
+    always_ff @(posedge clk) begin
+        on           <= rst ? 8'd0 : cfg_event_fault & ~resetting;
+        exists       <= then_2[14:10] == 0;
+        report_valid <= !rst && reports && exists;
+        report_who   <= who;
+        report       <= {now_cycle_ts[31:0], of_address, of_func, reason, of_length, of_index};
+        if (comes && !occupied) places[report_to] <= report;
+    end
 
-    /* verilator lint_off PINCONNECTEMPTY */
-    plx_fifo_sync #(
-        .WIDTH(FAULT_W),
-        .DEPTH(FAULTS)
-    ) faults (
-        .clk,
-        .rst,
-        .s_valid(report_valid),
-        .s_ready(waiting_room),
-        .s_data(report),
-        .m_valid(waiting),
-        .m_ready(send),
-        .m_data(next),
-        .level()
-    );
-    /* verilator lint_on PINCONNECTEMPTY */
+    assign inc_events_lost = comes && occupied;
+
+    // One place after the other is looked at: its report is read, then what is of its function, room is asked for, and
+    // it is known. If there is none, the report stays until the next turn. No queue is asked about while an
+    // event is offered: that one would not have been seen.
+    localparam [1:0] LOOK = 0, READ = 1, ASK = 2, DECIDE = 3;
+    logic [1:0]    step;
+    logic [MW-1:0] turn_of;
+    // The report that was read is still the one that waits: no other has come after it was forgotten.
+    logic          same;
+    wire  [2:0]    next_func = next[22 +: 3];
+    wire           send      = step == DECIDE && same && waiting[turn_of] && s_room;
+    wire           passes    = step == DECIDE || step == LOOK && !waiting[turn_of];
+
+    // Events of each function are numbered: from 0 where its bit is not set.
+    logic [31:0]   numbers [0:7];
+    logic [31:0]   sequence_number;
+    logic [7:0]    numbered;
+
+    generate
+        for (i = 0; i < MASTERS; i = i + 1) begin : g_place
+            logic [2:0] whose;
+            wire        enters = comes && report_who[i] && !occupied;
+            wire        goes   = send && turn_of == i;
+            always_ff @(posedge clk) begin
+                if (enters) whose <= report_func;
+                waiting[i] <= !rst && (enters || waiting[i] && !goes && on[whose]);
+            end
+        end
+    endgenerate
 
     always_ff @(posedge clk) begin
+        case (step)
+            LOOK:    if (waiting[turn_of] && !m_event_valid) step <= READ;
+            READ:    step <= ASK;
+            ASK:     step <= DECIDE;
+            default: step <= LOOK;
+        endcase
+        if (passes) turn_of <= turn_of == MW'(MASTERS - 1) ? '0 : turn_of + 1'b1;
+        same <= (step == LOOK || same) && waiting[turn_of];
         if (m_event_ready) m_event_valid <= 1'b0;
-        if (send) begin
-            m_event_valid   <= 1'b1;
-            sequence_number <= sequence_number + 1'b1;
-        end
+        if (send) m_event_valid <= 1'b1;
+        for (int n = 0; n < 8; n = n + 1) numbered[n] <= !rst && !resetting[n] && (numbered[n] || send && next_func == 3'(n));
         if (rst) begin
-            m_event_valid   <= 1'b0;
-            sequence_number <= '0;
+            step          <= LOOK;
+            turn_of       <= '0;
+            m_event_valid <= 1'b0;
         end
+    end
+
+    always_ff @(posedge clk) begin
+        if (step == LOOK) next <= places[turn_of];
+        if (step == READ) begin
+            m_room_queue    <= 8'(cfg_fault_queue >> {next_func, 3'd0});
+            sequence_number <= numbered[next_func] ? numbers[next_func] : 32'd0;
+        end
+        if (send) numbers[next_func] <= sequence_number + 32'd1;
     end
 
     always_ff @(posedge clk) if (send) begin
-        m_event_queue  <= asked_queue;
+        m_event_queue  <= m_room_queue;
+        m_event_func   <= next_func;
         m_event_record <= '0;
         m_event_record[layouts_pkg::EVENT_RECORD_INDEX_AT +: 7]     <= next[6:0];
         m_event_record[layouts_pkg::EVENT_RECORD_LENGTH_AT +: 13]   <= next[19:7];

@@ -50,6 +50,9 @@ module plx_functions_regs (
     output logic [7:0] win_addr,
     output logic [31:0] win_wdata,
     output logic [3:0] win_wstrb,
+    output logic win_fault_valid,
+    input  logic win_fault_ready,
+    input  logic [31:0] win_fault_rdata,
     output logic win_queue_valid,
     input  logic win_queue_ready,
     input  logic [31:0] win_queue_rdata
@@ -93,8 +96,9 @@ module plx_functions_regs (
     wire [31:0] mask = {{8{acc_wstrb[3]}}, {8{acc_wstrb[2]}}, {8{acc_wstrb[1]}}, {8{acc_wstrb[0]}}};
     wire [31:0] keep = ~mask;
     wire [31:0] put = acc_wdata & mask;
+    wire in_fault = acc_addr[7:5] == 3'd1;
     wire in_queue = acc_addr[7:7] == 1'd1;
-    wire here = acc_valid && !done && !in_queue;
+    wire here = acc_valid && !done && !in_fault && !in_queue;
     wire write = here && acc_write;
     wire whole = write && &acc_wstrb;
     wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
@@ -102,9 +106,10 @@ module plx_functions_regs (
     assign win_addr = acc_addr;
     assign win_wdata = acc_wdata;
     assign win_wstrb = acc_wstrb;
+    assign win_fault_valid = acc_valid && in_fault;
     assign win_queue_valid = acc_valid && in_queue;
-    assign acc_ready = done || (in_queue && win_queue_ready);
-    assign acc_rdata = in_queue ? win_queue_rdata : rdata;
+    assign acc_ready = done || (in_fault && win_fault_ready) || (in_queue && win_queue_ready);
+    assign acc_rdata = in_queue ? win_queue_rdata : in_fault ? win_fault_rdata : rdata;
 
     // 64 bits: the low half waits for the high one. Bytes alone do nothing.
     always_ff @(posedge clk) if (whole) hold <= acc_wdata;

@@ -29,8 +29,6 @@ module plx_tlb_regs (
     output logic s_axil_rvalid,
     input  logic s_axil_rready,
     // Fields.
-    output logic cfg_ctrl_event_fault,
-    output logic [7:0] cfg_ctrl_queue,
     output logic [31:0] cfg_invalidate,
     output logic wr_invalidate,
     input  logic [31:0] sts_invalidated,
@@ -105,13 +103,6 @@ module plx_tlb_regs (
     always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     always_ff @(posedge clk) begin
-        if (rst) cfg_ctrl_event_fault <= 1'h0;
-        else if (write && word == 11'h2) cfg_ctrl_event_fault <= (cfg_ctrl_event_fault & keep[0]) | put[0];
-        if (rst) cfg_ctrl_queue <= 8'h0;
-        else if (write && word == 11'h2) cfg_ctrl_queue <= (cfg_ctrl_queue & keep[15:8]) | put[15:8];
-    end
-
-    always_ff @(posedge clk) begin
         if (rst) cfg_invalidate <= 32'h0;
         else if (write && word == 11'h3) cfg_invalidate <= (cfg_invalidate & keep) | put;
         wr_invalidate <= !rst && write && word == 11'h3;
@@ -127,7 +118,6 @@ module plx_tlb_regs (
         case (word)
             11'h0: rdata <= {8'd0, 8'h1, 16'h5};
             11'h1: rdata <= 32'h6000;
-            11'h2: rdata <= {16'd0, cfg_ctrl_queue, 7'd0, cfg_ctrl_event_fault};
             11'h3: rdata <= cfg_invalidate;
             11'h4: rdata <= sts_invalidated;
             11'h5: rdata <= cfg_timeout_cycles;

@@ -84,6 +84,8 @@ class TB:
             return owner == func or not write and bar == 0 and at >= 0x18000 and at % 0x2000 < 8
         if bar == 2:
             return not write
+        if 0x1820 <= at < 0x1840 and write:
+            return not self.resetting >> func & 1 and func in (0, (at - 0x1820) // 4)
         if 0x1840 <= at < 0x1880 and (at - 0x1840) // 8 == func:
             return True
         head = at % 0x1000 < 8 or 0x1800 <= at < 0x1808
@@ -304,9 +306,9 @@ async def a_function_in_reset_writes_nothing_of_its_own(dut):
     tb = await started(dut)
     tb.owners[0][0] = tb.owners[1][200] = tb.owners[1][201] = tb.owners[2][3] = 6
     tb.assign()
-    # A port, its ring, one of its lists; a page; queues, a vector.
+    # A port, its ring, one of its lists; a page; queues, a vector; its faults.
     places = [(0, at) for at in (0x18008, 0x6108, 0x610C, 0xA018 + 3 * 64, 0x5600, 0x14000 + 200 * 64 + 8,
-                                 0x14000 + 201 * 64 + 12)] + [(2, 200 * 16 + 12)]
+                                 0x14000 + 201 * 64 + 12, 0x1838)] + [(2, 200 * 16 + 12)]
     for tb.resetting in (1 << 6, 1 << 5, 0xFF, 0):
         dut.resetting.value = tb.resetting
         before = tb.denied
@@ -324,6 +326,20 @@ async def a_function_in_reset_writes_nothing_of_its_own(dut):
             tb.ask(1, 0, at, 1, func=6)
     await tb.finish()
     assert tb.denied - before == 6
+
+
+@cocotb.test()
+async def faults_of_a_function_are_told_as_it_says_or_function_0(dut):
+    """All read the rows; one in reset writes none, function 0 included."""
+    tb = await started(dut)
+    for tb.resetting in (0, 1, 1 << 3):
+        dut.resetting.value, before = tb.resetting, tb.denied
+        for row in range(8):
+            for func in range(8):
+                tb.ask(1, 0, 0x1820 + 4 * row, 1, func=func)
+                tb.ask(0, 0, 0x1820 + 4 * row, 1, func=func)
+        await tb.finish()
+        assert tb.denied - before == {0: 49, 1: 57, 8: 50}[tb.resetting]
 
 
 @cocotb.test()

@@ -6,7 +6,7 @@ import cocotb
 
 import cycles as table
 from core import Cycles
-from host_bus import ABORT, RETRY, UNSUPPORTED, Reads
+from host_bus import ABORT, RETRY, UNSUPPORTED, Reads, field
 
 PARAMETERS = [{"TAGS": 128}, {"TAGS": 4}]
 
@@ -27,8 +27,8 @@ class TB:
         self.count, self.stall, self.taken_at, self.asked_at = dict.fromkeys(COUNTED, 0), 0.0, None, None
         self.cycles.watchers += [self.host.look, self.look]
 
-    def add(self, address, length, tag=0):
-        self.waiting.append((address, length, tag, 3))
+    def add(self, address, length, tag=0, func=3):
+        self.waiting.append((address, length, tag, func))
         self.expected.append((address, length, tag))
 
     async def step(self):
@@ -162,6 +162,45 @@ async def a_lost_completion_ends_with_a_timeout(dut):
     await tb.finish()
     assert tb.ended == [4] + [0] * (1 + 2 * tb.tags)
     assert tb.count["rd_unexpected"] >= 1 and tb.count["rd_timeout"] == 1
+
+
+@cocotb.test()
+async def a_completion_for_another_function_answers_no_read(dut):
+    """Data, part of them, or an error: it is counted as unexpected, and the read has its own bytes afterwards; also
+    where the tag was that function's before."""
+    tb = await started(dut, timeout=4000)
+    count = 0
+    for func in (3, 0, 7, 3, 5):
+        for other in {0, 7, func ^ 1, func ^ 2, func ^ 4, func | 8, func | 128} - {func}:
+            for fault in (None, "poisoned", UNSUPPORTED, ABORT):
+                tb.host.fault, tb.ended = lambda: "lost", []
+                tb.add(0x3004 + 4096 * count, random.choice((60, 200)), func=func)
+                while not tb.host.lost:
+                    await tb.step()
+                tb.host.fault = lambda: None
+                head, before = tb.host.lost.pop(), tb.count["rd_unexpected"]
+                tb.host.answer(head, fault, func=other)
+                sent = len(tb.host.coming[field(head, "tag")])
+                while tb.host.coming or tb.host.source.queue:
+                    await tb.step()
+                for _ in range(6):
+                    await tb.step()
+                assert not tb.ended and tb.count["rd_unexpected"] - before == sent, f"{other} for {func}: {fault}"
+                tb.host.answer(head)
+                await tb.finish(800)
+                assert tb.ended == [0]
+                count += 1
+    assert sum(tb.count.values()) - tb.count["reads"] == tb.count["rd_unexpected"] and tb.count["reads"] == count
+
+
+@cocotb.test()
+async def reads_of_all_functions_get_their_own_bytes(dut):
+    tb = await started(dut, max_read=128)
+    tb.host.delay = 60
+    for number in range(40):
+        tb.add(random.getrandbits(40), random.choice((1, 40, 300)), number, random.randrange(8))
+    await tb.finish()
+    assert tb.ended == [0] * 40 and tb.count["rd_unexpected"] == 0
 
 
 @cocotb.test()

@@ -36,7 +36,7 @@ class TB:
         self.owner, self.released_by, self.irqs, self.access, self.answer = 0, [], [], None, None
         for name in ("now_cycle_ts", "win_valid", "win_write", "win_addr", "win_wdata", "win_wstrb", "s_event_valid",
                      "s_event_queue", "s_event_record", "m_desc_ready", "m_data_tready", "m_accepted", "s_event_func",
-                     "s_owner", "s_room_queue"):
+                     "s_owner", "s_room_queue", "resetting"):
             getattr(dut, name).value = 0
 
     async def start(self, log2):
@@ -450,3 +450,39 @@ async def places_rest_one_after_the_other_although_events_never_end(dut):
             await tb.consume(0)
     assert len(spans) > 20 and max(spans) < 100, spans
     assert tb.discarded == 0 and len(written) > 60
+
+
+@cocotb.test()
+async def the_first_place_is_not_at_rest_while_a_source_offers_a_record_of_a_function_in_reset(dut):
+    """It has no grant yet; the records of others that go before it, and come after it, do not count."""
+    tb = TB(dut)
+    await tb.start(6)
+    last, funcs = tb.sources - 1, [1] * (tb.sources - 1) + [6]
+    dut.s_event_func.value, seen = joined(funcs, 3), []
+
+    def look():
+        rest, offered = int(dut.rest.value) & 1, tb.offered[last] is not None
+        # It begins to be offered in this cycle, or not; or it has just been written.
+        seen.append((rest, offered))
+
+    tb.cycles.watchers.append(look)
+    for resetting, held in ((1 << 6, True), (0, False), (1 << 5, False)):
+        for tb.stall in (0.0, 0.7):
+            dut.resetting.value, quiet = resetting, 0
+            for _ in range(12):
+                for source in range(last):
+                    tb.waiting[source] = [event(source, number, 0) for number in range(3)]
+                for _ in range(random.randrange(12)):
+                    await tb.step(patient=False)
+                seen.clear()
+                tb.waiting[last] = [event(last, 1, 0)]
+                while tb.waiting[last] or tb.offered[last]:
+                    await tb.step(patient=False)
+                # Known a cycle later.
+                quiet += sum(rest for rest, offered in seen[1:] if offered)
+                await tb.step()
+                for _ in range(60):
+                    await tb.step(patient=False)
+                assert any(rest for rest, _ in seen)
+                await tb.consume(0)
+            assert (quiet == 0) == held, f"{quiet} with {resetting:#x}"

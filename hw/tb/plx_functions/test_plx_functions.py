@@ -5,7 +5,7 @@ import random
 import cocotb
 from cocotb.triggers import Edge
 
-from core import Cycles, joined
+from core import Cycles, Window, joined
 
 PARAMETERS = [{"PORTS": 4, "EVENT_QUEUES": 16}, {"PORTS": 1, "EVENT_QUEUES": 2, "TLB_ENTRIES": 4}]
 
@@ -18,11 +18,14 @@ class TB:
         self.ports, self.queues = int(dut.PORTS.value), int(dut.EVENT_QUEUES.value)
         self.entries = int(dut.TLB_ENTRIES.value)
         self.owners = [[random.randrange(8) for _ in range(number)] for number in (self.ports, self.queues, 8)]
-        self.writes, self.done, self.stall = [], [], 0.5
+        self.writes, self.done, self.stall, self.extra = [], [], 0.5, None
+        self.faults = Window(dut, "fault", self.access)
         self.cycles.watchers.append(self.look)
         dut.cfg_port_owner.value = joined(self.owners[0], 3)
         cocotb.start_soon(self.look_up())
         dut.cfg_page_owner.value = joined(self.owners[2], 3)
+        for name in ("win_write", "win_addr", "win_wdata", "win_wstrb"):
+            getattr(dut, name).value = 0
         for name in ("s_reset", "s_flr", "m_write_ready", "s_irq_busy", "s_accepted", "s_ended", "s_placing"):
             getattr(dut, name).value = 0
         dut.s_ring_quiet.value, dut.s_event_rest.value = (1 << self.ports) - 1, 7
@@ -36,6 +39,8 @@ class TB:
 
     def look(self):
         dut = self.dut
+        if self.extra:
+            self.extra()
         if int(dut.m_write_valid.value) and int(dut.m_write_ready.value):
             self.writes.append((int(dut.m_write_func.value), int(dut.m_write_vector.value),
                                 int(dut.m_write_offset.value), int(dut.m_write_data.value)))
@@ -57,6 +62,12 @@ class TB:
             found += [(0, 0x14008 + 0x40 * queue, 0), (1, 16 * queue + 12, 1)]
         return found + [(0, 0x5010 + 0x20 * entry, 0) for entry in range(self.entries)
                         if self.owners[2][entry // 16] == function]
+
+    async def access(self, extra):
+        """A cycle of an access to a register."""
+        self.extra = extra
+        await self.step()
+        self.extra = None
 
     async def step(self, count=1):
         for _ in range(count):
@@ -197,3 +208,48 @@ async def events_of_others_that_never_end_do_not_hold_up_a_reset(dut):
     dut.s_event_rest.value = 0
     await tb.step(6)
     assert int(dut.resetting.value) == 0
+
+
+@cocotb.test()
+async def a_reset_of_a_function_forgets_where_its_faults_are_told(dut):
+    """Not those of others; and nothing is written while it lasts."""
+    tb = await started(dut)
+    dut.s_event_rest.value = 0
+
+    async def check(now):
+        assert int(dut.cfg_event_fault.value) == sum((value & 1) << row for row, value in enumerate(now))
+        assert int(dut.cfg_fault_queue.value) == joined([value >> 8 for value in now], 8)
+        assert [await tb.faults.read(4 * row) for row in range(8)] == now
+
+    await check([0] * 8)
+    now = [(17 * row + 3) << 8 | 1 for row in range(8)]
+    for row, value in enumerate(now):
+        await tb.faults.write(4 * row, value | 0xFFFF00FE)
+    await check(now)
+    # By bytes.
+    await tb.faults.access(8, 0xFFFFFFFF, strobe=2)
+    await tb.faults.access(12, 0xFFFFFFFE, strobe=1)
+    now[2], now[3] = 0xFF01, now[3] & 0xFF00
+    await check(now)
+    for function in (5, 0):
+        dut.s_event_rest.value = 0
+        await tb.begin(function)
+        await tb.step(2)
+        now[function] = 0
+        await check(now)
+        await tb.faults.write(4 * function, 0x701)
+        await check(now)
+        other = (function + 1) % 8
+        await tb.faults.write(4 * other, 0x901)
+        now[other] = 0x901
+        await check(now)
+        dut.s_event_rest.value = 7
+        await tb.until_done()
+        await check(now)
+        await tb.faults.write(4 * function, 0xB01)
+        now[function] = 0xB01
+        await check(now)
+    dut.rst.value = 1
+    await tb.step()
+    dut.rst.value = 0
+    await check([0] * 8)

@@ -1,4 +1,5 @@
-"""plx_xlate: permission and translation against a model; latency, one request a cycle; held chunks; unmapping; faults."""
+"""plx_xlate: permission and translation against a model; latency, one request a cycle; held chunks; unmapping;
+faults, each told to its function."""
 
 import random
 
@@ -12,6 +13,8 @@ PARAMETERS = [{"MASTERS": 4, "ENTRIES": 128}, {"MASTERS": 1, "ENTRIES": 2}]
 NONE, CROSSES, DENIED = 0, 1, 2
 LATENCY = 3
 PAGE = 4096
+# The event queue of function 0; that of function n is n behind it.
+QUEUE = 5
 
 
 class Entry:
@@ -48,7 +51,11 @@ class TB:
         # Lookups in flight: cycle, master, what the entries said when all of them compared.
         self.taken, self.answers, self.faults, self.misses, self.events = [], [], [], 0, []
         self.lost = self.counted = self.held = 0
-        self.idle, self.event_stall, self.room_bits, self.keep = 0.0, 0.0, 0xFF, 0.0
+        self.idle, self.event_stall, self.keep = 0.0, 0.0, 0.0
+        # Functions that have events, and those in reset; queues with room, and the one that was asked for. Of each
+        # function: the latest cycle in which it had no events, and the first of those.
+        self.on, self.resetting, self.rooms, self.asked, self.silent = 0xFF, 0, -1, 0, [-9] * 8
+        self.offered_event, self.began = False, [0] * 8
         self.fences, self.fence_wait, self.invalidate = 0, 3, None
         self.done = [None] * self.masters
         # A cycle, and a chunk that the first master requests then; a cycle from which on entry 0 is invalid.
@@ -57,7 +64,9 @@ class TB:
                      "s_req_index", "s_done", "s_done_epoch", "win_write", "win_addr", "win_wdata", "now_cycle_ts",
                      "m_event_ready", "cfg_invalidate", "wr_invalidate", "s_fence_done"):
             getattr(dut, name).value = 0
-        dut.cfg_event_fault.value, dut.cfg_queue.value, dut.s_room.value = 1, 5, 1
+        dut.cfg_fault_queue.value = joined([QUEUE + function for function in range(8)], 8)
+        dut.s_room.value = dut.resetting.value = 0
+        dut.cfg_event_fault.value = self.on
         dut.cfg_timeout_cycles.value = timeout
 
     async def start(self):
@@ -86,7 +95,8 @@ class TB:
         self.fences = self.fences + 1 if int(dut.m_fence.value) else 0
         dut.s_fence_done.value = self.fences > self.fence_wait
         dut.now_cycle_ts.value = self.cycles.number
-        dut.s_room.value = self.room_bits >> 5 & 1
+        dut.s_room.value = self.rooms >> self.asked & 1
+        dut.cfg_event_fault.value, dut.resetting.value = self.on, self.resetting
         dut.m_event_ready.value = random.random() >= self.event_stall
         await self.cycles.cycle()
 
@@ -113,9 +123,28 @@ class TB:
         self.counted += int(dut.inc_faults.value)
         self.held += int(dut.inc_misses.value)
         self.lost += int(dut.inc_events_lost.value)
-        if int(dut.m_event_valid.value) and int(dut.m_event_ready.value):
-            assert int(dut.m_event_queue.value) == 5
-            self.events.append(int(dut.m_event_record.value))
+        self.look_at_events()
+
+    def look_at_events(self):
+        dut, now = self.dut, self.cycles.number
+        asked = dut.m_room_queue.value
+        self.asked = int(asked) if asked.is_resolvable else 0
+        for function in range(8):
+            if not self.on >> function & 1 or self.resetting >> function & 1:
+                if self.silent[function] != now - 1:
+                    self.began[function] = now
+                self.silent[function] = now
+        if not int(dut.m_event_valid.value):
+            self.offered_event = False
+            return
+        record, function = int(dut.m_event_record.value), int(dut.m_event_func.value)
+        assert int(dut.m_event_queue.value) == QUEUE + function == QUEUE + (record >> 192 & 0xFFFFFFFF)
+        if not self.offered_event:
+            # It is of a chunk behind all silence of its function; what has just begun is known two cycles later.
+            assert record >> 384 & 0xFFFFFFFF > self.silent[function] or now - self.began[function] <= 2
+        self.offered_event = not int(dut.m_event_ready.value)
+        if not self.offered_event:
+            self.events.append(record)
 
     def answered(self, valid, _, master, expected):
         """The end of a lookup: a response to its master, or it is held."""
@@ -124,7 +153,7 @@ class TB:
         if not valid:
             assert what == NONE and int(self.dut.cfg_timeout_cycles.value), "no response"
             if not getattr(chunk, "told", False):
-                self.report(chunk, what)
+                self.report(chunk, what, master)
             chunk.told = True
             return
         assert valid == 1 << master, "a response to another master"
@@ -134,13 +163,13 @@ class TB:
         else:
             assert what is not None, f"a fault of {chunk.__dict__}"
             if not getattr(chunk, "told", False):
-                self.report(chunk, what)
+                self.report(chunk, what, master)
         self.answers.append((master, chunk, what, self.cycles.number))
         self.requests[master].pop(0)
         self.offered[master] = False
 
-    def report(self, chunk, what):
-        self.faults.append((chunk, what, self.cycles.number))
+    def report(self, chunk, what, master):
+        self.faults.append((chunk, what, self.cycles.number, master))
 
     def translate(self, chunk):
         """(None, bus address), or (reason, None): by hw/rdl/tlb.rdl, the lowest entry of the function first."""
@@ -188,12 +217,18 @@ class TB:
             await self.step()
 
     def check_events(self):
-        assert len(self.events) + self.lost == len(self.faults)
-        for sequence, (record, (chunk, what, when)) in enumerate(zip(self.events, self.faults)):
+        """Each of a fault, once; those of a master in order, those of a function numbered. The others are lost."""
+        told = [fault for fault in self.faults if fault[0].func < 8]
+        assert len(self.events) + self.lost == len(told)
+        by_cycle, last, numbers = {fault[2]: fault for fault in told}, {}, [0] * 8
+        for record in self.events:
             bits = lambda low, width, record=record: record >> low & ((1 << width) - 1)
+            chunk, what, when, master = by_cycle.pop(bits(384, 32))
             assert bits(64, 32) == chunk.index and bits(96, 32) == chunk.length and bits(128, 64) == chunk.address
-            assert bits(192, 32) == chunk.func and bits(224, 32) == what and bits(384, 32) == when
-            assert bits(448, 32) == sequence and bits(496, 8) == 3 and bits(504, 8) == 0
+            assert bits(192, 32) == chunk.func and bits(224, 32) == what
+            assert bits(448, 32) == numbers[chunk.func] and bits(496, 8) == 3 and bits(504, 8) == 0
+            assert when > last.get(master, -1), "out of order"
+            last[master], numbers[chunk.func] = when, numbers[chunk.func] + 1
 
 
 def some_entry(number):
@@ -235,8 +270,8 @@ async def every_access_as_the_model_says(dut):
     await tb.settle()
     await tb.drain()
     assert len(tb.answers) == 400 // tb.masters * tb.masters
-    tb.lost or tb.check_events()
-    assert len(tb.faults) == tb.counted > 20
+    tb.check_events()
+    assert len(tb.events) > 20 and len(tb.faults) == tb.counted > 20
     assert {what for _, _, what, _ in tb.answers} == {None, NONE, CROSSES, DENIED}
 
 
@@ -385,24 +420,143 @@ async def requests_to_unmap_that_overlap_end_with_the_last(dut):
 
 
 @cocotb.test()
-async def faults_are_told_in_order_and_lost_ones_counted(dut):
-    """Events are not accepted for a while: as many wait as fit, the others are counted."""
+async def a_fault_waits_for_room_and_those_behind_it_are_counted(dut):
+    """Of the same master, while its queue is full."""
     tb = await filled(dut, 2)
-    tb.room_bits = 0xFF & ~(1 << 5)
-    tb.requests[0] += [Chunk(0x1000 * n, 64, 0, index=1) for n in range(6)]
+    tb.rooms = ~(1 << QUEUE)
+    tb.requests[0] += [Chunk(0x1000 * n, 64, 0, index=n) for n in range(6)]
     await tb.settle()
-    assert not tb.events and tb.lost == 0, "an event without room"
-    tb.room_bits = 0xFF
+    for _ in range(40):
+        await tb.step()
+    assert not tb.events and tb.lost == 5, "an event without room"
+    tb.rooms = -1
     await tb.drain()
+    assert [record >> 64 & 0xFF for record in tb.events] == [0] and tb.counted == 6
+    tb.requests[0].append(Chunk(0x7000, 64, 0, index=7))
+    await tb.settle()
+    await tb.drain()
+    assert len(tb.events) == 2
     tb.check_events()
-    tb.room_bits = 0
-    tb.requests[0] += [Chunk(0x1000 * n, 64, 0, index=1) for n in range(12)]
-    await tb.settle()
-    await tb.step()
-    assert tb.lost == 12 - 8
-    tb.room_bits = 0xFF
-    await tb.drain()
-    assert len(tb.events) == 6 + 8 and tb.counted == 18
+
+
+@cocotb.test()
+async def each_function_is_told_of_its_own_faults_in_its_own_queue(dut):
+    """One that has no events is not told, nor one that there is not; nobody is in their place."""
+    tb = await filled(dut, 1)
+    tb.on = 0b10110101
+    told = []
+    for number, func in enumerate([*range(8), 8, 9, 10, 18, 128, 2, 2, 5]):
+        tb.requests[number % tb.masters].append(Chunk(0x7000_0000_0000 + 0x1000 * number, 16, func, index=number))
+        await tb.settle()
+        await tb.drain()
+        if func < 8 and tb.on >> func & 1:
+            told.append((func, number))
+        assert [(record >> 192 & 0xFFFFFFFF, record >> 64 & 0xFF) for record in tb.events] == told
+    assert [record >> 448 & 0xFF for record in tb.events if record >> 192 & 0xFF == 2] == [0, 1, 2]
+    assert tb.lost == 0 and tb.counted == 16
+
+
+@cocotb.test()
+async def a_full_queue_of_one_function_delays_no_other(dut):
+    """However many faults it has, from whichever master."""
+    tb = await filled(dut, 1)
+    tb.rooms = ~(1 << QUEUE + 3)
+    for master in range(1, tb.masters):
+        for other in range(tb.masters):
+            if other != master:
+                tb.requests[other] += [Chunk(0x7000_0000_0000, 16, 3) for _ in range(20)]
+        for _ in range(30):
+            await tb.step()
+        events, lost = len(tb.events), tb.lost
+        tb.requests[master].append(Chunk(0x7000_0000_0000, 16, 1, index=master))
+        for _ in range(40):
+            await tb.step()
+            if len(tb.events) > events:
+                break
+        assert tb.events[events] >> 64 & 0xFF == master and len(tb.events) == events + 1
+        await tb.settle()
+        # What waited before of this one goes.
+        tb.rooms = -1
+        await tb.drain()
+        tb.rooms = ~(1 << QUEUE + 3)
+        assert tb.lost > lost
+
+
+@cocotb.test()
+async def no_fault_of_before_a_reset_is_told_after_it(dut):
+    """It waits in its place, or is on its way there, or has been read from it; or the function has no events for a
+    moment. Faults of other functions go on, and numbers begin anew."""
+    tb = await filled(dut, 1)
+    master = tb.masters - 1
+    for ends in ("resetting", "on"):
+        for wait in range(24):
+            tb.rooms, before = ~(1 << QUEUE + 2), len(tb.events)
+            tb.requests[master].append(Chunk(0x7000_0000_0000, 16, 2, index=1))
+            for _ in range(wait):
+                await tb.step()
+            if wait > 12:
+                tb.rooms = -1 if wait % 2 else tb.rooms
+            value = getattr(tb, ends)
+            setattr(tb, ends, value ^ 4)
+            for _ in range(12):
+                await tb.step()
+            tb.requests[0].append(Chunk(0x7000_0000_0000, 16, 1, index=2))
+            await tb.settle()
+            setattr(tb, ends, value)
+            tb.rooms = -1
+            await tb.drain()
+            found = [record >> 64 & 0xFF for record in tb.events[before:]]
+            assert found == [2] or wait > 12 and wait % 2 and sorted(found) == [1, 2], f"{ends} {wait}: {found}"
+    tb.events.clear()
+    for _ in range(2):
+        tb.resetting = 4
+        await tb.step()
+        tb.resetting = 0
+        for _ in range(3):
+            await tb.step()
+            tb.requests[0].append(Chunk(0x7000_0000_0000, 16, 2))
+            await tb.settle()
+            await tb.drain()
+    assert [record >> 448 & 0xFF for record in tb.events] == [0, 1, 2] * 2
+
+
+@cocotb.test()
+async def resets_among_faults_of_all(dut):
+    """At any time, with or without room: an event is of its function's present life."""
+    tb = await filled(dut, 1)
+    tb.idle, tb.event_stall = 0.3, 0.5
+    for _ in range(3000):
+        for queue in tb.requests:
+            if not queue:
+                queue.append(Chunk(0x7000_0000_0000, 16, random.randrange(4), index=random.randrange(99)))
+        if random.random() < 0.1:
+            tb.rooms = ~(random.getrandbits(4) << QUEUE)
+        for name in ("resetting", "on"):
+            if random.random() < 0.1:
+                setattr(tb, name, getattr(tb, name) ^ 1 << random.randrange(4))
+        await tb.step()
+    assert len(tb.events) > 40
+
+
+@cocotb.test()
+async def a_held_chunk_of_a_function_in_reset_ends(dut):
+    """The reset does not wait for the timeout; chunks of others are held as before."""
+    tb = await filled(dut, 1, timeout=100000)
+    tb.requests[0].append(Chunk(0x7000_0000_0000, 16, 2))
+    if tb.masters > 1:
+        tb.requests[1].append(Chunk(0x7000_0000_0000, 16, 1))
+    for _ in range(50):
+        await tb.step()
+    assert not tb.answers
+    tb.resetting = 4
+    for _ in range(16):
+        await tb.step()
+    assert [(master, what) for master, _, what, _ in tb.answers] == [(0, NONE)] and tb.counted == 1
+    # So does one that comes meanwhile, and is not told.
+    tb.requests[0].append(Chunk(0x7000_0000_0000, 16, 2))
+    for _ in range(24):
+        await tb.step()
+    assert len(tb.answers) == 2 and len(tb.events) == min(tb.masters, 2)
 
 
 @cocotb.test()

@@ -155,26 +155,27 @@ module rx_path #(
     );
 
     plx_xlate #(.MASTERS(PORTS), .ENTRIES(16)) pages (
-        .clk(clk_core), .rst(rst_core), .cfg_event_fault(1'b1), .cfg_queue(8'd1), .cfg_timeout_cycles(32'd0),
-        .cfg_invalidate(32'd0), .wr_invalidate(1'b0), .sts_invalidated(), .m_fence(), .s_fence_done(1'b0),
-        .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata, .win_wstrb,
-        .win_entry_rdata,
+        .clk(clk_core), .rst(rst_core), .cfg_event_fault(8'd1), .cfg_fault_queue(64'd1), .cfg_timeout_cycles(32'd0),
+        .resetting('0), .cfg_invalidate(32'd0), .wr_invalidate(1'b0), .sts_invalidated(), .m_fence(),
+        .s_fence_done(1'b0), .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata,
+        .win_wstrb, .win_entry_rdata,
         .s_req_valid(xlate_valid), .s_req_address(xlate_address), .s_req_length(xlate_length),
         .s_req_func(xlate_func), .s_req_key('0), .s_req_write({PORTS{1'b1}}), .s_req_index(xlate_list),
         .m_req_accepted(), .m_rsp_valid(bus_valid), .m_rsp_hit(bus_hit), .m_rsp_address(bus_address),
         .m_rsp_epoch(bus_epoch), .s_done(bus_done), .s_done_epoch(bus_done_epoch), .now_cycle_ts,
         .m_room_queue(room_queue[15:8]), .s_room(room[1]), .m_event_valid(event_valid[1]),
-        .m_event_ready(event_ready[1]), .m_event_queue(event_queue[15:8]), .m_event_record(event_record[1023:512]),
+        .m_event_ready(event_ready[1]), .m_event_queue(event_queue[15:8]), .m_event_func(),
+        .m_event_record(event_record[1023:512]),
         .inc_misses(), .inc_faults(), .inc_events_lost()
     );
 
     plx_event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ASKERS(2)) events (
         .clk(clk_core), .rst(rst_core), .now_cycle_ts,
         .win_valid(win_queue_valid), .win_ready(win_queue_ready), .win_write, .win_addr(win_addr[13:0]), .win_wdata,
-        .win_wstrb, .win_rdata(win_queue_rdata), .m_owner_queue(), .s_owner('0), .s_room_queue(room_queue),
-        .m_room(room), .m_irq_valid(), .m_irq_queue(), .s_event_valid(event_valid), .s_event_ready(event_ready),
-        .s_event_queue(event_queue), .s_event_record(event_record), .s_event_func('0), .rest(),
-        .m_desc_valid(m_desc_valid[PORTS]), .m_desc_ready(m_desc_ready[PORTS]),
+        .win_wstrb, .win_rdata(win_queue_rdata), .m_owner_queue(), .s_owner('0), .resetting('0),
+        .s_room_queue(room_queue), .m_room(room), .m_irq_valid(), .m_irq_queue(), .s_event_valid(event_valid),
+        .s_event_ready(event_ready), .s_event_queue(event_queue), .s_event_record(event_record), .s_event_func('0),
+        .rest(), .m_desc_valid(m_desc_valid[PORTS]), .m_desc_ready(m_desc_ready[PORTS]),
         .m_desc_address(m_desc_address[PORTS*64 +: 64]), .m_desc_length(m_desc_length[PORTS*13 +: 13]),
         .m_desc_func(), .m_data_tvalid(m_data_tvalid[PORTS]), .m_data_tready(m_data_tready[PORTS]),
         .m_data_tdata(m_data_tdata[PORTS*256 +: 256]), .m_data_tlast(m_data_tlast[PORTS]),

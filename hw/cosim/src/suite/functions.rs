@@ -18,9 +18,9 @@ const SHARING: [(Register, u32); 3] = [
 ];
 
 /// Entries of a group.
-const GROUP: usize = 16;
+pub(super) const GROUP: usize = 16;
 
-const WINDOW: usize = 128 << 10;
+pub(super) const WINDOW: usize = 128 << 10;
 
 /// A card of which functions 1 and 2 have a share, as function 0 sees it.
 pub(super) fn shared<C: SimulatedCard>(make: Make<'_, C>) -> CosimDevice<C> {
@@ -458,7 +458,10 @@ fn assert_only_function_0(buses: &[impl Bus; 3]) {
         functions::THIS.at + functions::PORTS.at,
         functions::THIS.at + functions::FUNCTION_CTRL.of(0),
         functions::THIS.at + functions::FUNCTION_CTRL.of(2),
-        tlb::THIS.at + tlb::CTRL.at,
+        functions::THIS.at + functions::FAULT_CTRL.of(0),
+        functions::THIS.at + functions::FAULT_CTRL.of(2),
+        functions::THIS.at + functions::QUEUE_OWNERS.of(1),
+        tlb::THIS.at + tlb::TIMEOUT.at,
     ] {
         let was = buses[0].read32(at);
         buses[1].write32(at, u32::MAX);

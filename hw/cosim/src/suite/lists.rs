@@ -4,7 +4,7 @@ use pollux_card_model::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE, TLB_FAULT_ADDRESS,
     TLB_FAULT_KIND, TLB_FAULT_REASON,
 };
-use pollux_card_model::registers::{clop, event, tlb};
+use pollux_card_model::registers::{clop, event, functions, tlb};
 use pollux_card_model::{Register, SimulatedCard};
 
 use super::support::{Make, US, end, rig, settle};
@@ -139,7 +139,7 @@ pub fn a_payload_that_no_buffer_holds_is_refused<C: SimulatedCard>(make: Make<'_
 }
 
 /// No entry of the TLB covers a list: nothing is written, and a requested event is sent, sooner or
-/// later: faults wait for space in their queue, and those that do not fit are counted.
+/// later: a fault waits for space in its queue, and those behind it at the same port are counted.
 pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 4096, 100);
     // The list is beyond the page.
@@ -147,19 +147,20 @@ pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     let base = rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0) + (1 << 24);
     rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base);
     rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
-    rig.write(&tlb::THIS, 0, tlb::CTRL, 0, (FAULTS_QUEUE as u32) << 8 | 1);
+    let control = (FAULTS_QUEUE as u32) << 8 | 1;
+    rig.write(&functions::THIS, 0, functions::FAULT_CTRL, 0, control);
     put(&rig, 12, 100);
     assert_eq!(rig.outcomes(0), [0, 0, 0, 0, 12, 0, 0, 0]);
     let counts = |rig: &Rig<C>| {
         [tlb::FAULTS, tlb::EVENTS_LOST].map(|counter| rig.read64(&tlb::THIS, 0, counter, 0))
     };
     // The queue is disabled.
-    assert_eq!(counts(&rig), [12, 4]);
+    assert_eq!(counts(&rig), [12, 11]);
     rig.begin_queue(FAULTS_QUEUE);
     rig.advance(20 * US);
     put(&rig, 1, 100);
-    assert_eq!(counts(&rig), [13, 4]);
-    for sequence in 0..9_u32 {
+    assert_eq!(counts(&rig), [13, 11]);
+    for sequence in 0..2_u32 {
         let record = rig.event(FAULTS_QUEUE).unwrap();
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
         assert_eq!(record[EVENT_RECORD_KIND], TLB_FAULT_KIND);

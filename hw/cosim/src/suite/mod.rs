@@ -13,6 +13,7 @@
 mod addresses;
 mod answers;
 mod driver;
+mod faults;
 mod functions;
 mod generator;
 mod interrupts;
@@ -32,6 +33,7 @@ mod transmit;
 pub use addresses::*;
 pub use answers::*;
 pub use driver::*;
+pub use faults::*;
 pub use functions::*;
 pub use generator::*;
 pub use interrupts::*;
@@ -123,6 +125,8 @@ macro_rules! conformance {
             the_driver_tells_the_time,
             the_driver_generates_and_receives_it,
             a_soak_balances,
+            a_list_of_a_virtual_function_lies_in_pages_apart,
+            missing_pages_are_told_to_their_function,
             functions_reach_their_own_registers_and_no_others,
             functions_have_their_own_frames_memory_and_interrupts,
             a_list_tells_no_queue_of_another_function,

@@ -64,7 +64,8 @@ impl SoftCard {
         if register.at < 8 {
             return Whose::All;
         }
-        if is_of(&functions::THIS) && register.at >= functions::FUNCTION_CTRL.at {
+        let rows = functions::FAULT_CTRL.at..functions::QUEUE_OWNERS.at;
+        if is_of(&functions::THIS) && rows.contains(&register.at) {
             return Whose::Row(n as u8);
         }
         if is_of(&card::THIS) || is_of(&functions::THIS) {
@@ -171,6 +172,7 @@ impl SoftCard {
             self.set(control, event::QUEUE_CTRL.reset, all);
         }
         self.vectors.mask(&queues);
+        self.forget_faults(function);
         self.on_its_way.take_if(|(whose, ..)| *whose == function);
         for entry in (0..tlb::ENTRY_CTRL.count)
             .filter(|&entry| self.page_owner(entry) == function)

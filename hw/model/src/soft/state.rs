@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use super::frame::chunk;
 use super::record::Record;
+use super::soft_card::PORTS;
 use crate::layouts::{
     TX_DESCRIPTOR_CHECKSUM_CARD, TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_FIRST,
     TX_DESCRIPTOR_FLAGS, TX_DESCRIPTOR_INLINE, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH,
     TX_DESCRIPTOR_RAW, TX_DESCRIPTOR_SIZE, TX_DESCRIPTOR_TOTAL,
 };
-use crate::simulated::{LinkSignal, WireFrame};
+use crate::simulated::{FUNCTIONS, LinkSignal, WireFrame};
 
 /// Preamble, FCS and gap, in bytes beside those of a frame.
 const AROUND: u64 = 24;
@@ -280,9 +281,9 @@ pub(super) struct Timing {
     pub(super) told: u32,
 }
 
-/// Unreported faults, and the number reported.
+/// The unreported fault of each port, with its function, and the number reported to each function.
 #[derive(Default)]
 pub(super) struct Faults {
-    pub(super) waiting: VecDeque<Record>,
-    pub(super) told: u32,
+    pub(super) waiting: [Option<(u8, Record)>; PORTS],
+    pub(super) told: [u32; FUNCTIONS],
 }

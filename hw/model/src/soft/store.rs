@@ -116,13 +116,16 @@ impl Store {
     }
 
     /// State after a reset by register: blocks of the card and of the host bus keep their settings
-    /// and counts (hw/docs/operations.md, Start, stop, reset).
+    /// and counts (hw/docs/operations.md, Start, stop, reset), and that of functions the owners.
     pub(super) fn reset(&mut self) {
         for (i, place) in PLACES.iter().enumerate() {
             let (Some(word), Some(place)) = (self.words.get_mut(i), place) else {
                 continue;
             };
-            if ![card::THIS.kind, host::THIS.kind, functions::THIS.kind].contains(&place.kind) {
+            let kept = [card::THIS.kind, host::THIS.kind, functions::THIS.kind];
+            let is_fault =
+                place.kind == functions::THIS.kind && place.register.at == functions::FAULT_CTRL.at;
+            if is_fault || !kept.contains(&place.kind) {
                 *word = place.register.reset;
             }
         }

@@ -1,17 +1,15 @@
 //! The TLB: pages, chunks that wait for one, and their events.
 
+use super::owners::LISTS;
 use super::record::put;
-use super::soft_card::{CORE_PS, PAGE, SoftCard};
+use super::soft_card::{CORE_PS, PAGE, PORTS, SoftCard};
 use super::state::Placement;
 use crate::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
     TLB_FAULT_ADDRESS, TLB_FAULT_FUNCTION, TLB_FAULT_KIND, TLB_FAULT_REASON, TLB_FAULT_STAGES,
 };
-use crate::registers::tlb;
+use crate::registers::{functions, tlb};
 use crate::simulated::Host;
-
-/// Faults that wait until their queue has room (hw/docs/operations.md, A full queue).
-const WAITING: usize = 8;
 
 /// Reasons of a fault.
 const NO_ENTRY: u32 = 0;
@@ -110,16 +108,24 @@ impl SoftCard {
         }
     }
 
-    /// Stores the report of a chunk, if enabled.
+    /// Where the faults of a function are reported: an event queue, if any.
+    fn fault_queue(&self, func: u8) -> Option<usize> {
+        let register = functions::FAULT_CTRL.of(func.into());
+        let control = self.store.get(functions::THIS.at + register);
+        (control & 1 == 1).then_some((control >> 8 & 0xff) as usize)
+    }
+
+    /// Stores the report of a chunk, if its function has enabled that. Each port has a place for one.
     fn report_chunk(&mut self, at: u64, len: u32, payload: &Placement, reason: u32) {
         let (func, list) = (payload.func, payload.list);
-        if self.store.get(tlb::THIS.at + tlb::CTRL.at) & 1 == 0 {
+        if self.fault_queue(func as u8).is_none() {
             return;
         }
-        if self.faults.waiting.len() == WAITING {
+        let stamp = self.stamp() as u32;
+        let Some(place @ None) = self.faults.waiting.get_mut(list / LISTS) else {
             self.store.count(tlb::THIS.at + tlb::EVENTS_LOST.at, 1);
             return;
-        }
+        };
         let mut record = [0; 64];
         put(
             &mut record,
@@ -131,24 +137,46 @@ impl SoftCard {
         put(&mut record, TLB_FAULT_ADDRESS, &at.to_le_bytes());
         put(&mut record, TLB_FAULT_FUNCTION, &func.to_le_bytes());
         put(&mut record, TLB_FAULT_REASON, &reason.to_le_bytes());
-        put(
-            &mut record,
-            TLB_FAULT_STAGES + 8,
-            &(self.stamp() as u32).to_le_bytes(),
-        );
-        self.faults.waiting.push_back(record);
+        put(&mut record, TLB_FAULT_STAGES + 8, &stamp.to_le_bytes());
+        *place = Some((func as u8, record));
     }
 
-    /// Reports faults, as far as they fit.
+    /// Reports faults, as far as they fit; one whose function has no events any more is forgotten.
     pub(super) fn tell_faults(&mut self, host: &mut dyn Host) {
-        let queue = (self.store.get(tlb::THIS.at + tlb::CTRL.at) >> 8 & 0xff) as usize;
-        while self.has_room(queue)
-            && let Some(mut record) = self.faults.waiting.pop_front()
-        {
-            let told = self.faults.told.to_le_bytes();
-            put(&mut record, EVENT_RECORD_SEQUENCE, &told);
-            self.tell(host, 0, queue, record);
-            self.faults.told = self.faults.told.wrapping_add(1);
+        for port in 0..PORTS {
+            let Some((func, mut record)) = self.faults.waiting[port] else {
+                continue;
+            };
+            let queue = self.fault_queue(func);
+            if queue.is_some_and(|queue| !self.has_room(queue)) {
+                continue;
+            }
+            self.faults.waiting[port] = None;
+            let told = self.faults.told.get_mut(usize::from(func));
+            if let (Some(queue), Some(told)) = (queue, told) {
+                put(&mut record, EVENT_RECORD_SEQUENCE, &told.to_le_bytes());
+                *told = told.wrapping_add(1);
+                self.tell(host, func, queue, record);
+            }
+        }
+    }
+
+    /// A function in reset: its faults are not reported any more, and its chunks wait for no page.
+    pub(super) fn forget_faults(&mut self, function: u8) {
+        let register = functions::FAULT_CTRL.of(function.into());
+        self.store.set(functions::THIS.at + register, 0);
+        for place in &mut self.faults.waiting {
+            place.take_if(|(func, _)| *func == function);
+        }
+        if let Some(told) = self.faults.told.get_mut(usize::from(function)) {
+            *told = 0;
+        }
+        for port in &mut self.ports {
+            let payload = port.waiting.as_mut();
+            let payload = payload.filter(|payload| payload.func == function.into());
+            if let Some(until) = payload.and_then(|payload| payload.until.as_mut()) {
+                *until = self.now;
+            }
         }
     }
 }

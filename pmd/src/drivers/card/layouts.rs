@@ -50,7 +50,8 @@ const _: () = {
 };
 
 /// A chunk of a payload has no page, and waits for one or is a fault; or it may not be written.
-/// Index: the list; length: bytes of the chunk, to the end of its 4 KiB; stream: 0.
+/// Index: the list; length: bytes of the chunk, to the end of its 4 KiB; stream: 0; sequence:
+/// of the function's faults.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TlbFault {

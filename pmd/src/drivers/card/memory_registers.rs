@@ -19,16 +19,12 @@ pub(super) mod tlb {
             BLOCK_VERSION = 0xff << 16,
         }
         NEXT 0x0004 "tlb" "offset of the next block" {}
-        CTRL 0x0008 "tlb" "control" {
-            CTRL_EVENT_FAULT = 0x1,
-            CTRL_QUEUE = 0xff << 8,
-        }
         INVALIDATE 0x000c "tlb" "requests the end of invalid entries" {}
         INVALIDATED 0x0010 "tlb" "number of the last request that is complete" {}
         TIMEOUT 0x0014 "tlb" "longest wait for an entry, core cycles" {}
         FAULTS 0x0100 "tlb" "chunks without a valid entry, or that their entry does not allow" {}
         FAULTS_HIGH 0x0104 "tlb" "upper half of FAULTS" {}
-        EVENTS_LOST 0x0108 "tlb" "events that did not fit their queue" {}
+        EVENTS_LOST 0x0108 "tlb" "events that were not written, because the one before it of the same port still waited for space in its queue" {}
         EVENTS_LOST_HIGH 0x010c "tlb" "upper half of EVENTS_LOST" {}
         MISSES 0x0110 "tlb" "chunks that waited for an entry" {}
         MISSES_HIGH 0x0114 "tlb" "upper half of MISSES" {}
@@ -262,7 +258,7 @@ pub(super) mod port {
         RX_OVERSIZE_HIGH 0x042c "port" "upper half of RX_OVERSIZE" {}
         RX_PAUSE 0x0430 "port" "pause frames, consumed by the MAC" {}
         RX_PAUSE_HIGH 0x0434 "port" "upper half of RX_PAUSE" {}
-        DROP_ADDRESS 0x0438 "port" "lost: to another station or address" {}
+        DROP_ADDRESS 0x0438 "port" "lost: to another host or address" {}
         DROP_ADDRESS_HIGH 0x043c "port" "upper half of DROP_ADDRESS" {}
         DROP_MALFORMED 0x0440 "port" "lost: inconsistent lengths" {}
         DROP_MALFORMED_HIGH 0x0444 "port" "upper half of DROP_MALFORMED" {}

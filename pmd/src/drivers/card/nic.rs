@@ -53,7 +53,7 @@ pub(super) const GONE: u32 = u32::MAX;
 pub(super) struct Blocks {
     pub(super) card: usize,
     pub(super) host: usize,
-    functions: usize,
+    pub(super) functions: usize,
     pub(super) timing: usize,
     pub(super) event: usize,
     pub(super) tlb: usize,

@@ -146,6 +146,10 @@ pub(super) mod functions {
             FUNCTION_STATUS_BUS_MASTER = 0x1 << 1,
             FUNCTION_STATUS_MSIX = 0x1 << 2,
         }
+        FAULT_CTRL 0x0020 [8; 0x4] "functions" "TLB faults" {
+            FAULT_CTRL_EVENT_FAULT = 0x1,
+            FAULT_CTRL_QUEUE = 0xff << 8,
+        }
         QUEUE_OWNERS 0x0080 [32; 0x4] "functions" "owners of eight event queues" {
             QUEUE_OWNERS_QUEUE0 = 0x7,
             QUEUE_OWNERS_QUEUE1 = 0x7 << 4,

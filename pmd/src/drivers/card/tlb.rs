@@ -8,7 +8,7 @@ use zerocopy::FromBytes;
 
 use super::layouts::TlbFault;
 use super::nic::Nic;
-use super::registers::{card, tlb};
+use super::registers::{card, functions, tlb};
 use crate::bus::{Bus, BusError, Device};
 use crate::event::EventRecord;
 
@@ -54,8 +54,8 @@ const APART: u64 = 1 << 40;
 const LEAST: usize = 4 << 10;
 const MOST: usize = 1 << 30;
 
-/// Maximum number of faults that wait for space in their event queue (hw/docs/operations.md, A full
-/// queue).
+/// Records that the event queue of faults has space for besides those of buffers: a fault of each port,
+/// and those that are free while there is room (hw/docs/operations.md, A full queue).
 pub(super) const FAULTS: usize = 8;
 
 /// Maximum time that the card holds an access to a page without an entry. Long enough for a poll
@@ -66,15 +66,16 @@ const PATIENCE: Ns = Ns(200_000);
 const NO_ENTRY: u32 = 0;
 
 impl<D: Device> Tlb<D> {
-    /// No entry is used after a reset. An event queue reports missing pages.
+    /// No entry is used after a reset. An event queue reports missing pages of this function.
     pub(super) fn new(nic: &Nic<D>, queue: usize) -> Self {
-        // Missing pages are told to function 0 only: another one has an entry for each page.
+        // How long a chunk waits is function 0's to decide, for all.
         if nic.is_first() {
-            let control = tlb::CTRL_EVENT_FAULT | (nic.queue(queue) as u32) << 8;
             let timeout = nic.cycles(card::CORE_KHZ, PATIENCE);
             nic.bus.write32(nic.at.tlb + tlb::TIMEOUT.at, timeout);
-            nic.bus.write32(nic.at.tlb + tlb::CTRL.at, control);
         }
+        let register = functions::FAULT_CTRL.of(nic.share.function);
+        let control = functions::FAULT_CTRL_EVENT_FAULT | (nic.queue(queue) as u32) << 8;
+        nic.bus.write32(nic.at.functions + register, control);
         Self(Arc::new(Mutex::new(Table {
             nic: nic.clone(),
             pages: Vec::new(),
@@ -94,8 +95,7 @@ impl<D: Device> Tlb<D> {
     /// otherwise when it is written to.
     ///
     /// # Errors
-    /// The device does not see 4 KiB of it contiguously. A virtual function has no entry for each of
-    /// its pages, of whose absence nobody would tell it.
+    /// The device does not see 4 KiB of it contiguously.
     pub(super) fn add(&self, memory: &IovaMap, len: usize) -> Result<u64, BusError> {
         let mut table = self.table();
         let address = |offset, len| memory.iova(offset, len).map(|iova| iova.0);
@@ -122,13 +122,6 @@ impl<D: Device> Tlb<D> {
             };
             pages.push(Page { at, len, bus });
             offset += len;
-        }
-        let free = table.entries.iter().filter(|used| used.is_none()).count();
-        if !table.nic.is_first() && free < pages.len() {
-            return Err(error(&format!(
-                "its memory has {} pages, and {free} entries of the TLB are free: use hugepages, or fewer lists",
-                pages.len()
-            )));
         }
         table.areas += 1;
         for page in pages {
@@ -163,10 +156,11 @@ impl<D: Device> Tlb<D> {
         let Ok(fault) = TlbFault::read_from_bytes(&event.payload) else {
             return false;
         };
-        if fault.reason.get() != NO_ENTRY || fault.function.get() != 0 {
+        let (mut table, at) = (self.table(), fault.address.get());
+        let is_own = fault.function.get() as usize == table.nic.share.function;
+        if fault.reason.get() != NO_ENTRY || !is_own {
             return false;
         }
-        let (mut table, at) = (self.table(), fault.address.get());
         let behind = table.pages.partition_point(|page| page.at <= at);
         let page = behind.checked_sub(1).and_then(|n| table.pages.get(n));
         let page = page.filter(|page| at - page.at < page.len as u64).copied();
@@ -220,7 +214,7 @@ impl<D: Device> Table<D> {
         }
     }
 
-    /// Waits until the card uses no invalid entry. A virtual function is not told.
+    /// Waits until the card uses no invalid entry. A virtual function cannot ask.
     fn unmap(&mut self) -> bool {
         if !self.nic.is_first() {
             return false;
