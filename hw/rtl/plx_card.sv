@@ -26,6 +26,12 @@ module plx_card #(
     output logic [PORTS*64-1:0] xgmii_txd,
     output logic [PORTS*8-1:0]  xgmii_txc,
 
+    // PCS of the ports, in clk_net: the test pattern; their state and counts (pcs_pkg), 0 without a PCS.
+    output logic [PORTS-1:0]    cfg_prbs31_tx,
+    output logic [PORTS-1:0]    cfg_prbs31_rx,
+    input  logic [PORTS*pcs_pkg::STS_W-1:0] sts_pcs,
+    input  logic [PORTS*pcs_pkg::INC_W-1:0] inc_pcs,
+
     // Timing input: external clock, start and end of burst, trigger. Any clock; rising edges count.
     input  logic                ttc_clock,
     input  logic                ttc_start,
@@ -268,7 +274,7 @@ module plx_card #(
 
     generate
         for (genvar p = 0; p < PORTS; p = p + 1) begin : g_port
-            localparam AXIL = PORT_0 + p;
+            localparam AXIL = PORT_0 + p, STS_W = pcs_pkg::STS_W, INC_W = pcs_pkg::INC_W;
 
             plx_port #(
                 .PORT(p), .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS),
@@ -277,7 +283,9 @@ module plx_card #(
                 .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .net_clear, .net_in_reset, .now_cycle_ts,
                 .now_timestamp_ns, .now_timestamp_valid, .core_cycle_ts, .xgmii_rxd(mac_rxd[p*64 +: 64]),
                 .xgmii_rxc(mac_rxc[p*8 +: 8]), .xgmii_txd(mac_txd[p*64 +: 64]), .xgmii_txc(mac_txc[p*8 +: 8]),
-                .cfg_loop(looped[p]), .s_axil_addr(addr[12:0]), .s_axil_awvalid(awvalid[AXIL]),
+                .cfg_loop(looped[p]), .cfg_prbs31_tx(cfg_prbs31_tx[p]), .cfg_prbs31_rx(cfg_prbs31_rx[p]),
+                .sts_pcs(sts_pcs[p*STS_W +: STS_W]), .inc_pcs(inc_pcs[p*INC_W +: INC_W]),
+                .s_axil_addr(addr[12:0]), .s_axil_awvalid(awvalid[AXIL]),
                 .s_axil_awready(awready[AXIL]), .s_axil_wdata(wdata), .s_axil_wstrb(wstrb),
                 .s_axil_wvalid(wvalid[AXIL]), .s_axil_wready(wready[AXIL]), .s_axil_bvalid(bvalid[AXIL]),
                 .s_axil_bready(bready[AXIL]), .s_axil_arvalid(arvalid[AXIL]), .s_axil_arready(arready[AXIL]),

@@ -99,21 +99,34 @@ module plx_nic #(
     logic [PORTS*64-1:0] xgmii_txd, xgmii_rxd;
     logic [PORTS*8-1:0]  xgmii_txc, xgmii_rxc;
 
-    // No board has registers of a PCS yet: its counts are open, and it sends no test pattern.
+    // Registers of each PCS are in its port.
+    localparam STS_W = pcs_pkg::STS_W, INC_W = pcs_pkg::INC_W;
+    logic [PORTS-1:0]       prbs31_tx, prbs31_rx, signal_ok, hi_ber;
+    logic [PORTS*STS_W-1:0] pcs_state;
+    logic [PORTS*INC_W-1:0] pcs_inc;
+
     generate
         for (genvar i = 0; i < PORTS; i = i + 1) begin : g_lane
-            /* verilator lint_off PINCONNECTEMPTY */
+            logic [1:0] ber, errored_blocks, deleted, overflow;
+            logic [7:0] prbs31_errors;
+            logic       inserted, underflow, tx_error;
+
             plx_pcs pcs (
                 .clk_net, .rst_net, .xgmii_txd(xgmii_txd[i*64+:64]), .xgmii_txc(xgmii_txc[i*8+:8]),
                 .xgmii_rxd(xgmii_rxd[i*64+:64]), .xgmii_rxc(xgmii_rxc[i*8+:8]), .tx_header(lane_tx_header[i*2+:2]),
                 .tx_data(lane_tx_data[i*64+:64]), .clk_rx_net(lane_clk_rx_net[i]),
                 .rx_header(lane_rx_header[i*2+:2]), .rx_data(lane_rx_data[i*64+:64]),
-                .rx_signal_ok(lane_rx_signal_ok[i]), .rx_slip(lane_rx_slip[i]), .cfg_prbs31_tx(1'b0),
-                .cfg_prbs31_rx(1'b0), .sts_signal_ok(), .sts_locked(lane_locked[i]), .sts_hi_ber(),
-                .sts_bad_headers(), .sts_bad_blocks(), .sts_overflow(), .sts_deleted(), .sts_prbs31_errors(),
-                .inc_tx_error(), .inc_underflow(), .inc_inserted()
+                .rx_signal_ok(lane_rx_signal_ok[i]), .rx_slip(lane_rx_slip[i]), .cfg_prbs31_tx(prbs31_tx[i]),
+                .cfg_prbs31_rx(prbs31_rx[i]), .sts_signal_ok(signal_ok[i]), .sts_block_lock(lane_locked[i]),
+                .sts_hi_ber(hi_ber[i]), .inc_ber(ber), .inc_errored_blocks(errored_blocks),
+                .inc_prbs31_errors(prbs31_errors), .inc_deleted(deleted), .inc_inserted(inserted),
+                .inc_overflow(overflow), .inc_underflow(underflow), .inc_tx_error(tx_error)
             );
-            /* verilator lint_on PINCONNECTEMPTY */
+
+            assign pcs_state[i*STS_W+:STS_W] = {hi_ber[i], lane_locked[i], signal_ok[i], 1'b1};
+            assign pcs_inc[i*INC_W+:INC_W]   = {
+                tx_error, underflow, overflow, inserted, deleted, prbs31_errors, errored_blocks, ber
+            };
         end
     endgenerate
 
@@ -164,6 +177,7 @@ module plx_nic #(
 
     plx_card #(.PORTS(PORTS), .RD_TAGS(RD_TAGS), .GIT_HASH(GIT_HASH)) card (
         .clk_net, .rst_net, .clk_core, .rst_core(card_rst), .xgmii_rxd, .xgmii_rxc, .xgmii_txd, .xgmii_txc,
+        .cfg_prbs31_tx(prbs31_tx), .cfg_prbs31_rx(prbs31_rx), .sts_pcs(pcs_state), .inc_pcs(pcs_inc),
         .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger,
         .hif_wr_req_valid, .hif_wr_req_ready, .hif_wr_req_sop, .hif_wr_req_eop, .hif_wr_req_header,
         .hif_wr_req_data, .hif_rd_req_valid, .hif_rd_req_ready, .hif_rd_req_header, .hif_rx_cpl_valid,

@@ -34,6 +34,12 @@ module plx_port #(
     output logic [7:0]   xgmii_txc,
     output logic         cfg_loop,
 
+    // The port's PCS, if it has one, in clk_net: the test pattern; state and counts (pcs_pkg).
+    output logic         cfg_prbs31_tx,
+    output logic         cfg_prbs31_rx,
+    input  logic [pcs_pkg::STS_W-1:0] sts_pcs,
+    input  logic [pcs_pkg::INC_W-1:0] inc_pcs,
+
     // Registers, in clk_core.
     input  logic [12:0]  s_axil_addr,
     input  logic         s_axil_awvalid,
@@ -191,8 +197,11 @@ module plx_port #(
         .cfg_net_ctrl_catch_other(catch_other), .cfg_destination_ip(destination_ip),
         .cfg_destination_ports_destination(destination_port), .cfg_destination_ports_source(source_port),
         .cfg_ip_send_ttl(ttl), .cfg_ip_send_tos(tos), .pulse_arp_ctrl_flush(arp_flush),
-        .cfg_arp_wait_cycles(arp_wait_cycles), .cfg_arp_retry(arp_retry), .cfg_arp_expiry(arp_expiry), .pulse_gen_ctrl_start(gen_start),
-        .pulse_gen_ctrl_stop(gen_stop), .sts_gen_status_running(gen_running), .cfg_gen_size(gen_size),
+        .cfg_arp_wait_cycles(arp_wait_cycles), .cfg_pcs_ctrl_prbs31_tx(cfg_prbs31_tx),
+        .cfg_pcs_ctrl_prbs31_rx(cfg_prbs31_rx), .sts_pcs_status_present(sts_pcs[0]),
+        .sts_pcs_status_signal_ok(sts_pcs[1]), .sts_pcs_status_block_lock(sts_pcs[2]),
+        .sts_pcs_status_hi_ber(sts_pcs[3]), .cfg_arp_retry(arp_retry), .cfg_arp_expiry(arp_expiry),
+        .pulse_gen_ctrl_start(gen_start), .pulse_gen_ctrl_stop(gen_stop), .sts_gen_status_running(gen_running), .cfg_gen_size(gen_size),
         .cfg_gen_count(gen_count), .cfg_gen_gap(gen_gap), .cfg_gen_ports_destination(gen_destination),
         .cfg_gen_ports_source(gen_source), .cfg_stream_port(stream_port), .cfg_stream_form(stream_delivery_mode),
         .cfg_stream_enable(stream_enable), .win_write, .win_addr, .win_wdata, .win_wstrb,
@@ -202,18 +211,32 @@ module plx_port #(
 
     // ---- Counters -------------------------------------------------------------------------------
 
-    localparam COUNTERS = 24, AMOUNT_W = 14;
-    localparam SUMS = 1 << regs_pkg::PORT_RX_BYTES_ROW / 8 | 1 << regs_pkg::PORT_TX_BYTES_ROW / 8;
-    wire [COUNTERS-1:0]          inc;
+    // Those of the PCS are the last, in the order of inc_pcs, of which some may be more than 1 in a cycle.
+    localparam PCS = regs_pkg::PORT_PCS_BER_ROW / 8, COUNTERS = PCS + 8, AMOUNT_W = 14;
+    localparam SUMS = 1 << regs_pkg::PORT_RX_BYTES_ROW / 8 | 1 << regs_pkg::PORT_TX_BYTES_ROW / 8
+        | 1 << regs_pkg::PORT_PCS_BER_ROW / 8 | 1 << regs_pkg::PORT_PCS_ERRORED_BLOCKS_ROW / 8
+        | 1 << regs_pkg::PORT_PCS_PRBS31_ERRORS_ROW / 8 | 1 << regs_pkg::PORT_PCS_DELETED_ROW / 8
+        | 1 << regs_pkg::PORT_PCS_OVERFLOW_ROW / 8;
+    wire [PCS-1:0]               inc;
     wire [COUNTERS*AMOUNT_W-1:0] amount;
     logic [AMOUNT_W-1:0]         rx_bytes, tx_bytes;
+    wire                         pcs_tx_error, pcs_underflow, pcs_inserted;
+    wire [1:0]                   pcs_overflow, pcs_deleted, pcs_errored_blocks, pcs_ber;
+    wire [7:0]                   pcs_prbs31_errors;
 
     generate
-        for (genvar i = 0; i < COUNTERS; i = i + 1) begin : g_amount
+        for (genvar i = 0; i < PCS; i = i + 1) begin : g_amount
             assign amount[i*AMOUNT_W +: AMOUNT_W] = i == regs_pkg::PORT_RX_BYTES_ROW / 8 ? rx_bytes
                 : i == regs_pkg::PORT_TX_BYTES_ROW / 8 ? tx_bytes : {{(AMOUNT_W - 1) {1'b0}}, inc[i]};
         end
     endgenerate
+
+    assign {pcs_tx_error, pcs_underflow, pcs_overflow, pcs_inserted, pcs_deleted, pcs_prbs31_errors,
+            pcs_errored_blocks, pcs_ber} = inc_pcs;
+    assign amount[PCS*AMOUNT_W +: 8*AMOUNT_W] = {
+        14'(pcs_tx_error), 14'(pcs_underflow), 14'(pcs_overflow), 14'(pcs_inserted), 14'(pcs_deleted),
+        14'(pcs_prbs31_errors), 14'(pcs_errored_blocks), 14'(pcs_ber)
+    };
 
     plx_counters #(.COUNT(COUNTERS), .AMOUNT_W(AMOUNT_W), .SUMS(SUMS)) counters (
         .clk(clk_net), .rst(rst_net), .amount, .win_valid(counters_valid), .win_write, .win_addr(win_addr[7:2]),

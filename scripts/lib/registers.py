@@ -5,7 +5,16 @@ from collections import defaultdict
 from pathlib import Path
 
 # Values that no test of the whole card can observe, with the reason.
-UNSEEN = {"Port: `TX_ABORTED`": "packets are whole before they are sent; its bench sees it, `mac_tx/a_gap_in_the_input_spoils_the_frame`"}
+UNSEEN = {
+    "Port: `TX_ABORTED`":
+        "packets are whole before they are sent; its bench sees it, `mac_tx/a_gap_in_the_input_spoils_the_frame`",
+    "Port: `PCS_STATUS` `hi_ber`":
+        "the lines have no noise; its bench sees it, `nic_lanes/each_lane_counts_what_is_wrong_with_it`",
+    "Port: `PCS_UNDERFLOW`":
+        "received clocks run; its bench sees it, `nic_lanes/each_lane_counts_what_its_elastic_buffer_does`",
+    "Port: `PCS_TX_ERRORS`":
+        "the MAC sends no illegal words; its bench sees it, `nic_lanes/each_lane_counts_what_is_wrong_with_it`",
+}
 
 # Modules of the tests on the card from its RTL.
 RTL = ("bring_up::", "clocks::", "pcs::", "verilated::")

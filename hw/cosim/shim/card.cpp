@@ -27,6 +27,9 @@ void sample(const Pin &pin, void *to) {
     memcpy(to, &pin, sizeof pin);
 }
 
+// Bits of a PCS's state and counts (pcs_pkg).
+constexpr unsigned PCS_STS_W = 4, PCS_INC_W = 19;
+
 }  // namespace
 
 struct pollux_card {
@@ -99,6 +102,16 @@ void pollux_card_net_in(pollux_card *card, const pollux_net_in *in) {
     card->top->ttc_end = in->ttc_end;
     card->top->ttc_trigger = in->ttc_trigger;
     card->top->rst_net = in->reset;
+    uint32_t status = 0, inc[PCS_INC_W * POLLUX_PORTS / 32 + 1] = {};
+    for (unsigned port = 0; port < POLLUX_PORTS; port++) {
+        status |= in->pcs_status[port] << PCS_STS_W * port;
+        uint64_t at = PCS_INC_W * port, part = uint64_t{in->pcs_inc[port]} << at % 32;
+        inc[at / 32] |= static_cast<uint32_t>(part);
+        if (part >> 32) inc[at / 32 + 1] |= static_cast<uint32_t>(part >> 32);
+    }
+    card->top->sts_pcs = status;
+    static_assert(sizeof card->top->inc_pcs <= sizeof inc);
+    drive(card->top->inc_pcs, inc);
 }
 
 void pollux_card_clk_core(pollux_card *card, int level) { card->top->clk_core = level; }
@@ -128,6 +141,8 @@ void pollux_card_core_out(const pollux_card *card, pollux_core_out *out) {
 void pollux_card_net_out(const pollux_card *card, pollux_net_out *out) {
     sample(card->top->xgmii_txd, out->data);
     sample(card->top->xgmii_txc, out->control);
+    out->prbs31_tx = card->top->cfg_prbs31_tx;
+    out->prbs31_rx = card->top->cfg_prbs31_rx;
 }
 
 // Signals of the card and of a port, and whether a word goes over at a handshake.

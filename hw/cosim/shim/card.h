@@ -39,13 +39,18 @@ struct pollux_net_in {
     uint64_t data[POLLUX_PORTS];
     uint8_t control[POLLUX_PORTS];
     uint8_t ttc_clock, ttc_start, ttc_end, ttc_trigger;
-    uint8_t reset, unused[7];
+    uint8_t reset, unused[3];
+    /* State and counts of each port's PCS (pcs_pkg); 0 without one. */
+    uint32_t pcs_inc[POLLUX_PORTS];
+    uint8_t pcs_status[POLLUX_PORTS];
 };
 
 /* Out of the card, on clk_net. */
 struct pollux_net_out {
     uint64_t data[POLLUX_PORTS];
-    uint8_t control[POLLUX_PORTS], unused[4];
+    uint8_t control[POLLUX_PORTS];
+    /* The PRBS31 test pattern, a bit for each port's PCS: to send, to receive. */
+    uint8_t prbs31_tx, prbs31_rx, unused[2];
 };
 
 /* Events of a port in this cycle, by which latencies are measured (card.vlt): of clk_net, then of

@@ -22,8 +22,6 @@ pollux_lane *pollux_lane_new(uint32_t seed) {
     lane->context.randSeed(static_cast<int>(seed % 0x7fffffff + 1));
     lane->top = std::make_unique<Vlane>(&lane->context, "lane");
     lane->top->rx_signal_ok = 1;
-    lane->top->cfg_prbs31_tx = 0;
-    lane->top->cfg_prbs31_rx = 0;
     lane->top->eval();
     return lane.release();
 }
@@ -39,6 +37,8 @@ void pollux_lane_in(pollux_lane *lane, const struct pollux_lane_in *in) {
     lane->top->rx_data = in->rx_data;
     lane->top->rx_header = in->rx_header;
     lane->top->rst_net = in->reset;
+    lane->top->cfg_prbs31_tx = in->prbs31_tx;
+    lane->top->cfg_prbs31_rx = in->prbs31_rx;
 }
 
 void pollux_lane_clk_net(pollux_lane *lane, int level) { lane->top->clk_net = level; }
@@ -57,12 +57,10 @@ void pollux_lane_out(const pollux_lane *lane, struct pollux_lane_out *out) {
     out->tx_data = lane->top->tx_data;
     out->tx_header = lane->top->tx_header;
     out->slip = lane->top->rx_slip;
-    out->locked = lane->top->sts_locked;
-    out->inserted = lane->top->inc_inserted;
-    out->underflow = lane->top->inc_underflow;
-    out->bad_blocks = lane->top->sts_bad_blocks;
-    out->overflow = lane->top->sts_overflow;
-    out->deleted = lane->top->sts_deleted;
+    const Vlane &top = *lane->top;
+    out->status = 1 | top.sts_signal_ok << 1 | top.sts_block_lock << 2 | top.sts_hi_ber << 3;
+    out->inc = top.inc_ber | top.inc_errored_blocks << 2 | top.inc_prbs31_errors << 4 | top.inc_deleted << 12 |
+               top.inc_inserted << 14 | top.inc_overflow << 15 | top.inc_underflow << 17 | top.inc_tx_error << 18;
 }
 
 }  // extern "C"

@@ -9,17 +9,18 @@
 extern "C" {
 #endif
 
-/* XGMII to send, and the reset, on clk_net; a received block, on the received clock. */
+/* XGMII to send, the reset and the test pattern, on clk_net; a received block, on the received clock. */
 struct pollux_lane_in {
     uint64_t txd, rx_data;
-    uint8_t txc, rx_header, reset, unused[5];
+    uint8_t txc, rx_header, reset, prbs31_tx, prbs31_rx, unused[3];
 };
 
-/* Received XGMII and the block to send, on clk_net; the boundary is to move, on the received clock. */
+/* Received XGMII, the block to send, state and counts (pcs_pkg), on clk_net; the boundary is to move, on the
+ * received clock. */
 struct pollux_lane_out {
     uint64_t rxd, tx_data;
-    uint8_t rxc, tx_header, slip, locked, inserted, underflow, unused[2];
-    uint32_t bad_blocks, overflow, deleted, unused_word;
+    uint32_t inc;
+    uint8_t status, rxc, tx_header, slip;
 };
 
 struct pollux_lane;

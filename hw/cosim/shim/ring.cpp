@@ -37,7 +37,7 @@ void message(const Pins &pins, int index, pollux_flow &to) {
 #define ENGINE(name) (top.rootp->plx_evb_ring__DOT__scheduler__DOT__engine__DOT__##name)
 #define FEEDER(n, name) (top.rootp->plx_evb_ring__DOT__g_feeder__BRA__##n##__KET____DOT__feeder__DOT__##name)
 #define OPERATIONS(n)                                      \
-    out->takes |= (FEEDER(n, flow_accepted) ? 1 : 0) << n;         \
+    out->takes |= (FEEDER(n, flow_accepted) ? 1 : 0) << n; \
     out->stores |= (FEEDER(n, stores) ? 1 : 0) << n;       \
     out->ends |= (FEEDER(n, ends) ? 1 : 0) << n
 

@@ -76,7 +76,10 @@ pub(crate) struct NetIn {
     pub(crate) ttc_end: u8,
     pub(crate) ttc_trigger: u8,
     pub(crate) reset: u8,
-    unused: [u8; 7],
+    unused: [u8; 3],
+    /// State and counts of each port's PCS (`pcs_pkg`); 0 without one.
+    pub(crate) pcs_inc: [u32; PORTS],
+    pub(crate) pcs_status: [u8; PORTS],
 }
 
 /// Out of the card, on `clk_net`.
@@ -85,7 +88,10 @@ pub(crate) struct NetIn {
 pub(crate) struct NetOut {
     pub(crate) data: [u64; PORTS],
     pub(crate) control: [u8; PORTS],
-    unused: [u8; 4],
+    /// The test pattern, a bit for each port's PCS: to send, to receive.
+    pub(crate) prbs31_tx: u8,
+    pub(crate) prbs31_rx: u8,
+    unused: [u8; 2],
 }
 
 // The structures have no padding, so that C sees the same.
@@ -93,6 +99,6 @@ const _: () = {
     assert!(size_of::<Beat>() == 52 && align_of::<Beat>() == 4);
     assert!(size_of::<CoreIn>() == 2 * 52 + 12);
     assert!(size_of::<CoreOut>() == 3 * 52 + 4);
-    assert!(size_of::<NetIn>() == 9 * PORTS + 12);
+    assert!(size_of::<NetIn>() == 14 * PORTS + 8);
     assert!(size_of::<NetOut>() == 9 * PORTS + 4);
 };

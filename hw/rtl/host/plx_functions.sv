@@ -87,13 +87,14 @@ module plx_functions #(
     // ---- The write of a step ------------------------------------------------------------------------
 
     // Registers: offsets in their blocks and windows, of the first of an array (hw/rdl).
-    localparam MAC_CTRL = 'h08, NET_CTRL = 'h24, ARP_CTRL = 'h34, GEN_CTRL = 'h40, STREAM = 'h200, RING_CTRL = 'h108,
-               LIST_CTRL = 'h2018, QUEUE_CTRL = 'h4008, VECTOR_CTRL = 'hC, ENTRY_CTRL = 'h1010;
+    localparam MAC_CTRL = 'h08, NET_CTRL = 'h24, ARP_CTRL = 'h34, GEN_CTRL = 'h40, PCS_CTRL = 'h5C, STREAM = 'h200,
+               RING_CTRL = 'h108, LIST_CTRL = 'h2018, QUEUE_CTRL = 'h4008, VECTOR_CTRL = 'hC, ENTRY_CTRL = 'h1010;
     // Their values after a reset, where not 0; but a frame that has begun still leaves, pause frames
     // count, ARP entries go, and a generator stops.
     localparam [31:0] SEND = 32'h22, FLUSH = 32'h104, STOP = 32'h2, SIZE_OF_8 = 32'h300, MASKED = 32'h1;
     // Items of a port: streams from 0 on, lists from 32 on, then these.
-    localparam [5:0] STREAMS = 16, LISTS_AT = 32, LISTS_END = 49, NET = 59, ARP = 60, GEN = 61, MAC = 62, RING = 63;
+    localparam [5:0] STREAMS = 16, LISTS_AT = 32, LISTS_END = 49, PCS = 58, NET = 59, ARP = 60, GEN = 61,
+                     MAC = 62, RING = 63;
 
     wire [1:0]  port  = number[7:6];
     wire [5:0]  item  = number[5:0];
@@ -127,6 +128,7 @@ module plx_functions #(
                 else begin
                     offset = port_at;
                     case (item)
+                        PCS: offset = port_at + PCS_CTRL;
                         NET: offset = port_at + NET_CTRL;
                         ARP: begin
                             offset = port_at + ARP_CTRL;

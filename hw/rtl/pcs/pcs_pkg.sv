@@ -29,5 +29,10 @@ package pcs_pkg;
     localparam ERROR_BLOCK = {{8{7'h1E}}, 8'h1E}, FAULT_BLOCK = 64'h0100_0000_0100_0055;
     localparam ERROR_WORD = {8{8'hFE}}, FAULT_WORD = {2{32'h0100_009C}};
 
+    // State and counts of a lane to its port: {sts_hi_ber, sts_block_lock, sts_signal_ok, there is a PCS}, and
+    // {inc_tx_error, inc_underflow, inc_overflow, inc_inserted, inc_deleted, inc_prbs31_errors,
+    // inc_errored_blocks, inc_ber}, as the registers have them from the lowest on.
+    localparam STS_W = 4, INC_W = 19;
+
     /* verilator lint_on UNUSEDPARAM */
 endpackage

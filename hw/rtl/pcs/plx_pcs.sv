@@ -33,23 +33,22 @@ module plx_pcs #(
     input  logic        cfg_prbs31_tx,
     input  logic        cfg_prbs31_rx,
 
-    // State: a signal is there; the boundary of blocks is known; the error rate is high.
+    // State: a signal is there; the boundary of blocks is known, and words arrive; the error rate is high.
     output logic        sts_signal_ok,
-    output logic        sts_locked,
+    output logic        sts_block_lock,
     output logic        sts_hi_ber,
 
-    // Counts since the reset, modulo 2^32: invalid headers and blocks of errors received, words lost by the
-    // elastic buffer, columns deleted. Wrong bits of the last test pattern: stable while none is received.
-    output logic [31:0] sts_bad_headers,
-    output logic [31:0] sts_bad_blocks,
-    output logic [31:0] sts_overflow,
-    output logic [31:0] sts_deleted,
-    output logic [31:0] sts_prbs31_errors,
-
-    // Counts: a word that was sent as errors; the elastic buffer had no word; it inserted one.
-    output logic        inc_tx_error,
+    // Counts, as numbers to add: invalid headers, blocks of errors and wrong bits of a test pattern received;
+    // columns that the elastic buffer deleted, words that it inserted and lost, times that it had none; words
+    // sent as errors.
+    output logic [1:0]  inc_ber,
+    output logic [1:0]  inc_errored_blocks,
+    output logic [7:0]  inc_prbs31_errors,
+    output logic [1:0]  inc_deleted,
+    output logic        inc_inserted,
+    output logic [1:0]  inc_overflow,
     output logic        inc_underflow,
-    output logic        inc_inserted
+    output logic        inc_tx_error
 );
     plx_pcs_tx tx (
         .clk(clk_net), .rst(rst_net), .xgmii_txd, .xgmii_txc, .tx_header, .tx_data, .cfg_prbs31(cfg_prbs31_tx),
@@ -58,7 +57,7 @@ module plx_pcs #(
 
     // ---- The received clock -------------------------------------------------------------------------
 
-    logic        rst_out, rst_rx, signal, prbs31, locked, hi_ber, inc_header, inc_error, inc_overflow, inc_deleted;
+    logic        rst_out, rst_rx, signal, prbs31, locked, hi_ber, header_invalid, errored, lost, deleted;
     logic [63:0] word;
     logic [7:0]  control;
     logic [6:0]  wrong;
@@ -73,18 +72,9 @@ module plx_pcs #(
 
     plx_pcs_rx #(.SLIP_CYCLES(SLIP_CYCLES), .BER_WINDOW(BER_WINDOW)) rx (
         .clk(clk_rx_net), .rst(rst_rx), .rx_header, .rx_data, .rx_signal_ok(signal), .rx_slip, .xgmii_rxd(word),
-        .xgmii_rxc(control), .cfg_prbs31(prbs31), .prbs31_errors(wrong), .locked, .hi_ber, .inc_header, .inc_error
+        .xgmii_rxc(control), .cfg_prbs31(prbs31), .prbs31_errors(wrong), .locked, .hi_ber,
+        .inc_header(header_invalid), .inc_error(errored)
     );
-
-    // Wrong bits of a pattern, at most 2^32 - 1. None are found while none is received.
-    logic        was_prbs31;
-    logic [31:0] errors;
-    wire  [32:0] more = {1'b0, errors} + {26'd0, wrong};
-
-    always_ff @(posedge clk_rx_net) begin
-        was_prbs31 <= prbs31;
-        errors     <= rst_rx || prbs31 && !was_prbs31 ? 32'd0 : more[32] ? '1 : more[31:0];
-    end
 
     // ---- To the card's clock ------------------------------------------------------------------------
 
@@ -98,27 +88,14 @@ module plx_pcs #(
     plx_pcs_elastic elastic (
         .clk_rx_net, .rst_rx, .s_xgmii_rxd(word), .s_xgmii_rxc(control),
         .clk_net, .rst_net(rst_net || !up), .m_xgmii_rxd(xgmii_rxd), .m_xgmii_rxc(xgmii_rxc), .flows,
-        .inc_overflow, .inc_underflow, .inc_deleted, .inc_inserted
+        .inc_overflow(lost), .inc_underflow, .inc_deleted(deleted), .inc_inserted
     );
 
-    assign sts_locked        = locked_seen && flows;
-    assign sts_prbs31_errors = errors;
+    assign sts_block_lock = locked_seen && flows;
 
-    localparam EVENTS = 4;
-    wire [EVENTS-1:0]    events = {inc_deleted, inc_overflow, inc_error, inc_header};
-    wire [EVENTS*32-1:0] counts;
-
-    assign {sts_deleted, sts_overflow, sts_bad_blocks, sts_bad_headers} = counts;
-
-    generate
-        for (genvar i = 0; i < EVENTS; i = i + 1) begin : g_event
-            logic [31:0] count;
-
-            always_ff @(posedge clk_rx_net) count <= rst_rx ? 32'd0 : count + {31'd0, events[i]};
-
-            plx_timestamp_cdc #(.WIDTH(32)) crossing (
-                .s_clk(clk_rx_net), .s_cycle_ts(count), .m_clk(clk_net), .m_rst(rst_net), .m_cycle_ts(counts[i*32+:32])
-            );
-        end
-    endgenerate
+    plx_pcs_counts counts (
+        .clk_rx_net, .rst_rx, .s_ber(header_invalid), .s_errored_block(errored), .s_deleted(deleted), .s_overflow(lost),
+        .s_prbs31_errors(wrong), .clk_net, .rst_net(rst_net || !up), .inc_ber, .inc_errored_blocks, .inc_deleted,
+        .inc_overflow, .inc_prbs31_errors
+    );
 endmodule

@@ -68,6 +68,12 @@ module plx_port_regs (
     output logic [15:0] cfg_gen_ports_destination,
     output logic [15:0] cfg_gen_ports_source,
     output logic [31:0] cfg_arp_wait_cycles,
+    output logic cfg_pcs_ctrl_prbs31_tx,
+    output logic cfg_pcs_ctrl_prbs31_rx,
+    input  logic sts_pcs_status_present,
+    input  logic sts_pcs_status_signal_ok,
+    input  logic sts_pcs_status_block_lock,
+    input  logic sts_pcs_status_hi_ber,
     output logic [255:0] cfg_stream_port,
     output logic [31:0] cfg_stream_form,
     output logic [15:0] cfg_stream_enable,
@@ -249,6 +255,13 @@ module plx_port_regs (
     end
 
     always_ff @(posedge clk) begin
+        if (rst) cfg_pcs_ctrl_prbs31_tx <= 1'h0;
+        else if (write && word == 11'h17) cfg_pcs_ctrl_prbs31_tx <= (cfg_pcs_ctrl_prbs31_tx & keep[0]) | put[0];
+        if (rst) cfg_pcs_ctrl_prbs31_rx <= 1'h0;
+        else if (write && word == 11'h17) cfg_pcs_ctrl_prbs31_rx <= (cfg_pcs_ctrl_prbs31_rx & keep[1]) | put[1];
+    end
+
+    always_ff @(posedge clk) begin
         if (rst) cfg_stream_port[15:0] <= 16'h0;
         else if (write && word == 11'h80) cfg_stream_port[15:0] <= (cfg_stream_port[15:0] & keep[15:0]) | put[15:0];
         if (rst) cfg_stream_port[31:16] <= 16'h0;
@@ -375,6 +388,8 @@ module plx_port_regs (
             11'h14: rdata <= cfg_gen_gap;
             11'h15: rdata <= {cfg_gen_ports_source, cfg_gen_ports_destination};
             11'h16: rdata <= cfg_arp_wait_cycles;
+            11'h17: rdata <= {30'd0, cfg_pcs_ctrl_prbs31_rx, cfg_pcs_ctrl_prbs31_tx};
+            11'h18: rdata <= {28'd0, sts_pcs_status_hi_ber, sts_pcs_status_block_lock, sts_pcs_status_signal_ok, sts_pcs_status_present};
             11'h80: rdata <= {cfg_stream_enable[0], 13'd0, cfg_stream_form[1:0], cfg_stream_port[15:0]};
             11'h81: rdata <= {cfg_stream_enable[1], 13'd0, cfg_stream_form[3:2], cfg_stream_port[31:16]};
             11'h82: rdata <= {cfg_stream_enable[2], 13'd0, cfg_stream_form[5:4], cfg_stream_port[47:32]};

@@ -3,7 +3,7 @@
 # Paths between clocks, each of them bounded. Made by `scripts/gateware syn` from the netlist, and checked
 # by `scripts/gateware lint`. A delay of data alone (-datapath_only) is limited to the period of the sender,
 # for Gray code, or of the receiver; so is the skew between the bits of Gray code.
-# 43 of Gray code, 40 of held, 29 of levels, 9 of memory, 17 of resets.
+# 51 of Gray code, 40 of held, 33 of levels, 13 of memory, 17 of resets.
 
 set clk_core [get_clocks -of_objects [get_nets {clk_core}]]
 set clk_net [get_clocks -of_objects [get_nets {clk_net}]]
@@ -165,31 +165,55 @@ set_max_delay -datapath_only -from [get_cells {nic/card/timing/events/crossing/h
 set_bus_skew -from [get_cells {nic/card/timing/events/crossing/head_gray_reg*}] -to [get_cells {nic/card/timing/events/crossing/to_write/stages_reg*}] 4.0
 set_max_delay -datapath_only -from [get_cells {nic/card/timing/timestamp_cdc/gray_reg*}] -to [get_cells {nic/card/timing/timestamp_cdc/crossing/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/card/timing/timestamp_cdc/gray_reg*}] -to [get_cells {nic/card/timing/timestamp_cdc/crossing/stages_reg*}] 4.0
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[0].pcs/counts/queue/memory_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[0].pcs/counts/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/counts/queue/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/g_lane[0].pcs/counts/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/counts/queue/to_read/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[0].pcs/counts/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/counts/queue/to_write/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/g_lane[0].pcs/counts/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/counts/queue/to_write/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[0].pcs/elastic/queue/memory_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[0].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[0].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[0].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/elastic/queue/to_write/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[0].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[0].pcs/elastic/queue/to_write/stages_reg*}] 6.4
 set_false_path -to [get_pins {nic/g_lane[0].pcs/reset/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $clk_net -to [get_cells {nic/g_lane[0].pcs/settings/stages_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_rx_net_0 -to [get_cells {nic/g_lane[0].pcs/state/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[1].pcs/counts/queue/memory_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[1].pcs/counts/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[1].pcs/counts/queue/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/g_lane[1].pcs/counts/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[1].pcs/counts/queue/to_read/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[1].pcs/counts/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[1].pcs/counts/queue/to_write/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/g_lane[1].pcs/counts/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[1].pcs/counts/queue/to_write/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[1].pcs/elastic/queue/memory_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[1].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[1].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[1].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[1].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[1].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[1].pcs/elastic/queue/to_write/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[1].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[1].pcs/elastic/queue/to_write/stages_reg*}] 6.4
 set_false_path -to [get_pins {nic/g_lane[1].pcs/reset/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $clk_net -to [get_cells {nic/g_lane[1].pcs/settings/stages_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_rx_net_1 -to [get_cells {nic/g_lane[1].pcs/state/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[2].pcs/counts/queue/memory_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[2].pcs/counts/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[2].pcs/counts/queue/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/g_lane[2].pcs/counts/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[2].pcs/counts/queue/to_read/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[2].pcs/counts/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[2].pcs/counts/queue/to_write/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/g_lane[2].pcs/counts/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[2].pcs/counts/queue/to_write/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[2].pcs/elastic/queue/memory_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[2].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[2].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[2].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[2].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[2].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[2].pcs/elastic/queue/to_write/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[2].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[2].pcs/elastic/queue/to_write/stages_reg*}] 6.4
 set_false_path -to [get_pins {nic/g_lane[2].pcs/reset/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $clk_net -to [get_cells {nic/g_lane[2].pcs/settings/stages_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_rx_net_2 -to [get_cells {nic/g_lane[2].pcs/state/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[3].pcs/counts/queue/memory_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[3].pcs/counts/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[3].pcs/counts/queue/to_read/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/g_lane[3].pcs/counts/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[3].pcs/counts/queue/to_read/stages_reg*}] 6.4
+set_max_delay -datapath_only -from [get_cells {nic/g_lane[3].pcs/counts/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[3].pcs/counts/queue/to_write/stages_reg*}] 6.4
+set_bus_skew -from [get_cells {nic/g_lane[3].pcs/counts/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[3].pcs/counts/queue/to_write/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[3].pcs/elastic/queue/memory_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[3].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[3].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[3].pcs/elastic/queue/tail_gray_reg*}] -to [get_cells {nic/g_lane[3].pcs/elastic/queue/to_read/stages_reg*}] 6.4
 set_max_delay -datapath_only -from [get_cells {nic/g_lane[3].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[3].pcs/elastic/queue/to_write/stages_reg*}] 6.4
 set_bus_skew -from [get_cells {nic/g_lane[3].pcs/elastic/queue/head_gray_reg*}] -to [get_cells {nic/g_lane[3].pcs/elastic/queue/to_write/stages_reg*}] 6.4
 set_false_path -to [get_pins {nic/g_lane[3].pcs/reset/stages_reg[*]/PRE}]
+set_max_delay -datapath_only -from $clk_net -to [get_cells {nic/g_lane[3].pcs/settings/stages_reg*}] 6.4
 set_max_delay -datapath_only -from $clk_rx_net_3 -to [get_cells {nic/g_lane[3].pcs/state/stages_reg*}] 6.4

@@ -81,6 +81,7 @@ hw/rtl/pcie/us/plx_pcie_us.sv
 hw/rtl/pcie/us/plx_pcie_vf.sv
 hw/rtl/pcs/plx_pcs.sv
 hw/rtl/pcs/plx_pcs_ber.sv
+hw/rtl/pcs/plx_pcs_counts.sv
 hw/rtl/pcs/plx_pcs_decode.sv
 hw/rtl/pcs/plx_pcs_elastic.sv
 hw/rtl/pcs/plx_pcs_encode.sv

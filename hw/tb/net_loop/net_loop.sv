@@ -84,8 +84,9 @@ module net_loop #(
                 .clk_net(clk), .rst_net(rst), .xgmii_txd(xgmii_d), .xgmii_txc(xgmii_c), .xgmii_rxd(back_d),
                 .xgmii_rxc(back_c), .tx_header(header), .tx_data(block), .clk_rx_net, .rx_header(header),
                 .rx_data(block), .rx_signal_ok(1'b1), .rx_slip(), .cfg_prbs31_tx(1'b0), .cfg_prbs31_rx(1'b0),
-                .sts_signal_ok(), .sts_locked(locked), .sts_hi_ber(), .sts_bad_headers(), .sts_bad_blocks(),
-                .sts_overflow(), .sts_deleted(), .sts_prbs31_errors(), .inc_tx_error(), .inc_underflow(), .inc_inserted()
+                .sts_signal_ok(), .sts_block_lock(locked), .sts_hi_ber(), .inc_ber(), .inc_errored_blocks(),
+                .inc_prbs31_errors(), .inc_deleted(), .inc_inserted(), .inc_overflow(), .inc_underflow(),
+                .inc_tx_error()
             );
         end else begin : g_wire
             assign {locked, back_d, back_c} = {1'b1, xgmii_d, xgmii_c};

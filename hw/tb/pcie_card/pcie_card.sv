@@ -119,6 +119,7 @@ module pcie_card #(
         .ARP_ENTRIES(16)
     ) card (
         .clk_net, .rst_net(card_rst), .clk_core(clk), .rst_core(card_rst), .xgmii_rxd, .xgmii_rxc, .xgmii_txd, .xgmii_txc,
+        .cfg_prbs31_tx(), .cfg_prbs31_rx(), .sts_pcs('0), .inc_pcs('0),
         .ttc_clock(1'b0), .ttc_start(1'b0), .ttc_end(1'b0), .ttc_trigger(1'b0),
         .hif_wr_req_valid(wr_valid), .hif_wr_req_ready(wr_ready), .hif_wr_req_sop(wr_sop), .hif_wr_req_eop(wr_eop),
         .hif_wr_req_header(wr_header), .hif_wr_req_data(wr_data), .hif_rd_req_valid(rd_valid),

@@ -57,7 +57,7 @@ class TB:
             getattr(dut, f"ttc_{name}").value = 0
         dut.cfg_max_payload.value, dut.cfg_max_read.value = 1, 2
         dut.cfg_bus_master.value, dut.cfg_msix_enable.value, dut.cfg_msix_mask.value = 1, 1, 0
-        dut.cfg_flr.value = 0
+        dut.cfg_flr.value = dut.sts_pcs.value = dut.inc_pcs.value = 0
         dut.rst_net.value = 1
         dut.clk_net.value = 0
         if locked:

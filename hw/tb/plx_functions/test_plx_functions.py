@@ -56,7 +56,7 @@ class TB:
             at = 0x18000 + 0x2000 * port
             found += [(0, at + 0x200 + 4 * stream, 0) for stream in range(16)]
             found += [(0, 0xA018 + 0x40 * (32 * port + number), 0) for number in range(17)]
-            found += [(0, at + 0x24, 0), (0, at + 0x34, 0x104), (0, at + 0x40, 2), (0, at + 8, 0x22),
+            found += [(0, at + 0x24, 0), (0, at + 0x5C, 0), (0, at + 0x34, 0x104), (0, at + 0x40, 2), (0, at + 8, 0x22),
                       (0, 0x6108 + 0x40 * port, 0x300)]
         for queue in (queue for queue in range(self.queues) if self.owners[1][queue] == function):
             found += [(0, 0x14008 + 0x40 * queue, 0), (1, 16 * queue + 12, 1)]

@@ -302,6 +302,10 @@ pub fn a_reset_of_one_function_leaves_the_others<C: SimulatedCard>(make: Make<'_
             send(rig, which, first..last);
             rig.send(which, &payload(which, round));
         }
+        // Without a PCS they have no effect.
+        for which in [0, 1] {
+            rigs[which].write(&port::THIS, which, port::PCS_CTRL, 0, 3);
+        }
         rigs[0].advance((3 + 5 * round as u64) * US);
         rigs[1].device.reset().unwrap();
         let seen = device.function(1);
@@ -312,6 +316,7 @@ pub fn a_reset_of_one_function_leaves_the_others<C: SimulatedCard>(make: Make<'_
             (&clop::THIS, clop::LIST_CTRL, 32),
             (&tlb::THIS, tlb::ENTRY_CTRL, GROUP),
             (&port::THIS, port::STREAM, port::THIS.step / 4),
+            (&port::THIS, port::PCS_CTRL, port::THIS.step / 4),
         ] {
             let is = bus.read32(block.at + register.of(n));
             assert_eq!(is & 1, 0, "{} of function 1", register.name);
@@ -320,6 +325,8 @@ pub fn a_reset_of_one_function_leaves_the_others<C: SimulatedCard>(make: Make<'_
         assert_eq!(bus.read32(status), 0, "at rest, not a master");
         let table = seen.bar(2, 8192).unwrap();
         assert_eq!(table.read32(16 + 12), 1, "masked");
+        let pattern = rigs[0].read(&port::THIS, 0, port::PCS_CTRL, 0);
+        assert_eq!(pattern, 3, "that of function 0's port stays");
         for which in [0, 2] {
             assert_received(&mut rigs[which], which, first..last);
             let [placed, lost @ ..] = rigs[which].outcomes(which as u16 * 32);

@@ -72,7 +72,7 @@ pub(super) fn harmless(block: &Block, register: &Register) -> u32 {
     } else if block.kind == functions::THIS.kind {
         // Other owners than function 0.
         0
-    } else if register.name.ends_with("CTRL") {
+    } else if register.name.ends_with("CTRL") && !is(&port::THIS, port::PCS_CTRL) {
         // Without the enable bit.
         register.writable & !3
     } else if block.kind == port::THIS.kind && register.at >= port::ARP_IP.at {

@@ -29,6 +29,8 @@ pub fn a_card_tells_what_it_is<C: SimulatedCard>(make: Make<'_, C>) {
         at = rig.read(block, n, port::NEXT, 0) as usize;
     }
     assert_eq!(at, 0);
+    let pcs = |n| rig.read(&port::THIS, n, port::PCS_STATUS, 0);
+    assert!((0..port::THIS.count).all(|n| pcs(n) == 0), "it has a PCS");
     // Cycles of 6.4 ns.
     let before = rig.read64(&card::THIS, 0, card::STAMP, 0);
     rig.advance(64 * US);

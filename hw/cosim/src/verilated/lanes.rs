@@ -26,21 +26,47 @@ pub enum Wires {
     Cable,
 }
 
-/// Totals of a port's PCS since its reset.
+/// Totals of a port's PCS since it was made, each as its register counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PcsState {
     /// The boundary of blocks is known, and words arrive.
-    pub locked: bool,
+    pub block_lock: bool,
+    /// Blocks received with an invalid header.
+    pub ber: u64,
     /// Blocks that became errors.
-    pub bad_blocks: u32,
-    /// Words that the elastic buffer lost.
-    pub overflow: u32,
-    /// Columns that it deleted.
-    pub deleted: u32,
+    pub errored_blocks: u64,
+    /// Wrong bits of the test pattern.
+    pub prbs31_errors: u64,
+    /// Columns that the elastic buffer deleted.
+    pub deleted: u64,
     /// Words that it inserted.
     pub inserted: u64,
+    /// Words that it lost.
+    pub overflow: u64,
     /// Times that it was empty.
     pub underflow: u64,
+    /// Words that were sent as errors.
+    pub tx_errors: u64,
+}
+
+impl PcsState {
+    /// Adds what was counted in a cycle: the fields of `inc_pcs`, from the lowest on.
+    fn add(&mut self, mut inc: u32) {
+        let counts = [
+            (&mut self.ber, 2),
+            (&mut self.errored_blocks, 2),
+            (&mut self.prbs31_errors, 8),
+            (&mut self.deleted, 2),
+            (&mut self.inserted, 1),
+            (&mut self.overflow, 2),
+            (&mut self.underflow, 1),
+            (&mut self.tx_errors, 1),
+        ];
+        for (count, bits) in counts {
+            *count += u64::from(inc & ((1 << bits) - 1));
+            inc >>= bits;
+        }
+    }
 }
 
 /// One end of a line: its lane, and the line to it.
@@ -81,8 +107,7 @@ pub(super) struct Lanes {
     far: Vec<End>,
     /// Ports of a pair hear each other.
     cable: bool,
-    inserted: [u64; PORTS],
-    underflow: [u64; PORTS],
+    counts: [PcsState; PORTS],
 }
 
 impl Lanes {
@@ -101,8 +126,7 @@ impl Lanes {
             near: (0..PORTS as u64).map(end).collect(),
             far: (0..PORTS as u64).map(|n| end(n + 8)).collect(),
             cable,
-            inserted: [0; PORTS],
-            underflow: [0; PORTS],
+            counts: [PcsState::default(); PORTS],
         }
     }
 
@@ -119,8 +143,12 @@ impl Lanes {
     pub(super) fn net_edge(&mut self, now: u64, seen: &NetOut, pins: &mut NetIn) {
         for (port, (near, far)) in self.near.iter_mut().zip(&mut self.far).enumerate() {
             let before = near.lane.out();
-            self.inserted[port] += u64::from(before.inserted);
-            self.underflow[port] += u64::from(before.underflow);
+            if pins.reset == 0 {
+                self.counts[port].add(before.inc);
+            }
+            near.pins.prbs31_tx = seen.prbs31_tx >> port & 1;
+            near.pins.prbs31_rx = seen.prbs31_rx >> port & 1;
+            (pins.pcs_status[port], pins.pcs_inc[port]) = (before.status, before.inc);
             near.send(now, (seen.data[port], seen.control[port]));
             far.arrive(now, &before);
             (pins.data[port], pins.control[port]) = (before.rxd, before.rxc);
@@ -163,19 +191,14 @@ impl Lanes {
         self.near
             .iter()
             .chain(far)
-            .all(|end| end.lane.out().locked != 0)
+            .all(|end| end.lane.out().is_locked())
     }
 
     /// State of a port.
     pub(super) fn state(&self, port: usize) -> PcsState {
-        let out = self.near[port].lane.out();
         PcsState {
-            locked: out.locked != 0,
-            bad_blocks: out.bad_blocks,
-            overflow: out.overflow,
-            deleted: out.deleted,
-            inserted: self.inserted[port],
-            underflow: self.underflow[port],
+            block_lock: self.near[port].lane.out().is_locked(),
+            ..self.counts[port]
         }
     }
 

@@ -26,6 +26,22 @@ mod verilated {
         rig.device.with(|card, _| card.pcs(which)).expect("a PCS")
     }
 
+    /// Counts of a port's PCS, as its registers have them.
+    fn registers(rig: &Rig<VerilatedCard>, which: usize) -> PcsState {
+        let count = |register| rig.read64(&port::THIS, which, register, 0);
+        PcsState {
+            block_lock: rig.read(&port::THIS, which, port::PCS_STATUS, 0) >> 2 & 1 == 1,
+            ber: count(port::PCS_BER),
+            errored_blocks: count(port::PCS_ERRORED_BLOCKS),
+            prbs31_errors: count(port::PCS_PRBS31_ERRORS),
+            deleted: count(port::PCS_DELETED),
+            inserted: count(port::PCS_INSERTED),
+            overflow: count(port::PCS_OVERFLOW),
+            underflow: count(port::PCS_UNDERFLOW),
+            tx_errors: count(port::PCS_TX_ERRORS),
+        }
+    }
+
     /// Each port receives at line rate from a partner 100 ppm off, one way or the other, and sends to it by its
     /// generator: nothing is lost, and the elastic buffers delete and insert.
     #[test]
@@ -90,14 +106,31 @@ mod verilated {
         );
         for (which, before) in before.into_iter().enumerate() {
             let pcs = state(&rig, which);
-            let counts = [before.bad_blocks, before.overflow];
-            assert_eq!([pcs.bad_blocks, pcs.overflow], counts, "port {which}");
-            assert!(pcs.locked && pcs.underflow == before.underflow, "{pcs:?}");
+            let counts = [before.errored_blocks, before.overflow];
+            assert_eq!([pcs.errored_blocks, pcs.overflow], counts, "port {which}");
+            assert!(
+                pcs.block_lock && pcs.underflow == before.underflow,
+                "{pcs:?}"
+            );
             match ppm[which] {
                 100 => assert!(pcs.deleted > before.deleted, "port {which}: {pcs:?}"),
                 -100 => assert!(pcs.inserted > before.inserted, "port {which}: {pcs:?}"),
                 _ => {}
             }
+            // Columns are deleted, and words inserted, between both readings.
+            let seen = registers(&rig, which);
+            let (deleted, inserted) = (seen.deleted, seen.inserted);
+            let expected = PcsState {
+                deleted,
+                inserted,
+                ..pcs
+            };
+            assert_eq!(seen, expected, "port {which}");
+            let near = |count: u64, total: u64| count.abs_diff(total) <= 2;
+            assert!(
+                near(deleted, pcs.deleted) && near(inserted, pcs.inserted),
+                "port {which}: {seen:?} {pcs:?}"
+            );
             let errors = [
                 port::RX_SYMBOL,
                 port::RX_FCS,
@@ -146,5 +179,67 @@ mod verilated {
             assert_eq!(found.len(), 4, "round {round}");
             assert!(found.iter().all(|one| one.bytes == [8; 500]));
         }
+        for which in 0..4 {
+            // Words that arrived while the clock stood; counts of them are lost too, but not all.
+            let seen = registers(&rig, which);
+            assert!(
+                seen.block_lock && seen.overflow > 0,
+                "port {which}: {seen:?}"
+            );
+        }
+    }
+
+    /// Each pair of ports on a cable tests it by PRBS31: no wrong bit; then one end stops, which the other sees.
+    /// Meanwhile there is no link, and afterwards there is.
+    #[test]
+    fn a_cable_is_tested_by_prbs31() {
+        const SEND: u32 = 1;
+        const CHECK: u32 = 2;
+        let card = VerilatedCard::wired(7, Behaviour::prompt(), Wires::Cable);
+        let rig = Rig::new(CosimDevice::new(card)).expect("a card");
+        let control = |rig: &Rig<VerilatedCard>, which, value| {
+            rig.write(&port::THIS, which, port::PCS_CTRL, 0, value);
+            rig.advance(2 * US);
+        };
+        let status = |rig: &Rig<VerilatedCard>, register| {
+            std::array::from_fn::<_, 4, _>(|which| rig.read(&port::THIS, which, register, 0) & 0xf)
+        };
+        let errors = |rig: &Rig<VerilatedCard>| -> [u64; 4] {
+            std::array::from_fn(|which| rig.read64(&port::THIS, which, port::PCS_PRBS31_ERRORS, 0))
+        };
+        for round in 0..2 {
+            // Present, signal, block lock; link.
+            assert_eq!(status(&rig, port::PCS_STATUS), [0b0111; 4]);
+            assert_eq!(status(&rig, port::MAC_STATUS), [0b1001; 4]);
+            (0..4).for_each(|which| control(&rig, which, SEND));
+            for which in 0..4 {
+                // A pattern is no blocks: the lock is lost.
+                let seen = registers(&rig, which);
+                assert!(seen.ber >= 16 && seen.errored_blocks > 0, "{seen:?}");
+                assert!(!seen.block_lock, "port {which}");
+            }
+            (0..4).for_each(|which| control(&rig, which, SEND | CHECK));
+            let before = errors(&rig);
+            rig.advance(20 * US);
+            assert_eq!(errors(&rig), before, "round {round}");
+            assert_eq!(status(&rig, port::PCS_STATUS), [0b0011; 4]);
+            assert!(
+                status(&rig, port::MAC_STATUS)
+                    .iter()
+                    .all(|status| status & 0b11 == 0b10)
+            );
+            // Blocks of faults are no pattern: half of the bits are wrong, of 66 in each cycle of 6.4 ns.
+            control(&rig, 1, CHECK);
+            rig.advance(10 * US);
+            let after = errors(&rig);
+            assert!(after[0] - before[0] > 20_000, "{before:?} {after:?}");
+            assert_eq!(after[1..], before[1..]);
+            (0..4).for_each(|which| control(&rig, which, 0));
+            rig.advance(30 * US);
+        }
+        assert_eq!(
+            errors(&rig),
+            std::array::from_fn(|which| state(&rig, which).prbs31_errors)
+        );
     }
 }

@@ -145,6 +145,7 @@ impl SoftCard {
             }
             // A frame that has begun still leaves, and pause frames count.
             for (register, value) in [
+                (port::PCS_CTRL, 0),
                 (port::NET_CTRL, 0),
                 (port::ARP_CTRL, 0x104),
                 (port::GEN_CTRL, 2),

@@ -121,7 +121,7 @@ pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics
         all.push((Cow::Owned(name), nic.read64(at + register.of(n))));
     };
     for (n, &at) in nic.at.ports.iter().enumerate().take(nic.has.ports) {
-        for register in counters(port::REGISTERS, port::RX_FRAMES, port::TX_FAULT) {
+        for register in counters(port::REGISTERS, port::RX_FRAMES, port::PCS_TX_ERRORS) {
             add(format!("port{n}_"), at, register, 0);
         }
     }

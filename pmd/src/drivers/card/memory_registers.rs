@@ -239,6 +239,16 @@ pub(super) mod port {
             GEN_PORTS_SOURCE = 0xffff << 16,
         }
         ARP_WAIT 0x0058 "port" "longest wait of a packet for the answer to an ARP request, cycles (6.4 ns)" {}
+        PCS_CTRL 0x005c "port" "PCS control" {
+            PCS_CTRL_PRBS31_TX = 0x1,
+            PCS_CTRL_PRBS31_RX = 0x1 << 1,
+        }
+        PCS_STATUS 0x0060 "port" "PCS status" {
+            PCS_STATUS_PRESENT = 0x1,
+            PCS_STATUS_SIGNAL_OK = 0x1 << 1,
+            PCS_STATUS_BLOCK_LOCK = 0x1 << 2,
+            PCS_STATUS_HI_BER = 0x1 << 3,
+        }
         STREAM 0x0200 [16; 0x4] "port" "a stream" {
             STREAM_PORT = 0xffff,
             STREAM_FORM = 0x3 << 16,
@@ -292,6 +302,22 @@ pub(super) mod port {
         GEN_PACKETS_HIGH 0x04b4 "port" "upper half of GEN_PACKETS" {}
         TX_FAULT 0x04b8 "port" "frames discarded because of a link fault" {}
         TX_FAULT_HIGH 0x04bc "port" "upper half of TX_FAULT" {}
+        PCS_BER 0x04c0 "port" "blocks received with an invalid header, while locked (ber_count)" {}
+        PCS_BER_HIGH 0x04c4 "port" "upper half of PCS_BER" {}
+        PCS_ERRORED_BLOCKS 0x04c8 "port" "blocks received as errors (errored_block_count)" {}
+        PCS_ERRORED_BLOCKS_HIGH 0x04cc "port" "upper half of PCS_ERRORED_BLOCKS" {}
+        PCS_PRBS31_ERRORS 0x04d0 "port" "wrong bits of the PRBS31 pattern received (test_pattern_error_count)" {}
+        PCS_PRBS31_ERRORS_HIGH 0x04d4 "port" "upper half of PCS_PRBS31_ERRORS" {}
+        PCS_DELETED 0x04d8 "port" "columns of idles or ordered sets deleted by the elastic buffer" {}
+        PCS_DELETED_HIGH 0x04dc "port" "upper half of PCS_DELETED" {}
+        PCS_INSERTED 0x04e0 "port" "words of idles inserted by the elastic buffer" {}
+        PCS_INSERTED_HIGH 0x04e4 "port" "upper half of PCS_INSERTED" {}
+        PCS_OVERFLOW 0x04e8 "port" "words lost: the elastic buffer was full" {}
+        PCS_OVERFLOW_HIGH 0x04ec "port" "upper half of PCS_OVERFLOW" {}
+        PCS_UNDERFLOW 0x04f0 "port" "times that the elastic buffer was empty" {}
+        PCS_UNDERFLOW_HIGH 0x04f4 "port" "upper half of PCS_UNDERFLOW" {}
+        PCS_TX_ERRORS 0x04f8 "port" "words of XGMII sent as a block of errors" {}
+        PCS_TX_ERRORS_HIGH 0x04fc "port" "upper half of PCS_TX_ERRORS" {}
         ARP_IP 0x1000 [256; 0x10] "port" "IPv4 address of a neighbour" {}
         ARP_MAC 0x1008 [256; 0x10] "port" "MAC address of a neighbour, and its state" {}
         ARP_MAC_HIGH 0x100c [256; 0x10] "port" "upper half of ARP_MAC" {

@@ -202,6 +202,8 @@ fn registers_and_statistics_are_shown_to_people() {
     let statistics = bench.started.port.statistics();
     for (name, count) in [
         ("port0_rx_frames", 1),
+        ("port0_pcs_ber", 0),
+        ("port0_pcs_tx_errors", 0),
         ("list16_outcome_placed", 1),
         ("events_refused", 0),
     ] {
