@@ -55,6 +55,7 @@ module plx_dma_rd #(
 
     // One cycle for each.
     output logic         inc_reads,
+    output logic         inc_rd_discarded,
     output logic         inc_rd_timeout,
     output logic         inc_rd_unsupported,
     output logic         inc_rd_abort,
@@ -256,6 +257,7 @@ module plx_dma_rd #(
         if (beat) taking <= writes && !beat_eop;
         waiting <= (waiting | of_tag & {TAGS{sends}}) & ~(ONE << to & {TAGS{ends}}) & ~(ONE << aged & {TAGS{expired}});
         begun   <= begun & ~(of_tag & {TAGS{issue}}) | ONE << cpl_tag & {TAGS{begins}};
+        inc_rd_discarded   <= !rst && issue && !master;
         inc_rd_timeout     <= expired;
         inc_rd_unsupported <= refused && !aborted;
         inc_rd_abort       <= refused && aborted;

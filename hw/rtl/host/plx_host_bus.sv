@@ -318,14 +318,15 @@ module plx_host_bus #(
 
     // ---- Counters -------------------------------------------------------------------------------
 
-    localparam COUNTERS = 11;
+    localparam COUNTERS = 12;
     logic inc_writes, inc_wr_discarded, inc_reads, inc_rd_timeout, inc_rd_unsupported, inc_rd_abort, inc_rd_poisoned,
-          inc_rd_unexpected;
+          inc_rd_unexpected, inc_rd_discarded;
     wire [COUNTERS-1:0] amount;
 
     assign amount[regs_pkg::HOST_WRITES_ROW / 8]           = inc_writes;
     assign amount[regs_pkg::HOST_READS_ROW / 8]            = inc_reads;
     assign amount[regs_pkg::HOST_WR_DISCARDED_ROW / 8]     = inc_wr_discarded;
+    assign amount[regs_pkg::HOST_RD_DISCARDED_ROW / 8]     = inc_rd_discarded;
     assign amount[regs_pkg::HOST_RD_TIMEOUT_ROW / 8]       = inc_rd_timeout;
     assign amount[regs_pkg::HOST_RD_UNSUPPORTED_ROW / 8]   = inc_rd_unsupported;
     assign amount[regs_pkg::HOST_RD_ABORT_ROW / 8]         = inc_rd_abort;
@@ -400,7 +401,8 @@ module plx_host_bus #(
         .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
         .m_data_tvalid(rd_valid), .m_data_tready(rd_ready), .m_data_tdata(rd_data), .m_data_tkeep(rd_keep),
         .m_data_tlast(rd_last), .m_data_tuser(rd_user), .m_status_tag(rd_tag), .m_status_error(rd_error),
-        .inc_reads, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned, .inc_rd_unexpected
+        .inc_reads, .inc_rd_discarded, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned,
+        .inc_rd_unexpected
     );
 
     plx_skid_through #(.WIDTH(298)) read_data (

@@ -22,6 +22,7 @@ package regs_pkg;
     localparam HOST_INTERRUPTS_ROW = 64;
     localparam HOST_EVENTS_DISCARDED_ROW = 72;
     localparam HOST_REFUSED_ROW = 80;
+    localparam HOST_RD_DISCARDED_ROW = 88;
 
     // Functions.
     localparam FUNCTIONS_AT = 6144, FUNCTIONS_ADDR_W = 8;

@@ -10,7 +10,7 @@ from host_bus import ABORT, RETRY, UNSUPPORTED, Reads, field
 
 PARAMETERS = [{"TAGS": 128}, {"TAGS": 4}]
 
-COUNTED = ("reads", "rd_timeout", "rd_unsupported", "rd_abort", "rd_poisoned", "rd_unexpected")
+COUNTED = ("reads", "rd_discarded", "rd_timeout", "rd_unsupported", "rd_abort", "rd_poisoned", "rd_unexpected")
 
 
 class TB:

@@ -112,7 +112,7 @@ module tx_path #(
         .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data, .m_data_tvalid(out_valid),
         .m_data_tready(out_ready), .m_data_tdata(out_data), .m_data_tkeep(out_keep), .m_data_tlast(out_last),
         .m_data_tuser(out_user), .m_status_tag(out_tag), .m_status_error(), .inc_reads(), .inc_rd_timeout(),
-        .inc_rd_unsupported(), .inc_rd_abort(), .inc_rd_poisoned(), .inc_rd_unexpected()
+        .inc_rd_discarded(), .inc_rd_unsupported(), .inc_rd_abort(), .inc_rd_poisoned(), .inc_rd_unexpected()
     );
 
     plx_skid_through #(.WIDTH(298)) read_data (

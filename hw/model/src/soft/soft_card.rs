@@ -144,6 +144,7 @@ impl SoftCard {
         let mut bytes = vec![0; len];
         let mut left = &mut bytes[..];
         if !self.is_master(function) {
+            self.host_count(host::RD_DISCARDED);
             return Err(ReadError::Unsupported);
         }
         while !left.is_empty() {

@@ -143,7 +143,7 @@ pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics
         // The others are of function 0.
         return all;
     }
-    for register in counters(host::REGISTERS, host::WRITES, host::REFUSED) {
+    for register in counters(host::REGISTERS, host::WRITES, host::RD_DISCARDED) {
         add("host_".into(), nic.at.host, register, 0);
     }
     for register in counters(tlb::REGISTERS, tlb::FAULTS, tlb::MISSES) {

@@ -105,6 +105,8 @@ pub(super) mod host {
         EVENTS_DISCARDED_HIGH 0x014c "host" "upper half of EVENTS_DISCARDED" {}
         REFUSED 0x0150 "host" "register accesses refused: the register is another function's, no block is at the address, or it is in reset or without its clock; or the request is not supported (a BAR or a function that the card does not have, poisoned data, more than 64 bytes)" {}
         REFUSED_HIGH 0x0154 "host" "upper half of REFUSED" {}
+        RD_DISCARDED 0x0158 "host" "reads not requested because bus mastering was off" {}
+        RD_DISCARDED_HIGH 0x015c "host" "upper half of RD_DISCARDED" {}
     }
 }
 
