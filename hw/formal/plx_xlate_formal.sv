@@ -18,7 +18,7 @@
 // mutant: holds && !again => holds
 // mutant: same && waiting[turn_of] && s_room => same && waiting[turn_of]
 // mutant: waiting[turn_of] && !m_event_valid) step => waiting[turn_of]) step
-// mutant: !goes && on[whose]) => !goes)
+// mutant: !sent && on[whose]) => !sent)
 // mutant: same && waiting[turn_of] && s_room => waiting[turn_of] && s_room
 // mutant: && on[report_func]; => ;
 // mutant: m_event_func   <= next_func; => m_event_func   <= m_event_func;

@@ -196,7 +196,7 @@ module plx_xlate #(
         for (i = 0; i < MASTERS; i = i + 1) begin : g_master
             logic [31:0] left;
             // Its function is in reset, which waits for the chunk.
-            logic        hurries;
+            logic        func_in_reset;
             wire  [2:0]  func_of = s_req_func[i*8 +: 3];
             wire         again = entered || stale[i];
             wire         stays = busy[i] && !who[i];
@@ -208,11 +208,11 @@ module plx_xlate #(
                 free[i]  <= !grant[i] && !stays && !waits;
                 stale[i] <= !grant[i] && again && busy[i];
                 if (who[i]) told[i] <= holds;
-                hurries  <= resetting[func_of];
+                func_in_reset <= resetting[func_of];
                 if (!told[i]) left <= cfg_timeout_cycles;
                 else if (left != 0) left <= left - 1'b1;
                 if (m_rsp_valid[i]) expired[i] <= 1'b0;
-                else if (told[i] && (left == 0 || hurries)) expired[i] <= 1'b1;
+                else if (told[i] && (left == 0 || func_in_reset)) expired[i] <= 1'b1;
                 if (rst) begin
                     busy[i]    <= 1'b0;
                     held[i]    <= 1'b0;
@@ -300,8 +300,8 @@ module plx_xlate #(
     // Those with a report.
     logic [MASTERS-1:0] waiting;
     wire  [2:0]         report_func = report[22 +: 3];
-    wire                comes    = report_valid && on[report_func];
-    wire                occupied = |(waiting & report_who);
+    wire                report_live = report_valid && on[report_func];
+    wire                occupied    = |(waiting & report_who);
 
     integer w;
     always_comb begin
@@ -315,10 +315,10 @@ module plx_xlate #(
         report_valid <= !rst && reports && exists;
         report_who   <= who;
         report       <= {now_cycle_ts[31:0], of_address, of_func, reason, of_length, of_index};
-        if (comes && !occupied) places[report_to] <= report;
+        if (report_live && !occupied) places[report_to] <= report;
     end
 
-    assign inc_events_lost = comes && occupied;
+    assign inc_events_lost = report_live && occupied;
 
     // One place after the other is looked at: its report is read, then what is of its function, room is asked for, and
     // it is known. If there is none, the report stays until the next turn. No queue is asked about while an
@@ -340,11 +340,11 @@ module plx_xlate #(
     generate
         for (i = 0; i < MASTERS; i = i + 1) begin : g_place
             logic [2:0] whose;
-            wire        enters = comes && report_who[i] && !occupied;
-            wire        goes   = send && turn_of == i;
+            wire        stored = report_live && report_who[i] && !occupied;
+            wire        sent   = send && turn_of == i;
             always_ff @(posedge clk) begin
-                if (enters) whose <= report_func;
-                waiting[i] <= !rst && (enters || waiting[i] && !goes && on[whose]);
+                if (stored) whose <= report_func;
+                waiting[i] <= !rst && (stored || waiting[i] && !sent && on[whose]);
             end
         end
     endgenerate
