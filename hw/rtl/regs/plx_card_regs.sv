@@ -117,7 +117,7 @@ module plx_card_regs (
             5'h0: rdata <= {8'd0, 8'h1, 16'h1};
             5'h1: rdata <= 32'h1000;
             5'h2: rdata <= 32'h58554c50;
-            5'h3: rdata <= {16'h2, 16'h0};
+            5'h3: rdata <= {16'h3, 16'h0};
             5'h4: rdata <= sts_git_hash[31:0];
             5'h5: rdata <= sts_git_hash[63:32];
             5'h6: rdata <= sts_git_hash[95:64];

@@ -4,6 +4,7 @@
 use pollux_card_model::registers::{card, clop, host, port, tx};
 use pollux_card_model::{LinkSignal, ReadError, SimulatedCard, WireFrame};
 use pollux_pmd::bus::Device;
+use pollux_pmd::net::UDP_HEADERS;
 
 use super::answers::ping;
 use super::support::{Make, US, count, end, rig, sent, settle};
@@ -164,6 +165,58 @@ pub fn writes_without_bus_mastering_are_thrown_away<C: SimulatedCard>(make: Make
     assert_eq!(status & 3, 1, "idle, and no master");
     rig.device.set_bus_master(true).unwrap();
     assert!(rig.receive().is_empty());
+    end(rig);
+}
+
+/// At any moment, while frames arrive and packets leave: what leaves is whole, registers answer, what is
+/// discarded is counted, and after a reset the card works.
+pub fn bus_mastering_comes_and_goes_under_traffic<C: SimulatedCard>(make: Make<'_, C>) {
+    const LEN: usize = 200;
+    let mut rig = receiving(make);
+    for round in 0..12_u8 {
+        rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, u32::MAX);
+        for n in 0..8 {
+            rig.put(0, datagram(0, n, 5000, &[round; 700]));
+        }
+        for place in 0..4 {
+            rig.load(0, place, &[round; LEN]);
+            rig.post(0, place, LEN);
+        }
+        rig.doorbell(0);
+        rig.advance(u64::from(round) * US / 3);
+        rig.device.set_bus_master(false).unwrap();
+        rig.load(0, 4, &[round; LEN]);
+        rig.post(0, 4, LEN);
+        rig.doorbell(0);
+        rig.advance(US * (1 + u64::from(round) % 3));
+        let magic = rig.read(&card::THIS, 0, card::MAGIC, 0);
+        assert_eq!(magic, card::MAGIC.reset);
+        rig.device.set_bus_master(true).unwrap();
+        for frame in sent(&rig, 0) {
+            assert_eq!(frame.bytes[UDP_HEADERS..], [round; LEN], "round {round}");
+        }
+        rig.write(&card::THIS, 0, card::CTRL, 0, 1);
+        while rig.read(&card::THIS, 0, card::STATUS, 0) & 1 == 1 {
+            rig.advance(US);
+        }
+        // Requests of the moment in which it was switched are on their way.
+        rig.device.with(|_, memory| memory.trespasses = 0);
+        rig = Rig::new(rig.device.clone()).unwrap();
+        rig.add_list(0, 4096, 1000);
+        rig.add_stream(0, 0, 5000, Form::Payload);
+        rig.enable(0);
+        rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, u32::MAX);
+        rig.put(0, datagram(0, 9, 5000, &[round; 50]));
+        let found = settle(&mut rig);
+        assert!(
+            found.len() == 1 && found[0].bytes == [round; 50],
+            "round {round}"
+        );
+        rig.send(0, &[round; LEN]);
+        assert_eq!(sent(&rig, 0).len(), 1, "round {round}");
+    }
+    assert!(host_count(&rig, host::WR_DISCARDED) > 0);
+    assert!(host_count(&rig, host::RD_DISCARDED) > 0);
     end(rig);
 }
 

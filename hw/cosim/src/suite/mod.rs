@@ -93,6 +93,7 @@ macro_rules! conformance {
             what_is_sent_into_a_fault_is_thrown_away,
             pause_frames_hold_frames_back,
             writes_without_bus_mastering_are_thrown_away,
+            bus_mastering_comes_and_goes_under_traffic,
             unexpected_completions_are_counted,
             a_read_without_an_answer_ends_by_its_timeout,
             bursts_and_triggers_are_latched_and_told,

@@ -20,7 +20,7 @@ const WINDOW: usize = 128 << 10;
 const MAGIC: u32 = 0x5855_4c50;
 
 /// The version of the register map that this driver supports; minor versions only add registers.
-const MAJOR: u32 = 2;
+const MAJOR: u32 = 3;
 
 /// Event queues and transmit rings begin at multiples of this number of bytes.
 const UNIT: u64 = 64;
