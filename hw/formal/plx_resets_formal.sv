@@ -18,6 +18,7 @@
 // mutant: = core_of_core || core_of_request; => = core_of_request;
 // mutant: net_of_request || late[3]; => net_of_request || late[1];
 // mutant: net_clear <= seen != 6'd0; => net_clear <= seen[4:0] != 5'd0;
+// mutant: plx_clock_watch #(.BEATS(5)) => plx_clock_watch #(.BEATS(4))
 // mutant: net_clear <= seen != 6'd0; => net_clear <= {seen[5], seen[3:0]} != 5'd0;
 // mutant: (!runs || seen[2] || seen[4]) => (!runs || seen[2])
 // mutant: (!runs || seen[2] || seen[4]) => (!runs || seen[4])
@@ -64,7 +65,7 @@ module plx_sync_bit #(
     always_ff @(posedge clk) stages <= rst ? '0 : {stages[(STAGES-1)*WIDTH-1:0], (d & ~late) | (before & late)};
 endmodule
 
-// Any clock: it stands and runs at will, and runs behind a reset.
+// Any clock: it stands at will, runs behind a reset, and runs again behind several of its edges.
 module plx_clock_watch #(
     parameter LIMIT = 63,
     parameter BEATS = 4
@@ -75,9 +76,13 @@ module plx_clock_watch #(
     input  logic rst,
     output logic runs
 );
+    (* gclk *) wire step;
     (* anyseq *) wire any;
+    localparam LEAST = 2 * BEATS - 4;
+    logic [3:0] edges;
 
-    always_ff @(posedge clk) runs <= rst || any;
+    always_ff @(posedge clk) runs <= rst || any && (runs || edges == LEAST);
+    always_ff @(posedge step) edges <= runs ? 4'd0 : edges + 4'(s_clk && edges != LEAST);
 endmodule
 
 module plx_resets_formal (
@@ -191,6 +196,22 @@ module plx_resets_formal (
         else if (clk_core && overdue != 7) overdue <= overdue + 1'b1;
     end
 
+    // The reset of the near side of a plx_axil_cdc, which the core has sampled; edges of clk_net in it, and with the
+    // ports' reset.
+    wire        near = others_rst[0] || !net_up[0];
+    logic       was_near = 0, near_seen = 0;
+    logic [2:0] net_edges = 0;
+    logic [1:0] reset_edges = 0;
+    always_ff @(posedge clk_core) near_seen <= near;
+    always_ff @(posedge step) begin
+        was_near <= near;
+        if (!near) {net_edges, reset_edges} <= 5'd0;
+        else if (clk_net[0] && near_seen) begin
+            net_edges   <= net_edges + 3'(net_edges != 5);
+            reset_edges <= reset_edges + 2'(net_rst[0] && reset_edges != 3);
+        end
+    end
+
     // The core's cycles before: up; a function is reset without the ports.
     wire        misses = forget[0] && !net_up[0] && !host_rst[0];
     logic [1:0] up = 0, held_others = 3;
@@ -218,6 +239,9 @@ module plx_resets_formal (
         if (net_lost[0]) assert (up != 0);
         if (up == 2 && held_others == 0) assert (net_lost[0]);
         if (calm == 4) assert (!net_clear[0]);
+        // That of a plx_axil_cdc ends when it has been long enough, and not before that of the ports.
+        if (was_near && !near) assert (net_edges == 5 || reset_edges == 3);
+        if (net_rst[0] && in_reset) assert (near);
         cover (net_lost[0] && up == 2 && net_clear[0]);
         cover (net_up[0] && settles == 10);
         cover (overdue == 3);

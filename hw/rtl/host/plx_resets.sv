@@ -80,7 +80,9 @@ module plx_resets (
         .clk(clk_core), .rst(1'b0), .d({late[1], net_of_forget, late[3], net_of_net, net_of_request, net_of_core}), .q(seen)
     );
 
-    plx_clock_watch watch (.s_clk(clk_net), .s_rst(net_rst), .clk(clk_core), .rst(net_clear), .runs);
+    // An access under way when the clock stood is withdrawn, for which plx_axil_cdc needs five edges of the clock. A
+    // clock that runs again just when it is said to stand has had some of these changes by then.
+    plx_clock_watch #(.BEATS(5)) watch (.s_clk(clk_net), .s_rst(net_rst), .clk(clk_core), .rst(net_clear), .runs);
 
     assign net_up = runs && !net_clear;
 
