@@ -2,7 +2,7 @@
 //
 // A clock that stands is known to stand within LIMIT + 4 cycles, in any phase; one that has an edge at least in
 // every second cycle of the other is never said to stand; and one that has stood is said to run only behind
-// BEATS - 1 edges of its own, and then within a bound. The watched clock is the slower one; its reset is inside
+// 2 * BEATS - 4 edges of its own, and then within a bound. The watched clock is the slower one; its reset is inside
 // that of the other.
 // formal: edges
 // formal: aiger
@@ -24,7 +24,7 @@ module plx_clock_watch_formal (
 );
     logic runs;
 
-    plx_clock_watch #(.LIMIT(8), .BEATS(3)) dut (.*);
+    plx_clock_watch #(.LIMIT(8), .BEATS(4)) dut (.*);
 
     // Yosys merges wires of these names with those inside.
     (* hierconn *) wire [1:0] \dut.cycle , \dut.crossing.stages ;
@@ -43,7 +43,7 @@ module plx_clock_watch_formal (
     logic       was_rst = 1, was_s_rst = 1, was_clk = 0, was_s_clk = 0, begun = 0;
     // The clock has run since the last reset; it stood, and what it has done since then: edges, cycles.
     logic       steady = 0, stood = 0;
-    logic [1:0] edges = 0;
+    logic [2:0] edges = 0;
     logic [4:0] back = 0;
 
     always_ff @(posedge step) begin
@@ -64,8 +64,8 @@ module plx_clock_watch_formal (
             if (quiet > 4'd1) steady <= 1'b0;
             stood <= !runs;
         end
-        if (!stood) edges <= 2'd0;
-        else if (s_clk && edges != 2'd3) edges <= edges + 2'd1;
+        if (!stood) edges <= 3'd0;
+        else if (s_clk && edges != 3'd6) edges <= edges + 3'd1;
         if (!stood || quiet > 4'd1) back <= 5'd0;
         else if (clk && back != 5'd31) back <= back + 5'd1;
     end
@@ -85,10 +85,10 @@ module plx_clock_watch_formal (
             assert (still <= 4'd8);
             if (quiet >= 4'd12) assert (!runs);
             if (steady) assert (runs);
-            if (back == 5'd24) assert (runs);
-            if (stood && runs) assert (edges >= 2'd2);
+            if (back == 5'd30) assert (runs);
+            if (stood && runs) assert (edges >= 3'd4);
         end
-        cover (stood && runs && edges == 2'd3);
+        cover (stood && runs && edges == 3'd5);
         cover (begun && quiet == 4'd11 && !runs);
     end
 endmodule

@@ -71,23 +71,26 @@ module plx_resets (
 
     assign net_rst = net_of_core || net_of_request || late[3];
 
-    // Each begins without clk_net, and ends when that has had edges with the reset.
-    logic [4:0] seen;
+    // Each begins without clk_net, and ends when that has had edges with the reset. If its cause ends before the first
+    // edge, late[3] begins at the edge at which it ends: late[1] covers both, which may be seen apart.
+    logic [5:0] seen;
     logic       runs, was_up;
 
-    plx_sync_bit #(.WIDTH(5)) net_resets (
-        .clk(clk_core), .rst(1'b0), .d({net_of_forget, late[3], net_of_net, net_of_request, net_of_core}), .q(seen)
+    plx_sync_bit #(.WIDTH(6)) net_resets (
+        .clk(clk_core), .rst(1'b0), .d({late[1], net_of_forget, late[3], net_of_net, net_of_request, net_of_core}), .q(seen)
     );
 
-    plx_clock_watch watch (.s_clk(clk_net), .s_rst(net_rst), .clk(clk_core), .rst(net_clear), .runs);
+    // An access under way when the clock stood is withdrawn, for which plx_axil_cdc needs five edges of the clock. A
+    // clock that runs again just when it is said to stand has had some of these changes by then.
+    plx_clock_watch #(.BEATS(5)) watch (.s_clk(clk_net), .s_rst(net_rst), .clk(clk_core), .rst(net_clear), .runs);
 
     assign net_up = runs && !net_clear;
 
     always_ff @(posedge clk_core) begin
-        net_clear <= seen != 5'd0;
+        net_clear <= seen != 6'd0;
         forgets   <= forget && !net_up && !host_rst;
         was_up    <= net_up && !host_rst;
-        net_lost  <= was_up && (!runs || seen[2]) && !host_rst;
+        net_lost  <= was_up && (!runs || seen[2] || seen[4]) && !host_rst;
     end
 
     // ---- A reset by register --------------------------------------------------------------------

@@ -2,8 +2,9 @@
 //
 // Register accesses from one clock to another, one at a time. The access is stable during its
 // request, and its response while it is read, so that only two levels cross (four phases: request,
-// acknowledge, request off, acknowledge off). A reset of the far side repeats the access, one of the
-// near side (of at least two cycles of the far clock) withdraws it.
+// acknowledge, request off, acknowledge off). A reset of the near side, of at least five edges of the far
+// clock, withdraws the access. One of the far side alone repeats it, and may repeat one that has just been
+// answered: where that matters it is within one of the near side, as that of the ports is.
 
 module plx_axil_cdc #(
     parameter ADDR_W = 14  // address bits

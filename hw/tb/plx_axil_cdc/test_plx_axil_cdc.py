@@ -88,8 +88,10 @@ async def an_access_that_the_near_side_forgot_does_no_harm(dut):
         await Timer(delay + 1, "ns")
         forgotten.kill()
         dut.s_rst.value = 1
-        for _ in range(4):
-            await RisingEdge(dut.s_clk)
+        # Five edges of the far clock, from the first one that samples the reset.
+        await RisingEdge(dut.s_clk)
+        for _ in range(5):
+            await RisingEdge(dut.m_clk)
         dut.s_rst.value = 0
         await FallingEdge(dut.s_clk)
         assert await with_timeout(tb.near.read_dword(12), 2, "us") == 9

@@ -191,3 +191,47 @@ async def the_reset_of_a_function_without_the_clock_of_the_ports_resets_them(dut
             seen.add((tb.state(), tb.ports()))
         assert ("N", "C") in seen and seen <= {("", "C"), ("N", "C"), ("", ""), ("", "U")}
     assert tb.lost == 2
+
+
+@cocotb.test()
+async def the_core_cannot_see_a_gap_between_a_cause_and_the_reset_of_the_ports(dut):
+    """Levels that change at one edge may be seen apart: of any two sets that follow each other, one level stays."""
+    tb = await TB(dut).start()
+    for cause in (dut.rst_net, dut.forget) * 4:
+        tb.net.kill()
+        await tb.until(lambda: tb.ports() == "", 75)
+        cause.value = 1
+        await tb.core(random.randrange(1, 20))
+        cause.value = 0
+        await tb.core(5)
+        tb.net = cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
+        before = int(dut.net_resets.d.value)
+        assert before, "the cause waits for the clock"
+        for _ in range(12):
+            await FallingEdge(dut.clk_net)
+            now = int(dut.net_resets.d.value)
+            assert before & now or not now, f"{before:06b} {now:06b}"
+            before = now
+        assert not before
+        await tb.until(lambda: tb.ports() == "U", 30)
+
+
+@cocotb.test()
+async def ports_that_are_up_for_a_moment_before_the_reset_for_a_function_are_lost(dut):
+    """The function's reset began in the last cycle in which they were not up."""
+    tb, moments = await TB(dut).start(), 0
+    for wait in range(24):
+        tb.net.kill()
+        await tb.until(lambda: tb.ports() == "", 75)
+        await tb.core(20)
+        tb.net = cocotb.start_soon(Clock(dut.clk_net, 6400, "ps").start())
+        tb.lost, states = 0, []
+        for cycle in range(100):
+            dut.forget.value = cycle == wait
+            await tb.core()
+            states.append(tb.ports())
+        assert tb.ports() == "U"
+        was_lost = any(state != "U" for state in states[states.index("U"):])
+        assert (tb.lost > 0) == was_lost, states
+        moments += was_lost
+    assert moments

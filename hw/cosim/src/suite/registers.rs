@@ -264,7 +264,10 @@ pub fn a_neighbour_is_written_as_a_whole<C: SimulatedCard>(make: Make<'_, C>) {
 pub fn accesses_outside_the_blocks_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     let device = CosimDevice::new(make());
     let bus = bus(&device);
-    let refused = || bus.read32(host::THIS.at + host::REFUSED.at);
+    let refused = || {
+        device.with(|card, memory| card.advance(memory, 1_000_000));
+        bus.read32(host::THIS.at + host::REFUSED.at)
+    };
     let end = |block: &Block| block.at + block.size;
     let before = refused();
     for (at, outside) in [

@@ -10,7 +10,7 @@ fn card_from_its_rtl() {
 #[cfg(has_verilator)]
 mod verilated {
     use pollux_card_model::SimulatedCard;
-    use pollux_card_model::registers::{card, port, tlb, tx};
+    use pollux_card_model::registers::{card, host, port, tlb, tx};
     use pollux_cosim::CosimDevice;
     use pollux_cosim::pcie::Behaviour;
     use pollux_cosim::rig::{Form, Rig, datagram};
@@ -96,7 +96,10 @@ mod verilated {
             let mut rig = rig(VerilatedCard::new(seed, behaviour));
             open_ports(&rig);
             let ip = rig.read(&port::THIS, 1, port::IP, 0);
+            let refused = |rig: &CardRig| rig.read64(&host::THIS, 0, host::REFUSED, 0);
+            let mut cut = 0;
             for step in 0..24 {
+                let before = refused(&rig);
                 let stops = 200_000 + 40_000 * step;
                 let begun = rig.device.with(|card, _| {
                     card.stop_net_after(stops);
@@ -109,6 +112,7 @@ mod verilated {
                 assert!(value == ip || value == 0, "{value:#x}");
                 let took = rig.device.with(|card, _| card.now()) - begun;
                 assert!(took < 2 * ANSWER_PS, "{took} ps");
+                cut += u32::from(value == 0);
                 rig.advance(US);
                 // It stands: blocks of the ports read 0, the others as ever.
                 assert_eq!(status(&rig), 0);
@@ -116,6 +120,8 @@ mod verilated {
                 rig.write(&card::THIS, 0, card::FLAGS, 0, 1);
                 assert_eq!(rig.read(&card::THIS, 0, card::FLAGS, 0), 0);
                 assert_eq!(rig.read(&port::THIS, 1, port::IP, 0), 0);
+                // This one, and the one that was cut.
+                assert!(refused(&rig) > before + u64::from(value == 0));
                 assert_eq!(
                     rig.read(&tlb::THIS, 0, tlb::BLOCK, 0) & 0xffff,
                     tlb::THIS.kind
@@ -127,6 +133,7 @@ mod verilated {
                 assert!(now == 7 || now == u32::MAX, "{now:#x}");
                 rig.write(&port::THIS, 1, port::DESTINATION_IP, 0, u32::MAX);
             }
+            assert!(cut > 0, "the clock stopped in no access");
             works(&mut rig, [0; 2]);
         }
     }
